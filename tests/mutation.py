@@ -61,11 +61,11 @@ BATCHES = (30, 300)  # tests of the first runs of a mutant; the next run has all
 
 def all_sites() -> dict[str, list[Site]]:
     """List the mutations of each family."""
-    found: dict[str, list[Site]] = {}
+    sites: dict[str, list[Site]] = {}
     for family, patterns in FAMILIES.items():
         paths = sorted({path.relative_to(ROOT).as_posix() for pattern in patterns for path in ROOT.glob(pattern)} - TEXTS)
-        found[family] = [site for path in paths for site in sites_of(family, path, (ROOT / path).read_text())]
-    return found
+        sites[family] = [site for path in paths for site in sites_of(family, path, (ROOT / path).read_text())]
+    return sites
 
 
 def sampled(sites: dict[str, list[Site]], count: int, seed: int) -> list[Site]:
@@ -154,22 +154,22 @@ class Tree:
                 with contextlib.suppress(ProcessLookupError):
                     os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
-            found = json.loads(report.read_text()) if report.exists() else {"durations": {}, "failed": []}
-            return passed, found
+            report_data = json.loads(report.read_text()) if report.exists() else {"durations": {}, "failed": []}
+            return passed, report_data
 
     def noticing(self, site: Site, tests: Sequence[str], seconds: dict[str, float]) -> str:
         """Return a test that fails with a mutation and passes without, or what happened instead; empty if all pass."""
         text = (self.root / site.path).read_text()
         try:
-            while left := [test for test in tests if self.sound.get(test, True)]:
+            while rest := [test for test in tests if self.sound.get(test, True)]:
                 self.write(site.path, site.applied_to(text))
-                passed, found = self.run(left, 90 + 10 * sum(seconds.get(test, 1) for test in left), "-x", "-n", "0")
-                if passed or found["failed"] == ["time limit"]:
+                passed, outcome = self.run(rest, 90 + 10 * sum(seconds.get(test, 1) for test in rest), "-x", "-n", "0")
+                if passed or outcome["failed"] == ["time limit"]:
                     return "" if passed else "time limit"
                 self.write(site.path, text)
-                suspects = [test for test in found["failed"] if test in left] or left  # all, if none was run
+                suspects = [test for test in outcome["failed"] if test in rest] or rest  # all, if none was run
                 if self._are_sound(suspects, seconds):
-                    return suspects[0] if found["failed"] else "the tests did not end"
+                    return suspects[0] if outcome["failed"] else "the tests did not end"
             return ""
         finally:
             self.write(site.path, text)
@@ -177,8 +177,8 @@ class Tree:
     def _are_sound(self, tests: Sequence[str], seconds: dict[str, float]) -> bool:
         """Whether tests pass without a mutation."""
         if not all(self.sound.get(test) for test in tests):
-            passed, found = self.run(tests, 90 + 10 * sum(seconds.get(test, 1) for test in tests), "-n", "0")
-            failed = set() if passed else {*tests}.intersection(found["failed"]) or {*tests}
+            passed, outcome = self.run(tests, 90 + 10 * sum(seconds.get(test, 1) for test in tests), "-n", "0")
+            failed = set() if passed else {*tests}.intersection(outcome["failed"]) or {*tests}
             self.sound |= {test: test not in failed for test in tests}
         return all(self.sound[test] for test in tests)
 
@@ -214,21 +214,23 @@ class Map:
             tree = Tree.copied(Path(scratch))
             Path(scratch, "coverage.ini").write_text("[run]\nrelative_files = true\n")
             options = ["--cov=compgraph", "--cov=autodiff", "--cov-context=test", "--cov-report=", "--cov-config=coverage.ini"]
-            made = str(file.absolute())
-            _, found = tree.run(tests, 4 * 3600, *options, "-n", str(jobs), is_shown=True, COVERAGE_FILE=made)
-        if not found["durations"]:
+            data_file = str(file.absolute())
+            _, outcome = tree.run(tests, 4 * 3600, *options, "-n", str(jobs), is_shown=True, COVERAGE_FILE=data_file)
+        if not outcome["durations"]:
             raise SystemExit("No test ran for the map. It needs pytest-cov, and arguments of --tests that pytest accepts.")
-        beside(file).write_text(json.dumps(found))
-        print(f"map of {len(found['durations'])} tests; these fail without a mutation:", *found["failed"] or ["none"], sep="\n")
+        beside(file).write_text(json.dumps(outcome))
+        print(
+            f"map of {len(outcome['durations'])} tests; these fail without a mutation:", *outcome["failed"] or ["none"], sep="\n"
+        )
         return cls(file)
 
     def lines(self, path: str) -> dict[int, set[str]]:
         """Return the tests of each line of a module."""
         if path not in self._lines:
-            found = {}
+            contexts_by_line = {}
             for line, contexts in self.data.contexts_by_lineno(path).items():
-                found[line] = {context.rpartition("|")[0] for context in contexts} & self.seconds.keys()
-            self._lines[path] = found
+                contexts_by_line[line] = {context.rpartition("|")[0] for context in contexts} & self.seconds.keys()
+            self._lines[path] = contexts_by_line
         return self._lines[path]
 
     def executing(self, path: str, first: int, last: int) -> set[str]:
@@ -249,10 +251,10 @@ class Map:
         if not self.executing(site.path, *site.function):  # it runs on import, or in another process
             near |= {test for test in self.seconds if test.startswith("tests/test_operations.py")}
         sets = [self.executing(site.path, site.start[0], site.end[0]), self.executing(site.path, *site.function), near]
-        groups, seen = [], set[str]()
+        groups, members = [], set[str]()
         for tests in sets:
-            ordered = sorted(tests - seen, key=lambda test: (self.seconds[test], test))
-            seen |= tests
+            ordered = sorted(tests - members, key=lambda test: (self.seconds[test], test))
+            members |= tests
             bounds = [0, *(bound for bound in BATCHES if bound < len(ordered)), len(ordered)]
             groups += [ordered[a:b] for a, b in itertools.pairwise(bounds) if b > a]
         return groups
@@ -363,20 +365,20 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if options.family:
         sites = {options.family: sites[options.family]}
     if options.executed and map:
-        sites = {family: [site for site in found if map.is_executed(site)] for family, found in sites.items()}
+        sites = {family: [site for site in family_sites if map.is_executed(site)] for family, family_sites in sites.items()}
     chosen = list(enumerate(sampled(sites, options.count, options.seed)))
     if options.only is not None:
         chosen = chosen[options.only : options.only + 1]
     if options.list or map is None:
         print(*(f"{k} {site.family}: {site}" for k, site in chosen), sep="\n")
-        print({family: len(found) for family, found in sites.items()})
+        print({family: len(family_sites) for family, family_sites in sites.items()})
         return
     check = Check(map, options.results)
-    wanted = [site for _, site in chosen]
+    selection = [site for _, site in chosen]
     check.run(
-        [s for s in wanted if (r := check.results.get(str(s))) is None or (options.again and not r.noticed_by)], options.jobs
+        [s for s in selection if (r := check.results.get(str(s))) is None or (options.again and not r.noticed_by)], options.jobs
     )
-    print(check.summary(wanted))
+    print(check.summary(selection))
 
 
 if __name__ == "__main__":

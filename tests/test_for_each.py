@@ -25,18 +25,18 @@ def test_for_each_reports_every_failure_with_its_name() -> None:
 
 
 def test_for_each_gives_each_call_a_monkeypatch_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    seen = []
+    counts = []
 
     class Counter:
         count = 0
 
     @for_each("x", [1, 2])
     def test_that_patches(x: int, monkeypatch: pytest.MonkeyPatch) -> None:
-        seen.append(Counter.count)
+        counts.append(Counter.count)
         monkeypatch.setattr(Counter, "count", x)
 
     test_that_patches(monkeypatch=monkeypatch)
-    assert seen == [0, 0]
+    assert counts == [0, 0]
 
 
 def test_for_each_skips_if_all_calls_skip() -> None:
@@ -100,19 +100,19 @@ def test_for_each_without_cases_fails(rest: str) -> None:
 
 
 def test_for_each_isolates_cases() -> None:
-    seen = []
+    states = []
 
     @for_each("x", [1, 2])
     def test_of_state(x: int) -> None:
-        seen.append((np.geterr()["over"], len(warnings.filters), cg.variable(1.0).name))
+        states.append((np.geterr()["over"], len(warnings.filters), cg.variable(1.0).name))
         np.seterr(over="raise")
         warnings.simplefilter("error")
 
     test_of_state()
-    assert seen[0] == seen[1]
+    assert states[0] == states[1]
 
 
-def test_failures_are_reported_before_a_skip_or_an_error() -> None:
+def test_for_each_failures_precede_skip_or_error() -> None:
     for later in (pytest.skip.Exception("later"), ZeroDivisionError("later")):
         with pytest.raises(ExceptionGroup, match="subject: first"), Failures("subject") as failures:  # noqa: PT012
             with failures.case("first"):

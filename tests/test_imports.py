@@ -59,15 +59,15 @@ def statements(path: Path) -> list[tuple[str, str]]:
     """Imports of project modules: from which module, and which name."""
     name = name_of(path).split(".")
     package = name if path.name == "__init__.py" else name[:-1]
-    found = []
+    pairs = []
     for statement in ast.walk(ast.parse(path.read_text())):
         if isinstance(statement, ast.Import):
-            found += [alias.name.rpartition(".")[::2] for alias in statement.names]
+            pairs += [alias.name.rpartition(".")[::2] for alias in statement.names]
         elif isinstance(statement, ast.ImportFrom):
             base = package[: len(package) - statement.level + 1] if statement.level else []
             source = ".".join([*base, *([statement.module] if statement.module else [])])
-            found += [(source, alias.name) for alias in statement.names]
-    return [(source, name) for source, name in found if source.split(".")[0] in ("compgraph", "autodiff")]
+            pairs += [(source, alias.name) for alias in statement.names]
+    return [(source, name) for source, name in pairs if source.split(".")[0] in ("compgraph", "autodiff")]
 
 
 def others(path: Path) -> set[str]:
@@ -94,7 +94,7 @@ def room_of(name: str) -> str:
     return name.split(".")[1]
 
 
-def test_imports_follow_the_arrows() -> None:
+def test_imports_follow_allowed_direction() -> None:
     with Failures("imports") as failures:
         for path in modules():
             with failures.case(name_of(path)):
@@ -118,7 +118,7 @@ def check_arrows(path: Path) -> None:
             assert not any({room, room_of(other)} <= pair for pair in BESIDE), f"{room} is on the level of {room_of(other)}"
 
 
-def test_the_core_imports_nothing_from_outside() -> None:
+def test_imports_of_core_exclude_outer_packages() -> None:
     with Failures("imports") as failures:
         for path in modules():
             package, room = name_of(path).split(".")[:2]
@@ -128,12 +128,12 @@ def test_the_core_imports_nothing_from_outside() -> None:
                     assert others(path) <= OTHERS.get(room, set())
 
 
-def test_one_module_of_the_backend_imports_view() -> None:
+def test_imports_of_view_by_backend_are_limited() -> None:
     importers = [name_of(p) for p in modules() if any(f"{o}.".startswith("compgraph.view.") for o in imported(p))]
     assert [name for name in importers if name.startswith("compgraph.compiled")] == ["compgraph.compiled.llvm.program_drawing"]
 
 
-def test_modules_are_private_to_their_package() -> None:
+def test_imports_of_modules_are_private_to_package() -> None:
     """Other packages import from the package, whose ``__init__`` exports names for them."""
     with Failures("imports") as failures:
         for path in modules():
@@ -165,14 +165,14 @@ def _shown(room: Path) -> set[str]:
 
 def test_imports_have_no_cycle() -> None:
     arrows = {name_of(p): imported(p) for p in modules() if p.name != "__init__.py"}
-    done: set[str] = set()
-    while len(done) < len(arrows):
-        ready = {m for m, others in arrows.items() if m not in done and all(o in done or o not in arrows for o in others)}
-        assert ready, f"a cycle among {sorted(set(arrows) - done)}"
-        done |= ready
+    order: set[str] = set()
+    while len(order) < len(arrows):
+        ready = {m for m, others in arrows.items() if m not in order and all(o in order or o not in arrows for o in others)}
+        assert ready, f"a cycle among {sorted(set(arrows) - order)}"
+        order |= ready
 
 
-def test_the_walk_sees_imports() -> None:
+def test_import_collection_finds_imports() -> None:
     assert "compgraph.graph" in imported(ROOT / "compgraph" / "protocols" / "ufuncs.py")
     assert "autodiff.rules" in imported(ROOT / "autodiff" / "grads" / "elementwise_functions.py")
     assert "compgraph.graph" in imported(ROOT / "autodiff" / "reverse" / "gradient.py")

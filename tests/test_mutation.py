@@ -52,15 +52,15 @@ MADE = {
 }  # fmt: skip
 
 
-def test_mutants_of_a_line() -> None:
+def test_mutants_of_each_line_are_complete() -> None:
     with Failures("mutants") as failures:
         for line, expected in MADE.items():
             with failures.case(line):
-                made = [str(site).partition(" ")[2] for site in sites_of("guards", "m.py", line)]
-                assert sorted(made) == sorted(expected)
+                mutants = [str(site).partition(" ")[2] for site in sites_of("guards", "m.py", line)]
+                assert sorted(mutants) == sorted(expected)
 
 
-def test_mutant_replaces_its_expression_alone() -> None:
+def test_mutant_replaces_only_its_expression() -> None:
     text = "é = 1\n\n\ndef f(x):\n    return 'é', 2 * (x -\n              y)\n"
     (site,) = (site for site in sites_of("guards", "m.py", text) if site.kind == "operands swapped")
     assert site.applied_to(text) == "é = 1\n\n\ndef f(x):\n    return 'é', 2 * ((y - x))\n"
@@ -68,7 +68,7 @@ def test_mutant_replaces_its_expression_alone() -> None:
     assert str(site) == "m.py:5:22 operands swapped 'x - y' -> 'y - x'"
 
 
-def test_sample_is_balanced_and_repeatable() -> None:
+def test_mutant_sample_is_balanced_and_repeatable() -> None:
     sites = {family: sites_of(family, f"{family}.py", "\n".join(["f = -x * y"] * 20)) for family in ("rules", "guards")}
     sample = sampled(sites, 20, seed=5)
     assert sample == sampled(sites, 20, seed=5) != sampled(sites, 20, seed=6)
@@ -84,7 +84,7 @@ def _few_plugins(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("_few_plugins")
-def test_mutant_is_noticed_by_a_test_that_depends_on_it(tmp_path: Path) -> None:
+def test_mutant_is_detected_by_dependent_test(tmp_path: Path) -> None:
     text = "def double(x):\n    return 2 * x + abs(-x) - abs(x)\n"
     tests = "import m\ndef test_bad(): assert m.double(1) == 0\ndef test_good(): assert m.double(3) == 6\n"
     (tmp_path / "m.py").write_text(text)
@@ -101,16 +101,16 @@ def test_mutant_is_noticed_by_a_test_that_depends_on_it(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("_few_plugins")
-def test_mutant_that_never_ends_is_noticed(tmp_path: Path) -> None:
+def test_mutant_that_never_ends_is_detected(tmp_path: Path) -> None:
     (tmp_path / "m.py").write_text("n = 1 - 1\n")
     (tmp_path / "test_m.py").write_text("import m, time\ndef test():\n    while m.n: time.sleep(0.01)\n")
     tree = Tree(tmp_path)
     tree.write("m.py", "n = 1\n")
-    passed, found = tree.run(["test_m.py"], 2)
-    assert (passed, found["failed"]) == (False, ["time limit"])
+    passed, outcome = tree.run(["test_m.py"], 2)
+    assert (passed, outcome["failed"]) == (False, ["time limit"])
 
 
-def test_conditions_are_mutated_in_guards_only() -> None:
+def test_mutants_of_conditions_are_in_guards_only() -> None:
     text = "def f(x):\n if x and y: return g"
     assert sites_of("guards", "m.py", text) != []
     assert sites_of("rules", "m.py", text) == []

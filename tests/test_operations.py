@@ -67,7 +67,7 @@ def test_op_cross_product(operation: str, share: float, seed: int) -> None:
         run_checks(operation, rest)
 
 
-def test_failures_are_all_reported() -> None:
+def test_operation_failures_are_all_reported() -> None:
     """A group has one error for each check that fails, with the names of case and check."""
     cases = [Case("sin", label, lambda x: x, ()) for label in ("first", "second")]
     with pytest.raises(ExceptionGroup, match="sin: sin: first, check of reverse; sin: second, check of vmap") as caught:

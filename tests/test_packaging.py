@@ -29,59 +29,59 @@ EXTRAS = {
 WITH_OTHERS = {"tests": {"pluggy", "nbformat", "joblib", "coverage"}}
 
 
-def declared(requirements: list[str]) -> set[str]:
+def declared_names(requirements: list[str]) -> set[str]:
     """The modules that requirements bring."""
-    found: set[str] = set()
+    names: set[str] = set()
     for requirement in requirements:
         name, extras = re.match(r"([\w-]+)(?:\[([\w,]+)\])?", requirement).groups()  # type: ignore[union-attr]
         if name == "compgraph":
-            found |= declared([each for extra in extras.split(",") for each in PROJECT["optional-dependencies"][extra]])
-        found.add(NAMES.get(name, name.replace("-", "_")))
-        found |= {extra for extra in (extras or "").split(",") if name == "dask"}
-    return found
+            names |= declared_names([each for extra in extras.split(",") for each in PROJECT["optional-dependencies"][extra]])
+        names.add(NAMES.get(name, name.replace("-", "_")))
+        names |= {extra for extra in (extras or "").split(",") if name == "dask"}
+    return names
 
 
 @functools.cache
-def imported(path: Path) -> set[str]:
+def imported_names(path: Path) -> set[str]:
     """The packages of others that a module imports at its top level, or when a function of it is called."""
-    found = set()
+    names = set()
     for statement in ast.walk(ast.parse(path.read_text())):
         if isinstance(statement, ast.Import):
-            found |= {alias.name.partition(".")[0] for alias in statement.names}
+            names |= {alias.name.partition(".")[0] for alias in statement.names}
         elif isinstance(statement, ast.ImportFrom) and not statement.level:
-            found.add((statement.module or "").partition(".")[0])
-    return found - {*sys.stdlib_module_names, "compgraph", "autodiff"}
+            names.add((statement.module or "").partition(".")[0])
+    return names - {*sys.stdlib_module_names, "compgraph", "autodiff"}
 
 
 def modules() -> list[Path]:
     return [path for folder in ("compgraph", "autodiff", "examples", "tests") for path in sorted((ROOT / folder).rglob("*.py"))]
 
 
-def test_what_is_imported_is_declared() -> None:
+def test_dependencies_imported_are_declared() -> None:
     beside = {path.stem for path in modules() if path.parts[len(ROOT.parts)] in ("examples", "tests")}
     beside |= {"tests", "only_here", "config_within"}  # made by tests
     undeclared = {}
     for path in modules():
         place = path.relative_to(ROOT).as_posix()
-        known = declared(PROJECT["dependencies"])
+        names = declared_names(PROJECT["dependencies"])
         for folder, extras in EXTRAS.items():
             if place.startswith(folder):
-                known |= declared([f"compgraph[{','.join(extras)}]"]) | WITH_OTHERS.get(folder, set())
-        missing = imported(path) - known - (beside if place.startswith(("examples", "tests")) else set())
+                names |= declared_names([f"compgraph[{','.join(extras)}]"]) | WITH_OTHERS.get(folder, set())
+        missing = imported_names(path) - names - (beside if place.startswith(("examples", "tests")) else set())
         if missing:
             undeclared[place] = missing
     assert not undeclared
 
 
-def test_declared_dependencies_are_imported() -> None:
+def test_dependencies_declared_are_imported() -> None:
     """Every declared dependency is imported."""
     ours = [path for path in modules() if path.parts[len(ROOT.parts)] in ("compgraph", "autodiff")]
-    found: set[str] = set().union(*map(imported, ours))
-    assert declared(PROJECT["dependencies"]) <= found
+    names: set[str] = set().union(*map(imported_names, ours))
+    assert declared_names(PROJECT["dependencies"]) <= names
 
 
 @pytest.mark.parametrize(("platform", "machine", "has_wheels"), [("linux", "x86_64", True), ("emscripten", "wasm32", False)])
-def test_pictures_require_pygraphviz_where_it_has_wheels(platform: str, machine: str, has_wheels: bool) -> None:
+def test_pygraphviz_is_required_where_wheels_exist(platform: str, machine: str, has_wheels: bool) -> None:
     markers = pytest.importorskip("packaging.requirements")
     extras = PROJECT["optional-dependencies"]
     required = [markers.Requirement(each) for each in [*PROJECT["dependencies"], *extras["pictures"]]]
@@ -91,4 +91,4 @@ def test_pictures_require_pygraphviz_where_it_has_wheels(platform: str, machine:
     assert ("optree" in names) is has_wheels
     assert {"numpy", "scipy", "graphviz", "tqdm"} <= names
     assert not [each for each in PROJECT["dependencies"] if each.startswith("pygraphviz")]
-    assert {"pygraphviz"} <= declared(["compgraph[examples]"]) & declared(["compgraph[test]"])
+    assert {"pygraphviz"} <= declared_names(["compgraph[examples]"]) & declared_names(["compgraph[test]"])

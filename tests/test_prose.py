@@ -24,7 +24,7 @@ def phrases(prose: ModuleType, path: Path, text: str) -> list[str]:
     return [hit.phrase for hit in prose.hits_in(path)[0]]
 
 
-def test_phrases_of_python_are_found_in_texts_alone(prose: ModuleType, tmp_path: Path) -> None:
+def test_prose_check_of_python_covers_texts_only(prose: ModuleType, tmp_path: Path) -> None:
     source = '''def f(told):
     """What the function is told of its caller.
 
@@ -35,12 +35,12 @@ def test_phrases_of_python_are_found_in_texts_alone(prose: ModuleType, tmp_path:
     assert sorted(phrases(prose, tmp_path / "a.py", source)) == ["What", "is told", "nobody"]
 
 
-def test_phrases_of_markdown_are_found_outside_of_code(prose: ModuleType, tmp_path: Path) -> None:
+def test_prose_check_of_markdown_skips_code(prose: ModuleType, tmp_path: Path) -> None:
     source = "The result is another than before.\n```\nis another than\n```\nValues differ if the input differs.\n"
     assert phrases(prose, tmp_path / "a.md", source) == ["is another than"]
 
 
-def test_exit_status_depends_on_the_rate(prose: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_prose_check_exit_status_depends_on_rate(prose: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "a.md").write_text("One phrase in a row.\n" + "A plain line.\n" * 199)
     assert prose.main([str(tmp_path)]) == 0
     assert "1 hits in 200 lines of text: 5.0 per 1,000" in capsys.readouterr().out

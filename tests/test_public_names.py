@@ -28,9 +28,9 @@ def test_renamed_names_warn(old: str) -> None:
 
 def test_public_names_exist() -> None:
     modules = {name: importlib.import_module(name) for name in NAMES}
-    names = {(module, RENAMED.get(name, name)) for module, found in NAMES.items() for name in found}
+    names = {(module, RENAMED.get(name, name)) for module, namespace in NAMES.items() for name in namespace}
     assert {(module, name) for module, name in names if hasattr(modules[module], name)} == names
-    assert {(module, name) for module, found in modules.items() for name in dir(found)} >= names
+    assert {(module, name) for module, namespace in modules.items() for name in dir(namespace)} >= names
 
 
 def documented_names(module: str) -> set[str]:

@@ -40,12 +40,12 @@ ORDERS = {
 def run(program: str, *options: str) -> str:
     """The output of a program, in a process without earlier imports."""
     call = [sys.executable, "-W", "error", *options, "-c", program]
-    done = subprocess.run(call, capture_output=True, text=True, check=False, cwd=ROOT)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    process = subprocess.run(call, capture_output=True, text=True, check=False, cwd=ROOT)
+    assert process.returncode == 0, process.stderr
+    return process.stdout
 
 
-def test_what_is_not_imported_at_first() -> None:
+def test_import_loads_no_late_modules() -> None:
     program = """
 import sys
 import numpy
@@ -58,7 +58,7 @@ print(*sorted(set(sys.modules) - before))
     assert not [name for name in loaded if any(f"{name}.".startswith(f"{late}.") for late in LATE)]
 
 
-def test_compgraph_alone_imports_neither_pictures_nor_profiles() -> None:
+def test_import_of_compgraph_loads_neither_drawing_nor_profiler() -> None:
     program = """
 import sys
 import numpy as np
@@ -71,7 +71,7 @@ print([name for name in late if name in sys.modules])
     assert run(program) == "[]\n"
 
 
-def test_a_gradient_in_reverse_needs_neither_scipy_nor_optree() -> None:
+def test_gradient_in_reverse_loads_neither_scipy_nor_optree() -> None:
     program = """
 import sys
 import numpy as np
@@ -85,7 +85,7 @@ print([name for name in ("scipy", "optree", "subprocess", "json") if name in sys
 
 
 @pytest.mark.parametrize("package", [cg, ad])
-def test_every_public_name_is_there_at_first(package: object) -> None:
+def test_public_names_are_available_after_import(package: object) -> None:
     """By attribute, by ``from``, and in `dir`: in a process of its own, where no test has asked for them."""
     name = package.__name__  # type: ignore[attr-defined]
     program = f"""
@@ -109,11 +109,11 @@ OTHER_ROOMS = [pytest.param(room, marks=pytest.mark.exhaustive) for room in ("co
 
 
 @pytest.mark.parametrize("room", ["executor", *OTHER_ROOMS])
-def test_rooms_are_attributes_at_first(room: str) -> None:
+def test_packages_are_attributes_after_import(room: str) -> None:
     assert run(f"import compgraph; print(compgraph.{room}.__name__)") == f"compgraph.{room}\n"
 
 
-def test_tables_of_late_modules_hold_numpys_own_functions() -> None:
+def test_late_module_tables_hold_numpy_functions() -> None:
     """They may be imported while ``np.zeros`` means another function, and with what holds in the function that needs them."""
     program = """
 import importlib, pkgutil, sys
@@ -160,7 +160,7 @@ USUAL_ORDERS = ("before", "after the first gradient", "in the function")
 @pytest.mark.parametrize(
     "order", [pytest.param(order, marks=[] if order in USUAL_ORDERS else pytest.mark.exhaustive) for order in ORDERS]
 )
-def test_scipy_asks_nodes_whatever_is_imported_first(order: str) -> None:
+def test_scipy_dispatches_to_nodes_in_any_import_order(order: str) -> None:
     """Before the package, after it, after a variable was made, or in the function itself."""
     before, between, after = ORDERS[order]
     program = f"""
@@ -187,7 +187,7 @@ assert np.allclose(ad.reverse.gradient(f(y))[y], expected)
 @pytest.mark.parametrize(
     "first", ["compgraph.scipy.special", "compgraph.scipy.linalg", "autodiff.grads.scipy.special.bessel_functions"]
 )
-def test_import_of_a_policy_or_a_rule_before_scipy(first: str) -> None:
+def test_import_of_policy_or_rule_before_scipy(first: str) -> None:
     """SciPy is patched completely, even if a module of the packages is the first to import it."""
     program = f"""
 import compgraph as cg, autodiff as ad
@@ -209,7 +209,7 @@ assert isinstance(scipy.linalg.inv(np.eye(2) * x), cg.Node)
         *[pytest.param(made, marks=pytest.mark.exhaustive) for made in ("y", "cg.conv(y, np.ones(1))", "ad.optimizers.Adam(x)")],
     ],
 )
-def test_pickles_load_in_a_process_that_has_imported_nothing(made: str, tmp_path: Path) -> None:
+def test_pickles_load_in_fresh_process(made: str, tmp_path: Path) -> None:
     import pickle
 
     program = f"""
@@ -222,7 +222,7 @@ with open(sys.argv[1], "wb") as file:
     pickle.dump({made}, file)
 """
     path = tmp_path / "pickled"
-    done = subprocess.run([sys.executable, "-c", program, path], capture_output=True, text=True, check=False, cwd=ROOT)
-    assert done.returncode == 0, done.stderr
+    process = subprocess.run([sys.executable, "-c", program, path], capture_output=True, text=True, check=False, cwd=ROOT)
+    assert process.returncode == 0, process.stderr
     kind = run(f"import pickle; print(type(pickle.load(open({str(path)!r}, 'rb'))).__name__)", "-W", "ignore::ResourceWarning")
     assert kind.strip() == type(pickle.loads(path.read_bytes())).__name__

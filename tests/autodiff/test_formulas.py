@@ -22,7 +22,7 @@ def derivative(node: Any, wrt: Any = None) -> str:
     return ad.latex(node, wrt, names=NAMES).equations[1].split(" = ", 1)[1]
 
 
-def test_scalars() -> None:
+def test_latex_derivatives_of_scalars() -> None:
     x = variable(0.5, "x")
     forms = {
         r"x \cos{\left(x \right)} + \sin{\left(x \right)}": np.sin(x) * x,
@@ -38,7 +38,7 @@ def test_scalars() -> None:
     assert [derivative(node) for node in forms.values()] == list(forms)
 
 
-def test_losses() -> None:
+def test_latex_derivatives_of_losses() -> None:
     w, weights = variable(RNG.normal(size=3), "w"), variable(RNG.normal(size=(3, 4)), "W_1")
     forms = {
         r"2 X^{T} \left(X w - y\right)": np.sum((X @ w - Y) ** 2),
@@ -54,7 +54,7 @@ def test_losses() -> None:
     assert [derivative(node) for node in forms.values()] == list(forms)
 
 
-def test_shapes_and_letters() -> None:
+def test_latex_shapes_and_letters() -> None:
     x = variable(np.ones(3), "x")
     formula = ad.latex(x @ x)
     assert formula.equations == [r"f = x^{T} x", r"\nabla_{x} f = 2 x"]
@@ -68,7 +68,7 @@ def test_shapes_and_letters() -> None:
     ]  # fmt: skip
 
 
-def test_functions_of_several_variables_have_partial_derivatives() -> None:
+def test_latex_partial_derivatives() -> None:
     x, y, v = variable(2.0, "x"), variable(3.0, "y"), variable([1.0, 2.0], "v")
     z = np.multiply(x, y)
     z.name = "z"
@@ -85,7 +85,7 @@ def test_functions_of_several_variables_have_partial_derivatives() -> None:
     assert ad.latex(np.sum(v) * x, wrt=x).equations[1].startswith(r"\frac{\partial f}{\partial x} = ")
 
 
-def test_what_is_no_scalar_is_refused() -> None:
+def test_latex_derivative_of_nonscalar_raises() -> None:
     x = variable(np.ones(3), "x")
     with pytest.raises(ValueError, match=r"of a scalar, not of shape \(3,\); take its sum"):
         ad.latex(x * 2)

@@ -173,7 +173,7 @@ RAISING: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
 
 
 @for_each("name", RAISING)
-def test_what_is_meant_is_said(name: str) -> None:
+def test_hints_name_spelling_to_use(name: str) -> None:
     wrong, error, message = RAISING[name]
     with pytest.raises(error, match=message):
         wrong()
@@ -193,7 +193,7 @@ IMPORTS = {
 
 
 @for_each("statement", IMPORTS)
-def test_imports_of_other_packages_modules_raise_with_advice(statement: str) -> None:
+def test_hints_imports_of_foreign_modules_raise_with_advice(statement: str) -> None:
     error = ImportError if "name" in IMPORTS[statement] else ModuleNotFoundError
     with pytest.raises(error, match=IMPORTS[statement]):
         exec(statement)
@@ -213,19 +213,19 @@ WRONG_SHAPES: dict[str, tuple[Callable[[], Any], str]] = {
 
 
 @for_each("name", WRONG_SHAPES)
-def test_errors_of_numpy_name_the_operands(name: str) -> None:
+def test_numpy_errors_name_operands(name: str) -> None:
     wrong, note = WRONG_SHAPES[name]
     with pytest.raises(ValueError, match=note) as raised:
         wrong()
     assert len(raised.value.__notes__) == 1
 
 
-def test_gradients_by_names_that_are_not_strings() -> None:
+def test_gradient_key_may_be_any_name() -> None:
     x = cg.variable(3.0, 0)  # type: ignore[arg-type]
     assert ad.gradient(x * x)[0] == 6.0
 
 
-def test_missing_attributes_are_missing() -> None:
+def test_hints_missing_attributes_are_missing() -> None:
     for name in ("grad", "backward", "numpy", "requires_grad"):
         assert not hasattr(X, name)
         assert name not in dir(X)
@@ -237,7 +237,7 @@ def test_missing_attributes_are_missing() -> None:
     "operator",
     ["grad", "value_and_grad", "jacobian", "jacrev", "jacfwd", "hessian", "hessian_diagonal", "elementwise_grad", "hvp"],
 )
-def test_argnum_is_understood(operator: str) -> None:
+def test_argnum_is_accepted(operator: str) -> None:
     apply = getattr(ad, operator)
 
     def f(x: Any, y: Any) -> Any:
@@ -251,7 +251,7 @@ def test_argnum_is_understood(operator: str) -> None:
         assert apply(f, argnum=argnum)(*args) == apply(f, argnum)(*args)
 
 
-def test_hessian_vector_product_is_autograds() -> None:
+def test_hessian_vector_product_follows_autograd() -> None:
     def f(x: Any, a: Any) -> Any:
         return np.sum(x**3 * a)
 
@@ -259,7 +259,7 @@ def test_hessian_vector_product_is_autograds() -> None:
     np.testing.assert_allclose(ad.hessian_vector_product(f)(x, a, v), 6 * x * a * v)
 
 
-def test_gradients_are_found_where_they_are_looked_for() -> None:
+def test_gradient_is_found_under_its_names() -> None:
     assert ad.gradient(LOSS)["x"] == 6.0
     assert ad.gradient is ad.reverse.gradient
     np.testing.assert_array_equal(cg.gradient(V * 2), np.gradient(V.value * 2))

@@ -33,7 +33,7 @@ def filled(v: Any) -> Any:
     return y
 
 
-def trained(p: Any, x: Any) -> Any:
+def training_loss(p: Any, x: Any) -> Any:
     return np.mean((np.maximum(x @ p["w"] + p["b"], 0.0).sum(1) - 1) ** 2)
 
 
@@ -51,25 +51,25 @@ OPERATORS = {
     "grad of grad": (ad.grad(lambda v: np.sum(ad.grad(smooth)(v) ** 2)), (vector,), (other,)),
     "grad of a filled array": (ad.grad(lambda v: np.sum(filled(v) ** 2)), (vector,), (other,)),
     "jvp": (lambda v, t: ad.jvp(smooth, (v,), (t,)), (vector, other), (other, vector)),
-    "of a tree": (ad.value_and_grad(trained), ({"w": W, "b": V[0]}, X), ({"w": V, "b": W[0]}, Y)),
+    "of a tree": (ad.value_and_grad(training_loss), ({"w": W, "b": V[0]}, X), ({"w": V, "b": W[0]}, Y)),
     "with aux": (ad.grad(lambda w: (np.sum(w**2), {"s": w.sum()}), has_aux=True), (W,), (V,)),
 }
 
 
 @pytest.mark.parametrize("name", OPERATORS)
-def test_operators_are_compiled(name: str) -> None:
+def test_jit_operators_are_compiled(name: str) -> None:
     f, *calls = OPERATORS[name]
     agrees(f, *calls, programs=None)
 
 
-def test_taylor() -> None:
+def test_jit_of_taylor() -> None:
     f = lambda x: ad.taylor(lambda t: np.exp(np.sin(t)), x, 4)  # noqa: E731
     jitted = cg.jit(f).compile(np.float64(0.3))
     for x in (np.float64(0.3), np.float64(-1.1)):
         assert same(jitted(x), f(x)), jitted.report()
 
 
-def test_structural_zeros() -> None:
+def test_jit_keeps_structural_zeros() -> None:
     f = ad.grad(lambda x: np.sum(np.where(x > 0, np.log(np.where(x > 0, x, x)), 0.0)))
     x = np.array([1.0, 2.0])
     with np.errstate(all="ignore"):
@@ -80,7 +80,7 @@ def test_structural_zeros() -> None:
     assert is_compiled(jitted), jitted.report()
 
 
-def test_derivatives_of_compiled_functions() -> None:
+def test_jit_function_derivatives() -> None:
     jitted = compiled(loss, W, X)
     assert same(ad.grad(jitted)(V, X), ad.grad(loss)(V, X))
     assert same(ad.hessian(jitted)(V, X), ad.hessian(loss)(V, X))
@@ -91,7 +91,7 @@ def test_derivatives_of_compiled_functions() -> None:
     assert is_compiled(step)
 
 
-def test_arrays_that_a_compiled_function_reaches_are_lent() -> None:
+def test_jit_copy_of_captured_array_accepts_nodes() -> None:
     table = np.ones(4)
 
     def f(v: Any) -> Any:
@@ -102,7 +102,7 @@ def test_arrays_that_a_compiled_function_reaches_are_lent() -> None:
     assert same(ad.grad(compiled(f, vector))(other), ad.grad(f)(other))
 
 
-def test_within_a_function_that_is_differentiated() -> None:
+def test_jit_within_differentiated_function() -> None:
     inner = compiled(lambda a, b: a * b, np.ones(4), np.ones(4))
 
     def f(v: Any) -> Any:
@@ -114,12 +114,12 @@ def test_within_a_function_that_is_differentiated() -> None:
     assert same(ad.grad(f)(other), np.arange(4.0))
 
 
-def test_a_training_loop() -> None:
-    step = cg.jit(ad.value_and_grad(trained))
+def test_jit_training_loop() -> None:
+    step = cg.jit(ad.value_and_grad(training_loss))
     p, q = ({"w": W.copy(), "b": np.zeros(2)} for _ in range(2))
     for _ in range(8):
         value, slope = step(p, X)
-        expected, slope_q = ad.value_and_grad(trained)(q, X)
+        expected, slope_q = ad.value_and_grad(training_loss)(q, X)
         assert np.isclose(value, expected)
         p = {name: p[name] - 0.1 * slope[name] for name in p}
         q = {name: q[name] - 0.1 * slope_q[name] for name in q}
@@ -127,7 +127,7 @@ def test_a_training_loop() -> None:
     assert is_compiled(step), step.report()
 
 
-def test_a_method_that_is_differentiated() -> None:
+def test_jit_method_is_differentiated() -> None:
     class Model:
         def __init__(self) -> None:
             self.x = X
@@ -143,7 +143,7 @@ def test_a_method_that_is_differentiated() -> None:
     assert is_compiled(step)
 
 
-def test_precision_of_numbers() -> None:
+def test_jit_follows_default_dtype() -> None:
     f = ad.grad(lambda x: x * x)
     jitted = compiled(f, 2.0)
     assert same(jitted(2.0), f(2.0))

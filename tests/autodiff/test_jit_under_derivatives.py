@@ -20,20 +20,20 @@ Array = np.ndarray[Any, Any]
 X = np.linspace(0.1, 0.9, 5)
 
 
-def settled(jitted: Any) -> None:
+def wait_for_programs(jitted: Any) -> None:
     """Wait for the programs of a function and of its derivatives."""
     assert jitted.wait()
     for pull in jitted.__dict__.get("_pulls", {}).values():
-        settled(pull)
+        wait_for_programs(pull)
 
 
-def repeated(jitted: Any, derivative: Callable[..., Any], *args: Any) -> list[Any]:
+def repeat_derivative(jitted: Any, derivative: Callable[..., Any], *args: Any) -> list[Any]:
     """The results of a derivative while programs of its functions are compiled, and afterwards."""
-    found = []
+    derivatives = []
     for _ in range(8):
-        found.append(derivative(*args))
-        settled(jitted)
-    return found
+        derivatives.append(derivative(*args))
+        wait_for_programs(jitted)
+    return derivatives
 
 
 def energy(x: Any, scale: Any = 2.0) -> Any:
@@ -48,19 +48,19 @@ def energy(x: Any, scale: Any = 2.0) -> Any:
     [ad.grad, ad.value_and_grad, ad.jacobian, ad.hessian, ad.jacfwd, lambda f: ad.grad(lambda x: np.sum(ad.grad(f)(x) ** 2))],
     ids=["grad", "value_and_grad", "jacobian", "hessian", "jacfwd", "grad-of-grad"],
 )
-def test_derivatives_are_those_of_the_function(operator: Any) -> None:
+def test_jit_derivatives_match_function(operator: Any) -> None:
     jitted = cg.jit(energy)
     expected = operator(energy)(X)
-    for found in repeated(jitted, operator(jitted), X):
+    for derivative in repeat_derivative(jitted, operator(jitted), X):
         for a, e in (
-            zip(np.atleast_1d(found), np.atleast_1d(expected), strict=True)
-            if not isinstance(found, tuple)
-            else zip(found, expected, strict=True)
+            zip(np.atleast_1d(derivative), np.atleast_1d(expected), strict=True)
+            if not isinstance(derivative, tuple)
+            else zip(derivative, expected, strict=True)
         ):
             np.testing.assert_allclose(a, e, rtol=1e-10)
 
 
-def test_the_call_is_one_operation_and_its_derivative_is_compiled() -> None:
+def test_jit_call_is_one_operation_with_compiled_derivative() -> None:
     jitted = cg.jit(energy)
     jitted.compile(X)
     x = cg.variable(X, "x")
@@ -68,21 +68,21 @@ def test_the_call_is_one_operation_and_its_derivative_is_compiled() -> None:
         y = jitted(x) * 2.0
         assert y.args[0].opname == "jit"
         np.testing.assert_allclose(gradient(y)["x"], 2 * ad.grad(energy)(X), rtol=1e-10)
-        settled(jitted)
+        wait_for_programs(jitted)
     (pull,) = jitted._pulls.values()
     assert "program 1" in pull.report()
     assert " 0 runs" not in pull.report()
 
 
-def test_directions_and_products() -> None:
+def test_jit_jvp_and_hvp() -> None:
     jitted, v = cg.jit(energy), np.cos(X)
-    for found in repeated(jitted, lambda x: ad.jvp(jitted, (x,), (v,)), X):
-        np.testing.assert_allclose(found, ad.jvp(energy, (X,), (v,)), rtol=1e-10)
-    for found in repeated(jitted, lambda x: ad.hvp(jitted)(x, v), X):
-        np.testing.assert_allclose(found, ad.hvp(energy)(X, v), rtol=1e-10)
+    for derivative in repeat_derivative(jitted, lambda x: ad.jvp(jitted, (x,), (v,)), X):
+        np.testing.assert_allclose(derivative, ad.jvp(energy, (X,), (v,)), rtol=1e-10)
+    for derivative in repeat_derivative(jitted, lambda x: ad.hvp(jitted)(x, v), X):
+        np.testing.assert_allclose(derivative, ad.hvp(energy)(X, v), rtol=1e-10)
 
 
-def test_nested_arguments_and_several_results() -> None:
+def test_jit_nested_arguments_and_several_results() -> None:
     def layers(p: Any, x: Any, steps: int = 2) -> Any:
         h = x @ p["w"] + p["b"]
         for _ in range(steps):
@@ -97,12 +97,12 @@ def test_nested_arguments_and_several_results() -> None:
         return lambda p: f(p, x, steps=3)["size"] + np.sum(f(p, x)["out"] ** 3)
 
     expected = ad.grad(loss(layers))(p)
-    for found in repeated(jitted, ad.grad(loss(jitted)), p):
+    for gradients in repeat_derivative(jitted, ad.grad(loss(jitted)), p):
         for name in p:
-            np.testing.assert_allclose(found[name], expected[name], rtol=1e-10)
+            np.testing.assert_allclose(gradients[name], expected[name], rtol=1e-10)
 
 
-def test_decisions_by_values_are_made_anew() -> None:
+def test_jit_branches_on_values_are_reevaluated() -> None:
     def f(x: Any) -> Any:
         return np.sum(x * x) if x[0] > 0.5 else np.sum(np.sin(x))
 
@@ -110,10 +110,10 @@ def test_decisions_by_values_are_made_anew() -> None:
     for _ in range(6):
         for x in (X, X + 1.0):
             np.testing.assert_allclose(ad.grad(jitted)(x), ad.grad(f)(x), rtol=1e-12)
-        settled(jitted)
+        wait_for_programs(jitted)
 
 
-def test_what_it_reaches_may_change() -> None:
+def test_jit_captured_state_may_change() -> None:
     scale = np.array([2.0])
 
     def f(x: Any) -> Any:
@@ -123,10 +123,10 @@ def test_what_it_reaches_may_change() -> None:
     for k in range(10):
         scale[0] = 2.0 + k // 5
         np.testing.assert_allclose(ad.grad(jitted)(X), scale * np.cos(X * scale), rtol=1e-12)
-        settled(jitted)
+        wait_for_programs(jitted)
 
 
-def test_variables_that_it_reaches_have_their_gradients() -> None:
+def test_jit_captured_variables_have_gradients() -> None:
     w = cg.variable(3.0, "w")
 
     @cg.jit
@@ -135,13 +135,13 @@ def test_variables_that_it_reaches_have_their_gradients() -> None:
 
     x = cg.variable(X, "x")
     for _ in range(6):
-        found = gradient(f(x))
-        np.testing.assert_allclose(found["w"], np.sum(X * np.cos(3 * X)), rtol=1e-12)
-        np.testing.assert_allclose(found["x"], 3 * np.cos(3 * X), rtol=1e-12)
-        settled(f)
+        gradients = gradient(f(x))
+        np.testing.assert_allclose(gradients["w"], np.sum(X * np.cos(3 * X)), rtol=1e-12)
+        np.testing.assert_allclose(gradients["x"], 3 * np.cos(3 * X), rtol=1e-12)
+        wait_for_programs(f)
 
 
-def test_another_argument_counts_as_it_was_when_the_function_was_called() -> None:
+def test_jit_keeps_values_of_argument_at_call() -> None:
     jitted = cg.jit(lambda x, a: np.sum(np.sin(x * a)))
     a = np.full(5, 2.0)
     jitted.compile(X, a)
@@ -154,18 +154,18 @@ def test_another_argument_counts_as_it_was_when_the_function_was_called() -> Non
         np.testing.assert_allclose(gradient(y)["x"], 2 * np.cos(2 * at))
 
 
-def test_within_vmap_and_within_compiled_functions_it_is_recorded_as_it_is() -> None:
+def test_jit_within_vmap_and_jit_is_recorded() -> None:
     jitted = cg.jit(energy)
     rows = np.stack([X, X * 0.5, X + 0.2])
     for _ in range(5):
         np.testing.assert_allclose(ad.vmap(ad.grad(jitted))(rows), ad.vmap(ad.grad(energy))(rows), rtol=1e-10)
-        settled(jitted)
+        wait_for_programs(jitted)
     outer = cg.jit(ad.grad(lambda x: jitted(x) * 2.0)).compile(X)
     assert "program 1" in outer.report()
     np.testing.assert_allclose(outer(X), 2 * ad.grad(energy)(X), rtol=1e-10)
 
 
-def test_a_graph_with_such_an_operation_runs_again() -> None:
+def test_jit_operation_replays() -> None:
     jitted = cg.jit(energy).compile(X)
     x = cg.placeholder((5,), example=X)
     y = jitted(x) + np.sum(x)
@@ -173,7 +173,7 @@ def test_a_graph_with_such_an_operation_runs_again() -> None:
     np.testing.assert_allclose(executor.run({x: X * 0.3})[0], energy(X * 0.3) + np.sum(X * 0.3), rtol=1e-12)
 
 
-def test_a_sum_that_cancels_is_told_apart_from_a_function_that_changed() -> None:
+def test_jit_distinguishes_rounding_from_changed_function() -> None:
     x = np.linspace(-1.0, 1.0, 60)
 
     def f(x: Any, b: Any) -> Any:  # the sum is rounding alone, another in each program
@@ -183,8 +183,8 @@ def test_a_sum_that_cancels_is_told_apart_from_a_function_that_changed() -> None
         return lambda x: (lambda s, v: s + np.sum(v**2))(*f(x, np.full(60, 3.0)))
 
     jitted = cg.jit(f).compile(x, x)
-    for found in repeated(jitted, ad.grad(total(jitted)), x):
-        np.testing.assert_allclose(found, ad.grad(total(f))(x), rtol=1e-10)
+    for derivative in repeat_derivative(jitted, ad.grad(total(jitted)), x):
+        np.testing.assert_allclose(derivative, ad.grad(total(f))(x), rtol=1e-10)
 
 
 EFFECTS: dict[str, Callable[..., Any]] = {
@@ -209,32 +209,32 @@ OPERATORS: dict[str, Callable[[Any, Any], Any]] = {  # of a function and of a co
 
 @pytest.mark.parametrize("operator", OPERATORS)
 @pytest.mark.parametrize("effect", EFFECTS)
-def test_side_effects_happen_once_per_call(effect: str, operator: str) -> None:
+def test_jit_side_effects_occur_once_per_call(effect: str, operator: str) -> None:
     def history(jit: Any) -> list[Any]:
-        held: list[Any] = [0, np.zeros(2)]
+        state: list[Any] = [0, np.zeros(2)]
         rng = np.random.default_rng(0)
-        made: list[Any] = []
+        functions: list[Any] = []
 
         def f(x: Any) -> Any:
-            EFFECTS[effect](x, held, rng)
+            EFFECTS[effect](x, state, rng)
             return np.sum(x * x) * 3
 
         def compiled(g: Any) -> Any:
-            made.append(jit(g))
-            return made[-1]
+            functions.append(jit(g))
+            return functions[-1]
 
-        call, found = OPERATORS[operator](f, compiled), []
+        call, history_entries = OPERATORS[operator](f, compiled), []
         for _ in range(6):
             x = X.copy()
             values = call(x)
-            for jitted in made:
+            for jitted in functions:
                 if jitted.__class__.__name__ == "Jitted":
-                    settled(jitted)
-            found.append((values, x, (len(held), held[0], held[1].tolist(), rng.bit_generator.state["state"])))
-        return found
+                    wait_for_programs(jitted)
+            history_entries.append((values, x, (len(state), state[0], state[1].tolist(), rng.bit_generator.state["state"])))
+        return history_entries
 
-    for found, expected in zip(history(cg.jit), history(lambda f: f), strict=True):
-        for a, e in zip(*(v if isinstance(v, tuple) else (v,) for v in (found[0], expected[0])), strict=True):
+    for history_entries, expected in zip(history(cg.jit), history(lambda f: f), strict=True):
+        for a, e in zip(*(v if isinstance(v, tuple) else (v,) for v in (history_entries[0], expected[0])), strict=True):
             np.testing.assert_allclose(a, e, rtol=1e-10)
-        np.testing.assert_array_equal(found[1], expected[1])
-        assert found[2] == expected[2]
+        np.testing.assert_array_equal(history_entries[1], expected[1])
+        assert history_entries[2] == expected[2]

@@ -9,7 +9,7 @@ import autodiff as ad
 import compgraph as cg
 
 
-def test_a_result_that_was_written_into() -> None:
+def test_debug_detects_write_into_result() -> None:
     """Is named by the gradient that reads it."""
     x = cg.variable([1.0, 2.0])
     with cg.debug():
@@ -21,7 +21,7 @@ def test_a_result_that_was_written_into() -> None:
             ad.reverse.gradient(z)
 
 
-def test_an_operand_that_was_written_into() -> None:
+def test_debug_copies_operand_before_write() -> None:
     """The recorded operand is a copy that is never written into."""
     x, a = cg.variable([1.0, 2.0], "x"), np.array([3.0, 4.0])
     with cg.debug():

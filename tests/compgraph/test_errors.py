@@ -41,7 +41,7 @@ def classes(base: type) -> Iterator[type]:
             yield each
 
 
-def test_every_warning_category_is_public() -> None:
+def test_warning_categories_are_public() -> None:
     assert {*classes(Warning)} == {each for each in ERRORS + OF_AUTODIFF if issubclass(each, Warning)}
 
 
@@ -54,7 +54,7 @@ def test_errors_with_public_module_are_importable() -> None:
 
 
 @pytest.mark.parametrize("name", ["BatchedValueError", "GuardError", "LeakError", "NonFiniteError"])
-def test_earlier_import_path_is_same_class(name: str) -> None:
+def test_error_class_of_earlier_import_path_is_same(name: str) -> None:
     assert getattr(cg, name) is getattr(cg.errors, name)
     assert getattr(cg, name).__module__ == "compgraph"  # the name in existing pickles
 
@@ -110,7 +110,7 @@ RAISED = {
 
 
 @pytest.mark.parametrize("program", RAISED, ids=lambda f: f.__name__)
-def test_raised_error_can_be_pickled(program: Callable[[], Any]) -> None:
+def test_error_instances_can_be_pickled(program: Callable[[], Any]) -> None:
     with pytest.raises(RAISED[program]) as caught:
         program()
     copied = pickle.loads(pickle.dumps(caught.value))
@@ -118,7 +118,7 @@ def test_raised_error_can_be_pickled(program: Callable[[], Any]) -> None:
     assert str(copied) == str(caught.value)
 
 
-def test_picture_of_pickled_error_raises() -> None:
+def test_drawing_of_pickled_error_raises() -> None:
     with pytest.raises(cg.NonFiniteError) as caught:
         not_finite()
     assert caught.value.picture()
@@ -249,20 +249,20 @@ def place_of(program: Callable[[], Any]) -> tuple[str, int]:
 
 @pytest.mark.parametrize("program", WARNED, ids=lambda f: f.__name__)
 def test_warning_has_category_and_users_line(program: Callable[[], Any]) -> None:
-    with warnings.catch_warnings(record=True) as found:
+    with warnings.catch_warnings(record=True) as records:
         warnings.simplefilter("always")
         program()
-    assert {(w.category, w.filename, w.lineno) for w in found} == {(WARNED[program], *place_of(program))}
+    assert {(w.category, w.filename, w.lineno) for w in records} == {(WARNED[program], *place_of(program))}
 
 
 @pytest.mark.parametrize("program", [f for f, kind in WARNED.items() if kind.__module__ in ("compgraph.errors", "autodiff")])
 @pytest.mark.parametrize("kind", ["exact", "RuntimeWarning"])
 def test_warning_can_be_silenced_by_category(program: Callable[[], Any], kind: str) -> None:
-    with warnings.catch_warnings(record=True) as found:
+    with warnings.catch_warnings(record=True) as records:
         warnings.simplefilter("always")
         warnings.filterwarnings("ignore", category=WARNED[program] if kind == "exact" else RuntimeWarning)
         program()
-    assert not found
+    assert not records
 
 
 def compiled_in_the_background() -> None:
@@ -282,10 +282,10 @@ def test_cache_warning_has_line_of_call(program: Callable[[], Any], tmp_path: Pa
     pytest.importorskip("llvmlite")
     tmp_path.chmod(0o777)
     monkeypatch.setenv("COMPGRAPH_CACHE", str(tmp_path))
-    with warnings.catch_warnings(record=True) as found:
+    with warnings.catch_warnings(record=True) as records:
         warnings.simplefilter("always")
         program()
-    assert [(w.category, w.filename, w.lineno) for w in found] == [(cg.errors.CompileWarning, *place_of(program))]
+    assert [(w.category, w.filename, w.lineno) for w in records] == [(cg.errors.CompileWarning, *place_of(program))]
 
 
 @pytest.mark.parametrize("program", [compiled_in_the_background, compiled_at_once], ids=lambda f: f.__name__)
@@ -300,15 +300,15 @@ def test_missing_compiler_warning_has_line_of_call(program: Callable[[], Any], m
     monkeypatch.setattr(backend, "processor", processor)
     fastest_backend.cache_clear()
     try:
-        with warnings.catch_warnings(record=True) as found:
+        with warnings.catch_warnings(record=True) as records:
             warnings.simplefilter("always")
             program()
     finally:
         fastest_backend.cache_clear()
-    assert [(w.category, w.filename, w.lineno) for w in found] == [(cg.errors.CompileWarning, *place_of(program))]
+    assert [(w.category, w.filename, w.lineno) for w in records] == [(cg.errors.CompileWarning, *place_of(program))]
 
 
-def test_warnings_of_the_packages_have_the_users_line() -> None:
+def test_warning_calls_of_packages_use_user_line() -> None:
     """The packages call `warn_user` and `warn_at`, except for NumPy's warnings in `ops` and for deprecated names."""
     calls: list[str] = []
     for package in ("compgraph", "autodiff"):

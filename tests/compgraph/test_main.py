@@ -35,11 +35,11 @@ def run(*options: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_command_prints_versions_and_cache(folder: Path) -> None:
-    done = run()
-    assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.startswith(f"compgraph         {cg.__version__}\nPython ")
-    assert f"{folder}: 3 files, 3.0 MiB\n" in done.stdout
-    assert "python -m compgraph --clear-caches" in done.stdout
+    process = run()
+    assert (process.returncode, process.stderr) == (0, "")
+    assert process.stdout.startswith(f"compgraph         {cg.__version__}\nPython ")
+    assert f"{folder}: 3 files, 3.0 MiB\n" in process.stdout
+    assert "python -m compgraph --clear-caches" in process.stdout
     assert [path.name for path in sorted(folder.iterdir())] == NAMES
 
 
@@ -83,9 +83,9 @@ def keep_check(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
 
 
 def test_self_test_passes() -> None:
-    done = run("--self-test")
-    assert (done.returncode, done.stderr) == (0, "")
-    lines = done.stdout.splitlines()
+    process = run("--self-test")
+    assert (process.returncode, process.stderr) == (0, "")
+    lines = process.stdout.splitlines()
     assert [line.split()[0] for line in lines[:-1]] == [*command.CHECKS]
     assert lines[-1] == "Self-test passed."
 
@@ -105,10 +105,10 @@ def test_self_test_detects_wrong_rule(monkeypatch: pytest.MonkeyPatch, capsys: p
     rule: Any = by_function[np.tanh]
     monkeypatch.setattr(rule, "formulas", (lambda g, out, x: g * (1 - out),))
     assert command.main(["--self-test"]) == 1
-    done = capsys.readouterr()
-    assert "derivatives  FAILED" in done.out
-    assert "Self-test failed: derivatives" in done.out
-    assert "AssertionError" in done.err
+    output = capsys.readouterr()
+    assert "derivatives  FAILED" in output.out
+    assert "Self-test failed: derivatives" in output.out
+    assert "AssertionError" in output.err
 
 
 def test_self_test_detects_uncompiled_function(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

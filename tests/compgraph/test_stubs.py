@@ -14,31 +14,31 @@ from compgraph import _stubs, ops
 pytestmark = pytest.mark.portable
 
 
-def test_the_stub_file_is_current() -> None:
+def test_stub_file_of_package_is_current() -> None:
     assert Path(cg.__file__).with_suffix(".pyi").read_text() == _stubs.stub_text()
 
 
-def test_the_stub_file_of_rules_is_current() -> None:
+def test_stub_file_of_rules_is_current() -> None:
     assert Path(ad.grads.__file__).with_suffix(".pyi").read_text() == _stubs.rules_stub_text()
 
 
-def test_every_rule_is_public() -> None:
+def test_rules_are_public() -> None:
     assert ad.grads.__all__ == sorted(name for name in dir(ad.grads) if name.endswith("_grad"))
     assert {"sin_grad", "special_exp2_grad", "cornered_grad"} < set(ad.grads.__all__)
 
 
 @pytest.mark.parametrize("module", _stubs.MODULES)
-def test_the_stub_files_of_modules_are_current(module: str) -> None:
+def test_stub_files_of_modules_are_current(module: str) -> None:
     assert (Path(cg.__file__).parent / f"{module}.pyi").read_text() == _stubs.module_stub_text(module)
 
 
-def test_every_public_function_is_callable_and_listed() -> None:
+def test_public_functions_are_callable_and_listed() -> None:
     names = set(ops.public_functions())
     assert {name for name in names if callable(getattr(cg, name, None))} == names
     assert names - {*dir(cg)} == set()
 
 
-def test_unknown_names_raise() -> None:
+def test_unknown_name_raises() -> None:
     with pytest.raises(AttributeError, match="no 'sine'"):
         getattr(cg, "si" + "ne")
     assert np.sin is not cg.sin

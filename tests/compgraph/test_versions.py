@@ -28,7 +28,7 @@ TOOLS = {
 }
 
 
-def test_version_is_that_of_pyproject() -> None:
+def test_version_matches_pyproject() -> None:
     assert cg.__version__ == ad.__version__ == PROJECT["version"]
 
 
@@ -36,14 +36,14 @@ def test_version_is_stated_once() -> None:
     files = [*ROOT.glob("*.toml"), *ROOT.glob("*.cfg"), *ROOT.glob("*.cff"), ROOT / "docs" / "conf.py"]
     files += [path for name in ("compgraph", "autodiff") for path in (ROOT / name).rglob("*.py")]
     statement = re.compile(r"^(?:__)?(?:version|release)(?:__)?\s*[:=]\s*[\"']?\d", re.MULTILINE)
-    found = {path.name for path in files if statement.search(path.read_text())}
-    assert found == {"pyproject.toml"}
+    names = {path.name for path in files if statement.search(path.read_text())}
+    assert names == {"pyproject.toml"}
 
 
 def test_import_computes_no_version() -> None:
     program = "import sys, compgraph, autodiff; print([m for m in ('importlib.metadata', 'tomllib') if m in sys.modules])"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=ROOT)
-    assert done.stdout == "[]\n"
+    process = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=ROOT)
+    assert process.stdout == "[]\n"
 
 
 @pytest.mark.parametrize("text", [None, "", "not toml [", '[project]\nname = "other"\nversion = "7"', "[tool]"])
@@ -69,11 +69,11 @@ def test_version_of_checkout_precedes_installed_version(tmp_path: Path, monkeypa
     assert versions._own_version() == "2.0"
 
 
-def test_distributions_are_those_of_the_extras() -> None:
+def test_show_versions_lists_distributions_of_extras() -> None:
     required = [*PROJECT["dependencies"], *(each for extra in PROJECT["optional-dependencies"].values() for each in extra)]
-    found = {re.match(r"[\w-]+", each)[0] for each in required} | {"distributed"}  # type: ignore[index]  # dask[distributed]
+    names = {re.match(r"[\w-]+", each)[0] for each in required} | {"distributed"}  # type: ignore[index]  # dask[distributed]
     assert len(set(versions.DISTRIBUTIONS)) == len(versions.DISTRIBUTIONS)
-    assert set(versions.DISTRIBUTIONS) == found - {"compgraph"} - TOOLS
+    assert set(versions.DISTRIBUTIONS) == names - {"compgraph"} - TOOLS
 
 
 def test_show_versions_prints_each_version(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -104,5 +104,5 @@ compgraph.show_versions()
 names = ("scipy", "llvmlite", "sympy", "dask", "distributed", "optree", "graphviz", "pygraphviz", "pandas", "matplotlib", "numba")
 print([name for name in names if name in sys.modules])
 """
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=ROOT)
-    assert done.stdout.endswith("\n[]\n")
+    process = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=ROOT)
+    assert process.stdout.endswith("\n[]\n")

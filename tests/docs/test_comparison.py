@@ -28,21 +28,21 @@ def comparing() -> Any:
     return module
 
 
-def test_the_page_shows_what_our_programs_give(comparing: Any) -> None:
-    for name, found in comparing.tables({"compgraph"}).items():
+def test_comparison_page_matches_program_results(comparing: Any) -> None:
+    for name, table in comparing.tables({"compgraph"}).items():
         shown = PAGE.split(f"<!-- {name}: begin -->")[1].split(f"<!-- {name}: end -->")[0].strip().splitlines()
-        for line, written in zip(found.splitlines(), shown, strict=True):
+        for line, written in zip(table.splitlines(), shown, strict=True):
             assert line.split(" | ")[:2] == written.split(" | ")[:2], name
 
 
-def test_programs_in_numpys_words_are_right(comparing: Any) -> None:
+def test_comparison_unchanged_programs_are_right(comparing: Any) -> None:
     for title, source in comparing.UNCHANGED.items():
         assert comparing.of_program("compgraph", source) == "yes", title
     for title, source in comparing.LEAVING.items():
         assert comparing.of_program("compgraph", source) in ("yes", "wrong, warns (LeakWarning)"), title
 
 
-def test_a_wrong_answer_is_told(comparing: Any) -> None:
+def test_comparison_wrong_result_is_reported(comparing: Any) -> None:
     wrong = "def f(x): return np.sum(ad.stop_gradient(x) * x) if isinstance(x, cg.Node) else np.sum(x * x)"
     assert comparing.of_program("compgraph", wrong) == "**wrong, silently**"
     raising = "def f(x): return [][0] if isinstance(x, cg.Node) else np.sum(x)"

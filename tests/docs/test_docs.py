@@ -85,7 +85,7 @@ RUN = [path for path in [*PAGES, *ASIDE] if path.parent.name != "elsewhere" and 
 
 
 @pytest.mark.parametrize("path", RUN, ids=label)
-def test_code_blocks_run(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_docs_code_blocks_run(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Except those of the pages for users of other packages, which test_elsewhere runs."""
     monkeypatch.chdir(tmp_path)
     cg.reset()
@@ -97,7 +97,7 @@ def test_code_blocks_run(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyP
         raise failure.exc_info[1] from None  # type: ignore[misc]
 
 
-def test_block_runner_raises_on_failures() -> None:
+def test_docs_block_runner_raises_on_failures() -> None:
     with pytest.raises(doctest.DocTestFailure):
         run([">>> 1 + 1\n3\n"], "wrong")
     with pytest.raises(NameError):
@@ -105,14 +105,14 @@ def test_block_runner_raises_on_failures() -> None:
     run(["a = 1\n", ">>> a\n1\n>>> b = 2\n", "assert a + b == 3\n"], "right")
 
 
-def test_every_block_is_recognized() -> None:
+def test_docs_blocks_are_all_recognized() -> None:
     with Failures("blocks") as failures:
         for path in PAGES:
             with failures.case(label(path)):
                 text = path.read_text()
-                found = FENCED.findall(text)
-                assert len(re.findall(r"^[ ]*```", text, re.MULTILINE)) == 2 * len(found)
-                assert {word for _, word, _ in found} <= FENCES
+                fences = FENCED.findall(text)
+                assert len(re.findall(r"^[ ]*```", text, re.MULTILINE)) == 2 * len(fences)
+                assert {word for _, word, _ in fences} <= FENCES
 
 
 @cache
@@ -122,7 +122,7 @@ def anchors(path: Path) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
-def test_links_have_targets() -> None:
+def test_docs_links_have_targets() -> None:
     with Failures("links") as failures:
         for path in [*PAGES, *OTHERS]:
             for link in LINK.findall(FENCED.sub("", path.read_text())):
@@ -136,12 +136,12 @@ def test_links_have_targets() -> None:
                     assert not anchor or anchor in anchors(target)
 
 
-def test_reference_has_every_public_name() -> None:
-    found = [block for path in (DOCS / "reference").glob("*.md") for _, _, block in FENCED.findall(path.read_text())]
+def test_docs_reference_has_every_public_name() -> None:
+    snippets = [block for path in (DOCS / "reference").glob("*.md") for _, _, block in FENCED.findall(path.read_text())]
     with Failures("reference") as failures:
         for module in (cg, ad, autodiff.optimizers):
             listed: list[str] = []
-            for block in found:
+            for block in snippets:
                 if f".. currentmodule:: {module.__name__}\n" in block:
                     listed += re.findall(r"^(?:   |\.\. py:data:: )(\w+)$", block, re.MULTILINE)
             with failures.case(module.__name__):
@@ -161,20 +161,20 @@ def test_special_points_page_is_current() -> None:
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
-def test_special_points_agree_in_forward_mode() -> None:
+def test_special_points_match_in_forward_mode() -> None:
     with Failures("special points") as failures:
         for points in special("POINTS").values():
             for code, place in points:
                 with failures.case(f"{code} at {place}"):
-                    found, _ = special("derivative")(code, place)
+                    slopes, _ = special("derivative")(code, place)
                     point = np.asarray(place, float)
                     for direction in np.eye(point.size).reshape(point.size, *point.shape):
                         _, tangent = ad.jvp(special("function")(code), (point,), (direction,))
-                        chosen = np.sum(found[direction == 1])
+                        chosen = np.sum(slopes[direction == 1])
                         assert np.isclose(float(tangent), float(chosen), equal_nan=True)
 
 
-def test_slope_at_kink_lies_between_those_of_both_sides() -> None:
+def test_special_points_slope_lies_between_one_sided_slopes() -> None:
     with Failures("kinks") as failures:
         for kind in KINKS:
             for code, point in special("POINTS")[kind]:
@@ -184,20 +184,20 @@ def test_slope_at_kink_lies_between_those_of_both_sides() -> None:
 
 
 def check_slope_at_kink(code: str, point: Any) -> None:
-    f, found = special("function")(code), np.ravel(special("derivative")(code, point)[0])
+    f, slopes = special("function")(code), np.ravel(special("derivative")(code, point)[0])
     point, step = np.asarray(point, float), 1e-6
     for place, unit in enumerate(np.eye(point.size).reshape(point.size, *point.shape)):
         with cg.no_graph():
             inside = [float((f(point + s * unit) - f(point)) / s) for s in (step, -step)]
         finite = [s for s in inside if abs(s) < 1e3]  # a step is as good as vertical on one of its sides, or on both
         if finite:
-            assert min(finite) - 1e-4 <= found[place] <= max(finite) + 1e-4
+            assert min(finite) - 1e-4 <= slopes[place] <= max(finite) + 1e-4
 
 
 # ---------------------------------------------------------------------------------------- drawings
 
 
-def test_drawings_are_current() -> None:
+def test_docs_drawings_are_current() -> None:
     pictures = program("make_pictures.py")
     with Failures("drawings") as failures:
         for name in pictures["PICTURES"]:
@@ -209,7 +209,7 @@ def test_drawings_are_current() -> None:
 
 
 @pytest.mark.slow
-def test_recipe_pictures_are_current() -> None:
+def test_docs_recipe_pictures_are_current() -> None:
     pytest.importorskip("matplotlib")
     pictures = program("make_recipe_pictures.py")
     assert {f"{name}.md" for name in pictures["PICTURES"]} | {"index.md"} == {path.name for path in (DOCS / "recipes").iterdir()}

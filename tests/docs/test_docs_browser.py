@@ -44,12 +44,12 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def once(folder: Path, make: Callable[[Path], str]) -> Path:
     """The pages in a folder that one of several processes makes, which leaves there what went wrong for the others to say."""
-    said = folder / "said.txt"
+    report = folder / "said.txt"
     try:
         folder.mkdir()
     except FileExistsError:
         end = time.monotonic() + PATIENCE
-        while not said.exists():
+        while not report.exists():
             assert time.monotonic() < end, f"the build in {folder} did not finish"
             time.sleep(0.2)
     else:
@@ -58,8 +58,8 @@ def once(folder: Path, make: Callable[[Path], str]) -> Path:
             errors = make(folder)
         finally:
             (folder / "being said.txt").write_text(errors)
-            (folder / "being said.txt").replace(said)  # at once, so that no process reads a partial file
-    assert said.read_text() == ""
+            (folder / "being said.txt").replace(report)  # at once, so that no process reads a partial file
+    assert report.read_text() == ""
     return folder / "html"
 
 
@@ -74,8 +74,8 @@ def build(folder: Path) -> str:
         else:
             (folder / path.name).symlink_to(path)
     command = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-b", "html", "docs", "html"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=folder)
-    return done.stderr if done.returncode else ""
+    process = subprocess.run(command, capture_output=True, text=True, check=False, cwd=folder)
+    return process.stderr if process.returncode else ""
 
 
 def look(page: Any) -> None:
@@ -87,7 +87,7 @@ def look(page: Any) -> None:
 
 
 @pytest.mark.parametrize("width", ["phone", "desktop"])
-def test_pages_are_whole(built: Path, width: str) -> None:
+def test_docs_pages_are_not_clipped(built: Path, width: str) -> None:
     with opened(built / "index.html", width) as page:
         for name in NAMES:
             page.goto((built / f"{name}.html").as_uri())
@@ -95,13 +95,13 @@ def test_pages_are_whole(built: Path, width: str) -> None:
             look(page)
 
 
-def test_a_dark_page(built: Path) -> None:
+def test_docs_dark_page(built: Path) -> None:
     with opened(built / "tutorial.html", dark=True) as page:
         look(page)
 
 
 @pytest.mark.parametrize("name", ["index", "tutorial"])
-def test_the_search_box_finds_pages(built: Path, name: str) -> None:
+def test_docs_search_box_finds_pages(built: Path, name: str) -> None:
     with opened(built / f"{name}.html") as page:
         box = page.locator("input[name=q]").first
         box.fill("checkpoint")
@@ -112,7 +112,7 @@ def test_the_search_box_finds_pages(built: Path, name: str) -> None:
         assert "checkpoint" in page.locator("article").inner_text().lower()
 
 
-def test_the_menu_of_a_phone(built: Path) -> None:
+def test_docs_phone_menu(built: Path) -> None:
     with opened(built / "index.html", "phone") as page:
         link = page.locator(".sidebar-drawer a", has_text="Tutorial")
         assert not page.evaluate("e => e.getBoundingClientRect().right > 0", link.element_handle())
@@ -121,21 +121,21 @@ def test_the_menu_of_a_phone(built: Path) -> None:
         assert page.locator("h1").inner_text().startswith("Tutorial")
 
 
-def test_the_reference_links_to_its_entries(built: Path) -> None:
+def test_docs_reference_links_to_entries(built: Path) -> None:
     with opened(built / "reference" / "autodiff.html") as page:
         page.locator("article a", has_text="value_and_grad").first.click()
         assert "parameters" in page.locator("article").inner_text().lower()
         look(page)
 
 
-def test_looking_notices_what_is_cut_off(built: Path) -> None:
+def test_docs_layout_check_detects_clipping(built: Path) -> None:
     with opened(built / "tutorial.html") as page:
         page.evaluate("document.querySelector('article').insertAdjacentHTML('beforeend', '<p style=\"width: 9999px\">x</p>')")
         with pytest.raises(AssertionError):
             look(page)
 
 
-def test_pages_are_built_once(tmp_path: Path) -> None:
+def test_docs_pages_are_built_once(tmp_path: Path) -> None:
     """However many ask for them; and all learn what went wrong."""
     calls: list[Path] = []
 
@@ -146,6 +146,6 @@ def test_pages_are_built_once(tmp_path: Path) -> None:
 
     with ThreadPoolExecutor(4) as pool:
         assert set(pool.map(lambda _: once(tmp_path / "right", slowly), range(4))) == {tmp_path / "right" / "html"}
-        asked = [pool.submit(once, tmp_path / "wrong", slowly) for _ in range(4)]
-        assert all("a warning" in str(each.exception()) for each in asked)
+        futures = [pool.submit(once, tmp_path / "wrong", slowly) for _ in range(4)]
+        assert all("a warning" in str(each.exception()) for each in futures)
     assert calls == [tmp_path / "right", tmp_path / "wrong"]

@@ -23,16 +23,16 @@ FENCED = re.compile(r"^```(py|python)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 def answers(page: str, word: str) -> list[Any]:
     """The answers of the programs of one side of a page, run sequentially."""
     names: dict[str, Any] = {"__name__": page}
-    found = []
+    results = []
     for fence, program in FENCED.findall(PAGES[page]):
         if fence == word:
             exec(program, names)
-            found.append(np.asarray(names["answer"]))
-    return found
+            results.append(np.asarray(names["answer"]))
+    return results
 
 
 @pytest.mark.parametrize("page", PACKAGES)
-def test_both_sides_give_the_same(page: str) -> None:
+def test_comparison_programs_give_equal_results(page: str) -> None:
     cg.reset()
     ours = contextvars.Context().run(answers, page, "python")
     assert len(ours) == 2
@@ -46,7 +46,7 @@ def test_both_sides_give_the_same(page: str) -> None:
         np.testing.assert_allclose(one, other, rtol=1e-6)
 
 
-def test_names_in_tables_exist() -> None:
+def test_comparison_table_names_exist() -> None:
     with Failures("tables") as failures:
         for page in PACKAGES:
             with failures.case(page):

@@ -45,7 +45,7 @@ def variables_of(source: str) -> Iterator[str]:
         yield key.value
 
 
-def test_page_lists_environment_variables() -> None:
+def test_environment_page_lists_variables() -> None:
     files = [path for package in ("compgraph", "autodiff") for path in (ROOT / package).rglob("*.py")]
     read = {name for path in files for name in variables_of(path.read_text())}
     assert "COMPGRAPH_CACHE" in read
@@ -62,7 +62,7 @@ def test_page_lists_environment_variables() -> None:
         'x = environ.get("A") or os.environ["A"]',
     ],
 )
-def test_variables_of_sees_each_form(source: str) -> None:
+def test_variables_of_detects_each_form(source: str) -> None:
     assert {*variables_of(source)} == {"A"}
 
 
@@ -72,5 +72,5 @@ def test_variables_of_rejects_other_forms(source: str) -> None:
         assert not {*variables_of(source)}
 
 
-def test_variables_of_accepts_a_copy_for_a_process() -> None:
+def test_variables_of_accepts_copy_for_process() -> None:
     assert [*variables_of("{**os.environ, 'A': 'b'}")] == []

@@ -38,7 +38,7 @@ def test_readme_graph_is_drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, 
     assert len(BLOCKS) == 3
 
 
-def test_readme_first_gradient_is_the_printed_one(capsys: pytest.CaptureFixture[str]) -> None:
+def test_readme_first_gradient_matches_comment(capsys: pytest.CaptureFixture[str]) -> None:
     exec(compile(block_with("end_of_orbit"), "README.md", "exec"), {"__name__": "readme"})
     assert re.fullmatch(r"\[-0\.5807\d* -0\.1892\d* +0\.2727\d*\]\n", capsys.readouterr().out)
 

@@ -43,19 +43,19 @@ def missing(named: str) -> str | None:
     return named if test and test not in functions(path) else None
 
 
-def test_named_tests_exist() -> None:
+def test_sources_named_tests_exist() -> None:
     assert len(NAMED) > 40
     assert [named for named in NAMED if missing(named)] == []
 
 
-def test_every_claim_has_a_test() -> None:
+def test_sources_every_claim_has_test() -> None:
     assert len(claims()) > 40
     for cells in claims():
         assert all(cells), cells
         assert re.search(r"`tests/\S+\.py(::test_\w+)?`", cells[-1]), cells
 
 
-def test_missing_file_or_test_is_found() -> None:
+def test_sources_missing_file_or_test_is_detected() -> None:
     assert missing("tests/docs/test_nothing.py") == "tests/docs/test_nothing.py"
     assert missing("tests/docs/test_sources.py::test_nothing") == "tests/docs/test_sources.py::test_nothing"
-    assert missing("tests/docs/test_sources.py::test_missing_file_or_test_is_found") is None
+    assert missing("tests/docs/test_sources.py::test_sources_missing_file_or_test_is_detected") is None

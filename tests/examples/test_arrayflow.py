@@ -45,12 +45,12 @@ EXPECTED: dict[str, Callable[..., Any]] = {
 }
 
 
-def test_all_are_there() -> None:
+def test_arrayflow_functions_are_all_listed() -> None:
     assert [line.partition("(")[0] for line in LINES] == list(EXPECTED)
     assert len(EXPECTED) == 22
 
 
-def test_counterparts_are_right() -> None:
+def test_arrayflow_counterparts_match() -> None:
     with Failures("functions of ArrayFlow") as failures:
         for line, ours in LINES.items():
             with failures.case(line):

@@ -56,24 +56,26 @@ def further(compare: Any) -> list[Any]:
 @pytest.fixture(scope="module")
 def peers(compare: Any) -> dict[str, Any]:
     """The peers that are always there."""
-    found: dict[str, Any] = compare.available(["numpy", "compgraph"])[0]
-    return found
+    available: dict[str, Any] = compare.available(["numpy", "compgraph"])[0]
+    return available
 
 
-def test_gradients_by_hand(tasks: list[Any], further: list[Any]) -> None:
+def test_benchmark_reference_gradients_match_differences(tasks: list[Any], further: list[Any]) -> None:
     """The reference gradients of the tasks agree with central differences."""
     for task in [*tasks, *further]:
         _, gradients = task.by_hand(*task.parameters, *task.data)
         assert check_gradient(lambda *p, t=task: t.by_hand(*p, *t.data)[0], task.parameters, gradients), task.name
 
 
-def test_agreement(compare: Any, tasks: list[Any], further: list[Any], peers: dict[str, Any]) -> None:
+def test_benchmark_values_and_gradients_match_numpy(
+    compare: Any, tasks: list[Any], further: list[Any], peers: dict[str, Any]
+) -> None:
     """The package gives the values and gradients of NumPy by hand."""
     for task in [*tasks, *further]:
         compare.check(task, "compgraph", peers["compgraph"], peers["numpy"])
 
 
-def test_compiled_agreement(compare: Any, tasks: list[Any], further: list[Any], peers: dict[str, Any]) -> None:
+def test_benchmark_compiled_values_match_numpy(compare: Any, tasks: list[Any], further: list[Any], peers: dict[str, Any]) -> None:
     """So it does compiled, with steps of training, second derivatives, and two threads."""
     pytest.importorskip("llvmlite")
     make, compiled = importlib.import_module("tasks"), compare.available(["jit"])[0]["jit"]
@@ -82,14 +84,14 @@ def test_compiled_agreement(compare: Any, tasks: list[Any], further: list[Any], 
         compare.check(task, "jit", compiled, peers["numpy"])
 
 
-def test_every_task_has_a_name_of_its_own(compare: Any) -> None:
+def test_benchmark_task_names_are_unique(compare: Any) -> None:
     """Tasks with threads are only for peers whose number of threads can be set."""
     tasks = compare.all_tasks()
     assert len({task.name for task in tasks}) == len(tasks)
     assert {name for task in tasks if task.threads > 1 for name in task.peers} == {"jit", "torch"}
 
 
-def test_compiling_is_measured(compare: Any, peers: dict[str, Any]) -> None:
+def test_benchmark_measures_compilation(compare: Any, peers: dict[str, Any]) -> None:
     """The seconds of compiling, and of how many operations."""
     pytest.importorskip("llvmlite")
     compiling = importlib.import_module("compiling")
@@ -100,7 +102,7 @@ def test_compiling_is_measured(compare: Any, peers: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("operator", ["gradient", "hvp", "hessian", "sparse hessian"])
-def test_other_derivatives(compare: Any, peers: dict[str, Any], operator: str) -> None:
+def test_benchmark_other_derivatives_match_references(compare: Any, peers: dict[str, Any], operator: str) -> None:
     """The package gives the derivatives by hand, and these those by differences."""
     make = importlib.import_module("tasks")
     chain = [make.chain_derivative(5, operator, ("numpy", "compgraph"))] if operator in ("gradient", "hvp") else []
@@ -111,7 +113,7 @@ def test_other_derivatives(compare: Any, peers: dict[str, Any], operator: str) -
     assert check_gradient(task.function(peers["numpy"]), [x], [task.by_hand(x)[0]])
 
 
-def test_forward_mode(compare: Any, peers: dict[str, Any]) -> None:
+def test_benchmark_forward_mode_matches_reference(compare: Any, peers: dict[str, Any]) -> None:
     """The tangent of the chain is that by hand, and the value alone is that of the chain."""
     make = importlib.import_module("tasks")
     compare.check(make.chain_derivative(5, "jvp", ()), "compgraph", peers["compgraph"], peers["numpy"])
@@ -119,7 +121,7 @@ def test_forward_mode(compare: Any, peers: dict[str, Any]) -> None:
     assert make.chain_derivative(5, "forward", ()).by_hand(x)[0] == make.chain(5).by_hand(x)[0]
 
 
-def test_steps_are_taken(tasks: list[Any], peers: dict[str, Any]) -> None:
+def test_benchmark_steps_update_parameters(tasks: list[Any], peers: dict[str, Any]) -> None:
     """A second call starts from the parameters that the first has changed."""
     for name, peer in peers.items():
         run = tasks[2].start(name, peer)
@@ -127,7 +129,7 @@ def test_steps_are_taken(tasks: list[Any], peers: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize(("spoilt", "message"), [("gradient", "gradient 1 .* at first"), ("rate", "value .* after one step")])
-def test_wrong_peers(compare: Any, tasks: list[Any], peers: dict[str, Any], spoilt: str, message: str) -> None:
+def test_benchmark_wrong_peer_raises(compare: Any, tasks: list[Any], peers: dict[str, Any], spoilt: str, message: str) -> None:
     """A peer with a wrong gradient, or that takes a wrong step, is an error."""
 
     def prepare(function: Any, parameters: Any, data: Any, rate: float) -> Any:
@@ -144,7 +146,7 @@ def test_wrong_peers(compare: Any, tasks: list[Any], peers: dict[str, Any], spoi
         compare.check(tasks[2], "numpy", bad, peers["numpy"])
 
 
-def test_tables(compare: Any, tasks: list[Any], peers: dict[str, Any]) -> None:
+def test_benchmark_table_has_row_per_task(compare: Any, tasks: list[Any], peers: dict[str, Any]) -> None:
     """Every task has a row, every measured target a verdict, and omissions are named."""
     raced = [*tasks[2:4], *tasks[6:]]  # networks and loops
     titles = {task.name: task.title for task in raced}
@@ -163,7 +165,7 @@ def test_tables(compare: Any, tasks: list[Any], peers: dict[str, Any]) -> None:
     assert "left out: JAX" in text
 
 
-def test_targets(compare: Any) -> None:
+def test_benchmark_targets_compare_peers_or_tasks(compare: Any) -> None:
     """A target compares with a peer on the same task, or with the package itself on another."""
     times = {
         "loop-2000": {"compgraph": 10.0, "torch": 20.0},
@@ -179,18 +181,18 @@ def test_targets(compare: Any) -> None:
     ]
 
 
-def test_missing_peers(compare: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_benchmark_missing_peer_is_omitted(compare: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """A peer that is not installed is left out."""
 
     def missing() -> None:
         raise ImportError("not here")
 
     monkeypatch.setitem(compare.PEERS, "torch", (missing, "PyTorch"))
-    found, left_out = compare.available(["numpy", "torch"])
-    assert (list(found), left_out) == (["numpy"], ["torch"])
+    available, left_out = compare.available(["numpy", "torch"])
+    assert (list(available), left_out) == (["numpy"], ["torch"])
 
 
-def test_update(compare: Any, tmp_path: Path) -> None:
+def test_benchmark_update_replaces_table_between_markers(compare: Any, tmp_path: Path) -> None:
     """The table goes between the markers, as often as wanted; the README has them."""
     begin, end = compare.MARKERS
     readme = tmp_path / "README.md"
@@ -201,14 +203,14 @@ def test_update(compare: Any, tmp_path: Path) -> None:
     assert all(compare.README.read_text(encoding="utf-8").count(marker) == 1 for marker in (begin, end))
 
 
-def test_command_line(compare: Any, capsys: pytest.CaptureFixture[str]) -> None:
+def test_benchmark_command_line_prints_markdown(compare: Any, capsys: pytest.CaptureFixture[str]) -> None:
     """One task between two peers, as Markdown."""
     compare.main(["--only", "chain-1", "--rounds", "1", "--peers", "numpy,compgraph", "--markdown"])
     assert "| chain of 51 operations on 1 |" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("wrong", ["--peers fortran", "--rounds 0", "--only nothing", "--update --peers numpy"])
-def test_command_line_errors(compare: Any, capsys: pytest.CaptureFixture[str], wrong: str) -> None:
+def test_benchmark_command_line_bad_options_raise(compare: Any, capsys: pytest.CaptureFixture[str], wrong: str) -> None:
     """Invalid options raise before anything runs."""
     with pytest.raises(SystemExit):
         compare.main(wrong.split())

@@ -40,7 +40,7 @@ def demo(name: str) -> ModuleType:
         del sys.path[0]
 
 
-def printed(name: str, options: list[str], folder: Path, capsys: pytest.CaptureFixture[str]) -> str:
+def run_demo(name: str, options: list[str], folder: Path, capsys: pytest.CaptureFixture[str]) -> str:
     """The output of a demo; its pictures, and no others, are in the folder."""
     assert demo(name).main([*options, "--folder", str(folder)]) == 0
     assert sorted(path.name for path in folder.iterdir()) == PICTURES[name]
@@ -53,17 +53,17 @@ def printed(name: str, options: list[str], folder: Path, capsys: pytest.CaptureF
 
 
 def numbers(pattern: str, output: str) -> list[float]:
-    found = re.search(pattern, output)
-    assert found, output
-    return [float(group) for group in found.groups()]
+    match = re.search(pattern, output)
+    assert match, output
+    return [float(group) for group in match.groups()]
 
 
 # --------------------------------------------------------------------------------------------- results
 
 
 @pytest.mark.slow
-def test_catenary(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    output = printed("catenary", [], tmp_path, capsys)
+def test_demo_catenary_reaches_target(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    output = run_demo("catenary", [], tmp_path, capsys)
     (distance,) = numbers(r"distance from the catenary: (\S+)\n", output)
     assert distance < 1e-3
     lowest = numbers(r"the rope: (-[\d.]+), .*catenary: (-[\d.]+), .*parabola: (-[\d.]+), .*arc: (-[\d.]+)\n", output)
@@ -83,21 +83,21 @@ def test_catenary(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         ),
     ],
 )
-def test_a_rope_of_any_number_of_segments_comes_to_rest(segments: int, optimizer: str) -> None:
+def test_demo_rope_of_any_number_of_segments_comes_to_rest(segments: int, optimizer: str) -> None:
     catenary = demo("catenary")
     heights = catenary.hang(segments, 1500, 3, optimizer)[-1]
     x = np.linspace(0, 1, segments + 1)
     assert np.max(np.abs(heights - catenary.catenary(catenary.length_of(heights), x))) < 1e-3
 
 
-def test_two_gradients_hang_no_rope(tmp_path: Path) -> None:
+def test_demo_rope_diverges_with_two_gradients(tmp_path: Path) -> None:
     """Algorithm 1 as printed: growth is seen to have gone too far when the step is three times what the rope bears."""
     with pytest.raises(SystemExit, match=r"The loss is .* after \d+ steps; the last steps were too large: 1\.\de-01"):
         demo("catenary").main(["--optimizer", "printed", "--folder", str(tmp_path)])
 
 
 @pytest.mark.parametrize("length", [1.1, 1.5])
-def test_curves_have_the_length_they_are_asked_for(length: float) -> None:
+def test_demo_curves_have_requested_length(length: float) -> None:
     catenary = demo("catenary")
     x = np.linspace(0, 1, 100_001)
     circle = catenary.arc(length, 100_001)
@@ -111,7 +111,7 @@ def test_curves_have_the_length_they_are_asked_for(length: float) -> None:
     assert np.ptp(np.hypot(circle[0] - 0.5, circle[1] - center)) < 1e-12
 
 
-def test_energy() -> None:
+def test_demo_rope_energy_matches_formula() -> None:
     catenary, inner = demo("catenary"), np.random.default_rng(0).uniform(-0.2, 0, 7)
     y = np.array([0, *inner, 0])
     lengths = np.sqrt((1 / 8) ** 2 + (y[1:] - y[:-1]) ** 2)
@@ -124,8 +124,8 @@ def test_energy() -> None:
 @pytest.mark.parametrize(
     ("optimizer", "seed"), [("stepcontroller", "0"), ("stepcontroller", "1"), ("printed", "0"), ("adam", "0")]
 )
-def test_histograms(optimizer: str, seed: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    output = printed("histograms", ["--optimizer", optimizer, "--seed", seed], tmp_path, capsys)
+def test_demo_histograms_reaches_accuracy(optimizer: str, seed: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    output = run_demo("histograms", ["--optimizer", optimizer, "--seed", seed], tmp_path, capsys)
     (accuracy,) = numbers(r"Accuracy on 1000 fresh examples: ([\d.]+)%\n", output)
     assert accuracy > 99
     moved, first, last = numbers(r"moved by ([\d.]+): its logit was (-?[\d.]+) and is (-?[\d.]+)\.", output)
@@ -136,7 +136,7 @@ def test_histograms(optimizer: str, seed: str, tmp_path: Path, capsys: pytest.Ca
     assert after > 95
 
 
-def test_histograms_are_those_of_numpy() -> None:
+def test_demo_histograms_match_numpy() -> None:
     demos, rng = demo("histograms"), np.random.default_rng(5)
     rows = np.stack([demos.other_numbers(rng) for _ in range(20)] + [rng.standard_normal(500) for _ in range(20)])
     expected = np.stack([np.histogram(row, 16)[0] / 500 for row in rows])
@@ -146,7 +146,7 @@ def test_histograms_are_those_of_numpy() -> None:
     np.testing.assert_allclose(demos.histograms(rows).sum(axis=1), 1)
 
 
-def test_the_network_of_the_histograms() -> None:
+def test_demo_histograms_network_matches_formula() -> None:
     demos, rng = demo("histograms"), np.random.default_rng(5)
     network = demos.make_network(rng)
     x = rng.random((4, 16))
@@ -159,7 +159,7 @@ def test_the_network_of_the_histograms() -> None:
     assert demos.accuracy(network, x, 1 - classes) == 0
 
 
-def test_hacking_follows_the_gradient_with_respect_to_the_histogram() -> None:
+def test_demo_histograms_attack_follows_gradient() -> None:
     demos, rng = demo("histograms"), np.random.default_rng(5)
     network = demos.make_network(rng)
     x = demos.make_examples(2, rng)[0][0]
@@ -172,20 +172,20 @@ def test_hacking_follows_the_gradient_with_respect_to_the_histogram() -> None:
 
 
 @pytest.mark.slow
-def test_boundary_value(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    output = printed("boundary_value", [], tmp_path, capsys)
+def test_demo_boundary_value_reaches_target(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    output = run_demo("boundary_value", [], tmp_path, capsys)
     (single,) = numbers(r"20 points, float32, .* within (\S+) of the analytic", output)
     (double,) = numbers(r"100 points, float64, .* within (\S+) of the analytic", output)
     assert single < 0.005
     assert double < 1e-5
 
 
-def test_boundary_value_in_double_precision() -> None:
+def test_demo_boundary_value_in_double_precision() -> None:
     assert demo("boundary_value").in_double_precision(30).error < 2e-3
 
 
 @pytest.mark.slow
-def test_steps_that_find_their_size_do_not_solve_the_boundary_value_problem() -> None:
+def test_demo_boundary_value_step_controller_fails() -> None:
     """Growth is stopped too late; then every swing, and what rounding leaves, is taken for a rise."""
     boundary = demo("boundary_value")
     inner = cg.variable(boundary.first_guess(20), "y", dtype=np.float32)
@@ -199,7 +199,7 @@ def test_steps_that_find_their_size_do_not_solve_the_boundary_value_problem() ->
     assert boundary.Solution(boundary.with_ends(inner.value), "").error > 0.1
 
 
-def test_the_solution_by_hand_solves_the_boundary_value_problem() -> None:
+def test_demo_boundary_value_reference_solves_problem() -> None:
     boundary = demo("boundary_value")
     t = np.linspace(0, 6.1, 50)
     slope = ad.elementwise_grad(boundary.analytic)
@@ -208,7 +208,7 @@ def test_the_solution_by_hand_solves_the_boundary_value_problem() -> None:
     np.testing.assert_allclose(y[[0, -1]], [1, 0.1], atol=1e-12)
 
 
-def test_differences_are_exact_for_polynomials() -> None:
+def test_demo_differences_are_exact_for_polynomials() -> None:
     boundary = demo("boundary_value")
     for row, offset in enumerate([0, 2, 4]):  # at the first, the middle, the last of five neighbours
         at = np.arange(5.0) - offset
@@ -218,12 +218,12 @@ def test_differences_are_exact_for_polynomials() -> None:
 
 
 @pytest.mark.parametrize("points", [2, pytest.param(99, marks=pytest.mark.exhaustive), 1000])
-def test_derivative(points: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    output = printed("derivative", ["--points", str(points)], tmp_path, capsys)
+def test_demo_derivative_reaches_target(points: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    output = run_demo("derivative", ["--points", str(points)], tmp_path, capsys)
     assert numbers(r"by hand: (\S+)\n", output)[0] < 1e-6
 
 
-def test_the_derivative_by_hand_is_that_of_the_function() -> None:
+def test_demo_derivative_reference_is_right() -> None:
     derivative = demo("derivative")
     x = np.linspace(0.01, 12, 100)
     central = (derivative.function(x + 1e-6) - derivative.function(x - 1e-6)) / 2e-6
@@ -231,31 +231,31 @@ def test_the_derivative_by_hand_is_that_of_the_function() -> None:
 
 
 @pytest.mark.slow
-def test_polynomial(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    output = printed("polynomial", [], tmp_path, capsys)
+def test_demo_polynomial_recovers_coefficients(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    output = run_demo("polynomial", [], tmp_path, capsys)
     assert numbers(r"Largest difference: (\S+)\n", output)[0] < 1e-3
-    found = numbers("Coefficients: " + ", ".join([r"(\S+)"] * 4) + "\n", output)
-    np.testing.assert_allclose(found, [0.5, 1.8, 2.3, -0.6], atol=1e-3)
+    coefficients = numbers("Coefficients: " + ", ".join([r"(\S+)"] * 4) + "\n", output)
+    np.testing.assert_allclose(coefficients, [0.5, 1.8, 2.3, -0.6], atol=1e-3)
 
 
 @pytest.mark.slow
-def test_local_optimum(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    output = printed("local_optimum", [], tmp_path, capsys)
+def test_demo_local_optimum_prints_results(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    output = run_demo("local_optimum", [], tmp_path, capsys)
     figures = r"at a = (\S+), b = (\S+), c = (\S+) with loss (\S+)\n"
     assert numbers(r"From \(0\.0, 0\.0, 0\.0\): stuck " + figures, output)[3] > 0.2
-    *found, loss = numbers(r"From \(-0\.1, 1\.2, 1\.2\): solved " + figures, output)
-    np.testing.assert_allclose(found, [-0.5, 4, 3], atol=1e-3)
+    *end, loss = numbers(r"From \(-0\.1, 1\.2, 1\.2\): solved " + figures, output)
+    np.testing.assert_allclose(end, [-0.5, 4, 3], atol=1e-3)
     assert loss < 1e-3
 
 
 @pytest.mark.parametrize("optimizer", ["stepcontroller", pytest.param("printed", marks=pytest.mark.exhaustive)])
-def test_the_solution_is_found_by_either_direction(optimizer: str) -> None:
-    found = demo("local_optimum").descend((-0.1, 1.2, 1.2), 3000, optimizer)
-    assert found.verdict == "solved"
-    np.testing.assert_allclose(found.path[-1], [-0.5, 4, 3], atol=1e-3)
+def test_demo_local_optimum_solution_by_either_direction(optimizer: str) -> None:
+    descent = demo("local_optimum").descend((-0.1, 1.2, 1.2), 3000, optimizer)
+    assert descent.verdict == "solved"
+    np.testing.assert_allclose(descent.path[-1], [-0.5, 4, 3], atol=1e-3)
 
 
-def test_where_it_is_stuck_is_an_optimum() -> None:
+def test_demo_local_optimum_stuck_point_is_an_optimum() -> None:
     local = demo("local_optimum")
     end = local.descend((0.0, 0.0, 0.0), 1000).path[-1]
 
@@ -267,21 +267,21 @@ def test_where_it_is_stuck_is_an_optimum() -> None:
     assert loss(end) > 0.2
 
 
-def test_the_landscape_is_the_least_loss() -> None:
+def test_demo_local_optimum_landscape_is_least_loss() -> None:
     local = demo("local_optimum")
     a, b = np.array([-0.5, 0.2]), np.array([1.0, 4.0, 5.0])
     c = np.linspace(0, 2 * np.pi, 2000)
-    found = local.landscape(a, b)
+    losses = local.landscape(a, b)
     for i, j in np.ndindex(3, 2):
         errors = np.exp(a[j] * local.t) * np.sin(b[i] * local.t + c[:, None]) - local.TARGET
         least = np.sqrt((errors**2).mean(axis=1)).min()
-        assert least - 1e-9 <= found[i, j] <= least + 0.1
+        assert least - 1e-9 <= losses[i, j] <= least + 0.1
 
 
 # ---------------------------------------------------------------------------------- how they are started
 
 
-def test_help_shows_options_and_subject(capsys: pytest.CaptureFixture[str]) -> None:
+def test_demo_help_shows_options_and_subject(capsys: pytest.CaptureFixture[str]) -> None:
     with Failures("demos") as failures:
         for name in PICTURES:
             with failures.case(name):
@@ -304,15 +304,15 @@ SHORTEST = {
 
 
 @pytest.mark.parametrize("name", SHORTEST)
-def test_shortest_run_draws(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    printed(name, SHORTEST[name].split(), tmp_path, capsys)
+def test_demo_shortest_run_draws(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run_demo(name, SHORTEST[name].split(), tmp_path, capsys)
 
 
-def test_script_runs_as_command(tmp_path: Path) -> None:
+def test_demo_script_runs_as_command(tmp_path: Path) -> None:
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     command = [sys.executable, "-W", "error", str(ROOT / "examples" / "derivative.py"), "--folder", "new/folder"]
-    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr) == (0, "")
+    process = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    assert (process.returncode, process.stderr) == (0, "")
     assert (tmp_path / "new" / "folder" / "derivative.png").read_bytes().startswith(b"\x89PNG")
 
 
@@ -327,7 +327,7 @@ WRONG = [
 ]
 
 
-def test_wrong_options_exit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_demo_wrong_options_exit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.chdir(tmp_path)
     Path("file").touch()
     with Failures("wrong options") as failures:
@@ -339,7 +339,7 @@ def test_wrong_options_exit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cap
                 assert message in capsys.readouterr().err.splitlines()[-1]
 
 
-def test_without_matplotlib(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_demo_without_matplotlib_exits_with_advice(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     monkeypatch.delitem(sys.modules, "shared", raising=False)
     with pytest.raises(SystemExit, match=r'pip install "\.\[examples\]"'):

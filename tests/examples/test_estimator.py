@@ -41,7 +41,7 @@ def samples() -> tuple[Any, Any]:
     return StandardScaler().fit_transform(X), y
 
 
-def test_early_stopping_keeps_the_best_weights() -> None:
+def test_early_stopping_keeps_best_weights() -> None:
     X, y = samples()  # noqa: N806
     model = NetworkClassifier(early_stopping=True, patience=3, validation_fraction=0.3, random_state=0).fit(X, y)
     assert 3 < model.n_iter_ < 100
@@ -52,7 +52,7 @@ def test_early_stopping_keeps_the_best_weights() -> None:
         NetworkClassifier(early_stopping=True, validation_fraction=1.0).fit(X, y)
 
 
-def test_warm_start_goes_on() -> None:
+def test_warm_start_continues_training() -> None:
     X, y = samples()  # noqa: N806
     whole = NetworkClassifier(epochs=6, random_state=0).fit(X, y)
     parts = NetworkClassifier(epochs=3, random_state=0, warm_start=True).fit(X, y).fit(X, y)
@@ -62,7 +62,7 @@ def test_warm_start_goes_on() -> None:
     assert anew.n_iter_ == 3
 
 
-def test_partial_fit_learns_a_little_each_time() -> None:
+def test_partial_fit_trains_incrementally() -> None:
     X, y = samples()  # noqa: N806
     model = NetworkClassifier(random_state=0)
     for rows in np.array_split(np.arange(150), 3):  # each part has one class alone
@@ -74,7 +74,7 @@ def test_partial_fit_learns_a_little_each_time() -> None:
         model.partial_fit(X[:1], [7])
 
 
-def test_it_stands_in_pipelines_and_searches() -> None:
+def test_estimator_works_in_pipelines_and_searches() -> None:
     X, y = samples()  # noqa: N806
     search = GridSearchCV(make_pipeline(StandardScaler(), NetworkClassifier(epochs=20, random_state=0)),
                           {"networkclassifier__hidden": [2, 16]}, cv=2)  # fmt: skip
@@ -83,7 +83,7 @@ def test_it_stands_in_pipelines_and_searches() -> None:
 
 
 @pytest.mark.slow
-def test_the_program_runs(capsys: pytest.CaptureFixture[str]) -> None:
+def test_estimator_script_runs(capsys: pytest.CaptureFixture[str]) -> None:
     assert main() == 0
     digits, diabetes = capsys.readouterr().out.splitlines()
     assert float(digits.split("score ")[1].split()[0]) > 0.95

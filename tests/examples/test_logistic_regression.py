@@ -30,26 +30,26 @@ def current_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     return tmp_path
 
 
-def printed(capsys: pytest.CaptureFixture[str]) -> tuple[float, int, list[float]]:
+def read_output(capsys: pytest.CaptureFixture[str]) -> tuple[float, int, list[float]]:
     """The accuracy, of how many, and the losses; nothing else may be on stdout."""
     output = capsys.readouterr().out
-    found = OUTPUT.fullmatch(output)
-    assert found, output
-    return float(found[1]), int(found[2]), [float(loss) for loss in re.findall(r"loss (.*)", output)]
+    match = OUTPUT.fullmatch(output)
+    assert match, output
+    return float(match[1]), int(match[2]), [float(loss) for loss in re.findall(r"loss (.*)", output)]
 
 
 @pytest.mark.slow
-def test_the_script_tells_all_held_out_digits_apart(current_folder: Path) -> None:
+def test_script_classifies_all_held_out_digits(current_folder: Path) -> None:
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-W", "error", str(SCRIPT)], env=environment, capture_output=True, text=True, check=False
     )
-    assert done.returncode == 0, done.stderr
-    assert not done.stderr
-    found = OUTPUT.fullmatch(done.stdout)
-    assert found
-    assert found[1] == "100.00"
-    assert done.stdout.count("Epoch") == 10
+    assert process.returncode == 0, process.stderr
+    assert not process.stderr
+    match = OUTPUT.fullmatch(process.stdout)
+    assert match
+    assert match[1] == "100.00"
+    assert process.stdout.count("Epoch") == 10
     assert sorted(path.name for path in current_folder.iterdir()) == FILES
     assert Path("logistic-regression.png").read_bytes().startswith(b"\x89PNG")
     graph = Path("logistic-regression-graph.svg").read_text().replace("&#160;", " ").replace("\u00a0", " ")
@@ -58,14 +58,14 @@ def test_the_script_tells_all_held_out_digits_apart(current_folder: Path) -> Non
 
 
 @pytest.mark.parametrize("seed", [0, *(pytest.param(k, marks=pytest.mark.exhaustive) for k in range(1, 5))])
-def test_every_seed_reaches_100_percent_in_ten_epochs(seed: int, capsys: pytest.CaptureFixture[str]) -> None:
+def test_script_every_seed_reaches_100_percent_in_ten_epochs(seed: int, capsys: pytest.CaptureFixture[str]) -> None:
     assert example.main(["--seed", str(seed), "--no-plot", "--graph", "g.dot"]) == 0
-    accuracy, count, losses = printed(capsys)
+    accuracy, count, losses = read_output(capsys)
     assert (accuracy, count, len(losses)) == (100, 61, 10)
     assert losses == sorted(losses, reverse=True)
 
 
-def test_training_is_that_of_gradient_descent_by_hand() -> None:
+def test_training_matches_gradient_descent_by_hand() -> None:
     rng = np.random.default_rng(0)
     images, labels = rng.random((10, 6)), np.arange(10) % 2
     graph = example.make_graph(6)
@@ -86,7 +86,7 @@ def test_training_is_that_of_gradient_descent_by_hand() -> None:
     np.testing.assert_allclose(graph.bias.value, b, rtol=1e-12)
 
 
-def test_the_probabilities_are_run_with_the_weights_as_they_are() -> None:
+def test_probabilities_use_current_weights() -> None:
     graph = example.make_graph(3)
     run = cg.Executor(graph.probabilities).run
     assert run({graph.images: np.ones((2, 3))}).tolist() == [0.5, 0.5]
@@ -95,9 +95,9 @@ def test_the_probabilities_are_run_with_the_weights_as_they_are() -> None:
     np.testing.assert_allclose(run({graph.images: np.ones((4, 3))}), np.full(4, 1 / (1 + np.exp(-3))))
 
 
-def test_no_epochs_leave_it_undecided(capsys: pytest.CaptureFixture[str]) -> None:
+def test_training_without_epochs_keeps_initial_weights(capsys: pytest.CaptureFixture[str]) -> None:
     assert example.main(["--epochs", "0"]) == 0
-    accuracy, count, losses = printed(capsys)
+    accuracy, count, losses = read_output(capsys)
     assert (count, losses) == (61, [])
     assert 40 < accuracy < 60
 
@@ -106,15 +106,13 @@ def test_mnist_is_read_from_the_cache(tmp_path: Path, capsys: pytest.CaptureFixt
     write_cache(tmp_path)
     home = ["--data", "mnist", "--data-home", str(tmp_path)]
     assert example.main([*home, "--batch-size", "8", "--rate", "0.02"]) == 0
-    accuracy, count, _ = printed(capsys)
+    accuracy, count, _ = read_output(capsys)
     assert count < 20
     assert accuracy == 100
     assert Path("logistic-regression.png").exists()
 
 
-def test_mnist_that_cannot_be_had_ends_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_mnist_unavailable_exits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     def refuse(*args: Any, **kwargs: Any) -> Any:
         raise OSError("no way")
 
@@ -125,7 +123,7 @@ def test_mnist_that_cannot_be_had_ends_it(
     assert capsys.readouterr().err.splitlines()[-1].endswith("no way; the default needs no network: --data digits")
 
 
-def test_without_matplotlib_a_plot_is_refused_before_training(
+def test_plot_without_matplotlib_exits_before_training(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], current_folder: Path
 ) -> None:
     for name in [name for name in sys.modules if name.partition(".")[0] == "matplotlib"]:
@@ -142,7 +140,7 @@ def test_without_matplotlib_a_plot_is_refused_before_training(
     assert [path.name for path in current_folder.iterdir()] == ["logistic-regression-graph.svg"]
 
 
-def test_help_names_all_options(capsys: pytest.CaptureFixture[str]) -> None:
+def test_script_help_names_all_options(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as stopped:
         example.main(["--help"])
     assert stopped.value.code == 0
@@ -168,7 +166,7 @@ WRONG = [
 ]
 
 
-def test_wrong_options_exit_before_training(current_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_script_wrong_options_exit_before_training(current_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with Failures("wrong options") as failures:
         for options, message in WRONG:
             with failures.case(" ".join(options)):

@@ -48,22 +48,22 @@ def current_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 @pytest.fixture(autouse=True)
 def timeouts(monkeypatch: pytest.MonkeyPatch) -> list[float | None]:
     """No name of a server is found; the timeouts that were set when one was looked for."""
-    seen: list[float | None] = []
+    values: list[float | None] = []
 
     def refuse(*args: Any, **kwargs: Any) -> Any:
-        seen.append(socket.getdefaulttimeout())
+        values.append(socket.getdefaulttimeout())
         raise socket.gaierror(socket.EAI_AGAIN, "Temporary failure in name resolution")
 
     monkeypatch.setattr(socket, "getaddrinfo", refuse)
-    return seen
+    return values
 
 
 def printed_accuracy(capsys: pytest.CaptureFixture[str]) -> float:
     """The accuracy printed, which is all that may be on stdout."""
     output = capsys.readouterr().out
-    found = ACCURACY.fullmatch(output)
-    assert found, output
-    return float(found[1])
+    match = ACCURACY.fullmatch(output)
+    assert match, output
+    return float(match[1])
 
 
 def texts(svg: bytes) -> set[str | None]:
@@ -97,7 +97,7 @@ OTHERS = {
         pytest.param(OTHERS, id="others", marks=pytest.mark.exhaustive),
     ],
 )
-def test_training_accuracy(trainings: dict[str, float], capsys: pytest.CaptureFixture[str]) -> None:
+def test_training_reaches_accuracy(trainings: dict[str, float], capsys: pytest.CaptureFixture[str]) -> None:
     with Failures("trainings") as failures:
         for options, percent in trainings.items():
             with failures.case(options):
@@ -112,14 +112,14 @@ def test_script_without_renderer_on_path(tmp_path: Path, current_folder: Path) -
     nothing.mkdir()
     environment = {**os.environ, "PATH": str(nothing), "PYTHONPATH": str(ROOT)}
     command = [sys.executable, "-W", "error", str(SCRIPT), "--iterations", "20"]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert ACCURACY.fullmatch(done.stdout)
-    assert "20/20" in done.stderr
+    process = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert process.returncode == 0, process.stderr
+    assert ACCURACY.fullmatch(process.stdout)
+    assert "20/20" in process.stderr
     assert "w1" in texts((current_folder / "mnist-graph.svg").read_bytes())
 
 
-def test_the_held_out_part_is_a_fifth_that_no_seed_changes() -> None:
+def test_split_holds_out_fixed_fifth() -> None:
     images, held_out_images, labels, held_out_labels = digits.load_data("digits")
     assert images.shape == (1437, 64)
     assert held_out_images.shape == (360, 64)
@@ -128,7 +128,7 @@ def test_the_held_out_part_is_a_fifth_that_no_seed_changes() -> None:
     assert held_out_labels[:5].tolist() == [6, 9, 3, 7, 2]
 
 
-def test_a_guess_is_the_class_of_the_highest_logit() -> None:
+def test_prediction_is_class_of_highest_logit() -> None:
     parameters = networks.dense_parameters(64, np.random.default_rng(0))
     images, *_ = digits.load_data("digits")
     w1, b1, w2, b2 = (p.value for p in parameters.values())
@@ -138,7 +138,7 @@ def test_a_guess_is_the_class_of_the_highest_logit() -> None:
     assert np.array_equal(mnist.guesses(networks.MODELS["dense"], parameters, images), by_hand)
 
 
-def test_the_logits_of_the_convolutions_by_scipy() -> None:
+def test_convolutional_logits_match_scipy() -> None:
     rng = np.random.default_rng(0)
     parameters = networks.cnn_parameters(64, rng)
     p = {name: rng.normal(scale=0.3, size=v.shape).astype(np.float32) for name, v in parameters.items()}
@@ -157,7 +157,7 @@ def test_the_logits_of_the_convolutions_by_scipy() -> None:
 
 
 @pytest.mark.parametrize("name", networks.MODELS)
-def test_reading_makes_no_graph(name: str) -> None:
+def test_prediction_records_no_graph(name: str) -> None:
     kinds = []
 
     def spy(*args: Any) -> Any:
@@ -180,16 +180,16 @@ def settings(**changes: Any) -> training.Settings:
     return training.Settings(**usual | {"iterations": 60, "batch_size": 32, "shift": 0.0, "seed": 3} | changes)
 
 
-def trained(images: Any, labels: Any, **changes: Any) -> training.Training:
-    found = training.Training(settings(**changes), images, labels)
-    found.run()
-    return found
+def train(images: Any, labels: Any, **changes: Any) -> training.Training:
+    session = training.Training(settings(**changes), images, labels)
+    session.run()
+    return session
 
 
-def test_one_step_is_that_of_gradient_descent_by_hand() -> None:
+def test_training_step_matches_gradient_descent_by_hand() -> None:
     images, labels = np.random.default_rng(1).random((4, 64)), np.array([3, 1, 4, 1])
-    w1, b1, w2, b2 = (p.value for p in trained(images, labels, iterations=0).parameters.values())
-    after = [p.value for p in trained(images, labels, iterations=1, batch_size=4).parameters.values()]
+    w1, b1, w2, b2 = (p.value for p in train(images, labels, iterations=0).parameters.values())
+    after = [p.value for p in train(images, labels, iterations=1, batch_size=4).parameters.values()]
 
     hidden = np.maximum(images @ w1 + b1, 0)
     raised = np.exp(hidden @ w2 + b2)
@@ -209,12 +209,11 @@ def test_one_step_is_that_of_gradient_descent_by_hand() -> None:
         pytest.param("cnn", "adam", marks=pytest.mark.slow),
     ],
 )
-def test_compiled_training_has_the_same_losses(model: str, optimizer: str) -> None:
+def test_training_compiled_has_equal_losses(model: str, optimizer: str) -> None:
     pytest.importorskip("llvmlite")
     images, _, labels, _ = digits.load_data("digits")
     plain, compiled, again = (
-        trained(images, labels, model=model, optimizer=optimizer, rate=0.01, iterations=12, jit=jit)
-        for jit in (False, True, True)
+        train(images, labels, model=model, optimizer=optimizer, rate=0.01, iterations=12, jit=jit) for jit in (False, True, True)
     )
     assert "program 1" in compiled.compiled.report()
     assert "runs as NumPy" not in compiled.compiled.report()
@@ -222,7 +221,7 @@ def test_compiled_training_has_the_same_losses(model: str, optimizer: str) -> No
     assert compiled.losses == again.losses  # whichever program each step ran by, it was there in time
 
 
-def test_every_epoch_takes_each_row_at_most_once_in_a_new_order() -> None:
+def test_epoch_uses_each_row_at_most_once_in_new_order() -> None:
     rows = digits.Batches(10, 3, np.random.default_rng(0))
     first, second = (np.concatenate([next(rows) for _ in range(3)]).tolist() for _ in range(2))
     assert len(set(first)) == len(set(second)) == 9
@@ -231,15 +230,15 @@ def test_every_epoch_takes_each_row_at_most_once_in_a_new_order() -> None:
 
 
 @pytest.mark.parametrize("model", networks.MODELS)
-def test_the_seed_decides_everything(model: str) -> None:
+def test_seed_determines_training(model: str) -> None:
     images, _, labels, _ = digits.load_data("digits")
-    runs = [trained(images, labels, model=model, rate=0.1, iterations=10, seed=seed, shift=0.5).parameters for seed in (3, 3, 4)]
+    runs = [train(images, labels, model=model, rate=0.1, iterations=10, seed=seed, shift=0.5).parameters for seed in (3, 3, 4)]
     for first, again, other in zip(*(run.values() for run in runs), strict=True):
         assert np.array_equal(first, again)
         assert not np.array_equal(first, other)
 
 
-def test_images_are_shifted_as_by_scipy(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_augmentation_shifts_match_scipy(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(0)
     images = rng.random((20, 64)).astype(np.float32)
     moved = digits.shifted(images, 0.7, np.random.default_rng(5))
@@ -254,20 +253,20 @@ def test_images_are_shifted_as_by_scipy(monkeypatch: pytest.MonkeyPatch) -> None
     np.testing.assert_allclose(moved, expected, atol=1e-6)
 
 
-def test_shifts_are_those_that_were_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[float] = []
+def test_options_shift_is_passed_to_augmentation(monkeypatch: pytest.MonkeyPatch) -> None:
+    shifts: list[float] = []
 
     def spy(images: Any, most: float, rng: np.random.Generator) -> Any:
-        asked.append(most)
+        shifts.append(most)
         return images
 
     monkeypatch.setattr(training, "shifted", spy)
     for options in ["", "--shift 0.25", "--model cnn", "--model cnn --shift 0"]:
         assert mnist.main([*options.split(), "--iterations", "1", "--graph", "g.dot"]) == 0
-    assert asked == [0.25, 0.5]
+    assert shifts == [0.25, 0.5]
 
 
-def test_the_rate_under_each_schedule() -> None:
+def test_schedule_option_sets_learning_rate() -> None:
     images, labels = np.random.default_rng(1).random((40, 64)), np.arange(40) % 10
     constant, cosine = (training.Training(settings(schedule=name), images, labels) for name in ("constant", "cosine"))
     for run in (constant, cosine):
@@ -280,10 +279,10 @@ def test_the_rate_under_each_schedule() -> None:
     assert cosine.optimizer.learning_rate == pytest.approx(0)
 
 
-def test_the_bar_shows_the_average_loss_of_the_last_1000_iterations(capsys: pytest.CaptureFixture[str]) -> None:
+def test_progress_bar_shows_average_loss(capsys: pytest.CaptureFixture[str]) -> None:
     rng = np.random.default_rng(0)
     images, labels = rng.random((40, 4)), rng.integers(10, size=40)
-    losses = trained(images, labels, iterations=1250, batch_size=8, rate=0.1).losses
+    losses = train(images, labels, iterations=1250, batch_size=8, rate=0.1).losses
     shown = re.findall(r"1250/1250 .*loss=([\d.]+)", capsys.readouterr().err)
     assert len(losses) == 1250
     assert shown[-1] == f"{np.mean(losses[250:]):.4f}"
@@ -293,27 +292,27 @@ def test_the_bar_shows_the_average_loss_of_the_last_1000_iterations(capsys: pyte
 # ------------------------------------------------------------------------------------------- the picture
 
 
-def test_the_picture_shows_the_loss_of_one_batch_by_names(current_folder: Path) -> None:
+def test_graph_picture_shows_named_loss_of_one_batch(current_folder: Path) -> None:
     assert mnist.main(["--iterations", "1"]) == 0
     assert [path.name for path in current_folder.iterdir()] == ["mnist-graph.svg"]
     shown = texts((current_folder / "mnist-graph.svg").read_bytes())
     assert {"x", "w1", "b1", "w2", "b2", "logits", "labels", "loss"} <= shown
 
 
-def test_the_picture_of_the_convolutions(tmp_path: Path) -> None:
+def test_graph_picture_of_convolutions(tmp_path: Path) -> None:
     assert mnist.main(["--iterations", "1", "--model", "cnn"]) == 0
     shown = texts(Path("mnist-graph.svg").read_bytes())
     assert {"x", "k1", "c1", "k2", "c2", "w", "b", "cross_correlate", "max_pool", "logits", "loss"} <= shown
 
 
 @pytest.mark.parametrize("iterations", ["0", pytest.param("1", marks=pytest.mark.exhaustive), "150"])
-def test_the_plot_shows_the_loss_and_what_is_misread(iterations: str, current_folder: Path) -> None:
+def test_plot_shows_loss_and_misclassified_digits(iterations: str, current_folder: Path) -> None:
     assert mnist.main(["--iterations", iterations, "--plot", "p.svg", "--graph", "g.dot"]) == 0
     assert "</svg>" in Path("p.svg").read_text()
 
 
 @pytest.mark.parametrize("count", [0, pytest.param(3, marks=pytest.mark.exhaustive), 50])
-def test_the_plot_counts_what_is_misread(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_plot_counts_misclassified_digits(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
     figures = []
     saved = Figure.savefig
     monkeypatch.setattr(Figure, "savefig", lambda figure, *args: (figures.append(figure), saved(figure, *args)))
@@ -328,7 +327,7 @@ def test_the_plot_counts_what_is_misread(count: int, monkeypatch: pytest.MonkeyP
     np.testing.assert_allclose(left.axes[0].lines[1].get_ydata(), [3.5 / 3])
 
 
-def test_without_matplotlib_only_the_plot_is_refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_plot_without_matplotlib_exits(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     for name in [name for name in sys.modules if name.partition(".")[0] == "matplotlib"]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "matplotlib", None)
@@ -339,7 +338,7 @@ def test_without_matplotlib_only_the_plot_is_refused(monkeypatch: pytest.MonkeyP
     assert 'argument --plot: a plot needs Matplotlib (pip install ".[examples]")' in capsys.readouterr().err
 
 
-def test_without_graphviz_pictures_are_refused_before_training(
+def test_picture_without_graphviz_exits_before_training(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], current_folder: Path
 ) -> None:
     monkeypatch.setattr("options.can_render", lambda: False)
@@ -362,7 +361,7 @@ def test_graph_option_sets_file_and_format(tmp_path: Path, current_folder: Path)
                 assert not list(current_folder.iterdir())
 
 
-def test_an_older_picture_is_replaced_but_not_by_an_error(tmp_path: Path) -> None:
+def test_picture_file_is_replaced_unless_error(tmp_path: Path) -> None:
     picture = tmp_path / "g.svg"
     picture.write_text("older")
     with pytest.raises(SystemExit):
@@ -378,12 +377,12 @@ def test_an_older_picture_is_replaced_but_not_by_an_error(tmp_path: Path) -> Non
 @pytest.fixture
 def trainings(monkeypatch: pytest.MonkeyPatch) -> list[training.Settings]:
     """The settings of each training; none takes place."""
-    seen: list[training.Settings] = []
-    monkeypatch.setattr(training.Training, "run", lambda self, checkpoint: seen.append(self.settings))
-    return seen
+    settings_list: list[training.Settings] = []
+    monkeypatch.setattr(training.Training, "run", lambda self, checkpoint: settings_list.append(self.settings))
+    return settings_list
 
 
-def test_options_reach_the_training(trainings: list[training.Settings]) -> None:
+def test_options_are_passed_to_training(trainings: list[training.Settings]) -> None:
     names = "--model cnn --optimizer adamw --schedule constant --shift 1"
     for options in ["", "--iterations 7", "--batch-size 1437", "--rate 0.25", "--seed 9", names]:
         assert mnist.main([*options.split(), "--graph", "g.dot"]) == 0
@@ -394,7 +393,7 @@ def test_options_reach_the_training(trainings: list[training.Settings]) -> None:
     assert others == [replace(default, **change) for change in changes]
 
 
-def test_defaults_suit_the_model_and_the_optimizer(trainings: list[training.Settings]) -> None:
+def test_options_defaults_fit_model_and_optimizer(trainings: list[training.Settings]) -> None:
     for options in ["--model cnn", "--optimizer adam", "--model cnn --optimizer stepcontroller", "--model cnn --optimizer sgd"]:
         assert mnist.main([*options.split(), "--graph", "g.dot"]) == 0
     assert [(t.optimizer, t.schedule, t.rate, t.iterations) for t in trainings] == [
@@ -405,14 +404,14 @@ def test_defaults_suit_the_model_and_the_optimizer(trainings: list[training.Sett
     ]
 
 
-def test_no_iterations_leave_the_weights_as_they_were_made(capsys: pytest.CaptureFixture[str]) -> None:
+def test_training_without_iterations_keeps_initial_weights(capsys: pytest.CaptureFixture[str]) -> None:
     assert mnist.main(["--iterations", "0", "--graph", "g.dot"]) == 0
     untrained = printed_accuracy(capsys)
     assert mnist.main(["--iterations", "20", "--rate", "1e-15", "--graph", "g.dot"]) == 0
     assert printed_accuracy(capsys) == untrained < 30
 
 
-def test_help_names_all_options(capsys: pytest.CaptureFixture[str]) -> None:
+def test_script_help_names_all_options(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as stopped:
         mnist.main(["--help"])
     assert stopped.value.code == 0
@@ -455,7 +454,7 @@ WRONG: list[tuple[list[str], str]] = [
 ]
 
 
-def test_wrong_options_exit_before_training(
+def test_script_wrong_options_exit_before_training(
     trainings: list[training.Settings], current_folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (current_folder / "folder.svg").mkdir()
@@ -491,7 +490,7 @@ def test_mnist_is_read_from_cache(openml: Path, timeouts: list[float | None]) ->
 
 
 @pytest.mark.slow
-def test_mnist_training_accuracy(openml: Path, timeouts: list[float | None], capsys: pytest.CaptureFixture[str]) -> None:
+def test_mnist_training_reaches_accuracy(openml: Path, timeouts: list[float | None], capsys: pytest.CaptureFixture[str]) -> None:
     assert mnist.main(["--data", "mnist", "--data-home", str(openml), "--iterations", "400"]) == 0
     assert printed_accuracy(capsys) >= 85
     cnn = ["--model", "cnn", "--iterations", "60", "--plot", "p.png"]
@@ -500,9 +499,7 @@ def test_mnist_training_accuracy(openml: Path, timeouts: list[float | None], cap
     assert not timeouts
 
 
-def test_mnist_has_settings_of_its_own(
-    openml: Path, trainings: list[training.Settings], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_mnist_has_its_own_settings(openml: Path, trainings: list[training.Settings], capsys: pytest.CaptureFixture[str]) -> None:
     home = ["--data", "mnist", "--data-home", str(openml), "--graph", "g.dot"]
     assert mnist.main(home) == 0
     assert mnist.main([*home, "--iterations", "3", "--rate", "0.5"]) == 0
@@ -530,7 +527,7 @@ def corrupt(cache: Path) -> None:
 
 
 @pytest.mark.parametrize("damage", [leave_nothing, leave_half, corrupt])
-def test_without_a_network_one_line_says_so(
+def test_mnist_without_network_prints_one_line(
     damage: Any,
     openml: Path,
     timeouts: list[float | None],

@@ -50,13 +50,13 @@ def start(folder: Path, *options: str) -> subprocess.Popen[str]:
         pytest.param("--optimizer adam --iterations 3000", marks=pytest.mark.exhaustive),
     ],
 )
-def test_a_process_that_is_killed_goes_on_to_the_same_bits(options: str, tmp_path: Path) -> None:
-    given = [*options.split(), "--checkpoint", "c.npz"]
+def test_checkpoint_resumes_killed_process_with_equal_bits(options: str, tmp_path: Path) -> None:
+    command_options = [*options.split(), "--checkpoint", "c.npz"]
     killed, whole = tmp_path / "killed", tmp_path / "whole"
     kills = 0
     for _ in range(2):  # once in the middle, and once more after it resumed
         before = len(contents(killed / "c.npz")["losses"]) if kills else 0
-        process = start(killed, *given)
+        process = start(killed, *command_options)
         while process.poll() is None:
             if (killed / "c.npz").exists() and len(contents(killed / "c.npz")["losses"]) > before:
                 process.kill()
@@ -65,13 +65,13 @@ def test_a_process_that_is_killed_goes_on_to_the_same_bits(options: str, tmp_pat
             time.sleep(0.01)
         process.communicate()
         assert process.returncode != 0
-    done = len(contents(killed / "c.npz")["losses"])
-    assert 0 < done < int(options.split()[-1])
+    count = len(contents(killed / "c.npz")["losses"])
+    assert 0 < count < int(options.split()[-1])
 
-    resumed, uninterrupted = start(killed, *given), start(whole, *given)
+    resumed, uninterrupted = start(killed, *command_options), start(whole, *command_options)
     output, errors = resumed.communicate()
     assert (resumed.returncode, uninterrupted.communicate()[0]) == (0, output)
-    assert f"Continuing from c.npz, after {done} iterations" in errors
+    assert f"Continuing from c.npz, after {count} iterations" in errors
     assert_same_bits(killed / "c.npz", whole / "c.npz")
     assert (killed / "g.dot").read_text() == (whole / "g.dot").read_text()
     assert sorted(path.name for path in killed.iterdir()) in (["c.npz", "g.dot"], ["c.npz", "c.npz.part", "g.dot"])
@@ -86,12 +86,12 @@ def current_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     return tmp_path
 
 
-def stopped_after(steps: int, monkeypatch: pytest.MonkeyPatch, *options: str) -> None:
+def interrupt_after(steps: int, monkeypatch: pytest.MonkeyPatch, *options: str) -> None:
     """Begin to train, and fail in the step after so many."""
-    step, left = training.Training.step, iter(range(steps))
+    step, countdown = training.Training.step, iter(range(steps))
 
     def failing(self: training.Training) -> None:
-        if next(left, None) is None:
+        if next(countdown, None) is None:
             raise KeyboardInterrupt
         step(self)
 
@@ -116,20 +116,20 @@ SAMPLE += [("stepcontroller", "constant", AFTER), ("sgd", "cosine", BEFORE)]
 
 
 @for_each(("optimizer", "schedule", "steps"), SAMPLE, rest=[run for run in RUNS if run not in SAMPLE])
-def test_resumed_training_has_the_same_bits(
+def test_checkpoint_resumed_training_has_equal_bits(
     optimizer: str, schedule: str, steps: int, current_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert (optimizer, schedule, steps) in RUNS
     options = ["--optimizer", optimizer, "--schedule", schedule, "--iterations", "170", "--shift", "0.3", "--graph", "g.dot"]
     stopped, whole = (Path(f"{kind} {optimizer} {schedule} {steps}.npz") for kind in ("stopped", "whole"))
-    stopped_after(steps, monkeypatch, *options, "--checkpoint", str(stopped))
+    interrupt_after(steps, monkeypatch, *options, "--checkpoint", str(stopped))
     assert stopped.exists() == (steps == AFTER)
     for file in (stopped, whole):
         assert mnist.main([*options, "--checkpoint", str(file)]) == 0
     assert_same_bits(stopped, whole)
 
 
-def test_a_checkpoint_changes_nothing_in_the_training(capsys: pytest.CaptureFixture[str]) -> None:
+def test_checkpoint_does_not_change_training(capsys: pytest.CaptureFixture[str]) -> None:
     images, labels = np.random.default_rng(0).random((64, 64)), np.arange(64) % 10
     usual = training.Settings("digits", "dense", "adam", "cosine", 0.01, 120, 16, 0.5, 0)
     plain, written = (training.Training(usual, images, labels) for _ in range(2))
@@ -140,7 +140,9 @@ def test_a_checkpoint_changes_nothing_in_the_training(capsys: pytest.CaptureFixt
     assert plain.losses == written.losses
 
 
-def test_what_is_finished_is_not_trained_further(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_checkpoint_of_finished_training_is_not_continued(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     options = ["--iterations", "120", "--checkpoint", "c.npz", "--graph", "g.dot"]
     assert mnist.main(options) == 0
     first, before = capsys.readouterr().out, contents(Path("c.npz"))
@@ -150,7 +152,7 @@ def test_what_is_finished_is_not_trained_further(capsys: pytest.CaptureFixture[s
     assert before.keys() == contents(Path("c.npz")).keys()
 
 
-def test_a_failure_while_writing_leaves_the_earlier_checkpoint(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_checkpoint_write_failure_keeps_earlier_checkpoint(monkeypatch: pytest.MonkeyPatch) -> None:
     training.write_checkpoint(Path("c.npz"), {"made_with": "one"})
 
     def full(file: Any, **state: Any) -> None:
@@ -182,7 +184,7 @@ OTHER_SETTINGS = [
 ]
 
 
-def test_checkpoint_of_other_settings_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:
+def test_checkpoint_of_other_settings_raises(capsys: pytest.CaptureFixture[str]) -> None:
     options = ["--iterations", "2", "--checkpoint", "c.npz", "--graph", "g.dot"]
     assert mnist.main(options) == 0
     before = Path("c.npz").read_bytes()
@@ -199,7 +201,7 @@ def test_checkpoint_of_other_settings_is_an_error(capsys: pytest.CaptureFixture[
                 assert Path("c.npz").read_bytes() == before
 
 
-def test_checkpoint_of_other_images_is_an_error() -> None:
+def test_checkpoint_of_other_images_raises() -> None:
     images, labels = np.random.default_rng(0).random((64, 64)), np.arange(64) % 10
     usual = training.Settings("mnist", "dense", "sgd", "constant", 0.1, 3, 16, 0.0, 0)
     state = training.Training(usual, images, labels).state()
@@ -234,7 +236,7 @@ DAMAGES: dict[str, Any] = {
 }
 
 
-def test_checkpoint_that_is_none_is_an_error_and_left(capsys: pytest.CaptureFixture[str]) -> None:
+def test_checkpoint_invalid_file_raises_and_is_kept(capsys: pytest.CaptureFixture[str]) -> None:
     with Failures("files") as failures:
         for name, damage in DAMAGES.items():
             with failures.case(name):

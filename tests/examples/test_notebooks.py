@@ -23,31 +23,31 @@ def texts(output: Any) -> list[str]:
 
 def faults(notebook: Any) -> list[str]:
     """Faults that a committed notebook must not have."""
-    found = []
+    messages = []
     code = [cell for cell in notebook.cells if cell.cell_type == "code"]
     if [cell.execution_count for cell in code] != list(range(1, len(code) + 1)):
-        found.append("not run from top to bottom")
+        messages.append("not run from top to bottom")
     if notebook.metadata.get("kernelspec", {}).get("name") != "python3":
-        found.append("not of the kernel python3")
+        messages.append("not of the kernel python3")
     for number, cell in enumerate(notebook.cells):
         if not cell.source.strip():
-            found.append(f"cell {number} is empty")
+            messages.append(f"cell {number} is empty")
         if cell.metadata or cell.id != f"cell-{number}":
-            found.append(f"cell {number} has metadata that differ from run to run")
+            messages.append(f"cell {number} has metadata that differ from run to run")
         for output in cell.get("outputs", []):
             if output.output_type == "error" or output.get("name") == "stderr":
-                found.append(f"cell {number} shows an error or a warning")
+                messages.append(f"cell {number} shows an error or a warning")
             if any(map(PLACES.search, texts(output))):
-                found.append(f"cell {number} shows a place on somebody's machine")
-    return found
+                messages.append(f"cell {number} shows a place on somebody's machine")
+    return messages
 
 
-def test_all_are_there() -> None:
+def test_notebooks_are_numbered_consecutively() -> None:
     assert [path.name[:2] for path in NOTEBOOKS] == [f"{n:02}" for n in range(1, 11)]
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-def test_notebook_is_committed_as_it_ran(path: Path) -> None:
+def test_notebook_outputs_are_those_of_one_run(path: Path) -> None:
     with Failures(path.stem) as failures:
         notebook = nbformat.read(path, as_version=4)
         with failures.case("form"):
@@ -74,7 +74,7 @@ WARNED = "cell 0 shows an error or a warning"
 PLACED = "cell 0 shows a place on somebody's machine"
 
 
-def ran(**changes: Any) -> Any:
+def make_notebook(**changes: Any) -> Any:
     """A notebook of one cell, valid apart from some changes to the cell."""
     cell = nbformat.v4.new_code_cell("1", execution_count=1, id="cell-0") | changes
     return nbformat.v4.new_notebook(cells=[nbformat.from_dict(cell)], metadata=METADATA)
@@ -95,9 +95,9 @@ FAULTS: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-def test_faults_are_found() -> None:
-    assert faults(ran()) == []
+def test_notebook_check_detects_faults() -> None:
+    assert faults(make_notebook()) == []
     with Failures("faults of notebooks") as failures:
         for changes, fault in FAULTS:
             with failures.case(fault):
-                assert faults(ran(**changes)) == [fault]
+                assert faults(make_notebook(**changes)) == [fault]

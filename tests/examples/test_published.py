@@ -26,22 +26,22 @@ def chain() -> tuple[Any, list[Any]]:
     return cg.sin(double, name="f"), [double, logarithm, x]
 
 
-def test_one_way_back() -> None:
+def test_published_chain_gradient() -> None:
     result, parts = chain()
     np.testing.assert_allclose([result, *parts[:2]], [0.983, 1.386, 0.693], atol=5e-4)
     slopes = gradient(result, wrt=parts)
     np.testing.assert_allclose([slopes[part] for part in parts], [0.183, 0.366, 0.183], atol=1e-3)
 
 
-def test_the_animation_goes_one_edge_at_a_time() -> None:
-    said = [str(frame) for frame in animate(chain()[0]).frames]
-    assert [line.split(" passes")[0] for line in said[1:-1]] == ["f", "double", "logarithm"]
-    assert "1 × 0.18346 = 0.18346" in said[1]
-    assert "0.18346 × 2 = 0.36691" in said[2]
-    assert "0.36691 × 0.5 = 0.18346" in said[3]
+def test_published_chain_animation_shows_one_edge_per_frame() -> None:
+    lines = [str(frame) for frame in animate(chain()[0]).frames]
+    assert [line.split(" passes")[0] for line in lines[1:-1]] == ["f", "double", "logarithm"]
+    assert "1 × 0.18346 = 0.18346" in lines[1]
+    assert "0.18346 × 2 = 0.36691" in lines[2]
+    assert "0.36691 × 0.5 = 0.18346" in lines[3]
 
 
-def test_two_ways_back_add_up() -> None:
+def test_published_sum_of_two_paths() -> None:
     x = cg.variable(4.0, "x")
     result = x**2 + 2**x
     assert gradient(result)["x"] == pytest.approx(8 + 16 * np.log(2), rel=1e-15)
@@ -50,21 +50,21 @@ def test_two_ways_back_add_up() -> None:
     assert end == "The gradient is complete. ∂f/∂x = 19.09"
 
 
-def test_one_sweep_gives_every_derivative() -> None:
+def test_published_gradient_of_three_variables() -> None:
     x, y, z = (cg.variable(value, name) for value, name in zip([1.0, 2.0, 3.0], "xyz", strict=True))
     slopes = gradient(np.sin(x + y) + (x * y) ** z)
     expected = [np.cos(3) + 24, np.cos(3) + 12, 8 * np.log(2)]
     np.testing.assert_allclose([slopes[name] for name in "xyz"], expected, rtol=1e-14)
 
 
-def test_a_graph_that_is_known_beforehand_is_made_smaller() -> None:
+def test_published_simplify_merges_common_subexpression() -> None:
     x = cg.variable(0.7, "x")
     result = np.sin(x) ** np.sin(x)
-    made, smaller = (cg.topological_order([node]) for node in (result, cg.simplify(result)))
-    assert [sum(node.opname == "sin" for node in nodes) for nodes in (made, smaller)] == [2, 1]
+    original, smaller = (cg.topological_order([node]) for node in (result, cg.simplify(result)))
+    assert [sum(node.opname == "sin" for node in nodes) for nodes in (original, smaller)] == [2, 1]
 
 
-def test_nodes_are_arrays_of_three_kinds() -> None:
+def test_published_node_kinds_names_and_operands() -> None:
     cg.reset()
     x, c = cg.variable(3), cg.constant(2.0)
     result = x + c
@@ -92,19 +92,19 @@ MATRIX = np.array([[0, 1, 4], [0, 7, 1]])
     ("values", "axis", "expected"),
     [([1, 4, 4], None, [0, 0.5, 0.5]), (MATRIX, 0, [[0.5, 0, 1], [0.5, 1, 0]]), (MATRIX, 1, [[0, 0, 1], [0, 1, 0]])],
 )
-def test_the_largest_share_the_derivative(values: Any, axis: Any, expected: Any) -> None:
+def test_published_max_splits_ties(values: Any, axis: Any, expected: Any) -> None:
     adjoint = np.ones(np.max(values, axis=axis).shape)
-    found, nothing = grads.max_grad(adjoint, cg.max(cg.variable(np.array(values)), axis=axis))
+    cotangent, nothing = grads.max_grad(adjoint, cg.max(cg.variable(np.array(values)), axis=axis))
     assert nothing is None
-    np.testing.assert_array_equal(found, expected)
+    np.testing.assert_array_equal(cotangent, expected)
 
 
-def test_rules_are_functions_of_an_adjoint_and_a_node() -> None:
+def test_published_rules_take_cotangent_and_node() -> None:
     rng = np.random.default_rng(0)
     a, b = cg.variable(rng.normal(size=(4, 3))), cg.variable(rng.normal(size=(3, 2)))
     adjoint = rng.normal(size=(4, 2))
-    for found, expected in zip(grads.dot_grad(adjoint, cg.dot(a, b)), [adjoint @ b.value.T, a.value.T @ adjoint], strict=True):
-        np.testing.assert_allclose(found, expected, rtol=1e-14)
+    for actual, expected in zip(grads.dot_grad(adjoint, cg.dot(a, b)), [adjoint @ b.value.T, a.value.T @ adjoint], strict=True):
+        np.testing.assert_allclose(actual, expected, rtol=1e-14)
     c, d = cg.variable(6.0), cg.variable(3.0)
     np.testing.assert_allclose(grads.mul_grad(2.0, c * d), [6, 12])
     np.testing.assert_allclose(grads.div_grad(2.0, c / d), [2 / 3, -4 / 3])
@@ -112,7 +112,7 @@ def test_rules_are_functions_of_an_adjoint_and_a_node() -> None:
 
 
 @pytest.mark.parametrize("shape", [(3,), (1, 3), (4, 1), (1, 1), (), (4, 3)])
-def test_what_was_repeated_is_summed(shape: tuple[int, ...]) -> None:
+def test_published_unbroadcast_sums_repeated_axes(shape: tuple[int, ...]) -> None:
     adjoint = np.arange(12.0).reshape(4, 3)
     undone = unbroadcast_adjoint(cg.variable(np.ones(shape)), adjoint)
     assert undone.shape == shape
@@ -121,7 +121,7 @@ def test_what_was_repeated_is_summed(shape: tuple[int, ...]) -> None:
     np.testing.assert_array_equal(undone, adjoint.sum(axis=axes, keepdims=True).reshape(shape))
 
 
-def test_a_gradient_is_checked() -> None:
+def test_published_check_gradient() -> None:
     def f(*point: float) -> Any:
         a, b, c = (cg.variable(value, name) for value, name in zip(point, "abc", strict=True))
         return cg.sin(a ** (b + c)) - 3 * c * cg.log(a**2 * b**3)
@@ -132,7 +132,7 @@ def test_a_gradient_is_checked() -> None:
     assert not check_gradient(f, point, [slopes[name] + 0.01 for name in "abc"])
 
 
-def test_a_network_learns_by_plain_updates() -> None:
+def test_published_network_learns_by_plain_updates() -> None:
     """Two layers, slices in turn, losses that stay in a list as nodes and are averaged, ``-=`` on the variables."""
     digits = load_digits()
     images, labels, rng = digits.data / 16, np.eye(10)[digits.target], np.random.default_rng(0)
@@ -159,17 +159,17 @@ def test_a_network_learns_by_plain_updates() -> None:
     assert np.mean(guesses == digits.target[1472:]) > 0.88
 
 
-def test_the_loss_and_its_derivative_in_one() -> None:
+def test_published_softmax_cross_entropy_gradient() -> None:
     rng = np.random.default_rng(0)
     scores, truth = cg.variable(rng.normal(size=(5, 3)), "scores"), np.eye(3)[[0, 2, 1, 1, 0]]
-    found = gradient(cg.softmax_cross_entropy(scores, truth))["scores"]
-    np.testing.assert_allclose(found, (cg.softmax(scores, axis=1).value - truth) / 5, atol=1e-15)
+    derivative = gradient(cg.softmax_cross_entropy(scores, truth))["scores"]
+    np.testing.assert_allclose(derivative, (cg.softmax(scores, axis=1).value - truth) / 5, atol=1e-15)
 
 
 # -------------------------------------------------------------------------------------- the static graph
 
 
-def test_four_ways_to_a_derivative() -> None:
+def test_published_derivative_in_four_ways() -> None:
     def f(x: Any) -> Any:
         return x * (1 - 2 * x) ** 2
 
@@ -178,7 +178,7 @@ def test_four_ways_to_a_derivative() -> None:
     assert numeric.gradient(f, [np.array(1.0)])[0] == pytest.approx(5, rel=1e-9)
 
 
-def test_both_modes_in_a_table() -> None:
+def test_published_forward_and_reverse_mode_table() -> None:
     def f(a: Any, b: Any) -> Any:
         return np.log(a) + a * b - np.sin(b)
 
@@ -188,7 +188,7 @@ def test_both_modes_in_a_table() -> None:
     np.testing.assert_allclose(ad.grad(f, argnums=(0, 1))(2.0, 5.0), [5.5, 2 - np.cos(5)], rtol=1e-15)
 
 
-def test_adjoints_arrive_in_topological_order() -> None:
+def test_published_sweep_is_in_topological_order() -> None:
     a = cg.variable(2.0, "a")
     b = np.exp(a)
     c = b + 1
@@ -199,7 +199,7 @@ def test_adjoints_arrive_in_topological_order() -> None:
     np.testing.assert_allclose([adjoints[node] for node in (d, c, b, a)], [1, e2, 2 * e2 + 1, e2 * (2 * e2 + 1)], rtol=1e-14)
 
 
-def test_two_digits_are_told_apart_in_ten_epochs_by_weights_that_are_fed() -> None:
+def test_published_logistic_regression_by_fed_weights() -> None:
     images, labels = load_digits(n_class=2, return_X_y=True)
     images = images / 16
     x, y = cg.placeholder((None, 64), name="x"), cg.placeholder((None, 1), name="y")
@@ -221,7 +221,7 @@ def test_two_digits_are_told_apart_in_ten_epochs_by_weights_that_are_fed() -> No
 # ---------------------------------------------------------------------------------------------- ArrayFlow
 
 
-def test_branches_are_held_fixed_in_turn() -> None:
+def test_published_total_derivative_is_sum_over_branches() -> None:
     """The total derivative is the sum of what each branch gives while the others are constants."""
     branches = [np.sin, np.exp, np.sqrt, np.tanh]
 
@@ -233,7 +233,7 @@ def test_branches_are_held_fixed_in_turn() -> None:
     assert ad.grad(lambda x: tree(*[f(x) for f in branches]))(at) == pytest.approx(sum(fixed), rel=1e-14)
 
 
-def test_the_largest_of_each_cell() -> None:
+def test_published_max_pool() -> None:
     x = cg.variable([3.0, 1, -5, 0, 2, 2, 9, 5], "x")
     cells = cg.max_pool(x, 2)
     np.testing.assert_array_equal(cells, [3, 0, 2, 9])
@@ -241,7 +241,7 @@ def test_the_largest_of_each_cell() -> None:
     np.testing.assert_array_equal(gradient(cells @ weights)["x"], [1, 0, 0, 10, 50, 50, 1000, 0])  # equals share it
 
 
-def test_cross_correlation_both_ways() -> None:
+def test_published_cross_correlation_derivatives() -> None:
     rng = np.random.default_rng(0)
     s, k, adjoint = cg.variable(rng.normal(size=21), "s"), cg.variable(rng.normal(size=3), "k"), rng.normal(size=19)
     slopes = gradient(cg.cross_correlate(s, k) @ adjoint)
@@ -249,7 +249,7 @@ def test_cross_correlation_both_ways() -> None:
     np.testing.assert_allclose(slopes["s"], np.convolve(k.value, adjoint, mode="full"), atol=1e-13)
 
 
-def test_the_oscillator_by_hand() -> None:
+def test_published_oscillator_solution() -> None:
     """The initial values, and the equation, of the solution that is stated for them."""
 
     def y(t: Any) -> Any:
@@ -261,7 +261,7 @@ def test_the_oscillator_by_hand() -> None:
         assert 2 * ad.grad(slope)(t) + slope(t) + 2 * y(t) == pytest.approx(0, abs=1e-13)
 
 
-def test_a_graph_that_runs_again_overwrites_its_arrays() -> None:
+def test_published_executor_reuses_arrays() -> None:
     """Of six large results only the one that is handed out takes new memory."""
     x = cg.placeholder((None,), name="x")
     executor = cg.Executor(np.tanh(np.exp(np.sin(np.cos(x * 2) * 3) + 1)))

@@ -62,11 +62,11 @@ os._exit(0)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system forks no processes")
-def test_children_of_a_process_with_threads() -> None:
+def test_fork_children_of_threaded_process_do_not_hang() -> None:
     program = PROGRAM.replace("CHILDREN", "10")
     ignore = ["-W", "ignore::DeprecationWarning"]  # that there are threads, from Python 3.12 on
-    done = subprocess.run([sys.executable, *ignore, "-c", program], capture_output=True, text=True, timeout=500, check=False)
-    assert done.stdout.split() == ["0", "0"], done.stderr
+    process = subprocess.run([sys.executable, *ignore, "-c", program], capture_output=True, text=True, timeout=500, check=False)
+    assert process.stdout.split() == ["0", "0"], process.stderr
 
 
 COMPILING = """
@@ -147,6 +147,6 @@ os._exit(0)
 def test_fork_during_compilation_does_not_hang(cases: list[tuple[float, int]]) -> None:
     program = COMPILING.replace("CASES", repr(cases))
     ignore = ["-W", "ignore::DeprecationWarning"]
-    done = subprocess.run([sys.executable, *ignore, "-c", program], capture_output=True, text=True, timeout=300, check=False)
-    assert done.stdout.split() == ["0", "0", "right", "right"] * len(cases), done.stderr
-    assert done.stderr == ""
+    process = subprocess.run([sys.executable, *ignore, "-c", program], capture_output=True, text=True, timeout=300, check=False)
+    assert process.stdout.split() == ["0", "0", "right", "right"] * len(cases), process.stderr
+    assert process.stderr == ""

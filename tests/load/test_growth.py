@@ -132,7 +132,7 @@ def of_tree(leaves: dict[str, Any]) -> Any:
     return sum(total(x) for x in leaves.values())
 
 
-def squared(leaves: dict[str, Any]) -> dict[str, Any]:
+def square_elements(leaves: dict[str, Any]) -> dict[str, Any]:
     return {key: x * x for key, x in leaves.items()}
 
 
@@ -140,20 +140,20 @@ def squared(leaves: dict[str, Any]) -> dict[str, Any]:
 CALLS: dict[str, tuple[Callable[[int], Program], float]] = {
     "gradient by names": (lambda n: lambda: gradient(sum_of(variables(n)), wrt=[f"v{k}" for k in range(n)]), 1),
     "gradient by nodes": (lambda n: lambda: (lambda vs: gradient(sum_of(vs), wrt=vs))(variables(n)), 1),
-    "gradients looked up by names": (lambda n: lambda: looked_up(variables(n)), 1),
+    "gradients looked up by names": (lambda n: lambda: look_up_gradients(variables(n)), 1),
     "unused variables": (lambda n: lambda: gradient(cg.variable(1.0) * 2.0, variables(n), unused="zero"), 1),
     "gradients as nodes": (lambda n: lambda: (lambda vs: reverse.gradients(sum_of(vs), vs))(variables(n)), 1),
     "jacobian of one number": (lambda n: lambda: (lambda vs: reverse.jacobian(sum_of(vs), vs))(variables(n)), 1),
     "several variables": (lambda n: lambda: reverse.variables(*[1.0] * n, names=[f"a{k}" for k in range(n)]), 1),
     "value_and_grad of a dict": (lambda n: lambda: ad.value_and_grad(of_tree)(tree(n)), 1),
     "grad of n arguments": (lambda n: lambda: ad.grad(lambda *xs: sum_of(xs), argnums=tuple(range(n)))(*points(n)), 1),
-    "vjp of n results": (lambda n: lambda: ad.vjp(squared, tree(n))[1](tree(n)), 1),
-    "vjp of n results, again": (lambda n: lambda: ad.grad(lambda t: of_tree(ad.vjp(squared, t)[1](t)[0]))(tree(n)), 1),
-    "jvp of n leaves": (lambda n: lambda: ad.jvp(squared, (tree(n),), (tree(n),)), 1),
+    "vjp of n results": (lambda n: lambda: ad.vjp(square_elements, tree(n))[1](tree(n)), 1),
+    "vjp of n results, again": (lambda n: lambda: ad.grad(lambda t: of_tree(ad.vjp(square_elements, t)[1](t)[0]))(tree(n)), 1),
+    "jvp of n leaves": (lambda n: lambda: ad.jvp(square_elements, (tree(n),), (tree(n),)), 1),
     "hvp of n leaves": (lambda n: lambda: ad.hvp(of_tree)(tree(n), tree(n)), 1),
     "jacrev of n leaves": (lambda n: lambda: ad.jacrev(of_tree)(tree(n)), 1),
     "linearize of n leaves": (lambda n: lambda: ad.linearize(of_tree, tree(n))[1](tree(n)), 1),
-    "taylor of n leaves": (lambda n: lambda: ad.taylor(squared, tree(n), 2), 1),
+    "taylor of n leaves": (lambda n: lambda: ad.taylor(square_elements, tree(n), 2), 1),
     # forward mode passes the whole function once for each leaf
     "jacfwd of n leaves": (lambda n: lambda: ad.jacfwd(of_tree)(tree(n // 2)), 2),
     "pickle": (lambda n: lambda: pickle.loads(pickle.dumps(np.stack(variables(n)))), 1),
@@ -202,9 +202,9 @@ SERIES: dict[str, Callable[[Any], Any]] = {
 }
 
 
-def looked_up(vs: list[Any]) -> list[Any]:
-    found = gradient(sum_of(vs))
-    return [found[v.name] for v in vs]
+def look_up_gradients(vs: list[Any]) -> list[Any]:
+    gradients = gradient(sum_of(vs))
+    return [gradients[v.name] for v in vs]
 
 
 def of_parts(joined: str, use: str) -> Callable[[int], Program]:
@@ -237,11 +237,11 @@ JOINING |= {f"gradient, {joined}": (joined, "gradient") for joined in JOINED}
 
 
 @for_each_name(JOINING)
-def test_joining_work_is_linear_in_the_operands(name: str) -> None:
+def test_work_of_joining_is_linear_in_operands(name: str) -> None:
     require_growth(of_parts(*JOINING[name]), 8)
 
 
-def test_joining_work_is_linear_in_one_call() -> None:
+def test_work_of_joining_in_one_call_is_linear() -> None:
     """A copy of n operands for each of n operands is one step: only its bytes show, and only beside little else."""
     with Failures("one call") as failures:
         for joined in ("concatenate", "stack"):
@@ -250,25 +250,25 @@ def test_joining_work_is_linear_in_one_call() -> None:
                 require_growth(prepared, 120, bytes_margin=0.2)
 
 
-def test_moving_cotangents_of_elements_make_no_arrays() -> None:
+def test_work_of_moving_element_cotangents_makes_no_arrays() -> None:
     """The tangent of each of n elements makes no array of n."""
     require_growth(lambda n: USES["hvp"](lambda x: TAKEN["elements"](x, n), points(n)), 60, bytes_margin=0.1)
 
 
-@for_each_name([f"{use}, {taken}" for taken in TAKEN for use in ("gradient", "hvp")])
-def test_work_is_linear_in_the_results_and_uses(name: str) -> None:
-    use, taken = name.split(", ", 1)
+@for_each_name([f"{use}, {pattern}" for pattern in TAKEN for use in ("gradient", "hvp")])
+def test_work_is_linear_in_results_and_uses(name: str) -> None:
+    use, pattern = name.split(", ", 1)
     size = 8 if use == "gradient" else 4
-    require_growth(lambda n: USES[use](lambda x: TAKEN[taken](x, n), points(2 * n)), size)
+    require_growth(lambda n: USES[use](lambda x: TAKEN[pattern](x, n), points(2 * n)), size)
 
 
 @for_each_name(CALLS)
-def test_work_is_linear_in_the_variables_and_leaves(name: str) -> None:
+def test_work_is_linear_in_variables_and_leaves(name: str) -> None:
     prepared, exponent = CALLS[name]
     require_growth(prepared, 8, exponent)
 
 
-def test_memory_is_linear_in_the_length_of_a_vector() -> None:
+def test_memory_is_linear_in_vector_length() -> None:
     sizes = {"reduceat": 100, "products between": 12, "the largest so far": 12}  # step by step
     with Failures("vectors") as failures:
         for name, function in VECTORS.items():
@@ -279,7 +279,7 @@ def test_memory_is_linear_in_the_length_of_a_vector() -> None:
 
 
 @for_each_name(SERIES)
-def test_taylor_work_is_quadratic_in_the_order(name: str) -> None:
+def test_work_of_taylor_is_quadratic_in_order(name: str) -> None:
     require_growth(lambda n: lambda: ad.taylor(SERIES[name], 0.5, n), 4, 2)
 
 
@@ -306,14 +306,14 @@ def of_copied_operands(n: int) -> Program:
 
 
 @pytest.mark.parametrize("program", [by_steps, within_one_step, of_copied_operands])
-def test_growth_of_quadratic_programs(program: Callable[[int], Program]) -> None:
+def test_work_of_quadratic_programs(program: Callable[[int], Program]) -> None:
     growth = growth_of(program, 40)
     assert max(growth.steps, growth.bytes) > 1.6
     with pytest.raises(AssertionError, match="grow as"):
         require_growth(program, 40, bytes_margin=0.2)
 
 
-def test_require_growth_sees_a_quadratic_part() -> None:
+def test_require_growth_detects_quadratic_part() -> None:
     """A few steps for each pair of operands, in the midst of linear work, at the sizes of the tests here."""
 
     def program(n: int) -> Program:
@@ -342,7 +342,7 @@ def test_work_of_repeated_runs_agrees() -> None:
 # ----------------------------------------------------------------------------------------------------- pictures
 
 
-def written(n: int) -> Any:
+def write_by_steps(n: int) -> Any:
     x, b = cg.variable([1.0, 2.0], "x"), cg.zeros(n)
     for k in range(n):
         b[k] = x[0]
@@ -361,7 +361,7 @@ def deep_in_scopes(n: int) -> Any:
 
 
 DRAWN: dict[str, Callable[[int], Any]] = {
-    "writes": written,
+    "writes": write_by_steps,
     "one operand, n times": lambda n: np.concatenate([cg.variable([1.0], "x")] * n),
     "n operands": lambda n: np.stack([cg.variable(1.0) * k for k in range(n)]),
     "each reads all before": read_by_all,
@@ -371,7 +371,7 @@ DRAWN: dict[str, Callable[[int], Any]] = {
 
 
 @pytest.mark.parametrize("fold", [False, None])
-def test_limit_bounds_the_size_of_a_picture(fold: bool | None) -> None:
+def test_drawing_limit_bounds_size(fold: bool | None) -> None:
     limit = 10
     nothing = len(cg.visualize_at(cg.variable(1.0)).html())
     with Failures("drawn") as failures:
@@ -384,7 +384,7 @@ def test_limit_bounds_the_size_of_a_picture(fold: bool | None) -> None:
                 assert len(picture.html()) - nothing < 25_000
 
 
-def test_arrows_side_by_side_are_counted() -> None:
+def test_drawing_counts_parallel_arrows() -> None:
     node = np.concatenate([cg.variable([1.0, 2.0])] * 300)
     few = cg.visualize_at(node, limit=8, fold=False).source
     assert 'label="× 300' in few
@@ -392,13 +392,13 @@ def test_arrows_side_by_side_are_counted() -> None:
     everything = cg.visualize_at(node, limit=None, fold=False).source
     assert "×" not in everything
     assert everything.count(" -> ") == 300
-    steps = written(100)  # each write is a step, which reads the one before
+    steps = write_by_steps(100)  # each write is a step, which reads the one before
     assert cg.visualize_at(steps, limit=8, fold=False).source.count(" -> ") < 20
     assert cg.visualize_at(steps, limit=None, fold=False).source.count(" -> ") > 300
     assert "more arrows" in cg.visualize_at(read_by_all(40), limit=85, fold=False).source
 
 
-def test_an_animation_shows_no_more_uses_than_it_may() -> None:
+def test_animation_of_too_many_uses_raises() -> None:
     with pytest.raises(ValueError, match="uses them 301 times"):
         animate(np.sum(np.concatenate([cg.variable([1.0])] * 300)))
 
@@ -418,26 +418,26 @@ def made_in_a_step(opname: str, factor: float) -> tuple[Any, Any]:
 
 
 @pytest.mark.parametrize("names", ["one name", "new names"])
-def test_a_primitive_and_its_rule_go_with_the_last_that_uses_them(names: str) -> None:
-    found = []
+def test_primitive_and_rule_are_freed_with_last_use(names: str) -> None:
+    pairs = []
     for k in range(20):
         node, function = made_in_a_step("growing" if names == "one name" else f"growing_{k}", k)
         assert gradient(node)["x"] == 6 * k
-        found.append((node, function))
+        pairs.append((node, function))
     gc.collect()
-    for k, (node, function) in enumerate(found):  # the graph alone keeps its functions alive
+    for k, (node, function) in enumerate(pairs):  # the graph alone keeps its functions alive
         assert node.opname.startswith("growing")
         assert gradient(node)["x"] == 6 * k
         assert gradient(gradient(node, create_graph=True)["x"])["x"] == 2 * k
         assert function() is not None
-    functions = [function for _, function in found]
-    del node, function, found
+    functions = [function for _, function in pairs]
+    del node, function, pairs
     gc.collect()
     assert [function() for function in functions] == [None] * 20
     assert cg.ops.function_by_opname("growing") is cg.ops.function_by_opname("growing_7") is None
 
 
-def test_a_function_that_takes_over_attributes_takes_over_no_rule() -> None:
+def test_primitive_of_wrapped_function_inherits_no_rule() -> None:
     def square(x: Any) -> Any:
         return x * x
 

@@ -79,15 +79,15 @@ def nested(start: float, shift: float) -> list[tuple[float, float]]:
 
 
 @pytest.mark.usefixtures("_switching_often")
-def test_nested_gradients_in_threads() -> None:
+def test_gradients_nested_in_threads() -> None:
     wrong: list[Any] = []
 
     def work(thread: int) -> None:
         try:
             for k in range(number(20, 10_000)):
-                found = nested(1.0 + 0.001 * k, float(thread))
-                if not all(abs(value - expected) <= 1e-12 * abs(expected) for value, expected in found):
-                    wrong.append((thread, k, found))
+                pairs = nested(1.0 + 0.001 * k, float(thread))
+                if not all(abs(value - expected) <= 1e-12 * abs(expected) for value, expected in pairs):
+                    wrong.append((thread, k, pairs))
         except BaseException as error:
             wrong.append(error)
 
@@ -100,7 +100,7 @@ def test_nested_gradients_in_threads() -> None:
 
 
 @pytest.mark.usefixtures("_switching_often")
-def test_names_of_threads_are_all_different() -> None:
+def test_names_are_unique_over_threads() -> None:
     names: list[str] = []
 
     def work() -> None:
@@ -118,7 +118,7 @@ def test_names_of_threads_are_all_different() -> None:
 # -------------------------------------------------------------------------------------------- deep graphs
 
 
-def test_a_deep_graph_does_all_a_shallow_one_does() -> None:
+def test_graph_of_great_depth_supports_all_operations() -> None:
     count = number(20_000, 1_000_000)
     x = y = cg.variable(1.0, "x")
     for _ in range(count):
@@ -155,7 +155,7 @@ def network(inputs: Any, weights: list[Any], in_place: bool) -> Any:
 
 
 @pytest.mark.parametrize("in_place", [False, True])
-def test_a_sweep_needs_the_memory_of_its_results_and_of_a_few_layers(in_place: bool) -> None:
+def test_sweep_peak_memory_is_bounded(in_place: bool) -> None:
     """Two layers beyond the gradients; three for a moment, while a rule computes (see benchmarks/memory.py)."""
     rng = np.random.default_rng(0)
     weights = [cg.variable(rng.normal(size=(SIZE, SIZE)) / 8) for _ in range(LAYERS)]
@@ -166,14 +166,14 @@ def test_a_sweep_needs_the_memory_of_its_results_and_of_a_few_layers(in_place: b
         gc.collect()
         tracemalloc.start()
         try:
-            found = gradient(loss, wrt)
-            kept, peak = tracemalloc.get_traced_memory()
+            gradients = gradient(loss, wrt)
+            current, peak = tracemalloc.get_traced_memory()
         finally:
             tracemalloc.stop()
-        assert len(found) == results
+        assert len(gradients) == results
         overhead = 4_000 * LAYERS  # lists and sets of nodes, whatever the size of a layer
         assert peak - overhead < (results + 3.2) * layer
-        assert kept - overhead < (results + 0.2) * layer
+        assert current - overhead < (results + 0.2) * layer
 
 
 def peak_of(work: Callable[[], object]) -> int:
@@ -210,7 +210,7 @@ def step_filling(x: Any) -> None:
 @pytest.mark.parametrize(
     "step", [*[pytest.param(step, marks=pytest.mark.exhaustive) for step in (step_plain, step_in_place)], step_filling]
 )
-def test_steps_leave_nothing_behind(step: Callable[[Any], None]) -> None:
+def test_training_steps_release_memory(step: Callable[[Any], None]) -> None:
     x = cg.variable([1.0, 2.0, 3.0], "x")
 
     def steps(count: int) -> None:
@@ -229,7 +229,7 @@ def test_steps_leave_nothing_behind(step: Callable[[Any], None]) -> None:
 
 
 @pytest.mark.parametrize("told", [True, False])
-def test_large_buffers_that_were_written_into_do_not_pile_up(told: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_written_buffers_are_collected(told: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Graphs with writes are cycles; the collector counts objects, and receives their sizes as well."""
     collector = Collector()
     collector.limit = collector.min_limit = 2**24 if told else 2**40
@@ -250,10 +250,10 @@ def test_large_buffers_that_were_written_into_do_not_pile_up(told: bool, monkeyp
     assert (peak_of(steps) < piled / 2) == told
 
 
-def test_the_collector_is_called_less_often_where_it_finds_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_collector_runs_less_often_without_garbage(monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[int] = []
-    found = [0, 0, 5]
-    monkeypatch.setattr(gc, "collect", lambda: calls.append(1) or found[len(calls) - 1])
+    counts = [0, 0, 5]
+    monkeypatch.setattr(gc, "collect", lambda: calls.append(1) or counts[len(calls) - 1])
     collector = Collector()
     least = collector.min_limit
     for k in range(3):

@@ -36,14 +36,14 @@ def _without_collector() -> Iterator[None]:
 
 def graph_of(node: Any) -> list[Any]:
     """All that a node was computed from, itself included."""
-    found, seen, waiting = [], set(), [node]
+    nodes, ids, waiting = [], set(), [node]
     while waiting:
         current = waiting.pop()
-        if id(current) not in seen:
-            seen.add(id(current))
-            found.append(current)
+        if id(current) not in ids:
+            ids.add(id(current))
+            nodes.append(current)
             waiting += [current.args[p] for p in current.parent_argnums]
-    return found
+    return nodes
 
 
 # ------------------------------------------------------------------------------------- no reference cycles
@@ -101,7 +101,7 @@ def check_freed_after_sweeps(loss_of: Callable[[Any], Any]) -> None:
 @pytest.mark.usefixtures("_without_collector")
 @pytest.mark.parametrize("check", [check_freed, check_freed_after_sweeps])
 @pytest.mark.filterwarnings("ignore:divide by zero:RuntimeWarning")
-def test_graphs_are_freed_with_the_last_reference(check: Callable[[Callable[[Any], Any]], None]) -> None:
+def test_graph_is_freed_with_last_reference(check: Callable[[Callable[[Any], Any]], None]) -> None:
     with Failures("losses") as failures:
         for label, loss_of in LOSSES.items():
             with failures.case(label):
@@ -109,7 +109,7 @@ def test_graphs_are_freed_with_the_last_reference(check: Callable[[Callable[[Any
 
 
 @pytest.mark.usefixtures("_without_collector")
-def test_a_graph_dies_after_it_was_looked_at() -> None:
+def test_graph_is_freed_after_inspection() -> None:
     x = cg.variable([1.0, 2.0], "x")
     y = np.sum(x * 2.5 + [1.0, 2.0])
     assert [n.name for n in graph_of(y) if isinstance(n, cg.Node)]
@@ -123,12 +123,12 @@ def test_a_graph_dies_after_it_was_looked_at() -> None:
 
 
 @pytest.mark.usefixtures("_without_collector")
-def test_variables_and_raw_operands_are_freed() -> None:
+def test_graph_frees_variables_and_raw_operands() -> None:
     x, a = cg.variable([1.0, 2.0]), np.array([3.0, 4.0])
     y = np.dot(x * a, a)
-    kept = y.args[1]
-    watched = [weakref.ref(x), weakref.ref(kept), weakref.ref(y), weakref.ref(a)]
-    del x, a, kept
+    operand = y.args[1]
+    watched = [weakref.ref(x), weakref.ref(operand), weakref.ref(y), weakref.ref(a)]
+    del x, a, operand
     assert watched[0]() is not None, "a graph holds its leaves"
     assert watched[1]() is not None
     assert watched[3]() is None, "the graph has a copy"
@@ -137,12 +137,12 @@ def test_variables_and_raw_operands_are_freed() -> None:
 
 
 @pytest.mark.usefixtures("_without_collector")
-def test_operators_on_functions_keep_nothing() -> None:
-    seen: list[Any] = []
+def test_operators_keep_nothing() -> None:
+    references: list[Any] = []
 
     def f(z: Any) -> Any:
         y = np.sin(z) * z
-        seen.append(weakref.ref(y))
+        references.append(weakref.ref(y))
         return np.sum(y * y)
 
     a = np.array([1.0, 2.0])
@@ -150,17 +150,17 @@ def test_operators_on_functions_keep_nothing() -> None:
     value_and_grad(f)(a)
     grad(lambda z: np.sum(grad(f)(z)))(a)
     jvp(f, (a,), (a,))
-    assert len(seen) == 4
-    assert not [ref() for ref in seen if ref() is not None]
+    assert len(references) == 4
+    assert not [ref() for ref in references if ref() is not None]
     _, pull = vjp(f, a)
-    assert seen[-1]() is not None, "what can be pulled again is kept"
+    assert references[-1]() is not None, "what can be pulled again is kept"
     pull(np.array(1.0))
     del pull
-    assert seen[-1]() is None
+    assert references[-1]() is None
 
 
 @pytest.mark.usefixtures("_without_collector")
-def test_an_error_keeps_nothing() -> None:
+def test_error_keeps_nothing() -> None:
     x = cg.variable([1.0, 2.0])
 
     def fail() -> None:
@@ -180,12 +180,12 @@ def test_an_error_keeps_nothing() -> None:
 @pytest.mark.usefixtures("_without_collector")
 def test_no_graph_keeps_nothing() -> None:
     x = cg.variable(np.ones(1000))
-    held = sys.getrefcount(x)
+    reference_count = sys.getrefcount(x)
     with cg.no_graph():
         y = x
         for _ in range(10):
             y = np.sin(y) * 2 + x
-    assert sys.getrefcount(x) == held
+    assert sys.getrefcount(x) == reference_count
     assert y.base is None
 
 
@@ -194,7 +194,7 @@ def test_no_graph_keeps_nothing() -> None:
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("_without_collector")
-def test_a_million_operations() -> None:
+def test_graph_of_million_operations() -> None:
     """Built, swept and freed without recursion, in time and memory linear in the length."""
     count = 1_000_000
     x = cg.variable(1.0, "x")
@@ -232,7 +232,7 @@ USUAL_CHAINS = ("reflected", "view", "several outputs", "of two")
 @pytest.mark.parametrize(
     "label", [pytest.param(label, marks=[] if label in USUAL_CHAINS else pytest.mark.exhaustive) for label in CHAINS]
 )
-def test_long_chains_of_every_kind(label: str) -> None:
+def test_long_chain_of_every_kind(label: str) -> None:
     step = CHAINS[label]
     x = cg.variable([0.25, 0.5], "x")
     y = x
@@ -260,7 +260,7 @@ def test_long_chain_differentiated_twice() -> None:
 
 
 @pytest.mark.usefixtures("_without_collector")
-def test_a_diamond_of_a_long_chain_is_swept_once() -> None:
+def test_sweep_of_long_diamond_chain_is_linear() -> None:
     """Each step doubles the number of paths: only a sweep that waits for all adjoints of a node is linear."""
     x = cg.variable(1.0, "x")
     y = x
@@ -270,7 +270,7 @@ def test_a_diamond_of_a_long_chain_is_swept_once() -> None:
 
 
 @pytest.mark.usefixtures("_without_collector")
-def test_indexing_in_a_loop_costs_linear_time() -> None:
+def test_indexing_in_loop_is_linear() -> None:
     def seconds(count: int) -> float:
         x = cg.variable(np.ones(count), "x")
         started = time.process_time()
@@ -299,7 +299,7 @@ def peak_of(call: Callable[[], Any]) -> int:
         tracemalloc.stop()
 
 
-def test_a_sweep_frees_adjoints_as_it_goes() -> None:
+def test_sweep_frees_cotangents() -> None:
     x = cg.variable(np.linspace(0.0, 1.0, 100_000), "x")
     y = x
     for _ in range(50):
@@ -310,10 +310,10 @@ def test_a_sweep_frees_adjoints_as_it_goes() -> None:
 
 def test_recording_copies_nothing() -> None:
     x, a = cg.variable(np.ones(200_000)), np.ones(200_000)  # more than a megabyte, which must not be copied
-    kept: list[Any] = []
-    assert peak_of(lambda: kept.append((x[1:], x.T, x.reshape(-1, 10), x[None], np.broadcast_to(x, (9, 200_000))))) < 50_000
-    assert peak_of(lambda: kept.append(x * a)) < 1.2 * x.nbytes
-    assert np.shares_memory(kept[1].args[1], a)
+    results: list[Any] = []
+    assert peak_of(lambda: results.append((x[1:], x.T, x.reshape(-1, 10), x[None], np.broadcast_to(x, (9, 200_000))))) < 50_000
+    assert peak_of(lambda: results.append(x * a)) < 1.2 * x.nbytes
+    assert np.shares_memory(results[1].args[1], a)
 
 
 def test_forward_mode_stores_no_graph() -> None:
@@ -326,7 +326,7 @@ def test_forward_mode_stores_no_graph() -> None:
     assert peak_of(lambda: jvp(f, (a,), (a,))) < 12 * a.nbytes
 
 
-def test_a_node_is_small() -> None:
+def test_node_is_small() -> None:
     x = cg.variable(1.0)
     count = 1000
 
@@ -334,9 +334,9 @@ def test_a_node_is_small() -> None:
         y = x
         for _ in range(count):
             y = y * 1.5
-        kept.append(y)
+        nodes.append(y)
 
-    kept: list[Any] = []
+    nodes: list[Any] = []
     assert peak_of(build) / count < 700, "bytes for one operation on numbers"
     assert not hasattr(x, "__dict__")
 
@@ -395,8 +395,8 @@ def test_threads_build_and_differentiate() -> None:
         return g["x"], g["w"], higher.value, grad(network)(inputs[number], shared.value)
 
     expected = [work(k) for k in range(8)]
-    for found, wanted in zip(in_threads(work), expected, strict=True):
-        for a, b in zip(found, wanted, strict=True):
+    for actual, reference in zip(in_threads(work), expected, strict=True):
+        for a, b in zip(actual, reference, strict=True):
             assert np.array_equal(a, b)
 
 
@@ -409,12 +409,12 @@ def test_threads_update_their_own_variables() -> None:
             w -= 0.1 * gradient(loss)["w"]
         return w.value
 
-    for found in in_threads(work):
-        assert np.allclose(found, 3.0)
+    for values in in_threads(work):
+        assert np.allclose(values, 3.0)
 
 
 @pytest.mark.usefixtures("_switching_often")
-def test_ticks_of_threads_are_all_different() -> None:
+def test_sequence_numbers_are_unique_over_threads() -> None:
     def work(number: int) -> list[int]:
         x = cg.variable(float(number))
         return [(x + k).sequence_number for k in range(1000)]
@@ -425,7 +425,7 @@ def test_ticks_of_threads_are_all_different() -> None:
 
 
 @pytest.mark.usefixtures("_switching_often")
-def test_no_graph_of_one_thread_is_not_that_of_another() -> None:
+def test_no_graph_is_per_thread() -> None:
     x = cg.variable([1.0, 2.0], "x")
 
     def work(number: int) -> bool:
@@ -443,7 +443,7 @@ def test_no_graph_of_one_thread_is_not_that_of_another() -> None:
 
 
 @pytest.mark.usefixtures("_switching_often")
-def test_one_no_graph_serves_many_threads() -> None:
+def test_no_graph_object_serves_many_threads() -> None:
     """As a decorator, and as a context that was made once and is entered again and again."""
     x = cg.variable([1.0, 2.0], "x")
     quiet = cg.no_graph()
@@ -463,14 +463,14 @@ def test_one_no_graph_serves_many_threads() -> None:
     assert in_threads(work) == [True] * 8
 
 
-def test_a_new_thread_records() -> None:
+def test_recording_is_enabled_in_new_thread() -> None:
     """The state of the thread that starts another is not handed on."""
     x = cg.variable(1.0)
     with cg.no_graph():
         assert in_threads(lambda number: isinstance(x * 2, cg.Node), 2) == [True, True]
 
 
-def test_no_graph_of_one_task_is_not_that_of_another() -> None:
+def test_no_graph_is_per_task() -> None:
     x = cg.variable(1.0, "x")
 
     async def task(number: int) -> bool:
@@ -492,7 +492,7 @@ def test_no_graph_of_one_task_is_not_that_of_another() -> None:
     assert asyncio.run(all_tasks()) == [True] * 8
 
 
-def test_a_task_inherits_no_graph() -> None:
+def test_no_graph_is_inherited_by_task() -> None:
     x = cg.variable(1.0)
 
     async def compute() -> bool:

@@ -29,16 +29,16 @@ def arrays() -> dict[str, Any]:
     }  # fmt: skip
 
 
-def spoil(found: dict[str, Any]) -> None:
+def overwrite_all(captures: dict[str, Any]) -> None:
     """Write other numbers into all of them."""
-    for array in found.values():
+    for array in captures.values():
         array[...] = ~array if array.dtype == bool else (array + 1) % N if array.dtype.kind == "i" else array * 1.7 + 0.3
 
 
 # ------------------------------------------------------------------------------------------ right
 
 
-def filled(x: Any, d: Any) -> Any:
+def fill_buffers(x: Any, d: Any) -> Any:
     """Buffers of the program's own, filled by masks, by indices and from the arrays."""
     b = np.zeros((4, N))
     np.multiply(x, d["a"], out=b[0], where=d["where"])
@@ -80,7 +80,7 @@ def batched_slope(x: Any, d: dict[str, Any]) -> Any:
 
 
 RIGHT: dict[str, Program] = {
-    "buffers": filled,
+    "buffers": fill_buffers,
     "in place": in_place,
     "derivatives within": nested,
     "operators": lambda x, d: (x * d["a"] + d["a"] / x) ** d["a"] + d["a"] ** x + d["m"] @ x @ d["m"],
@@ -126,41 +126,41 @@ RAISING: dict[str, Program] = {
 }
 
 
-def by_graph(program: Program, found: dict[str, Any], then: Callable[[Any], None]) -> Any:
+def by_graph(program: Program, captures: dict[str, Any], then: Callable[[Any], None]) -> Any:
     """The gradient of a graph of a variable."""
     x = cg.variable(START)
-    out = np.sum(program(x, found) ** 2)
-    then(found)
+    out = np.sum(program(x, captures) ** 2)
+    then(captures)
     return ad.reverse.gradients(out, [x])[0]
 
 
-def by_grad(program: Program, found: dict[str, Any], then: Callable[[Any], None]) -> Any:
+def by_grad(program: Program, captures: dict[str, Any], then: Callable[[Any], None]) -> Any:
     """The gradient of a function that writes before it returns."""
 
     def whole(x: Any) -> Any:
-        out = np.sum(program(x, found) ** 2)
-        then(found)
+        out = np.sum(program(x, captures) ** 2)
+        then(captures)
         return out
 
     return ad.grad(whole)(START)
 
 
-def by_arguments(program: Program, found: dict[str, Any], then: Callable[[Any], None]) -> Any:
+def by_arguments(program: Program, captures: dict[str, Any], then: Callable[[Any], None]) -> Any:
     """The same, with the arrays as arguments."""
 
-    def whole(x: Any, *given: Any) -> Any:
-        seen = dict(zip(found, given, strict=True))
-        out = np.sum(program(x, seen) ** 2)
-        then(seen)
+    def whole(x: Any, *values: Any) -> Any:
+        inputs = dict(zip(captures, values, strict=True))
+        out = np.sum(program(x, inputs) ** 2)
+        then(inputs)
         return out
 
-    return ad.grad(whole)(START, *found.values())
+    return ad.grad(whole)(START, *captures.values())
 
 
-def by_pullback(program: Program, found: dict[str, Any], then: Callable[[Any], None]) -> Any:
+def by_pullback(program: Program, captures: dict[str, Any], then: Callable[[Any], None]) -> Any:
     """The result of a pullback that is called after the arrays were written into."""
-    _, pull = ad.vjp(lambda x: np.sum(program(x, found) ** 2), START)
-    then(found)
+    _, pull = ad.vjp(lambda x: np.sum(program(x, captures) ** 2), START)
+    then(captures)
     return pull(1.0)[0]
 
 
@@ -171,15 +171,15 @@ WITHIN_FUNCTIONS = ["buffers", "lists"]  # programs that make arrays which becom
 
 
 @pytest.mark.parametrize("way", WAYS, ids=lambda way: way.__name__)
-def test_derivative_after_write_is_unchanged(way: Any) -> None:
+def test_derivative_after_later_write_is_unchanged(way: Any) -> None:
     """The same as where nothing is written."""
     with Failures("arrays written after their use") as failures:
         for name, program in RIGHT.items():
             if way is not by_graph or name not in WITHIN_FUNCTIONS:
                 with failures.case(name):
-                    undisturbed = way(program, arrays(), lambda found: None)
+                    undisturbed = way(program, arrays(), lambda captures: None)
                     assert np.any(undisturbed)
-                    np.testing.assert_allclose(way(program, arrays(), spoil), undisturbed, rtol=1e-9)
+                    np.testing.assert_allclose(way(program, arrays(), overwrite_all), undisturbed, rtol=1e-9)
 
 
 @pytest.mark.parametrize("way", WAYS, ids=lambda way: way.__name__)
@@ -188,9 +188,9 @@ def test_derivative_of_changed_function_raises(way: Any) -> None:
     with Failures("functions that are called again") as failures:
         for name, program in RAISING.items():
             with failures.case(name):
-                assert np.any(way(program, arrays(), lambda found: None))
+                assert np.any(way(program, arrays(), lambda captures: None))
                 with pytest.raises(ValueError, match="returned different numbers when it was called again"):
-                    way(program, arrays(), spoil)
+                    way(program, arrays(), overwrite_all)
 
 
 LARGE = 2**19  # elements: 4 MiB, which are not copied
@@ -299,7 +299,7 @@ def test_write_into_huge_argument_before_use() -> None:
     assert ad.grad(f)(np.ones(HUGE), a)[5] == 3.0
 
 
-def test_large_array_that_no_derivative_reads_may_be_written() -> None:
+def test_large_array_unused_by_derivative_may_be_written() -> None:
     """As sums do not."""
     a, x = np.full(LARGE, 3.0), cg.variable(np.ones(LARGE))
     out = np.sum((x + a - a) ** 2)
@@ -314,27 +314,27 @@ def test_executor_keeps_recorded_large_arrays() -> None:
             with failures.case(name):
                 a, i, x = np.full(LARGE, 3.0), np.arange(LARGE), cg.placeholder((LARGE,), example=np.ones(LARGE))
                 out = np.sum(program(x, a, i) ** 2)
-                run, given = cg.Executor(out).run, {x: np.linspace(1.0, 2.0, LARGE)}
-                right = run(given)
+                run, feed = cg.Executor(out).run, {x: np.linspace(1.0, 2.0, LARGE)}
+                right = run(feed)
                 a[...] = 0.0
                 i[...] = 0
-                assert run(given) == right != 0
+                assert run(feed) == right != 0
                 with pytest.raises(ValueError, match="was written into"):
                     cg.Executor(out)
 
 
-def test_copies_are_shared_while_the_numbers_stay() -> None:
+def test_large_array_copy_is_shared_until_change() -> None:
     """A loop over one array keeps one copy of it, until it changes."""
     a, x = np.full(8192, 0.5), cg.variable(np.ones(8192))
     nodes = [x * a for _ in range(3)]
     a[7] = 2.0
     nodes += [x * a for _ in range(2)]
-    kept = [node.args[1] for node in nodes]
-    assert kept[0] is kept[1] is kept[2] is not kept[3] is kept[4]
-    assert [kept[0][7], kept[3][7]] == [0.5, 2.0]
+    operands = [node.args[1] for node in nodes]
+    assert operands[0] is operands[1] is operands[2] is not operands[3] is operands[4]
+    assert [operands[0][7], operands[3][7]] == [0.5, 2.0]
 
 
-def test_copies_and_watches_of_dead_graphs_are_freed() -> None:
+def test_large_array_copies_of_freed_graphs_are_freed() -> None:
     """Neither copies nor records of tracked arrays remain."""
     x = cg.variable(np.ones(LARGE))
     gc.collect()

@@ -24,53 +24,55 @@ POINT = np.array([0.7, 1.3, 2.1])
 STEPS = 1e-6 * np.eye(3)
 
 
-def filled(made: Any, p: Any) -> Any:
+def fill_buffer(array: Any, p: Any) -> Any:
     """A function of a buffer and its contents, with nodes written into it."""
-    made[0] = p[0]
-    made[1:3] *= p[1] * p[2]
-    made += p[2]
-    return np.sum(made * made)
+    array[0] = p[0]
+    array[1:3] *= p[1] * p[2]
+    array += p[2]
+    return np.sum(array * array)
 
 
 def with_generator(p: Any) -> Any:
     rng = np.random.default_rng(0)
-    return filled(rng.normal(size=4), p) + filled(rng.random(4), p) + filled(rng.permutation(4) * 1.0, p)
+    return fill_buffer(rng.normal(size=4), p) + fill_buffer(rng.random(4), p) + fill_buffer(rng.permutation(4) * 1.0, p)
 
 
 def with_points(p: Any) -> Any:
     x, y = np.meshgrid(np.arange(3), np.arange(3))
-    return filled((x * 1.0)[0], p) + filled(y[1] / 2, p)
+    return fill_buffer((x * 1.0)[0], p) + fill_buffer(y[1] / 2, p)
 
 
 BUFFERS: dict[str, Callable[[Any], Any]] = {
-    "arange times a number": lambda p: filled(np.arange(4) * 0.1, p),
-    "integer zeros": lambda p: filled(np.zeros(4, int) * 1.0, p),
-    "mask": lambda p: filled((np.arange(4) > 1) * 0.5, p),
-    "square root of integers": lambda p: filled(np.sqrt(np.arange(1, 5) ** 2), p),
-    "windows": lambda p: filled(np.hanning(5), p) + filled(np.hamming(5), p) + filled(np.kaiser(5, 2.0), p),
-    "frequencies": lambda p: filled(np.fft.fftfreq(5, 0.1), p) + filled(np.fft.rfftfreq(6), p),
-    "mgrid": lambda p: filled(np.mgrid[0:1:4j], p) + filled(np.mgrid[0:3, 0:3][0].ravel() * 1.0, p),
-    "ogrid": lambda p: filled(np.ogrid[0:1:4j], p),
+    "arange times a number": lambda p: fill_buffer(np.arange(4) * 0.1, p),
+    "integer zeros": lambda p: fill_buffer(np.zeros(4, int) * 1.0, p),
+    "mask": lambda p: fill_buffer((np.arange(4) > 1) * 0.5, p),
+    "square root of integers": lambda p: fill_buffer(np.sqrt(np.arange(1, 5) ** 2), p),
+    "windows": lambda p: fill_buffer(np.hanning(5), p) + fill_buffer(np.hamming(5), p) + fill_buffer(np.kaiser(5, 2.0), p),
+    "frequencies": lambda p: fill_buffer(np.fft.fftfreq(5, 0.1), p) + fill_buffer(np.fft.rfftfreq(6), p),
+    "mgrid": lambda p: fill_buffer(np.mgrid[0:1:4j], p) + fill_buffer(np.mgrid[0:3, 0:3][0].ravel() * 1.0, p),
+    "ogrid": lambda p: fill_buffer(np.ogrid[0:1:4j], p),
     "meshgrid": with_points,
-    "indices": lambda p: filled(np.hypot(*np.indices((3, 3)))[2], p),
-    "fromfunction": lambda p: filled(np.fromfunction(lambda i: i / 2, (4,)), p),
-    "Gauss points": lambda p: filled(np.polynomial.legendre.leggauss(4)[1], p),
+    "indices": lambda p: fill_buffer(np.hypot(*np.indices((3, 3)))[2], p),
+    "fromfunction": lambda p: fill_buffer(np.fromfunction(lambda i: i / 2, (4,)), p),
+    "Gauss points": lambda p: fill_buffer(np.polynomial.legendre.leggauss(4)[1], p),
     "generator": with_generator,
-    "count of a node": lambda p: filled(np.zeros((p > 0).sum()), p) + filled(np.ones(np.count_nonzero(p > 0)), p),
-    "points of a node": lambda p: filled(np.linspace(0, 1, (p > 0).sum()), p) + filled(np.arange((p > 0).sum()) * 0.5, p),
-    "updated by a list": lambda p: filled(np.zeros(3).__iadd__([p[0], p[1], 2.0]), p) + np.sum(np.ones(2) * [p[0], p[2]]),
+    "count of a node": lambda p: fill_buffer(np.zeros((p > 0).sum()), p) + fill_buffer(np.ones(np.count_nonzero(p > 0)), p),
+    "points of a node": lambda p: (
+        fill_buffer(np.linspace(0, 1, (p > 0).sum()), p) + fill_buffer(np.arange((p > 0).sum()) * 0.5, p)
+    ),
+    "updated by a list": lambda p: fill_buffer(np.zeros(3).__iadd__([p[0], p[1], 2.0]), p) + np.sum(np.ones(2) * [p[0], p[2]]),
     "list of a length": lambda p: sum([None if k else p[0] for k in range(3)][:1]) * len([None] * np.argmax(p)),
 }
 
 
-def masked(p: Any) -> Any:
+def write_by_mask(p: Any) -> Any:
     mask = np.zeros(3, bool)
     mask |= p < 1
     mask ^= p > 2
     return np.sum(p**2 * mask) + np.sum(p[mask])
 
 
-def counted(p: Any) -> Any:
+def count_values(p: Any) -> Any:
     count, cells = np.zeros(3, int), np.zeros(4, int)
     count += p > 1
     count[p > 2] += 3
@@ -78,16 +80,16 @@ def counted(p: Any) -> Any:
     return np.sum(p * count) + np.sum(p * cells[:3])
 
 
-def visited(p: Any) -> Any:
-    seen, total = np.zeros(3, bool), 0.0
+def visit_nodes(p: Any) -> Any:
+    is_visited, total = np.zeros(3, bool), 0.0
     for _ in range(3):
-        k = np.argmax(np.where(seen, -np.inf, p))
-        seen[k] = True
+        k = np.argmax(np.where(is_visited, -np.inf, p))
+        is_visited[k] = True
         total = 2 * total + p[k] ** 2
     return total
 
 
-def labelled(p: Any) -> Any:
+def label_values(p: Any) -> Any:
     labels, order = np.zeros(3, int), np.zeros(3, int)
     labels[p > 1] = 2
     order[:] = np.argsort(-p)
@@ -116,12 +118,12 @@ def union_find(p: Any) -> Any:
     return total
 
 
-def _added_at(made: Any, p: Any) -> Any:
-    np.add.at(made, [0, 2, 2], [p[0], p[1], p[2] ** 2])
+def _add_at(array: Any, p: Any) -> Any:
+    np.add.at(array, [0, 2, 2], [p[0], p[1], p[2] ** 2])
     cells = np.floor(p / 2).astype(int)
     np.add.at(square := np.zeros((3, 3)), (cells, cells), p**2)
-    made *= np.sum(square**2)
-    return np.sum(made**2)
+    array *= np.sum(square**2)
+    return np.sum(array**2)
 
 
 def in_threads(p: Any) -> Any:
@@ -145,7 +147,10 @@ def scalars(p: Any) -> Any:
 
 
 PROGRAMS: dict[str, Callable[[Any], Any]] = {
-    **{f.__name__: f for f in (masked, counted, visited, labelled, histogram, union_find, in_threads, scalars)},
+    **{
+        f.__name__: f
+        for f in (write_by_mask, count_values, visit_nodes, label_values, histogram, union_find, in_threads, scalars)
+    },
     "hypot": lambda p: math.hypot(*p) + math.hypot(p[0]) + math.hypot(*p, 1.0),
     "trunc": lambda p: math.trunc(p[2]) * p[0] + math.floor(p[1]) * p[1] + math.ceil(p[0]) * p[2],
     "remainder": lambda p: math.remainder(p[2], p[0] + 0.1) + math.fmod(p[2], p[1]) + math.copysign(p[0], -p[1]),
@@ -155,7 +160,7 @@ PROGRAMS: dict[str, Callable[[Any], Any]] = {
     "reduce": lambda p: (
         np.sum(np.maximum.reduce([p, p**2, 2 - p])) + np.logaddexp.reduce([p[0], p[1]]) + np.add.accumulate([p, p])[1, 0]
     ),
-    "at": lambda p: _added_at(np.zeros(3), p),
+    "at": lambda p: _add_at(np.zeros(3), p),
     "quad": lambda p: quad(lambda t: math.exp(-p[0] * t), 0, 1)[0] * p[1],
     "quad of a buffer": integrand,
 }
@@ -184,8 +189,8 @@ def test_bookkeeping_program_derivatives(programs: dict[str, Callable[[Any], Any
 def check_derivatives(f: Callable[[Any], Any]) -> None:
     expected = np.array([(f(POINT + e) - f(POINT - e)) / 2e-6 for e in STEPS])
     compiled = cg.jit(ad.grad(f))
-    for found in (ad.grad(f)(POINT), ad.jacfwd(f)(POINT), *[compiled(POINT) for _ in range(3)]):
-        np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-7)
+    for derivative in (ad.grad(f)(POINT), ad.jacfwd(f)(POINT), *[compiled(POINT) for _ in range(3)]):
+        np.testing.assert_allclose(derivative, expected, rtol=1e-5, atol=1e-7)
     hessian = np.array([(ad.grad(f)(POINT + e) - ad.grad(f)(POINT - e)) / 2e-6 for e in STEPS])
     np.testing.assert_allclose(ad.hessian(f)(POINT), hessian, rtol=1e-4, atol=1e-5)
     other = POINT + np.array([0.9, 0.1, -0.6])
@@ -242,8 +247,8 @@ def test_derivative_pickles() -> None:
 @pytest.mark.slow
 def test_derivative_in_process_pool() -> None:
     with multiprocessing.get_context("spawn").Pool(1) as pool:
-        found = pool.map(ad.grad(cubes), [POINT, 2 * POINT])
-    assert np.allclose(found, [6 * POINT**2, 24 * POINT**2])
+        gradients = pool.map(ad.grad(cubes), [POINT, 2 * POINT])
+    assert np.allclose(gradients, [6 * POINT**2, 24 * POINT**2])
 
 
 def test_derivative_as_method_is_bound() -> None:

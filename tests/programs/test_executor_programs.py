@@ -187,7 +187,7 @@ def values(seed: int, n: int) -> Leaves:
     }
 
 
-def recorded(program: Program, at: Leaves) -> tuple[Leaves, list[Any]]:
+def record_program(program: Program, at: Leaves) -> tuple[Leaves, list[Any]]:
     """The program over placeholders, and over variables with values."""
     leaves = {
         "x": cg.placeholder((None, 4), name="x"),
@@ -219,10 +219,10 @@ def fed(program: Program, run: int) -> Leaves:
     return {**values(1000 * program.seed + run, 2), "rows": np.array([0, 1]), "j": 1}
 
 
-def assert_as_eager(found: list[Any], program: Program, at: Leaves) -> None:
+def assert_as_eager(outputs: list[Any], program: Program, at: Leaves) -> None:
     """The outputs, the loss and its gradients are the same bits; second derivatives may be summed in another order."""
     expected = by_eager(program, at)
-    for i, (a, e) in enumerate(zip(found, expected, strict=True)):
+    for i, (a, e) in enumerate(zip(outputs, expected, strict=True)):
         assert np.shape(a) == e.shape
         assert np.asarray(a).dtype == e.dtype
         if i < len(expected) - 4:
@@ -235,11 +235,11 @@ def assert_as_eager(found: list[Any], program: Program, at: Leaves) -> None:
 @for_each("writing", [True, False])
 @for_each("simplify", [True, False])
 @for_each("seed", range(8))
-def test_runs_of_executor_are_eager(writing: bool, simplify: bool, seed: int) -> None:
+def test_executor_runs_match_eager(writing: bool, simplify: bool, seed: int) -> None:
     program = Program(seed, writing)
-    leaves, nodes = recorded(program, fed(program, 0))
+    leaves, nodes = record_program(program, fed(program, 0))
     executor = cg.Executor(nodes, simplify=simplify)
-    kept: list[tuple[list[Any], list[Array]]] = []
+    snapshots: list[tuple[list[Any], list[Array]]] = []
     for run in range(len(LENGTHS)):
         at = fed(program, run)
         feed = {leaves[name] if run % 2 else name: value for name, value in at.items()}
@@ -247,10 +247,10 @@ def test_runs_of_executor_are_eager(writing: bool, simplify: bool, seed: int) ->
             for name in "vC":
                 del feed[leaves[name]]
                 leaves[name][...] = at[name]
-        found = executor.run(feed)
-        assert_as_eager(found, program, at)
-        kept.append((found, [np.array(part) for part in found]))
-        for before, copies in kept:
+        outputs = executor.run(feed)
+        assert_as_eager(outputs, program, at)
+        snapshots.append((outputs, [np.array(part) for part in outputs]))
+        for before, copies in snapshots:
             for a, e in zip(before, copies, strict=True):
                 np.testing.assert_array_equal(a, e, err_msg="a later run wrote into a result")
 
@@ -259,37 +259,37 @@ INDEX_CASES = [(bool((seed + k) % 2), seed) for k in range(2) for seed in range(
 
 
 @for_each(("fuse", "seed"), INDEX_CASES[:4], rest=INDEX_CASES[4:])
-def test_other_indices_of_writes_are_eager_or_raise(fuse: bool, seed: int) -> None:
+def test_executor_other_write_indices_match_eager_or_raise(fuse: bool, seed: int) -> None:
     program = Program(seed, writing=True)
-    leaves, nodes = recorded(program, fed(program, 0))
+    leaves, nodes = record_program(program, fed(program, 0))
     executor = cg.Executor(nodes, fuse=fuse)
     refused: list[str] = []
     for run in range(6):
         at = values(500 + 10 * seed + run, 2)
         try:
-            found = executor.run({leaves[name]: value for name, value in at.items()})
+            outputs = executor.run({leaves[name]: value for name, value in at.items()})
         except cg.GuardError as error:
             refused.append(str(error))
             continue
-        assert_as_eager(found, program, at)
+        assert_as_eager(outputs, program, at)
     assert all("write" in message or "np." in message for message in refused)
 
 
-def test_threads_run_one_program_on_values_of_their_own() -> None:
+def test_executor_in_threads_with_own_values() -> None:
     program = Program(3, writing=False)
-    leaves, nodes = recorded(program, fed(program, 0))
+    leaves, nodes = record_program(program, fed(program, 0))
     executor = cg.Executor(nodes)
-    given = [values(seed, 200) for seed in range(8)]
-    results: list[Any] = [None] * len(given)
+    points = [values(seed, 200) for seed in range(8)]
+    results: list[Any] = [None] * len(points)
 
     def work(k: int) -> None:
         for _ in range(5):
-            results[k] = executor.run({leaves[name]: value for name, value in given[k].items()})
+            results[k] = executor.run({leaves[name]: value for name, value in points[k].items()})
 
-    threads = [threading.Thread(target=work, args=(k,)) for k in range(len(given))]
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(len(points))]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    for found, at in zip(results, given, strict=True):
-        assert_as_eager(found, program, at)
+    for actual, at in zip(results, points, strict=True):
+        assert_as_eager(actual, program, at)

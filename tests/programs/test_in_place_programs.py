@@ -197,27 +197,27 @@ WHOLE: list[Callable[[Any, Any], Any]] = [
 ]
 
 
-def chosen(choices: Any, number: int) -> Any:
+def select(choices: Any, number: int) -> Any:
     return choices[number % len(choices)]
 
 
-def step(held: list[Any], kind: int, a: int, b: int, c: int, d: int) -> None:
+def step(values: list[Any], kind: int, a: int, b: int, c: int, d: int) -> None:
     """Run one instruction on the held values."""
-    v, w = chosen(held, a), chosen(held, b)
+    v, w = select(values, a), select(values, b)
     if kind == 0:
-        held.append(chosen(VIEWS, c)(v))
+        values.append(select(VIEWS, c)(v))
     elif kind == 1:
-        held.append(chosen(READS, c)(v, w))
+        values.append(select(READS, c)(v, w))
     elif kind == 2:
-        assign(v, w, chosen(INDICES, c)(v), d % 8)
+        assign(v, w, select(INDICES, c)(v), d % 8)
     elif kind == 3:
-        held[a % len(held)] = chosen(AUGMENTED, c)(v, w)
+        values[a % len(values)] = select(AUGMENTED, c)(v, w)
     elif isinstance(v, np.generic) or getattr(v, "is_scalar", False):
         raise TypeError("NumPy lets scalars be filled, and nothing changes")
     elif v is w and not v.flags.writeable:
         raise ValueError("NumPy copies nothing onto itself, and does not look whether it may")
     else:
-        chosen(WHOLE, c)(v, w)
+        select(WHOLE, c)(v, w)
 
 
 ERRORS = (ValueError, TypeError, IndexError, AttributeError)
@@ -225,19 +225,19 @@ ERRORS = (ValueError, TypeError, IndexError, AttributeError)
 
 def run(program: Program, inputs: tuple[Any, ...]) -> tuple[list[Any], list[int]]:
     """The values held at the end, and the instructions that raised."""
-    held, raised = list(inputs), []
+    values, raised = list(inputs), []
     for number, instruction in enumerate(program):
         try:
-            step(held, *instruction)
+            step(values, *instruction)
         except ERRORS:
             raised.append(number)
-    return held, raised
+    return values, raised
 
 
-def total(held: list[Any]) -> Any:
+def total(values: list[Any]) -> Any:
     """A number that depends on everything held, on each element by its own weight."""
     out = 0.0
-    for position, v in enumerate(held):
+    for position, v in enumerate(values):
         out = out + np.sum(np.sin(v) * np.linspace(1, 2 + position, np.size(v)).reshape(np.shape(v)))
     return out
 
@@ -280,18 +280,18 @@ def check(program: Program, shapes: list[tuple[int, ...]]) -> None:
     args = starting(shapes)
     rng = np.random.default_rng(1)
     directions = [rng.uniform(-1, 1, a.shape) for a in args]
-    kept = [a.copy() for a in args]
+    originals = [a.copy() for a in args]
     expected, expected_raised = run(program, tuple(a.copy() for a in args))
     if not all(np.all(np.isfinite(e)) and np.max(np.abs(e), initial=0) < 1e3 for e in expected):
         return
 
     def f(*xs: Any) -> Any:
-        held, raised = run(program, xs)
+        values, raised = run(program, xs)
         assert raised == expected_raised
-        for number, (found, wanted) in enumerate(zip(held, expected, strict=True)):
-            assert np.shape(found) == np.shape(wanted)
-            assert np.array_equal(found, wanted), number
-        return total(held)
+        for number, (actual, reference) in enumerate(zip(values, expected, strict=True)):
+            assert np.shape(actual) == np.shape(reference)
+            assert np.array_equal(actual, reference), number
+        return total(values)
 
     def plain(*xs: Any) -> Any:
         return total(run(program, tuple(x.copy() for x in xs))[0])
@@ -307,7 +307,7 @@ def check(program: Program, shapes: list[tuple[int, ...]]) -> None:
         np.testing.assert_allclose(carried, adjoint, rtol=0, atol=size)
     slope = smooth_slope(plain, args, directions)
     assert slope is None or close(reverse, slope, 1e-5), (reverse, slope)
-    assert all(np.array_equal(a, k) for a, k in zip(args, kept, strict=True))
+    assert all(np.array_equal(a, k) for a, k in zip(args, originals, strict=True))
     if sum(sum(i) for i in program) % 4 == 0:
         check_second(program, args, directions)
 
@@ -338,7 +338,7 @@ def check_second(program: Program, args: list[Array], directions: list[Array]) -
     def carried(*xs: Any) -> Any:
         return dotted(jacobians(f, xs))
 
-    found = {
+    curvatures = {
         "forward over carried": jvp(carried, args, directions)[1],
         "reverse over carried": dotted(grad(carried, positions)(*args)),
         "forward over forward": jvp(forward, args, directions)[1],
@@ -346,7 +346,7 @@ def check_second(program: Program, args: list[Array], directions: list[Array]) -
         "reverse over forward": dotted(grad(forward, positions)(*args)),
         "reverse over reverse": dotted(grad(reverse, positions)(*args)),
     }
-    numbers = {k: float(v) for k, v in found.items()}
+    numbers = {k: float(v) for k, v in curvatures.items()}
     first = next(iter(numbers.values()))
     assert all(close(first, n, 1e-9) for n in numbers.values()), numbers
     slope = smooth_slope(lambda *xs: float(forward(*xs)), args, directions)
@@ -355,7 +355,7 @@ def check_second(program: Program, args: list[Array], directions: list[Array]) -
 
 @pytest.mark.filterwarnings("ignore:Mean of empty slice", "ignore:invalid value encountered")
 @pytest.mark.parametrize("search", [0, *(pytest.param(k, marks=pytest.mark.exhaustive) for k in range(1, SEARCHES))])
-def test_random_programs(search: int) -> None:
+def test_in_place_random_programs(search: int) -> None:
     @FORM
     @given(programs, shapes)
     def whatever(program: Program, shapes: list[tuple[int, ...]]) -> None:
@@ -365,7 +365,7 @@ def test_random_programs(search: int) -> None:
     (whatever if IS_LONG else seed(search)(whatever))()
 
 
-def test_every_instruction_runs_on_some_shape() -> None:
+def test_in_place_instructions_run_on_some_shape() -> None:
     with Failures("instructions") as failures:
         for kind, choices in ((0, VIEWS), (1, READS), (2, INDICES), (3, AUGMENTED), (4, WHOLE)):
             for number in range(len(choices)):

@@ -18,17 +18,17 @@ from tests.support.programs.program import Corpus, Program
 RIGHT: dict[str, dict[str, list[str]]] = json.loads(FROZEN.read_text())  # each program with the modes in which it is not right
 
 
-def grouped() -> dict[str, list[tuple[str, Program]]]:
+def group_programs() -> dict[str, list[tuple[str, Program]]]:
     """One test for each program, and for the calls of each module of SciPy, which are many and short."""
-    found: dict[str, list[tuple[str, Program]]] = {}
+    groups: dict[str, list[tuple[str, Program]]] = {}
     for corpus, programs in CORPORA.items():
         for program in programs:
             name = program.name.partition(".")[0] if corpus == "scipy" else program.name
-            found.setdefault(f"{corpus}-{name}", []).append((corpus, program))
-    return found
+            groups.setdefault(f"{corpus}-{name}", []).append((corpus, program))
+    return groups
 
 
-TESTS = grouped()
+TESTS = group_programs()
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
@@ -40,13 +40,13 @@ def test_program_outcomes(programs: list[tuple[str, Program]]) -> None:
             others = RIGHT[corpus].get(program.name, [*MODES])
             for mode in MODES:
                 with failures.case(f"{program.name}, {mode}"):
-                    found = outcome(program, mode)
-                    assert found.kind in (("right", "loud", "warned") if mode in others else ("right",)), found
+                    result = outcome(program, mode)
+                    assert result.kind in (("right", "loud", "warned") if mode in others else ("right",)), result
             with failures.case(f"{program.name}, derivative"):
                 assert np.max(np.abs(given_of(program).known.gradient)) > 1e-6, "there is no derivative to lose"
 
 
-def test_corpora_are_complete() -> None:
+def test_program_corpora_are_complete() -> None:
     sizes = {name: len(corpus) for name, corpus in CORPORA.items()}
     assert sizes["textbook"] >= 200
     assert sizes["scipy"] >= 300
@@ -101,29 +101,29 @@ def test_harness_recognizes(kind: str) -> None:
 
 
 def test_harness_ignores_unrelated_warnings() -> None:
-    made = Corpus()
+    corpus = Corpus()
 
-    @made.at(np.array([1.0, 2.0]))
+    @corpus.at(np.array([1.0, 2.0]))
     def program(x: Any) -> Any:
         warnings.warn("it is late", stacklevel=1)
         return silent(x)
 
-    assert outcome(made["program"], "grad").kind == "silent"
+    assert outcome(corpus["program"], "grad").kind == "silent"
 
 
 def test_harness_compares_values() -> None:
-    made = Corpus()
+    corpus = Corpus()
 
-    @made.at(np.array([1.0, 2.0]))
+    @corpus.at(np.array([1.0, 2.0]))
     def program(x: Any) -> Any:
         return np.sum(x**3) + (1.0 if isinstance(x, cg.Node) else 0.0)
 
-    assert outcome(made["program"], "grad").kind == "silent"
+    assert outcome(corpus["program"], "grad").kind == "silent"
 
 
 def test_reference_of_kink_raises() -> None:
-    made = Corpus()
+    corpus = Corpus()
     for k, kink in enumerate([lambda x: abs(x - 1.0), lambda x: abs(x - 1.0) + 3 * x, lambda x: abs(x - 1.0) ** 0.5]):
-        made.add(f"kink {k}", kink, 1.0)
+        corpus.add(f"kink {k}", kink, 1.0)
         with pytest.raises(ValueError, match=f"kink {k} has no derivative there"):
-            given_of(made[f"kink {k}"])
+            given_of(corpus[f"kink {k}"])

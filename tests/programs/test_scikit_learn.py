@@ -13,7 +13,7 @@ from autodiff import numeric
 from tests.support.failures import Failures
 
 
-def _squared(f: Callable[[Any], Any]) -> Callable[[Any], Any]:
+def _square(f: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return lambda x: np.sum(f(x) ** 2)
 
 
@@ -23,7 +23,7 @@ def test_model_derivatives() -> None:
     with Failures("models of scikit-learn") as failures:
         for name, model in MODELS.items():
             with failures.case(name):
-                f = _squared(model())
+                f = _square(model())
                 expected = numeric.gradient(f, [AT])[0]
                 np.testing.assert_allclose(ad.grad(f)(AT), expected, rtol=1e-4, atol=1e-6)
                 beside = ad.grad(lambda x, f=f: f(x) + np.sum(x))(AT)
@@ -37,8 +37,8 @@ def test_metric_that_returns_a_float_warns() -> None:
         ad.grad(lambda x: mean_squared_error(x, np.zeros((2, 3))) + np.sum(x))(np.ones((2, 3)))
 
 
-def test_prediction_in_c_raises() -> None:
+def test_prediction_in_c_code_raises() -> None:
     from tests.support.programs.scikit_learn import AT, in_c
 
     with pytest.raises((TypeError, ValueError)):
-        ad.grad(lambda x: _squared(in_c())(x) + np.sum(x))(AT)
+        ad.grad(lambda x: _square(in_c())(x) + np.sum(x))(AT)

@@ -28,7 +28,7 @@ def index(y: Any, rng: np.random.Generator) -> Any:
     return choices[rng.integers(len(choices))]
 
 
-def written(y: Any, rng: np.random.Generator) -> Any:
+def write_elements(y: Any, rng: np.random.Generator) -> Any:
     out = np.zeros_like(y)
     at = rng.random(y.shape) < 0.5
     out[at] = y[at] ** 2
@@ -91,7 +91,7 @@ STEPS: list[Step] = [
     lambda y, z, rng: np.floor(y),
     lambda y, z, rng: np.median(y) if y.size else y,
     lambda y, z, rng: np.interp(y, [-2.0, 0.1, 2.0], [0.0, 1.0, 3.0]),
-    lambda y, z, rng: written(y, rng) if y.ndim else y,
+    lambda y, z, rng: write_elements(y, rng) if y.ndim else y,
     lambda y, z, rng: as_matrix(y),
 ]
 
@@ -104,25 +104,27 @@ def program(seed: int) -> tuple[Callable[[Any], Any], Callable[[Any], Any], Any]
     choices = int(rng.integers(1 << 30))
 
     def f(x: Any) -> Any:
-        made = [x]
+        values = [x]
         for i, step in enumerate(steps):
             choose = np.random.default_rng(choices + i)
-            y = STEPS[step](made[-1], made[choose.integers(len(made))], choose)
-            made.append(y if np.size(y) < 200 else np.ravel(y)[:50])
-        return made[-1] * 1.0
+            y = STEPS[step](values[-1], values[choose.integers(len(values))], choose)
+            values.append(y if np.size(y) < 200 else np.ravel(y)[:50])
+        return values[-1] * 1.0
 
     return f, lambda x: np.sum(f(x) * np.cos(np.arange(np.size(f(x)), dtype=float)).reshape(np.shape(f(x)))), rng.normal(size=n)
 
 
 def same(f: Callable[[Any], Any], operator: Any, x: Any, rows: int | None, what: str) -> None:
     dense = operator(f)(x)
-    found = operator(f, sparse=True)(x)
-    assert found.shape == (x.size if rows is None else rows, x.size), what
-    np.testing.assert_allclose(found.toarray(), np.reshape(dense, found.shape), rtol=1e-9, atol=1e-9, err_msg=what)
+    sparse_matrix = operator(f, sparse=True)(x)
+    assert sparse_matrix.shape == (x.size if rows is None else rows, x.size), what
+    np.testing.assert_allclose(
+        sparse_matrix.toarray(), np.reshape(dense, sparse_matrix.shape), rtol=1e-9, atol=1e-9, err_msg=what
+    )
 
 
 @for_each("seed", range(100), rest=range(100, 300))
-def test_random_programs(seed: int) -> None:
+def test_sparse_random_programs(seed: int) -> None:
     f, total, x = program(seed)
     rows = np.size(f(x))
     if isinstance(ad.vjp(f, x)[0], (np.ndarray, np.generic)):
@@ -141,7 +143,7 @@ FEW: dict[str, Callable[[Any], Any]] = {
 }
 
 
-def test_functions_with_few_second_derivatives() -> None:
+def test_sparse_hessian_of_few_second_derivatives() -> None:
     x = np.array([1.0, -2.0, 3.0])
     with Failures("functions with few second derivatives") as failures:
         for name, f in FEW.items():
@@ -193,7 +195,7 @@ THIRDS: list[list[Any]] = [
 
 
 @for_each(("ufunc", "method"), THIRDS[0], rest=THIRDS[1] + THIRDS[2])
-def test_second_derivatives_of_ufunc_methods(ufunc: Any, method: str) -> None:
+def test_ufunc_methods_second_derivatives(ufunc: Any, method: str) -> None:
     x = np.array([1.23, 2.31, 0.74])
 
     def f(x: Any) -> Any:

@@ -25,16 +25,16 @@ def difference(f: Any, h: float = 1e-4) -> float:
 def test_unchanged_program_derivatives() -> None:
     with Failures("programs by hand") as failures:
         for name, f in PROGRAMS.items():
-            wanted = difference(f)
+            expected = difference(f)
             with failures.case(f"{name}, gradient"):
-                value, found = ad.value_and_grad(f)(POINT)
+                value, gradient = ad.value_and_grad(f)(POINT)
                 assert value == pytest.approx(float(f(POINT)), rel=1e-12)
-                assert found @ DIRECTION == pytest.approx(wanted, rel=1e-6, abs=1e-8)
+                assert gradient @ DIRECTION == pytest.approx(expected, rel=1e-6, abs=1e-8)
                 beside = ad.grad(lambda x, f=f: f(x) + np.sum(x**2))(POINT)
-                np.testing.assert_allclose(beside, found + 2 * POINT, rtol=1e-9, atol=1e-12)
+                np.testing.assert_allclose(beside, gradient + 2 * POINT, rtol=1e-9, atol=1e-12)
             with failures.case(f"{name}, tangent"):
                 tangent = ad.jvp(f, (POINT,), (DIRECTION,))[1]
-                assert float(tangent) == pytest.approx(wanted, rel=1e-6, abs=1e-8)
+                assert float(tangent) == pytest.approx(expected, rel=1e-6, abs=1e-8)
             with failures.case(f"{name}, second derivative"):
                 slopes = (ad.grad(f)(POINT + 1e-5 * DIRECTION) - ad.grad(f)(POINT - 1e-5 * DIRECTION)) / 2e-5
                 np.testing.assert_allclose(ad.hvp(f)(POINT, DIRECTION), slopes, rtol=1e-4, atol=1e-5)

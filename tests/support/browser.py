@@ -24,10 +24,10 @@ WIDTHS = {"phone": (390, 844), "desktop": (1280, 800)}
 
 def chromium() -> str:
     """The path of Chromium; if it is not installed the test is skipped, with advice."""
-    found = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, CANDIDATES)), None)
-    if found is None:
+    executable = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, CANDIDATES)), None)
+    if executable is None:
         pytest.skip(HOW_TO_GET_IT)
-    return found
+    return executable
 
 
 @contextmanager
@@ -39,15 +39,17 @@ def opened(page_file: Path, width: str = "desktop", dark: bool = False) -> Itera
         size = dict(zip(("width", "height"), WIDTHS[width], strict=True))
         context = browser.new_context(viewport=size, color_scheme="dark" if dark else "light")
         page = context.new_page()
-        said: list[str] = []
-        page.on("console", lambda message: said.append(message.text) if message.type in ("error", "warning") else None)
-        page.on("pageerror", lambda error: said.append(str(error)))
-        page.on("requestfailed", lambda request: said.append(f"failed: {request.url}"))
-        page.on("request", lambda r: None if r.url.startswith(("file:", "data:", "blob:")) else said.append(f"asked: {r.url}"))
+        messages: list[str] = []
+        page.on("console", lambda message: messages.append(message.text) if message.type in ("error", "warning") else None)
+        page.on("pageerror", lambda error: messages.append(str(error)))
+        page.on("requestfailed", lambda request: messages.append(f"failed: {request.url}"))
+        page.on(
+            "request", lambda r: None if r.url.startswith(("file:", "data:", "blob:")) else messages.append(f"asked: {r.url}")
+        )
         page.goto(page_file.resolve().as_uri())
         try:
             yield page
-            assert said == []
+            assert messages == []
         finally:
             browser.close()
 

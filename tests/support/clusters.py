@@ -100,8 +100,8 @@ class Processes:
 @contextmanager
 def processes(folder: Path, machines: int, nanny: bool = False) -> Iterator[Processes]:
     """Processes, and their end."""
-    made = Processes(folder, machines, nanny)
+    cluster = Processes(folder, machines, nanny)
     try:
-        yield made
+        yield cluster
     finally:
-        made.close()
+        cluster.close()

@@ -144,21 +144,21 @@ UFUNCS: Examples = {
 
 def reductions(*names: str) -> Examples:
     """Functions that reduce all elements, an axis, or several, and the methods of the same names."""
-    found: Examples = {}
+    examples: Examples = {}
     for name in names:
         function = getattr(np, name)
-        found[f"np.{name}"] = of(
+        examples[f"np.{name}"] = of(
             (function, real(2, 3)),
             (partial(function, axis=-1), real(2, 3)),
             (lambda x, f=function: f(x, axis=(0, 2), keepdims=True), real(2, 3, 2)),
         )
         if hasattr(np.ndarray, name):
-            found[f"np.ndarray.{name}"] = of(
+            examples[f"np.ndarray.{name}"] = of(
                 (lambda x, n=name: getattr(x, n)(), real(2, 3)),
                 (lambda x, n=name: getattr(x, n)(0, keepdims=True), real(2, 3)),
                 (lambda x, n=name: getattr(x, n)(axis=(0, -1)), real(2, 3, 2)),
             )
-    return found
+    return examples
 
 
 HOLED = np.array([[0.4, np.nan, 2.3], [-0.2, 1.7, 0.9]])
@@ -600,17 +600,17 @@ def numbers(case: Case) -> Case:
     """The case with all floats that its function returns in one row."""
 
     def call(*args: Any) -> Any:
-        found = [np.ravel(p) for p in parts(case.function(*args)) if np.result_type(p).kind in "fc"]
-        return np.concatenate(found) if found else np.zeros(0)
+        arrays = [np.ravel(p) for p in parts(case.function(*args)) if np.result_type(p).kind in "fc"]
+        return np.concatenate(arrays) if arrays else np.zeros(0)
 
     return Case(case.opname, case.label, call, case.args)
 
 
-def agree(found: Any, expected: Any) -> None:
+def agree(actual: Any, expected: Any) -> None:
     """Fail unless two results have the same bits, and parts, shapes and dtypes."""
-    found, expected = parts(found), parts(expected)
-    assert len(found) == len(expected)
-    for one, other in zip(found, expected, strict=True):
-        plain, wanted = np.asarray(one), np.asarray(other)
-        assert (plain.shape, plain.dtype) == (wanted.shape, wanted.dtype)
-        assert np.array_equal(plain, wanted, equal_nan=plain.dtype.kind in "fc"), f"{plain} instead of {wanted}"
+    actual, expected = parts(actual), parts(expected)
+    assert len(actual) == len(expected)
+    for one, other in zip(actual, expected, strict=True):
+        plain, reference = np.asarray(one), np.asarray(other)
+        assert (plain.shape, plain.dtype) == (reference.shape, reference.dtype)
+        assert np.array_equal(plain, reference, equal_nan=plain.dtype.kind in "fc"), f"{plain} instead of {reference}"

@@ -23,15 +23,15 @@ OPERANDS: list[tuple[Any, Any]] = [(FLOATS, OTHERS), (INTEGERS, COUNTS), (FLOATS
 
 def ufunc_calls(names: list[str]) -> Examples:
     """A ufunc, or a method of one, with every kind of operands."""
-    found: Examples = {}
+    calls: Examples = {}
     for name in names:
         _, ufunc_name, *method = name.split(".")
         ufunc: Any = getattr(np, ufunc_name)
         call = _method(ufunc, method[0]) if method else ufunc
         count = 1 if method and method[0] in ("reduce", "accumulate", "reduceat") else ufunc.nin
         pairs = [pair for pair in OPERANDS if method != ["at"] or _keeps_dtype(ufunc, *pair[:count])]
-        found[name] = of(*[(call, *pair[:count]) for pair in pairs or OPERANDS])
-    return found
+        calls[name] = of(*[(call, *pair[:count]) for pair in pairs or OPERANDS])
+    return calls
 
 
 def _keeps_dtype(ufunc: Any, x: Any, *others: Any) -> bool:
@@ -48,8 +48,8 @@ def _method(ufunc: Any, method: str) -> Function:
         return lambda x: ufunc.reduceat(x, [0, 2, 1], axis=1)
     if method == "at":
         return into_any(lambda y, *others: ufunc.at(y, ([0, 1, 0], [1, 1, 1]), *[o[0] for o in others]))
-    found: Function = getattr(ufunc, method)
-    return found
+    bound_method: Function = getattr(ufunc, method)
+    return bound_method
 
 
 def into_any(write: Function) -> Function:
@@ -165,8 +165,8 @@ METHODS: Examples = {
 
 def examples(names: list[str]) -> Examples:
     """The examples of all names; ufuncs and their methods are known by their names."""
-    found = {**FUNCTIONS, **METHODS}
+    table = {**FUNCTIONS, **METHODS}
     return {
-        **found,
-        **ufunc_calls([n for n in names if n not in found and isinstance(getattr(np, n.split(".")[1], None), np.ufunc)]),
+        **table,
+        **ufunc_calls([n for n in names if n not in table and isinstance(getattr(np, n.split(".")[1], None), np.ufunc)]),
     }

@@ -111,8 +111,8 @@ class _Loop:
 
     def signature(self) -> inspect.Signature:
         """The fixtures for pytest: the parameters of the body that have no axis, and the part."""
-        taken = {name for axis in self.axes for name in axis.parameters}
-        fixtures = [p for name, p in inspect.signature(self.body).parameters.items() if name not in taken]
+        axis_names = {name for axis in self.axes for name in axis.parameters}
+        fixtures = [p for name, p in inspect.signature(self.body).parameters.items() if name not in axis_names]
         part = [inspect.Parameter("part", inspect.Parameter.KEYWORD_ONLY)] if self.has_rest else []
         return inspect.Signature([*fixtures, *part])
 

@@ -25,8 +25,8 @@ class _Printer(SciPyPrinter):
 
     def __init__(self, expression: Any) -> None:
         super().__init__({"fully_qualified_modules": False, "inline": True, "allow_unknown_functions": True})
-        found = expression.atoms(Result, MatrixResult, ArrayResult)
-        self._names = {each: f"operation_{k}" for k, each in enumerate(found)}
+        atoms = expression.atoms(Result, MatrixResult, ArrayResult)
+        self._names = {each: f"operation_{k}" for k, each in enumerate(atoms)}
         self.functions = {name: _caller(each.args[0], tuple(map(int, each.args[1]))) for each, name in self._names.items()}
 
     def _print_Result(self, expr: Any) -> str:
@@ -61,8 +61,8 @@ def _caller(operation: Any, shape: tuple[int, ...]) -> Callable[..., Any]:
                 args[position] = np.asarray(operand).astype(like.dtype).reshape(like.shape)
                 np.testing.assert_allclose(args[position], np.reshape(operand, like.shape), rtol=1e-5, atol=1e-8)
         options = {name: value.raw_value if isinstance(value, Value) else value for name, value in record.options.items()}
-        found = function(*args, **options)
-        return np.reshape(found if place is None else found[place], shape)
+        output = function(*args, **options)
+        return np.reshape(output if place is None else output[place], shape)
 
     return call
 

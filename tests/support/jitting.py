@@ -10,9 +10,9 @@ import optree
 import compgraph as cg
 
 
-def same(found: Any, expected: Any) -> bool:
+def same(actual: Any, expected: Any) -> bool:
     """Whether two results have the same structure, types, dtypes, shapes and, up to rounding, values."""
-    one, how = optree.tree_flatten(found, namespace="compgraph")
+    one, how = optree.tree_flatten(actual, namespace="compgraph")
     two, like = optree.tree_flatten(expected, namespace="compgraph")
     return how == like and all(map(_same_leaf, one, two))
 

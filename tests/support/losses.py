@@ -19,8 +19,8 @@ from autodiff.arguments import flatten
 
 def leaves_of(tree: Any) -> list[Any]:
     """The arrays in nested parameters."""
-    found: list[Any] = flatten(tree)[0]
-    return found
+    leaves: list[Any] = flatten(tree)[0]
+    return leaves
 
 
 def squares(params: Any, x: Any, y: Any) -> Any:

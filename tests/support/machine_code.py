@@ -21,11 +21,11 @@ def program_of(executor: cg.Executor) -> Any:
     return next(iter(executor._programs.values()))
 
 
-def assert_same(found: Any, expected: Any) -> None:
+def assert_same(actual: Any, expected: Any) -> None:
     """Same shapes, dtypes, numbers and signs of zeros."""
-    assert np.shape(found) == np.shape(expected)
-    assert np.asarray(found).dtype == np.asarray(expected).dtype
-    np.testing.assert_array_equal(found, expected)
+    assert np.shape(actual) == np.shape(expected)
+    assert np.asarray(actual).dtype == np.asarray(expected).dtype
+    np.testing.assert_array_equal(actual, expected)
     if np.asarray(expected).dtype.kind == "f":
         is_number = ~np.isnan(expected)
-        np.testing.assert_array_equal(np.signbit(found) & is_number, np.signbit(expected) & is_number)
+        np.testing.assert_array_equal(np.signbit(actual) & is_number, np.signbit(expected) & is_number)

@@ -26,12 +26,12 @@ def functions(table: dict[str, Any], in_full: Collection[str] = ()) -> list[Any]
     in_full : collection of str
         Names whose rows are calls of different functions, and are all checked in full.
     """
-    found = []
+    parameters = []
     for name, rows in table.items():
-        found.append(pytest.param(Rows(name, rows, name in in_full), id=name))
+        parameters.append(pytest.param(Rows(name, rows, name in in_full), id=name))
         if name not in in_full and (callable(rows) or len(rows) > 1):
-            found.append(pytest.param(Rows(name, rows, every=True), id=f"{name}, every row", marks=pytest.mark.exhaustive))
-    return found
+            parameters.append(pytest.param(Rows(name, rows, every=True), id=f"{name}, every row", marks=pytest.mark.exhaustive))
+    return parameters
 
 
 class Rows:
@@ -67,8 +67,8 @@ def check_jacobians(function: Function, arguments: tuple[Any, ...]) -> None:
     first, *others = [np.asarray(a) for a in arguments]
 
     def flat(x: Any) -> Any:
-        found = _flat(function(x, *others))
-        return np.concatenate([np.real(found), np.imag(found)]) if found.dtype.kind == "c" else found
+        flat_output = _flat(function(x, *others))
+        return np.concatenate([np.real(flat_output), np.imag(flat_output)]) if flat_output.dtype.kind == "c" else flat_output
 
     x = np.real(first).astype(float)
     np.testing.assert_allclose(ad.jacobian(flat)(x), ad.jacfwd(flat)(x), rtol=1e-10, atol=1e-12)
@@ -93,8 +93,8 @@ class _Total:
         self.directions = [_direction(rng, a) for a in self.arrays]
         self.largest = max([1.0, *[float(np.max(np.abs(g), initial=0.0)) for g in self.found]])
 
-    def __call__(self, *given: Any) -> Any:
-        return self._weighted(_flat(self.function(*given)))
+    def __call__(self, *arguments: Any) -> Any:
+        return self._weighted(_flat(self.function(*arguments)))
 
     def _weighted(self, flat: Any) -> Any:
         total = np.sum(np.real(flat) * self.weights.real)
@@ -133,40 +133,40 @@ def checked(function: Function, arguments: tuple[Any, ...], order: int = 2, tole
         Of first derivatives, relative to the largest; of second ones a hundredfold.
     """
     total = _Total(function, arguments, tolerance)
-    arrays, directions, found = total.arrays, total.directions, total.found
+    arrays, directions, gradients = total.arrays, total.directions, total.found
     differences = []  # along each argument by itself; along all of them it is their sum
     for place in total.places:
         alone = [d if k == place else np.zeros_like(d) for k, d in enumerate(directions)]
         differences.append(_difference(lambda s, alone=alone: total(*_moved(arrays, alone, s))))
     scale = total.check_first_order(sum(differences))
     for place, difference in enumerate(differences):
-        one = _along(found[place : place + 1], directions[place : place + 1])
+        one = _along(gradients[place : place + 1], directions[place : place + 1])
         assert one == pytest.approx(difference, abs=tolerance * scale), f"argument {place}"
-    squares = lambda *given: total(*given) + sum(np.sum(np.real(g) ** 2) for g in given)  # noqa: E731
+    squares = lambda *values: total(*values) + sum(np.sum(np.real(g) ** 2) for g in values)  # noqa: E731
     beside = ad.grad(squares, total.places)(*map(_laid_otherwise, arrays))
-    for one, two, array in zip(found, beside, arrays, strict=True):
+    for one, two, array in zip(gradients, beside, arrays, strict=True):
         np.testing.assert_allclose(two, one + 2 * np.real(array), atol=1e-9 * scale, err_msg="beside a term, in other memory")
     if order > 1:
         _second(total, arrays, directions, scale, tolerance)
-    _narrow(total, arrays, found, scale)
+    _narrow(total, arrays, gradients, scale)
 
 
 def _second(total: Function, arrays: Any, directions: Any, scale: float, tolerance: float) -> None:
     places = tuple(range(len(arrays)))
 
-    def slope(*given: Any) -> Any:
-        return sum(np.sum(np.real(d * g)) for g, d in zip(ad.grad(total, places)(*given), directions, strict=True))
+    def slope(*values: Any) -> Any:
+        return sum(np.sum(np.real(d * g)) for g, d in zip(ad.grad(total, places)(*values), directions, strict=True))
 
-    wanted = _difference(lambda s: slope(*_moved(arrays, directions, s)))
-    room = 100 * tolerance * max(scale, abs(wanted))
-    assert _along(ad.grad(slope, places)(*arrays), directions) == pytest.approx(wanted, abs=room), "reverse over reverse"
-    assert float(ad.jvp(slope, arrays, tuple(directions))[1]) == pytest.approx(wanted, abs=room), "forward over reverse"
+    expected = _difference(lambda s: slope(*_moved(arrays, directions, s)))
+    room = 100 * tolerance * max(scale, abs(expected))
+    assert _along(ad.grad(slope, places)(*arrays), directions) == pytest.approx(expected, abs=room), "reverse over reverse"
+    assert float(ad.jvp(slope, arrays, tuple(directions))[1]) == pytest.approx(expected, abs=room), "forward over reverse"
 
 
-def _narrow(total: Function, arrays: Any, found: Any, scale: float) -> None:
+def _narrow(total: Function, arrays: Any, gradients: Any, scale: float) -> None:
     """In float32 the gradient has that dtype, and nearly the same numbers."""
     narrow = tuple([a.astype(np.complex64 if a.dtype.kind == "c" else np.float32) for a in arrays])
-    for one, two in zip(found, ad.grad(total, tuple(range(len(arrays))))(*narrow), strict=True):
+    for one, two in zip(gradients, ad.grad(total, tuple(range(len(arrays))))(*narrow), strict=True):
         assert two.dtype == np.result_type(one.dtype, narrow[0].dtype) or two.dtype.itemsize * 2 == one.dtype.itemsize
         np.testing.assert_allclose(two, one, atol=5e-2 * scale, err_msg="in float32")
 
@@ -177,8 +177,8 @@ def _flat(result: Any) -> Any:
 
 
 def _direction(rng: np.random.Generator, array: Any) -> Any:
-    made = rng.standard_normal(array.shape)
-    return made + 1j * rng.standard_normal(array.shape) if array.dtype.kind == "c" else made
+    direction = rng.standard_normal(array.shape)
+    return direction + 1j * rng.standard_normal(array.shape) if array.dtype.kind == "c" else direction
 
 
 def _moved(arrays: Any, directions: Any, s: float) -> list[Any]:

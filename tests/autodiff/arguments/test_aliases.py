@@ -68,7 +68,7 @@ def _twice(f, x):
 
 @for_each("f", [scales, stores, writes_out], ids=lambda f: f.__name__)
 @for_each("name", OPERATORS)
-def test_write_into_argument_given_twice_raises(name, f):
+def test_write_into_repeated_argument_raises(name, f):
     if name == "vmap, shared" and f is not stores:
         pytest.skip("only the argument of each example is written into")
     with pytest.raises((ValueError, TypeError), match=r"share.* memory|belongs to the caller|all batch elements share"):
@@ -77,9 +77,9 @@ def test_write_into_argument_given_twice_raises(name, f):
 
 
 @for_each("name", [name for name in OPERATORS if name not in ("vmap", "vmap of grad", "grad around")])
-def test_argument_given_twice_is_read(name):
-    found, apart = OPERATORS[name](reads, X, X), OPERATORS[name](reads, X, X.copy())
-    for one, other in zip(flatten(found)[0], flatten(apart)[0], strict=True):
+def test_repeated_argument_is_readable(name):
+    alias_output, apart = OPERATORS[name](reads, X, X), OPERATORS[name](reads, X, X.copy())
+    for one, other in zip(flatten(alias_output)[0], flatten(apart)[0], strict=True):
         np.testing.assert_array_equal(one, other)
 
 

@@ -53,7 +53,7 @@ VIEWS: dict[str, Callable[[Any], Any]] = {
 }
 
 
-def written(view: Callable[[Any], Any]) -> Callable[[Any], Any]:
+def write_through_view(view: Callable[[Any], Any]) -> Callable[[Any], Any]:
     """A function that writes into what may be a view of its argument."""
 
     def f(x: Any) -> Any:
@@ -64,19 +64,19 @@ def written(view: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return f
 
 
-def laid_again(x: Array) -> Array:
+def copy_with_layout(x: Array) -> Array:
     """Another array that lies exactly as one does, that may be written into."""
     buffer = np.zeros(1000, x.dtype)
-    made = np.lib.stride_tricks.as_strided(buffer[500:], x.shape, x.strides)
-    made[...] = x
-    return made
+    view = np.lib.stride_tricks.as_strided(buffer[500:], x.shape, x.strides)
+    view[...] = x
+    return view
 
 
 @for_each("view", VIEWS)
 @for_each("layout", [name for name in LAYOUTS if name != "broadcast"])
-def test_argument_layout_gives_same_values(layout: str, view: str) -> None:
-    x, f = LAYOUTS[layout], written(VIEWS[view])
-    expected, kept = f(laid_again(x)), x.copy()
+def test_argument_layout_keeps_values(layout: str, view: str) -> None:
+    x, f = LAYOUTS[layout], write_through_view(VIEWS[view])
+    expected, original = f(copy_with_layout(x)), x.copy()
     ones = np.ones_like(x)
     assert value_and_grad(f)(x)[0] == expected
     assert vjp(f, x)[0] == expected
@@ -88,37 +88,37 @@ def test_argument_layout_gives_same_values(layout: str, view: str) -> None:
     if x.dtype == np.float64:
         size = 1e-6
         assert np.isclose(slope, difference(f, x, size), rtol=1e-6)
-    assert np.array_equal(x, kept)
+    assert np.array_equal(x, original)
 
 
 def difference(f: Callable[[Any], Any], x: Array, size: float) -> Any:
     """A central difference of plain NumPy, over arrays that lie as x does."""
-    above, below = laid_again(x), laid_again(x)
+    above, below = copy_with_layout(x), copy_with_layout(x)
     above += size
     below -= size
     return (f(above) - f(below)) / (2 * size)
 
 
 @for_each("layout", LAYOUTS)
-def test_copies_lie_alike(layout: str) -> None:
+def test_argument_copy_keeps_memory_layout(layout: str) -> None:
     """Contiguity of the whole, and of each way to see it, is that of the argument; the copy is not much larger."""
     x = LAYOUTS[layout]
-    made = copy_as_laid(x)
-    assert np.array_equal(made, x)
-    assert not np.shares_memory(made, x)
-    assert made.flags.writeable
-    assert (made.flags.c_contiguous, made.flags.f_contiguous) == (x.flags.c_contiguous, x.flags.f_contiguous)
+    duplicate = copy_as_laid(x)
+    assert np.array_equal(duplicate, x)
+    assert not np.shares_memory(duplicate, x)
+    assert duplicate.flags.writeable
+    assert (duplicate.flags.c_contiguous, duplicate.flags.f_contiguous) == (x.flags.c_contiguous, x.flags.f_contiguous)
     for order in ("C", "F"):
-        assert np.shares_memory(made.reshape(-1, order=order), made) == np.shares_memory(x.reshape(-1, order=order), x)
-    low, high = np.lib.array_utils.byte_bounds(made)
+        assert np.shares_memory(duplicate.reshape(-1, order=order), duplicate) == np.shares_memory(x.reshape(-1, order=order), x)
+    low, high = np.lib.array_utils.byte_bounds(duplicate)
     assert high - low <= 4 * x.nbytes
     if layout != "broadcast":
-        assert [np.sign(s) for s in made.strides] == [np.sign(s) for s in x.strides]
+        assert [np.sign(s) for s in duplicate.strides] == [np.sign(s) for s in x.strides]
 
 
-def test_jacobians_of_arguments_with_gaps() -> None:
+def test_jacobian_of_noncontiguous_arguments() -> None:
     x = LAYOUTS["steps"]
-    f = written(VIEWS["ravel"])
-    copied = written(lambda x: np.copy(x).reshape(-1))
+    f = write_through_view(VIEWS["ravel"])
+    copied = write_through_view(lambda x: np.copy(x).reshape(-1))
     assert np.allclose(jacobian(f)(x), jacobian(copied)(x))
     assert np.allclose(hessian(f)(x), hessian(copied)(x))

@@ -25,19 +25,19 @@ def squares(x: Any) -> Any:
     return np.sum(x * x)
 
 
-def test_gradients_have_the_labels_of_arguments() -> None:
+def test_gradient_keeps_labels_of_argument() -> None:
     pd.testing.assert_series_equal(ad.grad(squares)(SERIES), 2 * SERIES)
     pd.testing.assert_frame_equal(ad.grad(squares)(FRAME), 2 * FRAME)
     xr.testing.assert_identical(ad.grad(squares)(ARRAY), ARRAY.copy(data=2 * ARRAY.values))
-    value, found = ad.value_and_grad(squares)(SERIES)
+    value, gradient = ad.value_and_grad(squares)(SERIES)
     assert value == 14.0
-    pd.testing.assert_series_equal(found, 2 * SERIES)
+    pd.testing.assert_series_equal(gradient, 2 * SERIES)
     (back,) = ad.vjp(squares, FRAME)[1](2.0)
     pd.testing.assert_frame_equal(back, 4 * FRAME)
     pd.testing.assert_series_equal(ad.hvp(squares)(SERIES, SERIES), 2 * SERIES)
 
 
-def test_what_has_another_shape_is_a_plain_array() -> None:
+def test_gradient_of_different_shape_is_plain_array() -> None:
     assert type(ad.jacobian(lambda x: x * 2)(SERIES)) is np.ndarray
     assert type(ad.hessian(squares)(SERIES)) is np.ndarray
     assert type(ad.vmap(np.sin)(SERIES)) is np.ndarray
@@ -45,18 +45,18 @@ def test_what_has_another_shape_is_a_plain_array() -> None:
     assert (value, tangent) == (14.0, 28.0)
 
 
-def test_labels_come_out_of_nested_arguments() -> None:
-    found = ad.grad(lambda p: np.sum(p["w"] * p["v"]))({"w": SERIES, "v": np.ones(3)})
-    pd.testing.assert_series_equal(found["w"], SERIES * 0 + 1)
-    assert type(found["v"]) is np.ndarray
+def test_gradient_of_nested_argument_keeps_labels() -> None:
+    gradient = ad.grad(lambda p: np.sum(p["w"] * p["v"]))({"w": SERIES, "v": np.ones(3)})
+    pd.testing.assert_series_equal(gradient["w"], SERIES * 0 + 1)
+    assert type(gradient["v"]) is np.ndarray
     one, other = ad.grad(lambda a, b: np.sum(a @ b), argnums=(0, 1))(FRAME, np.ones(2))
     assert isinstance(one, pd.DataFrame)
     assert type(other) is np.ndarray
 
 
-def test_single_precision_and_derivatives_of_derivatives() -> None:
-    found = ad.grad(squares)(SERIES.astype(np.float32))
-    assert found.dtype == np.float32
+def test_gradient_with_labels_float32_and_second_order() -> None:
+    gradient = ad.grad(squares)(SERIES.astype(np.float32))
+    assert gradient.dtype == np.float32
     twice = ad.grad(lambda x: np.sum(ad.grad(lambda y: np.sum(y**3))(x)))(SERIES)
     pd.testing.assert_series_equal(twice, 6 * SERIES)
 
@@ -75,7 +75,7 @@ def test_single_precision_and_derivatives_of_derivatives() -> None:
     ],
     ids=range(8),
 )
-def test_arguments_in_another_order_are_refused(one: Any, other: Any) -> None:
+def test_arguments_with_reordered_labels_raise(one: Any, other: Any) -> None:
     def f(a: Any, b: Any) -> Any:
         return np.sum(sum(map(np.sum, a.values() if isinstance(a, dict) else [a])))
 
@@ -84,7 +84,7 @@ def test_arguments_in_another_order_are_refused(one: Any, other: Any) -> None:
             ad.grad(f, argnums)(one, other)
 
 
-def test_arguments_in_the_same_order_are_not() -> None:
+def test_arguments_with_equal_labels_are_accepted() -> None:
     both = ad.grad(lambda a, b: np.sum(a * b))
     pd.testing.assert_series_equal(both(SERIES, SERIES.copy()), SERIES)
     with pytest.raises(ad.DetachedGradientError, match="align by label"):
@@ -96,7 +96,7 @@ def test_arguments_in_the_same_order_are_not() -> None:
     )
 
 
-def test_directions_in_another_order_are_refused() -> None:
+def test_tangents_with_reordered_labels_raise() -> None:
     for call in (
         lambda: ad.hvp(squares)(SERIES, SERIES[::-1]),
         lambda: ad.jvp(squares, (SERIES,), (SERIES[::-1],)),
@@ -107,12 +107,12 @@ def test_directions_in_another_order_are_refused() -> None:
             call()
 
 
-def test_messages_say_what_to_do() -> None:
+def test_label_errors_give_advice() -> None:
     dataset = xr.Dataset({"u": ARRAY, "v": ARRAY * 2})
     with pytest.raises(TypeError, match=r"is a Dataset, a collection of arrays\. Pass a dictionary, dict\(x.data_vars\)"):
         ad.grad(lambda d: np.sum(d))(dataset)
-    found = ad.grad(lambda d: np.sum(d["u"] * d["v"]))(dict(dataset.data_vars))
-    xr.testing.assert_equal(found["u"], ARRAY * 2)
+    gradient = ad.grad(lambda d: np.sum(d["u"] * d["v"]))(dict(dataset.data_vars))
+    xr.testing.assert_equal(gradient["u"], ARRAY * 2)
     with pytest.raises(TypeError, match=r"dtype int64, which is not differentiable\. Convert it"):
         ad.grad(squares)(FRAME.astype(int))
     for by_label in (lambda x: x.loc["a"] * 2, lambda x: x["a"] * 2):
@@ -121,7 +121,7 @@ def test_messages_say_what_to_do() -> None:
         assert "the values of a Series to the function as plain arrays" in caught.value.__notes__[0]
 
 
-def test_labels_beside_a_node() -> None:
+def test_operators_of_labeled_array_and_node() -> None:
     w = cg.variable([1.0, 2.0, 3.0], "w")
     assert isinstance(SERIES.to_numpy() * w, cg.Node)
     # At the top level pandas takes the numbers; the gradient of the result has no graph and raises.
@@ -134,7 +134,7 @@ def test_labels_beside_a_node() -> None:
     assert np.array_equal(cg.variable(SERIES).value, SERIES)
 
 
-def test_neither_library_is_imported() -> None:
+def test_import_loads_neither_pandas_nor_xarray() -> None:
     code = "import sys, autodiff, compgraph; assert not {'pandas', 'xarray'} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)
 

@@ -71,7 +71,7 @@ def slope(f: Any, tree: Any, along: Any) -> Any:
     return (f(moved(tree, along, 1e-6)) - f(moved(tree, along, -1e-6))) / 2e-6
 
 
-def test_a_gradient_nests_as_its_argument() -> None:
+def test_grad_returns_structure_of_argument() -> None:
     m = model()
     value, g = value_and_grad(loss)(m, X)
     assert value == loss(m, X)
@@ -83,14 +83,14 @@ def test_a_gradient_nests_as_its_argument() -> None:
     assert np.isclose(flat(g) @ flat(along), slope(lambda t: loss(t, X), m, along), rtol=1e-7)
 
 
-def test_forward_mode_agrees() -> None:
+def test_jvp_of_pytree_agrees_with_grad() -> None:
     m, along = model(), like(model())
     value, tangent = jvp(lambda t: loss(t, X), (m,), (along,))
     assert value == loss(m, X)
     assert np.isclose(tangent, flat(grad(loss)(m, X)) @ flat(along), rtol=1e-12)
 
 
-def test_derivatives_of_derivatives() -> None:
+def test_grad_of_pytree_is_differentiable() -> None:
     m, along = model(), like(model())
 
     def directional(t: Model) -> Any:
@@ -109,17 +109,17 @@ def test_derivatives_of_derivatives() -> None:
     [[1.0, 2.0], (1.0, [2.0, None]), {"b": 1.0, "a": (2.0,)}, Layer(1.0, None), Frozen(Frozen(3.0)), {1: {"x": [0.5]}}],
     ids=["list", "tuple", "dictionary", "named tuple", "dataclasses", "dictionaries"],
 )
-def test_every_kind_of_tree(tree: Any) -> None:
+def test_grad_accepts_every_kind_of_pytree(tree: Any) -> None:
     def total(t: Any) -> Any:
         return np.sum(np.stack([leaf**2 for leaf in flatten(t)[0]]))
 
-    found = grad(total)(tree)
-    assert type(found) is type(tree)
-    assert flatten(found)[1] == flatten(tree)[1]
-    assert flat(found).tolist() == (2 * flat(tree)).tolist()
+    gradient = grad(total)(tree)
+    assert type(gradient) is type(tree)
+    assert flatten(gradient)[1] == flatten(tree)[1]
+    assert flat(gradient).tolist() == (2 * flat(tree)).tolist()
 
 
-def test_arguments_by_name_and_by_keyword() -> None:
+def test_grad_argnums_by_name_and_keyword() -> None:
     def f(a: Any, b: Any, *, c: Any) -> Any:
         return a * b**2 * np.sum(c["k"])
 
@@ -136,13 +136,13 @@ def test_arguments_by_name_and_by_keyword() -> None:
         grad(f, 2)(2.0, 3.0, c=c)
 
 
-def test_auxiliary_results_are_plain() -> None:
+def test_has_aux_returns_plain_values() -> None:
     def f(p: Any) -> Any:
         h = p["w"] * 2
         return np.sum(h), {"h": h, "n": 3, "none": None}
 
-    found, aux = grad(f, has_aux=True)({"w": np.ones(2)})
-    assert found["w"].tolist() == [2, 2]
+    gradient, aux = grad(f, has_aux=True)({"w": np.ones(2)})
+    assert gradient["w"].tolist() == [2, 2]
     assert type(aux["h"]) is np.ndarray
     assert aux["n"] == 3
     outer = cg.variable(2.0)
@@ -152,7 +152,7 @@ def test_auxiliary_results_are_plain() -> None:
         grad(lambda x: x, has_aux=True)(1.0)
 
 
-def test_results_nest() -> None:
+def test_vjp_and_jvp_return_nested_results() -> None:
     def f(x: Any, p: Any) -> Any:
         return {"y": x * p[0], "z": (np.sum(x), None), "w": p[1] * 1.0}
 
@@ -175,7 +175,7 @@ def test_results_nest() -> None:
         jvp(f, (x, p), (np.ones(2), np.ones(2)))
 
 
-def test_threads_meet_a_new_dataclass_together() -> None:
+def test_flatten_registers_dataclass_in_concurrent_threads() -> None:
     interval = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
     try:
@@ -192,7 +192,7 @@ def test_threads_meet_a_new_dataclass_together() -> None:
         sys.setswitchinterval(interval)
 
 
-def test_what_holds_no_array() -> None:
+def test_grad_of_argument_without_arrays_raises() -> None:
     for nothing in (None, [], {"a": None}):
         with pytest.raises(TypeError, match="contain no array"):
             grad(lambda x: 1.0)(nothing)

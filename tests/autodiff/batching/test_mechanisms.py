@@ -35,7 +35,7 @@ def check_directions(case: Case) -> None:
 
 @pytest.mark.parametrize("count", FEW_AND_MANY)
 @pytest.mark.parametrize("kind", KINDS)
-def test_directions_of_rule_kind(kind: str, count: int) -> None:
+def test_batched_directions_of_rule_kind_match_loop(kind: str, count: int) -> None:
     """Batches of adjoints and of tangents, by the rule and by its gradient, are passed as by a loop."""
     search(check_directions, count, case=KINDS[kind])
 
@@ -45,9 +45,9 @@ def check_positions(shape: Shape, places: Sequence[int], out: Shape, size: int) 
     width = max(1, int(np.prod(out)))
     chosen = np.resize([p % (x.size + 1) - 1 for p in places] or [-1], width)[: np.prod(out, dtype=int)].reshape(out)
     tangents, adjoints = real(size, *shape, seed=1), real(size, *out, seed=2)
-    found = gather_batch(tangents, chosen)
+    result = gather_batch(tangents, chosen)
     expected = [[t.flat[p] if p >= 0 else 0 for p in chosen.flat] for t in tangents]
-    assert np.array_equal(found, np.reshape(expected, (size, *out)))
+    assert np.array_equal(result, np.reshape(expected, (size, *out)))
     total = np.zeros((size, x.size))
     for row, adjoint in zip(total, adjoints, strict=True):
         for p, a in zip(chosen.flat, adjoint.flat, strict=True):
@@ -57,7 +57,7 @@ def check_positions(shape: Shape, places: Sequence[int], out: Shape, size: int) 
 
 
 @pytest.mark.parametrize("count", FEW_AND_MANY_CHEAP)
-def test_positions_move_elements_of_batches(count: int) -> None:
+def test_moved_positions_follow_batch_axis(count: int) -> None:
     shapes = array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=3)
     places = st.lists(st.integers(0, 30), max_size=8)
     search(check_positions, count, shape=shapes, places=places, out=shapes, size=st.integers(1, 3))
@@ -68,7 +68,7 @@ def test_reduced_axes_follow_batch_axis() -> None:
         assert reduced_axes(np.ones(shape), axis) == expected
 
 
-def test_padded_adds_axes_after_batch_axis() -> None:
+def test_padded_inserts_axes_after_batch_axis() -> None:
     assert pad_ndim(np.ones((4, 3)), 3).shape == (4, 1, 1, 3)
     assert pad_ndim(np.ones((4, 3)), 1).shape == (4, 3)
 
@@ -91,7 +91,7 @@ def direction(x: Any) -> Any:
     return np.cos(1.0 + np.arange(np.prod(x.shape, dtype=int))).reshape(x.shape).astype(x.dtype)
 
 
-def pulled(f: Callable[..., Any]) -> Callable[..., Any]:
+def pull_batch(f: Callable[..., Any]) -> Callable[..., Any]:
     def derivative(*args: Any) -> Any:
         out, pull = ad.vjp(f, *args)
         return pull(direction(out))
@@ -112,10 +112,10 @@ def check_vmap(case: Case, batched: Sequence[bool], size: int, data: st.DataObje
     args = [x if axis is None else batch_of(x, size, axis) for x, axis in zip(case.args, axes, strict=True)]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for f in (case.function, pulled(case.function), pushed(case.function)):
-            found = ad.vmap(f, in_axes=axes)(*args)
+        for f in (case.function, pull_batch(case.function), pushed(case.function)):
+            result = ad.vmap(f, in_axes=axes)(*args)
             rows = [[element(x, axis, k) for x, axis in zip(args, axes, strict=True)] for k in range(size)]
-            require_same(found, stacked([f(*row) for row in rows]))
+            require_same(result, stacked([f(*row) for row in rows]))
 
 
 @pytest.mark.parametrize("count", FEW_AND_MANY)
@@ -137,11 +137,11 @@ def check_nested_vmap(shapes: Any) -> None:
 
 
 @pytest.mark.parametrize("count", FEW_AND_MANY)
-def test_nested_vmap_of_shapes_that_broadcast(count: int) -> None:
+def test_nested_vmap_broadcasts_shapes(count: int) -> None:
     search(check_nested_vmap, count, shapes=mutually_broadcastable_shapes(num_shapes=2, min_side=0, max_dims=3, max_side=3))
 
 
-def test_vmap_without_elements_has_shapes_of_one() -> None:
+def test_vmap_of_empty_batch_keeps_element_shape() -> None:
     """Of each kind of rule, with no batch elements."""
     x = np.zeros((0, 2, 3))
     for f, shape in [(np.sin, (2, 3)), (lambda x: np.sum(x, axis=0), (3,)), (np.transpose, (3, 2)), (cg.softmax, (2, 3))]:

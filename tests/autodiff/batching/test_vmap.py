@@ -24,9 +24,9 @@ RNG = np.random.default_rng(0)
 XS, W = RNG.normal(size=(3, 4)), RNG.normal(size=4)
 
 
-def same(found: Any, expected: Any) -> None:
-    assert np.shape(found) == np.shape(expected)
-    np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
+def same(actual: Any, expected: Any) -> None:
+    assert np.shape(actual) == np.shape(expected)
+    np.testing.assert_allclose(actual, expected, rtol=1e-12, atol=1e-12)
 
 
 def loss(w: Any, x: Any) -> Any:
@@ -54,7 +54,7 @@ def written(w: Any, x: Any) -> Any:
 # ------------------------------------------------------------------------------------------------- axes
 
 
-def test_axes_of_arguments_and_results() -> None:
+def test_vmap_in_axes_and_out_axes() -> None:
     f = lambda x, y: x[:, None] * y  # noqa: E731
     ys = RNG.normal(size=(2, 3))
     expected = np.stack([f(x, y) for x, y in zip(XS, ys.T, strict=True)])
@@ -63,54 +63,54 @@ def test_axes_of_arguments_and_results() -> None:
     same(ad.vmap(f, in_axes=(0, None), out_axes=1)(XS, ys[0]), np.stack([f(x, ys[0]) for x in XS], axis=1))
 
 
-def test_nested_arguments_and_results() -> None:
+def test_vmap_nested_arguments_and_results() -> None:
     class Pair(NamedTuple):
         one: Any
         other: Any
 
     f = lambda p, k: {"sum": p["a"] + k, "both": Pair(p["b"][0], [np.sum(p["a"])])}  # noqa: E731
-    given = {"a": XS.T, "b": (W,)}
-    found = ad.vmap(f, in_axes=({"a": 1, "b": None}, None), out_axes={"both": 0, "sum": -1})(given, 2.0)
-    same(found["sum"], XS.T + 2)
-    same(found["both"].one, np.stack([W] * 3))
-    same(found["both"].other[0], XS.sum(axis=1))
+    tree = {"a": XS.T, "b": (W,)}
+    result = ad.vmap(f, in_axes=({"a": 1, "b": None}, None), out_axes={"both": 0, "sum": -1})(tree, 2.0)
+    same(result["sum"], XS.T + 2)
+    same(result["both"].one, np.stack([W] * 3))
+    same(result["both"].other[0], XS.sum(axis=1))
     same(ad.vmap(lambda x: (x, W), out_axes=(0, None))(XS)[1], W)
 
 
-def test_keywords_have_their_axis_first() -> None:
+def test_vmap_keywords_batch_first_axis() -> None:
     same(ad.vmap(lambda x, *, y: x * y)(XS, y=XS), XS * XS)
     same(ad.vmap(lambda: np.ones(2), axis_size=3)(), np.ones((3, 2)))
 
 
-def test_no_examples() -> None:
+def test_vmap_of_empty_batch() -> None:
     none = np.zeros((0, 3))
     assert ad.vmap(lambda x: np.convolve(x, [1.0, 2.0]))(none).shape == (0, 4)
     assert ad.vmap(ad.grad(lambda x: np.sum(x**2)))(none).shape == (0, 3)
 
 
-def test_arguments_of_the_caller_stay() -> None:
+def test_vmap_keeps_arguments_of_caller() -> None:
     xs = XS.copy()
 
     def f(x: Any) -> Any:
         x[0] = 7
         return x
 
-    found = ad.vmap(f)(xs)
+    result = ad.vmap(f)(xs)
     assert np.array_equal(xs, XS)
-    assert np.all(found[:, 0] == 7)
+    assert np.all(result[:, 0] == 7)
     same_array = ad.vmap(lambda x: x)(xs)
     assert not np.shares_memory(same_array, xs)
 
 
-def test_what_is_seen_inside() -> None:
-    seen: list[Any] = []
+def test_vmap_argument_has_shape_of_one_element() -> None:
+    properties: list[Any] = []
 
     def f(x: Any) -> Any:
-        seen.append((x.shape, len(x), x.ndim, x.dtype, isinstance(x, np.ndarray), type(x), type(x > 0), np.shape(x)))
+        properties.append((x.shape, len(x), x.ndim, x.dtype, isinstance(x, np.ndarray), type(x), type(x > 0), np.shape(x)))
         return sum(row for row in x)
 
     same(ad.vmap(f)(XS), XS.sum(axis=1))
-    assert seen == [((4,), 4, 1, np.dtype(float), True, np.ndarray, np.ndarray, (4,))]
+    assert properties == [((4,), 4, 1, np.dtype(float), True, np.ndarray, np.ndarray, (4,))]
 
 
 # ------------------------------------------------------------------------------------------- composition
@@ -129,7 +129,7 @@ DERIVATIVES: dict[str, Callable[[Function, Any, Any], Any]] = {
 
 @for_each("f", [loss, written])
 @for_each("name", DERIVATIVES)
-def test_derivatives_of_each_example(name: str, f: Function) -> None:
+def test_vmap_of_derivatives_matches_loop(name: str, f: Function) -> None:
     derive = DERIVATIVES[name]
     # Of a single example the last is refused, where an array made within is written into; it is the same as the one before.
     alone = DERIVATIVES["jvp of grad"] if name == "grad of jvp" else derive
@@ -140,7 +140,7 @@ def test_derivatives_of_each_example(name: str, f: Function) -> None:
 
 @for_each("f", [loss, written])
 @for_each("operator", [ad.grad, ad.hessian, ad.jacobian, ad.jacfwd, lambda f: lambda w: ad.jvp(f, (w,), (W,))[1]])
-def test_derivatives_of_all_examples(operator: Any, f: Function) -> None:
+def test_derivatives_of_vmap_match_loop(operator: Any, f: Function) -> None:
     def of_all(w: Any) -> Any:  # a batch element cannot write into a shared array
         return np.sum(ad.vmap(lambda w, x: f(w + np.zeros_like(x), x), in_axes=(None, 0))(w, XS) ** 2)
 
@@ -150,12 +150,12 @@ def test_derivatives_of_all_examples(operator: Any, f: Function) -> None:
     same(operator(of_all)(W), operator(of_each)(W))
 
 
-def test_a_pullback_of_many() -> None:
+def test_vmap_of_pullback_matches_loop() -> None:
     _, pull = ad.vjp(lambda x: np.cumsum(x * x), W)
     same(ad.vmap(pull)(XS)[0], np.stack([pull(x)[0] for x in XS]))
 
 
-def test_a_graph_of_variables() -> None:
+def test_vmap_connects_variables_of_outer_graph() -> None:
     w = cg.variable(W, "w")
     total = np.sum(ad.vmap(loss, in_axes=(None, 0))(w, XS))
     same(ad.reverse.gradient(total)["w"], sum(ad.grad(loss)(W, x) for x in XS))
@@ -181,7 +181,7 @@ ACROSS: dict[str, Callable[[Any, Any], Any]] = {
 
 
 @for_each("name", ACROSS)
-def test_indices_of_another_vmap(name: str) -> None:
+def test_nested_vmap_batched_indices(name: str) -> None:
     f = ACROSS[name]
     expected = np.stack([[f(x, k) for x in XS] for k in INDICES])
     same(ad.vmap(lambda k: ad.vmap(lambda x: f(x, k))(XS))(INDICES), expected)
@@ -196,7 +196,7 @@ def test_indices_of_another_vmap(name: str) -> None:
     same(ad.vmap(lambda k: ad.vmap(lambda x: g(x, k))(XS))(INDICES), expected)
 
 
-def test_a_mask_of_another_vmap_is_refused() -> None:
+def test_nested_vmap_batched_mask_raises() -> None:
     with pytest.raises(cg.BatchedValueError, match=r"np\.where"):
         ad.vmap(lambda k: ad.vmap(lambda x: x[np.arange(4) > k[0]])(XS))(INDICES)
 
@@ -231,7 +231,7 @@ NO_LINE = ("no array", "drawn", "drawn by Python", "verify")  # errors raised wh
 
 
 @for_each("name", REFUSED)
-def test_refused(name: str) -> None:
+def test_vmap_unsupported_call_raises_with_advice(name: str) -> None:
     """The error gives advice and the user's line."""
     f, advice = REFUSED[name]
     with pytest.raises((TypeError, ValueError), match=advice) as raised:
@@ -259,7 +259,7 @@ LOOKUPS: dict[str, Function] = {
 
 
 @for_each("name", LOOKUPS)
-def test_tables_are_looked_up(name: str) -> None:
+def test_vmap_plain_array_at_batched_indices(name: str) -> None:
     """Plain arrays, of the caller's and the function's own, at indices that differ between the examples."""
     f = LOOKUPS[name]
     np.testing.assert_allclose(ad.vmap(f)(XS), np.stack([f(x) for x in XS]))
@@ -271,7 +271,7 @@ def test_tables_are_looked_up(name: str) -> None:
     np.testing.assert_allclose(as_argument(TABLE, XS), np.stack([TABLE[ranks(x)] for x in XS]))
 
 
-def test_numbers_of_examples_agree() -> None:
+def test_vmap_different_batch_sizes_raise() -> None:
     with pytest.raises(ValueError, match="different batch sizes"):
         ad.vmap(lambda x, y: x[0] * y[0])(XS, XS[:2])
     with pytest.raises(ValueError, match="no argument"):
@@ -289,7 +289,7 @@ def test_numbers_of_examples_agree() -> None:
 # ------------------------------------------------------------------------------------------------ table
 
 
-def test_every_recorded_function_has_a_way() -> None:
+def test_vmap_every_operation_has_batching_rule() -> None:
     """Ufuncs and elementwise rules have theirs by form; SciPy's functions and users' run in a loop; all others are declared."""
     numpys = {
         function
@@ -308,7 +308,7 @@ def test_every_recorded_function_has_a_way() -> None:
 
 
 @cg.primitive
-def cubed_each(x: Any) -> Any:
+def cube_each(x: Any) -> Any:
     return x**3
 
 
@@ -318,22 +318,22 @@ def weighed(x: Any, w: Any) -> Any:
     return np.cumsum(x * w)
 
 
-ad.rule(cubed_each, derivative=lambda x: 3 * x * x)
+ad.rule(cube_each, derivative=lambda x: 3 * x * x)
 ad.rule(weighed, lambda g, out, x, w: np.cumsum(g[::-1])[::-1] * w, lambda g, out, x, w: np.cumsum(g[::-1])[::-1] * x)
 
 
-def test_primitives_by_their_kind_or_one_by_one() -> None:
+def test_vmap_primitives_by_kind_or_in_loop() -> None:
     LOOP_COUNTS.clear()
-    same(ad.vmap(cubed_each)(XS), XS**3)
-    same(ad.vmap(ad.grad(lambda x: np.sum(cubed_each(x))))(XS), 3 * XS**2)
+    same(ad.vmap(cube_each)(XS), XS**3)
+    same(ad.vmap(ad.grad(lambda x: np.sum(cube_each(x))))(XS), 3 * XS**2)
     assert not LOOP_COUNTS
     same(ad.vmap(weighed, (0, None))(XS, W), np.cumsum(XS * W, axis=1))
     assert LOOP_COUNTS == {"weighed": 1}
     f = ad.grad(lambda x, w: np.sum(weighed(x, w) ** 2), (0, 1))
-    for axes, given in (((0, 0), (XS, XS + 1)), ((None, 0), (W, XS))):
-        each = [f(XS[i] if axes[0] == 0 else W, given[1][i]) for i in range(3)]
-        for found, wanted in zip(ad.vmap(f, axes)(*given), zip(*each, strict=True), strict=True):
-            same(found, np.stack(wanted))
+    for axes, inputs in (((0, 0), (XS, XS + 1)), ((None, 0), (W, XS))):
+        each = [f(XS[i] if axes[0] == 0 else W, inputs[1][i]) for i in range(3)]
+        for actual, expected in zip(ad.vmap(f, axes)(*inputs), zip(*each, strict=True), strict=True):
+            same(actual, np.stack(expected))
     total = ad.grad(lambda w: np.sum(ad.vmap(weighed, (0, None))(XS, w) ** 2))(W)
     same(total, sum(ad.grad(lambda w, x=x: np.sum(weighed(x, w) ** 2))(W) for x in XS))
 
@@ -357,7 +357,7 @@ NATIVE: dict[str, Function] = {
 
 
 @for_each("name", NATIVE)
-def test_ways_of_their_own(name: str) -> None:
+def test_vmap_native_batching_rules_do_not_loop(name: str) -> None:
     f = NATIVE[name]
     LOOP_COUNTS.clear()
     same(ad.vmap(f)(XS), np.stack([f(x) for x in XS]))
@@ -366,21 +366,21 @@ def test_ways_of_their_own(name: str) -> None:
     same(ad.vmap(g)(XS), np.stack([g(x) for x in XS]))
 
 
-def test_convolutions_with_longer_operands() -> None:
+def test_vmap_convolution_with_longer_operand() -> None:
     for f in (np.convolve, np.correlate):
         for mode in ("full", "same", "valid"):
             same(ad.vmap(lambda x, f=f, mode=mode: f(x[:2], W, mode))(XS), np.stack([f(x[:2], W, mode) for x in XS]))
             same(ad.vmap(lambda x, f=f, mode=mode: f(x * 1j, W + 2j, mode))(XS), np.stack([f(x * 1j, W + 2j, mode) for x in XS]))
-            given = (XS * 9).astype(int)
-            found = ad.vmap(lambda x, f=f, mode=mode: f(x, np.arange(3), mode))(given)
-            assert found.dtype == np.dtype(int)
-            same(found, np.stack([f(x, np.arange(3), mode) for x in given]))
+            inputs = (XS * 9).astype(int)
+            result = ad.vmap(lambda x, f=f, mode=mode: f(x, np.arange(3), mode))(inputs)
+            assert result.dtype == np.dtype(int)
+            same(result, np.stack([f(x, np.arange(3), mode) for x in inputs]))
 
 
 # ---------------------------------------------------------------------------------------------- pictures
 
 
-def test_a_picture_has_a_box_with_the_number_of_examples() -> None:
+def test_visualize_draws_vmap_as_box_with_batch_size() -> None:
     w = cg.variable(W, "w")
     total = np.sum(ad.vmap(loss, in_axes=(None, 0))(w, XS))
     assert total.scope == ()
@@ -393,7 +393,7 @@ def test_a_picture_has_a_box_with_the_number_of_examples() -> None:
 
 
 @for_each("derivative", ["grad", "jvp", "hessian", "jacobian", "hvp"])
-def test_while_a_placeholder_lives(derivative: str) -> None:
+def test_vmap_works_while_a_placeholder_lives(derivative: str) -> None:
     """Shapes are noted then, of values of many examples too: of the array of all of them."""
     living = cg.placeholder((None,), example=np.ones(2))
     f = lambda x: np.sum(np.tanh(x) ** 3)  # noqa: E731
@@ -417,38 +417,38 @@ PLAIN: dict[str, Function] = {
 
 
 @for_each("name", PLAIN)
-def test_results_are_plain_where_nothing_outside_is_differentiated(name: str) -> None:
+def test_vmap_result_is_plain_outside_of_operators(name: str) -> None:
     f = PLAIN[name]
-    found = ad.vmap(f)(XS, XS)
-    assert type(found) is np.ndarray
-    np.testing.assert_allclose(found, np.stack([f(x, x) for x in XS]))
+    result = ad.vmap(f)(XS, XS)
+    assert type(result) is np.ndarray
+    np.testing.assert_allclose(result, np.stack([f(x, x) for x in XS]))
     variable = cg.variable(W)
     assert isinstance(ad.vmap(lambda x: f(x * variable, x))(XS), cg.Node)
     slope = ad.grad(lambda w: np.sum(ad.vmap(lambda x: f(x * w, x))(XS)))(W)
     np.testing.assert_allclose(slope, ad.grad(lambda w: sum(np.sum(f(x * w, x)) for x in XS))(W))
 
 
-def test_an_array_of_objects_is_refused() -> None:
+def test_vmap_object_array_raises() -> None:
     with pytest.raises(TypeError, match="convert the operands"):
         ad.jvp(lambda x: x @ np.array([1.0, 2.0, 3.0, 4.0], object), (W,), (W,))
 
 
-def test_matmul_of_a_constant_stack_and_batched_vectors() -> None:
+def test_vmap_matmul_of_constant_stack_and_batched_vectors() -> None:
     stack = np.arange(24.0).reshape(2, 3, 4)
     vectors = np.arange(20.0).reshape(5, 4)
     np.testing.assert_allclose(ad.vmap(lambda v: stack @ v)(vectors), np.stack([stack @ v for v in vectors]))
 
 
-def test_scatter_adds_batched_pieces() -> None:
+def test_vmap_scatter_adds_batched_pieces() -> None:
     def f(p: Any, q: Any) -> Any:
         return bind(scatter, (np.zeros(5), p, [0, 2, 2], q, slice(1, 3)), {"layout": (1, 1)})
 
     pieces, others = np.arange(12.0).reshape(4, 3), np.arange(8.0).reshape(4, 2)
-    found = ad.vmap(f)(pieces, others)
-    np.testing.assert_array_equal(found, [[p[0], q[0], p[1] + p[2] + q[1], 0, 0] for p, q in zip(pieces, others, strict=True)])
+    result = ad.vmap(f)(pieces, others)
+    np.testing.assert_array_equal(result, [[p[0], q[0], p[1] + p[2] + q[1], 0, 0] for p, q in zip(pieces, others, strict=True)])
 
 
-def test_reductions_of_ufuncs_are_those_of_each_batch_element() -> None:
+def test_vmap_ufunc_reductions_match_loop() -> None:
     x = np.linspace(0.1, 2.4, 24).reshape(4, 3, 2)
     with Failures("ufunc.reduce") as failures:
         for ufunc in (np.hypot, np.logaddexp, np.logaddexp2, np.fmax, np.add, np.multiply):
@@ -458,28 +458,28 @@ def test_reductions_of_ufuncs_are_those_of_each_batch_element() -> None:
                     np.testing.assert_allclose(ad.vmap(lambda a: ufunc.reduce(a, **options))(x), expected)  # noqa: B023
 
 
-def test_keyword_arguments_are_batched_along_their_first_axis() -> None:
+def test_vmap_keyword_arguments_batch_first_axis() -> None:
     x, y = np.arange(12.0).reshape(4, 3), np.arange(20.0).reshape(4, 5)
-    found = ad.vmap(lambda x, *, y: np.outer(x, y))(x, y=y)
-    np.testing.assert_array_equal(found, [np.outer(a, b) for a, b in zip(x, y, strict=True)])
+    result = ad.vmap(lambda x, *, y: np.outer(x, y))(x, y=y)
+    np.testing.assert_array_equal(result, [np.outer(a, b) for a, b in zip(x, y, strict=True)])
 
 
-def test_function_that_reads_a_class_is_compared_at_a_batch_element() -> None:
+def test_vmap_function_reading_class_matches_loop() -> None:
     x = np.arange(12.0).reshape(3, 4)
-    found = ad.vmap(lambda x: np.sum(x) * (2.0 if x.__class__ is list else 1.0), in_axes=1)(x)
-    np.testing.assert_array_equal(found, x.sum(axis=0))
+    result = ad.vmap(lambda x: np.sum(x) * (2.0 if x.__class__ is list else 1.0), in_axes=1)(x)
+    np.testing.assert_array_equal(result, x.sum(axis=0))
     with pytest.raises(ad.DetachedGradientError, match=r"returns 24\. for numbers, but 12\. for nodes"):
         ad.vmap(lambda x: np.sum(x) * (2.0 if x.__class__ is np.ndarray else 1.0), in_axes=1)(x)
 
 
 def test_vmap_of_keyword_arguments_batches_their_first_axis() -> None:
-    found = ad.vmap(lambda x, y: x * np.sum(y))(np.ones(2), y=np.arange(6.0).reshape(2, 3))
-    np.testing.assert_array_equal(found, [3.0, 12.0])
+    result = ad.vmap(lambda x, y: x * np.sum(y))(np.ones(2), y=np.arange(6.0).reshape(2, 3))
+    np.testing.assert_array_equal(result, [3.0, 12.0])
 
 
 def test_vmap_full_like_of_shared_array() -> None:
-    found = ad.vmap(lambda v: np.full_like(np.zeros(3), v))(np.arange(2.0))
-    np.testing.assert_array_equal(found, [[0.0] * 3, [1.0] * 3])
+    result = ad.vmap(lambda v: np.full_like(np.zeros(3), v))(np.arange(2.0))
+    np.testing.assert_array_equal(result, [[0.0] * 3, [1.0] * 3])
 
 
 WRITES: dict[str, Function] = {
@@ -492,7 +492,7 @@ WRITES: dict[str, Function] = {
 
 
 @for_each("name", WRITES)
-def test_writing_function_leaves_arguments_of_vmap(name: str) -> None:
+def test_vmap_writing_function_keeps_arguments(name: str) -> None:
     x, v = np.linspace(0.1, 1.2, 8).reshape(2, 4), np.array([[5.0, 6.0], [7.0, 8.0]])
     i = np.array([[0, 1], [2, 3]])
 
@@ -507,7 +507,7 @@ def test_writing_function_leaves_arguments_of_vmap(name: str) -> None:
     np.testing.assert_array_equal(x, before)
 
 
-def test_write_into_elements_that_share_memory_raises_in_vmap() -> None:
+def test_vmap_write_into_shared_elements_raises() -> None:
     def assigned(x: Any) -> Any:
         y = np.broadcast_to(x, (3, 4))
         y[0] = 1.0
@@ -524,7 +524,7 @@ def test_write_into_elements_that_share_memory_raises_in_vmap() -> None:
 
 
 @pytest.mark.parametrize("batched", [(True, True), (True, False), (False, True)])
-def test_scatter_has_shape_and_dtype_of_its_first_operand(batched: tuple[bool, bool]) -> None:
+def test_vmap_scatter_keeps_shape_and_dtype_of_first_operand(batched: tuple[bool, bool]) -> None:
     likes, pieces = np.zeros((4, 5, 2), np.float32), np.arange(24.0).reshape(4, 3, 2)
     like, piece = likes if batched[0] else likes[0], pieces if batched[1] else pieces[0]
     indices = np.array([[0, 2, 2], [1, 1, 1], [4, 3, 0], [0, 0, 4]])
@@ -532,9 +532,9 @@ def test_scatter_has_shape_and_dtype_of_its_first_operand(batched: tuple[bool, b
     def f(like: Any, piece: Any, index: Any) -> Any:
         return bind(scatter, (like, piece, index), {"layout": (1,)})
 
-    found = ad.vmap(f, in_axes=(0 if batched[0] else None, 0 if batched[1] else None, 0))(like, piece, indices)
+    result = ad.vmap(f, in_axes=(0 if batched[0] else None, 0 if batched[1] else None, 0))(like, piece, indices)
     expected = np.zeros((4, 5, 2), np.float32)
     for k, index in enumerate(indices):
         np.add.at(expected[k], index, (pieces[k] if batched[1] else piece).astype(np.float32))
-    np.testing.assert_array_equal(found, expected)
-    assert found.dtype == np.float32
+    np.testing.assert_array_equal(result, expected)
+    assert result.dtype == np.float32

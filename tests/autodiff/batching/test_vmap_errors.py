@@ -14,8 +14,8 @@ XS = np.arange(3.0)
 
 
 class CodedError(ValueError):
-    def __init__(self, code: int, said: str) -> None:
-        super().__init__(code, said)
+    def __init__(self, code: int, message: str) -> None:
+        super().__init__(code, message)
         self.code = code
 
 
@@ -35,7 +35,7 @@ ERRORS = [
 
 
 @for_each("error", ERRORS, ids=repr)
-def test_errors_of_users_stay(error: Exception) -> None:
+def test_vmap_keeps_errors_of_user(error: Exception) -> None:
     before = error.args
 
     def f(x: Any) -> Any:
@@ -48,7 +48,7 @@ def test_errors_of_users_stay(error: Exception) -> None:
         assert error.args is before
 
 
-def test_own_errors_name_the_line_once() -> None:
+def test_vmap_error_names_user_line_once() -> None:
     def f(x: Any) -> Any:
         return x if x > 0 else -x
 
@@ -58,7 +58,7 @@ def test_own_errors_name_the_line_once() -> None:
         assert str(raised.value).count('test_vmap_errors.py", line') == 1
 
 
-def test_an_own_error_that_a_user_tells_of_stays() -> None:
+def test_vmap_keeps_user_error_that_wraps_package_error() -> None:
     def f(x: Any) -> Any:
         try:
             return x if x > 0 else -x
@@ -70,17 +70,17 @@ def test_an_own_error_that_a_user_tells_of_stays() -> None:
     assert raised.value.args[0] == raised.value.code == 5
 
 
-def test_values_that_are_kept_for_later_raise() -> None:
+def test_vmap_value_used_after_return_raises() -> None:
     """Rather than be of no example, or of those of another vmap."""
-    kept: list[Any] = []
-    np.testing.assert_array_equal(ad.vmap(lambda x: (kept.append(x), 2 * x)[1])(np.ones((3, 2))), np.full((3, 2), 2.0))
+    leaks: list[Any] = []
+    np.testing.assert_array_equal(ad.vmap(lambda x: (leaks.append(x), 2 * x)[1])(np.ones((3, 2))), np.full((3, 2), 2.0))
     uses: list[Any] = [
-        lambda: kept[0] + 1,
-        lambda: np.sum(kept[0]),
-        lambda: kept[0].__setitem__(0, 1.0),
-        lambda: np.add.at(kept[0], 0, 1.0),
-        lambda: ad.grad(lambda y: np.sum(y * kept[0]))(np.ones(2)),
-        lambda: ad.vmap(lambda y: y + kept[0])(np.ones((3, 2))),
+        lambda: leaks[0] + 1,
+        lambda: np.sum(leaks[0]),
+        lambda: leaks[0].__setitem__(0, 1.0),
+        lambda: np.add.at(leaks[0], 0, 1.0),
+        lambda: ad.grad(lambda y: np.sum(y * leaks[0]))(np.ones(2)),
+        lambda: ad.vmap(lambda y: y + leaks[0])(np.ones((3, 2))),
     ]
     for use in uses:
         with pytest.raises(TypeError, match="has returned"):
@@ -95,7 +95,7 @@ def test_values_that_are_kept_for_later_raise() -> None:
         ad.vmap(outer)(XS)
 
 
-def test_a_number_that_differs_is_no_key() -> None:
+def test_vmap_batched_value_as_dict_key_raises() -> None:
     """Python would look for one number, and go by finding none."""
     lookups: list[Any] = [
         lambda x: {0: 1.0, 1: 2.0}.get(np.argmax(x), 5.0) * x,
@@ -107,11 +107,11 @@ def test_a_number_that_differs_is_no_key() -> None:
             ad.vmap(f)(np.ones((3, 2)))
 
 
-def test_none_is_compared() -> None:
+def test_vmap_compares_values_with_none() -> None:
     np.testing.assert_array_equal(ad.vmap(lambda x: x == None)(XS), [False] * 3)  # noqa: E711
     np.testing.assert_array_equal(ad.vmap(lambda x: x != None)(XS), [True] * 3)  # noqa: E711
 
 
-def test_repetitions_that_differ_are_refused() -> None:
+def test_vmap_batched_repeat_counts_raise() -> None:
     with pytest.raises(TypeError, match="different shapes"):
         ad.vmap(lambda x: np.tile(x, np.argmax(x) + 1))(np.array([[1.0, 0.0], [0.0, 1.0]]))

@@ -34,13 +34,13 @@ def check_vmap(f: Function, *args: Any) -> None:
     for chosen in itertools.product((0, None), repeat=len(args)):
         if set(chosen) == {None}:
             continue
-        given = [np.stack([x * (1 + 0.1 * k) for k in range(SIZE)]) if a == 0 else x for x, a in zip(args, chosen, strict=True)]
-        expected = [np.asarray(f(*[x[k] if a == 0 else x for x, a in zip(given, chosen, strict=True)])) for k in range(SIZE)]
+        inputs = [np.stack([x * (1 + 0.1 * k) for k in range(SIZE)]) if a == 0 else x for x, a in zip(args, chosen, strict=True)]
+        expected = [np.asarray(f(*[x[k] if a == 0 else x for x, a in zip(inputs, chosen, strict=True)])) for k in range(SIZE)]
         LOOP_COUNTS.clear()
-        found = ad.vmap(f, in_axes=chosen)(*given)
+        result = ad.vmap(f, in_axes=chosen)(*inputs)
         assert not LOOP_COUNTS, LOOP_COUNTS
-        assert (found.shape, found.dtype) == (np.shape(expected), expected[0].dtype)
-        np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
+        assert (result.shape, result.dtype) == (np.shape(expected), expected[0].dtype)
+        np.testing.assert_allclose(result, expected, rtol=1e-12, atol=1e-12)
 
 
 def operands_of(name: str, x: Any, kernel: Any, options: dict[str, Any]) -> tuple[Any, ...]:
@@ -51,7 +51,7 @@ def operands_of(name: str, x: Any, kernel: Any, options: dict[str, Any]) -> tupl
 @pytest.mark.parametrize("dtype", [float, complex])
 @pytest.mark.parametrize("options", CHANNELS)
 @pytest.mark.parametrize("name", OPERATIONS)
-def test_correlations_of_channels(name: str, options: str, dtype: Any) -> None:
+def test_vmap_cross_correlate_channels(name: str, options: str, dtype: Any) -> None:
     chosen: dict[str, Any] = CHANNELS[options]
     x, kernel = real(2, 4, 7, 8), real(6, 4 // chosen.get("groups", 1), 3, 2, seed=1)
     if dtype is complex:
@@ -61,13 +61,13 @@ def test_correlations_of_channels(name: str, options: str, dtype: Any) -> None:
 
 @pytest.mark.parametrize("padding", ["valid", "same", "full", 2])
 @pytest.mark.parametrize("name", OPERATIONS)
-def test_correlations_of_signals(name: str, padding: Any) -> None:
+def test_vmap_correlate_signals(name: str, padding: Any) -> None:
     operands = operands_of(name, real(9), real(4, seed=1), {"padding": padding})
     check_vmap(lambda *args: OPERATIONS[name](*args, padding=padding), *operands)
 
 
 @pytest.mark.parametrize("pool", [cg.max_pool, cg.mean_pool])
-def test_poolings_and_their_derivatives(pool: Function) -> None:
+def test_vmap_pooling_and_derivatives(pool: Function) -> None:
     x = real(2, 6, 6)
     check_vmap(lambda x: pool(x, (2, 2), padding=1), x)
     check_vmap(ad.grad(lambda x: np.sum(pool(x, 2) ** 2)), x)
@@ -79,7 +79,7 @@ ARRAYS = ("dctn", "idctn", "dstn", "idstn", "fftn", "ifftn", "rfftn", "irfftn", 
 PLANES = ("fft2", "ifft2", "rfft2", "irfft2", "hfft2", "ihfft2")
 
 
-def test_transforms_of_scipy() -> None:
+def test_vmap_scipy_fft() -> None:
     lines: list[dict[str, Any]] = [{}, {"axis": 0}, {"axis": 1, "n": 5}, {"norm": "ortho"}]
     arrays: list[dict[str, Any]] = [{}, {"axes": (1, 0)}, {"s": (5,)}, {"axes": (1, 2), "s": (3, 5)}]
     planes: list[dict[str, Any]] = [{}, {"axes": (0, 2)}]
@@ -99,13 +99,13 @@ def test_transforms_of_scipy() -> None:
             check_vmap(lambda x: scipy.fft.fht(x, 0.1, 0.5), real(8))
 
 
-def test_filters_of_scipy() -> None:
+def test_vmap_scipy_filters() -> None:
     b, a = real(3), np.array([1.0, 0.3])
     check_vmap(lambda x: scipy.signal.lfilter(b, a, x, axis=0), real(7, 2))
     check_vmap(lambda x: scipy.ndimage.spline_filter1d(x, 3, axis=0, mode="nearest"), real(6, 7))
 
 
-def test_sparse_matrix_times_dense() -> None:
+def test_vmap_sparse_matrix_times_dense() -> None:
     matrix = scipy.sparse.random(6, 5, 0.5, random_state=0).tocsr()
     check_vmap(lambda x: matrix @ x, real(5))
     check_vmap(lambda x: matrix @ x, real(5, 3))

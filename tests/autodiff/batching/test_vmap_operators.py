@@ -25,7 +25,7 @@ def vector(x: Any) -> Any:
     return np.tanh(x @ M) * np.sum(x)
 
 
-def written(x: Any) -> Any:
+def vector_with_writes(x: Any) -> Any:
     y = np.zeros(4)
     y[:3] = x**2
     y[3] = x[0] * x[1]
@@ -37,34 +37,34 @@ def scalar(x: Any) -> Any:
     return np.sum(np.sin(vector(x)))
 
 
-def scalar_written(x: Any) -> Any:
-    return np.sum(np.sin(written(x)))
+def scalar_with_writes(x: Any) -> Any:
+    return np.sum(np.sin(vector_with_writes(x)))
 
 
-def looped(f: Function, args: tuple[Any, ...], axes: tuple[Any, ...]) -> Any:
+def loop_over_batch(f: Function, args: tuple[Any, ...], axes: tuple[Any, ...]) -> Any:
     """The results of the examples, stacked."""
     each = [f(*[a if axis is None else a[i] for a, axis in zip(args, axes, strict=True)]) for i in range(COUNT)]
     parts = [flatten(one) for one in each]
     return unflatten(parts[0][1], [np.stack(column) for column in zip(*[leaves for leaves, _ in parts], strict=True)])
 
 
-def same(found: Any, expected: Any, close: float = 1e-10) -> None:
-    (leaves, structure), (wanted, nested) = flatten(found), flatten(expected)
+def same(actual: Any, expected: Any, close: float = 1e-10) -> None:
+    (leaves, structure), (reference, nested) = flatten(actual), flatten(expected)
     assert structure == nested
-    for one, other in zip(leaves, wanted, strict=True):
+    for one, other in zip(leaves, reference, strict=True):
         assert np.shape(one) == np.shape(other)
         assert one.dtype == other.dtype
         np.testing.assert_allclose(one, other, rtol=close, atol=close)
 
 
-def hold(f: Function, *args: Any, close: float = 1e-10) -> None:
+def check_vmap(f: Function, *args: Any, close: float = 1e-10) -> None:
     """Hold `vmap` of a function to a loop: over all arguments, and over each alone."""
     patterns = [(0,) * len(args)]
     if len(args) > 1:
         patterns += [tuple([0 if k == i else None for k in range(len(args))]) for i in range(len(args))]
     for axes in patterns:
-        given = tuple([a if axis is not None else a[0] for a, axis in zip(args, axes, strict=True)])
-        same(ad.vmap(f, axes)(*given), looped(f, given, axes), close)
+        inputs = tuple([a if axis is not None else a[0] for a, axis in zip(args, axes, strict=True)])
+        same(ad.vmap(f, axes)(*inputs), loop_over_batch(f, inputs, axes), close)
 
 
 OF_VECTORS: dict[str, Callable[[Function], Function]] = {
@@ -103,41 +103,41 @@ OF_SCALARS: dict[str, Callable[[Function], Function]] = {
 }
 
 
-@for_each("f", [vector, written])
+@for_each("f", [vector, vector_with_writes])
 @for_each("name", OF_VECTORS)
-def test_operators_on_functions_of_vectors(name: str, f: Function) -> None:
-    hold(OF_VECTORS[name](f), XS)
+def test_vmap_operators_on_vector_functions(name: str, f: Function) -> None:
+    check_vmap(OF_VECTORS[name](f), XS)
 
 
-@for_each("f", [vector, written])
+@for_each("f", [vector, vector_with_writes])
 @for_each("name", ALONG)
-def test_operators_along_directions(name: str, f: Function) -> None:
-    hold(ALONG[name](f), XS, VS)
+def test_vmap_operators_along_directions(name: str, f: Function) -> None:
+    check_vmap(ALONG[name](f), XS, VS)
 
 
-@for_each("f", [scalar, scalar_written])
+@for_each("f", [scalar, scalar_with_writes])
 @for_each("name", OF_SCALARS)
-def test_second_derivatives(name: str, f: Function) -> None:
-    hold(OF_SCALARS[name](f), XS, VS)
+def test_vmap_second_derivatives(name: str, f: Function) -> None:
+    check_vmap(OF_SCALARS[name](f), XS, VS)
 
 
-def test_operators_of_other_shapes_and_dtypes() -> None:
-    hold(ad.elementwise_grad(lambda x: np.sin(x) * x**2), XS)
-    hold(ad.elementwise_grad(lambda x: np.sin(x) * x**2), XS + 1j * VS)
-    hold(ad.jacobian(lambda x: np.sin(x) * x[0] ** 2), XS + 1j * VS)
-    hold(ad.jacfwd(lambda x: np.sin(x) * x[0] ** 2), XS + 1j * VS)
-    hold(ad.jacobian(lambda x: np.tanh(x * x[0])), XS.astype("f"), close=1e-5)
-    hold(ad.hessian(np.sin), XS[:, 0])
-    hold(ad.jacfwd(lambda t: np.stack([np.sin(t), np.cos(t)])), XS[:, 0])
-    hold(ad.curl(lambda x: np.cross(x**2, [1.0, 2.0, 3.0])), XS)
-    hold(ad.jacobian(lambda x: np.zeros((0, 2)) * x[0]), XS)
+def test_vmap_operators_of_other_shapes_and_dtypes() -> None:
+    check_vmap(ad.elementwise_grad(lambda x: np.sin(x) * x**2), XS)
+    check_vmap(ad.elementwise_grad(lambda x: np.sin(x) * x**2), XS + 1j * VS)
+    check_vmap(ad.jacobian(lambda x: np.sin(x) * x[0] ** 2), XS + 1j * VS)
+    check_vmap(ad.jacfwd(lambda x: np.sin(x) * x[0] ** 2), XS + 1j * VS)
+    check_vmap(ad.jacobian(lambda x: np.tanh(x * x[0])), XS.astype("f"), close=1e-5)
+    check_vmap(ad.hessian(np.sin), XS[:, 0])
+    check_vmap(ad.jacfwd(lambda t: np.stack([np.sin(t), np.cos(t)])), XS[:, 0])
+    check_vmap(ad.curl(lambda x: np.cross(x**2, [1.0, 2.0, 3.0])), XS)
+    check_vmap(ad.jacobian(lambda x: np.zeros((0, 2)) * x[0]), XS)
     with pytest.raises(ValueError, match="depends on other elements"):
         ad.vmap(ad.elementwise_grad(np.cumsum))(XS)
     with pytest.raises(TypeError, match="not analytic"):
         ad.vmap(ad.jacobian(np.conj))(XS + 1j * VS)
 
 
-def test_operators_without_examples() -> None:
+def test_vmap_operators_of_empty_batch() -> None:
     none = np.zeros((0, 3))
     assert ad.vmap(ad.jacobian(vector))(none).shape == (0, 2, 3)
     assert ad.vmap(ad.jacfwd(vector))(none).shape == (0, 2, 3)
@@ -169,7 +169,7 @@ OUTER: dict[str, Callable[[Function], Function]] = {
 
 @for_each("model", MODELS)
 @for_each("outer", OUTER)
-def test_derivatives_of_all_examples(outer: str, model: str) -> None:
+def test_derivatives_of_vmap_match_loop(outer: str, model: str) -> None:
     f = MODELS[model]
     if (outer, model) == ("jacfwd of grad", "checkpoint that uses a weight"):
         for total in (lambda w: np.sum(ad.vmap(f, (0, None))(XS, w)), lambda w: sum(f(x, w) for x in XS)):
@@ -177,13 +177,13 @@ def test_derivatives_of_all_examples(outer: str, model: str) -> None:
                 ad.jacfwd(ad.grad(total))(np.ones(6))
         return
     w = RNG.normal(size=6)
-    found = OUTER[outer](lambda w: np.sum(ad.vmap(f, (0, None))(XS, w)))(w)
-    same(found, OUTER[outer](lambda w: sum(f(x, w) for x in XS))(w), 1e-9)
+    result = OUTER[outer](lambda w: np.sum(ad.vmap(f, (0, None))(XS, w)))(w)
+    same(result, OUTER[outer](lambda w: sum(f(x, w) for x in XS))(w), 1e-9)
 
 
 @for_each("operator", [ad.jacfwd, ad.jacrev, ad.jacobian])
-def test_jacobians_of_vmap(operator: Any) -> None:
-    for f in (vector, written, ad.jacobian(vector)):
+def test_jacobian_of_vmap_matches_loop(operator: Any) -> None:
+    for f in (vector, vector_with_writes, ad.jacobian(vector)):
         same(operator(ad.vmap(f))(XS), operator(lambda xs, f=f: np.stack([f(x) for x in xs]))(XS))
 
 
@@ -202,33 +202,33 @@ def of_two(x: Any, w: Any) -> Any:
 
 
 @ad.custom_gradient
-def halved(x: Any, w: Any) -> Any:
+def halve(x: Any, w: Any) -> Any:
     return np.sum(x * w), lambda g: (g * w / 2, None)
 
 
 OWN: dict[str, Function] = {
     "of one": lambda x, w: np.sum(of_one(x) * w),
     "of two": lambda x, w: np.sum(of_two(x, w)["a"] ** 2 + of_two(x, w)["b"] ** 2),
-    "halved": lambda x, w: halved(x, w) ** 2 + np.sum(x) * np.sum(w),
+    "halved": lambda x, w: halve(x, w) ** 2 + np.sum(x) * np.sum(w),
 }
 
 
 @for_each("name", OWN)
-def test_gradients_of_ones_own(name: str) -> None:
+def test_vmap_custom_gradients_match_loop(name: str) -> None:
     f = OWN[name]
-    hold(f, XS, VS)
-    hold(ad.grad(f, (0, 1)), XS, VS)
+    check_vmap(f, XS, VS)
+    check_vmap(ad.grad(f, (0, 1)), XS, VS)
     for axes in ((0, 0), (0, None), (None, 0)):
-        given = [a if axis is not None else a[0] for a, axis in zip((XS, VS), axes, strict=True)]
-        found = ad.grad(lambda *a, axes=axes: np.sum(ad.vmap(f, axes)(*a)), (0, 1))(*given)
+        inputs = [a if axis is not None else a[0] for a, axis in zip((XS, VS), axes, strict=True)]
+        gradients = ad.grad(lambda *a, axes=axes: np.sum(ad.vmap(f, axes)(*a)), (0, 1))(*inputs)
 
         def each(*a: Any, axes: Any = axes) -> Any:
             return sum(f(*[v if axis is None else v[i] for v, axis in zip(a, axes, strict=True)]) for i in range(COUNT))
 
-        same(found, ad.grad(each, (0, 1))(*given))
+        same(gradients, ad.grad(each, (0, 1))(*inputs))
     if name != "halved":
-        hold(ad.hessian(f, (0, 1)), XS, VS)
-        hold(ad.jacfwd(f, (0, 1)), XS, VS)
+        check_vmap(ad.hessian(f, (0, 1)), XS, VS)
+        check_vmap(ad.jacfwd(f, (0, 1)), XS, VS)
 
 
 SOLUTIONS: dict[str, Function] = {
@@ -241,12 +241,12 @@ SOLUTIONS: dict[str, Function] = {
 
 
 @pytest.mark.parametrize("name", SOLUTIONS)
-def test_solutions(name: str) -> None:
+def test_vmap_implicit_solvers(name: str) -> None:
     f = SOLUTIONS[name]
-    hold(f, POSITIVE, close=1e-8)
-    hold(ad.jacobian(f), POSITIVE, close=1e-7)
-    hold(lambda x: x * f(POSITIVE[0]), POSITIVE, close=1e-8)
-    hold(lambda x: ad.vmap(lambda c: f(x * c))(np.array([1.0, 1.2])), POSITIVE, close=1e-8)
+    check_vmap(f, POSITIVE, close=1e-8)
+    check_vmap(ad.jacobian(f), POSITIVE, close=1e-7)
+    check_vmap(lambda x: x * f(POSITIVE[0]), POSITIVE, close=1e-8)
+    check_vmap(lambda x: ad.vmap(lambda c: f(x * c))(np.array([1.0, 1.2])), POSITIVE, close=1e-8)
     same(
         ad.grad(lambda p: np.sum(ad.vmap(f)(p) ** 2))(POSITIVE),
         np.stack([ad.grad(lambda p: np.sum(f(p) ** 2))(p) for p in POSITIVE]),
@@ -269,13 +269,13 @@ def of_several(x: Any) -> Any:
     y = np.zeros_like(w * x)
     y[:2] = (w * x + b)[1:] ** 2
     y[1:] *= x[0]
-    found = ad.reverse.gradient(y, ["w", b], adjoint=np.cos(x))
-    return found["w"], found[b]
+    gradients = ad.reverse.gradient(y, ["w", b], adjoint=np.cos(x))
+    return gradients["w"], gradients[b]
 
 
 def of_argument(x: Any) -> Any:
     """With respect to the argument of a function that is differentiated, and once more."""
-    return ad.grad(lambda z: np.sum(ad.reverse.gradients(scalar_written(z), [z])[0] ** 2))(x)
+    return ad.grad(lambda z: np.sum(ad.reverse.gradients(scalar_with_writes(z), [z])[0] ** 2))(x)
 
 
 def of_unused(x: Any) -> Any:
@@ -289,23 +289,23 @@ RECORDED: dict[str, Function] = {
 
 
 @for_each("name", RECORDED)
-def test_gradients_of_graphs(name: str) -> None:
+def test_vmap_gradient_within_function(name: str) -> None:
     """`reverse.gradient` within the mapped function, of batched results."""
     f = RECORDED[name]
-    hold(f, XS)
+    check_vmap(f, XS)
     if name != "several":  # an empty batch writes nothing, so the result does not depend on the named variable
         assert {np.shape(leaf)[0] for leaf in flatten(ad.vmap(f)(XS[:0]))[0]} == {0}
     two = np.stack([XS, 2 * XS])
-    same(ad.vmap(ad.vmap(f))(two), looped_twice(f, two))
+    same(ad.vmap(ad.vmap(f))(two), loop_over_nested_batch(f, two))
 
 
-def looped_twice(f: Function, xs: Any) -> Any:
+def loop_over_nested_batch(f: Function, xs: Any) -> Any:
     """The results of the examples of examples, stacked."""
     parts = [flatten(ad.vmap(f)(x)) for x in xs]
     return unflatten(parts[0][1], [np.stack(column) for column in zip(*[leaves for leaves, _ in parts], strict=True)])
 
 
-def test_gradients_of_graphs_are_differentiated() -> None:
+def test_vmap_gradient_within_function_is_differentiable() -> None:
     """With respect to what a function outside of vmap was given."""
 
     def f(w: Any, examples: Any) -> Any:
@@ -317,7 +317,7 @@ def test_gradients_of_graphs_are_differentiated() -> None:
     same(ad.grad(lambda w: f(w, ad.vmap))(V), ad.grad(lambda w: f(w, loop))(V))
 
 
-def test_a_name_is_given_within() -> None:
+def test_vmap_named_nodes() -> None:
     """As people name what a picture shall show."""
 
     def f(x: Any) -> Any:
@@ -329,7 +329,7 @@ def test_a_name_is_given_within() -> None:
     same(ad.vmap(f)(XS), np.sin(XS))
 
 
-def test_executors_run_for_each_example() -> None:
+def test_vmap_executor_runs_for_each_element() -> None:
     x = cg.variable(np.zeros(3), "x")
     execute = cg.Executor(np.sum(np.sin(x) * x))
     same(ad.vmap(lambda x: execute.run({"x": x}) * 2)(XS), np.sum(np.sin(XS) * XS, axis=1) * 2)
@@ -344,14 +344,14 @@ REFUSED: dict[str, tuple[Function, str]] = {
 
 
 @for_each("name", REFUSED)
-def test_refused(name: str) -> None:
+def test_vmap_unsupported_operators_raise(name: str) -> None:
     f, advice = REFUSED[name]
     with pytest.raises((TypeError, ValueError), match=advice):
         ad.vmap(f)(XS)
 
 
-def test_a_pullback_of_a_vmap_that_has_returned_is_refused() -> None:
-    kept: list[Any] = []
-    ad.vmap(lambda x: kept.append(ad.vjp(vector, x)[1]) or x)(XS)
+def test_vmap_pullback_after_return_raises() -> None:
+    pullbacks: list[Any] = []
+    ad.vmap(lambda x: pullbacks.append(ad.vjp(vector, x)[1]) or x)(XS)
     with pytest.raises(TypeError, match="has returned"):
-        kept[0](np.ones(2))
+        pullbacks[0](np.ones(2))

@@ -73,12 +73,12 @@ DRAWS: dict[str, Callable[[], Any]] = {
 
 def spread(f: Callable[[], Any], randomness: str, xs: Any = XS) -> Any:
     """The draws of each batch element, as rows."""
-    found = ad.vmap(lambda x: x * 0 + f(), randomness=randomness)(xs)
-    return np.reshape(found, (len(xs), -1))
+    result = ad.vmap(lambda x: x * 0 + f(), randomness=randomness)(xs)
+    return np.reshape(result, (len(xs), -1))
 
 
 @for_each("name", DRAWS)
-def test_draws(name: str) -> None:
+def test_vmap_randomness_option_of_each_draw(name: str) -> None:
     f = DRAWS[name]
     with pytest.raises(TypeError, match="randomness='different'"):
         spread(f, "error")
@@ -88,10 +88,10 @@ def test_draws(name: str) -> None:
     assert len(np.unique(own, axis=0)) == len(XS)
 
 
-def test_draws_follow_the_distribution() -> None:
-    found = spread(lambda: GENERATOR.normal(3.0, 2.0, size=(2, 50)), "different", np.zeros(200))
-    assert abs(found.mean() - 3) < 0.1
-    assert abs(found.std() - 2) < 0.1
+def test_vmap_draws_follow_the_distribution() -> None:
+    result = spread(lambda: GENERATOR.normal(3.0, 2.0, size=(2, 50)), "different", np.zeros(200))
+    assert abs(result.mean() - 3) < 0.1
+    assert abs(result.std() - 2) < 0.1
 
 
 SEEDED: dict[str, Callable[[], Any]] = {
@@ -102,7 +102,7 @@ SEEDED: dict[str, Callable[[], Any]] = {
 
 @for_each("randomness", ["error", "different", "same"])
 @for_each("name", SEEDED)
-def test_what_is_seeded_within_is_the_same_for_all(name: str, randomness: str) -> None:
+def test_vmap_generator_seeded_inside_gives_equal_draws(name: str, randomness: str) -> None:
     np.testing.assert_array_equal(spread(SEEDED[name], randomness), np.stack([SEEDED[name]()] * len(XS)))
 
 
@@ -162,7 +162,7 @@ UNSEEN: dict[str, Callable[[], Any]] = {
 
 
 @for_each("name", UNSEEN)
-def test_what_is_seen_too_late_raises(name: str) -> None:
+def test_vmap_draw_detected_too_late_raises(name: str) -> None:
     for randomness in ("error", "different"):
         with pytest.raises(TypeError, match=r"cannot intercept.*as an argument"):
             spread(UNSEEN[name], randomness)
@@ -170,22 +170,22 @@ def test_what_is_seen_too_late_raises(name: str) -> None:
     assert np.all(shared == shared[0])
 
 
-def test_what_bound_objects_draw_is_seen() -> None:
+def test_vmap_draws_of_bound_methods_are_detected() -> None:
     """Also where all names in the code are known not to draw."""
-    for f in (OBJECT.mean_added, partial(lambda held, x: x + held.mean(), Drawing)):
+    for f in (OBJECT.mean_added, partial(lambda source, x: x + source.mean(), Drawing)):
         with pytest.raises(TypeError, match=r"cannot intercept.*as an argument"):
             ad.vmap(f)(XS)
 
 
 @for_each("code", ["eval('np.random.normal()')", "getattr(np, 'random').normal()", "globals()['OLD'].normal()"])
-def test_what_no_name_tells_is_seen(code: str) -> None:
+def test_vmap_draws_without_a_name_are_detected(code: str) -> None:
     space: dict[str, Any] = {"np": np, "OLD": OLD}
     exec(f"def f(x): return x + {code}", space)
     with pytest.raises(TypeError, match="random"):
         ad.vmap(space["f"])(XS)
 
 
-def test_draws_within_a_library_raise() -> None:
+def test_vmap_draws_within_libraries_raise() -> None:
     """Draws in libraries raise, except SciPy's own draws in estimators."""
     with pytest.raises(TypeError, match="randomness"):
         spread(lambda: statistics.NormalDist().samples(1)[0], "error")
@@ -194,13 +194,13 @@ def test_draws_within_a_library_raise() -> None:
         np.testing.assert_allclose(spread(lambda: onenormest(matrix), randomness), np.ones((5, 1)))
 
 
-def test_a_draw_that_is_asked_for_hides_none() -> None:
+def test_vmap_allowed_draw_does_not_hide_others() -> None:
     for f in (lambda: FUNCTIONS[0]() + np.random.normal(), lambda: np.random.normal() + FUNCTIONS[0]()):  # noqa: NPY002
         with pytest.raises(TypeError, match=r"cannot intercept.*as an argument"):
             spread(f, "different")
 
 
-def test_a_normal_number_that_was_left_over_is_a_draw() -> None:
+def test_vmap_cached_normal_draw_is_detected() -> None:
     """As NumPy draws two at once, the generator's bits then stay as they are."""
     np.random.seed(0)  # noqa: NPY002
     for _ in range(5):
@@ -210,7 +210,7 @@ def test_a_normal_number_that_was_left_over_is_a_draw() -> None:
         np.testing.assert_array_equal(spread(lambda: np.zeros(1)[0], "error"), np.zeros((5, 1)))
 
 
-def test_draws_of_other_threads_are_not_the_function_s() -> None:
+def test_vmap_ignores_draws_of_other_threads() -> None:
     code = """
         import threading, numpy as np, autodiff as ad
         def other():
@@ -228,20 +228,20 @@ def test_draws_of_other_threads_are_not_the_function_s() -> None:
 LATER: Any = np.sin
 
 
-def test_names_that_mean_something_else_later_are_seen() -> None:
+def test_vmap_rebound_names_of_draws_are_detected() -> None:
     """Also where the function was called before, and in a list."""
     global LATER
-    held: list[Any] = [np.sin]
+    functions: list[Any] = [np.sin]
 
     def by_name(x: Any) -> Any:
         return LATER(x)
 
     def by_list(x: Any) -> Any:
-        return held[0](x)
+        return functions[0](x)
 
     for f in (by_name, by_list):
         np.testing.assert_array_equal(ad.vmap(f)(XS), np.sin(XS))
-    LATER = held[0] = lambda x: x + np.random.normal()  # noqa: NPY002
+    LATER = functions[0] = lambda x: x + np.random.normal()  # noqa: NPY002
     try:
         for f in (by_name, by_list):
             with pytest.raises(TypeError, match="randomness"):
@@ -251,7 +251,7 @@ def test_names_that_mean_something_else_later_are_seen() -> None:
         LATER = np.sin
 
 
-def test_a_generator_of_the_object_of_a_method_is_seen() -> None:
+def test_vmap_generator_of_method_object_is_detected() -> None:
     class Model:
         def __init__(self) -> None:
             self.rng = np.random.default_rng(0)
@@ -263,14 +263,14 @@ def test_a_generator_of_the_object_of_a_method_is_seen() -> None:
         ad.vmap(Model().noisy)(XS)
 
 
-def test_a_generator_is_an_argument() -> None:
+def test_vmap_generator_as_argument() -> None:
     f = ad.vmap(lambda x, rng: x + rng.normal(), in_axes=(0, None), randomness="different")
-    found = f(np.zeros(5), np.random.default_rng(0))
-    assert len(np.unique(found)) == 5
-    np.testing.assert_array_equal(found, f(np.zeros(5), np.random.default_rng(0)))
+    result = f(np.zeros(5), np.random.default_rng(0))
+    assert len(np.unique(result)) == 5
+    np.testing.assert_array_equal(result, f(np.zeros(5), np.random.default_rng(0)))
 
 
-def test_nested_vmaps_say_each_for_itself() -> None:
+def test_nested_vmap_randomness_per_level() -> None:
     def count(inner: str, outer: str) -> int:
         rows = ad.vmap(lambda x: x + np.random.normal(), randomness=inner)  # noqa: NPY002
         return len(np.unique(ad.vmap(rows, randomness=outer)(np.zeros((3, 4)))))
@@ -282,15 +282,15 @@ def test_nested_vmaps_say_each_for_itself() -> None:
         count("error", "different")
 
 
-def test_draws_follow_parameters_that_differ() -> None:
-    found = ad.vmap(ad.grad(lambda m: np.random.normal(m, 1.0, size=3) @ np.ones(3)), randomness="different")(XS)  # noqa: NPY002
-    np.testing.assert_allclose(found, 3.0)
+def test_vmap_draws_with_batched_parameters() -> None:
+    gradients = ad.vmap(ad.grad(lambda m: np.random.normal(m, 1.0, size=3) @ np.ones(3)), randomness="different")(XS)  # noqa: NPY002
+    np.testing.assert_allclose(gradients, 3.0)
     rng = np.random.default_rng(0)
-    drawn = ad.vmap(lambda s: rng.normal(0.0, s), randomness="different")(np.array([1.0, 1e6]))
-    assert abs(drawn[1]) > abs(drawn[0])
+    samples = ad.vmap(lambda s: rng.normal(0.0, s), randomness="different")(np.array([1.0, 1e6]))
+    assert abs(samples[1]) > abs(samples[0])
 
 
-def test_orders_are_refused() -> None:
+def test_vmap_shuffle_and_seed_raise() -> None:
     orders: list[Callable[[], Any]] = [
         lambda: GENERATOR.shuffle(np.arange(3)),
         lambda: random.shuffle([1, 2]),
@@ -301,20 +301,20 @@ def test_orders_are_refused() -> None:
             ad.vmap(lambda x, order=order: (order(), x)[1], randomness="different")(XS)
 
 
-def test_generators_of_a_generator_are_no_numbers() -> None:
+def test_vmap_spawned_generators_raise() -> None:
     with pytest.raises(TypeError, match="randomness"):
         spread(lambda: GENERATOR.spawn(1)[0].normal(), "error")
     with pytest.raises(TypeError, match="cannot differ between batch elements"):
         spread(lambda: GENERATOR.spawn(1)[0].normal(), "different")
 
 
-def test_names_mean_what_they_meant() -> None:
+def test_vmap_restores_names_of_draws() -> None:
     before = np.random.rand, random.random, np.random.normal
     spread(DRAWS["rand"], "different")
     assert all(a is b for a, b in zip(before, (np.random.rand, random.random, np.random.normal), strict=True))
 
 
-def test_draws_with_arguments_after_the_size_are_those_of_one_call() -> None:
+def test_vmap_draws_with_arguments_after_size() -> None:
     draws: dict[str, Callable[[Any, Any], Any]] = {
         "dtype": lambda rng, shape: rng.integers(0, 1000, shape, np.int16),
         "dtype and endpoint": lambda rng, shape: rng.integers(0, 1, shape, np.int64, True),
@@ -326,7 +326,7 @@ def test_draws_with_arguments_after_the_size_are_those_of_one_call() -> None:
         for name, draw in draws.items():
             with failures.case(name):
                 rng = np.random.default_rng(5)
-                found = ad.vmap(lambda x, rng: draw(rng, (2,)) + 0 * x, in_axes=(0, None), randomness="different")(  # noqa: B023
+                result = ad.vmap(lambda x, rng: draw(rng, (2,)) + 0 * x, in_axes=(0, None), randomness="different")(  # noqa: B023
                     np.zeros((4, 2), np.float32), rng
                 )
-                np.testing.assert_allclose(found, draw(np.random.default_rng(5), (4, 2)), rtol=1e-6)
+                np.testing.assert_allclose(result, draw(np.random.default_rng(5), (4, 2)), rtol=1e-6)

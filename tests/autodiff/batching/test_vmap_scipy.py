@@ -34,7 +34,7 @@ FUNCTIONS: dict[str, Callable[[Any], Any]] = {
 
 
 @for_each("name", FUNCTIONS)
-def test_functions_of_scipy(name: str) -> None:
+def test_vmap_scipy_functions_match_loop(name: str) -> None:
     f = FUNCTIONS[name]
     expected = np.stack([f(x) for x in XS])
     np.testing.assert_allclose(ad.vmap(f)(XS), expected, rtol=1e-9, atol=1e-11)
@@ -45,11 +45,11 @@ def test_functions_of_scipy(name: str) -> None:
     np.testing.assert_allclose(outer(XS), slopes, rtol=1e-8, atol=1e-9)
 
 
-def test_an_interpolator_of_values_that_differ_is_refused() -> None:
+def test_vmap_interpolator_of_batched_values_raises() -> None:
     with pytest.raises(TypeError, match="vmap"):
         ad.vmap(lambda x: interpolate.CubicSpline(np.arange(6.0), x)(0.5))(XS)
 
 
-def test_a_callback_that_uses_what_differs_from_outside_is_refused() -> None:
+def test_vmap_callback_using_batched_closure_raises() -> None:
     with pytest.raises(TypeError, match="vmap"):
         ad.vmap(lambda x: optimize.brentq(lambda t: t**3 - x[0], 0.0, 3.0))(XS)

@@ -16,9 +16,9 @@ PAGE = ROOT / "docs" / "howto" / "replace_autograd.md"
 def run(arguments: list[str], directory: Path, is_failing: bool = False) -> str:
     """The output of Python, run in a directory of its own."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "error"}
-    done = subprocess.run([sys.executable, *arguments], cwd=directory, env=environment, text=True, capture_output=True)
-    assert (done.returncode != 0) is is_failing, done.stderr + done.stdout
-    return done.stderr if is_failing else done.stdout
+    process = subprocess.run([sys.executable, *arguments], cwd=directory, env=environment, text=True, capture_output=True)
+    assert (process.returncode != 0) is is_failing, process.stderr + process.stdout
+    return process.stderr if is_failing else process.stdout
 
 
 def program(text: str, directory: Path) -> str:
@@ -26,7 +26,7 @@ def program(text: str, directory: Path) -> str:
     return run(["-c", f"import autodiff.compat.autograd\n{text}"], directory)
 
 
-def test_modules_of_numpy_and_scipy_are_the_modules_themselves(tmp_path: Path) -> None:
+def test_autograd_numpy_is_numpy_itself(tmp_path: Path) -> None:
     text = """
 import sys, numpy, scipy.special, scipy.stats, numpy.linalg
 before = numpy.linalg.__spec__
@@ -49,11 +49,11 @@ try:
 except ModuleNotFoundError as error:
     print(error)
 """
-    found = program(text, tmp_path)
-    assert found == "No module named 'autograd.numpy.nowhere'\nNo module named 'autograd.nowhere'\n"
+    output = program(text, tmp_path)
+    assert output == "No module named 'autograd.numpy.nowhere'\nNo module named 'autograd.nowhere'\n"
 
 
-def test_all_names_can_be_imported(tmp_path: Path) -> None:
+def test_autograd_names_can_be_imported(tmp_path: Path) -> None:
     text = """
 from autograd import (checkpoint, deriv, dict, elementwise_grad, grad, grad_and_aux, grad_named, hessian, isinstance, jacobian,
     hessian_tensor_product, hessian_vector_product, holomorphic_grad, list, make_ggnvp, make_hvp, make_jvp, make_vjp,
@@ -83,7 +83,7 @@ print(subval((1, 2, 3), 1, 5), subvals((1, 2), [(0, 7)]))
     assert program(text, tmp_path) == "(1, 5, 3) (7, 2)\n"
 
 
-def test_import_of_the_packages_installs_nothing(tmp_path: Path) -> None:
+def test_autograd_import_of_packages_installs_nothing(tmp_path: Path) -> None:
     text = """
 import importlib.util, sys
 before = [*sys.meta_path]
@@ -94,14 +94,14 @@ print([finder for finder in sys.meta_path if "compat" in type(finder).__module__
     assert run(["-c", text], tmp_path) == "[] False\n[]\n"
 
 
-def test_an_autograd_that_was_imported_raises(tmp_path: Path) -> None:
+def test_autograd_imported_earlier_raises(tmp_path: Path) -> None:
     (tmp_path / "autograd.py").write_text("")
     text = "import autograd\nimport autodiff.compat.autograd"
     assert "ImportError: autograd was imported before autodiff.compat.autograd" in run(["-c", text], tmp_path, is_failing=True)
     assert program("import autograd\nprint(autograd.grad.__module__)", tmp_path) == "autodiff.compat.hips.operators\n"
 
 
-def test_iterators_of_arrays_are_stacked(tmp_path: Path) -> None:
+def test_autograd_iterators_of_arrays_are_stacked(tmp_path: Path) -> None:
     text = """
 import numpy, autograd.numpy as np
 from autograd import jacobian
@@ -117,7 +117,7 @@ except TypeError as error:
     assert program(text, tmp_path) == expected
 
 
-def test_boxes_are_tracers(tmp_path: Path) -> None:
+def test_autograd_boxes_are_tracers(tmp_path: Path) -> None:
     text = """
 import autograd.numpy as np
 from autograd import grad
@@ -138,7 +138,7 @@ print(grad(f)(3.0), grad(f)(np.ones(2)), isinstance(np.ones(2), ArrayBox))
     assert program(text, tmp_path) == "3.0 [1. 1.] False\n"
 
 
-def test_script_runs_with_its_arguments(tmp_path: Path) -> None:
+def test_command_runs_script_with_arguments(tmp_path: Path) -> None:
     below = tmp_path / "below"
     below.mkdir()
     (below / "helper.py").write_text("import autograd.numpy as np\ndef f(x):\n    return np.sum(x**2)\n")
@@ -146,33 +146,33 @@ def test_script_runs_with_its_arguments(tmp_path: Path) -> None:
         "import sys\nfrom autograd import grad\nfrom helper import f\nimport autodiff.compat.autograd\n"
         "print(__name__, sys.argv[1:], sys.argv[0].endswith('script.py'), grad(f)(3.0))\n"
     )
-    found = run(["-m", "autodiff.compat.autograd", "below/script.py", "-a", "b"], tmp_path)
-    assert found == "__main__ ['-a', 'b'] True 6.0\n"
+    output = run(["-m", "autodiff.compat.autograd", "below/script.py", "-a", "b"], tmp_path)
+    assert output == "__main__ ['-a', 'b'] True 6.0\n"
 
 
-def test_module_runs_with_its_arguments(tmp_path: Path) -> None:
+def test_command_runs_module_with_arguments(tmp_path: Path) -> None:
     (tmp_path / "a_module.py").write_text(
         "import sys, autograd\nprint(__name__, sys.argv[1:], autograd.grad(lambda x: x * x)(1.0))\n"
     )
     assert run(["-m", "autodiff.compat.autograd", "-m", "a_module", "-x"], tmp_path) == "__main__ ['-x'] 2.0\n"
 
 
-def test_usage_is_printed(tmp_path: Path) -> None:
+def test_command_prints_usage(tmp_path: Path) -> None:
     for arguments in ([], ["--help"], ["-m"]):
         assert run(["-m", "autodiff.compat.autograd", *arguments], tmp_path, is_failing=True).startswith("usage: ")
 
 
-def test_pytest_plugin(tmp_path: Path) -> None:
+def test_pytest_plugin_installs_autograd_names(tmp_path: Path) -> None:
     (tmp_path / "test_it.py").write_text(
         "import autograd.numpy as np\nfrom autograd import grad\n\n\ndef test_gradient():\n    assert grad(np.sin)(0.0) == 1.0\n"
     )
     options = ["-p", "autodiff.compat.autograd_plugin", "-p", "no:cacheprovider", "-c", os.devnull]
-    found = run(["-m", "pytest", *options, "test_it.py"], tmp_path)
-    assert "autograd: autodiff.compat.autograd" in found
-    assert "1 passed" in found
+    output = run(["-m", "pytest", *options, "test_it.py"], tmp_path)
+    assert "autograd: autodiff.compat.autograd" in output
+    assert "1 passed" in output
 
 
-def test_the_page_runs(tmp_path: Path) -> None:
+def test_documentation_page_code_runs(tmp_path: Path) -> None:
     blocks = PAGE.read_text().split("```py\n")[1:]
     code = "\n".join(block.partition("```")[0] for block in blocks)
     assert "import autodiff.compat.autograd" in code

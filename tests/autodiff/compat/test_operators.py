@@ -29,7 +29,7 @@ from autodiff.compat.hips.operators import (
 X = np.array([0.5, -1.0, 2.0])
 
 
-def test_grad_takes_results_of_one_element() -> None:
+def test_grad_accepts_results_of_one_element() -> None:
     assert grad(lambda x: x**2)(np.array([3.0])).tolist() == [6.0]
     assert grad(lambda x: np.sum(x**2).reshape(1, 1))(X).tolist() == [1.0, -2.0, 4.0]
     assert grad(lambda x: np.array([x**2]))(3.0) == 6.0
@@ -50,13 +50,13 @@ def test_grad_argnums() -> None:
         grad(f, 2)(1.0, 2.0)
 
 
-def test_derivatives_have_names() -> None:
+def test_grad_and_jacobian_set_names_and_docs() -> None:
     assert grad(np.sin).__name__ == "grad_of_sin_wrt_argnum_0"
     assert "jacobian of function grad_of_sin" in str(jacobian(grad(np.sin)).__doc__)
 
 
 @pytest.mark.parametrize("operator", [grad, elementwise_grad, deriv, jacobian])
-def test_integers_are_converted(operator: Any) -> None:
+def test_grad_converts_integers(operator: Any) -> None:
     assert operator(lambda x: x**2 / 2)(3) == 3.0
     assert elementwise_grad(lambda x: x**3)(np.arange(3)).tolist() == [0.0, 3.0, 12.0]
     assert grad(lambda x, n: np.sum(x**n), 0)(np.arange(3), 2).tolist() == [0.0, 2.0, 4.0]
@@ -69,7 +69,7 @@ def test_elementwise_grad_is_the_vjp_of_ones() -> None:
         elementwise_grad(lambda x: x * 1j)(X)
 
 
-def test_independent_result_gives_zeros_and_a_warning() -> None:
+def test_grad_of_independent_result_is_zero_with_warning() -> None:
     with pytest.warns(UserWarning, match="Output seems independent of input"):
         assert grad(lambda x: 3.0)(X).tolist() == [0.0, 0.0, 0.0]
     with pytest.warns(UserWarning, match="independent"):
@@ -80,7 +80,7 @@ def test_independent_result_gives_zeros_and_a_warning() -> None:
     assert make_jvp(lambda x: 2.0)(X)(X) == (2.0, 0.0)
 
 
-def test_lost_graph_raises() -> None:
+def test_operators_raise_on_lost_graph() -> None:
     for operator in (grad, elementwise_grad, value_and_grad, make_vjp, jacobian):
         with pytest.warns(RuntimeWarning, match=r"float\(\)"), pytest.raises(ad.LostGraphError, match="was not recorded"):
             operator(lambda x: float(x))(2.0)
@@ -89,7 +89,7 @@ def test_lost_graph_raises() -> None:
     assert not isinstance(raised.value, ad.LostGraphError)
 
 
-def test_results_without_a_vector_space_raise() -> None:
+def test_operators_raise_on_results_without_vector_space() -> None:
     for f in (lambda x: x > 1, lambda x: bool(np.all(x > 1)), lambda x: 3, lambda x: "text"):
         with pytest.raises(TypeError, match="has no vector space"):
             grad(f)(2.0)
@@ -99,7 +99,7 @@ def test_results_without_a_vector_space_raise() -> None:
     assert pull(1.0) == 0.0
 
 
-def test_vjp_and_jvp() -> None:
+def test_make_vjp_and_make_jvp() -> None:
     pull, value = make_vjp(lambda x, y: x * y, (0, 1))(X, 2.0)
     assert value.tolist() == (2 * X).tolist()
     assert [part.tolist() for part in pull(np.ones(3))] == [[2.0, 2.0, 2.0], X.sum()]
@@ -112,7 +112,7 @@ def test_vjp_and_jvp() -> None:
     assert make_jvp_reversemode(lambda x: x**2)(X)(np.ones(3)).tolist() == (2 * X).tolist()
 
 
-def test_second_derivatives() -> None:
+def test_hessian_and_hvp() -> None:
     f = lambda x: np.sum(x**3)  # noqa: E731
     assert hessian(f)(X).tolist() == np.diag(6 * X).tolist()
     assert hessian(lambda x: x[:1] * x[1])(X).shape == (1, 3, 3)
@@ -124,17 +124,17 @@ def test_second_derivatives() -> None:
     assert grad(grad(lambda x: np.sin(x) * x**2))(1.5) == pytest.approx(2 * np.sin(1.5) + 6 * np.cos(1.5) - 2.25 * np.sin(1.5))
 
 
-def test_other_operators() -> None:
+def test_holomorphic_grad_and_further_operators() -> None:
     assert holomorphic_grad(np.square)(3j) == 6j
     with pytest.warns(UserWarning, match="not complex"):
         holomorphic_grad(np.square)(3.0)
     assert grad_and_aux(lambda x: (np.sum(x), x + 1))(np.ones(1)) == (1.0, 2.0)
-    found = multigrad_dict(lambda x, *rest, y=2.0, **more: x * rest[0] * y * more["z"])(3.0, 5.0, z=7.0)
-    assert found == {"x": 70.0, "rest": (42.0,), "y": 105.0, "more": {"z": 30.0}}
-    assert [*found] == ["x", "rest", "y", "more"]
+    result = multigrad_dict(lambda x, *rest, y=2.0, **more: x * rest[0] * y * more["z"])(3.0, 5.0, z=7.0)
+    assert result == {"x": 70.0, "rest": (42.0,), "y": 105.0, "more": {"z": 30.0}}
+    assert [*result] == ["x", "rest", "y", "more"]
 
 
-def test_unary_to_nary() -> None:
+def test_unary_to_nary_extends_argnums() -> None:
     @operators.unary_to_nary
     def scaled(fun: Any, x: Any, scale: float, shift: float = 0.0) -> Any:
         return scale * fun(x) + shift
@@ -144,7 +144,7 @@ def test_unary_to_nary() -> None:
     assert scaled(np.sin).__name__ == "scaled_of_sin_wrt_argnum_0"
 
 
-def test_check_grads_compares() -> None:
+def test_check_grads_detects_wrong_gradient() -> None:
     checking.check_grads(lambda x, p: np.sin(x) * p["a"], (0, 1))(X, {"a": 2.0})
     checking.combo_check(lambda x, k: np.sum(x, axis=k), 0)([np.ones((2, 3))], k=[0, 1, None])
     wrong = ad.custom_gradient(lambda x: (x**2, lambda g: g * x))
@@ -153,7 +153,7 @@ def test_check_grads_compares() -> None:
         checking.check_grads(wrong, modes=["rev"], order=1)(2.0)
 
 
-def test_vector_spaces() -> None:
+def test_vspace_arithmetic_and_comparison() -> None:
     space = vspaces.vspace({"a": 1.0, "b": [np.ones(2), (1j,)]})
     assert space == vspaces.vspace({"a": 2.0, "b": [np.zeros(2), (2j,)]})
     assert space != vspaces.vspace({"a": 2.0})
@@ -172,7 +172,7 @@ def test_vector_spaces() -> None:
         vspaces.vspace("text")
 
 
-def test_vector_space_of_a_class_can_be_registered() -> None:
+def test_vspace_of_registered_class() -> None:
     class Text(vspaces.VSpace):
         def zeros(self) -> Any:
             return ""
@@ -187,21 +187,21 @@ def test_vector_space_of_a_class_can_be_registered() -> None:
         del vspaces.VSpace.mappings[str]
 
 
-def test_optimizers_of_nested_arguments() -> None:
-    seen: list[Any] = []
+def test_optimizers_accept_nested_arguments() -> None:
+    steps: list[Any] = []
     for optimize in (misc.adam, misc.rmsprop, misc.sgd):
-        found = optimize(
+        result = optimize(
             lambda p, i: {"a": 2 * p["a"], "b": [2 * p["b"][0]]},
             {"b": [np.ones(2)], "a": 3.0},
-            lambda p, i, g: seen.append((i, g["a"])),
+            lambda p, i, g: steps.append((i, g["a"])),
             300,
             step_size=0.05,
         )
-        assert [*found] == ["b", "a"]
-        assert abs(found["a"]) < 0.1
-        assert np.all(np.abs(found["b"][0]) < 0.1)
-    assert len(seen) == 900
-    assert seen[0] == (0, 6.0)
+        assert [*result] == ["b", "a"]
+        assert abs(result["a"]) < 0.1
+        assert np.all(np.abs(result["b"][0]) < 0.1)
+    assert len(steps) == 900
+    assert steps[0] == (0, 6.0)
 
 
 def test_flatten_is_differentiable() -> None:
@@ -216,7 +216,7 @@ def test_flatten_is_differentiable() -> None:
     assert misc.flatten(())[0].shape == (0,)
 
 
-def test_fixed_point_has_the_implicit_derivative() -> None:
+def test_fixed_point_uses_implicit_derivative() -> None:
     newton = lambda a: lambda x: (x + a / x) / 2  # noqa: E731
     root = lambda a: misc.fixed_point(newton, a, 1.0, lambda x, y: abs(x - y), 1e-12)  # noqa: E731
     assert root(5.0) == pytest.approx(5**0.5)

@@ -23,24 +23,24 @@ def square_root(p: Any) -> Any:
 
 
 class TestImplicit:
-    def test_root(self) -> None:
+    def test_root_derivatives_to_third_order(self) -> None:
         assert float(square_root(2.0)) == pytest.approx(np.sqrt(2), rel=1e-14)
         third = grad(grad(grad(square_root)))(2.0)
         assert float(third) == pytest.approx(3 / 8 * 2**-2.5, rel=1e-12)
         check_grads(lambda a, b: root(lambda x, a, b: a @ x + x**3 - b, np.zeros(3), a, b), [A, B], order=2)
 
-    def test_shapes(self) -> None:
+    def test_root_of_arrays_keeps_shapes(self) -> None:
         target = np.arange(1.0, 7).reshape(2, 3)
-        found = root(lambda x, t: x**3 - t, np.ones((2, 3)), target)
-        assert np.allclose(found, np.cbrt(target))
+        result = root(lambda x, t: x**3 - t, np.ones((2, 3)), target)
+        assert np.allclose(result, np.cbrt(target))
         assert np.allclose(
             grad(lambda t: np.sum(root(lambda x, t: x**3 - t, np.ones((2, 3)), t)))(target), target ** (-2 / 3) / 3
         )
 
-    def test_fixed_point(self) -> None:
+    def test_fixed_point_derivatives(self) -> None:
         check_grads(lambda p: fixed_point(lambda x, p: np.cos(p * x), np.array([0.5, 0.4]), p), [np.array([1.0, 0.8])], order=2)
 
-    def test_minimize(self) -> None:
+    def test_minimize_derivatives(self) -> None:
         def f(x: Any, p: Any, q: Any) -> Any:
             return np.sum((x - p) ** 2) + q * np.sum(x**4) + x[0] * x[1]
 
@@ -48,20 +48,20 @@ class TestImplicit:
         ridge = minimize(lambda x, a, b: np.sum((a @ x - b) ** 2) + np.sum(x * x), np.zeros(3), A, B, tol=1e-9).x
         assert np.allclose(ridge, np.linalg.solve(A.T @ A + np.eye(3), A.T @ B), rtol=1e-8)
 
-    def test_float32(self) -> None:
+    def test_solvers_keep_float32(self) -> None:
         start, p = np.float32(1), np.float32(2)
-        for found in (
+        for solution in (
             root(lambda x, p: x * x - p, start, p),
             fixed_point(lambda x, p: (x + p / x) / 2, start, p),
             minimize(lambda x, p: (x * x - p) ** 2, start, p).x,
         ):
-            assert found.dtype == np.float32
-            assert float(found) == pytest.approx(np.sqrt(2), rel=1e-6)
+            assert solution.dtype == np.float32
+            assert float(solution) == pytest.approx(np.sqrt(2), rel=1e-6)
         slope = grad(lambda p: root(lambda x, p: x * x - p, start, p))(p)
         assert slope.dtype == np.float32
         assert float(slope) == pytest.approx(0.5 / np.sqrt(2), rel=1e-6)
 
-    def test_nodes(self) -> None:
+    def test_solvers_connect_nodes(self) -> None:
         w = cg.variable(2.0, "w")
         y = square_root(w * 2) ** 3
         assert y.operands[0].opname == "root"
@@ -70,17 +70,17 @@ class TestImplicit:
         assert float(gradient(slope)["w"]) == pytest.approx(1.5)
         assert check_graph(y) == []
 
-    def test_nested(self) -> None:
+    def test_solvers_nested_unknowns_and_parameters(self) -> None:
         """Unknowns and parameters nest; the solution nests as the unknowns."""
 
         def circle(x: Any, p: Any) -> Any:
             return {"u": x["u"] ** 2 + np.sum(x["v"] ** 2) - p["r"] ** 2, "v": x["u"] - p["a"][0] * x["v"] - p["a"][1]}
 
         def of(p: Any, **how: Any) -> Any:
-            found = root(circle, {"u": 1.0, "v": np.ones(2)}, *(() if how else (p,)), **how)
-            assert np.shape(found["u"]) == ()
-            assert np.shape(found["v"]) == (2,)
-            return found["u"] * 2 + found["v"]
+            result = root(circle, {"u": 1.0, "v": np.ones(2)}, *(() if how else (p,)), **how)
+            assert np.shape(result["u"]) == ()
+            assert np.shape(result["v"]) == (2,)
+            return result["u"] * 2 + result["v"]
 
         point = {"r": 5.0, "a": [np.array([0.75, 0.5]), 0.1]}
         check_grads(of, [point], order=2)
@@ -100,7 +100,7 @@ class TestImplicit:
         narrow = root(lambda x: {"a": x["a"] - 2, "b": x["b"] ** 2 - 2}, {"a": np.float32(1), "b": np.ones(2)})
         assert (narrow["a"].dtype, narrow["b"].dtype) == (np.float32, np.float64)
 
-    def test_nested_failures(self) -> None:
+    def test_solvers_nested_bad_calls_raise(self) -> None:
         with pytest.raises(TypeError, match="passed by position and by args="):
             root(lambda x, p: x - p, 1.0, 2.0, args=(2.0,))
         with pytest.raises(ValueError, match="root: the function returned a value of structure"):
@@ -110,14 +110,14 @@ class TestImplicit:
         with pytest.raises(TypeError, match="contains no array"):
             root(lambda x: x, [])
 
-    def test_a_parameter_that_does_not_matter(self) -> None:
+    def test_root_unused_parameter_has_zero_derivative(self) -> None:
         assert float(grad(lambda p: root(lambda x, p: x - 1.0, 0.0, p) * p)(2.0)) == 1.0
         assert float(jvp(lambda p: root(lambda x, p: x - 1.0, 0.0, p) * p, (2.0,), (1.0,))[1]) == 1.0
 
-    def test_the_start_has_no_derivative(self) -> None:
+    def test_root_start_has_zero_derivative(self) -> None:
         assert float(grad(lambda x0: root(lambda x: x * x - 2.0, x0) * x0)(1.0)) == pytest.approx(np.sqrt(2))
 
-    def test_failures(self) -> None:
+    def test_solvers_failures_raise(self) -> None:
         w = cg.variable(2.0, "w")
         with pytest.raises(RuntimeError, match=r"(?s)root: no solution was found: .*residual"):
             root(lambda x, p: x * x + p, 1.0, 2.0)
@@ -144,16 +144,16 @@ T = np.array([0.0, 0.5, 1.2])
 
 
 class TestOde:
-    def test_lotka_volterra(self) -> None:
+    def test_odeint_lotka_volterra_derivatives(self) -> None:
         def f(y: Any, t: Any, p: Any) -> Any:
             return np.stack([p[0] * y[0] - p[1] * y[0] * y[1], -y[1] + p[2] * y[0] * y[1] * np.cos(t)])
 
         check_grads(lambda y0, t, p: odeint(f, y0, t, p), [np.array([1.0, 0.7]), T, np.array([1.1, 0.5, 0.9])], order=1)
 
-    def test_second_order(self) -> None:
+    def test_odeint_second_derivatives(self) -> None:
         check_grads(lambda y0, p: odeint(lambda y, t, p: -p * y * t, y0, T, p)[1:], [1.3, 0.7], order=2)
 
-    def test_closed_form_in_all_that_determines_it(self) -> None:
+    def test_odeint_matches_closed_form(self) -> None:
         def end(y0: Any, t: Any, k: Any) -> Any:
             return odeint(lambda y, t, k: -k * y, y0, t, k)[-1]
 
@@ -165,17 +165,17 @@ class TestOde:
         assert gt == pytest.approx([0.5 * value, -0.5 * value], rel=1e-8)
         assert float(grad(grad(lambda k: end(3.0, t, k)))(0.5)) == pytest.approx(1.8**2 * value, rel=1e-6)
 
-    def test_matrices_and_time_backwards(self) -> None:
+    def test_odeint_of_matrices_and_reversed_time(self) -> None:
         y0 = np.array([[1.0, 2.0], [0.5, -1.0]])
         check_grads(lambda y0, m: odeint(lambda y, t, m: m @ y * 0.3, y0, T[::-1].copy(), m), [y0, y0.T.copy()], order=1)
 
-    def test_nodes(self) -> None:
+    def test_odeint_connects_nodes(self) -> None:
         k = cg.variable(0.5, "k")
         y = odeint(lambda y, t, k: -k * y, 1.0, [0.0, 1.0, 2.0], k)
         assert y.opname == "odeint"
         assert float(gradient(y[-1])["k"]) == pytest.approx(-2 * np.exp(-1), rel=1e-8)
 
-    def test_nested(self) -> None:
+    def test_odeint_nested_states(self) -> None:
         def f(y: Any, t: Any, p: Any) -> Any:
             return {"x": y["v"], "v": -p["k"] * y["x"] + p["f"][0] * np.cos(t)}
 
@@ -186,18 +186,18 @@ class TestOde:
 
         check_grads(end, [{"x": np.array([1.0, 0.5]), "v": np.array([0.0, 0.2])}, {"k": 1.3, "f": [0.4]}], order=1)
 
-    def test_rates_of_time_alone(self) -> None:
+    def test_odeint_of_rates_depending_on_time_alone(self) -> None:
         check_grads(lambda y0, t, p: odeint(lambda y, t, p: np.cos(t), y0, t, p), [0.3, T, 2.0], order=1)
         check_grads(lambda k: odeint(lambda y, t, k: k * t, 0.0, T, k), [2.0], order=2)
 
-    def test_tolerances_are_honoured(self) -> None:
+    def test_odeint_honors_tolerances(self) -> None:
         def error(**options: Any) -> float:
             return abs(float(odeint(lambda y, t: -y, 1.0, [0.0, 3.0], **options)[-1]) - np.exp(-3))
 
         assert error(rtol=1e-3, atol=1e-3) > 1e-8 > error()
         assert error(method="RK45", rtol=1e-4) > error(method="LSODA", rtol=1e-10)
 
-    def test_failures(self) -> None:
+    def test_odeint_failures_raise(self) -> None:
         w = cg.variable(2.0, "w")
         with pytest.raises(RuntimeError, match="odeint: the solver failed: Required step size"), np.errstate(all="ignore"):
             odeint(lambda y, t: y * y, 1.0, [0.0, 2.0])

@@ -39,7 +39,7 @@ Array = np.ndarray[Any, Any]
 Function = Callable[..., Any]
 
 
-def test_the_check_sees_what_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_jacobian_check_detects_wrong_rules(monkeypatch: pytest.MonkeyPatch) -> None:
     x = np.array([0.5, 1.0, 1.5])
     check(np.cumsum, x)
     monkeypatch.setattr(rules["cumsum"], "batch", (None, lambda tangents, out, x: 2 * np.cumsum(tangents[0], axis=1)))
@@ -87,7 +87,7 @@ SEVERAL: dict[str, Function] = {
     "by numbers of Python": lambda a, v, m: sum(x * x * a for x in v) - 2,
     "rebound": lambda a, v, m: _rebound(a, v),
     "written": filled,
-    "filled": lambda a, v, m: _filled_diagonal(a, v),
+    "filled": lambda a, v, m: _fill_diagonal(a, v),
     "nothing": lambda a, v, m: (v * a)[:0],
     "recomputed": lambda a, v, m: checkpoint(lambda x, y: np.sin(x) * y)(v, a),
     "with a rule of its own": lambda a, v, m: custom_gradient(lambda x: (np.sin(x), lambda g: (g * np.cos(x),)))(v * a),
@@ -103,7 +103,7 @@ def _rebound(a: Any, v: Any) -> Any:
     return total
 
 
-def _filled_diagonal(a: Any, v: Any) -> Any:
+def _fill_diagonal(a: Any, v: Any) -> Any:
     b = np.outer(v, v)
     np.fill_diagonal(b, a)
     np.add.at(b, [0, 0], v)
@@ -112,15 +112,15 @@ def _filled_diagonal(a: Any, v: Any) -> Any:
 
 
 @for_each("label", SEVERAL)
-def test_numbers_vectors_and_matrices_at_once(label: str) -> None:
+def test_forward_variables_of_scalars_vectors_and_matrices(label: str) -> None:
     f = SEVERAL[label]
-    found = check(f, X, V, M)
+    jacobians = check(f, X, V, M)
     out = np.asarray(f(X, V.copy(), M.copy()))
-    assert [j.shape for j in found] == [out.shape, (*out.shape, 3), (*out.shape, 3, 2)]
+    assert [j.shape for j in jacobians] == [out.shape, (*out.shape, 3), (*out.shape, 3, 2)]
 
 
 @for_each("label", SEVERAL)
-def test_second_order(label: str) -> None:
+def test_forward_variables_second_order(label: str) -> None:
     """Jacobians of forward mode under an outer `gradient` and `jvp`; those of reverse mode under `gradient`."""
     f = SEVERAL[label]
     if label == "complex result":
@@ -147,7 +147,7 @@ def check_second_order(f: Function) -> None:
     close(jvp(lambda *args: total(carried(f, args)), [X, V, M], along)[1], slope, 1e-6)
 
 
-def test_shapes_of_one_input() -> None:
+def test_forward_variables_shapes_of_one_input() -> None:
     x, v, m = forward.variables(2.0), forward.variables(V), forward.variables(M)
     assert (x**2).jacobian == 4
     assert type((x**2).jacobian) is np.float64
@@ -162,7 +162,7 @@ def test_shapes_of_one_input() -> None:
 
 
 @for_each("shapes", [[(0,)], [(0, 3), (2,)], [(), (0,)]])
-def test_nothing(shapes: list[tuple[int, ...]]) -> None:
+def test_forward_variables_of_zero_size(shapes: list[tuple[int, ...]]) -> None:
     args = [np.ones(s) for s in shapes]
     check(lambda *xs: sum(np.sum(np.exp(x)) for x in xs), *args)
     check(lambda *xs: np.concatenate([np.ravel(x) * 2 for x in xs]), *args)
@@ -176,24 +176,24 @@ def test_nothing(shapes: list[tuple[int, ...]]) -> None:
     check(written, *args)
 
 
-def test_single_precision() -> None:
+def test_forward_variables_keep_float32() -> None:
     a, v = np.float32(X), V.astype(np.float32)
     for f in (lambda a, v: np.sin(v) * a, lambda a, v: np.linalg.norm(v - a)):
-        for found, wanted in zip(check(f, a, v, rtol=1e-2), differences(f, (X, V)), strict=True):
-            assert found.dtype == np.float32
-            assert np.allclose(found, wanted, rtol=1e-5)
+        for actual, expected in zip(check(f, a, v, rtol=1e-2), differences(f, (X, V)), strict=True):
+            assert actual.dtype == np.float32
+            assert np.allclose(actual, expected, rtol=1e-5)
     mixed = lambda a, v: v * a  # noqa: E731
     for jacobians in (carried(mixed, (a, V)), pulled(mixed, (a, V))):
         assert [j.dtype for j in jacobians] == [np.float64, np.float64]
 
 
-def test_a_jacobian_stays_as_it_was() -> None:
+def test_jacobian_shares_no_memory() -> None:
     """It shares memory with nothing: neither writes into the value change it, nor writing into it the value."""
-    given = V.copy()
-    x = forward.variables(given)
+    array = V.copy()
+    x = forward.variables(array)
     before = x.jacobian
     x[0] = x[1] * 3
-    given[:] = 0
+    array[:] = 0
     assert before.tolist() == np.eye(3).tolist()
     assert x.jacobian.tolist() == [[0, 3, 0], [0, 1, 0], [0, 0, 1]]
     x.jacobian[:] = 7
@@ -202,7 +202,7 @@ def test_a_jacobian_stays_as_it_was() -> None:
     assert y.jacobian.tolist() == [[0, 3, 0], [0, 1, 0], [0, 0, 0]]
 
 
-def test_names() -> None:
+def test_variables_names_option() -> None:
     for mode in (forward, reverse):
         assert [x.name for x in mode.variables(1.0, V, names=["a", "v"])] == ["a", "v"]
         assert mode.variables(1.0, names=["a"]).name == "a"
@@ -225,7 +225,7 @@ def _own_rules() -> Iterator[None]:
     by_function.clear()
 
 
-def _declared(how: str) -> Any:
+def _declare_rule(how: str) -> Any:
     if how in ("jacobian", "tangents", "numerically in general"):
 
         @cg.primitive(opname=f"carried {how}")
@@ -259,18 +259,18 @@ def _declared(how: str) -> Any:
 
 @pytest.mark.usefixtures("_own_rules")
 @for_each("how", ["formula", "derivative", "jacobian", "tangents", "numerically", "numerically in general"])
-def test_operations_of_the_user(how: str) -> None:
-    f = _declared(how)
+def test_forward_variables_through_user_primitives(how: str) -> None:
+    f = _declare_rule(how)
     x, y = V[::-1].copy(), 1.3
     expected = differences(lambda x, y: f.function(x * 2, y), (x, y))
-    for found in (carried(lambda x, y: f(x * 2, y), (x, y)), pulled(lambda x, y: f(x * 2, y), (x, y))):
-        for a, e in zip(found, expected, strict=True):
+    for jacobians in (carried(lambda x, y: f(x * 2, y), (x, y)), pulled(lambda x, y: f(x * 2, y), (x, y))):
+        for a, e in zip(jacobians, expected, strict=True):
             close(a, e, 1e-6)
 
 
 @pytest.mark.usefixtures("_own_rules")
 @for_each("size", [1, 3])
-def test_a_rule_is_checked_when_many_directions_pass_it(size: int) -> None:
+def test_rule_is_checked_for_batched_directions(size: int) -> None:
     wrong = cg.primitive(lambda x: x**3, opname="wrong cube")
     for mode in (carried, pulled):
         rule(wrong, derivative=lambda x: 2 * x, check=True)
@@ -281,7 +281,7 @@ def test_a_rule_is_checked_when_many_directions_pass_it(size: int) -> None:
 
 
 @pytest.mark.usefixtures("_own_rules")
-def test_an_operation_without_a_rule() -> None:
+def test_forward_variables_operation_without_rule_raises() -> None:
     bare = cg.primitive(lambda x: x**3, opname="bare cube")
     with pytest.raises(TypeError, match="bare cube has no derivative rule"):
         bare(forward.variables(V))
@@ -290,18 +290,18 @@ def test_an_operation_without_a_rule() -> None:
 # ------------------------------------------------------------------------- with other derivatives, and errors
 
 
-def test_jvp_within() -> None:
+def test_jvp_of_forward_variables() -> None:
     def f(a: Any, v: Any) -> Any:
         return jvp(lambda x: x**3 * a, (v,), (a * np.ones(3),))[1] + jvp(lambda x: x * v, (1.0,), (1.0,))[1]
 
-    for found, wanted in zip(carried(f, (X, V)), differences(lambda a, v: 3 * v**2 * a**2 + v, (X, V)), strict=True):
-        close(found, wanted, 1e-6)
+    for actual, expected in zip(carried(f, (X, V)), differences(lambda a, v: 3 * v**2 * a**2 + v, (X, V)), strict=True):
+        close(actual, expected, 1e-6)
     t = forward.variables(0.3)
     close(taylor(lambda s: np.exp(s * t), 0.0, 2)[2].jacobian, 0.3, 1e-12)
     close(directional_derivative(np.sin, V, t * np.ones(3)).jacobian, np.cos(V), 1e-12)
 
 
-def test_writing_in_place_within_jvp() -> None:
+def test_jvp_of_forward_variables_with_writes() -> None:
     """The buffers of an inner derivative take values that carry a Jacobian, and its tangents do too."""
 
     def inner(x: Any, v: Any) -> Any:
@@ -311,9 +311,9 @@ def test_writing_in_place_within_jvp() -> None:
         b[1:] *= x
         return b
 
-    found = carried(lambda a, v: jvp(lambda x: inner(x, v), (a,), (1.0,))[1], (X, V))
-    wanted = differences(lambda a, v: np.array([v[0], 2 * a * v[1], 2 * a * v[2], 3 * a**2]), (X, V))
-    for a, e in zip(found, wanted, strict=True):
+    result = carried(lambda a, v: jvp(lambda x: inner(x, v), (a,), (1.0,))[1], (X, V))
+    expected = differences(lambda a, v: np.array([v[0], 2 * a * v[1], 2 * a * v[2], 3 * a**2]), (X, V))
+    for a, e in zip(result, expected, strict=True):
         close(a, e, 1e-6)
 
 
@@ -339,7 +339,7 @@ def test_jvp_within_no_graph_is_constant() -> None:
         assert type(cg.zeros(2)) is np.ndarray
 
 
-def test_variables_of_a_graph_outside() -> None:
+def test_forward_variables_connect_to_outer_graph() -> None:
     w = cg.variable([1.0, 2.0, 3.0], "w")
     x = forward.variables(V)
     j = (np.sin(x) * w).jacobian
@@ -356,7 +356,7 @@ FOLLOWED: dict[str, Function] = {  # their rules do not say how they take many t
 
 
 @for_each("label", FOLLOWED)
-def test_traced_formulas_stay_connected_to_a_graph_outside(label: str) -> None:
+def test_forward_variables_rules_connect_to_outer_graph(label: str) -> None:
     start = np.random.default_rng(0).normal(size=(3, 3)) + 3 * np.eye(3)
 
     def total(a: Any) -> Any:
@@ -379,14 +379,14 @@ TWO_CALLS: dict[str, Function] = {
 
 
 @for_each("label", TWO_CALLS)
-def test_two_calls_do_not_meet(label: str) -> None:
+def test_forward_variables_of_two_calls_do_not_mix(label: str) -> None:
     x, y = forward.variables(V), forward.variables(V)
     with pytest.raises(TypeError, match="make all inputs in one call"):
         TWO_CALLS[label](x, y)
 
 
 @for_each("operator", [grad, hessian, lambda f: jacfwd(lambda x: f(x) * x), lambda f: lambda x: vjp(f, x), elementwise_grad])
-def test_reverse_mode_within_is_refused(operator: Function) -> None:
+def test_reverse_mode_of_forward_variables_raises(operator: Function) -> None:
     x = forward.variables(V)
     for call in (lambda: operator(lambda y: np.sum(y * y))(x), lambda: operator(lambda y: np.sum(y * x))(V)):
         with pytest.raises(TypeError, match=r"use autodiff\.jvp inside"):
@@ -395,7 +395,7 @@ def test_reverse_mode_within_is_refused(operator: Function) -> None:
         vjp(lambda y: y * 2, V)[1](x)
 
 
-def test_an_inner_value_does_not_leave_its_derivative() -> None:
+def test_inner_value_used_outside_its_derivative_raises() -> None:
     with pytest.raises(TypeError, match=r"return its \.jacobian"):
         jvp(lambda y: forward.variables(y * 1.0) ** 3, (1.0,), (1.0,))
     with pytest.raises(TypeError, match="carries a Jacobian"):
@@ -414,19 +414,19 @@ BAD_INPUTS: dict[str, tuple[tuple[Any, ...], str]] = {
 
 @for_each("mode", [forward, reverse])
 @for_each("label", BAD_INPUTS)
-def test_bad_inputs(label: str, mode: Any) -> None:
+def test_variables_bad_inputs_raise(label: str, mode: Any) -> None:
     values, message = BAD_INPUTS[label]
     with pytest.raises(TypeError, match=message):
         mode.variables(*values)
 
 
-def test_nodes_are_no_inputs_of_reverse_mode() -> None:
+def test_reverse_variables_of_nodes_raise() -> None:
     for node in (forward.variables(1.0), cg.variable(1.0) * 2):
         with pytest.raises(TypeError, match=r"use autodiff\.jacrev"):
             reverse.variables(node)
 
 
-def test_what_lost_its_tangents_says_so() -> None:
+def test_forward_variables_lost_tangents_raise() -> None:
     x = forward.variables(V)
     with pytest.raises(cg.LeakError, match=r"takes the numbers of"):
         np.asarray(x)
@@ -444,7 +444,7 @@ def test_what_lost_its_tangents_says_so() -> None:
         reverse.gradient(x * 2)
 
 
-def test_what_reverse_mode_cannot_be_asked() -> None:
+def test_reverse_variables_unsupported_requests_raise() -> None:
     x = reverse.variables(V)
     for node, wrt, message in (
         (x > 0, x, "not floating"),
@@ -474,23 +474,23 @@ def _chain(x: Any, count: int) -> tuple[Any, int]:
     return x, sys.getallocatedblocks() - before
 
 
-def test_memory_does_not_grow_in_many_steps() -> None:
-    held = []
+def test_forward_variables_scalar_memory_is_bounded() -> None:
+    counts = []
 
     def f(x: Any, count: int) -> Any:
         y, blocks = _chain(x, count)
-        held.append(blocks)
+        counts.append(blocks)
         return y
 
     close(jvp(lambda x: f(x, 20_000), (1.5,), (1.0,))[1], 1.000001**20_000, 1e-10)
     close(f(forward.variables(V), 5_000).jacobian, 1.000001**5_000 * np.eye(3), 1e-10)
-    assert max(held) < 10
+    assert max(counts) < 10
     gc.collect()  # objects of earlier tests would be subtracted
     _, stored = _chain(cg.variable(V), 3000)
     assert stored > 2000, "a graph that is stored would be seen"
 
 
-def test_memory_of_arrays_does_not_grow() -> None:
+def test_forward_variables_array_memory_is_bounded() -> None:
     def peak(count: int) -> int:
         tracemalloc.start()
         x = forward.variables(np.ones(30))
@@ -499,9 +499,9 @@ def test_memory_of_arrays_does_not_grow() -> None:
             x = np.tanh(y @ x) * x[::-1]
             x[0] = x[1] * 2
         assert x.jacobian.shape == (30, 30)
-        found = tracemalloc.get_traced_memory()[1]
+        size = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
-        return found
+        return size
 
     few = peak(50)
     assert min(peak(300) for _ in range(3)) < 1.2 * few  # apart from objects that are created once, in one of them

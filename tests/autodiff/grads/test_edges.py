@@ -190,87 +190,87 @@ FORWARD: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 
-def told(how: Callable[[Any, Any], Any], edge: Edge) -> tuple[Any, list[str]]:
+def derivative_and_warnings(how: Callable[[Any, Any], Any], edge: Edge) -> tuple[Any, list[str]]:
     """The derivatives, and the warnings."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        found = np.asarray(how(edge.f, np.asarray(edge.x, float)))
+        derivative = np.asarray(how(edge.f, np.asarray(edge.x, float)))
     assert all(issubclass(w.category, RuntimeWarning) for w in caught)
-    return found, [str(w.message) for w in caught]
+    return derivative, [str(w.message) for w in caught]
 
 
-def agrees(found: Any, expected: Any) -> bool:
-    return np.allclose(np.ravel(found), np.ravel(np.asarray(expected, float)), rtol=1e-9, atol=1e-9)
+def is_close(actual: Any, expected: Any) -> bool:
+    return np.allclose(np.ravel(actual), np.ravel(np.asarray(expected, float)), rtol=1e-9, atol=1e-9)
 
 
 @for_each("mode", FIRST)
 @for_each("name", [*SMOOTH, *UNDEFINED])
-def test_first_derivatives(name: str, mode: str) -> None:
+def test_edges_first_derivative_is_right_or_warns(name: str, mode: str) -> None:
     edge = {**SMOOTH, **UNDEFINED}[name]
-    found, messages = told(FIRST[mode], edge)
+    result, messages = derivative_and_warnings(FIRST[mode], edge)
     if edge.first is WARNS:
         assert messages
         assert any(edge.names in message for message in messages)
     else:
-        assert agrees(found, edge.first), found
+        assert is_close(result, edge.first), result
         assert not messages
 
 
 @sampled
 @for_each("mode", [*SECOND, *FORWARD])
 @for_each("name", [name for name, edge in SMOOTH.items() if edge.second is not UNASKED])
-def test_smooth_second_derivative_is_exact(name: str, mode: str) -> None:
+def test_edges_smooth_second_derivative_is_exact(name: str, mode: str) -> None:
     """The result is right, or forward mode gives nan with a warning, because it does not see later uses of a norm."""
     edge = SMOOTH[name]
-    found, messages = told((SECOND | FORWARD)[mode], edge)
+    result, messages = derivative_and_warnings((SECOND | FORWARD)[mode], edge)
     if mode in SECOND or not messages:
         assert not messages
-        assert agrees(found, edge.second), found
+        assert is_close(result, edge.second), result
     else:
-        assert not np.isfinite(found).all()
+        assert not np.isfinite(result).all()
 
 
 @for_each("mode", [*SECOND, *FORWARD])
 @for_each("name", [name for name, edge in UNDEFINED.items() if edge.second is not UNASKED])
-def test_undefined_second_derivative_warns(name: str, mode: str) -> None:
+def test_edges_undefined_second_derivative_warns(name: str, mode: str) -> None:
     edge = UNDEFINED[name]
-    _, messages = told((SECOND | FORWARD)[mode], edge)
+    _, messages = derivative_and_warnings((SECOND | FORWARD)[mode], edge)
     assert any(edge.names in message for message in messages), messages
 
 
-def test_unused_corners_do_not_warn() -> None:
+def test_edges_unused_corner_does_not_warn() -> None:
     x = np.array([[0.0, 0.0], [1.0, 2.0]])
     lengths = lambda x: np.linalg.norm(x, axis=-1)  # noqa: E731
     for f in (lambda x: lengths(x)[1], lambda x: np.sum(np.where(np.array([False, True]), lengths(x), 0.0))):
         expected = ad.hessian(lambda y: np.linalg.norm(y))(x[1])
         for how in ("hessian", "hvp", "forward over reverse", "reverse over forward"):
-            found, messages = told((SECOND | FORWARD)[how], Edge(f, x, None, None))
+            result, messages = derivative_and_warnings((SECOND | FORWARD)[how], Edge(f, x, None, None))
             assert not messages, how
-            np.testing.assert_allclose(found.reshape(4, 4)[2:, 2:], expected, atol=1e-12)
-            assert not found.reshape(4, 4)[:2].any()
+            np.testing.assert_allclose(result.reshape(4, 4)[2:, 2:], expected, atol=1e-12)
+            assert not result.reshape(4, 4)[:2].any()
 
 
-def test_third_derivatives_are_right_or_warn() -> None:
+def test_edges_third_derivative_is_right_or_warns() -> None:
     """A third derivative at a corner is right, or nan with a warning."""
     x = np.array([0.0, 0.0, 3.0])
-    third, messages = told(
+    third, messages = derivative_and_warnings(
         lambda f, x: ad.jacrev(ad.hessian(f))(x), Edge(lambda x: norm(x[:2]) ** 2 * np.sin(x[2]), x, None, None)
     )
     expected = np.zeros((3, 3, 3))
     for i in range(2):
         expected[i, i, 2] = expected[i, 2, i] = expected[2, i, i] = 2 * np.cos(3.0)
-    known = np.isfinite(third)
-    np.testing.assert_allclose(third[known], expected[known], atol=1e-12)
-    assert known.all() or any("linalg_norm" in message for message in messages)
+    is_finite = np.isfinite(third)
+    np.testing.assert_allclose(third[is_finite], expected[is_finite], atol=1e-12)
+    assert is_finite.all() or any("linalg_norm" in message for message in messages)
 
 
 @for_each("power", [2, 3])
-def test_a_gradient_recorded_at_a_corner_runs_again_elsewhere(power: int) -> None:
+def test_edges_gradient_recorded_at_corner_replays_elsewhere(power: int) -> None:
     """Slopes determined at a corner apply only at that corner."""
     x = cg.variable([0.0, 0.0], "x")
     (g,) = ad.reverse.gradients(np.linalg.norm(x) ** power, [x])
-    (found,) = cg.Executor([g]).run({x: np.array([3.0, 4.0])})
-    np.testing.assert_allclose(found, power * 5.0 ** (power - 2) * np.array([3.0, 4.0]))
+    (output,) = cg.Executor([g]).run({x: np.array([3.0, 4.0])})
+    np.testing.assert_allclose(output, power * 5.0 ** (power - 2) * np.array([3.0, 4.0]))
 
 
 # ------------------------------------------------------------------------------------------------------ qr
@@ -286,7 +286,7 @@ def difference(f: Callable[[Any], Any], x: Any, step: float = 1e-5) -> Any:
 
 
 @for_each("wide", [False, True])
-def test_qr_of_a_singular_matrix(wide: bool) -> None:
+def test_qr_of_singular_matrix(wide: bool) -> None:
     """The last column of a square q is what the others leave, and r is as smooth."""
     x = np.hstack([SINGULAR, WEIGHTS[0][:, :2]]) if wide else SINGULAR
 
@@ -302,7 +302,7 @@ def test_qr_of_a_singular_matrix(wide: bool) -> None:
         np.testing.assert_allclose(np.reshape(other(f, x), second.shape), second, rtol=1e-6, atol=1e-7)
 
 
-def test_r_of_a_singular_matrix() -> None:
+def test_qr_r_of_singular_matrix() -> None:
     f = lambda x: np.sum(WEIGHTS[0] * np.linalg.qr(x, mode="r") ** 2)  # noqa: E731
     expected = difference(f, SINGULAR).reshape(3, 3)
     np.testing.assert_allclose(ad.grad(f)(SINGULAR), expected, rtol=1e-6, atol=1e-8)
@@ -311,7 +311,7 @@ def test_r_of_a_singular_matrix() -> None:
 
 
 @for_each("corner", [lambda x: np.maximum(x, 0.0), np.abs])
-def test_a_chain_of_corners_costs_in_proportion_to_its_length(corner: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_edges_chain_of_corners_has_linear_cost(corner: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """The search from a corner to its adjoint visits at most `MOST` of the later corners."""
     monkeypatch.setattr(corner_slopes, "MOST", 16)
 

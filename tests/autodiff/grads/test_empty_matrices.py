@@ -29,9 +29,9 @@ FUNCTIONS: dict[str, Callable[[Any], Any]] = {
 }  # fmt: skip
 
 
-def results(found: Any) -> list[Any]:
+def results(result: Any) -> list[Any]:
     """All results of a function, as plain arrays."""
-    return [np.asarray(x.value if isinstance(x, cg.Node) else x) for x in (found if isinstance(found, tuple) else [found])]
+    return [np.asarray(x.value if isinstance(x, cg.Node) else x) for x in (result if isinstance(result, tuple) else [result])]
 
 
 def floating(f: Callable[..., Any]) -> Callable[..., Any]:
@@ -47,9 +47,9 @@ def check(f: Callable[..., Any], *args: Any) -> None:
         with pytest.raises(type(error)):
             f(*map(cg.variable, args))
         return
-    for found, wanted in zip(results(f(*map(cg.variable, args))), expected, strict=True):
-        assert (found.shape, found.dtype) == (wanted.shape, wanted.dtype)
-        assert np.array_equal(found, wanted)
+    for actual, reference in zip(results(f(*map(cg.variable, args))), expected, strict=True):
+        assert (actual.shape, actual.dtype) == (reference.shape, reference.dtype)
+        assert np.array_equal(actual, reference)
     outs = floating(f)(*args)
     if not outs:
         return
@@ -70,7 +70,7 @@ def test_empty_matrix_values_and_derivative_shapes(name: str, shape: tuple[int, 
 
 
 @for_each("sizes", [s for s in itertools.product([0, 1, 3], repeat=3) if 0 in s], ids=str)
-def test_least_squares(sizes: tuple[int, int, int]) -> None:
+def test_lstsq_of_empty_matrix(sizes: tuple[int, int, int]) -> None:
     """As NumPy's own test has it."""
     m, n, count = sizes
     a, b = np.arange(m * n).reshape(m, n) + 1.0, np.ones((m, count))

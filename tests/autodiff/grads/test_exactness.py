@@ -21,14 +21,14 @@ def at_order(order: int) -> Callable[[Any], Any]:
 
 
 @for_each("order", range(1, 5))
-def test_the_order_is_counted(order: int) -> None:
-    found = ad.taylor(at_order(order), 2.0, order)
-    assert [float(c) for c in found] == pytest.approx([math.comb(5, k) * 2.0 ** (5 - k) for k in range(order + 1)])
+def test_exactness_order_is_counted(order: int) -> None:
+    coefficients = ad.taylor(at_order(order), 2.0, order)
+    assert [float(c) for c in coefficients] == pytest.approx([math.comb(5, k) * 2.0 ** (5 - k) for k in range(order + 1)])
     with pytest.raises(TypeError, match="this has no derivatives of a higher order"):
         ad.taylor(at_order(order), 2.0, order + 1)
 
 
-def test_operators_of_two_orders() -> None:
+def test_exactness_hessian_and_higher_orders() -> None:
     x = np.array([1.0, 2.0])
     np.testing.assert_allclose(ad.hessian(at_order(2))(x), np.diag(20 * x**3))
     np.testing.assert_allclose(ad.hvp(at_order(2))(x, x), 20 * x**4)
@@ -47,14 +47,14 @@ def by_time(t: Any) -> Any:
 
 
 @for_each(("f", "order"), [(by_limit, 12), (by_time, 8)])
-def test_integrals(f: Callable[[Any], Any], order: int) -> None:
-    found = [float(c) for c in ad.taylor(f, 1.0, order)]
-    assert found[1:] == pytest.approx([math.e / math.factorial(k) for k in range(1, order + 1)], rel=1e-7)
+def test_quad_derivatives_above_exact_order_raise(f: Callable[[Any], Any], order: int) -> None:
+    result = [float(c) for c in ad.taylor(f, 1.0, order)]
+    assert result[1:] == pytest.approx([math.e / math.factorial(k) for k in range(1, order + 1)], rel=1e-7)
     with pytest.raises(TypeError, match="higher order"):
         ad.taylor(f, 1.0, order + 1)
 
 
-def test_an_event() -> None:
+def test_solve_ivp_event_derivatives_above_exact_order_raise() -> None:
     """A stone thrown upwards falls back after ``2 v / 9.8``."""
 
     def landed(t: Any, y: Any) -> Any:
@@ -74,7 +74,7 @@ def test_an_event() -> None:
         ad.taylor(f, 1.0, 8)
 
 
-def test_a_rotation() -> None:
+def test_rotation_derivatives_above_exact_order_raise() -> None:
     def f(a: Any) -> Any:
         matrix = np.eye(3) + a * np.arange(9.0).reshape(3, 3)
         return np.sum(Rotation.from_matrix(matrix).as_rotvec() ** 2)

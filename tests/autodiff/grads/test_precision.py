@@ -22,10 +22,10 @@ FUNCTIONS: dict[str, Callable[[Any, Any], Any]] = {
 
 @for_each("dtype", [np.int8, np.uint8, np.int16, np.int32, np.float16, np.float32])
 @for_each("name", FUNCTIONS)
-def test_derivative_keeps_precision_of_result(name: str, dtype: Any) -> None:
+def test_derivative_has_precision_of_result(name: str, dtype: Any) -> None:
     """NumPy's logarithm of an int8 is of half precision."""
     f, x, a = FUNCTIONS[name], np.array([0.7, 0.9, 1.3]), np.array([2, 3, 5], dtype)
     wide = a.astype(float)
     np.testing.assert_allclose(ad.grad(lambda x: np.sum(f(x, a)))(x), ad.grad(lambda x: np.sum(f(x, wide)))(x), rtol=1e-14)
-    found, expected = (ad.jvp(lambda x, b=b: f(x, b), (x,), (x,))[1] for b in (a, wide))
-    np.testing.assert_allclose(found, expected, rtol=1e-14)
+    result, expected = (ad.jvp(lambda x, b=b: f(x, b), (x,), (x,))[1] for b in (a, wide))
+    np.testing.assert_allclose(result, expected, rtol=1e-14)

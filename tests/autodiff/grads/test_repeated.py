@@ -66,13 +66,13 @@ def test_equal_eigenvalues_basis_free_gradient_is_exact(function: Any, a: Any) -
     np.testing.assert_allclose(np.sum(grad(function)(a) * ALONG), numeric.directional(function, [a], [ALONG]), rtol=1e-6)
 
 
-def test_a_projector_onto_all_vectors_of_a_value() -> None:
+def test_eigh_projector_onto_equal_eigenvalues() -> None:
     np.testing.assert_allclose(
         np.sum(grad(projector)(TWICE) * ALONG), numeric.directional(projector, [TWICE], [ALONG]), rtol=1e-6
     )
 
 
-def test_polar_of_complex_numbers() -> None:
+def test_svd_polar_factor_of_complex_matrix() -> None:
     def function(a: Any) -> Any:
         u, _, vh = svd(a)
         return np.sum(complexes(3, 3) * (u @ vh)).real
@@ -83,7 +83,7 @@ def test_polar_of_complex_numbers() -> None:
 
 
 @for_each("a", [TWICE, UNIT], ids=["two of three", "all"])
-def test_second_derivatives_that_need_no_more(a: Any) -> None:
+def test_equal_eigenvalues_determined_second_derivative(a: Any) -> None:
     for function in (lambda x: np.sum(eigh(x)[0]), lambda x: np.sum(np.linalg.eigvalsh(x))):
         np.testing.assert_allclose(curvature(function, a), np.zeros((3, 3)), atol=1e-13)
     slope = numeric.directional(grad(RIGHT["nuclear norm"]), [a], [ALONG])
@@ -110,7 +110,7 @@ CURVED = {name: RIGHT[name] for name in ("sum of eigh", "sum of eigvalsh", "sum 
 
 
 @for_each("function", CURVED.values(), ids=CURVED)
-def test_second_derivatives_that_lack_a_part_warn(function: Any) -> None:
+def test_equal_eigenvalues_undetermined_second_derivative_warns(function: Any) -> None:
     for second in (
         lambda: curvature(function, UNIT),
         lambda: jvp(grad(function), [UNIT], [ALONG]),
@@ -120,7 +120,7 @@ def test_second_derivatives_that_lack_a_part_warn(function: Any) -> None:
             second()
 
 
-def test_forward_mode_warns_where_vectors_mix() -> None:
+def test_equal_eigenvalues_jvp_of_mixing_vectors_warns() -> None:
     with pytest.warns(RuntimeWarning, match="linalg_eigh"):
         jvp(of_both, [UNIT], [ALONG])
     with warnings.catch_warnings():
@@ -129,7 +129,7 @@ def test_forward_mode_warns_where_vectors_mix() -> None:
     np.testing.assert_allclose(tangent, np.e * np.sum(np.diag(WEIGHTS) * [1.0, 2.0, 3.0]))
 
 
-def test_forward_over_forward_warns_where_vectors_mix_at_second_order_alone() -> None:
+def test_equal_eigenvalues_nested_jvp_warns_at_second_order() -> None:
     """Neither direction mixes the vectors of the value that is there twice; the second derivative does, by the third."""
     vectors = np.linalg.eigh(TWICE)[1]
     within = ALONG + ALONG.T
@@ -145,7 +145,7 @@ def test_forward_over_forward_warns_where_vectors_mix_at_second_order_alone() ->
         jvp(lambda x: jvp(of_both, [x], [first])[1], [TWICE], [second])
 
 
-def test_zero_singular_values() -> None:
+def test_svd_zero_singular_values_warn() -> None:
     with pytest.warns(RuntimeWarning, match="linalg_svd: .*the basis"):
         grad(polar)(np.diag([1.0, 0.0, 0.0]))
 
@@ -157,7 +157,7 @@ LOST = {
 }
 
 
-def rebuilt(a: Any, rank: int | None = None, full_matrices: bool = False) -> Any:
+def rebuild_matrix(a: Any, rank: int | None = None, full_matrices: bool = False) -> Any:
     """A matrix rebuilt from its singular values and vectors, or from the first `rank` of them."""
     rank = min(a.shape) if rank is None else rank
     u, s, vh = svd(a, full_matrices)
@@ -166,12 +166,12 @@ def rebuilt(a: Any, rank: int | None = None, full_matrices: bool = False) -> Any
 
 @for_each("full_matrices", [False, True])
 @for_each("a", LOST.values(), ids=LOST)
-def test_lost_rank_of_a_matrix_that_is_not_square_warns(a: Any, full_matrices: bool) -> None:
+def test_svd_rank_deficient_rectangular_matrix_warns(a: Any, full_matrices: bool) -> None:
     for derivative in (grad, lambda f: lambda x: jvp(f, (x,), (real(*x.shape, seed=8),))[1]):
         with pytest.warns(RuntimeWarning, match="singular values of 0 in the derivative of linalg_svd"):
-            derivative(lambda x: rebuilt(x, full_matrices=full_matrices))(a)
+            derivative(lambda x: rebuild_matrix(x, full_matrices=full_matrices))(a)
     t = real(*a.shape, seed=8)
-    first = lambda x: rebuilt(x, 1, full_matrices)  # noqa: E731
+    first = lambda x: rebuild_matrix(x, 1, full_matrices)  # noqa: E731
     np.testing.assert_allclose(np.sum(grad(first)(a) * t), numeric.directional(first, [a], [t]), rtol=1e-6, atol=1e-8)
 
 
@@ -190,19 +190,19 @@ DEFECTIVE = {
 
 @for_each("a", DEFECTIVE.values(), ids=DEFECTIVE)
 @for_each("values", [np.linalg.eigvals, lambda a: np.linalg.eig(a)[0], lambda a: np.abs(np.linalg.eig(a)[1])])
-def test_eigenvalues_of_defective_matrix_warn(values, a):
+def test_eig_of_defective_matrix_warns(values, a):
     def total(a):
         return np.sum(np.real(values(a) ** 2))
 
     for derive in (lambda: grad(total)(a), lambda: jvp(total, (a,), (a,))):
-        with warnings.catch_warnings(record=True) as found:
+        with warnings.catch_warnings(record=True) as records:
             warnings.simplefilter("always")
             derive()
-        assert any("nearly defective" in str(warning.message) for warning in found)
+        assert any("nearly defective" in str(warning.message) for warning in records)
 
 
 @for_each("of", [scipy.linalg.logm, lambda a: scipy.linalg.fractional_matrix_power(a, 0.5), scipy.linalg.sqrtm])
 @pytest.mark.filterwarnings("ignore")
-def test_functions_of_singular_matrix_raise(of):
+def test_inv_and_solve_of_singular_matrix_raise(of):
     with pytest.raises((scipy.linalg.LinAlgError, ValueError)):
         grad(lambda a: np.sum(np.real(of(a))))(np.array([[0.0, 1.0], [0.0, 0.0]]))

@@ -42,7 +42,7 @@ def slope_of(function: Callable[[Any], Any], x: Any) -> Any:
     return sum(parts) / (60 * step)
 
 
-def test_every_ufunc_has_a_point() -> None:
+def test_special_ufuncs_all_have_a_point() -> None:
     exported = {name: function for name in dir(special) if isinstance(function := getattr(special, name), np.ufunc)}
     assert set(POINTS) == set(exported)
     assert {name: len(point) for name, point in POINTS.items()} == {name: function.nin for name, function in exported.items()}
@@ -55,16 +55,16 @@ def test_special_ufunc_value_is_bit_identical(name: str) -> None:
     nodes = [cg.variable(x) if x.dtype.kind in "fc" else x for x in values]
     if not any(isinstance(x, cg.Node) for x in nodes):
         nodes[0] = cg.variable(values[0].astype(float))
-    found = results(getattr(special, name)(*nodes))
-    assert len(found) == len(expected)
-    for node, value in zip(found, expected, strict=True):
+    result = results(getattr(special, name)(*nodes))
+    assert len(result) == len(expected)
+    for node, value in zip(result, expected, strict=True):
         assert isinstance(node, cg.OperationalNode)
         assert (node.dtype, node.shape) == (value.dtype, value.shape)
         assert node.value.tobytes() == value.tobytes()
 
 
 @for_each(("name", "position"), SLOPES)
-def test_slope(name: str, position: int) -> None:
+def test_special_ufunc_slope(name: str, position: int) -> None:
     function, x = along(name, position)
     variable = cg.variable(x)
     parts = results(function(variable))
@@ -74,10 +74,10 @@ def test_slope(name: str, position: int) -> None:
         close = {"rel": 1e-6, "abs": 1e-7}
         assert complex(tangents[k]) == pytest.approx(complex(expected[k]), **close), f"the tangent of result {k}"
         if isinstance(x, float) and part.dtype.kind == "c":
-            found = complex(gradient(np.real(part), variable)[variable], gradient(np.imag(part), variable)[variable])
+            result = complex(gradient(np.real(part), variable)[variable], gradient(np.imag(part), variable)[variable])
         else:
-            found = complex(gradient(part, variable, adjoint=np.ones((), part.dtype))[variable])
-        assert found == pytest.approx(complex(expected[k]), **close), f"the adjoint from result {k}"
+            result = complex(gradient(part, variable, adjoint=np.ones((), part.dtype))[variable])
+        assert result == pytest.approx(complex(expected[k]), **close), f"the adjoint from result {k}"
 
 
 @pytest.mark.filterwarnings("ignore:non-integer arg n is deprecated")  # SciPy, of any n that is not of an integer dtype
@@ -96,7 +96,7 @@ def test_special_ufunc_unknown_derivative_raises(name: str, position: int) -> No
 
 
 @for_each(("name", "position"), WHOLE)
-def test_whole_numbers_cannot_be_variables(name: str, position: int) -> None:
+def test_special_ufunc_integer_argument_as_variable_raises(name: str, position: int) -> None:
     function, x = along(name, position)
     with pytest.raises(TypeError):
         function(cg.variable(float(x)))

@@ -35,7 +35,7 @@ REFUSED: dict[str, tuple[Callable[[Any], Any], str]] = {
 }
 
 
-def of(x: Any) -> Any:
+def numbers_of(x: Any) -> Any:
     """The numbers of a node."""
     return x.value if isinstance(x, cg.Node) else x
 
@@ -47,7 +47,7 @@ def filled(x: Any) -> Any:
 
 
 @for_each("name", REFUSED)
-def test_what_would_lose_a_part_is_refused_at_the_place(name: str) -> None:
+def test_verify_conversion_raises_where_it_happens(name: str) -> None:
     f, named = REFUSED[name]
     cg.interception(False)  # by which most of it is right
     try:
@@ -60,7 +60,7 @@ def test_what_would_lose_a_part_is_refused_at_the_place(name: str) -> None:
 
 @pytest.mark.filterwarnings("ignore:.*has no derivative:RuntimeWarning")
 @for_each("name", LOST)
-def test_a_lost_part_is_found_and_named(name: str) -> None:
+def test_verify_detects_and_names_lost_part(name: str) -> None:
     f, named = LOST[name]
     with pytest.raises(ad.DetachedGradientError, match=rf"random direction.* by the graph, and .*{named}"):
         ad.grad(f, verify="first")(POINT)
@@ -78,32 +78,32 @@ RIGHT: dict[str, Callable[[Any], Any]] = {
     "sizes": lambda x: np.sum(np.sin(x * [1e-6, 1.0, 1e6] / [1e-6, 1.0, 1e6])) + np.log(x[0] * 1e-9),
     "pole": lambda x: np.sum(np.log(x - POINT + 1e-7)),
     "constant": lambda x: 0 * x[0],
-    "converted where it has no part": lambda x: np.sum(x * x) + 0.0 * of(x)[0],
+    "converted where it has no part": lambda x: np.sum(x * x) + 0.0 * numbers_of(x)[0],
     "elements": lambda x: x[0] * np.array([x[0] * 1.0, x[1]])[1] if x.dtype == np.float64 else x[0] * x[1],
 }
 
 
 @for_each("dtype", [np.float64, np.float32])
 @for_each("name", RIGHT)
-def test_a_right_gradient_is_let_through(name: str, dtype: Any) -> None:
+def test_verify_accepts_correct_gradient(name: str, dtype: Any) -> None:
     if dtype is np.float32 and name == "pole":
         return  # float32 cannot tell these points apart
     f, point = RIGHT[name], POINT.astype(dtype)
     assert np.array_equal(ad.grad(f, verify="first")(point), ad.grad(f)(point))
 
 
-def test_arguments_of_all_sizes() -> None:
+def test_verify_arguments_of_all_sizes() -> None:
     points = [np.array([1e4, 1e-4, 1.0]), np.zeros(2), 1e-5]
     f = lambda x, y, z: np.sum(np.log(x + 1e-5)) + np.sum(np.exp(y)) + np.log(z)  # noqa: E731
     ad.grad(f, (0, 1, 2), verify="first")(*points)
     with pytest.raises(ad.DetachedGradientError):
-        ad.grad(lambda x, y, z: f(x, y, of(z) + 0 * z), (0, 1, 2), verify="first")(*points)
+        ad.grad(lambda x, y, z: f(x, y, numbers_of(z) + 0 * z), (0, 1, 2), verify="first")(*points)
 
 
 @for_each("dtype", [np.float64, np.float32])
-def test_a_small_part_is_found(dtype: Any) -> None:
+def test_verify_detects_small_part(dtype: Any) -> None:
     with pytest.raises(ad.DetachedGradientError):
-        ad.grad(lambda x: np.sum(x * x) + np.sum(of(x)) / 5, verify="first")(POINT.astype(dtype))
+        ad.grad(lambda x: np.sum(x * x) + np.sum(numbers_of(x)) / 5, verify="first")(POINT.astype(dtype))
 
 
 def returns_a_number(x: Any) -> Any:
@@ -111,7 +111,7 @@ def returns_a_number(x: Any) -> Any:
 
 
 @for_each("operator", [lambda f: ad.grad(f)(POINT), lambda f: ad.jvp(f, (POINT,), (POINT,)), lambda f: ad.vjp(f, POINT)])
-def test_a_lost_result_names_the_function_and_the_usual_causes(operator: Any) -> None:
+def test_verify_lost_result_names_function_and_causes(operator: Any) -> None:
     place = rf"\(File \".*test_verification\.py\", line {returns_a_number.__code__.co_firstlineno}, in returns_a_number\)"
     causes = r".*plain\[1:-1\] = node.*np\.asarray.*SciPy"
     with pytest.raises(TypeError, match=rf"the function returned a plain float.*{place}\. Common causes{causes}"):
@@ -137,10 +137,10 @@ KINKS: dict[str, tuple[Callable[[Any], Any], Any]] = {
 
 @for_each("dtype", [np.float64, np.float32])
 @for_each("name", KINKS)
-def test_kinks_are_no_false_alarm(name: str, dtype: Any) -> None:
+def test_verify_kink_is_no_false_alarm(name: str, dtype: Any) -> None:
     f, point = KINKS[name]
     ad.grad(f, verify="first")(point.astype(dtype))
-    for part in (lambda x: np.sum(of(x) + 0.3) ** 2, lambda x: (x[0] + 1) * np.sum(np.exp(of(x)))):
+    for part in (lambda x: np.sum(numbers_of(x) + 0.3) ** 2, lambda x: (x[0] + 1) * np.sum(np.exp(numbers_of(x)))):
         with pytest.raises(ad.DetachedGradientError):
             ad.grad(lambda x, part=part: f(x) + part(x), verify="first")(point.astype(dtype))
 
@@ -156,14 +156,14 @@ STOPPED: dict[str, Callable[[Any], Any]] = {
 
 @for_each("dtype", [np.float64, np.float32])
 @for_each("name", STOPPED)
-def test_what_stop_gradient_keeps_out_is_no_false_alarm(name: str, dtype: Any) -> None:
+def test_verify_stop_gradient_is_no_false_alarm(name: str, dtype: Any) -> None:
     f = STOPPED[name]
     assert np.array_equal(ad.grad(f, verify="first")(POINT.astype(dtype)), ad.grad(f)(POINT.astype(dtype)))
     with pytest.raises(ad.DetachedGradientError):
-        ad.grad(lambda x: f(x) + np.sum(x * of(x)), verify="first")(POINT.astype(dtype))
+        ad.grad(lambda x: f(x) + np.sum(x * numbers_of(x)), verify="first")(POINT.astype(dtype))
 
 
-def test_functions_that_change_are_no_false_alarm() -> None:
+def test_verify_changing_function_is_no_false_alarm() -> None:
     rng = np.random.default_rng(0)
     calls = [0]
 
@@ -182,7 +182,7 @@ def test_functions_that_change_are_no_false_alarm() -> None:
             ad.grad(f, verify="always")(POINT)
 
 
-def test_first_is_once_and_always_is_always() -> None:
+def test_verify_first_runs_once_and_always_each_time() -> None:
     for verify, expected in (("first", 1), ("always", 3)):
         plain: list[Any] = []
 
@@ -197,33 +197,33 @@ def test_first_is_once_and_always_is_always() -> None:
         assert len(plain) == 2 * expected
 
 
-def test_an_error_is_raised_again() -> None:
+def test_verify_error_is_raised_again() -> None:
     g = ad.grad(LOST["value"][0], verify="first")
     for _ in range(2):
         with pytest.raises(ad.DetachedGradientError):
             g(POINT)
 
 
-def test_other_arguments_are_left_alone() -> None:
+def test_verify_keeps_other_arguments() -> None:
     def f(mode: str, x: Any, n: int, y: Any, *, scale: float) -> Any:
         assert (mode, n, scale) == ("m", 3, 2.0)
         return np.sum(x) * y * scale, "aux"
 
-    found, aux = ad.grad(f, argnums=(1, 3), has_aux=True, verify="first")("m", POINT, 3, 4.0, scale=2.0)
+    gradients, aux = ad.grad(f, argnums=(1, 3), has_aux=True, verify="first")("m", POINT, 3, 4.0, scale=2.0)
     assert aux == "aux"
-    assert found[0].tolist() == [8.0] * 3
+    assert gradients[0].tolist() == [8.0] * 3
     with pytest.raises(ad.DetachedGradientError):
-        ad.grad(lambda m, x: (np.sum(x * of(x)), m), argnums=1, has_aux=True, verify="first")("m", POINT)
+        ad.grad(lambda m, x: (np.sum(x * numbers_of(x)), m), argnums=1, has_aux=True, verify="first")("m", POINT)
 
 
-def test_complex_arguments() -> None:
+def test_verify_complex_arguments() -> None:
     z = POINT + 1j
     ad.grad(lambda z: np.sum(abs(z) ** 2 * z.imag), verify="first")(z)
     with pytest.raises(ad.DetachedGradientError):
-        ad.grad(lambda z: np.sum(abs(z) * abs(of(z))), verify="first")(z)
+        ad.grad(lambda z: np.sum(abs(z) * abs(numbers_of(z))), verify="first")(z)
 
 
-def test_nested_operators_and_outer_variables() -> None:
+def test_verify_nested_operators_and_outer_variables() -> None:
     inner = ad.grad(lambda x: x**3, verify="always")
     assert float(ad.grad(inner)(2.0)) == 12.0
     w = cg.variable(3.0, "w")
@@ -232,13 +232,13 @@ def test_nested_operators_and_outer_variables() -> None:
     assert float(ad.jvp(inner, (2.0,), (1.0,))[1]) == 12.0
 
 
-def test_an_error_on_plain_arrays_says_why_it_was_called() -> None:
+def test_verify_error_on_plain_arguments_names_verify() -> None:
     with pytest.raises(AttributeError) as caught:
         ad.grad(lambda x: np.sum(x) + 0 * len(x.operands), verify="first")(POINT)
     assert "verify=" in caught.value.__notes__[0]
 
 
-def test_verify_must_be_known() -> None:
+def test_verify_unknown_value_raises() -> None:
     with pytest.raises(ValueError, match="verify is None, 'first' or 'always', not True"):
         ad.grad(np.sum, verify=True)  # type: ignore[arg-type]
 
@@ -246,27 +246,27 @@ def test_verify_must_be_known() -> None:
 # ------------------------------------------------------------------------------------------ check_gradient
 
 
-def test_check_gradient_names_what_was_noticed() -> None:
-    found = pytest.raises(ad.DetachedGradientError, match=r"argument 0 is .* by central differences.*float\(\) at File")
-    with pytest.warns(RuntimeWarning, match="has no derivative"), found:
+def test_check_gradient_names_detected_leaks() -> None:
+    expected_error = pytest.raises(ad.DetachedGradientError, match=r"argument 0 is .* by central differences.*float\(\) at File")
+    with pytest.warns(RuntimeWarning, match="has no derivative"), expected_error:
         check_gradient(lambda x: x * math.exp(float(x)), [2.0])
 
 
-def test_check_gradient_of_a_plain_result() -> None:
+def test_check_gradient_of_plain_result() -> None:
     with pytest.raises(ad.DetachedGradientError, match=r"argument 0 is \[0\., 0\., 0\.\] by the graph"):
-        check_gradient(lambda x: of(x) ** 2, [POINT])
+        check_gradient(lambda x: numbers_of(x) ** 2, [POINT])
     assert check_gradient(lambda x: np.ones(2), [POINT]) is True
     with pytest.raises(TypeError, match="NoneType"):
         check_gradient(lambda x: None, [POINT])
 
 
-def test_check_gradient_is_false_where_nothing_was_noticed() -> None:
+def test_check_gradient_of_undetected_loss_returns_false() -> None:
     assert check_gradient(lambda x: x * np.array([float(f"{v}") for v in x]), [POINT]) is False
     assert check_gradient(lambda x, y: float(str(y)) * x, [2.0, 3.0]) is False
     assert check_gradient(lambda x, y: x * 1, [2.0, 3.0]) is True
 
 
-def test_check_gradient_of_gradients_that_are_given() -> None:
+def test_check_gradient_with_explicit_gradients() -> None:
     assert check_gradient(lambda x: x * float(x), [2.0], [4.1]) is False
     assert check_gradient(lambda x: x * float(x), [2.0], [4.0]) is True
 
@@ -274,7 +274,7 @@ def test_check_gradient_of_gradients_that_are_given() -> None:
 # ------------------------------------------------------------------------------------------------- unused=
 
 
-def test_a_variable_that_has_no_part_raises() -> None:
+def test_gradient_of_unused_variable_raises() -> None:
     x, y = cg.variable(2.0, "x"), cg.variable([1.0, 2.0], "y")
     with pytest.raises(ValueError, match=r"does not depend on the variable 'y'.*unused='zero'"):
         gradient(x * 2, y)
@@ -285,7 +285,7 @@ def test_a_variable_that_has_no_part_raises() -> None:
         gradient(x * 2, x, unused="none")
 
 
-def test_unused_gives_zeros() -> None:
+def test_gradient_unused_option_returns_zeros() -> None:
     x, y = cg.variable(2.0, "x"), cg.variable(np.ones(2, np.float32), "y")
     g = gradient(x * 3, [x, y], unused="zero")
     assert float(g[x]) == 3.0
@@ -296,7 +296,7 @@ def test_unused_gives_zeros() -> None:
     assert gradient(np.sum(second[y] * 2 + second[x]), [x, y])["x"].tolist() == 4.0
 
 
-def test_errors_of_gradient_name_what_was_noticed() -> None:
+def test_gradient_errors_name_detected_leaks() -> None:
     x, y = cg.variable(2.0, "x"), cg.variable(3.0, "y")
     loss = x * float(y)
     with pytest.raises(ValueError, match=r"does not depend on the variable 'y'.*float\(\) at File .*test_verification"):
@@ -316,33 +316,33 @@ OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
 
 
 @for_each("operator", OPERATORS)
-def test_a_result_without_the_argument_is_zero(operator: str) -> None:
+def test_grad_of_independent_result_is_zero(operator: str) -> None:
     w = cg.variable(3.0, "w")
-    found = OPERATORS[operator](lambda x: w * 2, 2.0)
-    assert float(found) == 0.0
+    result = OPERATORS[operator](lambda x: w * 2, 2.0)
+    assert float(result) == 0.0
 
 
 @for_each("operator", OPERATORS)
-def test_a_warning_tells_of_what_was_noticed(operator: str) -> None:
+def test_grad_warning_names_detected_leaks(operator: str) -> None:
     w = cg.variable(3.0, "w")
-    with pytest.warns(RuntimeWarning) as seen:
-        found = OPERATORS[operator](lambda x: w * float(x), 2.0)
-    assert float(found) == 0.0
-    at_the_line, at_the_end = [str(warning.message) for warning in seen]
+    with pytest.warns(RuntimeWarning) as records:
+        derivative = OPERATORS[operator](lambda x: w * float(x), 2.0)
+    assert float(derivative) == 0.0
+    at_the_line, at_the_end = [str(warning.message) for warning in records]
     assert re.match(r"float\(\) at File .*test_verification.* no derivative\. If that is intended, write x\.value", at_the_line)
     assert re.search(r"does not depend on .*derivative is zero.*float\(\) at File .*test_verification", at_the_end)
 
 
 @for_each("operator", OPERATORS)
-def test_numbers_that_are_meant_are_told_only_if_nothing_else_is_left(operator: str) -> None:
+def test_grad_lists_intended_conversions_only_without_others(operator: str) -> None:
     w = cg.variable(3.0, "w")
-    with pytest.warns(RuntimeWarning, match=r"derivative is zero.*\.value at File .*test_verification") as seen:
+    with pytest.warns(RuntimeWarning, match=r"derivative is zero.*\.value at File .*test_verification") as records:
         OPERATORS[operator](lambda x: w * x.value, 2.0)
-    assert len(seen) == 1
+    assert len(records) == 1
 
 
 @for_each("operator", OPERATORS)
-def test_a_plain_result_names_what_was_noticed(operator: str) -> None:
+def test_grad_plain_result_error_names_leaks(operator: str) -> None:
     lost = pytest.raises(TypeError, match=r"plain float.*float\(\) at File .*test_verification")
     with pytest.warns(RuntimeWarning, match="has no derivative"), lost:
         OPERATORS[operator](lambda x: math.sin(float(x)), 2.0)
@@ -350,18 +350,18 @@ def test_a_plain_result_names_what_was_noticed(operator: str) -> None:
         OPERATORS[operator](lambda x: math.nextafter(x, 0.0), 2.0)
 
 
-def test_a_conversion_beside_the_result_is_no_matter() -> None:
-    seen: list[Any] = []
+def test_grad_ignores_value_read_beside_the_result() -> None:
+    values: list[Any] = []
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert ad.grad(lambda x: seen.append(x.value) or x * x)(2.0) == 4.0  # type: ignore[func-returns-value]
-    with pytest.warns(RuntimeWarning, match=r"float\(\) at .*: this number has no derivative") as told:
-        assert ad.grad(lambda x: seen.append(float(x)) or x * x)(2.0) == 4.0  # type: ignore[func-returns-value]
-    assert seen == [2.0, 2.0]
-    assert len(told) == 1
+        assert ad.grad(lambda x: values.append(x.value) or x * x)(2.0) == 4.0  # type: ignore[func-returns-value]
+    with pytest.warns(RuntimeWarning, match=r"float\(\) at .*: this number has no derivative") as records:
+        assert ad.grad(lambda x: values.append(float(x)) or x * x)(2.0) == 4.0  # type: ignore[func-returns-value]
+    assert values == [2.0, 2.0]
+    assert len(records) == 1
 
 
-def test_which_argument_has_no_part() -> None:
+def test_grad_names_argument_without_derivative() -> None:
     with pytest.warns(RuntimeWarning, match="does not depend on argument 1 by"):
-        found = ad.grad(lambda x, y: x * y.value, argnums=(0, 1))(2.0, 3.0)
-    assert [float(g) for g in found] == [3.0, 0.0]
+        gradients = ad.grad(lambda x, y: x * y.value, argnums=(0, 1))(2.0, 3.0)
+    assert [float(g) for g in gradients] == [3.0, 0.0]

@@ -33,20 +33,20 @@ CONSTANT: dict[str, Callable[[Any], Any]] = {
 
 
 @for_each("name", CONSTANT)
-def test_constant_results_have_zero_derivatives(name: str) -> None:
+def test_constant_result_has_zero_derivative(name: str) -> None:
     f = CONSTANT[name]
     zeros, value = np.zeros(3), float(f(POINT))
-    for found in (ad.grad(f)(POINT), ad.jacobian(f)(POINT), ad.jacfwd(f)(POINT), cg.jit(ad.grad(f))(POINT)):
-        assert np.array_equal(found, zeros)
+    for result in (ad.grad(f)(POINT), ad.jacobian(f)(POINT), ad.jacfwd(f)(POINT), cg.jit(ad.grad(f))(POINT)):
+        assert np.array_equal(result, zeros)
     assert np.array_equal(ad.hessian(f)(POINT), np.zeros((3, 3)))
     assert ad.jvp(f, (POINT,), (POINT,)) == (value, 0.0)
-    found, pull = ad.vjp(f, POINT)
-    assert (found, *pull(1.0)[0]) == (value, 0, 0, 0)
+    result, pull = ad.vjp(f, POINT)
+    assert (result, *pull(1.0)[0]) == (value, 0, 0, 0)
     assert ad.value_and_grad(f)(POINT)[0] == value
     assert ad.taylor(f, POINT, 2) == [value, 0.0, 0.0]
 
 
-def test_constant_results_of_several_arguments_nested_and_in_vmap() -> None:
+def test_constant_result_of_several_nested_and_batched_arguments() -> None:
     f = lambda x, y: 1.5  # noqa: E731
     assert (ad.grad(f, argnums=1)(1.0, 2.0), ad.grad(f, argnums=(0, 1))(1.0, 2.0)) == (0, (0, 0))
     assert ad.grad(lambda p: 0.0)({"a": 1.0, "b": [2.0]}) == {"a": 0, "b": [0]}
@@ -70,7 +70,7 @@ LEAKS: dict[str, Callable[[Any], Any]] = {
 
 
 @for_each("name", LEAKS)
-def test_constant_results_raise_after_a_leak(name: str) -> None:
+def test_constant_result_after_leak_raises(name: str) -> None:
     for operator in (ad.grad, ad.jacobian, lambda f: lambda x: ad.jvp(f, (x,), (x,)), lambda f: lambda x: ad.taylor(f, x, 1)):
         with pytest.raises(ad.LostGraphError, match="was not recorded"):
             operator(LEAKS[name])(POINT)
@@ -84,7 +84,7 @@ def test_constant_results_raise_after_a_leak(name: str) -> None:
         assert not isinstance(raised.value, ad.LostGraphError)
 
 
-def _interpolated(x: Any) -> Any:
+def _interpolate(x: Any) -> Any:
     place = x[1] / 0.5
     k = int(place)
     return LIST[k] * (1 - (place - k)) + LIST[k + 1] * (place - k)
@@ -99,17 +99,17 @@ INDEXED: dict[str, Callable[[Any], Any]] = {
     "slice": lambda x: sum(LIST[: int(x[2])]) * x[0] + np.sum(x[: int(x[1])]),
     "searchsorted": lambda x: LIST[np.searchsorted([0.0, 1.0, 2.0], x[1])] * x[0],
     "argmin": lambda x: LIST[np.argmin(x)] * x[1],
-    "interpolation": _interpolated,
+    "interpolation": _interpolate,
     "dictionary": lambda x: {0: 1.0, 2: 3.0}[int(x[2])] * x[1],
 }
 
 
 @for_each("name", INDEXED)
-def test_integers_of_values_are_guards(name: str) -> None:
+def test_integer_conversion_adds_guard(name: str) -> None:
     f = INDEXED[name]
     step = 1e-6 * np.eye(3)
     compiled = cg.jit(ad.grad(f))
     for x in (POINT, POINT, POINT + 0.05, np.array([0.4, 1.4, 2.9])):
         expected = np.array([(f(x + e) - f(x - e)) / 2e-6 for e in step])
-        for found in (ad.grad(f)(x), ad.jacfwd(f)(x), compiled(x)):
-            np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-8)
+        for result in (ad.grad(f)(x), ad.jacfwd(f)(x), compiled(x)):
+            np.testing.assert_allclose(result, expected, rtol=1e-6, atol=1e-8)

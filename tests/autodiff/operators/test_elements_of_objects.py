@@ -76,17 +76,17 @@ FUNCTIONS: dict[str, Any] = {
 
 
 @for_each("name", FUNCTIONS)
-def test_derivatives_through_objects_equal_differences(name: str) -> None:
+def test_derivatives_through_objects_match_differences(name: str) -> None:
     f = FUNCTIONS[name]
     steps = np.eye(3) * 1e-6
-    wanted = np.array([(f(X + step) - f(X - step)) / 2e-6 for step in steps], dtype=float)
+    expected = np.array([(f(X + step) - f(X - step)) / 2e-6 for step in steps], dtype=float)
     value, gradient = ad.value_and_grad(f)(X)
     np.testing.assert_allclose(float(value), float(f(X)), rtol=1e-14)
-    np.testing.assert_allclose(gradient, wanted, rtol=1e-7, atol=1e-7)
-    np.testing.assert_allclose(ad.jvp(f, (X,), (np.arange(3.0),))[1], wanted @ np.arange(3.0), rtol=1e-7)
+    np.testing.assert_allclose(gradient, expected, rtol=1e-7, atol=1e-7)
+    np.testing.assert_allclose(ad.jvp(f, (X,), (np.arange(3.0),))[1], expected @ np.arange(3.0), rtol=1e-7)
 
 
 def test_scalar_variable_times_object_is_recorded() -> None:
     x = cg.variable(X)
-    found = sum(x[0] * Vector(2.0, x[1])) + x[2] * Fraction(1, 2)
-    np.testing.assert_allclose(ad.gradient(found, [x])[x], [2.0 + X[1], X[0], 0.5])
+    result = sum(x[0] * Vector(2.0, x[1])) + x[2] * Fraction(1, 2)
+    np.testing.assert_allclose(ad.gradient(result, [x])[x], [2.0 + X[1], X[0], 0.5])

@@ -18,7 +18,7 @@ X = np.array([0.3, -1.2, 2.0])
 
 
 class TestElementwiseGrad:
-    def test_values(self) -> None:
+    def test_elementwise_grad_values(self) -> None:
         matrix = X[:, None] * np.array([1.0, 2.0])
         assert np.allclose(
             elementwise_grad(lambda x: np.sin(x) * np.exp(x))(matrix), np.exp(matrix) * (np.sin(matrix) + np.cos(matrix))
@@ -29,28 +29,28 @@ class TestElementwiseGrad:
         assert np.allclose(elementwise_grad(lambda a, x, *, k: k * a * x**2, argnums=1)(2.0, X, k=3), 12 * X)
         assert np.allclose(elementwise_grad(elementwise_grad(elementwise_grad(np.sin)))(X), -np.cos(X))
 
-    def test_infinite_and_undefined(self) -> None:
+    def test_elementwise_grad_of_infinite_slopes(self) -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            found = elementwise_grad(np.sqrt)(np.array([0.0, 4.0]))
-        assert found.tolist() == [np.inf, 0.25]
+            derivative = elementwise_grad(np.sqrt)(np.array([0.0, 4.0]))
+        assert derivative.tolist() == [np.inf, 0.25]
 
     @for_each(
         "f",
         [np.cumsum, lambda x: x[::-1], lambda x: x * np.sum(x), lambda x: x - x.mean(), np.sort],
         ids=["sums", "reversed", "scaled by the sum", "less the mean", "sorted"],
     )
-    def test_what_is_not_elementwise(self, f: Any) -> None:
+    def test_elementwise_grad_of_other_functions_raises(self, f: Any) -> None:
         with pytest.raises(ValueError, match="an element of the result depends on other elements"):
             elementwise_grad(f)(X)
 
-    def test_other_shapes(self) -> None:
+    def test_elementwise_grad_wrong_shapes_raise(self) -> None:
         with pytest.raises(ValueError, match=r"returned shape \(\) for an argument of shape \(3,\), so it is not elementwise"):
             elementwise_grad(np.sum)(X)
         with pytest.raises(ValueError, match=r"argnums 1 is out of range.* 1 positional"):
             elementwise_grad(np.sin, argnums=1)(X)
 
-    def test_within_other_derivatives(self) -> None:
+    def test_elementwise_grad_within_other_derivatives(self) -> None:
         w = cg.variable(2.0, "w")
         assert np.isclose(float(gradient(elementwise_grad(lambda x: np.sin(w * x))(0.5))["w"]), np.cos(1) - np.sin(1))
         check_grads(lambda x: elementwise_grad(np.tanh)(x) * x, [X], order=1)
@@ -84,7 +84,7 @@ class TestVectorCalculus:
         with pytest.raises(ValueError, match="curl: the function returned 2 numbers for an argument of 3"):
             curl(lambda x: x[:2])(X)
 
-    def test_identities(self) -> None:
+    def test_curl_of_gradient_and_divergence_of_curl_vanish(self) -> None:
         def potential(x: Any) -> Any:
             return np.sin(x[0] * x[1]) * np.exp(x[2]) + x[0] ** 3
 
@@ -110,13 +110,13 @@ def by_hand(derivatives: Any, order: int) -> list[float]:
     return [float(derivatives(k)) / math.factorial(k) for k in range(order + 1)]
 
 
-def nested(f: Any, x: Any, v: Any, order: int) -> list[Any]:
+def nested_coefficients(f: Any, x: Any, v: Any, order: int) -> list[Any]:
     """Coefficients by nested forward mode."""
-    found = []
+    coefficients = []
     for k in range(order + 1):
-        found.append(np.asarray(f(x)) / math.factorial(k))
+        coefficients.append(np.asarray(f(x)) / math.factorial(k))
         f = along(f, v)
-    return found
+    return coefficients
 
 
 def along(f: Any, v: Any) -> Any:
@@ -137,10 +137,10 @@ class TestTaylor:
         ],
         ids=["exp", "sin", "geometric", "log", "cube", "sqrt"],
     )
-    def test_known_series(self, f: Any, x: float, derivatives: Any) -> None:
-        found = taylor(f, x, 10)
-        assert len(found) == 11
-        assert np.allclose(np.array(found), by_hand(derivatives, 10), rtol=1e-12, atol=1e-15)
+    def test_taylor_known_series(self, f: Any, x: float, derivatives: Any) -> None:
+        coefficients = taylor(f, x, 10)
+        assert len(coefficients) == 11
+        assert np.allclose(np.array(coefficients), by_hand(derivatives, 10), rtol=1e-12, atol=1e-15)
 
     @for_each(
         "f",
@@ -171,18 +171,18 @@ class TestTaylor:
             "constant",
         ],
     )
-    def test_against_nested_forward_mode(self, f: Any) -> None:
+    def test_taylor_matches_nested_forward_mode(self, f: Any) -> None:
         x, v = np.array([0.3, 0.5, 1.1]), np.array([1.0, -2.0, 0.5])
-        for found, expected in zip(taylor(f, x, 4, v), nested(f, x, v, 4), strict=True):
-            assert np.shape(found) == expected.shape
-            assert np.allclose(found, expected, rtol=1e-9, atol=1e-12)
+        for actual, expected in zip(taylor(f, x, 4, v), nested_coefficients(f, x, v, 4), strict=True):
+            assert np.shape(actual) == expected.shape
+            assert np.allclose(actual, expected, rtol=1e-9, atol=1e-12)
 
-    def test_the_function_runs_once(self) -> None:
+    def test_taylor_calls_function_once(self) -> None:
         calls = []
         taylor(lambda x: calls.append(1) or np.sin(np.exp(x) / x) ** x, 0.7, 10)
         assert len(calls) == 1
 
-    def test_writes_in_place(self) -> None:
+    def test_taylor_writes_in_place(self) -> None:
         def f(x: Any) -> Any:
             a = cg.zeros(2)
             a[0] = x
@@ -191,7 +191,7 @@ class TestTaylor:
 
         assert np.allclose(taylor(f, 0.5, 3), taylor(lambda x: np.sin(x) * x, 0.5, 3), rtol=1e-12)
 
-    def test_derivatives_inside_and_outside(self) -> None:
+    def test_taylor_of_derivatives_and_derivatives_of_taylor(self) -> None:
         x, third = 0.4, np.cos(0.4) / 24
         assert np.allclose(taylor(grad(np.sin), x, 3)[3], np.sin(x) / 6)
         assert np.allclose(taylor(lambda x: jvp(np.sin, (x,), (1.0,))[1], x, 3)[3], np.sin(x) / 6)
@@ -199,12 +199,12 @@ class TestTaylor:
         assert np.isclose(float(jvp(lambda x: taylor(np.sin, x, 4)[4], (x,), (1.0,))[1]), third)
         assert np.isclose(float(jvp(lambda w: taylor(lambda x: w * np.exp(x), 0.0, 2)[2], (3.0,), (1.0,))[1]), 0.5)
         w = cg.variable(2.0, "w")
-        found = taylor(lambda x: np.exp(w * x), 0.0, 3)
-        assert np.isclose(float(gradient(found[3])["w"]), 2.0)
+        coefficients = taylor(lambda x: np.exp(w * x), 0.0, 3)
+        assert np.isclose(float(gradient(coefficients[3])["w"]), 2.0)
         v = cg.variable(1.0, "v")
         assert np.isclose(float(gradient(taylor(np.exp, 0.0, 3, v)[3])["v"]), 0.5)
 
-    def test_types(self) -> None:
+    def test_taylor_result_types(self) -> None:
         assert {type(c) for c in taylor(lambda x: grad(lambda z: np.sin(z) * x)(x), 0.4, 3)} == {np.float64}
         assert {c.dtype for c in taylor(np.exp, np.float32(0.4), 3)} == {np.dtype(np.float32)}
         assert np.allclose(taylor(np.exp, 1j, 3), np.exp(1j) / np.array([1, 1, 2, 6]))
@@ -212,7 +212,7 @@ class TestTaylor:
         with cg.no_graph():
             assert {type(c) for c in taylor(np.exp, x, 2)} == {np.float64}
 
-    def test_errors(self) -> None:
+    def test_taylor_bad_calls_raise(self) -> None:
         with pytest.raises(ValueError, match="order must be at least 0, not -1"):
             taylor(np.exp, 0.0, -1)
         with pytest.raises(ValueError, match=r"direction has shape \(2,\), but the argument has shape \(\)"):

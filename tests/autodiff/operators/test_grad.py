@@ -27,36 +27,36 @@ BOTH = for_each(("outer", "inner"), [(a, b) for a in (grad, d_forward) for b in 
 
 class TestNesting:
     @BOTH
-    def test_second_derivative(self, outer: Any, inner: Any) -> None:
+    def test_nested_second_derivative(self, outer: Any, inner: Any) -> None:
         assert np.isclose(float(outer(inner(lambda x: np.sin(x) * x))(0.7)), 2 * np.cos(0.7) - 0.7 * np.sin(0.7))
 
     @BOTH
-    def test_inner_does_not_take_the_outer_perturbation(self, outer: Any, inner: Any) -> None:
+    def test_nested_inner_ignores_outer_perturbation(self, outer: Any, inner: Any) -> None:
         # d/dx (x * d/dy (x + y)) = d/dx (x * 1) = 1; confusion gives 2
         assert float(outer(lambda x: x * inner(lambda y: x + y)(1.0))(1.0)) == 1.0
 
     @BOTH
-    def test_inner_product_of_outer(self, outer: Any, inner: Any) -> None:
+    def test_nested_inner_derivative_of_product(self, outer: Any, inner: Any) -> None:
         # d/dx (x * d/dy (x * y) at 2) = d/dx x^2 = 2x
         assert float(outer(lambda x: x * inner(lambda y: x * y)(2.0))(3.0)) == 6.0
 
     @BOTH
-    def test_inner_at_the_outer_point(self, outer: Any, inner: Any) -> None:
+    def test_nested_inner_derivative_at_outer_point(self, outer: Any, inner: Any) -> None:
         # d/dx [d/dy (x y^2) at y = x] = d/dx 2 x^2 = 4x
         assert float(outer(lambda x: inner(lambda y: x * y * y)(x))(3.0)) == 12.0
 
     @MODES
-    def test_third_of_mixed(self, d: Any) -> None:
+    def test_nested_third_derivative_of_mixed_modes(self, d: Any) -> None:
         for a in (grad, d_forward):
             for b in (grad, d_forward):
                 assert np.isclose(float(d(a(b(lambda x: x**4)))(1.5)), 24 * 1.5)
 
     @MODES
-    def test_a_gradient_of_a_constant_is_zero_at_every_level(self, d: Any) -> None:
+    def test_nested_gradient_of_constant_is_zero(self, d: Any) -> None:
         assert float(grad(d(lambda x: 3.0 * x))(2.0)) == 0.0
         assert float(d_forward(d(lambda x: 3.0 * x))(2.0)) == 0.0
 
-    def test_hessian_vector_product_of_arrays(self) -> None:
+    def test_nested_hessian_vector_product_of_arrays(self) -> None:
         rng = np.random.default_rng(0)
         a = rng.normal(size=(4, 4))
         x, v = rng.normal(size=4), rng.normal(size=4)
@@ -70,7 +70,7 @@ class TestNesting:
         assert np.allclose(forward_over_reverse, reverse_over_reverse, rtol=1e-12)
         assert np.allclose(forward_over_reverse, reverse_over_forward, rtol=1e-12)
 
-    def test_results_are_plain_at_the_outermost_level(self) -> None:
+    def test_operators_return_plain_results_at_top_level(self) -> None:
         assert type(grad(lambda x: np.sum(x * x))(np.ones(2))) is np.ndarray
         assert type(grad(lambda x: x * x)(2.0)) is np.float64
         value, pull = vjp(lambda x: x * x, np.ones(2))
@@ -81,32 +81,32 @@ class TestNesting:
 
 
 class TestClosures:
-    def test_over_a_variable(self) -> None:
+    def test_grad_closure_over_variable(self) -> None:
         w = cg.variable(3.0, "w")
         g = grad(lambda x: w * x * x)(2.0)
         assert float(g) == 12.0
         assert float(gradient(g)["w"]) == 4.0
 
-    def test_over_a_variable_by_jvp(self) -> None:
+    def test_jvp_closure_over_variable(self) -> None:
         w = cg.variable(3.0, "w")
         value, tangent = jvp(lambda x: w * x * x, (2.0,), (1.0,))
         assert float(value) == 12.0
         assert float(gradient(tangent)["w"]) == 4.0
 
-    def test_of_a_variable(self) -> None:
+    def test_grad_at_a_variable_is_connected(self) -> None:
         x = cg.variable(2.0, "x")
         g = grad(lambda v: v**3)(x)
         assert float(g) == 12.0
         assert float(gradient(g)["x"]) == 12.0
 
-    def test_no_graph_outside_gives_plain_derivatives(self) -> None:
+    def test_grad_within_no_graph_is_plain(self) -> None:
         x, w = cg.variable(2.0, "x"), cg.variable(3.0, "w")
         with cg.no_graph():
             g = grad(lambda v: w * v**3)(x)
         assert float(g) == 36.0
         assert not isinstance(g, cg.Node)
 
-    def test_no_graph_inside_is_kept(self) -> None:
+    def test_grad_of_function_with_no_graph(self) -> None:
         def f(x: Any) -> Any:
             with cg.no_graph():
                 weight = x * 10
@@ -114,11 +114,11 @@ class TestClosures:
 
         assert float(grad(f)(2.0)) == 20.0
 
-    def test_stop_gradient(self) -> None:
+    def test_grad_of_stop_gradient(self) -> None:
         assert float(grad(lambda x: x * cg.stop_gradient(x))(3.0)) == 3.0
         assert float(d_forward(lambda x: x * cg.stop_gradient(x))(3.0)) == 3.0
 
-    def test_control_flow_follows_values(self) -> None:
+    def test_grad_control_flow_follows_values(self) -> None:
         def f(x: Any) -> Any:
             y = x
             while y < 100:
@@ -130,7 +130,7 @@ class TestClosures:
 
 
 class TestArguments:
-    def test_argnums(self) -> None:
+    def test_grad_argnums(self) -> None:
         def f(x: Any, y: Any, z: float) -> Any:
             return np.sum(x * y**2) * z
 
@@ -143,10 +143,10 @@ class TestArguments:
         with pytest.raises(ValueError, match=r"argnums 3 is out of range.* 3 positional"):
             grad(f, argnums=3)(x, y, 2.0)
 
-    def test_keywords_are_passed_on(self) -> None:
+    def test_grad_passes_keywords_on(self) -> None:
         assert float(grad(lambda x, *, power: x**power)(2.0, power=3)) == 12.0
 
-    def test_has_aux(self) -> None:
+    def test_grad_has_aux(self) -> None:
         def f(x: Any) -> Any:
             return x**2, {"twice": 2 * x}
 
@@ -156,20 +156,20 @@ class TestArguments:
         (value, _), g = value_and_grad(f, has_aux=True)(3.0)
         assert (float(value), float(g)) == (9.0, 6.0)
 
-    def test_python_numbers_become_floats_and_integer_arrays_are_refused(self) -> None:
+    def test_grad_converts_python_ints_and_rejects_integer_arrays(self) -> None:
         assert float(grad(lambda x: x**2)(3)) == 6.0
         with pytest.raises(TypeError, match=r"dtype int64, which is not differentiable.*astype\(float\)"):
             grad(np.sum)(np.array([1, 2]))
         with pytest.raises(TypeError, match="dtype int64, which is not differentiable"):
             jvp(np.sum, (np.array([1, 2]),), (np.array([1.0, 2.0]),))
 
-    def test_float32_stays(self) -> None:
+    def test_operators_keep_float32(self) -> None:
         x = np.ones(2, np.float32)
         assert grad(lambda x: np.sum(np.sin(x) * 2.0))(x).dtype == np.float32
         value, tangent = jvp(lambda x: np.sin(x) * 2.0, (x,), (x,))
         assert (value.dtype, tangent.dtype) == (np.float32, np.float32)
 
-    def test_the_argument_is_left_alone(self) -> None:
+    def test_grad_does_not_change_argument(self) -> None:
         x = np.array([1.0, 2.0])
         g = grad(lambda x: np.sum(x * 1.0))(x)
         g += 1
@@ -178,32 +178,32 @@ class TestArguments:
 
 class TestErrors:
     @for_each("operator", [grad, value_and_grad])
-    def test_non_scalar(self, operator: Any) -> None:
+    def test_grad_of_nonscalar_result_raises(self, operator: Any) -> None:
         with pytest.raises(ValueError, match=r"returned shape \(2,\), not a scalar\. Sum it, or use vjp, jvp or jacobian"):
             operator(lambda x: x * 2)(np.ones(2))
 
     @for_each("call", [lambda f: grad(f)(1.0), lambda f: jvp(f, (1.0,), (1.0,)), lambda f: vjp(f, 1.0)])
-    def test_lost_graph_and_none(self, call: Any) -> None:
+    def test_operators_raise_on_lost_graph_and_none(self, call: Any) -> None:
         with pytest.raises(TypeError, match="returned None"):
             call(lambda x: None)
         with pytest.raises(TypeError, match=r"returned a plain float.*was not recorded"):
             call(lambda x: x.value**2)
 
-    def test_a_result_that_does_not_depend_on_the_argument(self) -> None:
+    def test_operators_of_independent_result_return_zero(self) -> None:
         assert float(grad(lambda x: cg.constant(3.0))(1.0)) == 0.0
         assert float(jvp(lambda x: cg.constant(3.0), (1.0,), (1.0,))[1]) == 0.0
 
-    def test_tangents_must_match(self) -> None:
+    def test_jvp_mismatched_tangents_raise(self) -> None:
         with pytest.raises(ValueError, match="1 primals need as many tangents, 2"):
             jvp(np.sin, (1.0,), (1.0, 2.0))
         with pytest.raises(ValueError, match="tangent 0 has shape"):
             jvp(np.sin, (np.ones(2),), (np.ones(3),))
 
-    def test_adjoints_must_match(self) -> None:
+    def test_vjp_mismatched_cotangent_raises(self) -> None:
         with pytest.raises(ValueError, match=r"the cotangent has shape \(3,\), but the value has shape \(2,\)"):
             vjp(np.sin, np.ones(2))[1](np.ones(3))
 
-    def test_an_operation_without_a_tangent_rule(self) -> None:
+    def test_jvp_operation_without_tangent_rule_raises(self) -> None:
         from autodiff import rule
 
         @cg.primitive
@@ -217,7 +217,7 @@ class TestErrors:
 
 
 class TestForwardMode:
-    def test_stores_no_graph(self) -> None:
+    def test_jvp_stores_no_graph(self) -> None:
         import weakref
 
         ghosts = []
@@ -235,7 +235,7 @@ class TestForwardMode:
 
         jvp(watched, (1.0,), (1.0,))
 
-    def test_several_outputs(self) -> None:
+    def test_jvp_several_outputs(self) -> None:
         def f(x: Any) -> Any:
             q, r = divmod(x, 3.0)
             return q * 10 + r * r
@@ -243,13 +243,13 @@ class TestForwardMode:
         assert float(d_forward(f)(7.5)) == 3.0
         assert float(grad(f)(7.5)) == 3.0
 
-    def test_composed_functions(self) -> None:
+    def test_jvp_composed_functions(self) -> None:
         x = np.arange(6.0)
         value, tangent = jvp(lambda x: np.vstack(np.split(x, 2)) ** 2, (x,), (np.ones(6),))
         assert np.array_equal(value, x.reshape(2, 3) ** 2)
         assert np.array_equal(tangent, 2 * x.reshape(2, 3))
 
-    def test_scalars_rebind_in_place(self) -> None:
+    def test_jvp_scalars_rebind_in_place(self) -> None:
         def f(x: Any) -> Any:
             s = x * 1.0
             s += x
@@ -259,7 +259,7 @@ class TestForwardMode:
         assert float(d_forward(f)(3.0)) == 4.0
 
 
-def test_vjp_can_be_pulled_again() -> None:
+def test_vjp_pull_can_be_called_again() -> None:
     value, pull = vjp(lambda x, y: x * y, np.array([1.0, 2.0]), 3.0)
     assert np.array_equal(value, [3.0, 6.0])
     for _ in range(2):
@@ -268,23 +268,23 @@ def test_vjp_can_be_pulled_again() -> None:
         assert float(gy) == 21.0
 
 
-def test_vjp_of_the_adjoint() -> None:
+def test_vjp_pull_is_differentiable() -> None:
     # the pull is linear in the adjoint, and differentiable by it
     x = np.array([1.0, 2.0])
     assert np.array_equal(grad(lambda u: np.sum(vjp(np.sin, x)[1](u)[0]))(np.ones(2)), np.cos(x))
     assert np.array_equal(jvp(lambda u: vjp(np.sin, x)[1](u)[0], (np.ones(2),), (np.ones(2),))[1], np.cos(x))
 
 
-def test_threads_do_not_disturb_each_other() -> None:
+def test_operators_in_threads_are_independent() -> None:
     def work(k: int) -> list[float]:
         return [float(grad(lambda x: x * grad(lambda y: x * y * k)(2.0))(float(i))) for i in range(50)]
 
     with ThreadPoolExecutor(8) as pool:
-        for k, found in enumerate(pool.map(work, range(8))):
-            assert found == [2.0 * k * i for i in range(50)]
+        for k, result in enumerate(pool.map(work, range(8))):
+            assert result == [2.0 * k * i for i in range(50)]
 
 
-def test_looking_at_operands_changes_nothing() -> None:
+def test_grad_inspecting_operands_changes_nothing() -> None:
     x = cg.variable(np.ones(2, np.float32), "x")
     y = x * 2.0
     assert [type(o).__name__ for o in y.operands] == ["VariableNode", "ConstantNode"]
@@ -294,7 +294,7 @@ def test_looking_at_operands_changes_nothing() -> None:
     assert np.array_equal(g, [2.0, 2.0])
 
 
-def test_forward_mode_keeps_nothing_where_values_decide() -> None:
+def test_jvp_value_dependent_loop_keeps_no_graph() -> None:
     def f(x: Any, steps: int) -> Any:
         y = x
         for _ in range(steps):
@@ -332,7 +332,7 @@ CALLS: dict[str, tuple[Callable[[], Any], str]] = {
 
 
 @for_each("name", CALLS)
-def test_a_call_of_another_form_says_how_to_write_it(name: str) -> None:
+def test_operators_unsupported_call_form_raises_with_advice(name: str) -> None:
     call, message = CALLS[name]
     with pytest.raises(TypeError, match=message):
         call()

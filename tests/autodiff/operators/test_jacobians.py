@@ -26,7 +26,7 @@ from tests.support.for_each import for_each
 Array = np.ndarray[Any, Any]
 
 
-def test_jacobian_of_every_index_passes_directions_together() -> None:
+def test_jacobian_of_every_index_batches_directions() -> None:
     """Arrays with slices between them move the axis of the directions, other indices leave it in front."""
     with Failures("indices") as failures:
         for case in cases_of("getitem"):
@@ -60,9 +60,9 @@ TOGETHER: dict[str, Any] = {
 
 @for_each("operator", [jacrev, jacfwd], ids=lambda o: o.__name__)
 @for_each("label", TOGETHER)
-def test_no_direction_goes_by_itself(label: str, operator: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_jacobian_rules_receive_batched_directions(label: str, operator: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     expected = by_differences(TOGETHER[label], SQUARE)
-    found = operator(TOGETHER[label])(SQUARE)
+    result = operator(TOGETHER[label])(SQUARE)
 
     def alone(rule: Any, *_: Any) -> Any:
         raise AssertionError(f"{rule} looped")
@@ -70,13 +70,13 @@ def test_no_direction_goes_by_itself(label: str, operator: Any, monkeypatch: pyt
     monkeypatch.setattr(batched_derivatives, "_pull_each", alone)
     monkeypatch.setattr(batched_derivatives, "_push_each", alone)
     LOOP_COUNTS.clear()
-    near(operator(TOGETHER[label])(SQUARE), found, label)
+    near(operator(TOGETHER[label])(SQUARE), result, label)
     assert not LOOP_COUNTS
-    error = np.max(np.abs(found - expected))
+    error = np.max(np.abs(result - expected))
     assert error < 1e-6 * (1 + np.max(np.abs(expected))), f"{label} is off by {error:.2g}"
 
 
-def test_what_looks_at_the_numbers_of_an_adjoint_sees_each() -> None:
+def test_jacobian_rule_reading_cotangent_gets_each_direction() -> None:
     x = cg.variable(np.eye(3))
     out: Any = np.linalg.eigh(x)[0]
     seeds = np.zeros((COUNT, 3))
@@ -86,7 +86,7 @@ def test_what_looks_at_the_numbers_of_an_adjoint_sees_each() -> None:
         sweep_batch(collect(out), out, seeds, {x}, False)
 
 
-def test_rules_of_users_are_asked_for_each_direction() -> None:
+def test_jacobian_user_rules_are_called_per_direction() -> None:
     @cg.primitive
     def thirded(x: Any) -> Any:
         return x / 3
@@ -102,7 +102,7 @@ def test_rules_of_users_are_asked_for_each_direction() -> None:
     assert len(calls) == 6
 
 
-def test_the_check_sees_wrongly_batched_rules(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_jacobian_check_detects_wrongly_batched_rules(monkeypatch: pytest.MonkeyPatch) -> None:
     case = Case("transpose", "", np.transpose, (np.arange(6.0).reshape(2, 3),))
     check_together(case)
     monkeypatch.setattr(rules["transpose"], "batch", (lambda position, g, out, x: 2 * np.swapaxes(g, 1, 2), None))
@@ -113,7 +113,7 @@ def test_the_check_sees_wrongly_batched_rules(monkeypatch: pytest.MonkeyPatch) -
         check_together(case)
 
 
-def test_a_formula_that_does_not_look_at_the_adjoint() -> None:
+def test_jacobian_rule_that_ignores_cotangent() -> None:
     @cg.primitive
     def scaled(x: Any, steps: Any) -> Any:
         return x * np.floor(steps)
@@ -124,7 +124,7 @@ def test_a_formula_that_does_not_look_at_the_adjoint() -> None:
             near(operator(lambda x: scaled(x, 4 + x))(x), np.diag(np.floor(4 + x)), operator.__name__)
 
 
-def test_directions_that_a_rule_loses_are_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_jacobian_rule_losing_directions_raises(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rules["transpose"], "batch", (lambda position, g, *_, **__: g[0], None))
     with pytest.raises(ValueError, match="for a batch of 6"):
         jacrev(np.transpose)(np.ones((2, 3)))
@@ -162,7 +162,7 @@ def written(x: Any) -> Any:
     return y
 
 
-def picked(x: Any) -> Any:
+def pick_elements(x: Any) -> Any:
     table = np.outer(x, x)
     return table[[0, 2, 0], :][:, [1, 1]] + np.sort(x)[:, None] + table[[0, 1], [2, 2]]
 
@@ -173,7 +173,7 @@ MAPS: dict[str, tuple[Function, Any]] = {
     "a loop": (looped, POINT),
     "layers": (layered, POINT),
     "written in place": (written, POINT),
-    "indices": (picked, POINT),
+    "indices": (pick_elements, POINT),
     "number to vector": (lambda t: np.stack([np.cos(t), np.sin(t)]), 0.4),
     "vector to number": (lambda x: np.sum(x**3), POINT),
     "number to number": (lambda t: t**3, 1.5),
@@ -190,26 +190,26 @@ MAPS: dict[str, tuple[Function, Any]] = {
 
 @for_each("operator", [jacrev, jacfwd, jacobian], ids=lambda o: o.__name__)
 @for_each("label", MAPS)
-def test_jacobian(label: str, operator: Function) -> None:
+def test_jacobian_matches_differences(label: str, operator: Function) -> None:
     f, x = MAPS[label]
-    found = operator(f)(x)
-    assert type(found) in (np.ndarray, np.float64)
-    near(found, by_differences(lambda y: np.asarray(f(y)), x), label, 1e-7)
-    if isinstance(found, np.ndarray):
-        found += 1  # belongs to the caller
-        near(operator(f)(x), found - 1, label)
+    result = operator(f)(x)
+    assert type(result) in (np.ndarray, np.float64)
+    near(result, by_differences(lambda y: np.asarray(f(y)), x), label, 1e-7)
+    if isinstance(result, np.ndarray):
+        result += 1  # belongs to the caller
+        near(operator(f)(x), result - 1, label)
 
 
 @for_each("operator", [jacrev, jacfwd], ids=lambda o: o.__name__)
 @for_each("bytes_", [1, 50, 400])
-def test_directions_in_parts(operator: Function, bytes_: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_jacobian_directions_in_chunks(operator: Function, bytes_: int, monkeypatch: pytest.MonkeyPatch) -> None:
     f, x = MAPS["layers"]
     whole = operator(f)(x)
     monkeypatch.setattr(linearization, "MOST", bytes_)
     near(operator(f)(x), whole, "in parts", 1e-15)
 
 
-def test_several_arguments_aux_and_keywords() -> None:
+def test_jacobian_several_arguments_aux_and_keywords() -> None:
     def f(x: Any, y: Any, *, scale: float) -> Any:
         return scale * x[:, None] * np.sin(y), "aux"
 
@@ -232,7 +232,7 @@ def test_several_arguments_aux_and_keywords() -> None:
     near(same[1], np.eye(3), "not the same array")
 
 
-def test_single_precision_stays() -> None:
+def test_jacobian_keeps_float32() -> None:
     x = POINT.astype(np.float32)
     for operator in (jacrev, jacfwd, jacobian):
         assert operator(lambda x: np.sin(x) * x)(x).dtype == np.float32
@@ -248,7 +248,7 @@ def bowl(x: Any) -> Any:
     return np.sum(np.sin(x[1:] * x[:-1])) + np.prod(x) ** 2 + np.log(x @ x)
 
 
-def test_hessian() -> None:
+def test_hessian_matches_differences() -> None:
     expected = by_differences(grad(bowl), POINT)
     near(hessian(bowl)(POINT), expected, "hessian", 1e-7)
     value, aux = hessian(lambda x: (bowl(x), 5), has_aux=True)(POINT)
@@ -266,7 +266,7 @@ def test_hessian() -> None:
     )
 
 
-def test_blocks_of_a_hessian() -> None:
+def test_hessian_blocks_of_several_arguments() -> None:
     y = np.array([0.2, 0.5])
     f = lambda x, y: np.sum(x) ** 2 * np.sum(np.exp(y)) + x[0] * y[1]  # noqa: E731
     blocks = hessian(f, (0, 1))(POINT, y)
@@ -290,12 +290,12 @@ ORDERS: dict[str, Function] = {
 
 
 @for_each("order", ORDERS)
-def test_they_nest(order: str) -> None:
+def test_jacobians_nest_in_every_order(order: str) -> None:
     near(ORDERS[order](bowl)(POINT), hessian(bowl)(POINT), order, 1e-11)
     near(ORDERS[order](lambda x: np.sum(written(x) ** 3))(POINT), hessian(lambda x: np.sum(written(x) ** 3))(POINT), order, 1e-11)
 
 
-def test_derivatives_of_hessians() -> None:
+def test_hessian_is_differentiable() -> None:
     third = by_differences(lambda x: hessian(bowl)(x), POINT)
     v = np.array([0.5, -1.0, 2.0])
     near(jacrev(hessian(bowl))(POINT), third, "jacrev", 1e-6)
@@ -316,14 +316,14 @@ def test_derivatives_of_hessians() -> None:
     near(pushed, np.asarray(v @ hessian(bowl)(POINT) @ (POINT * v) + grad(bowl)(POINT) @ (v * v)), "of linearize", 1e-10)
 
 
-def test_outer_variables() -> None:
+def test_jacobian_connects_outer_variables() -> None:
     c = cg.variable(np.array([0.5, 2.0, -1.0]))
     for operator in (jacrev, jacfwd, jacobian):
         table = operator(lambda x: np.sin(c * x) * c[0])(POINT)
         assert isinstance(table, cg.Node)
-        found = gradient(np.sum(table * np.arange(9.0).reshape(3, 3)), c)[c]
+        derivative = gradient(np.sum(table * np.arange(9.0).reshape(3, 3)), c)[c]
         expected = by_differences(lambda k: np.sum(np.diag(np.cos(k * POINT) * k * k[0]) * np.arange(9.0).reshape(3, 3)), c.value)
-        near(found, expected, operator.__name__, 1e-8)
+        near(derivative, expected, operator.__name__, 1e-8)
     curved = hessian(lambda x: np.sum(np.sin(x * c)))(POINT)
     near(gradient(np.sum(curved), c)[c], by_differences(lambda k: np.sum(-np.sin(k * POINT) * k**2), c.value), "hessian", 1e-8)
     product = hvp(lambda x: np.sum(np.sin(x * c)))(POINT, POINT)
@@ -343,18 +343,18 @@ def test_outer_variables() -> None:
 # ------------------------------------------------------------------------------------ linearize and hvp
 
 
-def test_linearize_sees_later_writes() -> None:
+def test_linearize_detects_later_writes() -> None:
     """A write into an array that the function used changes the tangent or raises, as the recorded value differs."""
-    kept: list[Any] = []
+    captures: list[Any] = []
 
     def f(x: Any) -> Any:
-        kept.append(np.exp(x))
-        return kept[-1] * np.sin(x)
+        captures.append(np.exp(x))
+        return captures[-1] * np.sin(x)
 
     push = linearize(f, POINT)[1]
     t = np.array([1.0, -2.0, 0.5])
     near(push(t), jvp(f, (POINT,), (t,))[1], "before the write")
-    kept[0][1:] = 100.0
+    captures[0][1:] = 100.0
     near(push(t), jvp(f, (POINT,), (t,))[1], "after the write")
     large = np.ones((400, 400))
     push = linearize(lambda x: np.sum((large @ x) * x), np.ones(400))[1]
@@ -363,14 +363,14 @@ def test_linearize_sees_later_writes() -> None:
         push(np.ones(400))
 
 
-def test_linearize_with_writes_while_large_operands_are_checked() -> None:
+def test_linearize_with_writes_to_large_operands() -> None:
     large = np.ones((400, 400))
     _, push = linearize(lambda x: np.sum((large @ x) * x), np.ones(400))
     near(linearize(written, POINT)[1](POINT), jvp(written, (POINT,), (POINT,))[1], "written")
     near(push(np.ones(400)), 2 * 400.0**2, "large")
 
 
-def test_linearize() -> None:
+def test_linearize_calls_function_once() -> None:
     calls = []
 
     def f(x: Any, y: Any) -> Any:
@@ -396,7 +396,7 @@ def test_linearize() -> None:
         push(POINT)
 
 
-def test_hvp() -> None:
+def test_hvp_matches_hessian() -> None:
     v = np.array([1.0, -2.0, 0.5])
     near(hvp(bowl)(POINT, v), hessian(bowl)(POINT) @ v, "product")
     near(hvp(lambda x, k, power=1: k * np.sum(x**power))(POINT, v, 2.0, power=3), 12 * POINT * v, "with more arguments")
@@ -429,7 +429,7 @@ FURTHER: dict[str, tuple[Function, Any]] = {
 
 
 @for_each("label", [*MAPS, *FURTHER])
-def test_hvp_is_the_hessian_times_the_vector(label: str) -> None:
+def test_hvp_equals_hessian_times_vector(label: str) -> None:
     f, x = {**MAPS, **FURTHER}[label]
 
     def number(x: Any) -> Any:
@@ -442,22 +442,22 @@ def test_hvp_is_the_hessian_times_the_vector(label: str) -> None:
     near(product, numeric.directional(grad(number), [np.asarray(x)], [v]), "against differences", 1e-6)
 
 
-def test_a_recorded_gradient_knows_lines() -> None:
+def test_recorded_gradient_nodes_have_source_lines() -> None:
     """Each node of it has the line of the operation whose derivative it belongs to."""
     x = cg.variable(POINT)
     y = np.tanh(x)
     u, _, _ = np.linalg.svd(np.outer(y, x) + np.diag(y[[0, 0, 1]]))
     out = np.sum(u * y)
     nodes = {n for n in collect(out) if isinstance(n, cg.Node)}
-    known = {n.line for n in nodes}
-    found = gradient(out, create_graph=True)[x]
-    added = [n for n in collect(found) if isinstance(n, cg.Node) and n not in nodes and n.opname != "ones_like"]
+    lines = {n.line for n in nodes}
+    derivative = gradient(out, create_graph=True)[x]
+    added = [n for n in collect(derivative) if isinstance(n, cg.Node) and n not in nodes and n.opname != "ones_like"]
     assert len(added) > 20
-    assert {n.line for n in added} <= known
+    assert {n.line for n in added} <= lines
     assert {y.line, u.line} <= {n.line for n in added}
 
 
-def test_recorded_gradient_of_a_written_array_has_lines() -> None:
+def test_recorded_gradient_of_written_array_has_source_lines() -> None:
     """The lines are those of operations or writes, or else of the call. None is in this package."""
     x = cg.variable(POINT)
     y = np.zeros_like(x)
@@ -465,8 +465,8 @@ def test_recorded_gradient_of_a_written_array_has_lines() -> None:
     y[0] += np.tanh(x[2])
     out = np.sum(y * y)
     nodes = set(collect(out))
-    found = gradient(out, create_graph=True)[x]
-    added = [n for n in collect(found) if n not in nodes and isinstance(n, cg.Node)]
+    derivative = gradient(out, create_graph=True)[x]
+    added = [n for n in collect(derivative) if n not in nodes and isinstance(n, cg.Node)]
     texts = [n.line.rpartition(": ")[2] for n in added]
     assert {"y[1:] = np.sin(x)[:-1] * x[1:]", "y[0] += np.tanh(x[2])", "out = np.sum(y * y)"} <= set(texts)
     elsewhere = [f"{n.opname}: {n.line}" for n in added if Path(__file__).name not in n.line]
@@ -480,7 +480,7 @@ def test_recorded_gradient_of_a_written_array_has_lines() -> None:
     "f", [lambda t: np.exp(1j * t), lambda t: t + 0j, lambda t: np.conj(t + 1j), lambda t: np.sum(np.fft.fft(np.stack([t, t])))]
 )
 @for_each("point", [0.3, 0.3 + 0.2j])
-def test_a_complex_result_has_no_gradient(f: Any, point: Any) -> None:
+def test_gradient_of_complex_result_raises(f: Any, point: Any) -> None:
     operators: dict[str, Any] = {
         "grad": lambda f: ad.grad(f)(point),
         "grad: ": lambda f: ad.value_and_grad(f)(point),
@@ -501,7 +501,7 @@ def test_a_complex_result_has_no_gradient(f: Any, point: Any) -> None:
             assert np.allclose(ad.grad(lambda t, part=part: part(f(t)))(point), expected, rtol=1e-6)
 
 
-def test_complex_numbers() -> None:
+def test_jacobian_of_complex_arguments() -> None:
     z = np.array([0.5 + 0.2j, -1.0 + 0.7j])
     a = np.array([[1.0, 2j], [1 - 1j, 0.5]])
     for operator in (jacrev, jacfwd, jacobian):
@@ -529,7 +529,7 @@ REFUSED: dict[str, tuple[Function, type[Exception], str]] = {
 
 
 @for_each("label", REFUSED)
-def test_refused(label: str) -> None:
+def test_jacobian_bad_calls_raise(label: str) -> None:
     call, error, message = REFUSED[label]
     with pytest.raises(error, match=message):
         call()

@@ -62,9 +62,9 @@ def by_functions(p: Any) -> Any:
 WRITING = {f.__name__: f for f in (heat, through_views, into_its_argument, at_chosen_places, by_functions)}
 
 
-def require_near(found: Any, expected: Any) -> None:
-    assert (found.shape, found.dtype) == (expected.shape, expected.dtype)
-    np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-14)
+def require_near(actual: Any, expected: Any) -> None:
+    assert (actual.shape, actual.dtype) == (expected.shape, expected.dtype)
+    np.testing.assert_allclose(actual, expected, rtol=1e-12, atol=1e-14)
 
 
 def without_adjoints(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -78,7 +78,7 @@ def without_adjoints(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("operator", [jacfwd, jacobian])
 @pytest.mark.parametrize("name", WRITING)
-def test_columns_pass_as_tangents(name: str, operator: Function, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_writes_jacobian_columns_use_tangents(name: str, operator: Function, monkeypatch: pytest.MonkeyPatch) -> None:
     f = WRITING[name]
     expected = jacrev(f)(POINT)
     without_adjoints(monkeypatch)
@@ -87,14 +87,14 @@ def test_columns_pass_as_tangents(name: str, operator: Function, monkeypatch: py
     assert np.array_equal(point, POINT)
 
 
-def test_tangents_pass_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_writes_jacobian_tangents_in_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     expected = jacrev(heat)(POINT)
     without_adjoints(monkeypatch)
     monkeypatch.setattr("autodiff.reverse.linearization.MOST", 500)
     require_near(jacfwd(heat)(POINT), expected)
 
 
-def test_several_arguments_and_results_pass_together(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_writes_jacobian_of_several_arguments_in_one_pass(monkeypatch: pytest.MonkeyPatch) -> None:
     calls = []
 
     def f(a: Any, b: Any, scale: float) -> Any:
@@ -104,18 +104,18 @@ def test_several_arguments_and_results_pass_together(monkeypatch: pytest.MonkeyP
         u[1] *= u[0]
         return {"u": u, "last": u[1, 2], "other": np.sin(a["x"])}, scale
 
-    given = {"x": 2.0}, POINT, 3.0
-    expected, _ = jacrev(f, (0, 1), has_aux=True)(*given)
+    arguments = {"x": 2.0}, POINT, 3.0
+    expected, _ = jacrev(f, (0, 1), has_aux=True)(*arguments)
     without_adjoints(monkeypatch)
     calls.clear()
-    found, aux = jacfwd(f, (0, 1), has_aux=True)(*given)
+    jacobians, aux = jacfwd(f, (0, 1), has_aux=True)(*arguments)
     assert (len(calls), aux) == (2, 3.0)
     for key in expected:
-        require_near(found[key][0]["x"], expected[key][0]["x"])
-        require_near(found[key][1], expected[key][1])
+        require_near(jacobians[key][0]["x"], expected[key][0]["x"])
+        require_near(jacobians[key][1], expected[key][1])
 
 
-def test_complex_arguments_pass_both_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_writes_jacobian_complex_arguments(monkeypatch: pytest.MonkeyPatch) -> None:
     def analytic(z: Any) -> Any:
         u = np.zeros((4, 3), complex)
         u[0] = z
@@ -131,17 +131,17 @@ def test_complex_arguments_pass_both_parts(monkeypatch: pytest.MonkeyPatch) -> N
     z = POINT + 1j * POINT[::-1]
     expected = [jacrev(f)(z) for f in (analytic, real)]
     without_adjoints(monkeypatch)
-    for f, known in zip((analytic, real), expected, strict=True):
-        require_near(jacfwd(f)(z), known)
+    for f, reference in zip((analytic, real), expected, strict=True):
+        require_near(jacfwd(f)(z), reference)
 
 
-def test_single_precision_stays() -> None:
-    found = jacfwd(into_its_argument)(POINT.astype(np.float32))
-    assert found.dtype == np.float32
-    np.testing.assert_allclose(found, jacrev(into_its_argument)(POINT), rtol=1e-6)
+def test_writes_jacobian_keeps_float32() -> None:
+    matrix = jacfwd(into_its_argument)(POINT.astype(np.float32))
+    assert matrix.dtype == np.float32
+    np.testing.assert_allclose(matrix, jacrev(into_its_argument)(POINT), rtol=1e-6)
 
 
-def test_structural_zeros_stay() -> None:
+def test_writes_jacobian_structural_zeros() -> None:
     def f(p: Any) -> Any:
         u = np.zeros((2, 3))
         u[0] = np.where(p > 0.5, np.sqrt(p - 0.5), 0)
@@ -152,7 +152,7 @@ def test_structural_zeros_stay() -> None:
     require_near(jacfwd(f)(point), jacrev(f)(point))
 
 
-def test_other_derivatives_inside() -> None:
+def test_writes_jacobian_of_inner_derivatives() -> None:
     def energy(p: Any) -> Any:
         u = np.zeros((2, 3))
         u[0] = np.sin(p)
@@ -165,22 +165,22 @@ def test_other_derivatives_inside() -> None:
     require_near(jacfwd(lambda p: jvp(heat, (p,), (p,))[1])(POINT), jacrev(lambda p: jvp(heat, (p,), (p,))[1])(POINT))
 
 
-def test_random_numbers_of_the_second_call_are_not_used() -> None:
+def test_writes_jacobian_ignores_draws_of_second_call() -> None:
     rng = np.random.default_rng(0)
-    drawn = []
+    draws = []
 
     def noisy(p: Any) -> Any:
         u = np.zeros((2, 3))
-        drawn.append(rng.normal())
-        u[0] = p * drawn[-1]
+        draws.append(rng.normal())
+        u[0] = p * draws[-1]
         u[1] = u[0] ** 2
         return u
 
-    found = jacfwd(noisy)(POINT)
-    require_near(found[0], np.eye(3) * drawn[0])
+    matrix = jacfwd(noisy)(POINT)
+    require_near(matrix[0], np.eye(3) * draws[0])
 
 
-def test_variables_outside_are_differentiated_again() -> None:
+def test_writes_jacobian_connects_outer_variables() -> None:
     w = cg.variable(2.0)
 
     def f(p: Any) -> Any:
@@ -188,13 +188,13 @@ def test_variables_outside_are_differentiated_again() -> None:
         u[0] = p * w**3
         return u
 
-    found = jacfwd(f)(POINT)
+    matrix = jacfwd(f)(POINT)
     assert grad(lambda v: np.sum(jacfwd(lambda p: f(p) * v)(POINT)))(1.0) == 24
-    np.testing.assert_allclose(found[0], np.eye(3) * 8)
+    np.testing.assert_allclose(matrix[0], np.eye(3) * 8)
 
 
 @pytest.mark.parametrize("name", WRITING)
-def test_tangents_are_differentiated_again(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_writes_jacobian_is_differentiable(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     f = WRITING[name]
 
     def size(operator: Function) -> Function:
@@ -202,12 +202,12 @@ def test_tangents_are_differentiated_again(name: str, monkeypatch: pytest.Monkey
 
     expected = grad(size(jacrev), (0, 1))(POINT, 1.5)
     without_adjoints(monkeypatch)
-    for found, known in zip(grad(size(jacfwd), (0, 1))(POINT, 1.5), expected, strict=True):
-        np.testing.assert_allclose(found, known, rtol=1e-10)
+    for actual, reference in zip(grad(size(jacfwd), (0, 1))(POINT, 1.5), expected, strict=True):
+        np.testing.assert_allclose(actual, reference, rtol=1e-10)
 
 
-def test_within_vmap_and_tangents_adjoints_pass() -> None:
+def test_writes_jacobian_within_vmap_and_jvp() -> None:
     rows = np.stack([POINT, 2 * POINT])
     require_near(vmap(jacfwd(through_views))(rows), np.stack([jacrev(through_views)(row) for row in rows]))
-    found = jvp(lambda w: jacfwd(lambda p: heat(p * w))(POINT), (2.0,), (1.0,))[1]
-    require_near(found, jvp(lambda w: jacrev(lambda p: heat(p * w))(POINT), (2.0,), (1.0,))[1])
+    tangent = jvp(lambda w: jacfwd(lambda p: heat(p * w))(POINT), (2.0,), (1.0,))[1]
+    require_near(tangent, jvp(lambda w: jacrev(lambda p: heat(p * w))(POINT), (2.0,), (1.0,))[1])

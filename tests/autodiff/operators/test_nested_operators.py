@@ -45,8 +45,8 @@ def field(m: Model, t: Any) -> Any:
 
 
 def energy(m: Model, t: Any) -> Any:
-    found = field(m, t)
-    return np.sum(found["y"] ** 2) * found["z"][0] + np.sum(found["v"].a ** 3) * np.sum(found["v"].b)
+    outputs = field(m, t)
+    return np.sum(outputs["y"] ** 2) * outputs["z"][0] + np.sum(outputs["v"].a ** 3) * np.sum(outputs["v"].b)
 
 
 def flat(tree: Any) -> Array:
@@ -73,10 +73,10 @@ def differences(f: Function, tree: Any, step: float = 1e-6) -> Array:
     return np.stack(rows, axis=-1)
 
 
-def matrix(found: Any, result: Any, argument: Any) -> Array:
+def matrix(tables: Any, result: Any, argument: Any) -> Array:
     """A tree of the result with trees of the argument for leaves, as one matrix; shapes and nesting are checked."""
     outs, structure = flatten(result)
-    trees = structure.flatten_up_to(found)
+    trees = structure.flatten_up_to(tables)
     rows = []
     for out, tree in zip(outs, trees, strict=True):
         leaves, nesting = flatten(argument)
@@ -95,43 +95,43 @@ JACOBIANS = for_each("operator", [ad.jacrev, ad.jacfwd, ad.jacobian], ids=lambda
 
 class TestJacobians:
     @JACOBIANS
-    def test_a_tree_of_trees(self, operator: Function) -> None:
-        found = matrix(operator(field)(MODEL, TIME), field(MODEL, TIME), MODEL)
-        assert np.allclose(found, differences(lambda m: field(m, TIME), MODEL), rtol=1e-7, atol=1e-8)
+    def test_jacobian_of_pytree_is_tree_of_trees(self, operator: Function) -> None:
+        result = matrix(operator(field)(MODEL, TIME), field(MODEL, TIME), MODEL)
+        assert np.allclose(result, differences(lambda m: field(m, TIME), MODEL), rtol=1e-7, atol=1e-8)
 
     @JACOBIANS
-    def test_several_arguments(self, operator: Function) -> None:
+    def test_jacobian_of_several_pytrees(self, operator: Function) -> None:
         both = (TIME, MODEL)
-        found = matrix(operator(field, argnums=(1, 0))(MODEL, TIME), field(MODEL, TIME), both)
-        assert np.allclose(found, differences(lambda b: field(b[1], b[0]), both), rtol=1e-7, atol=1e-8)
+        result = matrix(operator(field, argnums=(1, 0))(MODEL, TIME), field(MODEL, TIME), both)
+        assert np.allclose(result, differences(lambda b: field(b[1], b[0]), both), rtol=1e-7, atol=1e-8)
 
     @JACOBIANS
-    def test_names_and_keywords(self, operator: Function) -> None:
+    def test_jacobian_argnums_by_name_and_keyword(self, operator: Function) -> None:
         expected = operator(field, 1)(MODEL, TIME)
-        for found in (operator(field, "t")(MODEL, TIME), operator(field, "t")(MODEL, t=TIME), operator(field, -1)(MODEL, TIME)):
-            assert np.array_equal(flat(found), flat(expected))
+        for result in (operator(field, "t")(MODEL, TIME), operator(field, "t")(MODEL, t=TIME), operator(field, -1)(MODEL, TIME)):
+            assert np.array_equal(flat(result), flat(expected))
         (alone,) = flatten(operator(field, ("t",))(m=MODEL, t=TIME)["z"][0])[0]
         assert np.array_equal(alone, expected["z"][0])
 
     @JACOBIANS
-    def test_of_jacobians(self, operator: Function) -> None:
+    def test_jacobian_of_jacobian_of_pytree(self, operator: Function) -> None:
         def inner(m: Model) -> Any:
             return ad.jacrev(field)(m, TIME)["v"]
 
-        found = matrix(operator(inner)(MODEL), inner(MODEL), MODEL)
-        assert np.allclose(found, differences(inner, MODEL), rtol=1e-6, atol=1e-7)
+        result = matrix(operator(inner)(MODEL), inner(MODEL), MODEL)
+        assert np.allclose(result, differences(inner, MODEL), rtol=1e-6, atol=1e-7)
 
-    def test_precision_of_every_leaf(self) -> None:
+    def test_jacobian_keeps_precision_of_every_leaf(self) -> None:
         p = {"a": np.ones(2, np.float32), "b": np.ones(3)}
         f = lambda p: np.sum(p["a"]) * np.sum(p["b"] ** 2)  # noqa: E731
         assert ad.jacrev(f)(p)["a"].dtype == np.float32
         product = ad.hvp(f)(p, p)
         assert (product["a"].dtype, product["b"].dtype) == (np.float32, np.float64)
 
-    def test_results_belong_to_the_caller(self) -> None:
-        found = ad.jacrev(lambda p: {"y": p["a"], "z": p["a"]})({"a": np.ones(2)})
-        found["y"]["a"][...] = 5
-        assert np.array_equal(found["z"]["a"], np.eye(2))
+    def test_jacobian_results_are_writable(self) -> None:
+        jacobian = ad.jacrev(lambda p: {"y": p["a"], "z": p["a"]})({"a": np.ones(2)})
+        jacobian["y"]["a"][...] = 5
+        assert np.array_equal(jacobian["z"]["a"], np.eye(2))
         along = {"a": np.ones(2), "b": np.ones(2)}
         product = ad.hvp(lambda p: np.sum(p["a"] * p["b"]))(along, along)
         product["a"][...] = 5
@@ -141,26 +141,26 @@ class TestJacobians:
 
 class TestSecondDerivatives:
     @for_each("argnums", [0, "m", (0, 1), ("t", "m")])
-    def test_hessian_and_hvp(self, argnums: Any) -> None:
+    def test_hessian_and_hvp_of_pytree(self, argnums: Any) -> None:
         several = {0: MODEL, "m": MODEL, (0, 1): (MODEL, TIME), ("t", "m"): (TIME, MODEL)}[argnums]
-        expected = differences(lambda s: ad.grad(energy, argnums)(*arranged(argnums, s)), several, 1e-5)
-        found = matrix(ad.hessian(energy, argnums)(MODEL, TIME), several, several)
-        assert np.allclose(found, expected, rtol=1e-6, atol=1e-6)
+        expected = differences(lambda s: ad.grad(energy, argnums)(*arrange_arguments(argnums, s)), several, 1e-5)
+        result = matrix(ad.hessian(energy, argnums)(MODEL, TIME), several, several)
+        assert np.allclose(result, expected, rtol=1e-6, atol=1e-6)
         along = random(several)
         product = ad.hvp(energy, argnums)(MODEL, along, TIME)
         assert flatten(product)[1] == flatten(several)[1]
-        assert np.allclose(flat(product), found @ flat(along), rtol=1e-10)
+        assert np.allclose(flat(product), result @ flat(along), rtol=1e-10)
 
-    def test_third_derivatives(self) -> None:
+    def test_hessian_of_pytree_third_derivative(self) -> None:
         along = random(MODEL)
-        found = ad.jvp(ad.hessian(lambda m: energy(m, TIME)), (MODEL,), (along,))[1]
+        tangent = ad.jvp(ad.hessian(lambda m: energy(m, TIME)), (MODEL,), (along,))[1]
         step = filled(MODEL, 1e-5 * flat(along))
         ends = [flat(ad.hessian(energy)(filled(MODEL, flat(MODEL) + sign * flat(step)), TIME)) for sign in (1, -1)]
-        assert np.allclose(flat(found), (ends[0] - ends[1]) / 2e-5, rtol=1e-5, atol=1e-5)
+        assert np.allclose(flat(tangent), (ends[0] - ends[1]) / 2e-5, rtol=1e-5, atol=1e-5)
         by_reverse = ad.jacrev(lambda m: ad.hvp(energy)(m, along, TIME))(MODEL)
-        assert np.allclose(matrix(by_reverse, MODEL, MODEL), matrix(found, MODEL, MODEL), rtol=1e-8, atol=1e-9)
+        assert np.allclose(matrix(by_reverse, MODEL, MODEL), matrix(tangent, MODEL, MODEL), rtol=1e-8, atol=1e-9)
 
-    def test_of_outer_variables(self) -> None:
+    def test_hessian_of_pytree_connects_outer_variables(self) -> None:
         c = cg.variable(2.0, "c")
         f = lambda p: c * p["a"] ** 3  # noqa: E731
         one, p = {"a": 1.0}, {"a": 1.5}
@@ -172,15 +172,15 @@ class TestSecondDerivatives:
         assert np.isclose(float(gradient(ad.jacfwd(lambda p: [p["a"] ** 3])({"a": c})[0]["a"])["c"]), 12)
 
 
-def arranged(argnums: Any, given: Any) -> tuple[Any, Any]:
+def arrange_arguments(argnums: Any, arguments: Any) -> tuple[Any, Any]:
     """Both arguments of `energy`, from the differentiated ones."""
     if argnums in (0, "m"):
-        return given, TIME
-    return given if argnums == (0, 1) else given[::-1]
+        return arguments, TIME
+    return arguments if argnums == (0, 1) else arguments[::-1]
 
 
 class TestLinear:
-    def test_linearize(self) -> None:
+    def test_linearize_of_pytree(self) -> None:
         value, push = ad.linearize(field, MODEL, TIME)
         assert np.array_equal(flat(value), flat(field(MODEL, TIME)))
         for seed in (1, 2):
@@ -189,7 +189,7 @@ class TestLinear:
             assert flatten(push(*along))[1] == flatten(expected)[1]
             assert np.allclose(flat(push(*along)), flat(expected), rtol=1e-12)
 
-    def test_linearize_what_writes(self) -> None:
+    def test_linearize_of_pytree_with_writes(self) -> None:
         def f(p: Any) -> Any:
             y = np.zeros_like(p["x"])
             y[0] = p["x"][1] * p["k"]
@@ -199,19 +199,19 @@ class TestLinear:
         value, push, aux = ad.linearize(f, p, has_aux=True)
         assert (value["y"].tolist(), push(along)["y"].tolist(), aux) == ([12, 0], [7, 0], "aux")
 
-    def test_directional_derivative(self) -> None:
+    def test_directional_derivative_of_pytree(self) -> None:
         along = random(MODEL)
-        found = ad.directional_derivative(lambda m: field(m, TIME), MODEL, along)
-        assert np.allclose(flat(found), differences(lambda m: field(m, TIME), MODEL) @ flat(along), rtol=1e-7, atol=1e-8)
+        tangent = ad.directional_derivative(lambda m: field(m, TIME), MODEL, along)
+        assert np.allclose(flat(tangent), differences(lambda m: field(m, TIME), MODEL) @ flat(along), rtol=1e-7, atol=1e-8)
 
     @for_each("written", [False, True])
-    def test_taylor(self, written: bool) -> None:
+    def test_taylor_of_pytree(self, written: bool) -> None:
         def f(m: Model) -> Any:
-            found = field(m, TIME)
+            outputs = field(m, TIME)
             if written:
-                found["y"] = np.copy(found["y"])
-                found["y"][0] *= 2
-            return found
+                outputs["y"] = np.copy(outputs["y"])
+                outputs["y"][0] *= 2
+            return outputs
 
         along = random(MODEL)
         coefficients = ad.taylor(f, MODEL, 3, along)
@@ -232,16 +232,16 @@ class TestLinear:
 
 
 class TestElementwise:
-    def test_trees(self) -> None:
+    def test_elementwise_grad_of_pytree(self) -> None:
         p = [W, Pair(W + 1, None)]
-        found = ad.elementwise_grad(lambda p: {"s": np.sin(p[0]) * p[1].a, "c": p[1].a ** 2})(p)
-        assert np.allclose(flat(found["s"]), np.concatenate([np.cos(W) * (W + 1), np.sin(W)]))
-        assert np.allclose(flat(found["c"]), np.concatenate([0 * W, 2 * (W + 1)]))
-        assert type(found["s"][1]) is Pair
+        derivative = ad.elementwise_grad(lambda p: {"s": np.sin(p[0]) * p[1].a, "c": p[1].a ** 2})(p)
+        assert np.allclose(flat(derivative["s"]), np.concatenate([np.cos(W) * (W + 1), np.sin(W)]))
+        assert np.allclose(flat(derivative["c"]), np.concatenate([0 * W, 2 * (W + 1)]))
+        assert type(derivative["s"][1]) is Pair
         by_b, by_a = ad.elementwise_grad(lambda a, b: a * b**2, ("b", 0))(W, b=W + 1)
         assert np.allclose([by_b, by_a], [2 * W * (W + 1), (W + 1) ** 2])
 
-    def test_complex_numbers(self) -> None:
+    def test_elementwise_grad_of_complex_leaves(self) -> None:
         z = np.array([0.5 + 1j, -0.3j])
         assert np.allclose(ad.elementwise_grad(lambda x: np.exp(1j * x))(W), 1j * np.exp(1j * W))
         assert np.allclose(ad.elementwise_grad(np.exp)(z), np.exp(z))
@@ -249,13 +249,13 @@ class TestElementwise:
         with pytest.raises(TypeError, match="elementwise_grad: the complex function is not analytic"):
             ad.elementwise_grad(lambda z: z * np.conj(z))(z)
 
-    def test_one_leaf_is_not_elementwise(self) -> None:
+    def test_elementwise_grad_of_dependent_leaf_raises(self) -> None:
         with pytest.raises(ValueError, match="depends on other elements"):
             ad.elementwise_grad(lambda p: p["a"] + np.sum(p["b"]))({"a": W, "b": W})
 
 
 class TestFields:
-    def test_other_arguments(self) -> None:
+    def test_vector_calculus_other_arguments(self) -> None:
         assert ad.divergence(lambda t, x: t * x**2, 1)(3.0, W) == pytest.approx(6 * np.sum(W))
         assert ad.divergence(lambda t, x: t * x**2, "x")(3.0, x=W) == pytest.approx(6 * np.sum(W))
         assert ad.laplacian(lambda x, *, k: k * np.sum(x**3), "x")(x=W, k=2.0) == pytest.approx(12 * np.sum(W))
@@ -279,18 +279,18 @@ AUX: dict[str, Function] = {
 
 class TestAux:
     @for_each("label", AUX)
-    def test_it_is_plain(self, label: str) -> None:
+    def test_has_aux_is_plain(self, label: str) -> None:
         *_, aux = AUX[label](lambda x: (x**3, {"square": x * x, "n": 3, "none": None}))
         assert aux == {"square": 2.25, "n": 3, "none": None}
         assert type(aux["square"]) is np.float64
 
     @for_each("label", AUX)
-    def test_it_stays_connected(self, label: str) -> None:
+    def test_has_aux_stays_connected(self, label: str) -> None:
         for d in (ad.grad, lambda f: lambda x: ad.jvp(f, (x,), (1.0,))[1]):
             assert float(d(lambda x: AUX[label](lambda y: (y**3, x * x * y))[-1])(2.0)) == pytest.approx(6)
 
     @for_each("label", AUX)
-    def test_no_pair(self, label: str) -> None:
+    def test_has_aux_without_pair_raises(self, label: str) -> None:
         with pytest.raises(TypeError, match=f"{label}: has_aux=True, but the function returned a .*, not a pair"):
             AUX[label](lambda x: x**3)
 
@@ -307,33 +307,33 @@ class TestCustomGradient:
 
         return call(p, k)
 
-    def test_trees(self) -> None:
+    def test_custom_gradient_of_pytree(self) -> None:
         p = {"w": W, "b": 0.5}
         plain = self.scaled(p, 2.0)
         assert (type(plain["v"]), plain["s"][1]) == (np.ndarray, None)
 
         def f(p: Any, k: Any) -> Any:
-            found = self.scaled(p, k)
-            return np.sum(np.sin(found["v"])) * found["s"][0]
+            outputs = self.scaled(p, k)
+            return np.sum(np.sin(outputs["v"])) * outputs["s"][0]
 
         expected = lambda p, k: np.sum(np.sin(p["w"] * k)) * np.sum(p["w"])  # noqa: E731
         for operator in (ad.grad, ad.jacfwd, ad.hessian):
             assert np.allclose(flat(operator(f, (0, 1))(p, 2.0)), flat(operator(expected, (0, 1))(p, 2.0)))
         ad.check_grads(f, [p, 2.0], order=2)
 
-    def test_one_nested_argument(self) -> None:
+    def test_custom_gradient_one_nested_argument(self) -> None:
         product = ad.custom_gradient(lambda q: ([q[0] * q[1]], lambda g: [g[0] * q[1], None]))
         assert ad.grad(lambda q: product(q)[0])([2.0, 3.0]) == [3, 0]
         assert ad.jvp(lambda q: product(q)[0], ([2.0, 3.0],), ([1.0, 1.0],))[1] == 3
 
-    def test_none_is_zero_in_every_mode_and_order(self) -> None:
+    def test_custom_gradient_none_is_zero_in_every_mode_and_order(self) -> None:
         f = ad.custom_gradient(lambda x, y: (x * y, lambda g: (g * y, None)))
         assert ad.hessian(f, (0, 1))(2.0, 3.0) == ((0, 1), (0, 0))
         assert ad.jvp(f, (2.0, 3.0), (1.0, 1.0)) == (6, 3)
         parts = ad.custom_gradient(lambda x: ((x**2, x**3), lambda g: g[0] * 2 * x))
         assert ad.hessian(lambda x: parts(x)[1])(2.0) == 0
 
-    def test_what_is_wrong(self) -> None:
+    def test_custom_gradient_wrong_structure_raises(self) -> None:
         other = ad.custom_gradient(lambda q: (q["a"], lambda g: {"b": g}))
         with pytest.raises(ValueError, match="a different structure than its argument"):
             ad.grad(other)({"a": 1.0})
@@ -348,8 +348,8 @@ def test_checkpoint_of_dataclasses() -> None:
     plain = lambda m: Model(np.sin(m.w) * m.layers["k"], {"z": m.w * 2})  # noqa: E731
     f = ad.checkpoint(plain)
     m = Model(W, {"k": 2.0})
-    made = f(Model(cg.variable(W), {"k": 2.0}))
-    assert (type(made), made.w.opname, made.note) == (Model, "checkpoint", None)
+    output = f(Model(cg.variable(W), {"k": 2.0}))
+    assert (type(output), output.w.opname, output.note) == (Model, "checkpoint", None)
     total = lambda f: lambda m: np.sum(f(m).w) * np.sum(f(m).layers["z"])  # noqa: E731
     for operator in (ad.grad, ad.hessian):
         assert np.allclose(flat(operator(total(f))(m)), flat(operator(total(plain))(m)))
@@ -362,11 +362,11 @@ def values(x: Any) -> Any:
 
 
 class TestCheckGrads:
-    def test_trees(self) -> None:
+    def test_check_grads_of_pytree(self) -> None:
         ad.check_grads(field, [MODEL, TIME])
 
     @for_each("mode", ["fwd", "rev"])
-    def test_a_wrong_leaf_is_seen(self, mode: str) -> None:
+    def test_check_grads_detects_wrong_leaf(self, mode: str) -> None:
         wrong = ad.custom_gradient(lambda x: (x**2, lambda g: 2.01 * g * x))
         with pytest.raises(AssertionError, match=f"order 1: derivative in mode '{mode}'"):
             ad.check_grads(lambda m: {"y": np.sin(m.w), "z": wrong(m.layers)}, [Model(W, 3.0)], modes=(mode,))
@@ -375,13 +375,13 @@ class TestCheckGrads:
         with pytest.raises(cg.LeakError, match=r"statistics\.harmonic_mean\(abs\(p\[.a.\]\)\)"):
             ad.check_grads(lambda p: [p["a"] ** 2, statistics.harmonic_mean(abs(p["a"]))], [{"a": W}], order=1, modes=(mode,))
 
-    def test_the_order_that_is_off_is_named(self) -> None:
+    def test_check_grads_names_wrong_order(self) -> None:
         flat_slope = ad.custom_gradient(lambda x: (x**2, lambda g: 2 * g * cg.stop_gradient(x)))
         ad.check_grads(flat_slope, [W], order=1)
         with pytest.raises(AssertionError, match="order 2: derivative in mode 'rev'"):
             ad.check_grads(flat_slope, [W], order=2, modes=("rev",))
 
-    def test_refused(self) -> None:
+    def test_check_grads_bad_arguments_raise(self) -> None:
         with pytest.raises(TypeError, match="args is the list of the arguments"):
             ad.check_grads(np.sin, 2.0)  # type: ignore[arg-type]
         with pytest.raises(ValueError, match="modes among"):
@@ -439,7 +439,7 @@ REFUSED: dict[str, tuple[Function, type[Exception], str]] = {
 
 
 @for_each("label", REFUSED)
-def test_refused(label: str) -> None:
+def test_operators_bad_pytree_calls_raise(label: str) -> None:
     call, error, message = REFUSED[label]
     with pytest.raises(error, match=message):
         call()
@@ -456,14 +456,14 @@ def test_refused(label: str) -> None:
         lambda f: ad.elementwise_grad(f, (0, 1))(1.0, 2.0),
     ],
 )
-def test_a_leaf_that_left_the_graph_is_told(operator: Function) -> None:
+def test_operators_name_leaf_that_left_the_graph(operator: Function) -> None:
     with pytest.warns(RuntimeWarning, match="does not depend on argument 1 by its graph"):
         operator(lambda x, y: x**2 * y.value)
 
 
-def test_a_list_of_numbers_may_be_used_as_an_array() -> None:
-    found = ad.grad(lambda x: np.sum(np.sin(x) ** 2))([1.0, 2.0])
-    assert np.allclose(found, np.sin([2.0, 4.0]))
+def test_list_of_numbers_acts_as_array() -> None:
+    derivative = ad.grad(lambda x: np.sum(np.sin(x) ** 2))([1.0, 2.0])
+    assert np.allclose(derivative, np.sin([2.0, 4.0]))
 
 
 # -------------------------------------------------------------------------------------- in each other
@@ -493,17 +493,17 @@ SECOND: dict[str, Function] = {
 
 
 @for_each(("one", "other"), list(itertools.product(FIRST, repeat=2)))
-def test_perturbations_are_told_apart(one: str, other: str) -> None:
+def test_operators_distinguish_perturbations(one: str, other: str) -> None:
     d1, d2 = FIRST[one], FIRST[other]
     assert float(d1(lambda x: x * d2(lambda y: x + y)(1.0))(1.0)) == pytest.approx(1)
     assert float(d1(lambda x: d2(lambda y: x**2 * y**3)(x))(2.0)) == pytest.approx(96)
-    found = d1(d2(np.sin))(1.0)
-    assert type(found) is np.float64
-    assert found == pytest.approx(-np.sin(1.0))
+    second = d1(d2(np.sin))(1.0)
+    assert type(second) is np.float64
+    assert second == pytest.approx(-np.sin(1.0))
 
 
 @for_each(("one", "other"), list(itertools.product(FIRST, SECOND)))
-def test_second_derivatives_in_first(one: str, other: str) -> None:
+def test_second_derivatives_within_first(one: str, other: str) -> None:
     d1, d2 = FIRST[one], SECOND[other]
     for third in (d1(d2(np.sin))(0.7), d2(d1(np.sin))(0.7)):
         assert type(third) is np.float64
@@ -512,7 +512,7 @@ def test_second_derivatives_in_first(one: str, other: str) -> None:
 
 
 @for_each("inner", [ad.grad, ad.jacobian, ad.hessian, ad.value_and_grad])
-def test_inner_derivatives_over_outer_values_leave_no_nodes(inner: Function) -> None:
+def test_inner_derivative_of_outer_values_leaves_no_nodes(inner: Function) -> None:
     """An inner graph makes a node of the outer value it reads; it is not handed on as one."""
 
     def f(x: Any) -> Any:
@@ -526,20 +526,20 @@ def test_inner_derivatives_over_outer_values_leave_no_nodes(inner: Function) -> 
 
 
 @for_each("outer", ["grad", "jacrev", "jacfwd", "elementwise_grad", "nested jacrev", "nested taylor"])
-def test_an_inner_constant_leaves_no_graph(outer: str) -> None:
+def test_inner_constant_leaves_no_graph(outer: str) -> None:
     for inner in ("grad", "jacrev", "nested jacfwd", "nested linearize"):
-        found = FIRST[outer](lambda x, d=FIRST[inner]: x * d(lambda y: x + y)(1.0))(1.0)
-        assert type(found) is np.float64
+        derivative = FIRST[outer](lambda x, d=FIRST[inner]: x * d(lambda y: x + y)(1.0))(1.0)
+        assert type(derivative) is np.float64
 
 
 @for_each("name", sorted({*FIRST, *SECOND} - {"grad of checkpoint"}))  # which refuses to run with others
-def test_a_placeholder_used_from_outside_stays_one(name: str) -> None:
+def test_outer_placeholder_stays_a_placeholder(name: str) -> None:
     """A result computed with the placeholder's example value would be frozen into the graph."""
     p = cg.placeholder((), name="p")
     second = name in SECOND
-    found = (SECOND if second else FIRST)[name](lambda x: p * x**3)(2.0)
-    assert isinstance(found, cg.Node)
-    assert cg.Executor([found]).run({"p": 5.0}) == [pytest.approx(60.0)]
+    derivative = (SECOND if second else FIRST)[name](lambda x: p * x**3)(2.0)
+    assert isinstance(derivative, cg.Node)
+    assert cg.Executor([derivative]).run({"p": 5.0}) == [pytest.approx(60.0)]
     n = cg.placeholder((), dtype=int, name="n")
     assert cg.Executor([ad.grad(lambda x: n * x**3)(2.0)]).run({"n": 5}) == [pytest.approx(60.0)]
 
@@ -559,13 +559,13 @@ COMPLEX: dict[str, Function] = {
 
 
 @for_each("name", COMPLEX)
-def test_a_complex_direction_of_a_real_value_is_refused(name: str) -> None:
+def test_complex_direction_of_real_value_raises(name: str) -> None:
     """Its imaginary part would be lost."""
     with pytest.raises(TypeError, match=r"is complex, .* parts (separately|one by one)"):
         COMPLEX[name]()
 
 
-def test_a_tangent_shares_no_memory_with_the_direction() -> None:
+def test_tangent_shares_no_memory_with_direction() -> None:
     direction = np.ones(3)
     _, tangent = ad.jvp(lambda x: x[::-1], (W,), (direction,))
     assert not np.shares_memory(tangent, direction)
@@ -581,7 +581,7 @@ PRODUCTS: dict[str, tuple[Function, Function]] = {
 
 @for_each("name", PRODUCTS)
 @for_each("outer_is_first", [True, False])
-def test_a_direction_may_depend_on_an_inner_argument_and_the_function_on_an_outer(name: str, outer_is_first: bool) -> None:
+def test_jvp_direction_of_inner_and_function_of_outer_argument(name: str, outer_is_first: bool) -> None:
     """Their tangents are of two levels: the inner one was lost where the result had the outer one alone."""
 
     def mixed(f: Function) -> Any:
@@ -594,7 +594,7 @@ def test_a_direction_may_depend_on_an_inner_argument_and_the_function_on_an_oute
 
 
 @for_each("operator", [ad.jacobian, ad.hessian, ad.grad])
-def test_what_an_outer_argument_only_shifts_has_a_tangent_of_zeros(operator: Function) -> None:
+def test_jvp_of_value_shifted_by_outer_argument_is_zero(operator: Function) -> None:
     def inner(y: Any) -> Any:
         return operator(lambda x: np.sum(x**3) + np.sum(y))(W)
 
@@ -603,7 +603,7 @@ def test_what_an_outer_argument_only_shifts_has_a_tangent_of_zeros(operator: Fun
     np.testing.assert_array_equal(tangent, np.zeros_like(value))
 
 
-def test_jacobians_pass_a_linearization_within_a_derivative() -> None:
+def test_jacobian_of_linearize_within_derivative() -> None:
     def inner(y: Any) -> Any:
         return ad.forward.jacobian(ad.linearize(lambda x: x**3, y)[1](ad.forward.variables(np.ones(2))))
 

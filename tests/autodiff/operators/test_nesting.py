@@ -25,7 +25,7 @@ def forward(f: Any) -> Any:
     return lambda x: jvp(f, (x,), (1.0,))[1]
 
 
-def recorded(f: Any) -> Any:
+def recorded_derivative(f: Any) -> Any:
     """The same from a graph recorded with a variable."""
 
     def d(x: float) -> Any:
@@ -37,7 +37,7 @@ def recorded(f: Any) -> Any:
 
 WAYS = {"reverse": reverse, "forward": forward}
 PAIRS = for_each(("d1", "d2"), list(itertools.product(WAYS.values(), repeat=2)))
-MODES = for_each("d", [*WAYS.values(), recorded])
+MODES = for_each("d", [*WAYS.values(), recorded_derivative])
 
 
 class TestPerturbationConfusion:
@@ -46,21 +46,21 @@ class TestPerturbationConfusion:
     differentiation of higher-order functions", JFP 29 (2019)."""
 
     @PAIRS
-    def test_a_constant_of_the_inner_function(self, d1: Any, d2: Any) -> None:
+    def test_perturbation_of_inner_constant(self, d1: Any, d2: Any) -> None:
         # d/dx (x * (d/dy (x + y) at y = 1)) = 1, where confusion gives 2
         assert float(d1(lambda x: x * d2(lambda y: x + y)(1.0))(1.0)) == 1.0
         # d/dx (x * (d/dy (x * y) at y = 2)) = 2 x
         assert float(d1(lambda x: x * d2(lambda y: x * y)(2.0))(3.0)) == 6.0
 
     @PAIRS
-    def test_the_inner_function_depends_on_the_outer_twice(self, d1: Any, d2: Any) -> None:
+    def test_perturbation_inner_function_depends_on_outer_twice(self, d1: Any, d2: Any) -> None:
         # d/dx [d/dy (x^2 y^3) at y = x] = d/dx 3 x^4 = 12 x^3
         assert float(d1(lambda x: d2(lambda y: x**2 * y**3)(x))(2.0)) == 96.0
         # d/dx [x * d/dy (y * x^2) at y = x^2] = 3 x^2
         assert float(d1(lambda x: x * d2(lambda y: y * x**2)(x**2))(2.0)) == 12.0
 
     @PAIRS
-    def test_the_amazing_bug(self, d1: Any, d2: Any) -> None:
+    def test_perturbation_amazing_bug(self, d1: Any, d2: Any) -> None:
         # the derivative of a function that returns functions: s(u)(f)(x) = f(x + u), so D s at 0 is D itself
         def shift(u: Any) -> Any:
             return lambda f: lambda x: f(x + u)
@@ -74,18 +74,18 @@ class TestPerturbationConfusion:
         assert np.isclose(float(again(0.0)), np.e)
 
     @PAIRS
-    def test_a_closure_that_escapes_from_the_inner_function(self, d1: Any, d2: Any) -> None:
-        kept: list[Any] = []
+    def test_perturbation_closure_escaping_inner_function(self, d1: Any, d2: Any) -> None:
+        closures: list[Any] = []
 
         def outer(x: Any) -> Any:
-            slope = d2(lambda y: kept.append(lambda z: x * z) or x * y * y)(3.0)
-            return slope * kept[-1](2.0)
+            slope = d2(lambda y: closures.append(lambda z: x * z) or x * y * y)(3.0)
+            return slope * closures[-1](2.0)
 
         # 6 x * 2 x
         assert float(d1(outer)(5.0)) == 120.0
 
     @for_each("ways", list(itertools.product(WAYS.values(), repeat=4)))
-    def test_four_levels_in_all_orders(self, ways: Any) -> None:
+    def test_perturbation_four_levels_in_all_orders(self, ways: Any) -> None:
         f: Any = lambda x: x**5 * np.exp(x)  # noqa: E731
         for way in ways:
             f = way(f)
@@ -95,19 +95,19 @@ class TestPerturbationConfusion:
         assert np.isclose(float(f(x)), expected, rtol=1e-12)
 
     @for_each("ways", list(itertools.product(WAYS.values(), repeat=3)))
-    def test_three_variables_at_three_levels(self, ways: Any) -> None:
+    def test_perturbation_three_variables_at_three_levels(self, ways: Any) -> None:
         dx, dy, dz = ways
         # d/dx d/dy d/dz of x y^2 z^3 at (2, 3, 5)
-        found = dx(lambda x: dy(lambda y: dz(lambda z: x * y**2 * z**3)(5.0))(3.0))(2.0)
-        assert float(found) == 2 * 3 * 3 * 25
+        derivative = dx(lambda x: dy(lambda y: dz(lambda z: x * y**2 * z**3)(5.0))(3.0))(2.0)
+        assert float(derivative) == 2 * 3 * 3 * 25
 
     @PAIRS
-    def test_a_constant_inner_derivative(self, d1: Any, d2: Any) -> None:
+    def test_perturbation_constant_inner_derivative(self, d1: Any, d2: Any) -> None:
         assert float(d1(lambda x: d2(lambda y: x * 1.0)(1.0))(2.0)) == 0.0
         assert float(d1(lambda x: d2(lambda y: x * y)(1.0))(2.0)) == 1.0
 
     @MODES
-    def test_a_saddle_point(self, d: Any) -> None:
+    def test_saddle_point_of_nested_descent(self, d: Any) -> None:
         # min over x of max over y of x^2 + 4 x y - y^2 + 2 y, by gradient steps inside gradient steps
         def best(x: Any) -> Any:
             y = 0.0
@@ -125,7 +125,7 @@ class TestPerturbationConfusion:
 
 class TestControlFlow:
     @PAIRS
-    def test_newton_inside(self, d1: Any, d2: Any) -> None:
+    def test_derivative_of_newton_iteration(self, d1: Any, d2: Any) -> None:
         def square_root(a: Any) -> Any:
             x = 1.0
             for _ in range(20):
@@ -135,7 +135,7 @@ class TestControlFlow:
         assert np.isclose(float(d1(square_root)(2.0)), 0.5 / np.sqrt(2))
 
     @PAIRS
-    def test_branches_on_derivatives(self, d1: Any, d2: Any) -> None:
+    def test_branches_on_inner_derivative(self, d1: Any, d2: Any) -> None:
         def f(x: Any) -> Any:
             slope = d2(lambda y: y**3)(x)
             return slope * x if slope > 3 else -x
@@ -144,7 +144,7 @@ class TestControlFlow:
         assert float(d1(f)(0.5)) == -1.0
 
     @PAIRS
-    def test_a_loop_whose_length_is_decided_by_values(self, d1: Any, d2: Any) -> None:
+    def test_loop_length_depends_on_inner_derivative(self, d1: Any, d2: Any) -> None:
         def f(x: Any) -> Any:
             count = 0
             while x < 50:
@@ -156,7 +156,7 @@ class TestControlFlow:
         assert np.isclose(float(d1(f)(1.0)), 1024.0)
 
     @MODES
-    def test_recursion(self, d: Any) -> None:
+    def test_derivative_of_recursive_function(self, d: Any) -> None:
         def power(x: Any, n: int) -> Any:
             return 1.0 * x if n == 1 else x * power(x, n - 1)
 
@@ -165,7 +165,7 @@ class TestControlFlow:
 
 class TestWritesInside:
     @PAIRS
-    def test_derivatives_written_into_a_buffer(self, d1: Any, d2: Any) -> None:
+    def test_inner_derivatives_written_into_buffer(self, d1: Any, d2: Any) -> None:
         def f(x: Any) -> Any:
             a = cg.zeros(3)
             for k in range(3):
@@ -177,7 +177,7 @@ class TestWritesInside:
         assert np.isclose(float(d1(f)(0.5)), 2 * (1 + 4 * 0.5 + 9 * 0.25))
 
     @PAIRS
-    def test_an_inner_function_that_writes(self, d1: Any, d2: Any) -> None:
+    def test_inner_function_with_writes(self, d1: Any, d2: Any) -> None:
         def inner(x: Any, y: Any) -> Any:
             a = cg.zeros(2)
             a[0] = x * y
@@ -187,7 +187,7 @@ class TestWritesInside:
 
         assert np.isclose(float(d1(lambda x: x * d2(lambda y: inner(x, y))(3.0))(2.0)), 2 * 2 * (1 + 4 * 3))
 
-    def test_arrays(self) -> None:
+    def test_array_writes_of_inner_gradient(self) -> None:
         def f(x: Any) -> Any:
             a = x * 1.0
             a[1:] *= grad(lambda y: np.sum(y**3))(x)[:-1]
@@ -197,20 +197,20 @@ class TestWritesInside:
 
 
 class TestClosures:
-    def test_a_variable_through_two_levels(self) -> None:
+    def test_closure_variable_through_two_levels(self) -> None:
         w = cg.variable(3.0, "w")
         for d1, d2 in itertools.product(WAYS.values(), repeat=2):
-            found = d1(lambda x, d2=d2: d2(lambda y: w**2 * x * y * y)(x))(2.0)  # 4 w^2 x
-            assert float(found) == 72.0
-            assert float(gradient(found)["w"]) == 48.0
+            derivative = d1(lambda x, d2=d2: d2(lambda y: w**2 * x * y * y)(x))(2.0)  # 4 w^2 x
+            assert float(derivative) == 72.0
+            assert float(gradient(derivative)["w"]) == 48.0
 
-    def test_a_function_made_by_a_derivative(self) -> None:
+    def test_pull_of_vjp_is_differentiable(self) -> None:
         _, pull = vjp(lambda x: np.sin(x), np.array([0.3, 0.4]))
         hessian = jvp(lambda u: pull(u)[0] ** 2, (np.ones(2),), (np.ones(2),))[1]
         assert np.allclose(hessian, 2 * np.cos([0.3, 0.4]) ** 2)
 
     @PAIRS
-    def test_a_pull_used_within_an_outer_derivative(self, d1: Any, d2: Any) -> None:
+    def test_pull_within_outer_derivative(self, d1: Any, d2: Any) -> None:
         def f(x: Any) -> Any:
             value, pull = vjp(lambda y: x * y * y, 3.0)
             return value * pull(d2(lambda z: z * z)(x))[0]
@@ -223,7 +223,7 @@ class TestArguments:
     """Cases that tests/autodiff/operators/test_grad.py does not have."""
 
     @for_each("call", [lambda f, x: grad(f)(x), lambda f, x: vjp(f, x), lambda f, x: jvp(f, (x,), (1.0,))])
-    def test_within_another_derivative(self, call: Any) -> None:
+    def test_bad_result_within_another_derivative_raises(self, call: Any) -> None:
         def inside(f: Any, argument: Any) -> Any:
             return lambda: grad(lambda x: call(lambda y: f(x, y), argument(x)))(2.0)
 
@@ -234,13 +234,13 @@ class TestArguments:
         with pytest.raises(TypeError, match=r"dtype int64, which is not differentiable"):
             inside(lambda x, y: x * y, lambda x: np.array([1, 2]))()
 
-    def test_non_scalar_results_within_another_derivative(self) -> None:
+    def test_nonscalar_result_within_another_derivative_raises(self) -> None:
         with pytest.raises(ValueError, match=r"returned shape \(2,\), not a scalar"):
             grad(lambda x: grad(lambda y: np.stack([x, y]))(1.0))(2.0)
         with pytest.raises(ValueError, match=r"returned shape \(2,\), not a scalar"):
             grad(lambda x: vjp(lambda y: x * y, np.ones(2))[0])(2.0)
 
-    def test_booleans_and_other_things(self) -> None:
+    def test_boolean_argument_and_bad_arguments(self) -> None:
         assert float(grad(lambda x: x * 2.0)(True)) == 2.0
         for wrong in (np.array([True]), "text", np.array(["a"])):
             with pytest.raises(TypeError, match="is not differentiable"):
@@ -248,14 +248,14 @@ class TestArguments:
         with pytest.raises(TypeError, match="contain no array"):
             value_and_grad(np.sum)(None)
 
-    def test_integer_and_boolean_results(self) -> None:
+    def test_integer_and_boolean_results_raise(self) -> None:
         for f in (lambda x: np.argmax(x), lambda x: np.sum(x) > 0):
             with pytest.raises(TypeError, match="that the function returned is not floating or complex"):
                 grad(f)(np.ones(2))
 
 
 class TestForwardModeStoresNothing:
-    def test_memory_does_not_grow(self) -> None:
+    def test_forward_mode_memory_is_bounded(self) -> None:
         def steps(count: int) -> Any:
             def f(x: Any) -> Any:
                 for _ in range(count):

@@ -88,18 +88,18 @@ CASES = {
 
 
 @for_each("f", CASES, ids=lambda f: f.__name__)
-def test_no_derivative_passes_no_graph(f):
+def test_no_graph_blocks_every_derivative(f):
     slopes, curvatures = CASES[f]
     slopes = ad.grad(f)(X) if slopes is None else slopes
     rows = np.stack([X, X + 1])
     pushed = [ad.jvp(f, (X,), (e,)) for e in np.eye(2)]
     batched = [ad.vmap(lambda x, e=e: ad.jvp(f, (x,), (e,))[1])(rows)[0] for e in np.eye(2)]
     around = [ad.jvp(lambda r: ad.vmap(f)(r)[0], (rows,), (np.stack([e, e]),))[1] for e in np.eye(2)]
-    found = [
+    gradients = [
         ad.grad(f)(X), [t for _, t in pushed], ad.jacfwd(f)(X), ad.vmap(ad.grad(f))(rows)[0], batched, around,
         ad.grad(lambda r: ad.vmap(f)(r)[0])(rows)[0],
     ]  # fmt: skip
-    for gradient in found:
+    for gradient in gradients:
         np.testing.assert_allclose(gradient, slopes, rtol=1e-12)
     for hessian in (
         ad.hessian,
@@ -112,7 +112,7 @@ def test_no_derivative_passes_no_graph(f):
 
 
 @for_each("is_inside", [True, False])
-def test_view_made_within_no_graph_is_read_only(is_inside):
+def test_no_graph_view_is_read_only(is_inside):
     def f(x):
         a = x * 1
         with cg.no_graph():

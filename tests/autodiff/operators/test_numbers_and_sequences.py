@@ -81,11 +81,11 @@ def differences(f, p):
 
 
 @for_each("f", PROGRAMS, ids=lambda f: f.__name__)
-def test_operators_treat_scalars_as_numpy(f):
+def test_operators_match_numpy_on_scalars(f):
     value, slopes = f(POINT.copy()), differences(f, POINT)
-    found, gradient = ad.value_and_grad(f)(POINT)
+    primal, gradient = ad.value_and_grad(f)(POINT)
     pushed, tangent = ad.jvp(f, (POINT,), (np.array([1.0, -2.0]),))
-    assert (found, pushed) == (value, value)
+    assert (primal, pushed) == (value, value)
     np.testing.assert_allclose(gradient, slopes, rtol=1e-6)
     np.testing.assert_allclose(tangent, slopes @ [1, -2], rtol=1e-6, atol=1e-6)
     np.testing.assert_allclose(ad.vmap(f)(np.stack([POINT, POINT + 1])), [value, f(POINT + 1)])
@@ -93,7 +93,7 @@ def test_operators_treat_scalars_as_numpy(f):
 
 
 @for_each("x", [2.0, np.float64(2.0), np.float32(2.0), np.complex128(2.0)])
-def test_number_argument_is_rebound_by_operators_in_place(x):
+def test_scalar_argument_is_rebound_in_place(x):
     def f(x):
         y = x
         y += 1
@@ -106,7 +106,7 @@ def test_number_argument_is_rebound_by_operators_in_place(x):
 
 
 @for_each("sequence", [list, tuple])
-def test_sequence_times_integer_node_is_repeated(sequence):
+def test_sequence_times_integer_node_repeats(sequence):
     def f(p):
         n = np.argmax(p) + 1
         row = sequence([p[0]]) * n + n * sequence([p[1]])

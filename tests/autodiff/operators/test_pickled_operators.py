@@ -25,7 +25,7 @@ OPERATORS = ("grad", "value_and_grad", "jacobian", "jacrev", "jacfwd", "hessian"
 
 @pytest.mark.parametrize("name", OPERATORS)
 @pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
-def test_pickled_operators_compute_the_same(name: str, protocol: int) -> None:
+def test_pickled_operators_give_equal_results(name: str, protocol: int) -> None:
     derived = getattr(ad, name)(energy)
     loaded = pickle.loads(pickle.dumps(derived, protocol))
     results, expected = (each if isinstance(each, tuple) else (each,) for each in (loaded(X), derived(X)))
@@ -38,7 +38,7 @@ def test_pickled_operators_keep_options_and_nest() -> None:
     np.testing.assert_allclose(pickle.loads(pickle.dumps(derived))(X), np.diag(2 * np.cos(2 * X)))
 
 
-def test_local_functions_are_not_pickled() -> None:
+def test_local_functions_raise_on_pickling() -> None:
     with pytest.raises((pickle.PicklingError, AttributeError), match=r"local|lambda"):
         pickle.dumps(ad.grad(lambda x: np.sum(x)))
 
@@ -46,7 +46,7 @@ def test_local_functions_are_not_pickled() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("method", multiprocessing.get_all_start_methods())
 @pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork:DeprecationWarning")
-def test_pool_maps_a_gradient(method: str) -> None:
+def test_process_pool_maps_grad(method: str) -> None:
     with multiprocessing.get_context(method).Pool(2) as pool:
         results = pool.map(ad.grad(energy), [X, 2 * X, cg.variable(3 * X)])
     for k, result in enumerate(results, 1):

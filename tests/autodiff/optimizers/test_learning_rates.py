@@ -31,14 +31,14 @@ SCHEDULES: dict[str, Callable[..., Any]] = {
 }
 
 
-def stepped(optimizer: Any) -> Any:
+def parameters_after_steps(optimizer: Any) -> Any:
     """The parameters after two steps."""
     for slope in (1.0, -0.5):
         optimizer.step([slope], *([1.0] if isinstance(optimizer, StepController) else []))
     return optimizer.parameters
 
 
-def test_tables_are_complete() -> None:
+def test_tables_cover_every_class() -> None:
     assert len(OPTIMIZERS) == 6
     fields = {
         name
@@ -49,15 +49,19 @@ def test_tables_are_complete() -> None:
 
 
 @for_each("name", OPTIMIZERS)
-def test_rate_argument_warns_at_the_line_of_the_caller(name: str) -> None:
+def test_rate_argument_warns_at_line_of_caller(name: str) -> None:
     with pytest.warns(DeprecationWarning, match=f"{name}: the argument rate= is now learning_rate=") as caught:
         old, line = OPTIMIZERS[name]([1.0], rate=0.25), inspect.currentframe().f_lineno  # type: ignore[union-attr]
     assert [(w.filename, w.lineno) for w in caught] == [(__file__, line)]
-    assert stepped(old) == stepped(OPTIMIZERS[name]([1.0], learning_rate=0.25)) == stepped(OPTIMIZERS[name]([1.0], 0.25))
+    assert (
+        parameters_after_steps(old)
+        == parameters_after_steps(OPTIMIZERS[name]([1.0], learning_rate=0.25))
+        == parameters_after_steps(OPTIMIZERS[name]([1.0], 0.25))
+    )
 
 
 @for_each("name", OPTIMIZERS)
-def test_rate_attribute_warns_at_the_line_of_the_caller(name: str) -> None:
+def test_rate_attribute_warns_at_line_of_caller(name: str) -> None:
     optimizer = OPTIMIZERS[name]([1.0], learning_rate=0.25)
     with pytest.warns(DeprecationWarning, match=f"{name}: the attribute rate is now learning_rate") as caught:
         assert optimizer.rate == 0.25
@@ -68,7 +72,7 @@ def test_rate_attribute_warns_at_the_line_of_the_caller(name: str) -> None:
 
 
 @for_each("name", OPTIMIZERS)
-def test_both_names_raise(name: str) -> None:
+def test_rate_and_learning_rate_together_raise(name: str) -> None:
     with pytest.raises(TypeError, match=f"{name}: rate= is the former name of learning_rate="):
         OPTIMIZERS[name]([1.0], rate=0.1, learning_rate=0.1)
     with pytest.raises(TypeError, match="multiple values"), pytest.warns(DeprecationWarning, match="learning_rate="):
@@ -76,7 +80,7 @@ def test_both_names_raise(name: str) -> None:
 
 
 @for_each("name", SCHEDULES)
-def test_rate_of_schedules_warns(name: str) -> None:
+def test_schedule_rate_argument_warns(name: str) -> None:
     make = SCHEDULES[name]
     with pytest.warns(DeprecationWarning, match=f"{name}: the argument rate= is now learning_rate="):
         old = make(rate=0.25)
@@ -88,7 +92,7 @@ def test_rate_of_schedules_warns(name: str) -> None:
 
 
 @for_each("name", SCHEDULES)
-def test_pickled_schedules_of_earlier_releases_load(name: str) -> None:
+def test_schedules_pickled_by_earlier_releases_load(name: str) -> None:
     schedule = SCHEDULES[name](learning_rate=0.25)
     old = pickle.dumps(schedule, 0).replace(b"Vlearning_rate\n", b"Vrate\n")
     assert old != pickle.dumps(schedule, 0)
@@ -96,7 +100,7 @@ def test_pickled_schedules_of_earlier_releases_load(name: str) -> None:
     assert pickle.loads(old)(0) == 0.25
 
 
-def test_rate_of_history_warns() -> None:
+def test_history_rate_attribute_warns() -> None:
     history = History(np.zeros(1), np.zeros(1), np.ones(1))
     with pytest.warns(DeprecationWarning, match="History: the attribute rate is now learning_rate"):
         assert history.rate is history.learning_rate  # type: ignore[attr-defined]
@@ -105,15 +109,15 @@ def test_rate_of_history_warns() -> None:
 @for_each("name", OPTIMIZERS)
 def test_states_of_earlier_releases_load(name: str) -> None:
     trained, resumed = OPTIMIZERS[name]([1.0], 0.25), OPTIMIZERS[name]([2.0], 0.5)
-    stepped(trained)
+    parameters_after_steps(trained)
     state = trained.state_dict()
     resumed.load_state_dict({"rate" if key == "learning_rate" else key: value for key, value in state.items()})
     assert resumed.learning_rate == trained.learning_rate
-    assert stepped(resumed) == stepped(trained)
+    assert parameters_after_steps(resumed) == parameters_after_steps(trained)
 
 
 @for_each("name", OPTIMIZERS)
-def test_wrong_learning_rates_raise_at_construction(name: str) -> None:
+def test_learning_rate_wrong_value_raises_at_construction(name: str) -> None:
     make = OPTIMIZERS[name]
     values: list[Any] = ["0.1", b"0.1", None, [0.1], np.ones(1), 1j, np.complex128(1), np.str_("0.1"), np.array("0.1"), {}]
     for value in values:
@@ -131,15 +135,15 @@ def test_wrong_learning_rates_raise_at_construction(name: str) -> None:
 
 
 @for_each("name", OPTIMIZERS)
-def test_numbers_of_all_kinds_are_learning_rates(name: str) -> None:
+def test_learning_rate_accepts_numbers_of_all_kinds(name: str) -> None:
     for value in (1, 0.25, np.float32(0.25), np.array(0.25), np.int64(1), Fraction(1, 4)):
-        found = OPTIMIZERS[name]([1.0], learning_rate=value).learning_rate
-        assert type(found) is float
-        assert found == float(value)
+        rate = OPTIMIZERS[name]([1.0], learning_rate=value).learning_rate
+        assert type(rate) is float
+        assert rate == float(value)
 
 
 @for_each("name", MOVING)
-def test_a_function_of_the_step_is_a_schedule(name: str) -> None:
+def test_learning_rate_accepts_function_of_step(name: str) -> None:
     make, steps = MOVING[name], []
 
     def schedule(step: int) -> float:
@@ -157,7 +161,7 @@ def test_a_function_of_the_step_is_a_schedule(name: str) -> None:
 
 
 @for_each("name", MOVING)
-def test_wrong_results_of_schedules_raise_and_change_nothing(name: str) -> None:
+def test_schedule_wrong_result_raises_and_changes_nothing(name: str) -> None:
     for value, error in (("0.1", TypeError), (None, TypeError), (np.nan, ValueError), (-1.0, ValueError)):
         optimizer = MOVING[name]([1.0], learning_rate=lambda step, value=value: value if step else 0.25)
         optimizer.step([1.0])
@@ -168,12 +172,12 @@ def test_wrong_results_of_schedules_raise_and_change_nothing(name: str) -> None:
         assert optimizer.steps == 1
 
 
-def test_step_controller_refuses_schedules() -> None:
+def test_step_controller_schedule_raises() -> None:
     with pytest.raises(TypeError, match="takes no schedule"):
         StepController([1.0], learning_rate=Cosine(0.1, 10))  # type: ignore[arg-type]
 
 
-def test_subclasses_with_a_rate_of_their_own_keep_it() -> None:
+def test_rate_of_subclass_is_kept() -> None:
     class Halved(SGD):
         def __init__(self, parameters: Any, rate: float) -> None:
             super().__init__(parameters, rate / 2)
@@ -183,6 +187,6 @@ def test_subclasses_with_a_rate_of_their_own_keep_it() -> None:
         assert Halved([1.0], rate=0.5).learning_rate == 0.25
 
 
-def test_learning_rate_is_documented_by_the_signature() -> None:
+def test_learning_rate_is_in_signature() -> None:
     assert "learning_rate" in inspect.signature(Adam.__init__).parameters
     assert "rate" not in inspect.signature(Adam.__init__).parameters

@@ -155,7 +155,7 @@ EVERY: dict[str, Make] = {name: case[0] for name, case in RULES.items()} | {
 }
 
 
-def taken(optimizer: Any, gradients: Any, loss: float = 1.0) -> None:
+def take_step(optimizer: Any, gradients: Any, loss: float = 1.0) -> None:
     """One step of any optimiser."""
     if isinstance(optimizer, StepController):
         optimizer.step(gradients, loss)
@@ -164,7 +164,7 @@ def taken(optimizer: Any, gradients: Any, loss: float = 1.0) -> None:
 
 
 @for_each("name", RULES)
-def test_rules_in_plain_numpy(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_optimizers_match_plain_numpy(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also cut into blocks, in other layouts, and of numbers."""
     make, by_hand, *_ = RULES[name]
     for block in (2, 1000):
@@ -176,14 +176,14 @@ def test_rules_in_plain_numpy(name: str, monkeypatch: pytest.MonkeyPatch) -> Non
             optimizer.step([g, h, g, h, h[0]])
         expected_w, expected_b = (by_hand(start, [s[i] for s in slopes()]) for i, start in enumerate(starts()))
         expected = [expected_w, expected_b, expected_w, expected_b, expected_b[0]]
-        for found, wanted in zip(optimizer.parameters, expected, strict=True):
-            np.testing.assert_allclose(found, wanted, rtol=1e-12, atol=1e-12)
+        for actual, reference in zip(optimizer.parameters, expected, strict=True):
+            np.testing.assert_allclose(actual, reference, rtol=1e-12, atol=1e-12)
         assert optimizer.parameters[2] is fortran
         assert type(optimizer.parameters[4]) is float
 
 
 @for_each("name", RULES)
-def test_rules_of_torch(name: str) -> None:
+def test_optimizers_match_torch(name: str) -> None:
     torch = pytest.importorskip("torch")
     make, _, theirs, settings = RULES[name]
     ours = [cg.variable(start) for start in starts()]
@@ -198,7 +198,7 @@ def test_rules_of_torch(name: str) -> None:
             np.testing.assert_allclose(x.value, p.detach().numpy(), rtol=1e-12, atol=1e-12)
 
 
-def test_the_defaults_are_those_of_torch() -> None:
+def test_optimizers_have_defaults_of_torch() -> None:
     torch = pytest.importorskip("torch")
     for ours, theirs in ((Adam, "Adam"), (AdamW, "AdamW"), (AdaGrad, "Adagrad"), (RMSProp, "RMSprop")):
         x, p = cg.variable(starts()[0]), torch.tensor(starts()[0], requires_grad=True)
@@ -219,7 +219,7 @@ class Layer:
     b: Any
 
 
-def test_any_tree_with_gradients_of_either_kind() -> None:
+def test_optimizers_accept_any_pytree_and_gradients() -> None:
     w, b = starts()
     variables = {"layer": Layer(cg.variable(w, "w"), cg.variable(b, "b")), "rest": (cg.variable(0.5, "s"), None)}
     arrays = {"layer": Layer(w.copy(), b.copy()), "rest": (np.array(0.5), None)}
@@ -241,7 +241,7 @@ def test_any_tree_with_gradients_of_either_kind() -> None:
     assert optimized[0].parameters["layer"].w is variables["layer"].w
 
 
-def test_updates_invalidate_older_graphs() -> None:
+def test_step_invalidates_older_graphs() -> None:
     x = cg.variable([1.0, 2.0], "x")
     buffer, loss = x.value, np.sum(x * x)
     SGD(x, 0.5).step(gradient(loss))
@@ -250,19 +250,19 @@ def test_updates_invalidate_older_graphs() -> None:
         gradient(loss)
 
 
-def test_a_loss_may_have_other_variables() -> None:
+def test_step_with_loss_of_further_variables() -> None:
     x, y = cg.variable(1.0), cg.variable(2.0)
     SGD([x], 0.5).step(gradient(x * y))
     assert (float(x), float(y)) == (0.0, 2.0)
 
 
-def test_gradients_may_be_nodes() -> None:
+def test_step_accepts_nodes_as_gradients() -> None:
     x = cg.variable(3.0)
     SGD([x], 0.5).step(gradient(x * x, create_graph=True))
     assert float(x) == 0.0
 
 
-def test_a_gradient_may_be_another_parameter() -> None:
+def test_step_accepts_another_parameter_as_gradient() -> None:
     x, y = np.array([1.0, 2.0]), np.array([3.0, 5.0])
     SGD([x, y], 1.0).step([y, x])
     assert np.array_equal(x, [-2, -3])
@@ -271,11 +271,11 @@ def test_a_gradient_may_be_another_parameter() -> None:
 
 @for_each("name", EVERY)
 @for_each("dtype", [np.float32, np.longdouble])
-def test_dtypes_are_kept(name: str, dtype: Any) -> None:
+def test_step_keeps_dtypes(name: str, dtype: Any) -> None:
     x, array, number = cg.variable(np.ones(3), dtype=dtype), np.ones(3, dtype), dtype(1)
     optimizer = EVERY[name]([x, array, number])
     for _ in range(4):
-        taken(optimizer, [np.ones(3), np.ones(3, dtype), 1])
+        take_step(optimizer, [np.ones(3), np.ones(3, dtype), 1])
     assert x.dtype == array.dtype == dtype
     assert type(optimizer.parameters[2]) is dtype
     assert np.array_equal(x.value, array)
@@ -284,19 +284,19 @@ def test_dtypes_are_kept(name: str, dtype: Any) -> None:
 
 
 @for_each("name", EVERY)
-def test_empty_and_half_precision(name: str) -> None:
-    taken(EVERY[name]([np.zeros((0, 3)), np.ones(1)]), [np.zeros((0, 3)), np.ones(1)])
+def test_step_empty_and_half_precision_parameters(name: str) -> None:
+    take_step(EVERY[name]([np.zeros((0, 3)), np.ones(1)]), [np.zeros((0, 3)), np.ones(1)])
     if "ada" in name or "rms" in name or "ams" in name:
         with pytest.raises(ValueError, match="zero in float16"):
             EVERY[name](np.ones(2, np.float16))
 
 
-def test_a_schedule_is_asked_for_the_steps_taken() -> None:
-    asked: list[int] = []
-    optimizer = SGD({"a": 0.0}, lambda step: asked.append(step) or 1.0 + step)  # type: ignore[func-returns-value]
+def test_schedule_receives_step_count() -> None:
+    steps: list[int] = []
+    optimizer = SGD({"a": 0.0}, lambda step: steps.append(step) or 1.0 + step)  # type: ignore[func-returns-value]
     for _ in range(3):
         optimizer.step({"a": 1.0})
-    assert asked == [0, 1, 2]
+    assert steps == [0, 1, 2]
     assert optimizer.parameters == {"a": -6.0}
     optimizer.learning_rate = 0.5
     optimizer.step({"a": 1.0})
@@ -321,12 +321,12 @@ def test_a_schedule_is_asked_for_the_steps_taken() -> None:
         (np.broadcast_to(1.0, 3), ValueError, "read-only"),
     ],
 )
-def test_wrong_parameters(parameters: Any, error: type[Exception], message: str) -> None:
+def test_optimizer_wrong_parameters_raise(parameters: Any, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         SGD(parameters, 0.1)
 
 
-def test_shared_memory() -> None:
+def test_optimizer_shared_memory_raises() -> None:
     x, a = cg.variable(np.ones(4), "x"), np.ones(6)
     for pair in ([x, x], [x, x.value], [a, a[::2]], [a[:4], np.ones(2), a[3:]]):
         with pytest.raises(ValueError, match="share memory"):
@@ -334,7 +334,7 @@ def test_shared_memory() -> None:
     Adam([a[::2], a[1::2]])
 
 
-def refused(gradients: dict[str, Any]) -> Any:
+def require_rejection(gradients: dict[str, Any]) -> Any:
     return {"w": np.ones(2), "x": np.ones(2)} | gradients
 
 
@@ -344,39 +344,39 @@ def refused(gradients: dict[str, Any]) -> Any:
     [
         ({"w": np.ones(2)}, ValueError, "nest as"),
         ([np.ones(2), np.ones(2)], ValueError, "nest as"),
-        (refused({"x": None}), ValueError, "nest as"),
-        (refused({"y": np.ones(2)}), ValueError, "nest as"),
-        (refused({"x": np.ones(1)}), ValueError, r"'x' has shape \(2,\), its gradient \(1,\)"),
-        (refused({"x": 1.0}), ValueError, "shape"),
-        (refused({"x": np.array([1.0, np.nan])}), ValueError, "gradient of parameter 'x' holds NaN"),
-        (refused({"x": np.array([1.0, -np.inf])}), ValueError, "NaN or infinity"),
-        (refused({"x": np.ones(2, complex)}), TypeError, "complex128"),
-        (refused({"x": np.array(["a", "b"])}), TypeError, "<U1"),
-        (refused({"x": np.ma.array([1.0, 2.0], mask=[True, False])}), TypeError, "masked"),
+        (require_rejection({"x": None}), ValueError, "nest as"),
+        (require_rejection({"y": np.ones(2)}), ValueError, "nest as"),
+        (require_rejection({"x": np.ones(1)}), ValueError, r"'x' has shape \(2,\), its gradient \(1,\)"),
+        (require_rejection({"x": 1.0}), ValueError, "shape"),
+        (require_rejection({"x": np.array([1.0, np.nan])}), ValueError, "gradient of parameter 'x' holds NaN"),
+        (require_rejection({"x": np.array([1.0, -np.inf])}), ValueError, "NaN or infinity"),
+        (require_rejection({"x": np.ones(2, complex)}), TypeError, "complex128"),
+        (require_rejection({"x": np.array(["a", "b"])}), TypeError, "<U1"),
+        (require_rejection({"x": np.ma.array([1.0, 2.0], mask=[True, False])}), TypeError, "masked"),
     ],
 )
-def test_wrong_gradients_change_nothing(name: str, gradients: Any, error: type[Exception], message: str) -> None:
+def test_step_wrong_gradients_change_nothing(name: str, gradients: Any, error: type[Exception], message: str) -> None:
     optimizer = EVERY[name]({"w": np.ones(2), "x": cg.variable(np.ones(2), "x")})
-    taken(optimizer, refused({}))
+    take_step(optimizer, require_rejection({}))
     before = optimizer.state_dict()
     with pytest.raises(error, match=message):
-        taken(optimizer, gradients, 2.0)
+        take_step(optimizer, gradients, 2.0)
     assert_same(optimizer.state_dict(), before)
 
 
-def test_gradients_of_a_graph_that_do_not_fit() -> None:
+def test_step_mismatched_graph_gradients_raise() -> None:
     x, y, array = cg.variable(1.0, "x"), cg.variable(1.0, "y"), np.ones(2)
-    found = gradient(x * 2)
+    gradients = gradient(x * 2)
     with pytest.raises(ValueError, match="no gradient for parameter 'y'"):
-        SGD([x, y], 0.1).step(found)
+        SGD([x, y], 0.1).step(gradients)
     with pytest.raises(TypeError, match="plain array"):
-        SGD([x, array], 0.1).step(found)
+        SGD([x, array], 0.1).step(gradients)
     assert (float(x), float(y)) == (1.0, 1.0)
     SGD([x, y], 0.1).step(gradient(x * 2, [x, y], unused="zero"))
     assert (float(x), float(y)) == (0.8, 1.0)
 
 
-def test_large_gradients_are_no_infinities() -> None:
+def test_step_large_gradients_stay_finite() -> None:
     optimizer = SGD([np.zeros(3)], 1e-300)
     optimizer.step([np.full(3, 1e300)])
     assert np.array_equal(optimizer.parameters[0], [-1, -1, -1])
@@ -385,7 +385,7 @@ def test_large_gradients_are_no_infinities() -> None:
 
 
 @for_each("make", [AdaGrad, RMSProp, Adam, AdamW, partial(Adam, amsgrad=True)])
-def test_squares_that_overflow_are_refused(make: Make) -> None:
+def test_step_overflowing_squares_raise(make: Make) -> None:
     """They would make every later step zero."""
     for dtype, large, fine in ((np.float32, 1e20, 1e18), (np.float64, 1e160, 1e153)):
         optimizer = make([np.ones(3, dtype)])
@@ -398,7 +398,7 @@ def test_squares_that_overflow_are_refused(make: Make) -> None:
         make([np.ones(3, dtype)], clip=partial(clip_by_global_norm, limit=1.0)).step([np.array([0, large, 0])])
 
 
-def test_gradients_with_a_history() -> None:
+def test_step_gradients_with_tangents_raise() -> None:
     """The parameters are plain numbers: a tangent is refused, and leaving the graph is noticed."""
     array = np.ones(1)
     optimizer = SGD([array], 1.0)
@@ -416,7 +416,7 @@ def test_gradients_with_a_history() -> None:
     assert "test_optimizers.py" in str(escapes[0])
 
 
-def test_variables_and_arrays_together() -> None:
+def test_step_updates_variables_and_arrays() -> None:
     w, b = cg.variable(np.ones(2), "w"), np.ones(2)
     optimizer = SGD([w, b], 0.5)
     for _ in range(2):
@@ -425,7 +425,7 @@ def test_variables_and_arrays_together() -> None:
     assert np.array_equal(b, [-0.5, -0.5])
 
 
-def test_what_became_read_only_changes_nothing() -> None:
+def test_step_read_only_parameter_changes_nothing() -> None:
     a, b = np.ones(2), np.ones(2)
     optimizer = SGD([a, b], 0.1)
     b.flags.writeable = False
@@ -437,7 +437,7 @@ def test_what_became_read_only_changes_nothing() -> None:
     assert np.array_equal(a, [1, 1])
 
 
-def test_no_step_inside_a_checkpoint() -> None:
+def test_step_within_checkpoint_raises() -> None:
     a, x = np.ones(1), cg.variable([1.0], "x")
     optimizer = SGD([a, x], 0.1)
 
@@ -469,12 +469,12 @@ def test_no_step_inside_a_checkpoint() -> None:
         (partial(StepController, inertia="none"), "inertia is"),
     ],
 )
-def test_wrong_settings(make: Make, message: str) -> None:
+def test_optimizer_wrong_settings_raise(make: Make, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         make([np.ones(2)])
 
 
-def test_a_wrong_rate_of_a_schedule_or_a_wrong_clip_changes_nothing() -> None:
+def test_step_wrong_schedule_or_clip_changes_nothing() -> None:
     for settings in (
         {"learning_rate": lambda step: np.nan},
         {"learning_rate": 0.1, "clip": lambda g: g[:1]},
@@ -491,11 +491,11 @@ def test_a_wrong_rate_of_a_schedule_or_a_wrong_clip_changes_nothing() -> None:
 # ---------------------------------------------------------------------------------------- going on later
 
 
-def assert_same(found: Any, expected: Any) -> None:
-    assert set(found) == set(expected)
+def assert_same(actual: Any, expected: Any) -> None:
+    assert set(actual) == set(expected)
     for name, value in expected.items():
-        assert np.asarray(found[name]).dtype == np.asarray(value).dtype, name
-        assert np.asarray(found[name]).tobytes() == np.asarray(value).tobytes(), name
+        assert np.asarray(actual[name]).dtype == np.asarray(value).dtype, name
+        assert np.asarray(actual[name]).tobytes() == np.asarray(value).tobytes(), name
 
 
 def fresh(make: Make, dtype: Any) -> tuple[Any, Any]:
@@ -504,9 +504,9 @@ def fresh(make: Make, dtype: Any) -> tuple[Any, Any]:
     return make(tree), tree
 
 
-def trained(optimizer: Any, first: int, last: int) -> None:
+def train(optimizer: Any, first: int, last: int) -> None:
     for g, h in slopes(100)[first:last]:
-        taken(optimizer, {"w": g, "b": h, "s": h[0]}, float(np.sum(g * g)))
+        take_step(optimizer, {"w": g, "b": h, "s": h[0]}, float(np.sum(g * g)))
 
 
 def through_a_file(state: Any) -> Any:
@@ -533,13 +533,13 @@ def through_pickle(state: Any) -> Any:
 def test_optimizer_resumes_bit_for_bit(name: str, through: Any, dtype: Any) -> None:
     """A hundred steps have the bits of fifty, saved, loaded elsewhere, and fifty more."""
     whole, _ = fresh(EVERY[name], dtype)
-    trained(whole, 0, 100)
+    train(whole, 0, 100)
     first, _ = fresh(EVERY[name], dtype)
-    trained(first, 0, 50)
+    train(first, 0, 50)
     second, tree = fresh(EVERY[name], dtype)
-    trained(second, 0, 3)  # its previous state does not matter
+    train(second, 0, 3)  # its previous state does not matter
     second.load_state_dict(through(first.state_dict()))
-    trained(second, 50, 100)
+    train(second, 50, 100)
     assert_same(second.state_dict(), whole.state_dict())
     assert second.steps == 100
     assert np.array_equal(tree["w"].value, whole.parameters["w"].value)
@@ -547,24 +547,24 @@ def test_optimizer_resumes_bit_for_bit(name: str, through: Any, dtype: Any) -> N
 
 
 @for_each("name", EVERY)
-def test_copies_go_on_by_themselves(name: str) -> None:
+def test_optimizer_copies_are_independent(name: str) -> None:
     whole, _ = fresh(EVERY[name], np.float64)
-    trained(whole, 0, 10)
+    train(whole, 0, 10)
     copies = [copy.deepcopy(whole)]
     copies.append(pickle.loads(pickle.dumps(whole)))
     before = whole.state_dict()
     for other in copies:
-        trained(other, 10, 20)
+        train(other, 10, 20)
         assert not np.array_equal(other.parameters["w"].value, before["parameter.0"])
         assert not np.array_equal(other.parameters["b"], before["parameter.1"])
         assert_same(whole.state_dict(), before)
-    trained(whole, 10, 20)
+    train(whole, 10, 20)
     for other in copies:
         assert_same(other.state_dict(), whole.state_dict())
 
 
 @for_each("again", [copy.deepcopy, through_pickle])
-def test_copies_update_their_own_variables(again: Callable[[Any], Any]) -> None:
+def test_optimizer_copies_update_their_own_variables(again: Callable[[Any], Any]) -> None:
     """Whatever the layout of the memory."""
     column, fortran = cg.variable(np.ones((4, 4))[:, 1], copy=False), cg.variable(np.asfortranarray(np.ones((2, 3))))
     optimizer = again(SGD([column, fortran], 1.0))
@@ -574,22 +574,22 @@ def test_copies_update_their_own_variables(again: Callable[[Any], Any]) -> None:
     assert len(pickle.dumps(Adam([np.ones(1000)]))) < 4 * 8000  # the value and two averages, no scratch
 
 
-def test_states_are_copies() -> None:
+def test_state_dict_is_a_copy() -> None:
     optimizer, tree = fresh(partial(SGD, learning_rate=0.1, momentum=0.9), np.float64)
-    trained(optimizer, 0, 2)
+    train(optimizer, 0, 2)
     state = optimizer.state_dict()
-    kept = copy.deepcopy(state)
-    trained(optimizer, 2, 4)
-    assert_same(state, kept)
+    snapshot = copy.deepcopy(state)
+    train(optimizer, 2, 4)
+    assert_same(state, snapshot)
     optimizer.load_state_dict(state)
     tree["b"] += 1
-    assert_same(state, kept)
+    assert_same(state, snapshot)
 
 
 @for_each("name", EVERY)
-def test_wrong_states_change_nothing(name: str) -> None:
+def test_load_state_wrong_states_change_nothing(name: str) -> None:
     optimizer, _ = fresh(EVERY[name], np.float64)
-    trained(optimizer, 0, 3)
+    train(optimizer, 0, 3)
     before = optimizer.state_dict()
     spoilt: list[dict[str, Any]] = [
         {k: v for k, v in before.items() if k != "parameter.1"},
@@ -610,14 +610,14 @@ def test_wrong_states_change_nothing(name: str) -> None:
         assert_same(optimizer.state_dict(), before)
 
 
-def test_another_optimizers_state() -> None:
+def test_load_state_of_another_optimizer_raises() -> None:
     state = fresh(EVERY["adam"], np.float64)[0].state_dict()
     for name in ("sgd", "rmsprop", "amsgrad", "adam cosine", "controller"):
         with pytest.raises(ValueError, match="another optimizer's"):
             fresh(EVERY[name], np.float64)[0].load_state_dict(state)
 
 
-def test_it_is_reached_from_the_package() -> None:
+def test_optimizers_are_attributes_of_package() -> None:
     assert autodiff.optimizers is optimizers
     for name in optimizers.__all__:
         assert name == "METHODS" or getattr(optimizers, name).__doc__

@@ -47,15 +47,15 @@ SCHEDULES: dict[str, tuple[Callable[[int], float], Callable[[int], float]]] = {
 
 
 @for_each("name", SCHEDULES)
-def test_schedules(name: str) -> None:
+def test_schedules_give_stated_rates(name: str) -> None:
     schedule, expected = SCHEDULES[name]
     for again in (schedule, pickle.loads(pickle.dumps(schedule))):
-        found = [again(step) for step in range(31)]
-        np.testing.assert_allclose(found, [expected(step) for step in range(31)], rtol=1e-12, atol=1e-15)
-        assert all(type(rate) is float for rate in found)
+        rates = [again(step) for step in range(31)]
+        np.testing.assert_allclose(rates, [expected(step) for step in range(31)], rtol=1e-12, atol=1e-15)
+        assert all(type(rate) is float for rate in rates)
 
 
-def test_schedules_of_torch() -> None:
+def test_schedules_match_torch() -> None:
     torch = pytest.importorskip("torch")
     library = torch.optim.lr_scheduler
     pairs = [
@@ -92,7 +92,7 @@ def test_schedules_of_torch() -> None:
         lambda: Piecewise([0], [1.0, 1.0]),
     ],
 )
-def test_wrong_schedules(make: Callable[[], Any]) -> None:
+def test_schedules_wrong_arguments_raise(make: Callable[[], Any]) -> None:
     with pytest.raises(ValueError, match=r"must|need"):
         make()
 
@@ -100,7 +100,7 @@ def test_wrong_schedules(make: Callable[[], Any]) -> None:
 # -------------------------------------------------------------------------------------------------- clipping
 
 
-def test_clipping_in_plain_numpy() -> None:
+def test_clipping_matches_plain_numpy() -> None:
     rng = np.random.default_rng(0)
     tree = {"w": rng.normal(size=(3, 4)), "b": [rng.normal(size=5).astype(np.float32), np.array(0.01)]}
     leaves = [tree["w"], *tree["b"]]
@@ -111,15 +111,15 @@ def test_clipping_in_plain_numpy() -> None:
         (clip_by_norm, [a * min(1, 0.5 / n) for a, n in zip(leaves, norms, strict=True)]),
         (clip_by_global_norm, [a * 0.5 / whole for a in leaves]),
     ):
-        found = clip(tree, 0.5)
-        for a, b in zip([found["w"], *found["b"]], expected, strict=True):
+        result = clip(tree, 0.5)
+        for a, b in zip([result["w"], *result["b"]], expected, strict=True):
             np.testing.assert_allclose(a, b, rtol=1e-6)
-        assert found["b"][0].dtype == np.float32
+        assert result["b"][0].dtype == np.float32
     assert np.array_equal(clip_by_global_norm(tree, 100.0)["w"], tree["w"])
     assert tree["w"] is leaves[0]
 
 
-def test_the_global_norm_of_torch() -> None:
+def test_clip_by_global_norm_matches_torch() -> None:
     torch = pytest.importorskip("torch")
     gradients = [np.arange(6.0).reshape(2, 3), np.ones(4)]
     parameters = [torch.zeros(g.shape, dtype=torch.float64, requires_grad=True) for g in gradients]
@@ -130,30 +130,30 @@ def test_the_global_norm_of_torch() -> None:
         np.testing.assert_allclose(g, p.grad.numpy(), rtol=1e-6)  # PyTorch adds 1e-6 to the norm
 
 
-def test_clipping_the_gradients_of_a_graph() -> None:
+def test_clipping_accepts_gradients_of_graph() -> None:
     x, y = cg.variable([3.0, 0.0], "x"), cg.variable([0.0, 4.0], "y")
-    found = clip_by_global_norm(gradient((np.sum(x**2) + np.sum(y**2)) / 2), 1.0)
-    np.testing.assert_allclose(found[x], [0.6, 0.0])
-    np.testing.assert_allclose(found["y"], [0.0, 0.8])
+    result = clip_by_global_norm(gradient((np.sum(x**2) + np.sum(y**2)) / 2), 1.0)
+    np.testing.assert_allclose(result[x], [0.6, 0.0])
+    np.testing.assert_allclose(result["y"], [0.0, 0.8])
     with pytest.raises(KeyError, match="depends on no variable called 'z'"):
-        found["z"]
+        result["z"]
     optimizer = SGD([x, y], 1.0)
-    optimizer.step(found)
+    optimizer.step(result)
     np.testing.assert_allclose(x.value, [2.4, 0.0])
     SGD([x], 1.0, clip=lambda g: clip_by_norm(g, 0.4)).step([np.array([2.0, 0.0])])
     np.testing.assert_allclose(x.value, [2.0, 0.0])
 
 
-def test_norms_that_overflow_or_vanish() -> None:
+def test_clipping_overflowing_or_zero_norms() -> None:
     for size in (1e300, 1e-300):
-        (found,) = clip_by_norm([np.array([3 * size, 4 * size])], size)
-        np.testing.assert_allclose(found, [0.6 * size, 0.8 * size])
+        (result,) = clip_by_norm([np.array([3 * size, 4 * size])], size)
+        np.testing.assert_allclose(result, [0.6 * size, 0.8 * size])
     assert np.array_equal(clip_by_norm([np.zeros(2)], 1.0)[0], [0, 0])
     with pytest.raises(ValueError, match="overflows float64"):
         clip_by_norm([np.full(100, 1e308)], 1.0)
 
 
-def test_what_cannot_be_clipped() -> None:
+def test_clipping_bad_input_raises() -> None:
     for clip in (clip_by_value, clip_by_norm, clip_by_global_norm):
         with pytest.raises(ValueError, match="NaN"):
             clip([np.array([1.0, np.nan])], 1.0)
@@ -177,7 +177,7 @@ def test_what_cannot_be_clipped() -> None:
 def algorithm(x: Any, value: Any, slope: Any, steps: int, rate: float, beta: float, m: int, accelerating: bool, two: bool) -> Any:
     """Algorithm 1 line by line: positions and step sizes."""
     losses, averages, grows = [value(x)], [value(x)] * 4, True
-    kept = 0 * x if two else slope(x)
+    previous = 0 * x if two else slope(x)
     for _ in range(steps):
         losses.append(value(x))
         if len(losses) > m:
@@ -190,15 +190,15 @@ def algorithm(x: Any, value: Any, slope: Any, steps: int, rate: float, beta: flo
         elif grows and (second if accelerating else first) < 0:
             rate = 1.02 * rate
         new = slope(x)
-        direction = beta * new + (1 - beta) * kept
-        kept = new if two else direction
+        direction = beta * new + (1 - beta) * previous
+        previous = new if two else direction
         x = x - rate * direction
         yield x, rate
 
 
 @for_each("two", [False, True])
 @for_each(("accelerating", "start_rate"), [(False, 1e-3), (True, 0.03)])
-def test_the_algorithm(accelerating: bool, start_rate: float, two: bool) -> None:
+def test_step_controller_follows_algorithm(accelerating: bool, start_rate: float, two: bool) -> None:
     """On a bowl that is left by too large steps: it grows, then shrinks, and never grows again."""
     a, steps = np.array([1.0, 30.0]), 262 if two else 400  # with two gradients the iterates do not return to the bowl
     start, settings = np.array([3.0, -2.0]), {"rate": start_rate, "beta": 0.3, "m": 5, "accelerating": accelerating, "two": two}
@@ -206,10 +206,10 @@ def test_the_algorithm(accelerating: bool, start_rate: float, two: bool) -> None
     x = cg.variable(start)
     grow, inertia = "accelerating" if accelerating else "falling", "two gradients" if two else "average"
     optimizer = StepController(x, start_rate, beta=0.3, window=5, grow=grow, inertia=inertia)
-    for wanted, rate in expected:
+    for reference, rate in expected:
         loss = np.sum(a * x**2)
         optimizer.step(gradient(loss), loss)
-        np.testing.assert_allclose(x.value, wanted, rtol=1e-8, atol=1e-8)
+        np.testing.assert_allclose(x.value, reference, rtol=1e-8, atol=1e-8)
         assert optimizer.learning_rate == pytest.approx(rate, rel=1e-12)
     rates = optimizer.history.learning_rate
     changes = np.unique(np.round(rates[1:] / rates[:-1], 9))
@@ -220,14 +220,14 @@ def test_the_algorithm(accelerating: bool, start_rate: float, two: bool) -> None
     assert not np.any(np.diff(rates)[np.argmax(rates) :] > 0)
 
 
-def fitted(grow: str, dtype: Any, steps: int) -> Any:
+def fit_wave(grow: str, dtype: Any, steps: int) -> Any:
     """ArrayFlow's demo of a damped wave whose three parameters are found."""
     t = np.linspace(0, 5, 100).astype(dtype)
-    wanted = (np.exp(-0.5 * t) * np.sin(4 * t + 3)).astype(dtype)
+    target = (np.exp(-0.5 * t) * np.sin(4 * t + 3)).astype(dtype)
     a, b, c = (cg.variable(start, dtype=dtype) for start in (-0.1, 1.2, 1.2))
     optimizer, capped = StepController([a, b, c], 1e-4, grow=grow), 0.0
     for _ in range(steps):
-        loss = np.sqrt(np.mean((np.exp(a * t) * np.sin(b * t + c) - wanted) ** 2))
+        loss = np.sqrt(np.mean((np.exp(a * t) * np.sin(b * t + c) - target) ** 2))
         optimizer.step(gradient(loss), loss)
         if not optimizer.growing and not capped:
             capped = optimizer.learning_rate
@@ -235,20 +235,20 @@ def fitted(grow: str, dtype: Any, steps: int) -> Any:
 
 
 @for_each("dtype", [np.float32, np.float64])
-def test_the_wave_is_found(dtype: Any) -> None:
-    optimizer, capped, found = fitted("falling", dtype, 1500)
-    np.testing.assert_allclose(found, [-0.5, 4.0, 3.0], atol=5e-3)
+def test_step_controller_fits_wave(dtype: Any) -> None:
+    optimizer, capped, parameters = fit_wave("falling", dtype, 1500)
+    np.testing.assert_allclose(parameters, [-0.5, 4.0, 3.0], atol=5e-3)
     assert 0.5 < capped < 2
     assert len(optimizer.history.loss) == 1500
     assert optimizer.history.loss[-1] < 2e-3 < optimizer.history.loss[0]
     np.testing.assert_allclose(optimizer.history.average[-1], np.mean(optimizer.history.loss[-10:]), rtol=1e-5)
 
 
-def test_the_published_step_size() -> None:
+def test_step_controller_reproduces_published_step_size() -> None:
     """ArrayFlow's program prints that this step is capped at 0.678 (rounding decides the last steps of growth)."""
-    _, capped, found = fitted("accelerating", np.float32, 1500)
+    _, capped, parameters = fit_wave("accelerating", np.float32, 1500)
     assert 0.55 < capped < 0.85
-    np.testing.assert_allclose(found, [-0.5, 4.0, 3.0], atol=2e-2)
+    np.testing.assert_allclose(parameters, [-0.5, 4.0, 3.0], atol=2e-2)
 
 
 @sampled
@@ -272,7 +272,7 @@ def test_step_controller_converges_below_bound_only(inertia: str, beta: float) -
     assert ends[1] > 1e3
 
 
-def test_inertia_is_momentum_in_other_letters() -> None:
+def test_step_controller_inertia_equals_momentum() -> None:
     """The rate of one is the step of the other times beta, the momentum 1 - beta; only what a first gradient counts differs."""
     rng, start = np.random.default_rng(0), np.ones(4)
     controller, momentum = StepController([start.copy()], 0.5, beta=0.02, fixed=True), SGD([start.copy()], 0.01, 0.98)
@@ -283,7 +283,7 @@ def test_inertia_is_momentum_in_other_letters() -> None:
 
 
 @for_each("loss", np.geomspace(1e-3, 1e3, 50).astype(np.float32))
-def test_an_even_loss_changes_no_step(loss: Any) -> None:
+def test_step_controller_equal_losses_keep_step(loss: Any) -> None:
     """Rounding in the differences of equal averages neither grows a step nor ends its growth."""
     optimizer = StepController([0.0], 1.0)
     for _ in range(5):
@@ -292,7 +292,7 @@ def test_an_even_loss_changes_no_step(loss: Any) -> None:
     assert optimizer.growing
 
 
-def test_a_loss_that_only_rises() -> None:
+def test_step_controller_rising_loss() -> None:
     optimizer = StepController([0.0], 1.0)
     for loss in (1.0, 2.0, 4.0, 8.0):
         optimizer.step([0.0], loss)
@@ -302,7 +302,7 @@ def test_a_loss_that_only_rises() -> None:
     assert optimizer.learning_rate <= 0.99**3
 
 
-def test_a_fixed_step() -> None:
+def test_step_controller_fixed_step() -> None:
     optimizer = StepController([0.0], 0.5, beta=1.0, fixed=True)
     for loss in (3.0, 2.0, 5.0, 1.0):
         optimizer.step([1.0], loss)
@@ -310,7 +310,7 @@ def test_a_fixed_step() -> None:
     assert optimizer.parameters == [-2.0]
 
 
-def test_the_loss_is_needed() -> None:
+def test_step_controller_requires_loss() -> None:
     x = cg.variable(1.0, "x")
     optimizer = StepController([x])
     with pytest.raises(TypeError, match=r"optimizer.step\(autodiff\.gradient\(loss\), loss\)"):
@@ -325,7 +325,7 @@ def test_the_loss_is_needed() -> None:
         StepController([x], Constant(0.1))  # type: ignore[arg-type]
 
 
-def test_the_plot() -> None:
+def test_step_controller_plot() -> None:
     pyplot = pytest.importorskip("matplotlib.pyplot")
     optimizer = StepController([0.0], 1.0)
     for loss in (3.0, 2.0, 1.0):
@@ -338,20 +338,20 @@ def test_the_plot() -> None:
         pyplot.close(figure)
 
 
-def test_without_matplotlib(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_step_controller_plot_without_matplotlib_raises(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(ImportError, match="examples"):
         StepController([0.0]).plot()
 
 
-def test_importing_it_is_quick() -> None:
+def test_optimizers_import_loads_no_heavy_modules() -> None:
     """Neither Matplotlib, nor SciPy's optimisers, nor the progress bar comes with the package."""
     slow = ("matplotlib", "scipy.optimize", "tqdm")
     code = f"import sys, autodiff; autodiff.optimizers; print([m for m in {slow} if m in sys.modules])"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip() == "[]"
 
 
-def test_a_small_network_learns() -> None:
+def test_optimizers_train_small_network() -> None:
     """All of it together, as in a program."""
     rng = np.random.default_rng(0)
     x, layers = (

@@ -47,7 +47,7 @@ def bowl(x: Any, scale: float = 1.0) -> Any:
     return scale * ((p.a - c) ** 2 + np.sum((p.b - 1) ** 4 + (p.b - p.a) ** 2) + np.exp(c - 1) - c)
 
 
-def plainly(f: Any, x0: Any) -> Any:
+def plain_minimize(f: Any, x0: Any) -> Any:
     layout = Layout(x0)
     return lambda v: float(f(layout.tree(np.array(v, float))))
 
@@ -58,57 +58,59 @@ def differences(f: Any, x: Any, step: float = 1e-6) -> Any:
 
 
 @pytest.mark.parametrize("method", [None, *METHODS, "BFGS", "Newton-CG"])
-def test_every_method_finds_the_minimum(method: str | None) -> None:
+def test_minimize_every_method_finds_minimum(method: str | None) -> None:
     x0 = tree()
-    found = minimize(bowl, x0, 2.0, method=method, tol=1e-9, options=EFFORT.get(method or ""))
+    solution = minimize(bowl, x0, 2.0, method=method, tol=1e-9, options=EFFORT.get(method or ""))
     loose = method in ("cobyla", "cobyqa", "nelder-mead")
-    np.testing.assert_allclose(numbers(found.x), np.ones(6), atol=1e-2 if loose else 3e-3)
-    assert isinstance(found, optimize.OptimizeResult)
-    assert isinstance(found.x["p"], Point)
-    assert found.x["p"].b.shape == (2, 2)
-    assert isinstance(found.x["p"].a, float)
-    assert type(found.x["c"][0]) is np.ndarray
-    assert found.x["c"][1] is None
-    assert found.fun == pytest.approx(float(bowl(found.x, 2.0)), abs=1e-12)
-    slope = found.get("grad" if method == "trust-constr" else "jac")
+    np.testing.assert_allclose(numbers(solution.x), np.ones(6), atol=1e-2 if loose else 3e-3)
+    assert isinstance(solution, optimize.OptimizeResult)
+    assert isinstance(solution.x["p"], Point)
+    assert solution.x["p"].b.shape == (2, 2)
+    assert isinstance(solution.x["p"].a, float)
+    assert type(solution.x["c"][0]) is np.ndarray
+    assert solution.x["c"][1] is None
+    assert solution.fun == pytest.approx(float(bowl(solution.x, 2.0)), abs=1e-12)
+    slope = solution.get("grad" if method == "trust-constr" else "jac")
     if method is None or METHODS[method.lower()].gradient:
         assert np.max(np.abs(numbers(slope))) < 1e-3
         assert isinstance(slope["p"], Point)
 
 
 @for_each("method", METHODS)
-def test_what_scipy_is_given(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_minimize_passes_derivatives_that_method_uses(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Exactly what its method uses, and derivatives that agree with central differences."""
-    given: dict[str, Any] = {}
+    options: dict[str, Any] = {}
 
     def spy(fun: Any, x0: Any, **settings: Any) -> Any:
-        given.update(settings, fun=fun)
+        options.update(settings, fun=fun)
         return optimize.OptimizeResult(x=x0)
 
     monkeypatch.setattr(optimize, "minimize", spy)
     minimize(bowl, tree(), method=method)
-    kind, f = METHODS[method], plainly(bowl, tree())
+    kind, f = METHODS[method], plain_minimize(bowl, tree())
     x, v = np.linspace(-1, 1, 6), np.arange(6.0)
-    assert given["jac"] is (True if kind.gradient else None)
-    assert (given["hess"] is not None) == (kind.second == "matrix")
-    assert (given["hessp"] is not None) == (kind.second == "products")
+    assert options["jac"] is (True if kind.gradient else None)
+    assert (options["hess"] is not None) == (kind.second == "matrix")
+    assert (options["hessp"] is not None) == (kind.second == "products")
     if not kind.gradient:
-        assert given["fun"](x) == f(x)
+        assert options["fun"](x) == f(x)
         return
-    value, slope = given["fun"](x)
+    value, slope = options["fun"](x)
     assert (type(value), value) == (float, f(x))
     np.testing.assert_allclose(slope, differences(f, x), rtol=1e-6, atol=1e-6)
-    hessian = differences(lambda z: given["fun"](z)[1], x)
+    hessian = differences(lambda z: options["fun"](z)[1], x)
     if kind.second == "matrix":
-        np.testing.assert_allclose(given["hess"](x), hessian, rtol=1e-6, atol=1e-6)
+        np.testing.assert_allclose(options["hess"](x), hessian, rtol=1e-6, atol=1e-6)
     if kind.second == "products":
-        np.testing.assert_allclose(given["hessp"](x, v), hessian @ v, rtol=1e-6, atol=1e-6)
+        np.testing.assert_allclose(options["hessp"](x, v), hessian @ v, rtol=1e-6, atol=1e-6)
         y = x + 1  # another point, then the first again
-        np.testing.assert_allclose(given["hessp"](y, v), differences(lambda z: given["fun"](z)[1], y) @ v, rtol=1e-6, atol=1e-5)
-        np.testing.assert_allclose(given["hessp"](x, v), hessian @ v, rtol=1e-6, atol=1e-6)
+        np.testing.assert_allclose(
+            options["hessp"](y, v), differences(lambda z: options["fun"](z)[1], y) @ v, rtol=1e-6, atol=1e-5
+        )
+        np.testing.assert_allclose(options["hessp"](x, v), hessian @ v, rtol=1e-6, atol=1e-6)
 
 
-def test_the_table_is_scipys() -> None:
+def test_minimize_table_has_methods_of_scipy() -> None:
     """A method that SciPy has gained is missing here."""
     theirs = inspect.getsource(optimize.minimize)
     for name in METHODS:
@@ -119,7 +121,7 @@ def test_the_table_is_scipys() -> None:
         assert f"``{name}``" in documented
 
 
-def test_products_at_one_point_record_once() -> None:
+def test_minimize_records_once_per_point() -> None:
     calls = []
 
     def f(x: Any) -> Any:
@@ -132,14 +134,14 @@ def test_products_at_one_point_record_once() -> None:
     assert len(calls) == 1
 
 
-def test_rosenbrock_by_second_order_is_quick() -> None:
+def test_minimize_rosenbrock_by_second_order() -> None:
     counts = {}
     for method in ("bfgs", "newton-cg", "trust-ncg", "trust-exact"):
-        found = minimize(
+        solution = minimize(
             lambda x: np.sum(100 * (x[1:] - x[:-1] ** 2) ** 2 + (1 - x[:-1]) ** 2), np.zeros(8), method=method, tol=1e-8
         )
-        np.testing.assert_allclose(found.x, np.ones(8), atol=1e-5)
-        counts[method] = found.nit
+        np.testing.assert_allclose(solution.x, np.ones(8), atol=1e-5)
+        counts[method] = solution.nit
     assert counts["trust-exact"] < counts["bfgs"]
 
 
@@ -147,21 +149,21 @@ def test_rosenbrock_by_second_order_is_quick() -> None:
 
 
 @for_each("method", [None, *BOUNDED])
-def test_bounds(method: str | None) -> None:
+def test_minimize_bounds(method: str | None) -> None:
     x0 = {"a": np.zeros(2), "b": 0.0}
 
     def f(x: Any) -> Any:
         return np.sum((x["a"] - 3) ** 2) + (x["b"] + 3) ** 2
 
     low = {"a": (None, np.array([1.0, 5.0])), "b": (-1, None)}
-    found = minimize(f, x0, method=method, bounds=low, options=EFFORT.get(method or ""))
-    np.testing.assert_allclose(numbers(found.x), [1, 3, -1], atol=2e-3)
+    solution = minimize(f, x0, method=method, bounds=low, options=EFFORT.get(method or ""))
+    np.testing.assert_allclose(numbers(solution.x), [1, 3, -1], atol=2e-3)
     for bounds in ([(None, 1), (None, 5), (-1, None)], optimize.Bounds([-9, -9, -1], [1, 5, 9])):
         if isinstance(bounds, list):
-            found = minimize(lambda x: f({"a": x[:2], "b": x[2]}), np.zeros(3), method=method, bounds=bounds)
+            solution = minimize(lambda x: f({"a": x[:2], "b": x[2]}), np.zeros(3), method=method, bounds=bounds)
         else:
-            found = minimize(f, x0, method=method, bounds=bounds)
-        np.testing.assert_allclose(numbers(found.x), [1, 3, -1], atol=2e-2)
+            solution = minimize(f, x0, method=method, bounds=bounds)
+        np.testing.assert_allclose(numbers(solution.x), [1, 3, -1], atol=2e-2)
 
 
 def constraint_cases() -> list[Any]:
@@ -180,42 +182,42 @@ def constraint_cases() -> list[Any]:
 @sampled
 @for_each("method", [None, *CONSTRAINED])
 @for_each("case", range(5))
-def test_constraints(method: str | None, case: int) -> None:
+def test_minimize_constraints(method: str | None, case: int) -> None:
     """The point of a disk that is farthest along the diagonal."""
     constraint = constraint_cases()[case]
-    found = minimize(
+    solution = minimize(
         lambda x: -x["a"] - np.sum(x["b"]), {"a": 0.1, "b": np.array([0.2])}, method=method, constraints=constraint,
         options={"maxiter": 2000},
     )  # fmt: skip
-    np.testing.assert_allclose(numbers(found.x), [1, 1], atol=2e-3)
+    np.testing.assert_allclose(numbers(solution.x), [1, 1], atol=2e-3)
 
 
-def test_a_constraint_with_derivatives_of_its_own() -> None:
-    asked = []
+def test_minimize_constraint_with_own_derivatives() -> None:
+    points = []
     ring = optimize.NonlinearConstraint(
         lambda x: float(np.hypot(x["a"], x["b"])) ** 2,  # of no node, so that no derivative could be found
         -np.inf,
         2.0,
         jac=lambda x: [[2 * x["a"], 2 * x["b"]]],
-        hess=lambda x, v: asked.append(x) or 2 * v[0] * np.eye(2),  # type: ignore[func-returns-value]
+        hess=lambda x, v: points.append(x) or 2 * v[0] * np.eye(2),  # type: ignore[func-returns-value]
     )
-    found = minimize(lambda x: -x["a"] - x["b"], {"a": 0.1, "b": 0.2}, method="trust-constr", constraints=ring)
-    np.testing.assert_allclose(numbers(found.x), [1, 1], atol=2e-3)
-    assert set(asked[0]) == {"a", "b"}
+    solution = minimize(lambda x: -x["a"] - x["b"], {"a": 0.1, "b": 0.2}, method="trust-constr", constraints=ring)
+    np.testing.assert_allclose(numbers(solution.x), [1, 1], atol=2e-3)
+    assert set(points[0]) == {"a", "b"}
 
 
 @for_each("method", CONSTRAINED)
-def test_linear_constraints(method: str) -> None:
-    found = minimize(
+def test_minimize_linear_constraints(method: str) -> None:
+    solution = minimize(
         lambda x: np.sum(x["a"] ** 2) + x["b"] ** 2,
         {"a": np.ones(2), "b": 0.0},
         method=method,
         constraints=optimize.LinearConstraint([[1, 1, 1]], 3, 3),
     )
-    np.testing.assert_allclose(numbers(found.x), [1, 1, 1], atol=2e-3)
+    np.testing.assert_allclose(numbers(solution.x), [1, 1, 1], atol=2e-3)
 
 
-def test_derivatives_of_constraints() -> None:
+def test_constraint_derivatives() -> None:
     def f(x: Any) -> Any:
         return np.stack([np.sum(np.sin(x["a"])) * x["b"], np.prod(x["a"]) - x["b"] ** 3])
 
@@ -231,42 +233,42 @@ def test_derivatives_of_constraints() -> None:
 # --------------------------------------------------------------------------------- dtypes, callbacks, errors
 
 
-def test_dtypes() -> None:
-    seen = set()
+def test_minimize_keeps_dtypes() -> None:
+    dtypes = set()
 
     def f(x: Any) -> Any:
-        seen.add((x["a"].dtype.name, x["b"].dtype.name))
+        dtypes.add((x["a"].dtype.name, x["b"].dtype.name))
         return np.sum((x["a"] - 1) ** 2) + (x["b"] - 2) ** 2
 
     x0 = {"a": np.zeros(2, np.float32), "b": 0}
     for method in ("bfgs", "newton-cg", "nelder-mead"):
-        found = minimize(f, x0, method=method, tol=1e-4)
-        assert found.x["a"].dtype == np.float32
-        assert found.x["b"].dtype == np.float64
-        np.testing.assert_allclose(numbers(found.x), [1, 1, 2], atol=1e-3)
-    assert seen == {("float32", "float64")}
+        solution = minimize(f, x0, method=method, tol=1e-4)
+        assert solution.x["a"].dtype == np.float32
+        assert solution.x["b"].dtype == np.float64
+        np.testing.assert_allclose(numbers(solution.x), [1, 1, 2], atol=1e-3)
+    assert dtypes == {("float32", "float64")}
     assert np.array_equal(x0["a"], [0, 0])
 
 
-def test_one_number_and_zero_dimensions() -> None:
+def test_minimize_scalar_and_zero_dimensional_start() -> None:
     for x0, kind in ((0.0, float), (np.array(0.0), np.ndarray), (cg.variable(0.0), np.ndarray), (np.zeros((1, 1)), np.ndarray)):
         for method in ("bfgs", "trust-exact", "trust-ncg", "powell"):
-            found = minimize(lambda x: np.sum((x - 2) ** 2) + np.sum(x**4), x0, method=method)
-            assert isinstance(found.x, kind), method
-            assert np.shape(found.x) == np.shape(x0)
-            np.testing.assert_allclose(found.x, 0.8351223, atol=1e-4)
+            solution = minimize(lambda x: np.sum((x - 2) ** 2) + np.sum(x**4), x0, method=method)
+            assert isinstance(solution.x, kind), method
+            assert np.shape(solution.x) == np.shape(x0)
+            np.testing.assert_allclose(solution.x, 0.8351223, atol=1e-4)
 
 
-def test_of_variables_it_is_a_node() -> None:
+def test_minimize_of_variables_returns_node() -> None:
     target = cg.variable([1.0, 2.0], "target")
     for method in ("bfgs", "trust-ncg", "trust-exact", "nelder-mead"):
-        found = minimize(lambda x: np.sum((x["a"] - target) ** 2) + 1, {"a": np.zeros(2)}, method=method, tol=1e-10)
-        np.testing.assert_allclose(found.x["a"].value, [1, 2], atol=1e-4)
-        np.testing.assert_allclose(ad.gradient(found.x["a"] * [3, 4])["target"], [3, 4], rtol=1e-6)
-        np.testing.assert_allclose(ad.gradient(found.fun + target[0] * 0)["target"], [0, 0], atol=1e-3)
+        solution = minimize(lambda x: np.sum((x["a"] - target) ** 2) + 1, {"a": np.zeros(2)}, method=method, tol=1e-10)
+        np.testing.assert_allclose(solution.x["a"].value, [1, 2], atol=1e-4)
+        np.testing.assert_allclose(ad.gradient(solution.x["a"] * [3, 4])["target"], [3, 4], rtol=1e-6)
+        np.testing.assert_allclose(ad.gradient(solution.fun + target[0] * 0)["target"], [0, 0], atol=1e-3)
         if method in ("bfgs", "nelder-mead"):
             with pytest.raises(TypeError, match="has no derivative"):
-                found["hess_inv" if method == "bfgs" else "final_simplex"]
+                solution["hess_inv" if method == "bfgs" else "final_simplex"]
     with cg.no_graph():
         assert type(minimize(lambda x: np.sum((x - target) ** 2), np.zeros(2)).x) is np.ndarray
     assert type(minimize(lambda x: np.sum((x - 2.0) ** 2), target).x) is np.ndarray, "where it starts does not matter"
@@ -275,17 +277,17 @@ def test_of_variables_it_is_a_node() -> None:
 @sampled
 @for_each("method", ["bfgs", "nelder-mead", "trust-ncg", "l-bfgs-b"])
 @for_each("how", ["closed", "given", "args", "nested"])
-def test_inside_a_derivative(method: str, how: str) -> None:
+def test_minimize_within_derivative(method: str, how: str) -> None:
     def f(t: Any) -> Any:
         if how == "closed":
-            found = minimize(lambda x: (x - t) ** 2 + x**4, 0.0, method=method, tol=1e-10).x
+            minimum = minimize(lambda x: (x - t) ** 2 + x**4, 0.0, method=method, tol=1e-10).x
         elif how == "nested":
-            found = minimize(lambda x, p: (x[0] - p["t"]) ** 2 + x[0] ** 4, [0.0], {"t": t}, method=method, tol=1e-10).x[0]
+            minimum = minimize(lambda x, p: (x[0] - p["t"]) ** 2 + x[0] ** 4, [0.0], {"t": t}, method=method, tol=1e-10).x[0]
         else:
-            given = {"args": (t,)} if how == "args" else {}
+            keywords = {"args": (t,)} if how == "args" else {}
             params = (t,) if how == "given" else ()
-            found = minimize(lambda x, s: (x - s) ** 2 + x**4, 0.0, *params, method=method, tol=1e-10, **given).x
-        return t * found
+            minimum = minimize(lambda x, s: (x - s) ** 2 + x**4, 0.0, *params, method=method, tol=1e-10, **keywords).x
+        return t * minimum
 
     def exact(t: float) -> float:
         return t * np.real(next(r for r in np.roots([4, 0, 2, -2 * t]) if abs(r.imag) < 1e-9))
@@ -299,7 +301,7 @@ def test_inside_a_derivative(method: str, how: str) -> None:
         np.testing.assert_allclose(several, [exact(1.0), exact(2.0)], rtol=1e-4)
 
 
-def test_bounds_and_constraints_are_differentiated() -> None:
+def test_minimize_bounds_and_constraints_are_differentiated() -> None:
     def low(t: Any) -> Any:
         return minimize(
             lambda x: x["a"] ** 2 + (x["b"] - t) ** 2, {"a": 3.0, "b": 0.0}, bounds={"a": (t, None), "b": (None, 9)}
@@ -312,13 +314,13 @@ def test_bounds_and_constraints_are_differentiated() -> None:
     assert float(half(3.0)) == pytest.approx(0.5)
 
 
-def test_parameters_in_two_ways() -> None:
+def test_minimize_parameters_given_twice_raise() -> None:
     with pytest.raises(TypeError, match="passed by position and by args="):
         minimize(bowl, tree(), 2.0, args=(2.0,))
     assert ad.minimize is minimize
 
 
-def test_a_function_that_writes() -> None:
+def test_minimize_function_with_writes() -> None:
     def f(x: Any) -> Any:
         y = np.zeros_like(x)
         y[0] = x[0] - 1
@@ -331,37 +333,37 @@ def test_a_function_that_writes() -> None:
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_callbacks(method: str) -> None:
-    seen: list[Any] = []
-    minimize(bowl, tree(), method=method, callback=seen.append)
-    assert seen
-    assert isinstance(seen[0]["p"], Point)
-    assert seen[0]["p"].b.shape == (2, 2)
+def test_minimize_callback_receives_pytree(method: str) -> None:
+    iterates: list[Any] = []
+    minimize(bowl, tree(), method=method, callback=iterates.append)
+    assert iterates
+    assert isinstance(iterates[0]["p"], Point)
+    assert iterates[0]["p"].b.shape == (2, 2)
 
 
 @for_each("method", [name for name in METHODS if name != "tnc"])
-def test_a_callback_ends_the_search(method: str) -> None:
-    seen: list[Any] = []
+def test_minimize_callback_stops_search(method: str) -> None:
+    iterates: list[Any] = []
 
     def stop(x: Any) -> None:
-        seen.append(x)
-        if len(seen) == 2:
+        iterates.append(x)
+        if len(iterates) == 2:
             raise StopIteration
 
-    found = minimize(bowl, tree(), method=method, callback=stop)
-    assert len(seen) == 2
-    assert isinstance(found.x["p"], Point)
+    solution = minimize(bowl, tree(), method=method, callback=stop)
+    assert len(iterates) == 2
+    assert isinstance(solution.x["p"], Point)
 
 
-def test_the_progress_bar(capsys: pytest.CaptureFixture[str]) -> None:
-    found = minimize(bowl, tree(), progress=True)
+def test_minimize_progress_bar(capsys: pytest.CaptureFixture[str]) -> None:
+    solution = minimize(bowl, tree(), progress=True)
     shown = capsys.readouterr().err
-    assert f"bfgs: {found.nit} iterations" in shown
+    assert f"bfgs: {solution.nit} iterations" in shown
     assert "value=" in shown
 
 
 @for_each("method", [name for name in METHODS if name not in BOUNDED])
-def test_methods_without_bounds_or_constraints_say_so(method: str) -> None:
+def test_minimize_unsupported_bounds_or_constraints_raise(method: str) -> None:
     with pytest.raises(ValueError, match="takes no bounds; these do: nelder-mead"):
         minimize(bowl, tree(), method=method, bounds=[(0, 1)] * 6)
     with pytest.raises(ValueError, match="takes no constraints; these do: cobyla"):
@@ -369,12 +371,12 @@ def test_methods_without_bounds_or_constraints_say_so(method: str) -> None:
 
 
 def test_minimize_of_a_constant_returns_its_start() -> None:
-    found = minimize(lambda x: 3.0, np.full(2, 1.5))
-    assert found.fun == 3.0
-    assert np.array_equal(found.x, np.full(2, 1.5))
+    solution = minimize(lambda x: 3.0, np.full(2, 1.5))
+    assert solution.fun == 3.0
+    assert np.array_equal(solution.x, np.full(2, 1.5))
 
 
-def test_what_is_refused() -> None:
+def test_minimize_bad_calls_raise() -> None:
     with pytest.raises(ValueError, match="no method 'newton'; known are nelder-mead"):
         minimize(bowl, tree(), method="newton")
     for x0, message in (([1j], "complex128"), (np.ones(2, np.longdouble), "float64"), ([], "no numbers"), (["a"], "<U1")):

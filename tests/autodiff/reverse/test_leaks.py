@@ -65,9 +65,9 @@ LOST = [
 @pytest.mark.parametrize("program", LOST, ids=lambda f: f.__name__)
 def test_gradient_warns_of_leaks(program: Callable[..., Any]) -> None:
     result = program(*leaves())
-    with pytest.warns(RuntimeWarning, match=rf"left their graph.*\n?.*in {program.__name__}") as told:
+    with pytest.warns(RuntimeWarning, match=rf"left their graph.*\n?.*in {program.__name__}") as records:
         gradient(result)
-    assert told[0].filename == __file__
+    assert records[0].filename == __file__
 
 
 def test_gradient_warns_of_leaks_in_its_argument() -> None:
@@ -83,7 +83,7 @@ def test_jacobian_warns_of_leaks() -> None:
         jacobian(result, a)
 
 
-def shown(a: Any, b: Any, x: Any) -> None:
+def format_number(a: Any, b: Any, x: Any) -> None:
     for scale in (0.3, 0.7):
         loss = np.sum((x * scale - a) ** 2)
         print(float(loss), f"{float(a):.3f}", "%.2f" % loss)  # noqa: UP031
@@ -94,7 +94,7 @@ def shown(a: Any, b: Any, x: Any) -> None:
     gradient(loss * 0.37)
 
 
-def kept_for_later(a: Any, b: Any, x: Any) -> None:
+def store_number(a: Any, b: Any, x: Any) -> None:
     losses = []
     for scale in np.linspace(0.1, 0.9, 3):
         loss = np.sum((x - 0.5) ** 2)
@@ -119,8 +119,8 @@ def computed_before(a: Any, b: Any, x: Any) -> None:
 
 def expected_by_hand(a: Any, b: Any, x: Any) -> None:
     plain = np.asarray(x)
-    found = gradient(np.sum(np.sin(x) * 0.25))[x]
-    assert np.allclose(found, np.cos(plain) * 0.25)
+    derivative = gradient(np.sum(np.sin(x) * 0.25))[x]
+    assert np.allclose(derivative, np.cos(plain) * 0.25)
 
 
 def names_only_shown(a: Any, b: Any, x: Any) -> None:
@@ -148,20 +148,20 @@ def of_another_graph(a: Any, b: Any, x: Any) -> None:
     gradient(number * a)
 
 
-def meant(a: Any, b: Any, x: Any) -> None:
+def intended_number(a: Any, b: Any, x: Any) -> None:
     gradient(np.sum(x.value * x) + cg.stop_gradient(a) * a)
 
 
 RIGHT = [
     names_only_shown,
     value_and_gradient,
-    shown,
-    kept_for_later,
+    format_number,
+    store_number,
     variable_updated,
     computed_before,
     expected_by_hand,
     of_another_graph,
-    meant,
+    intended_number,
 ]
 
 
@@ -172,7 +172,7 @@ def test_gradient_without_leaks_does_not_warn(program: Callable[..., Any]) -> No
         program(*leaves())
 
 
-def test_gradient_warns_of_numbers_shown_by_code_without_source() -> None:
+def test_gradient_warns_of_leaks_in_code_without_source() -> None:
     """The use of a number is read from the source."""
     a, _, x = leaves()
     around = {"a": a, "x": x, "gradient": gradient, "np": np}
@@ -185,21 +185,21 @@ def test_gradient_warns_of_numbers_shown_by_code_without_source() -> None:
             exec(f"print(float(a * 2)); plain = np.zeros(3); {lost}; gradient(np.sum(plain * a))", around)
 
 
-def test_message_names_escapes_of_requested_node() -> None:
+def test_leak_message_names_leaks_of_requested_node() -> None:
     a, b = cg.variable(2.3, "mass"), cg.variable(3.1, "radius")
     for scale in (0.5, 0.25):
         print(float(a * scale))
     other = float(b * 2)
-    with pytest.raises(ValueError, match="does not depend") as told:
+    with pytest.raises(ValueError, match="does not depend") as error:
         gradient(b * 3, a)
-    assert "left the graph" not in str(told.value)
+    assert "left the graph" not in str(error.value)
     number = float(a * a) + other
     for key in (a, "mass"):
-        with pytest.raises(ValueError, match=r"Values left the graph here: float\(\) at") as told:
+        with pytest.raises(ValueError, match=r"Values left the graph here: float\(\) at") as error:
             gradient(b * number, key)
-        assert "number = float(a * a)" in str(told.value)
-        assert "print" not in str(told.value)
-        assert "other" not in str(told.value).partition("number =")[0]
+        assert "number = float(a * a)" in str(error.value)
+        assert "print" not in str(error.value)
+        assert "other" not in str(error.value).partition("number =")[0]
     with pytest.raises(TypeError, match="needs a node") as plain:
         gradient(number)
     assert "print" not in str(plain.value)

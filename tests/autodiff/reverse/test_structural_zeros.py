@@ -39,26 +39,26 @@ def written(x: Any) -> Any:
     return np.sum(np.sin(y))
 
 
-def overwritten(x: Any) -> Any:
+def overwrite_selection(x: Any) -> Any:
     y = np.log(x) * x
     y[~KEPT] = 2.0 * x[~KEPT]
     return np.sum(y)
 
 
-def copied(x: Any) -> Any:
+def copy_selection(x: Any) -> Any:
     y = np.zeros_like(x)
     np.copyto(y, np.log(x), where=KEPT)
     return np.sum(y * y)
 
 
-def added_in_place(x: Any) -> Any:
+def add_in_place(x: Any) -> Any:
     y = np.ones_like(x)
     y += np.where(KEPT, np.sqrt(x), x)
     y *= np.where(KEPT, np.log(x), 1.0)
     return np.sum(y)
 
 
-def looped(x: Any) -> Any:
+def loop_over_elements(x: Any) -> Any:
     """A loop over elements, as a page of a textbook has it."""
     roots = np.sqrt(x)
     return sum(np.exp(roots[i]) * x[i] for i in range(3) if KEPT[i])
@@ -78,7 +78,7 @@ SELECTING: dict[str, Program] = {
     "integer": lambda x: np.sqrt(x)[2] * x[0],
     "fancy": lambda x: np.sum(np.log(x)[[1, 2, 1]]),
     "rows": lambda x: np.sum(np.log(np.stack([x, x + 1]))[:, [1, 2]]),
-    "loop": looped,
+    "loop": loop_over_elements,
     "take": lambda x: np.sum(np.take(np.log(x), [2, 1])),
     "extract": lambda x: np.sum(np.extract(KEPT, np.log(x))),
     "compress": lambda x: np.sum(np.compress(KEPT, np.log(x))),
@@ -119,9 +119,9 @@ SELECTING: dict[str, Program] = {
     "nancumprod": lambda x: np.sum(np.nancumprod(OBSERVED * (x + 1))),
     "nan_to_num": lambda x: np.sum(np.nan_to_num(OBSERVED * x * x)),
     "written": written,
-    "overwritten": overwritten,
-    "copyto": copied,
-    "added in place": added_in_place,
+    "overwritten": overwrite_selection,
+    "copyto": copy_selection,
+    "added in place": add_in_place,
     "reshaped": lambda x: np.sum(np.where(KEPT.reshape(3, 1), np.reshape(np.log(x), (3, 1)) * x, 0.0)),
     "turned": lambda x: np.sum(np.stack([np.log(x), np.sqrt(x)], axis=1).T[:, 1:] ** 2),
     "rolled": lambda x: np.sum(np.roll(np.log(x), 1)[[0, 2]] ** 2),
@@ -154,8 +154,8 @@ def basis(x: Any) -> Any:
 
 
 def along_each(f: Program, x: Any) -> Any:
-    found = np.stack([f(e) for e in basis(x)])
-    return np.reshape(found, (*x.shape, *found.shape[1:]))
+    tangents = np.stack([f(e) for e in basis(x)])
+    return np.reshape(tangents, (*x.shape, *tangents.shape[1:]))
 
 
 FIRST: dict[str, Callable[[Program, Any], Any]] = {
@@ -192,32 +192,32 @@ class TestSelections:
     @for_each("name", SELECTING)
     def test_selection_first_derivative_matches_difference(self, name: str, how: str) -> None:
         f, x = SELECTING[name], point(name)
-        found = FIRST[how](f, x)
-        assert np.shape(found) == x.shape
-        np.testing.assert_allclose(found, difference(f, x), rtol=1e-5, atol=1e-7)
+        derivative = FIRST[how](f, x)
+        assert np.shape(derivative) == x.shape
+        np.testing.assert_allclose(derivative, difference(f, x), rtol=1e-5, atol=1e-7)
 
     @sampled
     @for_each("how", SECOND)
     @for_each("name", SELECTING)
-    def test_second_derivatives(self, name: str, how: str) -> None:
+    def test_selection_second_derivative_matches_difference(self, name: str, how: str) -> None:
         f, x = SELECTING[name], point(name)
         np.testing.assert_allclose(SECOND[how](f, x), difference(ad.grad(f), x), rtol=1e-4, atol=1e-5)
 
     @for_each("name", ["where", "slice", "nansum", "written", "sum(where=)", "power of the second derivative"])
-    def test_third_derivatives(self, name: str) -> None:
+    def test_selection_third_derivative_matches_difference(self, name: str) -> None:
         f, x = SELECTING[name], point(name)
         third = ad.jacrev(ad.hessian(f))(x)
         np.testing.assert_allclose(third, difference(ad.hessian(f), x), rtol=1e-4, atol=1e-4)
         np.testing.assert_allclose(ad.jacrev(ad.jacrev(ad.grad(f)))(x), third)
 
     @for_each("name", SELECTING)
-    def test_single_precision(self, name: str) -> None:
+    def test_selection_keeps_float32(self, name: str) -> None:
         f, x = SELECTING[name], point(name)
-        found = ad.grad(f)(x.astype(np.float32))
-        assert found.dtype == np.float32
-        np.testing.assert_allclose(found, ad.grad(f)(x), rtol=2e-4, atol=1e-5)
+        derivative = ad.grad(f)(x.astype(np.float32))
+        assert derivative.dtype == np.float32
+        np.testing.assert_allclose(derivative, ad.grad(f)(x), rtol=2e-4, atol=1e-5)
 
-    def test_a_jacobian(self) -> None:
+    def test_selection_jacobian_matches_difference(self) -> None:
         def f(x: Any) -> Any:
             return np.where(KEPT, np.log(x), x[::-1])
 
@@ -225,7 +225,7 @@ class TestSelections:
             np.testing.assert_allclose(jacobian(f)(X), difference(f, X), rtol=1e-6)
         np.testing.assert_allclose(ad.jacobian(f, sparse=True)(X).toarray(), difference(f, X), rtol=1e-6)
 
-    def test_no_elements_and_no_axes(self) -> None:
+    def test_selection_of_empty_and_scalar_arrays(self) -> None:
         def f(x: Any) -> Any:
             return np.sum(np.where(x > 0, np.log(x), 0.0))
 
@@ -234,7 +234,7 @@ class TestSelections:
         assert ad.grad(ad.grad(f))(np.float64(0)) == 0
         assert ad.grad(lambda x: np.nansum(x * np.full((2, 0), np.nan)) + np.where(x > 0, np.sqrt(x), x))(0.0) == 1
 
-    def test_complex_numbers(self) -> None:
+    def test_selection_of_complex_numbers(self) -> None:
         def f(z: Any) -> Any:
             return np.sum(np.abs(np.where(KEPT, np.log(z), 0) ** 2))
 
@@ -244,14 +244,14 @@ class TestSelections:
         z = X + 0j
         np.testing.assert_allclose(ad.grad(f)(z), ad.grad(safe)(z))
 
-    def test_where_nothing_is_missing_nothing_changes(self) -> None:
+    def test_nanmean_without_nan_equals_mean(self) -> None:
         assert ad.grad(lambda x: np.nanmean((x - 1.0) ** 2))(X).tolist() == ad.grad(lambda x: np.mean((x - 1.0) ** 2))(X).tolist()
 
-    def test_no_mask_where_all_are_missing(self) -> None:
+    def test_nanmean_of_all_nan_keeps_shape(self) -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # NumPy's, of an empty slice
-            found = ad.grad(lambda x: np.nanmean(np.full(3, np.nan) * x))(X)
-        assert found.shape == (3,)
+            derivative = ad.grad(lambda x: np.nanmean(np.full(3, np.nan) * x))(X)
+        assert derivative.shape == (3,)
 
 
 GENUINE: dict[str, tuple[Program, list[float]]] = {
@@ -282,28 +282,28 @@ class TestGenuine:
 
     @for_each("how", ["grad", "gradient", "gradients"])
     @for_each("name", GENUINE)
-    def test_stays_nan(self, name: str, how: str) -> None:
+    def test_genuine_nan_stays(self, name: str, how: str) -> None:
         f, x = GENUINE[name]
-        found = FIRST[how](f, np.array(x))
-        assert np.isnan(found).any(), found
+        derivative = FIRST[how](f, np.array(x))
+        assert np.isnan(derivative).any(), derivative
 
-    def test_infinity_stays(self) -> None:
+    def test_genuine_infinity_stays(self) -> None:
         assert ad.grad(lambda x: np.sum(np.where(x >= 0, np.sqrt(x), 0.0)))(np.array([0.0, 4.0])).tolist() == [np.inf, 0.25]
 
-    def test_only_the_place_is_zero(self) -> None:
-        found = ad.grad(lambda x: np.sum(np.where(x > 0, np.log(x), 0.0)) + np.exp(np.log(x[2])))(np.array([0.0, 2.0, 0.0]))
-        assert found[:2].tolist() == [0.0, 0.5]
-        assert np.isnan(found[2])
+    def test_structural_zero_affects_unselected_element_only(self) -> None:
+        derivative = ad.grad(lambda x: np.sum(np.where(x > 0, np.log(x), 0.0)) + np.exp(np.log(x[2])))(np.array([0.0, 2.0, 0.0]))
+        assert derivative[:2].tolist() == [0.0, 0.5]
+        assert np.isnan(derivative[2])
 
-    def test_a_given_zero_is_a_number(self) -> None:
+    def test_zero_in_user_cotangent_is_genuine(self) -> None:
         _, pull = ad.vjp(np.sqrt, np.array([0.0, 4.0]))
-        (found,) = pull(np.array([0.0, 1.0]))
-        assert np.isnan(found[0])
-        assert found[1] == 0.25
+        (cotangent,) = pull(np.array([0.0, 1.0]))
+        assert np.isnan(cotangent[0])
+        assert cotangent[1] == 0.25
         _, tangent = ad.jvp(np.sqrt, (np.array([0.0, 4.0]),), (np.array([0.0, 1.0]),))
         assert np.isnan(tangent[0])
 
-    def test_zeros_of_a_basis_are_structural(self) -> None:
+    def test_jacobian_basis_zeros_are_structural(self) -> None:
         for jacobian in (ad.jacrev, ad.jacfwd, ad.jacobian):
             assert jacobian(np.sqrt)(np.array([0.0, 4.0])).tolist() == [[np.inf, 0.0], [0.0, 0.25]]
         x = cg.variable([0.0, 4.0])
@@ -316,10 +316,10 @@ class TestGenuine:
 
         assert ad.jacrev(buffered)(np.array([0.0, 4.0])).tolist() == [[np.inf, 0.0], [0.0, 0.25]]
 
-    def test_relu_at_its_corner_is_a_number(self) -> None:
+    def test_relu_slope_at_corner_is_genuine(self) -> None:
         assert np.isnan(ad.grad(lambda x: cg.relu(np.sqrt(x)))(0.0))
 
-    def test_rows_that_are_taken(self) -> None:
+    def test_selected_rows_keep_nan(self) -> None:
         def f(w: Any) -> Any:
             return np.sum((TABLE @ w)[1:])
 
@@ -328,14 +328,14 @@ class TestGenuine:
 
 
 class TestHowItIsDone:
-    def test_a_clean_sweep_is_done_once(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_sweep_without_nan_computes_no_supports(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(structural_zeros, "_compute_supports", lambda *args: pytest.fail("supports were computed"))
         x = np.array([1.0, 2.0, 3.0])
         for name, f in SELECTING.items():
             if not name.startswith("nan") and "product" not in name and name != "relu":
                 assert np.isfinite(ad.grad(f)(x)).all()
 
-    def test_no_warning_of_what_is_not_chosen(self) -> None:
+    def test_unselected_element_does_not_warn(self) -> None:
         with np.errstate(all="ignore"):
             x = cg.variable(X)
             y = np.sum(np.where(KEPT, np.log(x) * np.sqrt(x), 0.0))
@@ -345,7 +345,7 @@ class TestHowItIsDone:
         with np.errstate(all="raise"):
             assert np.isfinite(gradient(y)[x]).all()
 
-    def test_a_warning_of_what_is(self) -> None:
+    def test_selected_element_warns(self) -> None:
         x = cg.variable(X)
         y = np.sum(np.where(~KEPT, np.sqrt(x), np.log(x)))
         with np.errstate(all="warn"), pytest.warns(RuntimeWarning, match="divide by zero in the derivative of sqrt"):
@@ -356,12 +356,12 @@ class TestHowItIsDone:
         with np.errstate(all="raise"), pytest.raises(FloatingPointError, match="invalid value in the derivative of"):
             gradient(z)
 
-    def test_debugging(self) -> None:
+    def test_debug_accepts_structural_zeros(self) -> None:
         with cg.debug():
-            found = ad.grad(lambda x: np.sum(np.where(KEPT, np.sqrt(x), 0.0)))(X)
-        np.testing.assert_allclose(found, [0, 0.5 / np.sqrt(2), 0.5 / np.sqrt(3)])
+            derivative = ad.grad(lambda x: np.sum(np.where(KEPT, np.sqrt(x), 0.0)))(X)
+        np.testing.assert_allclose(derivative, [0, 0.5 / np.sqrt(2), 0.5 / np.sqrt(3)])
 
-    def test_what_was_recorded_is_forgotten_with_its_graph(self) -> None:
+    def test_recorded_sweep_is_freed_with_graph(self) -> None:
         gc.collect()
         before = len(structural_zeros._sweeps_by_seed)
         x = cg.variable(X + 1)
@@ -371,7 +371,7 @@ class TestHowItIsDone:
         gc.collect()
         assert len(structural_zeros._sweeps_by_seed) == before
 
-    def test_a_loop_over_elements_is_linear(self) -> None:
+    def test_structural_zeros_of_element_loop_are_linear(self) -> None:
         """Supports of pieces are put together as pieces are."""
 
         def f(x: Any) -> Any:
@@ -384,7 +384,7 @@ class TestHowItIsDone:
 
 class TestReplay:
     @for_each("recorded_at", [[1.0, 2.0], [0.0, 2.0]])
-    def test_an_executor_holds_for_all_values(self, recorded_at: list[float]) -> None:
+    def test_executor_replays_structural_zeros(self, recorded_at: list[float]) -> None:
         x = cg.variable(recorded_at, "x")
         f = np.sum(np.where(x > 0, np.sqrt(x) * np.log(x), 0.0))
         (g,) = gradients(f, [x])
@@ -397,14 +397,14 @@ class TestReplay:
             np.testing.assert_allclose(first, np.where(z > 0, (np.log(safe) / 2 + 1) / np.sqrt(safe), 0))
             np.testing.assert_allclose(second, np.where(z > 0, -np.log(safe) / (4 * safe**1.5), 0), atol=1e-15)
 
-    def test_what_is_genuine_stays(self) -> None:
+    def test_executor_replays_genuine_nan(self) -> None:
         x = cg.variable([1.0, 2.0], "x")
         (g,) = gradients(np.sum(np.exp(np.log(x))[:1]) + np.sum(np.log(x)[1:]), [x])
-        found = cg.Executor(g).run({x: np.array([0.0, 2.0])})
-        assert np.isnan(found[0])
-        assert found[1] == 0.5
+        outputs = cg.Executor(g).run({x: np.array([0.0, 2.0])})
+        assert np.isnan(outputs[0])
+        assert outputs[1] == 0.5
 
-    def test_placeholders_and_checkpoints(self) -> None:
+    def test_executor_placeholders_and_checkpoints(self) -> None:
         x = cg.placeholder((None,), name="x")
         (g,) = gradients(np.sum(np.where(x > 0, ad.checkpoint(np.log)(np.sqrt(x)), 0.0)), [x])
         run = cg.Executor(g).run
@@ -432,16 +432,16 @@ MOVES: list[Program] = [
 
 
 def _write(bad: Any, mask: Any, good: Any) -> Any:
-    made = np.zeros_like(bad)
-    made[mask] = bad[mask]
-    made[~mask] += good[~mask]
-    return made
+    array = np.zeros_like(bad)
+    array[mask] = bad[mask]
+    array[~mask] += good[~mask]
+    return array
 
 
 def _overwrite(bad: Any, mask: Any, good: Any) -> Any:
-    made = bad * 1.0
-    made[~mask] = good[~mask]
-    return made
+    array = bad * 1.0
+    array[~mask] = good[~mask]
+    return array
 
 
 CHOICES: list[Callable[[Any, Any, Any], Any]] = [
@@ -488,7 +488,7 @@ def random_program(seed: int) -> tuple[Program, Any]:
 
 class TestRandomPrograms:
     @pytest.mark.parametrize("first", [0, *[pytest.param(k, marks=pytest.mark.exhaustive) for k in range(20, 240, 20)]])
-    def test_first_and_second_derivatives(self, first: int) -> None:
+    def test_random_programs_first_and_second_derivatives(self, first: int) -> None:
         with Failures("random programs") as failures:
             for seed in range(first, first + 20):
                 with failures.case(f"seed {seed}"):
@@ -504,7 +504,7 @@ class TestRandomPrograms:
             np.testing.assert_allclose(SECOND[how](f, x), expected, rtol=1e-3, atol=1e-4, err_msg=how)
 
 
-def test_the_picture_of_a_sweep_shows_no_nan() -> None:
+def test_animate_shows_no_nan_of_structural_zeros() -> None:
     with np.errstate(all="ignore"):
         x = cg.variable([0.0, 2.0], "x")
         y = np.sum(np.where(x > 0, np.sqrt(x), 0.0))
@@ -513,7 +513,7 @@ def test_the_picture_of_a_sweep_shows_no_nan() -> None:
 
 
 @for_each("scale", [1e200, 1e-200])
-def test_the_search_for_nan_raises_no_flags_of_its_own(scale: float) -> None:
+def test_nan_search_sets_no_floating_point_flags(scale: float) -> None:
     x = np.ones(3)
     with np.errstate(all="raise"):
         assert np.array_equal(ad.grad(lambda x: np.sum(x) * scale)(x), np.full(3, scale))
@@ -524,7 +524,7 @@ def test_the_search_for_nan_raises_no_flags_of_its_own(scale: float) -> None:
 
 
 @for_each("value", [np.nan, complex(1, np.nan), np.float16(np.nan)])
-def test_nan_is_found_in_every_shape(value: Any) -> None:
+def test_nan_search_detects_every_shape(value: Any) -> None:
     for shape in ((3,), (2, 3), (1, 2, 2)):
         array = np.full(shape, 1e4, np.asarray(value).dtype)
         assert not structural_zeros.holds_nan([None, array, array.T])

@@ -57,7 +57,7 @@ DTYPES = st.sampled_from([np.float64, np.float32, np.complex128, np.complex64])
 LAID = st.sampled_from(["C", *LAYOUTS])
 
 
-def laid(x: Array, layout: str) -> Array:
+def with_layout(x: Array, layout: str) -> Array:
     return x if layout == "C" else LAYOUTS[layout](x)
 
 
@@ -69,12 +69,12 @@ def in_native_order(dtype: Any) -> np.dtype[Any]:
 def check_unbroadcast(shapes: Any, dtype: Any, layout: str, is_node: bool) -> None:
     shape, adjoint = shapes.input_shapes[0], whole_numbers(shapes.result_shape, dtype)
     expected = summed(adjoint, shape)
-    given = cg.variable(laid(adjoint, layout)) if is_node else laid(adjoint, layout)
-    found = unbroadcast(given, shape)
-    assert (found.shape, in_native_order(found.dtype)) == (shape, np.dtype(dtype))
-    assert np.array_equal(found, expected)
+    cotangent = cg.variable(with_layout(adjoint, layout)) if is_node else with_layout(adjoint, layout)
+    result = unbroadcast(cotangent, shape)
+    assert (result.shape, in_native_order(result.dtype)) == (shape, np.dtype(dtype))
+    assert np.array_equal(result, expected)
     batch = np.stack([adjoint, 3 * adjoint])
-    together = unbroadcast_batch(cg.variable(batch) if is_node else laid(batch, layout), shape)
+    together = unbroadcast_batch(cg.variable(batch) if is_node else with_layout(batch, layout), shape)
     assert np.array_equal(together, [expected, 3 * expected])
 
 
@@ -87,8 +87,8 @@ def test_unbroadcast_sums_over_copies(count: int) -> None:
 def check_unbroadcast_of_fewer(shape: Shape, dtype: Any, data: st.DataObject, is_node: bool) -> None:
     small = tuple(data.draw(st.sampled_from((1, n))) for n in shape)[data.draw(st.integers(0, len(shape))) :]
     adjoint = whole_numbers(small, dtype)
-    found = unbroadcast(cg.variable(adjoint) if is_node else adjoint, shape)
-    assert np.array_equal(found, np.broadcast_to(adjoint, shape))
+    result = unbroadcast(cg.variable(adjoint) if is_node else adjoint, shape)
+    assert np.array_equal(result, np.broadcast_to(adjoint, shape))
 
 
 @pytest.mark.parametrize("count", FEW_AND_MANY_CHEAP)
@@ -99,12 +99,12 @@ def test_unbroadcast_repeats_smaller_adjoints(count: int) -> None:
 
 def check_conform(shapes: Any, dtype: Any, to: Any, is_node: bool) -> None:
     operand, contribution = whole_numbers(shapes.input_shapes[0], to), whole_numbers(shapes.result_shape, dtype)
-    given = cg.variable(contribution) if is_node else contribution
+    cotangent = cg.variable(contribution) if is_node else contribution
     expected = summed(contribution, operand.shape)
     expected = (np.real(expected) if operand.dtype.kind != "c" else expected).astype(to)
-    found = conform(given, operand)
-    assert (found.shape, found.dtype) == (operand.shape, operand.dtype)
-    assert np.array_equal(found, expected)
+    result = conform(cotangent, operand)
+    assert (result.shape, result.dtype) == (operand.shape, operand.dtype)
+    assert np.array_equal(result, expected)
     batch = np.stack([contribution, 3 * contribution])
     together = conform_batch(cg.variable(batch) if is_node else batch, operand, 2)
     assert together.dtype == operand.dtype
@@ -132,15 +132,15 @@ def check_dtypes_and_layouts(case: Case, layouts: Sequence[str], single: Sequenc
     positions = [i for i in range(len(case.args)) if single[i]]
     other = in_single_precision(case, positions)
     rtol = 3e-5 if positions else 1e-12
-    args = tuple(laid(x, layout) for x, layout in zip(other.args, layouts, strict=False))
+    args = tuple(with_layout(x, layout) for x, layout in zip(other.args, layouts, strict=False))
     variables, out = recorded(dataclasses.replace(case, args=args), copy=False)
     assert out.dtype == np.asarray(case.function(*args)).dtype
     for create_graph in (False, True):
-        found = gradient(out, variables, adjoint=laid(u, layouts[0]), create_graph=create_graph)
+        gradients = gradient(out, variables, adjoint=with_layout(u, layouts[0]), create_graph=create_graph)
         for i, x in enumerate(variables):
-            assert in_native_order(found[x].dtype) == in_native_order(x.dtype)
-            close(found[x], expected[i], rtol, f"adjoint {i}")
-    along = [laid(t.astype(x.dtype), layout) for t, x, layout in zip(v, other.args, layouts, strict=False)]
+            assert in_native_order(gradients[x].dtype) == in_native_order(x.dtype)
+            close(gradients[x], expected[i], rtol, f"adjoint {i}")
+    along = [with_layout(t.astype(x.dtype), layout) for t, x, layout in zip(v, other.args, layouts, strict=False)]
     pushed = jvp(case.function, args, along)[1]
     assert in_native_order(pushed.dtype) == in_native_order(out.dtype)
     close(pushed, tangent, rtol, "tangent")
@@ -156,7 +156,7 @@ def check_rule(case: Case, layouts: Sequence[str], single: Sequence[bool]) -> No
 
 @pytest.mark.parametrize("count", FEW_AND_MANY)
 @pytest.mark.parametrize("kind", KINDS)
-def test_rule_kind(kind: str, count: int) -> None:
+def test_rule_kind_agrees_in_both_modes(kind: str, count: int) -> None:
     """Both modes, first and second order, on any shapes, dtypes and layouts."""
     layouts, single = st.tuples(LAID, LAID, LAID), st.tuples(st.booleans(), st.booleans(), st.booleans())
     search(check_rule, count, case=KINDS[kind], layouts=layouts, single=single)

@@ -57,11 +57,11 @@ def tables() -> Any:
     return importlib.import_module("tests.support.cases.tables")
 
 
-def test_every_rule_has_cases(tables: Any) -> None:
+def test_rules_all_have_cases(tables: Any) -> None:
     assert {*tables.SKETCHES, *tables.COMPLEX_SKETCHES} == set(RULES) - INTERNAL - {*COARSE}
 
 
-def test_every_smooth_function_has_a_rule_and_every_rule_a_function() -> None:
+def test_rules_cover_every_smooth_function() -> None:
     smooth = {*ops.SMOOTH_FUNCTIONS, *[spec.function for spec in ops.OPERATIONS if spec.policy == "rule"]}
     smooth |= set(ops.PACKED_FUNCTIONS.values())
     opnames = {ops.opname_of(f) for f in smooth}
@@ -89,14 +89,14 @@ def test_piecewise_ufunc_has_zero_slope(ufunc: np.ufunc, dtype: type) -> None:
         close(slope, np.zeros(3), 1e-6, f"the slope of {ufunc.__name__} along operand {position}")
 
 
-def test_every_rule_has_its_name_in_grads() -> None:
+def test_rules_all_have_names_in_grads() -> None:
     modules = [module for name, module in sys.modules.items() if name.startswith(f"{grads.__name__}.")]
     named = {name: rule for m in modules for name, rule in vars(m).items() if isinstance(rule, Rule)}
     assert {f"{rule.opname}_grad": rule for rule in named.values()} == named
     assert {f"{opname}_grad" for opname in RULES} <= named.keys()
 
 
-def test_every_rule_is_checked_by_itself_with_zero_size_and_in_single_precision(tables: Any) -> None:
+def test_rules_all_have_standalone_empty_and_float32_cases(tables: Any) -> None:
     """Every rule has a case in which it is checked alone, one of zero size, and one in single precision.
 
     Zero sizes of elementwise operations are those of tests/autodiff/rules/test_mechanisms.py.
@@ -119,7 +119,7 @@ def test_every_rule_is_checked_by_itself_with_zero_size_and_in_single_precision(
     assert set(tables.SKETCHES) - single == double
 
 
-def test_cases_have_names_of_their_own(tables: Any) -> None:
+def test_case_names_are_unique(tables: Any) -> None:
     for cases in (tables.CASES, tables.COMPLEX_CASES):
         assert len({str(c) for c in cases}) == len(cases)
 
@@ -127,34 +127,34 @@ def test_cases_have_names_of_their_own(tables: Any) -> None:
 class TestCalledByHand:
     x = np.array([1.0, 4.0, 4.0])
 
-    def test_with_numbers(self) -> None:
+    def test_direct_call_with_numbers(self) -> None:
         node = cg.variable(np.array([1, 4, 4]))
         assert np.array_equal(grads.max_grad(1.0, cg.max(node))[0], [0, 0.5, 0.5])
         assert np.array_equal(grads.max_grad(1, cg.max(node, axis=0))[0], [0, 0.5, 0.5])
         assert np.array_equal(grads.sum_grad(1.0, cg.sum(node))[0], [1, 1, 1])
         assert np.array_equal(grads.sum_grad([1, 2], cg.sum(np.stack([node, node]), axis=1))[0], [[1, 1, 1], [2, 2, 2]])
 
-    def test_with_a_node(self) -> None:
+    def test_direct_call_with_node_is_connected(self) -> None:
         """The result is connected to it."""
         w = cg.variable(3.0)
         by_x = grads.square_grad(w, np.square(cg.variable(self.x)))[0]
         assert np.array_equal(gradient(by_x, w)[w], 2 * np.sum(self.x))
         assert np.array_equal(grads.square_grad([w, 1, 2], np.square(cg.variable(self.x)))[0].value, [6, 8, 16])
 
-    def test_what_it_gives_is_the_callers(self) -> None:
+    def test_direct_call_returns_own_memory(self) -> None:
         """Not a view of one number repeated."""
-        found = grads.positive_grad(1.0, np.positive(cg.variable(self.x)))[0]
-        found[0] = 7
-        assert np.array_equal(found, [7, 1, 1])
+        cotangent = grads.positive_grad(1.0, np.positive(cg.variable(self.x)))[0]
+        cotangent[0] = 7
+        assert np.array_equal(cotangent, [7, 1, 1])
 
     @for_each("adjoint", [np.ones(2), [1.0, 2.0], np.ones((2, 3)), np.ones((1, 3)), []])
-    def test_of_another_shape(self, adjoint: Any) -> None:
+    def test_direct_call_wrong_shape_raises(self, adjoint: Any) -> None:
         message = re.escape(f"the adjoint has shape {np.shape(adjoint)}, and does not broadcast to the result of square")
         with pytest.raises(ValueError, match=message):
             grads.square_grad(adjoint, np.square(cg.variable(self.x)))
 
     @for_each(("adjoint", "message"), [(1j, "is complex"), (None, "not a NoneType"), ("one", "not a str")])
-    def test_of_another_kind(self, adjoint: Any, message: str) -> None:
+    def test_direct_call_wrong_type_raises(self, adjoint: Any, message: str) -> None:
         with pytest.raises(TypeError, match=message):
             grads.square_grad(adjoint, np.square(cg.variable(self.x)))
 
@@ -166,9 +166,9 @@ class TestCalledByHand:
 def registered() -> Iterator[None]:
     """Undo what a test declares."""
     tables: list[dict[Any, Any]] = [rules, ops.OPNAMES, ops._functions_by_opname]
-    kept = [dict(table) for table in tables]
+    snapshots = [dict(table) for table in tables]
     yield
-    for table, before in zip(tables, kept, strict=True):
+    for table, before in zip(tables, snapshots, strict=True):
         table.clear()
         table.update(before)
     by_function.clear()
@@ -286,7 +286,7 @@ WRONG: dict[str, tuple[Callable[[], Case], set[str]]] = {
 
 @pytest.mark.usefixtures("registered")
 @for_each("declared", RIGHT.values(), ids=RIGHT)
-def test_right_rules_pass(declared: Callable[[], Case]) -> None:
+def test_checks_accept_right_rules(declared: Callable[[], Case]) -> None:
     case = declared()
     for check in CHECKS.values():
         check(case)
@@ -294,7 +294,7 @@ def test_right_rules_pass(declared: Callable[[], Case]) -> None:
 
 @pytest.mark.usefixtures("registered")
 @for_each(("declared", "failing"), WRONG.values(), ids=WRONG)
-def test_wrong_rules_fail(declared: Callable[[], Case], failing: set[str]) -> None:
+def test_checks_detect_wrong_rules(declared: Callable[[], Case], failing: set[str]) -> None:
     case = declared()
     check_value(case)
     for label in failing:
@@ -312,7 +312,7 @@ def test_wrong_rules_fail(declared: Callable[[], Case], failing: set[str]) -> No
     ],
     ids=["last bit", "sign of zero", "dtype", "shape"],
 )
-def test_wrong_values_fail(function: Callable[..., Any]) -> None:
+def test_checks_detect_wrong_values(function: Callable[..., Any]) -> None:
     with pytest.raises(AssertionError):
         check_value(Case("tried", "value", function, (X,)))
 
@@ -336,7 +336,7 @@ IN_ORDER: dict[str, Callable[[Any, Any], Any]] = {
 @for_each("function", IN_ORDER.values(), ids=IN_ORDER)
 @for_each("order", ["C", "F", "A", "K"])
 @for_each("lay", PERMUTED.values(), ids=PERMUTED)
-def test_orders_that_follow_the_memory(lay: Layout, order: str, function: Callable[[Any, Any], Any]) -> None:
+def test_order_option_follows_memory_layout(lay: Layout, order: str, function: Callable[[Any, Any], Any]) -> None:
     x = lay(real(2, 3, 2))
     places = np.empty_like(x, dtype=int)
     places[...] = np.reshape(np.arange(12), x.shape)
@@ -359,15 +359,17 @@ def both_modes(function: Callable[..., Any], *args: Any) -> list[Array]:
     """The Jacobian summed over the results, by reverse mode, and the same by forward mode."""
     arrays = [np.asarray(a, float) for a in args]
     variables = [cg.variable(a) for a in arrays]
-    found = gradient(function(*variables), variables)
+    gradients = gradient(function(*variables), variables)
     for i, x in enumerate(arrays):
         pushed = np.zeros(x.shape)
         for index in np.ndindex(x.shape):
             unit = [np.zeros(a.shape) for a in arrays]
             unit[i][index] = 1
             pushed[index] = np.sum(jvp(function, arrays, unit)[1])
-        assert np.array_equal(pushed, found[variables[i]], equal_nan=True), f"forward {pushed}, reverse {found[variables[i]]}"
-    return [np.asarray(found[x]) for x in variables]
+        assert np.array_equal(pushed, gradients[variables[i]], equal_nan=True), (
+            f"forward {pushed}, reverse {gradients[variables[i]]}"
+        )
+    return [np.asarray(gradients[x]) for x in variables]
 
 
 def second(function: Callable[[Any], Any], x: Any) -> Array:
@@ -401,23 +403,23 @@ class TestTies:
             (cg.relu, [-2, 0, 2], [0, 0, 1]),
         ],
     )
-    def test_of_one_operand(self, function: Callable[..., Any], x: Any, expected: Any) -> None:
-        (found,) = both_modes(function, x)
-        np.testing.assert_allclose(found, expected, rtol=1e-15)
+    def test_ties_split_among_elements(self, function: Callable[..., Any], x: Any, expected: Any) -> None:
+        (derivative,) = both_modes(function, x)
+        np.testing.assert_allclose(derivative, expected, rtol=1e-15)
 
     @for_each("function", [np.maximum, np.minimum, np.fmax, np.fmin])
-    def test_of_two_operands_half_each(self, function: Callable[..., Any]) -> None:
+    def test_ties_split_between_two_operands(self, function: Callable[..., Any]) -> None:
         x, y = both_modes(function, [4.0, 0.0], [[4.0, -0.0], [4.0, 0.0]])
         assert np.array_equal(x, [1, 1])
         assert np.array_equal(y, np.full((2, 2), 0.5))
 
-    def test_clip_at_its_bounds(self) -> None:
+    def test_ties_of_clip_at_bounds(self) -> None:
         x, low, high = both_modes(np.clip, [1.0, 4.0], 1.0, 4.0)
         assert np.array_equal(x, [0.5, 0.5])
         assert low == 0.5
         assert high == 0.5
 
-    def test_a_tie_sees_what_a_central_difference_sees(self) -> None:
+    def test_ties_match_central_difference(self) -> None:
         functions: list[Callable[..., Any]] = [np.max, lambda x: np.clip(x, 1, 4), np.abs]
         for function in functions:
             x = np.array([-1.0, 4.0, 0.0])
@@ -425,20 +427,20 @@ class TestTies:
 
 
 class TestFiniteSubgradients:
-    def test_hypot_at_the_origin(self) -> None:
+    def test_subgradient_of_hypot_at_origin(self) -> None:
         assert both_modes(np.hypot, 0.0, 0.0) == [0, 0]
         x, y = both_modes(np.hypot, [0.0, 3.0], [0.0, 4.0])
         np.testing.assert_allclose([x, y], [[0, 0.6], [0, 0.8]], rtol=1e-15)
 
     @for_each("options", [{}, {"axis": 1}, {"axis": 0, "keepdims": True}, {"ddof": 1}])
-    def test_std_of_equal_elements(self, options: dict[str, Any]) -> None:
-        (found,) = both_modes(functools.partial(np.std, **options), np.full((2, 3), 7.0))
-        assert np.array_equal(found, np.zeros((2, 3)))
+    def test_subgradient_of_std_of_equal_elements(self, options: dict[str, Any]) -> None:
+        (derivative,) = both_modes(functools.partial(np.std, **options), np.full((2, 3), 7.0))
+        assert np.array_equal(derivative, np.zeros((2, 3)))
 
-    def test_std_of_one_element(self) -> None:
+    def test_subgradient_of_std_of_one_element(self) -> None:
         assert both_modes(np.std, 3.0) == [0]
 
-    def test_complex_abs_at_0(self) -> None:
+    def test_subgradient_of_complex_abs_at_zero(self) -> None:
         z = cg.variable([0j, 3 + 4j])
         np.testing.assert_allclose(gradient(np.abs(z))[z], [0, 0.6 - 0.8j], rtol=1e-15)
 
@@ -451,30 +453,30 @@ class TestFiniteSubgradients:
             ([2, 5, 3], [15, 6, 10], [[0, 3, 5], [3, 0, 2], [5, 2, 0]]),
         ],
     )
-    def test_prod_with_zeros(self, x: Any, first: Any, hessian: Any) -> None:
-        (found,) = both_modes(np.prod, x)
-        np.testing.assert_allclose(found, first, rtol=1e-15)
+    def test_derivative_of_prod_with_zeros(self, x: Any, first: Any, hessian: Any) -> None:
+        (derivative,) = both_modes(np.prod, x)
+        np.testing.assert_allclose(derivative, first, rtol=1e-15)
         np.testing.assert_allclose(second(np.prod, x), hessian, rtol=1e-15)
 
     @for_each("power", [operator.pow, np.power, np.float_power])
     @for_each("exponent", [0, 1, 2, 3, 0.0, 1.0, 2.0, 3.0, np.array(2), np.array(2.0), np.array([0.0, 1.0, 2.0])])
-    def test_powers_of_0(self, exponent: Any, power: Callable[..., Any]) -> None:
-        (found,) = both_modes(lambda x: power(x, exponent), np.zeros(3))
-        assert np.array_equal(found, np.broadcast_to(np.where(np.asarray(exponent) == 1, 1.0, 0.0), 3))
+    def test_derivative_of_powers_of_zero(self, exponent: Any, power: Callable[..., Any]) -> None:
+        (derivative,) = both_modes(lambda x: power(x, exponent), np.zeros(3))
+        assert np.array_equal(derivative, np.broadcast_to(np.where(np.asarray(exponent) == 1, 1.0, 0.0), 3))
         curved = second(lambda x: np.sum(power(x, exponent)), np.zeros(3))
         assert np.array_equal(curved, np.diag(np.broadcast_to(np.where(np.asarray(exponent) == 2, 2.0, 0.0), 3)))
 
     @for_each("exponent", [0, 0.0, np.zeros(2)])
-    def test_to_the_0(self, exponent: Any) -> None:
+    def test_derivative_of_power_with_exponent_zero(self, exponent: Any) -> None:
         assert np.array_equal(both_modes(lambda x: x**exponent, [0.0, -3.0])[0], [0, 0])
 
-    def test_0_to_a_power(self) -> None:
+    def test_derivative_of_zero_to_a_power(self) -> None:
         assert np.array_equal(both_modes(lambda y: 0.0**y, [0.5, 2.0])[0], [0, 0])
         x, y = both_modes(operator.pow, [0.0, 0.0, 2.0], [2.0, 1.0, 3.0])
         np.testing.assert_allclose(x, [0, 1, 12], rtol=1e-15)
         np.testing.assert_allclose(y, [0, 0, 8 * np.log(2)], rtol=1e-15)
 
-    def test_0_to_a_power_twice(self) -> None:
+    def test_second_derivative_of_zero_to_a_power(self) -> None:
         x, y = cg.variable(0.0, "x"), cg.variable(2.0, "y")
         slopes = gradient(x**y, create_graph=True)
         assert gradient(slopes[x])[x] == 2
@@ -482,7 +484,7 @@ class TestFiniteSubgradients:
         assert gradient(slopes[y])[x] == 0
         assert gradient(slopes[y])[y] == 0
 
-    def test_cross_entropies_of_large_logits(self) -> None:
+    def test_cross_entropy_of_large_logits(self) -> None:
         logits = np.array([[1e4, -1e4, 0.0], [-1e4, 1e4, 1e4]])
         for labels in (np.array([1, 2]), np.eye(3)[[1, 2]]):
             x = cg.variable(logits)
@@ -499,32 +501,32 @@ class TestRounding:
     """Where a formula that is right on paper would lose its digits."""
 
     @for_each("function", [np.fmod, np.remainder, lambda x, y: np.divmod(x, y)[1]])
-    def test_whole_quotients(self, function: Callable[..., Any]) -> None:
+    def test_floor_divide_of_rounded_quotients(self, function: Callable[..., Any]) -> None:
         """1.0 / 0.1 rounds to 10, but 0.1 is a little more than a tenth and goes into 1.0 nine times."""
         assert both_modes(function, 1.0, 0.1) == [1, -9]
 
     @for_each(("size", "number"), [(3, 0.1), (7, 0.1), (10, 1 / 3), (6, 1e10 / 7)])
-    def test_std_of_equal_elements_whose_mean_is_rounded(self, size: int, number: float) -> None:
-        (found,) = both_modes(np.std, np.full(size, number))
-        np.testing.assert_allclose(found, np.zeros(size), atol=1e-12)
+    def test_std_of_equal_elements_with_rounded_mean(self, size: int, number: float) -> None:
+        (derivative,) = both_modes(np.std, np.full(size, number))
+        np.testing.assert_allclose(derivative, np.zeros(size), atol=1e-12)
 
     @for_each(("function", "sign"), [(np.arcsin, 1), (np.arccos, -1)])
-    def test_near_the_end_of_the_domain(self, function: Callable[..., Any], sign: int) -> None:
+    def test_arcsine_slope_near_end_of_domain(self, function: Callable[..., Any], sign: int) -> None:
         for x in (1 - 1e-15, -1 + 1e-15):
             gap = 1 - abs(x)
             np.testing.assert_allclose(both_modes(function, x)[0], sign / np.sqrt(gap * (2 - gap)), rtol=1e-14)
 
     @for_each("x", [-800.0, -40.0, 40.0, 800.0])
-    def test_sigmoid_and_softplus_far_out(self, x: float) -> None:
+    def test_sigmoid_and_softplus_of_large_arguments(self, x: float) -> None:
         np.testing.assert_allclose(both_modes(cg.softplus, x)[0], np.exp(min(x, 0)), rtol=1e-14)
         np.testing.assert_allclose(both_modes(cg.sigmoid, x)[0], np.exp(-abs(x)), atol=1e-16)
 
     def test_logsumexp_of_infinities(self) -> None:
         assert np.array_equal(both_modes(cg.logsumexp, [-np.inf, 1.0])[0], [0, 1])
         with pytest.warns(RuntimeWarning, match="invalid value in the derivative of logsumexp"):
-            found = gradient(cg.logsumexp(x := cg.variable([np.inf, 1.0])))[x]
-        assert np.isnan(found[0])
-        assert found[1] == 0
+            derivative = gradient(cg.logsumexp(x := cg.variable([np.inf, 1.0])))[x]
+        assert np.isnan(derivative[0])
+        assert derivative[1] == 0
 
 
 def poles() -> dict[str, tuple[Callable[[Any], Any], float, float]]:
@@ -558,33 +560,33 @@ def warning_of(opname: str) -> Iterator[None]:
 class TestPoles:
     @for_each("opname", poles())
     @for_each("shape", [(), (2,)])
-    def test_are_infinite_with_a_warning_that_names_the_operation(self, opname: str, shape: tuple[int, ...]) -> None:
+    def test_poles_are_infinite_and_warn(self, opname: str, shape: tuple[int, ...]) -> None:
         function, at, sign = poles()[opname]
         x = cg.variable(np.full(shape, at))
         with np.errstate(all="ignore"):
             out = function(x)
         for create_graph in (False, True):
             with warning_of(opname):
-                found = gradient(out, create_graph=create_graph)[x]
-            assert np.array_equal(found, np.full(shape, sign * np.inf))
+                derivative = gradient(out, create_graph=create_graph)[x]
+            assert np.array_equal(derivative, np.full(shape, sign * np.inf))
         with warning_of(opname):
             _, tangent = jvp(function, [np.full(shape, at)], [np.ones(shape)])
         assert np.array_equal(tangent, np.full(shape, sign * np.inf))
 
     @for_each("function", [np.reciprocal, lambda x: 1 / x, lambda x: x**-1])
-    def test_where_the_value_is_infinite(self, function: Callable[[Any], Any]) -> None:
+    def test_poles_of_infinite_values(self, function: Callable[[Any], Any]) -> None:
         """NumPy has warned already, of the value."""
         x = cg.variable([0.0, 1.0])
         with np.errstate(divide="ignore"):
             assert np.array_equal(gradient(function(x))[x], [-np.inf, -1])
 
-    def test_an_ignored_error_is_silent(self) -> None:
+    def test_poles_ignored_error_is_silent(self) -> None:
         x = cg.variable(0.0)
         with np.errstate(all="ignore"):
             assert gradient(np.sqrt(x))[x] == np.inf
             assert jvp(np.sqrt, [0.0], [1.0])[1] == np.inf
 
-    def test_a_raised_error_raises(self) -> None:
+    def test_poles_errstate_raise_raises(self) -> None:
         x = cg.variable(0.0)
         with np.errstate(all="raise"):
             with pytest.raises(FloatingPointError, match="divide by zero"):
@@ -592,14 +594,14 @@ class TestPoles:
             with pytest.raises(FloatingPointError, match="divide by zero"):
                 jvp(np.sqrt, [0.0], [1.0])
 
-    def test_one_kind_of_error_ignored(self) -> None:
+    def test_poles_ignore_one_kind_of_error(self) -> None:
         x = cg.variable(0.0)
         with np.errstate(divide="ignore"):
             assert gradient(np.sqrt(x))[x] == np.inf
             with pytest.warns(RuntimeWarning, match=r"invalid value.* in the derivative of sqrt\b"):
                 assert np.isnan(gradient(np.sqrt(x), adjoint=0.0)[x])
 
-    def test_the_settings_are_as_before(self) -> None:
+    def test_poles_keep_errstate(self) -> None:
         before = np.geterr(), np.geterrcall()
         x = cg.variable(0.0)
         with pytest.warns(RuntimeWarning):
@@ -607,18 +609,18 @@ class TestPoles:
         assert (np.geterr(), np.geterrcall()) == before
 
     @for_each("x", [0.0, [0.0, 1.0]])
-    def test_zero_times_infinity_is_no_quiet_zero(self, x: Any) -> None:
+    def test_poles_zero_times_infinity_warns(self, x: Any) -> None:
         with np.errstate(divide="ignore"):
             variable = cg.variable(x)
             out = np.exp(np.log(variable))
         with warning_of("log"):
-            found = np.ravel(gradient(out)[variable])
-        assert np.isnan(found[0])
+            derivative = np.ravel(gradient(out)[variable])
+        assert np.isnan(derivative[0])
         with warning_of("log"):
             _, tangent = jvp(lambda x: np.exp(np.log(x)), [np.asarray(x)], [np.ones(np.shape(x))])
         assert np.isnan(np.ravel(tangent)[0])
 
-    def test_square_of_a_root(self) -> None:
+    def test_poles_square_of_root(self) -> None:
         x = cg.variable(0.0)
         with pytest.warns(RuntimeWarning, match="in the derivative of sqrt"):
             assert np.isnan(gradient(np.sqrt(x) ** 2)[x])
@@ -629,24 +631,24 @@ class TestNaN:
 
     @for_each("function", [np.maximum, np.minimum])
     @for_each("args", [(np.nan, 1.0), (1.0, np.nan), (np.nan, np.nan)])
-    def test_of_two_operands(self, function: Callable[..., Any], args: tuple[float, float]) -> None:
-        for found, x in zip(both_modes(function, *args), args, strict=True):
-            assert found != 0 or not np.isnan(x)
+    def test_nan_passes_binary_operations(self, function: Callable[..., Any], args: tuple[float, float]) -> None:
+        for actual, x in zip(both_modes(function, *args), args, strict=True):
+            assert actual != 0 or not np.isnan(x)
 
     @for_each("function", [np.max, np.min, functools.partial(np.max, axis=0), np.sum, np.prod, np.std, cg.logsumexp])
-    def test_of_a_reduction(self, function: Callable[..., Any]) -> None:
+    def test_nan_passes_reduction(self, function: Callable[..., Any]) -> None:
         x = cg.variable([1.0, np.nan, 3.0])
         assert gradient(function(x))[x][1] != 0
         assert jvp(function, [x.value], [np.array([0.0, 1.0, 0.0])])[1] != 0
 
     @for_each("function", [np.abs, np.fabs, cg.relu, cg.sigmoid, cg.softplus, np.square, lambda x: np.clip(x, 0, 1)])
     @for_each("x", [np.nan, [0.5, np.nan]])
-    def test_of_one_operand(self, function: Callable[..., Any], x: Any) -> None:
+    def test_nan_passes_unary_operations(self, function: Callable[..., Any], x: Any) -> None:
         variable = cg.variable(x)
         with np.errstate(invalid="ignore"):
             assert np.ravel(gradient(function(variable))[variable])[-1] != 0
             assert np.ravel(jvp(function, [variable.value], [np.ones(np.shape(x))])[1])[-1] != 0
 
-    def test_fmax_passes_over_it(self) -> None:
+    def test_fmax_ignores_nan(self) -> None:
         assert both_modes(np.fmax, np.nan, 1.0) == [0, 1]
         assert both_modes(np.fmin, 1.0, np.nan) == [1, 0]

@@ -67,7 +67,7 @@ def quiet() -> Iterator[None]:
 # ------------------------------------------------------------------------------------------ the numbers
 
 
-def test_numbers_of_the_tutorial_are_central_differences() -> None:
+def test_animation_numbers_match_central_differences() -> None:
     """Both modes, against plain NumPy."""
     expected = numeric.gradient(lambda *args: formula(*args), [np.array(v) for v in POINT.values()])
     reverse = tutorial()
@@ -87,7 +87,7 @@ def steps_of(case: Case) -> list[Any]:
         return [*backward(case.function(*variables), variables, None).steps]
 
 
-def test_every_text_of_a_rule_is_true_somewhere() -> None:
+def test_animation_formula_texts_are_each_used() -> None:
     """A text that never gives the number of its rule is never shown, and wrong."""
     declared = {(rule.opname, k) for rule in rules.values() for k, text in enumerate(rule.texts) if text}
     assert len(declared) > 50
@@ -99,7 +99,7 @@ def test_every_text_of_a_rule_is_true_somewhere() -> None:
     assert missing == set()
 
 
-def test_product_with_the_derivative_is_shown_for_most_operations() -> None:
+def test_animation_shows_cotangent_times_derivative() -> None:
     """Elementwise operations show adjoint times derivative, in the first case of each."""
     first = {case.opname: case for case in reversed(CASES)}
     elementwise = {name: case for name, case in first.items() if name in rules and rules[name].kind == "elementwise"}
@@ -108,7 +108,7 @@ def test_product_with_the_derivative_is_shown_for_most_operations() -> None:
     assert len(shown) > 0.95 * len(elementwise), {*elementwise} - shown
 
 
-def test_a_text_that_is_wrong_is_not_shown() -> None:
+def test_animation_omits_wrong_formula_text() -> None:
     """The formula of a rule is shown only if it gives the number of the rule."""
 
     @cg.primitive
@@ -125,69 +125,69 @@ def test_a_text_that_is_wrong_is_not_shown() -> None:
 # ------------------------------------------------------------------------------------------ the equations
 
 
-def test_the_chain_rule_of_the_tutorial() -> None:
+def test_animation_chain_rule_of_tutorial() -> None:
     """Names, numbers, the formula of the rule, and the sum where something had arrived."""
-    said = [str(frame) for frame in tutorial().frames]
-    assert said[0] == "The adjoint of the result is the start. ∂f/∂sub_0 = 1"
-    assert said[4] == (
+    lines = [str(frame) for frame in tutorial().frames]
+    assert lines[0] == "The adjoint of the result is the start. ∂f/∂sub_0 = 1"
+    assert lines[4] == (
         "log_0 passes its adjoint back to mul_0. ∂f/∂mul_0 += ∂f/∂log_0 · ∂log_0/∂mul_0 = −3 × 0.0625 = −0.1875. "
         "with ∂log_0/∂mul_0 = 1 / mul_0 = 1 / 16 = 0.0625"
     )
-    assert said[10] == (
+    assert lines[10] == (
         "pow_0 passes its adjoint back to its first operand, x. ∂f/∂x += ∂f/∂pow_0 · ∂pow_0/∂x = 0.95301 × 1.0465 = 0.9973. "
         "with ∂pow_0/∂x = add_0 · x^(add_0 − 1) = 1.7 · 0.5^(1.7 − 1) = 1.0465. ∂f/∂x = −12 + 0.9973 = −11.003"
     )
-    assert said[-1] == "The gradient is complete. ∂f/∂x = −11.003. ∂f/∂y = −2.4533. ∂f/∂z = −0.20332"
-    assert len(said) == 1 + 13 + 1  # an edge to a constant passes nothing
+    assert lines[-1] == "The gradient is complete. ∂f/∂x = −11.003. ∂f/∂y = −2.4533. ∂f/∂z = −0.20332"
+    assert len(lines) == 1 + 13 + 1  # an edge to a constant passes nothing
 
 
-def test_the_tangents_of_the_tutorial() -> None:
+def test_animation_tangents_of_tutorial() -> None:
     """Forward mode, from the variable to the result."""
-    said = [str(frame) for frame in tutorial(mode="forward", wrt="x").frames]
-    assert said[0] == "The tangent of x is the start. ∂x/∂t = 1"
-    assert "sin_0 takes the tangent of pow_0. ∂sin_0/∂t += ∂sin_0/∂pow_0 · ∂pow_0/∂t = 0.95301 × 1.0465 = 0.9973. " in said[2]
-    assert said[-2].endswith("∂sub_0/∂t = 0.9973 + (−12) = −11.003")
-    assert said[-1] == "The tangent has arrived. ∂sub_0/∂t = −11.003"
+    lines = [str(frame) for frame in tutorial(mode="forward", wrt="x").frames]
+    assert lines[0] == "The tangent of x is the start. ∂x/∂t = 1"
+    assert "sin_0 takes the tangent of pow_0. ∂sin_0/∂t += ∂sin_0/∂pow_0 · ∂pow_0/∂t = 0.95301 × 1.0465 = 0.9973. " in lines[2]
+    assert lines[-2].endswith("∂sub_0/∂t = 0.9973 + (−12) = −11.003")
+    assert lines[-1] == "The tangent has arrived. ∂sub_0/∂t = −11.003"
 
 
-def test_the_vector_form() -> None:
+def test_animation_vector_form() -> None:
     """Elementwise products, sums where an operand was repeated, matrices, and the shapes of the Jacobian."""
     cg.reset()
     w, x, b = variable(np.eye(2, 3), "w"), variable([[1.0], [2.0], [3.0]], "x"), variable(0.5, "b")
-    said = "\n".join(words(np.sum(np.tanh(w @ x + b))))
-    assert "∂f/∂tanh_0 += ∂f/∂sum_0 @ ∂sum_0/∂tanh_0 = [[1] [1]]. with ∂sum_0/∂tanh_0 = 1 for each element. " in said
-    assert "adjoint (1) @ Jacobian (1, 2×1) → (2×1)" in said
-    assert "∂f/∂add_0 += ∂f/∂tanh_0 ⊙ ∂tanh_0/∂add_0 = [[1] [1]] ⊙ " in said
-    assert "with ∂tanh_0/∂add_0 = 1 − tanh(add_0)^2 = " in said
-    assert "∂f/∂b += sum(∂f/∂add_0 ⊙ ∂add_0/∂b) = sum(" in said
-    assert "with ∂f/∂matmul_0 @ ∂matmul_0/∂w = ∂f/∂matmul_0 @ xᵀ. adjoint (2×1) @ Jacobian (2×1, 2×3) → (2×3)" in said
-    assert "with ∂f/∂matmul_0 @ ∂matmul_0/∂x = wᵀ @ ∂f/∂matmul_0" in said
+    text = "\n".join(words(np.sum(np.tanh(w @ x + b))))
+    assert "∂f/∂tanh_0 += ∂f/∂sum_0 @ ∂sum_0/∂tanh_0 = [[1] [1]]. with ∂sum_0/∂tanh_0 = 1 for each element. " in text
+    assert "adjoint (1) @ Jacobian (1, 2×1) → (2×1)" in text
+    assert "∂f/∂add_0 += ∂f/∂tanh_0 ⊙ ∂tanh_0/∂add_0 = [[1] [1]] ⊙ " in text
+    assert "with ∂tanh_0/∂add_0 = 1 − tanh(add_0)^2 = " in text
+    assert "∂f/∂b += sum(∂f/∂add_0 ⊙ ∂add_0/∂b) = sum(" in text
+    assert "with ∂f/∂matmul_0 @ ∂matmul_0/∂w = ∂f/∂matmul_0 @ xᵀ. adjoint (2×1) @ Jacobian (2×1, 2×3) → (2×3)" in text
+    assert "with ∂f/∂matmul_0 @ ∂matmul_0/∂x = wᵀ @ ∂f/∂matmul_0" in text
     along = "\n".join(words(np.sum(np.tanh(w @ x + b)), mode="forward", wrt=x))
     assert "Jacobian (2×1, 3×1) @ tangent (3×1) → (2×1)" in along
 
 
-def test_complex_numbers() -> None:
+def test_animation_of_complex_numbers() -> None:
     """A derivative that is not a factor is not shown as one; a real operand takes the real part."""
     cg.reset()
     z, r = variable(1 + 2j, "z"), variable(3.0, "r")
-    said = words(np.real(np.conj(z * r) * (1 + 1j)))
-    assert "conj_0 passes its adjoint back to mul_0. ∂f/∂mul_0 += ∂f/∂conj_0 @ ∂conj_0/∂mul_0 = 1−1i" in said
-    assert any("∂f/∂r += Re(∂f/∂mul_0 · ∂mul_0/∂r) = Re((1−1i) × (1+2i)) = 3" in line for line in said)
+    lines = words(np.real(np.conj(z * r) * (1 + 1j)))
+    assert "conj_0 passes its adjoint back to mul_0. ∂f/∂mul_0 += ∂f/∂conj_0 @ ∂conj_0/∂mul_0 = 1−1i" in lines
+    assert any("∂f/∂r += Re(∂f/∂mul_0 · ∂mul_0/∂r) = Re((1−1i) × (1+2i)) = 3" in line for line in lines)
 
 
-def test_several_results() -> None:
+def test_animation_of_multi_output_operation() -> None:
     """The adjoints of an operation with several results are gathered before they are passed on."""
     cg.reset()
     x, y = variable(7.0, "x"), variable(2.0, "y")
     q, r = np.divmod(x, y)
-    said = words(q + r * x)
-    assert "divmod_1, result 2 of divmod, hands its adjoint over. ∂f/∂divmod += ∂f/∂divmod_1 = (–, 7)" in said
-    assert any(line.endswith("∂f/∂divmod = (–, 7) + (1, –) = (1, 7)") for line in said)
-    assert said[-1] == "The gradient is complete. ∂f/∂x = 8. ∂f/∂y = −21"
+    lines = words(q + r * x)
+    assert "divmod_1, result 2 of divmod, hands its adjoint over. ∂f/∂divmod += ∂f/∂divmod_1 = (–, 7)" in lines
+    assert any(line.endswith("∂f/∂divmod = (–, 7) + (1, –) = (1, 7)") for line in lines)
+    assert lines[-1] == "The gradient is complete. ∂f/∂x = 8. ∂f/∂y = −21"
     assert words(q + r * x, mode="forward", wrt=x)[-1].endswith(" = 8")
 
 
-def test_an_operand_used_twice_has_two_edges() -> None:
+def test_animation_repeated_operand_has_two_edges() -> None:
     """x * x passes two adjoints, along different edges."""
     x = variable(3.0, "x")
     animation = animate(x * x)
@@ -198,7 +198,7 @@ def test_an_operand_used_twice_has_two_edges() -> None:
     assert (first.shown, second.shown) == ("3", "6")
 
 
-def test_a_variable_alone() -> None:
+def test_animation_of_single_variable() -> None:
     """A graph of one node passes nothing."""
     assert words(variable(2.0, "x")) == [
         "The adjoint of the result is the start. ∂x/∂x = 1",
@@ -206,7 +206,7 @@ def test_a_variable_alone() -> None:
     ]
 
 
-def test_seed_and_wrt() -> None:
+def test_animation_seed_and_wrt_options() -> None:
     """The start of the sweep, and its variables."""
     x, y = variable([1.0, 2.0], "x"), variable(3.0, "y")
     weighed = animate(x * y, "x", seed=[10.0, 1.0])
@@ -216,7 +216,7 @@ def test_seed_and_wrt() -> None:
     np.testing.assert_array_equal(next(iter(along.sweep.result.values())), [0.0, 3.0])
 
 
-def test_names() -> None:
+def test_animation_names_are_distinct() -> None:
     """Equal names are made distinct, constants are their numbers, and f is another letter if a node has that name."""
     cg.reset()
     f, g, h = variable(1.0, "f"), variable(2.0, "same"), variable(3.0, "same")
@@ -236,12 +236,12 @@ def test_names() -> None:
         (True, "True"),
     ],
 )  # fmt: skip
-def test_numbers(value: Any, shown: str) -> None:
+def test_animation_number_formatting(value: Any, shown: str) -> None:
     """Five digits, signs as in print."""
     assert number(value) == shown
 
 
-def test_arrays_are_abbreviated() -> None:
+def test_animation_abbreviates_arrays() -> None:
     """The middle of an array is left out; on a node stands its shape if it is long."""
     assert inner(np.arange(9.0)) == "[0 1 … 8]"
     assert inner(np.zeros((9, 9))) == "[[0 0 … 0] [0 0 … 0] … [0 0 … 0]]"
@@ -253,7 +253,7 @@ def test_arrays_are_abbreviated() -> None:
 # --------------------------------------------------------------------------------------------- refusals
 
 
-def test_what_is_no_node_is_refused() -> None:
+def test_animation_of_non_node_raises() -> None:
     """As by `gradient`."""
     with pytest.raises(TypeError, match="not a plain float"):
         animate(3.0)  # type: ignore[arg-type]
@@ -261,7 +261,7 @@ def test_what_is_no_node_is_refused() -> None:
         animate(np.argmax(variable([1.0, 2.0])))
 
 
-def test_options_are_checked() -> None:
+def test_animation_bad_options_raise() -> None:
     """Each with what to use instead."""
     x, y = variable(1.0, "x"), variable(2.0, "y")
     f = x * y
@@ -282,7 +282,7 @@ def test_options_are_checked() -> None:
         animate(x * c, c, mode="forward")
 
 
-def test_large_graphs_are_refused() -> None:
+def test_animation_of_large_graph_raises() -> None:
     """With a limit that can be moved."""
     y = variable(1.0, "x")
     for _ in range(60):
@@ -293,7 +293,7 @@ def test_large_graphs_are_refused() -> None:
     assert len(animate(y.operand_a)) == 61
 
 
-def test_writes_are_refused() -> None:
+def test_animation_of_written_nodes_raises() -> None:
     """The nodes no longer hold what the steps were computed with."""
     x = variable([1.0, 2.0], "x")
     a = x * 1.0
@@ -311,7 +311,7 @@ def test_writes_are_refused() -> None:
     assert animate(np.sum(x * x)).sweep.result[x].tolist() == [0.0, 2.0]
 
 
-def test_an_operation_without_a_rule_is_refused() -> None:
+def test_animation_operation_without_rule_raises() -> None:
     """As by `gradient`."""
 
     @cg.primitive
@@ -322,14 +322,14 @@ def test_an_operation_without_a_rule_is_refused() -> None:
         animate(unknown(variable(1.0)))
 
 
-def test_under_debug() -> None:
+def test_animation_within_debug() -> None:
     """The sweep of `cg.debug` is another one, with the same numbers."""
     with cg.debug():
         x = variable(2.0, "x")
         assert animate(x * x).sweep.result[x] == 4.0
 
 
-def test_warnings_come_once() -> None:
+def test_animation_warns_once() -> None:
     """An infinite derivative gives one warning, although the rule is called twice."""
     x = variable(0.0, "x")
     f = np.sqrt(x)
@@ -341,7 +341,7 @@ def test_warnings_come_once() -> None:
 # --------------------------------------------------------------------------------------------- the files
 
 
-def test_files(tmp_path: Path) -> None:
+def test_save_writes_html_and_gif(tmp_path: Path) -> None:
     """The suffix selects the format; invalid arguments raise before a file is written."""
     animation = tutorial()
     with pytest.raises(ValueError, match=r"saved as \.html or \.gif, not 'x\.png'; single pictures by save_frames"):
@@ -353,7 +353,7 @@ def test_files(tmp_path: Path) -> None:
 
 
 @needs_images
-def test_gif(tmp_path: Path) -> None:
+def test_save_gif_has_one_picture_per_frame(tmp_path: Path) -> None:
     """One picture per frame, all of equal size, each different from the one before."""
     from PIL import Image
 
@@ -371,7 +371,7 @@ def test_gif(tmp_path: Path) -> None:
 
 
 @needs_images
-def test_png_frames(tmp_path: Path) -> None:
+def test_save_frames_writes_png_pictures(tmp_path: Path) -> None:
     """A row of pictures, neither blank nor clipped; the operation at work is green, and only while it is."""
     from matplotlib import image
 
@@ -388,7 +388,7 @@ def test_png_frames(tmp_path: Path) -> None:
     assert green[-1] < green[-2] - 3000
 
 
-def test_pictures_need_matplotlib(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_save_gif_without_matplotlib_raises(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """GIF files raise without matplotlib, with advice; pages do not need it."""
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     animation = tutorial()
@@ -397,7 +397,7 @@ def test_pictures_need_matplotlib(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     animation.save(tmp_path / "x.html")
 
 
-def test_importing_derivatives_imports_no_drawing() -> None:
+def test_animation_module_is_imported_lazily() -> None:
     """Neither the animations nor Matplotlib are needed for a gradient."""
     code = "import sys, autodiff; sys.exit(any(m in sys.modules for m in ('autodiff.visualize', 'matplotlib', 'graphviz')))"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
@@ -427,7 +427,7 @@ def awkward() -> Any:
 
 @needs_images
 @pytest.mark.parametrize("wrt", ["$a_b^{2}$", pytest.param(None, marks=pytest.mark.slow)])
-def test_any_name_can_be_drawn(wrt: str | None, tmp_path: Path) -> None:
+def test_animation_escapes_names(wrt: str | None, tmp_path: Path) -> None:
     """Nothing in a name is markup, or mathematics to Matplotlib."""
     animation = animate(awkward(), wrt)
     page = animation.html()
@@ -438,13 +438,13 @@ def test_any_name_can_be_drawn(wrt: str | None, tmp_path: Path) -> None:
     assert len(animation.save_frames(tmp_path)) == len(animation)
 
 
-def test_the_page_asks_for_nothing() -> None:
+def test_animation_page_is_self_contained() -> None:
     """No address, no other file."""
     require_self_contained(tutorial().html())
 
 
 @needs_graphviz
-def test_nothing_moves() -> None:
+def test_animation_layout_is_equal_in_all_frames() -> None:
     """One layout serves all frames; its nodes do not overlap."""
     animation = tutorial()
     nodes = list(lay_out(animation._drawing, "LR").nodes.values())
@@ -468,7 +468,7 @@ def page_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def state(page: Any) -> dict[str, Any]:
     """The displayed state of the page."""
-    found: dict[str, Any] = page.evaluate("""() => ({
+    properties: dict[str, Any] = page.evaluate("""() => ({
         step: [...document.querySelectorAll('#steps li')].findIndex((li) => !li.hidden),
         visible: [...document.querySelectorAll('#steps li')].filter((li) => li.offsetParent).length,
         slider: Number(document.getElementById('slider').value),
@@ -480,11 +480,11 @@ def state(page: Any) -> dict[str, Any]:
         derivatives: Object.fromEntries([...document.querySelectorAll('.node')].map((n) =>
             [n.querySelector('.first').textContent, n.querySelector('.derivative text')?.textContent]).filter((p) => p[1])),
     })""")
-    return found
+    return properties
 
 
 @pytest.mark.slow
-def test_controls(page_file: Path) -> None:
+def test_animation_page_controls(page_file: Path) -> None:
     """Forward, back, first, last and the slider."""
     with opened(page_file) as page:
         start = state(page)
@@ -514,7 +514,7 @@ def test_controls(page_file: Path) -> None:
 
 
 @pytest.mark.slow
-def test_playing(page_file: Path) -> None:
+def test_animation_page_plays_to_end(page_file: Path) -> None:
     """The page plays to its end and stops; a control pauses it; at the end it begins again."""
     with opened(page_file) as page:
         # Within one script, because the animation is short and a loaded machine may answer the next call after its end.
@@ -539,7 +539,7 @@ def test_playing(page_file: Path) -> None:
 
 
 @pytest.mark.slow
-def test_keys(page_file: Path) -> None:
+def test_animation_page_keys(page_file: Path) -> None:
     """Arrows, Home, End and space, wherever the focus is."""
     with opened(page_file) as page:
         for focus in ("body", "#slider", "#graph", "#forward"):
@@ -566,7 +566,7 @@ def test_keys(page_file: Path) -> None:
 
 
 @pytest.mark.slow
-def test_focus_is_seen_and_reaches_everything(page_file: Path) -> None:
+def test_animation_page_focus_is_visible_everywhere(page_file: Path) -> None:
     """The tab key goes through the graph, its nodes and all controls; the focus has an outline, or a ring around a node."""
     with opened(page_file) as page:
         page.keyboard.press("ArrowRight")
@@ -575,9 +575,9 @@ def test_focus_is_seen_and_reaches_everything(page_file: Path) -> None:
         for _ in range(1 + 15 + 6):
             page.keyboard.press("Tab")
             reached.append(page.evaluate("document.activeElement.id"))
-            seen = """() => { const now = document.activeElement, ring = now.matches(".node") && now.querySelector(".ring");
+            script = """() => { const now = document.activeElement, ring = now.matches(".node") && now.querySelector(".ring");
                 return ring ? getComputedStyle(ring).stroke !== "none" : parseFloat(getComputedStyle(now).outlineWidth) >= 2; }"""
-            assert page.evaluate(seen)
+            assert page.evaluate(script)
         assert [name for name in reached if not name.startswith("node-")] == [
             "graph", "first", "back", "play", "forward", "last", "slider",
         ]  # fmt: skip
@@ -587,20 +587,20 @@ def test_focus_is_seen_and_reaches_everything(page_file: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("dark", [False, True])
-def test_widths_and_colors(page_file: Path, width: str, dark: bool) -> None:
+def test_animation_page_widths_and_colors(page_file: Path, width: str, dark: bool) -> None:
     """Nothing is cut off or beside the page, what happens is in sight, and text has contrast."""
     with opened(page_file, width, dark) as page:
         for place in range(15):
             page.keyboard.press("ArrowRight")
             assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), place
-            seen = page.evaluate("""() => {
+            is_visible = page.evaluate("""() => {
                 const edge = document.querySelector('.arrow.active'), graph = document.getElementById('graph');
                 if (!edge) return true;
                 const a = edge.getBoundingClientRect(), b = graph.getBoundingClientRect();
                 const x = a.left + a.width / 2, y = a.top + a.height / 2;
                 return x > b.left && x < b.right && y > b.top && y < b.bottom;
             }""")
-            assert seen, place
+            assert is_visible, place
         outside = page.evaluate("""() => {
             const frame = graph.getBoundingClientRect(), wrong = [];
             const left = frame.left + eye.x - 0.5, right = left + size.w * eye.scale + 1;
@@ -624,7 +624,7 @@ def test_widths_and_colors(page_file: Path, width: str, dark: bool) -> None:
 
 def contrasts(page: Any) -> dict[str, float]:
     """The contrast of each kind of text with its background, as WCAG defines it."""
-    found: dict[str, float] = page.evaluate("""() => {
+    ratios: dict[str, float] = page.evaluate("""() => {
         const parse = (color) => color.match(/[\\d.]+/g).slice(0, 3).map(Number);
         const light = (color) => {
             const [r, g, b] = parse(color).map((v) => (v /= 255) <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
@@ -650,11 +650,11 @@ def contrasts(page: Any) -> dict[str, float]:
         }
         return found;
     }""")
-    return found
+    return ratios
 
 
 @pytest.mark.slow
-def test_names_in_the_browser(tmp_path: Path) -> None:
+def test_animation_page_names_are_text(tmp_path: Path) -> None:
     """A script in a name is text."""
     animate(awkward()).save(tmp_path / "awkward.html")
     with opened(tmp_path / "awkward.html") as page:
@@ -666,7 +666,7 @@ def test_names_in_the_browser(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_in_a_notebook(tmp_path: Path) -> None:
+def test_animation_in_notebook_is_page_in_frame(tmp_path: Path) -> None:
     """The output in a notebook is the page, in a frame of its own, where it works."""
     shown = tutorial()._repr_html_()
     (tmp_path / "notebook.html").write_text(f"<!doctype html><meta charset=utf-8><title>n</title>{shown}", encoding="utf-8")
@@ -677,20 +677,20 @@ def test_in_a_notebook(tmp_path: Path) -> None:
         require_drawn(page.screenshot())
 
 
-def test_notebooks_show_the_page_in_a_frame() -> None:
+def test_animation_repr_html_is_frame() -> None:
     animation = short()
     (page,) = re.findall(r'<iframe srcdoc="([^"]*)" ', animation._repr_html_())
     assert html.unescape(page) == animation.html()
 
 
-def test_names_are_written_as_on_paper() -> None:
+def test_animation_names_are_formatted_as_in_drawing() -> None:
     """Names are formatted as in `visualize_at`; names that become equal are made distinct."""
     x, other = variable(1.0, "W_1"), variable(2.0, "W₁")
     assert set(named([x, other]).values()) == {"W₁", "W₁′"}
     assert "∂f/∂W₁" in str(animate(cg.multiply(x, variable(2.0, "alpha"), name="f")).frames[-1])
 
 
-def test_the_title_names_the_variables() -> None:
+def test_animation_title_names_variables() -> None:
     """As the user calls them, also where no name was given."""
     cg.reset()
     w, b = variable(2.0), variable(3.0, "b_1")
@@ -702,7 +702,7 @@ def test_the_title_names_the_variables() -> None:
 
 
 @pytest.mark.slow
-def test_play_and_forward_look_different(page_file: Path) -> None:
+def test_animation_page_buttons_look_different(page_file: Path) -> None:
     """No two buttons show the same picture."""
     with opened(page_file) as page:
         icons = page.evaluate("[...document.querySelectorAll('.controls button')].map((b) => [b.id, b.innerHTML])")
@@ -713,7 +713,7 @@ def test_play_and_forward_look_different(page_file: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_phone_turns_the_graph(page_file: Path) -> None:
+def test_animation_page_on_phone_turns_graph(page_file: Path) -> None:
     """Layers lie below one another there."""
     for width, is_turned in (("desktop", False), ("phone", True)):
         with opened(page_file, width) as page:
@@ -722,7 +722,7 @@ def test_a_phone_turns_the_graph(page_file: Path) -> None:
             assert state(page)["active"] == ["sub_0"]
 
 
-def test_dpi_is_the_resolution_of_frames(tmp_path: Path) -> None:
+def test_animation_dpi_sets_resolution_of_frames(tmp_path: Path) -> None:
     pillow = pytest.importorskip("PIL.Image")
     animation = animate(cg.multiply(variable(3.0, "x"), 5.0, name="f"))
     sizes = []

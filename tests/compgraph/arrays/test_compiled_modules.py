@@ -24,15 +24,15 @@ GENERATORS = importlib.import_module("numpy.random._generator")  # in Cython: it
 def kinds(x: Any) -> tuple[type, ...]:
     """The classes of the arrays that Python code and a compiled module get by the same names."""
     numpy: Any = GENERATORS.np  # type: ignore[attr-defined]
-    made = np.zeros(2), numpy.zeros(2), np.fft.fftfreq(3), numpy.fft.fftfreq(3), numpy.random.normal(size=2)
-    return tuple([builtins.type(array) for array in made])
+    arrays = np.zeros(2), numpy.zeros(2), np.fft.fftfreq(3), numpy.fft.fftfreq(3), numpy.random.normal(size=2)
+    return tuple([builtins.type(array) for array in arrays])
 
 
 def test_compiled_module_gets_plain_arrays_within_an_operator() -> None:
-    found: list[Any] = []
-    ad.grad(lambda x: found.append(kinds(x)) or x)(1.0)
-    assert found[0][0] is found[0][2] is not np.ndarray
-    assert {*found[0][1:2], *found[0][3:]} == {np.ndarray}
+    kind_lists: list[Any] = []
+    ad.grad(lambda x: kind_lists.append(kinds(x)) or x)(1.0)
+    assert kind_lists[0][0] is kind_lists[0][2] is not np.ndarray
+    assert {*kind_lists[0][1:2], *kind_lists[0][3:]} == {np.ndarray}
     assert set(kinds(1.0)) == {np.ndarray}
 
 
@@ -49,7 +49,7 @@ def test_compiled_module_raises_for_tracers() -> None:
         ad.grad(lambda x: np.sum(GENERATORS.np.asarray(x)))(np.ones(2))  # type: ignore[attr-defined]
 
 
-def test_original_has_the_attributes_of_its_module() -> None:
+def test_original_function_has_attributes_of_its_module() -> None:
     ad.grad(lambda x: np.zeros(2)[0] + x)(1.0)
     numpy: Any = GENERATORS.np  # type: ignore[attr-defined]
     assert type(numpy) is OriginalModule

@@ -85,7 +85,7 @@ JOINED: dict[str, Any] = {
 
 
 @pytest.mark.filterwarnings("ignore::PendingDeprecationWarning")
-def test_joining_has_numpys_values_and_derivatives() -> None:
+def test_concatenators_match_numpy_and_differences() -> None:
     with Failures("functions that join") as failures:
         for label in JOINED:
             with failures.case(label):
@@ -95,10 +95,10 @@ def test_joining_has_numpys_values_and_derivatives() -> None:
 def check_joined(label: str) -> None:
     """Compare a concatenation of nodes with NumPy's result, and its derivatives with finite differences."""
     call = JOINED[label]
-    expected, found = np.asarray(call(Numpys(), X)), call(cg, cg.variable(X))
-    assert isinstance(found, cg.Node)
-    assert (found.shape, found.dtype) == (expected.shape, expected.dtype)
-    assert np.array_equal(found.value, expected)
+    expected, result = np.asarray(call(Numpys(), X)), call(cg, cg.variable(X))
+    assert isinstance(result, cg.Node)
+    assert (result.shape, result.dtype) == (expected.shape, expected.dtype)
+    assert np.array_equal(result.value, expected)
     plain = call(cg, X)
     assert not isinstance(plain, cg.Node)
     assert type(plain) is type(call(Numpys(), X))
@@ -106,13 +106,13 @@ def check_joined(label: str) -> None:
     check_grads(lambda x: call(cg, x).astype(float), [X], order=1 if single else 2, rtol=3e-2 if single else 1e-6)
 
 
-def test_a_stop_is_piecewise_constant() -> None:
+def test_concatenator_stop_is_piecewise_constant() -> None:
     x = cg.variable(2.5)
     assert np.array_equal(cg.r_[0:x], [0.0, 1.0, 2.0])
     assert isinstance(cg.r_[0:x], cg.Node)
 
 
-def test_requests_numpy_refuses() -> None:
+def test_concatenators_bad_requests_raise() -> None:
     x = cg.variable(X)
     for call in (
         lambda m, x: m.r_[x, "0,2"],
@@ -122,14 +122,14 @@ def test_requests_numpy_refuses() -> None:
         lambda m, x: m.asmatrix(np.stack([x, x])),
         lambda m, x: m.bmat([[x, x], [x]]),
     ):
-        for module, given in ((Numpys(), X), (cg, x)):
+        for module, array in ((Numpys(), X), (cg, x)):
             with pytest.raises(ValueError):  # noqa: PT011
-                call(module, given)
+                call(module, array)
     with pytest.raises(NameError, match="name 'there' is not defined"):
         cg.bmat("x, there")
 
 
-def test_plain_texts_and_lengths_are_numpys() -> None:
+def test_concatenators_of_plain_strings_and_lengths_match_numpy() -> None:
     a = np.ones((1, 2))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PendingDeprecationWarning)
@@ -157,17 +157,17 @@ NUMPYS_OWN: dict[str, Any] = {
     "two dimensions": lambda x: np.r_["0,2", x[0], x[1] * x[0]],
     "two dimensions, places": lambda x: np.r_["1,3,0", x[0], x[1] * x[0]],
     "an axis in front": lambda x: np.array(x[:, ::2], copy=None, subok=True, ndmin=4) * x[0, 0],
-    "written into": lambda x: _negated(x * 1.0),
+    "written into": lambda x: _negate(x * 1.0),
 }
 
 
-def _negated(y: Any) -> Any:
+def _negate(y: Any) -> Any:
     np.array(y, copy=None, subok=True, ndmin=3)[0, 0] *= -y[1]
     return y
 
 
 @pytest.mark.parametrize("call", NUMPYS_OWN.values(), ids=NUMPYS_OWN)
-def test_a_view_with_axes_in_front_finds_its_history(call: Any) -> None:
+def test_concatenator_view_with_leading_axes_keeps_history(call: Any) -> None:
     """NumPy makes one without a word, in ``np.c_`` and ``np.r_`` above all."""
     assert np.array_equal(call(cg.variable(X)).value, call(X.copy()))
     check_grads(call, [X], order=2)
@@ -175,25 +175,25 @@ def test_a_view_with_axes_in_front_finds_its_history(call: Any) -> None:
         assert not isinstance(call(cg.variable(X)), cg.Node) or call is NUMPYS_OWN["written into"]
 
 
-def test_other_views_that_numpy_makes_have_none() -> None:
+def test_numpy_view_of_other_kinds_has_no_history() -> None:
     x = cg.variable(X)
-    for made in (np.ndarray.view(x), np.ndarray.__getitem__(x, slice(1)), np.ndarray.reshape(x, (1, *X.shape[::-1]))):
+    for view in (np.ndarray.view(x), np.ndarray.__getitem__(x, slice(1)), np.ndarray.reshape(x, (1, *X.shape[::-1]))):
         with pytest.raises(TypeError, match="its history is lost"):
-            made + 1
+            view + 1
         with pytest.raises(AttributeError, match="no attribute 'raw_value'"):
-            print(made.raw_value)
+            print(view.raw_value)
     with pytest.raises(AttributeError, match="no attribute 'color'"):
         print(x.color)
 
 
-def test_a_kaiser_window_of_a_node() -> None:
+def test_kaiser_window_of_node_beta() -> None:
     for count in (1, 2, 5, 8.0):
         for beta in (0.0, 2.5, 14.0, np.float32(3.1)):
             node = cg.variable(beta)
-            found, expected = cg.kaiser(count, node), np.kaiser(count, beta)
-            assert isinstance(found, cg.Node)
-            assert np.array_equal(found.value, expected)
-            assert (found.shape, found.dtype) == (expected.shape, expected.dtype)
+            result, expected = cg.kaiser(count, node), np.kaiser(count, beta)
+            assert isinstance(result, cg.Node)
+            assert np.array_equal(result.value, expected)
+            assert (result.shape, result.dtype) == (expected.shape, expected.dtype)
     check_grads(lambda beta: cg.kaiser(6, beta), [3.0], order=2)
     assert np.array_equal(cg.kaiser(4, 2.0), np.kaiser(4, 2.0))
     with pytest.raises(TypeError, match="M cannot be a node"):
@@ -202,14 +202,14 @@ def test_a_kaiser_window_of_a_node() -> None:
         cg.kaiser(3, cg.variable([2.0]))
 
 
-def test_requirements_on_memory() -> None:
+def test_require_memory_requirements() -> None:
     x = cg.variable(X)
     assert cg.require(x) is x
     assert cg.require(x, requirements=["C", "A", "W", "O"]) is x
-    for wanted in ("F", ["FORTRAN", "W"], ["F_CONTIGUOUS"]):
-        found = cg.require(x, requirements=wanted)
-        assert found.flags.f_contiguous
-        assert np.array_equal(gradient(found, x, adjoint=X)[x], X)
+    for requirements in ("F", ["FORTRAN", "W"], ["F_CONTIGUOUS"]):
+        result = cg.require(x, requirements=requirements)
+        assert result.flags.f_contiguous
+        assert np.array_equal(gradient(result, x, adjoint=X)[x], X)
     assert cg.require(x[:, ::2], requirements="O").value.flags.owndata
     assert cg.require(cg.constant(X), requirements="W").flags.writeable
     assert cg.require([x[0, 0], 1], np.float32).dtype == np.float32
@@ -224,7 +224,7 @@ def test_requirements_on_memory() -> None:
     assert plain.flags.f_contiguous
 
 
-def test_any_array() -> None:
+def test_asanyarray_keeps_nodes_and_subclasses() -> None:
     x = cg.variable(X)
     assert cg.asanyarray(x) is x
     assert np.asanyarray(x) is x

@@ -41,7 +41,7 @@ CREATED: list[tuple[Any, Any]] = [
 ]
 
 
-def test_creation_has_numpys_values_and_derivatives() -> None:
+def test_creation_functions_match_numpy_and_differences() -> None:
     with Failures("functions that make arrays") as failures:
         for k, (ours, numpys) in enumerate(CREATED):
             with failures.case(f"call {k}"):
@@ -50,11 +50,11 @@ def test_creation_has_numpys_values_and_derivatives() -> None:
 
 def check_creation(ours: Any, numpys: Any) -> None:
     """Compare value, dtype and order with NumPy's, and derivatives with differences."""
-    found, expected = ours(cg.variable(X)), numpys(X)
-    assert isinstance(found, cg.Node)
-    assert np.array_equal(found.value, expected)
-    assert (found.shape, found.dtype) == (expected.shape, expected.dtype)
-    assert found.flags.f_contiguous == expected.flags.f_contiguous
+    result, expected = ours(cg.variable(X)), numpys(X)
+    assert isinstance(result, cg.Node)
+    assert np.array_equal(result.value, expected)
+    assert (result.shape, result.dtype) == (expected.shape, expected.dtype)
+    assert result.flags.f_contiguous == expected.flags.f_contiguous
     plain = ours(X)
     assert (plain.shape, plain.dtype) == (expected.shape, expected.dtype)
     assert np.array_equal(plain, expected)
@@ -63,31 +63,31 @@ def check_creation(ours: Any, numpys: Any) -> None:
 
 
 @pytest.mark.parametrize("make", [cg.array, lambda a: cg.full((4, 2, 3), a), cg.zeros_like, cg.empty_like, lambda a: cg.ones(3)])
-def test_what_makes_arrays_makes_them_to_be_written_into(make: Any) -> None:
+def test_creation_functions_return_writable_arrays(make: Any) -> None:
     """Of plain numbers: a node without operands, over memory of its own; without a graph a plain array."""
-    made = make(cg.variable(X) if make in (cg.zeros_like, cg.empty_like) else X)
-    made[...] = 7
-    assert isinstance(made, cg.OperationalNode)
-    assert np.all(made.value == 7)
+    array = make(cg.variable(X) if make in (cg.zeros_like, cg.empty_like) else X)
+    array[...] = 7
+    assert isinstance(array, cg.OperationalNode)
+    assert np.all(array.value == 7)
     assert X[0, 0] == 1
     with cg.no_graph():
         assert type(make(X)) is np.ndarray
 
 
 @pytest.mark.parametrize("convert", [cg.asarray, cg.asanyarray, cg.asarray_chkfinite, cg.ascontiguousarray, cg.asfortranarray])
-def test_what_converts_arrays_leaves_plain_ones_plain(convert: Any) -> None:
+def test_conversion_functions_keep_plain_arrays(convert: Any) -> None:
     assert type(convert(X)) is np.ndarray
     assert type(cg.as_strided(X, (4, 3), (8, 8))) is np.ndarray
 
 
-def test_a_node_of_the_right_form_stays_itself() -> None:
+def test_conversion_functions_keep_matching_node() -> None:
     x = cg.variable(X)
     assert cg.asarray(x) is x
     assert cg.ascontiguousarray(x) is x
     assert cg.array(x) is not x
 
 
-def test_bad_requests() -> None:
+def test_creation_functions_bad_requests_raise() -> None:
     x = cg.variable(X)
     with pytest.raises(ValueError, match="infs or NaNs"):
         cg.asarray_chkfinite([x[0, 0], np.inf])
@@ -99,7 +99,7 @@ def test_bad_requests() -> None:
         cg.array([x, x[0]])
 
 
-def test_a_loop_collected_in_a_list() -> None:
+def test_array_of_list_filled_in_loop() -> None:
     x = cg.variable([0.5, 1.5], "x")
     rows = [x * k for k in range(5)]
     assert np.array_equal(gradient(np.sum(cg.array(rows)))["x"], [10.0, 10.0])
@@ -118,32 +118,32 @@ OPTIONS: list[dict[str, Any]] = [{}, {"dtype": "float32"}, {"dtype": "float64"},
 
 
 @pytest.mark.parametrize("name", ["array", "asarray", "asanyarray"])
-def test_copy_option_is_numpys(name: str) -> None:
+def test_copy_option_matches_numpy(name: str) -> None:
     with Failures(name) as failures:
-        for options, given, copy in itertools.product(OPTIONS, GIVEN, MODES):
-            with failures.case(f"copy={copy!r} of {given}, {options}"):
-                check_copy(name, options, given, copy)
+        for options, operand, copy in itertools.product(OPTIONS, GIVEN, MODES):
+            with failures.case(f"copy={copy!r} of {operand}, {options}"):
+                check_copy(name, options, operand, copy)
 
 
-def check_copy(name: str, options: dict[str, Any], given: str, copy: Any) -> None:
+def check_copy(name: str, options: dict[str, Any], operand: str, copy: Any) -> None:
     """Compare value, dtype, order, and whether memory is shared, with NumPy's."""
     x = cg.variable(X)
-    node, plain = GIVEN[given](x), GIVEN[given](X)
+    node, plain = GIVEN[operand](x), GIVEN[operand](X)
     try:
         expected = getattr(np, name)(plain, copy=copy, **options)
     except ValueError:
         with pytest.raises(ValueError, match="Unable to avoid copy while creating an array as requested"):
             getattr(cg, name)(node, copy=copy, **options)
         return
-    found = getattr(cg, name)(node, copy=copy, **options)
-    assert np.array_equal(found.value, expected)
-    assert (found.dtype, found.flags.f_contiguous) == (expected.dtype, expected.flags.f_contiguous)
+    result = getattr(cg, name)(node, copy=copy, **options)
+    assert np.array_equal(result.value, expected)
+    assert (result.dtype, result.flags.f_contiguous) == (expected.dtype, expected.flags.f_contiguous)
     shared = isinstance(plain, np.ndarray) and np.shares_memory(plain, expected)
-    assert np.shares_memory(found.value, x.value) == shared
-    assert gradient(found)[x][0, 0] == 1
+    assert np.shares_memory(result.value, x.value) == shared
+    assert gradient(result)[x][0, 0] == 1
 
 
-def test_nan_to_num_copy_option_is_numpys() -> None:
+def test_nan_to_num_copy_option_matches_numpy() -> None:
     with Failures("nan_to_num") as failures:
         for copy in MODES:
             with failures.case(f"copy={copy!r}"):

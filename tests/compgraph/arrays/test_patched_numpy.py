@@ -65,7 +65,7 @@ MADE: dict[str, Callable[[Any], Any]] = {
 }
 
 
-def test_patched_numpy_keeps_the_graph() -> None:
+def test_patched_numpy_keeps_graph() -> None:
     with Failures("programs") as failures:
         for name in MADE:
             with failures.case(name):
@@ -86,16 +86,16 @@ def check_graph_is_kept(name: str) -> None:
 
 @pytest.mark.parametrize("options", [{"dtype": np.float32}, {"order": "F"}, {"dtype": int}, {}])
 @pytest.mark.parametrize("name", ["zeros", "ones"])
-def test_options_are_honoured(name: str, options: dict[str, Any]) -> None:
+def test_patched_numpy_honors_options(name: str, options: dict[str, Any]) -> None:
     expected = ORIGINALS[name]((2, 3), **options)
     with cg.patched_numpy():
-        found = getattr(np, name)((2, 3), **options)
-    assert isinstance(found, cg.Node)
-    assert (found.dtype, found.flags.f_contiguous) == (expected.dtype, expected.flags.f_contiguous)
-    assert np.array_equal(found, expected)
+        result = getattr(np, name)((2, 3), **options)
+    assert isinstance(result, cg.Node)
+    assert (result.dtype, result.flags.f_contiguous) == (expected.dtype, expected.flags.f_contiguous)
+    assert np.array_equal(result, expected)
 
 
-def test_what_ours_cannot_do_is_refused_or_numpys() -> None:
+def test_patched_numpy_unsupported_calls_raise_or_use_numpy() -> None:
     x = cg.variable([1.0, 2.0])
     with cg.patched_numpy():
         assert type(np.array(np.ma.array([1.0]), subok=True)) is np.ma.MaskedArray
@@ -110,7 +110,7 @@ def test_what_ours_cannot_do_is_refused_or_numpys() -> None:
             np.asarray([x[0]], device="moon")
 
 
-def test_it_nests_and_survives_exceptions() -> None:
+def test_patched_numpy_nests_and_survives_exceptions() -> None:
     x = cg.variable(2.0)
     with cg.patched_numpy():
         with pytest.raises(RuntimeError, match="inner"), cg.patched_numpy():
@@ -120,33 +120,33 @@ def test_it_nests_and_survives_exceptions() -> None:
     assert type(np.array([1.0])) is np.ndarray
 
 
-def test_without_recording_arrays_are_plain() -> None:
+def test_patched_numpy_within_no_graph_gives_plain_arrays() -> None:
     x = cg.variable(2.0)
     with cg.patched_numpy(), cg.no_graph():
         assert type(np.zeros(2)) is np.ndarray
         assert not isinstance(np.array([x.value]), cg.Node)
 
 
-def test_other_threads_keep_numpys_own() -> None:
-    found: dict[str, Any] = {}
-    inside, done = threading.Event(), threading.Event()
+def test_patched_numpy_does_not_affect_other_threads() -> None:
+    arrays: dict[str, Any] = {}
+    inside, finish = threading.Event(), threading.Event()
 
     def other() -> None:
         inside.wait(10)
-        found["array"], found["zeros"] = np.array([1.0, 2.0]), np.zeros(3)
-        done.set()
+        arrays["array"], arrays["zeros"] = np.array([1.0, 2.0]), np.zeros(3)
+        finish.set()
 
     thread = threading.Thread(target=other)
     thread.start()
     with cg.patched_numpy():
         inside.set()
-        assert done.wait(10)
+        assert finish.wait(10)
     thread.join()
-    assert {type(a) for a in found.values()} == {np.ndarray}
+    assert {type(a) for a in arrays.values()} == {np.ndarray}
 
 
-def test_contexts_of_several_threads_may_overlap() -> None:
-    barrier, found = threading.Barrier(4), []
+def test_patched_numpy_contexts_of_threads_overlap() -> None:
+    barrier, checks = threading.Barrier(4), []
 
     def work(k: int) -> None:
         x = cg.variable(float(k), "x")
@@ -154,19 +154,19 @@ def test_contexts_of_several_threads_may_overlap() -> None:
             barrier.wait(10)
             with cg.patched_numpy():
                 y = np.array([x * x, 1.0])
-            found.append(float(gradient(y[0])[x]) == 2.0 * k)
+            checks.append(float(gradient(y[0])[x]) == 2.0 * k)
 
     threads = [threading.Thread(target=work, args=(k,)) for k in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert len(found) == 200
-    assert all(found)
+    assert len(checks) == 200
+    assert all(checks)
     assert is_restored()
 
 
-def test_asyncio_tasks_do_not_share_it() -> None:
+def test_patched_numpy_is_per_asyncio_task() -> None:
     async def patched(ready: asyncio.Event, go: asyncio.Event) -> Any:
         with cg.patched_numpy():
             ready.set()
@@ -212,8 +212,8 @@ def test_patched_numpy_c_code_with_plain_data_works(outer: Any) -> None:
     for name, f in COMPILED.items():
         expected = np.asarray(f(), float)
         with outer(), cg.patched_numpy():
-            found = np.asarray(f(), float)
-        assert np.array_equal(found, expected), name
+            array = np.asarray(f(), float)
+        assert np.array_equal(array, expected), name
 
 
 def test_patched_numpy_c_code_with_nodes_raises() -> None:
@@ -288,23 +288,23 @@ def test_patched_numpy_first_gradient_keeps_interception() -> None:
 
 
 def test_patched_numpy_exit_during_gradient_in_thread() -> None:
-    inside, left = threading.Event(), threading.Event()
+    inside, exit_event = threading.Event(), threading.Event()
 
     def f(x: Any) -> Any:
         inside.set()
-        assert left.wait(10)
+        assert exit_event.wait(10)
         y = np.zeros(2)
         y[0] = x**2
         return y.sum()
 
-    found: list[Any] = []
-    thread = threading.Thread(target=lambda: found.append(ad.grad(f)(3.0)))
+    gradients: list[Any] = []
+    thread = threading.Thread(target=lambda: gradients.append(ad.grad(f)(3.0)))
     with cg.patched_numpy():
         thread.start()
         assert inside.wait(10)
-    left.set()
+    exit_event.set()
     thread.join()
-    assert found == [6.0]
+    assert gradients == [6.0]
     assert is_restored()
 
 

@@ -50,12 +50,12 @@ def foreign(tmp_path: Path) -> Path:
     return package.parent
 
 
-def test_alias_is_the_same_modules() -> None:
+def test_alias_modules_are_those_of_autodiff() -> None:
     run(IDENTITY, ROOT)
 
 
 @pytest.mark.parametrize("foreign_first", [True, False])
-def test_alias_ignores_other_packages_on_the_path(foreign: Path, foreign_first: bool) -> None:
+def test_alias_ignores_other_packages_on_path(foreign: Path, foreign_first: bool) -> None:
     assert run(IDENTITY, *([foreign, ROOT] if foreign_first else [ROOT, foreign])).stdout == ""
 
 
@@ -89,27 +89,27 @@ def test_alias_raises_if_the_files_are_overwritten(tmp_path: Path, code: str | N
     (tmp_path / "autodiff").mkdir()
     if code is not None:
         (tmp_path / "autodiff" / "__init__.py").write_text(code)
-    done = run("import compgraph.autodiff", tmp_path, ROOT, check=False)
-    assert done.returncode == 1
+    process = run("import compgraph.autodiff", tmp_path, ROOT, check=False)
+    assert process.returncode == 1
     message = (
         rf"ImportError: The package 'autodiff' beside compgraph \({re.escape(str(tmp_path))}\) cannot be imported, or is not "
     )
-    assert re.search(rf"^{message}that of compgraph{reason}\. If .*pip install --force-reinstall", done.stderr, re.MULTILINE)
+    assert re.search(rf"^{message}that of compgraph{reason}\. If .*pip install --force-reinstall", process.stderr, re.MULTILINE)
 
 
 def test_alias_of_unknown_modules_raises() -> None:
-    done = run("import compgraph.autodiff.nowhere", ROOT, check=False)
-    assert done.stderr.endswith("ModuleNotFoundError: No module named 'compgraph.autodiff.nowhere'\n")
+    process = run("import compgraph.autodiff.nowhere", ROOT, check=False)
+    assert process.stderr.endswith("ModuleNotFoundError: No module named 'compgraph.autodiff.nowhere'\n")
 
 
-def test_alias_pickles_by_the_own_name() -> None:
+def test_alias_objects_pickle_under_own_name() -> None:
     program = (
         "import pickle, compgraph.autodiff as ad\nprint(b'compgraph.autodiff' in pickle.dumps([ad.grad, ad.optimizers.Adam]))"
     )
     assert run(program, ROOT).stdout == "False\n"
 
 
-def test_alias_is_run_by_its_name(foreign: Path, tmp_path: Path) -> None:
+def test_alias_runs_as_command(foreign: Path, tmp_path: Path) -> None:
     (tmp_path / "script.py").write_text("from autograd import grad\nprint(grad(lambda x: x * x)(3.0))")
     program = (
         "sys.argv = ['x', 'script.py']\nimport runpy\nrunpy.run_module('compgraph.autodiff.compat.autograd', run_name='__main__')"
@@ -117,12 +117,12 @@ def test_alias_is_run_by_its_name(foreign: Path, tmp_path: Path) -> None:
     assert run(f"import os\nos.chdir({str(tmp_path)!r})\n{program}", foreign, ROOT).stdout == "6.0\n"
 
 
-def test_stub_files_are_current() -> None:
+def test_alias_stub_files_are_current() -> None:
     folder = ROOT / "compgraph" / "autodiff"
     assert {path.name: path.read_text() for path in folder.glob("*.pyi")} == _stubs.alias_stub_texts()
 
 
-def test_stub_files_have_every_module_of_the_reference() -> None:
+def test_alias_stub_files_cover_reference() -> None:
     pages = (Path(__file__).parents[3] / "docs" / "reference").glob("*.md")
     public = {name for page in pages for name in re.findall(r"currentmodule:: autodiff\.(\w+)", page.read_text())}
     assert public == {*_stubs.ALIASED}

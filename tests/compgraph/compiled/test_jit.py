@@ -57,7 +57,7 @@ def loop(x: Any) -> Any:
     return total
 
 
-def filled(x: Any) -> Any:
+def fill_buffer(x: Any) -> Any:
     y = np.zeros(len(x))
     for i in range(len(x)):
         y[i] = x[i].sum() + (y[i - 1] if i else 0.0)
@@ -68,7 +68,7 @@ FUNCTIONS = {
     "sum": lambda x: np.sum(x * x),
     "product": lambda x: x @ x.T,
     "loop": loop,
-    "filled": filled,
+    "filled": fill_buffer,
     "several": lambda x: (x + 1, {"s": x.sum(), "l": [x.T, x[0]]}),
     "the argument": lambda x: x,
     "twice the same": lambda x: (x[:2], x[:2], x),
@@ -81,25 +81,25 @@ FUNCTIONS = {
     "comparisons": lambda x: (x > 0, np.argmax(x), np.where(x > 0, x, -x)),
     "casts": lambda x: (x.astype(np.float32), x.astype(int)),
     "reductions": lambda x: (x.mean(0), x.max(1, keepdims=True), np.linalg.norm(x)),
-    "writes into its own": lambda x: _bumped(x.copy()),
+    "writes into its own": lambda x: _increment(x.copy()),
     "sorting": lambda x: np.sort(x, 0)[np.argsort(x[:, 0])],
     "nothing": lambda x: (),
 }
 
 
-def _bumped(x: Any) -> Any:
+def _increment(x: Any) -> Any:
     x[1:] += x[:-1] ** 2
     x *= 2
     return x
 
 
 @for_each("name", FUNCTIONS)
-def test_values_are_those_of_the_function(name: str) -> None:
+def test_jit_values_match_function(name: str) -> None:
     agrees(FUNCTIONS[name], (A,), (B,), (A * 3,), programs=None)
 
 
 @for_each("dtype", [np.float64, np.float32, np.float16, np.complex128, np.complex64, np.int64, np.int8, np.uint8, bool])
-def test_values_of_all_dtypes_are_those_of_the_function(dtype: Any) -> None:
+def test_jit_values_of_all_dtypes_match_function(dtype: Any) -> None:
     x, y = (A * 3).astype(dtype), (B * 5).astype(dtype)
     agrees(lambda a, b: (a + b, a * b, a + 1, a * 2.5, a.sum(), a == b), (x, y), (y, x))
 
@@ -117,18 +117,18 @@ LAYOUTS = {
 
 
 @for_each("name", LAYOUTS)
-def test_values_of_all_layouts_are_those_of_the_function(name: str) -> None:
+def test_jit_values_of_all_layouts_match_function(name: str) -> None:
     x = LAYOUTS[name]
     jitted = agrees(lambda x: (x * 2, x.reshape(-1), x.sum(), x.T @ x), (x,))
     assert same(jitted(x + 1), jitted.__wrapped__(x + 1))
 
 
-def test_fortran_results_stay_so() -> None:
+def test_jit_keeps_fortran_order_of_results() -> None:
     x = np.asfortranarray(A)
     assert agrees(lambda x: x * 2, (x,))(x).flags.f_contiguous
 
 
-def test_scalars() -> None:
+def test_jit_scalar_arguments() -> None:
     f = lambda x, y: (x * y, x + 1, -y)  # noqa: E731
     agrees(f, (np.float64(2), np.float64(3)), (np.float64(5), np.float64(-1)))
     agrees(f, (np.float32(2), np.ones(3, np.float32)), (np.float32(5), np.ones(3, np.float32)))
@@ -136,7 +136,7 @@ def test_scalars() -> None:
     agrees(f, (np.complex128(2j), 1.5), (np.complex128(3), 1.5))
 
 
-def test_names_of_scalars_are_rebound() -> None:
+def test_jit_scalar_names_are_rebound() -> None:
     def f(s: Any, x: Any) -> Any:
         t = s
         s += 1
@@ -145,14 +145,14 @@ def test_names_of_scalars_are_rebound() -> None:
     agrees(f, (np.float64(2), A), (np.float64(3), B))
 
 
-def test_python_numbers_are_weak() -> None:
+def test_jit_python_numbers_are_weakly_typed() -> None:
     f = lambda x, s: x * s  # noqa: E731
     jitted = agrees(f, (np.ones(3, np.float32), 2.0), (np.ones(3, np.float32), 3.0), programs=2)
     assert jitted(np.ones(3, np.float32), 4.0).dtype == np.float32
     assert same(compiled(f, np.ones(3, np.int8), 2)(np.ones(3, np.int8), 3), np.full(3, 3, np.int8))
 
 
-def test_python_numbers_are_told_apart() -> None:
+def test_jit_distinguishes_kinds_of_python_numbers() -> None:
     jitted = agrees(lambda x, s: (x / s, np.copysign(x, s), s), (A, 0.5), (A, -0.5), programs=2)
     with np.errstate(all="ignore"):
         for s in (0.0, -0.0, float("nan"), 1, True, 1.0, 1 + 0j):
@@ -160,7 +160,7 @@ def test_python_numbers_are_told_apart() -> None:
     assert same(jitted(A, 2), (A / 2, np.copysign(A, 2), 2))
 
 
-def test_too_many_values_of_numbers_run_as_numpy() -> None:
+def test_jit_too_many_number_values_run_as_numpy() -> None:
     f = lambda x, n: x * n  # noqa: E731
     jitted = compiled(f, A, 0)
     for n in range(40):
@@ -169,7 +169,7 @@ def test_too_many_values_of_numbers_run_as_numpy() -> None:
     assert len(jitted._by_signature) < 20
 
 
-def test_nested_arguments() -> None:
+def test_jit_nested_arguments() -> None:
     def f(p: Any, xs: Any, *, scale: Any = 1.0) -> Any:
         return Pair([p["w"] @ x * scale + p["b"] for x in xs], {"n": len(xs)})
 
@@ -182,11 +182,11 @@ def test_nested_arguments() -> None:
     agrees(
         lambda pair, layer: pair.left * layer.w + layer.b - pair.right, (Pair(A, B), Layer(A, 1.0)), (Pair(B, A), Layer(B, 1.0))
     )
-    made = agrees(lambda layer: Layer(layer.w * 2, [layer.b]), (Layer(A, B),), (Layer(B, A),))
-    assert isinstance(made(Layer(A, B)), Layer)
+    jitted_layer = agrees(lambda layer: Layer(layer.w * 2, [layer.b]), (Layer(A, B),), (Layer(B, A),))
+    assert isinstance(jitted_layer(Layer(A, B)), Layer)
 
 
-def test_keywords_in_another_order_and_defaults() -> None:
+def test_jit_keyword_order_and_defaults() -> None:
     f = lambda x, y=2.0, *, z=None: x * y + (0 if z is None else z)  # noqa: E731
     jitted = compiled(f, y=A, x=B)
     assert same(jitted(x=A, y=B), A * B)
@@ -195,7 +195,7 @@ def test_keywords_in_another_order_and_defaults() -> None:
     assert same(jitted(A, y=A, z=B), A * A + B)
 
 
-def test_static_arguments() -> None:
+def test_jit_static_arguments() -> None:
     def f(x: Any, how: Any, axis: Any = 0) -> Any:
         return (np.sum if how == "sum" else np.prod)(x, axis=axis)
 
@@ -210,7 +210,7 @@ def test_static_arguments() -> None:
     agrees(lambda x, f: x * f(), (A, "ab".__len__), (A, "abc".__len__), (A, "ab".__len__), programs=2)  # by owner
 
 
-def test_options_are_checked() -> None:
+def test_jit_bad_options_raise() -> None:
     for wrong, error in (({"threads": 0}, ValueError), ({"threads": 1.5}, TypeError), ({"exact": 1}, TypeError)):
         with pytest.raises(error, match="jit"):
             cg.jit(loop, **wrong)
@@ -223,7 +223,7 @@ def test_options_are_checked() -> None:
     assert cg.jit(loop, threads=2, exact=True, cache=False).options["threads"] == 2
 
 
-def test_as_a_decorator() -> None:
+def test_jit_as_decorator() -> None:
     assert isinstance(at_top, Jitted)
     assert at_top.__name__ == "at_top"
     assert at_top.__doc__ == "Doubles."
@@ -238,7 +238,7 @@ def test_as_a_decorator() -> None:
     assert cg.jit(at_top).__wrapped__ is at_top.__wrapped__
 
 
-def test_partials_and_lambdas() -> None:
+def test_jit_of_partials_and_lambdas() -> None:
     agrees(functools.partial(lambda w, x, k=1: w * x * k, A, k=3), (A,), (B,))
     agrees(np.sin, (A,), (B,))
 
@@ -260,7 +260,7 @@ class Model:
         return x * 2
 
 
-def test_methods() -> None:
+def test_jit_of_methods() -> None:
     one, two = Model(), Model()
     two.w = B.copy()
     one.jitted.compile(A)
@@ -272,7 +272,7 @@ def test_methods() -> None:
     assert same(one.static(A), A * 2)
 
 
-def test_within_and_around_each_other() -> None:
+def test_jit_nested_within_jit() -> None:
     inner = cg.jit(lambda x: np.sin(x) * 2)
     outer = cg.jit(lambda x: inner(x) + inner(x * 2))
     agrees(outer.__wrapped__, (A,), (B,))
@@ -285,7 +285,7 @@ def test_within_and_around_each_other() -> None:
     assert same(power.compile(A, 4)(B, 4), B * (B * (B * (B * B))))
 
 
-def test_nodes_are_recorded() -> None:
+def test_jit_of_nodes_is_recorded() -> None:
     f = cg.jit(lambda x: np.sum(x * x)).compile(A)
     x = cg.variable(A)
     out = f(x)
@@ -298,7 +298,7 @@ def test_nodes_are_recorded() -> None:
         f.compile(x)
 
 
-def test_results_share_no_memory() -> None:
+def test_jit_results_share_no_memory() -> None:
     k = np.ones(3)
     f = compiled(lambda x: (x, x[0], x.T, k, x), A)
     first, second = f(A), f(A)
@@ -308,7 +308,7 @@ def test_results_share_no_memory() -> None:
             assert array.flags.writeable
 
 
-def test_errors_are_the_functions_own() -> None:
+def test_jit_raises_errors_of_function() -> None:
     def f(x: Any) -> Any:
         if x.sum() < 0:
             raise KeyError("negative")
@@ -326,7 +326,7 @@ def test_errors_are_the_functions_own() -> None:
     assert same(jitted(np.eye(2) * 2), f(np.eye(2) * 2))
 
 
-def test_warnings_are_given() -> None:
+def test_jit_emits_floating_point_warnings() -> None:
     f = compiled(lambda x: np.log(x), np.ones(3))
     with pytest.warns(RuntimeWarning, match="divide by zero"):
         f(np.zeros(3))
@@ -334,7 +334,7 @@ def test_warnings_are_given() -> None:
         f(np.zeros(3))
 
 
-def test_in_the_background() -> None:
+def test_jit_compiles_in_background() -> None:
     f = cg.jit(loop)
     for _ in range(3):
         assert same(f(A), loop(A))
@@ -344,7 +344,7 @@ def test_in_the_background() -> None:
     assert "1 run" in f.report()
 
 
-def test_a_branch_in_the_background() -> None:
+def test_jit_compiles_branch_in_background() -> None:
     f = cg.jit(lambda x: x * 2 if x.sum() > 0 else -x)
     for _ in range(4):
         f(np.ones(3))
@@ -355,7 +355,7 @@ def test_a_branch_in_the_background() -> None:
     assert "program 2" in f.report()
 
 
-def test_the_callers_context_holds() -> None:
+def test_jit_follows_errstate_of_caller() -> None:
     f = cg.jit(lambda x: 1 / x)
     with np.errstate(divide="ignore"):
         for _ in range(3):
@@ -365,7 +365,7 @@ def test_the_callers_context_holds() -> None:
         assert np.all(np.isinf(f(np.zeros(3))))
 
 
-def test_threads_share_it() -> None:
+def test_jit_called_by_several_threads() -> None:
     f = cg.jit(lambda x: np.sum(np.tanh(x) ** 2) if x[0] > 0 else np.sum(x))
     wrong: list[Any] = []
 
@@ -385,19 +385,19 @@ def test_threads_share_it() -> None:
     assert f.wait(30)
 
 
-def test_copies_and_pickles() -> None:
+def test_jit_copies_and_pickles() -> None:
     at_top.compile(A)
     assert pickle.loads(pickle.dumps(at_top)) is at_top
     other = cg.jit(loop, threads=2)
-    for made in (copy.copy(other.compile(A)), copy.deepcopy(other), pickle.loads(pickle.dumps(cg.jit(_bumped)))):
-        assert isinstance(made, Jitted)
-        assert "not called" in made.report()
+    for clone in (copy.copy(other.compile(A)), copy.deepcopy(other), pickle.loads(pickle.dumps(cg.jit(_increment)))):
+        assert isinstance(clone, Jitted)
+        assert "not called" in clone.report()
     assert copy.deepcopy(other).options["threads"] == 2
     model = pickle.loads(pickle.dumps(Model()))
     assert same(model.jitted(A), model.plain(A))
 
 
-def test_what_is_told() -> None:
+def test_jit_report_source_and_llvm() -> None:
     f = cg.jit(loop)
     assert "not called" in f.report()
     assert f.source() == ""
@@ -411,21 +411,21 @@ def test_what_is_told() -> None:
     assert "1 run" in f.report()
 
 
-def test_many_shapes() -> None:
+def test_jit_of_many_shapes_runs_as_numpy() -> None:
     f = cg.jit(lambda x: x.sum())
     for n in range(300):
         assert f(np.ones(n)) == n
     assert "more than 256" in f.report()
 
 
-def test_no_arguments() -> None:
+def test_jit_without_arguments() -> None:
     f = cg.jit(lambda: np.arange(3) * 2)
     for _ in range(5):
         assert same(f(), np.arange(3) * 2)
         assert f.wait(30)
 
 
-def test_refused_arguments() -> None:
+def test_jit_unsupported_arguments_run_as_numpy() -> None:
     refused(lambda x: x.sum(), np.array([1, None, 2][::2], object), words="dtype object")
     refused(lambda x: len(x), {1, 2}, words="hashable")
     refused(lambda x: x.sum(), np.ma.masked_array([1.0, 2.0], [True, False]), words="MaskedArray")
@@ -434,7 +434,7 @@ def test_refused_arguments() -> None:
     refused(lambda x: x["a"], np.zeros(2, [("a", float)]), words="not numeric")
 
 
-def test_a_sum_that_cancels_is_compiled() -> None:
+def test_jit_compiles_sum_that_cancels() -> None:
     def f(x: Any) -> Any:  # rounding alone, another in code than in NumPy
         return np.sum(x[:, None] - x), x * 2.0
 
@@ -444,7 +444,7 @@ def test_a_sum_that_cancels_is_compiled() -> None:
     np.testing.assert_allclose(jitted(x)[0], 0.0, atol=1e-12)
 
 
-def test_a_program_keeps_nothing_of_its_trace() -> None:
+def test_jit_program_keeps_no_trace() -> None:
     def deep(w: Any, x: Any) -> Any:
         for _ in range(30):
             x = np.tanh(x @ w)
@@ -459,16 +459,16 @@ def test_a_program_keeps_nothing_of_its_trace() -> None:
         before, _ = tracemalloc.get_traced_memory()
         jitted.compile(w, x)
         gc.collect()
-        held = (tracemalloc.get_traced_memory()[0] - before) / layer
+        layers = (tracemalloc.get_traced_memory()[0] - before) / layer
     finally:
         tracemalloc.stop()
-    assert held < 80, held  # thirty layers that the reverse sweep reads, and the workspace; the trace has two hundred
+    assert layers < 80, layers  # thirty layers that the reverse sweep reads, and the workspace; the trace has two hundred
     for scale in (1.0, np.nan):  # by the program, and by NumPy, which has the last word where there are warnings
         assert same(jitted(w, x * scale), ad.value_and_grad(deep)(w, x * scale))
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="processes of this system are not forked")
-def test_a_child_that_is_forked_during_a_trace_collects_garbage() -> None:
+def test_jit_child_forked_during_trace_collects_garbage() -> None:
     with compiler_thread.pause_garbage_collection(), compiler_thread.pause_garbage_collection():
         assert not gc.isenabled()
         child = os.fork()
@@ -494,7 +494,7 @@ def nested_orders(x: Any, p: Any) -> Any:
 
 @pytest.mark.parametrize("make", [dict, collections.OrderedDict])
 @pytest.mark.parametrize("weights", [(0.5, 3.0), (np.float64(0.5), np.float64(3)), (A[0], B[0])])
-def test_dictionary_orders_have_separate_programs(make: Any, weights: Any) -> None:
+def test_jit_dictionary_orders_have_separate_programs(make: Any, weights: Any) -> None:
     p = make([("a", weights[0]), ("b", weights[1])])
     q = make(reversed(p.items()))
     x = A[0]
@@ -502,13 +502,13 @@ def test_dictionary_orders_have_separate_programs(make: Any, weights: Any) -> No
     nested, keywords = cg.jit(nested_orders).compile(x, {"layers": [p]}), cg.jit(keyword_orders).compile(x, **p)
     gradient = ad.grad(cg.jit(lambda x, p: np.sum(orders(x, p))))
     for _ in range(4):
-        for given in (q, p):
+        for weight_dict in (q, p):
             for f in jitted:
-                assert same(f(x, given), orders(x, given))
-            assert same(nested(x, {"layers": [given]}), orders(x, given))
-            assert same(keywords(x, **given), orders(x, given))
-            expected = ad.grad(lambda x, given=given: np.sum(orders(x, given)))(x)
-            np.testing.assert_allclose(gradient(x, given), expected)
+                assert same(f(x, weight_dict), orders(x, weight_dict))
+            assert same(nested(x, {"layers": [weight_dict]}), orders(x, weight_dict))
+            assert same(keywords(x, **weight_dict), orders(x, weight_dict))
+            expected = ad.grad(lambda x, weight_dict=weight_dict: np.sum(orders(x, weight_dict)))(x)
+            np.testing.assert_allclose(gradient(x, weight_dict), expected)
 
 
 @dataclass(frozen=True)
@@ -555,7 +555,7 @@ EQUAL: list[list[Any]] = [
 
 @for_each("values", EQUAL)
 @for_each("declared", [True, False])
-def test_distinguishable_static_arguments_have_separate_programs(values: list[Any], declared: bool) -> None:
+def test_jit_distinct_static_arguments_have_separate_programs(values: list[Any], declared: bool) -> None:
     def f(x: Any, value: Any) -> Any:
         return x * sum(map(ord, text_of(value)))
 
@@ -566,7 +566,7 @@ def test_distinguishable_static_arguments_have_separate_programs(values: list[An
         assert same(jitted(A, value), f(A, value)), value
 
 
-def test_equal_static_arguments_share_a_program() -> None:
+def test_jit_equal_static_arguments_share_program() -> None:
     jitted = cg.jit(lambda x, how: x * how.value, static_argnames="how")
     for make in (Setting, ByValue):
         for _ in range(20):
@@ -574,7 +574,7 @@ def test_equal_static_arguments_share_a_program() -> None:
     assert jitted.report().count("program ") == 2
 
 
-def test_report_begins_with_a_verdict() -> None:
+def test_jit_report_begins_with_verdict() -> None:
     x = np.linspace(0.1, 0.9, 30)
 
     def sorts(x: Any) -> Any:

@@ -43,7 +43,7 @@ def uses_helper(x: Any) -> Any:
     return helper(x) + 1
 
 
-def follows(jitted: Any, *changes: Any) -> None:
+def check_after_changes(jitted: Any, *changes: Any) -> None:
     """After each change the compiled function gives what the function gives."""
     assert is_compiled(jitted), jitted.report()
     for change in (lambda: None, *changes):
@@ -53,28 +53,30 @@ def follows(jitted: Any, *changes: Any) -> None:
     assert is_compiled(jitted), jitted.report()
 
 
-def test_globals(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_captured_globals_are_compared(monkeypatch: pytest.MonkeyPatch) -> None:
     jitted = compiled(lambda x: x * FACTOR, X)
-    follows(jitted, lambda: monkeypatch.setitem(globals(), "FACTOR", 3.0), lambda: monkeypatch.setitem(globals(), "FACTOR", 2.0))
+    check_after_changes(
+        jitted, lambda: monkeypatch.setitem(globals(), "FACTOR", 3.0), lambda: monkeypatch.setitem(globals(), "FACTOR", 2.0)
+    )
     assert "program 2" in jitted.report()
     assert "program 3" not in jitted.report()
 
 
-def test_globals_of_functions_that_are_called(monkeypatch: pytest.MonkeyPatch) -> None:
-    follows(
+def test_captured_globals_of_called_functions_are_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    check_after_changes(
         compiled(uses_helper, X),
         lambda: monkeypatch.setitem(globals(), "FACTOR", 5.0),
         lambda: monkeypatch.setitem(globals(), "helper", lambda x: x - 1),
     )
 
 
-def test_equal_numbers_need_no_other_program(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_captured_equal_numbers_share_program(monkeypatch: pytest.MonkeyPatch) -> None:
     jitted = compiled(uses_helper, X)
-    follows(jitted, lambda: monkeypatch.setitem(globals(), "FACTOR", float("2.0")))
+    check_after_changes(jitted, lambda: monkeypatch.setitem(globals(), "FACTOR", float("2.0")))
     assert "program 2" not in jitted.report()
 
 
-def test_closures() -> None:
+def test_captured_closure_variables_are_compared() -> None:
     scale, bias = 2.0, np.ones(5)
 
     def f(x: Any) -> Any:
@@ -82,7 +84,7 @@ def test_closures() -> None:
 
     jitted = compiled(f, X)
     cells = dict(zip(f.__code__.co_freevars, f.__closure__ or (), strict=True))
-    follows(
+    check_after_changes(
         jitted,
         lambda: setattr(cells["scale"], "cell_contents", -1.0),
         lambda: setattr(cells["bias"], "cell_contents", np.zeros(5)),
@@ -91,23 +93,23 @@ def test_closures() -> None:
 
 
 @pytest.mark.parametrize("size", [5, 20_000, 500_000])
-def test_arrays_that_are_written_into(size: int) -> None:
+def test_captured_arrays_are_compared_after_writes(size: int) -> None:
     table = np.arange(float(size))
     jitted = compiled(lambda x: x * table.sum() + table[:5] + table[-1], X)
 
     def write(place: int, value: float) -> None:
         table[place] = value
 
-    follows(jitted, lambda: write(0, 7.0), lambda: write(size // 2, -7.0), lambda: write(-1, np.nan))
+    check_after_changes(jitted, lambda: write(0, 7.0), lambda: write(size // 2, -7.0), lambda: write(-1, np.nan))
 
 
-def test_zeros_of_another_sign_are_seen() -> None:
+def test_captured_signed_zeros_are_compared() -> None:
     table = np.zeros(5)
     jitted = compiled(lambda x: np.copysign(x, table), X)
-    follows(jitted, lambda: table.fill(-0.0))
+    check_after_changes(jitted, lambda: table.fill(-0.0))
 
 
-def test_lists_and_dictionaries() -> None:
+def test_captured_lists_and_dictionaries_are_compared() -> None:
     layers = [np.ones(5), np.ones(5) * 2]
     settings: dict[str, Any] = {"rate": 0.5, "more": {"offset": 1.0}}
 
@@ -116,7 +118,7 @@ def test_lists_and_dictionaries() -> None:
             x = x * layer
         return x * settings["rate"] + settings["more"]["offset"]
 
-    follows(
+    check_after_changes(
         compiled(f, X),
         lambda: layers.append(np.ones(5) * 3),
         lambda: settings.update(rate=2.0),
@@ -126,7 +128,7 @@ def test_lists_and_dictionaries() -> None:
     )
 
 
-def test_default_values() -> None:
+def test_captured_default_values_are_compared() -> None:
     ones = np.ones(5)
 
     def f(x: Any, scale: Any = 2.0, *, table: Any = ones) -> Any:
@@ -135,7 +137,7 @@ def test_default_values() -> None:
     def change() -> None:
         f.__defaults__ = (4.0,)
 
-    follows(compiled(f, X), change, lambda: f.__kwdefaults__["table"].fill(3.0))
+    check_after_changes(compiled(f, X), change, lambda: f.__kwdefaults__["table"].fill(3.0))
 
 
 class Net:
@@ -162,10 +164,10 @@ class Slotted:
         self.w = w
 
 
-def test_attributes_of_self(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_captured_attributes_of_self_are_compared(monkeypatch: pytest.MonkeyPatch) -> None:
     net = Net()
     jitted = compiled(net.loss, X)
-    follows(
+    check_after_changes(
         jitted,
         lambda: setattr(net, "w", np.ones(5) * 2),
         lambda: net.w.fill(5.0),
@@ -179,10 +181,10 @@ def test_attributes_of_self(monkeypatch: pytest.MonkeyPatch) -> None:
     assert jitted.report().count("program") == before
 
 
-def test_objects_that_are_reached() -> None:
+def test_captured_objects_are_compared() -> None:
     net, slotted, space = Net(), Slotted(np.ones(5)), types.SimpleNamespace(a=2.0)
     jitted = compiled(lambda x: net.doubled * x + slotted.w * space.a, X)
-    follows(
+    check_after_changes(
         jitted,
         lambda: setattr(net, "w", np.ones(5) * 2),
         lambda: setattr(slotted, "w", np.zeros(5)),
@@ -190,7 +192,7 @@ def test_objects_that_are_reached() -> None:
     )
 
 
-def test_objects_as_arguments() -> None:
+def test_object_arguments_are_compared() -> None:
     def f(net: Any, x: Any) -> Any:
         return net.inner(x)
 
@@ -205,19 +207,19 @@ def test_objects_as_arguments() -> None:
         assert same(jitted(net, X), f(net, X))
 
 
-def test_attributes_by_computed_names() -> None:
+def test_captured_attributes_of_computed_names_are_compared() -> None:
     net = Net()
     jitted = compiled(lambda x: getattr(net, "w") * x, X)  # noqa: B009
-    follows(jitted, lambda: setattr(net, "w", np.zeros(5)))
+    check_after_changes(jitted, lambda: setattr(net, "w", np.zeros(5)))
 
 
-def test_partials() -> None:
+def test_captured_arguments_of_partials_are_compared() -> None:
     table = np.ones(5)
     jitted = compiled(functools.partial(lambda t, x: t * x, table), X)
-    follows(jitted, lambda: table.fill(3.0))
+    check_after_changes(jitted, lambda: table.fill(3.0))
 
 
-def test_constants_of_modules() -> None:
+def test_captured_module_constants_are_compared() -> None:
     config = types.ModuleType("config_of_a_user")
     config.__file__ = "/somewhere/config_of_a_user.py"
     config.rate = 2.0  # type: ignore[attr-defined]
@@ -226,12 +228,12 @@ def test_constants_of_modules() -> None:
     sys.modules["config_of_a_user"] = config
     try:
         jitted = compiled(lambda x: x * config.rate, X)  # type: ignore[attr-defined]
-        follows(jitted, lambda: setattr(config, "rate", 3.0))
+        check_after_changes(jitted, lambda: setattr(config, "rate", 3.0))
     finally:
         del sys.modules["config_of_a_user"]
 
 
-def test_what_changes_too_often_runs_as_numpy() -> None:
+def test_captured_state_that_changes_too_often_runs_as_numpy() -> None:
     state = {"step": 0}
     jitted = compiled(lambda x: x * state["step"], X)
     for step in range(30):
@@ -242,17 +244,17 @@ def test_what_changes_too_often_runs_as_numpy() -> None:
 
 
 @pytest.mark.parametrize(("module", "name"), [(np, "sin"), (np, "pi"), (math, "pi"), (math, "sqrt")])
-def test_patched_library_name_is_noticed(module: Any, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_captured_library_name_patch_is_detected(module: Any, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     jitted = compiled(lambda x: np.sin(x) * np.pi + math.pi * math.sqrt(2.0), X)
-    follows(jitted, lambda: monkeypatch.setattr(module, name, 2.0 if name == "pi" else abs))
+    check_after_changes(jitted, lambda: monkeypatch.setattr(module, name, 2.0 if name == "pi" else abs))
 
 
-def test_too_much_is_refused() -> None:
+def test_captured_state_of_too_many_values_runs_as_numpy() -> None:
     many = list(range(5000))
     refused(lambda x: x * many[3], X, words="5000 values")
 
 
-def test_nodes_that_are_reached() -> None:
+def test_captured_nodes_run_as_numpy() -> None:
     w = cg.variable(2.0)
     jitted = refused(lambda x: x * w, X, words="a node of a graph")
     assert isinstance(jitted(X), cg.Node)
@@ -260,7 +262,7 @@ def test_nodes_that_are_reached() -> None:
     refused(lambda x: x * c, X, words="a node of a graph")
 
 
-def test_in_the_background() -> None:
+def test_captured_change_during_background_compilation() -> None:
     scale = {"a": 1.0}
     jitted = cg.jit(lambda x: x * scale["a"])
     for a in (1.0, 2.0):
@@ -272,7 +274,7 @@ def test_in_the_background() -> None:
     assert "program 2" in jitted.report()
 
 
-class Held(dict):  # type: ignore[type-arg]
+class Container(dict):  # type: ignore[type-arg]
     """A model of objects of many classes, whose one number is `k`."""
 
 
@@ -358,18 +360,18 @@ def attribute_that_is_missing_at_first() -> Any:
     return f, _set(space)
 
 
-def attributes_of_classes_that_are_derived(made: Any) -> Any:
-    made.k = 1.0
-    return lambda x: x * made.k + np.size(made), lambda value: setattr(made, "k", value)
+def attributes_of_classes_that_are_derived(instance: Any) -> Any:
+    instance.k = 1.0
+    return lambda x: x * instance.k + np.size(instance), lambda value: setattr(instance, "k", value)
 
 
-def replaced_code() -> Any:
+def replace_code() -> Any:
     f = lambda x: x * 1.0  # noqa: E731
     codes = [(lambda x: x * 2.0).__code__, (lambda x: x - 5.0).__code__]
     return f, lambda value: setattr(f, "__code__", codes[int(value) % 2])
 
 
-def imported_within() -> Any:
+def import_inside() -> Any:
     config = types.ModuleType("config_within")
     config.k = 1.0  # type: ignore[attr-defined]
     sys.modules["config_within"] = config
@@ -391,8 +393,8 @@ def function_in_a_vectorize() -> Any:
 def class_of_an_object() -> Any:
     one = type("One", (), {"k": 1.0})
     classes = [type("Two", (), {"k": 2.0}), type("Three", (), {"k": 3.0})]
-    made = one()
-    return lambda x: x * made.k, lambda value: setattr(made, "__class__", classes[int(value) % 2])
+    instance = one()
+    return lambda x: x * instance.k, lambda value: setattr(instance, "__class__", classes[int(value) % 2])
 
 
 def attribute_dictionary() -> Any:
@@ -425,21 +427,21 @@ def print_options() -> Any:
 def method_that_hides_another() -> Any:
     parent = type("Parent", (), {"k": 1.0})
     child = type("Child", (parent,), {})
-    made = child()
-    return lambda x: x * made.k, lambda value: setattr(child, "k", value)
+    instance = child()
+    return lambda x: x * instance.k, lambda value: setattr(child, "k", value)
 
 
 def class_attribute_in_the_place_of_another() -> Any:
     parent = type("Parent", (), {"k": 1.0})
     child = type("Child", (parent,), {"other": 0.0})
-    made = child()
+    instance = child()
 
     def change(value: float) -> None:
         if "other" in vars(child):
             del child.other
         child.k = value
 
-    return lambda x: x * made.k, change
+    return lambda x: x * instance.k, change
 
 
 def arguments_of_an_exception() -> Any:
@@ -466,7 +468,7 @@ STATES = {
     "attribute of a function": attribute_of_a_function,
     "attribute with a default": attribute_that_may_be_missing,
     "attribute that is missing at first": attribute_that_is_missing_at_first,
-    "attribute of a dict": lambda: attributes_of_classes_that_are_derived(Held(a=1.0)),
+    "attribute of a dict": lambda: attributes_of_classes_that_are_derived(Container(a=1.0)),
     "attribute of a list": lambda: attributes_of_classes_that_are_derived(Row([1.0])),
     "attribute of a tuple": lambda: attributes_of_classes_that_are_derived(Pair(1.0)),
     "attribute of an array": lambda: attributes_of_classes_that_are_derived(np.ones(5).view(Array)),
@@ -480,8 +482,8 @@ STATES = {
     "Polynomial": lambda: (lambda x: _POLYNOMIAL(x), _item(_POLYNOMIAL.coef, 0)),
     "poly1d": lambda: (lambda x: _POLY1D(x), lambda value: _item(_POLY1D, 0)(value)),
     "vectorize": function_in_a_vectorize,
-    "replaced code": replaced_code,
-    "module imported within": imported_within,
+    "replaced code": replace_code,
+    "module imported within": import_inside,
     "enum": lambda: (lambda x: x * Level.LOW.value, lambda value: setattr(Level.LOW, "_value_", value)),
     "descriptor": lambda: (lambda x, owner=_OWNER: x * owner.field, _set(vars(Owner)["field"])),
     "attribute that hides __getattr__": lambda: (lambda x, owner=_OWNER: x * owner.k, lambda value: setattr(_OWNER, "k", value)),
@@ -506,7 +508,7 @@ STATES = {
 
 
 @for_each("name", STATES)
-def test_state_that_changes_is_noticed(name: str) -> None:
+def test_captured_state_change_is_detected(name: str) -> None:
     f, change = STATES[name]()
     with np.printoptions(), decimal.localcontext():
         jitted = compiled(f, X)
@@ -521,7 +523,7 @@ class Held0:
 
 
 @functools.lru_cache
-def cached() -> Any:
+def cache_lookup() -> Any:
     return np.ones(5)
 
 
@@ -539,7 +541,7 @@ UNKNOWN = {
     "generator": (k for k in range(9)),
     "iterator": iter([1.0] * 9),
     "weak reference": weakref.ref(Held0),
-    "cache": cached,
+    "cache": cache_lookup,
     "masked array": np.ma.masked_array([1.0], [False]),
     "structured scalar": np.ones(1, [("v", float)])[0],
     "context": contextlib.nullcontext(),
@@ -547,12 +549,12 @@ UNKNOWN = {
 
 
 @for_each("name", UNKNOWN)
-def test_state_that_cannot_be_compared_is_not_compiled(name: str) -> None:
+def test_captured_incomparable_state_is_not_compiled(name: str) -> None:
     value = UNKNOWN[name]
     refused(lambda x: x * (value is not None), X, words="variable 'value'")
 
 
-def test_method_of_a_tuple_of_a_faked_module_is_compared() -> None:
+def test_captured_method_of_tuple_of_faked_module_is_compared() -> None:
     value = FakedTuple([1.0])
     jitted = compiled(lambda x: x * value[0], X)
     for count in (1, 2):
@@ -560,7 +562,7 @@ def test_method_of_a_tuple_of_a_faked_module_is_compared() -> None:
         assert same(jitted(X), X * count), jitted.report()
 
 
-class Probed:
+class ProbeRecorder:
     asked: list[str]
 
     def __init__(self) -> None:
@@ -573,8 +575,8 @@ class Probed:
         return 2.0
 
 
-def test_attributes_of_users_objects_are_not_probed() -> None:
-    probed = Probed()
+def test_captured_user_objects_are_not_probed() -> None:
+    probed = ProbeRecorder()
 
     def f(x: Any) -> Any:
         return x * probed.k
@@ -582,22 +584,22 @@ def test_attributes_of_users_objects_are_not_probed() -> None:
     jitted = compiled(f, X)
     assert same(jitted(X), X * 2.0)
     assert same(ad.grad(lambda x: np.sum(f(x)))(X), np.full(5, 2.0))
-    given = cg.jit(lambda x, held: x * held.k).compile(X, probed)
-    assert same(given(X, probed), X * 2.0)
+    function = cg.jit(lambda x, instance: x * instance.k).compile(X, probed)
+    assert same(function(X, probed), X * 2.0)
     assert set(probed.asked) == {"k"}
 
 
 def test_captured_dictionary_order_is_compared() -> None:
-    held: Any = {"a": 0.5, "b": 3.0}
+    weights: Any = {"a": 0.5, "b": 3.0}
 
     def f(x: Any) -> Any:
-        for w in held.values():
+        for w in weights.values():
             x = np.tanh(x * w + 1)
         return x
 
     jitted = compiled(f, np.ones(2))
     for other in ({"b": 3.0, "a": 0.5}, {"a": 0.5, "b": 3.0}, {"b": 3.0, "a": 0.5}):
-        held = other
+        weights = other
         assert same(jitted(np.ones(2)), f(np.ones(2)))
 
 
@@ -607,18 +609,18 @@ class Settings(dict):  # type: ignore[type-arg]
     __getattr__ = dict.__getitem__
 
 
-def test_dict_items_as_attributes_are_compared() -> None:
+def test_captured_dict_items_are_compared() -> None:
     settings = Settings(k=1.0)
 
     def f(x: Any) -> Any:
         return x * (settings.k if isinstance(settings, dict) else 0.0)
 
-    follows(compiled(f, X), lambda: settings.update(k=3.0))
+    check_after_changes(compiled(f, X), lambda: settings.update(k=3.0))
     assert same(ad.grad(lambda x: np.sum(f(x)))(X), np.full(5, 3.0))
 
 
 @pytest.mark.parametrize("dtype", [np.longdouble, np.clongdouble])
-def test_captured_arrays_of_wide_elements(dtype: Any) -> None:
+def test_captured_arrays_of_wide_dtypes_are_compared(dtype: Any) -> None:
     table = np.arange(3.0).astype(dtype)
     jitted = cg.jit(lambda x: x * float(np.real(table[1]))).compile(np.ones(2))
     for value in (1.0, 5.0):
@@ -626,7 +628,7 @@ def test_captured_arrays_of_wide_elements(dtype: Any) -> None:
         np.testing.assert_array_equal(jitted(np.ones(2)), [value] * 2)
 
 
-def test_captured_name_of_a_module_that_imports_on_demand() -> None:
+def test_captured_lazy_module_name_is_compared() -> None:
     module: Any = types.ModuleType("made_on_demand")
     module.__getattr__ = lambda name: 2.0 if name == "factor" else None
     jitted = cg.jit(lambda x: x * module.factor).compile(np.ones(2))
@@ -638,11 +640,11 @@ def test_captured_name_of_a_module_that_imports_on_demand() -> None:
 _Pair = collections.namedtuple("_Pair", "a b")
 
 
-def test_named_tuple_as_static_argument_is_compared_by_its_parts() -> None:
+def test_named_tuple_static_argument_is_compared_by_fields() -> None:
     jitted = cg.jit(lambda x, pair: np.copysign(x, pair.a), static_argnames="pair")
     for value in (0.0, -0.0):
-        found = jitted.compile(np.ones(2), _Pair(value, 1))(np.ones(2), _Pair(value, 1))
-        np.testing.assert_array_equal(found, np.copysign(np.ones(2), value))
+        result = jitted.compile(np.ones(2), _Pair(value, 1))(np.ones(2), _Pair(value, 1))
+        np.testing.assert_array_equal(result, np.copysign(np.ones(2), value))
 
 
 class _Labeled(_Pair):
@@ -660,12 +662,12 @@ class _Slotted:
 
 
 def labeled(scale: float) -> _Labeled:
-    made = _Labeled(1.0, 2.0)
-    made.scale = scale  # type: ignore[attr-defined]
-    return made
+    pair = _Labeled(1.0, 2.0)
+    pair.scale = scale  # type: ignore[attr-defined]
+    return pair
 
 
-def test_static_arguments_are_told_apart() -> None:
+def test_static_arguments_are_distinguished() -> None:
     cases: dict[str, tuple[Any, list[Any]]] = {
         "attributes of a named tuple": (lambda x, held: x * held.scale, [labeled(2.0), labeled(3.0)]),
         "fields without a tuple": (lambda x, held: x * held.a, [_Slotted(2.0), _Slotted(3.0)]),
@@ -680,7 +682,7 @@ def test_static_arguments_are_told_apart() -> None:
 
 
 @pytest.mark.parametrize("make", [lambda: (float("2"), int("1000")), lambda: _Pair(float("2"), int("1000"))])
-def test_equal_static_tuples_share_a_program(make: Any) -> None:
+def test_equal_static_tuples_share_program(make: Any) -> None:
     jitted = cg.jit(lambda x, held: x * held[0], static_argnames="held")
     for value in (make(), make()):
         np.testing.assert_array_equal(jitted.compile(X, value)(X, value), 2.0 * X)
@@ -698,7 +700,7 @@ LARGE = {
 
 
 @for_each("name", LARGE)
-def test_large_captured_arrays_are_compared(name: str) -> None:
+def test_captured_large_arrays_are_compared(name: str) -> None:
     table = LARGE[name]
     jitted = cg.jit(lambda x: x * float(np.real(table.ravel()[1]))).compile(X)
     at = (0,) * (table.ndim - 1) + (1,)
@@ -710,11 +712,11 @@ def test_large_captured_arrays_are_compared(name: str) -> None:
 
 
 def test_captured_named_tuple_of_a_library_is_compiled() -> None:
-    found = np.linalg.svd(np.diag([3.0, 2.0]))
-    jitted = compiled(lambda x: x * found.S[0], X)
+    decomposition = np.linalg.svd(np.diag([3.0, 2.0]))
+    jitted = compiled(lambda x: x * decomposition.S[0], X)
     assert is_compiled(jitted), jitted.report()
     assert same(jitted(X), 3.0 * X)
-    found.S[0] = 4.0
+    decomposition.S[0] = 4.0
     assert same(jitted(X), 4.0 * X)
 
 
@@ -722,7 +724,7 @@ class _Weights(list):  # type: ignore[type-arg]
     scale = 1.0
 
 
-def test_class_of_a_captured_list_is_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_captured_list_class_is_compared(monkeypatch: pytest.MonkeyPatch) -> None:
     weights = _Weights([2.0])
     jitted = compiled(lambda x: x * weights[0] * weights.scale, X)
     assert is_compiled(jitted), jitted.report()
@@ -731,7 +733,7 @@ def test_class_of_a_captured_list_is_compared(monkeypatch: pytest.MonkeyPatch) -
     assert same(jitted(X), 6.0 * X)
 
 
-def test_captured_modules_as_values() -> None:
+def test_captured_modules_as_values_are_compared() -> None:
     pure, seeded, clock = (math,), (np.random,), (time,)
 
     def drawn(x: Any) -> Any:
@@ -748,7 +750,7 @@ def attributed(x: Any) -> Any:
     return x * 2.0
 
 
-def test_attribute_that_a_function_gets_later_is_noticed() -> None:
+def test_captured_attribute_set_later_is_detected() -> None:
     def probing(x: Any) -> Any:
         return attributed(x) * (3.0 if hasattr(attributed, "scale") else 1.0)
 
@@ -767,7 +769,7 @@ def test_attribute_that_a_function_gets_later_is_noticed() -> None:
         assert same(jitted(X), 2.0 * X), jitted.report()
 
 
-def test_variable_that_is_bound_later_is_noticed() -> None:
+def test_captured_variable_bound_later_is_detected() -> None:
     def make() -> Any:
         def f(x: Any) -> Any:
             try:
@@ -790,7 +792,7 @@ def test_variable_that_is_bound_later_is_noticed() -> None:
     assert same(jitted(X), 3.0 * X), jitted.report()
 
 
-def test_global_name_that_is_missing_is_compared() -> None:
+def test_captured_missing_global_is_compared() -> None:
     def f(x: Any) -> Any:
         try:
             return x * MISSING_FACTOR  # type: ignore[name-defined]

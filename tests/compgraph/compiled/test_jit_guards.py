@@ -16,7 +16,7 @@ from tests.support.jitting import agrees, compiled, is_compiled, refused, same
 X = np.linspace(-1.0, 2.0, 6)
 
 
-def clipped(x: Any) -> Any:
+def clip_by_branches(x: Any) -> Any:
     if x.max() > 10:
         return x / x.max()
     if np.any(x < -5):
@@ -34,7 +34,7 @@ def newton(x: Any, most: int = 50) -> Any:
     return y
 
 
-def sorted_by_hand(x: Any) -> Any:
+def sort_by_hand(x: Any) -> Any:
     values = [x[i] for i in range(len(x))]
     for i in range(len(values)):
         for j in range(len(values) - 1 - i):
@@ -43,16 +43,16 @@ def sorted_by_hand(x: Any) -> Any:
     return np.stack(values)
 
 
-def test_branches() -> None:
-    agrees(clipped, (X,), (X * 20,), (X * -20,), (X,), (X * 20,), programs=None)
+def test_jit_guards_branches() -> None:
+    agrees(clip_by_branches, (X,), (X * 20,), (X * -20,), (X,), (X * 20,), programs=None)
 
 
-def test_loops_that_end_by_values() -> None:
+def test_jit_guards_value_dependent_loops() -> None:
     jitted = agrees(newton, (np.float64(2),), (np.float64(100),), (np.float64(2.1),), programs=None)
     assert same(jitted(np.float64(3)), newton(np.float64(3)))
 
 
-def test_both_ways_are_kept() -> None:
+def test_jit_guards_keep_programs_of_both_branches() -> None:
     jitted = agrees(lambda x: x if x[0] > 0 else -x, (X,), (-X,), programs=2)
     for _ in range(3):
         for x in (X, -X):
@@ -60,7 +60,7 @@ def test_both_ways_are_kept() -> None:
     assert jitted.report().count("program") == 2
 
 
-def test_integers() -> None:
+def test_jit_guards_integer_conversions() -> None:
     def f(x: Any, n: Any) -> Any:
         for _ in range(int(n)):
             x = x * 1.5
@@ -73,19 +73,19 @@ def test_integers() -> None:
         assert same(jitted(X, np.array(n)), f(X, np.array(n)))
 
 
-def test_lists_that_are_indexed() -> None:
+def test_jit_guards_list_indices() -> None:
     functions = [np.sin, np.cos, np.tan]
     agrees(lambda x, k: functions[k](x), (X, 0))
     agrees(lambda x: functions[int(x[0] > 0)](x), (X,), (-X,), programs=2)
 
 
-def test_masks_of_other_lengths() -> None:
+def test_jit_guards_mask_lengths() -> None:
     agrees(lambda x: x[x > 0].sum(), (X,), (-X,), (X + 1,), programs=None)
     agrees(lambda x: np.flatnonzero(x > 0), (X,), (-X,), programs=None)
     agrees(lambda x: np.unique(np.round(x)), (X,), (X * 3,), programs=None)
 
 
-def test_too_many_ways_run_as_numpy() -> None:
+def test_jit_guards_too_many_branches_run_as_numpy() -> None:
     def f(x: Any) -> Any:
         n = 0
         while x.sum() > n:
@@ -100,23 +100,23 @@ def test_too_many_ways_run_as_numpy() -> None:
     assert same(jitted(np.ones(3)), f(np.ones(3)))
 
 
-def test_permutations_decided_by_hand() -> None:
+def test_jit_guards_hand_written_sort() -> None:
     rng = np.random.default_rng(0)
-    jitted = compiled(sorted_by_hand, rng.normal(size=3))
+    jitted = compiled(sort_by_hand, rng.normal(size=3))
     for _ in range(20):
         x = rng.normal(size=3)
-        assert same(jitted(x), sorted_by_hand(x))
+        assert same(jitted(x), sort_by_hand(x))
     assert is_compiled(jitted)
 
 
-def test_decisions_that_change_no_result() -> None:
+def test_jit_guards_branches_without_effect() -> None:
     def f(x: Any, y: Any) -> Any:
         return x * (2 if y > 0 else 3)
 
     agrees(f, (X, np.float64(1)), (X, np.float64(-1)), (X, np.float64(1)), programs=2)
 
 
-def test_results_that_are_answers() -> None:
+def test_jit_guards_boolean_results() -> None:
     alive = cg.placeholder((None,))  # while one is alive, reads of shapes are recorded
     agrees(lambda x: bool(x[0] > 0), (X,), (-X,), programs=2)
     agrees(lambda x: (len(x), x.shape, x.ndim, x.sum() > 0), (X,), (-X,), programs=None)
@@ -124,7 +124,7 @@ def test_results_that_are_answers() -> None:
     agrees(lambda x: (len(x), x.shape, x.ndim, x.sum() > 0), (X,), (-X,), programs=None)
 
 
-def test_a_guard_without_a_result() -> None:
+def test_jit_guards_branch_that_returns_constants() -> None:
     def f(x: Any) -> Any:
         if x[0] > 0:
             return 1.0
@@ -133,7 +133,7 @@ def test_a_guard_without_a_result() -> None:
     agrees(f, (X,), (-X,), (X,), programs=2)
 
 
-def test_errors_by_values() -> None:
+def test_jit_guards_value_dependent_errors() -> None:
     def f(x: Any) -> Any:
         assert x[0] < 0, "not negative"
         return x
@@ -145,11 +145,11 @@ def test_errors_by_values() -> None:
     assert same(jitted(X), X)
 
 
-def test_emath_and_types_by_values() -> None:
+def test_jit_guards_emath_and_value_dependent_dtypes() -> None:
     agrees(lambda x: np.emath.sqrt(x), (X + 2,), (X,), programs=None)
 
 
-def test_writes_chosen_by_values() -> None:
+def test_jit_guards_value_dependent_writes() -> None:
     def f(x: Any) -> Any:
         y = x.copy()
         if y[0] < 0:
@@ -160,7 +160,7 @@ def test_writes_chosen_by_values() -> None:
     agrees(f, (X,), (-X,), (X * 3,), programs=None)
 
 
-def test_the_last_one_comes_first() -> None:
+def test_jit_guards_try_last_program_first() -> None:
     jitted = cg.jit(lambda x: x if x[0] > 0 else -x).compile(X).compile(-X)
     (programs,) = jitted._by_signature.values()
     jitted(X)
@@ -205,7 +205,7 @@ LENGTHS = {
 
 
 @for_each("name", LENGTHS)
-def test_lengths_that_depend_on_values_are_guarded(name: str) -> None:
+def test_jit_guards_value_dependent_lengths(name: str) -> None:
     f = LENGTHS[name]
     jitted = cg.jit(f).compile(np.array([1.0, 2.0, 3.0, 0.5]))
     for values in ([3, -1, 0.4, 0.4], [1, 2, 3, 0.5], [5, 6, 7, 8], [0.5, 3, 2, 1]):
@@ -213,7 +213,7 @@ def test_lengths_that_depend_on_values_are_guarded(name: str) -> None:
         assert same(jitted(x), f(x)), values
 
 
-def test_widths_of_padding_are_guarded_in_gradients() -> None:
+def test_jit_guards_pad_widths_in_gradients() -> None:
     gradient = ad.grad(lambda x, widths: np.sum(np.pad(x, (widths[0], widths[1])) ** 2 * np.arange(10)))
     jitted = cg.jit(gradient).compile(X, np.array([2, 2]))
     for widths in ([2, 2], [3, 1], [1, 3]):
@@ -250,7 +250,7 @@ def outcome(f: Any, x: Any) -> Any:
 
 
 @for_each("name", UNUSED)
-def test_errors_and_warnings_of_unused_results_are_kept(name: str) -> None:
+def test_jit_keeps_errors_and_warnings_of_unused_results(name: str) -> None:
     unused, good, bad = UNUSED[name]
 
     def f(x: Any) -> Any:
@@ -266,7 +266,7 @@ def test_errors_and_warnings_of_unused_results_are_kept(name: str) -> None:
         assert outcome(g, np.array(bad))
 
 
-def test_overflow_of_unused_arithmetic_warns() -> None:
+def test_jit_keeps_overflow_warning_of_unused_arithmetic() -> None:
     def f(x: Any) -> Any:
         x * 1e300
         return x + 1
@@ -276,7 +276,7 @@ def test_overflow_of_unused_arithmetic_warns() -> None:
         jitted(X * 1e300)
 
 
-def test_results_that_cannot_warn_are_not_computed() -> None:
+def test_jit_drops_unused_results_that_cannot_warn() -> None:
     def f(x: Any) -> Any:
         np.argsort(x), x.reshape(2, 3), x > 0, np.maximum(x, 1)
         return x * 2

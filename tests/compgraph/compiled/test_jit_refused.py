@@ -33,7 +33,7 @@ def counts(x: Any) -> Any:
     return x * COUNT
 
 
-def test_global_counters() -> None:
+def test_jit_rejects_global_counters() -> None:
     before = COUNT
     jitted = refused(counts, X, words="assigns the global 'COUNT'")
     for _ in range(5):
@@ -41,7 +41,7 @@ def test_global_counters() -> None:
     assert before + 5 == COUNT
 
 
-def test_nonlocals() -> None:
+def test_jit_rejects_nonlocal_assignment() -> None:
     count = 0
 
     def f(x: Any) -> Any:
@@ -54,13 +54,13 @@ def test_nonlocals() -> None:
     assert count == 1
 
 
-def test_lists_and_dictionaries_that_are_changed() -> None:
-    seen: list[Any] = []
+def test_jit_rejects_changed_lists_and_dictionaries() -> None:
+    log: list[Any] = []
     cache: dict[str, Any] = {}
     array = np.zeros(6)
 
     def appends(x: Any) -> Any:
-        seen.append(1)
+        log.append(1)
         return x * 2
 
     def stores(x: Any) -> Any:
@@ -72,9 +72,9 @@ def test_lists_and_dictionaries_that_are_changed() -> None:
         return x * 2
 
     jitted = refused(appends, X, words="changed by a call")
-    seen.clear()
+    log.clear()
     jitted(X)
-    assert len(seen) == 1
+    assert len(log) == 1
     refused(stores, X, words="'cache'")
     jitted = refused(adds, X, words="'array'")
     before = array.copy()
@@ -95,7 +95,7 @@ class Counter:
         return self.last
 
 
-def test_attributes_that_are_assigned() -> None:
+def test_jit_rejects_attribute_assignment() -> None:
     counter = Counter()
     jitted = refused(counter.counted, X, words="calls was changed")
     counter.calls = 0
@@ -104,7 +104,7 @@ def test_attributes_that_are_assigned() -> None:
     refused(counter.remembering, X, words="last was changed")
 
 
-def test_writes_into_arguments() -> None:
+def test_jit_rejects_writes_into_arguments() -> None:
     def f(x: Any, y: Any) -> Any:
         x += y
         return x.sum()
@@ -123,7 +123,7 @@ def test_writes_into_arguments() -> None:
     assert d["a"][0] == 7.0
 
 
-def test_writes_into_arguments_for_some_values() -> None:
+def test_jit_rejects_value_dependent_writes_into_arguments() -> None:
     def f(x: Any) -> Any:
         if x[0] > 100:
             x[0] = 0.0
@@ -138,7 +138,7 @@ def test_writes_into_arguments_for_some_values() -> None:
     assert x[0] == 0.0
 
 
-def test_keys_added_to_an_argument() -> None:
+def test_jit_rejects_keys_added_to_argument() -> None:
     def f(d: Any) -> Any:
         d["b"] = d["a"] * 2
         return d["b"]
@@ -149,7 +149,7 @@ def test_keys_added_to_an_argument() -> None:
     assert "b" in d
 
 
-def test_results_that_are_no_numbers() -> None:
+def test_jit_rejects_results_that_are_not_numbers() -> None:
     refused(lambda x: f"{x.sum():.2f}", X)
     refused(lambda x: (x, "text"), X, words="returns a str")
     refused(lambda x: iter(x), X)
@@ -160,13 +160,13 @@ def test_results_that_are_no_numbers() -> None:
     "taken", [lambda x: x * float(x[0]), lambda x: x.tolist(), lambda x: x * x[0].item()], ids=["float", "tolist", "item"]
 )
 @pytest.mark.filterwarnings("ignore:.*no derivative")
-def test_numbers_that_leave(taken: Any) -> None:
+def test_jit_conversions_to_python_numbers_match_function(taken: Any) -> None:
     jitted = cg.jit(taken).compile(X)
     for x in (X, X * 2, -X):
         assert same(jitted(x), taken(x))
 
 
-def test_conversions_in_c() -> None:
+def test_jit_conversions_in_c_match_function() -> None:
     import math
 
     jitted = cg.jit(lambda x: np.array([math.hypot(a, 1.0) for a in x])).compile(X)
@@ -186,14 +186,14 @@ DRAWS = {
 
 
 @pytest.mark.parametrize("name", DRAWS)
-def test_random_numbers(name: str) -> None:
+def test_jit_rejects_random_numbers(name: str) -> None:
     jitted = refused(DRAWS[name], X, words="random")
     assert not np.array_equal(jitted(X), jitted(X))
 
 
-def test_generators_in_other_places() -> None:
-    held = {"rng": np.random.default_rng(0)}
-    jitted = refused(lambda x: x + held["rng"].normal(), X)
+def test_jit_rejects_generators_in_containers() -> None:
+    container = {"rng": np.random.default_rng(0)}
+    jitted = refused(lambda x: x + container["rng"].normal(), X)
     assert not np.array_equal(jitted(X), jitted(X))
     jitted = refused(lambda x, rng: x + rng.normal(), X, np.random.default_rng(0), words="random")
     rng = np.random.default_rng(1)
@@ -203,13 +203,13 @@ def test_generators_in_other_places() -> None:
     assert not np.array_equal(jitted(X), jitted(X))
 
 
-def test_seeded_within_is_compiled() -> None:
+def test_jit_compiles_generator_seeded_inside() -> None:
     jitted = compiled(lambda x: x + np.random.default_rng(0).normal(size=6), X)
     assert is_compiled(jitted), jitted.report()
     assert same(jitted(X * 2), jitted.__wrapped__(X * 2))
 
 
-def test_prints(capsys: pytest.CaptureFixture[str]) -> None:
+def test_jit_rejects_print(capsys: pytest.CaptureFixture[str]) -> None:
     def f(x: Any) -> Any:
         print(x.sum())
         return x
@@ -221,16 +221,16 @@ def test_prints(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out == f"{X.sum()}\n"
 
 
-def test_the_time() -> None:
+def test_jit_rejects_clock() -> None:
     refused(lambda x: x * time.perf_counter(), X, words="reads the clock")
 
 
-def test_what_no_name_tells() -> None:
+def test_jit_rejects_globals_call_and_eval() -> None:
     refused(lambda x: x * globals()["COUNT"], X, words="globals()")
     refused(lambda x: eval("x * 2"), X, words="runs text")
 
 
-def test_families_of_scipy_that_choose_by_values() -> None:
+def test_jit_rejects_value_dependent_scipy_families() -> None:
     import scipy
     from scipy.interpolate import interp1d
 
@@ -244,13 +244,13 @@ def test_families_of_scipy_that_choose_by_values() -> None:
     assert same(special(X + 1), scipy.special.gammaln(X + 1))
 
 
-def test_plain_answers_of_numpy() -> None:
+def test_jit_rejects_plain_results_of_numpy() -> None:
     f = lambda x, i: x.reshape(2, 3)[np.ix_(i, i)]  # noqa: E731
     jitted = refused(f, X, np.array([0, 1]), words="np.ix_")
     assert same(jitted(X, np.array([1, 1])), f(X, np.array([1, 1])))
 
 
-def test_lengths_of_ranges() -> None:
+def test_jit_range_lengths_match_function() -> None:
     f = lambda n, a: (np.arange(n) * 1.0, np.arange(0, a, 0.5), np.r_[0:a:0.5])  # noqa: E731
     jitted = cg.jit(f).compile(3, np.float64(2)).compile(np.array(3), np.float64(2))
     for n, a in ((3, 2.0), (5, 2.0), (3, 4.0), (5, 2.2)):
@@ -258,7 +258,7 @@ def test_lengths_of_ranges() -> None:
             assert same(jitted(length, np.float64(a)), f(length, np.float64(a)))
 
 
-def test_no_graph_within() -> None:
+def test_jit_rejects_no_graph_block() -> None:
     def f(x: Any) -> Any:
         with cg.no_graph():
             y = x * 2
@@ -268,14 +268,14 @@ def test_no_graph_within() -> None:
     assert same(jitted(X * 2), X * 6)
 
 
-def test_variables_within() -> None:
+def test_jit_of_captured_variable_is_recorded() -> None:
     w = cg.variable(3.0, "w")
     jitted = refused(lambda x: x * w, X)
     w[...] = 4.0
     assert same(jitted(X).value, X * 4)
 
 
-def test_plain_arrays_indexed_by_values() -> None:
+def test_jit_plain_array_indexed_by_values() -> None:
     table = np.arange(20.0)
     places = np.array([1, 5, 2])
     for f in (lambda i: table[i], lambda i: table[i + 1] * 2, lambda i: table[np.argsort(i)]):
@@ -284,14 +284,14 @@ def test_plain_arrays_indexed_by_values() -> None:
             assert same(jitted(other), f(other))
 
 
-def test_take_of_a_plain_array_by_values_is_recorded() -> None:
+def test_jit_take_of_plain_array_is_recorded() -> None:
     table, places = np.arange(20.0), np.array([1, 5, 2])
     jitted = cg.jit(lambda i: np.take(table, i)).compile(places)
     for other in (places, places + 3):
         assert same(jitted(other), table[other])
 
 
-def test_plain_arrays_indexed_within_a_derivative() -> None:
+def test_jit_plain_array_indexed_within_derivative() -> None:
     table = np.array([10.0, 20.0, 30.0])
     f = ad.grad(lambda x: np.sum(table[np.argsort(x)] * x))
     jitted = cg.jit(f).compile(np.array([3.0, 1.0, 2.0]))
@@ -299,11 +299,11 @@ def test_plain_arrays_indexed_within_a_derivative() -> None:
         assert same(jitted(x), f(x))
 
 
-def test_one_hot() -> None:
+def test_jit_one_hot_by_index_writes() -> None:
     def f(labels: Any) -> Any:
-        found = np.zeros((len(labels), 4))
-        found[np.arange(len(labels)), labels] = 1
-        return found
+        rows = np.zeros((len(labels), 4))
+        rows[np.arange(len(labels)), labels] = 1
+        return rows
 
     jitted = cg.jit(f).compile(np.array([0, 1]))
     for labels in (np.array([0, 1]), np.array([3, 2])):
@@ -320,7 +320,7 @@ def test_jit_class_checks_see_values() -> None:
     assert same(jitted(X), X * 2)
 
 
-def test_refused_numbers_that_are_caught() -> None:
+def test_jit_of_function_that_catches_conversion_errors() -> None:
     def f(x: Any) -> Any:
         y = np.zeros(6, int)
         try:
@@ -334,7 +334,7 @@ def test_refused_numbers_that_are_caught() -> None:
         assert same(jitted(x), f(x))
 
 
-def test_draws_elsewhere_do_not_matter() -> None:
+def test_jit_ignores_draws_outside() -> None:
     jitted = cg.jit(lambda x: np.linalg.norm(x))
     for _ in range(4):
         jitted(X)
@@ -344,7 +344,7 @@ def test_draws_elsewhere_do_not_matter() -> None:
     assert is_compiled(jitted), jitted.report()
 
 
-def test_numbers_that_become_text() -> None:
+def test_jit_rejects_conversion_to_text() -> None:
     refused(lambda x: x * len(str(np.round(x))), X, words="str()")
     refused(lambda x: x * len(repr(x)), X, words="repr()")
     refused(lambda x: x * len(f"{np.argsort(x)}"), X, words="format()")
@@ -404,7 +404,7 @@ EFFECTS: dict[str, Callable[[Log], Any]] = {
 
 @pytest.mark.parametrize("name", EFFECTS)
 @pytest.mark.filterwarnings("ignore:told")
-def test_side_effects_are_repeated(name: str) -> None:
+def test_jit_repeats_side_effects(name: str) -> None:
     log, plain, effect = Log(), Log(), EFFECTS[name]
 
     def f(x: Any, to: Any = log) -> Any:
@@ -417,37 +417,43 @@ def test_side_effects_are_repeated(name: str) -> None:
         f(X, plain)
         assert jitted.wait(30)
     assert "program" not in jitted.report()
-    for told in (log, plain):
-        told.seen = told.n, len(told.items), told.text.getvalue(), told.queue.qsize(), told.event.is_set()  # type: ignore[attr-defined]
+    for log_entry in (log, plain):
+        log_entry.seen = (
+            log_entry.n,
+            len(log_entry.items),
+            log_entry.text.getvalue(),
+            log_entry.queue.qsize(),
+            log_entry.event.is_set(),
+        )  # type: ignore[attr-defined]
     assert log.seen == plain.seen  # type: ignore[attr-defined]
 
 
-def test_undone_effect_is_repeated() -> None:
-    held = types.SimpleNamespace()
+def test_jit_repeats_undone_side_effect() -> None:
+    namespace = types.SimpleNamespace()
 
     def f(x: Any) -> Any:
-        held.seen = True
+        namespace.seen = True
         return x * 2
 
     jitted = cg.jit(f)
     for _ in range(8):
-        vars(held).pop("seen", None)
+        vars(namespace).pop("seen", None)
         jitted(X)
         assert jitted.wait(30)
-        assert held.seen
+        assert namespace.seen
 
 
-def test_unreached_effect_does_not_prevent_compilation() -> None:
+def test_jit_compiles_despite_unreached_side_effect() -> None:
     settings = {"verbose": False}
-    told: list[Any] = []
+    log: list[Any] = []
 
     def f(x: Any) -> Any:
         if settings["verbose"]:
-            told.append(x.sum())
+            log.append(x.sum())
         return x * 2
 
     jitted = compiled(f, X)
     assert is_compiled(jitted), jitted.report()
     settings["verbose"] = True
     jitted(X)
-    assert len(told) == 1
+    assert len(log) == 1

@@ -32,7 +32,7 @@ def records(caplog: pytest.LogCaptureFixture, level: int) -> list[str]:
     return [record.getMessage() for record in caplog.records if record.levelno == level]
 
 
-def test_program_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+def test_logging_compiled_program(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO, LOGGER):
         cg.jit(affine, cache=False).compile(X)
     (message,) = records(caplog, logging.INFO)
@@ -40,7 +40,7 @@ def test_program_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     assert message.endswith(" s")
 
 
-def test_program_of_the_compiler_thread_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+def test_logging_program_of_compiler_thread(caplog: pytest.LogCaptureFixture) -> None:
     f = cg.jit(affine, cache=False)
     with caplog.at_level(logging.INFO, LOGGER):
         for _ in range(3):
@@ -50,7 +50,7 @@ def test_program_of_the_compiler_thread_is_logged(caplog: pytest.LogCaptureFixtu
     assert caplog.records[0].threadName == "compgraph compiler"
 
 
-def test_rejection_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+def test_logging_rejection(caplog: pytest.LogCaptureFixture) -> None:
     f = cg.jit(noisy)
     with caplog.at_level(logging.INFO, LOGGER):
         f.compile(X)
@@ -59,7 +59,7 @@ def test_rejection_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     assert message.startswith("noisy(float64[3]) runs as NumPy: it draws random numbers")
 
 
-def test_reason_without_signature_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+def test_logging_reason_without_signature_once(caplog: pytest.LogCaptureFixture) -> None:
     f = cg.jit(lambda x, n: x * n)
     with caplog.at_level(logging.INFO, LOGGER):
         for n in range(20):
@@ -68,15 +68,15 @@ def test_reason_without_signature_is_logged_once(caplog: pytest.LogCaptureFixtur
     assert "runs as NumPy: static arguments had more than 16 values" in message
 
 
-def test_cache_on_disk_is_logged(caplog: pytest.LogCaptureFixture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_logging_disk_cache(caplog: pytest.LogCaptureFixture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = tmp_path / "cache"
     monkeypatch.setenv("COMPGRAPH_CACHE", str(folder))
     with caplog.at_level(logging.DEBUG, LOGGER):
         cg.jit(affine).compile(X)
         cg.jit(affine).compile(X)
-    missed, found = records(caplog, logging.DEBUG)
+    missed, hit = records(caplog, logging.DEBUG)
     assert missed.startswith("object code was not in the cache; stored ")
-    assert found.endswith(f" bytes of object code from the cache in {folder}")
+    assert hit.endswith(f" bytes of object code from the cache in {folder}")
     caplog.clear()
     monkeypatch.setenv("COMPGRAPH_CACHE", "/proc/compgraph")
     with caplog.at_level(logging.DEBUG, LOGGER):
@@ -84,7 +84,7 @@ def test_cache_on_disk_is_logged(caplog: pytest.LogCaptureFixture, tmp_path: Pat
     assert "could not store" in records(caplog, logging.DEBUG)[0]
 
 
-def test_nothing_is_logged_by_operations_and_matching_calls(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_logging_is_silent_for_operations_and_matching_calls(monkeypatch: pytest.MonkeyPatch) -> None:
     f = cg.jit(affine, cache=False).compile(X)
 
     def fail(*args: Any) -> Any:
@@ -99,7 +99,7 @@ def test_nothing_is_logged_by_operations_and_matching_calls(monkeypatch: pytest.
         cg.jit(affine, cache=False).compile(X)
 
 
-def test_no_handler_is_configured() -> None:
+def test_logging_configures_no_handler() -> None:
     for name in ("compgraph", LOGGER, f"{LOGGER}.specializations", "autodiff", "autodiff.distributed"):
         assert logging.getLogger(name).handlers == []
         assert logging.getLogger(name).level == logging.NOTSET

@@ -56,12 +56,12 @@ EACH = pytest.mark.parametrize(("context", "holds"), CONTEXTS.values(), ids=CONT
 
 def _is_profiled() -> bool:
     """Whether the active profiler counts operations on the fast path and on the slow path."""
-    told = active_profiler()
-    if told is None:
+    profiler = active_profiler()
+    if profiler is None:
         return False
-    before = [entry.calls for entry in told.root.steps.values()]
+    before = [entry.calls for entry in profiler.root.steps.values()]
     X * 2, np.sum(X)
-    return sum(entry.calls for entry in told.root.steps.values()) == sum(before) + 2
+    return sum(entry.calls for entry in profiler.root.steps.values()) == sum(before) + 2
 
 
 def _stops_at_infinity() -> bool:
@@ -74,7 +74,7 @@ def _stops_at_infinity() -> bool:
 
 
 @EACH
-def test_it_holds_inside_alone(context: Any, holds: Any) -> None:
+def test_context_holds_inside_only(context: Any, holds: Any) -> None:
     assert not holds()
     with context():
         assert holds()
@@ -85,7 +85,7 @@ def test_it_holds_inside_alone(context: Any, holds: Any) -> None:
 
 
 @EACH
-def test_a_suspended_generator_leaks_nothing(context: Any, holds: Any) -> None:
+def test_context_of_suspended_generator_does_not_leak(context: Any, holds: Any) -> None:
     def generator() -> Iterator[bool]:
         yield holds()
         with context():
@@ -95,15 +95,15 @@ def test_a_suspended_generator_leaks_nothing(context: Any, holds: Any) -> None:
             yield holds()
         yield holds()
 
-    found = []
+    states = []
     for inside in generator():
-        found.append(inside)
+        states.append(inside)
         assert not holds()
-    assert found == [False, True, True, True, False]
+    assert states == [False, True, True, True, False]
 
 
 @EACH
-def test_two_generators_in_turn(context: Any, holds: Any) -> None:
+def test_context_of_alternating_generators(context: Any, holds: Any) -> None:
     def generator() -> Iterator[bool]:
         with context():
             yield holds()
@@ -120,7 +120,7 @@ def test_two_generators_in_turn(context: Any, holds: Any) -> None:
 
 
 @EACH
-def test_a_generator_inside_another_context(context: Any, holds: Any) -> None:
+def test_context_of_generator_inside_another_context(context: Any, holds: Any) -> None:
     def generator() -> Iterator[bool]:
         with cg.scope("inner"):
             yield holds()
@@ -136,7 +136,7 @@ def test_a_generator_inside_another_context(context: Any, holds: Any) -> None:
     assert not holds()
 
 
-def test_innermost_is_who_runs() -> None:
+def test_context_of_generator_is_within_that_of_caller() -> None:
     """A generator's own context is within those of who resumes it, though these were entered later."""
 
     def generator() -> Iterator[Any]:
@@ -157,7 +157,7 @@ def test_innermost_is_who_runs() -> None:
 
 
 @pytest.mark.parametrize("operator", [ad.grad, lambda f: lambda x: ad.jacfwd(f)(x), lambda f: lambda x: ad.jacrev(f)(x)])
-def test_derivatives_of_a_loop_over_a_generator(operator: Any) -> None:
+def test_context_of_generator_loop_in_derivative(operator: Any) -> None:
     def batches() -> Iterator[float]:
         for k in range(3):
             with cg.no_graph():
@@ -173,7 +173,7 @@ def test_derivatives_of_a_loop_over_a_generator(operator: Any) -> None:
 
 
 @EACH
-def test_a_generator_closed_in_another_thread(context: Any, holds: Any) -> None:
+def test_context_of_generator_closed_in_another_thread(context: Any, holds: Any) -> None:
     def generator() -> Iterator[None]:
         with context():
             yield
@@ -197,7 +197,7 @@ def test_a_generator_closed_in_another_thread(context: Any, holds: Any) -> None:
 
 
 @EACH
-def test_made_into_contexts_of_ones_own(context: Any, holds: Any) -> None:
+def test_context_wrapped_by_user_context_managers(context: Any, holds: Any) -> None:
     """`contextlib`, and a class with an ``__enter__``, mean to hold from then on; within a generator, while it runs."""
 
     @contextlib.contextmanager
@@ -232,7 +232,7 @@ def test_made_into_contexts_of_ones_own(context: Any, holds: Any) -> None:
 
 
 @MADE_BEFORE
-def test_by_hand(context: Any, holds: Any) -> None:
+def test_context_entered_by_hand(context: Any, holds: Any) -> None:
     one, other = context(), context()
     one.__enter__()
     other.__enter__()
@@ -281,13 +281,13 @@ def _ways_of_entering(context: Any) -> dict[str, Callable[[], Any]]:
 
     @contextlib.contextmanager
     def by_hand() -> Iterator[None]:
-        made = context()
-        made.__enter__()
+        manager = context()
+        manager.__enter__()
         X * 2
         try:
             yield
         finally:
-            made.__exit__(None, None, None)
+            manager.__exit__(None, None, None)
 
     @contextlib.contextmanager
     def delegating() -> Iterator[None]:
@@ -386,7 +386,7 @@ def test_context_of_fixture_holds_in_test(entered: Any) -> None:
     assert not isinstance(X * 2, cg.OperationalNode)
 
 
-def test_dropped_context_entered_by_hand_holds() -> None:
+def test_context_entered_by_hand_and_dropped_holds() -> None:
     def run() -> bool:
         cg.no_graph().__enter__()
         X * 2
@@ -416,26 +416,26 @@ def _in_a_class(context: Any, holds: Any) -> Iterator[bool]:
     yield not holds()
 
 
-def _entered_by_hand(context: Any, holds: Any) -> Iterator[bool]:
-    made = context()
-    made.__enter__()
+def _enter_by_hand(context: Any, holds: Any) -> Iterator[bool]:
+    manager = context()
+    manager.__enter__()
     yield holds()
     yield holds()
-    made.__exit__(None, None, None)
+    manager.__exit__(None, None, None)
     yield not holds()
 
 
 @MADE_BEFORE
-@pytest.mark.parametrize("enter", [_in_a_stack, _in_a_class, _entered_by_hand])
-def test_entered_by_hand_in_a_generator(enter: Any, context: Any, holds: Any) -> None:
+@pytest.mark.parametrize("enter", [_in_a_stack, _in_a_class, _enter_by_hand])
+def test_context_entered_by_hand_in_generator(enter: Any, context: Any, holds: Any) -> None:
     for _ in range(2):
-        for number, held in enumerate(enter(context, holds)):
-            assert held, number
+        for number, state in enumerate(enter(context, holds)):
+            assert state, number
             assert not holds()
 
 
 @EACH
-def test_a_wrapper_of_pytests_hooks(context: Any, holds: Any) -> None:
+def test_context_of_pytest_hook_wrapper(context: Any, holds: Any) -> None:
     """Its context holds for the hooks that it wraps."""
 
     class Told:
@@ -462,7 +462,7 @@ def test_a_wrapper_of_pytests_hooks(context: Any, holds: Any) -> None:
 
 
 @pytest.mark.parametrize("enter", [recording_on, lambda: contextlib.ExitStack().enter_context(cg.no_graph())])
-def test_interrupted_as_it_is_entered(enter: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_context_interrupted_on_entry(enter: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """No ``__exit__`` follows where ``__enter__`` did not return."""
     push = layers._push
 
@@ -478,7 +478,7 @@ def test_interrupted_as_it_is_entered(enter: Any, monkeypatch: pytest.MonkeyPatc
 
 
 @MADE_BEFORE
-def test_one_object_entered_again(context: Any, holds: Any) -> None:
+def test_context_object_entered_again(context: Any, holds: Any) -> None:
     again = context()
     for _ in range(2):
         with again:
@@ -489,23 +489,23 @@ def test_one_object_entered_again(context: Any, holds: Any) -> None:
 
 
 @SHARED
-def test_one_object_in_threads(context: Any, holds: Any) -> None:
+def test_context_object_in_threads(context: Any, holds: Any) -> None:
     shared = context()
     at_once = threading.Barrier(4)
-    found: list[bool] = []
+    checks: list[bool] = []
 
     def work(k: int) -> None:
         before = holds()
         at_once.wait()
         with shared:
             at_once.wait()
-            found.append(holds() and not before)
+            checks.append(holds() and not before)
             at_once.wait()
             for turn in range(4):
                 if turn == k:
                     break
                 at_once.wait()
-        found.append(not holds())
+        checks.append(not holds())
         for _ in range(k, 3):
             at_once.wait()
 
@@ -514,11 +514,11 @@ def test_one_object_in_threads(context: Any, holds: Any) -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    assert found == [True] * 8
+    assert checks == [True] * 8
 
 
 @BY_THREADS
-def test_tasks(context: Any, holds: Any) -> None:
+def test_context_of_asyncio_tasks(context: Any, holds: Any) -> None:
     """A coroutine's context holds for the coroutines it awaits and tasks started inside, and not for others."""
 
     async def other() -> bool:
@@ -528,8 +528,8 @@ def test_tasks(context: Any, holds: Any) -> None:
     async def inside() -> list[bool]:
         with context():
             task = asyncio.create_task(other())
-            found = [holds(), await other(), await asyncio.to_thread(holds), await asyncio.create_task(other())]
-        return [*found, await task, not holds()]
+            states = [holds(), await other(), await asyncio.to_thread(holds), await asyncio.create_task(other())]
+        return [*states, await task, not holds()]
 
     async def generator() -> Any:
         with context():
@@ -539,17 +539,17 @@ def test_tasks(context: Any, holds: Any) -> None:
 
     async def main() -> list[bool]:
         both = await asyncio.gather(inside(), other(), inside())
-        found = [*both[0], not both[1], *both[2]]
-        async for held in generator():
-            found += [held, not holds()]
-        return found
+        states = [*both[0], not both[1], *both[2]]
+        async for state in generator():
+            states += [state, not holds()]
+        return states
 
     assert all(asyncio.run(main()))
     assert not holds()
 
 
 @BY_THREADS
-def test_tasks_beside_a_suspended_generator(context: Any, holds: Any) -> None:
+def test_context_of_tasks_beside_suspended_generator(context: Any, holds: Any) -> None:
     def suspended() -> Iterator[None]:
         with cg.scope("beside"):
             yield
@@ -573,15 +573,15 @@ def test_tasks_beside_a_suspended_generator(context: Any, holds: Any) -> None:
     async def main() -> list[bool]:
         async with ours():
             await asyncio.sleep(0)
-            found = [holds()]
-        found.append(not holds())
+            states = [holds()]
+        states.append(not holds())
         with context():
             task = asyncio.create_task(later())  # ``patched_numpy`` is everybody's while any is open
-            found.append(await task if context is cg.patched_numpy else holds())
-        found.append(await task)
-        async for held in generator():
-            found += [held, not holds()]
-        return found
+            states.append(await task if context is cg.patched_numpy else holds())
+        states.append(await task)
+        async for state in generator():
+            states += [state, not holds()]
+        return states
 
     beside = suspended()
     next(beside)
@@ -591,13 +591,13 @@ def test_tasks_beside_a_suspended_generator(context: Any, holds: Any) -> None:
 
 
 @EACH
-def test_an_error_passes(context: Any, holds: Any) -> None:
+def test_context_ends_on_error(context: Any, holds: Any) -> None:
     with pytest.raises(KeyError), context():
         raise KeyError
     assert not holds()
 
 
-def test_default_dtype_called_within() -> None:
+def test_default_dtype_called_within_context() -> None:
     with cg.default_dtype(np.float32):
         cg.default_dtype(np.float16)
         assert cg.variable([1.0]).dtype == np.float16
@@ -645,7 +645,7 @@ def _f(x: Any) -> Any:
     return np.sum(np.where(buffer > 0, np.sqrt(buffer), 0.0))
 
 
-def _recorded(x: Any) -> Any:
+def _record(x: Any) -> Any:
     x = cg.variable(x)
     return gradient(_f(x), x, create_graph=True)
 
@@ -665,7 +665,7 @@ PROGRAMS = {
     "hessian": _differentiating(ad.hessian(lambda x: np.sum(np.sin(x) ** 2))),
     "checkpoint": _differentiating(ad.grad(ad.checkpoint(lambda x: np.sum(np.exp(x))))),
     "taylor": _differentiating(lambda x: ad.taylor(np.sin, x, 2)),
-    "gradient": _differentiating(_recorded),
+    "gradient": _differentiating(_record),
     "check_gradient": _differentiating(lambda x: ad.reverse.check_gradient(_f, [x])),
     "executor": _differentiating(lambda x: _executor(x)),
     "value_and_grad": _differentiating(ad.value_and_grad(_f)),
@@ -676,22 +676,22 @@ def _state() -> dict[str, Any]:
     """State that a context could leave changed."""
     x = cg.variable([1.0, 2.0])
     buffer = cg.zeros(2)
-    made = x * 2
+    product = x * 2
     return {
         "errstate": np.geterr(),
         "call": np.geterrcall(),
         "held": [name for name, (_, holds) in CONTEXTS.items() if holds()],
-        "kinds": (type(x), type(buffer), type(made)),
+        "kinds": (type(x), type(buffer), type(product)),
         "quick": is_quick(),
         "names": (np.zeros, np.linspace),
-        "derivative": gradient(np.sum(made * x))[x].tolist(),
+        "derivative": gradient(np.sum(product * x))[x].tolist(),
     }
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # within a finalizer, Python swallows it
 @pytest.mark.parametrize("count", [15, pytest.param(60, marks=pytest.mark.exhaustive)])
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_interrupted_anywhere(name: str, count: int) -> None:
+def test_context_restores_state_after_any_interrupt(name: str, count: int) -> None:
     """Whatever instruction a signal interrupts, all is as before."""
     program, before = PROGRAMS[name], _state()
     within = _may_be_interrupted(program)

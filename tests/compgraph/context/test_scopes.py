@@ -22,18 +22,29 @@ from compgraph.values import MultiOutput
 variable: Callable[..., Any] = cg.variable
 
 
-def test_nodes_know_the_scopes_around() -> None:
+def test_scope_nodes_record_enclosing_scopes() -> None:
     """Leaves and operations of every kind, nested, and none once the scope is left."""
     with cg.scope("outer"):
         x = variable([1.0, 2.0])
         with cg.scope("inner"):
-            made = [x * 2, 2 * x, np.sin(x), x[0], x > 1, np.sum(x), cg.constant(3.0), cg.zeros(2), cg.relu(x), np.linalg.norm(x)]
+            nodes = [
+                x * 2,
+                2 * x,
+                np.sin(x),
+                x[0],
+                x > 1,
+                np.sum(x),
+                cg.constant(3.0),
+                cg.zeros(2),
+                cg.relu(x),
+                np.linalg.norm(x),
+            ]
         after = -x
-    assert {node.scope for node in made} == {("outer", "inner")}
+    assert {node.scope for node in nodes} == {("outer", "inner")}
     assert (x.scope, after.scope, (x + 1).scope) == (("outer",), ("outer",), ())
 
 
-def test_a_slash_nests() -> None:
+def test_scope_path_opens_nested_scopes() -> None:
     """A path opens several scopes at once; a scope may be opened again, and within itself."""
     x = variable(1.0)
     again = cg.scope("a/b")
@@ -47,7 +58,7 @@ def test_a_slash_nests() -> None:
     assert second.scope == ("a", "b", "a", "b")
 
 
-def test_scope_ends_at_an_exception() -> None:
+def test_scope_ends_on_exception() -> None:
     """Nodes created after an exception are outside the scope."""
     with pytest.raises(KeyError), cg.scope("a"):
         raise KeyError
@@ -56,17 +67,17 @@ def test_scope_ends_at_an_exception() -> None:
 
 
 @pytest.mark.parametrize("name", ["", "/", "a//b", "a/", "/a"])
-def test_an_empty_name_is_refused(name: str) -> None:
+def test_scope_empty_name_raises(name: str) -> None:
     with pytest.raises(ValueError, match="empty name"):
         cg.scope(name)
 
 
-def test_a_name_is_a_string() -> None:
+def test_scope_name_must_be_string() -> None:
     with pytest.raises(TypeError, match="a string, not a int"):
         cg.scope(3)  # type: ignore[arg-type]
 
 
-def test_outputs_share_the_scope_of_their_record() -> None:
+def test_scope_is_shared_by_outputs_and_constants_of_operation() -> None:
     """An operation with several outputs, and the constants made of raw operands when they are looked at."""
     x = variable([4.0, 5.0])
     with cg.scope("a"):
@@ -78,7 +89,7 @@ def test_outputs_share_the_scope_of_their_record() -> None:
         assert [operand.scope for operand in joint.operands] == [(), ("a",)]
 
 
-def test_a_write_knows_its_scope() -> None:
+def test_scope_of_write_is_recorded() -> None:
     y = cg.zeros(3)
     with cg.scope("a"):
         y[0] = variable(1.0)
@@ -86,7 +97,7 @@ def test_a_write_knows_its_scope() -> None:
     assert [write.scope for write in y.memory.log] == [("a",), ()]
 
 
-def test_values_do_not_change() -> None:
+def test_scope_does_not_change_values() -> None:
     """The same bits and kinds inside and outside."""
     x = variable([0.1, 0.7, 3.0])
     outside = np.sum(np.tanh(x) ** 2 / x)
@@ -97,7 +108,7 @@ def test_values_do_not_change() -> None:
     assert gradient(inside)[x].tobytes() == gradient(outside)[x].tobytes()
 
 
-def test_no_graph_in_a_scope_and_the_other_way_round() -> None:
+def test_scope_with_no_graph_in_either_order() -> None:
     x = variable(2.0)
     with cg.scope("a"):
         with cg.no_graph():
@@ -107,7 +118,7 @@ def test_no_graph_in_a_scope_and_the_other_way_round() -> None:
         assert not isinstance(x * 2, cg.Node)
 
 
-def test_debug_and_a_scope() -> None:
+def test_scope_within_debug() -> None:
     """Both look at each operation."""
     x = variable(0.0)
     with cg.scope("a"), cg.debug():
@@ -118,7 +129,7 @@ def test_debug_and_a_scope() -> None:
 
 
 @pytest.mark.parametrize("carry", [pickle.dumps, copy.deepcopy])
-def test_copies_keep_scopes(carry: Callable[[Any], Any]) -> None:
+def test_scope_is_kept_by_copies(carry: Callable[[Any], Any]) -> None:
     x = variable([1.0, 2.0], "x")
     y = cg.zeros(2)
     with cg.scope("a/b"):
@@ -129,7 +140,7 @@ def test_copies_keep_scopes(carry: Callable[[Any], Any]) -> None:
     assert {n.scope for n in breadth_first(copied)} == {(), ("a", "b")}
 
 
-def test_recorded_derivatives_belong_to_the_scope_of_their_operation() -> None:
+def test_scope_of_recorded_derivative_is_that_of_operation() -> None:
     x = variable(2.0, "x")
     with cg.scope("a"):
         y = np.sin(x)
@@ -141,7 +152,7 @@ def test_recorded_derivatives_belong_to_the_scope_of_their_operation() -> None:
     assert gradient(slope)[x] == pytest.approx(float(np.exp(np.sin(2)) * (np.cos(2) ** 2 - np.sin(2))))
 
 
-def test_derivatives_of_functions_with_scopes() -> None:
+def test_scope_within_differentiated_functions() -> None:
     """Forward mode, Jacobians and second order pass through."""
 
     def f(x: Any) -> Any:
@@ -155,16 +166,16 @@ def test_derivatives_of_functions_with_scopes() -> None:
     np.testing.assert_allclose(ad.hessian(f)(x), np.diag(2 * np.cos(x) - x * np.sin(x)))
 
 
-def test_threads_have_scopes_of_their_own() -> None:
-    found = []
+def test_scope_is_per_thread() -> None:
+    scopes = []
     with cg.scope("a"):
-        thread = threading.Thread(target=lambda: found.append((variable(1.0) * 2).scope))
+        thread = threading.Thread(target=lambda: scopes.append((variable(1.0) * 2).scope))
         thread.start()
         thread.join()
-    assert found == [()]
+    assert scopes == [()]
 
 
-def test_outside_nothing_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_scope_absence_costs_no_lookup(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where no scope is open, an operation neither asks for one nor leaves the short way."""
 
     def asked(*args: Any) -> Any:

@@ -43,24 +43,24 @@ def by_eager(x: Any, y: Any, w: Any, b: Any) -> list[Any]:
     w, b = cg.variable(w), cg.variable(b)
     scores = x @ w + b
     loss = cg.softmax_cross_entropy(scores, y)
-    found = gradient(loss)
-    return [loss.value, found[w], found[b], scores.value]
+    slopes = gradient(loss)
+    return [loss.value, slopes[w], slopes[b], scores.value]
 
 
 @pytest.mark.parametrize("simplify", [True, False])
 @pytest.mark.parametrize("fuse", [True, False])
 @pytest.mark.parametrize("batch", [1, 2, 7])
-def test_same_bits_for_every_batch_size(batch: int, fuse: bool, simplify: bool) -> None:
+def test_executor_bits_are_equal_for_every_batch_size(batch: int, fuse: bool, simplify: bool) -> None:
     x, _, _, b, nodes = network()
     run = cg.Executor(nodes, simplify=simplify, fuse=fuse).run
     for _ in range(3):
         images, labels, weights = rng.normal(size=(batch, 3)), rng.integers(4, size=batch), rng.normal(size=(3, 4))
-        found = run({x: images, "y": labels, "W": weights})
-        for a, e in zip(found, by_eager(images, labels, weights, b.value), strict=True):
+        result = run({x: images, "y": labels, "W": weights})
+        for a, e in zip(result, by_eager(images, labels, weights, b.value), strict=True):
             np.testing.assert_array_equal(a, e)
 
 
-def test_variables_that_are_not_fed_have_their_value_of_now() -> None:
+def test_executor_reads_current_values_of_variables() -> None:
     x = cg.placeholder((), name="x")
     w = cg.variable(2.0, "w")
     executor = cg.Executor(x * w)
@@ -71,7 +71,7 @@ def test_variables_that_are_not_fed_have_their_value_of_now() -> None:
     assert w == 3
 
 
-def test_any_node_may_be_fed() -> None:
+def test_executor_feeds_any_node() -> None:
     x, w = cg.placeholder((None,), name="x"), cg.variable([1.0, 2.0], "w")
     hidden = cg.multiply(x, w, name="hidden")
     out = np.sum(np.exp(hidden))
@@ -83,22 +83,22 @@ def test_any_node_may_be_fed() -> None:
     assert cg.Executor(out).run({"hidden": [0.0, 0.0]}) == 2  # its operands are not needed
 
 
-def test_outputs_share_no_memory() -> None:
+def test_executor_outputs_share_no_memory() -> None:
     x, w = cg.placeholder((4,), name="x"), cg.variable(np.ones(4), "w")
     view = x[1:3]
     executor = cg.Executor([x, w, view, x * 2, x * 2, view])
-    given = np.arange(4.0)
-    first = executor.run({x: given})
-    arrays = [*first, given, w.value, *executor.run({x: given})]
+    point = np.arange(4.0)
+    first = executor.run({x: point})
+    arrays = [*first, point, w.value, *executor.run({x: point})]
     for i, a in enumerate(arrays):
         assert not any(np.shares_memory(a, b) for b in arrays[i + 1 :])
-    kept = [a.copy() for a in first]
-    executor.run({x: -given})
-    for a, b in zip(first, kept, strict=True):
+    copies = [a.copy() for a in first]
+    executor.run({x: -point})
+    for a, b in zip(first, copies, strict=True):
         np.testing.assert_array_equal(a, b)
 
 
-def test_writes_in_place_are_done_again() -> None:
+def test_executor_repeats_writes_in_place() -> None:
     x = cg.placeholder((5,), name="x", example=np.arange(5.0))
     a = cg.zeros(5)
     before = a[1:4] * 1
@@ -116,12 +116,12 @@ def test_writes_in_place_are_done_again() -> None:
             c[i] = v[i] ** 2
         c[1:3] *= c[2:4]
         eager = np.sum(c * np.arange(5.0))
-        found = executor.run({x: point})
-        for a_, b_ in zip(found, [eager.value, c.value, np.zeros(3), gradient(eager)[v]], strict=True):
+        outputs = executor.run({x: point})
+        for a_, b_ in zip(outputs, [eager.value, c.value, np.zeros(3), gradient(eager)[v]], strict=True):
             np.testing.assert_array_equal(a_, b_)
 
 
-def test_derivatives_of_derivatives() -> None:
+def test_executor_second_derivatives() -> None:
     x = cg.placeholder((None,), name="x")
     (first,) = gradients(np.sum(np.sin(x) * x), [x])
     (second,) = gradients(np.sum(first**2), [x])
@@ -147,13 +147,13 @@ def test_derivatives_of_derivatives() -> None:
         ({"X": np.ones((2, 3)), "y": [0, 1], "W": np.ones((3, 5))}, ValueError, "variable 'W'"),
     ],
 )
-def test_wrong_feeds_name_what_is_wrong(feed: dict[Any, Any], error: type[Exception], message: str) -> None:
+def test_executor_wrong_feeds_raise(feed: dict[Any, Any], error: type[Exception], message: str) -> None:
     *_, nodes = network()
     with pytest.raises(error, match=message):
         cg.Executor(nodes).run(feed)
 
 
-def test_ambiguous_and_doubled_keys() -> None:
+def test_executor_ambiguous_and_duplicate_keys_raise() -> None:
     a, b = cg.variable(1.0, "a"), cg.variable(2.0, "a")
     executor = cg.Executor(a + b)
     with pytest.raises(KeyError, match="2 nodes of the graph are called 'a'"):
@@ -170,29 +170,29 @@ def test_ambiguous_and_doubled_keys() -> None:
 # ------------------------------------------------------------------------------------------------- guards
 
 
-def decided_by_bool(x: Any) -> Any:
+def branch_by_bool(x: Any) -> Any:
     return x * 2 if x.sum() > 0 else -x
 
 
-def decided_by_int(x: Any) -> Any:
+def branch_by_int(x: Any) -> Any:
     return x * int(x.sum())
 
 
-def decided_by_index(x: Any) -> Any:
+def branch_by_index(x: Any) -> Any:
     return x * [5.0, 7.0][np.argmax(x)]
 
 
-def decided_by_range(x: Any) -> Any:
+def branch_by_range(x: Any) -> Any:
     return sum(x * i for i in range(np.argmax(x)))
 
 
-def decided_by_comparison(x: Any) -> Any:
+def branch_by_comparison(x: Any) -> Any:
     return x * 2 if np.allclose(x, [1.0, 2.0]) else x * 3
 
 
-@pytest.mark.parametrize("function", [decided_by_bool, decided_by_int, decided_by_index, decided_by_range, decided_by_comparison])
+@pytest.mark.parametrize("function", [branch_by_bool, branch_by_int, branch_by_index, branch_by_range, branch_by_comparison])
 @pytest.mark.parametrize("leaf", ["placeholder", "variable"])
-def test_another_decision_raises_and_names_the_line(function: Any, leaf: str) -> None:
+def test_executor_different_branch_raises_and_names_line(function: Any, leaf: str) -> None:
     example = np.array([1.0, 2.0])
     x = cg.placeholder((2,), name="x", example=example) if leaf == "placeholder" else cg.variable(example, "x")
     executor = cg.Executor(function(x))
@@ -214,7 +214,7 @@ def test_another_decision_raises_and_names_the_line(function: Any, leaf: str) ->
         (lambda x: len(list(x)), "rows"),
     ],
 )
-def test_a_frozen_length_is_a_guard(length: Any, what: str) -> None:
+def test_executor_read_length_is_a_guard(length: Any, what: str) -> None:
     x = cg.placeholder((None, 3), name="x")
     mean = np.sum(x) / length(x)
     executor = cg.Executor(mean)
@@ -223,18 +223,18 @@ def test_a_frozen_length_is_a_guard(length: Any, what: str) -> None:
         executor.run({x: np.ones((5, 3))})
 
 
-def test_one_axis_that_is_read_binds_that_axis_alone() -> None:
+def test_executor_read_of_one_axis_binds_that_axis_only() -> None:
     x = cg.placeholder((None, 3), name="x")
     mean = np.sum(x) / x.shape[1]
     assert cg.Executor(mean).run({x: np.ones((5, 3))}) == 5
 
 
-def test_lengths_that_follow_from_values() -> None:
+def test_executor_value_dependent_lengths() -> None:
     x = cg.placeholder((None,), name="x", example=[1.0, -1.0, 2.0, 3.0])
-    kept = x[x > 0]
-    out = np.mean(kept**2) + np.sum(np.unique(x))
+    selection = x[x > 0]
+    out = np.mean(selection**2) + np.sum(np.unique(x))
     (dx,) = gradients(out, [x])
-    executor = cg.Executor([out, dx, kept])
+    executor = cg.Executor([out, dx, selection])
     for point in ([1.0, -1.0, 2.0, 3.0], [-1.0, -1.0, 2.0, 5.0], [1.0, 2.0, 3.0, 4.0], [1.0, -1.0, 2.0, 3.0]):
         v = cg.variable(point)
         positive = v[v > 0]
@@ -243,10 +243,10 @@ def test_lengths_that_follow_from_values() -> None:
             np.testing.assert_array_equal(a, b)
 
 
-def test_numbers_that_left_the_graph() -> None:
+def test_executor_warns_of_numbers_that_left_graph() -> None:
     x = cg.variable(2.0, "x")
     out = x * float(x)
-    with pytest.warns(RuntimeWarning, match=r"float\(\).*test_numbers_that_left") as caught:
+    with pytest.warns(RuntimeWarning, match=r"float\(\).*test_executor_warns_of_numbers_that_left_graph") as caught:
         executor = cg.Executor(out)
     assert len(caught) == 1
     assert len(executor.escapes) == 1
@@ -257,7 +257,7 @@ def test_numbers_that_left_the_graph() -> None:
     assert cg.Executor(y * 2, strict=True).escapes == []
 
 
-def test_what_is_decided_after_the_last_operation_may_choose_what_is_handed_out() -> None:
+def test_executor_branch_on_output_is_a_guard() -> None:
     x = cg.variable(2.0, "x")
     out, other = x * 3, x * -1
     out = out if out > 0 else other
@@ -271,7 +271,7 @@ def test_what_is_decided_after_the_last_operation_may_choose_what_is_handed_out(
 
 
 @pytest.mark.parametrize("is_reset", [True, False])
-def test_what_is_decided_after_the_executor_does_not_matter(is_reset: bool) -> None:
+def test_executor_ignores_branches_after_its_creation(is_reset: bool) -> None:
     x = cg.variable(2.0, "x")
     out = x * 3
     executor = cg.Executor(out)
@@ -283,7 +283,7 @@ def test_what_is_decided_after_the_executor_does_not_matter(is_reset: bool) -> N
     assert executor.run({x: -2.0}) == -6
 
 
-def test_eager_loops_leave_nothing_behind() -> None:
+def test_executor_logs_release_eager_graphs() -> None:
     import gc
     import weakref
 
@@ -307,7 +307,7 @@ def names(node: Any) -> list[str]:
     return [n.opname for n in cg.topological_order([node]) if n.opname]
 
 
-def test_equal_parts_are_computed_once() -> None:
+def test_executor_computes_common_subexpressions_once() -> None:
     x = cg.variable(0.5, "x")
     f = np.sin(x) ** np.sin(x)
     assert names(f) == ["sin", "sin", "pow"]
@@ -319,7 +319,7 @@ def test_equal_parts_are_computed_once() -> None:
     np.testing.assert_allclose(gradient(small)[x], gradient(f)[x], rtol=1e-15)
 
 
-def test_constants_are_folded_and_zeros_keep_their_sign() -> None:
+def test_executor_folds_constants_and_keeps_signed_zeros() -> None:
     x, c = cg.variable([1.0, 2.0], "x"), cg.constant(3.0, "c")
     assert names(cg.simplify(x * (c * 2 + 1))) == ["mul"]
     both = cg.simplify([x * 0.0, x * -0.0, x * 0.0])
@@ -329,7 +329,7 @@ def test_constants_are_folded_and_zeros_keep_their_sign() -> None:
     assert options[0].shape == (1,)
 
 
-def test_what_is_written_into_is_left_alone() -> None:
+def test_executor_keeps_values_read_before_a_write() -> None:
     a = cg.zeros(2)
     x = cg.variable(1.0)
     first = a[0] * 1
@@ -339,7 +339,7 @@ def test_what_is_written_into_is_left_alone() -> None:
     assert (one, two) == (0, 5)
 
 
-def test_the_program_reads_like_numpy() -> None:
+def test_executor_program_reads_like_numpy() -> None:
     x, w = cg.placeholder((2000,), name="x"), cg.variable(np.ones(2000), "w")
     executor = cg.Executor(np.sum(np.exp(x * w) * np.exp(x * w)))
     source = executor.source({x: np.ones(2000)})
@@ -349,7 +349,7 @@ def test_the_program_reads_like_numpy() -> None:
 
 @pytest.mark.parametrize("size", [10, 5000, 20_000, 40_001])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_fused_blocks(size: int, dtype: Any) -> None:
+def test_executor_fused_blocks_match_numpy(size: int, dtype: Any) -> None:
     x, s = cg.placeholder((None,), dtype, name="x"), cg.variable(dtype(0.5), "s", dtype=dtype)
     v = x
     for _ in range(4):
@@ -363,7 +363,7 @@ def test_fused_blocks(size: int, dtype: Any) -> None:
         np.testing.assert_allclose(a, b, rtol=1e-5 if dtype is np.float32 else 1e-13)
 
 
-def test_other_layouts() -> None:
+def test_executor_accepts_other_memory_layouts() -> None:
     x = cg.placeholder((None, None), name="x")
     out = np.sum(np.exp(x) * 2, axis=0)
     executor = cg.Executor([out, np.exp(x)])
@@ -373,25 +373,25 @@ def test_other_layouts() -> None:
             np.testing.assert_array_equal(a, b)
 
 
-def test_threads_share_an_executor() -> None:
+def test_executor_is_shared_by_threads() -> None:
     x = cg.placeholder((3000,), name="x")
     executor = cg.Executor(np.sum(np.sin(x) * np.exp(np.sin(x)) + x))
     points = [rng.normal(size=3000) for _ in range(8)]
     expected = [executor.run({x: p}) for p in points]
-    found: dict[int, list[Any]] = {}
+    outputs: dict[int, list[Any]] = {}
 
     def work(k: int) -> None:
-        found[k] = [executor.run({x: points[k]}) for _ in range(50)]
+        outputs[k] = [executor.run({x: points[k]}) for _ in range(50)]
 
     threads = [threading.Thread(target=work, args=(k,)) for k in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert all(set(found[k]) == {expected[k]} for k in range(8))
+    assert all(set(outputs[k]) == {expected[k]} for k in range(8))
 
 
-def test_placeholders() -> None:
+def test_placeholder_shape_dtype_and_errors() -> None:
     x = cg.placeholder((None, 2), np.float32, "x")
     assert (x.shape, x.dtype, x.name) == ((2, 2), np.float32, "x")
     assert len(np.unique(x.value)) == 4
@@ -409,16 +409,16 @@ def test_placeholders() -> None:
 
 
 @pytest.mark.parametrize("given", [np.float32, bool, np.int8, ">f8"])
-def test_what_is_converted_is_converted_each_time(given: Any) -> None:
+def test_executor_repeats_conversions_in_each_run(given: Any) -> None:
     x = cg.placeholder((None,), name="x")
     executor = cg.Executor([x / 3, x + x])
     for value in (np.ones(2, given), np.zeros(2, given)):
-        for found, expected in zip(executor.run({"x": value}), [value.astype(float) / 3, value.astype(float) * 2], strict=True):
-            assert found.dtype == float
-            np.testing.assert_array_equal(found, expected)
+        for actual, expected in zip(executor.run({"x": value}), [value.astype(float) / 3, value.astype(float) * 2], strict=True):
+            assert actual.dtype == float
+            np.testing.assert_array_equal(actual, expected)
 
 
-def test_lengths_read_without_a_placeholder_bind() -> None:
+def test_executor_length_read_without_placeholder_is_bound() -> None:
     x = cg.variable(np.ones(2), "x")
     y = cg.multiply(x, 2, name="y")
     mean = np.sum(y) / y.shape[0]
@@ -443,7 +443,7 @@ def test_lengths_read_without_a_placeholder_bind() -> None:
         lambda x: ad.root(lambda y, a: y * y - a, x * 0 + 1.5, x),
     ],
 )
-def test_derivatives_that_are_not_derived_again_bind_to_their_shapes(derivative: Any) -> None:
+def test_executor_derivatives_without_rules_bind_shapes(derivative: Any) -> None:
     x = cg.placeholder((None,), name="x")
     executor = cg.Executor(derivative(x))
     point = np.array([0.3, 0.9])
@@ -457,21 +457,21 @@ def test_derivatives_that_are_not_derived_again_bind_to_their_shapes(derivative:
 @pytest.mark.parametrize(
     "function", [np.mean, np.sum, lambda x: np.sum(np.ones_like(x) * 3), lambda x: np.sum(cg.softmax(x) ** 2)]
 )
-def test_graphs_that_were_copied_take_other_lengths(function: Any, copied: Any) -> None:
+def test_executor_copied_graph_accepts_other_lengths(function: Any, copied: Any) -> None:
     x = cg.placeholder((None,), name="x")
     total = function(x)
     nodes = copied([total, *gradients(total * x[0], [x])])
     for length in (1, 2, 3):
         v = cg.variable(rng.normal(size=length))
         out = function(v)
-        found = cg.Executor(nodes).run({"x": v.value})
-        np.testing.assert_array_equal(found[0], out.value)
-        np.testing.assert_array_equal(found[1], gradient(out * v[0], [v])[v])
+        outputs = cg.Executor(nodes).run({"x": v.value})
+        np.testing.assert_array_equal(outputs[0], out.value)
+        np.testing.assert_array_equal(outputs[1], gradient(out * v[0], [v])[v])
     with pytest.raises(ValueError, match=r"declared with shape \(None,\)"):
         cg.Executor(nodes).run({"x": 1.0})
 
 
-def test_a_fed_argument_of_a_derivative_binds_too() -> None:
+def test_executor_fed_argument_of_derivative_is_bound() -> None:
     x = cg.placeholder((None,), name="x")
     h = cg.multiply(x, 2, name="h")
     executor = cg.Executor(ad.grad(lambda t: np.mean(t * t))(h))
@@ -480,7 +480,7 @@ def test_a_fed_argument_of_a_derivative_binds_too() -> None:
         executor.run({"h": np.ones(1)})
 
 
-def test_round_is_a_guard() -> None:
+def test_executor_round_is_a_guard() -> None:
     x = cg.placeholder((), name="x", example=1.4)
     executor = cg.Executor(x * round(x))
     assert executor.run({x: 0.8}) == 0.8
@@ -489,14 +489,14 @@ def test_round_is_a_guard() -> None:
 
 
 @pytest.mark.parametrize("read", [lambda x: x.item(), lambda x: x.value, lambda x: x.tolist()])
-def test_numbers_of_a_placeholder_are_escapes(read: Any) -> None:
+def test_executor_reports_conversions_of_placeholder(read: Any) -> None:
     x = cg.placeholder((), name="x")
     y = x * read(x)
     with pytest.warns(RuntimeWarning, match="numbers left the graph"):
         assert cg.Executor(y).escapes
 
 
-def test_debug_looks_at_runs() -> None:
+def test_executor_run_within_debug_checks_values() -> None:
     x = cg.placeholder((None,), name="x")
     executor = cg.Executor([np.sum(np.log(x)), x * 2])
     good = executor.run({x: np.ones(2)})
@@ -513,26 +513,26 @@ def two_layers() -> tuple[Any, ...]:
     return x, w, v, hidden, np.mean((hidden @ v) ** 2)
 
 
-def test_an_adjoint_is_fed_like_any_node() -> None:
+def test_executor_feeds_cotangents() -> None:
     """Also with another shape, with nodes that depend on it, nodes that do not, and derivatives."""
     x, w, v, hidden, out = two_layers()
     dh, dv = gradients(out, [hidden, v])
-    given = np.random.default_rng(0).normal(size=(5, 2))
+    cotangent = np.random.default_rng(0).normal(size=(5, 2))
     run = cg.Executor([dh * 2, np.mean(dh), np.sum(np.var(dh, axis=0))]).run
-    for feed in ({dh: given}, {dh: given, x: np.ones((5, 3))}):
+    for feed in ({dh: cotangent}, {dh: cotangent, x: np.ones((5, 3))}):
         doubled, mean, spread = run(feed)
-        assert np.array_equal(doubled, given * 2)
-        assert np.allclose([mean, spread], [given.mean(), given.var(axis=0).sum()], rtol=1e-14)
+        assert np.array_equal(doubled, cotangent * 2)
+        assert np.allclose([mean, spread], [cotangent.mean(), cotangent.var(axis=0).sum()], rtol=1e-14)
     (second,) = gradients(np.sum(dh * dh), [v])
-    found = cg.Executor(second).run({x: np.ones((5, 3)), dh: given})
+    outputs = cg.Executor(second).run({x: np.ones((5, 3)), dh: cotangent})
     values = hidden_values = np.tanh(np.ones((5, 3)) @ w.value)
     # of sum(dh * dh) with dh = 2 / 10 * hidden v v', where dh was fed
-    outer = 2 * given * 2 / values.size
-    assert np.allclose(found, hidden_values.T @ outer @ v.value + outer.T @ hidden_values @ v.value, rtol=1e-12)
+    outer = 2 * cotangent * 2 / values.size
+    assert np.allclose(outputs, hidden_values.T @ outer @ v.value + outer.T @ hidden_values @ v.value, rtol=1e-12)
     assert np.allclose(cg.Executor(dv).run({x: np.ones((5, 3))}), 2 / values.size * values.T @ values @ v.value)
 
 
-def test_derivatives_asked_for_together_are_not_derived_where_one_is_needed() -> None:
+def test_executor_skips_unneeded_derivatives() -> None:
     """One derivative may need fewer nodes than the others: here only the second layer, whose input is fed."""
     x, w, v, hidden, out = two_layers()
     values = np.random.default_rng(0).normal(size=(5, 2))
@@ -545,15 +545,15 @@ def test_derivatives_asked_for_together_are_not_derived_where_one_is_needed() ->
             cg.Executor(gradients(out, several)[0]).run({hidden: values[:2]})
 
 
-def test_unused_derivatives_run_again() -> None:
+def test_executor_runs_unused_derivatives() -> None:
     x, _w, v, _hidden, out = two_layers()
     other = cg.variable([1.0, 2.0], "other")
     dv, zero = gradients(out, [v, other], unused="zero")
     feed = {x: np.ones((4, 3))}
     for executor in (cg.Executor([dv, zero]), pickle.loads(pickle.dumps(cg.Executor([dv, zero])))):
-        found = executor.run({"x": feed[x]})
-        assert np.array_equal(found[0], cg.Executor(gradients(out, [v])).run(feed)[0])
-        assert np.array_equal(found[1], [0.0, 0.0])
+        outputs = executor.run({"x": feed[x]})
+        assert np.array_equal(outputs[0], cg.Executor(gradients(out, [v])).run(feed)[0])
+        assert np.array_equal(outputs[1], [0.0, 0.0])
     with pytest.raises(ValueError, match="does not depend on the variable 'other'"):
         gradients(out, [v, other])
     with pytest.raises(ValueError, match="unused is 'raise' or 'zero'"):
@@ -561,20 +561,20 @@ def test_unused_derivatives_run_again() -> None:
 
 
 @pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda e: pickle.loads(pickle.dumps(e))])
-def test_a_copy_is_made_again(copied: Any) -> None:
+def test_executor_copy_keeps_settings_and_compiles_again(copied: Any) -> None:
     """It has the settings and the nodes, and programs of its own."""
     x, w = cg.placeholder((None,), name="x"), cg.variable(2.0, "w")
     executor = cg.Executor([np.exp(x * w), *gradients(cg.sum(x * w), [w])], fuse=True)
     feed = {"x": np.linspace(0, 1, 5)}
     expected = executor.run(feed)
-    made = copied(executor)
-    assert made is not executor
-    assert all(np.array_equal(a, b) for a, b in zip(made.run(feed), expected, strict=True))
-    assert np.array_equal(copied(made).run(feed)[1], expected[1])
+    clone = copied(executor)
+    assert clone is not executor
+    assert all(np.array_equal(a, b) for a, b in zip(clone.run(feed), expected, strict=True))
+    assert np.array_equal(copied(clone).run(feed)[1], expected[1])
     single = copied(cg.Executor(x * w))
     assert np.array_equal(single.run(feed), feed["x"] * 2)
     with pytest.raises(ValueError, match="no value was fed for the placeholder 'x'"):
-        made.run()
+        clone.run()
 
 
 def decided() -> cg.Executor:
@@ -585,23 +585,23 @@ def decided() -> cg.Executor:
 
 
 @pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda e: pickle.loads(pickle.dumps(e))])
-def test_what_python_decided_goes_with_a_copy(copied: Any) -> None:
+def test_executor_copy_keeps_guards(copied: Any) -> None:
     executor = decided()
-    made = copied(copied(executor))
-    assert len(made._guards) == len(executor._guards) >= 2
-    assert made.escapes == executor.escapes == []
+    clone = copied(copied(executor))
+    assert len(clone._guards) == len(executor._guards) >= 2
+    assert clone.escapes == executor.escapes == []
     for values in ([1.0, 2.0, 3.0], [3.0, 5.0, 7.0]):
-        assert made.run({"x": values}) == executor.run({"x": values})
+        assert clone.run({"x": values}) == executor.run({"x": values})
     for values in ([0.1, 0.2, 0.3], [1.0, 2.0, 3.0, 4.0]):
-        told = []
-        for each in (executor, made):
+        messages = []
+        for each in (executor, clone):
             with pytest.raises(GuardError, match=r"test_executor\.py") as caught:
                 each.run({"x": values})
-            told.append(str(caught.value))
-        assert told[0] == told[1]
+            messages.append(str(caught.value))
+        assert messages[0] == messages[1]
 
 
-def test_what_python_decided_goes_to_another_process(tmp_path: Path) -> None:
+def test_executor_pickle_keeps_guards(tmp_path: Path) -> None:
     """Several executors in one pickle, with nodes that were made between them."""
     first, second = decided(), decided()
     file = tmp_path / "executors"
@@ -621,7 +621,7 @@ for executor in (first, second):
     assert ran.stdout.split() == [str(first.run({"x": [3.0, 5.0, 7.0]})), "True"] * 2
 
 
-def test_a_copy_remembers_what_left_the_graph() -> None:
+def test_executor_pickle_keeps_leaks() -> None:
     x = cg.variable(2.0, "x")
     y = x * float(x)
     with pytest.warns(RuntimeWarning, match="numbers left the graph"):
@@ -630,7 +630,7 @@ def test_a_copy_remembers_what_left_the_graph() -> None:
     assert pickle.loads(pickle.dumps(executor)).escapes[: len(executor.escapes)] == executor.escapes  # and no further warning
 
 
-def test_what_an_executor_refuses() -> None:
+def test_executor_bad_arguments_raise() -> None:
     x = cg.variable(1.0, "x")
     executor = cg.Executor(x * 2)
     for wrong in (3, None, x.value, [x.value]):
@@ -642,18 +642,18 @@ def test_what_an_executor_refuses() -> None:
         executor.run([1.0])  # type: ignore[arg-type]
 
 
-def test_numbers_of_other_variables_warn_once_these_change() -> None:
+def test_executor_warns_once_of_changed_variables() -> None:
     x, w, k = cg.placeholder((2,), name="x"), cg.variable([1.0, 2.0], "w"), cg.variable(2.0, "k")
     assert float(w[0]) == 1
     out = x * float(k)
     executor, strict = cg.Executor(out), cg.Executor(out, strict=True)
     again = pickle.loads(pickle.dumps(executor))
     assert executor.escapes == []
-    for made in (executor, strict):
-        np.testing.assert_array_equal(made.run({x: [1.0, 2.0]}), [2, 4])
+    for runner in (executor, strict):
+        np.testing.assert_array_equal(runner.run({x: [1.0, 2.0]}), [2, 4])
     k += 1
     with pytest.warns(
-        RuntimeWarning, match=r"float\(\) at .*test_numbers_of_other_var.* gave numbers of the variable 'k'"
+        RuntimeWarning, match=r"float\(\) at .*test_executor_warns_once_of_changed_variables.* gave numbers of the variable 'k'"
     ) as caught:
         executor.run({x: [1.0, 2.0]})
     assert len(caught) == 1

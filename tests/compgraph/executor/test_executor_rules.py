@@ -12,7 +12,7 @@ pytestmark = pytest.mark.portable
 
 
 @pytest.mark.filterwarnings("ignore:no operation of the graph reads:RuntimeWarning")  # not a refusal
-def test_guards_are_rare() -> None:
+def test_executor_guards_are_rare() -> None:
     """Only a small part of the cases cannot be run with other lengths."""
     refused = ran = 0
     for case in CASES[::7]:

@@ -12,7 +12,7 @@ import compgraph as cg
 from tests.support.growth import calls
 
 
-def deciding(n: int) -> Any:
+def branch_at_each_value(n: int) -> Any:
     """A chain with a decision about each of its values, which is gone afterwards."""
     x = cg.variable(np.ones(3), "x")
     y = x
@@ -23,7 +23,7 @@ def deciding(n: int) -> Any:
     return y
 
 
-def far(n: int) -> Any:
+def nested_branches(n: int) -> Any:
     """Decisions about values that grow out of each other and are gone afterwards."""
     x = cg.variable(1.0, "x")
     s, count = x, 0
@@ -51,27 +51,27 @@ def branching(n: int) -> Any:
     return y
 
 
-@pytest.mark.parametrize("build", [deciding, far])
-def test_decisions_cost_as_much_as_there_are(build: Callable[[int], Any]) -> None:
-    found = []
+@pytest.mark.parametrize("build", [branch_at_each_value, nested_branches])
+def test_executor_cost_of_guards_is_linear(build: Callable[[int], Any]) -> None:
+    counts = []
     for n in (50, 100, 200):
         out = build(n)
-        found.append(calls(lambda out=out: cg.Executor(out).run({"x": np.ones(out.shape) * 2})))  # type: ignore[misc]
-    assert found[1] < 2.2 * found[0]
-    assert found[2] < 2.2 * found[1]
+        counts.append(calls(lambda out=out: cg.Executor(out).run({"x": np.ones(out.shape) * 2})))  # type: ignore[misc]
+    assert counts[1] < 2.2 * counts[0]
+    assert counts[2] < 2.2 * counts[1]
 
 
 @pytest.mark.parametrize("build", [smooth, branching])
 @pytest.mark.parametrize("fuse", [True, False])
-def test_operations_done_together_cost_as_much_as_there_are(build: Callable[[int], Any], fuse: bool) -> None:
-    found = []
+def test_executor_cost_of_batched_operations_is_linear(build: Callable[[int], Any], fuse: bool) -> None:
+    counts = []
     for n in (100, 200, 400):
         executor = cg.Executor(build(n), fuse=fuse)
-        found.append(calls(lambda executor=executor: executor.source({"x": np.ones(20_000)})))  # type: ignore[misc]
-    assert found[1] < 2.2 * found[0]
-    assert found[2] < 2.2 * found[1]
+        counts.append(calls(lambda executor=executor: executor.source({"x": np.ones(20_000)})))  # type: ignore[misc]
+    assert counts[1] < 2.2 * counts[0]
+    assert counts[2] < 2.2 * counts[1]
 
 
-def test_recording_a_decision_walks_each_node_once() -> None:
-    found = [calls(lambda n=n: far(n)) for n in (50, 100, 200)]  # type: ignore[misc]
-    assert found[2] < 2.2 * found[1]
+def test_guard_recording_visits_each_node_once() -> None:
+    counts = [calls(lambda n=n: nested_branches(n)) for n in (50, 100, 200)]  # type: ignore[misc]
+    assert counts[2] < 2.2 * counts[1]

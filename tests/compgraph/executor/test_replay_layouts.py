@@ -15,36 +15,36 @@ from tests.support.for_each import for_each, sampled
 W = np.arange(1.0, 13.0)
 
 
-def written(view: Callable[[Any], Any]) -> Callable[[Any], Any]:
+def write_through_view(view: Callable[[Any], Any]) -> Callable[[Any], Any]:
     """A program that writes into what may be a view, and reads both."""
 
     def program(x: Any) -> Any:
         y = x * 1
-        seen = view(y)
-        seen[0] = 7.0
-        return np.sum(y * W.reshape(3, 4)) + np.sum(np.sin(seen))
+        window = view(y)
+        window[0] = 7.0
+        return np.sum(y * W.reshape(3, 4)) + np.sum(np.sin(window))
 
     return program
 
 
-def unread(view: Callable[[Any], Any]) -> Callable[[Any], Any]:
+def write_without_read(view: Callable[[Any], Any]) -> Callable[[Any], Any]:
     """The same, if the array with writes is not read again, or was made before its source was written into."""
 
     def program(x: Any) -> Any:
         y, z = x * 1, x * 2
         view(y)[0] = 7.0
-        seen = view(z)
+        window = view(z)
         z[0] = 5.0
-        return np.sum(y * W.reshape(3, 4)) * np.sum(np.ravel(seen) ** 2)
+        return np.sum(y * W.reshape(3, 4)) * np.sum(np.ravel(window) ** 2)
 
     return program
 
 
-def filled(make: Callable[[Any], Any]) -> Callable[[Any], Any]:
+def fill_like(make: Callable[[Any], Any]) -> Callable[[Any], Any]:
     def program(x: Any) -> Any:
-        made = make(x)
-        made[...] = x
-        return made.ravel("K") * W
+        array = make(x)
+        array[...] = x
+        return array.ravel("K") * W
 
     return program
 
@@ -63,15 +63,15 @@ PROGRAMS: dict[str, Callable[[Any], Any]] = {
     "stacked": lambda x: np.stack([x, x]).ravel("K")[:12] * W,
     "astype": lambda x: x.astype(float).ravel("K") * W,
     "array K": lambda x: cg.array(x, order="K").ravel("K") * W,
-    "empty_like": filled(np.empty_like),
-    "zeros_like A": filled(lambda x: np.zeros_like(x, order="A")),
-    "ones_like F": filled(lambda x: np.ones_like(x, order="F")),
+    "empty_like": fill_like(np.empty_like),
+    "zeros_like A": fill_like(lambda x: np.zeros_like(x, order="A")),
+    "ones_like F": fill_like(lambda x: np.ones_like(x, order="F")),
     "strides": lambda x: x * (2 if x.strides[0] > x.strides[1] else 3),
     "flags": lambda x: x * (2 if x.flags.c_contiguous else 3),
     "flat": lambda x: x.flat[2:5] * 2,
     **{
         f"{how.__name__} {name}": how(view)
-        for how in (written, unread)
+        for how in (write_through_view, write_without_read)
         for name, view in {
             "reshape": lambda y: y.reshape(-1),
             "reshape of transposed": lambda y: y.T.reshape(-1),
@@ -97,7 +97,7 @@ def layouts() -> dict[str, np.ndarray[Any, Any]]:
     }
 
 
-def computed(program: Callable[[Any], Any], array: np.ndarray[Any, Any]) -> tuple[Any, list[Any]]:
+def compute_view(program: Callable[[Any], Any], array: np.ndarray[Any, Any]) -> tuple[Any, list[Any]]:
     x = cg.variable(array, copy=False)
     out = program(x)
     total = np.sum(np.ravel(out) * np.arange(1.0, out.size + 1))
@@ -107,18 +107,18 @@ def computed(program: Callable[[Any], Any], array: np.ndarray[Any, Any]) -> tupl
 @sampled
 @for_each("name", PROGRAMS)
 @for_each("options", [{}, {"fuse": True, "simplify": False}])
-def test_replay_at_another_layout_is_eager_or_raises(name: str, options: dict[str, Any]) -> None:
+def test_replay_with_other_layout_matches_eager_or_raises(name: str, options: dict[str, Any]) -> None:
     for recorded in layouts().values():
-        x, nodes = computed(PROGRAMS[name], recorded)
+        x, nodes = compute_view(PROGRAMS[name], recorded)
         executor = cg.Executor(nodes, **options)
         for fed in layouts().values():
-            _, eager = computed(PROGRAMS[name], fed)
+            _, eager = compute_view(PROGRAMS[name], fed)
             for _ in range(2):
                 try:
-                    found = executor.run({x: fed})
+                    outputs = executor.run({x: fed})
                 except GuardError:
                     if fed.strides == recorded.strides:
                         raise
                     continue
-                for a, b in zip(found, eager, strict=True):
+                for a, b in zip(outputs, eager, strict=True):
                     np.testing.assert_allclose(a, b.value, rtol=1e-13)

@@ -19,14 +19,14 @@ def total(z: Any) -> Any:
     return np.sum(np.real(z)) + 2 * np.sum(np.imag(z)) if np.iscomplexobj(z) else np.sum(z)
 
 
-def filled(x: Any) -> Any:
+def fill_buffer(x: Any) -> Any:
     y = np.zeros_like(x)
     positive = x > 0
     y[positive] = np.log(x[positive])
     return y
 
 
-def placed(x: Any) -> Any:
+def place_elements(x: Any) -> Any:
     y = x * 1
     y[np.argsort(x)[0]] = np.sqrt(np.abs(x[0]))
     return y * np.arange(3.0)
@@ -66,14 +66,14 @@ PROGRAMS: dict[str, tuple[Callable[[Any], Any], Any]] = {
     "where": (lambda x: np.where(x > 0, np.log(x), 0.0), VECTORS),
     "select": (lambda x: np.select([x > 1, x > 0], [np.sqrt(x - 1), np.log(x)], x), VECTORS),
     "nan_to_num": (lambda x: np.nan_to_num(1 / x), VECTORS),
-    "filled": (filled, VECTORS),
-    "placed": (placed, VECTORS),
+    "filled": (fill_buffer, VECTORS),
+    "placed": (place_elements, VECTORS),
     "median": (np.median, VECTORS),
     "max": (lambda x: np.max(x, initial=1.5), VECTORS),
 }
 
 
-def derived(program: Callable[[Any], Any], x: Any) -> list[Any]:
+def with_derivatives(program: Callable[[Any], Any], x: Any) -> list[Any]:
     """A number, its gradient, and its second derivative if there are variables."""
     out = total(program(x))
     (slope,) = gradients(out, [x])
@@ -87,7 +87,7 @@ def derived(program: Callable[[Any], Any], x: Any) -> list[Any]:
 @sampled
 @for_each("name", PROGRAMS)
 @for_each("options", [{}, {"fuse": True, "simplify": False}])
-def test_replay_at_values_of_another_kind_is_eager_or_raises(name: str, options: dict[str, Any]) -> None:
+def test_replay_with_other_values_matches_eager_or_raises(name: str, options: dict[str, Any]) -> None:
     warnings.simplefilter("ignore")
     program, points = PROGRAMS[name]
     equal = 0
@@ -95,16 +95,16 @@ def test_replay_at_values_of_another_kind_is_eager_or_raises(name: str, options:
         cg.reset()
         x = cg.variable(points[k], "x")
         try:
-            executor = cg.Executor(derived(program, x), **options)
+            executor = cg.Executor(with_derivatives(program, x), **options)
         except np.linalg.LinAlgError:
             continue
         for point in 2 * (points[k:] + points[:k]):
             try:
-                found = executor.run({x: point})
+                outputs = executor.run({x: point})
             except (GuardError, np.linalg.LinAlgError):
                 continue
-            eager = derived(program, cg.variable(point))
-            for a, b in zip(found, eager, strict=True):
+            eager = with_derivatives(program, cg.variable(point))
+            for a, b in zip(outputs, eager, strict=True):
                 np.testing.assert_allclose(a, b.value, rtol=1e-6, atol=1e-9)
             equal += 1
     assert equal >= len(points)
@@ -193,7 +193,7 @@ def run_program(seed: int, x: Any) -> list[Any]:
     return [chosen, *gradients(chosen, [x])]
 
 
-def fed(rng: np.random.Generator) -> Any:
+def feed_values(rng: np.random.Generator) -> Any:
     point = rng.normal(size=(3, 4)) * rng.choice([0.3, 1.0, 3.0])
     return [point, np.asfortranarray(point), np.repeat(point, 2, axis=1)[:, ::2], point[::-1]][int(rng.integers(4))]
 
@@ -202,7 +202,7 @@ def outcomes(seed: int) -> list[str]:
     """The results of a random program in runs with other values and layouts."""
     rng = np.random.default_rng([seed, 1])
     cg.reset()
-    recorded = fed(rng)
+    recorded = feed_values(rng)
     is_variable = bool(rng.integers(2))
     x = cg.variable(recorded, "x", copy=False) if is_variable else cg.placeholder((3, 4), name="x", example=recorded)
     options = {"fuse": bool(rng.integers(2)), "simplify": bool(rng.integers(2)), "strict": True}
@@ -212,22 +212,22 @@ def outcomes(seed: int) -> list[str]:
             executor = cg.Executor(run_program(seed, x), **options)
         except GuardError:
             return ["refused"]
-        found = []
+        labels = []
         for _ in range(6):
-            point = fed(rng)
+            point = feed_values(rng)
             try:
                 results = executor.run({x: point})
             except GuardError:
-                found.append("guarded")
+                labels.append("guarded")
                 continue
             eager = run_program(seed, cg.variable(point, copy=False))
             same = all(np.allclose(a, b.value, rtol=1e-7, atol=1e-9, equal_nan=True) for a, b in zip(results, eager, strict=True))
-            found.append("equal" if same else "wrong")
-    return found
+            labels.append("equal" if same else "wrong")
+    return labels
 
 
 @for_each("first", [0], rest=range(40, 400, 40))
-def test_replay_of_random_programs_is_eager_or_raises(first: int) -> None:
-    found = {seed: outcomes(seed) for seed in range(first, first + 40)}
-    assert not [seed for seed, each in found.items() if "wrong" in each]
-    assert sum(each.count("equal") for each in found.values()) > 20
+def test_replay_of_random_programs_matches_eager_or_raises(first: int) -> None:
+    labels = {seed: outcomes(seed) for seed in range(first, first + 40)}
+    assert not [seed for seed, each in labels.items() if "wrong" in each]
+    assert sum(each.count("equal") for each in labels.values()) > 20

@@ -17,7 +17,7 @@ from compgraph.storage import Write
 from compgraph.values import MultiOutput, Node
 
 
-class Interpreted:
+class InterpretedProgram:
     """A program that looks at its schedule again in each run."""
 
     source = "for unit in schedule.units: ..."
@@ -26,13 +26,15 @@ class Interpreted:
         self.schedule = schedule
 
     def __call__(self, values: Sequence[Any]) -> tuple[Any, ...]:
-        made = dict(zip(self.schedule.inputs, values, strict=True))
+        environment = dict(zip(self.schedule.inputs, values, strict=True))
         for item in self.schedule.items:
-            if item not in made:
-                made[item] = self.computed(item, [made[a] if isinstance(a, (Node, MultiOutput)) else a for a in item.args])
+            if item not in environment:
+                environment[item] = self.computed(
+                    item, [environment[a] if isinstance(a, (Node, MultiOutput)) else a for a in item.args]
+                )
             for require, expected in self.schedule.checks.get(item, ()):
-                require(made[item], expected)
-        return tuple([np.array(made[node])[()] for node in self.schedule.outputs])
+                require(environment[item], expected)
+        return tuple([np.array(environment[node])[()] for node in self.schedule.outputs])
 
     def computed(self, item: Any, args: list[Any]) -> Any:
         assert not isinstance(item, Write)  # would have to be remembered
@@ -47,8 +49,8 @@ class Interpreted:
 
 
 class Backend:
-    def compile(self, schedule: Schedule) -> Interpreted:
-        return Interpreted(schedule)
+    def compile(self, schedule: Schedule) -> InterpretedProgram:
+        return InterpretedProgram(schedule)
 
 
 def graph() -> tuple[Any, list[Any]]:
@@ -60,7 +62,7 @@ def graph() -> tuple[Any, list[Any]]:
 
 
 @pytest.mark.parametrize("fuse", [True, False])
-def test_another_backend(fuse: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_schedule_registers_another_backend(fuse: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(passes.BACKENDS, "interpreted", Backend())
     x, nodes = graph()
     usual, other = cg.Executor(nodes), cg.Executor(nodes, fuse=fuse)
@@ -72,14 +74,14 @@ def test_another_backend(fuse: bool, monkeypatch: pytest.MonkeyPatch) -> None:
         other.run({x: -x.value})
 
 
-def test_another_pass(monkeypatch: pytest.MonkeyPatch) -> None:
-    seen = []
+def test_schedule_registers_another_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    counts = []
 
     def count(schedule: Schedule) -> Schedule:
-        seen.append(sum(isinstance(item, Node) and item.function is np.sin for item in schedule.items))
+        counts.append(sum(isinstance(item, Node) and item.function is np.sin for item in schedule.items))
         return schedule
 
     monkeypatch.setattr(passes, "PASSES", {"count before": count, **passes.PASSES, "count after": count})
     x = cg.variable(0.5, "x")
     assert cg.Executor(np.sin(x) * np.sin(x)).run({x: 1.0}) == np.sin(1.0) ** 2
-    assert seen == [2, 1]
+    assert counts == [2, 1]

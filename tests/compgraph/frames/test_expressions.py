@@ -73,14 +73,14 @@ class Slots:
         self.f = float
 
 
-class Making:
+class ComputedAttributes:
     """Attributes that are found by code."""
 
     def __getattr__(self, name: str) -> Any:
         return getattr(math, name)
 
 
-class Asking(Holder):
+class ConversionProbe(Holder):
     def __getattribute__(self, name: str) -> Any:
         return math
 
@@ -98,7 +98,7 @@ class Plain(float):
 
 x: Any = Number()
 o = Holder()
-slots, making, asking = Slots(), Making(), Asking()
+slots, making, asking = Slots(), ComputedAttributes(), ConversionProbe()
 s = math.sin
 table: dict[str, Any] = {"sin": math.sin}
 numbers: Any = array.array("d", [0.0])
@@ -217,7 +217,7 @@ def method_of_local() -> Any:
     return target.append(x)
 
 
-def written(text: str) -> Any:
+def compile_with_source(text: str) -> Any:
     """Code whose source can be read, as that of a cell of a notebook."""
     name = f"written_{len(linecache.cache)}"
     linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
@@ -274,10 +274,10 @@ FORMS: dict[str, tuple[Callable[[], Any], Any]] = {
     "class method": (lambda: float.__new__(float, x), float.__new__),
     "exec": (lambda: exec("math.sin(x)", {"math": math, "x": x}), unknown),
     "eval": (lambda: eval("math.sin(x)"), unknown),
-    "written code": (lambda: exec(written("math.sin(x)"), {"math": math, "x": x}), math.sin),
-    "written code with locals": (lambda: exec(written("f(x)"), {"x": x, "f": float}, {"f": math.sin}), math.sin),
-    "spaces": (lambda: eval(written("o . m . sin (x)")), math.sin),
-    "parentheses": (lambda: eval(written("(math.sin)(x)")), math.sin),
+    "written code": (lambda: exec(compile_with_source("math.sin(x)"), {"math": math, "x": x}), math.sin),
+    "written code with locals": (lambda: exec(compile_with_source("f(x)"), {"x": x, "f": float}, {"f": math.sin}), math.sin),
+    "spaces": (lambda: eval(compile_with_source("o . m . sin (x)")), math.sin),
+    "parentheses": (lambda: eval(compile_with_source("(math.sin)(x)")), math.sin),
     "walrus around": (lambda: (y := math.sin(x)) + y, math.sin),
     "class body": (in_class_body, math.sin),
     "name of a class body": (name_of_class_body, math.sin),
@@ -307,7 +307,7 @@ FORMS: dict[str, tuple[Callable[[], Any], Any]] = {
 }
 
 
-def answers(form: Callable[[], Any]) -> list[Any]:
+def recorded_callees(form: Callable[[], Any]) -> list[Any]:
     """Results recorded while a form ran twice; errors of the number's type do not matter."""
     asked.clear()
     for _ in range(2):
@@ -318,19 +318,19 @@ def answers(form: Callable[[], Any]) -> list[Any]:
     return list(asked)
 
 
-def test_callee_is_found() -> None:
+def test_callee_is_identified() -> None:
     with Failures("calls") as failures:
         for name, (form, expected) in FORMS.items():
             with failures.case(name):
-                found = answers(form)
-                assert found
+                callees = recorded_callees(form)
+                assert callees
                 if isinstance(expected, str):
-                    assert {f.__name__ for f in found} == {expected}
+                    assert {f.__name__ for f in callees} == {expected}
                 else:
-                    assert all(f is expected for f in found if f is not bool), found[:2]
+                    assert all(f is expected for f in callees if f is not bool), callees[:2]
 
 
-def test_properties_are_not_read_again() -> None:
+def test_callee_lookup_does_not_call_properties() -> None:
     Holder.called = 0
     o.counted.sin(x)
     assert Holder.called == 1
@@ -346,8 +346,8 @@ def assigned_on_the_way() -> Any:
 
 def assigned_in_a_cell() -> Any:
     f = float
-    found = f((f := math.sin) and x)
-    return found, lambda: f
+    result = f((f := math.sin) and x)
+    return result, lambda: f
 
 
 def assigned_by_a_comprehension() -> Any:
@@ -385,8 +385,8 @@ def element_on_its_own_line() -> Any:
 
 
 def iteration_variable_of_a_module() -> Any:
-    found: dict[str, Any] = {"f": float, "math": math, "x": x}
-    exec(written("y = [f(x) for f in (math.sin, math.cos)]\n"), found)
+    namespace: dict[str, Any] = {"f": float, "math": math, "x": x}
+    exec(compile_with_source("y = [f(x) for f in (math.sin, math.cos)]\n"), namespace)
 
 
 def iteration_variable_of_a_class() -> Any:
@@ -413,41 +413,41 @@ UNSURE: dict[str, tuple[Callable[[], Any], tuple[Any, ...]]] = {
 }
 
 
-def test_callee_is_unknown_rather_than_wrong() -> None:
+def test_callee_is_unknown_if_ambiguous() -> None:
     with Failures("calls") as failures:
         for name, (form, right) in UNSURE.items():
             with failures.case(name):
-                found = answers(form)
-                assert found
-                assert all(f is unknown or any(f is r for r in right) for f in found), found[:2]
+                callees = recorded_callees(form)
+                assert callees
+                assert all(f is unknown or any(f is r for r in right) for f in callees), callees[:2]
 
 
-def test_a_name_that_was_bound_to_python_code_meanwhile_is_unknown() -> None:
+def test_callee_is_unknown_if_name_was_rebound() -> None:
     around: dict[str, Any] = {"x": x, "f": math.sin}
     around["rebind"] = lambda: around.update(f=lambda value: value)
     asked.clear()
-    exec(written("f(rebind() or x)"), around)
+    exec(compile_with_source("f(rebind() or x)"), around)
     assert asked == [unknown]
 
 
-def test_asserts_that_were_rewritten_are_unknown_rather_than_wrong() -> None:
+def test_callee_is_unknown_in_rewritten_asserts() -> None:
     asked.clear()
     assert math.sin(x) > 0
     assert float(x) == 0.5
     assert [a in (unknown, expected) for a, expected in zip(asked, (math.sin, float), strict=True)] == [True, True]
 
 
-def test_long_functions_whose_instructions_have_prefixes() -> None:
+def test_callee_in_long_functions_with_extended_args() -> None:
     many = "\n".join(f"    v{k} = m.a{k}" for k in range(300))
     text = f"def f(m, x):\n{many}\n    w = m.sin(x)\n    return m.hypot({', '.join(['x'] * 300)}), w"
     around: dict[str, Any] = {}
-    exec(written(text), around)
+    exec(compile_with_source(text), around)
     asked.clear()
     around["f"](SimpleNamespace(**{f"a{k}": k for k in range(300)}, sin=math.sin, hypot=math.hypot), x)
     assert asked == [math.sin] + [math.hypot] * 300
 
 
-def test_expressions_are_remembered_and_the_memory_is_bounded() -> None:
+def test_callee_cache_is_bounded() -> None:
     codes = [compile(f"float(x) or {k}", "made", "eval") for k in range(20)]
     for code in codes:
         eval(code)
@@ -458,7 +458,7 @@ def test_expressions_are_remembered_and_the_memory_is_bounded() -> None:
     assert len(expressions._expressions) <= expressions._KEPT
 
 
-def test_decorators_have_expressions() -> None:
+def test_callee_of_decorator() -> None:
     asked.clear()
 
     @(lambda function: (math.sin(x), function)[1])
@@ -493,17 +493,17 @@ print(found)
 
 
 @pytest.mark.parametrize("flags", [[], ["-O"], ["-OO"], ["-X", "no_debug_ranges"], ["-X", "dev"]])
-def test_answers_however_python_was_started(flags: list[str], tmp_path: Path) -> None:
+def test_callee_with_any_python_options(flags: list[str], tmp_path: Path) -> None:
     path = tmp_path / "script.py"
     path.write_text(SCRIPT)
     run = f"import runpy; runpy.run_path({str(path)!r})"
-    done = subprocess.run([sys.executable, *flags, "-c", run], capture_output=True, text=True, check=True)
+    process = subprocess.run([sys.executable, *flags, "-c", run], capture_output=True, text=True, check=True)
     is_sure = "no_debug_ranges" not in flags
     sure = ["<class 'float'>", "<built-in function sin>"] if is_sure else ["unknown", "unknown"]
-    assert done.stdout.strip() == f"[({sure[0]}, False, {is_sure}), ({sure[1]}, False, {is_sure}), True, True]"
+    assert process.stdout.strip() == f"[({sure[0]}, False, {is_sure}), ({sure[1]}, False, {is_sure}), True, True]"
 
 
-def test_method_called_is_an_attribute() -> None:
+def test_callee_of_method_is_an_attribute() -> None:
     names: list[Any] = []
 
     class Seen:
@@ -523,9 +523,9 @@ def is_shown(frame: Any) -> bool:
     return has_source(frame.f_code, frame.f_lasti)
 
 
-def test_code_without_source_has_no_expressions() -> None:
-    found: list[Any] = []
-    around = {"ask": lambda: found.append(is_shown(sys._getframe(1)))}
+def test_callee_without_source_is_unknown() -> None:
+    flags: list[Any] = []
+    around = {"ask": lambda: flags.append(is_shown(sys._getframe(1)))}
     exec("ask()", around)
-    exec(written("ask()"), around)
-    assert found == [False, True]
+    exec(compile_with_source("ask()"), around)
+    assert flags == [False, True]

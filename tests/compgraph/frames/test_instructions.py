@@ -75,7 +75,7 @@ def monitoring() -> Iterator[None]:
     monitor.use_tool_id(tool, "test")
     events = [monitor.events.CALL, monitor.events.LINE, monitor.events.INSTRUCTION, monitor.events.PY_START, monitor.events.JUMP]
     for event in events:
-        monitor.register_callback(tool, event, lambda *given: None)
+        monitor.register_callback(tool, event, lambda *arguments: None)
     monitor.set_events(tool, sum(events))
     try:
         yield
@@ -87,77 +87,85 @@ def monitoring() -> Iterator[None]:
 # ----------------------------------------------------------------------------------------------------- assignments
 
 
-class Told:
+class AssignmentProbe:
     """A container and an object that check `is_assigning` in each access."""
 
     seen: list[bool] = []  # noqa: RUF012  (shared on purpose)
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        Told.seen.append(is_assigning(sys._getframe(1)))
+        AssignmentProbe.seen.append(is_assigning(sys._getframe(1)))
 
     def __getitem__(self, index: Any) -> Any:
-        Told.seen.append(not is_assigning(sys._getframe(1)))
+        AssignmentProbe.seen.append(not is_assigning(sys._getframe(1)))
         return 1.0
 
     def __setattr__(self, name: str, value: Any) -> None:
-        Told.seen.append(is_assigning(sys._getframe(1)))
+        AssignmentProbe.seen.append(is_assigning(sys._getframe(1)))
 
 
-def looped(told: Any) -> None:
-    for told[0] in (1, 2):
+def assign_in_loop(target: Any) -> None:
+    for target[0] in (1, 2):
         pass
 
 
-def augmented(told: Any) -> None:
-    told[0] += 1
-    told[:1] += 1
+def assign_augmented(target: Any) -> None:
+    target[0] += 1
+    target[:1] += 1
 
 
-def unpacked(told: Any) -> None:
-    told[0], told[1:2], *told[2:] = 1, 2, 3
+def assign_by_unpacking(target: Any) -> None:
+    target[0], target[1:2], *target[2:] = 1, 2, 3
 
 
-def sliced(told: Any, k: int = 2) -> None:
-    told[:2] = 1
-    told[k:] = 1
-    told[:k:1] = 1
-    told[..., :k] = 1
+def assign_slices(target: Any, k: int = 2) -> None:
+    target[:2] = 1
+    target[k:] = 1
+    target[:k:1] = 1
+    target[..., :k] = 1
 
 
-def named(told: Any) -> None:
-    told.a = told.b = 1
+def assign_attributes(target: Any) -> None:
+    target.a = target.b = 1
 
 
-def managed(told: Any) -> None:
-    with contextmanager(lambda: iter([1]))() as told[0]:
+def assign_by_with(target: Any) -> None:
+    with contextmanager(lambda: iter([1]))() as target[0]:
         pass
 
 
-def in_comprehension(told: Any) -> None:
-    [0 for told[0] in (1, 2)]
+def assign_in_comprehension(target: Any) -> None:
+    [0 for target[0] in (1, 2)]
 
 
-def test_assignments_are_told(run: Any) -> None:
+def test_instruction_assignments_are_recognized(run: Any) -> None:
     with Failures("assignments") as failures:
-        for write in (looped, augmented, unpacked, sliced, named, managed, in_comprehension):
+        for write in (
+            assign_in_loop,
+            assign_augmented,
+            assign_by_unpacking,
+            assign_slices,
+            assign_attributes,
+            assign_by_with,
+            assign_in_comprehension,
+        ):
             with failures.case(write.__name__):
-                Told.seen.clear()
-                run(lambda write=write: write(Told()))
-                assert Told.seen
-                assert all(Told.seen)
+                AssignmentProbe.seen.clear()
+                run(lambda write=write: write(AssignmentProbe()))
+                assert AssignmentProbe.seen
+                assert all(AssignmentProbe.seen)
 
 
-def called(told: Any) -> None:
-    told.__setitem__(0, 1)
-    operator.setitem(told, 0, 1)
-    setattr(told, "a", 1)  # noqa: B010
+def call_setters(target: Any) -> None:
+    target.__setitem__(0, 1)
+    operator.setitem(target, 0, 1)
+    setattr(target, "a", 1)  # noqa: B010
 
 
-def test_calls_are_no_assignments(run: Any) -> None:
-    Told.seen.clear()
-    run(lambda: called(Told()))
-    assert Told.seen
-    assert not any(Told.seen)
+def test_instruction_calls_are_not_assignments(run: Any) -> None:
+    AssignmentProbe.seen.clear()
+    run(lambda: call_setters(AssignmentProbe()))
+    assert AssignmentProbe.seen
+    assert not any(AssignmentProbe.seen)
 
 
 class Pair(ctypes.Structure):
@@ -167,7 +175,7 @@ class Pair(ctypes.Structure):
 @pytest.mark.parametrize("write", ["plain[0] = v[0]", "plain[:2] = [v[0], v[1]]", "plain[k:] = [v[0], v[1]]", "pair.a = v[0]",
     "plain[:1], plain[1:2] = [v[0]], [v[1]]", "plain[:2, None] = [[v[0]], [v[1]]]",
     "pair.a += v[0]", "numbers[0] = v[0]", "pairs[0] = v[0]", "pairs[:1] = [v[0]]", "square[0, :2] = v[0], 1.0"])  # fmt: skip
-def test_no_node_is_assigned_into_what_keeps_its_number(write: str) -> None:
+def test_instruction_node_assigned_into_plain_buffer_raises(write: str) -> None:
     plain, pair, pairs = np.zeros(3), Pair(0.0), (ctypes.c_double * 1)()
     around = {"v": cg.variable([1.5, 2.5]) * 1, "k": 1, "square": np.zeros((2, 2)), "numbers": array.array("d", [0.0])}
     around |= {"plain": plain, "pair": pair, "pairs": pairs}
@@ -198,14 +206,14 @@ def raising_again() -> None:
 
 
 @pytest.mark.parametrize(("function", "is_own"), [(raising, True), (raising_again, True), (lambda: float("no number"), False)])
-def test_an_error_of_ones_own_is_told_from_one_of_what_was_called(function: Callable[[], object], is_own: bool) -> None:
+def test_instruction_error_origin_is_recognized(function: Callable[[], object], is_own: bool) -> None:
     with pytest.raises(ValueError, match=r"mine|no number") as caught:
         function()
     trace = innermost(caught.value)
     assert is_raised_by(trace.tb_frame.f_code, trace.tb_lasti) is is_own
 
 
-class Seen:
+class OperatorProbe:
     """A number and a context manager that inspect the frame that converts or enters them."""
 
     def __init__(self, ask: Callable[[Any], Any]) -> None:
@@ -222,20 +230,20 @@ class Seen:
         pass
 
 
-OPERATES: dict[str, tuple[Callable[[Seen], Any], bool]] = {
+OPERATES: dict[str, tuple[Callable[[OperatorProbe], Any], bool]] = {
     "a text": (lambda seen, text="%.1f": text % seen, True),
     "a call": (lambda seen: float(seen), False),
     "a loop": (lambda seen: [number for number in map(float, [seen])], False),  # noqa: C416
 }
 
 
-def test_operators_are_told(run: Any) -> None:
+def test_instruction_operators_are_recognized(run: Any) -> None:
     with Failures("operators") as failures:
         for name, (form, expected) in OPERATES.items():
             with failures.case(name):
-                seen = Seen(is_at_operator)
-                run(lambda form=form, seen=seen: form(seen))
-                assert set(seen.answers) == {expected}
+                probe = OperatorProbe(is_at_operator)
+                run(lambda form=form, probe=probe: form(probe))
+                assert set(probe.answers) == {expected}
 
 
 def test_delegates_is_true_at_yield_from_only(run: Any) -> None:
@@ -259,7 +267,7 @@ def test_delegates_is_true_at_yield_from_only(run: Any) -> None:
     assert set(answers) == {False}
 
 
-def test_frames_outwards() -> None:
+def test_walk_frames_goes_outward() -> None:
     here = frame_up(0)
-    assert here.f_code.co_name == "test_frames_outwards"
+    assert here.f_code.co_name == "test_walk_frames_goes_outward"
     assert list(walk_frames(here))[:2] == [here, frame_up(1)]

@@ -50,8 +50,8 @@ def entries(error: BaseException) -> list[traceback.FrameSummary]:
 
 def names(error: BaseException) -> list[str]:
     """The functions in the traceback, from the operator's caller on, with "package" for those of the packages."""
-    found = ["package" if source_lines.is_packaged(entry.filename) else entry.name for entry in entries(error)]
-    return found[1:]
+    entry_names = ["package" if source_lines.is_packaged(entry.filename) else entry.name for entry in entries(error)]
+    return entry_names[1:]
 
 
 def raised(f: Callable[[Any], Any], operator: str) -> BaseException:
@@ -61,7 +61,7 @@ def raised(f: Callable[[Any], Any], operator: str) -> BaseException:
 
 
 @pytest.mark.parametrize("operator", OPERATORS)
-def test_error_of_the_users_code_has_no_frame_of_the_packages(operator: str) -> None:
+def test_traceback_of_user_error_has_no_package_frames(operator: str) -> None:
     error = raised(dividing, operator)
     assert type(error) is ZeroDivisionError
     assert names(error) == ["<lambda>", "dividing"]
@@ -69,27 +69,27 @@ def test_error_of_the_users_code_has_no_frame_of_the_packages(operator: str) -> 
 
 
 @pytest.mark.parametrize("operator", OPERATORS)
-def test_error_of_the_packages_keeps_the_innermost_frame(operator: str) -> None:
+def test_traceback_of_package_error_keeps_innermost_frame(operator: str) -> None:
     error = raised(mismatched, operator)
     assert names(error)[:2] == ["<lambda>", "mismatched"]
     assert names(error).count("package") <= 1
     assert names(error)[-1] == "package"
 
 
-def test_frames_of_other_libraries_stay() -> None:
+def test_traceback_keeps_frames_of_other_libraries() -> None:
     error = raised(leaking, "grad")
     assert type(error) is cg.LeakError
     assert names(error)[:3] == ["<lambda>", "leaking", "harmonic_mean"]
     assert names(error).count("package") == 1
 
 
-def test_error_without_frame_of_the_function_keeps_the_call() -> None:
+def test_traceback_without_frame_of_function_keeps_call() -> None:
     error = raised(lambda x: None, "grad")
     assert "the function returned None" in str(error)
     assert names(error) == ["<lambda>", "package"]
 
 
-def test_chained_errors_stay() -> None:
+def test_traceback_of_chained_errors_is_kept() -> None:
     def f(x: Any) -> Any:
         try:
             return 1 // 0
@@ -102,7 +102,7 @@ def test_chained_errors_stay() -> None:
     assert [entry.name for entry in entries(error.__cause__)] == ["f"]
 
 
-def test_notes_stay() -> None:
+def test_traceback_keeps_notes() -> None:
     @ad.custom_gradient
     def own(x: Any) -> Any:
         return np.sum(x), lambda g: g * (1 // 0)
@@ -113,7 +113,7 @@ def test_notes_stay() -> None:
 
 
 @pytest.mark.parametrize("operator", ["grad", "vjp"])
-def test_debug_shows_all_frames(operator: str) -> None:
+def test_traceback_within_debug_has_all_frames(operator: str) -> None:
     with cg.debug(tracebacks="full"):
         full = names(raised(dividing, operator))
     assert full[0] == "<lambda>"
@@ -125,13 +125,13 @@ def test_debug_shows_all_frames(operator: str) -> None:
         assert names(raised(dividing, operator)) == ["<lambda>", "dividing"]
 
 
-def test_debug_of_unknown_tracebacks_raises() -> None:
+def test_debug_unknown_tracebacks_option_raises() -> None:
     with pytest.raises(ValueError, match='tracebacks must be "short" or "full", not \'long\''):
         cg.debug(tracebacks="long")
 
 
 @pytest.mark.parametrize("context", [cg.strict, cg.debug])
-def test_contexts_that_read_tracebacks_do_not_change_errors(context: Any) -> None:
+def test_traceback_reading_contexts_do_not_change_errors(context: Any) -> None:
     """`strict` explains errors by their tracebacks; it sees those that an operator has shortened."""
     for f in (dividing, mismatched, leaking, lambda x: np.linalg.solve(np.ones((2, 2)), x)):
         alone = raised(f, "grad")

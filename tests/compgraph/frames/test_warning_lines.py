@@ -52,26 +52,26 @@ def compiled() -> None:
 
 
 @pytest.mark.parametrize("program", [eager, reverse, operators, executor, compiled], ids=lambda f: f.__name__)
-def test_floating_point_warning_has_users_line(program: Callable[[], Any]) -> None:
+def test_floating_point_warning_has_user_line(program: Callable[[], Any]) -> None:
     lines, start = inspect.getsourcelines(program)
     expected = {start + k: line.partition("# here: ")[2].strip().split(", ") for k, line in enumerate(lines) if "# here" in line}
     for _ in range(2):  # a second time, as Python has it after its filters were changed
-        with warnings.catch_warnings(record=True) as found:
+        with warnings.catch_warnings(record=True) as records:
             warnings.simplefilter("default")
             program()
-        assert {w.filename for w in found} == {__file__}
-        at = {line: {str(w.message).split()[0] for w in found if w.lineno == line} for line in expected}
+        assert {w.filename for w in records} == {__file__}
+        at = {line: {str(w.message).split()[0] for w in records if w.lineno == line} for line in expected}
         assert at == {line: {kind.split()[0] for kind in kinds} for line, kinds in expected.items()}
-        assert len(found) <= sum(map(len, expected.values()))
+        assert len(records) <= sum(map(len, expected.values()))
 
 
-def test_warning_filters_of_users_module_apply() -> None:
+def test_warning_filters_of_user_module_apply() -> None:
     x = cg.variable(POINT)
-    with warnings.catch_warnings(record=True) as found:
+    with warnings.catch_warnings(record=True) as records:
         warnings.simplefilter("always")
         warnings.filterwarnings("ignore", module=__name__.replace(".", r"\."))
         np.log(x)
-        assert not found
+        assert not records
         warnings.filterwarnings("error", message="divide by zero", module=__name__.replace(".", r"\."))
         with pytest.raises(RuntimeWarning, match="divide by zero encountered in log"):
             np.log(x)

@@ -87,7 +87,7 @@ def test_active_node_without_history_raises_on_conversion() -> None:
                 convert(lost(kind))
 
 
-def test_every_bypass_loses_the_history() -> None:
+def test_lost_history_is_detected_for_every_bypass() -> None:
     with Failures("bypasses") as failures:
         for how, kind in itertools.product(BEHIND, KINDS):
             with failures.case(f"{how} of {kind}"):
@@ -102,14 +102,14 @@ def test_every_bypass_loses_the_history() -> None:
                         act(n)
 
 
-def test_a_plain_copy_can_be_had() -> None:
+def test_lost_history_node_converts_to_plain_array() -> None:
     assert type(np.asarray(lost("operational"))) is np.ndarray
     assert lost("operational").shape == (2, 2)
     assert check_gradient(lambda x: x * 2, [np.asarray(lost("variable"))])
     assert unbroadcast_adjoint(cg.variable(1.0), np.ones(3)) == 3.0
 
 
-def test_a_method_of_a_plain_array_that_asks_nobody_says_what_to_write() -> None:
+def test_lost_history_error_of_ndarray_method_gives_replacement() -> None:
     plain, x = np.ones((4, 3)), cg.variable(np.ones(3))
     with pytest.raises(TypeError, match=r"its history is lost.* for X\.dot\(x\) write X @ x or np\.dot\(X, x\)"):
         np.sum(plain.dot(x))

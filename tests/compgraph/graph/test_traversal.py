@@ -23,9 +23,9 @@ def words(nodes: Iterable[GraphNode]) -> list[str]:
     return [node.opname or node.name if isinstance(node, Node) else f"joint {node.opname}" for node in nodes]
 
 
-def same(found: Sequence[GraphNode], expected: Sequence[GraphNode]) -> bool:
+def same(actual: Sequence[GraphNode], expected: Sequence[GraphNode]) -> bool:
     """Whether two lists hold the very same nodes; ``==`` would compare their values."""
-    return [id(node) for node in found] == [id(node) for node in expected]
+    return [id(node) for node in actual] == [id(node) for node in expected]
 
 
 def is_topological(order: list[GraphNode]) -> bool:
@@ -34,20 +34,20 @@ def is_topological(order: list[GraphNode]) -> bool:
     return all(place.get(operand, len(order)) < place[node] for node in order for operand in operands_of(node))
 
 
-def test_breadth_first_goes_level_by_level() -> None:
+def test_breadth_first_lists_level_by_level() -> None:
     """The output, its operands in their order, then theirs."""
     x, y = variable(2.0, "x"), variable(3.0, "y")
     assert words(breadth_first(np.exp(np.sin(x)) * y)) == ["mul", "exp", "y", "sin", "x"]
 
 
-def test_a_leaf_alone() -> None:
+def test_breadth_first_of_a_leaf() -> None:
     """A leaf is a graph of one node."""
     x = variable(2.0, "x")
     assert same(breadth_first(x), [x])
     assert same(topological_order([x]), [x])
 
 
-def test_each_node_once_however_often_it_is_used() -> None:
+def test_breadth_first_lists_each_node_once() -> None:
     """A node that is used in many places is listed and visited once."""
     y = x = variable(1.0, "x")
     for _ in range(60):  # 2**60 paths
@@ -58,14 +58,14 @@ def test_each_node_once_however_often_it_is_used() -> None:
     assert order[-1] is x
 
 
-def test_equal_values_are_different_nodes() -> None:
+def test_breadth_first_distinguishes_nodes_by_identity() -> None:
     """Nodes are distinguished by identity, not by value or name."""
     x, y = variable([1.0, 2.0], "a"), variable([1.0, 2.0], "a")
-    found = breadth_first(x + y)
-    assert same(found[1:], [x, y])
+    order = breadth_first(x + y)
+    assert same(order[1:], [x, y])
 
 
-def test_raw_operands_are_constants_and_stay_the_same() -> None:
+def test_raw_operands_become_one_constant() -> None:
     """A number among the operands is one ConstantNode, whenever it is looked at."""
     x = variable(2.0, "x")
     f = 3 * x
@@ -76,13 +76,13 @@ def test_raw_operands_are_constants_and_stay_the_same() -> None:
     assert breadth_first(f)[1] is three
 
 
-def test_several_outputs_start_together_and_count_once() -> None:
+def test_breadth_first_starts_at_several_outputs() -> None:
     x = variable(2.0, "x")
     a, b = np.sin(x), np.cos(x)
     assert words(breadth_first(a, b, a)) == ["sin", "cos", "x"]
 
 
-def test_multi_output_operation_is_listed_once_between_outputs_and_operands() -> None:
+def test_breadth_first_lists_multi_output_operation_once() -> None:
     """An operation with several outputs is one record, below its outputs."""
     x = variable(7.0, "x")
     quotient, remainder = divmod(x, 3.0)
@@ -98,14 +98,14 @@ def test_multi_output_operation_is_listed_once_between_outputs_and_operands() ->
     assert same(breadth_first(joint), order[3:])
 
 
-def test_operands_are_listed_once_for_each_use() -> None:
+def test_operands_are_listed_once_per_use() -> None:
     """x * x uses x twice."""
     x = variable(7.0, "x")
     assert same(operands_of(x * x), [x, x])
     assert operands_of(x) == ()
 
 
-def test_topological_order_is_the_order_of_recording() -> None:
+def test_topological_order_is_recording_order() -> None:
     x, y = variable(0.5, "x"), variable(4.0, "y")
     f = np.sin(x) * y + np.exp(y)
     assert words(topological_order([f])) == ["y", "x", "sin", "mul", "exp", "add"]
@@ -134,7 +134,7 @@ def test_topological_order_of_any_graph() -> None:
         assert is_topological(topological_order(choose.sample(nodes, 4)))
 
 
-def test_operands_come_first_though_they_are_younger() -> None:
+def test_topological_order_puts_younger_operands_first() -> None:
     """A tick younger than its readers' does not put a leaf behind them."""
     x = variable([1.0, 2.0], "x")
     f = x * 3 + 4
@@ -146,7 +146,7 @@ def test_operands_come_first_though_they_are_younger() -> None:
 
 
 @pytest.mark.parametrize("n", [100_000, pytest.param(1_000_000, marks=pytest.mark.slow)])
-def test_long_chain_is_walked_without_recursion(n: int) -> None:
+def test_topological_order_of_long_chain_needs_no_recursion(n: int) -> None:
     y = x = variable(1.0, "x")
     gc.disable()  # the collector would look at all of them again and again
     try:

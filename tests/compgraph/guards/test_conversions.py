@@ -28,11 +28,11 @@ def vector() -> Any:
     return cg.variable([1.5, -2.0, 3.0], "v") * 1
 
 
-def whats(call: Callable[[], object]) -> list[str]:
+def leak_names(call: Callable[[], object]) -> list[str]:
     """The leaks that are noticed during a call."""
-    with conversions.collecting_leaks() as found:
+    with conversions.collecting_leaks() as leaks:
         call()
-    return [e.what for e in found]
+    return [e.what for e in leaks]
 
 
 # ------------------------------------------------------------------------------- assignments into plain arrays
@@ -51,15 +51,15 @@ BUFFERS: dict[str, Callable[[], Any]] = {
 
 
 def test_node_assigned_into_a_plain_buffer_raises() -> None:
-    said = r"getitem .*assigned into a plain array.*test_conversions.*buffer\[0\] = value.*cg\.zeros"
+    message = r"getitem .*assigned into a plain array.*test_conversions.*buffer\[0\] = value.*cg\.zeros"
     with Failures("buffers") as failures:
         for buffer, times in itertools.product(BUFFERS, [1, 1000]):
             with failures.case(f"{buffer}, {times} times"):
-                made = BUFFERS[buffer]()
-                fill(made, 0, times)  # so that the interpreter specializes the instruction for its operands
-                with pytest.raises(TypeError, match=said):
-                    fill(made, vector()[0], times)
-                assert not any(made)
+                target = BUFFERS[buffer]()
+                fill(target, 0, times)  # so that the interpreter specializes the instruction for its operands
+                with pytest.raises(TypeError, match=message):
+                    fill(target, vector()[0], times)
+                assert not any(target)
 
 
 def augmented(plain: Any, v: Any) -> None:
@@ -80,12 +80,12 @@ def looped(plain: Any, v: Any) -> None:
 
 
 @pytest.mark.parametrize("assign", [augmented, several, unpacked, looped])
-def test_every_form_of_assignment_is_seen(assign: Callable[[Any, Any], None]) -> None:
+def test_assignment_in_every_form_is_detected(assign: Callable[[Any, Any], None]) -> None:
     with pytest.raises(TypeError, match=r"plain array.*np\.zeros_like"):
         assign(np.zeros(3), vector())
 
 
-def test_a_value_with_a_tangent_is_not_assigned_either() -> None:
+def test_assignment_of_value_with_tangent_raises() -> None:
     b = np.zeros(2)
 
     def f(x: Any) -> Any:
@@ -97,21 +97,21 @@ def test_a_value_with_a_tangent_is_not_assigned_either() -> None:
     assert not b.any()
 
 
-def test_what_has_no_derivative_may_be_assigned() -> None:
+def test_assignment_of_value_without_derivative_is_allowed() -> None:
     v, plain = vector(), np.zeros(4)
     plain[0], plain[1], plain[2], plain[3] = v[0] > 0, np.floor(v[0]), cg.constant(7.0), np.argmax(v)
     assert plain.tolist() == [1.0, 1.0, 7.0, 2.0]
-    assert whats(lambda: (bool(v[0] > 0), float(cg.constant(1.0)), int(np.argmax(v)))) == []
+    assert leak_names(lambda: (bool(v[0] > 0), float(cg.constant(1.0)), int(np.argmax(v)))) == []
 
 
-def test_without_recording_all_is_free() -> None:
+def test_assignment_within_no_graph_is_allowed() -> None:
     v, plain = vector(), np.zeros(3)
     with cg.no_graph():
-        assert whats(lambda: (fill(plain, v[0]), fill(plain, cg.variable(1.5)), float(cg.variable(1.0)))) == []
+        assert leak_names(lambda: (fill(plain, v[0]), fill(plain, cg.variable(1.5)), float(cg.variable(1.0)))) == []
     assert plain[0] == 1.5
 
 
-def test_the_ways_that_are_advised_work() -> None:
+def test_assignment_alternatives_in_message_work() -> None:
     v, plain = vector(), np.zeros(3)
     buffers = [cg.zeros(3), np.zeros_like(v), np.empty_like(v)]
     for buffer in buffers:
@@ -155,12 +155,12 @@ REFUSED: dict[str, tuple[Callable[[Any], Any], str]] = {
 }
 
 
-def test_python_function_raises_at_the_top_level() -> None:
+def test_math_function_at_top_level_raises() -> None:
     with Failures("functions") as failures:
-        for name, (call, said) in REFUSED.items():
+        for name, (call, message) in REFUSED.items():
             with failures.case(name):
                 v = cg.variable(1.5) if name == "of a variable" else vector()
-                with pytest.raises(cg.LeakError, match=rf"{said}.*x\.value or cg\.stop_gradient\(x\)") as caught:
+                with pytest.raises(cg.LeakError, match=rf"{message}.*x\.value or cg\.stop_gradient\(x\)") as caught:
                     call(v)
                 assert "test_conversions.py" in str(caught.value)
                 assert isinstance(call(cg.constant(v.value)), (float, complex))
@@ -169,19 +169,19 @@ def test_python_function_raises_at_the_top_level() -> None:
 
 
 @pytest.mark.parametrize("name", NOTICED)
-def test_conversions_are_noticed(name: str) -> None:
+def test_conversion_is_logged(name: str) -> None:
     call, expected = NOTICED[name]
     v = vector()
-    assert whats(lambda: call(v)) == expected
+    assert leak_names(lambda: call(v)) == expected
 
 
 def outcome(convert: Any, value: Any) -> tuple[type, str]:
     """The type and text of a conversion's result, or of its error."""
     try:
-        found = convert(value)
+        result = convert(value)
     except Exception as error:
-        found = error
-    return type(found), str(found)
+        result = error
+    return type(result), str(result)
 
 
 def test_conversion_has_numpys_value_or_error() -> None:
@@ -189,19 +189,19 @@ def test_conversion_has_numpys_value_or_error() -> None:
     with Failures("conversions") as failures:
         for convert, value in itertools.product([float, int, complex, bool, operator.index], values):
             with failures.case(f"{convert.__name__} of {value!r}"):
-                for made in (cg.variable(value), cg.constant(value)):
-                    assert outcome(convert, made) == outcome(convert, made.value)
+                for node in (cg.variable(value), cg.constant(value)):
+                    assert outcome(convert, node) == outcome(convert, node.value)
 
 
-def test_the_line_is_the_users() -> None:
-    with conversions.collecting_leaks() as found:
+def test_conversion_log_has_user_line() -> None:
+    with conversions.collecting_leaks() as leaks:
         float(vector()[0])
-    assert str(found[0]).startswith("float() at File")
-    assert "float(vector()[0])" in str(found[0])
-    assert conversions.format_leaks(found) == f" Values left the graph here: {found[0]}"
+    assert str(leaks[0]).startswith("float() at File")
+    assert "float(vector()[0])" in str(leaks[0])
+    assert conversions.format_leaks(leaks) == f" Values left the graph here: {leaks[0]}"
 
 
-def test_the_log_is_short_and_nests() -> None:
+def test_conversion_log_is_bounded_and_nests() -> None:
     v = vector()
     with conversions.collecting_leaks() as outer:
         with conversions.collecting_leaks() as inner:
@@ -212,15 +212,15 @@ def test_the_log_is_short_and_nests() -> None:
     assert conversions.recent_leaks()[-1] == outer[-1] != inner[-1]
 
 
-def test_tasks_do_not_share_a_trace() -> None:
+def test_conversion_log_is_per_task() -> None:
     v = vector()
 
     async def converts(times: int) -> int:
-        with conversions.collecting_leaks() as found:
+        with conversions.collecting_leaks() as leaks:
             for _ in range(times):
                 float(v[0])
                 await asyncio.sleep(0)
-        return len(found)
+        return len(leaks)
 
     async def main() -> list[int]:
         return await asyncio.gather(converts(3), converts(5))
@@ -258,7 +258,7 @@ def test_node_written_into_a_plain_array_raises() -> None:
 @pytest.mark.parametrize("call", [np.copyto, lambda a, v: np.put(a, [0, 1, 2], v), lambda a, v: np.add.at(a, [0, 0, 1], v),
     lambda a, v: np.putmask(a, [True] * 3, v), lambda a, v: np.place(a, [True] * 3, v),
     lambda a, v: np.put_along_axis(a, np.array([0, 1, 2]), v, 0)])  # fmt: skip
-def test_without_recording_plain_arrays_are_written(call: Any) -> None:
+def test_plain_array_written_within_no_graph(call: Any) -> None:
     v = vector()
     plain, expected = np.zeros(3), np.zeros(3)
     call(expected, v.value)
@@ -268,7 +268,7 @@ def test_without_recording_plain_arrays_are_written(call: Any) -> None:
     assert type(plain) is np.ndarray
 
 
-def test_item_at_a_tuple_is_recorded() -> None:
+def test_item_at_tuple_index_is_recorded() -> None:
     x = np.arange(6.0).reshape(2, 3)
     np.testing.assert_array_equal(ad.grad(lambda x: x.item((1, 2)) ** 2 + x.item(0, 1))(x), [[0, 1, 0], [0, 0, 10]])
 
@@ -282,18 +282,18 @@ def run_without_source(code: str, **names: Any) -> Any:
     return around.get("y")
 
 
-def test_code_without_source_that_names_a_conversion_warns_within_an_operator() -> None:
+def test_conversion_in_code_without_source_warns_within_operator() -> None:
     with pytest.warns(RuntimeWarning, match=r"float\(\).*has no derivative"):
         assert ad.grad(lambda x: run_without_source("y = x * float(x)", x=x))(3.0) == 3.0
 
 
 @pytest.mark.parametrize("code", ["array.array('d').append(x)", "a = np.zeros(2)\na.fill(x)", "next(map(math.ldexp, [x], [1]))"])
-def test_code_without_source_that_names_no_conversion_raises(code: str) -> None:
+def test_conversion_unnamed_in_code_without_source_raises(code: str) -> None:
     with pytest.raises(cg.LeakError):
         run_without_source(code, x=cg.variable(3.0) * 1)
 
 
-def test_function_that_catches_attribute_errors_gets_no_value_of_a_tracer() -> None:
+def test_attribute_error_handler_gets_no_value_of_tracer() -> None:
     def probing(x: Any) -> Any:
         try:
             number = x.value
@@ -308,6 +308,6 @@ def test_function_that_catches_attribute_errors_gets_no_value_of_a_tracer() -> N
     assert ad.grad(lambda x: x.value * x)(3.0) == 3.0
 
 
-def test_string_of_a_batch_in_code_without_source_raises() -> None:
+def test_string_of_batched_value_without_source_raises() -> None:
     with pytest.raises(TypeError, match="vmap"):
         ad.vmap(lambda x: run_without_source("y = x * len(str(x))", x=x))(np.ones(2))

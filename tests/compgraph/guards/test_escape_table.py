@@ -68,20 +68,20 @@ def attempt(function: Callable[[], Any]) -> Any:
 
 def in_thread(function: Callable[[], Any]) -> Any:
     """The result of a function that runs in a separate thread, or its exception."""
-    found: list[Any] = []
+    results: list[Any] = []
 
     def call() -> None:
         try:
-            found.append(function())
+            results.append(function())
         except Exception as error:
-            found.append(error)
+            results.append(error)
 
     thread = threading.Thread(target=call)
     thread.start()
     thread.join()
-    if isinstance(found[0], Exception):
-        raise found[0]
-    return found[0]
+    if isinstance(results[0], Exception):
+        raise results[0]
+    return results[0]
 
 
 AROUND = {
@@ -156,8 +156,8 @@ def slopes(route: Route) -> Any:
     return np.array([(float(f(POINT + step)) - float(f(POINT - step))) / (2 * size) for step in size * np.eye(3)])
 
 
-def is_right(found: Any, route: Route) -> bool:
-    return bool(np.allclose(found, slopes(route), rtol=1e-3, atol=0.1 if NARROW.search(route.code) else 1e-5))
+def is_right(derivative: Any, route: Route) -> bool:
+    return bool(np.allclose(derivative, slopes(route), rtol=1e-3, atol=0.1 if NARROW.search(route.code) else 1e-5))
 
 
 # What SciPy 1.18 computes by the functions of the array's own namespace, which are recorded; older ones take the numbers.
@@ -195,27 +195,27 @@ def at_top(f: Callable[[Any], Any]) -> Any:
 
 
 @each(lambda route: route.top != "raises")
-def test_at_the_top_level(route: Route) -> None:
-    with conversions.collecting_leaks() as seen, warnings.catch_warnings(record=True) as warned:
+def test_escape_route_at_top_level_behaves_as_documented(route: Route) -> None:
+    with conversions.collecting_leaks() as leaks, warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always", RuntimeWarning)
         result = run(route.code, node())
-        found = at_top(function_of(route))
+        derivative = at_top(function_of(route))
     messages = [str(w.message) for w in warned if w.category is cg.errors.LeakWarning]
     assert all(m.startswith("gradient: numbers of nodes") for m in messages)
     assert not messages or route.top == "noticed"  # elsewhere the program may intend to use the numbers
     if route.within == "meant":
-        assert np.array_equal(found, np.ones(3))
+        assert np.array_equal(derivative, np.ones(3))
     elif route.top in ("recorded", "constant"):
-        assert is_right(found, route)
+        assert is_right(derivative, route)
     else:
-        assert not is_right(found, route)
-        assert bool(seen) is (route.top == "noticed")
+        assert not is_right(derivative, route)
+        assert bool(leaks) is (route.top == "noticed")
     if route.top == "recorded":
         assert belongs_to_a_graph(result)
 
 
 @each(lambda route: route.top == "raises")
-def test_what_raises_at_the_top_level(route: Route) -> None:
+def test_escape_route_raises_at_top_level(route: Route) -> None:
     run(route.code, POINT.copy())
     with pytest.raises((TypeError, ValueError)):
         run(route.code, node())
@@ -271,20 +271,20 @@ def names_the_line(message: str, route: Route) -> bool:
 
 
 @in_modes("recorded", "constant")
-def test_what_keeps_the_graph_is_right(route: Route, mode: str) -> None:
+def test_escape_route_keeping_graph_has_right_derivative(route: Route, mode: str) -> None:
     with warnings.catch_warnings():
         warnings.filterwarnings("error", category=RuntimeWarning)
         assert is_right(MODES[mode](function_of(route)), route)
 
 
 @each(lambda route: outcome(route) in ("recorded", "constant") and not NARROW.search(route.code))
-def test_it_is_found_right(route: Route) -> None:
+def test_escape_route_is_accepted_by_verification(route: Route) -> None:
     ad.grad(function_of(route), verify="first")(POINT)
     assert check_gradient(function_of(route), [POINT])
 
 
 @in_modes("raises", "used")
-def test_what_loses_it_raises(route: Route, mode: str) -> None:
+def test_escape_route_losing_graph_raises(route: Route, mode: str) -> None:
     """The error says where, and what to do; or it is one of those that NumPy's protocols let us raise before anything is done."""
     run(route.code, POINT.copy())
     with pytest.raises((TypeError, ValueError), match=r"[Uu]se |[Ww]rite |make it by|Make the array|pass |Draw ") as caught:
@@ -301,27 +301,27 @@ def test_what_loses_it_raises(route: Route, mode: str) -> None:
 
 
 @in_modes("error")
-def test_what_python_refuses_raises(route: Route, mode: str) -> None:
+def test_escape_route_rejected_by_python_raises(route: Route, mode: str) -> None:
     run(route.code, POINT.copy())
     with pytest.raises((TypeError, ValueError)):
         MODES[mode](function_of(route))
 
 
 @in_modes("warns")
-def test_what_takes_numbers_by_name_warns(route: Route, mode: str) -> None:
+def test_escape_route_by_explicit_conversion_warns(route: Route, mode: str) -> None:
     with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
-        found = MODES[mode](function_of(route))
-    told = [str(w.message) for w in warned if w.category is cg.errors.LeakWarning]
-    assert told
-    assert len(told) == len(set(told)) * (3 if mode == "jvp" else 1)  # one a line
-    assert all(names_the_line(text, route) for text in told)
-    assert all("has no derivative" in text or "may lack a derivative" in text for text in told)
-    assert is_right(found, route) is (route.top == "constant")
+        derivative = MODES[mode](function_of(route))
+    messages = [str(w.message) for w in warned if w.category is cg.errors.LeakWarning]
+    assert messages
+    assert len(messages) == len(set(messages)) * (3 if mode == "jvp" else 1)  # one a line
+    assert all(names_the_line(text, route) for text in messages)
+    assert all("has no derivative" in text or "may lack a derivative" in text for text in messages)
+    assert is_right(derivative, route) is (route.top == "constant")
 
 
 @each(lambda route: outcome(route) == "warns" and route.top == "noticed")
-def test_what_warns_is_found_too(route: Route) -> None:
+def test_escape_route_that_warns_is_detected_by_verification(route: Route) -> None:
     f = function_of(route)
     if np.array_equal(slopes(route), np.ones(3)):
         return
@@ -332,14 +332,14 @@ def test_what_warns_is_found_too(route: Route) -> None:
 
 
 @in_modes("meant")
-def test_what_is_meant_gives_numbers_without_a_word(route: Route, mode: str) -> None:
+def test_escape_route_of_intended_numbers_is_silent(route: Route, mode: str) -> None:
     with warnings.catch_warnings():
         warnings.filterwarnings("error", category=RuntimeWarning)
         assert np.array_equal(MODES[mode](function_of(route)), np.ones(3))
 
 
 @each(lambda route: outcome(route) == "text")
-def test_undetectable_routes_are_found_by_comparison(route: Route) -> None:
+def test_escape_route_undetectable_is_found_by_verification(route: Route) -> None:
     """Routes without a conversion, or with a conversion to text, are detected by ``verify="first"`` alone."""
     f = function_of(route)
     assert not is_right(ad.grad(f)(POINT), route)
@@ -349,18 +349,18 @@ def test_undetectable_routes_are_found_by_comparison(route: Route) -> None:
 
 
 @each(lambda route: outcome(route, "strict") in ("raises", "used", "recorded") and route.top in ("hole", "raises"))
-def test_forward_variables_are_tracers_too(route: Route) -> None:
+def test_escape_route_of_forward_variables(route: Route) -> None:
     """Right, or without an operator around them NumPy's own errors, as they are."""
     f = function_of(route)
     try:
-        found = f(variables(POINT)).jacobian
+        jacobian = f(variables(POINT)).jacobian
     except (TypeError, ValueError, RuntimeError, struct.error):
         return
-    assert is_right(found, route)
+    assert is_right(jacobian, route)
 
 
 @each(lambda route: route.patched)
-def test_what_patching_keeps(route: Route) -> None:
+def test_escape_route_kept_by_patched_numpy(route: Route) -> None:
     with cg.patched_numpy():
         ad.grad(function_of(route), verify="first")(POINT)
 
@@ -373,31 +373,31 @@ def renamed(route: Route) -> str | None:
 
 
 @each(renamed)
-def test_the_function_that_is_advised_keeps_the_graph(route: Route) -> None:
+def test_escape_route_replacement_keeps_graph(route: Route) -> None:
     f = function_of(Route(str(renamed(route)), "recorded", "recorded"))
     assert belongs_to_a_graph(run(str(renamed(route)), node()))
     ad.grad(f, verify="first")(POINT)
 
 
-def test_what_is_lost_has_an_alternative() -> None:
-    kept = {"recorded", "constant"}
+def test_escape_route_losing_graph_has_replacement() -> None:
+    safe_outcomes = {"recorded", "constant"}
     for route in ALL:
-        is_lost = not {route.top, route.within} <= kept
+        is_lost = not {route.top, route.within} <= safe_outcomes
         assert bool(route.instead) is is_lost or route.within in ("warns", "meant"), route.code
 
 
-def test_the_table_is_whole() -> None:
+def test_escape_table_is_complete() -> None:
     assert {route.top for route in ALL} == AT_TOP.keys()
     assert {route.within for route in ALL} == WITHIN.keys()
     assert len({route.code for route in ALL}) == len(ALL) > 300
 
 
-def test_a_result_that_is_lost_altogether_names_the_line() -> None:
+def test_escape_of_whole_result_names_line() -> None:
     x = cg.variable(POINT, "x")
     with pytest.raises(TypeError, match=r"float\(\) at File .*test_escape_table"):
         gradient(float(x[0]))
 
 
-def test_the_page_is_current() -> None:
+def test_escape_page_is_current() -> None:
     page = runpy.run_path(str(DOCS / "make_escapes.py"))["page"]
     assert (DOCS / "escapes.md").read_text() == page(), "run python docs/make_escapes.py"

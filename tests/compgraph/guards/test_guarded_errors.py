@@ -97,7 +97,7 @@ ORDERS = list(permutations([REGULAR, NEGATIVE, SINGULAR]))
 
 
 @pytest.mark.filterwarnings("ignore:.*int.. at File", "ignore:.*encountered in")
-def test_compiled_function_branches_on_its_numbers() -> None:
+def test_guarded_error_jit_branches_on_values() -> None:
     with Failures("functions") as failures:
         functions = [*ALL, without_its_argument, count, by_mathematics, by_warnings]
         for f, (k, order) in itertools.product(functions, enumerate(ORDERS)):
@@ -114,7 +114,7 @@ def check_compiled(f: Callable[[Any], Any], order: Any) -> None:
             np.testing.assert_allclose(jitted(x), g(x), rtol=1e-12)
 
 
-def test_executor_is_right_or_raises() -> None:
+def test_guarded_error_executor_is_right_or_raises() -> None:
     with Failures("executors") as failures:
         for f, (k, order) in itertools.product(ALL, enumerate(ORDERS)):
             with failures.case(f"{f.__name__}, order {k}"):
@@ -126,23 +126,23 @@ def test_executor_is_right_or_raises() -> None:
                         try:
                             with warnings.catch_warnings():
                                 warnings.simplefilter("error", RuntimeWarning)  # of a division that raised nothing then
-                                found = runs.run({"x": other})
+                                outputs = runs.run({"x": other})
                         except (cg.GuardError, np.linalg.LinAlgError, RuntimeWarning):
                             continue
-                        np.testing.assert_allclose(found, f(other))
+                        np.testing.assert_allclose(outputs, f(other))
 
 
 @pytest.mark.parametrize("f", ALL, ids=lambda f: f.__name__)
-def test_what_was_raised_is_named(f: Callable[[Any], Any]) -> None:
+def test_guarded_error_is_named(f: Callable[[Any], Any]) -> None:
     first = SINGULAR if f is not root_of_matrix else NEGATIVE
     x = cg.placeholder((2, 2), name="x", example=first)
     executor = cg.Executor(f(x))
-    told = r"whether \w+ raises at File .*test_guarded_errors.* gave '(LinAlg|FloatingPoint)Error'.* None"
-    with pytest.raises(cg.GuardError, match=told):
+    message = r"whether \w+ raises at File .*test_guarded_errors.* gave '(LinAlg|FloatingPoint)Error'.* None"
+    with pytest.raises(cg.GuardError, match=message):
         executor.run({x: REGULAR})
 
 
-def test_errors_that_are_none_of_numbers_change_nothing() -> None:
+def test_guarded_error_independent_of_values_is_ignored() -> None:
     x = cg.variable(np.ones(3), "x")
     with pytest.raises(ValueError, match="mismatch"):
         np.ones((2, 2)) @ x
@@ -152,7 +152,7 @@ def test_errors_that_are_none_of_numbers_change_nothing() -> None:
     np.testing.assert_array_equal(cg.Executor(x * 2).run({x: np.arange(3.0)}), [0.0, 2.0, 4.0])
 
 
-def test_mathematics_raise_what_they_raise_of_numbers() -> None:
+def test_guarded_error_math_functions_raise_as_for_numbers() -> None:
     def safe(x: Any) -> Any:
         try:
             return math.log(x) + math.exp(x)

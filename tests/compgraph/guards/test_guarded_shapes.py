@@ -127,14 +127,14 @@ def told(read: Callable[[Any], Any]) -> set[str]:
     return {guard.what.removeprefix(".shape") for guard in logged_guards(logs_of([p])) if guard.what.startswith(".shape")}
 
 
-def test_one_axis_is_read() -> None:
+def test_shape_guard_of_one_axis() -> None:
     with Failures("reads of a shape") as failures:
         for name, (read, axis) in ONE.items():
             with failures.case(name):
                 assert told(read) == {axis}
 
 
-def test_all_of_a_shape_is_read() -> None:
+def test_shape_guard_of_whole_shape() -> None:
     with Failures("reads of a shape") as failures:
         for name, read in (WHOLE | BLIND).items():
             with failures.case(name):
@@ -144,7 +144,7 @@ def test_all_of_a_shape_is_read() -> None:
                 assert read(p.shape) == read((2, 3))
 
 
-def test_all_of_a_shape_is_read_beside_an_axis() -> None:
+def test_shape_guard_of_whole_shape_beside_one_axis() -> None:
     with Failures("reads of a shape") as failures:
         for name in [*WHOLE, "another axis"]:
             with failures.case(name):
@@ -168,14 +168,14 @@ def check_reads_beside_an_axis(name: str) -> None:
     assert told(before) == told(after) == ({""} if name != "whole" else {"[0]"})
 
 
-def test_far_down_a_long_function() -> None:
+def test_shape_guard_late_in_long_function() -> None:
     text = "def f(p):\n" + "\n".join(f"    v{k} = {k}.5" for k in range(300)) + "\n    return p.shape[300 - 299]"
     around: dict[str, Any] = {}
     exec(text, around)
     assert told(around["f"]) == {"[1]"}
 
 
-def test_a_graph_depends_on_the_axis_alone() -> None:
+def test_shape_guard_of_graph_binds_one_axis() -> None:
     cg.reset()
     p = cg.placeholder((None, None), name="p", example=np.ones((2, 3)))
     scaled = p * p.shape[1]
@@ -186,7 +186,7 @@ def test_a_graph_depends_on_the_axis_alone() -> None:
         run({p: np.ones((5, 4))})
 
 
-def test_a_program_holds_plain_tuples(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_shape_guard_program_contains_plain_tuples(monkeypatch: pytest.MonkeyPatch) -> None:
     options: list[Any] = []
 
     def look(schedule: Schedule) -> Schedule:
@@ -233,8 +233,8 @@ def cost_nothing() -> None:
     assert type(cg.variable([1.0]).shape) is tuple
 
 
-def test_shapes_cost_nothing_once_no_placeholder_lives() -> None:
+def test_shape_guard_costs_nothing_without_placeholder() -> None:
     root = Path(__file__).parents[3]
     code = "from tests.compgraph.guards.test_guarded_shapes import cost_nothing; cost_nothing()"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=root, check=False)
-    assert done.returncode == 0, done.stderr
+    process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=root, check=False)
+    assert process.returncode == 0, process.stderr

@@ -239,13 +239,13 @@ def outcomes(function: Callable[[Any], Any], x: Any, way: Callable[[Any], Any] =
     cg.reset()
     out, x = way((function(x), x))
     gc.collect()
-    with warnings.catch_warnings(record=True) as told:
+    with warnings.catch_warnings(record=True) as records:
         warnings.simplefilter("always")
         try:
             executor = cg.Executor(out, **options)
         except GuardError:
             return {"refused"}
-    found = {"warned"} if told else set()
+    labels = {"warned"} if records else set()
     for point in FEEDS:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -253,10 +253,10 @@ def outcomes(function: Callable[[Any], Any], x: Any, way: Callable[[Any], Any] =
         try:
             result = executor.run({x: np.array(point)})
         except GuardError:
-            found.add("guarded")
+            labels.add("guarded")
         else:
-            found.add("equal" if np.allclose(result, eager.value, rtol=1e-12) else "wrong")
-    return found
+            labels.add("equal" if np.allclose(result, eager.value, rtol=1e-12) else "wrong")
+    return labels
 
 
 OPTIONS: dict[str, dict[str, Any]] = {"plain": {}, "strict": {"strict": True}, "fused": {"fuse": True, "simplify": False}}
@@ -271,36 +271,36 @@ def _little_garbage() -> None:
 
 @pytest.mark.usefixtures("_little_garbage")
 @pytest.mark.parametrize("options", OPTIONS)
-def test_decision_is_guarded_or_known_to_be_lost(options: str) -> None:
+def test_guard_is_recorded_or_reported_as_lost(options: str) -> None:
     with Failures(options) as failures:
         for name, make in itertools.product(PROGRAMS, (cg.variable, cg.placeholder)):
             with failures.case(f"{name}, {make.__name__}"):
                 x = cg.variable(POINT, "x") if make is cg.variable else cg.placeholder((3,), name="x", example=POINT)
-                found = outcomes(PROGRAMS[name], x, **OPTIONS[options])
-                assert "wrong" not in found or "warned" in found
-                assert found != {"warned", "wrong"}
+                labels = outcomes(PROGRAMS[name], x, **OPTIONS[options])
+                assert "wrong" not in labels or "warned" in labels
+                assert labels != {"warned", "wrong"}
 
 
 @pytest.mark.parametrize(
     "name", ["far_from_the_leaves", "with_a_raw_operand", "about_parts_of_qr", "while_other_threads_decide", "in_a_gradient"]
 )
-def test_what_can_be_asked_again_is(name: str) -> None:
+def test_guard_is_rechecked(name: str) -> None:
     assert outcomes(PROGRAMS[name], cg.variable(POINT, "x"), strict=True) == {"equal", "guarded"}
 
 
 @pytest.mark.usefixtures("_little_garbage")
 @pytest.mark.parametrize("way", WAYS)
-def test_copy_of_a_graph_keeps_its_decisions(way: str) -> None:
+def test_guard_is_kept_by_graph_copy(way: str) -> None:
     with Failures(way) as failures:
         for name, make in itertools.product(PROGRAMS, (cg.variable, cg.placeholder)):
             with failures.case(f"{name}, {make.__name__}"):
                 x = cg.variable(POINT, "x") if make is cg.variable else cg.placeholder((3,), name="x", example=POINT)
-                found = outcomes(PROGRAMS[name], x, WAYS[way])
-                assert "wrong" not in found or "warned" in found
+                labels = outcomes(PROGRAMS[name], x, WAYS[way])
+                assert "wrong" not in labels or "warned" in labels
                 assert "wrong" not in outcomes(PROGRAMS[name], x, WAYS[way], strict=True)
 
 
-def test_a_copy_of_what_nothing_was_decided_about_is_quiet() -> None:
+def test_guard_absence_in_copy_is_silent() -> None:
     w, v = cg.variable(POINT, "w"), cg.variable(POINT, "v")
     if v[0] > 0:  # v is not part of the graph
         v = v * 2
@@ -315,7 +315,7 @@ def test_a_copy_of_what_nothing_was_decided_about_is_quiet() -> None:
     assert not cg.Executor(again + 1, strict=True).escapes  # recorded since
 
 
-def test_a_constant_that_is_fed_decides_too() -> None:
+def test_guard_of_fed_constant() -> None:
     c, x = cg.constant(2.0, "c"), cg.variable(POINT, "x")
     y = x * c if c * 2 > 0 else x * c * 3
     executor = cg.Executor(y)
@@ -324,7 +324,7 @@ def test_a_constant_that_is_fed_decides_too() -> None:
         executor.run({"c": -2.0})
 
 
-def test_decisions_about_other_values_of_a_variable_do_not_matter() -> None:
+def test_guard_of_earlier_variable_value_is_ignored() -> None:
     w = cg.variable(1.0, "w")
     for _ in range(10):
         loss = (w - 3.0) ** 2
@@ -335,7 +335,7 @@ def test_decisions_about_other_values_of_a_variable_do_not_matter() -> None:
 
 
 @pytest.mark.parametrize("updates", [True, False])
-def test_decisions_are_bounded(updates: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_guard_log_is_bounded(updates: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(guard_logs, "FIRST_PRUNE_BYTES", 2**17)
     monkeypatch.setattr(guard_logs, "MAX_LOG_BYTES", 2**19)
     w = cg.variable(np.ones(3), "w")
@@ -357,14 +357,14 @@ def test_decisions_are_bounded(updates: bool, monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.parametrize("simplify", [True, False])
-def test_a_constant_is_fed_each_time(simplify: bool) -> None:
+def test_executor_constant_is_fed_in_each_run(simplify: bool) -> None:
     c, x = cg.constant(2.0, "c"), cg.variable(POINT, "x")
     run = cg.Executor(x * (c * 2 + 1), simplify=simplify).run
     for value in (3.0, 4.0):
         np.testing.assert_array_equal(run({"c": value}), POINT * (value * 2 + 1))
 
 
-def test_a_number_that_is_fed_broadcast_is_no_constant() -> None:
+def test_guard_number_fed_with_broadcast_is_not_constant() -> None:
     x, y = cg.placeholder((20_000,), name="x"), cg.variable(np.ones(20_000))
     run = cg.Executor(np.sin(x + y) * 2, fuse=True).run
     for value in (3.0, 4.0):
@@ -376,7 +376,7 @@ def min_of(x: Any) -> Any:
 
 
 @pytest.mark.parametrize("name", ["\U0001d4b3", "range", "start", "v1", "x0", "t0", "c3", "lambda", "run", "np", "out", "a b"])
-def test_names_of_operations_hide_no_others(name: str) -> None:
+def test_executor_names_of_operations_do_not_shadow(name: str) -> None:
     def doubled(x: Any) -> Any:
         return x * 2.0
 
@@ -405,30 +405,30 @@ LENGTHS: dict[str, Callable[[Any], Any]] = {
 }
 
 
-def wrote(array: Any, _: Any) -> Any:
+def write_branch(array: Any, _: Any) -> Any:
     return array
 
 
 # Writes into parts that are empty in the shortest of arrays; nothing was remembered of those.
 INTO_NOTHING: dict[str, Callable[[Any, Any], Any]] = {
-    "assignment": lambda y, x: wrote(y, y.__setitem__(slice(2, None), 5.0)),
-    "an operator": lambda y, x: wrote(y, y[2:].__imul__(5)),
+    "assignment": lambda y, x: write_branch(y, y.__setitem__(slice(2, None), 5.0)),
+    "an operator": lambda y, x: write_branch(y, y[2:].__imul__(5)),
     "an operator on chosen": lambda y, x: y[x > 2].__imul__(5),
-    "a function on a view": lambda y, x: wrote(y, np.multiply(x[2:], 3, out=y[2:])),
-    "fill": lambda y, x: wrote(y, y[2:].fill(3.0)),
-    "put": lambda y, x: wrote(y, y[2:].put([-1], 3.0) if len(y) > 2 else None),
-    "flat": lambda y, x: wrote(y, y.flat.__setitem__(slice(2, None), 7.0)),
-    "copyto": lambda y, x: wrote(y, np.copyto(y[2:], 3.0)),
-    "at": lambda y, x: wrote(y, np.add.at(y, slice(2, None), 1.0)),
-    "sort": lambda y, x: wrote(y, y[2:].sort()) * np.arange(len(y)),
-    "fill of chosen": lambda y, x: wrote(c := np.compress(x > 2, y), c.fill(3.0)),
-    "an operator within a matrix": lambda y, x: wrote(m := np.outer(y, x), m[2:, 2:].__imul__(3)),
-    "an operator on few": lambda y, x: wrote(c := y[x > 0.5], c.__imul__(x[x > 0.5])),
+    "a function on a view": lambda y, x: write_branch(y, np.multiply(x[2:], 3, out=y[2:])),
+    "fill": lambda y, x: write_branch(y, y[2:].fill(3.0)),
+    "put": lambda y, x: write_branch(y, y[2:].put([-1], 3.0) if len(y) > 2 else None),
+    "flat": lambda y, x: write_branch(y, y.flat.__setitem__(slice(2, None), 7.0)),
+    "copyto": lambda y, x: write_branch(y, np.copyto(y[2:], 3.0)),
+    "at": lambda y, x: write_branch(y, np.add.at(y, slice(2, None), 1.0)),
+    "sort": lambda y, x: write_branch(y, y[2:].sort()) * np.arange(len(y)),
+    "fill of chosen": lambda y, x: write_branch(c := np.compress(x > 2, y), c.fill(3.0)),
+    "an operator within a matrix": lambda y, x: write_branch(m := np.outer(y, x), m[2:, 2:].__imul__(3)),
+    "an operator on few": lambda y, x: write_branch(c := y[x > 0.5], c.__imul__(x[x > 0.5])),
 }
 LENGTHS |= {name: lambda x, write=write: np.sum(write(x * 1.0, x)) for name, write in INTO_NOTHING.items()}
 
 
-def test_lengths_of_another_array_are_guarded() -> None:
+def test_guard_of_length_of_another_array() -> None:
     with Failures("programs") as failures:
         for name, program in LENGTHS.items():
             with failures.case(name):
@@ -438,14 +438,14 @@ def test_lengths_of_another_array_are_guarded() -> None:
                     executor = cg.Executor(program(x))
                     for point in ([1.0, 2.0], [3.0, -1.0], [0.0, 2.0, 0.0], [1.0, 2.0, 3.0, 4.0], [-1.0, 0.0, 5.0], [4.0]):
                         try:
-                            found = executor.run({x: np.array(point)})
+                            outputs = executor.run({x: np.array(point)})
                         except GuardError:
                             continue
-                        np.testing.assert_allclose(found, np.asarray(program(cg.variable(point)).value))
+                        np.testing.assert_allclose(outputs, np.asarray(program(cg.variable(point)).value))
 
 
 @pytest.mark.parametrize("length", [5, 300_000])  # short indices are stored, long ones are hashed
-def test_values_of_an_index_are_guarded(length: int) -> None:
+def test_guard_of_index_values(length: int) -> None:
     x = cg.placeholder((length,), name="x")
     index = cg.placeholder((length,), int, example=np.arange(length), name="index")
     y = 0 * x + 0 * index
@@ -471,7 +471,7 @@ BESIDE: dict[str, Callable[[Any, Any], Any]] = {
 
 @pytest.mark.parametrize("jit", [False, True])
 @pytest.mark.parametrize("name", BESIDE)
-def test_decisions_about_unread_variables_are_guarded(name: str, jit: bool) -> None:
+def test_guard_of_unread_variable(name: str, jit: bool) -> None:
     if jit:
         pytest.importorskip("llvmlite", reason="pip install llvmlite")
     x, y = cg.variable(POINT, "x"), cg.variable(POINT + 1, "y")
@@ -485,7 +485,7 @@ def test_decisions_about_unread_variables_are_guarded(name: str, jit: bool) -> N
         executor.run({})
 
 
-def test_decisions_about_unrelated_variables_are_ignored() -> None:
+def test_guard_of_unrelated_variable_is_ignored() -> None:
     x = cg.variable(POINT, "x")
     assert np.sum(x) > 0  # before the leaves of the other graph were made
     executor = cg.Executor(cg.variable(POINT, "y") * 2)
@@ -507,7 +507,7 @@ COUNTED: dict[str, Callable[[Any], Any]] = {
 
 @pytest.mark.parametrize("jit", [False, True])
 @pytest.mark.parametrize("name", COUNTED)
-def test_lengths_that_depend_on_values_are_guarded(name: str, jit: bool) -> None:
+def test_guard_of_value_dependent_length(name: str, jit: bool) -> None:
     if jit:
         pytest.importorskip("llvmlite", reason="pip install llvmlite")
     x = cg.variable(POINT, "x")
@@ -537,22 +537,22 @@ TRACES: dict[str, Callable[[Any], Any]] = {
 
 
 @pytest.mark.usefixtures("_little_garbage")
-def test_guards_about_arguments_of_operators_are_dropped() -> None:
+def test_guard_of_operator_argument_is_dropped() -> None:
     """They matter to no other graph, so nothing of them is kept."""
     with Failures("operators") as failures:
         for name, derive in TRACES.items():
             with failures.case(name):
-                made: list[int] = []
+                calls: list[int] = []
                 before = guard_logs.GuardLog.__init__
 
-                def counted(self: Any, made: list[int] = made, before: Any = before) -> None:
-                    made.append(1)
+                def counted(self: Any, calls: list[int] = calls, before: Any = before) -> None:
+                    calls.append(1)
                     before(self)
 
                 with pytest.MonkeyPatch.context() as patch:
                     patch.setattr(guard_logs.GuardLog, "__init__", counted)
                     assert derive(POINT) is not None
-                assert not made
+                assert not calls
 
 
 # Decisions within an operator about values from outside of it, or about its arguments where these are nodes.
@@ -563,13 +563,13 @@ INSIDE: dict[str, Callable[[Any, Any], Any]] = {
     "captured by a nested operator": lambda x, y: ad.grad(
         lambda v: np.sum(ad.grad(lambda u: np.sum(u**2) if np.sum(x) > 0 else np.sum(u**3))(v))
     )(y),
-    "before an error": lambda x, y: y * failing(lambda v: 1 if np.sum(x) > 0 else 1 / 0),
+    "before an error": lambda x, y: y * error_of_wrong_rule(lambda v: 1 if np.sum(x) > 0 else 1 / 0),
     "tangent": lambda x, y: ad.jvp(branching, (x,), (np.ones(3),))[1] * y,
-    "written": lambda x, y: ad.grad(written)(x),
+    "written": lambda x, y: ad.grad(write_by_branch)(x),
 }
 
 
-def failing(f: Callable[[Any], Any]) -> int:
+def error_of_wrong_rule(f: Callable[[Any], Any]) -> int:
     """How an operator ends that is given a function with a wrong result."""
     try:
         ad.grad(f)(POINT)
@@ -580,14 +580,14 @@ def failing(f: Callable[[Any], Any]) -> int:
     return 1
 
 
-def written(x: Any) -> Any:
+def write_by_branch(x: Any) -> Any:
     buffer = np.zeros(3)
     buffer[0] = x[0]
     buffer[1:] = x[1:] * 2
     return np.sum(buffer**2) if np.sum(buffer) > 0 else np.sum(buffer**3)
 
 
-def test_decision_within_an_operator_is_guarded() -> None:
+def test_guard_within_operator() -> None:
     with Failures("programs") as failures:
         for name, program in INSIDE.items():
             with failures.case(name):
@@ -599,7 +599,7 @@ def test_decision_within_an_operator_is_guarded() -> None:
                     executor.run({"x": -POINT})
 
 
-def test_executor_within_an_operator_warns_of_dropped_guards() -> None:
+def test_guard_dropped_within_operator_warns() -> None:
     def f(x: Any) -> Any:
         cg.Executor(np.sum(x * 3), strict=True)
         y = branching(x)
@@ -612,7 +612,7 @@ def test_executor_within_an_operator_warns_of_dropped_guards() -> None:
     ad.grad(f)(POINT)
 
 
-def test_guard_about_a_buffer_sees_what_is_stored_after_the_first_guard() -> None:
+def test_guard_of_buffer_after_later_write() -> None:
     """Nodes that were found to depend on arguments alone may depend on a variable later."""
 
     def f(v: Any, x: Any) -> Any:
@@ -635,7 +635,7 @@ def _selected_by_sign(x: Any) -> Any:
     return x[x > 0]
 
 
-def test_shape_of_a_primitive_is_compared_while_it_lives() -> None:
+def test_guard_of_primitive_shape() -> None:
     x = cg.variable([1.0, -1.0, 2.0], "x")
     live, others = cg.Executor(_selected_by_sign(x) * 2.0), ([3.0, -4.0, 5.0], [3.0, 4.0, 5.0])
     np.testing.assert_array_equal(live.run({"x": others[0]}), [6.0, 10.0])
@@ -647,7 +647,7 @@ def test_shape_of_a_primitive_is_compared_while_it_lives() -> None:
         np.testing.assert_array_equal(dead.run({"x": values}), 2.0 * np.array(values))
 
 
-def test_compiled_function_follows_the_shape_of_a_primitive() -> None:
+def test_guard_of_primitive_shape_in_jit() -> None:
     pytest.importorskip("llvmlite", reason="pip install llvmlite")
 
     def f(x: Any) -> Any:

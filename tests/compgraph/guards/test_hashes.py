@@ -18,7 +18,7 @@ X = np.array([0.3, 1.7, 0.8, 2.6, 1.9])
 TABLE = {0.0: 0.5, 1.0: 0.25, 2.0: 0.125, 3.0: 2.0}
 
 
-def binned(key: Callable[[Any], Any]) -> Callable[[Any], Any]:
+def count_in_bins(key: Callable[[Any], Any]) -> Callable[[Any], Any]:
     def f(p: Any) -> Any:
         sums: dict[Any, Any] = defaultdict(float)
         for v in p:
@@ -28,7 +28,7 @@ def binned(key: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return f
 
 
-def memoized(p: Any) -> Any:
+def memoize(p: Any) -> Any:
     count = [0.0]
 
     @functools.lru_cache(None)
@@ -39,7 +39,7 @@ def memoized(p: Any) -> Any:
     return sum([weight(np.floor(v)) * v * v for v in p])
 
 
-def cached(p: Any) -> Any:
+def cache_by_number(p: Any) -> Any:
     @functools.cache
     def square(v: Any) -> Any:
         return v * v
@@ -48,19 +48,19 @@ def cached(p: Any) -> Any:
 
 
 BY_VALUE: dict[str, Callable[[Any], Any]] = {
-    "floor_divide": binned(lambda v: v // 0.5),
-    "floor": binned(np.floor),
-    "comparison": binned(lambda v: v > 1),
-    "integer": binned(lambda v: np.digitize(v, [1.0, 2.0])),
-    "tuple": binned(lambda v: (np.sign(v - 1), "a")),
+    "floor_divide": count_in_bins(lambda v: v // 0.5),
+    "floor": count_in_bins(np.floor),
+    "comparison": count_in_bins(lambda v: v > 1),
+    "integer": count_in_bins(lambda v: np.digitize(v, [1.0, 2.0])),
+    "tuple": count_in_bins(lambda v: (np.sign(v - 1), "a")),
     "get": lambda p: sum([TABLE.get(np.round(v), 0.0) * v * v for v in p]),
     "argmax": lambda p: {0: 2.0, 1: 3.0, 3: 5.0}[np.argmax(p)] * np.sum(p**2),
     "set": lambda p: len({np.sign(v - 1) for v in p}) * np.sum(p**2),
     "in": lambda p: sum([v * v for v in p if np.floor(v) in {0, 2}]),
     "Counter": lambda p: Counter(np.floor(p)).most_common(1)[0][1] * np.sum(p**2),
     "frozenset": lambda p: {frozenset([0.0, 1.0]): 2.0}.get(frozenset(np.floor(p[:2])), 7.0) * np.sum(p**2),
-    "lru_cache": memoized,
-    "lru_cache of values": cached,
+    "lru_cache": memoize,
+    "lru_cache of values": cache_by_number,
 }
 BY_IDENTITY: dict[str, Callable[[Any], Any]] = {
     "Counter": lambda p: sum([Counter(p)[v] * v for v in p]),
@@ -70,7 +70,7 @@ BY_IDENTITY: dict[str, Callable[[Any], Any]] = {
 }
 
 
-def test_scalar_node_without_derivative_hashes_by_value() -> None:
+def test_hash_of_scalar_node_without_derivative_is_by_value() -> None:
     with Failures("programs") as failures:
         for name in BY_VALUE:
             with failures.case(name):
@@ -93,7 +93,7 @@ def check_hash_by_value(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", BY_IDENTITY)
-def test_scalar_node_with_derivative_raises(name: str) -> None:
+def test_hash_of_scalar_node_with_derivative_raises(name: str) -> None:
     f = BY_IDENTITY[name]
     calls: list[Callable[[], Any]] = [
         lambda: ad.grad(f)(X),
@@ -106,7 +106,7 @@ def test_scalar_node_with_derivative_raises(name: str) -> None:
             call()
 
 
-def test_hash_is_a_guard_of_an_executor() -> None:
+def test_hash_adds_executor_guard() -> None:
     v = cg.variable([0.2, 0.9])
     y = {0.0: 2.0, 1.0: 3.0}[np.round(v[1])] * v
     executor = cg.Executor([y])
@@ -115,10 +115,10 @@ def test_hash_is_a_guard_of_an_executor() -> None:
         executor.run({v: np.array([5.0, 0.1])})
 
 
-def test_top_level_nodes_are_found_by_identity() -> None:
+def test_hash_of_top_level_nodes_is_by_identity() -> None:
     x = cg.variable([1.0, 2.0])
     y = np.sum(x) * 2.0
-    found = ad.gradient(y * y, [x, y])
+    gradients = ad.gradient(y * y, [x, y])
     names = {x: "x", y: "y"}
-    assert (found[y], found[x].tolist()) == (12.0, [24.0, 24.0])
+    assert (gradients[y], gradients[x].tolist()) == (12.0, [24.0, 24.0])
     assert (names[x], names[y], (y + 0.0) in names) == ("x", "y", False)

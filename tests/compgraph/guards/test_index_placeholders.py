@@ -23,7 +23,7 @@ X = np.array([1.0, 2.0, 3.0])
 RECORDED, OTHER = np.array([2, 0, 1]), np.array([0, 1, 2])
 
 
-def filled(p: Any) -> Any:
+def fill_buffer(p: Any) -> Any:
     plain = np.zeros((3, 3))
     plain[np.arange(3), p] = K
     return plain
@@ -39,7 +39,7 @@ INDEXED: dict[str, Callable[[Any], Any]] = {
     "sorted": lambda p: K[np.argsort(p)],
     "take": lambda p: K.take(p),
     "rows of eye": lambda p: np.eye(3)[p] @ K,
-    "assignment": filled,
+    "assignment": fill_buffer,
     "largest": lambda p: K[np.argmax(p)],
     "array": lambda p: K[np.asarray(p)],
     "copy": lambda p: K[np.array(p)],
@@ -48,7 +48,7 @@ INDEXED: dict[str, Callable[[Any], Any]] = {
 
 
 @pytest.mark.parametrize("jit", [False, True])
-def test_plain_array_indexed_by_a_placeholder_is_guarded(jit: bool) -> None:
+def test_index_placeholder_into_plain_array_is_guarded(jit: bool) -> None:
     if jit:
         pytest.importorskip("llvmlite", reason='pip install "compgraph[jit]"')
     with Failures("programs") as failures:
@@ -56,14 +56,14 @@ def test_plain_array_indexed_by_a_placeholder_is_guarded(jit: bool) -> None:
             with failures.case(name):
                 x, p = cg.variable(X, "x"), cg.placeholder((3,), int, "p", example=RECORDED)
                 executor = cg.Executor(np.sum(program(p) @ x[p] if name == "assignment" else program(p) * x[p]), jit=jit)
-                found = executor.run({p: RECORDED})
-                np.testing.assert_allclose(found, np.sum(program(RECORDED) @ X[RECORDED] if name == "assignment" else
+                outputs = executor.run({p: RECORDED})
+                np.testing.assert_allclose(outputs, np.sum(program(RECORDED) @ X[RECORDED] if name == "assignment" else
                                                          program(RECORDED) * X[RECORDED]))  # fmt: skip
                 with pytest.raises(cg.GuardError, match="test_index_placeholders"):
                     executor.run({p: OTHER})
 
 
-def test_scalar_placeholder_as_an_index_is_guarded() -> None:
+def test_index_placeholder_of_scalar_is_guarded() -> None:
     x, n = cg.variable(X, "x"), cg.placeholder((), int, "n", example=1)
     executor = cg.Executor(K[n] * x[n])
     assert executor.run({"n": 1}) == 40
@@ -71,7 +71,7 @@ def test_scalar_placeholder_as_an_index_is_guarded() -> None:
         executor.run({"n": 2})
 
 
-def test_node_indexed_by_a_placeholder_follows_it() -> None:
+def test_index_placeholder_into_node_is_followed() -> None:
     x, p = cg.variable(X, "x"), cg.placeholder((None,), int, "p", example=RECORDED)
     order = (p + 1) % 3
     executor = cg.Executor(np.sum(cg.constant(K)[p] * x[order] * np.where(p > 0, x, 1.0) + np.take(K, p)))
@@ -80,7 +80,7 @@ def test_node_indexed_by_a_placeholder_follows_it() -> None:
         np.testing.assert_allclose(executor.run({"p": fed}), expected)
 
 
-def test_integer_placeholder_behaves_as_an_array() -> None:
+def test_index_placeholder_behaves_as_array() -> None:
     p = cg.placeholder((3,), int, "p", example=RECORDED)
     for node in (p, p + 1, p > 0):
         assert isinstance(node, np.ndarray)
@@ -104,7 +104,7 @@ def test_integer_placeholder_behaves_as_an_array() -> None:
 
 
 @pytest.mark.parametrize("copied", [copy.deepcopy, lambda graph: pickle.loads(pickle.dumps(graph))])
-def test_copied_placeholder_is_guarded(copied: Callable[[Any], Any]) -> None:
+def test_index_placeholder_copy_is_guarded(copied: Callable[[Any], Any]) -> None:
     x, p, order = copied((cg.variable(X, "x"), p := cg.placeholder((3,), int, "p", example=RECORDED), (p + 1) % 3))
     assert is_tracer(p)
     assert is_tracer(order)
@@ -116,7 +116,7 @@ def test_copied_placeholder_is_guarded(copied: Callable[[Any], Any]) -> None:
             executor.run({p: OTHER})
 
 
-def test_placeholder_within_an_operator_is_guarded() -> None:
+def test_index_placeholder_within_operator_is_guarded() -> None:
     x, p = cg.variable(X, "x"), cg.placeholder((3,), int, "p", example=RECORDED)
     executor = cg.Executor(ad.grad(lambda v: np.sum(K[p] * v[p] ** 2))(x))
     np.testing.assert_allclose(executor.run({p: RECORDED}), 2 * X * K)
@@ -124,14 +124,14 @@ def test_placeholder_within_an_operator_is_guarded() -> None:
         executor.run({p: OTHER})
 
 
-def test_floats_of_another_thread_stay_arrays() -> None:
+def test_index_placeholder_does_not_affect_other_threads() -> None:
     """A function that is differentiated in one thread does not turn results of integer placeholders into tracers in others."""
     p = cg.placeholder((3,), int, "p", example=RECORDED)
-    found: list[Any] = []
+    results: list[Any] = []
 
     def f(x: Any) -> Any:
-        found.append(contextvars.Context().run(lambda: p * 0.5))  # as another thread records
+        results.append(contextvars.Context().run(lambda: p * 0.5))  # as another thread records
         return x * x
 
     ad.grad(f)(1.0)
-    assert not is_tracer(found[0])
+    assert not is_tracer(results[0])

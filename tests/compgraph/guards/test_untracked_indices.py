@@ -28,7 +28,7 @@ RECORDED, OTHER = np.array([3.0, 1.0, 2.0]), np.array([-1.0, 5.0, 0.0])
 Program = Callable[[Any], Any]
 
 
-def filled(x: Any, place: Any) -> Any:
+def fill_buffer(x: Any, place: Any) -> Any:
     plain = np.zeros((3, 3))
     plain[np.arange(3), place] = K
     return np.sum(plain @ x)
@@ -61,7 +61,7 @@ SILENT: dict[str, Program] = {
     "ix_": lambda x: np.sum(np.diag(K)[np.ix_(np.argsort(x), [0, 1, 2])] @ x * K),
     "sign bit": lambda x: np.sum(K[np.signbit(x - 2)].sum() * x),
     "asarray": lambda x: np.sum(K[np.asarray(np.argsort(x))] * x),
-    "written into": lambda x: filled(x, np.argsort(x)),
+    "written into": lambda x: fill_buffer(x, np.argsort(x)),
     "in a constant": lambda x: np.sum(cg.constant(K[np.argsort(x)]) * x),
     "of a derivative": lambda x: np.sum(K[np.argsort(ad.grad(lambda y: np.sum(y**2))(x))] * x),
 }  # fmt: skip
@@ -101,29 +101,29 @@ INNOCENT: dict[str, Program] = {
 }  # fmt: skip
 
 
-def told(program: Program, **options: Any) -> tuple[Any, list[str]]:
+def output_and_warnings(program: Program, **options: Any) -> tuple[Any, list[str]]:
     """The result of a graph for values different from the recorded ones, and the warnings of that run."""
     x = cg.variable(RECORDED, "x")
     executor = cg.Executor(program(x), **options)
-    with warnings.catch_warnings(record=True) as seen:
+    with warnings.catch_warnings(record=True) as records:
         warnings.simplefilter("always")
         assert executor.run({"x": RECORDED}) is not None
-        assert not seen
-        found = [executor.run({"x": OTHER}) for _ in range(3)][-1]
-    return found, [str(warning.message) for warning in seen]
+        assert not records
+        output = [executor.run({"x": OTHER}) for _ in range(3)][-1]
+    return output, [str(warning.message) for warning in records]
 
 
 def test_untracked_index_warns_once() -> None:
     with Failures("untracked indices") as failures:
         for label, options in itertools.product(SILENT, ({}, {"simplify": False}, {"fuse": True}, {"jit": True})):
             with failures.case(f"{label}, {options}"):
-                found, seen = told(SILENT[label], **options)
+                output, messages = output_and_warnings(SILENT[label], **options)
                 with cg.no_graph():
                     right = np.asarray(SILENT[label](cg.variable(OTHER)))
-                assert not np.allclose(found, right)  # else the table proves nothing
-                assert len(seen) == 1, seen  # once, in three runs
-                assert "test_untracked_indices.py" in seen[0]
-                assert "cg.constant(K)[i]" in seen[0]
+                assert not np.allclose(output, right)  # else the table proves nothing
+                assert len(messages) == 1, messages  # once, in three runs
+                assert "test_untracked_indices.py" in messages[0]
+                assert "cg.constant(K)[i]" in messages[0]
 
 
 def test_index_within_an_operator_is_a_guard() -> None:
@@ -142,9 +142,9 @@ def test_tracked_index_does_not_warn() -> None:
     with Failures("tracked indices") as failures:
         for label, options in itertools.product(INNOCENT, ({}, {"jit": True})):
             with failures.case(f"{label}, {options}"):
-                found, seen = told(INNOCENT[label], **options)
-                assert not seen
-                np.testing.assert_allclose(found, INNOCENT[label](cg.variable(OTHER)).value)
+                output, messages = output_and_warnings(INNOCENT[label], **options)
+                assert not messages
+                np.testing.assert_allclose(output, INNOCENT[label](cg.variable(OTHER)).value)
 
 
 def test_strict_executor_raises_on_an_untracked_index() -> None:
@@ -159,7 +159,7 @@ def test_strict_executor_raises_on_an_untracked_index() -> None:
                         executor.run({"x": OTHER})
 
 
-def test_other_lengths_and_shapes_are_told_not_refused() -> None:
+def test_untracked_index_of_other_shape_warns() -> None:
     x = cg.placeholder((None,), name="x", example=RECORDED)
     assert (x > np.array([0.0, 1.0, 2.0])).any().ndim == 0
     executor = cg.Executor(np.sum(x**2))
@@ -173,23 +173,23 @@ def test_other_lengths_and_shapes_are_told_not_refused() -> None:
         assert executor.run({"y": RECORDED + 1}) == 18
 
 
-def test_what_is_asked_for_its_length_alone_is_not_told() -> None:
+def test_untracked_index_used_for_length_is_ignored() -> None:
     labels = cg.placeholder((4,), int, name="labels", example=np.array([0, 1, 1, 2]))
     executor = cg.Executor(labels * len(labels[1:]))
     assert executor.run({"labels": np.array([5, 6, 6, 7])}).tolist() == [15, 18, 18, 21]
 
 
-def test_a_graph_with_writes_is_told_not_refused() -> None:
+def test_untracked_index_with_writes_warns() -> None:
     def program(x: Any) -> Any:
         y = np.zeros_like(x)
         y[:2] = x[1:] * K[np.argsort(x)][:2]
         return np.sum(y * x)
 
-    _, seen = told(program)
-    assert len(seen) == 1
+    _, messages = output_and_warnings(program)
+    assert len(messages) == 1
 
 
-def test_what_is_read_later_is_not_told() -> None:
+def test_untracked_index_read_later_is_ignored() -> None:
     x = cg.variable(RECORDED, "x")
     order = np.argsort(x)
     s = np.sum(K[order] * x)
@@ -202,7 +202,7 @@ def test_what_is_read_later_is_not_told() -> None:
     late.run({"x": OTHER})
 
 
-def test_a_reset_and_an_update_forget() -> None:
+def test_untracked_index_is_cleared_by_reset_and_update() -> None:
     x = cg.variable(RECORDED, "x")
     np.argsort(x)
     cg.reset()
@@ -213,7 +213,7 @@ def test_a_reset_and_an_update_forget() -> None:
 
 
 @pytest.mark.parametrize("copied", [lambda e: pickle.loads(pickle.dumps(e)), copy.deepcopy, copy.copy])
-def test_copies_of_executors_watch(copied: Callable[[Any], Any]) -> None:
+def test_untracked_index_is_checked_by_executor_copies(copied: Callable[[Any], Any]) -> None:
     x = cg.variable(RECORDED, "x")
     executor = cg.Executor(SILENT["argsort"](x))
     strict = cg.Executor(executor.nodes[0], strict=True)
@@ -225,44 +225,44 @@ def test_copies_of_executors_watch(copied: Callable[[Any], Any]) -> None:
 
 @pytest.mark.parametrize("copied", [lambda s: pickle.loads(pickle.dumps(s)), copy.deepcopy])
 @pytest.mark.parametrize("label", ["argsort", "argsort, kept by the user"])
-def test_executors_of_copied_graphs_say_that_they_cannot_watch(label: str, copied: Callable[[Any], Any]) -> None:
+def test_untracked_index_in_copied_graph_warns(label: str, copied: Callable[[Any], Any]) -> None:
     s = copied(SILENT[label](cg.variable(RECORDED)))
     with pytest.warns(RuntimeWarning, match=r"its copy lacks: the result of argsort"):
         cg.Executor(s)
 
 
-def test_a_part_of_a_graph_watches() -> None:
+def test_untracked_index_in_subgraph_warns() -> None:
     x = cg.variable(RECORDED, "x")
     hidden = np.sin(x)
-    part, (given,) = cg.subgraph(np.sum(K[np.argsort(hidden)] * hidden), hidden)
+    part, (cut,) = cg.subgraph(np.sum(K[np.argsort(hidden)] * hidden), hidden)
     with pytest.warns(RuntimeWarning, match="argsort"):
-        cg.Executor(part).run({given: OTHER})
+        cg.Executor(part).run({cut: OTHER})
 
 
-def test_another_thread_sees_what_this_one_left() -> None:
+def test_untracked_index_is_visible_to_other_threads() -> None:
     x = cg.variable(RECORDED, "x")
     s = np.sum(K[np.argsort(x)] * x)
-    found: list[Any] = []
-    thread = threading.Thread(target=lambda: found.append(cg.Executor(s)))
+    executors: list[Any] = []
+    thread = threading.Thread(target=lambda: executors.append(cg.Executor(s)))
     thread.start()
     thread.join()
     with pytest.warns(RuntimeWarning, match="argsort"):
-        found[0].run({"x": OTHER})
+        executors[0].run({"x": OTHER})
 
 
-def test_nothing_is_kept_of_what_is_read_or_freed() -> None:
+def test_untracked_index_log_drops_read_and_freed_nodes() -> None:
     x = cg.variable(RECORDED)
     before = len(untracked)
     for _ in range(5):
         assert np.sum((x > 0) * x).value == 6
     assert len(untracked) == before
-    held = [x > k for k in range(5)]
+    nodes = [x > k for k in range(5)]
     assert len(untracked) == before + 5
-    del held
+    del nodes
     assert len(untracked) == before
 
 
-def test_long_loops_keep_a_bounded_log() -> None:
+def test_untracked_index_log_of_long_loop_is_bounded() -> None:
     x = cg.variable(RECORDED)
     for k in range(2 * guard_logs.MAX_GUARDS):
         assert (x > k).shape == (3,)
@@ -271,7 +271,7 @@ def test_long_loops_keep_a_bounded_log() -> None:
     assert log._weight <= guard_logs.MAX_LOG_BYTES
 
 
-def test_freed_graphs_hold_nothing() -> None:
+def test_untracked_index_log_releases_freed_graphs() -> None:
     x = cg.variable(RECORDED)
     y = np.sin(x) * 2
     watched = weakref.ref(y)
@@ -280,7 +280,7 @@ def test_freed_graphs_hold_nothing() -> None:
     assert watched() is None
 
 
-def test_finalizers_wait_for_the_logs() -> None:
+def test_untracked_index_finalizers_wait_for_lock() -> None:
     x = cg.variable(RECORDED, "x")
     node = np.argsort(x)
     with guard_logs._lock:
@@ -291,12 +291,12 @@ def test_finalizers_wait_for_the_logs() -> None:
     executor.run({"x": RECORDED})
 
 
-def test_compiled_executors_are_tested() -> None:
+def test_untracked_index_tests_use_llvm() -> None:
     assert fastest_backend() == "llvm"
 
 
 @pytest.mark.parametrize("copied", [lambda s: pickle.loads(pickle.dumps(s)), copy.deepcopy])
-def test_copies_of_what_would_be_watched_are_as_it_was(copied: Callable[[Any], Any]) -> None:
+def test_untracked_index_copies_are_plain_nodes(copied: Callable[[Any], Any]) -> None:
     x = cg.variable(RECORDED, "x")
     order, total = copied([np.argsort(x), np.sum(x * 2)])
     order_again, total_again = cg.Executor([order, total]).run({"x": OTHER})

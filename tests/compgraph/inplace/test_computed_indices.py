@@ -24,21 +24,21 @@ def row_read_before_a_write(x: Any) -> Any:
 
 
 @pytest.mark.parametrize("options", [{}, {"simplify": False}, {"fuse": True}, {"jit": True}])
-def test_executor_keeps_rows_as_they_were_read(options: dict[str, bool]) -> None:
+def test_computed_index_executor_keeps_rows_as_read(options: dict[str, bool]) -> None:
     p = cg.variable(X.copy(), name="p")
     out = row_read_before_a_write(p)
     slope = ad.gradient(out, create_graph=True)[p]
     executor = cg.Executor([out, slope], **options)
-    value, found = executor.run({p: X})
+    value, outputs = executor.run({p: X})
     np.testing.assert_allclose(value, row_read_before_a_write(X))
-    np.testing.assert_allclose(found, ad.grad(row_read_before_a_write)(X))
+    np.testing.assert_allclose(outputs, ad.grad(row_read_before_a_write)(X))
 
 
-def test_jit_records_again_for_other_indices() -> None:
+def test_computed_index_jit_records_again_for_other_values() -> None:
     compiled = cg.jit(ad.value_and_grad(row_read_before_a_write), cache=False).compile(X)
     for x in (X, OTHER, OTHER[::-1].copy()):
-        for found, expected in zip(compiled(x), ad.value_and_grad(row_read_before_a_write)(x), strict=True):
-            np.testing.assert_allclose(found, expected)
+        for actual, expected in zip(compiled(x), ad.value_and_grad(row_read_before_a_write)(x), strict=True):
+            np.testing.assert_allclose(actual, expected)
 
 
 TRANSFORMS: dict[str, Any] = {
@@ -70,7 +70,7 @@ def write_out(row: Any) -> None:
 @pytest.mark.parametrize("transform", TRANSFORMS)
 @pytest.mark.parametrize("write", [set_element, add_in_place, set_element_of_view, write_out])
 @pytest.mark.parametrize("index", [lambda i: i, lambda i: (i, slice(0, 3)), lambda i: (Ellipsis, i, slice(None))])
-def test_writing_through_a_row_at_a_computed_index_raises(index: Any, write: Any, transform: str) -> None:
+def test_computed_index_write_through_row_raises(index: Any, write: Any, transform: str) -> None:
     def f(x: Any) -> Any:
         a = np.outer(x, x)
         row = a[index(np.argmax(x))]
@@ -81,7 +81,7 @@ def test_writing_through_a_row_at_a_computed_index_raises(index: Any, write: Any
         TRANSFORMS[transform](f)
 
 
-def test_writing_through_a_row_in_a_list_raises() -> None:
+def test_computed_index_write_through_row_in_list_raises() -> None:
     p = cg.variable(X)
     a = np.outer(p, p)
     rows = [a[np.argmax(p)]]
@@ -98,18 +98,18 @@ def augment(x: Any, index: Any) -> Any:
 
 @pytest.mark.parametrize("transform", TRANSFORMS)
 @pytest.mark.parametrize("lines", [True, False])
-def test_augmented_elements_at_computed_indices_are_written(transform: str, lines: bool) -> None:
+def test_computed_index_augmented_assignment_writes(transform: str, lines: bool) -> None:
     cg.record_lines(lines)
     try:
-        found = TRANSFORMS[transform](lambda x: augment(x, np.argmax(x)))
+        result = TRANSFORMS[transform](lambda x: augment(x, np.argmax(x)))
     finally:
         cg.record_lines(True)
     expected = TRANSFORMS[transform](lambda x: augment(x, 1))
-    for one, other in zip(np.atleast_1d(found), np.atleast_1d(expected), strict=True):
+    for one, other in zip(np.atleast_1d(result), np.atleast_1d(expected), strict=True):
         np.testing.assert_allclose(one, other)
 
 
-def test_copies_and_elements_at_computed_indices_can_be_written() -> None:
+def test_computed_index_copies_and_elements_are_writable() -> None:
     def f(x: Any) -> Any:
         a = np.outer(x, x)
         row = a[np.argmax(x)].copy()

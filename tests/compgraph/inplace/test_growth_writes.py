@@ -94,7 +94,7 @@ MODES: dict[str, Callable[[Any], Callable[[Array], Any]]] = {
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_calls_are_linear(mode: str) -> None:
+def test_writes_calls_are_linear(mode: str) -> None:
     size = 12 if mode == "hessian" else 40
     with Failures(mode) as failures:
         for name, loop in LOOPS.items():
@@ -108,17 +108,17 @@ def test_calls_are_linear(mode: str) -> None:
 
 
 @pytest.mark.parametrize("derive", [jacobian, jacrev, jacfwd, lambda f: jacobian(f, sparse=True)])
-def test_jacobians_of_filled_arrays(derive: Any) -> None:
+def test_jacobian_of_filled_array_is_linear(derive: Any) -> None:
     for _ in range(3):  # the first call imports modules, which the others patch
         derive(fill)(point(20))
     counted = [calls(lambda n=n: derive(fill)(point(n))) for n in (20, 40, 80)]
     assert counted[2] - counted[1] < 2.2 * (counted[1] - counted[0]), counted
-    found = derive(fill)(point(7))
-    assert np.allclose(found.toarray() if hasattr(found, "toarray") else found, np.diag(np.cos(point(7))))
+    table = derive(fill)(point(7))
+    assert np.allclose(table.toarray() if hasattr(table, "toarray") else table, np.diag(np.cos(point(7))))
 
 
 @pytest.mark.parametrize("loop", ["recurrence", "in_turns"])
-def test_copies_for_second_derivatives_are_linear(loop: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_second_derivative_copies_are_linear(loop: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """No reader of an element makes a copy of the array as it was then."""
     copied = 0
 
@@ -128,12 +128,12 @@ def test_copies_for_second_derivatives_are_linear(loop: str, monkeypatch: pytest
         return snapshot(node, sequence_number, value)
 
     monkeypatch.setattr(replay, "snapshot", counting)
-    found = []
+    counts = []
     for n in (20, 40, 80):
         copied = 0
         hvp(LOOPS[loop])(point(n), np.ones(n))
-        found.append(copied)
-    assert found[2] - found[1] <= 2.2 * (found[1] - found[0]), found
+        counts.append(copied)
+    assert counts[2] - counts[1] <= 2.2 * (counts[1] - counts[0]), counts
 
 
 # ------------------------------------------------------------------------------- many directions together
@@ -145,14 +145,14 @@ def program_of(rng: np.random.Generator) -> list[tuple[int, ...]]:
     return [tuple(int(rng.integers(b)) for b in bounds) for _ in range(rng.integers(2, 9))]
 
 
-def smooth(held: list[Any]) -> Any:
+def smooth(values: list[Any]) -> Any:
     """The sines of all held values, concatenated."""
-    return np.concatenate([np.ravel(np.sin(v)) for v in held])
+    return np.concatenate([np.ravel(np.sin(v)) for v in values])
 
 
 @pytest.mark.filterwarnings("ignore:Mean of empty slice", "ignore:invalid value encountered", "ignore:jacrev", "ignore:hessian")
 @pytest.mark.parametrize("seed", [0, 1, *[pytest.param(seed, marks=pytest.mark.exhaustive) for seed in range(2, 6)]])
-def test_batched_directions_equal_single_directions(seed: int) -> None:
+def test_jacobian_of_writes_equals_single_directions(seed: int) -> None:
     rng = np.random.default_rng(seed)
     compared = 0
     for _ in range(9):
@@ -175,13 +175,13 @@ def test_batched_directions_equal_single_directions(seed: int) -> None:
             np.testing.assert_allclose(jacrev(f)(x), rows, rtol=1e-10, atol=1e-12)
             units = np.eye(x.size).reshape(-1, *x.shape)
             second = np.array([hvp(total)(x, unit) for unit in units]).reshape(*x.shape, *x.shape)
-            found = hessian(total)(x)
-            np.testing.assert_allclose(found, second, rtol=1e-8, atol=1e-9 * (1 + np.max(np.abs(second), initial=0)))
+            matrix = hessian(total)(x)
+            np.testing.assert_allclose(matrix, second, rtol=1e-8, atol=1e-9 * (1 + np.max(np.abs(second), initial=0)))
         compared += 1
     assert compared > 2
 
 
-def test_jacobians_of_complex_numbers_and_of_nodes_outside() -> None:
+def test_jacobian_of_writes_complex_and_outer_nodes() -> None:
     z = np.array([0.3 + 0.2j, -0.5 + 1j, 0.9 - 0.4j])
 
     def f(z: Any) -> Any:

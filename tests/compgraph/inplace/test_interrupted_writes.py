@@ -86,15 +86,15 @@ def run_through(make: Callable[[Any], Any], change: Callable[[Any, Any], Any], f
         if not Interruption(at)(lambda x=x, y=y: change(y, x)):
             return interrupted
         interrupted += 1
-        found = np.array(y.value)
-        state = "old" if np.array_equal(found, old) else "new" if np.array_equal(found, new) else "between"
-        for computed, wanted in ((before, expected), (np.sum(y * y * W) + 0 * np.sum(x), slopes.get(state))):
-            given = derivative(computed, x)
-            if isinstance(given, str):
-                assert "interrupted" in given
+        current = np.array(y.value)
+        state = "old" if np.array_equal(current, old) else "new" if np.array_equal(current, new) else "between"
+        for computed, reference in ((before, expected), (np.sum(y * y * W) + 0 * np.sum(x), slopes.get(state))):
+            outcome = derivative(computed, x)
+            if isinstance(outcome, str):
+                assert "interrupted" in outcome
                 continue
-            assert wanted is not None, at
-            np.testing.assert_allclose(given, wanted, rtol=1e-13, atol=1e-13, err_msg=f"bytecode {at}")
+            assert reference is not None, at
+            np.testing.assert_allclose(outcome, reference, rtol=1e-13, atol=1e-13, err_msg=f"bytecode {at}")
         at += step
 
 
@@ -114,7 +114,7 @@ OTHER_WRITES = [pytest.param(write, marks=pytest.mark.exhaustive) for write in (
 
 
 @pytest.mark.parametrize("write", ["x[1:] = 2", "x.flat", *OTHER_WRITES])
-def test_a_variable_is_never_old_with_new_numbers(write: str) -> None:
+def test_interrupted_update_is_atomic(write: str) -> None:
     changes: dict[str, Callable[[Any], Any]] = {
         "x *= 10": lambda x: operator.imul(x, 10),
         "x[1:] = 2": lambda x: operator.setitem(x, slice(1, None), 2),
@@ -123,22 +123,22 @@ def test_a_variable_is_never_old_with_new_numbers(write: str) -> None:
         "x.flat": lambda x: operator.setitem(x.flat, slice(1, None), 2),
     }
     changes[write](cg.variable(X, "x"))  # fill caches first, since standard-library code that fills them swallows errors
-    at, told = 1, 0
+    at, count = 1, 0
     while True:
         x = cg.variable(X, "x")
         before = np.sum(np.sin(x) * W)
         if not Interruption(at)(lambda x=x: changes[write](x)):
             break
-        given = derivative(before, x)
-        if isinstance(given, str):
-            assert "updated in place" in given
-            told += 1
+        outcome = derivative(before, x)
+        if isinstance(outcome, str):
+            assert "updated in place" in outcome
+            count += 1
         else:
             assert np.array_equal(x.value, X)
-            np.testing.assert_allclose(given, np.cos(X) * W)
+            np.testing.assert_allclose(outcome, np.cos(X) * W)
         np.testing.assert_allclose(gradient(np.sum(np.sin(x) * W), x)["x"], np.cos(x.value) * W)
         at += 3
-    assert told
+    assert count
 
 
 @pytest.mark.parametrize(
@@ -153,7 +153,7 @@ def test_a_variable_is_never_old_with_new_numbers(write: str) -> None:
         ],
     ],
 )
-def test_value_and_tangent_are_one_step(write: str, carried: bool) -> None:
+def test_interrupted_write_keeps_value_and_tangent_consistent(write: str, carried: bool) -> None:
     """A function that catches the interrupt and continues has a tangent that matches its value, or raises."""
     direction = np.array([1.0, -2.0, 0.5])
     interrupted = True
@@ -189,15 +189,15 @@ def test_value_and_tangent_are_one_step(write: str, carried: bool) -> None:
 
 def test_interrupted_rollback_makes_reads_raise() -> None:
     """If the rollback is interrupted too, the write stays in the log, and reads of its target raise."""
-    told = 0
+    count = 0
     for at in range(1, 200, 3):
         x = cg.variable(X, "x")
         y = x * 3
         before = np.sum(np.sin(y) * W)
-        kept = Memory._roll_back
+        original = Memory._roll_back
 
-        def twice(memory: Any, write: Any, at: int = at, kept: Any = kept) -> None:
-            if Interruption(at)(lambda: kept(memory, write)):
+        def twice(memory: Any, write: Any, at: int = at, original: Any = original) -> None:
+            if Interruption(at)(lambda: original(memory, write)):
                 raise KeyboardInterrupt
 
         Memory._roll_back = twice  # type: ignore[method-assign]
@@ -205,22 +205,22 @@ def test_interrupted_rollback_makes_reads_raise() -> None:
             with pytest.raises(KeyboardInterrupt):
                 y[...] = Interrupting(7.0)
         finally:
-            Memory._roll_back = kept  # type: ignore[method-assign]
+            Memory._roll_back = original  # type: ignore[method-assign]
         np.testing.assert_allclose(gradient(before, x)["x"], 3 * np.cos(3 * X) * W)
         after = np.sum(y * W)
-        found = derivative(after, x)
-        if isinstance(found, str):
-            assert "interrupted" in found
-            assert "test_interrupted_writes.py" in found
-            told += 1
+        outcome = derivative(after, x)
+        if isinstance(outcome, str):
+            assert "interrupted" in outcome
+            assert "test_interrupted_writes.py" in outcome
+            count += 1
             with pytest.raises(RuntimeError, match="interrupted"):
                 y[0] = 1
             with pytest.raises(RuntimeError, match="interrupted"):
                 cg.Executor([after])
         else:
             assert np.array_equal(y.value, 3 * X)
-            np.testing.assert_allclose(found, 3 * W)
-    assert told > 5
+            np.testing.assert_allclose(outcome, 3 * W)
+    assert count > 5
 
 
 class Interrupting:

@@ -61,7 +61,7 @@ def through_a_view(x: Any) -> Any:
 
 
 @pytest.mark.parametrize("program", [along, across, in_one_place, through_a_view])
-def test_derivatives(program: Callable[[Any], Any]) -> None:
+def test_element_writes_derivatives(program: Callable[[Any], Any]) -> None:
     value, slope = value_and_grad(program)(1.25)
     assert math.isclose(value, 1.25**6, rel_tol=1e-15)
     assert math.isclose(slope, 6 * 1.25**5, rel_tol=1e-14)
@@ -71,12 +71,12 @@ def test_derivatives(program: Callable[[Any], Any]) -> None:
 
 
 @pytest.mark.parametrize("dtype", [np.float32, complex, np.longdouble])
-def test_buffers_of_other_dtypes(dtype: Any) -> None:
-    found = grad(lambda x: np.real(along(x, dtype)))(1.25)
-    np.testing.assert_allclose(float(found), 6 * 1.25**5, rtol=1e-6 if dtype is np.float32 else 1e-14)
+def test_element_writes_into_other_dtypes(dtype: Any) -> None:
+    derivative = grad(lambda x: np.real(along(x, dtype)))(1.25)
+    np.testing.assert_allclose(float(derivative), 6 * 1.25**5, rtol=1e-6 if dtype is np.float32 else 1e-14)
 
 
-def test_what_numpy_refuses_changes_nothing() -> None:
+def test_element_writes_rejected_by_numpy_change_nothing() -> None:
     def f(x: Any) -> Any:
         a = np.zeros(3)
         a[0] = x
@@ -93,7 +93,7 @@ def test_what_numpy_refuses_changes_nothing() -> None:
     assert grad(f)(1.5) == 6.0
 
 
-def test_what_runs_again_writes_nothing_outside() -> None:
+def test_element_write_to_outer_array_in_checkpoint_raises() -> None:
     def f(x: Any) -> Any:
         a = np.zeros(3)
         a[0] = x
@@ -108,7 +108,7 @@ def test_what_runs_again_writes_nothing_outside() -> None:
         grad(f)(1.5)
 
 
-def test_nothing_is_recorded_where_it_is_switched_off() -> None:
+def test_element_writes_within_no_graph_are_not_recorded() -> None:
     def f(x: Any) -> Any:
         a = np.zeros(3)
         a[0] = x
@@ -122,30 +122,30 @@ def test_nothing_is_recorded_where_it_is_switched_off() -> None:
 
 @pytest.mark.parametrize("step", [4, pytest.param(1, marks=pytest.mark.exhaustive)])
 @pytest.mark.parametrize("value", ["a node", "a number"])
-def test_a_write_that_is_interrupted(value: str, step: int) -> None:
+def test_element_write_interrupted_is_consistent(value: str, step: int) -> None:
     """Afterwards the number is the old or the new one, with its derivative, or its use raises."""
-    told: set[Any] = set()
+    results: set[Any] = set()
     at = 1
     while True:
         with cg.strict():
             x = cg.variable(2.0, "x")
             a = cg.zeros(3)
             a[1] = x * 3
-            given = x * 5 if value == "a node" else 10.0
-            was_interrupted = Interruption(at)(lambda a=a, given=given: operator.setitem(a, 1, given))
+            number = x * 5 if value == "a node" else 10.0
+            was_interrupted = Interruption(at)(lambda a=a, number=number: operator.setitem(a, 1, number))
             try:
                 result = a[1] * x
-                told.add((float(result.value), float(gradient(result, x)["x"])))
+                results.add((float(result.value), float(gradient(result, x)["x"])))
             except RuntimeError as error:
-                told.add("interrupted" if "interrupted" in str(error) else str(error))
+                results.add("interrupted" if "interrupted" in str(error) else str(error))
         if not was_interrupted:
             break
         at += step
     assert at > 30
-    assert told - {"interrupted"} == {(12.0, 12.0), (20.0, 20.0 if value == "a node" else 10.0)}
+    assert results - {"interrupted"} == {(12.0, 12.0), (20.0, 20.0 if value == "a node" else 10.0)}
 
 
-def test_a_step_takes_few_calls() -> None:
+def test_element_write_takes_few_calls() -> None:
     def steps(x: Any, n: int) -> Any:
         a = np.zeros(n)
         a[0] = x

@@ -91,7 +91,7 @@ def run(pair: str, write: Callable[[Any, Any], Any], y: Any) -> Any:
     return y
 
 
-def left(pair: str, write: Callable[[Any, Any], Any], dtype: Any) -> Any:
+def expected_result(pair: str, write: Callable[[Any, Any], Any], dtype: Any) -> Any:
     """NumPy's result, or None if NumPy raises."""
     try:
         return run(pair, write, X.astype(dtype).copy())
@@ -113,23 +113,23 @@ def check_write(write: str) -> None:
     written = 0
     for pair in PAIRS:
         for dtype in (np.float64, np.float32, np.float16, np.complex128):
-            expected = left(pair, do, dtype)
+            expected = expected_result(pair, do, dtype)
             if expected is None or (pair == "of a row" and write in COMPUTED):  # which has an axis more
                 continue
             try:
-                found = run(pair, do, cg.variable(X.astype(dtype)) * np.ones(LENGTH, dtype))
+                result = run(pair, do, cg.variable(X.astype(dtype)) * np.ones(LENGTH, dtype))
             except ValueError as error:
                 if write in MOVES or "memory with an operand" not in str(error):
                     raise
                 continue
-            assert found.value.tobytes() == expected.tobytes(), (pair, dtype)
+            assert result.value.tobytes() == expected.tobytes(), (pair, dtype)
             written += 1
             if dtype is np.float64:
                 check_derivatives(pair, do)
     assert written or write == "vecdot in place"
 
 
-def test_overlapping_writes() -> None:
+def test_overlapping_writes_match_numpy_or_raise() -> None:
     with Failures("overlapping writes") as failures:
         for write in (*MOVES, *COMPUTED):
             with failures.case(write):
@@ -154,7 +154,7 @@ def check_derivatives(pair: str, do: Callable[[Any, Any], Any]) -> None:
     assert np.isclose(jvp(along, [X], [DIRECTION])[1], slope(along, X, DIRECTION), rtol=1e-5, atol=1e-5), pair
 
 
-def test_flat_of_a_number_is_a_copy() -> None:
+def test_flat_of_scalar_is_a_copy() -> None:
     for index in (slice(None), [0], [0, 0], ...):
         x = np.array(3.0)
         w = x.flat[index]
@@ -168,9 +168,9 @@ def test_flat_of_a_number_is_a_copy() -> None:
 
 
 @pytest.mark.parametrize("function", [np.matmul, np.matvec, np.vecmat])
-def test_generalized_functions_broadcast_no_core_axes(function: Any) -> None:
+def test_gufunc_output_with_broadcast_core_axes_raises(function: Any) -> None:
     """Shapes that NumPy rejects raise: a result with one column is not written into three."""
     args = {np.matmul: ((2, 2), (2, 1)), np.matvec: ((1, 2), (2,)), np.vecmat: ((2,), (2, 1))}[function]
-    for made in (np.ones, lambda shape: cg.variable(np.ones(shape)) * 1):
+    for make in (np.ones, lambda shape: cg.variable(np.ones(shape)) * 1):
         with pytest.raises(ValueError, match=r"(?i)out"):
-            function(*map(made, args), out=made((2, 3) if function is np.matmul else (3,)))
+            function(*map(make, args), out=make((2, 3) if function is np.matmul else (3,)))

@@ -30,13 +30,13 @@ def parts_of(result: Any) -> list[Any]:
     return [result]
 
 
-def shared(function: Callable[..., Any], args: tuple[Any, ...]) -> bool:
+def is_shared(function: Callable[..., Any], args: tuple[Any, ...]) -> bool:
     """Whether a part of the result shares memory with the first argument."""
     first, *others = [np.array(a) for a in args]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        found = parts_of(function(first, *others))
-    return any(isinstance(part, np.ndarray) and np.shares_memory(part, first) for part in found)
+        outputs = parts_of(function(first, *others))
+    return any(isinstance(part, np.ndarray) and np.shares_memory(part, first) for part in outputs)
 
 
 def usable(args: Sequence[Any]) -> bool:
@@ -48,26 +48,26 @@ MOST = 3
 COPIED = {"np.lib.stride_tricks.as_strided", "np.asmatrix"}  # of nodes these are copies, as their documentation says
 
 
-def sharing() -> Iterator[tuple[str, Callable[..., Any], tuple[Any, ...]]]:
+def iterate_sharing_examples() -> Iterator[tuple[str, Callable[..., Any], tuple[Any, ...]]]:
     """The examples that share memory: a few per operation, and every example of a public name."""
     from tests.support import every_name
     from tests.support.cases import tables as cases
 
-    found: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     for case in (*cases.CASES, *cases.COMPOSED_CASES):
-        if found[case.opname] < MOST and usable(case.args) and shared(case.function, case.args):
-            found[case.opname] += 1
+        if counts[case.opname] < MOST and usable(case.args) and is_shared(case.function, case.args):
+            counts[case.opname] += 1
             yield f"{case.opname} {case.label}", case.function, case.args
     for name, examples in every_name.EXAMPLES.items():
         for label, function, *args in examples:
-            if name not in COPIED and usable(args) and shared(function, tuple(args)):
+            if name not in COPIED and usable(args) and is_shared(function, tuple(args)):
                 yield f"{name} {label}", function, tuple(args)
 
 
 @functools.cache
 def sharing_table() -> dict[str, tuple[Callable[..., Any], tuple[Any, ...]]]:
     """Return the examples by label."""
-    return {label: (function, args) for label, function, args in sharing()}
+    return {label: (function, args) for label, function, args in iterate_sharing_examples()}
 
 
 PROGRAMS: dict[str, Callable[[Callable[[Any], Any], Any, Any], Any]] = {
@@ -140,11 +140,11 @@ def check(program: Any, blank: Any, function: Any, args: tuple[Any, ...], second
 
 def check_examples(first: bool) -> None:
     """Check by all programs the first example of each operation, or all others."""
-    seen = set()
+    labels = set()
     with Failures("views") as failures:
         for label, (function, args) in sharing_table().items():
-            is_first = label.split()[0] not in seen
-            seen.add(label.split()[0])
+            is_first = label.split()[0] not in labels
+            labels.add(label.split()[0])
             if is_first is not first:
                 continue
             number = sum(map(ord, label))
@@ -154,12 +154,12 @@ def check_examples(first: bool) -> None:
                     check(program, BUFFERS[buffer], function, args, (number + at) % 3 == 0)
 
 
-def test_views_and_fills() -> None:
+def test_shared_memory_views_and_fills() -> None:
     check_examples(first=True)
 
 
 @pytest.mark.exhaustive
-def test_views_and_fills_of_other_examples() -> None:
+def test_shared_memory_further_views_and_fills() -> None:
     check_examples(first=False)
 
 
@@ -184,27 +184,27 @@ SEEN: dict[str, Callable[[Any], Any]] = {
 }
 
 
-def check_overlapping_view(overlapping: str, laid: str, seen: str) -> None:
+def check_overlapping_view(overlapping: str, layout: str, view_name: str) -> None:
     """Check the second order of a view whose buffer receives a value with a tangent."""
 
     def program(view: Callable[[Any], Any], a: Any, x: Any) -> Any:
         fixed = view(a)
         fill(a, np.sin(x) * (1 + 0.5j) if a.dtype.kind == "c" else np.sin(x))
-        late = fixed if seen == "imag" and a.dtype.kind == "f" else SEEN[seen](fixed)
+        late = fixed if view_name == "imag" and a.dtype.kind == "f" else SEEN[view_name](fixed)
         return read(late) + read(late * late)
 
     x = np.array([[0.3, 0.5, 0.7], [0.2, 0.9, 1.1]])
-    check(program, LAID[laid], OVERLAPPING[overlapping], (x,), True)
+    check(program, LAID[layout], OVERLAPPING[overlapping], (x,), True)
 
 
-def test_overlapping_views_second_order() -> None:
+def test_shared_memory_overlapping_views_second_order() -> None:
     with Failures("overlapping views") as failures:
-        for overlapping, laid, seen in itertools.product(OVERLAPPING, LAID, SEEN):
-            with failures.case(f"{overlapping}, {laid}, {seen}"):
-                check_overlapping_view(overlapping, laid, seen)
+        for overlapping, layout, view_name in itertools.product(OVERLAPPING, LAID, SEEN):
+            with failures.case(f"{overlapping}, {layout}, {view_name}"):
+                check_overlapping_view(overlapping, layout, view_name)
 
 
-def test_table_of_views_is_complete() -> None:
+def test_shared_memory_table_of_views_is_complete() -> None:
     """NumPy decides which results are views; these names are known to give views."""
     names = {label.split()[0] for label in sharing_table()}
     views = {"broadcast_to", "diagonal", "sliding_window_view", "real", "ravel", "reshape", "einsum", "astype", "diff", "rot90"}
@@ -214,13 +214,13 @@ def test_table_of_views_is_complete() -> None:
     assert not any(v.flags.writeable for v in read_only)
 
 
-def test_a_constant_is_never_written() -> None:
+def test_constant_view_is_never_written() -> None:
     """Views of constants have no derivative, so their writes are not checked."""
     view = np.broadcast_to(cg.constant([1.0, 2.0]), (3, 2))
     assert "Inert" in type(view).__name__
 
 
-def test_outputs_of_a_primitive_do_not_share_memory() -> None:
+def test_primitive_outputs_share_no_memory() -> None:
     """An output that is the operand itself is copied, so that a write into it is applied once."""
     both = cg.primitive(opname="itself_and_twice")(lambda x: (x, x * 2))
     rule(both, lambda g, out, x: (0 if g[0] is None else g[0]) + (0 if g[1] is None else 2 * g[1]))

@@ -150,7 +150,7 @@ WRITES: dict[str, Write] = {
 }  # fmt: skip
 
 
-def written(write: Write, x: Any, v: Any) -> Any:
+def write_and_read(write: Write, x: Any, v: Any) -> Any:
     """The written array, a view and a value from before the write, together in one array."""
     a = x * 1.5
     before, view = a * v, a[:, 1:]
@@ -159,23 +159,23 @@ def written(write: Write, x: Any, v: Any) -> Any:
     return np.concatenate([np.sin(a), before, np.cos(view) * a[:, :1]], axis=1)
 
 
-def test_writes_give_values_of_numpy() -> None:
+def test_writes_match_numpy() -> None:
     with Failures("writes") as failures:
         for (name, write), dtype in itertools.product(WRITES.items(), (np.float64, np.float32)):
             with failures.case(f"{name}, {dtype.__name__}"):
                 x, v = X.astype(dtype), V.astype(dtype)
-                expected, found = written(write, x, v), written(write, cg.variable(x), cg.variable(v))
-                assert isinstance(found, cg.Node)
-                assert found.dtype == expected.dtype
-                assert np.array_equal(found.value, expected)
+                expected, result = write_and_read(write, x, v), write_and_read(write, cg.variable(x), cg.variable(v))
+                assert isinstance(result, cg.Node)
+                assert result.dtype == expected.dtype
+                assert np.array_equal(result.value, expected)
 
 
-def test_writes_derivatives() -> None:
+def test_writes_have_derivatives() -> None:
     """Both modes, and the second order in all four mixtures of them, against central differences."""
     with Failures("writes") as failures:
         for name, write in WRITES.items():
             with failures.case(name):
-                check_grads(lambda x, v, write=write: written(write, x, v), [X, V], order=2)  # type: ignore[misc]
+                check_grads(lambda x, v, write=write: write_and_read(write, x, v), [X, V], order=2)  # type: ignore[misc]
 
 
 COMPLEX: dict[str, Write] = {
@@ -189,14 +189,14 @@ COMPLEX: dict[str, Write] = {
 }
 
 
-def test_complex_writes() -> None:
+def test_writes_of_complex_numbers() -> None:
     x, v = X + 1j * X[::-1], V - 0.6j * V[::-1]
     with Failures("complex writes") as failures:
         for name, write in COMPLEX.items():
             with failures.case(name):
-                expected, found = written(write, x, v), written(write, cg.variable(x), cg.variable(v))
-                assert np.array_equal(found.value, expected)
-                check_grads(lambda x, v, write=write: written(write, x, v), [x, v], order=2)  # type: ignore[misc]
+                expected, result = write_and_read(write, x, v), write_and_read(write, cg.variable(x), cg.variable(v))
+                assert np.array_equal(result.value, expected)
+                check_grads(lambda x, v, write=write: write_and_read(write, x, v), [x, v], order=2)  # type: ignore[misc]
 
 
 # ------------------------------------------------------------------------------------------- buffers
@@ -208,7 +208,7 @@ BUFFERS: dict[str, Callable[[Any], Any]] = {
 
 
 @pytest.mark.parametrize("make", BUFFERS.values(), ids=BUFFERS)
-def test_buffers_are_filled(make: Any) -> None:
+def test_writes_fill_buffers(make: Any) -> None:
     def f(x: Any) -> Any:
         b = make(x)
         for i in range(4):
@@ -219,7 +219,7 @@ def test_buffers_are_filled(make: Any) -> None:
     check_grads(f, [V], order=2)
 
 
-def test_our_own_buffers() -> None:
+def test_writes_into_package_buffers() -> None:
     for make in (cg.zeros, cg.ones, cg.empty, lambda n: cg.full(n, 3.0), lambda n: cg.array([1.0, 2.0, 3.0, 4.0])):
 
         def f(x: Any, make: Any = make) -> Any:
@@ -234,7 +234,7 @@ def test_our_own_buffers() -> None:
 # ------------------------------------------------------------------------------------------- old values
 
 
-def test_old_values_keep_their_gradients() -> None:
+def test_writes_keep_gradients_of_old_values() -> None:
     x = cg.variable(V)
     a = np.exp(x)
     c = a * 2
@@ -245,7 +245,7 @@ def test_old_values_keep_their_gradients() -> None:
     assert np.allclose(gradient(s)[x], 2 * np.exp(2 * V))
 
 
-def test_operands_and_rules_see_the_values_of_their_time() -> None:
+def test_writes_keep_recorded_operands() -> None:
     x = cg.variable(V)
     a = x * 2
     b, e = a * x, np.exp(a)
@@ -310,14 +310,14 @@ def check_invalid_write(write: Write, error: type[Exception]) -> None:
     assert np.array_equal(tangent, np.full_like(X, 2))
 
 
-def test_invalid_writes_change_nothing() -> None:
+def test_writes_rejected_by_numpy_change_nothing() -> None:
     with Failures("invalid writes") as failures:
         for name, (write, error) in REFUSED.items():
             with failures.case(name):
                 check_invalid_write(write, error)
 
 
-def test_variables() -> None:
+def test_writes_of_nodes_into_variables_raise() -> None:
     x = cg.variable(V)
     for write in (lambda: setitem(x, 0, x[1]), lambda: operator.iadd(x, x), lambda: setitem(x[1:], 0, x[1] * 2)):
         if write is not None:
@@ -333,7 +333,7 @@ def test_variables() -> None:
     assert np.array_equal(gradient(np.sum(x * x))[x], 2 * x.value)
 
 
-def test_the_users_array_is_never_written() -> None:
+def test_writes_never_change_array_of_user() -> None:
     array = V.copy()
 
     def f(x: Any) -> Any:
@@ -374,7 +374,7 @@ def forward(f: Any) -> Any:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("run", [grad(fill), grad(recurrence), forward(fill), forward(recurrence)])
-def test_loops_are_linear(run: Any) -> None:
+def test_writes_in_loops_are_linear(run: Any) -> None:
     def seconds(n: int) -> float:
         best = np.inf
         for _ in range(2):
@@ -411,10 +411,10 @@ print(peak(20), peak(200))
 """
 
 
-def test_memory_of_forward_mode_does_not_grow() -> None:
+def test_writes_in_forward_mode_have_bounded_memory() -> None:
     """In a process of its own: what the thread that compiles functions of other tests takes would be counted, too."""
-    told = subprocess.run([sys.executable, "-c", PEAKS], capture_output=True, text=True, check=True).stdout
-    few, many = map(int, told.split())
+    output = subprocess.run([sys.executable, "-c", PEAKS], capture_output=True, text=True, check=True).stdout
+    few, many = map(int, output.split())
     assert few > 8000
     assert many < 1.3 * few
 
@@ -426,12 +426,12 @@ def test_recorded_gradients_share_no_memory() -> None:
     assert g["x"].value.tolist() == [10, 14]
     assert g["w"].value.tolist() == [[1, 2]]
     assert gradient(np.sum(g["y"]), x)["x"].tolist() == [10, 1]
-    found = gradient(np.dot(x, y), create_graph=True)["x"]
-    found *= 0
+    derivative = gradient(np.dot(x, y), create_graph=True)["x"]
+    derivative *= 0
     assert y.value.tolist() == [3, 4]
 
 
-def test_a_number_in_an_array_is_put() -> None:
+def test_put_into_zero_dimensional_array() -> None:
     def f(x: Any) -> Any:
         y = (x * 2)[..., 0, None][0, ...]
         np.put(y, [0, -1, 0], x)
@@ -442,7 +442,7 @@ def test_a_number_in_an_array_is_put() -> None:
     check_grads(f, [values])
 
 
-def test_an_empty_list_names_no_place() -> None:
+def test_write_at_empty_list_changes_nothing() -> None:
     x = cg.variable([1.0, 2.0], "x")
     y = x * 3
     y[[]] = 5.0
@@ -455,7 +455,7 @@ def test_an_empty_list_names_no_place() -> None:
 @pytest.mark.parametrize(
     "make", [lambda: np.ones(2), lambda: [1.0, 1.0], lambda: np.ones((2, 2))[0]], ids=["array", "list", "view"]
 )
-def test_what_was_written_stays_though_its_owner_changes_it(make: Callable[[], Any]) -> None:
+def test_write_source_changed_later_is_kept(make: Callable[[], Any]) -> None:
     x = cg.placeholder((4,), example=np.arange(4.0), name="x")
     y, a = x * 1.0, make()
     y[1:3] = a
@@ -463,7 +463,7 @@ def test_what_was_written_stays_though_its_owner_changes_it(make: Callable[[], A
     assert cg.Executor([y * 2.0]).run({"x": np.arange(4.0) + 1})[0].tolist() == [2, 2, 2, 8]
 
 
-def test_what_was_written_stays_though_it_becomes_a_node() -> None:
+def test_write_source_that_becomes_node_is_kept() -> None:
     pytest.importorskip("llvmlite", reason="pip install llvmlite")
 
     def f(x: Any) -> Any:

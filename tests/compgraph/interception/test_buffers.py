@@ -83,8 +83,8 @@ def by_parts_of_complex(x: Any) -> Any:
 
 
 def of_results(x: Any) -> Any:
-    made = np.linspace(0, 1, 3) * 2 + 1  # computed here; below copied, gathered and stacked
-    a, b, c = made.copy(), made[[2, 0, 1]], np.vstack([made, made])
+    array = np.linspace(0, 1, 3) * 2 + 1  # computed here; below copied, gathered and stacked
+    a, b, c = array.copy(), array[[2, 0, 1]], np.vstack([array, array])
     a[0], b[1] = x[0], x[1]
     c[1] = x
     return a * b + c.sum(axis=0)
@@ -127,38 +127,38 @@ PROGRAMS = [
 
 
 @pytest.mark.parametrize("make", PROGRAMS)
-def test_what_is_filled_has_derivatives(make: Callable[[Any], Any]) -> None:
+def test_buffer_fill_has_derivatives(make: Callable[[Any], Any]) -> None:
     def f(x: Any) -> Any:
         return np.sum(np.sin(make(x)))
 
-    wanted = difference(f)
-    np.testing.assert_allclose(ad.grad(f)(X), wanted, atol=1e-8)
-    np.testing.assert_allclose(ad.grad(lambda x: f(x) + np.sum(x**2))(X), wanted + 2 * X, atol=1e-8)
-    np.testing.assert_allclose(ad.jvp(f, (X,), (np.ones(3),))[1], wanted.sum(), atol=1e-8)
+    expected = difference(f)
+    np.testing.assert_allclose(ad.grad(f)(X), expected, atol=1e-8)
+    np.testing.assert_allclose(ad.grad(lambda x: f(x) + np.sum(x**2))(X), expected + 2 * X, atol=1e-8)
+    np.testing.assert_allclose(ad.jvp(f, (X,), (np.ones(3),))[1], expected.sum(), atol=1e-8)
     np.testing.assert_allclose(ad.hessian(f)(X), ad.jacfwd(ad.grad(f))(X), atol=1e-10)
     np.testing.assert_allclose(ad.jacobian(lambda x: np.ravel(make(x)))(X), ad.jacfwd(lambda x: np.ravel(make(x)))(X), atol=1e-10)
     second = (ad.grad(f)(X + 1e-5 * X) - ad.grad(f)(X - 1e-5 * X)) / 2e-5
     np.testing.assert_allclose(ad.hvp(f)(X, X), second, atol=1e-5)
 
 
-def test_single_precision() -> None:
-    found = ad.grad(lambda x: np.sum(in_single_precision(x)))(X)
-    np.testing.assert_allclose(found, [1.0, 2 * X[1] + 1, 2 * X[2] + 1], rtol=1e-6)
+def test_buffer_in_single_precision() -> None:
+    gradient = ad.grad(lambda x: np.sum(in_single_precision(x)))(X)
+    np.testing.assert_allclose(gradient, [1.0, 2 * X[1] + 1, 2 * X[2] + 1], rtol=1e-6)
 
 
 def within(look: Callable[[Any], Any]) -> Any:
     """The result of a function that is called with x during differentiation."""
-    seen = []
+    results = []
 
     def f(x: Any) -> Any:
-        seen.append(look(x))
+        results.append(look(x))
         return np.sum(x)
 
     ad.grad(f)(X)
-    return seen[0]
+    return results[0]
 
 
-def test_it_is_an_array_like_others() -> None:
+def test_buffer_behaves_as_ndarray() -> None:
     def look(x: Any) -> Any:
         a = np.linspace(0.0, 1.0, 5)
         assert isinstance(a, np.ndarray)
@@ -176,7 +176,7 @@ def test_it_is_an_array_like_others() -> None:
     assert within(look) == [0.0, 0.25, 0.5, 0.75, 1.0]
 
 
-def test_what_comes_back_is_plain() -> None:
+def test_buffer_in_result_is_plain() -> None:
     def f(x: Any) -> Any:
         return np.sum(x**2), {"table": np.zeros(3), "x": x}
 
@@ -187,7 +187,7 @@ def test_what_comes_back_is_plain() -> None:
     assert type(aux["table"]) is np.ndarray
 
 
-def test_arrays_of_the_caller_are_never_changed() -> None:
+def test_buffer_does_not_change_arrays_of_caller() -> None:
     inner, before = np.zeros(3), GIVEN.copy()
 
     def into_global(x: Any) -> Any:
@@ -213,7 +213,7 @@ def test_arrays_of_the_caller_are_never_changed() -> None:
     assert not inner.any()
 
 
-def test_what_was_written_into_it_before_stays() -> None:
+def test_buffer_keeps_earlier_contents() -> None:
     def f(x: Any) -> Any:
         total = np.zeros(3)
         total += 1.0
@@ -226,7 +226,7 @@ def test_what_was_written_into_it_before_stays() -> None:
     assert ad.grad(f)(X).tolist() == [2.0, 1.0, 1.0]
 
 
-def test_integers_ask_for_numbers() -> None:
+def test_buffer_of_integers_raises_on_node_write() -> None:
     with pytest.raises(cg.LeakError, match="assigned into a plain array"):
         ad.grad(lambda x: np.sum(_into(np.zeros(3, int), x)))(X)
 
@@ -256,7 +256,7 @@ CONVERSIONS: dict[str, Callable[[Any], Any]] = {
 }
 
 
-def test_conversion_of_a_buffer_shares_its_memory_or_raises() -> None:
+def test_buffer_conversion_shares_memory_or_raises() -> None:
     """The conversion is the buffer or a view of it, so writes into either are visible in the other."""
     with Failures("conversions") as failures:
         contexts = (contextlib.nullcontext, cg.patched_numpy)
@@ -276,19 +276,19 @@ def check_conversion(convert: Callable[[Any], Any], is_on: bool, step: int, cont
         return np.sum(a * [1.0, 2.0, 3.0]) + np.sum(b * [4.0, 5.0, 6.0])
 
     try:
-        wanted = difference(f)
+        expected = difference(f)
     except (TypeError, ValueError):  # of a strided array
         return
     cg.interception(is_on)
     try:
         for slope in (ad.grad, ad.jacfwd):
             with context(), contextlib.suppress(TypeError):
-                np.testing.assert_allclose(slope(f)(X), wanted, atol=1e-6)
+                np.testing.assert_allclose(slope(f)(X), expected, atol=1e-6)
     finally:
         cg.interception(True)
 
 
-def test_asarray_of_a_buffer_is_the_buffer() -> None:
+def test_buffer_asarray_is_itself() -> None:
     def f(x: Any) -> Any:
         a = np.zeros(3)
         np.asarray(a)[0] = x[0] ** 2
@@ -301,7 +301,7 @@ def test_asarray_of_a_buffer_is_the_buffer() -> None:
             np.testing.assert_allclose(ad.jacfwd(f)(X), difference(f), atol=1e-8)
 
 
-def test_no_cycle_holds_its_memory() -> None:
+def test_buffer_is_freed_without_garbage_collection() -> None:
     def look(x: Any) -> Any:
         a = np.zeros(1000)
         b = a[[1, 2, 3]]
@@ -316,16 +316,16 @@ def test_no_cycle_holds_its_memory() -> None:
         gc.enable()
 
 
-def test_it_is_used_by_a_graph_that_lives_on() -> None:
-    kept: list[Any] = []
+def test_buffer_survives_its_operator() -> None:
+    buffers: list[Any] = []
 
     def f(x: Any) -> Any:
-        kept.append(np.arange(3.0))
-        return np.sum(x * kept[0])
+        buffers.append(np.arange(3.0))
+        return np.sum(x * buffers[0])
 
     assert ad.grad(f)(X).tolist() == [0.0, 1.0, 2.0]
-    assert type(kept[0]) is Buffer  # real memory, also afterwards
-    assert np.asarray(kept[0]).tolist() == [0.0, 1.0, 2.0]
+    assert type(buffers[0]) is Buffer  # real memory, also afterwards
+    assert np.asarray(buffers[0]).tolist() == [0.0, 1.0, 2.0]
     x = cg.variable(X)
-    kept[0][1] = x[0]
-    assert ad.reverse.gradient(np.sum(kept[0] * 2))[x].tolist() == [2.0, 0.0, 0.0]
+    buffers[0][1] = x[0]
+    assert ad.reverse.gradient(np.sum(buffers[0] * 2))[x].tolist() == [2.0, 0.0, 0.0]

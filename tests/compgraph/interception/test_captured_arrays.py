@@ -97,13 +97,13 @@ COPIES: dict[str, Callable[[Any], Any]] = {
 }
 
 
-def checked(f: Callable[[Any], Any], x: Any = POINT) -> None:
+def check_derivatives(f: Callable[[Any], Any], x: Any = POINT) -> None:
     """Compare the derivatives of a function with central differences."""
     expected = np.array([(f(x + e) - f(x - e)) / 2e-6 for e in STEPS])
     compiled = cg.jit(ad.grad(f)).compile(x)  # at once: while another thread traces, holders have views of their arrays
     many = ad.vmap(ad.grad(f))(np.stack([x, x]))
-    for found in (ad.grad(f)(x), ad.jacfwd(f)(x), compiled(x), compiled(x), compiled(x), *many):
-        np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-7)
+    for derivative in (ad.grad(f)(x), ad.jacfwd(f)(x), compiled(x), compiled(x), compiled(x), *many):
+        np.testing.assert_allclose(derivative, expected, rtol=1e-6, atol=1e-7)
     hessian = np.array([(ad.grad(f)(x + e) - ad.grad(f)(x - e)) / 2e-6 for e in STEPS])
     np.testing.assert_allclose(ad.hessian(f)(x), hessian, rtol=1e-5, atol=1e-6)
 
@@ -111,32 +111,32 @@ def checked(f: Callable[[Any], Any], x: Any = POINT) -> None:
 @pytest.mark.parametrize(
     "call", [HEAT.run, HEAT, lambda p: HEAT.run(p), partial(lambda sim, p: sim.run(p), Heat()), lambda p: Heat().run(p)]
 )
-def test_simulators_have_derivatives(call: Callable[[Any], Any]) -> None:
-    checked(call)
+def test_captured_arrays_of_simulator_have_derivatives(call: Callable[[Any], Any]) -> None:
+    check_derivatives(call)
 
 
-def _filled(made: Any, p: Any) -> Any:
-    made[0] = p[0]
-    made[1:] *= p[1:] ** 2
-    return np.sum(made * made)
+def _fill(array: Any, p: Any) -> Any:
+    array[0] = p[0]
+    array[1:] *= p[1:] ** 2
+    return np.sum(array * array)
 
 
 @pytest.mark.parametrize("name", HOLDERS)
-def test_copies_of_held_arrays_take_nodes(name: str) -> None:
+def test_captured_array_copy_accepts_nodes(name: str) -> None:
     holder, read = HOLDERS[name]
-    checked(lambda p: _filled(read(holder).copy(), p))
-    assert np.array_equal(ad.grad(lambda p, h: _filled(read(h).copy(), p))(POINT, holder)[:1], [1.4])
+    check_derivatives(lambda p: _fill(read(holder).copy(), p))
+    assert np.array_equal(ad.grad(lambda p, h: _fill(read(h).copy(), p))(POINT, holder)[:1], [1.4])
     assert type(read(holder)) is np.ndarray
     assert np.array_equal(read(holder), np.ones(3))
 
 
 @pytest.mark.parametrize("name", COPIES)
-def test_every_copy_of_a_held_array_takes_nodes(name: str) -> None:
+def test_captured_array_every_kind_of_copy_accepts_nodes(name: str) -> None:
     holder = {"x": np.ones(3)}
-    checked(lambda p: _filled(COPIES[name](holder["x"]), p))
+    check_derivatives(lambda p: _fill(COPIES[name](holder["x"]), p))
 
 
-def test_node_written_into_held_array_raises() -> None:
+def test_captured_array_write_of_node_raises() -> None:
     for write in (lambda u, p: u.__setitem__(0, p[0]), lambda u, p: u.__iadd__(p), lambda u, p: np.add.at(u, 0, p[0])):
         sim = Heat()
         with pytest.raises(TypeError, match="belongs to the caller"):
@@ -145,7 +145,7 @@ def test_node_written_into_held_array_raises() -> None:
         assert np.array_equal(sim.u0, np.linspace(0, 1, 5))
 
 
-def test_held_arrays_are_restored() -> None:
+def test_captured_arrays_are_restored() -> None:
     sim = Heat()
     before = sim.u0
 
@@ -167,9 +167,9 @@ def test_held_arrays_are_restored() -> None:
     assert sim.count.tolist() == [0, 0, 2]
 
 
-def test_held_arrays_in_several_threads() -> None:
-    sim, found = Heat(), []
-    sim_free = lambda p: _filled(sim.u0[:3] + 1.0, p)  # noqa: E731
+def test_captured_arrays_in_several_threads() -> None:
+    sim, gradients = Heat(), []
+    sim_free = lambda p: _fill(sim.u0[:3] + 1.0, p)  # noqa: E731
     expected = ad.grad(sim_free)(POINT)
     operators = (
         lambda: ad.grad(sim_free)(POINT),
@@ -178,11 +178,11 @@ def test_held_arrays_in_several_threads() -> None:
     )
 
     def work(k: int) -> None:
-        found.extend(operators[k % 3]() for _ in range(10))
+        gradients.extend(operators[k % 3]() for _ in range(10))
 
     threads = [threading.Thread(target=work, args=(k,)) for k in range(6)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    np.testing.assert_allclose(found, [expected] * 60)
+    np.testing.assert_allclose(gradients, [expected] * 60)

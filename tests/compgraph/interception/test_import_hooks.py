@@ -44,7 +44,7 @@ USUAL = ("attribute, in a function", "import within vmap")
 
 
 @pytest.mark.parametrize("name", [pytest.param(name, marks=[] if name in USUAL else pytest.mark.exhaustive) for name in PROGRAMS])
-def test_modules_that_arrive_late(name: str) -> None:
+def test_import_hook_patches_modules_imported_later(name: str) -> None:
     """In a process that has not imported them: the derivative is right the first time."""
     lines = [
         "import numpy as np, scipy, sys",
@@ -56,12 +56,12 @@ def test_modules_that_arrive_late(name: str) -> None:
         "module = sys.modules['scipy.linalg']",
         "assert type(module.__loader__).__name__ == type(module.__spec__.loader).__name__ == 'SourceFileLoader'",
     ]
-    done = subprocess.run([sys.executable, "-W", "error", "-c", "\n".join(lines)], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    process = subprocess.run([sys.executable, "-W", "error", "-c", "\n".join(lines)], capture_output=True, text=True, check=False)
+    assert process.returncode == 0, process.stderr
 
 
 @pytest.mark.slow
-def test_imports_while_threads_create_variables_do_not_deadlock() -> None:
+def test_import_hook_with_threads_does_not_deadlock() -> None:
     """Threads that create variables while modules are imported do not deadlock."""
     program = """
 import importlib, threading

@@ -28,10 +28,10 @@ def compiled() -> dict[str, Any]:
 
     @numba.njit
     def total(a: Any) -> Any:
-        found = 0.0
+        accumulator = 0.0
         for value in a.flat:
-            found += value
-        return found
+            accumulator += value
+        return accumulator
 
     @numba.njit
     def of_pair(pair: Any) -> Any:
@@ -98,7 +98,7 @@ LOUD: Programs = {
 
 
 @pytest.mark.parametrize("name", RIGHT)
-def test_numba_functions_of_nodes_keep_the_graph(compiled: Any, name: str) -> None:
+def test_numba_functions_keep_graph(compiled: Any, name: str) -> None:
     def f(x: Any) -> Any:
         return RIGHT[name](compiled, x) + np.sum(x)
 
@@ -168,7 +168,7 @@ def test_h5py_stores_values_with_a_warning(name: str, tmp_path: Path) -> None:
         assert np.allclose(file["x"][...], 2 * X)
 
 
-def test_h5py_attributes_and_reading(tmp_path: Path) -> None:
+def test_h5py_attributes_and_reads(tmp_path: Path) -> None:
     h5py = pytest.importorskip("h5py", reason="needs h5py")
     with h5py.File(tmp_path / "file.h5", "w") as file:
         data = file.create_dataset("x", data=X)
@@ -188,7 +188,7 @@ def test_h5py_attributes_and_reading(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["variable", "operation"])
-def test_files_store_the_values_of_nodes(kind: str, tmp_path: Path) -> None:
+def test_files_store_values_of_nodes(kind: str, tmp_path: Path) -> None:
     """At the top level nodes are arrays; the files need no compgraph to be read."""
     h5py = pytest.importorskip("h5py", reason="needs h5py")
     x: Any = cg.variable(X) if kind == "variable" else cg.variable(X / 2) * 2
@@ -227,7 +227,7 @@ SAVES: dict[str, Callable[[Path, Any], object]] = {
 
 @pytest.mark.parametrize("name", SAVES)
 @pytest.mark.parametrize("operator", [ad.grad, ad.jacfwd])
-def test_saving_a_traced_value_warns(name: str, operator: Any, tmp_path: Path) -> None:
+def test_storage_of_traced_value_warns(name: str, operator: Any, tmp_path: Path) -> None:
     def f(x: Any) -> Any:
         SAVES[name](tmp_path, x)
         return np.sum(x * x)
@@ -285,7 +285,7 @@ CALLS: list[int] = []
 
 
 @pytest.mark.parametrize("wrap", [lambda x: x, lambda x: {"x": [x]}, Model], ids=["node", "nest", "attribute"])
-def test_joblib_memory_computes_calls_with_nodes(wrap: Any, tmp_path: Path) -> None:
+def test_joblib_memory_does_not_cache_calls_with_nodes(wrap: Any, tmp_path: Path) -> None:
     """A stored result would have variables of its own, and the derivative would lack its part."""
     joblib = pytest.importorskip("joblib", reason="needs joblib")
     cached = joblib.Memory(tmp_path, verbose=0).cache(energy)
@@ -311,7 +311,7 @@ def test_joblib_memory_in_operators_and_on_arrays(tmp_path: Path) -> None:
     assert np.allclose(derivative(X), np.sin(2 * X))
 
 
-def test_pyfftw_interfaces_keep_the_graph_and_plans_raise() -> None:
+def test_pyfftw_interfaces_keep_graph_and_plans_raise() -> None:
     pyfftw = pytest.importorskip("pyfftw", reason="needs pyFFTW, which is not in the extra `test`")
     by_numpy, by_scipy = pyfftw.interfaces.numpy_fft, pyfftw.interfaces.scipy_fft
     for f in (
@@ -335,7 +335,7 @@ def test_pyfftw_interfaces_keep_the_graph_and_plans_raise() -> None:
             ad.grad(lambda x, g=g: np.abs(g(x + 0j)).sum())(X)
 
 
-def test_iminuit_costs_keep_the_graph() -> None:
+def test_iminuit_costs_keep_graph() -> None:
     cost = pytest.importorskip("iminuit.cost", reason="needs iminuit, which is not in the extra `test`")
     for c in (
         cost.LeastSquares(np.arange(3.0), np.arange(3.0) + 1, 0.1, lambda t, a: a * t),
@@ -345,16 +345,16 @@ def test_iminuit_costs_keep_the_graph() -> None:
         ad.check_grads(c, [1.5])
 
 
-def test_sqlite_stores_numbers() -> None:
+def test_sqlite_stores_values() -> None:
     connection = sqlite3.connect(":memory:")
-    found: list[Any] = []
+    values: list[Any] = []
 
     def f(x: Any) -> Any:
-        found.append(connection.execute("select ?", (x[0],)).fetchone()[0])
+        values.append(connection.execute("select ?", (x[0],)).fetchone()[0])
         return np.sum(x * x)
 
     with pytest.warns(RuntimeWarning, match=r"tolist"):
         ad.grad(f)(X)
     x = cg.variable(X)
-    assert [*found, connection.execute("select ?", (x[1],)).fetchone()[0]] == [1.5, 2.5]
+    assert [*values, connection.execute("select ?", (x[1],)).fetchone()[0]] == [1.5, 2.5]
     connection.close()

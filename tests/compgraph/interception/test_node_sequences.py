@@ -65,12 +65,12 @@ def value_of(name: str, point: Any) -> Any:
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_list_of_nodes_is_recorded(name: str) -> None:
     x = cg.variable(POINT, "x")
-    found = gradient(value_of(name, x))[x]
+    slopes = gradient(value_of(name, x))[x]
     steps = 1e-6 * np.eye(2)
-    assert np.allclose(found, [(value_of(name, POINT + s) - value_of(name, POINT - s)) / 2e-6 for s in steps], atol=1e-6)
+    assert np.allclose(slopes, [(value_of(name, POINT + s) - value_of(name, POINT - s)) / 2e-6 for s in steps], atol=1e-6)
     a, b = cg.variable(POINT[0], "a"), cg.variable(POINT[1], "b")
     parts = gradient(np.sum(PROGRAMS[name](a, b, np.stack([a, b]))))
-    assert np.allclose([parts[a], parts[b]], found)
+    assert np.allclose([parts[a], parts[b]], slopes)
 
 
 REFUSED: dict[str, Callable[[Any, Any], Any]] = {
@@ -95,10 +95,10 @@ def test_list_in_unpatched_call_raises(name: str) -> None:
         REFUSED[name](a, b)
 
 
-def test_plain_lists_and_single_nodes_are_not_recorded() -> None:
+def test_plain_list_and_single_node_are_not_recorded() -> None:
     a, v = cg.variable(2.0), cg.variable(POINT)
-    for made in (np.array(v), np.asarray(v), np.array(a), np.array([1.0, 2.0]), np.array([v.tolist()]), np.asarray([[1], [2]])):
-        assert type(made) is np.ndarray
+    for array in (np.array(v), np.asarray(v), np.array(a), np.array([1.0, 2.0]), np.array([v.tolist()]), np.asarray([[1], [2]])):
+        assert type(array) is np.ndarray
     with cg.no_graph():
         assert type(np.array([a, a])) is np.ndarray
     assert "%.1f %s" % (a, f"{a:.2f}") == "2.0 2.00"  # noqa: UP031
@@ -107,18 +107,18 @@ def test_plain_lists_and_single_nodes_are_not_recorded() -> None:
     assert pandas.DataFrame({"u": [a, a]}).shape == (2, 1)
 
 
-def test_threads_and_strict_contexts_record_lists() -> None:
-    a, found = cg.variable(2.0), []
-    thread = threading.Thread(target=lambda: found.append(np.array([a, a])))
+def test_list_of_nodes_in_threads_and_strict() -> None:
+    a, arrays = cg.variable(2.0), []
+    thread = threading.Thread(target=lambda: arrays.append(np.array([a, a])))
     thread.start()
     thread.join()
     with cg.strict():
-        found.append(np.array([a, a]))
-    for made in found:
-        assert gradient(np.sum(made * made))[a] == 8
+        arrays.append(np.array([a, a]))
+    for array in arrays:
+        assert gradient(np.sum(array * array))[a] == 8
 
 
-def test_names_bound_before_and_interception_off(tmp_path: Path) -> None:
+def test_list_of_nodes_with_early_bound_names(tmp_path: Path) -> None:
     program = """
 from numpy import array
 import numpy as np

@@ -190,7 +190,7 @@ def test_pandas_cython_functions_name_lines() -> None:
         require_named(text_of(error_of(function)), name, line=function, package=package)
 
 
-def test_typed_memoryviews_of_cython_name_lines() -> None:
+def test_cython_memoryviews_name_lines() -> None:
     utils = pytest.importorskip("sklearn.manifold._utils", reason="needs scikit-learn")
 
     def searched(x: Any) -> Any:
@@ -353,12 +353,12 @@ def test_ctypes_error_gets_a_note() -> None:
     require_named(note, "x (shape (3,), float64)", line=called, package=None)
 
 
-def test_errors_without_a_tracer_get_no_note() -> None:
+def test_error_without_tracer_gets_no_note() -> None:
     pandas = pytest.importorskip("pandas", reason="needs pandas")
 
     def missing(x: Any) -> Any:
-        found = pandas.Series([1.0])["missing"]
-        return found * x
+        element = pandas.Series([1.0])["missing"]
+        return element * x
 
     def own(x: Any) -> Any:
         raise ValueError(f"of my own, with {x.shape}")

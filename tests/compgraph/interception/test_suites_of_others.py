@@ -46,7 +46,7 @@ PARTS = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("which", PARTS)
-def test_their_own_tests_pass(which: str, tmp_path: Path) -> None:
+def test_upstream_tests_pass(which: str, tmp_path: Path) -> None:
     spec = importlib.util.find_spec(which.split("'")[0])
     assert spec is not None
     assert spec.origin is not None

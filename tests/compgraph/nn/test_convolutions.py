@@ -22,7 +22,7 @@ from tests.support.failures import Failures
 
 @pytest.mark.parametrize("make", [real, complexes])
 @pytest.mark.parametrize("mode", ["valid", "same", "full"])
-def test_signals_are_numpys_and_scipys(mode: Any, make: Any) -> None:
+def test_convolve_of_signals_matches_numpy_and_scipy(mode: Any, make: Any) -> None:
     for n, k in itertools.product(range(1, 7), range(1, 7)):
         x, kernel = make(n, seed=1), make(k, seed=2)
         if k > n and mode != "full":
@@ -30,14 +30,14 @@ def test_signals_are_numpys_and_scipys(mode: Any, make: Any) -> None:
                 cg.conv(x, kernel, padding=mode)
             continue
         np.testing.assert_allclose(cg.conv(x, kernel, padding=mode), np.convolve(x, kernel, mode), atol=1e-12)
-        found = cg.cross_correlate(x, kernel, padding=mode)
-        np.testing.assert_allclose(found, np.correlate(x, kernel, mode), atol=1e-12)
-        np.testing.assert_allclose(found, scipy.signal.correlate(x, kernel, mode), atol=1e-12)
+        result = cg.cross_correlate(x, kernel, padding=mode)
+        np.testing.assert_allclose(result, np.correlate(x, kernel, mode), atol=1e-12)
+        np.testing.assert_allclose(result, scipy.signal.correlate(x, kernel, mode), atol=1e-12)
 
 
 @pytest.mark.parametrize("mode", ["valid", "full"])
 @pytest.mark.parametrize("shapes", [((5,), (3,)), ((4, 5), (2, 3)), ((3, 4, 3), (2, 2, 3))])
-def test_channels_are_sums_of_scipys(shapes: Any, mode: Any) -> None:
+def test_cross_correlate_of_channels_matches_scipy(shapes: Any, mode: Any) -> None:
     x, kernel = real(2, 3, *shapes[0]), shifted(4, 3, *shapes[1])
     for ours, theirs in ((cg.conv, scipy.signal.convolve), (cg.cross_correlate, scipy.signal.correlate)):
         sums = [[sum(theirs(x[n, c], kernel[o, c], mode) for c in range(3)) for o in range(4)] for n in range(2)]
@@ -56,26 +56,26 @@ def test_channels_are_sums_of_scipys(shapes: Any, mode: Any) -> None:
     ],
     ids=["no channels", "no examples", "no results", "no channels in groups", "no channels of pictures"],
 )
-def test_sums_of_nothing_are_zeros(function: Any, x_shape: Any, k_shape: Any, options: Any) -> None:
+def test_cross_correlate_of_empty_operands_is_zero(function: Any, x_shape: Any, k_shape: Any, options: Any) -> None:
     x, kernel = np.ones(x_shape), np.ones(k_shape)
     whole = (
         np.ones((max(x_shape[0], 1), 2, *x_shape[2:])),
         np.ones((max(k_shape[0], 1), 2 // options.get("groups", 1), *k_shape[2:])),
     )
     counts = function(*whole, **options).shape[2:]
-    found = function(x, kernel, **options)
-    assert found.shape == (x_shape[0], k_shape[0], *counts)
-    assert not found.any()
+    result = function(x, kernel, **options)
+    assert result.shape == (x_shape[0], k_shape[0], *counts)
+    assert not result.any()
     for place, argument in enumerate((x, kernel)):
         slope = ad.grad(lambda *both: np.sum(function(*both, **options)), argnums=place)(x, kernel)
         assert slope.shape == argument.shape
         assert not slope.any()
         for jacobian in (ad.jacobian, ad.jacfwd):
-            made = jacobian(lambda *both: function(*both, **options), argnums=place)(x, kernel)
-            assert made.shape == (*found.shape, *argument.shape)
+            table = jacobian(lambda *both: function(*both, **options), argnums=place)(x, kernel)
+            assert table.shape == (*result.shape, *argument.shape)
 
 
-def test_pools_are_scipys_filters() -> None:
+def test_pooling_matches_scipy_filters() -> None:
     x = real(9, 8)
     largest = scipy.ndimage.maximum_filter(x, (3, 3), mode="constant", cval=-np.inf)
     np.testing.assert_array_equal(cg.max_pool(x, (3, 3), strides=1, padding=1), largest)
@@ -86,7 +86,7 @@ def test_pools_are_scipys_filters() -> None:
 
 
 @pytest.mark.parametrize("label", SLIDING)
-def test_a_small_block_gives_the_same(label: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cross_correlate_block_size_keeps_values(label: str, monkeypatch: pytest.MonkeyPatch) -> None:
     x_shape, k_shape, options = SLIDING[label]
     x, kernel = real(*x_shape), shifted(*k_shape)
 
@@ -100,7 +100,7 @@ def test_a_small_block_gives_the_same(label: str, monkeypatch: pytest.MonkeyPatc
         np.testing.assert_allclose(one, other, atol=1e-12)
 
 
-def test_a_long_signal_is_taken_in_pieces() -> None:
+def test_cross_correlate_of_long_signal_is_chunked() -> None:
     x, kernel = real(30_000), shifted(400)
     value, pull = ad.vjp(lambda x, k: cg.cross_correlate(x, k), x, kernel)
     np.testing.assert_allclose(value, np.correlate(x, kernel), atol=1e-9)
@@ -109,7 +109,7 @@ def test_a_long_signal_is_taken_in_pieces() -> None:
     np.testing.assert_allclose(pull(u)[1], np.correlate(x, u), atol=1e-8)
 
 
-def test_many_directions_are_taken_together(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cross_correlate_batches_directions(monkeypatch: pytest.MonkeyPatch) -> None:
     forbid_sequential_directions(monkeypatch)
     with Failures("windows") as failures:
         for label, function in itertools.product(sorted(SLIDING.keys() - {"zero size"}), [cg.cross_correlate, cg.conv]):
@@ -132,7 +132,7 @@ def check_directions(label: str, function: Any) -> None:
     ad.hessian(lambda k: np.sum(function(args[0], k * k, **options) ** 2))(args[1])
 
 
-def test_pools_take_many_directions_together(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pooling_batches_directions(monkeypatch: pytest.MonkeyPatch) -> None:
     forbid_sequential_directions(monkeypatch)
     with Failures("windows") as failures:
         for label, function in itertools.product(sorted(POOLED.keys() - {"zero size"}), [cg.max_pool, cg.mean_pool]):
@@ -159,7 +159,7 @@ def forbid_sequential_directions(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("autodiff.batching.batched_derivatives._push_each", refuse)
 
 
-def test_ties_share_as_in_max() -> None:
+def test_max_pool_splits_ties_as_max() -> None:
     x = cg.variable([1.0, 1.0, 0.0, 2.0, 2.0, 2.0])
     np.testing.assert_allclose(gradient(cg.max_pool(x, 3))[x], [0.5, 0.5, 0, 1 / 3, 1 / 3, 1 / 3])
     infinite = cg.variable([-np.inf, -np.inf])
@@ -168,7 +168,7 @@ def test_ties_share_as_in_max() -> None:
     assert gradient(cg.max_pool(nan, 2))[nan][0] != 0
 
 
-def test_dtypes() -> None:
+def test_pooling_and_cross_correlate_dtypes() -> None:
     assert cg.max_pool([3, 1, 2, 5], 3, padding=1).tolist() == [3, 5]
     assert cg.max_pool(np.array([True, False]), 2).dtype == bool
     assert cg.mean_pool([1, 2], 2).tolist() == [1.5]
@@ -196,7 +196,7 @@ REFUSED: list[tuple[Callable[[Any], Any], str]] = [
 ]
 
 
-def test_bad_arguments_raise() -> None:
+def test_sliding_windows_bad_arguments_raise() -> None:
     with Failures("calls") as failures:
         for k, (call, message) in enumerate(REFUSED):
             with failures.case(f"call {k}: {message}"):
@@ -205,12 +205,12 @@ def test_bad_arguments_raise() -> None:
                         call(x)
 
 
-def test_complex_numbers_have_no_largest() -> None:
+def test_max_pool_of_complex_numbers_raises() -> None:
     with pytest.raises(TypeError, match="max_pool"):
         cg.max_pool(complexes(4), 2)
 
 
-def test_inference_mode_keeps_no_graph() -> None:
+def test_sliding_windows_within_no_graph_record_nothing() -> None:
     x, kernel = cg.variable(real(2, 1, 6)), cg.variable(real(1, 1, 3))
 
     def model() -> Any:
@@ -218,12 +218,12 @@ def test_inference_mode_keeps_no_graph() -> None:
 
     with cg.no_graph():
         inside = model()
-    for found in (inside, cg.no_graph()(model)()):
-        assert type(found) is np.ndarray
-        assert np.array_equal(found, model().value)
+    for result in (inside, cg.no_graph()(model)()):
+        assert type(result) is np.ndarray
+        assert np.array_equal(result, model().value)
 
 
-def test_a_name_and_one_node_each() -> None:
+def test_sliding_windows_record_one_named_node() -> None:
     x = cg.variable(real(6), "x")
     for function, args, opname in (
         (cg.conv, (real(2),), "conv"),
@@ -237,7 +237,7 @@ def test_a_name_and_one_node_each() -> None:
 
 
 @pytest.mark.parametrize("label", SLIDING)
-def test_pytorch_agrees(label: str) -> None:
+def test_sliding_windows_match_torch(label: str) -> None:
     torch = pytest.importorskip("torch")
     x_shape, k_shape, options = SLIDING[label]
     if len(x_shape) < 3:
@@ -246,14 +246,14 @@ def test_pytorch_agrees(label: str) -> None:
     pads = options.get("padding", 0)
     if isinstance(pads, tuple):
         widths = [n for pair in reversed(pads) for n in pair]
-        given, pads = torch.nn.functional.pad(torch.tensor(x), widths).requires_grad_(), 0
+        tensor, pads = torch.nn.functional.pad(torch.tensor(x), widths).requires_grad_(), 0
     else:
-        given = torch.tensor(x, requires_grad=True)
+        tensor = torch.tensor(x, requires_grad=True)
     weights = torch.tensor(kernel, requires_grad=True)
     if pads == "same":  # PyTorch warns of it; of two elements the one more is behind
-        given, pads = torch.nn.functional.pad(torch.tensor(x), (0, 1)).requires_grad_(), 0
+        tensor, pads = torch.nn.functional.pad(torch.tensor(x), (0, 1)).requires_grad_(), 0
     slide = [torch.nn.functional.conv1d, torch.nn.functional.conv2d, torch.nn.functional.conv3d][len(x_shape) - 3]
-    out = slide(given, weights, None, options.get("strides", 1), pads, options.get("dilation", 1), options.get("groups", 1))
+    out = slide(tensor, weights, None, options.get("strides", 1), pads, options.get("dilation", 1), options.get("groups", 1))
     value, pull = ad.vjp(lambda k: cg.cross_correlate(x, k, **options), kernel)
     np.testing.assert_allclose(value, out.detach().numpy(), atol=1e-12)
     u = real(*value.shape, seed=2)

@@ -21,14 +21,14 @@ SOFT = special.softmax(RNG.normal(size=(5, 3)), axis=1)
 
 class TestActivations:
     @pytest.mark.parametrize("axis", [None, 0, 1, -1, (0, 1)])
-    def test_against_scipy(self, axis: Any) -> None:
+    def test_activations_match_scipy(self, axis: Any) -> None:
         assert np.allclose(cg.softmax(LOGITS, axis=axis), special.softmax(LOGITS, axis=axis), rtol=1e-14)
         assert np.allclose(cg.log_softmax(LOGITS, axis=axis), special.log_softmax(LOGITS, axis=axis), rtol=1e-14)
         for keepdims in (False, True):
             expected = special.logsumexp(LOGITS, axis=axis, keepdims=keepdims)
             assert np.allclose(cg.logsumexp(LOGITS, axis=axis, keepdims=keepdims), expected, rtol=1e-14)
 
-    def test_extremes(self) -> None:
+    def test_activations_of_extreme_arguments(self) -> None:
         x = np.array([-1e4, -1.0, 0.0, 1.0, 1e4])
         assert np.allclose(cg.sigmoid(x), special.expit(x), rtol=1e-14)
         assert np.allclose(cg.softplus(x), [0, np.log1p(np.exp(-1)), np.log(2), np.log1p(np.exp(1)), 1e4], rtol=1e-14)
@@ -38,7 +38,7 @@ class TestActivations:
         assert float(cg.logsumexp([-np.inf, -np.inf, 3.0])) == 3.0
 
     @pytest.mark.parametrize("f", [cg.relu, cg.sigmoid, cg.softplus, cg.softmax, cg.log_softmax, cg.logsumexp])
-    def test_dtype_and_plainness(self, f: Any) -> None:
+    def test_activations_keep_dtype_and_plain_results(self, f: Any) -> None:
         x = np.ones((2, 3), np.float32)
         assert f(x).dtype == np.float32
         assert not isinstance(f(x), cg.Node)
@@ -51,24 +51,24 @@ class TestActivations:
 
 class TestLosses:
     @pytest.mark.parametrize("labels", [CLASSES, ONE_HOT, SOFT, CLASSES.astype(np.uint8), 3 * SOFT], ids=str)
-    def test_softmax_cross_entropy(self, labels: Any) -> None:
+    def test_softmax_cross_entropy_matches_scipy(self, labels: Any) -> None:
         weights = np.eye(3)[labels] if labels.ndim == 1 else labels
         expected = -np.mean(np.sum(weights * special.log_softmax(LOGITS, axis=1), axis=1))
         assert np.isclose(float(cg.softmax_cross_entropy(LOGITS, labels)), expected, rtol=1e-14)
         check_grads(lambda x: cg.softmax_cross_entropy(x, labels), [LOGITS], order=3)
 
-    def test_labels_have_a_derivative_too(self) -> None:
+    def test_cross_entropy_has_derivative_of_labels(self) -> None:
         check_grads(cg.softmax_cross_entropy, [LOGITS, SOFT], order=2)
         check_grads(cg.sigmoid_cross_entropy, [LOGITS, SOFT], order=2)
 
-    def test_shapes(self) -> None:
+    def test_cross_entropy_shapes(self) -> None:
         x = RNG.normal(size=(2, 4, 3))
         labels = RNG.integers(0, 3, size=(2, 4))
         assert np.isclose(cg.softmax_cross_entropy(x, labels), cg.softmax_cross_entropy(x.reshape(8, 3), labels.ravel()))
         assert np.isclose(cg.softmax_cross_entropy(x[0, 0], labels[0, 0]), -special.log_softmax(x[0, 0])[labels[0, 0]])
         assert check_gradient(lambda v: cg.softmax_cross_entropy(v, labels), [x])
 
-    def test_logits_of_ten_thousand(self) -> None:
+    def test_cross_entropy_of_large_logits(self) -> None:
         x = cg.variable([[1e4, -1e4, 0.0], [-1e4, 1e4, 1e4]], "x")
         for labels in ([1, 0], np.eye(3)[[1, 0]]):
             loss = cg.softmax_cross_entropy(x, labels)
@@ -79,7 +79,7 @@ class TestLosses:
         assert float(loss) == 1e4
         assert np.array_equal(gradient(loss)["y"], [0.5, -0.5])
 
-    def test_bad_labels(self) -> None:
+    def test_cross_entropy_bad_labels_raise(self) -> None:
         with pytest.raises(ValueError, match="from 0 to 2"):
             cg.softmax_cross_entropy(LOGITS, CLASSES + 1)
         with pytest.raises(ValueError, match="from 0 to 2"):
@@ -93,7 +93,7 @@ class TestLosses:
 
 
 class TestPrimitive:
-    def test_one_decorated_function_and_a_rule(self) -> None:
+    def test_primitive_with_decorator_and_rule(self) -> None:
         @cg.primitive
         def cubed(x: Any) -> Any:
             return x**3
@@ -109,7 +109,7 @@ class TestPrimitive:
         assert np.array_equal(cube_grad(np.ones(2), node)[0], [3.0, 12.0])
         assert cubed(2.0) == 8.0
 
-    def test_options_and_several_operands(self) -> None:
+    def test_primitive_options_and_several_operands(self) -> None:
         @cg.primitive(opname="scaled_difference")
         def scaled(a: Any, b: Any, *, scale: float = 1.0) -> Any:
             return (a - b) * scale
@@ -121,7 +121,7 @@ class TestPrimitive:
         with pytest.raises(TypeError, match="scale= is keyword-only and cannot be a node"):
             scaled(1.0, 2.0, scale=cg.variable(1.0))
 
-    def test_several_outputs(self) -> None:
+    def test_primitive_several_outputs(self) -> None:
         @cg.primitive
         def both(x: Any) -> Any:
             return np.sin(x), np.cos(x)
@@ -138,14 +138,14 @@ class TestPrimitive:
         assert s.opname == "both"
         assert s.operands[0].name == "x"
 
-    def test_the_name_of_another_operation_is_refused(self) -> None:
+    def test_primitive_with_existing_name_raises(self) -> None:
         with pytest.raises(ValueError, match="'sin' exists"):
 
             @cg.primitive
             def sin(x: Any) -> Any:
                 return x
 
-    def test_bad_declarations(self) -> None:
+    def test_primitive_bad_declarations_raise(self) -> None:
         with pytest.raises(TypeError, match=r"Decorate it with cg\.primitive first"):
             rule(lambda x: x, lambda g, out, x: g)
 
@@ -158,19 +158,19 @@ class TestPrimitive:
         with pytest.raises(ValueError, match="follow from its kind"):
             rule(plain_one, lambda g, out, x: g, kind="linear", tangents=[lambda t, out, x: t])
 
-    def test_wrong_calls_name_the_function(self) -> None:
+    def test_primitive_wrong_call_names_function(self) -> None:
         with pytest.raises(TypeError):
             cg.relu()
         with pytest.raises(TypeError):
             cg.relu(1.0, axis=3)
 
-    def test_no_graph(self) -> None:
+    def test_primitive_within_no_graph_is_plain(self) -> None:
         with cg.no_graph():
             assert not isinstance(cg.relu(cg.variable([1.0])), cg.Node)
 
 
 class TestNamed:
-    def test_names_and_plain_results(self) -> None:
+    def test_name_option_and_plain_results(self) -> None:
         x = cg.variable([1.0, 2.0], "x")
         assert cg.sin(x, name="s").name == "s"
         assert type(cg.sin(1.0)) is np.float64
@@ -179,14 +179,14 @@ class TestNamed:
         assert cg.where(x > 1, x, 0.0, name="chosen").name == "chosen"
         assert [n.name for n in cg.split(x, 2, name="half")] == ["half_0", "half_1"]
 
-    def test_a_name_alone_makes_a_node(self) -> None:
+    def test_name_option_alone_makes_node(self) -> None:
         node = cg.add(1.0, 2.0, name="three")
         assert isinstance(node, cg.OperationalNode)
         assert (node.name, float(node)) == ("three", 3.0)
         assert cg.concatenate([np.ones(2), np.zeros(1)], name="j").name == "j"
         assert cg.einsum("ij->ji", np.ones((2, 3)), name="t").shape == (3, 2)
 
-    def test_an_argument_handed_back_keeps_its_name(self) -> None:
+    def test_name_option_on_returned_argument_keeps_its_name(self) -> None:
         x = cg.variable([1.0], "x")
         renamed = cg.atleast_1d(x, name="y")
         assert (x.name, renamed.name) == ("x", "y")
@@ -207,7 +207,7 @@ class TestModules:
     """``cg.linalg``, ``cg.fft`` and ``cg.emath``: NumPy's functions under their own names, with ``name=``."""
 
     @pytest.mark.parametrize("place", ["linalg", "fft", "emath"])
-    def test_every_function_is_there(self, place: str) -> None:
+    def test_submodule_has_every_function(self, place: str) -> None:
         ours, numpys = getattr(cg, place), getattr(np, place)
         functions = {name for name in numpys.__all__ if callable(f := getattr(numpys, name)) and not isinstance(f, type)}
         assert set(dir(ours)) == functions
@@ -215,7 +215,7 @@ class TestModules:
         with pytest.raises(AttributeError, match=f"compgraph.{place} has no 'more'"):
             _ = ours.more
 
-    def test_names_and_values(self) -> None:
+    def test_submodule_function_names_and_values(self) -> None:
         a = np.array([[2.0, 1.0], [0.5, 3.0]])
         x = cg.variable(a, "x")
         node = cg.linalg.inv(x, name="i")
@@ -230,7 +230,7 @@ class TestModules:
         assert cg.linalg.multi_dot([a, x, a], name="m").name == "m"
 
     @pytest.mark.parametrize("name", ["fftfreq", "rfftfreq"])
-    def test_frequencies(self, name: str) -> None:
+    def test_fftfreq_of_nodes(self, name: str) -> None:
         for function in (getattr(np.fft, name), getattr(cg.fft, name)):
             node = function(5, d=cg.variable(0.3))
             assert np.array_equal(node.value, getattr(np.fft, name)(5, d=0.3))
@@ -240,12 +240,12 @@ class TestModules:
         assert getattr(cg.fft, name)(4, name="f").name == "f"
 
 
-def test_functions_in_steps_of_our_own_take_names() -> None:
+def test_name_option_of_composed_functions() -> None:
     x = np.array([0.5, -1.0, 2.0])
-    for given in (x, cg.variable(x)):
-        node = cg.piecewise(given, [x > 0], [np.exp], name="p")
+    for operand in (x, cg.variable(x)):
+        node = cg.piecewise(operand, [x > 0], [np.exp], name="p")
         assert (node.name, list(node.value)) == ("p", list(np.piecewise(x, [x > 0], [np.exp])))
-        bins, edges = cg.histogramdd([given, x], 2, name="h")
+        bins, edges = cg.histogramdd([operand, x], 2, name="h")
         assert bins.name == "h_0"
         assert all(isinstance(part, cg.Node) for part in (bins, *edges))
     assert cg.block([[np.ones((1, 2))], [np.zeros((1, 2))]], name="b").name == "b"
@@ -253,7 +253,7 @@ def test_functions_in_steps_of_our_own_take_names() -> None:
     assert type(cg.meshgrid(x, x)[0]) is np.ndarray
 
 
-def test_nodes_that_numpy_does_not_dispatch_on() -> None:
+def test_cg_functions_accept_nodes_in_lists_and_callbacks() -> None:
     """NumPy does not dispatch on nodes in lists or results of callbacks; functions under ``cg.`` do."""
     table = np.array([[1.0, 2.0], [3.0, -4.0]])
     for call in (
@@ -277,14 +277,14 @@ def test_nodes_that_numpy_does_not_dispatch_on() -> None:
         (np.array([1.5, -2.0]), [np.exp, np.exp, np.exp]),
     ],
 )
-def test_pieces_that_numpy_cannot_write_raise_as_in_numpy(x: Any, functions: Any) -> None:
+def test_piecewise_bad_pieces_raise_as_numpy(x: Any, functions: Any) -> None:
     with pytest.raises((TypeError, ValueError)) as expected:
         np.piecewise(x, [x > 0], functions)
     with pytest.raises(expected.type):
         np.piecewise(cg.constant(x), [x > 0], functions)
 
 
-def test_operations_of_one_name_keep_their_own_rules() -> None:
+def test_primitive_of_equal_name_keeps_own_rule() -> None:
     def times(factor: float, with_rule: bool = True) -> Any:
         @cg.primitive(opname="times_some_factor")
         def times(x: Any) -> Any:

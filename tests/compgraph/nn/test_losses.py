@@ -40,7 +40,7 @@ PAIRS: dict[str, tuple[Any, Any]] = {
 
 
 @for_each(("loss", "pair"), [(loss, pair) for loss in LOSSES for pair in PAIRS])
-def test_losses_and_their_derivatives(loss: str, pair: str) -> None:
+def test_losses_and_derivatives(loss: str, pair: str) -> None:
     function, reference = LOSSES[loss]
     a, b = PAIRS[pair]
     expected = reference(a, b)
@@ -66,10 +66,10 @@ def test_losses_of_integers_do_not_wrap_around(loss: str) -> None:
     function, reference = LOSSES[loss]
     for dtype in (np.uint8, np.int8, np.int64, bool):
         a, b = np.array([0, 1]).astype(dtype), np.array([1, 0]).astype(dtype)
-        found = function(a, b)
-        assert found == reference(a.astype(float), b.astype(float))
-        assert found.dtype == np.float64
-        assert function(cg.constant(a), b) == found
+        result = function(a, b)
+        assert result == reference(a.astype(float), b.astype(float))
+        assert result.dtype == np.float64
+        assert function(cg.constant(a), b) == result
     assert function(1, 3) == reference(1, 3)
 
 
@@ -95,19 +95,19 @@ def test_losses_under_vmap_jit_and_executors(loss: str) -> None:
     for _ in range(2):
         np.testing.assert_allclose(jitted(a), reference(a, b), rtol=1e-13)
     x = cg.placeholder((4, 3), name="x")
-    (found,) = cg.Executor([function(x, b)]).run({x: a})
-    np.testing.assert_allclose(found, reference(a, b), rtol=1e-13)
+    (output,) = cg.Executor([function(x, b)]).run({x: a})
+    np.testing.assert_allclose(output, reference(a, b), rtol=1e-13)
 
 
 @for_each("loss", LOSSES)
-def test_losses_of_zero_elements_are_nan_with_the_warning_of_numpy(loss: str) -> None:
+def test_losses_of_empty_arrays_are_nan_with_warning(loss: str) -> None:
     function, _ = LOSSES[loss]
     x = cg.variable(np.zeros((0, 3)), "x")
     with pytest.warns(RuntimeWarning, match="empty slice"), np.errstate(invalid="ignore"):
-        found = function(x, np.zeros((0, 3)))
-    assert np.isnan(found.value)
+        result = function(x, np.zeros((0, 3)))
+    assert np.isnan(result.value)
     with np.errstate(all="ignore"):
-        assert ad.gradient(found)["x"].shape == (0, 3)
+        assert ad.gradient(result)["x"].shape == (0, 3)
 
 
 @for_each("loss", LOSSES)
@@ -123,7 +123,7 @@ def test_losses_of_wrong_arguments_raise(loss: str) -> None:
         function(np.ones(2) + 0j, np.ones(2))
 
 
-def test_huber_at_its_corners_and_far_out() -> None:
+def test_huber_at_corners_and_far_out() -> None:
     slope = ad.grad(lambda x: cg.huber(x, 0.0, 2.0))
     assert [float(slope(x)) for x in (-1e300, -2.0, -0.5, 0.0, 0.5, 2.0, 1e300)] == [-2, -2, -0.5, 0, 0.5, 2, 2]
     curvature = ad.grad(ad.grad(lambda x: cg.huber(x, 0.0, 2.0)))
@@ -144,14 +144,14 @@ def test_huber_at_its_corners_and_far_out() -> None:
 def test_one_hot(labels: Any) -> None:
     expected = np.eye(3)[np.asarray(labels)]
     for function in (cg.one_hot, lambda labels, classes: cg.one_hot(cg.constant(labels), classes)):
-        found = function(labels, 3)
-        assert found.shape == (*np.shape(labels), 3)
-        assert found.dtype == np.float64
-        np.testing.assert_array_equal(found, expected)
+        result = function(labels, 3)
+        assert result.shape == (*np.shape(labels), 3)
+        assert result.dtype == np.float64
+        np.testing.assert_array_equal(result, expected)
     for dtype in (np.float32, int, bool, complex):
-        found = cg.one_hot(labels, 3, dtype=dtype)
-        assert found.dtype == dtype
-        np.testing.assert_array_equal(found, expected.astype(dtype))
+        result = cg.one_hot(labels, 3, dtype=dtype)
+        assert result.dtype == dtype
+        np.testing.assert_array_equal(result, expected.astype(dtype))
 
 
 def test_one_hot_of_computed_labels() -> None:
@@ -214,29 +214,29 @@ INPUTS: dict[str, Any] = {
 
 
 @for_each("label", INPUTS)
-def test_dropout_is_inverted_and_keeps_the_dtype(label: str) -> None:
+def test_dropout_is_inverted_and_keeps_dtype(label: str) -> None:
     x = INPUTS[label]
     for rate in (0, 0.3, 0.5, np.float32(0.75)):
         expected = by_hand(x, float(rate), np.random.default_rng(1))
-        found = cg.dropout(x, rate, np.random.default_rng(1))
-        np.testing.assert_array_equal(found, expected)
-        assert found.dtype == expected.dtype
-        assert not isinstance(found, cg.Node)
+        result = cg.dropout(x, rate, np.random.default_rng(1))
+        np.testing.assert_array_equal(result, expected)
+        assert result.dtype == expected.dtype
+        assert not isinstance(result, cg.Node)
         if np.asarray(x).dtype.kind == "f":
             node = cg.dropout(cg.variable(x, "x"), rate, np.random.default_rng(1), name="dropped")
             assert (node.name, node.dtype) == ("dropped", expected.dtype)
             np.testing.assert_array_equal(node.value, expected)
 
 
-def test_dropout_keeps_the_mean() -> None:
+def test_dropout_keeps_mean() -> None:
     rng = np.random.default_rng(0)
-    kept = cg.dropout(np.ones(100_000), 0.2, rng)
-    assert set(np.unique(kept)) == {0.0, 1.25}
-    assert abs(np.mean(kept) - 1) < 0.01
+    output = cg.dropout(np.ones(100_000), 0.2, rng)
+    assert set(np.unique(output)) == {0.0, 1.25}
+    assert abs(np.mean(output) - 1) < 0.01
     assert np.any(cg.dropout(np.ones(1000), 0.5, rng) != cg.dropout(np.ones(1000), 0.5, rng))
 
 
-def test_derivatives_of_dropout() -> None:
+def test_dropout_derivatives() -> None:
     x = RNG.normal(size=(3, 4))
 
     def f(x: Any) -> Any:
@@ -250,23 +250,23 @@ def test_derivatives_of_dropout() -> None:
     assert ad.grad(lambda x: np.sum(cg.dropout(x, 0.5, np.random.default_rng(0))))(np.zeros((0, 2))).shape == (0, 2)
 
 
-def test_dropped_infinities_have_no_derivative() -> None:
+def test_dropout_of_infinities_has_zero_derivative() -> None:
     with np.errstate(divide="ignore"):
-        found = ad.grad(lambda x: np.sum(cg.dropout(np.log(x), 0.5, np.random.default_rng(0))))(np.array([1.0, 0.0, 0.0, 0.0]))
-    np.testing.assert_array_equal(found, [2.0, 0.0, 0.0, 0.0])
+        gradient = ad.grad(lambda x: np.sum(cg.dropout(np.log(x), 0.5, np.random.default_rng(0))))(np.array([1.0, 0.0, 0.0, 0.0]))
+    np.testing.assert_array_equal(gradient, [2.0, 0.0, 0.0, 0.0])
 
 
-def test_each_call_in_an_operator_draws_anew() -> None:
+def test_dropout_in_operator_draws_in_each_call() -> None:
     rng = np.random.default_rng(0)
     slope = ad.grad(lambda x: np.sum(cg.dropout(x, 0.5, rng)))
     first, second = slope(np.ones(100)), slope(np.ones(100))
     assert np.any(first != second)
     again = np.random.default_rng(0)
-    for found in (first, second):
-        np.testing.assert_array_equal(found, by_hand(np.ones(100), 0.5, again))
+    for sample in (first, second):
+        np.testing.assert_array_equal(sample, by_hand(np.ones(100), 0.5, again))
 
 
-def test_vmap_requires_the_meaning_of_a_draw() -> None:
+def test_dropout_in_vmap_requires_randomness_option() -> None:
     rng, x = np.random.default_rng(0), np.ones((3, 40))
     drop = lambda x: cg.dropout(x, 0.5, rng)  # noqa: E731
     with pytest.raises(TypeError, match="vmap: the function draws random numbers"):
@@ -283,7 +283,7 @@ def test_vmap_requires_the_meaning_of_a_draw() -> None:
     assert np.any(shared[0] != shared[1])
 
 
-def test_compiled_functions_draw_in_each_call() -> None:
+def test_dropout_in_jit_draws_in_each_call() -> None:
     rng = np.random.default_rng(0)
     jitted = cg.jit(lambda x: cg.dropout(x, 0.5, rng))
     results = [jitted(np.ones(100)) for _ in range(4)]
@@ -303,7 +303,7 @@ GRAPHS: dict[str, Callable[[Any, Any], Any]] = {
 
 
 @for_each("label", GRAPHS)
-def test_executors_of_a_recorded_mask_warn(label: str) -> None:
+def test_dropout_mask_in_executor_warns(label: str) -> None:
     node = GRAPHS[label](cg.variable(X, "x"), np.random.default_rng(0))
     assert isinstance(node, cg.Node)
     message = "uses of them are not repeated: the mask that cg.dropout drew at .*test_losses.py"
@@ -317,7 +317,7 @@ def test_executors_of_a_recorded_mask_warn(label: str) -> None:
             cg.Executor([copied])
 
 
-def test_executors_of_other_graphs_do_not_warn() -> None:
+def test_dropout_absent_from_executor_does_not_warn() -> None:
     x, rng = cg.variable(X, "x"), np.random.default_rng(0)
     for _ in range(3):
         ad.gradient(np.sum(cg.dropout(x, 0.5, rng) ** 2))
@@ -327,11 +327,11 @@ def test_executors_of_other_graphs_do_not_warn() -> None:
         warnings.simplefilter("error")
         executor = cg.Executor([dropped, np.sum(x**2)], strict=True)
     for _ in range(2):
-        drawn = rng.random((2, 3)) >= 0.5
-        np.testing.assert_array_equal(executor.run({mask: drawn})[0], np.where(drawn, 2 * X, 0))
+        mask_values = rng.random((2, 3)) >= 0.5
+        np.testing.assert_array_equal(executor.run({mask: mask_values})[0], np.where(mask_values, 2 * X, 0))
 
 
-def test_checkpoint_of_a_mask_raises() -> None:
+def test_dropout_in_checkpoint_raises() -> None:
     rng = np.random.default_rng(0)
     with pytest.raises(ValueError, match="it draws random numbers"):
         ad.grad(lambda x: ad.checkpoint(lambda x: np.sum(np.sin(cg.dropout(x, 0.5, rng))))(x))(np.linspace(0, 1, 100))

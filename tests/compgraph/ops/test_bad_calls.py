@@ -37,17 +37,17 @@ def public() -> Iterator[tuple[str, Callable[..., Any]]]:
         for name in module.__all__:
             if prefix in ("ad.reverse", "ad.forward") and name not in PUBLIC_NAMES[module.__name__]:
                 continue  # used by other packages
-            found = getattr(module, name)
-            is_error = isinstance(found, type) and issubclass(found, Exception)
-            if callable(found) and not inspect.ismodule(found) and not is_error and f"{prefix}.{name}" not in EXEMPT:
-                yield f"{prefix}.{name}", found
+            attribute = getattr(module, name)
+            is_error = isinstance(attribute, type) and issubclass(attribute, Exception)
+            if callable(attribute) and not inspect.ismodule(attribute) and not is_error and f"{prefix}.{name}" not in EXEMPT:
+                yield f"{prefix}.{name}", attribute
     for name in ("check_grads", "check_graph"):
         yield f"ad.checks.{name}", getattr(ad.checks, name)
     for module in (cg.linalg, cg.fft, cg.emath):
         for name in dir(module):
-            found = getattr(module, name)
-            if callable(found) and not name.startswith("_") and not isinstance(found, type):
-                yield f"{module.__name__}.{name}", found
+            attribute = getattr(module, name)
+            if callable(attribute) and not name.startswith("_") and not isinstance(attribute, type):
+                yield f"{module.__name__}.{name}", attribute
     for name in ("sin", "add", "sum", "matmul", "concatenate", "where", "einsum", "sort", "interp", "clip", "mul", "dot"):
         if hasattr(cg, name):
             yield f"cg.{name}", getattr(cg, name)
@@ -89,7 +89,7 @@ def parameters(function: Any) -> list[str]:
         return []
 
 
-def blamed(error: BaseException, by_numpy: bool) -> str | None:
+def blame_line(error: BaseException, by_numpy: bool) -> str | None:
     """The line of ours that an error of the wrong kind arose in, or went out of without words; None if all is well."""
     if isinstance(error, (cg.LeakError, cg.GuardError, ad.DetachedGradientError, cg.NonFiniteError, np.exceptions.AxisError)):
         return None
@@ -138,14 +138,14 @@ def plausible(parameter: str, values: list[Any]) -> list[Any]:
     return values
 
 
-def methods(made: Any) -> list[Any]:
+def methods(instance: Any) -> list[Any]:
     """The public methods that our own class gives an object, and the object if it can be called."""
-    kind = type(made)
+    kind = type(instance)
     if not kind.__module__.startswith(("autodiff", "compgraph")):
-        return [made] if callable(made) else []
+        return [instance] if callable(instance) else []
     named = {n for k in kind.__mro__ if k.__module__.startswith(("autodiff", "compgraph")) for n in vars(k)}
-    public = [getattr(made, n, None) for n in sorted(named) if not n.startswith("_") and n not in HARMFUL]
-    return [m for m in public if callable(m)] + ([made] if callable(made) else [])
+    public = [getattr(instance, n, None) for n in sorted(named) if not n.startswith("_") and n not in HARMFUL]
+    return [m for m in public if callable(m)] + ([instance] if callable(instance) else [])
 
 
 # What writes files or opens windows, and what the graph calls while it is debugged.
@@ -163,59 +163,61 @@ def attempt(name: str, seed: int) -> str | None:
     own = parameters(function)
     named = own + KEYWORDS
     keywords = {named[rng.integers(len(named))]: pick(1)[0] for _ in range(rng.integers(0, 2))} if rng.random() < 0.4 else {}
-    given: Any = pick(int(rng.integers(0, 5)))
+    arguments: Any = pick(int(rng.integers(0, 5)))
     if rng.random() < 0.7:  # nearly right
-        for i, parameter in enumerate(own[: len(given)]):
+        for i, parameter in enumerate(own[: len(arguments)]):
             choices = plausible(parameter, pool(rng))
-            given[i] = choices[rng.integers(len(choices))] if rng.random() < 0.85 else given[i]
+            arguments[i] = choices[rng.integers(len(choices))] if rng.random() < 0.85 else arguments[i]
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             with np.errstate(all="ignore"):
-                found = function(*given, **keywords)
-                for part in found if isinstance(found, tuple) else (found,):
+                output = function(*arguments, **keywords)
+                for part in output if isinstance(output, tuple) else (output,):
                     further = methods(part) if not isinstance(part, type) else []
                     if further:
                         further = further[rng.integers(len(further))]
-                        given = (given, further, pick(int(rng.integers(0, 4))))
-                        further(*given[2])
+                        arguments = (arguments, further, pick(int(rng.integers(0, 4))))
+                        further(*arguments[2])
     except Exception as error:  # whatever comes
-        where = blamed(error, name.startswith(("compgraph.", "cg.")))
-        return where and f"{name}, seed {seed}: {type(error).__name__}: {error} in {where}; given {in_words((given, keywords))}"
+        where = blame_line(error, name.startswith(("compgraph.", "cg.")))
+        return (
+            where and f"{name}, seed {seed}: {type(error).__name__}: {error} in {where}; given {in_words((arguments, keywords))}"
+        )
     return None
 
 
-def in_words(given: Any) -> str:
+def in_words(value: Any) -> str:
     try:
-        return f"{given!r:.400}"
+        return f"{value!r:.400}"
     except Exception as error:
         return f"what cannot be shown ({error})"
 
 
-def found_in(name: str, seeds: range) -> list[str]:
+def find_faults(name: str, seeds: range) -> list[str]:
     """Faults in many calls of one name, each line of this project once."""
     wrong: dict[str, str] = {}
     for seed in seeds:
-        told = attempt(name, seed)
-        if told:
-            wrong.setdefault(told.split(" in ")[-1].split(";")[0], told)
+        message = attempt(name, seed)
+        if message:
+            wrong.setdefault(message.split(" in ")[-1].split(";")[0], message)
     return list(wrong.values())
 
 
-def grouped(names: Iterable[str]) -> dict[str, list[str]]:
+def group_by_module(names: Iterable[str]) -> dict[str, list[str]]:
     """Names by the module that they are in."""
-    found: dict[str, list[str]] = {}
+    groups: dict[str, list[str]] = {}
     for name in sorted(names):
-        found.setdefault(name.rpartition(".")[0], []).append(name)
-    return found
+        groups.setdefault(name.rpartition(".")[0], []).append(name)
+    return groups
 
 
-@pytest.mark.parametrize("names", grouped(NAMES).values(), ids=grouped(NAMES))
-def test_bad_call_raises_about_the_call(names: list[str]) -> None:
+@pytest.mark.parametrize("names", group_by_module(NAMES).values(), ids=group_by_module(NAMES))
+def test_bad_call_raises_error_about_the_call(names: list[str]) -> None:
     with Failures("calls") as failures:
         for name in names:
             with failures.case(name):
-                wrong = found_in(name, range(24))
+                wrong = find_faults(name, range(24))
                 assert not wrong, "\n".join(wrong)
 
 
@@ -242,38 +244,38 @@ class Nameless:
 
 
 @pytest.mark.parametrize(("call", "match"), KNOWN)
-def test_what_bad_calls_are_told(call: Callable[[], Any], match: str) -> None:
+def test_bad_call_messages(call: Callable[[], Any], match: str) -> None:
     with pytest.raises(TypeError, match=match):
         call()
 
 
-def test_a_label_may_be_a_plain_number() -> None:
+def test_cross_entropy_label_may_be_plain_number() -> None:
     """Its derivatives were an AttributeError."""
     x = np.array([0.3, -1.0, 2.0])
     expected = np.exp(x) / np.sum(np.exp(x)) - np.array([0, 1, 0])
     np.testing.assert_allclose(ad.grad(lambda x: cg.softmax_cross_entropy(x, 1))(x), expected)
 
 
-def test_the_fuzzer_sees_an_error_of_our_own() -> None:
+def test_fuzzer_detects_internal_error() -> None:
     with pytest.raises(AttributeError) as caught:
         ad.checks._check_operand(None, 0, None, 0, 0)
-    assert "autodiff" in (blamed(caught.value, False) or "")
+    assert "autodiff" in (blame_line(caught.value, False) or "")
 
 
 # ----------------------------------------------------------------------- functions of nodes, with bad arguments
 
 
-def recorded() -> dict[str, Callable[..., Any]]:
+def recorded_functions() -> dict[str, Callable[..., Any]]:
     """Recorded functions of NumPy and this package, except cumulative ones, which crash NumPy itself with some arguments."""
     tables = (ops.SMOOTH_UFUNCS, ops.SMOOTH_FUNCTIONS, ops.PACKED_FUNCTIONS)
-    found = {f"np.{ops.opname_of(f)}": f for table in tables for f in table if callable(f)}
-    found = {name: f for name, f in found.items() if "cum" not in name}
+    functions = {f"np.{ops.opname_of(f)}": f for table in tables for f in table if callable(f)}
+    functions = {name: f for name, f in functions.items() if "cum" not in name}
     ours = ("softmax", "log_softmax", "logsumexp", "softmax_cross_entropy", "sigmoid_cross_entropy", "relu", "conv", "max_pool")
     more = ("mean_pool", "cross_correlate", "expand", "stop_gradient")
-    return found | {f"cg.{name}": getattr(cg, name) for name in (*ours, *more)}
+    return functions | {f"cg.{name}": getattr(cg, name) for name in (*ours, *more)}
 
 
-RECORDED = recorded()
+RECORDED = recorded_functions()
 OPERATORS: list[Callable[[Any], Any]] = [
     ad.grad, ad.hessian, ad.jacfwd, ad.jacrev, ad.elementwise_grad, ad.laplacian,
     lambda f: lambda x: ad.jacobian(f, sparse=True)(x),
@@ -287,7 +289,7 @@ def points(rng: np.random.Generator) -> list[Any]:
     return [rng.normal(size=shape) for shape in shapes] + [np.zeros((2, 2)), np.zeros(3), np.ones((2, 2)), np.full(2, np.nan)]
 
 
-def differentiated(name: str, seed: int) -> str | None:
+def differentiate(name: str, seed: int) -> str | None:
     """Differentiate a function whose other arguments are arbitrary; return a description of a faulty error, if any."""
     rng = np.random.default_rng([seed, sum(map(ord, name))])
     function = RECORDED[name]
@@ -301,9 +303,9 @@ def differentiated(name: str, seed: int) -> str | None:
     operator = OPERATORS[rng.integers(len(OPERATORS))]
 
     def f(x: Any) -> Any:
-        given = [*others[:place], [x, x] if listed else x, *others[place:]]
-        found = function(*given, **keywords)
-        first = next(part for part in found if isinstance(part, cg.Node)) if isinstance(found, (tuple, list)) else found
+        arguments = [*others[:place], [x, x] if listed else x, *others[place:]]
+        output = function(*arguments, **keywords)
+        first = next(part for part in output if isinstance(part, cg.Node)) if isinstance(output, (tuple, list)) else output
         return np.sum(np.real(first))
 
     try:
@@ -321,7 +323,7 @@ def differentiated(name: str, seed: int) -> str | None:
         except Exception as its:
             if type(its) is type(error):
                 return None  # NumPy raises the same for plain arrays
-        where = blamed(error, True)
+        where = blame_line(error, True)
         return where and (
             f"{name}, seed {seed}: {type(error).__name__}: {error} in {where}; "
             f"given {in_words((x, others, keywords, place, listed, operator))}"
@@ -329,16 +331,16 @@ def differentiated(name: str, seed: int) -> str | None:
     return None
 
 
-@pytest.mark.parametrize("names", grouped(RECORDED).values(), ids=grouped(RECORDED))
-def test_derivative_of_a_bad_call_raises_about_the_call(names: list[str]) -> None:
+@pytest.mark.parametrize("names", group_by_module(RECORDED).values(), ids=group_by_module(RECORDED))
+def test_derivative_of_bad_call_raises_error_about_the_call(names: list[str]) -> None:
     with Failures("derivatives of calls") as failures:
         for name in names:
             with failures.case(name):
-                wrong = [told for seed in range(12) if (told := differentiated(name, seed))]
+                wrong = [message for seed in range(12) if (message := differentiate(name, seed))]
                 assert not wrong, "\n".join(wrong)
 
 
-def test_pad_width_that_is_a_node_raises() -> None:
+def test_pad_width_node_raises() -> None:
     for operator in (ad.grad, ad.hessian):
         with pytest.raises(TypeError, match="pad_width= has to be integers"):
             operator(lambda x: np.sum(np.pad(np.ones(3), x)))(np.zeros((2, 2)))

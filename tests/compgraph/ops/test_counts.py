@@ -53,14 +53,14 @@ def test_integer_argument_may_be_a_node() -> None:
 def check_count(call: Any) -> None:
     """Compare a call whose integers are nodes with NumPy's, and check its derivatives."""
     expected = call(X, lambda value: value)
-    found = call(cg.variable(X), lambda value: cg.constant(np.array(value)))
-    assert isinstance(found, cg.Node)
-    assert np.array_equal(found.value, expected)
-    assert found.dtype == expected.dtype
+    result = call(cg.variable(X), lambda value: cg.constant(np.array(value)))
+    assert isinstance(result, cg.Node)
+    assert np.array_equal(result.value, expected)
+    assert result.dtype == expected.dtype
     check_grads(lambda x: call(x, lambda value: cg.constant(np.array(value)) if isinstance(x, cg.Node) else value), [X])
 
 
-def test_a_computed_integer() -> None:
+def test_integer_argument_computed_by_argmax() -> None:
     x = cg.variable(X)
     row = np.argmax(x[:, 0])
     rolled = np.roll(x, row, axis=0)
@@ -72,7 +72,7 @@ def test_a_computed_integer() -> None:
     np.testing.assert_allclose(gradient(np.sum(curved))[x], 6 * X)
 
 
-def test_numbers_that_are_no_integers_are_no_options() -> None:
+def test_integer_argument_of_float_node_raises() -> None:
     x, k = cg.variable(X), cg.variable(1.0)
     for call in (lambda: np.roll(x, k), lambda: np.sum(x, axis=(k, 0)), lambda: np.linalg.norm(x, ord=k)):
         with pytest.raises(TypeError, match="cannot be a node"):

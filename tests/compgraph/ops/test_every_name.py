@@ -43,12 +43,12 @@ def cases(examples: Examples) -> list[Case]:
 
 def groups(tables: dict[str, Examples]) -> dict[str, Examples]:
     """The examples of each ufunc with its methods, and of each table of other names."""
-    found: dict[str, Examples] = {}
+    tables_by_group: dict[str, Examples] = {}
     for table, examples in tables.items():
         for name, some in examples.items():
             root = name.split(".")[1]
-            found.setdefault(f"np.{root}" if isinstance(getattr(np, root), np.ufunc) else table, {})[name] = some
-    return found
+            tables_by_group.setdefault(f"np.{root}" if isinstance(getattr(np, root), np.ufunc) else table, {})[name] = some
+    return tables_by_group
 
 
 DIFF = groups(TABLES)
@@ -78,7 +78,7 @@ def unless_written_into_a_plain_array(first: bool) -> Iterator[None]:
 # ------------------------------------------------------------------------------- with a useful derivative
 
 
-def test_every_differentiable_name_has_examples() -> None:
+def test_differentiable_names_all_have_examples() -> None:
     assert set(EXAMPLES) == set(SURFACE["diff"]) - GONE
     assert all(EXAMPLES.values())
     assert set(REFUSED) <= set(EXAMPLES)
@@ -92,7 +92,7 @@ def test_unsupported_name_raises() -> None:
 
 
 @pytest.mark.parametrize("group", DIFF)
-def test_differentiable_name(group: str) -> None:
+def test_differentiable_name_matches_numpy_and_differences(group: str) -> None:
     with Failures(group) as failures:
         for case in cases({name: some for name, some in DIFF[group].items() if name not in REFUSED}):
             with failures.case(f"{case}, value"):
@@ -104,9 +104,9 @@ def test_differentiable_name(group: str) -> None:
 def check_value(case: Case) -> None:
     """Compare the bits with NumPy's, with all arguments nodes and with each of them alone."""
     expected = case.function(*[x.copy() for x in case.args])
-    found = case.function(*map(cg.variable, case.args))
-    agree(found, expected)
-    lost = [p for p in parts(found) if np.result_type(p).kind in "fc" and not isinstance(p, cg.Node)]
+    result = case.function(*map(cg.variable, case.args))
+    agree(result, expected)
+    lost = [p for p in parts(result) if np.result_type(p).kind in "fc" and not isinstance(p, cg.Node)]
     assert not lost, f"{lost} has no graph"
     if len(case.args) > 1:
         for i in range(len(case.args)):
@@ -120,8 +120,8 @@ def check_derivatives(case: Case) -> None:
     u, v = directions(case)
     with unless_numpy_is_wrong(case):
         pulled = vjp(case.function, *case.args)[1](u)
-        for i, wanted in enumerate(numeric.gradient(case.function, case.args, weights=u)):
-            close(pulled[i], wanted, 1e-6, f"adjoint {i}")
+        for i, expected in enumerate(numeric.gradient(case.function, case.args, weights=u)):
+            close(pulled[i], expected, 1e-6, f"adjoint {i}")
         tangent = jvp(case.function, case.args, v)[1]
         close(tangent, numeric.directional(case.function, case.args, v), 1e-6, "tangent")
         forward, reverse = product([u], [tangent]), product(pulled, v)
@@ -132,7 +132,7 @@ def check_derivatives(case: Case) -> None:
 # ---------------------------------------------------------------------------- without a useful derivative
 
 
-def test_every_other_name_has_examples() -> None:
+def test_other_names_all_have_examples() -> None:
     assert set(NONDIFF) == set(SURFACE["nondiff"])
 
 
@@ -143,7 +143,7 @@ def as_node(x: Any) -> Any:
 
 @pytest.mark.filterwarnings("ignore:divide by zero:RuntimeWarning", "ignore:invalid value:RuntimeWarning")
 @pytest.mark.parametrize("group", NONDIFF_GROUPS)
-def test_other_name(group: str) -> None:
+def test_other_name_matches_numpy(group: str) -> None:
     """Results equal NumPy's, recorded or plain, and have the right derivatives."""
     with Failures(group) as failures:
         for case in cases(NONDIFF_GROUPS[group]):
@@ -160,25 +160,25 @@ def check_any_derivative(case: Case) -> None:
             case.function(*map(as_node, case.args))
         return
     nodes = [as_node(x) for x in case.args]
-    found = case.function(*nodes)
-    agree(found, expected)
+    result = case.function(*nodes)
+    agree(result, expected)
     moving = [i for i, x in enumerate(case.args) if x.dtype.kind == "f"]
-    floats = [p for p in parts(found) if isinstance(p, cg.Node) and p.dtype.kind == "f"]
+    floats = [p for p in parts(result) if isinstance(p, cg.Node) and p.dtype.kind == "f"]
     if not moving or not floats:
         return
 
     def among(*args: Any) -> Any:
-        given = dict(zip(moving, args, strict=True))
-        return numbers(case).function(*[given.get(i, x) for i, x in enumerate(case.args)])
+        values = dict(zip(moving, args, strict=True))
+        return numbers(case).function(*[values.get(i, x) for i, x in enumerate(case.args)])
 
     arrays = [case.args[i] for i in moving]
     u, v = directions(Case(case.opname, case.label, among, tuple(arrays)))
-    for x, wanted in zip(vjp(among, *arrays)[1](u), numeric.gradient(among, arrays, weights=u), strict=True):
-        close(x, wanted, 1e-6, "adjoint")
+    for x, reference in zip(vjp(among, *arrays)[1](u), numeric.gradient(among, arrays, weights=u), strict=True):
+        close(x, reference, 1e-6, "adjoint")
     close(jvp(among, arrays, v)[1], numeric.directional(among, arrays, v), 1e-6, "tangent")
 
 
-def test_most_names_without_a_derivative_are_called_with_some_numbers() -> None:
+def test_other_names_mostly_accept_an_example() -> None:
     """A name whose every example NumPy refuses would prove nothing."""
     unseen = set()
     for name, some in NONDIFF.items():

@@ -43,13 +43,13 @@ LAYOUTS: dict[str, Callable[[Array], Array]] = {
     "C": np.copy,
     "Fortran": lambda x: np.array(x, order="F"),
     "axes permuted": lambda x: np.moveaxis(np.copy(np.moveaxis(x, 0, -1)), -1, 0) if x.ndim else x.copy(),
-    "every second": lambda x: _windowed(x, 2),
-    "backwards": lambda x: _windowed(x, -1),
-    "every third backwards": lambda x: _windowed(x, -3),
+    "every second": lambda x: _as_window(x, 2),
+    "backwards": lambda x: _as_window(x, -1),
+    "every third backwards": lambda x: _as_window(x, -3),
 }
 
 
-def _windowed(x: Array, step: int) -> Array:
+def _as_window(x: Array, step: int) -> Array:
     """The same numbers, as a window on a larger array whose other elements are nan."""
     larger = np.full([n * abs(step) for n in x.shape], np.nan, x.dtype)
     window = larger[(..., *(slice(None, None, step) for _ in x.shape))]
@@ -68,8 +68,8 @@ def arrays(draw: Draw, shape: Any = shapes, make: Any = off_zero, plane: Any = c
     sizes = draw(shape) if isinstance(shape, st.SearchStrategy) else shape
     dtype = draw(dtypes)
     maker = plane if np.dtype(dtype).kind == "c" else make
-    found: Array = draw(layouts)(maker(*sizes, seed=draw(st.integers(0, 5))).astype(dtype))
-    return found
+    result: Array = draw(layouts)(maker(*sizes, seed=draw(st.integers(0, 5))).astype(dtype))
+    return result
 
 
 # ---------------------------------------------------------------------------------------------- checks
@@ -135,14 +135,14 @@ def _others(*shape: int, seed: int = 0) -> Array:
 @pytest.mark.parametrize("ufunc", [f for f in UFUNCS if f.nin == 1], ids=lambda f: f.__name__)
 @FEW
 @given(st.data())
-def test_of_one_operand(ufunc: np.ufunc, data: st.DataObject) -> None:
+def test_layouts_of_unary_ufuncs(ufunc: np.ufunc, data: st.DataObject) -> None:
     check(ufunc, data.draw(arrays(**_makers(ufunc))))
 
 
 @pytest.mark.parametrize("ufunc", [f for f in UFUNCS if f.nin == 2], ids=lambda f: f.__name__)
 @FEW
 @given(st.data(), mutually_broadcastable_shapes(num_shapes=2, min_side=0, max_dims=3, max_side=3))
-def test_of_two_operands(ufunc: np.ufunc, data: st.DataObject, shapes: Any) -> None:
+def test_layouts_of_binary_ufuncs(ufunc: np.ufunc, data: st.DataObject, shapes: Any) -> None:
     x = data.draw(arrays(shapes.input_shapes[0], **_makers(ufunc)))
     if ufunc is np.ldexp:
         check(lambda x: np.ldexp(x, np.arange(np.prod(shapes.input_shapes[1])).reshape(shapes.input_shapes[1]).astype(int)), x)
@@ -180,7 +180,9 @@ ONE_AXIS: dict[str, Function] = {
 @pytest.mark.parametrize("function", REDUCTIONS.values(), ids=REDUCTIONS)
 @SOME
 @given(st.data(), shapes, st.booleans())
-def test_of_any_axes(function: Function, data: st.DataObject, shape: tuple[int, ...], keepdims: bool) -> None:
+def test_layouts_of_reductions_over_any_axes(
+    function: Function, data: st.DataObject, shape: tuple[int, ...], keepdims: bool
+) -> None:
     axes = data.draw(st.none() | valid_tuple_axes(len(shape)) | _axis(len(shape)))
     check(partial(function, axis=axes, keepdims=keepdims), data.draw(arrays(shape)))
 
@@ -188,7 +190,7 @@ def test_of_any_axes(function: Function, data: st.DataObject, shape: tuple[int, 
 @pytest.mark.parametrize("function", ONE_AXIS.values(), ids=ONE_AXIS)
 @SOME
 @given(st.data(), array_shapes(min_dims=1, max_dims=3, min_side=0, max_side=4))
-def test_along_any_axis(function: Function, data: st.DataObject, shape: tuple[int, ...]) -> None:
+def test_layouts_of_functions_along_any_axis(function: Function, data: st.DataObject, shape: tuple[int, ...]) -> None:
     check(partial(function, axis=data.draw(_axis(len(shape)))), data.draw(arrays(shape)))
 
 
@@ -205,32 +207,32 @@ def _order(draw: Draw, shape: tuple[int, ...]) -> Any:
     return draw(st.permutations(range(len(shape))))
 
 
-def _numbered(draw: Draw, shape: tuple[int, ...]) -> Any:
+def _number_elements(draw: Draw, shape: tuple[int, ...]) -> Any:
     return draw(_axis(len(shape)))
 
 
-def _reshaped(draw: Draw, shape: tuple[int, ...]) -> Function:
+def _reshape(draw: Draw, shape: tuple[int, ...]) -> Function:
     order, count = draw(st.sampled_from("CFA")), int(np.prod(shape))
     sizes = [(-1,), (count,), (1, count), (count, 1, 1), shape[::-1], (1, *shape)]
     chosen = draw(st.sampled_from(sizes))
     return lambda x: np.reshape(x, chosen, order=order)
 
 
-def _repeated(draw: Draw, shape: tuple[int, ...]) -> Function:
+def _repeat(draw: Draw, shape: tuple[int, ...]) -> Function:
     axis = draw(st.none() | _axis(len(shape)))
     count = int(np.prod(shape)) if axis is None else shape[axis]
     repeats = draw(st.integers(0, 2) | st.lists(st.integers(0, 2), min_size=count, max_size=count))
     return lambda x: np.repeat(x, np.array(repeats, int), axis)
 
 
-def _taken(draw: Draw, shape: tuple[int, ...]) -> Function:
+def _take(draw: Draw, shape: tuple[int, ...]) -> Function:
     axis = draw(st.none() | _axis(len(shape)))
     count = math.prod(shape) if axis is None else shape[axis]
     indices = draw(st.lists(st.integers(-4, 6), max_size=4 if count else 0))  # to wrap into nothing takes NumPy 2.4 for ever
     return lambda x: np.take(x, np.array(indices, int), axis, mode="wrap")
 
 
-def _joined(function: Function) -> Callable[[Draw, tuple[int, ...]], Function]:
+def _join(function: Function) -> Callable[[Draw, tuple[int, ...]], Function]:
     def drawn(draw: Draw, shape: tuple[int, ...]) -> Function:
         axis = draw(_axis(len(shape)))
         return lambda x: function([x, np.ones(shape, np.float32), -x], axis=axis)
@@ -243,7 +245,7 @@ def _spread(draw: Draw, shape: tuple[int, ...]) -> Function:
     return lambda x: np.broadcast_to(x, sizes)
 
 
-def _padded(draw: Draw, shape: tuple[int, ...]) -> Function:
+def _pad(draw: Draw, shape: tuple[int, ...]) -> Function:
     widths = [(draw(st.integers(0, 2)), draw(st.integers(0, 2))) for _ in shape]
     mode = draw(st.sampled_from(["constant", "edge", "wrap", "reflect", "symmetric", "linear_ramp", "mean", "maximum"]))
     return lambda x: np.pad(x, widths, mode=mode)
@@ -263,17 +265,17 @@ def _as_it_is(function: Function) -> Callable[[Draw, tuple[int, ...]], Function]
     return lambda draw, shape: function
 
 
-def _indexed(draw: Draw, shape: tuple[int, ...]) -> Function:
+def _index(draw: Draw, shape: tuple[int, ...]) -> Function:
     index = draw(basic_indices(shape, max_dims=5, allow_newaxis=True))
     return lambda x: x[index]
 
 
-def _masked(draw: Draw, shape: tuple[int, ...]) -> Function:
+def _mask(draw: Draw, shape: tuple[int, ...]) -> Function:
     mask = np.resize(draw(st.lists(st.booleans(), min_size=1, max_size=9)), shape)
     return lambda x: x[mask]
 
 
-def _written(draw: Draw, shape: tuple[int, ...]) -> Function:
+def _write(draw: Draw, shape: tuple[int, ...]) -> Function:
     index = draw(basic_indices(shape))
 
     def write(x: Any) -> Any:
@@ -291,27 +293,29 @@ PARTS: dict[Any, Any] = {
     }.items()
 }  # fmt: skip
 SHAPING: dict[str, Callable[[Draw, tuple[int, ...]], Function]] = {
-    "reshape": _reshaped,
+    "reshape": _reshape,
     "ravel": lambda draw, shape: partial(np.ravel, order=draw(st.sampled_from("CFAK"))),
     "flatten": lambda draw, shape: (lambda order: lambda x: x.flatten(order))(draw(st.sampled_from("CFAK"))),
     "copy": lambda draw, shape: partial(np.copy, order=draw(st.sampled_from("CFAK"))),
     "astype": lambda draw, shape: (lambda dtype: lambda x: x.astype(dtype))(draw(st.sampled_from([np.float32, complex, float]))),
     "view": _as_it_is(lambda x: x.view(PARTS[x.dtype])),
     "transpose": lambda draw, shape: partial(np.transpose, axes=_order(draw, shape)),
-    "swapaxes": lambda draw, shape: (lambda a, b: lambda x: np.swapaxes(x, a, b))(_numbered(draw, shape), _numbered(draw, shape)),
+    "swapaxes": lambda draw, shape: (lambda a, b: lambda x: np.swapaxes(x, a, b))(
+        _number_elements(draw, shape), _number_elements(draw, shape)
+    ),
     "moveaxis": lambda draw, shape: (lambda a, b: lambda x: np.moveaxis(x, a, b))(range(len(shape)), _order(draw, shape)),
     "squeeze": lambda draw, shape: partial(np.squeeze, axis=draw(st.none() | valid_tuple_axes(len(shape)))),
     "expand_dims": lambda draw, shape: partial(np.expand_dims, axis=draw(_axis(len(shape) + 1))),
     "broadcast_to": _spread,
-    "concatenate": _joined(np.concatenate),
-    "stack": _joined(np.stack),
-    "getitem": _indexed,
-    "getitem, mask": _masked,
-    "setitem": _written,
+    "concatenate": _join(np.concatenate),
+    "stack": _join(np.stack),
+    "getitem": _index,
+    "getitem, mask": _mask,
+    "setitem": _write,
     "roll": _along(np.roll),
-    "repeat": _repeated,
+    "repeat": _repeat,
     "tile": lambda draw, shape: partial(np.tile, reps=draw(st.lists(st.integers(0, 2), max_size=4))),
-    "take": _taken,
+    "take": _take,
     "delete": _along(np.delete),
     "insert": _along(lambda x, number, axis: np.insert(x, number, 1.5, axis)),
     "partition": _along(np.partition),
@@ -328,7 +332,7 @@ SHAPING: dict[str, Callable[[Draw, tuple[int, ...]], Function]] = {
     "split": _along(lambda x, number, axis: np.array_split(x, abs(number) + 1, axis)),
     "sliding_window_view": _along(lambda x, number, axis: np.lib.stride_tricks.sliding_window_view(x, abs(number), axis)),
     "resize": _along(lambda x, number, axis: np.resize(x, (abs(number), 2))),
-    "pad": _padded,
+    "pad": _pad,
     "fft_fft": _along(lambda x, number, axis: np.fft.fft(x, abs(number) or None, axis)),
     "fft_ifft": _along(lambda x, number, axis: np.fft.ifft(x, abs(number) or None, axis, "ortho")),
     "fft_fftshift": _along(lambda x, number, axis: np.fft.fftshift(x, axis)),
@@ -338,14 +342,16 @@ SHAPING: dict[str, Callable[[Draw, tuple[int, ...]], Function]] = {
 @pytest.mark.parametrize("drawn", SHAPING.values(), ids=SHAPING)
 @SOME
 @given(st.data(), shapes)
-def test_of_any_shape(drawn: Callable[[Draw, tuple[int, ...]], Function], data: st.DataObject, shape: tuple[int, ...]) -> None:
+def test_layouts_of_shape_functions(
+    drawn: Callable[[Draw, tuple[int, ...]], Function], data: st.DataObject, shape: tuple[int, ...]
+) -> None:
     check(drawn(data.draw, shape), data.draw(arrays(shape)))
 
 
 # ---------------------------------------------------------------------------------------- completeness
 
 
-def test_every_reduction_and_every_shaping_rule_is_among_these() -> None:
+def test_layouts_cover_every_reduction_and_shape_rule() -> None:
     reductions = {opname for opname, rule in RULES.items() if rule.kind == "reduction"} - {"sigmoid_cross_entropy"}
     assert reductions <= {*REDUCTIONS, *[f"linalg_{name}" for name in ONE_AXIS]}
     moved = {rule.opname for rule in vars(array_manipulation).values() if isinstance(rule, Rule)} - {
@@ -359,7 +365,7 @@ def test_every_reduction_and_every_shaping_rule_is_among_these() -> None:
     assert moved | gathers <= {*SHAPING}
 
 
-def test_a_wrong_derivative_is_found() -> None:
+def test_layouts_check_detects_wrong_derivative() -> None:
     """The checks themselves: a value, an adjoint and a tangent that are off."""
     x = inside(2, 3)
     with pytest.raises(AssertionError):
@@ -371,7 +377,7 @@ def test_a_wrong_derivative_is_found() -> None:
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @pytest.mark.parametrize("function", [np.var, np.nanvar], ids=lambda f: f.__name__)
 @pytest.mark.parametrize("ddof", [2, 3, 2.5])
-def test_no_degrees_of_freedom(function: Function, ddof: float) -> None:
+def test_var_without_degrees_of_freedom(function: Function, ddof: float) -> None:
     """NumPy divides by zero, however many are missing; the derivative is not finite either."""
     x = np.array([1.0, 2.0])
     (pulled,) = vjp(partial(function, ddof=ddof), x)[1](1.0)
@@ -381,7 +387,7 @@ def test_no_degrees_of_freedom(function: Function, ddof: float) -> None:
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
-def test_statistics_of_nothing() -> None:
+def test_statistics_of_empty_arrays() -> None:
     with Failures("statistics") as failures:
         functions = (np.mean, np.var, np.std, np.nanmean, np.nanvar, np.nanstd)
         choices: list[dict[str, Any]] = [{}, {"axis": 0}, {"axis": 1}, {"keepdims": True}]

@@ -83,7 +83,7 @@ def answer(f: Callable[..., Any], *args: Any) -> Any:
 
 @pytest.mark.filterwarnings("ignore:Degrees of freedom", "ignore:Mean of empty slice", "ignore:invalid value", "ignore:divide by")
 @pytest.mark.parametrize("use", USES)
-def test_mask_of_any_form_is_taken_as_by_numpy(use: str) -> None:
+def test_mask_of_any_form_matches_numpy(use: str) -> None:
     with Failures(use) as failures:
         for form in FORMS:
             with failures.case(form):
@@ -97,21 +97,21 @@ def check_mask(use: str, form: str) -> None:
         return USES[use](*args, FORMS[form])
 
     expected = answer(f, A, B, OLD)
-    found = answer(f, *map(cg.variable, (A, B, OLD)))
+    result = answer(f, *map(cg.variable, (A, B, OLD)))
     if isinstance(expected, str):
-        assert found in ("TypeError", "ValueError", "IndexError")
+        assert result in ("TypeError", "ValueError", "IndexError")
         return
-    assert found.dtype == expected.dtype
-    assert np.array_equal(found, expected, equal_nan=True)
+    assert result.dtype == expected.dtype
+    assert np.array_equal(result, expected, equal_nan=True)
     counted = use in ("mean", "var") and form in ("integers that are places", "floats")
     if counted:
         with pytest.raises(ValueError, match="is a mask whose numbers NumPy adds up for the count; write it as booleans"):
             ad.jacobian(f)(A, B, OLD)
     elif np.all(np.isfinite(expected)):
         weights = np.arange(1.0, 1 + expected.size).reshape(expected.shape)
-        wanted = numeric.gradient(f, [A, B, OLD], weights=weights)
-        got = ad.grad(lambda *args: np.sum(weights * f(*args)) + 0 * sum(map(np.sum, args)), (0, 1, 2))(A, B, OLD)
-        for ours, theirs in zip(got, wanted, strict=True):
+        references = numeric.gradient(f, [A, B, OLD], weights=weights)
+        slopes = ad.grad(lambda *args: np.sum(weights * f(*args)) + 0 * sum(map(np.sum, args)), (0, 1, 2))(A, B, OLD)
+        for ours, theirs in zip(slopes, references, strict=True):
             assert np.allclose(ours, theirs, rtol=1e-6, atol=1e-6)
 
 
@@ -122,7 +122,7 @@ MADE_OF_NODES: dict[str, Callable[[Any], Any]] = {
 }
 
 
-def test_mask_of_nodes() -> None:
+def test_mask_made_of_nodes() -> None:
     with Failures("masks") as failures:
         for use, mask in itertools.product(["add", "copyto", "putmask", "where", "sum", "mean"], MADE_OF_NODES):
             with failures.case(f"{use}, {mask}"):
@@ -135,12 +135,12 @@ def check_mask_of_nodes(use: str, mask: Callable[[Any], Any]) -> None:
     def f(a: Any, b: Any, old: Any) -> Any:
         return np.sum(np.square(USES[use](a, b, old, mask(a))))
 
-    got = ad.grad(f, (0, 1, 2))(A, B, OLD)
-    for ours, theirs in zip(got, numeric.gradient(f, [A, B, OLD]), strict=True):
+    slopes = ad.grad(f, (0, 1, 2))(A, B, OLD)
+    for ours, theirs in zip(slopes, numeric.gradient(f, [A, B, OLD]), strict=True):
         assert np.allclose(ours, theirs, rtol=1e-5, atol=1e-5)
 
 
-def test_a_mask_may_change_afterwards() -> None:
+def test_mask_changed_later_is_kept() -> None:
     x, mask = cg.variable(A), [1, 0, 0, 1]
     array, out = np.array([True, False, True, False]), np.copy(x)
     np.multiply(x, x, out=out, where=array)
@@ -150,7 +150,7 @@ def test_a_mask_may_change_afterwards() -> None:
 
 
 @pytest.mark.parametrize("write", [lambda t, m: np.add(t, 1.0, out=t, where=m), lambda t, m: np.copyto(t, 1.0, where=m)])
-def test_messages(write: Callable[[Any, Any], Any]) -> None:
+def test_mask_of_wrong_dtype_or_shape_raises(write: Callable[[Any, Any], Any]) -> None:
     target = cg.zeros(4)
     with pytest.raises(TypeError, match=r"where= is an array of int64, not of booleans; write where=mask.astype\(bool\)"):
         write(target, np.array([1, 0, 0, 1]))

@@ -46,21 +46,21 @@ def test_operations_shape_kind_moves_elements() -> None:
             assert set(np.ravel(result)) <= set(range(100, 106)), spec.opname
 
 
-def test_spec_of_settings_is_that_of_the_function() -> None:
+def test_spec_of_options_equals_spec_of_function() -> None:
     configured = ops.configured(np.add, (("dtype", np.float32),))
     assert ops.spec_of(configured) is ops.SPECS[np.add]
     assert ops.spec_of(ops.PACKED_FUNCTIONS[np.stack]) is ops.SPECS[np.stack]
     assert ops.spec_of(lambda x: x) is None
 
 
-def test_enter_gives_ufuncs_of_scipy_their_kind() -> None:
+def test_enter_sets_kind_of_scipy_ufuncs() -> None:
     register_imported()
     spec = ops.spec_of(scipy.special.erf)
     assert spec is not None
     assert (spec.policy, spec.kind, spec.opname, spec.lowering) == ("rule", "elementwise", "special_erf", "erf")
 
 
-def test_lowering_of_every_compiled_function_is_reached() -> None:
+def test_lowering_of_every_compiled_function_is_reachable() -> None:
     """A function that the LLVM back end has by hand is the lowering of an operation, or of an activation of `compgraph.nn`."""
     mathematics = pytest.importorskip("compgraph.compiled.llvm.mathematics", reason='pip install "compgraph[jit]"')
     register_imported()
@@ -85,5 +85,5 @@ def test_jit_compiles_functions_of_scipy() -> None:
 def test_new_operation_of_two_entries_works_in_every_transform() -> None:
     pytest.importorskip("llvmlite", reason='pip install "compgraph[jit]"')
     command = [sys.executable, "-W", "error", "-m", "tests.support.new_operations"]
-    done = subprocess.run(command, cwd=Path(__file__).parents[3], capture_output=True, text=True)
-    assert done.stdout.split() == ["squared_sine", "upside_down", "total"], done.stderr
+    process = subprocess.run(command, cwd=Path(__file__).parents[3], capture_output=True, text=True)
+    assert process.stdout.split() == ["squared_sine", "upside_down", "total"], process.stderr

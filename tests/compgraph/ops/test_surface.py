@@ -21,12 +21,12 @@ EXPORTED: dict[str, Any] = TABLES["exported"]()
 POLICIES: dict[str, set[Any]] = TABLES["POLICIES"]
 
 
-def test_each_function_has_exactly_one_policy() -> None:
+def test_policies_cover_each_function_once() -> None:
     policies = {name: TABLES["policies_of"](function) for name, function in EXPORTED.items()}
-    assert {name: found for name, found in policies.items() if len(found) != 1} == {}
+    assert {name: sources for name, sources in policies.items() if len(sources) != 1} == {}
 
 
-def test_the_policies_are_disjoint() -> None:
+def test_policies_are_disjoint() -> None:
     labels = [*POLICIES]
     for i, one in enumerate(labels):
         for other in labels[i + 1 :]:
@@ -34,25 +34,25 @@ def test_the_policies_are_disjoint() -> None:
     assert not set(ops.ALIASES) & set().union(*POLICIES.values())
 
 
-def test_every_alias_leads_to_a_policy() -> None:
+def test_policies_cover_every_alias() -> None:
     for function, other in ops.ALIASES.items():
         assert other in functions.HANDLERS or other in ops.OPNAMES, function.__name__
 
 
-def test_what_is_differentiable_by_rule_has_one() -> None:
+def test_policies_of_differentiable_functions_have_rules() -> None:
     opnames = {ops.opname_of(f) for f in {*ops.SMOOTH_UFUNCS, *ops.SMOOTH_FUNCTIONS}}
     assert {name for name in opnames if not name.startswith("scipy_")} <= set(RULES)  # those of SciPy: test_policies
 
 
-def test_refusals_say_what_to_use() -> None:
+def test_policies_of_unsupported_functions_give_replacement() -> None:
     assert {function.__name__: text for function, text in ops.REFUSED_FUNCTIONS.items() if len(text) <= 10} == {}
 
 
-def test_the_table_is_current() -> None:
+def test_policies_table_is_current() -> None:
     assert (DOCS / "numpy.md").read_text() == TABLES["table"]()
 
 
-def test_the_table_of_scipy_is_current() -> None:
+def test_policies_table_of_scipy_is_current() -> None:
     text = (DOCS / "scipy.md").read_text()
     rows = {f"| `{name}` | {kind} |" for rows in TABLES["scipy_rows"]().values() for name, kind in rows}
     page = {line for line in text.splitlines() if line.startswith("| `")}

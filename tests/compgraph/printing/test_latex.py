@@ -51,9 +51,9 @@ def require_balanced(formula: cg.Formula) -> None:
 def require_same(nodes: list[Any]) -> None:
     """The expressions of nodes evaluate to their values."""
     converter = Converter({})
-    found = converter.convert(nodes, "latex")
+    expressions = converter.convert(nodes, "latex")
     values = values_of(converter, nodes)
-    for expression, node in zip(found, nodes, strict=True):
+    for expression, node in zip(expressions, nodes, strict=True):
         value = np.broadcast_to(computed(expression, values), np.shape(as_matrix(node.value)))
         close = 1e-5 if node.dtype.itemsize <= 4 else 1e-8
         np.testing.assert_allclose(value.reshape(node.shape), node.value, rtol=close, atol=close)
@@ -82,8 +82,8 @@ def checked_formula(case: Case) -> cg.Formula:
     smooth = [node for node in nodes if node.dtype.kind in "fc"][:1]
     for node in smooth:
         total = np.sum(np.real(node))
-        found = gradient(total, variables, create_graph=True, unused="zero")
-        nodes += [found[v] for v in variables if isinstance(found[v], Node)]
+        gradients = gradient(total, variables, create_graph=True, unused="zero")
+        nodes += [gradients[v] for v in variables if isinstance(gradients[v], Node)]
     require_same(nodes)
     formula = cg.latex(nodes)
     require_balanced(formula)
@@ -92,12 +92,12 @@ def checked_formula(case: Case) -> cg.Formula:
 
 def samples(lines: Iterable[str]) -> Iterator[str]:
     """Lines with something that no shorter one has: two tokens side by side, letters and numbers apart."""
-    seen: set[tuple[str, str]] = set()
+    pair_set: set[tuple[str, str]] = set()
     for line in sorted(lines, key=len):
         tokens = ["a" if token.isalpha() else "1" if token[0].isdigit() else token for token in TOKENS.findall(line)]
-        pairs = {*itertools.pairwise(tokens)} - seen
+        pairs = {*itertools.pairwise(tokens)} - pair_set
         if pairs:
-            seen |= pairs
+            pair_set |= pairs
             yield line
 
 
@@ -186,7 +186,7 @@ def test_latex_matrix_derivatives_are_those_of_textbooks() -> None:
     assert [ad.latex(node, wrt=wrt).equations[1].split(" = ")[1] for node, wrt in forms.values()] == list(forms)
 
 
-def test_latex_computed_index_stays_in_the_formula() -> None:
+def test_latex_computed_index_is_symbolic() -> None:
     x = variable([1.0, 3.0, 2.0], "x")
     largest = x[np.argmax(x)]
     assert cg.latex(largest).equations == [r"x_{\operatorname{argmax}\left(x\right)}"]
@@ -209,7 +209,7 @@ def test_latex_einsum_indices() -> None:
     require_same([np.sum(np.log(1 + np.einsum("ij,j->i", a, v)) * i)])
 
 
-def test_latex_guards_of_rules_and_long_numbers_are_left_out() -> None:
+def test_latex_omits_rule_guards_and_long_numbers() -> None:
     x, y = variable(0.5, "x"), variable(2.0, "y")
     forms = {
         r"x^{y - 1} y": ad.latex(x**y, wrt=x),
@@ -226,7 +226,7 @@ def test_latex_guards_of_rules_and_long_numbers_are_left_out() -> None:
     assert cg.latex(scipy.special.jve(0, x)).equations == [r"\operatorname{jve}{\left(0,x \right)}"]
 
 
-def test_latex_names_of_users_stay() -> None:
+def test_latex_keeps_names_of_user() -> None:
     x, weights = variable(np.ones(2), "x"), variable(np.eye(2), "W_1")
     h = cg.tanh(weights @ x, name="h")
     formula = cg.latex(cg.sum(h * h, name="loss"))
@@ -285,7 +285,7 @@ def test_latex_results_nest_and_writes_raise() -> None:
             cg.latex(wrong)
 
 
-def test_latex_of_a_long_chain_takes_no_recursion() -> None:
+def test_latex_of_long_chain_needs_no_recursion() -> None:
     x = variable(1.0, "x")
     for _ in range(2000):
         x = np.sin(x)

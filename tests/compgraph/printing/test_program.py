@@ -25,7 +25,7 @@ def codes(listing: cg.Listing) -> list[str]:
     return [line.split("  #")[0].rstrip() for line in str(listing).splitlines()]
 
 
-def test_a_program_with_other_inputs_computes_with_them() -> None:
+def test_program_runs_with_other_inputs() -> None:
     x = variable(2.0, "x")
     listing = cg.program(np.sin(x) * x)
     names = listing.names | {"x": 3.0}
@@ -33,7 +33,7 @@ def test_a_program_with_other_inputs_computes_with_them() -> None:
     assert eval(listing.result, names) == np.sin(3.0) * 3.0
 
 
-def test_shapes_and_lines_stand_in_comments() -> None:
+def test_program_comments_have_shapes_and_lines() -> None:
     x = variable(np.ones((2, 3)), "x")
     text = str(cg.program(cg.sum(np.tanh(x), name="loss")))
     assert text.splitlines()[0].endswith("# (2, 3) float64, variable, test_program.py:" + text.splitlines()[0].rpartition(":")[2])
@@ -42,7 +42,7 @@ def test_shapes_and_lines_stand_in_comments() -> None:
     assert repr(cg.program(x)) == str(cg.program(x))
 
 
-def test_names_are_those_of_users_and_python_takes_them() -> None:
+def test_program_names_are_valid_identifiers() -> None:
     x, y = variable(1.0, "lambda"), variable(2.0, "my name")
     z = cg.multiply(x, y, name="np")
     assert codes(cg.program(cg.add(z, variable(3.0, "v0"), name="my name"))) == [
@@ -50,14 +50,14 @@ def test_names_are_those_of_users_and_python_takes_them() -> None:
     ]  # fmt: skip
 
 
-def test_results_nest() -> None:
+def test_program_results_nest() -> None:
     x = variable([1.0, 2.0], "x")
     a, b = np.sin(x), np.cos(x)
     listing = cg.program({"a": a, "rest": [b, (x,)]})
     assert codes(listing)[-1] == listing.result == "{'a': v0, 'rest': [v1, (x,)]}"
-    found = again(listing)
-    assert same(found["a"], a)
-    assert same(found["rest"][1][0], x)
+    outputs = again(listing)
+    assert same(outputs["a"], a)
+    assert same(outputs["rest"][1][0], x)
 
 
 def written(x: Any) -> Any:
@@ -75,7 +75,7 @@ def written(x: Any) -> Any:
     return b
 
 
-def test_writes_stand_in_order() -> None:
+def test_program_writes_are_in_order() -> None:
     x = variable([1.0, 2.0, 3.0, 4.0], "x")
     b = written(x)
     total = np.sum(b * b)
@@ -88,7 +88,7 @@ def test_writes_stand_in_order() -> None:
     assert codes(listing)[1:3] == ["v0 = np.zeros((3, 4))", "v0[0] = x"]
 
 
-def test_program_has_the_statements_of_the_executors_code() -> None:
+def test_program_matches_statements_of_executor_code() -> None:
     """One generator writes both: each statement of the one stores or defines, calls and indexes as that of the other."""
     x = variable([1.0, 2.0, 3.0, 4.0], "x")
     total = np.sum(written(x) * np.tanh(x)[:, None][:3])
@@ -100,7 +100,7 @@ def test_program_has_the_statements_of_the_executors_code() -> None:
     assert {"store", "define"} == {*kinds}
 
 
-def test_an_array_that_was_given_is_not_written_into() -> None:
+def test_program_does_not_write_into_inputs() -> None:
     start = np.arange(4.0) + 1
     f: Any = ad.grad(lambda x: inner(x))
 
@@ -115,7 +115,7 @@ def test_an_array_that_was_given_is_not_written_into() -> None:
     assert again(listings[0]) == again(listings[0]) == 10.0
 
 
-def test_a_loop_with_writes() -> None:
+def test_program_of_loop_with_writes() -> None:
     x = variable(0.9, "x")
     b = cg.empty(6)
     b[0] = 1.0
@@ -141,7 +141,7 @@ def test_a_loop_with_writes() -> None:
         (lambda a: a[:0], None),
     ],
 )
-def test_windows_as_slices(part: Any, text: Any) -> None:
+def test_as_slices_of_windows(part: Any, text: Any) -> None:
     from compgraph.storage import layout_in
 
     a = np.arange(12.0).reshape(4, 3)
@@ -153,7 +153,7 @@ def test_windows_as_slices(part: Any, text: Any) -> None:
         assert index == text
 
 
-def test_scopes_are_blocks() -> None:
+def test_program_scopes_are_blocks() -> None:
     h = variable(np.ones((2, 2)), "h")
     with cg.scope("net"):
         with cg.scope("first"):
@@ -172,7 +172,7 @@ def test_scopes_are_blocks() -> None:
     assert names["v0"].scope == ("net", "first")
 
 
-def test_what_python_was_told_is_said() -> None:
+def test_program_lists_guards() -> None:
     x = variable(2.0, "x")
     y = x * 3
     z = np.sin(x) if y > 1 else np.cos(x)
@@ -191,7 +191,7 @@ def layers(count: int) -> Any:
     return h
 
 
-def test_equal_parts_are_written_twice_and_counted() -> None:
+def test_program_counts_common_subexpressions() -> None:
     h = layers(40)
     listing = cg.program(h)
     assert not listing.is_whole
@@ -206,7 +206,7 @@ def test_equal_parts_are_written_twice_and_counted() -> None:
     assert cg.program(layers(4)).is_whole
 
 
-def test_a_limit_is_kept() -> None:
+def test_program_limit() -> None:
     x = variable(1.0, "x")
     for _ in range(20):
         x = np.sin(np.cos(x) + 1)
@@ -221,7 +221,7 @@ def test_a_limit_is_kept() -> None:
             cg.program(x, limit=limit)
 
 
-def test_what_is_no_node_is_refused() -> None:
+def test_program_of_non_node_raises() -> None:
     for wrong in (1.0, np.ones(3), [cg.variable(1.0), "x"], None):
         with pytest.raises(TypeError, match="program takes nodes"):
             cg.program(wrong)
@@ -234,7 +234,7 @@ def test_what_is_no_node_is_refused() -> None:
     ad.vmap(inside)(np.ones(3))
 
 
-def test_a_variable_that_was_updated_is_told() -> None:
+def test_program_notes_updated_variable() -> None:
     x = variable(1.0, "x")
     y = x * 2
     assert "updated" not in str(cg.program(y))
@@ -242,7 +242,7 @@ def test_a_variable_that_was_updated_is_told() -> None:
     assert "updated since it was read" in str(cg.program(y))
 
 
-def test_constants_and_options() -> None:
+def test_program_constants_and_options() -> None:
     x = variable(np.ones(6, np.float32), "x")
     y = x * np.float64(0.1) + np.inf + cg.constant(3.0)
     assert same(again(cg.program(y)), y)
@@ -253,13 +253,13 @@ def test_constants_and_options() -> None:
     assert same(again(cg.program(r)), r)
 
 
-def test_gradients_are_programs_too() -> None:
+def test_program_of_gradient() -> None:
     x = variable([0.3, 0.7], "x")
     (dx,) = (gradient(np.sum(np.sin(x) * x), [x], create_graph=True)[x],)
     assert same(again(cg.program(dx)), dx)
 
 
-def test_a_primitive_of_the_users_is_called_by_its_name() -> None:
+def test_program_calls_primitive_by_name() -> None:
     @cg.primitive
     def my_own(x: Any, power: int = 2) -> Any:
         return x**power
@@ -270,7 +270,7 @@ def test_a_primitive_of_the_users_is_called_by_its_name() -> None:
     assert same(again(listing), y)
 
 
-def test_a_long_chain_is_no_recursion() -> None:
+def test_program_of_long_chain_needs_no_recursion() -> None:
     x = variable(1.0, "x")
     for _ in range(5 * sys.getrecursionlimit()):
         x = np.sin(x)

@@ -62,12 +62,12 @@ def function_of(opname: str) -> Callable[..., Any]:
 
 
 def require_same(node: Any, values: dict[str, Any], rtol: float = 1e-9) -> None:
-    found = computed(cg.to_sympy(node), values)
-    np.testing.assert_allclose(np.asarray(found, node.dtype).reshape(node.shape), node.value, rtol=rtol, atol=1e-12)
+    result = computed(cg.to_sympy(node), values)
+    np.testing.assert_allclose(np.asarray(result, node.dtype).reshape(node.shape), node.value, rtol=rtol, atol=1e-12)
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_to_sympy_of_each_elementwise_operation_has_its_values() -> None:
+def test_to_sympy_elementwise_operations_keep_values() -> None:
     """As numbers, as elements of arrays that broadcast, and differentiated."""
     with Failures("operations") as failures:
         for opname in opnames_with_formulas():
@@ -90,10 +90,10 @@ def require_scalar(function: Callable[..., Any], numbers: list[float], wrt: slic
     node = function(*variables)
     require_same(node, values)
     if node.dtype.kind == "f" and isinstance(node, cg.OperationalNode):
-        found = gradient(node, variables[wrt], create_graph=True, unused="zero")
+        gradients = gradient(node, variables[wrt], create_graph=True, unused="zero")
         for each in variables[wrt]:
-            if isinstance(found[each], cg.Node):
-                require_same(found[each], values)
+            if isinstance(gradients[each], cg.Node):
+                require_same(gradients[each], values)
 
 
 COMPOSED: dict[str, Callable[[Any, Any], Any]] = {
@@ -114,14 +114,14 @@ COMPOSED: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 
-def test_to_sympy_of_composed_functions_and_their_derivatives() -> None:
+def test_to_sympy_composed_functions_and_derivatives() -> None:
     with Failures("formulas") as failures:
         for name, (x, y) in itertools.product(COMPOSED, [(0.7, 1.9), (2.3, 0.4)]):
             with failures.case(f"{name} at {x}, {y}"):
                 require_scalar(COMPOSED[name], [x, y])
 
 
-def test_to_sympy_keeps_values_where_careless_algebra_changes_them() -> None:
+def test_to_sympy_keeps_values_at_branch_cuts() -> None:
     """Roots of squares, logarithms of exponentials, angles, powers: at negative numbers and beyond branch cuts."""
     forms: dict[str, Callable[[Any], Any]] = {
         "sqrt(x**2)": lambda x: np.sqrt(x**2),
@@ -154,8 +154,8 @@ def test_to_sympy_keeps_values_where_careless_algebra_changes_them() -> None:
     turned = (1 + 1j) * x  # its parts are not real arrays, although the leaf is real
     for part in (turned[1:], turned[None, :], (2 * np.eye(3)) @ turned, turned * x + 2j):
         require_same(np.sqrt(part**2), {"x": x.value[:, None]})
-    found = gradient(np.sum(np.abs(turned[1:] + 1)), [x], create_graph=True)[x]
-    require_same(np.sqrt(found**2), {"x": x.value[:, None]})
+    derivative = gradient(np.sum(np.abs(turned[1:] + 1)), [x], create_graph=True)[x]
+    require_same(np.sqrt(derivative**2), {"x": x.value[:, None]})
 
 
 def test_to_sympy_declares_symbols_by_dtype() -> None:
@@ -190,13 +190,13 @@ def test_to_sympy_matrices() -> None:
         np.sqrt(a**2) + np.where(a > x, a, x),
     ):
         require_same(node, values)
-        found = gradient(np.sum(np.sin(node)), [a, x], create_graph=True, unused="zero")
+        gradients = gradient(np.sum(np.sin(node)), [a, x], create_graph=True, unused="zero")
         for each in (a, x):
-            if isinstance(found[each], cg.Node):
-                require_same(found[each], values)
+            if isinstance(gradients[each], cg.Node):
+                require_same(gradients[each], values)
 
 
-def test_to_sympy_explicit_matrices_have_the_elements() -> None:
+def test_to_sympy_explicit_matrices_have_elements() -> None:
     x = variable([1.0, 4.0], "x")
     explicit = cg.to_sympy(np.sqrt(x) * x + x[::1]).as_explicit()
     first = sp.MatrixSymbol("x", 2, 1)[0, 0]
@@ -204,16 +204,16 @@ def test_to_sympy_explicit_matrices_have_the_elements() -> None:
     assert cg.to_sympy(np.linalg.norm(x)).doit().subs(sp.MatrixSymbol("x", 2, 1), sp.Matrix([3, 4])).doit() == 5
 
 
-def test_to_sympy_names_plain_arrays_and_placeholders_do_not_collide() -> None:
+def test_to_sympy_plain_names_do_not_collide() -> None:
     data = np.arange(4.0).reshape(2, 2)
     w, a = variable([1.0, 2.0], "w"), variable(3.0, "a_0")
     expression = cg.to_sympy(np.tanh(data @ w * a), names={"X": data})
     assert {str(each) for each in expression.free_symbols} == {"X", "w", "a_0"}
-    found = computed(expression, {"X": data, "w": np.array([[1.0], [2.0]]), "a_0": 3.0})
-    np.testing.assert_allclose(found.ravel(), np.tanh(data @ [1.0, 2.0] * 3))
+    result = computed(expression, {"X": data, "w": np.array([[1.0], [2.0]]), "a_0": 3.0})
+    np.testing.assert_allclose(result.ravel(), np.tanh(data @ [1.0, 2.0] * 3))
 
 
-def test_to_sympy_long_graphs_raise_soon() -> None:
+def test_to_sympy_long_graph_raises_quickly() -> None:
     x = z = variable(1.0, "x")
     for _ in range(100_000):
         z = np.sin(z)
@@ -242,7 +242,7 @@ def test_to_sympy_takes_one_node() -> None:
         cg.to_sympy(np.sum(b))
 
 
-def test_formulas_without_sympy_say_what_to_install() -> None:
+def test_to_sympy_without_sympy_raises() -> None:
     program = """
 import sys
 sys.modules["sympy"] = None
@@ -255,7 +255,7 @@ for function in (cg.latex, cg.to_sympy, ad.latex):
     except ImportError as error:
         print(error)
 """
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    lines = done.stdout.splitlines()
+    process = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    lines = process.stdout.splitlines()
     assert [line.split()[0] for line in lines] == ["latex", "to_sympy", "latex"]
     assert all('pip install "compgraph[formulas]"' in line for line in lines)

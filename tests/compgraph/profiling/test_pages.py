@@ -37,7 +37,7 @@ PAGES = {"flame": lambda p: p.flamegraph(), "memory": lambda p: p.memory()}
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_pages_are_self_contained(name: str) -> None:
+def test_profile_pages_are_self_contained(name: str) -> None:
     text = PAGES[name](profiled()).html()
     require_self_contained(text)
     assert text.count("<script") == text.count("</script>") == 2
@@ -45,7 +45,7 @@ def test_pages_are_self_contained(name: str) -> None:
     assert json.loads(data)
 
 
-def test_frames_are_within_each_other() -> None:
+def test_flame_graph_frames_are_nested() -> None:
     (data,) = re.findall(r'<script id="data" type="application/json">(.*?)</script>', profiled().flamegraph().html(), re.DOTALL)
     whole = json.loads(data)
     queue, names = [whole], set()
@@ -56,7 +56,7 @@ def test_frames_are_within_each_other() -> None:
     assert {"whole", "forward", "backward", "layer", "profiled", "matmul", "tanh (backward)", "between operations"} <= names
 
 
-def test_saving(tmp_path: Path) -> None:
+def test_profile_pages_are_saved(tmp_path: Path) -> None:
     p = profiled()
     path = tmp_path / "p.html"
     page = p.flamegraph(path)
@@ -73,7 +73,7 @@ def test_saving(tmp_path: Path) -> None:
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("dark", [False, True])
 @pytest.mark.parametrize("name", PAGES)
-def test_everything_is_seen(tmp_path: Path, name: str, width: str, dark: bool) -> None:
+def test_profile_pages_show_everything(tmp_path: Path, name: str, width: str, dark: bool) -> None:
     path = tmp_path / "p.html"
     PAGES[name](profiled()).save(path)
     theme = DARK if dark else LIGHT
@@ -97,7 +97,7 @@ def test_everything_is_seen(tmp_path: Path, name: str, width: str, dark: bool) -
 
 
 @pytest.mark.slow
-def test_the_flame_graph_answers(tmp_path: Path) -> None:
+def test_flame_graph_responds_to_controls(tmp_path: Path) -> None:
     path = tmp_path / "p.html"
     profiled().flamegraph(path)
     with opened(path) as page:
@@ -106,10 +106,10 @@ def test_the_flame_graph_answers(tmp_path: Path) -> None:
         assert page.locator(".chosen").bounding_box()["width"] == pytest.approx(
             page.locator("#flame").bounding_box()["width"], abs=2
         )
-        said = page.locator("#said").inner_text()
-        assert "matmul: " in said
-        assert "3 calls" in said
-        assert "test_pages.py" in said
+        message = page.locator("#said").inner_text()
+        assert "matmul: " in message
+        assert "3 calls" in message
+        assert "test_pages.py" in message
         page.keyboard.press("Escape")
         assert page.locator(".chosen").inner_text() == "whole"
         page.locator("#query").fill("tanh")
@@ -120,7 +120,7 @@ def test_the_flame_graph_answers(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_picture_of_memory_answers(tmp_path: Path) -> None:
+def test_memory_curve_responds_to_controls(tmp_path: Path) -> None:
     p = profiled()
     path = tmp_path / "p.html"
     p.memory(path)

@@ -46,7 +46,7 @@ def calls(p: cg.Profile) -> dict[str, int]:
 # ---------------------------------------------------------------------------------------------- counts
 
 
-def test_a_known_program_forward_and_backward() -> None:
+def test_profile_counts_known_program() -> None:
     x = matrix("x")
     with cg.profile() as p:
         for _ in range(3):
@@ -56,29 +56,29 @@ def test_a_known_program_forward_and_backward() -> None:
         **dict.fromkeys(("matmul", "tanh", "mul", "add", "sum"), 3),
         **{f"{name} (backward)": 3 for name in ("matmul", "tanh", "mul", "add", "sum")},
     }
-    found = rows(p)
-    assert {name: found[name].bytes for name in ("matmul", "tanh", "mul", "add", "sum")} == {
+    entries = rows(p)
+    assert {name: entries[name].bytes for name in ("matmul", "tanh", "mul", "add", "sum")} == {
         "matmul": 3 * BYTES, "tanh": 3 * BYTES, "mul": 3 * BYTES, "add": 3 * BYTES, "sum": 0,
     }  # fmt: skip
-    assert found["matmul (backward)"].bytes >= 3 * BYTES
-    assert found["tanh (backward)"].bytes == 3 * BYTES
+    assert entries["matmul (backward)"].bytes >= 3 * BYTES
+    assert entries["tanh (backward)"].bytes == 3 * BYTES
 
 
-def test_lines_are_those_of_the_forward_operation() -> None:
+def test_profile_lines_are_those_of_forward_operation() -> None:
     x = matrix()
     start = inspect.currentframe().f_lineno  # type: ignore[union-attr]
     with cg.profile() as p:
         y = np.tanh(x)  # start + 2
         z = np.sum(y * y)  # start + 3
         gradient(z)
-    found = rows(p, "line")
-    assert {name: row.calls for name, row in found.items()} == {
+    entries = rows(p, "line")
+    assert {name: row.calls for name, row in entries.items()} == {
         f"test_profile.py:{start + 2}": 2,
         f"test_profile.py:{start + 3}": 4,
     }
 
 
-def test_scopes_count_what_is_within() -> None:
+def test_profile_scopes_include_their_content() -> None:
     x = matrix()
     with cg.profile() as p:
         with cg.scope("outer"):
@@ -86,20 +86,20 @@ def test_scopes_count_what_is_within() -> None:
                 y = np.tanh(x)
             z = np.exp(y)
         gradient(np.sum(z))
-    found = rows(p, "scope")
-    assert {name: row.calls for name, row in found.items()} == {"outer": 4, "outer/inner": 2, "(no scope)": 2}
-    assert found["outer"].bytes == 4 * BYTES - _passed_on(found)
+    entries = rows(p, "scope")
+    assert {name: row.calls for name, row in entries.items()} == {"outer": 4, "outer/inner": 2, "(no scope)": 2}
+    assert entries["outer"].bytes == 4 * BYTES - _passed_on(entries)
 
 
-def _passed_on(found: dict[str, Any]) -> int:
+def _passed_on(entries: dict[str, Any]) -> int:
     """The bytes of adjoints that rules passed on as they were, or made in place: no more than one array."""
-    rest = 4 * BYTES - found["outer"].bytes
+    rest = 4 * BYTES - entries["outer"].bytes
     assert rest in (0, BYTES)
     return int(rest)
 
 
 @pytest.mark.parametrize("compute", [lambda x: x.T, lambda x: x[3:], lambda x: np.reshape(x, -1), lambda x: x.ravel()])
-def test_views_count_nothing(compute: Any) -> None:
+def test_profile_views_allocate_nothing(compute: Any) -> None:
     x = matrix()
     y = np.tanh(x)
     with cg.profile() as p:
@@ -109,7 +109,7 @@ def test_views_count_nothing(compute: Any) -> None:
     assert z.size
 
 
-def test_copies_of_plain_operands_count() -> None:
+def test_profile_copies_of_plain_operands_count() -> None:
     x, plain = matrix(), np.ones((SIDE, SIDE))
     with cg.profile() as p:
         y = x * plain
@@ -117,7 +117,7 @@ def test_copies_of_plain_operands_count() -> None:
     assert y.size
 
 
-def test_without_a_graph_operations_are_told_too() -> None:
+def test_profile_counts_operations_within_no_graph() -> None:
     x = matrix()
     with cg.profile() as p, cg.no_graph():
         np.tanh(x)
@@ -126,7 +126,7 @@ def test_without_a_graph_operations_are_told_too() -> None:
     assert all("test_profile.py" in name for name in rows(p, "line"))
 
 
-def test_several_results_are_one_operation() -> None:
+def test_profile_multi_output_operation_is_one_call() -> None:
     x = variable(np.eye(20) + 0.1)
     with cg.profile() as p:
         q, r = np.linalg.qr(x)
@@ -136,7 +136,7 @@ def test_several_results_are_one_operation() -> None:
     assert rows(p)["linalg_qr"].bytes == 2 * 20 * 20 * 8
 
 
-def test_writes_forward_and_backward() -> None:
+def test_profile_writes_forward_and_backward() -> None:
     x = matrix()
     with cg.profile() as p:
         y = np.zeros_like(x)
@@ -150,22 +150,22 @@ def test_writes_forward_and_backward() -> None:
     np.testing.assert_allclose(g, expected)
 
 
-def test_recorded_derivatives_have_steps() -> None:
+def test_profile_recorded_derivatives_have_steps() -> None:
     """With ``create_graph`` a rule records operations, within its entry and at the line of the differentiated operation."""
     x = matrix()
     with cg.profile() as p:
         y = np.sum(np.tanh(x))
         line = inspect.currentframe().f_lineno - 1  # type: ignore[union-attr]
         (g,) = gradients(y, [x])
-    found = rows(p)
-    assert found["tanh (backward)"].calls == 1
-    assert found["mul"].calls >= 1
-    assert found["tanh (backward)"].own < found["tanh (backward)"].time
+    entries = rows(p)
+    assert entries["tanh (backward)"].calls == 1
+    assert entries["mul"].calls >= 1
+    assert entries["tanh (backward)"].own < entries["tanh (backward)"].time
     assert f"test_profile.py:{line}" in rows(p, "line")
     assert g.shape == x.shape
 
 
-def test_forward_mode_and_vmap_are_what_they_are() -> None:
+def test_profile_forward_mode_and_vmap() -> None:
     a = np.linspace(0.1, 1.0, 5 * 300).reshape(5, 300)
     with cg.profile() as p:
         ad.jvp(lambda x: np.sum(np.tanh(x)), (a,), (a,))
@@ -176,7 +176,7 @@ def test_forward_mode_and_vmap_are_what_they_are() -> None:
     assert rows(p)["tanh (vmap)"].bytes == a.nbytes
 
 
-def test_compiled_functions_and_executors_are_one_entry() -> None:
+def test_profile_jit_and_executor_are_one_entry() -> None:
     @cg.jit
     def f(x: Any) -> Any:
         return np.tanh(x) * 2.0 + x
@@ -189,31 +189,31 @@ def test_compiled_functions_and_executors_are_one_entry() -> None:
     with cg.profile() as p:
         f(a)
         run.run({x: a})
-    found = rows(p)
-    assert len(found) == 2
-    assert found["Executor.run"].calls == 1
-    (name,) = found.keys() - {"Executor.run"}
+    entries = rows(p)
+    assert len(entries) == 2
+    assert entries["Executor.run"].calls == 1
+    (name,) = entries.keys() - {"Executor.run"}
     assert name.startswith("<jit of ")
     assert all("test_profile.py" in line for line in rows(p, "line"))
 
 
-def test_results_are_the_same() -> None:
+def test_profile_does_not_change_results() -> None:
     def f(x: Any) -> Any:
         return np.sum(np.tanh(x @ x) * 2.0 + np.exp(-x)[3:] @ np.ones((SIDE, 2)) @ np.ones((2, SIDE)) @ x.T[:, :SIDE].sum())
 
     x = matrix()
     expected = gradient(np.sum(np.tanh(x @ x) * 2.0 + np.exp(-x)))[x]
     with cg.profile():
-        found = gradient(np.sum(np.tanh(x @ x) * 2.0 + np.exp(-x)))[x]
+        derivative = gradient(np.sum(np.tanh(x @ x) * 2.0 + np.exp(-x)))[x]
         by_operator = ad.grad(lambda v: np.sum(np.tanh(v @ v) * 2.0 + np.exp(-v)))(x.value)
-    assert np.array_equal(found, expected)
+    assert np.array_equal(derivative, expected)
     assert np.array_equal(by_operator, expected)
 
 
 # ------------------------------------------------------------------------------------------------------ time
 
 
-def test_parts_are_no_longer_than_the_whole() -> None:
+def test_profile_parts_sum_to_at_most_the_whole() -> None:
     x = matrix()
     begun = time.perf_counter()
     with cg.profile() as p:
@@ -229,7 +229,7 @@ def test_parts_are_no_longer_than_the_whole() -> None:
     assert sum(row.share for row in table.rows) < 1
 
 
-def test_time_is_that_of_the_operation() -> None:
+def test_profile_time_is_that_of_operation() -> None:
     @cg.primitive
     def slow(x: Any) -> Any:
         time.sleep(0.02)
@@ -243,16 +243,16 @@ def test_time_is_that_of_the_operation() -> None:
     x = matrix()
     with cg.profile() as p:
         gradient(np.sum(slow(x)))
-    found = rows(p)
-    assert 0.02 <= found["slow"].own < p.seconds
-    assert 0.04 <= found["slow (backward)"].own < p.seconds
+    entries = rows(p)
+    assert 0.02 <= entries["slow"].own < p.seconds
+    assert 0.04 <= entries["slow (backward)"].own < p.seconds
     assert p.table().rows[0].name == "slow (backward)"
 
 
 # ---------------------------------------------------------------------------------------------------- memory
 
 
-def test_the_peak_is_that_of_tracemalloc() -> None:
+def test_profile_peak_matches_tracemalloc() -> None:
     """The peak of a chain whose adjoints are freed on the way, to within a few temporary arrays of operations."""
     n = 100_000
     x = variable(np.linspace(0.1, 1.0, n))
@@ -279,7 +279,7 @@ def test_the_peak_is_that_of_tracemalloc() -> None:
     assert p.peak >= 20 * 8 * n
 
 
-def test_what_held_the_peak_is_named() -> None:
+def test_profile_names_holders_of_peak() -> None:
     x = matrix()
     with cg.profile() as p:
         big = np.concatenate([x] * 10)
@@ -295,7 +295,7 @@ def test_what_held_the_peak_is_named() -> None:
     assert "np.concatenate" in p.held[0].place
 
 
-def test_the_sweep_frees_and_nothing_is_kept_alive() -> None:
+def test_profile_sweep_frees_memory() -> None:
     x = matrix()
     with cg.profile() as p:
         y = np.tanh(x)
@@ -311,11 +311,11 @@ def test_the_sweep_frees_and_nothing_is_kept_alive() -> None:
     assert p._ledger.curve[-1][1] <= p.peak
 
 
-def test_long_curves_are_shortened_and_keep_the_peak() -> None:
+def test_profile_long_curve_is_shortened_and_keeps_peak() -> None:
     x = variable(np.ones(256))
     with cg.profile() as p:
-        kept = [x + 1.0 for _ in range(30)]
-        kept.clear()
+        arrays = [x + 1.0 for _ in range(30)]
+        arrays.clear()
         for _ in range(9000):
             x + 1.0
     assert p.peak == 30 * 2048
@@ -331,7 +331,7 @@ def test_long_curves_are_shortened_and_keep_the_peak() -> None:
 EXCHANGED = [(TangentNode, "process"), (BatchNode, "process"), (cg.Executor, "run"), (Jitted, "__call__")]
 
 
-def test_nothing_is_left_behind() -> None:
+def test_profile_restores_patched_functions() -> None:
     before = [vars(owner)[name] for owner, name in EXCHANGED]
     with cg.profile():
         assert all(vars(owner)[name] is not own for (owner, name), own in zip(EXCHANGED, before, strict=True))
@@ -342,7 +342,7 @@ def test_nothing_is_left_behind() -> None:
     assert is_quick()
 
 
-def test_errors_pass_and_leave_nothing_open() -> None:
+def test_profile_ends_on_error() -> None:
     x = matrix()
 
     @cg.primitive
@@ -367,7 +367,7 @@ def test_errors_pass_and_leave_nothing_open() -> None:
     assert is_quick()
 
 
-def test_a_block_within_another() -> None:
+def test_profile_nested_blocks() -> None:
     x = matrix()
     with cg.profile() as outer:
         a = np.tanh(x)
@@ -383,7 +383,7 @@ def test_a_block_within_another() -> None:
     assert all(total >= 0 for p in (inner, outer) for _, total in p._ledger.curve)
 
 
-def test_a_profile_adds_up_and_runs_in_one_thread() -> None:
+def test_profile_accumulates_within_one_thread() -> None:
     x = matrix()
     p = cg.profile()
     for _ in range(2):
@@ -394,26 +394,26 @@ def test_a_profile_adds_up_and_runs_in_one_thread() -> None:
     with p, p:
         np.tanh(x)
     assert calls(p) == {"tanh": 3}
-    told = []
+    errors = []
 
     def enter() -> None:
         with pytest.raises(RuntimeError, match="in another thread") as error, p:
             pass
-        told.append(error)
+        errors.append(error)
 
     with p:
         thread = threading.Thread(target=enter)
         thread.start()
         thread.join()
         np.tanh(x)
-    assert len(told) == 1
+    assert len(errors) == 1
     assert calls(p) == {"tanh": 4}
     with p, pytest.raises(ValueError, match="still running"):
         p.table()
     assert is_quick()
 
 
-def test_other_threads_are_not_profiled() -> None:
+def test_profile_ignores_other_threads() -> None:
     x = matrix()
     with cg.profile() as p:
         context = contextvars.copy_context()
@@ -425,7 +425,7 @@ def test_other_threads_are_not_profiled() -> None:
     assert calls(p) == {"sin": 1}
 
 
-def test_tasks_have_their_own() -> None:
+def test_profile_is_per_task() -> None:
     x = matrix()
 
     async def one(name: str) -> cg.Profile:
@@ -441,13 +441,13 @@ def test_tasks_have_their_own() -> None:
     assert [calls(p) for p in asyncio.run(both())] == [{"tanh": 3}, {"exp": 3}]
 
 
-def test_a_generator_is_profiled_while_it_runs() -> None:
+def test_profile_of_generator_counts_while_it_runs() -> None:
     x = matrix()
-    found = []
+    profiles = []
 
     def steps() -> Iterator[None]:
         with cg.profile() as p:
-            found.append(p)
+            profiles.append(p)
             for _ in range(2):
                 np.tanh(x)
                 yield
@@ -455,10 +455,10 @@ def test_a_generator_is_profiled_while_it_runs() -> None:
     for _ in steps():
         np.exp(x)
         gradient(np.sum(np.exp(x)))
-    assert calls(found[0]) == {"tanh": 2}
+    assert calls(profiles[0]) == {"tanh": 2}
 
 
-def test_with_debug() -> None:
+def test_profile_within_debug() -> None:
     x = variable([1.0, 0.0])
     with cg.profile() as p, cg.debug():
         gradient(np.sum(np.tanh(x)))
@@ -471,7 +471,7 @@ def test_with_debug() -> None:
 # ----------------------------------------------------------------------------------------------------- tables
 
 
-def test_tables() -> None:
+def test_profile_tables() -> None:
     x = matrix()
     with cg.profile() as p:
         np.sum(np.tanh(x @ x))
@@ -488,24 +488,24 @@ def test_tables() -> None:
             p.table(**wrong)  # type: ignore[arg-type]
 
 
-def test_files_of_one_name_are_told_apart(tmp_path: Any) -> None:
+def test_profile_distinguishes_files_of_equal_name(tmp_path: Any) -> None:
     x = matrix()
     for folder in ("a", "b"):
         path = tmp_path / folder / "same.py"
         path.parent.mkdir()
         path.write_text("import numpy as np\ndef f(x): return np.tanh(x)\n")
-    made: list[dict[str, Any]] = []
+    namespaces: list[dict[str, Any]] = []
     for folder in ("a", "b"):
         path = tmp_path / folder / "same.py"
-        made.append({})
-        exec(compile(path.read_text(), str(path), "exec"), made[-1])
+        namespaces.append({})
+        exec(compile(path.read_text(), str(path), "exec"), namespaces[-1])
     with cg.profile() as p:
-        for names in made:
+        for names in namespaces:
             names["f"](x)
     assert [row.name for row in p.table(by="line", sort="name").rows] == [f"{tmp_path / f / 'same.py'}:2" for f in ("a", "b")]
 
 
-def test_nothing_at_all() -> None:
+def test_profile_of_empty_block() -> None:
     with cg.profile() as p:
         pass
     assert p.table().rows == []
@@ -515,7 +515,7 @@ def test_nothing_at_all() -> None:
     assert "between operations" in p.flamegraph().html()
 
 
-def test_lines_that_are_not_recorded() -> None:
+def test_profile_lines_unavailable() -> None:
     x = matrix()
     cg.record_lines(False)
     try:
@@ -527,7 +527,7 @@ def test_lines_that_are_not_recorded() -> None:
     assert "tanh" in p.flamegraph().html()
 
 
-def test_each_read_of_a_loop_is_an_entry() -> None:
+def test_profile_counts_each_read_in_loop() -> None:
     """The profiler reports each read, although their cotangents are joined at the end."""
     x = matrix()
     with cg.profile() as p:

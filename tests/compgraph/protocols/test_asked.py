@@ -179,7 +179,7 @@ def check_element(name: str) -> None:
         assert ad.vmap(f)(np.stack([x, x])).tolist() == [expected, expected]
 
 
-def test_names_of_a_module_are_restored() -> None:
+def test_module_names_are_restored() -> None:
     assert ad.grad(lambda x: x**2 if isinstance(x, float) and type(x) is float and hasattr(x, "hex") else x)(3.0) == 6.0
     stop = time.monotonic() + 10  # a thread of jit may still trace a function of this module
     while {"isinstance", "type", "hasattr"} & globals().keys() and time.monotonic() < stop:
@@ -201,14 +201,14 @@ def test_vectorize_and_item_give_python_numbers() -> None:
     assert ad.grad(lambda p: p[0].item() ** 2 if type(p[0].item()) is float else p[1])(x).tolist() == [1.0, 0.0]
 
 
-def test_metaclass_defined_within_an_operator_is_called() -> None:
+def test_metaclass_defined_within_operator_is_called() -> None:
     def f(x: Any) -> Any:
-        made = []
+        classes = []
 
         class Registering(type):
             def __new__(mcs, name: str, bases: Any, content: Any) -> Any:
-                made.append(super().__new__(mcs, name, bases, content))
-                return made[-1]
+                classes.append(super().__new__(mcs, name, bases, content))
+                return classes[-1]
 
         class Square(metaclass=Registering):
             def __call__(self, v: Any) -> Any:
@@ -217,7 +217,7 @@ def test_metaclass_defined_within_an_operator_is_called() -> None:
         assert isinstance(Square, Registering)
         assert not isinstance(int, Registering)
         assert type(Square) is Registering
-        return sum(kind()(x) for kind in made)
+        return sum(kind()(x) for kind in classes)
 
     assert ad.grad(f)(3.0) == 6.0
 

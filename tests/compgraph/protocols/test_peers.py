@@ -45,7 +45,7 @@ def of_each_kind(values: Any) -> Iterator[Any]:
     yield cg.constant(values) * 1.0
 
 
-def all_dead(node: Any) -> bool:
+def lacks_history(node: Any) -> bool:
     """Whether an array is a node that was never told its history, and refuses to be used."""
     if not isinstance(node, cg.Node):
         return False
@@ -65,7 +65,7 @@ def all_dead(node: Any) -> bool:
 # --------------------------------------------------------------------------- peers with protocols of their own
 
 
-class Refusing:
+class OptOutPeer:
     """A type that opts out of ufuncs and has operators of its own."""
 
     __array_ufunc__ = None
@@ -80,13 +80,13 @@ class Refusing:
     __eq__ = __ne__ = answer  # type: ignore[assignment]
 
 
-class Silent:
+class OperatorlessPeer:
     """A type that opts out of ufuncs and has no operators."""
 
     __array_ufunc__ = None
 
 
-class Asked:
+class ProtocolPeer:
     """Has both protocols of its own."""
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
@@ -96,42 +96,42 @@ class Asked:
         return "asked", function.__name__
 
 
-def test_operators_of_a_peer_that_numpy_must_leave_alone() -> None:
+def test_peer_with_array_ufunc_none_gets_operators() -> None:
     with Failures("operators") as failures:
         for symbol, operate in (ARITHMETIC | COMPARISONS).items():
             with failures.case(symbol):
                 for node in of_each_kind([1.0, 2.0]):
-                    assert operate(node, Refusing()) == ("answered", type(node).__name__)
-                    assert operate(Refusing(), node) == ("answered", type(node).__name__)
+                    assert operate(node, OptOutPeer()) == ("answered", type(node).__name__)
+                    assert operate(OptOutPeer(), node) == ("answered", type(node).__name__)
                     scalar = np.sum(node)
-                    assert operate(scalar, Refusing()) == ("answered", type(scalar).__name__)
+                    assert operate(scalar, OptOutPeer()) == ("answered", type(scalar).__name__)
 
 
-def test_a_peer_without_operators_is_an_error(x: Any) -> None:
+def test_peer_without_operators_raises(x: Any) -> None:
     for operate in ARITHMETIC.values():
-        for pair in ((x, Silent()), (Silent(), x)):
+        for pair in ((x, OperatorlessPeer()), (OperatorlessPeer(), x)):
             with pytest.raises(TypeError):
                 operate(*pair)
     for function in (np.add, np.maximum, np.less, np.floor_divide):
         with pytest.raises(TypeError, match="__array_ufunc__=None"):
-            function(x, Silent())
+            function(x, OperatorlessPeer())
         with pytest.raises(TypeError, match="__array_ufunc__=None"):
-            function(Silent(), x, out=x)
+            function(OperatorlessPeer(), x, out=x)
 
 
-def test_a_peer_with_its_own_ufunc_protocol_is_asked(x: Any) -> None:
+def test_peer_ufunc_protocol_is_called(x: Any) -> None:
     with Failures("operators") as failures:
         for symbol, operate in (ARITHMETIC | COMPARISONS).items():
             with failures.case(symbol):
                 for node in (x, x * 1.0, x > 1, cg.constant(1.0), np.sum(x)):
-                    found = operate(node, Asked())
-                    assert found[0] == "asked"
-                    assert type(node).__name__ in found[3]
-                    assert operate(Asked(), node)[0] == "asked"
+                    result = operate(node, ProtocolPeer())
+                    assert result[0] == "asked"
+                    assert type(node).__name__ in result[3]
+                    assert operate(ProtocolPeer(), node)[0] == "asked"
 
 
-def test_a_peer_with_protocols_is_asked_in_every_position(x: Any) -> None:
-    peer = Asked()
+def test_peer_protocols_are_called_in_every_position(x: Any) -> None:
+    peer = ProtocolPeer()
     calls: list[Callable[[], Any]] = [
         lambda: np.add(x, peer), lambda: np.add(peer, x), lambda: np.add(x, 1, out=peer),
         lambda: np.add(x, peer, dtype="float32"),
@@ -150,16 +150,16 @@ def test_a_peer_with_protocols_is_asked_in_every_position(x: Any) -> None:
             assert call()[0] == "asked", position
 
 
-def test_methods_do_not_pass_by_a_peer(x: Any) -> None:
+def test_peer_argument_of_method_raises(x: Any) -> None:
     """A method does not dispatch to the peer as the function does, so it raises."""
-    for call in (lambda: x.dot(Asked()), lambda: x.searchsorted(Asked()), lambda: x.sum(out=Asked())):
+    for call in (lambda: x.dot(ProtocolPeer()), lambda: x.searchsorted(ProtocolPeer()), lambda: x.sum(out=ProtocolPeer())):
         with pytest.raises(TypeError):
             call()
 
 
-def test_a_peer_is_asked_about_an_update_of_nothing(x: Any) -> None:
+def test_peer_is_called_for_empty_update(x: Any) -> None:
     """In place there is no other answer than to write, or not to write."""
-    for peer in (Refusing(), Silent(), Asked()):
+    for peer in (OptOutPeer(), OperatorlessPeer(), ProtocolPeer()):
         for operate in IN_PLACE.values():
             with pytest.raises(TypeError):
                 operate(x, peer)
@@ -177,7 +177,7 @@ class Priority:
     __rmul__ = __rmatmul__ = __rsub__ = __rtruediv__ = __radd__
 
 
-def test_priority_does_not_take_a_node_apart(x: Any) -> None:
+def test_peer_priority_keeps_node_whole(x: Any) -> None:
     for symbol in ("+", "*", "@", "-", "/"):
         with pytest.raises(TypeError, match="a node computes with numbers, not with a Priority"):
             ARITHMETIC[symbol](x, Priority())
@@ -194,7 +194,7 @@ class Convertible:
         return np.array([4.0, 5.0, 6.0])
 
 
-def test_what_converts_to_an_array_is_an_operand(x: Any) -> None:
+def test_convertible_object_is_an_operand(x: Any) -> None:
     peer, array = Convertible(), np.array([4.0, 5.0, 6.0])
     for symbol, operate in (ARITHMETIC | COMPARISONS).items():
         if symbol == "divmod":
@@ -213,7 +213,7 @@ def test_what_converts_to_an_array_is_an_operand(x: Any) -> None:
 # -------------------------------------------------------------------------------------- other kinds of arrays
 
 
-def test_masked_arrays_are_refused(x: Any) -> None:
+def test_masked_array_operand_raises(x: Any) -> None:
     """A node cannot have a mask, and masked values must not become visible."""
     masked = np.ma.array([1.0, 2.0, 3.0], mask=[False, True, False])
     for operate in (ARITHMETIC | COMPARISONS).values():
@@ -241,7 +241,7 @@ def test_masked_arrays_are_refused(x: Any) -> None:
     assert np.array_equal(masked.mask, [False, True, False])
 
 
-def test_functions_of_masked_arrays_refuse_nodes(x: Any) -> None:
+def test_masked_array_functions_reject_nodes(x: Any) -> None:
     calls: list[Callable[[], Any]] = [
         lambda: np.ma.array(x) + 1, lambda: np.ma.array(x).sum(), lambda: np.ma.masked_invalid(x), lambda: np.ma.sum(x),
         lambda: np.ma.exp(x),
@@ -253,7 +253,7 @@ def test_functions_of_masked_arrays_refuse_nodes(x: Any) -> None:
 
 
 @pytest.mark.filterwarnings("ignore::PendingDeprecationWarning")
-def test_matrices_are_refused() -> None:
+def test_matrix_operand_raises() -> None:
     """Their ``*`` is another operation."""
     x = cg.variable([[1.0, 2.0], [3.0, 4.0]])
     matrix = np.matrix([[1.0, 2.0], [3.0, 4.0]])
@@ -271,7 +271,7 @@ def test_matrices_are_refused() -> None:
     ):
         with pytest.raises(TypeError, match=r"matrix.*np\.asarray"):
             call()
-    assert all_dead(np.dot(matrix, x))
+    assert lacks_history(np.dot(matrix, x))
     with pytest.raises(TypeError):
         np.matrix(x)
 
@@ -280,30 +280,30 @@ class Subclass(np.ndarray):
     """An array type that adds nothing."""
 
 
-def mapped(tmp_path: Path) -> Any:
+def memory_map(tmp_path: Path) -> Any:
     array: Any = np.memmap(tmp_path / "numbers", dtype=float, mode="w+", shape=(3,))
     array[:] = [4.0, 5.0, 6.0]
     return array
 
 
 @pytest.mark.parametrize("kind", ["memmap", "subclass"])
-def test_other_subclasses_are_operands(kind: str, tmp_path: Path, x: Any) -> None:
-    peer: Any = mapped(tmp_path) if kind == "memmap" else np.array([4.0, 5.0, 6.0]).view(Subclass)
+def test_other_subclass_is_an_operand(kind: str, tmp_path: Path, x: Any) -> None:
+    peer: Any = memory_map(tmp_path) if kind == "memmap" else np.array([4.0, 5.0, 6.0]).view(Subclass)
     plain = np.asarray(peer)
     for symbol, operate in (ARITHMETIC | COMPARISONS).items():
-        for found, expected in ((operate(x, peer), operate(x.value, plain)), (operate(peer, x), operate(plain, x.value))):
-            for part, wanted in zip(*(v if isinstance(v, tuple) else (v,) for v in (found, expected)), strict=True):
+        for result, expected in ((operate(x, peer), operate(x.value, plain)), (operate(peer, x), operate(plain, x.value))):
+            for part, reference in zip(*(v if isinstance(v, tuple) else (v,) for v in (result, expected)), strict=True):
                 assert isinstance(part, cg.Node), symbol
-                assert np.array_equal(part.value, wanted), symbol
+                assert np.array_equal(part.value, reference), symbol
     for call in (
         lambda a, b: np.dot(a, b), lambda a, b: np.outer(a, b), lambda a, b: np.concatenate([a, b]),
         lambda a, b: np.where([True, False, True], a, b),
         lambda a, b: np.einsum("i,i", a, b), lambda a, b: a.dot(b), lambda a, b: np.clip(a, b, None),
         lambda a, b: np.tensordot(a, b, 1),
     ):  # fmt: skip
-        found = call(x, peer)
-        assert isinstance(found, cg.Node)
-        assert np.array_equal(found.value, call(x.value, plain))
+        result = call(x, peer)
+        assert isinstance(result, cg.Node)
+        assert np.array_equal(result.value, call(x.value, plain))
     assert np.array_equal(gradient(np.sum(peer * x))["x"], plain)
     assert np.array_equal(gradient(np.dot(x, peer))["x"], plain)
     x += peer
@@ -311,9 +311,9 @@ def test_other_subclasses_are_operands(kind: str, tmp_path: Path, x: Any) -> Non
     assert cg.variable(peer).value.__class__ is np.ndarray
 
 
-def test_another_subclass_first(tmp_path: Path) -> None:
+def test_other_subclass_first_gives_unusable_result(tmp_path: Path) -> None:
     """NumPy asks the first of two unrelated subclasses, and that one only knows arrays: what joins them is unusable."""
-    x, peer = cg.variable(np.ones((3, 3))), mapped(tmp_path)
+    x, peer = cg.variable(np.ones((3, 3))), memory_map(tmp_path)
     for call in (
         lambda: np.concatenate([peer, x[0]]),
         lambda: np.stack([peer, x[0]]),
@@ -321,13 +321,13 @@ def test_another_subclass_first(tmp_path: Path) -> None:
         lambda: np.append(peer, x),
         lambda: np.dot(peer, x),
     ):
-        assert all_dead(call())
+        assert lacks_history(call())
 
 
 @pytest.mark.parametrize("name", ["dot", "outer", "where", "einsum", "concatenate", "stack", "tensordot"])
-def test_the_named_versions_are_asked_first(name: str, tmp_path: Path, x: Any) -> None:
+def test_cg_functions_run_before_numpy_dispatch(name: str, tmp_path: Path, x: Any) -> None:
     """A function of compgraph sees its arguments before NumPy does, in whatever order they come."""
-    peer = mapped(tmp_path)
+    peer = memory_map(tmp_path)
     calls: dict[str, Callable[[Any], Any]] = {
         "dot": lambda m: m.dot(peer, x),
         "outer": lambda m: m.outer(peer, x),
@@ -337,14 +337,14 @@ def test_the_named_versions_are_asked_first(name: str, tmp_path: Path, x: Any) -
         "stack": lambda m: m.stack([peer, x]),
         "tensordot": lambda m: m.tensordot(peer, x, 1),
     }
-    found = calls[name](cg)
-    assert isinstance(found, cg.Node)
-    assert found.raw_value is not None
-    assert any(operand is x for operand in found.operands)
+    result = calls[name](cg)
+    assert isinstance(result, cg.Node)
+    assert result.raw_value is not None
+    assert any(operand is x for operand in result.operands)
 
 
 @pytest.mark.parametrize("name", ["max", "sum", "mean", "sin", "stack of a list", "initial"])
-def test_the_named_versions_see_nodes_where_numpy_does_not(name: str) -> None:
+def test_cg_functions_detect_nodes_in_lists_and_options(name: str) -> None:
     """In a list, or as an option, NumPy would take the numbers and leave the graph."""
     x, y = cg.variable(2.0, "x"), cg.variable(3.0, "y")
     calls: dict[str, Callable[[], Any]] = {
@@ -355,18 +355,18 @@ def test_the_named_versions_see_nodes_where_numpy_does_not(name: str) -> None:
         "stack of a list": lambda: cg.stack([[x, y], [1.0, 2.0]]),
         "initial": lambda: cg.sum(np.ones(3), initial=x),
     }
-    found = calls[name]()
-    assert isinstance(found, cg.Node), "the graph is lost without a word"
-    assert "x" in gradient(np.sum(found))
+    result = calls[name]()
+    assert isinstance(result, cg.Node), "the graph is lost without a word"
+    assert "x" in gradient(np.sum(result))
 
 
-def test_sparse_matrices_do_not_take_a_node_apart() -> None:
+def test_sparse_matrix_keeps_node_whole() -> None:
     x = cg.variable(np.ones((2, 2)))
     sparse = scipy.sparse.csr_array(np.eye(2))
     for symbol in ("@", "+", "-"):
-        found = ARITHMETIC[symbol](x, sparse)
-        assert isinstance(found, cg.Node)
-        assert np.array_equal(found.value, ARITHMETIC[symbol](x.value, sparse))
+        result = ARITHMETIC[symbol](x, sparse)
+        assert isinstance(result, cg.Node)
+        assert np.array_equal(result.value, ARITHMETIC[symbol](x.value, sparse))
     for symbol in ("+=", "*="):
         with pytest.raises(TypeError, match="csr_array"):
             IN_PLACE[symbol](x, sparse)
@@ -384,7 +384,7 @@ NO_NUMBERS: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("label", NO_NUMBERS)
-def test_what_is_no_number_is_refused(label: str, x: Any) -> None:
+def test_non_numeric_operand_raises(label: str, x: Any) -> None:
     other = NO_NUMBERS[label]
     teaching = r"a node computes with numbers, not with a .*convert it|unsupported operand|cannot use|did not contain a loop"
     for symbol, operate in ARITHMETIC.items():
@@ -406,7 +406,7 @@ def test_what_is_no_number_is_refused(label: str, x: Any) -> None:
     assert np.array_equal(x.value, [1, 2, 3])
 
 
-def test_none_is_refused(x: Any) -> None:
+def test_none_operand_raises(x: Any) -> None:
     with Failures("operators") as failures:
         for symbol, operate in ARITHMETIC.items():
             for pair in ((x, None), (None, x), (np.sum(x), None)):
@@ -414,7 +414,7 @@ def test_none_is_refused(x: Any) -> None:
                     operate(*pair)
 
 
-def test_none_where_an_array_is_meant(x: Any) -> None:
+def test_none_as_array_argument_raises(x: Any) -> None:
     for call in (
         lambda: np.where([True, False, True], x, None),
         lambda: np.where(True, np.sum(x), None),
@@ -436,7 +436,7 @@ OBJECTS: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("label", OBJECTS)
-def test_arrays_of_other_things(label: str, x: Any) -> None:
+def test_object_array_is_right_or_raises(label: str, x: Any) -> None:
     """They are refused, or the derivative that passes them is right; it is never quietly zero."""
     other = OBJECTS[label]
     calls: dict[str, Callable[[], Any]] = {
@@ -449,14 +449,14 @@ def test_arrays_of_other_things(label: str, x: Any) -> None:
     }  # fmt: skip
     for name, call in calls.items():
         try:
-            found = np.sum(call().astype(float) * 1.0)
-            slope = gradient(found)["x"]
+            result = np.sum(call().astype(float) * 1.0)
+            slope = gradient(result)["x"]
         except (TypeError, ValueError):
             continue
         assert np.all(slope != 0), f"{name}: the derivative is lost without a word"
 
 
-def test_conversion_to_what_is_no_number_is_refused(x: Any) -> None:
+def test_conversion_to_non_numeric_dtype_raises(x: Any) -> None:
     for node in (x, x * 2, np.sum(x), cg.constant(1)):
         for dtype in (object, str, bytes, "m8[s]", "M8[s]", [("a", float)]):
             with pytest.raises(TypeError, match=r"a node holds numbers.*node\.value"):
@@ -466,7 +466,7 @@ def test_conversion_to_what_is_no_number_is_refused(x: Any) -> None:
 # --------------------------------------------------------------------------------------- lists and tuples
 
 
-def test_sequences_are_arrays(x: Any) -> None:
+def test_sequence_is_an_operand(x: Any) -> None:
     for other in ([4, 5, 6], (4, 5, 6), [4.0, 5, True], range(4, 7), [np.float32(4), 5, 6], [np.array(4.0), 5, 6]):
         for symbol, operate in ARITHMETIC.items():
             if symbol == "divmod":
@@ -483,7 +483,7 @@ def test_sequences_are_arrays(x: Any) -> None:
         x * [[1], [1, 2]]
 
 
-def test_a_list_changed_afterwards_is_not_what_was_computed_with(x: Any) -> None:
+def test_list_changed_later_is_kept(x: Any) -> None:
     factors = [4.0, 5.0, 6.0]
     y = x * factors
     factors[0] = 100.0
@@ -500,7 +500,7 @@ def test_a_list_changed_afterwards_is_not_what_was_computed_with(x: Any) -> None
     assert x[[]].shape == (0,)
 
 
-def test_empty_sequences(x: Any) -> None:
+def test_empty_sequence_operand(x: Any) -> None:
     with pytest.raises(ValueError, match="broadcast"):
         x * []
     assert np.array_equal(np.concatenate([x, []]).value, [1, 2, 3])
@@ -509,7 +509,7 @@ def test_empty_sequences(x: Any) -> None:
         np.concatenate([])
 
 
-def test_python_sum_and_max(x: Any) -> None:
+def test_python_sum_and_max_of_nodes(x: Any) -> None:
     total = sum(x)
     assert isinstance(total, cg.Node)
     assert np.array_equal(gradient(total)["x"], [1, 1, 1])
@@ -518,7 +518,7 @@ def test_python_sum_and_max(x: Any) -> None:
     assert [float(v) for v in sorted(x, reverse=True)] == [3, 2, 1]
 
 
-def test_nothing_is_half_changed_by_an_error(x: Any) -> None:
+def test_error_changes_neither_node_nor_peer(x: Any) -> None:
     """Neither the node, nor its operands, nor the partner."""
     y = x * 2
     partner = np.zeros(4)
@@ -546,7 +546,7 @@ class Scaled(np.ndarray):
     __rmul__ = __mul__
 
 
-def test_arrays_with_operators_of_their_own_are_refused(x: Any) -> None:
+def test_subclass_with_own_operators_raises(x: Any) -> None:
     """Arrays with operators of their own have unknown semantics and raise; other subclasses are arrays."""
     for call in (lambda a: x * a, lambda a: np.multiply(x, a), lambda a: np.hypot(a, x)):
         with pytest.raises(TypeError, match="operators of its own"):

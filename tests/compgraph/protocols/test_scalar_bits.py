@@ -40,10 +40,10 @@ def numbers(rng: np.random.Generator) -> dict[str, Any]:
 def outcome(call: Callable[[], Any]) -> Any:
     """The bits of the result, or the type of the error."""
     try:
-        found = call()
+        result = call()
     except Exception as error:
         return type(error)
-    parts = found if isinstance(found, tuple) else (found,)
+    parts = result if isinstance(result, tuple) else (result,)
     arrays = [np.asarray(p.value if isinstance(p, cg.Node) else p) for p in parts]
     return [(a.dtype, a.shape, np.where(np.isnan(a), np.nan, a).astype(a.dtype).tobytes()) for a in arrays]
 
@@ -70,7 +70,7 @@ def check_bits(sign: str, dtype: Any, repeats: int) -> None:
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32, np.float16])
 @pytest.mark.parametrize("repeats", [4, pytest.param(12, marks=pytest.mark.exhaustive)])
-def test_operators_of_scalars_have_the_bits_of_numpy(dtype: Any, repeats: int) -> None:
+def test_scalar_operators_have_bits_of_numpy(dtype: Any, repeats: int) -> None:
     with Failures("operators") as failures:
         for sign in OPERATORS:
             with failures.case(sign):

@@ -91,14 +91,14 @@ METHODS = {
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_methods_of_binary_ufuncs(method: str) -> None:
+def test_ufunc_methods_of_binary_ufuncs(method: str) -> None:
     with Failures(method) as failures:
         for ufunc in BINARY:
             with failures.case(ufunc.__name__):
                 METHODS[method](ufunc)
 
 
-def test_where_and_initial() -> None:
+def test_reduce_where_and_initial() -> None:
     mask = X > 1.2
     agree(lambda x: np.logaddexp.reduce(x, axis=1, where=mask), X)
     agree(lambda x: np.hypot.reduce(x, axis=1, where=mask, initial=2.0), X)
@@ -108,7 +108,7 @@ def test_where_and_initial() -> None:
         np.subtract.reduce(cg.variable(X), where=mask)
 
 
-def test_what_cannot_be_composed_is_refused() -> None:
+def test_ufunc_methods_unsupported_arguments_raise() -> None:
     x = cg.variable(X)
     with pytest.raises(TypeError, match=r"np\.logaddexp\.reduce\(\.\.\., out=plain array\)"):
         np.logaddexp.reduce(x, out=np.empty(4))
@@ -145,7 +145,7 @@ def test_reduce_without_an_identity_over_several_axes(ufunc: np.ufunc) -> None:
     check_grads(lambda x: ufunc.reduce(x, axis=(0, 1), keepdims=True), [X])
 
 
-def test_a_fold_begins_with_the_identity() -> None:
+def test_reduce_starts_with_identity() -> None:
     """``hypot.reduce`` of one number is its absolute value."""
     agree(np.hypot.reduce, np.array([-3.0]))
     assert grad(np.hypot.reduce)(np.array([-3.0]))[0] == -1
@@ -154,7 +154,7 @@ def test_a_fold_begins_with_the_identity() -> None:
     check_grads(lambda x: np.hypot.reduceat(x, [0, 1]), [np.array([-3.0, 1.0])])
 
 
-def test_initial_a_node() -> None:
+def test_reduce_initial_as_node() -> None:
     mask = X > 1.2
     for call in (
         lambda x, y: np.hypot.reduce(x, axis=(0, 1), initial=y),
@@ -166,11 +166,11 @@ def test_initial_a_node() -> None:
         check_grads(call, [X, np.array(1.3)])
 
 
-def test_a_recorded_mask() -> None:
+def test_reduce_where_as_node() -> None:
     check_grads(lambda x: np.hypot.reduce(x, axis=1, where=x > 1.2), [X])
 
 
-def test_zero_size() -> None:
+def test_ufunc_methods_of_empty_arrays() -> None:
     for call in (lambda x: np.hypot.reduce(x, axis=0), np.hypot.accumulate, lambda x: np.hypot.reduce(x, axis=1, initial=2.0)):
         for shape in ((0, 3), (3, 0)):
             agree(call, np.zeros(shape))
@@ -179,7 +179,7 @@ def test_zero_size() -> None:
 
 
 @pytest.mark.parametrize("ufunc", [np.subtract, np.hypot, np.arctan2], ids=lambda u: u.__name__)
-def test_dtype_of_every_method(ufunc: np.ufunc) -> None:
+def test_ufunc_methods_dtype_option(ufunc: np.ufunc) -> None:
     x = X.astype(np.float32)
     agree(lambda x: ufunc.accumulate(x, axis=1, dtype=np.float64), x)
     agree(lambda x: ufunc.outer(x, X[0], dtype=np.float64), x)
@@ -189,14 +189,14 @@ def test_dtype_of_every_method(ufunc: np.ufunc) -> None:
 
 
 @pytest.mark.parametrize("ufunc", [np.power, np.arctan2, np.float_power], ids=lambda u: u.__name__)
-def test_accumulate_and_outer_of_those_whose_reductions_are_unreliable(ufunc: np.ufunc) -> None:
+def test_accumulate_and_outer_of_unreliable_reductions(ufunc: np.ufunc) -> None:
     agree(lambda x: ufunc.accumulate(x, axis=1), X)
     agree(ufunc.outer, X[0], X[:, 0])
     check_grads(lambda x: ufunc.accumulate(x, axis=1), [X], order=1)
 
 
 @pytest.mark.parametrize("ufunc", [np.power, np.arctan2, np.float_power, np.subtract], ids=lambda u: u.__name__)
-def test_reductions_differ_from_their_steps_only_with_an_error(ufunc: np.ufunc) -> None:
+def test_reduce_differing_from_its_steps_raises(ufunc: np.ufunc) -> None:
     with Failures(ufunc.__name__) as failures:
         for axis, length in itertools.product((0, 1), (2, 4, 19)):
             with failures.case(f"axis {axis}, length {length}"):
@@ -224,7 +224,7 @@ def check_reductions(ufunc: np.ufunc, axis: int, length: int) -> None:
                 jvp(call, [x], [x])
 
 
-def test_a_wrong_value_is_found() -> None:
+def test_reduce_check_detects_wrong_value() -> None:
     """Whatever NumPy does on this machine."""
     fold = Fold(np.power, np.array([2.3, 1.3, 1.9]))
     assert fold.verified("reduce", fold.results[-1], (2.3**1.3) ** 1.9) is fold
@@ -233,14 +233,14 @@ def test_a_wrong_value_is_found() -> None:
 
 
 @pytest.mark.parametrize("ufunc", [np.greater, np.not_equal, np.logical_xor, np.logical_and], ids=lambda u: u.__name__)
-def test_comparisons_are_recorded(ufunc: np.ufunc) -> None:
+def test_ufunc_methods_of_comparisons_are_recorded(ufunc: np.ufunc) -> None:
     agree(ufunc.outer, X[0], X[:, 0])
     agree(lambda x: ufunc.reduce(x > 1.2, axis=1), X)
     agree(lambda x: ufunc.accumulate(x > 1.2, axis=1), X)
     agree(lambda x: ufunc.reduceat(x > 1.2, [0, 2], axis=1), X)
 
 
-def test_the_first_element_of_a_floor_divide_is_what_it_was() -> None:
+def test_accumulate_of_floor_divide_keeps_first_element() -> None:
     x = positive(3, 4) * [[9.0], [1.0], [1.0]]
     agree(np.floor_divide.outer, x[0], x[1])
     for call in (
@@ -265,16 +265,16 @@ def test_the_first_element_of_a_floor_divide_is_what_it_was() -> None:
         lambda p, x: p.clip(None, x),
     ],
 )
-def test_clip_of_a_plain_array(clip: Any) -> None:
+def test_clip_of_plain_array(clip: Any) -> None:
     """`ndarray.clip` calls a ufunc that has no public name in NumPy."""
     plain, x = np.array([0.1, 1.2, 3.0]), np.array([0.4, 0.8, 1.4])
-    found = clip(plain, cg.variable(x))
-    assert isinstance(found, cg.Node)
-    assert np.array_equal(found.value, clip(plain, x))
+    result = clip(plain, cg.variable(x))
+    assert isinstance(result, cg.Node)
+    assert np.array_equal(result.value, clip(plain, x))
     check_grads(lambda x: clip(plain, x), [x])
 
 
-def test_clip_of_a_plain_array_into_a_node() -> None:
+def test_clip_of_plain_array_into_node() -> None:
     x, out = cg.variable([0.4, 0.8, 1.4]), cg.zeros(3)
     assert np.array([0.1, 1.2, 3.0]).clip(0.0, x, out=out) is out
     assert np.array_equal(gradient(out)[x], [0, 1, 1])

@@ -24,7 +24,7 @@ assert abs(found - 3.0) < 1e-12, found
 """
 
 
-def test_who_answers_is_no_longer_refused() -> None:
+def test_policy_lists_functions_with_replacement() -> None:
     policy = policy_of("integrate")
     assert ad is not None
     assert {"quad", "solve_ivp"} <= policy.replacements.keys()
@@ -34,7 +34,7 @@ def test_who_answers_is_no_longer_refused() -> None:
     assert not {"quad", "nquad", "solve_ivp"} & policy.refused.keys()
 
 
-def test_an_answer_that_comes_late_is_heard() -> None:
+def test_policy_accepts_late_replacement() -> None:
     """The family was entered, and refused, before autodiff was imported."""
-    done = subprocess.run([sys.executable, "-W", "error", "-c", LATE], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+    process = subprocess.run([sys.executable, "-W", "error", "-c", LATE], capture_output=True, text=True)
+    assert process.returncode == 0, process.stderr

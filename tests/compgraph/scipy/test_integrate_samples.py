@@ -75,21 +75,21 @@ SAMPLES: dict[str, list[tuple[Any, ...]]] = {
 
 
 @pytest.mark.parametrize("rows", functions(SAMPLES))
-def test_samples(rows: Rows) -> None:
+def test_sample_integrals_derivatives(rows: Rows) -> None:
     rows.check()
 
 
 @for_each("name", ["trapezoid", "cumulative_trapezoid", "simpson", "cumulative_simpson", "romb"])
 @for_each("y", [np.arange(5), real(3, 5), real(5, 3).T, real(2, 3).astype(np.float32)], ids=str)
-def test_values_of_samples(name: str, y: Any) -> None:
+def test_sample_integrals_values_equal_scipy(name: str, y: Any) -> None:
     """In the graph there are SciPy's own numbers, of its shapes and dtypes."""
     function = getattr(scipy.integrate, name)
     ad.grad(lambda x: trapezoid(x * np.ones(3)))(1.0)  # the family is entered
-    wanted = unpatched(function)(y)
-    found = function(cg.constant(y))
-    assert found.shape == wanted.shape
-    assert found.dtype == wanted.dtype
-    np.testing.assert_allclose(found.value, wanted, rtol=3 * np.finfo(wanted.dtype).eps, atol=1e-15)
+    expected = unpatched(function)(y)
+    result = function(cg.constant(y))
+    assert result.shape == expected.shape
+    assert result.dtype == expected.dtype
+    np.testing.assert_allclose(result.value, expected, rtol=3 * np.finfo(expected.dtype).eps, atol=1e-15)
 
 
 @for_each(
@@ -104,7 +104,7 @@ def test_values_of_samples(name: str, y: Any) -> None:
         lambda y: romb(y),
     ],
 )
-def test_errors_of_samples(wrong: Any) -> None:
+def test_sample_integrals_errors_equal_scipy(wrong: Any) -> None:
     """Samples that SciPy rejects raise."""
     with pytest.raises(ValueError, match=WRONG):
         wrong(np.ones(6))

@@ -178,16 +178,16 @@ FIRST: dict[str, list[tuple[Any, ...]]] = {
 
 
 @pytest.mark.parametrize("rows", functions(SECOND))
-def test_to_second_order(rows: Rows) -> None:
+def test_splines_second_derivatives(rows: Rows) -> None:
     rows.check()
 
 
 @pytest.mark.parametrize("rows", functions(FIRST))
-def test_to_first_order(rows: Rows) -> None:
+def test_splines_first_derivatives(rows: Rows) -> None:
     rows.check(order=1, tolerance=1e-5)
 
 
-def test_objects_are_of_scipys_classes() -> None:
+def test_splines_keep_classes_and_attributes() -> None:
     """With the attributes that those have, which are nodes."""
 
     def f(y: Any) -> Any:
@@ -205,7 +205,7 @@ def test_objects_are_of_scipys_classes() -> None:
     checked(f, (Y,), order=1)
 
 
-def test_beyond_the_ends() -> None:
+def test_splines_beyond_the_ends() -> None:
     """Values that are not extrapolated are nan and do not contribute to the derivative."""
 
     def f(y: Any, z: Any) -> Any:
@@ -218,7 +218,7 @@ def test_beyond_the_ends() -> None:
     assert by_places[1] != 0
 
 
-def test_jacobians_agree() -> None:
+def test_splines_jacobians_of_both_modes_agree() -> None:
     rows = ad.jacrev(lambda y: CubicSpline(X, y)(Z))(Y)
     np.testing.assert_allclose(ad.jacfwd(lambda y: CubicSpline(X, y)(Z))(Y), rows, atol=1e-14)
     np.testing.assert_allclose(ad.jacobian(lambda y: CubicSpline(X, y)(Z))(Y), rows, atol=1e-14)
@@ -227,15 +227,15 @@ def test_jacobians_agree() -> None:
     np.testing.assert_allclose(ad.jacfwd(ad.grad(lambda x: np.sum(CubicSpline(x, Y)(Z))))(X), twice, atol=1e-10)
 
 
-def test_a_curve_is_fitted_beside_a_penalty() -> None:
+def test_splines_curve_fit_beside_penalty() -> None:
     """Heights at knots are fitted to measurements between them: at the solution the gradient vanishes."""
     matrix = np.stack([CubicSpline(X, row)(SPREAD) for row in np.eye(6)], axis=1)
-    wanted = np.linalg.solve(matrix.T @ matrix + 0.1 * np.eye(6), matrix.T @ np.cos(SPREAD))
+    expected = np.linalg.solve(matrix.T @ matrix + 0.1 * np.eye(6), matrix.T @ np.cos(SPREAD))
 
     def loss(y: Any) -> Any:
         return np.sum((CubicSpline(X, y)(SPREAD) - np.cos(SPREAD)) ** 2) + 0.1 * np.sum(y**2)
 
-    np.testing.assert_allclose(ad.grad(loss)(wanted), 0, atol=1e-12)
+    np.testing.assert_allclose(ad.grad(loss)(expected), 0, atol=1e-12)
 
 
 @for_each(
@@ -250,7 +250,7 @@ def test_a_curve_is_fitted_beside_a_penalty() -> None:
         (lambda y: make_interp_spline(X + 0.01 * y, [0.0, 1, 2, 1, 3, 0], bc_type="periodic")(Z), "periodic"),
     ],
 )
-def test_what_is_refused(wrong: Any, told: str) -> None:
+def test_splines_unsupported_calls_raise(wrong: Any, told: str) -> None:
     with pytest.raises(TypeError, match=told):
         ad.grad(lambda y: np.sum(wrong(y)))(Y)
 
@@ -268,7 +268,7 @@ def test_what_is_refused(wrong: Any, told: str) -> None:
         lambda y: splev(Z + 9, splrep(X, y), ext=2),
     ],
 )
-def test_errors_are_scipys(wrong: Any) -> None:
+def test_splines_errors_equal_scipy(wrong: Any) -> None:
     for function in (wrong, ad.grad(lambda y: np.sum(wrong(y)))):
         with pytest.raises(ValueError, match=r"\S"):
             function(Y)

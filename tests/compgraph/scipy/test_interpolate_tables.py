@@ -35,7 +35,7 @@ HEIGHTS = np.array([0.3, -0.8, 1.1, 0.2, -0.5, 0.9])
 INSIDE = np.array([[0.3, 0.2], [0.7, 0.5], [0.5, 0.65]])
 
 
-def given_later(x: Any, y: Any, z: Any) -> Any:
+def set_values_later(x: Any, y: Any, z: Any) -> Any:
     """A polynomial whose values are set after it was made of points."""
     polynomial = BarycentricInterpolator(x)
     polynomial.set_yi(y)
@@ -76,7 +76,7 @@ CASES: dict[str, list[tuple[Any, ...]]] = {
         ("at the points", lambda y, z: BarycentricInterpolator(X, y)(z), Y, X[:3]),
         ("slope", lambda x, y, z: BarycentricInterpolator(x, y).derivative(z), X, Y, Z),
         ("an axis", lambda y, z: BarycentricInterpolator(X, y, axis=1)(z), ROWS, Z),
-        ("values given later", given_later, X, Y, Z),
+        ("values given later", set_values_later, X, Y, Z),
         ("called once", lambda y, z: barycentric_interpolate(X, y, z, der=2), Y, Z),
         ("of numbers", lambda z: BarycentricInterpolator(X, Y)(z), Z),
     ],
@@ -119,7 +119,7 @@ CASES: dict[str, list[tuple[Any, ...]]] = {
 
 
 @pytest.mark.parametrize("rows", functions(CASES))
-def test_derivatives(rows: Rows) -> None:
+def test_interpolators_first_derivatives(rows: Rows) -> None:
     rows.check(order=1, tolerance=1e-5)
 
 
@@ -132,11 +132,11 @@ def test_derivatives(rows: Rows) -> None:
         (lambda d, x: RBFInterpolator(POINTS, d)(x), (HEIGHTS, INSIDE)),
     ],
 )
-def test_to_second_order(function: Any, arguments: Any) -> None:
+def test_interpolators_second_derivatives(function: Any, arguments: Any) -> None:
     checked(function, arguments, tolerance=1e-5)
 
 
-def test_jacobians_agree() -> None:
+def test_rbf_interpolator_jacobians_of_both_modes_agree() -> None:
     def f(p: Any) -> Any:
         return RBFInterpolator(p, HEIGHTS)(INSIDE)
 
@@ -153,7 +153,7 @@ def test_jacobians_agree() -> None:
         (lambda v: BarycentricInterpolator(X, Y).set_yi(v[:, 0]), "in place"),
     ],
 )
-def test_what_is_refused(wrong: Any, told: str) -> None:
+def test_interpolators_unsupported_calls_raise(wrong: Any, told: str) -> None:
     with pytest.raises(TypeError, match=told):
         ad.grad(lambda v: np.sum(wrong(v)))(VALUES)
 
@@ -168,7 +168,7 @@ def test_what_is_refused(wrong: Any, told: str) -> None:
         lambda v: KroghInterpolator([0, 1, 0, 2, 3, 4], v[:, 0]),
     ],
 )
-def test_errors_are_scipys(wrong: Any) -> None:
+def test_interpolators_errors_equal_scipy(wrong: Any) -> None:
     for function in (wrong, ad.grad(lambda v: np.sum(wrong(v)))):
         with pytest.raises(ValueError, match=r"\S"):
             function(VALUES)

@@ -64,16 +64,16 @@ CALLS: dict[str, list[tuple[Any, ...]]] = {
 }  # fmt: skip
 
 
-def held(x: Any) -> Any:
+def to_nodes(x: Any) -> Any:
     """Arguments with arrays as nodes."""
-    return tuple(map(held, x)) if isinstance(x, tuple) else cg.constant(x) if isinstance(x, np.ndarray) else x
+    return tuple(map(to_nodes, x)) if isinstance(x, tuple) else cg.constant(x) if isinstance(x, np.ndarray) else x
 
 
-def test_every_function_is_called() -> None:
+def test_scipy_linalg_cases_cover_every_replacement() -> None:
     assert policy_of("linalg").replacements.keys() == CALLS.keys()
 
 
-def test_replacements_give_values_and_errors_of_scipy() -> None:
+def test_scipy_linalg_values_and_errors_equal_scipy() -> None:
     with Failures("scipy.linalg") as failures:
         for name, calls in CALLS.items():
             for place, arguments in enumerate(calls):
@@ -87,15 +87,15 @@ def check_call(name: str, arguments: tuple[Any, ...]) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            wanted = theirs(*arguments)
+            expected = theirs(*arguments)
         except (ValueError, TypeError, np.linalg.LinAlgError) as error:
             kind = type(error)
             with pytest.raises(kind):
-                ours(*held(arguments))
+                ours(*to_nodes(arguments))
             return
-        found = ours(*held(arguments))
-    many = isinstance(wanted, tuple)
-    for one, other in zip(*((found, wanted) if many else ((found,), (wanted,))), strict=True):
+        result = ours(*to_nodes(arguments))
+    many = isinstance(expected, tuple)
+    for one, other in zip(*((result, expected) if many else ((result,), (expected,))), strict=True):
         one, other = np.asarray(to_values(one)), np.asarray(other)
         assert (one.shape, one.dtype) == (other.shape, other.dtype)
         room = 1e-5 if arguments[0] is NARROW else 1e-13
@@ -121,7 +121,7 @@ GRAPHS: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("name", GRAPHS)
-def test_graphs_run_again_with_other_numbers(name: str) -> None:
+def test_scipy_linalg_graphs_replay_with_other_values(name: str) -> None:
     register_imported()
     function = GRAPHS[name]
     first, second = definite(3, 3) + np.diag([0, 1, 2.5]), definite(3, 3, seed=4) + np.diag([0.1, 1.2, 2.3])
@@ -131,12 +131,12 @@ def test_graphs_run_again_with_other_numbers(name: str) -> None:
         total = np.sum(np.sin(function(x)))
         return [total, *gradients(total, [x])]
 
-    found = cg.Executor(both(first)).run({"x": second})
-    for one, other in zip(found, both(second), strict=True):
+    outputs = cg.Executor(both(first)).run({"x": second})
+    for one, other in zip(outputs, both(second), strict=True):
         np.testing.assert_allclose(one, other.value, rtol=1e-12, atol=1e-13)
 
 
-def test_other_exchanges_of_rows_are_told() -> None:
+def test_scipy_linalg_other_row_permutation_raises() -> None:
     register_imported()
     x = cg.variable(np.array([[2.0, 1.0], [1.0, 3.0]]), "x")
     run = cg.Executor(sl.lu_solve(sl.lu_factor(x), [1.0, 2.0])).run

@@ -39,15 +39,15 @@ FUNCTIONS: dict[str, Callable[[Any], Any]] = {
 
 
 @for_each("name", FUNCTIONS)
-def test_own_code_at_the_top_level_gives_arrays(name: str) -> None:
+def test_scipy_own_code_at_top_level_gives_arrays(name: str) -> None:
     """Also where the result is an array that SciPy fills."""
     function, point = FUNCTIONS[name], np.linspace(0.0, 1.0, 9) ** 2
     x = cg.variable(point)
-    found = function(x)
-    assert isinstance(found, cg.Node)
-    assert issubclass(type(found), np.ndarray)
-    np.testing.assert_allclose(np.asarray(found), function(point))
-    np.testing.assert_allclose(gradient(np.sum(found**2))[x], ad.grad(lambda p: np.sum(function(p) ** 2))(point), atol=1e-12)
+    result = function(x)
+    assert isinstance(result, cg.Node)
+    assert issubclass(type(result), np.ndarray)
+    np.testing.assert_allclose(np.asarray(result), function(point))
+    np.testing.assert_allclose(gradient(np.sum(result**2))[x], ad.grad(lambda p: np.sum(function(p) ** 2))(point), atol=1e-12)
 
 
 REFUSED: dict[str, Callable[[Any], Any]] = {
@@ -61,6 +61,6 @@ REFUSED: dict[str, Callable[[Any], Any]] = {
 
 
 @for_each("name", REFUSED)
-def test_methods_without_derivative_raise_at_the_top_level(name: str) -> None:
+def test_scipy_method_without_derivative_raises_at_top_level(name: str) -> None:
     with pytest.raises(TypeError):
         REFUSED[name](cg.variable(np.linspace(0.0, 1.0, 9) ** 2))

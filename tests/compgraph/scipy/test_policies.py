@@ -23,22 +23,22 @@ def families() -> Iterator[tuple[str, ModuleType, Any]]:
         yield name, module, policy_of(family)
 
 
-def test_every_public_name_is_in_one_policy() -> None:
+def test_policies_cover_every_public_name_once() -> None:
     with Failures("policies") as failures:
         for name, module, policy in families():
             with failures.case(name):
-                known = Counter(each for each, _ in policy.kinds())
-                assert [each for each, count in known.items() if count > 1] == []
-                assert public_names(module) - {each for each in known if "." not in each} == set()
+                counts = Counter(each for each, _ in policy.kinds())
+                assert [each for each, count in counts.items() if count > 1] == []
+                assert public_names(module) - {each for each in counts if "." not in each} == set()
                 assert policy.always <= policy.replacements.keys() | policy.own_code
 
 
-def test_unsupported_functions_have_advice() -> None:
+def test_policies_of_unsupported_functions_have_advice() -> None:
     short = [(name, each) for name, _, policy in families() for each, advice in policy.refused.items() if len(advice) < 10]
     assert short == []
 
 
-def test_unsupported_functions_raise_for_nodes() -> None:
+def test_policies_of_unsupported_functions_raise_for_nodes() -> None:
     """A node among the arguments of a function without derivative raises, and no gradient is lost."""
     checked = 0
     with Failures("unsupported") as failures:
@@ -58,7 +58,7 @@ def test_unsupported_functions_raise_for_nodes() -> None:
     assert checked > 300
 
 
-def test_recorded_functions_have_a_rule() -> None:
+def test_policies_of_recorded_functions_have_rules() -> None:
     modules = [*families()]
     register_imported()
     missing = [

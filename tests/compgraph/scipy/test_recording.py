@@ -15,9 +15,9 @@ ROOT = Path(__file__).resolve().parents[3]
 
 def output_of(*arguments: str) -> str:
     """The output of Python, called with some arguments in a separate process."""
-    done = subprocess.run([sys.executable, *arguments], capture_output=True, text=True, check=False, cwd=ROOT)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    process = subprocess.run([sys.executable, *arguments], capture_output=True, text=True, check=False, cwd=ROOT)
+    assert process.returncode == 0, process.stderr
+    return process.stdout
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +32,7 @@ def beside_autodiff() -> Any:
     return json.loads(output_of("-m", "tests.support.recorded_scipy", "autodiff"))
 
 
-def test_scipy_records_the_same_without_autodiff(alone: Any, beside_autodiff: Any) -> None:
+def test_scipy_functions_record_equally_without_autodiff(alone: Any, beside_autodiff: Any) -> None:
     assert alone["recorded"] == beside_autodiff["recorded"]
     without = [(module, name) for module, calls in alone["recorded"].items() for name, opnames in calls.items() if not opnames]
     assert without == []
@@ -44,7 +44,7 @@ def test_smooth_operations_equal_rules(alone: Any, beside_autodiff: Any) -> None
     assert {*alone["smooth"]} == {*beside_autodiff["rules"]} - recorded_by_sweeps
 
 
-def test_graph_recorded_before_autodiff_has_derivatives() -> None:
+def test_graph_recorded_before_autodiff_is_differentiable() -> None:
     program = """
 import numpy as np
 import compgraph as cg

@@ -94,11 +94,11 @@ CASES: dict[str, list[tuple[Any, ...]]] = {
 
 
 @pytest.mark.parametrize("rows", functions(CASES))
-def test_derivatives(rows: Rows) -> None:
+def test_filter_designs_derivatives(rows: Rows) -> None:
     rows.check()
 
 
-def test_a_cutoff_is_found_by_its_response() -> None:
+def test_filter_design_cutoff_fitted_to_response() -> None:
     def loss(cutoff: Any) -> Any:
         _, response = scipy.signal.freqz(*scipy.signal.butter(2, cutoff), worN=[0.5])
         return np.sum((np.abs(response) - 0.5) ** 2)

@@ -75,12 +75,12 @@ CASES: dict[str, list[tuple[Any, ...]]] = {
 
 
 @pytest.mark.parametrize("rows", functions(CASES))
-def test_derivatives(rows: Rows) -> None:
+def test_spectra_derivatives(rows: Rows) -> None:
     rows.check()
 
 
-def test_a_spectrogram_is_made_again_by_its_object() -> None:
-    made = scipy.signal.ShortTimeFFT(np.hanning(8) + 0.1, hop=4, fs=1.0)
-    np.testing.assert_allclose(ad.grad(lambda v: np.sum(made.istft(made.stft(v), k1=20)))(x), np.ones(20), atol=1e-12)
+def test_short_time_fft_object_is_rebuilt() -> None:
+    transform = scipy.signal.ShortTimeFFT(np.hanning(8) + 0.1, hop=4, fs=1.0)
+    np.testing.assert_allclose(ad.grad(lambda v: np.sum(transform.istft(transform.stft(v), k1=20)))(x), np.ones(20), atol=1e-12)
     with pytest.raises(TypeError, match="a plain window"):
         ad.grad(lambda w: np.sum(scipy.signal.welch(x, window=w)[1]))(np.hanning(8))

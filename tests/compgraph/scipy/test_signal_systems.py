@@ -83,5 +83,5 @@ CASES: dict[str, list[tuple[Any, ...]]] = {
 
 
 @pytest.mark.parametrize("rows", functions(CASES))
-def test_derivatives(rows: Rows) -> None:
+def test_linear_systems_derivatives(rows: Rows) -> None:
     rows.check()

@@ -127,16 +127,16 @@ HELD: dict[str, list[tuple[Any, ...]]] = {
 
 
 @pytest.mark.parametrize("rows", functions(PLAIN))
-def test_plain_matrices(rows: Rows) -> None:
+def test_sparse_plain_matrix_derivatives(rows: Rows) -> None:
     rows.check()
 
 
 @pytest.mark.parametrize("rows", functions(HELD))
-def test_matrices_of_nodes(rows: Rows) -> None:
+def test_sparse_matrix_of_nodes_derivatives(rows: Rows) -> None:
     rows.check()
 
 
-def test_values_and_classes_are_scipys() -> None:
+def test_sparse_values_and_classes_equal_scipy() -> None:
     def f(d: Any) -> Any:
         a, plain = csr(d), csr(D)
         for one, two in ((a, plain), (a.T, plain.T), (a @ M.T, plain @ M.T), (a + M, plain + M), (a.tocoo(), plain.tocoo())):
@@ -150,14 +150,14 @@ def test_values_and_classes_are_scipys() -> None:
     np.testing.assert_array_equal(ad.grad(f)(D), np.ones(D.size))
 
 
-def test_plain_calls_are_scipys_own() -> None:
+def test_sparse_on_plain_arguments_equals_scipy() -> None:
     ad.grad(lambda x: np.sum(M @ x))(X)
-    for found in (M @ M.T, M + M, M * 2.0, sp.diags_array([1.0, 2.0]), sp.kron(M, M), sp.hstack([M, M])):
-        assert type(found).__module__.startswith("scipy.sparse.")
+    for matrix in (M @ M.T, M + M, M * 2.0, sp.diags_array([1.0, 2.0]), sp.kron(M, M), sp.hstack([M, M])):
+        assert type(matrix).__module__.startswith("scipy.sparse.")
     assert type(M @ X) is np.ndarray
 
 
-def test_the_adjoint_of_elements_stands_at_their_places() -> None:
+def test_sparse_cotangent_has_elements_only() -> None:
     """A matrix that would not fit into memory as a dense one."""
     n = 200_000
     places = np.arange(n)
@@ -169,7 +169,7 @@ def test_the_adjoint_of_elements_stands_at_their_places() -> None:
     np.testing.assert_allclose(ad.grad(f)(np.ones(n)), 2 * x**2)
 
 
-def test_jacobians_agree() -> None:
+def test_sparse_jacobians_of_both_modes_agree() -> None:
     for f, x in ((lambda x: M @ np.sin(x), X), (lambda d: csr(d) @ X, D), (lambda d: csr(d).toarray(), D)):
         np.testing.assert_allclose(ad.jacrev(f)(x), ad.jacfwd(f)(x), atol=1e-14)
     total = lambda d: np.sum((csr(d) @ X) ** 3)  # noqa: E731
@@ -177,7 +177,7 @@ def test_jacobians_agree() -> None:
     np.testing.assert_allclose(ad.jacobian(lambda x: M @ x)(X), M.toarray(), atol=0)
 
 
-def test_a_program_beside_a_term_that_keeps_its_graph() -> None:
+def test_sparse_programs_beside_dense_term() -> None:
     """Ridge regression with a sparse design, and a graph's Laplacian whose weights are parameters."""
     laplacian = sp.csr_array(np.array([[2.0, -1, 0], [-1, 2, -1], [0, -1, 2]]))
 
@@ -190,7 +190,7 @@ def test_a_program_beside_a_term_that_keeps_its_graph() -> None:
     np.testing.assert_allclose(ad.grad(loss)(w), 2 * w + 2 * (w * flow - 1) * flow)
 
 
-def test_nodes_at_the_top_level() -> None:
+def test_sparse_top_level_nodes() -> None:
     ad.grad(lambda x: np.sum(M @ x))(X)
     d = cg.variable(D, "d")
     y = np.sum(csr(d) @ X)
@@ -198,12 +198,12 @@ def test_nodes_at_the_top_level() -> None:
     np.testing.assert_allclose(gradient(y)["d"], X[M.indices])
 
 
-def test_forward_variables() -> None:
+def test_sparse_forward_variables() -> None:
     d = ad.forward.variables(D)
     np.testing.assert_allclose((csr(d) @ X).jacobian, ad.jacrev(lambda d: csr(d) @ X)(D))
 
 
-def test_what_is_refused() -> None:
+def test_sparse_unsupported_calls_raise() -> None:
     for f in (
         lambda d: csr(d).max(),
         lambda d: csr(d).setdiag(1.0),

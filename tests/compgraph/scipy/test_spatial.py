@@ -95,17 +95,17 @@ FIRST: dict[str, list[tuple[Any, ...]]] = {
 
 
 @pytest.mark.parametrize("rows", functions(VECTORS))
-def test_to_second_order(rows: Rows) -> None:
+def test_spatial_second_derivatives(rows: Rows) -> None:
     rows.check()
 
 
 @pytest.mark.parametrize("rows", functions(FIRST))
-def test_to_first_order(rows: Rows) -> None:
+def test_spatial_first_derivatives(rows: Rows) -> None:
     rows.check(order=1)
 
 
 @for_each("metric", [name for name in NAMES if name != "jensenshannon"])
-def test_within_one_set(metric: str) -> None:
+def test_pdist_zero_distances_have_zero_derivative(metric: str) -> None:
     """On the diagonal every distance is 0, and its derivative is taken to be 0: beside it the others are right."""
 
     def f(a: Any) -> Any:
@@ -118,7 +118,7 @@ def test_within_one_set(metric: str) -> None:
     np.testing.assert_allclose(f(A), g(A), rtol=1e-7)
 
 
-def test_jacobians_agree() -> None:
+def test_cdist_jacobians_of_both_modes_agree() -> None:
     rows = ad.jacrev(lambda a: cdist(a, B))(A)
     np.testing.assert_allclose(ad.jacfwd(lambda a: cdist(a, B))(A), rows, atol=1e-14)
     np.testing.assert_allclose(ad.jacobian(lambda a: cdist(a, B))(A), rows, atol=1e-14)
@@ -126,12 +126,12 @@ def test_jacobians_agree() -> None:
     np.testing.assert_allclose(ad.jacfwd(ad.grad(lambda a: np.sum(pdist(a))))(A), twice, atol=1e-12)
 
 
-def test_points_are_spread_beside_a_wall() -> None:
+def test_spatial_stress_majorization_beside_penalty() -> None:
     """Stress majorization as it is usually written: distances to their targets, and a penalty."""
-    wanted = pdist(A)
+    target = pdist(A)
 
     def stress(a: Any) -> Any:
-        return np.sum((pdist(a) - wanted) ** 2) + np.sum(np.maximum(a - 10, 0))
+        return np.sum((pdist(a) - target) ** 2) + np.sum(np.maximum(a - 10, 0))
 
     np.testing.assert_allclose(ad.grad(stress)(A), 0, atol=1e-12)
     assert np.max(np.abs(ad.grad(stress)(A * 1.1))) > 0.01
@@ -149,7 +149,7 @@ def test_points_are_spread_beside_a_wall() -> None:
         (lambda a: scipy.spatial.ConvexHull(a).volume, "ConvexHull"),
     ],
 )
-def test_what_is_refused(wrong: Any, told: str) -> None:
+def test_spatial_unsupported_calls_raise(wrong: Any, told: str) -> None:
     with pytest.raises(TypeError, match=told):
         ad.grad(lambda a: np.sum(wrong(a)))(A)
 
@@ -166,7 +166,7 @@ def test_what_is_refused(wrong: Any, told: str) -> None:
         lambda a: scipy.spatial.distance.euclidean(a, a[:, :3]),
     ],
 )
-def test_errors_are_scipys(wrong: Any) -> None:
+def test_spatial_errors_equal_scipy(wrong: Any) -> None:
     for function in (wrong, ad.grad(lambda a: np.sum(wrong(a)))):
         with pytest.raises(ValueError, match=r"\S"):
             function(A)

@@ -83,26 +83,26 @@ FIRST: dict[str, list[tuple[Any, ...]]] = {
 
 
 @pytest.mark.parametrize("rows", functions(SECOND))
-def test_to_second_order(rows: Rows) -> None:
+def test_rotation_second_derivatives(rows: Rows) -> None:
     rows.check()
 
 
 @pytest.mark.parametrize("rows", functions(FIRST))
-def test_to_first_order(rows: Rows) -> None:
+def test_rotation_first_derivatives(rows: Rows) -> None:
     rows.check(order=1, tolerance=1e-5)
 
 
-def test_derivatives_at_zero_rotation() -> None:
+def test_rotation_derivatives_at_zero_vector() -> None:
     """First and second derivatives of the rotation matrix at the zero vector."""
     x = np.array([1.0, 2.0, 3.0])
-    found = ad.jacobian(lambda r: of(r).apply(x))(np.zeros(3))
-    np.testing.assert_allclose(found, np.cross(np.eye(3), x).T, atol=1e-15)
+    table = ad.jacobian(lambda r: of(r).apply(x))(np.zeros(3))
+    np.testing.assert_allclose(table, np.cross(np.eye(3), x).T, atol=1e-15)
     twice = ad.hessian(lambda r: of(r).apply(x)[0])(np.zeros(3))
-    wanted = np.array([[0.0, x[1] / 2, x[2] / 2], [x[1] / 2, -x[0], 0.0], [x[2] / 2, 0.0, -x[0]]])
-    np.testing.assert_allclose(twice, wanted, atol=1e-12)
+    expected = np.array([[0.0, x[1] / 2, x[2] / 2], [x[1] / 2, -x[0], 0.0], [x[2] / 2, 0.0, -x[0]]])
+    np.testing.assert_allclose(twice, expected, atol=1e-12)
 
 
-def test_rotations_keep_their_class() -> None:
+def test_rotation_keeps_class() -> None:
     def f(r: Any) -> Any:
         turned = of(r)
         assert isinstance(turned, Rotation)
@@ -114,12 +114,12 @@ def test_rotations_keep_their_class() -> None:
     assert ad.grad(f)(R).shape == (3, 3)
 
 
-def test_a_turn_is_found_beside_a_penalty() -> None:
+def test_rotation_fit_beside_penalty() -> None:
     """Points and the same points turned: at the turn itself the gradient vanishes."""
-    seen = PLAIN[0].apply(X)
+    target = PLAIN[0].apply(X)
 
     def loss(r: Any) -> Any:
-        return np.sum((of(r).apply(X) - seen) ** 2) + 0.1 * np.sum((r - R[0]) ** 2)
+        return np.sum((of(r).apply(X) - target) ** 2) + 0.1 * np.sum((r - R[0]) ** 2)
 
     np.testing.assert_allclose(ad.grad(loss)(R[0]), 0, atol=1e-12)
     rows = ad.jacrev(lambda r: of(r).apply(X))(R[0])
@@ -138,6 +138,6 @@ def test_a_turn_is_found_beside_a_penalty() -> None:
         (lambda r: Rotation.from_euler("xxy", r).as_quat(), "no two alike", ValueError),
     ],
 )  # fmt: skip
-def test_what_is_refused(wrong: Any, told: str, error: Any) -> None:
+def test_rotation_unsupported_calls_raise(wrong: Any, told: str, error: Any) -> None:
     with pytest.raises(error, match=told):
         ad.grad(lambda r: np.sum(wrong(r)))(R)

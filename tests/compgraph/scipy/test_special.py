@@ -106,11 +106,11 @@ CASES: dict[str, list[tuple[Any, ...]]] = {
 
 
 @pytest.mark.parametrize("rows", functions(CASES))
-def test_derivatives(rows: Rows) -> None:
+def test_special_python_functions_derivatives(rows: Rows) -> None:
     rows.check(jacobians=True)
 
 
-def test_mathieu_characteristic_values_have_no_derivative() -> None:
+def test_mathieu_characteristic_values_raise() -> None:
     for function in (scipy.special.mathieu_a, scipy.special.mathieu_b):
         with pytest.raises(TypeError, match="no derivative with respect to its argument q is known"):
             ad.grad(lambda q, function=function: function(2, q))(1.5)

@@ -22,11 +22,11 @@ OF_X = ("pdf", "logpdf", "cdf", "sf", "logcdf", "logsf")
 OF_Q = ("ppf", "isf")
 
 
-def test_every_distribution_is_here() -> None:
+def test_continuous_distributions_are_all_tested() -> None:
     assert {name for name in st.__all__ if isinstance(getattr(st, name), st.rv_continuous)} == LAWS.keys()
 
 
-def known(name: str, method: str) -> list[int]:
+def differentiable_shapes(name: str, method: str) -> list[int]:
     """The shape parameters by which the derivative is known."""
     if name in (INTEGRATED if method in OF_X[2:] else SOLVED if method in OF_Q else ()):
         return []
@@ -37,13 +37,13 @@ def point(name: str, method: str) -> Any:
     return LEVELS if method in OF_Q else LOC + SCALE * getattr(st, name).ppf(LEVELS, *LAWS[name])
 
 
-def called(name: str, method: str) -> Any:
+def method_of(name: str, method: str) -> Any:
     """A method, of its argument, location, scale, and those shape parameters that are known."""
-    function, places = getattr(getattr(st, name), method), known(name, method)
+    function, places = getattr(getattr(st, name), method), differentiable_shapes(name, method)
 
-    def call(x: Any, loc: Any, scale: Any, *given: Any) -> Any:
+    def call(x: Any, loc: Any, scale: Any, *shape_values: Any) -> Any:
         shapes: list[Any] = list(LAWS[name])
-        for place, shape in zip(places, given, strict=True):
+        for place, shape in zip(places, shape_values, strict=True):
             shapes[place] = shape
         return function(x, *shapes, loc=loc, scale=scale)
 
@@ -57,13 +57,13 @@ IN_FULL = REGULAR[::8]  # whose distribution functions and quantiles are checked
 
 @pytest.mark.parametrize("every", [False, pytest.param(True, marks=pytest.mark.exhaustive)], ids=["", "every method"])
 @pytest.mark.parametrize("name", REGULAR)
-def test_derivatives(name: str, every: bool) -> None:
+def test_continuous_distributions_derivatives(name: str, every: bool) -> None:
     """Densities to second order; distribution functions and quantiles too of some laws, and to first order of the others."""
     with Failures(name) as failures:
         for group, methods in GROUPS.items():
             check = checked if every or group == "densities" or name in IN_FULL else checked_briefly
-            arguments = (point(name, methods[0]), LOC, SCALE, *[LAWS[name][k] for k in known(name, methods[0])])
-            functions = [called(name, method) for method in methods]
+            arguments = (point(name, methods[0]), LOC, SCALE, *[LAWS[name][k] for k in differentiable_shapes(name, methods[0])])
+            functions = [method_of(name, method) for method in methods]
             # SciPy searches for the quantiles of norminvgauss among integrals, so that differences are rough.
             calls = functions if name == "norminvgauss" else [in_a_tuple(functions)]
             for function in calls:
@@ -83,8 +83,8 @@ def test_rv_continuous_numeric_density_has_first_derivative_only(name: str, meth
     function = lambda x: getattr(getattr(st, name), method)(x, *LAWS[name], LOC, SCALE)  # noqa: E731
     x = point(name, method)
     step = 1e-4 * (1 if method in OF_Q else SCALE)
-    wanted = (function(x + step) - function(x - step)) / (2 * step)
-    np.testing.assert_allclose(ad.grad(lambda x: np.sum(function(x)))(x), wanted, rtol=1e-4)
+    expected = (function(x + step) - function(x - step)) / (2 * step)
+    np.testing.assert_allclose(ad.grad(lambda x: np.sum(function(x)))(x), expected, rtol=1e-4)
     with pytest.raises(TypeError, match="density as numbers alone"):
         ad.grad(lambda x: np.sum(ad.grad(lambda x: np.sum(function(x)))(x)))(x)
 
@@ -95,7 +95,10 @@ def test_rv_continuous_numeric_density_raises(name: str) -> None:
         ad.grad(lambda x: np.sum(getattr(st, name).pdf(x, *LAWS[name], LOC, SCALE)))(point(name, "pdf"))
 
 
-@for_each(("name", "method"), [(name, method) for name in sorted(SOLVED) for method in ("cdf", "ppf") if not known(name, method)])
+@for_each(
+    ("name", "method"),
+    [(name, method) for name in sorted(SOLVED) for method in ("cdf", "ppf") if not differentiable_shapes(name, method)],
+)
 def test_rv_continuous_solved_shape_raises(name: str, method: str) -> None:
     function, x = getattr(getattr(st, name), method), getattr(st, name).ppf(0.4, *LAWS[name]) if method == "cdf" else 0.4
     with pytest.raises(TypeError, match="no derivative"):
@@ -125,20 +128,20 @@ def test_rv_continuous_special_shapes_match_differences(name: str, shapes: Any, 
     checked(in_a_tuple([getattr(getattr(st, name), method) for method in GROUPS[group]]), (x, *shapes))
 
 
-def test_noncentrality_of_zero_is_one_end() -> None:
+def test_noncentrality_of_zero_is_limit_of_domain() -> None:
     for method in ("pdf", "logpdf", "cdf", "sf", "ppf", "isf"):
         function = partial(getattr(st.ncx2, method), 0.7, 3.0)
         assert ad.grad(function)(0.0) == pytest.approx((function(1e-6) - function(0.0)) / 1e-6, rel=1e-5)
 
 
-def test_a_skewness_of_zero_is_refused() -> None:
+def test_skewness_of_zero_raises() -> None:
     with pytest.raises(TypeError, match="normal distribution"):
         ad.grad(lambda skew: st.pearson3.logpdf(0.4, skew))(0.0)
     assert ad.grad(lambda x: st.pearson3.logpdf(x, 0.0))(0.4) == pytest.approx(-0.4)
 
 
 @for_each("method", [*OF_X, *OF_Q])
-def test_beyond_the_support_and_wrong_parameters(method: str) -> None:
+def test_continuous_distributions_outside_support_or_domain(method: str) -> None:
     """The value is SciPy's own, the derivative 0; a wrong parameter gives nan, and no derivative."""
     x = np.array([-1.0, 0.0, 0.2, 0.6, 1.0, 3.0])
     function = lambda x, a: getattr(st.beta, method)(x, a, 3.0)  # noqa: E731
@@ -146,25 +149,25 @@ def test_beyond_the_support_and_wrong_parameters(method: str) -> None:
     value, (of_x, of_a) = ad.value_and_grad(
         lambda x, a: (lambda v: np.sum(np.where(np.isfinite(v), v, 0)))(function(x, a)), (0, 1)
     )(x, a)
-    wanted = function(x, a)
-    assert value == pytest.approx(np.sum(wanted[np.isfinite(wanted)]))
+    expected = function(x, a)
+    assert value == pytest.approx(np.sum(expected[np.isfinite(expected)]))
     assert np.all(np.isfinite([of_x, of_a]))
     assert np.all(np.array([of_x[3], of_a[3]]) != 0)
     assert of_x[0] == of_x[2] == of_x[5] == of_a[0] == of_a[2] == of_a[5] == 0
     with np.errstate(all="ignore"):
-        found = [np.asarray(v) for v in [recorded(function, x, a), wanted]]
-    np.testing.assert_array_equal(np.isnan(found[0]), np.isnan(found[1]))
-    np.testing.assert_allclose(found[0], found[1], rtol=1e-14)
+        values = [np.asarray(v) for v in [output_for_nodes(function, x, a), expected]]
+    np.testing.assert_array_equal(np.isnan(values[0]), np.isnan(values[1]))
+    np.testing.assert_allclose(values[0], values[1], rtol=1e-14)
 
 
-def recorded(function: Any, *arguments: Any) -> Any:
+def output_for_nodes(function: Any, *arguments: Any) -> Any:
     """The result of a function for nodes."""
     values: list[Any] = []
 
-    def kept(*given: Any) -> Any:
-        result = function(*given)
+    def kept(*inputs: Any) -> Any:
+        result = function(*inputs)
         values.append(result.value)
-        return np.sum(given[0]) + 0 * np.sum(np.where(np.isfinite(result), result, 0))
+        return np.sum(inputs[0]) + 0 * np.sum(np.where(np.isfinite(result), result, 0))
 
     ad.grad(kept)(*arguments)
     return values[0]
@@ -188,7 +191,7 @@ FORMS = {
 
 
 @for_each("name", FORMS)
-def test_forms_of_arguments(name: str) -> None:
+def test_continuous_distributions_argument_forms(name: str) -> None:
     checked(FORMS[name], (np.array([0.4, 1.3, -0.7]), np.array([0.5, 0.3])))
 
 
@@ -202,7 +205,7 @@ class Triangle(st.rv_continuous):
 triangle = Triangle(a=0, b=1, name="triangle")
 
 
-def test_a_distribution_of_a_user() -> None:
+def test_rv_continuous_subclass_of_user() -> None:
     checked(triangle.logpdf, (np.array([0.2, 0.7]), 1.4))
     checked(lambda x: triangle.cdf(x, 1.4), (np.array([0.2, 0.7]),))
     checked(lambda q, loc: triangle.ppf(q, 1.4, loc), (np.array([0.2, 0.7]), 0.3), tolerance=2e-5)
@@ -215,13 +218,13 @@ MOMENTS = "norm expon uniform gamma beta lognorm t chi2 f weibull_min pareto log
 
 @for_each("method", ["mean", "var", "std", "entropy"])
 @for_each("name", MOMENTS.split())
-def test_moments(name: str, method: str) -> None:
+def test_continuous_distributions_moments(name: str, method: str) -> None:
     shapes = {"f": (12.0, 18.0), "t": (6.5,)}.get(name, LAWS[name])
     function = getattr(getattr(st, name), method)
     checked(lambda loc, scale, *shapes: function(*shapes, loc=loc, scale=scale) + 0 * loc, (0.3, 2.0, *shapes))
 
 
-def test_other_moments() -> None:
+def test_continuous_distributions_higher_moments() -> None:
     checked(lambda a, s: st.gamma.stats(a, scale=s, moments="mvsk")[0:2], (2.0, 1.5))
     checked(lambda a: st.gamma.stats(a, moments="sk"), (2.0,))
     for order in (1, 2, 3, 4, 5):
@@ -229,7 +232,7 @@ def test_other_moments() -> None:
     checked(lambda loc, s: st.norm(loc, s).mean() * st.norm(loc, s).std(), (0.3, 1.5))
 
 
-def test_draws_are_those_of_scipy() -> None:
+def test_rvs_match_scipy() -> None:
     draw = lambda loc, scale: st.norm.rvs(loc, scale, size=(4, 3), random_state=1)  # noqa: E731
     checked(draw, (0.3, 2.0))
     checked(lambda loc: st.gamma.rvs(2.0, loc, random_state=np.random.default_rng(2)), (np.array([0.3, 1.0]),))
@@ -241,7 +244,7 @@ def test_draws_are_those_of_scipy() -> None:
 
 
 @for_each("method", [*OF_X, *OF_Q])
-def test_jacobians_of_both_modes_agree(method: str) -> None:
+def test_continuous_distributions_jacobians_agree(method: str) -> None:
     x = LEVELS if method in OF_Q else np.array([0.5, 1.5, -1.0])
     function = lambda x: getattr(st.gamma, method)(x, 2.5, scale=1.5)  # noqa: E731
     if method.startswith("log"):
@@ -253,7 +256,7 @@ def test_jacobians_of_both_modes_agree(method: str) -> None:
     np.testing.assert_allclose(ad.hessian(total)(2.5), ad.jacfwd(ad.grad(total))(2.5), rtol=1e-8)
 
 
-def test_a_program_that_fits() -> None:
+def test_mixture_likelihood_fit() -> None:
     """A mixture, its likelihood, and a prior, as people write them."""
     data = np.array([0.1, 0.4, 2.2, 2.6, 2.9, -0.3])
 

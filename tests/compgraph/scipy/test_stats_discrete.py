@@ -34,7 +34,7 @@ WITHOUT = {"zipfian": (1.3, 10), "nchypergeom_fisher": (14, 8, 6, 0.5), "nchyper
 INSIDE = {"bernoulli": [0], "logser": [1, 3], "geom": [1, 3], "zipf": [1, 3], "yulesimon": [1, 3]}
 
 
-def test_every_distribution_is_here() -> None:
+def test_discrete_distributions_are_all_tested() -> None:
     there = {name for name in st.__all__ if isinstance(getattr(st, name), st.rv_discrete)}
     assert there == {*LAWS, *COUNTS, *WITHOUT, "poisson_binom"}
 
@@ -42,9 +42,9 @@ def test_every_distribution_is_here() -> None:
 def of_real(name: str, method: str, *first: Any) -> tuple[Any, Any]:
     parameters, real = LAWS[name]
 
-    def function(*given: Any) -> Any:
+    def function(*arguments: Any) -> Any:
         whole: list[Any] = list(parameters)
-        for place, value in zip(real, given, strict=True):
+        for place, value in zip(real, arguments, strict=True):
             whole[place] = value
         return getattr(getattr(st, name), method)(*first, *whole)
 
@@ -53,42 +53,42 @@ def of_real(name: str, method: str, *first: Any) -> tuple[Any, Any]:
 
 @for_each("method", ["pmf", "logpmf", "cdf", "sf", "logcdf", "logsf"])
 @for_each("name", LAWS)
-def test_derivatives(name: str, method: str) -> None:
+def test_discrete_distributions_derivatives(name: str, method: str) -> None:
     k = np.array(INSIDE.get(name, [0, 2]) + ([] if method.startswith("log") else [-3, 40]))
     checked(*of_real(name, method, k))
 
 
 @for_each("method", ["mean", "var"])
 @for_each("name", sorted(LAWS.keys() - {"dlaplace"}))
-def test_moments(name: str, method: str) -> None:
+def test_discrete_distributions_moments(name: str, method: str) -> None:
     checked(*of_real(name, method))
 
 
 @for_each("name", ["bernoulli", "binom", "betabinom", "geom", "planck"])
-def test_entropy(name: str) -> None:
+def test_discrete_distributions_entropy(name: str) -> None:
     checked(*of_real(name, "entropy"))
 
 
 @for_each("name", [*COUNTS, *WITHOUT])
-def test_what_has_no_derivative_is_refused(name: str) -> None:
+def test_discrete_distributions_unsupported_methods_raise(name: str) -> None:
     parameters = (COUNTS | WITHOUT)[name]
     with pytest.raises(TypeError, match="no derivative"):
         ad.grad(lambda last: getattr(st, name).pmf(2, *parameters[:-1], last))(float(parameters[-1]))
 
 
-def test_counts_of_a_distribution_have_no_derivative() -> None:
+def test_discrete_distributions_integer_parameters_raise() -> None:
     with pytest.raises(TypeError, match="argument n"):
         ad.grad(lambda n: st.binom.pmf(2, n, 0.3))(7.0)
 
 
-def test_whole_numbers_have_derivative_zero() -> None:
+def test_discrete_distributions_integer_argument_has_zero_slope() -> None:
     k = np.array([0.0, 1.0, 2.0])
     assert np.array_equal(ad.grad(lambda k: np.sum(st.poisson.cdf(k, 2.3) + k))(k), np.ones(3))
     assert np.array_equal(ad.grad(lambda q: np.sum(st.poisson.ppf(q, 2.3) + q))(k / 3), np.ones(3))
     assert ad.grad(lambda m: st.poisson.isf(0.3, m) + m**2)(2.3) == pytest.approx(4.6)
 
 
-def test_forms_of_arguments() -> None:
+def test_discrete_distributions_argument_forms() -> None:
     k = np.array([0, 2, 3])
     checked(lambda m: st.poisson(m).logpmf(k[:, None]), (np.array([1.5, 2.5]),))
     checked(lambda m: st.poisson.pmf([1, 2, 3], m, loc=1), (1.5,))
@@ -98,12 +98,12 @@ def test_forms_of_arguments() -> None:
     checked(lambda m: st.rv_discrete(values=([1, 2, 5], [0.2, 0.3, 0.5])).pmf([1, 2]) * m, (1.5,))
 
 
-def test_draws_are_refused() -> None:
+def test_discrete_rvs_raise() -> None:
     with pytest.raises(TypeError, match="score function"):
         ad.grad(lambda m: np.sum(st.poisson.rvs(m, size=3)))(2.3)
 
 
-def test_a_program_of_a_regression() -> None:
+def test_poisson_regression_beside_penalty() -> None:
     """Poisson's regression, with a penalty."""
     x, counts = np.array([[0.2, 1.0], [0.5, -0.3], [1.2, 0.4]]), np.array([1, 0, 4])
     checked(lambda w: -np.sum(st.poisson.logpmf(counts, np.exp(x @ w))) + np.sum(w**2), (np.array([0.3, 0.2]),))

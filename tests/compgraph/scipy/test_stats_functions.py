@@ -180,7 +180,7 @@ def another_width(data: Any) -> Any:
 
 
 @pytest.mark.parametrize("rows", functions(CASES))
-def test_derivatives(rows: Rows) -> None:
+def test_stats_functions_derivatives(rows: Rows) -> None:
     rows.check(jacobians=True)
 
 
@@ -196,23 +196,23 @@ REFUSED = {
 
 
 @for_each("name", REFUSED)
-def test_refused(name: str) -> None:
+def test_stats_functions_unsupported_results_raise(name: str) -> None:
     function, message = REFUSED[name]
     with pytest.raises(TypeError, match=message):
         ad.grad(lambda x: np.sum(function(x)[0] + x))(sample)
 
 
-def test_ranks_have_no_derivative() -> None:
+def test_rankdata_has_zero_derivative() -> None:
     assert np.array_equal(ad.grad(lambda x: np.sum(st.rankdata(x) * x))(sample), st.rankdata(sample))
 
 
 @for_each("alternative", ["sideways", ""])
-def test_strange_alternatives_raise(alternative: str) -> None:
+def test_stats_functions_unknown_alternative_raises(alternative: str) -> None:
     with pytest.raises(ValueError, match="alternative"):
         ad.grad(lambda x: st.ttest_1samp(x, 0.0, alternative=alternative).statistic)(sample)
 
 
-def test_a_program_of_a_regression() -> None:
+def test_linear_regression_and_normality_test() -> None:
     """A line, its residuals, and whether they are normal."""
 
     def program(x: Any, y: Any) -> Any:
@@ -223,7 +223,7 @@ def test_a_program_of_a_regression() -> None:
     checked(program, (sample, other))
 
 
-def test_nan_is_raised_or_passed_on() -> None:
+def test_nan_policy_raise_and_propagate() -> None:
     x = np.array([1.0, np.nan, 2.0])
     with pytest.raises(ValueError, match="nan"):
         ad.grad(lambda x: st.skew(x, nan_policy="raise"))(x)
@@ -231,14 +231,14 @@ def test_nan_is_raised_or_passed_on() -> None:
 
 
 @for_each("name", ["skew", "kurtosis", "gmean", "moment", "sem", "iqr", "entropy", "kstat", "zmap", "circmean"])
-def test_nan_is_left_out(name: str) -> None:
+def test_nan_policy_omit_derivatives(name: str) -> None:
     """With nan_policy="omit" the others have the derivative that they have without the nan, and the nan has 0."""
     arguments = (np.arange(3.0),) if name == "zmap" else ()
     statistic = lambda x, **options: getattr(st, name)(x, *arguments, **options)  # noqa: E731
     x = np.array([1.0, 0.3, np.nan, 2.0, 0.7])
     value, slope = ad.value_and_grad(lambda x: np.nansum(statistic(x, nan_policy="omit")))(x)
     present = ~np.isnan(x)
-    wanted, slopes = ad.value_and_grad(lambda x: np.sum(statistic(x)))(x[present])
-    assert value == pytest.approx(wanted, rel=1e-14)
+    expected, slopes = ad.value_and_grad(lambda x: np.sum(statistic(x)))(x[present])
+    assert value == pytest.approx(expected, rel=1e-14)
     np.testing.assert_allclose(slope[present], slopes, rtol=1e-12, atol=1e-15)
     assert slope[~present] == 0

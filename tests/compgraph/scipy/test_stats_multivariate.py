@@ -96,7 +96,7 @@ CASES: dict[str, list[tuple[Any, ...]]] = {
 
 
 @pytest.mark.parametrize("rows", functions(CASES))
-def test_derivatives(rows: Rows) -> None:
+def test_multivariate_distributions_derivatives(rows: Rows) -> None:
     rows.check(jacobians=True)
 
 
@@ -109,25 +109,25 @@ REFUSED = {
 
 
 @for_each("name", REFUSED)
-def test_refused(name: str) -> None:
+def test_multivariate_distributions_unsupported_calls_raise(name: str) -> None:
     function, message = REFUSED[name]
     with pytest.raises(TypeError, match=message):
         ad.grad(lambda m: np.sum(function(m)) + np.sum(m))(mean)
 
 
-def test_counts_of_no_sample_have_derivative_zero() -> None:
+def test_multinomial_outside_support_has_zero_derivative() -> None:
     """Beyond the support the mass is 0, whatever the shares are."""
     value, slope = ad.value_and_grad(lambda m: st.multinomial.pmf([1, 1, 1], 2, softmax(m)))(mean)
     assert value == 0
     assert np.array_equal(slope, np.zeros(3))
 
 
-def test_a_singular_matrix_is_refused() -> None:
+def test_multivariate_normal_singular_matrix_raises() -> None:
     with pytest.raises(np.linalg.LinAlgError, match="singular"):
         ad.grad(lambda c: st.multivariate_normal.logpdf(point, mean, c))(np.ones((3, 3)))
 
 
-def test_frozen_of_nodes_has_the_methods_of_the_distribution_alone() -> None:
+def test_frozen_distribution_of_nodes_has_only_its_methods() -> None:
     def f(m: Any) -> Any:
         assert not hasattr(st.multivariate_normal(m, cov), "nothing")
         return np.sum(m)
@@ -135,7 +135,7 @@ def test_frozen_of_nodes_has_the_methods_of_the_distribution_alone() -> None:
     ad.grad(f)(mean)
 
 
-def test_a_program_of_a_process() -> None:
+def test_gaussian_process_likelihood() -> None:
     """A Gaussian process: the likelihood of data by the length and the height of its kernel."""
     x, y = real(5), real(5, seed=8)
 

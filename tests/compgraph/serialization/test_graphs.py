@@ -54,39 +54,39 @@ def pickled_cube(x: Any) -> Any:
 rule(pickled_cube, lambda g, out, x: 3 * g * x**2, kind="elementwise")
 
 
-def assert_same(found: Any, expected: Any) -> None:
-    assert found.dtype == expected.dtype
-    assert np.array_equal(found, expected, equal_nan=True)
+def assert_same(actual: Any, expected: Any) -> None:
+    assert actual.dtype == expected.dtype
+    assert np.array_equal(actual, expected, equal_nan=True)
 
 
 # --------------------------------------------------------------------------------------- preserved state
 
 
 @every_way
-def test_a_graph_stays_whole(way: Callable[[Any], Any]) -> None:
+def test_graph_copy_keeps_values_and_gradients(way: Callable[[Any], Any]) -> None:
     x, w = cg.variable([1.0, 2.0, 3.0], "x"), cg.variable(np.eye(3, order="F") + 1, "w")
     hidden = cg.sin(w @ x, name="hidden")
     loss = np.sum(hidden * [1.0, 2.0, 3.0]) + pickled_cube(x[1]) + np.linalg.slogdet(w)[1]
     loss.name = "loss"
     expected = gradient(loss)
     loaded = way({"loss": loss, "parts": (x, hidden, [w, w])})
-    found, (x2, hidden2, (w2, w3)) = loaded["loss"], loaded["parts"]
+    root, (x2, hidden2, (w2, w3)) = loaded["loss"], loaded["parts"]
     assert w2 is w3
-    assert (found.name, x2.name, hidden2.name, found.line, found.opname) == ("loss", "x", "hidden", loss.line, "add")
-    assert [type(n) for n in (found, x2, hidden2)] == [type(n) for n in (loss, x, hidden)]
-    assert_same(found, loss.value)
+    assert (root.name, x2.name, hidden2.name, root.line, root.opname) == ("loss", "x", "hidden", loss.line, "add")
+    assert [type(n) for n in (root, x2, hidden2)] == [type(n) for n in (loss, x, hidden)]
+    assert_same(root, loss.value)
     assert w2.value.flags.f_contiguous
-    g = gradient(found, [x2, w2, hidden2])
+    g = gradient(root, [x2, w2, hidden2])
     assert_same(g[x2], expected[x])
     assert_same(g[w2], expected["w"])
     assert not np.shares_memory(x2.value, x.value)
-    (second,) = gradients(np.sum(gradients(found, [x2])[0] ** 2), [x2])
-    (wanted,) = gradients(np.sum(gradients(loss, [x])[0] ** 2), [x])
-    assert_same(second.value, wanted.value)
+    (second,) = gradients(np.sum(gradients(root, [x2])[0] ** 2), [x2])
+    (reference,) = gradients(np.sum(gradients(loss, [x])[0] ** 2), [x])
+    assert_same(second.value, reference.value)
 
 
 @every_way
-def test_kinds_of_leaves(way: Callable[[Any], Any]) -> None:
+def test_graph_copy_keeps_kinds_of_leaves(way: Callable[[Any], Any]) -> None:
     nodes = (
         cg.variable(1.5, "s"), cg.variable(np.float32([1, 2]), "f"), cg.variable(1j, "c"), cg.constant([1, 2], "k"),
         cg.variable(np.zeros((0, 3)), "none"), cg.variable(np.arange(24.0).reshape(2, 3, 4).transpose(1, 2, 0), "t"),
@@ -103,7 +103,7 @@ def test_kinds_of_leaves(way: Callable[[Any], Any]) -> None:
 
 
 @every_way
-def test_ticks_keep_their_order(way: Callable[[Any], Any]) -> None:
+def test_graph_copy_keeps_sequence_numbers(way: Callable[[Any], Any]) -> None:
     x = cg.variable([1.0, 2.0], "x")
     y = x * x
     x += 1.0  # younger than y
@@ -117,24 +117,24 @@ def test_ticks_keep_their_order(way: Callable[[Any], Any]) -> None:
         gradient(x2 * x2 + z)
 
 
-def test_every_function_is_found_again() -> None:
+def test_pickle_resolves_every_function() -> None:
     for function in [*ops.OPNAMES, *ops.PACKED_FUNCTIONS.values()]:
         if getattr(function, "__module__", "").split(".")[0] in ("numpy", "scipy", "compgraph", "autodiff"):
             assert function_called(pickle.loads(pickle.dumps(name_of(function)))) is function
 
 
 @every_way
-def test_results_of_gradient_are_found_by_the_variable(way: Callable[[Any], Any]) -> None:
+def test_gradient_pickle_is_indexed_by_variable(way: Callable[[Any], Any]) -> None:
     x = cg.variable([1.0, 2.0], "x")
-    x2, found = way((x, gradient(np.sum(x * x))))
-    assert np.array_equal(found[x2], [2, 4])
+    x2, mapping = way((x, gradient(np.sum(x * x))))
+    assert np.array_equal(mapping[x2], [2, 4])
 
 
 # ------------------------------------------------------------------------------------- views and writes
 
 
 @every_way
-def test_views_share_memory_with_their_base(way: Callable[[Any], Any]) -> None:
+def test_graph_copy_views_share_memory_with_base(way: Callable[[Any], Any]) -> None:
     x = cg.variable([1.0, 2.0, 3.0, 4.0], "x")
     base = x * 2
     views = (base[1:3], base[::-2], np.reshape(base, (2, 2)).T, np.broadcast_to(base, (3, 4)))
@@ -150,7 +150,7 @@ def test_views_share_memory_with_their_base(way: Callable[[Any], Any]) -> None:
 
 
 @every_way
-def test_views_of_what_lies_in_no_common_order(way: Callable[[Any], Any]) -> None:
+def test_graph_copy_views_of_unordered_layouts(way: Callable[[Any], Any]) -> None:
     z = cg.variable(np.arange(24.0).reshape(2, 3, 4) * (1 + 1j), "z")
     base = np.copy(z.transpose(1, 2, 0), order="K")
     real, base2 = way((base.real[1:, ::2], base))
@@ -161,7 +161,7 @@ def test_views_of_what_lies_in_no_common_order(way: Callable[[Any], Any]) -> Non
     assert np.array_equal(base2.value.imag, base.value.imag)
 
 
-def filled(x: Any) -> tuple[Any, Any, Any]:
+def fill_buffers(x: Any) -> tuple[Any, Any, Any]:
     """Buffers and views that are written into, and values computed in between."""
     b = cg.zeros(3)
     view = b[1:]
@@ -175,11 +175,11 @@ def filled(x: Any) -> tuple[Any, Any, Any]:
 
 
 @every_way
-def test_written_buffers_keep_their_log(way: Callable[[Any], Any]) -> None:
+def test_graph_copy_keeps_write_logs(way: Callable[[Any], Any]) -> None:
     x = cg.variable([1.0, 2.0, 3.0], "x")
-    b, view, loss = filled(x)
+    b, view, loss = fill_buffers(x)
     expected = gradient(loss)["x"]
-    assert_same(expected, grad(lambda x: filled(x)[2])(x.value))
+    assert_same(expected, grad(lambda x: fill_buffers(x)[2])(x.value))
     for order in (lambda *n: n, lambda *n: n[::-1]):
         x2, b2, view2, loss2 = order(*way(order(x, b, view, loss)))
         assert_same(gradient(loss2)[x2], expected)
@@ -195,7 +195,7 @@ def test_written_buffers_keep_their_log(way: Callable[[Any], Any]) -> None:
 
 
 @every_way
-def test_outputs_of_one_operation_that_are_written_into(way: Callable[[Any], Any]) -> None:
+def test_graph_copy_written_outputs_of_one_operation(way: Callable[[Any], Any]) -> None:
     a = cg.variable([[2.0, 1.0], [1.0, 3.0]], "a")
     q, r = np.linalg.qr(a)
     r[0, 0] = a[0, 1]
@@ -206,20 +206,20 @@ def test_outputs_of_one_operation_that_are_written_into(way: Callable[[Any], Any
 # -------------------------------------------------------------------------------- one pickler and several
 
 
-def test_a_list_of_all_steps_costs_linear_time() -> None:
+def test_pickle_of_node_list_is_linear() -> None:
     x = cg.variable(1.0, "x")
     steps = [x]
     for _ in range(5_000):
         steps.append(steps[-1] * 1.0001)
-    found = pickle.loads(pickle.dumps(steps))
+    copies = pickle.loads(pickle.dumps(steps))
     assert len(pickle.dumps(steps)) < 200 * len(steps)
-    assert all(b.args[0] is a for a, b in pairwise(found))
+    assert all(b.args[0] is a for a, b in pairwise(copies))
 
 
-def test_several_live_picklers_each_dump_the_whole_graph() -> None:
+def test_pickle_of_several_live_picklers_is_complete() -> None:
     """Picklers that have dumped other nodes still dump the whole graph, with the logs of its buffers."""
     x = cg.variable([1.0, 2.0, 3.0], "x")
-    b, view, loss = filled(x)
+    b, view, loss = fill_buffers(x)
     expected = gradient(loss)["x"]
     files = [io.BytesIO() for _ in range(3)]
     picklers = [pickle.Pickler(file) for file in files]
@@ -236,7 +236,7 @@ def test_several_live_picklers_each_dump_the_whole_graph() -> None:
         assert root_of(view2) is b2
 
 
-def test_a_pickler_that_lives_on_meets_younger_nodes() -> None:
+def test_pickle_of_younger_nodes_by_one_pickler() -> None:
     file = io.BytesIO()
     pickler = pickle.Pickler(file)
     x = cg.variable(2.0, "x")
@@ -253,16 +253,16 @@ def test_a_pickler_that_lives_on_meets_younger_nodes() -> None:
     assert gradient(z)[x2] == 12 * 2.0**11
 
 
-def test_threads_pickle_at_once() -> None:
+def test_pickle_in_concurrent_threads() -> None:
     wrong = []
 
     def work(number: int) -> None:
         x = cg.variable(np.arange(3.0) + number, "x")
-        loss = filled(x)[2]
+        loss = fill_buffers(x)[2]
         expected = gradient(loss)["x"]
         for _ in range(20):
-            found = pickle.loads(pickle.dumps((loss, x)))
-            if not np.array_equal(gradient(found[0])[found[1]], expected):
+            copies = pickle.loads(pickle.dumps((loss, x)))
+            if not np.array_equal(gradient(copies[0])[copies[1]], expected):
                 wrong.append(number)
 
     threads = [threading.Thread(target=work, args=(k,)) for k in range(8)]
@@ -275,7 +275,7 @@ def test_threads_pickle_at_once() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("way", [WAYS["pickle"], WAYS["deepcopy"]], ids=["pickle", "deepcopy"])
-def test_long_chains(way: Callable[[Any], Any]) -> None:
+def test_graph_copy_of_long_chains(way: Callable[[Any], Any]) -> None:
     x = y = cg.variable(1.0, "x")
     for _ in range(30_000):
         y = y * 1.00001
@@ -290,7 +290,7 @@ def test_long_chains(way: Callable[[Any], Any]) -> None:
 # --------------------------------------------------------------------------------------------- refusals
 
 
-def test_a_function_that_cannot_be_found_again() -> None:
+def test_pickle_of_local_function_raises() -> None:
     nameless = cg.primitive(opname="nameless")(lambda x: x * 2)
     node = nameless(cg.variable(1.0))
     with pytest.raises(TypeError, match=r"nameless cannot be pickled.*top level of a module"):
@@ -298,23 +298,23 @@ def test_a_function_that_cannot_be_found_again() -> None:
     assert copy.deepcopy(node).function is node.function  # in the same process
 
 
-def test_parts_of_a_derivative_at_work_are_not_pickled_but_copied() -> None:
-    seen = []
+def test_pickle_within_operator_raises_and_deepcopy_works() -> None:
+    messages = []
 
     def f(x: Any) -> Any:
         y = x * x
         with pytest.raises(TypeError, match="cannot be pickled") as error:
             pickle.dumps(y)
-        seen.append(str(error.value))
+        messages.append(str(error.value))
         return y * copy.deepcopy(y) * copy.deepcopy(x)
 
     assert grad(f)(2.0) == 5 * 2.0**4
     assert jvp(f, (2.0,), (1.0,))[1] == 5 * 2.0**4
-    assert "argument" in seen[0]
-    assert "tangents" in seen[1]
+    assert "argument" in messages[0]
+    assert "tangents" in messages[1]
 
 
-def test_a_node_without_history_is_refused() -> None:
+def test_pickle_of_node_without_history_raises() -> None:
     lost = np.ndarray.__new__(cg.VariableNode, 3)
     with pytest.raises(TypeError, match="history is lost"):
         pickle.dumps(lost)
@@ -332,22 +332,22 @@ print(gradient(loss)[x].tolist(), loss.line)
 
 
 @pytest.mark.slow
-def test_another_process_loads_a_graph(tmp_path: Path) -> None:
+def test_pickle_loads_in_another_process(tmp_path: Path) -> None:
     x = cg.variable([1.0, 2.0, 3.0], "x")
     special = pytest.importorskip("scipy.special")
-    loss = filled(x)[2] + np.sum(special.gammaln(x)) + np.sum(x, where=x > 1) + np.hypot.reduce(x)
+    loss = fill_buffers(x)[2] + np.sum(special.gammaln(x)) + np.sum(x, where=x > 1) + np.hypot.reduce(x)
     (tmp_path / "graph").write_bytes(pickle.dumps((x, loss)))
     command = [sys.executable, "-c", LOADING, str(tmp_path / "graph")]
-    found = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
-    assert found == f"{gradient(loss)['x'].tolist()} {loss.line}"
+    output = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    assert output == f"{gradient(loss)['x'].tolist()} {loss.line}"
 
 
-def test_saved_values_are_plain(tmp_path: Path) -> None:
+def test_np_save_stores_plain_values(tmp_path: Path) -> None:
     x = cg.variable([1.0, 2.0], "x")
     np.save(tmp_path / "x.npy", x * 2)
-    found = np.load(tmp_path / "x.npy")
-    assert type(found) is np.ndarray
-    assert np.array_equal(found, [2, 4])
+    array = np.load(tmp_path / "x.npy")
+    assert type(array) is np.ndarray
+    assert np.array_equal(array, [2, 4])
 
 
 def test_copy_copy_is_a_recorded_copy() -> None:
@@ -357,7 +357,7 @@ def test_copy_copy_is_a_recorded_copy() -> None:
     assert y.operand_a is x
 
 
-def test_a_graph_that_went_through_an_operator() -> None:
+def test_pickle_of_graph_through_operator() -> None:
     """The arguments of a function that has been differentiated are connected to those it was called with."""
     x = cg.variable([1.0, 2.0], "x")
     y = grad(lambda x: np.sum(written_cube(x)))(x) * x

@@ -15,28 +15,28 @@ from autodiff.reverse import gradient
 from tests.support.failures import Failures
 
 
-def unpickled() -> dict[str, Any]:
+def load_graphs() -> dict[str, Any]:
     """Load the graphs."""
     path = Path(__file__).parent / "data/written_before_rooms.pickle.gz"
     loaded: dict[str, Any] = pickle.loads(gzip.decompress(path.read_bytes()))
     return loaded
 
 
-def test_old_graphs_of_every_operation() -> None:
-    graphs = unpickled()["graphs"]
+def test_old_pickles_of_every_operation_load() -> None:
+    graphs = load_graphs()["graphs"]
     assert len(graphs) > 380
     with Failures("old pickles") as failures:
         for name, out, variables, value, adjoints in graphs:
             with failures.case(name):
                 assert np.array_equal(out.value, value, equal_nan=True)
-                found = gradient(out, variables, np.ones(out.shape, out.dtype))
+                gradients = gradient(out, variables, np.ones(out.shape, out.dtype))
                 for variable, expected in zip(variables, adjoints, strict=True):
                     assert expected is not None
-                    assert np.allclose(found[variable], expected, rtol=1e-12, equal_nan=True)
+                    assert np.allclose(gradients[variable], expected, rtol=1e-12, equal_nan=True)
 
 
-def test_writes_scopes_and_decisions() -> None:
-    written = unpickled()["written"]
+def test_old_pickles_keep_writes_scopes_and_guards() -> None:
+    written = load_graphs()["written"]
     x, loss = written["x"], written["loss"]
     assert loss.value == written["value"]
     assert np.array_equal(gradient(loss)[x], written["gradient"])
@@ -51,8 +51,8 @@ def test_writes_scopes_and_decisions() -> None:
     assert [type(error) for error in written["errors"]] == [cg.LeakError, cg.GuardError]
 
 
-def test_old_optimizers_continue_with_the_same_bits() -> None:
-    optimizers = unpickled()["written"]["optimizers"]
+def test_old_pickles_of_optimizers_continue_with_equal_bits() -> None:
+    optimizers = load_graphs()["written"]["optimizers"]
     assert len(optimizers) > 1
     with Failures("optimizers") as failures:
         for name, (blob, after) in optimizers.items():

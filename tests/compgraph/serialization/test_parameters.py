@@ -21,28 +21,28 @@ from tests.support.for_each import for_each
 RNG = np.random.default_rng(0)
 
 
-def same(found: Any, expected: Any) -> None:
+def same(actual: Any, expected: Any) -> None:
     """Two trees are equal in nesting, types, dtypes, memory order and bits."""
-    assert type(found) is type(expected)
+    assert type(actual) is type(expected)
     if isinstance(expected, dict):
-        assert list(found) == list(expected)
-        assert [*map(type, found)] == [*map(type, expected)]
+        assert list(actual) == list(expected)
+        assert [*map(type, actual)] == [*map(type, expected)]
         for key in expected:
-            same(found[key], expected[key])
+            same(actual[key], expected[key])
     elif isinstance(expected, (list, tuple)):
-        assert len(found) == len(expected)
-        for one, other in zip(found, expected, strict=True):
+        assert len(actual) == len(expected)
+        for one, other in zip(actual, expected, strict=True):
             same(one, other)
     elif isinstance(expected, (np.ndarray, np.generic)):
-        assert (found.shape, found.dtype) == (expected.shape, expected.dtype)
-        assert np.asarray(found).tobytes("A") == np.asarray(expected).tobytes("A")
+        assert (actual.shape, actual.dtype) == (expected.shape, expected.dtype)
+        assert np.asarray(actual).tobytes("A") == np.asarray(expected).tobytes("A")
         if isinstance(expected, cg.Node):
-            assert found.name == expected.name
+            assert actual.name == expected.name
         if isinstance(expected, np.ndarray):
-            assert found.flags.writeable or isinstance(expected, cg.Node)
-            assert found.flags.f_contiguous == expected.flags.f_contiguous
+            assert actual.flags.writeable or isinstance(expected, cg.Node)
+            assert actual.flags.f_contiguous == expected.flags.f_contiguous
     else:
-        assert found == expected or found != found
+        assert actual == expected or actual != actual
 
 
 TREES: dict[str, Callable[[], Any]] = {
@@ -71,7 +71,7 @@ TREES: dict[str, Callable[[], Any]] = {
 
 
 @for_each("label", TREES)
-def test_round_trips(label: str, tmp_path: Path) -> None:
+def test_save_and_load_round_trip(label: str, tmp_path: Path) -> None:
     tree, path = TREES[label](), tmp_path / "parameters.npz"
     cg.save(path, tree)
     same(cg.load(path), tree)
@@ -81,15 +81,15 @@ def test_round_trips(label: str, tmp_path: Path) -> None:
     same(cg.load(path), tree)
 
 
-def test_layouts_that_are_not_contiguous(tmp_path: Path) -> None:
+def test_save_noncontiguous_layouts(tmp_path: Path) -> None:
     x = RNG.normal(size=(4, 6))
     views = [x[::2], x[:, ::-1], np.broadcast_to(x[0], (3, 6)), x.T[1:]]
     cg.save(tmp_path / "p", views)
-    for found, expected in zip(cg.load(tmp_path / "p"), views, strict=True):
-        np.testing.assert_array_equal(found, expected)
+    for actual, expected in zip(cg.load(tmp_path / "p"), views, strict=True):
+        np.testing.assert_array_equal(actual, expected)
 
 
-def test_files_are_archives_of_numpy(tmp_path: Path) -> None:
+def test_save_writes_numpy_archives(tmp_path: Path) -> None:
     path = tmp_path / "parameters"  # no ending is added
     cg.save(path, {"layers": [{"w": np.ones(2)}], "b": cg.variable(0.5)})
     with np.load(path, allow_pickle=False) as archive:
@@ -98,16 +98,16 @@ def test_files_are_archives_of_numpy(tmp_path: Path) -> None:
         assert set(archive) == {".structure", "layers/0/w", "b"}
 
 
-def test_parameters_that_are_one_object_stay_one(tmp_path: Path) -> None:
+def test_save_keeps_shared_parameters(tmp_path: Path) -> None:
     w, a = cg.variable(np.ones(2), "w"), np.zeros(3)
     cg.save(tmp_path / "p", {"encoder": w, "decoder": [w, a], "other": a})
-    found = cg.load(tmp_path / "p")
-    assert found["encoder"] is found["decoder"][0]
-    assert found["decoder"][1] is found["other"]
-    assert found["encoder"] is not w
+    tree = cg.load(tmp_path / "p")
+    assert tree["encoder"] is tree["decoder"][0]
+    assert tree["decoder"][1] is tree["other"]
+    assert tree["encoder"] is not w
 
 
-def test_loaded_variables_have_derivatives(tmp_path: Path) -> None:
+def test_load_returns_differentiable_variables(tmp_path: Path) -> None:
     cg.save(tmp_path / "p", {"w": cg.variable([1.0, 2.0], "w")})
     w = cg.load(tmp_path / "p")["w"]
     np.testing.assert_array_equal(ad.gradient(np.sum(w**2))["w"], [2.0, 4.0])
@@ -158,7 +158,7 @@ def holding_itself() -> Any:
 
 
 @for_each("label", [*REFUSED, "cycle"])
-def test_refused_values_leave_the_file_untouched(label: str, tmp_path: Path) -> None:
+def test_save_unsupported_values_keep_file(label: str, tmp_path: Path) -> None:
     path = tmp_path / "parameters.npz"
     cg.save(path, [np.ones(2)])
     before = path.read_bytes()
@@ -174,7 +174,7 @@ def test_refused_values_leave_the_file_untouched(label: str, tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("step", ["write_array", "fsync", "replace"])
-def test_failures_while_writing_leave_the_file_untouched(step: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_save_failure_keeps_file(step: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "parameters.npz"
     cg.save(path, [np.ones(2)])
     before = path.read_bytes()
@@ -192,7 +192,7 @@ def test_failures_while_writing_leave_the_file_untouched(step: str, tmp_path: Pa
         cg.save(tmp_path / "missing" / "p", [np.ones(2)])
 
 
-def test_links_stay_links(tmp_path: Path) -> None:
+def test_save_keeps_symbolic_links(tmp_path: Path) -> None:
     target, link = tmp_path / "target", tmp_path / "link"
     cg.save(target, [np.ones(2)])
     link.symlink_to(target)
@@ -201,7 +201,7 @@ def test_links_stay_links(tmp_path: Path) -> None:
     np.testing.assert_array_equal(cg.load(target)[0], np.zeros(2))
 
 
-def rewritten(path: Path, change: Callable[[dict[str, bytes]], Any]) -> None:
+def rewrite_archive(path: Path, change: Callable[[dict[str, bytes]], Any]) -> None:
     """Write an archive anew with changed members."""
     with zipfile.ZipFile(path) as archive:
         members = {name: archive.read(name) for name in archive.namelist()}
@@ -233,25 +233,27 @@ DAMAGES: dict[str, Callable[[Path], Any]] = {
     "bits": lambda path: path.write_bytes(path.read_bytes().replace(np.ones(2).tobytes(), np.full(2, 1.5).tobytes())),
     "another archive": lambda path: np.savez(path, w=np.ones(2)),
     "an array": lambda path: path.write_bytes(as_member(np.ones(2))),
-    "no member": lambda path: rewritten(path, lambda members: members.pop("w.npy")),
-    "a short member": lambda path: rewritten(path, lambda members: members.update({"w.npy": members["w.npy"][:-1]})),
-    "a long member": lambda path: rewritten(path, lambda members: members.update({"w.npy": members["w.npy"] + b"x"})),
-    "no structure": lambda path: rewritten(path, with_structure(None)),
-    "a later format": lambda path: rewritten(path, with_structure({"format": 2, "tree": None})),
-    "an unknown tag": lambda path: rewritten(path, with_structure({"format": 1, "tree": ["call", "w"]})),
-    "no tag": lambda path: rewritten(path, with_structure({"format": 1, "tree": []})),
-    "an object": lambda path: rewritten(path, with_structure({"format": 1, "tree": {"a": 1}})),
-    "a key that is a list": lambda path: rewritten(path, with_structure({"format": 1, "tree": ["dict", [[], 1]]})),
-    "a variable of text": lambda path: rewritten(path, with_structure({"format": 1, "tree": ["variable", ".structure", 3, 4]})),
-    "deep": lambda path: rewritten(
+    "no member": lambda path: rewrite_archive(path, lambda members: members.pop("w.npy")),
+    "a short member": lambda path: rewrite_archive(path, lambda members: members.update({"w.npy": members["w.npy"][:-1]})),
+    "a long member": lambda path: rewrite_archive(path, lambda members: members.update({"w.npy": members["w.npy"] + b"x"})),
+    "no structure": lambda path: rewrite_archive(path, with_structure(None)),
+    "a later format": lambda path: rewrite_archive(path, with_structure({"format": 2, "tree": None})),
+    "an unknown tag": lambda path: rewrite_archive(path, with_structure({"format": 1, "tree": ["call", "w"]})),
+    "no tag": lambda path: rewrite_archive(path, with_structure({"format": 1, "tree": []})),
+    "an object": lambda path: rewrite_archive(path, with_structure({"format": 1, "tree": {"a": 1}})),
+    "a key that is a list": lambda path: rewrite_archive(path, with_structure({"format": 1, "tree": ["dict", [[], 1]]})),
+    "a variable of text": lambda path: rewrite_archive(
+        path, with_structure({"format": 1, "tree": ["variable", ".structure", 3, 4]})
+    ),
+    "deep": lambda path: rewrite_archive(
         path, with_structure('{"format": 1, "tree": ' + '["list", ' * 100_000 + "1" + "]" * 100_000 + "}")
     ),
-    "pickles": lambda path: rewritten(path, with_objects),
+    "pickles": lambda path: rewrite_archive(path, with_objects),
 }
 
 
 @for_each("label", DAMAGES)
-def test_damaged_files_raise(label: str, tmp_path: Path) -> None:
+def test_load_damaged_file_raises(label: str, tmp_path: Path) -> None:
     path = tmp_path / "parameters.npz"
     parameters = {"w": cg.variable(np.ones(2), "w")}
     cg.save(path, parameters)
@@ -262,7 +264,7 @@ def test_damaged_files_raise(label: str, tmp_path: Path) -> None:
     np.testing.assert_array_equal(parameters["w"].value, np.ones(2))
 
 
-def test_missing_files_raise(tmp_path: Path) -> None:
+def test_load_missing_file_raises(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         cg.load(tmp_path / "none")
 
@@ -270,7 +272,7 @@ def test_missing_files_raise(tmp_path: Path) -> None:
 # ------------------------------------------------------------------------------------------------ in place
 
 
-def test_loading_in_place(tmp_path: Path) -> None:
+def test_load_in_place(tmp_path: Path) -> None:
     tree = {
         "w": cg.variable(RNG.normal(size=(2, 3)), "w"),
         "rest": [np.arange(3.0), (np.array(2), "text", 1.5, None, float("nan"))],
@@ -295,7 +297,7 @@ def test_loading_in_place(tmp_path: Path) -> None:
     np.testing.assert_array_equal(bare, tree["w"].value)
 
 
-def test_loading_in_place_is_a_write(tmp_path: Path) -> None:
+def test_load_in_place_is_a_write(tmp_path: Path) -> None:
     """A gradient of what used the value before does not take the new one for it."""
     w = cg.variable([1.0, 2.0], "w")
     cg.save(tmp_path / "p", {"w": cg.variable([5.0, 6.0])})
@@ -331,7 +333,7 @@ DIFFERENT: dict[str, tuple[Callable[[Any], Any], str]] = {
 
 @for_each("label", DIFFERENT)
 @pytest.mark.parametrize("make", [lambda a: a, cg.variable])
-def test_different_parameters_raise_and_change_nothing(label: str, make: Any, tmp_path: Path) -> None:
+def test_load_mismatched_parameters_raises_and_changes_nothing(label: str, make: Any, tmp_path: Path) -> None:
     cg.save(tmp_path / "p", STORED)
     a = make(np.zeros(2))
     target, message = DIFFERENT[label]
@@ -340,7 +342,7 @@ def test_different_parameters_raise_and_change_nothing(label: str, make: Any, tm
     np.testing.assert_array_equal(np.asarray(a), np.zeros(2))
 
 
-def test_tied_parameters_in_place(tmp_path: Path) -> None:
+def test_load_in_place_tied_parameters(tmp_path: Path) -> None:
     w = np.zeros(2)
     cg.save(tmp_path / "p", [np.ones(2), np.ones(2)])
     cg.load(tmp_path / "p", into=[w, w])

@@ -45,15 +45,15 @@ def test_tracer_gives_no_array_to_numpy(shape: tuple[int, ...]) -> None:
             with failures.case(f"{dtype}, taker {position}"):
                 value = tracer(dtype, shape)
                 try:
-                    taken = take(value)
+                    array = take(value)
                 except (TypeError, ValueError):
                     continue
                 assert not shape
-                assert taken.dtype == object
-                assert taken[()] is value
+                assert array.dtype == object
+                assert array[()] is value
 
 
-def test_imaginary_part_of_a_list_of_tracers_is_right() -> None:
+def test_tracer_list_imaginary_part_is_right() -> None:
     def f(x: Any) -> Any:
         return np.sum(np.array([x[0] * 1j, x[1] * (1 + 1j)]).imag) + np.sum(x)
 
@@ -65,7 +65,7 @@ def test_imaginary_part_of_a_list_of_tracers_is_right() -> None:
 
 
 @pytest.mark.parametrize("decide", [np.any, np.all, np.count_nonzero, lambda a: a.astype(bool).sum(), np.argmax])
-def test_an_array_of_float32_nodes_decides_as_numbers_do(decide: Callable[[Any], Any]) -> None:
+def test_tracer_float32_array_decides_as_numbers(decide: Callable[[Any], Any]) -> None:
     def f(x: Any) -> Any:
         narrow = x.astype(np.float32)
         return float(decide(np.array([narrow[0] * 0, narrow[1]]))) * np.sum(x**2)
@@ -79,7 +79,7 @@ def test_an_array_of_float32_nodes_decides_as_numbers_do(decide: Callable[[Any],
 OF_FUNCTIONS = (np.mean, np.std, np.var, np.sum, np.median, np.average, np.prod, np.max)
 
 
-def test_statistics_of_a_list_of_tracers_are_right() -> None:
+def test_tracer_list_statistics_are_right() -> None:
     cg.interception(True)
     try:
         with Failures("statistics") as failures:
@@ -90,7 +90,7 @@ def test_statistics_of_a_list_of_tracers_are_right() -> None:
         cg.interception(False)
 
 
-def test_statistics_of_a_list_of_tracers_are_right_or_raise_without_interception() -> None:
+def test_tracer_list_statistics_without_interception() -> None:
     with Failures("statistics") as failures:
         for dtype, function in itertools.product([np.float64, np.float32], OF_FUNCTIONS):
             with failures.case(f"{function.__name__} of {dtype.__name__}"), contextlib.suppress(LeakError):
@@ -133,12 +133,12 @@ print("alive")
 """
 
 
-def test_strides_that_are_made_up_read_no_foreign_memory() -> None:
-    done = subprocess.run([sys.executable, "-X", "faulthandler", "-c", STRIDES], capture_output=True, text=True, check=False)
-    assert done.stdout == "alive\n", done.stderr
+def test_tracer_invented_strides_read_no_foreign_memory() -> None:
+    process = subprocess.run([sys.executable, "-X", "faulthandler", "-c", STRIDES], capture_output=True, text=True, check=False)
+    assert process.stdout == "alive\n", process.stderr
 
 
-def looped(x: Any) -> Any:
+def sum_in_loop(x: Any) -> Any:
     """Numbers that come one at a time of an iterator, to code that is at no call."""
     total = 0.0
     for number in map(math.sin, x):
@@ -146,15 +146,15 @@ def looped(x: Any) -> Any:
     return total
 
 
-def unpacked(x: Any) -> Any:
+def sum_by_unpacking(x: Any) -> Any:
     """The same, of an assignment to several names."""
     first, *_ = map(math.sin, x)
     return first
 
 
 CONVERTED: dict[str, Callable[[Any], Any]] = {
-    "loop": looped,
-    "unpacked": unpacked,
+    "loop": sum_in_loop,
+    "unpacked": sum_by_unpacking,
     "star": lambda x: sum([*map(math.sin, x)]),
     "starmap": lambda x: sum(itertools.starmap(math.hypot, [(x[0], x[1])])),
     "contained": lambda x: 1.0 + (5.0 in map(math.sin, x)),
@@ -163,20 +163,20 @@ CONVERTED: dict[str, Callable[[Any], Any]] = {
 
 
 @pytest.mark.parametrize("name", CONVERTED)
-def test_numbers_that_were_given_are_warned_of(name: str) -> None:
+def test_tracer_conversion_to_number_warns(name: str) -> None:
     with pytest.warns(RuntimeWarning, match="has no derivative"):
         value, _ = ad.value_and_grad(lambda x: CONVERTED[name](x) * x[0])(POINT)
     assert value == pytest.approx(CONVERTED[name](POINT) * POINT[0])
 
 
-def test_a_number_that_is_shown_is_not_warned_of() -> None:
+def test_tracer_formatted_number_does_not_warn() -> None:
     assert ad.grad(lambda x: ("%.3f" % x[0], x[0])[1])(POINT)[0] == 1  # noqa: UP031
 
 
 # ------------------------------------------------------------------------------------------------ threads
 
 
-def elsewhere(function: Callable[[], Any]) -> Any:
+def call_in_thread(function: Callable[[], Any]) -> Any:
     """Call a function in a thread that was there before, with a context of its own."""
     with ThreadPoolExecutor(1) as pool:
         contextvars.Context().run(lambda: pool.submit(int).result())
@@ -198,12 +198,12 @@ def of_buffer(x: Any) -> Any:
 
 
 @pytest.mark.parametrize("function", [write_into_plain, of_buffer, lambda x: np.asarray(x) * 2, lambda x: math.sin(x[0])])
-def test_numbers_taken_by_a_thread_raise(function: Callable[[Any], Any]) -> None:
+def test_tracer_conversion_in_thread_raises(function: Callable[[Any], Any]) -> None:
     with pytest.raises(LeakError):
-        ad.grad(lambda x: elsewhere(lambda: function(x)) + np.sum(x))(POINT)
+        ad.grad(lambda x: call_in_thread(lambda: function(x)) + np.sum(x))(POINT)
 
 
-def test_what_a_thread_converts_is_warned_of_every_time() -> None:
+def test_tracer_conversion_in_thread_warns_every_time() -> None:
     with ThreadPoolExecutor(1) as pool:
         pool.submit(int).result()
         for _ in range(2):
@@ -211,12 +211,12 @@ def test_what_a_thread_converts_is_warned_of_every_time() -> None:
                 ad.grad(lambda x: pool.submit(lambda: float(x[0])).result() * x[1])(POINT)
 
 
-def test_scalar_in_an_array_of_a_thread_is_differentiated() -> None:
-    slope = ad.grad(lambda x: elsewhere(lambda: np.asarray(x[0]) * 2) + np.sum(x))(POINT)
+def test_tracer_scalar_in_array_of_thread_is_differentiated() -> None:
+    slope = ad.grad(lambda x: call_in_thread(lambda: np.asarray(x[0]) * 2) + np.sum(x))(POINT)
     assert slope.tolist() == [3.0, 1.0, 1.0]
 
 
-def test_write_of_a_tracer_into_a_buffer_from_outside_raises() -> None:
+def test_tracer_write_into_outer_buffer_raises() -> None:
     """Its memory is an array's, which would show the numbers to C code."""
     outer = cg.zeros(3)
 
@@ -230,7 +230,7 @@ def test_write_of_a_tracer_into_a_buffer_from_outside_raises() -> None:
     assert outer.value.tolist() == [0.0, 0.0, 0.0]
 
 
-def test_conversion_to_float64_raises_in_every_thread() -> None:
+def test_tracer_conversion_to_float64_raises_in_every_thread() -> None:
     with ThreadPoolExecutor(4) as pool:
         for k in range(20):
             there = pool.submit(ad.grad(lambda x: np.sum(np.float64(x) ** 2)), np.full(20, float(k)))
@@ -239,12 +239,12 @@ def test_conversion_to_float64_raises_in_every_thread() -> None:
             assert np.array_equal(pool.submit(ad.grad(lambda x: np.sum(x.astype(np.float64) ** 2)), POINT).result(10), 2 * POINT)
 
 
-def test_threads_at_the_top_level_make_arrays() -> None:
-    inside, done = threading.Event(), threading.Event()
+def test_threads_at_top_level_make_arrays() -> None:
+    inside, finish = threading.Event(), threading.Event()
 
     def slow(x: Any) -> Any:
         inside.set()
-        done.wait(10)
+        finish.wait(10)
         return np.sum(x)
 
     other = threading.Thread(target=lambda: ad.grad(slow)(POINT))
@@ -256,5 +256,5 @@ def test_threads_at_the_top_level_make_arrays() -> None:
         buffer[0] = node[1]
         assert np.asarray(node).dtype == np.asarray(buffer).dtype == float
     finally:
-        done.set()
+        finish.set()
         other.join()

@@ -49,7 +49,7 @@ def numbers(layout: str, dtype: str) -> Any:
     return LAYOUTS[layout](array + array * 0.5j if array.dtype.kind == "c" else array)
 
 
-def traced(array: Any) -> Any:
+def trace_array(array: Any) -> Any:
     """A node over an array as it is, layout and all."""
     with cg.strict():
         x = cg.variable(1.0) + np.zeros(array.shape)
@@ -63,7 +63,7 @@ in_all_dtypes = pytest.mark.parametrize("dtype", DTYPES)
 # ------------------------------------------------------------------------------------------------- code outside
 
 
-def test_use_as_an_array_raises() -> None:
+def test_tracer_use_as_array_raises() -> None:
     with Failures("layouts and dtypes") as failures:
         for layout, dtype in itertools.product(LAYOUTS, DTYPES):
             with failures.case(f"{layout}, {dtype}"):
@@ -72,7 +72,7 @@ def test_use_as_an_array_raises() -> None:
 
 def check_takers(layout: str, dtype: str) -> None:
     """Hand a tracer to code of NumPy and SciPy that calls no protocol."""
-    node = traced(numbers(layout, dtype))
+    node = trace_array(numbers(layout, dtype))
     if not node.size:
         return
     takers: list[Callable[[], Any]] = [
@@ -84,11 +84,11 @@ def check_takers(layout: str, dtype: str) -> None:
     ]  # fmt: skip
     for position, take in enumerate(takers):
         try:
-            taken = take()
+            output = take()
         except (TypeError, ValueError):
             continue
-        assert node.is_scalar, f"taker {position}: {taken!r}"
-        assert is_tracer(taken[()] if type(taken) is np.ndarray else taken), f"taker {position}: {taken!r}"
+        assert node.is_scalar, f"taker {position}: {output!r}"
+        assert is_tracer(output[()] if type(output) is np.ndarray else output), f"taker {position}: {output!r}"
 
 
 PROGRAM = """
@@ -128,19 +128,19 @@ for shape in ((3,), (2, 3), (), (0,)):
 
 @pytest.mark.slow
 @in_all_dtypes
-def test_strides_that_users_make_up_do_not_crash(dtype: str) -> None:
+def test_tracer_strides_of_users_do_not_crash(dtype: str) -> None:
     """In a process of its own: foreign memory that is read as a pointer would end it."""
     root = Path(__file__).parents[4]
     code = "import sys, warnings; warnings.simplefilter('ignore')\n" + PROGRAM
-    done = subprocess.run([sys.executable, "-c", code, dtype], capture_output=True, text=True, cwd=root, check=False)
-    assert done.returncode == 0, done.stderr
-    assert [float(word) for word in done.stdout.split()] == ([] if np.dtype(dtype).kind == "c" else [6.0, 12.0, 2.0, 0.0])
+    process = subprocess.run([sys.executable, "-c", code, dtype], capture_output=True, text=True, cwd=root, check=False)
+    assert process.returncode == 0, process.stderr
+    assert [float(word) for word in process.stdout.split()] == ([] if np.dtype(dtype).kind == "c" else [6.0, 12.0, 2.0, 0.0])
 
 
 # ------------------------------------------------------------------------------------------------ our door
 
 
-def test_methods_of_an_opaque_node_show_the_value() -> None:
+def test_tracer_methods_show_value() -> None:
     with Failures("layouts and dtypes") as failures:
         for layout, dtype in itertools.product(LAYOUTS, DTYPES):
             with failures.case(f"{layout}, {dtype}"):
@@ -150,7 +150,7 @@ def test_methods_of_an_opaque_node_show_the_value() -> None:
 def check_methods(layout: str, dtype: str) -> None:
     """Compare attributes, texts and copies of an opaque node with those of the array."""
     array = numbers(layout, dtype)
-    node = traced(array)
+    node = trace_array(array)
     with cg.strict(), warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # of tolist
         for name in ("dtype", "shape", "strides", "itemsize", "nbytes", "ndim", "size"):
@@ -189,7 +189,7 @@ def check_methods(layout: str, dtype: str) -> None:
 
 
 @in_all_dtypes
-def test_pickles_of_tracers_are_graphs(dtype: str) -> None:
+def test_tracer_pickle_is_a_graph(dtype: str) -> None:
     with cg.strict():
         x = cg.variable(numbers("matrix", dtype), "x")
         square = np.sum(np.real(x * x))
@@ -198,7 +198,7 @@ def test_pickles_of_tracers_are_graphs(dtype: str) -> None:
     assert np.array_equal(gradient(loaded)["x"], gradient(square)["x"])
 
 
-def test_integers_booleans_and_constants_give_their_numbers() -> None:
+def test_tracer_integers_booleans_and_constants_have_values() -> None:
     with cg.strict():
         x = cg.variable([0.5, 1.5])
         for node in (x > 1, np.argsort(x), x.astype(int), np.floor(x).astype(int), cg.constant([1.0, 2.0]), np.isfinite(x)):
@@ -206,13 +206,13 @@ def test_integers_booleans_and_constants_give_their_numbers() -> None:
         assert np.array([1, 2, 3])[np.asarray(x > 1).astype(int)].tolist() == [1, 2]
 
 
-def test_stop_gradient_and_value_give_arrays() -> None:
-    seen: list[Any] = []
+def test_tracer_stop_gradient_and_value_give_arrays() -> None:
+    values: list[Any] = []
 
     def f(x: Any) -> Any:
         stopped = cg.stop_gradient(x)
-        seen.append(np.asarray(stopped) + 1)
-        seen.append(np.asarray(x.value) + 1 if isinstance(x, cg.Node) else x + 1)
+        values.append(np.asarray(stopped) + 1)
+        values.append(np.asarray(x.value) + 1 if isinstance(x, cg.Node) else x + 1)
         return np.sum(x * np.linalg.norm(np.asarray(stopped)))
 
     point = np.array([3.0, 4.0])
@@ -222,7 +222,7 @@ def test_stop_gradient_and_value_give_arrays() -> None:
         assert float(ad.jvp(f, (point,), (np.ones(2),))[1]) == 10.0
         assert float(forward.jacobian(f(forward.variables(point)))[0]) == 5.0
         assert np.allclose(ad.jvp(ad.grad(f), (point,), (np.ones(2),))[1], 0.0)
-    assert all(type(value) is np.ndarray and value.tolist() == [4.0, 5.0] for value in seen)
+    assert all(type(value) is np.ndarray and value.tolist() == [4.0, 5.0] for value in values)
 
 
 # ------------------------------------------------------------------------------------------ what leaves operators
@@ -267,22 +267,22 @@ def leaves(tree: Any) -> list[Any]:
     return [leaf for part in tree for leaf in leaves(part)] if isinstance(tree, (tuple, list)) else [tree]
 
 
-def test_results_of_operators_have_values() -> None:
+def test_operator_results_have_values() -> None:
     with Failures("operators") as failures:
         for label in OPERATORS:
             with failures.case(label):
                 point = np.array([0.5, 1.5])
                 expected = leaves(OPERATORS[label](point))
                 assert all(not isinstance(leaf, cg.Node) for leaf in expected)
-                found = leaves(OPERATORS[label](cg.variable(point) * 1.0))  # nested in a graph of the top level
-                assert any(isinstance(leaf, cg.Node) for leaf in found)
-                for one, other in zip(found, expected, strict=True):
+                outputs = leaves(OPERATORS[label](cg.variable(point) * 1.0))  # nested in a graph of the top level
+                assert any(isinstance(leaf, cg.Node) for leaf in outputs)
+                for one, other in zip(outputs, expected, strict=True):
                     assert np.asarray(one).dtype.kind == "f"
                     assert np.array_equal(np.asarray(one), other)
                     assert not is_tracer(one)
 
 
-def test_results_within_an_operator_are_opaque() -> None:
+def test_operator_results_within_operator_are_opaque() -> None:
     with Failures("operators") as failures:
         for label in OPERATORS:
             with failures.case(label):
@@ -291,22 +291,22 @@ def test_results_within_an_operator_are_opaque() -> None:
 
 def check_opaque_within(label: str) -> None:
     """Differentiate an operator: its result within the other operator has no data."""
-    seen: list[Any] = []
+    checks: list[Any] = []
 
     def f(x: Any) -> Any:
-        found = leaves(OPERATORS[label](x))
-        seen.extend(is_tracer(leaf) for leaf in found if hasattr(type(leaf), "opname") and type(leaf) is not cg.ConstantNode)
-        return sum(np.sum(leaf) for leaf in found)
+        outputs = leaves(OPERATORS[label](x))
+        checks.extend(is_tracer(leaf) for leaf in outputs if hasattr(type(leaf), "opname") and type(leaf) is not cg.ConstantNode)
+        return sum(np.sum(leaf) for leaf in outputs)
 
     ad.grad(f)(np.array([0.5, 1.5]))
-    assert seen
-    assert all(seen)
+    assert checks
+    assert all(checks)
 
 
 # ------------------------------------------------------------------------------------------------- contexts
 
 
-def test_exceptions_leave_nothing_on() -> None:
+def test_operator_exceptions_restore_state() -> None:
     def wrong(x: Any) -> Any:
         raise KeyError("mine")
 
@@ -351,13 +351,13 @@ def test_debug_is_strict() -> None:
         float(cg.variable(1.0))
 
 
-def test_other_threads_and_tasks_are_left_alone() -> None:
-    found: list[bool] = []
+def test_strict_does_not_affect_other_threads_and_tasks() -> None:
+    checks: list[bool] = []
     with cg.strict():
-        thread = threading.Thread(target=lambda: found.append(is_tracer(cg.variable(1.0))))
+        thread = threading.Thread(target=lambda: checks.append(is_tracer(cg.variable(1.0))))
         thread.start()
         thread.join()
-    assert found == [False]
+    assert checks == [False]
 
     async def strict() -> bool:
         with cg.strict():
@@ -374,24 +374,24 @@ def test_other_threads_and_tasks_are_left_alone() -> None:
     assert asyncio.run(both()) == [True, False, True]
 
 
-def test_threads_that_an_operator_starts() -> None:
+def test_tracer_in_threads_started_by_operator() -> None:
     def f(x: Any) -> Any:
-        found: list[Any] = []
-        thread = threading.Thread(target=lambda: found.append((x * x[0], x[0], np.sin(x), x + x)))
+        results: list[Any] = []
+        thread = threading.Thread(target=lambda: results.append((x * x[0], x[0], np.sin(x), x + x)))
         thread.start()
         thread.join()
-        assert all(map(is_tracer, found[0]))
-        return sum(np.sum(part) for part in found[0])
+        assert all(map(is_tracer, results[0]))
+        return sum(np.sum(part) for part in results[0])
 
     point = np.array([0.5, 1.5])
-    wanted = ad.grad(lambda x: np.sum(x * x[0]) + x[0] + np.sum(np.sin(x)) + 2 * np.sum(x))(point)
-    assert np.allclose(ad.grad(f)(point), wanted)
+    expected = ad.grad(lambda x: np.sum(x * x[0]) + x[0] + np.sum(np.sin(x)) + 2 * np.sum(x))(point)
+    assert np.allclose(ad.grad(f)(point), expected)
 
 
-def test_tracers_that_are_kept_give_nodes_later() -> None:
-    kept: list[Any] = []
-    ad.grad(lambda x: kept.append(x * 2) or np.sum(x))(np.ones(2))  # type: ignore[func-returns-value]
-    (node,) = kept
+def test_tracer_used_after_operator_gives_nodes() -> None:
+    nodes: list[Any] = []
+    ad.grad(lambda x: nodes.append(x * 2) or np.sum(x))(np.ones(2))  # type: ignore[func-returns-value]
+    (node,) = nodes
     assert is_tracer(node)
     assert not is_tracer(node + 1)
     assert node.value.tolist() == [2.0, 2.0]
@@ -405,30 +405,30 @@ def test_tracers_that_are_kept_give_nodes_later() -> None:
 # -------------------------------------------------------------------------------------------------- messages
 
 
-def taken_by(function: Callable[[Any], Any]) -> str:
+def leak_message(function: Callable[[Any], Any]) -> str:
     with pytest.raises(cg.LeakError) as caught:
         ad.grad(function)(np.array([0.5, 1.5]))
     return str(caught.value)
 
 
-def test_the_message_names_function_variable_line_and_advice() -> None:
+def test_leak_message_names_function_variable_line_and_advice() -> None:
     def loss(weights: Any) -> Any:
         return np.sum(weights) + scipy.special.logsumexp(weights)
 
-    said = taken_by(loss)
-    assert said.startswith("scipy.special.logsumexp() takes the numbers of weights (shape (2,), float64)")
-    assert f'(File "{__file__}", line {loss.__code__.co_firstlineno + 1}, in loss: return np.sum(weights)' in said
-    assert "Use cg.logsumexp; where the plain numbers are meant, give x.value or cg.stop_gradient(x)" in said
+    message = leak_message(loss)
+    assert message.startswith("scipy.special.logsumexp() takes the numbers of weights (shape (2,), float64)")
+    assert f'(File "{__file__}", line {loss.__code__.co_firstlineno + 1}, in loss: return np.sum(weights)' in message
+    assert "Use cg.logsumexp; where the plain numbers are meant, give x.value or cg.stop_gradient(x)" in message
 
 
-def test_two_nodes_in_a_line_are_both_named() -> None:
+def test_leak_message_names_both_nodes_of_a_line() -> None:
     def loss(x: Any) -> Any:
         first, second, third = x[:1], x[1:], x * 1
         return np.sum(third) + scipy.special.softmax([first, second])[0]
 
-    said = taken_by(loss)
-    assert "first (shape (1,), float64) or second (shape (1,), float64)" in said or "first" in said
-    assert "scipy.special.softmax()" in said
+    message = leak_message(loss)
+    assert "first (shape (1,), float64) or second (shape (1,), float64)" in message or "first" in message
+    assert "scipy.special.softmax()" in message
 
 
 @pytest.mark.parametrize(
@@ -444,13 +444,13 @@ def test_two_nodes_in_a_line_are_both_named() -> None:
         lambda x: x @ np.ones(5),
     ],
 )
-def test_errors_of_other_kinds_are_left_as_they_are(raising: Callable[[Any], Any]) -> None:
+def test_errors_of_other_kinds_are_unchanged(raising: Callable[[Any], Any]) -> None:
     with pytest.raises(Exception) as caught:  # noqa: PT011
         ad.grad(lambda x: np.sum(raising(x)))(np.ones(2))
     assert not isinstance(caught.value, cg.LeakError)
 
 
-def test_refusals_that_were_caught_are_told_once() -> None:
+def test_leak_error_caught_by_user_warns_once() -> None:
     def f(x: Any) -> Any:
         total = np.sum(x)
         for _ in range(3):
@@ -461,28 +461,28 @@ def test_refusals_that_were_caught_are_told_once() -> None:
         return total
 
     for call in (lambda: ad.grad(f)(np.ones(2)), lambda: ad.jvp(f, (np.ones(2),), (np.ones(2),))):
-        with pytest.warns(RuntimeWarning, match=r"may lack a derivative: .*np\.asarray\(x\)\.max\(\)") as seen:
+        with pytest.warns(RuntimeWarning, match=r"may lack a derivative: .*np\.asarray\(x\)\.max\(\)") as records:
             call()
-        assert len(seen) == 1
+        assert len(records) == 1
 
 
-def test_buffers() -> None:
+def test_buffer_filled_by_foreign_code_raises() -> None:
     x = cg.variable([1.0, 2.0])
-    for made in (np.zeros_like(x), cg.zeros(2), cg.empty(2), np.empty_like(x), np.zeros(2, like=x)):
-        memory = np.ndarray.view(made, np.ndarray)
+    for buffer in (np.zeros_like(x), cg.zeros(2), cg.empty(2), np.empty_like(x), np.zeros(2, like=x)):
+        memory = np.ndarray.view(buffer, np.ndarray)
         memory[:] = 3.0  # as code in C does
-        for use in (lambda made=made: made + 1, lambda made=made: np.sum(made), lambda made=made: made[0]):
+        for use in (lambda buffer=buffer: buffer + 1, lambda buffer=buffer: np.sum(buffer), lambda buffer=buffer: buffer[0]):
             with pytest.raises(cg.LeakError, match=r"was filled by code outside of the graph"):
                 use()
-    for made in (np.zeros_like(x), cg.zeros(2)):
-        made.value[:] = 3.0  # which is meant so
-        assert (made * x).value.tolist() == [3.0, 6.0]
-        made[0] = x[1]
-        assert gradient(np.sum(made * x))[x].tolist() == [2.0, 4.0]
+    for buffer in (np.zeros_like(x), cg.zeros(2)):
+        buffer.value[:] = 3.0  # which is meant so
+        assert (buffer * x).value.tolist() == [3.0, 6.0]
+        buffer[0] = x[1]
+        assert gradient(np.sum(buffer * x))[x].tolist() == [2.0, 4.0]
 
 
 @pytest.mark.skipif(sys.version_info < (3, 12), reason="Python does not ask a class for its buffer")
-def test_buffers_are_refused() -> None:
+def test_buffer_protocol_of_tracer_raises() -> None:
     for take in (memoryview, bytearray, np.frombuffer):
         with pytest.raises(cg.LeakError):
             ad.grad(lambda x, take=take: np.sum(x) + len(take(x)))(np.ones(2))

@@ -57,8 +57,8 @@ TREES = st.recursive(LEAVES, _containers, max_leaves=12)
 def known_classes() -> None:
     tree_flattening.flatten(Layer(1, 2))
     if Layer not in optree_fallback._registered:
-        parts, made = lambda x: ((x.weight, x.bias), ("weight", "bias"), ("weight", "bias")), lambda _, values: Layer(*values)
-        optree_fallback.register_pytree_node(Layer, parts, made)
+        parts, rebuild = lambda x: ((x.weight, x.bias), ("weight", "bias"), ("weight", "bias")), lambda _, values: Layer(*values)
+        optree_fallback.register_pytree_node(Layer, parts, rebuild)
 
 
 def both(tree: Any) -> tuple[tuple[list[Any], Any], tuple[list[Any], Any]]:
@@ -66,7 +66,7 @@ def both(tree: Any) -> tuple[tuple[list[Any], Any], tuple[list[Any], Any]]:
 
 
 @given(TREES)
-def test_leaves_and_places(tree: Any) -> None:
+def test_fallback_flatten_matches_optree(tree: Any) -> None:
     (leaves, ours), (expected, theirs) = both(tree)
     assert leaves == expected
     assert ours.num_leaves == theirs.num_leaves == len(leaves)
@@ -78,7 +78,7 @@ def test_leaves_and_places(tree: Any) -> None:
 
 
 @given(TREES)
-def test_back_again(tree: Any) -> None:
+def test_fallback_unflatten_matches_optree(tree: Any) -> None:
     (leaves, ours), (_, theirs) = both(tree)
     again = ours.unflatten(leaves)
     assert again == tree
@@ -89,7 +89,7 @@ def test_back_again(tree: Any) -> None:
 
 
 @given(TREES, TREES)
-def test_equal_structures(one: Any, other: Any) -> None:
+def test_fallback_structure_equality_matches_optree(one: Any, other: Any) -> None:
     (_, ours), (_, theirs) = both(one)
     (_, our_other), (_, their_other) = both(other)
     assert (ours == our_other) is (theirs == their_other)
@@ -100,7 +100,7 @@ def test_equal_structures(one: Any, other: Any) -> None:
 
 @given(TREES, TREES)
 @example(deque([None]), deque([None], 5))
-def test_what_another_tree_holds_there(one: Any, other: Any) -> None:
+def test_fallback_flatten_up_to_matches_optree(one: Any, other: Any) -> None:
     (_, ours), (_, theirs) = both(one)
     for tree in (one, other, {"a": one}, [one, other]):
         try:
@@ -112,7 +112,7 @@ def test_what_another_tree_holds_there(one: Any, other: Any) -> None:
             assert ours.flatten_up_to(tree) == expected
 
 
-def test_derivatives_without_optree() -> None:
+def test_fallback_derivatives_without_optree() -> None:
     """Nested parameters, an optimizer, a compiled function, pickles of structures: in a process that has no optree."""
     program = """
 import sys
@@ -150,12 +150,12 @@ try:
 except TypeError as error:
     print(error)
 """
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, env=dict(os.environ))
-    assert done.returncode == 0, done.stderr
-    assert "argument 0['x'][1]" in done.stdout
+    process = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, env=dict(os.environ))
+    assert process.returncode == 0, process.stderr
+    assert "argument 0['x'][1]" in process.stdout
 
 
-def test_structures_are_pickled() -> None:
+def test_fallback_structures_are_pickled() -> None:
     _, structure = optree_fallback.tree_flatten({"a": [1, 2]})
     copied = pickle.loads(pickle.dumps(structure))
     assert copied in (structure, tree_flattening.flatten({"a": [1, 2]})[1])

@@ -80,12 +80,12 @@ def test_lazy_array_raises() -> None:
                         TAKEN[what](lazy)
 
 
-def test_the_message_names_argument_and_class() -> None:
+def test_lazy_array_message_names_argument_and_class() -> None:
     with pytest.raises(TypeError, match="grad: argument 0 is a tests Lazy, which is not computed yet"):
         ad.grad(np.sum)(Lazy())
 
 
-def test_computed_ones_are_taken() -> None:
+def test_lazy_array_that_is_computed_is_accepted() -> None:
     assert np.array_equal(cg.variable(Graph(None)).value, [0, 1, 2])
     assert np.array_equal(ad.grad(lambda x: np.sum(x**2))(Graph(None)), [0, 2, 4])
     assert np.array_equal(cg.variable(Lazy().compute()).value, [0, 1, 2])
@@ -144,20 +144,20 @@ def test_dask_array_raises() -> None:
 def check_dask(what: str) -> None:
     """Use an array of Dask: it raises, the error names what works, and no block is loaded."""
     da = pytest.importorskip("dask.array")
-    seen: list[int] = []
+    sizes: list[int] = []
 
     def load(block: Any) -> Any:
         if block.size:  # Dask infers the type of the result from an empty block
-            seen.append(block.size)
+            sizes.append(block.size)
         return block * 1.0
 
     array = da.arange(3.0, chunks=2).map_blocks(load, dtype=float, meta=np.array(()))
     with pytest.raises(TypeError, match=NAMED):
         {**TAKEN, **MEETING}[what](array)
-    assert not seen, "it was loaded"
+    assert not sizes, "it was loaded"
 
 
-def test_names_of_nodes_in_graphs_of_dask_are_their_own() -> None:
+def test_dask_names_of_nodes_are_distinct() -> None:
     """Nodes with the same numbers have different histories; a task that is given one is not taken for another's."""
     dask = pytest.importorskip("dask")
     first, second = cg.variable(2.0), cg.variable([2.0, 3.0])
@@ -165,7 +165,7 @@ def test_names_of_nodes_in_graphs_of_dask_are_their_own() -> None:
     assert dask.delayed(np.sin, pure=True)(second).compute(scheduler="synchronous").opname == "sin"
 
 
-def test_an_index_of_a_node_is_still_one() -> None:
+def test_dask_index_of_node_is_not_lazy() -> None:
     x = cg.variable([3.0, 4.0, 5.0])
     assert np.array_equal(x[np.argsort(-x)], [5, 4, 3])
     assert np.array_equal(x[[0, 2]], [3, 5])

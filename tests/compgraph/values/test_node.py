@@ -36,7 +36,7 @@ def _fresh_names() -> None:
 # ----------------------------------------------------------------------------------------------- kinds
 
 
-def test_every_kind_is_an_array() -> None:
+def test_nodes_of_every_kind_are_arrays() -> None:
     x, c = cg.variable([1.0, 2.0]), cg.constant([3.0, 4.0])
     kinds = {"VariableNode": x, "ConstantNode": c, "OperationalNode": x + c}
     for name, node in kinds.items():
@@ -49,7 +49,7 @@ def test_every_kind_is_an_array() -> None:
     assert isinstance(x > 1, cg.OperationalNode)
 
 
-def test_a_leaf_has_no_operation() -> None:
+def test_leaf_has_no_operation() -> None:
     for leaf in (cg.variable(1.0), cg.constant(1.0)):
         assert leaf.opname is None
         assert leaf.operands == ()
@@ -57,7 +57,7 @@ def test_a_leaf_has_no_operation() -> None:
         assert leaf.operand_b is None
 
 
-def test_create_using() -> None:
+def test_create_using_makes_nodes_of_class() -> None:
     x = cg.VariableNode.create_using([1, 2], "x")
     assert type(x) is cg.VariableNode
     assert x.dtype == np.float64
@@ -81,7 +81,7 @@ def test_create_using() -> None:
         cg.OperationalNode.create_using(1.0, "nonsense", x)
 
 
-def test_create_using_integers_keeps_the_derivative() -> None:
+def test_create_using_integers_keeps_derivative() -> None:
     """The value of an operation on variables is floating, also where it was written as an integer."""
     x = cg.variable(2.0, "x")
     y = cg.variable(3.0, "y")
@@ -94,7 +94,7 @@ def test_create_using_integers_keeps_the_derivative() -> None:
 
 
 @pytest.mark.parametrize("dtype", FLOATING)
-def test_variable_keeps_a_floating_dtype(dtype: str) -> None:
+def test_variable_keeps_floating_dtype(dtype: str) -> None:
     for value in (
         np.ones((2, 3), dtype),
         np.dtype(dtype).type(1.5),
@@ -108,7 +108,7 @@ def test_variable_keeps_a_floating_dtype(dtype: str) -> None:
         assert np.isfortran(x) == np.isfortran(value)
 
 
-def test_variable_makes_floats_of_the_rest() -> None:
+def test_variable_converts_other_numbers_to_float() -> None:
     for value in (3, True, [1, 2], np.arange(3), np.array([True, False]), np.uint8(3), [[1, 2.5]], (1, 2), range(3)):
         assert cg.variable(value).dtype == np.float64  # type: ignore[arg-type]
     assert cg.variable(1j).dtype == np.complex128
@@ -123,13 +123,13 @@ def test_variable_makes_floats_of_the_rest() -> None:
      np.datetime64("2020-01-01"), np.array([1.0], object), {1.0}],
     ids=lambda v: type(v).__name__,
 )  # fmt: skip
-def test_variable_and_constant_refuse_what_is_no_number(value: Any) -> None:
+def test_variable_and_constant_of_non_numbers_raise(value: Any) -> None:
     for make in (cg.variable, cg.constant, cg.VariableNode.create_using, cg.ConstantNode.create_using):
         with pytest.raises(TypeError, match="number"):
             make(value)
 
 
-def test_variable_refuses_other_values() -> None:
+def test_variable_of_ragged_values_raises() -> None:
     with pytest.raises(ValueError, match="inhomogeneous"):
         cg.variable([[1.0], [1.0, 2.0]])  # type: ignore[list-item]
     for dtype in (int, bool, "S3", object):
@@ -141,7 +141,7 @@ def test_variable_refuses_other_values() -> None:
         cg.constant(np.ma.array([1.0]))
 
 
-def test_copy_and_no_copy() -> None:
+def test_variable_copy_option() -> None:
     a = np.array([1.0, 2.0])
     x = cg.variable(a)
     x += 1
@@ -161,7 +161,7 @@ def test_copy_and_no_copy() -> None:
     assert cg.variable(3, copy=False).dtype == np.float64
 
 
-def test_a_variable_without_copy_is_no_back_door_into_a_graph() -> None:
+def test_variable_without_copy_of_graph_memory_raises() -> None:
     """The memory of another node is never shared: writing into the one would change the other behind its back."""
     x = cg.variable([1.0, 2.0], "x")
     y = x * x
@@ -175,7 +175,7 @@ def test_a_variable_without_copy_is_no_back_door_into_a_graph() -> None:
     assert np.array_equal(y.value, [1, 4])
 
 
-def test_read_only_memory_cannot_be_updated() -> None:
+def test_variable_of_read_only_memory_update_raises() -> None:
     a = np.array([1.0, 2.0])
     a.flags.writeable = False
     w = cg.variable(a, copy=False)
@@ -186,7 +186,7 @@ def test_read_only_memory_cannot_be_updated() -> None:
     assert np.array_equal(a, [1, 2])
 
 
-def test_constant() -> None:
+def test_constant_copies_and_keeps_dtype() -> None:
     a = np.arange(3)
     c = cg.constant(a)
     assert c.dtype == np.int64
@@ -198,7 +198,7 @@ def test_constant() -> None:
         c.value[0] = 1
 
 
-def test_constant_keeps_the_layout() -> None:
+def test_constant_keeps_memory_layout() -> None:
     """Sums go through memory in order: another layout can give other last digits."""
     rng = np.random.default_rng(0)
     a = np.asfortranarray(rng.normal(size=(50, 70)).astype("float32"))
@@ -219,7 +219,7 @@ def test_value_shares_memory() -> None:
 # ----------------------------------------------------------------------------------------------- names
 
 
-def test_automatic_names() -> None:
+def test_names_are_automatic() -> None:
     assert [cg.variable(1.0).name for _ in range(3)] == ["var_0", "var_1", "var_2"]
     assert [cg.constant(1.0).name for _ in range(2)] == ["const_0", "const_1"]
     x = cg.variable(1.0, "x")
@@ -237,7 +237,7 @@ def test_automatic_names() -> None:
     assert first.name == "add_1", "a name once given stays"
 
 
-def test_opnames() -> None:
+def test_opnames_of_operations() -> None:
     x, m = cg.variable([1.0, 2.0]), cg.variable([[1.0, 2.0], [3.0, 4.0]])
     expected = {
         "add": x + x, "sub": x - x, "mul": x * x, "div": x / x, "pow": x**2, "neg": -x, "dot": np.dot(m, x), "matmul": m @ x,
@@ -250,7 +250,7 @@ def test_opnames() -> None:
     assert {name: node.opname for name, node in expected.items()} == {name: name for name in expected}
 
 
-def test_given_names() -> None:
+def test_names_given_by_user() -> None:
     x = cg.variable([1.0, 2.0])
     assert cg.sin(x, name="wave").name == "wave"
     assert cg.add(x, 1, name="more").name == "more"
@@ -266,20 +266,20 @@ def test_given_names() -> None:
     assert (first.name, second.name) == ("half_0", "half_1")
 
 
-def test_names_are_counted_once_over_threads() -> None:
-    found: list[str] = []
-    threads = [threading.Thread(target=lambda: found.extend(cg.variable(0.0).name for _ in range(500))) for _ in range(8)]
+def test_names_are_unique_over_threads() -> None:
+    names: list[str] = []
+    threads = [threading.Thread(target=lambda: names.extend(cg.variable(0.0).name for _ in range(500))) for _ in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert len(set(found)) == 4000
+    assert len(set(names)) == 4000
 
 
 # --------------------------------------------------------------------------------------------- operands
 
 
-def test_operands() -> None:
+def test_operands_of_unary_and_binary_operations() -> None:
     x, y = cg.variable(2.0, "x"), cg.variable(3.0, "y")
     node = x * y
     assert node.operands == (x, y)
@@ -291,7 +291,7 @@ def test_operands() -> None:
         assert unary.operand_b is None
 
 
-def test_raw_operands_become_constants_when_looked_at() -> None:
+def test_operands_become_constants_on_access() -> None:
     x = cg.variable([1.0, 2.0])
     a = np.array([3.0, 4.0])
     node = x * a
@@ -312,7 +312,7 @@ def test_raw_operands_become_constants_when_looked_at() -> None:
     assert three.operands[1] is x
 
 
-def test_operands_of_many() -> None:
+def test_operands_of_operations_with_many() -> None:
     x, y, z = (cg.variable([float(k)]) for k in range(3))
     assert np.concatenate([x, y, z, [4.0]]).operands[:3] == (x, y, z)
     assert len(np.concatenate([x, y, z, [4.0]]).operands) == 4
@@ -323,7 +323,7 @@ def test_operands_of_many() -> None:
     assert np.clip(x, None, y).operands == (x, y)
 
 
-def test_operands_of_an_operation_with_several_outputs() -> None:
+def test_operands_of_multi_output_operation() -> None:
     x = cg.variable([5.0, 7.0], "x")
     quotient, rest = divmod(x, 2.0)
     for part in (quotient, rest):
@@ -333,7 +333,7 @@ def test_operands_of_an_operation_with_several_outputs() -> None:
     assert np.array_equal(gradient(np.sum(rest))["x"], [1, 1])
 
 
-def test_looking_at_operands_changes_nothing() -> None:
+def test_operands_access_changes_nothing() -> None:
     """Neither the value nor the dtype of a derivative, nor of a graph computed again."""
     rng = np.random.default_rng(1)
     a = rng.normal(size=7).astype("float32")
@@ -343,19 +343,19 @@ def test_looking_at_operands_changes_nothing() -> None:
     ]  # fmt: skip
     for position, function in enumerate(functions):
         x, y = cg.variable(a), cg.variable(a)
-        untouched, seen = function(x), function(y)
-        assert seen.operands
-        assert seen.operand_a is not None
+        untouched, inspection = function(x), function(y)
+        assert inspection.operands
+        assert inspection.operand_a is not None
         for create_graph in (False, True):
-            expected, found = (gradient(n, create_graph=create_graph)[v] for n, v in ((untouched, x), (seen, y)))
-            assert found.dtype == expected.dtype == np.float32, position
-            assert np.array_equal(np.asarray(found), np.asarray(expected)), position
-        args = [getattr(arg, "raw_value", arg) for arg in seen.args]
-        again = seen.function(*args, **seen.options)
-        assert np.asarray(again).dtype == seen.dtype, position
+            expected, result = (gradient(n, create_graph=create_graph)[v] for n, v in ((untouched, x), (inspection, y)))
+            assert result.dtype == expected.dtype == np.float32, position
+            assert np.array_equal(np.asarray(result), np.asarray(expected)), position
+        args = [getattr(arg, "raw_value", arg) for arg in inspection.args]
+        again = inspection.function(*args, **inspection.options)
+        assert np.asarray(again).dtype == inspection.dtype, position
 
 
-def test_operands_are_whole_nodes() -> None:
+def test_operands_are_complete_nodes() -> None:
     """The constant for a raw operand can be computed with, shown, and rejected like any other constant."""
     x = cg.variable([1.0, 2.0])
     for raw in (2.5, 3, True, 2j, np.float32(1.5), [1.0, 2.0], np.array([1.0, 2.0])):
@@ -381,7 +381,7 @@ def test_operands_are_whole_nodes() -> None:
 # ------------------------------------------------------------------------------------------------ ticks
 
 
-def test_ticks_grow() -> None:
+def test_sequence_numbers_increase() -> None:
     x = cg.variable(1.0)
     y = x * 2
     z = y + x
@@ -422,7 +422,7 @@ def updates() -> dict[str, Callable[[Any], Any]]:
     }
 
 
-def test_variable_is_updated_as_an_array() -> None:
+def test_variable_is_updated_in_place() -> None:
     with Failures("updates") as failures:
         for label, dtype in itertools.product(updates(), ["float32", "float64", "complex128"]):
             with failures.case(f"{label}, {dtype}"):
@@ -442,19 +442,19 @@ def test_variable_is_updated_as_an_array() -> None:
                 assert w.name == "var_0"
 
 
-def test_augmented_assignment_keeps_the_variable() -> None:
-    w = kept = cg.variable([1.0, 2.0], "w")
+def test_augmented_assignment_keeps_variable() -> None:
+    w = original = cg.variable([1.0, 2.0], "w")
     g = np.array([10.0, 20.0])
     w -= 0.1 * g
-    assert w is kept
+    assert w is original
     assert np.array_equal(w.value, [0, 0])
-    scalar = kept = cg.variable(2.0)
+    scalar = original = cg.variable(2.0)
     scalar *= 3
-    assert scalar is kept
+    assert scalar is original
     assert float(scalar) == 6
 
 
-def test_a_node_is_not_written_into_a_variable() -> None:
+def test_variable_update_with_node_raises() -> None:
     w, x = cg.variable([1.0, 2.0], "w"), cg.variable([3.0, 4.0])
     calls: dict[str, Callable[[], Any]] = {
         "+=": lambda: operator.iadd(w, x),
@@ -484,7 +484,7 @@ def test_a_node_is_not_written_into_a_variable() -> None:
     assert w.value[0] == 9
 
 
-def test_an_update_makes_old_graphs_stale() -> None:
+def test_variable_update_invalidates_old_graphs() -> None:
     w = cg.variable([1.0, 2.0], "w")
     old = np.sum(w * w)
     w[0] = 5.0
@@ -493,7 +493,7 @@ def test_an_update_makes_old_graphs_stale() -> None:
     assert np.array_equal(gradient(np.sum(w * w))["w"], [10, 4])
 
 
-def test_an_update_that_fails_half_way_makes_old_graphs_stale() -> None:
+def test_variable_update_failing_midway_invalidates_old_graphs() -> None:
     """The array was written before the error was found: a sweep must not take the new values for the old."""
     w = cg.variable([2.0, 3.0], "w")
     loss = np.sum(w * w)
@@ -504,7 +504,7 @@ def test_an_update_that_fails_half_way_makes_old_graphs_stale() -> None:
         gradient(loss)
 
 
-def test_a_failed_update_changes_nothing() -> None:
+def test_variable_update_failing_early_changes_nothing() -> None:
     w = cg.variable([1.0, 2.0])
     for call, error in (
         (lambda: operator.iadd(w, 1j), TypeError),
@@ -522,7 +522,7 @@ def test_a_failed_update_changes_nothing() -> None:
         assert np.array_equal(w.value, [1, 2])
 
 
-def test_operation_is_written_as_an_array() -> None:
+def test_operation_is_written_in_place() -> None:
     with Failures("updates") as failures:
         for label in updates():
             with failures.case(label):
@@ -538,7 +538,7 @@ def test_operation_is_written_as_an_array() -> None:
                 assert np.array_equal(x.value, [3, 2])
 
 
-def test_view_of_a_variable_updates_it() -> None:
+def test_variable_view_updates_variable() -> None:
     with Failures("updates") as failures:
         for label in updates():
             with failures.case(label):
@@ -564,20 +564,20 @@ def test_constant_is_never_written() -> None:
 
 
 @pytest.mark.parametrize("label", ["+=", "*=", "[...] =", "[mask] =", "sort", "copyto", "out"])
-def test_a_view_of_a_constant_is_read_only(label: str) -> None:
+def test_constant_view_is_read_only(label: str) -> None:
     target = cg.constant([5.0, 3.0, 2.0])
     with pytest.raises(ValueError, match="read-only"):
         updates()[label](target[1:])
     assert np.array_equal(target.value, [5, 3, 2])
 
 
-def test_a_constant_refuses_by_its_name() -> None:
+def test_constant_error_has_its_name() -> None:
     c = cg.constant([1.0, 2.0], "pinned")
     with pytest.raises(TypeError, match="constant 'pinned'"):
         c += 1
 
 
-def test_attributes_cannot_be_set() -> None:
+def test_attributes_are_read_only() -> None:
     for node in (cg.variable([[1.0, 2.0]]), cg.constant([[1.0, 2.0]]), cg.variable([[1.0, 2.0]]) * 1):
         for name, value in {"shape": (2, 1), "dtype": "int64", "strides": (8, 8), "T": 1.0, "mT": 1.0}.items():
             with pytest.raises(TypeError, match=rf"\.{name} of a node"):
@@ -601,16 +601,16 @@ def test_attributes_cannot_be_set() -> None:
 
 
 @pytest.mark.parametrize("dtype", FLOATING)
-def test_where_numpy_returns_a_scalar_the_node_behaves_as_one(dtype: str) -> None:
+def test_scalar_node_behaves_as_numpy_scalar(dtype: str) -> None:
     x = cg.variable(np.array([1.0, 2.0], dtype))
     for make in (lambda: np.sum(x), lambda: x[0], lambda: x @ x, lambda: np.max(x), lambda: cg.variable(x.value[0]) + 1):
-        s = kept = make()
+        s = original = make()
         assert s.shape == ()
         value = s.value.copy()
         s += 1
-        assert s is not kept
+        assert s is not original
         assert isinstance(s, cg.OperationalNode)
-        assert np.array_equal(kept.value, value)
+        assert np.array_equal(original.value, value)
         assert s.value == value + 1
         assert s.dtype == dtype
         s *= 2
@@ -618,17 +618,17 @@ def test_where_numpy_returns_a_scalar_the_node_behaves_as_one(dtype: str) -> Non
         s /= 2
         s **= 2
         assert s.value == (((value + 1) * 2 - 0.5) / 2) ** 2
-        for write in (lambda s=kept: operator.setitem(s, (), 1.0), lambda s=kept: operator.setitem(s, ..., 1.0)):
+        for write in (lambda s=original: operator.setitem(s, (), 1.0), lambda s=original: operator.setitem(s, ..., 1.0)):
             with pytest.raises(TypeError, match=r"scalar.*item assignment"):
                 write()
         with pytest.raises(TypeError):
-            kept.sort()
+            original.sort()
         with pytest.raises(TypeError):
-            kept.fill(1.0)
-        assert np.array_equal(kept.value, value)
+            original.fill(1.0)
+        assert np.array_equal(original.value, value)
 
 
-def test_rebinding_keeps_the_derivative() -> None:
+def test_scalar_rebinding_keeps_derivative() -> None:
     x = cg.variable([1.0, 2.0, 3.0], "x")
     total = x[0]
     for element in x[1:]:
@@ -638,25 +638,25 @@ def test_rebinding_keeps_the_derivative() -> None:
     assert np.array_equal(gradient(total)["x"], [28, 112, 168])
 
 
-def test_an_array_of_one_number_is_no_scalar() -> None:
+def test_zero_dimensional_array_is_not_a_scalar() -> None:
     """It is written in place, as NumPy's 0-d arrays are."""
     x = cg.variable(1.0)
     for node in (cg.zeros(()), cg.zeros(())[...], np.reshape(cg.zeros(1), ())):
-        kept = node
+        original = node
         node += x
-        assert node is kept
+        assert node is original
         assert gradient(node)[x] == 1
     for node in (x[...], x.T, np.reshape(x, ())):
-        kept = node
+        original = node
         node += 1
-        assert node is kept
+        assert node is original
     assert x.value == 4
 
 
 # ------------------------------------------------------------------------------------------- conversions
 
 
-def test_conversions() -> None:
+def test_scalar_node_conversions() -> None:
     x = cg.variable(2.75)
     for node in (x, x * 1, np.sum(x), cg.constant(2.75), cg.variable(np.float32(2.75))[()], cg.variable(np.longdouble(2.75)) * 1):
         assert float(node) == 2.75
@@ -687,7 +687,7 @@ def test_conversions() -> None:
         len(cg.variable(1.0))
 
 
-def test_round() -> None:
+def test_scalar_node_round() -> None:
     s = cg.variable(2.675)
     assert type(round(s)) is int
     assert round(s) == 3
@@ -699,7 +699,7 @@ def test_round() -> None:
 
 
 @pytest.mark.parametrize("dtype", FLOATING)
-def test_formatting(dtype: str) -> None:
+def test_scalar_node_formatting(dtype: str) -> None:
     value = np.array(3.14159, dtype)
     nodes = [cg.variable(value), cg.constant(value), cg.variable(value) * 1, np.sum(cg.variable(value))]
     for node in nodes:
@@ -713,7 +713,7 @@ def test_formatting(dtype: str) -> None:
     assert "%.3f" % cg.variable(1.5) == "1.500"  # noqa: UP031
 
 
-def test_formatting_of_arrays() -> None:
+def test_array_node_formatting() -> None:
     a = np.array([[1.0, 2.5], [3.0, 4.0]])
     x = cg.variable(a)
     assert str(x) == str(a)
@@ -724,7 +724,7 @@ def test_formatting_of_arrays() -> None:
     assert str(cg.constant([True, False])) == "[ True False]"
 
 
-def test_repr() -> None:
+def test_node_repr() -> None:
     x = cg.variable([1.0, 2.0], "x")
     assert repr(x) == "VariableNode([1., 2.], name='x', dtype=float64)"
     assert repr(cg.constant(1)) == "ConstantNode(1, name='const_0', dtype=int64)"
@@ -747,13 +747,13 @@ def test_nodes_hash_by_identity() -> None:
     assert len(set(nodes)) == len(nodes)
     assert x in {x}
     assert y not in {x}
-    found = hash(x)
+    hash_value = hash(x)
     x += 1
-    assert hash(x) == found
+    assert hash(x) == hash_value
     assert [y, x].index(y) == 0
 
 
-def test_equality_is_that_of_arrays() -> None:
+def test_node_equality_is_elementwise() -> None:
     x = cg.variable([1.0, 2.0])
     assert np.array_equal((x == [1.0, 3.0]).value, [True, False])
     assert np.array_equal((x != x).value, [False, False])
@@ -771,7 +771,7 @@ def test_equality_is_that_of_arrays() -> None:
 # ----------------------------------------------------------------------------------- copies, serialising
 
 
-def test_copies() -> None:
+def test_node_copies() -> None:
     x = cg.variable([1.0, 2.0], "x")
     y = copy.copy(x)
     assert isinstance(y, cg.OperationalNode)
@@ -783,7 +783,7 @@ def test_copies() -> None:
 # --------------------------------------------------------------------------------------------- no_graph
 
 
-def test_no_graph_as_a_context() -> None:
+def test_no_graph_as_context() -> None:
     x = cg.variable([1.0, 2.0])
     with cg.no_graph():
         assert type(x * 2) is np.ndarray
@@ -802,7 +802,7 @@ def test_no_graph_as_a_context() -> None:
     assert isinstance(x * 2, cg.OperationalNode)
 
 
-def test_no_graph_as_a_decorator() -> None:
+def test_no_graph_as_decorator() -> None:
     x = cg.variable([1.0, 2.0])
 
     @cg.no_graph()
@@ -821,7 +821,7 @@ def test_no_graph_as_a_decorator() -> None:
     assert isinstance(x * 2, cg.OperationalNode)
 
 
-def test_no_graph_does_not_pretend_to_decorate_what_runs_later() -> None:
+def test_no_graph_decorator_of_generator_raises_or_is_active() -> None:
     """Calling these only makes an iterator or a coroutine: the context would be over before their first line."""
     x = cg.variable(1.0)
 
@@ -839,7 +839,7 @@ def test_no_graph_does_not_pretend_to_decorate_what_runs_later() -> None:
         assert not isinstance(run(silent()), cg.Node)  # type: ignore[operator]
 
 
-def test_messages_name_what_is_meant() -> None:
+def test_scalar_item_assignment_message_names_node() -> None:
     """Also in a function that is differentiated."""
 
     def write(z: Any) -> Any:
@@ -854,22 +854,22 @@ def test_messages_name_what_is_meant() -> None:
 
 def test_no_graph_is_per_thread() -> None:
     x = cg.variable(1.0)
-    found: list[bool] = []
-    inside, done = threading.Event(), threading.Event()
+    checks: list[bool] = []
+    inside, finish = threading.Event(), threading.Event()
 
     def compute() -> None:
         inside.wait(5)
-        found.append(isinstance(x * 2, cg.Node))
-        done.set()
+        checks.append(isinstance(x * 2, cg.Node))
+        finish.set()
 
     thread = threading.Thread(target=compute)
     thread.start()
     with cg.no_graph():
         inside.set()
-        assert done.wait(5)
+        assert finish.wait(5)
         assert not isinstance(x * 2, cg.Node)
     thread.join()
-    assert found == [True]
+    assert checks == [True]
 
 
 def test_no_graph_is_per_task() -> None:
@@ -883,9 +883,9 @@ def test_no_graph_is_per_task() -> None:
 
     async def recording(ready: asyncio.Event, go: asyncio.Event) -> bool:
         await ready.wait()
-        found = isinstance(x * 2, cg.Node)
+        is_recorded = isinstance(x * 2, cg.Node)
         go.set()
-        return found
+        return is_recorded
 
     async def both() -> list[bool]:
         ready, go = asyncio.Event(), asyncio.Event()
@@ -897,7 +897,7 @@ def test_no_graph_is_per_task() -> None:
 # ------------------------------------------------------------------------------------------- weird inputs
 
 
-def test_large_and_odd_numbers() -> None:
+def test_variable_of_large_and_odd_numbers() -> None:
     assert float(cg.variable(2**63)) == 2.0**63
     assert float(cg.variable(-(2**62))) == -(2.0**62)
     with pytest.raises((TypeError, OverflowError)):
@@ -911,7 +911,7 @@ def test_large_and_odd_numbers() -> None:
     assert cg.variable(np.zeros((3, 0, 2))).sum().value == 0
 
 
-def test_a_node_as_the_value_of_a_leaf() -> None:
+def test_leaf_made_from_node_copies_value() -> None:
     """Leaves take the value of a node: a new beginning, with memory of its own."""
     x = cg.variable([1.0, 2.0], "x")
     for make in (cg.variable, cg.constant):
@@ -921,7 +921,7 @@ def test_a_node_as_the_value_of_a_leaf() -> None:
         assert not np.shares_memory(leaf.value, x.value)
 
 
-def test_array_protocols() -> None:
+def test_node_array_protocols() -> None:
     x = cg.variable([1.0, 2.0])
     assert type(np.asarray(x)) is np.ndarray
     assert np.asarray(x, dtype="float32").dtype == np.float32
@@ -944,16 +944,16 @@ def test_array_protocols() -> None:
         lambda x, out: x + x,
     ],
 )
-def test_a_line_is_the_users(call: Callable[[Any, Any], Any]) -> None:
+def test_node_line_is_that_of_user(call: Callable[[Any, Any], Any]) -> None:
     """Every way to record an operation gives a line in this file, not in the package."""
-    found = [
+    lines = [
         node.line for node in topological_order([call(cg.variable([1.0, 2.0], "x"), cg.zeros(2))]) if isinstance(node, cg.Node)
     ]
-    assert found
-    assert all(f'File "{__file__}"' in line for line in found)
+    assert lines
+    assert all(f'File "{__file__}"' in line for line in lines)
 
 
-def test_dir_leaves_out_attributes_that_only_raise() -> None:
+def test_dir_omits_unsupported_attributes() -> None:
     names = {*dir(cg.variable(1.0))}
     assert {"value", "sum", "T"} <= names
     assert not names & {"block_until_ready", "cpu", "cuda"}

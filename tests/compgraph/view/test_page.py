@@ -64,19 +64,19 @@ def scale(page: Any) -> float:
 
 def rect(page: Any, selector: str) -> dict[str, float]:
     """Where something is on the screen."""
-    found: dict[str, float] = page.locator(selector).first.bounding_box()
-    return found
+    box: dict[str, float] = page.locator(selector).first.bounding_box()
+    return box
 
 
 # ------------------------------------------------------------------------------------------- without a browser
 
 
-def test_the_page_is_self_contained() -> None:
+def test_page_is_self_contained() -> None:
     """No address, and nothing to be loaded."""
     require_self_contained(cg.visualize_at(expression()).html())
 
 
-def test_the_data_can_end_no_script() -> None:
+def test_page_data_cannot_end_script() -> None:
     """For any names, the data is one element and contains the original strings."""
     text = cg.visualize_at(np.stack([variable(1.0, name) for name in NASTY])).html()
     (data,) = re.findall(r'<script id="data" type="application/json">(.*?)</script>', text, re.DOTALL)
@@ -86,7 +86,7 @@ def test_the_data_can_end_no_script() -> None:
     assert text.encode()
 
 
-def test_dot_text_alone_has_no_page() -> None:
+def test_page_of_plain_dot_text_raises() -> None:
     with pytest.raises(ValueError, match="make it with visualize_at"):
         cg.GraphPicture("digraph {}").html()
 
@@ -97,7 +97,7 @@ def test_dot_text_alone_has_no_page() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("dark", [False, True])
-def test_everything_is_seen(tmp_path: Path, width: str, dark: bool) -> None:
+def test_page_shows_all_nodes(tmp_path: Path, width: str, dark: bool) -> None:
     """All nodes lie within the picture, at every width, in the colors of the theme."""
     with shown(tmp_path, expression(), width, dark) as page:
         frame = rect(page, "#graph")
@@ -118,7 +118,7 @@ def test_everything_is_seen(tmp_path: Path, width: str, dark: bool) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("direction", ["LR", "TB"])
-def test_arrows_lead_from_operands_to_operations(tmp_path: Path, direction: str) -> None:
+def test_page_arrows_lead_from_operands_to_operations(tmp_path: Path, direction: str) -> None:
     """In the direction asked for, and in the order of the operands; no two nodes overlap."""
     with shown(tmp_path, layered(3), direction=direction, fold=False) as page:
         links = page.evaluate("links.map(l => [[l.from.x, l.from.y, l.from.w, l.from.h], [l.to.x, l.to.y], l.points])")
@@ -141,7 +141,7 @@ def test_arrows_lead_from_operands_to_operations(tmp_path: Path, direction: str)
 
 
 @pytest.mark.slow
-def test_operands_arrive_in_their_order(tmp_path: Path) -> None:
+def test_page_keeps_order_of_operands(tmp_path: Path) -> None:
     """x - y and y - x are distinguishable."""
     x, y = variable(1.0, "x"), variable(2.0, "y")
     for first, second in ((x, y), (y, x)):
@@ -154,7 +154,7 @@ def test_operands_arrive_in_their_order(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_parts_that_repeat_and_the_rest(tmp_path: Path) -> None:
+def test_page_shows_folded_loops_and_omitted_nodes(tmp_path: Path) -> None:
     """A folded loop has its box and its back edge; omitted nodes are counted."""
     with shown(tmp_path, layered(40)) as page:
         assert page.get_by_role("button", name="part repeated 39 times").count() == 1
@@ -164,7 +164,7 @@ def test_parts_that_repeat_and_the_rest(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_names_run_nothing(tmp_path: Path) -> None:
+def test_page_names_are_inert_text(tmp_path: Path) -> None:
     """Names are text in the picture, the panel, the hint and the labels for readers aloud."""
     with shown(tmp_path, np.stack([variable(1.0, name) for name in NASTY])) as page:
         for k in range(1, len(NASTY) + 1):
@@ -179,7 +179,7 @@ def test_names_run_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_zoom_and_pan(tmp_path: Path) -> None:
+def test_page_zooms_and_pans(tmp_path: Path) -> None:
     """Buttons, wheel, dragging and keys."""
     with shown(tmp_path, expression()) as page:
         whole = scale(page)
@@ -211,7 +211,7 @@ def test_zoom_and_pan(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_pinch(tmp_path: Path) -> None:
+def test_page_pinch_zooms(tmp_path: Path) -> None:
     """Two fingers that part make it larger."""
     with shown(tmp_path, expression(), "phone") as page:
         whole = scale(page)
@@ -223,7 +223,7 @@ def test_pinch(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_search(tmp_path: Path) -> None:
+def test_page_search_finds_names_and_operations(tmp_path: Path) -> None:
     """Search matches names, operations and names as written; Enter selects the next match."""
     with shown(tmp_path, expression()) as page:
         query = page.get_by_role("searchbox")
@@ -251,7 +251,7 @@ def test_search(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_search_opens_what_hides(tmp_path: Path) -> None:
+def test_page_search_opens_closed_boxes(tmp_path: Path) -> None:
     """A match in a closed box is shown when one goes to it."""
     with shown(tmp_path, layered(), scopes="closed") as page:
         assert page.locator(".node").count() == 3
@@ -262,7 +262,7 @@ def test_search_opens_what_hides(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_hover_tells_value_and_shape(tmp_path: Path) -> None:
+def test_page_hover_shows_value_and_shape(tmp_path: Path) -> None:
     """A hint at the pointer, which leaves with it, or with Escape."""
     with shown(tmp_path, expression()) as page:
         page.get_by_role("button", name=re.compile("^y₁, variable")).hover()
@@ -280,7 +280,7 @@ def test_hover_tells_value_and_shape(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("width", WIDTHS)
-def test_click_opens_the_panel(tmp_path: Path, width: str) -> None:
+def test_page_click_opens_panel(tmp_path: Path, width: str) -> None:
     """Formula, value, adjoint and line of code; and the way to the neighbours."""
     output = expression()
     nodes = [node for node in breadth_first(output) if isinstance(node, cg.Node) and not isinstance(node, cg.ConstantNode)]
@@ -303,7 +303,7 @@ def test_click_opens_the_panel(tmp_path: Path, width: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("direction", ["LR", "TB"])
-def test_boxes_open_and_close(tmp_path: Path, direction: str) -> None:
+def test_page_boxes_open_and_close(tmp_path: Path, direction: str) -> None:
     """One at a time, where they are, or all at once; nested ones too."""
     with shown(tmp_path, layered(), direction=direction) as page:
         everything = page.locator(".node").count()
@@ -328,7 +328,7 @@ def test_boxes_open_and_close(tmp_path: Path, direction: str) -> None:
 
 
 @pytest.mark.slow
-def test_turn(tmp_path: Path) -> None:
+def test_page_turn_button_changes_direction(tmp_path: Path) -> None:
     """From left to right, or from top to bottom."""
     with shown(tmp_path, layered()) as page:
         across = page.evaluate("size.w / size.h")
@@ -337,7 +337,7 @@ def test_turn(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_keys_alone(tmp_path: Path) -> None:
+def test_page_works_by_keyboard(tmp_path: Path) -> None:
     """Tab goes through the nodes in the order of computation, focus is seen, Enter opens the panel and closes boxes."""
     with shown(tmp_path, layered()) as page:
         page.locator("#graph").focus()
@@ -362,7 +362,7 @@ def test_keys_alone(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_every_control_has_a_name(tmp_path: Path) -> None:
+def test_page_controls_have_accessible_names(tmp_path: Path) -> None:
     """For readers who do not see the page."""
     with shown(tmp_path, layered()) as page:
         unnamed = """[...document.querySelectorAll("button, input, [tabindex], [role=button]")].filter(
@@ -373,7 +373,7 @@ def test_every_control_has_a_name(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("theme", ["light", "dark"])
-def test_the_theme(tmp_path: Path, theme: str) -> None:
+def test_page_theme_option_and_button(tmp_path: Path, theme: str) -> None:
     """The one asked for goes before the browser's; the button changes it."""
     with shown(tmp_path, expression(), dark=theme == "light", theme=theme) as page:
         assert page.evaluate("getComputedStyle(document.documentElement).colorScheme") == theme
@@ -384,7 +384,7 @@ def test_the_theme(tmp_path: Path, theme: str) -> None:
 
 
 @pytest.mark.slow
-def test_a_large_graph_is_laid_out_quickly(tmp_path: Path) -> None:
+def test_page_lays_out_large_graph_quickly(tmp_path: Path) -> None:
     """Hundreds of nodes that do not repeat take less than a second in the browser."""
     choose = np.random.default_rng(0)
     nodes = [variable(1.0, f"v_{k}") for k in range(5)]
@@ -398,7 +398,7 @@ def test_a_large_graph_is_laid_out_quickly(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_phone_turns_the_page(tmp_path: Path) -> None:
+def test_page_on_narrow_screen_turns_graph(tmp_path: Path) -> None:
     """A narrow screen lays the graph out along the screen until it is turned; a wide one uses the requested direction."""
     with shown(tmp_path, expression(), "phone") as page:
         assert page.evaluate("across")
@@ -415,7 +415,7 @@ def test_a_phone_turns_the_page(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_labels_lie_free(tmp_path: Path) -> None:
+def test_page_labels_are_not_covered(tmp_path: Path) -> None:
     """No arrow passes through the text of an adjoint, and none is hidden by a node."""
     output = expression()
     nodes = [node for node in breadth_first(output) if isinstance(node, cg.Node) and not isinstance(node, cg.ConstantNode)]
@@ -435,7 +435,7 @@ def test_labels_lie_free(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_graph_is_fitted_again_when_its_size_changes(tmp_path: Path) -> None:
+def test_page_fits_graph_on_resize(tmp_path: Path) -> None:
     """With the window and the panel, unless the reader has moved the view."""
     with shown(tmp_path, expression()) as page:
         whole = scale(page)
@@ -458,7 +458,7 @@ def test_the_graph_is_fitted_again_when_its_size_changes(tmp_path: Path) -> None
 
 
 @pytest.mark.slow
-def test_a_page_in_a_hidden_tab_is_fitted_when_the_tab_opens(tmp_path: Path) -> None:
+def test_page_in_hidden_tab_fits_when_shown(tmp_path: Path) -> None:
     cg.visualize_at(expression(), tmp_path / "graph.html")
     frame = '<iframe src="graph.html" width="900" height="500"></iframe>'
     notebook = tmp_path / "notebook.html"
@@ -472,7 +472,7 @@ def test_a_page_in_a_hidden_tab_is_fitted_when_the_tab_opens(tmp_path: Path) -> 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("legend", [None, False])
-def test_the_legend_can_be_switched_off(tmp_path: Path, legend: bool | None) -> None:
+def test_page_legend_can_be_disabled(tmp_path: Path, legend: bool | None) -> None:
     with shown(tmp_path, expression(), legend=legend) as page:
         assert page.locator("#legend").is_visible() == (legend is None)
         assert page.locator("#legend li").all_inner_texts() == ([] if legend is False else ["variable", "constant", "operation"])

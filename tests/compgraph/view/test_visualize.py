@@ -55,14 +55,14 @@ def install_dot(monkeypatch: pytest.MonkeyPatch, folder: Path, body: str) -> Non
     monkeypatch.setenv("PATH", str(folder))
 
 
-def drawn(picture: GraphPicture) -> ElementTree.Element:
+def parse_svg(picture: GraphPicture) -> ElementTree.Element:
     """The SVG of a picture, parsed."""
     return ElementTree.fromstring(picture._repr_svg_() or "")
 
 
 def labels(picture: GraphPicture) -> list[str]:
     """The labels as the SVG shows them, lines joined by newlines, in the order of the entries, the rest last."""
-    groups = [group for group in drawn(picture).iter(f"{SVG}g") if group.get("class") == "node"]
+    groups = [group for group in parse_svg(picture).iter(f"{SVG}g") if group.get("class") == "node"]
     places = {group: int(re.sub(r"\D", "", group.get("id") or "") or len(groups)) for group in groups}
     groups.sort(key=places.__getitem__)
     lines = [[line.text or "" for line in group.iter(f"{SVG}text")] for group in groups]
@@ -70,20 +70,20 @@ def labels(picture: GraphPicture) -> list[str]:
     return ["\n".join(each).replace("\xa0", " ") for each in lines]
 
 
-def declared(picture: GraphPicture) -> list[str]:
+def declared_lines(picture: GraphPicture) -> list[str]:
     """The lines of the DOT text that declare a node, in the order of the entries."""
     return sorted(re.findall(r"^\t+(n\d+ \[.*)$", picture.source, re.MULTILINE), key=lambda line: int(line[1 : line.index(" ")]))
 
 
 def texts(picture: GraphPicture) -> list[str]:
     """The labels in the DOT text, lines joined by newlines, in the order of the entries."""
-    found = []
-    for line in declared(picture):
+    strings = []
+    for line in declared_lines(picture):
         (label,) = re.findall(r'label=(<<.*?>(?= \w+=)|"(?:[^"\\]|\\.)*"|[^\s\]]+)', line)
         if label.startswith("<"):
             label = re.sub(r"<[^<>]*>", "", label[1:-1].replace("<br/>", "\n"))
-        found.append(html.unescape(label.strip('"').replace(r"\n", "\n")).replace("\xa0", " "))
-    return found
+        strings.append(html.unescape(label.strip('"').replace(r"\n", "\n")).replace("\xa0", " "))
+    return strings
 
 
 def edges(picture: GraphPicture) -> list[tuple[str, str]]:
@@ -94,12 +94,12 @@ def edges(picture: GraphPicture) -> list[tuple[str, str]]:
 # ------------------------------------------------------------------------------------------------ content
 
 
-def test_labels_colours_and_edges() -> None:
+def test_drawing_labels_colors_and_edges() -> None:
     """The kind of a node determines its style."""
     cg.reset()
     x, c = variable(2.0, "x"), cg.constant(3.0, "c")
     picture = visualize_at(np.sin(x) * c)
-    mul, sin, constant, leaf = declared(picture)
+    mul, sin, constant, leaf = declared_lines(picture)
     assert texts(picture) == ["×", "sin", "c", "x"]
     assert "label=c " in constant
     assert "label=x " in leaf
@@ -111,7 +111,7 @@ def test_labels_colours_and_edges() -> None:
     assert edges(picture) == [("n1", "n0"), ("n2", "n0"), ("n3", "n1")]
 
 
-def test_names_that_nobody_gave_are_not_drawn() -> None:
+def test_drawing_omits_automatic_names() -> None:
     """Operations show their sign; those without a sign their opname."""
     x, y = variable([2.0, 1.0], "x"), variable([1.0, 3.0], "y")
     results = {
@@ -131,18 +131,18 @@ def test_names_that_nobody_gave_are_not_drawn() -> None:
     assert texts(visualize_at(-x)) == ["−", "x"]
 
 
-def test_a_sign_is_larger_than_words() -> None:
+def test_drawing_operator_sign_is_larger_than_words() -> None:
     """Alone, and above a name, beside operands in ports or without."""
     x = variable(2.0, "x")
     named = [cg.multiply(x, x, name="y"), cg.negative(x, name="y")]
     for result in [x * x, -x, *named]:
-        line = declared(visualize_at(result))[0]
+        line = declared_lines(visualize_at(result))[0]
         assert re.search(r'point-size="19">[×−]</font>|fontsize=19', line)
-    assert "19" not in declared(visualize_at(np.sin(x)))[0]
+    assert "19" not in declared_lines(visualize_at(np.sin(x)))[0]
     assert [texts(visualize_at(result))[0] for result in named] == ["×\ny", "−\ny"]
 
 
-def test_leaves_are_called_as_in_the_code() -> None:
+def test_drawing_names_leaves_as_in_code() -> None:
     """A variable without a name has that of Python's variable; where the line gives none, the automatic one."""
     cg.reset()
     weight, bias = variable(2.0), variable(1.0)
@@ -155,14 +155,14 @@ def test_leaves_are_called_as_in_the_code() -> None:
     assert texts(visualize_at(np.sum(buffer))) == ["sum", "buffer[0] =", "buffer", "weight"]
 
 
-def test_a_users_name_is_beside_the_opname() -> None:
+def test_drawing_shows_user_name_beside_opname() -> None:
     """A name given by the user stands below the opname."""
     f = np.exp(variable(2.0, "x"))
     f.name = "growth"
     assert texts(visualize_at(f))[0] == "exp\ngrowth"
 
 
-def test_one_edge_for_each_use() -> None:
+def test_drawing_has_one_edge_per_use() -> None:
     """x * x has two edges from x."""
     x = variable(2.0, "x")
     assert edges(visualize_at(x * x)) == [("n1", "n0"), ("n1", "n0")]
@@ -170,18 +170,18 @@ def test_one_edge_for_each_use() -> None:
 
 @needs_pygraphviz
 @pytest.mark.usefixtures("bundled")
-def test_both_edges_of_a_square_are_in_the_picture() -> None:
+def test_drawing_keeps_parallel_edges() -> None:
     """Parallel edges are not merged by the renderer."""
     x = variable(2.0, "x")
-    groups = [group.get("class") for group in drawn(visualize_at(x * x)).iter(f"{SVG}g")]
+    groups = [group.get("class") for group in parse_svg(visualize_at(x * x)).iter(f"{SVG}g")]
     assert groups.count("node") == 2
     assert groups.count("edge") == 2
 
 
-def test_variables_of_the_same_name_are_two_nodes() -> None:
+def test_drawing_of_equally_named_variables() -> None:
     """Names need not be unique."""
     picture = visualize_at(variable(1.0, "x") + variable(2.0, "x"))
-    assert len(declared(picture)) == 3
+    assert len(declared_lines(picture)) == 3
     assert edges(picture) == [("n1", "n0"), ("n2", "n0")]
 
 
@@ -192,38 +192,38 @@ def test_variables_of_the_same_name_are_two_nodes() -> None:
         (np.ones((4, 2)), "(4, 2)"), (np.ones((1, 2)), "[1 1]"),
     ],
 )  # fmt: skip
-def test_a_constant_is_its_number(value: Any, text: str) -> None:
+def test_drawing_shows_constant_as_number(value: Any, text: str) -> None:
     """A plain operand, or one without a name, shows its number; an array of more than a few its shape."""
     for constant in (value, cg.constant(value)):
         picture = visualize_at(variable(np.ones((4, 2)), "x") * constant)
         assert texts(picture) == ["×", "x", text]
-        assert "fillcolor=orange" in declared(picture)[2]
+        assert "fillcolor=orange" in declared_lines(picture)[2]
     assert texts(visualize_at(variable(np.ones((4, 2)), "x") * cg.constant(value, "c")))[2] == "c"
     # Not twice if values or shapes are shown.
     assert texts(visualize_at(variable(1.0, "x") * 3, values=True))[2] == "3"
     assert texts(visualize_at(variable(np.ones((4, 2)), "x") * np.ones((4, 2)), shapes=True))[2] == "(4, 2)"
 
 
-def test_outputs_meet_in_their_operation() -> None:
+def test_drawing_joins_outputs_of_one_operation() -> None:
     """divmod is one operation, between its two outputs and its operands."""
     x = variable(7.0, "x")
     quotient, remainder = divmod(x, 3.0)
     quotient.name, remainder.name = "q", "r"
     picture = visualize_at(quotient * remainder)
-    joint = declared(picture)[3]
+    joint = declared_lines(picture)[3]
     assert texts(picture) == ["×", "divmod\nq", "divmod\nr", "divmod", "x", "3"]
     assert "fillcolor=purple3" in joint
     assert edges(picture) == [("n1", "n0"), ("n2", "n0"), ("n3", "n1"), ("n3", "n2"), ("n4", "n3"), ("n5", "n3")]
 
 
-def test_a_leaf_alone_is_a_picture() -> None:
+def test_drawing_of_a_leaf() -> None:
     """A variable is a graph of one node."""
     picture = visualize_at(variable(1.0, "x"))
-    assert len(declared(picture)) == 1
+    assert len(declared_lines(picture)) == 1
     assert edges(picture) == []
 
 
-def test_direction() -> None:
+def test_drawing_direction_option() -> None:
     """Left to right, or top to bottom; nothing else."""
     x = variable(1.0, "x")
     assert "rankdir=LR" in visualize_at(x).source
@@ -232,13 +232,13 @@ def test_direction() -> None:
         visualize_at(x, direction="up")
 
 
-def arriving(picture: GraphPicture) -> dict[int, list[list[float]]]:
+def arrow_ends(picture: GraphPicture) -> dict[int, list[list[float]]]:
     """For each entry where its arrows end, in the order of the operands: x and y from the top left."""
-    found = json.loads(render(picture.source, "json"))
-    height = float(found["bb"].split(",")[3])
+    layout = json.loads(render(picture.source, "json"))
+    height = float(layout["bb"].split(",")[3])
     ends: dict[int, list[tuple[int, list[float]]]] = {}
-    for edge in found["edges"]:
-        place = int(found["objects"][edge["head"]]["name"][1:])
+    for edge in layout["edges"]:
+        place = int(layout["objects"][edge["head"]]["name"][1:])
         x, y = map(float, edge["pos"].split()[0].removeprefix("e,").split(","))
         ends.setdefault(place, []).append((int(edge["id"].removeprefix("edge-")), [x, height - y]))
     return {place: [end for _, end in sorted(each)] for place, each in ends.items()}
@@ -247,7 +247,7 @@ def arriving(picture: GraphPicture) -> dict[int, list[list[float]]]:
 @needs_pygraphviz
 @pytest.mark.usefixtures("bundled")
 @pytest.mark.parametrize(("direction", "axis"), [("LR", 1), ("TB", 0)])
-def test_arrows_arrive_in_the_order_of_the_operands(direction: str, axis: int) -> None:
+def test_drawing_keeps_order_of_operands(direction: str, axis: int) -> None:
     """x - y and y - x are distinguishable, even where another layout is more convenient."""
     x, y, z = variable(0.5, "x"), variable(4.0, "y"), variable(2.0, "z")
     graphs = [np.sin(x ** (one - other)) * np.log(x**2 * y**3) for one, other in ((y, z), (z, y), (y, y))]
@@ -259,7 +259,7 @@ def test_arrows_arrive_in_the_order_of_the_operands(direction: str, axis: int) -
             nodes.append((first - second, np.sin(first), np.where(first > 0, second, 2.0))[kind])
         graphs.append(nodes[-1] - nodes[-2])
     for graph in graphs:
-        for ends in arriving(visualize_at(graph, direction=direction)).values():
+        for ends in arrow_ends(visualize_at(graph, direction=direction)).values():
             along = [end[axis] for end in ends]
             assert all(one + 1 < other for one, other in itertools.pairwise(along))
 
@@ -267,13 +267,13 @@ def test_arrows_arrive_in_the_order_of_the_operands(direction: str, axis: int) -
 @pytest.mark.parametrize(
     ("thing", "word"), [(3.0, "float"), (np.ones(2), "ndarray"), (None, "NoneType"), ((variable(1.0),), "tuple")]
 )
-def test_only_a_node_is_drawn(thing: Any, word: str) -> None:
+def test_drawing_of_non_node_raises(thing: Any, word: str) -> None:
     """A value without a graph raises an error with the name of its type."""
     with pytest.raises(TypeError, match=rf"draws a node, not a {word};"):
         visualize_at(thing)
 
 
-def test_sixteen_squarings_take_the_time_of_their_nodes() -> None:
+def test_drawing_time_is_linear_in_nodes() -> None:
     """2**16 paths, 17 nodes: twice the time of 8 squarings, and not 256 times."""
     shortest = {}
     for count in (8, 16):
@@ -285,36 +285,36 @@ def test_sixteen_squarings_take_the_time_of_their_nodes() -> None:
             start = time.process_time()
             picture = visualize_at(y)
             times.append(time.process_time() - start)
-        assert len(declared(picture)) == count + 1
+        assert len(declared_lines(picture)) == count + 1
         assert len(edges(picture)) == 2 * count
         shortest[count] = min(times)
     assert shortest[16] < 4 * shortest[8]
 
 
 @pytest.mark.slow
-def test_a_large_graph_is_drawn_in_part() -> None:
+def test_drawing_of_large_graph_is_limited() -> None:
     """The nodes nearest to the output are drawn, and the rest is counted."""
     y = x = variable(1.0, "x")
     for _ in range(20_000):
         y = y * x
     picture = visualize_at(y, limit=1000, fold=False)
-    assert len(declared(picture)) == 1000
+    assert len(declared_lines(picture)) == 1000
     assert 'rest [label="… 19001 more"' in picture.source
     assert ("rest", "n999") in edges(picture)
-    assert len(declared(visualize_at(y, limit=3, fold=False))) == 3
+    assert len(declared_lines(visualize_at(y, limit=3, fold=False))) == 3
     with pytest.raises(ValueError, match="limit must be at least 1"):
         visualize_at(y, limit=0)
 
 
 @pytest.mark.slow
-def test_all_of_a_large_graph_can_be_drawn() -> None:
+def test_drawing_limit_none_draws_everything() -> None:
     """limit=None draws everything; nothing is left out at the limit itself."""
     assert LIMIT < 500
     y = variable(1.0, "x")
     for _ in range(500):
         y = -y
     picture = visualize_at(y, limit=None, fold=False)
-    assert len(declared(picture)) == 501
+    assert len(declared_lines(picture)) == 501
     assert "rest" not in picture.source
     assert "rest" not in visualize_at(y, limit=501, fold=False).source
     assert "… 1 more" in visualize_at(y, limit=500, fold=False).source
@@ -323,14 +323,14 @@ def test_all_of_a_large_graph_can_be_drawn() -> None:
 # ------------------------------------------------------------------------------- values, shapes, adjoints
 
 
-def test_what_is_asked_for_is_written_on_the_nodes() -> None:
+def test_drawing_shows_requested_details() -> None:
     """Value, shape, dtype and line of code, each on request, in this order."""
     y = np.sum(variable(np.arange(100.0), "x"))
     plain, full = visualize_at(y), visualize_at(y, values=True, shapes=True, dtypes=True, lines=True)
-    assert "label=x " in declared(plain)[1]
+    assert "label=x " in declared_lines(plain)[1]
     assert "4950" not in plain.source
-    assert r"\n4950\n()\nfloat64\ntest_visualize.py:" in declared(full)[0]
-    assert r'label="x\n[0 1 … 98 99]\n(100,)\nfloat64\ntest_visualize.py:' in declared(full)[1]
+    assert r"\n4950\n()\nfloat64\ntest_visualize.py:" in declared_lines(full)[0]
+    assert r'label="x\n[0 1 … 98 99]\n(100,)\nfloat64\ntest_visualize.py:' in declared_lines(full)[1]
     assert r'label="x\n(100,)"' in visualize_at(y, shapes=True).source
 
 
@@ -349,12 +349,12 @@ def test_what_is_asked_for_is_written_on_the_nodes() -> None:
         (np.arange(8.0).reshape(2, 2, 2).astype("f4"), "[[[0 1]\n [2 3]]\n [[4 5]\n [6 7]]]"),
     ],
 )
-def test_values_in_short(value: Any, text: str) -> None:
+def test_drawing_abbreviates_values(value: Any, text: str) -> None:
     """All of a small array, the corners of a large one."""
     assert short_texts.shown(value) == text
 
 
-def test_a_picture_shows_the_values_it_was_made_with() -> None:
+def test_drawing_keeps_values_of_its_creation() -> None:
     """An update in place afterwards does not change it, neither in DOT nor in HTML."""
     x = variable([1.5, 2.0], "x")
     picture = visualize_at(x * 2, values=True)
@@ -363,7 +363,7 @@ def test_a_picture_shows_the_values_it_was_made_with() -> None:
     assert "[1.5 2]" in picture.html()
 
 
-def test_adjoints_stand_on_the_arrows() -> None:
+def test_drawing_places_cotangents_on_arrows() -> None:
     """On the arrow out of a node; on the node itself where several arrows leave it, or none."""
     x, c = variable(3.0, "x"), cg.constant(2.0, "c")
     y = x * x
@@ -378,14 +378,14 @@ def test_adjoints_stand_on_the_arrows() -> None:
     assert visualize_at(z, adjoints={y: 7.25}).source.count("label=7.25") == 1
 
 
-def test_adjoints_of_large_arrays_are_brief() -> None:
+def test_drawing_abbreviates_cotangents() -> None:
     """Adjoints are written next to an arrow, in one line."""
     x = variable(np.arange(12.0).reshape(3, 4), "x")
     y = x * 2
     assert 'label="[0 … 11]"' in visualize_at(np.sum(y), adjoints={y: np.arange(12.0).reshape(3, 4)}).source
 
 
-def test_adjoints_of_another_graph_are_refused() -> None:
+def test_drawing_cotangents_of_another_graph_raise() -> None:
     """Adjoints that would not be seen are a mistake."""
     with pytest.raises(ValueError, match="none of the adjoints belongs"):
         visualize_at(variable(1.0) * 2, adjoints={variable(1.0): 1.0})
@@ -399,7 +399,7 @@ def labelled_edges(picture: GraphPicture) -> set[tuple[str, str]]:
     return {(names[one], names[onwards.get(other, other)]) for one, other in ends if one not in onwards}
 
 
-def test_a_number_that_was_written_is_drawn_once() -> None:
+def test_drawing_shows_written_number_once() -> None:
     """A raw value in a write is one constant, at its arrow."""
     y = cg.zeros(3)
     y[0] = 5.0
@@ -410,7 +410,7 @@ def test_a_number_that_was_written_is_drawn_once() -> None:
     assert len(edges(picture)) == 5
 
 
-def turns(count: int, name: str | None = None) -> Any:
+def fill_in_loop(count: int, name: str | None = None) -> Any:
     """A loop that fills an array, each element from the one before."""
     x, w = variable(np.linspace(0.0, 1.0, count + 1), "x"), variable(0.9, "w")
     y = cg.zeros(count + 1)
@@ -421,29 +421,29 @@ def turns(count: int, name: str | None = None) -> Any:
     return np.sum(y)
 
 
-def test_a_loop_with_writes_is_drawn_in_its_steps() -> None:
+def test_drawing_of_loop_with_writes_is_acyclic() -> None:
     """Each write leads from the array before to the array after; readers read the last; there are no circles."""
-    assert labelled_edges(visualize_at(turns(2))) == {
+    assert labelled_edges(visualize_at(fill_in_loop(2))) == {
         ("y", "y[0] ="), ("x", "[0]"), ("[0]", "y[0] ="),
         ("y[0] =", "[0]"), ("[0]", "×"), ("w", "×"), ("×", "+"), ("x", "[1]"), ("[1]", "+"), ("+", "y[1] ="),
         ("y[0] =", "y[1] ="),
         ("y[1] =", "[1]"), ("[1]", "×"), ("x", "[2]"), ("[2]", "+"), ("+", "y[2] ="), ("y[1] =", "y[2] ="), ("y[2] =", "sum"),
     }  # fmt: skip
-    assert "rho[0] =" in texts(visualize_at(turns(2, "rho"))) or "ρ[0] =" in texts(visualize_at(turns(2, "rho")))
+    assert "rho[0] =" in texts(visualize_at(fill_in_loop(2, "rho"))) or "ρ[0] =" in texts(visualize_at(fill_in_loop(2, "rho")))
 
 
 @pytest.mark.parametrize("count", [3, 50])
-def test_long_loop_with_writes_is_folded(count: int) -> None:
+def test_drawing_folds_long_loop_with_writes(count: int) -> None:
     """One iteration is drawn, with the indices of the first and the last; also if all iterations use one variable."""
-    picture = visualize_at(turns(count), fold=True)
+    picture = visualize_at(fill_in_loop(count), fold=True)
     inside = {f"[0 … {count - 1}]", "×", f"[1 … {count}]", "+", f"y[1 … {count}] ="}
     assert f"× {count}" in picture.source
     assert set(texts(picture)) == inside | {"x", "w", "y", "[0]", "y[0] =", "sum"}
     assert picture.source.count("style=dashed") == 2  # to the next iteration: the read value and the written array
-    assert (visualize_at(turns(count)).source == picture.source) is (count == 50)
+    assert (visualize_at(fill_in_loop(count)).source == picture.source) is (count == 50)
 
 
-def test_what_differs_from_turn_to_turn_is_told() -> None:
+def test_drawing_of_folded_loop_names_first_and_last_values() -> None:
     """Of constants and indices that are not the same in all parts the first and the last are named."""
     x = variable(np.arange(9.0), "x")
     steps = [np.sin(x[i] * (0.5 * i)) for i in range(1, 7)]
@@ -454,7 +454,7 @@ def test_what_differs_from_turn_to_turn_is_told() -> None:
     assert "5 … 5" in texts(visualize_at(alternating, fold=True))
 
 
-def test_a_view_is_taken_again_after_a_write() -> None:
+def test_drawing_of_view_after_write() -> None:
     """A read of a view after a write into its memory is a new view of the written array; an unaffected view is not."""
     x = variable(np.arange(6.0).reshape(2, 3), "x")
     y = cg.multiply(x, 1.0, name="y")
@@ -470,7 +470,7 @@ def test_a_view_is_taken_again_after_a_write() -> None:
     assert {"×\ny\n[[0 1 2]\n [3 4 5]]", "y[1, :2] =\n[0 1]", "[1]\n[0 1 5]", "sum\n6"} <= set(texts(picture))
 
 
-def test_an_array_is_drawn_with_all_that_was_written() -> None:
+def test_drawing_of_written_array_is_last_write() -> None:
     """The drawn node of a written array is its last write."""
     y = cg.zeros(2)
     y[0] = variable(1.0, "x")
@@ -492,20 +492,20 @@ def test_an_array_is_drawn_with_all_that_was_written() -> None:
         (lambda a: (np.lib.stride_tricks.as_strided(a, (3,), (48,)), ...), "…"),
     ],
 )  # fmt: skip
-def test_the_place_of_a_write(place: Callable[[Any], Any], text: str) -> None:
+def test_drawing_shows_index_of_write(place: Callable[[Any], Any], text: str) -> None:
     """The location of a write as the user wrote it; through a view, as an index into the array; otherwise an ellipsis."""
     array = np.arange(20.0).reshape(4, 5)
     window, index = place(array)
-    found = place_text(array, window, index)
-    assert found == text
-    if not {"mask", "…", "None"} & set(re.split(r", ", found)):
+    place_label = place_text(array, window, index)
+    assert place_label == text
+    if not {"mask", "…", "None"} & set(re.split(r", ", place_label)):
         before = array.copy()
         window[index] = -1.0
-        exec(f"before[{found.replace('−', '-').replace('[0 1]', '[0, 1]')}] = -1.0", {"before": before})
+        exec(f"before[{place_label.replace('−', '-').replace('[0 1]', '[0, 1]')}] = -1.0", {"before": before})
         np.testing.assert_array_equal(array, before)
 
 
-def test_a_picture_does_not_keep_the_graph_alive() -> None:
+def test_drawing_releases_graph() -> None:
     """It holds texts."""
     x = variable([1.0, 2.0])
     picture, gone = visualize_at(x * 2), weakref.ref(x)
@@ -526,7 +526,7 @@ def test_a_picture_does_not_keep_the_graph_alive() -> None:
         for name in ("x", "mul_0", "W__1", "_1", "W_", "x_b", "learning_rate", "alphabet", "W_1 ", "<b>_1", "W_²", "")
     ],
 )
-def test_names_as_mathematics(name: str, text: str) -> None:
+def test_drawing_formats_names_as_mathematics(name: str, text: str) -> None:
     """Subscripts and Greek letters are formatted; other names are unchanged."""
     assert short_texts.as_mathematics(name) == text
     assert (
@@ -535,7 +535,7 @@ def test_names_as_mathematics(name: str, text: str) -> None:
     )
 
 
-def test_formulas() -> None:
+def test_drawing_formulas_of_operations() -> None:
     """Operations as mathematics, with the names of their operands."""
     x, w = variable([1.0, 2.0], "x"), variable([3.0, 4.0], "W_1")
     cases = {
@@ -553,7 +553,7 @@ def formula(node: Any) -> str:
     return Labels(steps_behind(node)).formula(node)
 
 
-def test_formulas_of_what_has_no_name() -> None:
+def test_drawing_formulas_of_unnamed_operands() -> None:
     """Operations without a name are written out, two deep, with the parentheses that are needed."""
     x, w = variable(2.0, "x"), variable(3.0, "w")
     y = cg.sin(x, name="y")
@@ -583,16 +583,16 @@ def network(layers: int) -> Any:
 
 @needs_pygraphviz
 @pytest.mark.usefixtures("bundled")
-def test_scopes_are_boxes() -> None:
+def test_drawing_scopes_are_boxes() -> None:
     """Open boxes contain the nodes created in them, nested ones included."""
-    svg = drawn(visualize_at(network(2)))
+    svg = parse_svg(visualize_at(network(2)))
     boxes = [group for group in svg.iter(f"{SVG}g") if group.get("class") == "cluster"]
     assert sorted(text.text or "" for box in boxes for text in box.iter(f"{SVG}text")) == ["layer1", "layer2", "linear", "linear"]
 
 
 @needs_pygraphviz
 @pytest.mark.usefixtures("bundled")
-def test_closed_scopes_are_nodes() -> None:
+def test_drawing_closed_scope_is_one_node() -> None:
     """A closed box is one node that counts its content; arrows lead to it and from it, each once."""
     picture = visualize_at(network(2), scopes=["layer1", "layer2/linear"])
     assert re.search(r'box\d+ \[label="layer1\\n5 nodes"', picture.source)
@@ -604,7 +604,7 @@ def test_closed_scopes_are_nodes() -> None:
     assert len(edges(everything)) == 5
 
 
-def test_unknown_scopes_are_refused() -> None:
+def test_drawing_unknown_scope_raises() -> None:
     """With those that there are."""
     with pytest.raises(ValueError, match="no scope is called 'layer7'; those in the picture: 'layer1', 'layer1/linear'"):
         visualize_at(network(1), scopes=["layer7"])
@@ -612,7 +612,7 @@ def test_unknown_scopes_are_refused() -> None:
         visualize_at(network(1), scopes="layer1")
 
 
-def test_equal_layers_are_folded() -> None:
+def test_drawing_folds_equal_layers() -> None:
     """Fifty layers are drawn as one with a count; the first, whose input is not a layer, is drawn separately."""
     output = network(50)
     picture = visualize_at(output)
@@ -621,18 +621,18 @@ def test_equal_layers_are_folded() -> None:
     assert "layer49" not in picture.source
     assert "W₂ … W₅₀" in picture.source
     assert picture.source.count("style=dashed") == 1
-    assert len(declared(picture)) == 2 * 5 + 3
-    assert len(declared(visualize_at(output, fold=False))) == 50 * 5 + 3
+    assert len(declared_lines(picture)) == 2 * 5 + 3
+    assert len(declared_lines(visualize_at(output, fold=False))) == 50 * 5 + 3
 
 
-def test_folding_is_a_choice() -> None:
+def test_drawing_folds_small_graphs_on_request_only() -> None:
     """Small graphs are folded only on request."""
     output = network(4)
     assert not re.search(r"× \d", visualize_at(output).source)
     assert "× 3" in visualize_at(output, fold=True).source
 
 
-def test_different_parts_are_not_folded() -> None:
+def test_drawing_does_not_fold_different_parts() -> None:
     """Different operations, and different shapes, are not part of a run."""
     y = variable(np.ones(3), "x")
     functions = [np.sin] * 10 + [np.cos] + [np.sin] * 10
@@ -646,7 +646,7 @@ def test_different_parts_are_not_folded() -> None:
     assert "×" not in visualize_at(sizes, fold=True).source
 
 
-def test_every_use_of_folded_parts_has_its_arrow() -> None:
+def test_drawing_of_folded_parts_keeps_edges() -> None:
     """Edges into and out of every folded part are connected to the part that is drawn."""
     x, y = variable(np.ones(2), "x"), variable(np.ones(2), "y")
     steps = []
@@ -661,7 +661,7 @@ def test_every_use_of_folded_parts_has_its_arrow() -> None:
     assert ("tanh", "×") in drawn_edges  # dashed: to the next step
 
 
-def test_a_marked_node_is_in_the_part_that_is_drawn() -> None:
+def test_drawing_of_folded_parts_shows_marked_node() -> None:
     """Folding does not hide marked nodes."""
     nodes = [variable(1.0, "x")]
     for _ in range(100):
@@ -673,7 +673,7 @@ def test_a_marked_node_is_in_the_part_that_is_drawn() -> None:
 @pytest.mark.slow
 @pytest.mark.usefixtures("bundled")
 @pytest.mark.parametrize("layers", [1000])
-def test_thousands_of_nodes_are_drawn_in_the_time_they_take_to_record(layers: int) -> None:
+def test_drawing_of_thousands_of_nodes_is_quick(layers: int) -> None:
     """Folded or cut off: about that, 0.15 s; at most four times that, since machines are shared."""
     network(layers)
     start = time.process_time()
@@ -706,7 +706,7 @@ def luminance(color: str) -> float:
 
 
 @pytest.mark.parametrize("theme", [LIGHT, DARK])
-def test_contrasts(theme: Theme) -> None:
+def test_themes_have_sufficient_contrast(theme: Theme) -> None:
     """WCAG AA: 4.5 for text, 3 for what must be seen; the tutorial's colours are those of the light theme."""
     backgrounds = (theme.background, theme.box, theme.inner_box)
     for kind in ("variable", "constant", "operation", "active"):
@@ -719,7 +719,7 @@ def test_contrasts(theme: Theme) -> None:
     assert (LIGHT.variable, LIGHT.constant, LIGHT.operation) == ("lightblue", "orange", "purple3")
 
 
-def test_contrast_is_that_of_the_guidelines() -> None:
+def test_contrast_matches_wcag_values() -> None:
     """Known values: equal colours, the extremes, and a gray."""
     assert contrast("white", "white") == 1
     assert contrast("black", "white") == 21
@@ -729,10 +729,10 @@ def test_contrast_is_that_of_the_guidelines() -> None:
 
 @needs_pygraphviz
 @pytest.mark.usefixtures("bundled")
-def test_the_dark_theme(tmp_path: Path) -> None:
+def test_dark_theme_and_unknown_theme(tmp_path: Path) -> None:
     """The background is dark; an unknown theme is refused."""
     picture = visualize_at(np.sin(variable(1.0, "x")), theme="dark")
-    assert DARK.background in {shape.get("fill") for shape in drawn(picture).iter()}
+    assert DARK.background in {shape.get("fill") for shape in parse_svg(picture).iter()}
     assert DARK.operation in picture.source
     with pytest.raises(ValueError, match="theme must be one of light, dark, not 'pink'"):
         visualize_at(variable(1.0), theme="pink")
@@ -743,13 +743,13 @@ def test_the_dark_theme(tmp_path: Path) -> None:
 
 @needs_pygraphviz
 @pytest.mark.usefixtures("bundled")
-def test_elements_have_ids() -> None:
+def test_svg_elements_have_ids() -> None:
     """Nodes and arrows have their numbers as ids in the SVG, x * x two arrows."""
     x = variable(2.0, "x")
     y = x * x
     z = np.sin(y)
     graph = draw_graph(z)  # type: ignore[arg-type]
-    groups = {group.get("id"): group for group in drawn(visualize_at(z)).iter(f"{SVG}g")}
+    groups = {group.get("id"): group for group in parse_svg(visualize_at(z)).iter(f"{SVG}g")}
     assert set(graph.numbers) == {x, y, z}
     assert set(graph.arrows) == {(z, 0), (y, 0), (y, 1)}
     ids = {f"node-{number}" for number in graph.numbers.values()} | {f"edge-{number}" for number in graph.arrows.values()}
@@ -769,7 +769,7 @@ NAMES = [
 
 @needs_pygraphviz
 @pytest.mark.usefixtures("bundled")
-def test_names_are_shown_as_they_are() -> None:
+def test_drawing_escapes_names() -> None:
     """Nothing in a name is taken for DOT, HTML or an entity."""
     choose = random.Random(0)
     names = NAMES + ["".join(choose.choices(string.punctuation + "ab n", k=8)) for _ in range(60)]
@@ -779,7 +779,7 @@ def test_names_are_shown_as_they_are() -> None:
 
 @needs_pygraphviz
 @pytest.mark.usefixtures("bundled")
-def test_names_of_operations_are_shown_as_they_are() -> None:
+def test_drawing_escapes_names_of_operations() -> None:
     """The same for an operation, whose label has two lines."""
     operations = [-variable(1.0, "x") for _ in NAMES]
     for operation, name in zip(operations, NAMES, strict=True):
@@ -795,7 +795,7 @@ def test_names_of_operations_are_shown_as_they_are() -> None:
 
 @needs_pygraphviz
 @pytest.mark.usefixtures("bundled")
-def test_what_cannot_be_shown_is_written_as_python_would() -> None:
+def test_drawing_escapes_control_characters() -> None:
     """Control characters and lone surrogates have no place in SVG."""
     shown = {"a\0b": r"a\x00b", "\x1b[1m": r"\x1b[1m", "tab\t": r"tab\t", "\r": r"\r", "\u2028": r"\u2028", "\ud800": r"\ud800"}
     picture = visualize_at(np.stack([variable(1.0, name) for name in shown]))
@@ -807,17 +807,17 @@ def test_what_cannot_be_shown_is_written_as_python_would() -> None:
 
 @needs_pygraphviz
 @pytest.mark.usefixtures("bundled")
-def test_the_bundled_renderer_draws_without_a_word(capfd: pytest.CaptureFixture[str]) -> None:
+def test_bundled_renderer_suppresses_font_warnings(capfd: pytest.CaptureFixture[str]) -> None:
     """Warnings of the renderer about fonts are kept back."""
     picture = visualize_at(np.sin(variable(1.0, "x")))
-    assert drawn(picture).tag == f"{SVG}svg"
-    assert {"lightblue", "#7d26cd"} <= {shape.get("fill") for shape in drawn(picture).iter()}
+    assert parse_svg(picture).tag == f"{SVG}svg"
+    assert {"lightblue", "#7d26cd"} <= {shape.get("fill") for shape in parse_svg(picture).iter()}
     assert capfd.readouterr() == ("", "")
 
 
 @needs_pygraphviz
 @pytest.mark.usefixtures("bundled")
-def test_the_bundled_renderer_is_not_taken_from_the_current_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_bundled_renderer_is_not_imported_from_current_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """A module there that happens to have its name is left alone."""
     (tmp_path / "pygraphviz.py").write_text("raise SystemExit('the wrong module')")
     monkeypatch.chdir(tmp_path)
@@ -825,7 +825,7 @@ def test_the_bundled_renderer_is_not_taken_from_the_current_folder(monkeypatch: 
 
 
 @pytest.mark.usefixtures("bundled")
-def test_the_bundled_renderer_is_found_where_this_process_finds_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_bundled_renderer_is_found_on_sys_path(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """A folder added to sys.path counts."""
     lines = [
         "class AGraph:",
@@ -839,22 +839,20 @@ def test_the_bundled_renderer_is_found_where_this_process_finds_it(monkeypatch: 
 
 @needs_pygraphviz
 @pytest.mark.usefixtures("bundled")
-def test_failure_of_the_bundled_renderer_is_reported() -> None:
+def test_bundled_renderer_failure_is_reported() -> None:
     """The error contains the message of the renderer's process."""
     with pytest.raises(RuntimeError, match=r"(?s)could not draw the graph: .*Invalid Input"):
         GraphPicture("digraph { [")._repr_svg_()
 
 
-def test_an_installed_dot_draws(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_dot_renders_source(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """``dot`` gets the source and its answer is the picture."""
     picture = visualize_at(variable(1.0, "é"))
     install_dot(monkeypatch, tmp_path / "bin", "print('drawn', *sys.argv[1:]); print(ascii(dot)); print('hm', file=sys.stderr)")
     assert picture._repr_svg_().splitlines() == ["drawn -Kdot -Tsvg", ascii(picture.source)]
 
 
-def test_an_installed_dot_writes_files_without_a_word(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_dot_stderr_is_suppressed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """The stderr of ``dot`` is suppressed."""
     install_dot(
         monkeypatch, tmp_path / "bin", "print('hm', file=sys.stderr); sys.stdout.buffer.write(b'\\xff' + sys.argv[2].encode())"
@@ -864,7 +862,7 @@ def test_an_installed_dot_writes_files_without_a_word(
     assert capfd.readouterr() == ("", "")
 
 
-def test_failure_of_dot_is_reported_and_no_file_written(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_dot_failure_is_reported_and_writes_no_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """The error contains the message of ``dot``."""
     install_dot(monkeypatch, tmp_path / "bin", "sys.exit('no such plugin')")
     with pytest.raises(subprocess.CalledProcessError, match="no such plugin"):
@@ -874,7 +872,7 @@ def test_failure_of_dot_is_reported_and_no_file_written(monkeypatch: pytest.Monk
 
 @pytest.mark.usefixtures("bundled")
 @pytest.mark.parametrize("format", ["svg", "png", "pdf"])
-def test_without_graphviz_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, format: str) -> None:
+def test_drawing_without_graphviz_raises_with_advice(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, format: str) -> None:
     monkeypatch.setitem(sys.modules, "pygraphviz", None)
     install = r'pip install "compgraph\[pictures\]"'
     with pytest.raises(ModuleNotFoundError, match=rf"^{format.upper()} is made by Graphviz.*{install}.*graph\.html"):
@@ -886,7 +884,7 @@ def test_without_graphviz_the_error_says_what_to_install(monkeypatch: pytest.Mon
 
 @needs_pygraphviz
 @pytest.mark.usefixtures("bundled")
-def test_without_graphviz_there_are_pages_and_notebooks_show_them(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_drawing_without_graphviz_has_pages(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     node = np.sin(variable(1.0, "x"))
     picture = visualize_at(node)
     assert picture._repr_html_() is None
@@ -902,12 +900,12 @@ def test_without_graphviz_there_are_pages_and_notebooks_show_them(monkeypatch: p
     assert shown.get("srcdoc", "").split() == page.split()
 
 
-def test_renderers_are_imported_only_to_draw() -> None:
+def test_renderers_are_imported_lazily() -> None:
     """Importing the package does not wait for them."""
     code = "import sys, compgraph.view.visualize; print({'graphviz', 'pygraphviz'} & set(sys.modules))"
     environment = {**os.environ, "PYTHONPATH": str(Path(cg.__file__).parent.parent)}
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
-    assert done.stdout == "set()\n"
+    process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
+    assert process.stdout == "set()\n"
 
 
 # ------------------------------------------------------------------------------------------------- files
@@ -918,7 +916,7 @@ BEGINNINGS = {"svg": b"<?xml", "png": b"\x89PNG\r\n", "pdf": b"%PDF-", "dot": b"
 @needs_pygraphviz
 @pytest.mark.usefixtures("bundled")
 @pytest.mark.parametrize("format", BEGINNINGS)
-def test_the_suffix_is_the_format(tmp_path: Path, format: str) -> None:
+def test_save_format_follows_suffix(tmp_path: Path, format: str) -> None:
     """Every format, in either case of letters."""
     folder = tmp_path / "pictures"
     folder.mkdir()
@@ -931,7 +929,7 @@ def test_the_suffix_is_the_format(tmp_path: Path, format: str) -> None:
 
 @needs_pygraphviz
 @pytest.mark.usefixtures("bundled")
-def test_a_format_given_goes_before_the_suffix(tmp_path: Path) -> None:
+def test_save_format_option_precedes_suffix(tmp_path: Path) -> None:
     """The file need not be called by its format."""
     x = variable(1.0, "x")
     visualize_at(x, tmp_path / "f.svg", format="png")
@@ -940,7 +938,7 @@ def test_a_format_given_goes_before_the_suffix(tmp_path: Path) -> None:
     assert (tmp_path / "plain").read_bytes().startswith(BEGINNINGS["pdf"])
 
 
-def test_a_dot_file_is_the_source(tmp_path: Path) -> None:
+def test_save_dot_file_is_source(tmp_path: Path) -> None:
     """DOT is written as it is, in UTF-8."""
     picture = visualize_at(variable(1.0, "é"), tmp_path / "f.dot")
     assert (tmp_path / "f.dot").read_text(encoding="utf-8") == picture.source
@@ -950,20 +948,20 @@ def test_a_dot_file_is_the_source(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "format"), [("f.gif", None), ("f", None), ("f.", None), (".svg", None), ("f.svg", "bmp"), ("f.svg", "")]
 )
-def test_an_unknown_format_lists_the_possible_ones(tmp_path: Path, name: str, format: str | None) -> None:
+def test_save_unknown_format_lists_formats(tmp_path: Path, name: str, format: str | None) -> None:
     """A format that is missing or unknown is refused before anything is written."""
     with pytest.raises(ValueError, match="is not one of svg, png, pdf, dot, html"):
         visualize_at(variable(1.0, "x"), tmp_path / name, format)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_format_without_a_file_is_refused() -> None:
+def test_save_format_without_file_raises() -> None:
     """An argument that would have no effect is an error."""
     with pytest.raises(ValueError, match="give a filename too"):
         visualize_at(variable(1.0, "x"), format="png")
 
 
-def test_a_missing_folder_is_told_before_anything_is_drawn(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_save_missing_folder_raises_before_rendering(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """The renderer is not started in vain."""
     install_dot(monkeypatch, tmp_path / "bin", f"open({str(tmp_path / 'was here')!r}, 'w').close()")
     with pytest.raises(FileNotFoundError, match=r"there is no folder '.*missing' to write 'f.svg' into"):
@@ -972,7 +970,7 @@ def test_a_missing_folder_is_told_before_anything_is_drawn(monkeypatch: pytest.M
 
 
 @pytest.mark.usefixtures("bundled")
-def test_no_temporary_files_are_left(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_save_leaves_no_temporary_files(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Rendering leaves nothing behind."""
     folder = tmp_path / "temporary"
     folder.mkdir()
@@ -982,14 +980,14 @@ def test_no_temporary_files_are_left(monkeypatch: pytest.MonkeyPatch, tmp_path: 
     assert list(folder.iterdir()) == []
 
 
-def test_the_picture_tells_how_to_see_it() -> None:
+def test_drawing_repr_explains_display() -> None:
     """Where a picture cannot show itself, its repr helps."""
     assert "save('graph.svg')" in repr(visualize_at(variable(1.0, "x")))
 
 
 @needs_graphviz
 @pytest.mark.slow
-def test_many_uses_of_one_node_are_drawn_in_time(tmp_path: Path) -> None:
+def test_drawing_of_node_with_many_uses_is_quick(tmp_path: Path) -> None:
     """Without bounds Graphviz takes about a minute for this."""
     x = y = variable(0.5, "x")
     for _ in range(200):
@@ -1000,7 +998,7 @@ def test_many_uses_of_one_node_are_drawn_in_time(tmp_path: Path) -> None:
 
 
 @needs_images
-def test_a_dark_picture_is_dark_to_its_edges(tmp_path: Path) -> None:
+def test_dark_picture_background_fills_picture(tmp_path: Path) -> None:
     from matplotlib import image
 
     visualize_at(variable(0.5, "x") * 2, tmp_path / "dark.png", theme="dark")
@@ -1010,10 +1008,10 @@ def test_a_dark_picture_is_dark_to_its_edges(tmp_path: Path) -> None:
 
 
 @needs_graphviz
-def test_long_arrows_of_a_large_graph_are_drawn_in_time(tmp_path: Path) -> None:
+def test_drawing_of_long_arrows_is_quick(tmp_path: Path) -> None:
     """A loop of sixty turns, unfolded: led around everything, its arrows took Graphviz 20 s; straight, 1 s."""
     start = os.times().children_user
-    visualize_at(turns(60), tmp_path / "turns.svg", fold=False)
+    visualize_at(fill_in_loop(60), tmp_path / "turns.svg", fold=False)
     assert os.times().children_user - start < 8
 
 
@@ -1027,7 +1025,7 @@ def png_size(picture: bytes) -> tuple[int, int]:
 
 @needs_graphviz
 @pytest.mark.usefixtures("bundled")
-def test_dpi_scales_a_png(tmp_path: Path) -> None:
+def test_dpi_scales_png(tmp_path: Path) -> None:
     picture = visualize_at(np.sin(variable(1.0, "x")), tmp_path / "f.png")
     width, height = png_size((tmp_path / "f.png").read_bytes())
     for dpi in (48, 192, 288.0):
@@ -1038,7 +1036,7 @@ def test_dpi_scales_a_png(tmp_path: Path) -> None:
     assert png_size((tmp_path / "h").read_bytes()) == sizes
 
 
-def test_an_installed_dot_gets_the_resolution(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_dpi_is_passed_to_dot(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     install_dot(monkeypatch, tmp_path / "bin", "print(*sys.argv[1:])")
     visualize_at(variable(1.0, "x"), tmp_path / "f.png", dpi=300)
     assert (tmp_path / "f.png").read_text() == "-Kdot -Tpng -Gdpi=300\n"
@@ -1046,7 +1044,7 @@ def test_an_installed_dot_gets_the_resolution(monkeypatch: pytest.MonkeyPatch, t
 
 @needs_graphviz
 @pytest.mark.usefixtures("bundled")
-def test_a_dpi_that_does_not_apply_raises(tmp_path: Path) -> None:
+def test_dpi_without_effect_raises(tmp_path: Path) -> None:
     picture = visualize_at(np.sin(variable(1.0, "x")))
     for format in ("svg", "pdf", "dot", "html"):
         with pytest.raises(ValueError, match=f"dpi is the resolution of a PNG; {format.upper()} has none"):
@@ -1063,7 +1061,7 @@ def test_a_dpi_that_does_not_apply_raises(tmp_path: Path) -> None:
 
 def titles(picture: GraphPicture) -> dict[str | None, str | None]:
     """The titles in an SVG, by the id of the element."""
-    return {group.get("id"): group.findtext(f"{SVG}title") for group in drawn(picture).iter(f"{SVG}g")}
+    return {group.get("id"): group.findtext(f"{SVG}title") for group in parse_svg(picture).iter(f"{SVG}g")}
 
 
 @needs_graphviz
@@ -1091,14 +1089,14 @@ def test_svg_nodes_have_tooltips() -> None:
 
 @needs_graphviz
 @pytest.mark.usefixtures("bundled")
-def test_tooltips_show_names_as_they_are() -> None:
+def test_svg_tooltips_escape_names() -> None:
     node = np.stack([variable(1.0, name) for name in NAMES])
     shown = [text.partition("\n() float64")[0] for name, text in titles(visualize_at(node)).items() if text and name != "node-0"]
     assert set(NAMES) - {""} <= set(shown)
 
 
-def test_placeholders_have_a_dashed_border() -> None:
-    (_, line) = declared(visualize_at(np.sin(cg.placeholder((2,), name="p", example=[1.0, 2.0]))))
+def test_drawing_placeholders_have_dashed_border() -> None:
+    (_, line) = declared_lines(visualize_at(np.sin(cg.placeholder((2,), name="p", example=[1.0, 2.0]))))
     assert "fillcolor=lightblue" in line
     assert 'style="filled,dashed"' in line
     assert "dashed" not in visualize_at(np.sin(variable(1.0, "x"))).source
@@ -1108,12 +1106,12 @@ def test_placeholders_have_a_dashed_border() -> None:
 @pytest.mark.usefixtures("bundled")
 @pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize("direction", ["LR", "TB"])
-def test_the_legend_names_the_kinds_that_are_drawn(theme: str, direction: str) -> None:
+def test_legend_names_drawn_kinds(theme: str, direction: str) -> None:
     x, p = variable([1.0, 2.0], "x"), cg.placeholder((2,), name="p", example=[1.0, 2.0])
     with cg.scope("layer"):
         f = np.sum(x * p + 3.0)
     picture = visualize_at(f, legend=True, theme=theme, direction=direction)
-    (graph,) = [group for group in drawn(picture).iter(f"{SVG}g") if group.get("class") == "graph"]
+    (graph,) = [group for group in parse_svg(picture).iter(f"{SVG}g") if group.get("class") == "graph"]
     words = [(text.text or "").strip("\xa0") for text in graph.findall(f"{SVG}text")]
     assert words == ["variable", "placeholder", "constant", "operation"]
     fills = {hex_of(shape.get("fill") or "") for shape in graph.findall(f"{SVG}path")}
@@ -1123,7 +1121,7 @@ def test_the_legend_names_the_kinds_that_are_drawn(theme: str, direction: str) -
     assert "placeholder" not in visualize_at(f).source
 
 
-def test_the_legend_has_adjoints_if_they_are_drawn() -> None:
+def test_legend_includes_drawn_cotangents() -> None:
     x = variable([1.0, 2.0], "x")
     f = np.sum(x * x)
     assert "adjoint" in visualize_at(f, adjoints=gradient(f), legend=True).source
@@ -1134,7 +1132,7 @@ def test_the_legend_has_adjoints_if_they_are_drawn() -> None:
 
 
 @pytest.mark.parametrize(("legend", "kinds"), [(None, ["variable", "operation"]), (True, ["variable", "operation"]), (False, [])])
-def test_pages_have_a_legend_unless_it_is_switched_off(legend: bool | None, kinds: list[str]) -> None:
+def test_page_legend_is_default(legend: bool | None, kinds: list[str]) -> None:
     page = visualize_at(np.sin(variable(1.0, "x")), legend=legend).html()
     (data,) = re.findall(r'<script id="data" type="application/json">(.*?)</script>', page, re.DOTALL)
     assert json.loads(data)["legend"] == kinds

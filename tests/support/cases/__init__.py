@@ -46,10 +46,10 @@ OPERATIONS = sorted({*RULES, *COMPOSED} - INTERNAL - {*COARSE})
 def _by_operation() -> dict[str, list[Case]]:
     from tests.support.cases.tables import CASES, COMPLEX_CASES, COMPOSED_CASES
 
-    found: dict[str, list[Case]] = {}
+    groups: dict[str, list[Case]] = {}
     for case in (*CASES, *COMPLEX_CASES, *COMPOSED_CASES):
-        found.setdefault(case.opname, []).append(case)
-    return {operation: sorted(cases, key=_order) for operation, cases in found.items()}
+        groups.setdefault(case.opname, []).append(case)
+    return {operation: sorted(cases, key=_order) for operation, cases in groups.items()}
 
 
 def _order(case: Case) -> tuple[int, int]:

@@ -15,14 +15,14 @@ from tests.support.arguments import Array, Function, Shape, Sketch, complexes, o
 def regular(*shape: int, seed: int = 0, make: Callable[..., Array] = real) -> Array:
     """Well-conditioned matrices, square or not, with singular values apart."""
     m, n = shape[-2:]
-    found: Array = 0.3 * make(*shape, seed=seed) + np.eye(m, n) * np.linspace(1, 2.5, n)
-    return found
+    matrix: Array = 0.3 * make(*shape, seed=seed) + np.eye(m, n) * np.linspace(1, 2.5, n)
+    return matrix
 
 
 def complex_regular(*shape: int, seed: int = 0) -> Array:
     """The same with complex numbers."""
-    found: Array = regular(*shape, seed=seed, make=complexes) + 0.4j * np.eye(shape[-2], shape[-1])
-    return found
+    matrix: Array = regular(*shape, seed=seed, make=complexes) + 0.4j * np.eye(shape[-2], shape[-1])
+    return matrix
 
 
 def definite(*shape: int, seed: int = 0) -> Array:
@@ -384,8 +384,8 @@ def of_rank_one(x: Any, y: Any) -> Any:
 
 def least_squares(a: Any, b: Any) -> Any:
     """All that lstsq finds but the rank."""
-    found = np.linalg.lstsq(a, b)
-    return np.concatenate([np.ravel(found[i]) for i in (0, 1, 3)])
+    solution = np.linalg.lstsq(a, b)
+    return np.concatenate([np.ravel(solution[i]) for i in (0, 1, 3)])
 
 
 def spectral(

@@ -36,16 +36,18 @@ POOLED: dict[str, tuple[Shape, dict[str, Any]]] = {
 
 def slides(function: Function, make: Any = real, back: bool = False, kernel: bool = False) -> list[Sketch]:
     """Correlations, or the operations that are their derivatives, on every kind of sliding."""
-    found: list[Sketch] = []
+    sketches: list[Sketch] = []
     for label, (x, k, options) in SLIDING.items():
         out = np.shape(cg.cross_correlate(np.zeros(x), np.zeros(k), **options))
         first, second = (out, k) if back else (x, out) if kernel else (x, k)
         rest = [np.zeros(x)] if back else [np.zeros(k)] if kernel else []
-        found.append((label, partial(_followed, function, rest, options), make(*first, seed=1), make(*second, seed=2)))
-    return found
+        sketches.append(
+            (label, partial(_with_fixed_operands, function, rest, options), make(*first, seed=1), make(*second, seed=2))
+        )
+    return sketches
 
 
-def _followed(function: Function, rest: list[Any], options: dict[str, Any], *args: Any) -> Any:
+def _with_fixed_operands(function: Function, rest: list[Any], options: dict[str, Any], *args: Any) -> Any:
     return function(*args, *rest, **options)
 
 
@@ -56,14 +58,14 @@ def pools(function: Function) -> list[Sketch]:
 
 def pooled_with(function: Function, along: bool = False, mean: bool = False) -> list[Sketch]:
     """Cases of the derivatives of a pooling at fixed numbers, as functions of a tangent or cotangent."""
-    found: list[Sketch] = []
-    for label, (shape, given) in POOLED.items():
-        options = {"strides": None, "padding": "valid", "dilation": 1, **given}
+    sketches: list[Sketch] = []
+    for label, (shape, overrides) in POOLED.items():
+        options = {"strides": None, "padding": "valid", "dilation": 1, **overrides}
         x: Array = shifted(*shape)
-        best = cg.max_pool(x, **given)
+        best = cg.max_pool(x, **overrides)
         rest = [x] if mean else [x, best]
-        found.append((label, partial(_followed, function, rest, options), real(*(shape if along else best.shape))))
-    return found
+        sketches.append((label, partial(_with_fixed_operands, function, rest, options), real(*(shape if along else best.shape))))
+    return sketches
 
 
 SKETCHES: dict[str, list[Sketch]] = {

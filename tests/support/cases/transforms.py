@@ -52,18 +52,18 @@ SOME_ALONG_ONE = {label: ALONG_ONE[label] for label in ("axis -2", "padded, odd"
 SOME_ALONG_SEVERAL = {label: ALONG_SEVERAL[label] for label in ("axes out of order", "lists")}
 
 
-def flat_of(found: Any, *chosen: int) -> Any:
+def flat_of(outputs: Any, *chosen: int) -> Any:
     """Some of the results of a function, in one row."""
-    return np.concatenate([np.ravel(found[i]) for i in chosen])
+    return np.concatenate([np.ravel(outputs[i]) for i in chosen])
 
 
 def transforms(function: Function, make: Any, options: dict[str, Any]) -> list[Sketch]:
     """A transform with several choices of options; of real arguments also as real and imaginary parts, which are real."""
-    found = [(label, partial(function, **kwargs), make(*shape)) for label, (shape, kwargs) in options.items()]
+    sketches = [(label, partial(function, **kwargs), make(*shape)) for label, (shape, kwargs) in options.items()]
     if make is not real:
-        return found
+        return sketches
     return [
-        *found,
+        *sketches,
         ("imaginary part", lambda x: np.imag(function(x)), make(2, 4)),
         ("real part of a power", lambda x: np.real(function(x * x) ** 2), make(2, 4)),
     ]

@@ -33,19 +33,19 @@ def stacked(results: list[Any]) -> Any:
     return np.stack([np.asarray(r) for r in results])
 
 
-def require_same(found: Any, expected: Any) -> None:
+def require_same(actual: Any, expected: Any) -> None:
     """Fail unless two results have the same parts, shapes, dtypes, and the same numbers up to rounding."""
     if isinstance(expected, tuple):
-        assert len(found) == len(expected)
-        for f, e in zip(found, expected, strict=True):
+        assert len(actual) == len(expected)
+        for f, e in zip(actual, expected, strict=True):
             require_same(f, e)
         return
-    assert np.shape(found) == np.shape(expected)
+    assert np.shape(actual) == np.shape(expected)
     if expected.dtype.kind in "fc":
-        assert found.dtype == expected.dtype
+        assert actual.dtype == expected.dtype
     eps = np.finfo(expected.dtype).eps if expected.dtype.kind in "fc" else 1e-16
     scale = np.max(np.abs(expected), initial=0, where=np.isfinite(expected)) if expected.dtype.kind in "fc" else 1
-    np.testing.assert_allclose(found, expected, rtol=1e4 * eps, atol=1e3 * eps * scale)
+    np.testing.assert_allclose(actual, expected, rtol=1e4 * eps, atol=1e3 * eps * scale)
 
 
 def require_loop(f: Callable[..., Any], case: Case) -> None:

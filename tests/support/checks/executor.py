@@ -46,20 +46,20 @@ def eager(case: Case, args: list[Array]) -> list[Any] | None:
         out = case.function(*variables)
         if out.dtype.kind not in "fc":
             return [out.value]
-        found = gradient(real_part(out), variables, unused="zero")
+        slopes = gradient(real_part(out), variables, unused="zero")
     except (ValueError, TypeError, IndexError, RuntimeError, ArithmeticError):
         return None
-    return [out.value, *[found[v] for v in variables]]
+    return [out.value, *[slopes[v] for v in variables]]
 
 
-def agree(case: Case, found: Any, expected: Any) -> bool:
+def agree(case: Case, actual: Any, expected: Any) -> bool:
     """Whether two arrays have the same bits, or nearly so where a rule may choose."""
-    found, expected = np.asarray(found), np.asarray(expected)
-    if found.shape != expected.shape or found.dtype != expected.dtype:
+    actual, expected = np.asarray(actual), np.asarray(expected)
+    if actual.shape != expected.shape or actual.dtype != expected.dtype:
         return False
     if case.opname in LAST_BITS:
-        return bool(np.allclose(found, expected, rtol=1e-9, atol=1e-12, equal_nan=True))
-    return bool(np.array_equal(found, expected, equal_nan=True))
+        return bool(np.allclose(actual, expected, rtol=1e-9, atol=1e-12, equal_nan=True))
+    return bool(np.array_equal(actual, expected, equal_nan=True))
 
 
 def run(executor: cg.Executor, feed: dict[Any, Any]) -> Any:
@@ -86,15 +86,15 @@ def check_executor(case: Case) -> None:
             expected = eager(case, args)
             if expected is None:
                 continue
-            found = run(executor, dict(zip(holders, args, strict=True)))
-            if isinstance(found, cg.GuardError):
-                assert label != "the same", found
+            outcome = run(executor, dict(zip(holders, args, strict=True)))
+            if isinstance(outcome, cg.GuardError):
+                assert label != "the same", outcome
                 continue
-            if isinstance(found, ValueError):
-                assert label == "other lengths", found
-                assert "shapes fed" in str(found), found
+            if isinstance(outcome, ValueError):
+                assert label == "other lengths", outcome
+                assert "shapes fed" in str(outcome), outcome
                 continue
-            for place, (a, b) in enumerate(zip(found, expected, strict=False)):
+            for place, (a, b) in enumerate(zip(outcome, expected, strict=False)):
                 assert agree(case, a, b), f"{label}: output {place} is {a}, not {b}"
 
 
@@ -121,9 +121,9 @@ def check_recorded_derivatives(case: Case) -> None:
                 args = [change(x) for x in case.args]
                 if eager(case, args) is None:
                     continue
-                found = run(executor, dict(zip(holders, args, strict=True)))
-                if isinstance(found, Exception):
-                    assert change is not CHANGES["the same"], found
+                outcome = run(executor, dict(zip(holders, args, strict=True)))
+                if isinstance(outcome, Exception):
+                    assert change is not CHANGES["the same"], outcome
                     continue
-                for a, b in zip(found, derive(case.function, args), strict=True):
+                for a, b in zip(outcome, derive(case.function, args), strict=True):
                     np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-12)

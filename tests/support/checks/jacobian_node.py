@@ -18,7 +18,7 @@ def differences(f: Function, args: tuple[Any, ...]) -> list[Array]:
     """Jacobians of a plain function by central differences, an element of an argument at a time."""
     points = [numeric.plain(a) for a in args]
     out = np.asarray(f(*[p.copy() for p in points]))
-    found = []
+    jacobians = []
     for k, point in enumerate(points):
         columns = np.zeros((point.size, *out.shape), out.dtype)
         for i in range(point.size):
@@ -26,8 +26,8 @@ def differences(f: Function, args: tuple[Any, ...]) -> list[Array]:
             unit[i] = 1
             along = [unit.reshape(point.shape) if j == k else None for j in range(len(points))]
             columns[i] = numeric.directional(f, points, along)
-        found.append(np.moveaxis(columns, 0, -1).reshape(out.shape + point.shape))
-    return found
+        jacobians.append(np.moveaxis(columns, 0, -1).reshape(out.shape + point.shape))
+    return jacobians
 
 
 def as_list(jacobians: Any) -> list[Any]:
@@ -45,11 +45,11 @@ def pulled(f: Function, args: tuple[Any, ...]) -> list[Any]:
     return reverse.jacobian(f(*inputs), inputs)  # type: ignore[no-any-return]
 
 
-def close(found: Any, expected: Any, rtol: float) -> None:
-    found, expected = np.asarray(found), np.asarray(expected)
-    assert (found.shape, found.dtype) == (expected.shape, expected.dtype)
+def close(actual: Any, expected: Any, rtol: float) -> None:
+    actual, expected = np.asarray(actual), np.asarray(expected)
+    assert (actual.shape, actual.dtype) == (expected.shape, expected.dtype)
     size = 1 + np.max(np.abs(expected), initial=0)
-    assert np.max(np.abs(found - expected), initial=0) <= rtol * size
+    assert np.max(np.abs(actual - expected), initial=0) <= rtol * size
 
 
 def check(f: Function, *args: Any, rtol: float = 1e-6) -> list[Any]:
@@ -67,8 +67,8 @@ def in_real_parts(case: Case) -> tuple[Function, list[Any]]:
     kinds = [x.dtype.kind == "c" for x in case.args]
 
     def f(*parts: Any) -> Any:
-        given = iter(parts)
-        return case.function(*[next(given) + 1j * next(given) if is_complex else next(given) for is_complex in kinds])
+        values = iter(parts)
+        return case.function(*[next(values) + 1j * next(values) if is_complex else next(values) for is_complex in kinds])
 
     return f, [part for x, c in zip(case.args, kinds, strict=True) for part in ((x.real, x.imag) if c else (x,))]
 

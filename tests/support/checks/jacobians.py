@@ -19,12 +19,12 @@ Array = np.ndarray[Any, Any]
 COUNT = 5  # hardly any case has an axis of this length, which could be taken for that of the directions
 
 
-def near(found: Any, expected: Any, what: str, rtol: float = 1e-12) -> None:
-    """Fail unless `found` has the shape and dtype of `expected` and is near it."""
-    found, expected = np.asarray(found), np.asarray(expected)
-    assert (found.shape, found.dtype) == (expected.shape, expected.dtype), f"{what}: {found.shape} {found.dtype}"
+def near(actual: Any, expected: Any, what: str, rtol: float = 1e-12) -> None:
+    """Fail unless `actual` has the shape and dtype of `expected` and is near it."""
+    actual, expected = np.asarray(actual), np.asarray(expected)
+    assert (actual.shape, actual.dtype) == (expected.shape, expected.dtype), f"{what}: {actual.shape} {actual.dtype}"
     size = 1 + np.max(np.abs(expected), initial=0)
-    error = np.max(np.abs(found - expected), initial=0)
+    error = np.max(np.abs(actual - expected), initial=0)
     assert error <= rtol * size, f"{what} is off by {error / size:.2g}"
 
 
@@ -45,9 +45,9 @@ def check_together(case: Case, order: int = 1, rtol: float = 1e-12) -> None:
     if order == 1:
         check_graph(out, variables, rng, rtol)
         return
-    found = gradient(out, variables, adjoint=random_batch(out, rng, 1)[0], create_graph=True)
+    gradients = gradient(out, variables, adjoint=random_batch(out, rng, 1)[0], create_graph=True)
     for x in variables:
-        check_graph(found[x], variables, rng)
+        check_graph(gradients[x], variables, rng)
 
 
 def check_graph(out: Any, variables: list[Any], rng: np.random.Generator, rtol: float = 1e-12) -> None:
@@ -58,23 +58,23 @@ def check_graph(out: Any, variables: list[Any], rng: np.random.Generator, rtol: 
     nodes = collect(out)
     if isinstance(nodes, Tape):
         return  # a graph with writes passes each direction by itself
-    seeds, wanted = random_batch(out, rng), set(variables)
+    seeds, targets = random_batch(out, rng), set(variables)
     tangents = {x: random_batch(x, rng) for x in variables}
     for batch in (seeds, *tangents.values()):
         batch[0] = 0
-    pulled = [sweep(nodes, out, seed, wanted, False) for seed in seeds]
+    pulled = [sweep(nodes, out, seed, targets, False) for seed in seeds]
     pushed = [push_through(nodes, {x: t[i] for x, t in tangents.items()}, out, False, None) for i in range(COUNT)]
     for count, create_graph in ((COUNT, False), (COUNT, True), (1, False)):
         some = slice(COUNT - count, COUNT)
-        together = sweep_batch(nodes, out, seeds[some], wanted, create_graph)
+        together = sweep_batch(nodes, out, seeds[some], targets, create_graph)
         for x in variables:
             zeros = np.zeros((count, *x.shape), x.dtype)
             expected = np.reshape([s.get(x, zeros[0]) for s in pulled[some]], zeros.shape)
             near(together.get(x, zeros), expected, f"adjoints of {count}", rtol)
-        found = push_through(nodes, {x: t[some] for x, t in tangents.items()}, out, create_graph, count)
+        tangent = push_through(nodes, {x: t[some] for x, t in tangents.items()}, out, create_graph, count)
         zeros = np.zeros_like(seeds[some])
         expected = [zeros[0] if t is None else t for t in pushed[some]]
-        near(zeros if found is None else found, np.reshape(expected, zeros.shape), f"tangents of {count}", rtol)
+        near(zeros if tangent is None else tangent, np.reshape(expected, zeros.shape), f"tangents of {count}", rtol)
 
 
 def check_one_tangent(case: Case) -> None:

@@ -14,9 +14,9 @@ from compgraph.executor import passes
 from tests.support.arguments import Case
 
 
-def assert_alike(found: Any, expected: Any) -> None:
+def assert_alike(actual: Any, expected: Any) -> None:
     """Same shapes and dtypes, and the numbers up to rounding."""
-    for a, e in zip(found, expected, strict=True):
+    for a, e in zip(actual, expected, strict=True):
         assert np.shape(a) == np.shape(e)
         assert np.asarray(a).dtype == np.asarray(e).dtype
         single = np.asarray(e).dtype.itemsize <= 4

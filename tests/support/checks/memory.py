@@ -54,13 +54,13 @@ def check_contributions(case: Case) -> None:
         if not node.args or node not in reached:
             continue
         adjoint = in_batch(reached[node])
-        found = [c for _ in range(2) for c in contributions(node, reached[node])]
-        found += [c for _ in range(2) for c in contributions_in_batch(node, adjoint)]
+        cotangents = [c for _ in range(2) for c in contributions(node, reached[node])]
+        cotangents += [c for _ in range(2) for c in contributions_in_batch(node, adjoint)]
         passed = [*parts_of(reached[node]), *parts_of(adjoint)]
-        owned = [c for c in found if isinstance(c, np.ndarray) and c.base is None and not any(c is a for a in passed)]
-        kept = [*plain_operands(node), *parts_of(plain_result(node)), *node.options.values()]
+        owned = [c for c in cotangents if isinstance(c, np.ndarray) and c.base is None and not any(c is a for a in passed)]
+        arrays = [*plain_operands(node), *parts_of(plain_result(node)), *node.options.values()]
         assert len(set(map(id, owned))) == len(owned), f"{node.opname} returns the same array twice"
-        assert not any(c is k for c in owned for k in kept), f"{node.opname} returns an operand, the result or an option"
+        assert not any(c is k for c in owned for k in arrays), f"{node.opname} returns an operand, the result or an option"
 
 
 def check_memory_of_gradients(case: Case) -> None:
@@ -68,8 +68,8 @@ def check_memory_of_gradients(case: Case) -> None:
     variables, out = recorded(case)
     u, _ = directions(case)
     first, second = ([gradient(out, variables, adjoint=u)[x] for x in variables] for _ in range(2))
-    kept = [u, *case.args, *[part for node in collect(out) for part in (node.raw_value, *map(to_values, node.args))]]
+    arrays = [u, *case.args, *[part for node in collect(out) for part in (node.raw_value, *map(to_values, node.args))]]
     for g in (g for g in first if g.ndim and g.size):
         assert g.base is None
         assert g.flags.writeable
-        assert not any(np.may_share_memory(g, other) for other in (*kept, *second) if isinstance(other, np.ndarray))
+        assert not any(np.may_share_memory(g, other) for other in (*arrays, *second) if isinstance(other, np.ndarray))

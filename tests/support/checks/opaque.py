@@ -33,20 +33,20 @@ def derivatives(case: Case, is_strict: bool) -> dict[str, Any]:
     u = random_like(out, rng)
     first = gradient(out, variables, adjoint=u, create_graph=True)
     along = sum(np.sum(np.real(first[x] * t)) for x, t in zip(variables, tangents, strict=True))
-    found = {"value": out, **{f"first {i}": first[x] for i, x in enumerate(variables)}, "along": along}
+    results = {"value": out, **{f"first {i}": first[x] for i, x in enumerate(variables)}, "along": along}
     if isinstance(along, Value) and any(isinstance(n, cg.VariableNode) for n in cg.topological_order([along])):
         second = gradient(along, variables, unused="zero")
-        found |= {f"second {i}": second[x] for i, x in enumerate(variables)}
-    found["value and tangent"] = jvp(case.function, variables, tangents)
-    found["tangent of a tangent"] = jvp(lambda *xs: jvp(case.function, xs, tangents)[1], variables, tangents)
+        results |= {f"second {i}": second[x] for i, x in enumerate(variables)}
+    results["value and tangent"] = jvp(case.function, variables, tangents)
+    results["tangent of a tangent"] = jvp(lambda *xs: jvp(case.function, xs, tangents)[1], variables, tangents)
     is_real = all(x.dtype.kind == "f" for x in (out, *variables))
     if is_real and out.size <= 12 and sum(x.size for x in variables) <= 24:
         positions = tuple(range(len(variables)))
-        found["jacrev"] = ad.jacrev(case.function, positions)(*variables)
-        found["jacfwd"] = ad.jacfwd(case.function, positions)(*variables)
+        results["jacrev"] = ad.jacrev(case.function, positions)(*variables)
+        results["jacfwd"] = ad.jacfwd(case.function, positions)(*variables)
     if is_real and len(variables) == 1:
-        found["carried"] = forward.jacobian(case.function(forward.variables(case.args[0])))
-    return {name: to_values(value) for name, value in found.items()}
+        results["carried"] = forward.jacobian(case.function(forward.variables(case.args[0])))
+    return {name: to_values(value) for name, value in results.items()}
 
 
 def plain(value: Any) -> list[Any]:
@@ -68,9 +68,9 @@ def _compare(case: Case) -> None:
     with np.errstate(all="ignore"):
         expected = derivatives(case, is_strict=False)
         with cg.strict():
-            found = derivatives(case, is_strict=True)
-        assert found.keys() == expected.keys()
+            results = derivatives(case, is_strict=True)
+        assert results.keys() == expected.keys()
         for name in expected:
-            for one, other in zip(plain(found[name]), plain(expected[name]), strict=True):
+            for one, other in zip(plain(results[name]), plain(expected[name]), strict=True):
                 assert (one.dtype, one.shape) == (other.dtype, other.shape), name
                 assert np.array_equal(one, other, equal_nan=True), name

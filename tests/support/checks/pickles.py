@@ -15,10 +15,10 @@ def check_pickle(case: Case) -> None:
     """A loaded graph has the function, the value and the gradient of the dumped one."""
     variables = [cg.variable(a) for a in case.args]
     out = case.function(*variables)
-    found = pickle.loads(pickle.dumps((out, variables)))
-    assert found[0].opname == out.opname
-    assert np.array_equal(found[0].value, out.value, equal_nan=out.dtype.kind in "fc")
+    copies = pickle.loads(pickle.dumps((out, variables)))
+    assert copies[0].opname == out.opname
+    assert np.array_equal(copies[0].value, out.value, equal_nan=out.dtype.kind in "fc")
     ones = np.ones(out.shape, out.dtype)
-    expected, adjoints = gradient(out, variables, ones), gradient(*found, ones)
+    expected, adjoints = gradient(out, variables, ones), gradient(*copies, ones)
     for ours, theirs in zip(expected._cotangents.values(), adjoints._cotangents.values(), strict=True):
         assert np.array_equal(ours, theirs, equal_nan=True)

@@ -18,11 +18,11 @@ def again(listing: cg.Listing) -> Any:
     return eval(listing.result, names)
 
 
-def same(found: Any, node: Any) -> bool:
+def same(result: Any, node: Any) -> bool:
     """Whether two results are the same array, to the last bit."""
-    found, wanted = np.asarray(found), np.asarray(node.value)
-    return (found.shape, found.dtype) == (wanted.shape, wanted.dtype) and np.array_equal(
-        found, wanted, equal_nan=wanted.dtype.kind in "fc"
+    result, expected = np.asarray(result), np.asarray(node.value)
+    return (result.shape, result.dtype) == (expected.shape, expected.dtype) and np.array_equal(
+        result, expected, equal_nan=expected.dtype.kind in "fc"
     )
 
 
@@ -30,10 +30,10 @@ def check_program(case: Case) -> None:
     """The text runs and gives the recorded bits."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        found = case.function(*[cg.variable(a, f"x_{i}") for i, a in enumerate(case.args)])
-        listing = cg.program(found, limit=None, fold=False)
+        output = case.function(*[cg.variable(a, f"x_{i}") for i, a in enumerate(case.args)])
+        listing = cg.program(output, limit=None, fold=False)
         results = again(listing)
     assert listing.is_whole
-    results, nodes = (results, found) if isinstance(found, (list, tuple)) else ([results], [found])
+    results, nodes = (results, output) if isinstance(output, (list, tuple)) else ([results], [output])
     assert len(results) == len(nodes)
     assert all(map(same, results, nodes))

@@ -28,13 +28,13 @@ Layout = Callable[[Array], Array]
 # ------------------------------------------------------------------------------------------------ tools
 
 
-def close(found: Any, expected: Any, rtol: float, what: str) -> None:
-    """Fail unless `found` is a plain array of the shape of `expected` and near it."""
-    found = np.asarray(found)
-    assert found.shape == np.shape(expected), f"{what} has shape {found.shape}, not {np.shape(expected)}"
+def close(actual: Any, expected: Any, rtol: float, what: str) -> None:
+    """Fail unless `actual` is a plain array of the shape of `expected` and near it."""
+    actual = np.asarray(actual)
+    assert actual.shape == np.shape(expected), f"{what} has shape {actual.shape}, not {np.shape(expected)}"
     size = 1 + np.max(np.abs(expected), initial=0)
-    error = np.max(np.abs(found - expected), initial=0)
-    assert error <= rtol * size, f"{what} is off by {error / size:.2g}: {found} instead of {expected}"
+    error = np.max(np.abs(actual - expected), initial=0)
+    assert error <= rtol * size, f"{what} is off by {error / size:.2g}: {actual} instead of {expected}"
 
 
 def random_like(array: Any, rng: np.random.Generator) -> Array:
@@ -78,8 +78,8 @@ def check_value(case: Case) -> None:
     pushed, _ = jvp(case.function, case.args, [np.zeros_like(x) for x in case.args])
     pulled, _ = vjp(case.function, *case.args)
     assert isinstance(out, np.ndarray)
-    for found in (out, pushed, pulled):
-        plain = np.asarray(found)
+    for output in (out, pushed, pulled):
+        plain = np.asarray(output)
         assert (plain.dtype, plain.shape) == (expected.dtype, expected.shape)
         assert np.array_equal(plain, expected, equal_nan=True), f"{plain} instead of {expected}"
         for part in (np.real, np.imag):
@@ -90,15 +90,15 @@ def check_reverse(case: Case) -> None:
     """Adjoints agree with central differences, by `gradient` and by `vjp`, whichever arguments are constants."""
     u, _ = directions(case)
     variables, out = recorded(case)
-    found = gradient(out, variables, adjoint=u)
+    gradients = gradient(out, variables, adjoint=u)
     expected = numeric.gradient(case.function, case.args, weights=u)
     pulled = vjp(case.function, *case.args)[1](u)
-    for i, (x, wanted) in enumerate(zip(variables, expected, strict=True)):
-        close(found[x], wanted, 1e-6, f"adjoint {i}")
-        close(pulled[i], found[x], 1e-14, f"adjoint {i} by vjp")
-        assert found[x].dtype == pulled[i].dtype == x.dtype
+    for i, (x, reference) in enumerate(zip(variables, expected, strict=True)):
+        close(gradients[x], reference, 1e-6, f"adjoint {i}")
+        close(pulled[i], gradients[x], 1e-14, f"adjoint {i} by vjp")
+        assert gradients[x].dtype == pulled[i].dtype == x.dtype
         alone = [*case.args[:i], x, *case.args[i + 1 :]]
-        close(gradient(case.function(*alone), x, adjoint=u)[x], found[x], 1e-12, f"adjoint {i} when the others are constants")
+        close(gradient(case.function(*alone), x, adjoint=u)[x], gradients[x], 1e-12, f"adjoint {i} when the others are constants")
 
 
 def check_forward(case: Case) -> None:
@@ -130,8 +130,8 @@ def check_second_order(case: Case) -> None:
 
     expected = numeric.directional(first, case.args, v)
     variables, out = recorded(case)
-    found = gradient(out, variables, adjoint=u, create_graph=True)
-    slope = sum(np.sum(found[x] * t) for x, t in zip(variables, v, strict=True))
+    slopes = gradient(out, variables, adjoint=u, create_graph=True)
+    slope = sum(np.sum(slopes[x] * t) for x, t in zip(variables, v, strict=True))
     twice = gradient(slope, variables, adjoint=1.0)
     close(flat([twice[x] for x in variables]), expected, 1e-6, "reverse over reverse")
 
@@ -144,9 +144,9 @@ def check_second_order(case: Case) -> None:
 
     close(flat(vjp(along, *case.args)[1](u)), expected, 1e-6, "reverse over forward")
     curvature = product([u], [jvp(along, case.args, v)[1]])
-    wanted = product([expected], [flat(v)])
+    reference = product([expected], [flat(v)])
     size = 1 + float(np.sum(np.abs(expected * flat(v))))
-    assert abs(curvature - wanted) <= 1e-6 * size, f"forward over forward: {curvature} instead of {wanted}"
+    assert abs(curvature - reference) <= 1e-6 * size, f"forward over forward: {curvature} instead of {reference}"
 
 
 def check_single_precision(case: Case) -> None:
@@ -159,11 +159,11 @@ def check_single_precision(case: Case) -> None:
         mixed = in_single_precision(case, chosen)
         variables, out = recorded(mixed)
         assert out.dtype == np.asarray(case.function(*mixed.args)).dtype
-        found, graph = (gradient(out, variables, adjoint=u, create_graph=graph) for graph in (False, True))
+        result, graph = (gradient(out, variables, adjoint=u, create_graph=graph) for graph in (False, True))
         for i, x in enumerate(variables):
-            assert found[x].dtype == graph[x].dtype == x.dtype, f"adjoint {i} is {found[x].dtype}, {graph[x].dtype}"
-            close(found[x], exact[i], 3e-5, f"adjoint {i} in single precision")
-            close(graph[x], found[x], 1e-6, f"adjoint {i} in single precision with create_graph")
+            assert result[x].dtype == graph[x].dtype == x.dtype, f"adjoint {i} is {result[x].dtype}, {graph[x].dtype}"
+            close(result[x], exact[i], 3e-5, f"adjoint {i} in single precision")
+            close(graph[x], result[x], 1e-6, f"adjoint {i} in single precision with create_graph")
         tangent = jvp(case.function, mixed.args, [t.astype(x.dtype) for t, x in zip(v, mixed.args, strict=True)])[1]
         assert tangent.dtype == out.dtype
         close(tangent, exact_tangent, 3e-5, "tangent in single precision")
@@ -205,9 +205,9 @@ def check_layouts(case: Case) -> None:
     for layout, lay in LAYOUTS.items():
         variables, out = recorded(dataclasses.replace(case, args=tuple(map(lay, case.args))), copy=False)
         for create_graph in (False, True):
-            found = gradient(out, variables, adjoint=lay(u), create_graph=create_graph)
+            gradients = gradient(out, variables, adjoint=lay(u), create_graph=create_graph)
             for i, x in enumerate(variables):
-                close(found[x], expected[i], 1e-13, f"adjoint {i}, {layout}, create_graph={create_graph}")
+                close(gradients[x], expected[i], 1e-13, f"adjoint {i}, {layout}, create_graph={create_graph}")
         pushed = jvp(case.function, [lay(x) for x in case.args], [lay(t) for t in v])[1]
         close(pushed, tangent, 1e-13, f"tangent, {layout}")
 
@@ -218,13 +218,13 @@ def check_call(case: Case) -> None:
     variables, out = recorded(case)
     if out.opname != case.opname:
         return
-    found = rules[case.opname](u, out)
+    cotangents = rules[case.opname](u, out)
     record = out.args[0] if isinstance(out.function, ops.Output) else out
     operands = record.args[: ops.operand_count(record.function, len(record.args))]
-    assert len(found) == max(2, len(operands))
-    assert found[1] is None or len(operands) > 1
+    assert len(cotangents) == max(2, len(operands))
+    assert cotangents[1] is None or len(operands) > 1
     totals = {x: np.zeros_like(x.value) for x in variables}
-    for adjoint, operand in zip(found, operands, strict=False):
+    for adjoint, operand in zip(cotangents, operands, strict=False):
         if adjoint is None:
             continue
         assert (adjoint.shape, adjoint.dtype) == (np.shape(operand), np.asarray(operand).dtype)
@@ -238,11 +238,11 @@ def check_call(case: Case) -> None:
     of_ones = rules[case.opname](np.ones(out.shape, out.dtype), out)
     listed = np.ones(out.shape, int).tolist() if out.size else 1  # an empty list has one axis
     for number in (1.0, 1, np.float32(1), np.array(1), np.ones(out.shape[1:]), listed):
-        for adjoint, wanted in zip(rules[case.opname](number, out), of_ones, strict=True):
-            assert (adjoint is None) == (wanted is None)
+        for adjoint, reference in zip(rules[case.opname](number, out), of_ones, strict=True):
+            assert (adjoint is None) == (reference is None)
             if adjoint is not None:
-                assert adjoint.dtype == wanted.dtype
-                assert np.array_equal(adjoint, wanted, equal_nan=True), f"{adjoint} for an adjoint of {number!r}"
+                assert adjoint.dtype == reference.dtype
+                assert np.array_equal(adjoint, reference, equal_nan=True), f"{adjoint} for an adjoint of {number!r}"
 
 
 CHECKS: dict[str, Callable[[Case], None]] = {

@@ -31,8 +31,8 @@ def check_sparsity(case: Case) -> None:
         return
     for x, rows in zip(recorded.inputs, recorded.rows(), strict=True):
         if x.size:
-            found = sparsity.structure(recorded, x)
+            pattern = sparsity.structure(recorded, x)
             dense = np.reshape(rows, (recorded.out.size, x.size)) != 0
-            assert found.shape == dense.shape
-            assert found.has_canonical_format
-            assert not np.any(dense & ~found.toarray()), f"{found.toarray().astype(int)} lacks parts of {dense.astype(int)}"
+            assert pattern.shape == dense.shape
+            assert pattern.has_canonical_format
+            assert not np.any(dense & ~pattern.toarray()), f"{pattern.toarray().astype(int)} lacks parts of {dense.astype(int)}"

@@ -37,9 +37,9 @@ def _check_argument(case: Case, position: int) -> None:
     argument = case.args[position]
 
     def called(x: Any, others: Any, is_spoilt: bool) -> Any:
-        given = list(others)
-        given.insert(position, x)
-        out = loss(case.function(*given))
+        arguments = list(others)
+        arguments.insert(position, x)
+        out = loss(case.function(*arguments))
         if is_spoilt:
             spoilt(others)
         return out
@@ -52,11 +52,11 @@ def _check_argument(case: Case, position: int) -> None:
         x = cg.variable(np.array(argument))
         out = called(x, others(), is_spoilt)
         assert isinstance(out, cg.Node)
-        found = [
+        gradients = [
             ad.reverse.gradients(out, [x])[0],
             ad.grad(called)(np.array(argument), others(), is_spoilt),
             ad.grad(lambda x, *o, s=is_spoilt: called(x, o, s))(np.array(argument), *others()),
         ]
-        right = found[0] if right is None else right
-        for one in found:
+        right = gradients[0] if right is None else right
+        for one in gradients:
             np.testing.assert_allclose(one, right, rtol=1e-6, atol=1e-9)

@@ -797,12 +797,12 @@ def objects(x):
 
 @program
 def memoised_recursion(x):
-    known: dict[int, Any] = {0: x[0], 1: x[1]}
+    cache: dict[int, Any] = {0: x[0], 1: x[1]}
 
     def fibonacci(n):
-        if n not in known:
-            known[n] = fibonacci(n - 1) * 0.5 + fibonacci(n - 2) * x[2]
-        return known[n]
+        if n not in cache:
+            cache[n] = fibonacci(n - 1) * 0.5 + fibonacci(n - 2) * x[2]
+        return cache[n]
 
     return fibonacci(8)
 

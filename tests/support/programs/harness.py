@@ -103,8 +103,8 @@ class Given(NamedTuple):
 
     def beside(self, *args: Any) -> Any:
         """The same beside a term that keeps its graph, so that the loss of another does not show."""
-        kept = sum(np.sum(a**2) for a in args)  # before the program, which may write into its argument
-        return self.total(*args) + kept
+        penalty = sum(np.sum(a**2) for a in args)  # before the program, which may write into its argument
+        return self.total(*args) + penalty
 
 
 class Compared(NamedTuple):
@@ -120,74 +120,74 @@ def _row(parts: Any) -> Any:
     return np.concatenate([flat(p) for p in parts])
 
 
-def _compared(found: Any, expected: Any, beside: Any = 0.0, tolerance: float = TOLERANCE) -> Compared:
+def _compared(actual: Any, expected: Any, beside: Any = 0.0, tolerance: float = TOLERANCE) -> Compared:
     """Compare numbers with those of the program itself, which scale the slack, plus those of the term beside it."""
     expected = np.atleast_1d(expected)
-    return Compared(flat(found), expected + beside, tolerance * float(np.max(np.abs(expected), initial=0)))
+    return Compared(flat(actual), expected + beside, tolerance * float(np.max(np.abs(expected), initial=0)))
 
 
-def _gradient(given: Given, f: Callable[..., Any], value: Any, beside: Any) -> list[Compared]:
-    found, gradient = ad.value_and_grad(f, argnums=given.argnums)(*given.arguments)
-    return [_compared(found, np.sum(given.known.value), value), _compared(_row(gradient), given.known.gradient, beside)]
+def _gradient(case: Given, f: Callable[..., Any], value: Any, beside: Any) -> list[Compared]:
+    primal, gradient = ad.value_and_grad(f, argnums=case.argnums)(*case.arguments)
+    return [_compared(primal, np.sum(case.known.value), value), _compared(_row(gradient), case.known.gradient, beside)]
 
 
-def grad(given: Given) -> list[Compared]:
+def grad(case: Given) -> list[Compared]:
     """The gradient, of the program alone."""
-    return _gradient(given, given.total, 0.0, 0.0)
+    return _gradient(case, case.total, 0.0, 0.0)
 
 
-def grad_beside(given: Given) -> list[Compared]:
+def grad_beside(case: Given) -> list[Compared]:
     """The gradient, beside a term that keeps its graph."""
-    point = _row(given.program.point)
-    return _gradient(given, given.beside, np.sum(point**2), 2 * point)
+    point = _row(case.program.point)
+    return _gradient(case, case.beside, np.sum(point**2), 2 * point)
 
 
-def jvp(given: Given) -> list[Compared]:
+def jvp(case: Given) -> list[Compared]:
     """The derivative along a direction, of the program alone."""
-    found, tangent = ad.jvp(given.program.function, given.arguments, given.directions)
-    slopes = given.known.jacobian @ _row(given.directions)
-    return [_compared(found, given.known.value.ravel()), _compared(tangent, slopes)]
+    primal, tangent = ad.jvp(case.program.function, case.arguments, case.directions)
+    slopes = case.known.jacobian @ _row(case.directions)
+    return [_compared(primal, case.known.value.ravel()), _compared(tangent, slopes)]
 
 
-def jvp_beside(given: Given) -> list[Compared]:
+def jvp_beside(case: Given) -> list[Compared]:
     """The derivative along a direction, beside a term that keeps its tangent."""
-    point, direction = _row(given.program.point), _row(given.directions)
-    found, tangent = ad.jvp(given.beside, given.arguments, given.directions)
-    value = _compared(found, np.sum(given.known.value), np.sum(point**2))
-    return [value, _compared(tangent, given.known.gradient @ direction, 2 * point @ direction)]
+    point, direction = _row(case.program.point), _row(case.directions)
+    primal, tangent = ad.jvp(case.beside, case.arguments, case.directions)
+    value = _compared(primal, np.sum(case.known.value), np.sum(point**2))
+    return [value, _compared(tangent, case.known.gradient @ direction, 2 * point @ direction)]
 
 
-def jacobian(given: Given) -> list[Compared]:
+def jacobian(case: Given) -> list[Compared]:
     """All derivatives of all results."""
-    found = ad.jacobian(given.program.function, argnums=given.argnums)(*given.arguments)
-    parts = [np.reshape(part, (given.known.value.size, -1)) for part in found]
-    return [_compared(np.concatenate(parts, axis=1), given.known.jacobian.ravel())]
+    blocks = ad.jacobian(case.program.function, argnums=case.argnums)(*case.arguments)
+    parts = [np.reshape(part, (case.known.value.size, -1)) for part in blocks]
+    return [_compared(np.concatenate(parts, axis=1), case.known.jacobian.ravel())]
 
 
-def grad_of_grad(given: Given) -> list[Compared]:
+def grad_of_grad(case: Given) -> list[Compared]:
     """The second derivative along a direction, of the program beside a term that keeps its graph."""
 
     def slope(*args: Any) -> Any:
-        gradient = ad.grad(given.beside, argnums=given.argnums)(*args)
-        return sum(np.sum(g * d) for g, d in zip(gradient, given.directions, strict=True))
+        gradient = ad.grad(case.beside, argnums=case.argnums)(*args)
+        return sum(np.sum(g * d) for g, d in zip(gradient, case.directions, strict=True))
 
-    point, direction = _row(given.program.point), _row(given.directions)
-    first, gradient = ad.value_and_grad(slope, argnums=given.argnums)(*given.arguments)
-    compared = [_compared(first, given.known.gradient @ direction, 2 * point @ direction)]
-    expected, error = second_derivative(given)
-    if error <= 1e-3 * max(abs(expected), 1e-2 * abs(given.known.gradient @ direction)):
+    point, direction = _row(case.program.point), _row(case.directions)
+    first, gradient = ad.value_and_grad(slope, argnums=case.argnums)(*case.arguments)
+    compared = [_compared(first, case.known.gradient @ direction, 2 * point @ direction)]
+    expected, error = second_derivative(case)
+    if error <= 1e-3 * max(abs(expected), 1e-2 * abs(case.known.gradient @ direction)):
         compared.append(_compared(_row(gradient) @ direction, expected, 2 * direction @ direction, LOOSE))
     return compared
 
 
-def second_derivative(given: Given) -> tuple[float, float]:
+def second_derivative(case: Given) -> tuple[float, float]:
     """The second derivative along the direction by NumPy alone, and by how much it may be off."""
     estimates = []
     for step in (2e-2, 1e-2, 5e-3, 2e-3, 1e-3):
         along = []
         for moved in (-2 * step, -step, 0, step, 2 * step):
-            args = [p + moved * d for p, d in zip(fresh(given.program.point), given.directions, strict=True)]
-            along.append(float(np.sum(flat(given.program.function(*args)))))
+            args = [p + moved * d for p, d in zip(fresh(case.program.point), case.directions, strict=True)]
+            along.append(float(np.sum(flat(case.program.function(*args)))))
         estimates.append(float(np.dot([-1, 16, -30, 16, -1], along)) / (12 * step**2))
     off, best = min((abs(b - a), b) for a, b in itertools.pairwise(estimates))
     return best, off
@@ -227,31 +227,31 @@ def outcome(program: Program, mode: str, patience: float = PATIENCE) -> Outcome:
     ValueError
         If the program has no derivative by NumPy alone, and so no reference.
     """
-    given = given_of(program)
+    case = given_of(program)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
             with at_most(patience):
-                compared = MODES[mode](given)
+                compared = MODES[mode](case)
         except TooLong:
             return Outcome("hang", f"more than {patience} s")
         except Exception as error:
             return Outcome("loud", f"{type(error).__name__}: {error}")
-    wrong = _wrong(compared, given.known)
+    wrong = _wrong(compared, case.known)
     if wrong is None:
         return Outcome("right")
-    told = [str(w.message) for w in caught if any(word in str(w.message) for word in OURS)]
-    return Outcome("warned", told[0]) if told else Outcome("silent", wrong)
+    messages = [str(w.message) for w in caught if any(word in str(w.message) for word in OURS)]
+    return Outcome("warned", messages[0]) if messages else Outcome("silent", wrong)
 
 
-def _wrong(compared: list[Compared], known: Reference) -> str | None:
+def _wrong(compared: list[Compared], reference_derivatives: Reference) -> str | None:
     """The computed and expected numbers, if they differ."""
-    inexact = 10 * np.max(np.sum(known.error, axis=0)) + 1e-9
-    for found, expected, slack in compared:
-        if found.shape != expected.shape:
-            return f"{found.size} numbers for {expected.size}"
-        if not np.all(np.abs(found - expected) <= slack + inexact):  # nor if one is nan
-            return f"{_shown(found)} for {_shown(expected)}"
+    inexact = 10 * np.max(np.sum(reference_derivatives.error, axis=0)) + 1e-9
+    for actual, expected, slack in compared:
+        if actual.shape != expected.shape:
+            return f"{actual.size} numbers for {expected.size}"
+        if not np.all(np.abs(actual - expected) <= slack + inexact):  # nor if one is nan
+            return f"{_shown(actual)} for {_shown(expected)}"
     return None
 
 
@@ -261,12 +261,12 @@ def _shown(numbers: Any) -> str:
 
 def measured(corpora: list[str], modes: list[str]) -> dict[str, dict[str, dict[str, Outcome]]]:
     """The outcome of each program of each corpus in each mode."""
-    found: dict[str, dict[str, dict[str, Outcome]]] = {}
+    outcomes_by_mode: dict[str, dict[str, dict[str, Outcome]]] = {}
     for mode in modes:
         start = time.perf_counter()
-        found[mode] = {c: {p.name: outcome(p, mode) for p in CORPORA[c]} for c in corpora}
+        outcomes_by_mode[mode] = {c: {p.name: outcome(p, mode) for p in CORPORA[c]} for c in corpora}
         print(f"{mode}: {time.perf_counter() - start:.1f} s", file=sys.stderr)
-    return found
+    return outcomes_by_mode
 
 
 def main() -> None:
@@ -279,40 +279,42 @@ def main() -> None:
     parser.add_argument("--freeze", action="store_true", help=f"write into {FROZEN.name} what is right")
     parser.add_argument("--before", type=Path, help="outcomes of another run to compare with")
     options = parser.parse_args()
-    found = measured(options.corpora or list(CORPORA), options.modes)
-    print_counts(found)
+    outcomes_by_mode = measured(options.corpora or list(CORPORA), options.modes)
+    print_counts(outcomes_by_mode)
     if not options.quiet:
-        print_named(found)
+        print_named(outcomes_by_mode)
     if options.json:
         about = {"python": sys.version.split()[0], "numpy": np.__version__, "scipy": scipy.__version__}
-        options.json.write_text(json.dumps({**about, "modes": found}, indent=1))
+        options.json.write_text(json.dumps({**about, "modes": outcomes_by_mode}, indent=1))
     if options.freeze:
-        FROZEN.write_text(json.dumps(right_somewhere(found), indent=1) + "\n")
+        FROZEN.write_text(json.dumps(right_somewhere(outcomes_by_mode), indent=1) + "\n")
     if options.before:
-        print_changed(json.loads(options.before.read_text())["modes"], found)
+        print_changed(json.loads(options.before.read_text())["modes"], outcomes_by_mode)
 
 
-def right_somewhere(found: dict[str, Any]) -> dict[str, dict[str, list[str]]]:
+def right_somewhere(outcomes_by_mode: dict[str, Any]) -> dict[str, dict[str, list[str]]]:
     """The programs of each corpus that are right in any mode, each with the modes in which it is not."""
     frozen: dict[str, dict[str, list[str]]] = {}
-    for corpus, outcomes in next(iter(found.values())).items():
-        others = {name: [mode for mode in found if found[mode][corpus][name].kind != "right"] for name in outcomes}
-        frozen[corpus] = {name: modes for name, modes in others.items() if len(modes) < len(found)}
+    for corpus, outcomes in next(iter(outcomes_by_mode.values())).items():
+        others = {
+            name: [mode for mode in outcomes_by_mode if outcomes_by_mode[mode][corpus][name].kind != "right"] for name in outcomes
+        }
+        frozen[corpus] = {name: modes for name, modes in others.items() if len(modes) < len(outcomes_by_mode)}
     return frozen
 
 
-def print_counts(found: dict[str, Any]) -> None:
+def print_counts(outcomes_by_mode: dict[str, Any]) -> None:
     """A line for each mode and corpus."""
     print(f"{'mode':14}{'corpus':10}{'of':>5}" + "".join(f"{kind:>8}" for kind in KINDS))
-    for mode, corpora in found.items():
+    for mode, corpora in outcomes_by_mode.items():
         for corpus, outcomes in corpora.items():
             counts = Counter(o.kind for o in outcomes.values())
             print(f"{mode:14}{corpus:10}{len(outcomes):5}" + "".join(f"{counts[kind]:8}" for kind in KINDS))
 
 
-def print_named(found: dict[str, Any]) -> None:
+def print_named(outcomes_by_mode: dict[str, Any]) -> None:
     """Each program that is not right, and why."""
-    for mode, corpora in found.items():
+    for mode, corpora in outcomes_by_mode.items():
         for corpus, outcomes in corpora.items():
             for kind in reversed(KINDS[1:]):
                 for name, what in outcomes.items():
@@ -320,10 +322,10 @@ def print_named(found: dict[str, Any]) -> None:
                         print(f"{mode} | {corpus} | {kind.upper() if kind == 'silent' else kind} | {name}: {what.first_line}")
 
 
-def print_changed(before: dict[str, Any], found: dict[str, Any]) -> None:
+def print_changed(before: dict[str, Any], outcomes_by_mode: dict[str, Any]) -> None:
     """Print each program whose outcome has changed, grouped by old and new outcome."""
     lines = []
-    for mode, corpora in found.items():
+    for mode, corpora in outcomes_by_mode.items():
         for corpus, outcomes in corpora.items():
             then = before.get(mode, {}).get(corpus, {})
             for name, now in outcomes.items():

@@ -125,11 +125,11 @@ def reference(program: Program) -> Reference:
     error = np.full(best.shape, np.inf)
     for step in STEPS:
         try:
-            found, off = _extrapolated(program, flat(value), step)
+            estimate, off = _extrapolated(program, flat(value), step)
         except (ArithmeticError, ValueError, RuntimeError):  # too far away
             continue
-        better = np.isfinite(found) & (off < error)
-        best[better], error[better] = found[better], off[better]
+        better = np.isfinite(estimate) & (off < error)
+        best[better], error[better] = estimate[better], off[better]
         if np.all(error <= SMOOTH * np.max(np.abs(best))):
             break
     if not np.all(error <= USABLE * np.max(np.abs(best)) + 1e-9):
@@ -146,8 +146,8 @@ def _extrapolated(program: Program, value: Any, relative: float) -> tuple[Any, A
             (wide, more), (narrow, less) = (_difference(program, value, position, index, h) for h in (step, step / 2))
             kink = np.where(less > 0.75 * more, less, 0.0)  # where the function is smooth it is half of it
             columns.append(((4 * narrow - wide) / 3, np.maximum(np.abs(narrow - wide) / 3, kink)))
-    found, off = (np.stack(part, axis=1) for part in zip(*columns, strict=True))
-    return found, off
+    estimates, off = (np.stack(part, axis=1) for part in zip(*columns, strict=True))
+    return estimates, off
 
 
 def _difference(program: Program, value: Any, position: int, index: tuple[int, ...], step: float) -> tuple[Any, Any]:

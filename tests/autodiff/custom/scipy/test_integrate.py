@@ -69,17 +69,17 @@ NESTED: dict[str, list[tuple[Any, ...]]] = {
 
 
 @pytest.mark.parametrize("rows", functions(NESTED))
-def test_nested(rows: Rows) -> None:
+def test_quad_nested_first_derivatives(rows: Rows) -> None:
     """First order only: each evaluation of the outer integral, or of its derivative, is an integral."""
     rows.check(order=1)
 
 
 @pytest.mark.parametrize("rows", functions(FUNCTIONS))
-def test_functions(rows: Rows) -> None:
+def test_quad_family_derivatives(rows: Rows) -> None:
     rows.check()
 
 
-def test_three_integrals() -> None:
+def test_tplquad_derivative_of_box_integral() -> None:
     """Of x y z p over a box the derivative by p is that of the volume."""
 
     def f(p: Any) -> Any:
@@ -88,7 +88,7 @@ def test_three_integrals() -> None:
     assert ad.grad(f)(3.0) == pytest.approx(2 * 3.0 / 2)
 
 
-def test_jacobians_agree() -> None:
+def test_quad_jacobians_of_both_modes_agree() -> None:
     p = np.array([1.0, 2.0, 0.5])
 
     def f(p: Any) -> Any:
@@ -104,7 +104,7 @@ def test_jacobians_agree() -> None:
     np.testing.assert_allclose(ad.hessian(g)(p), ad.jacrev(ad.jacfwd(g))(p), atol=1e-10)
 
 
-def test_third_derivative() -> None:
+def test_quad_third_derivative() -> None:
     """Third derivatives of the integral of exp(-p x) from 0 to infinity, 1 / p, and of exp(p x) from 0 to p."""
     third = ad.grad(ad.grad(ad.grad(lambda p: quad(lambda x: np.exp(-p * x), 0, np.inf)[0])))
     assert third(2.0) == pytest.approx(-6 / 2.0**4)
@@ -113,21 +113,21 @@ def test_third_derivative() -> None:
     assert third(0.7) == pytest.approx(whole(0.7), rel=1e-7)
 
 
-def test_everything_else_quad_returns() -> None:
+def test_quad_error_estimate_and_report_are_scipys() -> None:
     """The error estimate and the report are SciPy's."""
-    kept: list[Any] = []
+    results: list[Any] = []
 
     def f(p: Any) -> Any:
-        kept.append(quad(lambda x: np.exp(-p * x), 0, 1, full_output=1))
-        return kept[-1][0]
+        results.append(quad(lambda x: np.exp(-p * x), 0, 1, full_output=1))
+        return results[-1][0]
 
     ad.grad(f)(1.3)
-    wanted = unpatched(quad)(lambda x: np.exp(-1.3 * x), 0, 1, full_output=1)
-    assert kept[0][1] == wanted[1]
-    assert kept[0][2]["neval"] == wanted[2]["neval"]
+    expected = unpatched(quad)(lambda x: np.exp(-1.3 * x), 0, 1, full_output=1)
+    assert results[0][1] == expected[1]
+    assert results[0][2]["neval"] == expected[2]["neval"]
 
 
-def test_what_is_refused() -> None:
+def test_quad_unsupported_options_raise() -> None:
     with pytest.raises(TypeError, match="wvar"):
         ad.grad(lambda w: quad(np.exp, 0, 1, weight="sin", wvar=w)[0])(1.0)
     with pytest.raises(TypeError, match="alg"):
@@ -138,14 +138,14 @@ def test_what_is_refused() -> None:
         ad.grad(lambda b: quad_vec(np.exp, 0, b, workers=2)[0])(1.0)
 
 
-def test_romb_prints_its_table(capsys: pytest.CaptureFixture[str]) -> None:
-    wanted = ad.grad(romb)(np.ones(5))
+def test_romb_show_prints_table(capsys: pytest.CaptureFixture[str]) -> None:
+    expected = ad.grad(romb)(np.ones(5))
     assert capsys.readouterr().out == ""
-    np.testing.assert_array_equal(ad.grad(lambda y: romb(y, show=True))(np.ones(5)), wanted)
+    np.testing.assert_array_equal(ad.grad(lambda y: romb(y, show=True))(np.ones(5)), expected)
     assert "Romberg" in capsys.readouterr().out
 
 
-def test_a_graph_that_is_run_again_with_other_numbers_says_so() -> None:
+def test_quad_replay_with_other_values_raises() -> None:
     p = cg.placeholder((), example=1.3)
     value = quad(lambda x: np.exp(-p * x), 0, 1)[0]
     run = cg.Executor(value)
@@ -154,13 +154,13 @@ def test_a_graph_that_is_run_again_with_other_numbers_says_so() -> None:
         run.run({p: np.float64(2.0)})
 
 
-def test_a_program_beside_another_term() -> None:
+def test_quad_arc_length_beside_penalty() -> None:
     """The arc length of an ellipse, and a penalty."""
 
     def length(a: Any, b: Any) -> Any:
         speed = quad(lambda t: np.sqrt((a * np.sin(t)) ** 2 + (b * np.cos(t)) ** 2), 0, 2 * np.pi)[0]
         return speed + 0.5 * a * a
 
-    found = ad.grad(length, (0, 1))(2.0, 2.0)
-    assert found[0] == pytest.approx(np.pi + 2.0)
-    assert found[1] == pytest.approx(np.pi)
+    gradients = ad.grad(length, (0, 1))(2.0, 2.0)
+    assert gradients[0] == pytest.approx(np.pi + 2.0)
+    assert gradients[1] == pytest.approx(np.pi)

@@ -41,13 +41,13 @@ def between(t: Any, method: str = "DOP853", span: Any = (0, 1.0)) -> Any:
     )
 
 
-def fallen(t: Any, y: Any) -> Any:
+def ground_event(t: Any, y: Any) -> Any:
     """Zero on the ground."""
     return y[0]
 
 
-fallen.terminal = True  # type: ignore[attr-defined]
-fallen.direction = -1  # type: ignore[attr-defined]
+ground_event.terminal = True  # type: ignore[attr-defined]
+ground_event.direction = -1  # type: ignore[attr-defined]
 
 
 def thrown(v: Any, **options: Any) -> Any:
@@ -55,7 +55,7 @@ def thrown(v: Any, **options: Any) -> Any:
         lambda t, y: [y[1], -9.8 - 0.1 * y[1]],
         (0, 100),
         [0.0, v],
-        events=fallen,
+        events=ground_event,
         method="DOP853",
         max_step=1.0,
         **FINE,
@@ -132,46 +132,51 @@ FIRST: dict[str, list[tuple[Any, ...]]] = {
 
 
 @pytest.mark.parametrize("rows", functions(CASES))
-def test_derivatives(rows: Rows) -> None:
+def test_ode_solvers_second_derivatives(rows: Rows) -> None:
     rows.check(tolerance=1e-5)
 
 
 @pytest.mark.parametrize("rows", functions(FIRST))
-def test_first_derivatives(rows: Rows) -> None:
+def test_ode_solvers_first_derivatives(rows: Rows) -> None:
     """Differences of second order would show the noise of steps that are chosen anew."""
     rows.check(order=1, tolerance=1e-4)
 
 
 @for_each("method", ["RK23", "RK45", "DOP853", "Radau", "BDF", "LSODA"])
-def test_values_are_scipys(method: str) -> None:
+def test_ode_solvers_values_equal_scipy(method: str) -> None:
     """To the last bit, with the tolerances that are usual, and the derivative by one state is that of a shorter way."""
-    kept: list[Any] = []
+    solutions: list[Any] = []
 
     def f(y0: Any) -> Any:
-        kept.append(solve_ivp(predators, (0, 1.5), y0, method, args=(0.7, 1.1)))
-        return np.sum(kept[-1].y)
+        solutions.append(solve_ivp(predators, (0, 1.5), y0, method, args=(0.7, 1.1)))
+        return np.sum(solutions[-1].y)
 
     ad.grad(f)(Y0)
-    wanted = unpatched(solve_ivp)(predators, (0, 1.5), Y0, method, args=(0.7, 1.1))
-    found = kept[0]
-    np.testing.assert_array_equal(found.t, wanted.t)
-    np.testing.assert_allclose(found.y.value, wanted.y, rtol=4e-16)
-    assert (found.nfev, found.njev, found.status, found.message) == (wanted.nfev, wanted.njev, wanted.status, wanted.message)
+    reference = unpatched(solve_ivp)(predators, (0, 1.5), Y0, method, args=(0.7, 1.1))
+    solution = solutions[0]
+    np.testing.assert_array_equal(solution.t, reference.t)
+    np.testing.assert_allclose(solution.y.value, reference.y, rtol=4e-16)
+    assert (solution.nfev, solution.njev, solution.status, solution.message) == (
+        reference.nfev,
+        reference.njev,
+        reference.status,
+        reference.message,
+    )
 
 
-def test_a_decay_by_its_formula() -> None:
+def test_ode_solvers_match_closed_form_decay() -> None:
     """Of y0 exp(-k t), by all three, and twice by k."""
 
     def f(y0: Any, k: Any, t: Any) -> Any:
         return solve_ivp(lambda s, y: -k * y, (0.0, t), [y0], method="DOP853", **FINE).y[0, -1]
 
-    found = ad.grad(f, (0, 1, 2))(2.0, 0.5, 1.5)
+    gradients = ad.grad(f, (0, 1, 2))(2.0, 0.5, 1.5)
     decay = np.exp(-0.75)
-    np.testing.assert_allclose(found, [decay, -1.5 * 2 * decay, -0.5 * 2 * decay], rtol=1e-9)
+    np.testing.assert_allclose(gradients, [decay, -1.5 * 2 * decay, -0.5 * 2 * decay], rtol=1e-9)
     assert ad.grad(ad.grad(f, 1), 1)(2.0, 0.5, 1.5) == pytest.approx(1.5**2 * 2 * decay, rel=1e-8)
 
 
-def test_jacobians_agree() -> None:
+def test_solve_ivp_jacobians_of_both_modes_agree() -> None:
     p = np.array([1.0, 2.0])
 
     def f(p: Any) -> Any:
@@ -184,7 +189,7 @@ def test_jacobians_agree() -> None:
     np.testing.assert_allclose(ad.jacfwd(ad.grad(lambda p: f(p)[0]))(p), whole, atol=1e-10)
 
 
-def test_a_fit_beside_a_penalty() -> None:
+def test_solve_ivp_fit_beside_penalty() -> None:
     """The rate of growth that data were made with is where the gradient vanishes."""
     times = np.linspace(0, 2, 9)
     data = unpatched(odeint)(lambda y, t: 0.8 * y * (1 - y), 0.1, times)[:, 0]
@@ -197,7 +202,7 @@ def test_a_fit_beside_a_penalty() -> None:
     assert ad.grad(loss)(0.9) > 0.1
 
 
-def test_what_is_refused() -> None:
+def test_ode_solvers_unsupported_options_raise() -> None:
     with pytest.raises(TypeError, match="dense_output"):
         ad.grad(lambda k: solve_ivp(lambda t, y: -k * y, (0, 1), [1.0], method="Radau", dense_output=True).y[0, -1])(1.0)
     with pytest.raises(RuntimeError, match="stiff"):
@@ -207,7 +212,7 @@ def test_what_is_refused() -> None:
                 .t_events[0][0])(1.0)  # fmt: skip
 
 
-def test_a_graph_that_is_run_again_with_other_numbers_says_so() -> None:
+def test_ode_solvers_replay_with_other_values_raises() -> None:
     ad.grad(lambda x: x * x)(1.0)  # the family is entered
     k = cg.placeholder((), example=1.3)
     value = solve_ivp(lambda t, y: -k * y, (0, 1), [1.0]).y[0, -1]
@@ -217,7 +222,7 @@ def test_a_graph_that_is_run_again_with_other_numbers_says_so() -> None:
         run.run({k: np.float64(2.0)})
 
 
-def test_failures_are_told() -> None:
+def test_ode_solvers_failure_raises() -> None:
     with pytest.raises(RuntimeError, match="odeint"), pytest.warns(ODEintWarning):
         ad.grad(lambda a: odeint(lambda y, t: a * y * y, 1.0, [0.0, 2.0])[-1, 0])(1.0)
     with pytest.raises(RuntimeError, match="solve_ivp"):
@@ -260,12 +265,12 @@ def eigenvalue(a: Any) -> Any:
         (lambda a: eigenvalue(a).p, (0.3,)),
     ],
 )
-def test_boundary_values(function: Any, arguments: Any) -> None:
+def test_solve_bvp_first_derivatives(function: Any, arguments: Any) -> None:
     """Differences of SciPy's numbers show its tolerance, and to second order more of it."""
     checked(function, arguments, order=1, tolerance=1e-4)
 
 
-def test_boundary_values_by_a_formula() -> None:
+def test_solve_bvp_matches_closed_form_slope() -> None:
     """Of y'' = k^2 y with y(0) = 0 and y(1) = 1 the slope at 0 is k / sinh(k)."""
 
     def slope(k: Any) -> Any:
@@ -280,6 +285,6 @@ def test_boundary_values_by_a_formula() -> None:
     assert ad.grad(ad.grad(slope))(1.3) == pytest.approx(ad.grad(ad.grad(formula))(1.3), rel=1e-4)
 
 
-def test_boundary_values_that_are_refused() -> None:
+def test_solve_bvp_unsupported_options_raise() -> None:
     with pytest.raises(TypeError, match="x and S"):
         ad.grad(lambda a: solve_bvp(lambda x, y: y, lambda u, v: u - 1, a * MESH, np.ones((1, 5))).y[0, 0])(1.0)

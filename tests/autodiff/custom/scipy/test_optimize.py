@@ -35,12 +35,12 @@ def valley(x: Any, p: Any) -> Any:
     return (x[0] - p[0]) ** 2 + p[1] * x[1] ** 2 + x[0] * x[1] + 0.1 * x[0] ** 4
 
 
-def rooted(name: str, *more: Any, **options: Any) -> Callable[[Any], Any]:
+def solve_root(name: str, *more: Any, **options: Any) -> Callable[[Any], Any]:
     """A function of parameters that solves by a name, which the equations use from outside."""
     return lambda p: getattr(so, name)(lambda x: equations(x, p), np.full(2, 0.3), *more, **options)
 
 
-def bracketed(name: str) -> Callable[..., Any]:
+def solve_in_bracket(name: str) -> Callable[..., Any]:
     return lambda a, b: getattr(so, name)(cubic, 0.0, 3.0, args=(a, b), xtol=1e-14)
 
 
@@ -60,7 +60,7 @@ ROOTS: dict[str, list[tuple[Any, ...]]] = {
         ("full_output", lambda p: so.fsolve(equations, [1.0, 1.0], args=(p,), full_output=True, xtol=1e-13)[0], P),
         ("a number", lambda a, b: so.fsolve(cubic, 1.0, args=(a, b), xtol=1e-13), 1.1, 2.0),
     ],
-    **{name: [("args", bracketed(name), 1.1, 2.0)] for name in ("brentq", "brenth", "ridder", "bisect", "toms748")},
+    **{name: [("args", solve_in_bracket(name), 1.1, 2.0)] for name in ("brentq", "brenth", "ridder", "bisect", "toms748")},
     "newton": [
         ("secant", lambda a, b: so.newton(cubic, 1.0, args=(a, b), tol=1e-13), 1.1, 2.0),
         ("fprime", lambda a, b: so.newton(cubic, 1.0, fprime=lambda x, a, b: 3 * a * x**2 + 1, args=(a, b), tol=1e-13), 1.1, 2.0),
@@ -75,7 +75,7 @@ ROOTS: dict[str, list[tuple[Any, ...]]] = {
         ("args", lambda p: so.fixed_point(lambda x, p: np.cos(p * x), np.array([0.5, 0.5]), args=(p,), xtol=1e-13), P),
         ("iteration", lambda p: so.fixed_point(lambda x: np.cos(p * x), 0.5, xtol=1e-13, method="iteration"), 0.8),
     ],
-    **{name: [("closure", rooted(name, f_tol=1e-13), P)] for name in ("broyden1", "broyden2", "newton_krylov")},
+    **{name: [("closure", solve_root(name, f_tol=1e-13), P)] for name in ("broyden1", "broyden2", "newton_krylov")},
     "excitingmixing": [("closure", lambda p: so.excitingmixing(lambda x: p - x - 0.1 * x**3, np.ones(2), f_tol=1e-13), P)],
     "diagbroyden": [("closure", lambda p: so.diagbroyden(lambda x: p - x - 0.1 * x**3, np.ones(2), f_tol=1e-13), P)],
     "linearmixing": [("alpha", lambda p: so.linearmixing(lambda x: p - x, np.ones(2), alpha=0.7, f_tol=1e-13), P)],
@@ -83,7 +83,7 @@ ROOTS: dict[str, list[tuple[Any, ...]]] = {
 
 
 @pytest.mark.parametrize("rows", functions(ROOTS))
-def test_roots(rows: Rows) -> None:
+def test_root_finders_derivatives(rows: Rows) -> None:
     rows.check()
 
 
@@ -93,8 +93,8 @@ BOTH, SLOPE = ad.value_and_grad(valley), ad.grad(valley)
 def least(f: Any, **options: Any) -> Callable[[Any], Any]:
     def at(p: Any) -> Any:
         slope = ad.grad(f)
-        found = so.minimize(f, np.ones(2), args=(p,), jac=lambda x, p: slope(x, p), tol=1e-13, **options)
-        return found.x, np.reshape(found.fun, 1)
+        solution = so.minimize(f, np.ones(2), args=(p,), jac=lambda x, p: slope(x, p), tol=1e-13, **options)
+        return solution.x, np.reshape(solution.fun, 1)
 
     return at
 
@@ -144,7 +144,7 @@ MINIMA: dict[str, list[tuple[Any, ...]]] = {
 
 @pytest.mark.parametrize("rows", functions(MINIMA))
 @pytest.mark.filterwarnings("ignore:Desired error")
-def test_minima(rows: Rows) -> None:
+def test_minimizers_derivatives(rows: Rows) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", so.OptimizeWarning)
         rows.check(tolerance=2e-5)
@@ -161,7 +161,7 @@ def misfit(x: Any, p: Any) -> Any:
 TIGHT = {"xtol": 1e-15, "ftol": 1e-15, "gtol": 1e-15}
 
 
-def fitted(loss: str = "linear", **options: Any) -> Callable[[Any], Any]:
+def fit_parameters(loss: str = "linear", **options: Any) -> Callable[[Any], Any]:
     def at(p: Any) -> Any:
         rows = ad.jacobian(misfit)
         return so.least_squares(misfit, [1.0, 1.0], jac=lambda x, p: rows(x, p), args=(p,), loss=loss, **TIGHT, **options).x
@@ -169,8 +169,8 @@ def fitted(loss: str = "linear", **options: Any) -> Callable[[Any], Any]:
     return at
 
 
-def both(found: Any) -> Any:
-    return found.fun, np.reshape(found.cost, 1)
+def both(solution: Any) -> Any:
+    return solution.fun, np.reshape(solution.cost, 1)
 
 
 def curve(**options: Any) -> Callable[..., Any]:
@@ -188,11 +188,11 @@ WANTED = np.array([1.0, 2.0, 0.5, -1.0, 0.3])
 
 FITS: dict[str, list[tuple[Any, ...]]] = {
     "least_squares": [
-        ("linear", fitted(), P),
-        *[(loss, fitted(loss, f_scale=0.3), P) for loss in ("soft_l1", "cauchy", "arctan")],
-        ("huber", fitted("huber", f_scale=0.25), P),
-        ("lm", fitted(method="lm"), P),
-        ("bounds", fitted(bounds=([0.0, 0.0], [1.0, 5.0])), P),
+        ("linear", fit_parameters(), P),
+        *[(loss, fit_parameters(loss, f_scale=0.3), P) for loss in ("soft_l1", "cauchy", "arctan")],
+        ("huber", fit_parameters("huber", f_scale=0.25), P),
+        ("lm", fit_parameters(method="lm"), P),
+        ("bounds", fit_parameters(bounds=([0.0, 0.0], [1.0, 5.0])), P),
         ("fun and cost", lambda p: both(so.least_squares(misfit, [1, 1], args=(p,), **TIGHT)), P),
         ("kwargs", lambda p: so.least_squares(misfit, [1.0, 1.0], ad.jacobian(misfit), kwargs={"p": p}, **TIGHT).x, P),
     ],
@@ -242,12 +242,12 @@ FITS: dict[str, list[tuple[Any, ...]]] = {
 
 
 @pytest.mark.parametrize("rows", functions(FITS))
-def test_fits(rows: Rows) -> None:
+def test_fits_derivatives(rows: Rows) -> None:
     rows.check(tolerance=2e-5)
 
 
 @for_each("method", ["Nelder-Mead", "Powell", "COBYLA", "trust-constr", "TNC", "dogleg", "trust-ncg", "trust-krylov"])
-def test_methods_without_derivatives_or_far_from_exact(method: str) -> None:
+def test_minimize_derivative_is_independent_of_method(method: str) -> None:
     """The derivative is that at the minimum itself, whatever the method has reached."""
     options: dict[str, Any] = {"tol": 1e-10} if method in ("Nelder-Mead", "Powell", "COBYLA", "TNC", "trust-constr") else {}
     if method in ("dogleg", "trust-ncg", "trust-krylov"):
@@ -255,40 +255,40 @@ def test_methods_without_derivatives_or_far_from_exact(method: str) -> None:
     exact = ad.jacobian(lambda p: so.minimize(valley, np.ones(2), args=(p,), jac=SLOPE, tol=1e-13).x)(P)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        found = ad.jacobian(lambda p: so.minimize(valley, np.ones(2), args=(p,), method=method, **options).x)(P)
-    np.testing.assert_allclose(found, exact, atol=1e-8)
+        solution = ad.jacobian(lambda p: so.minimize(valley, np.ones(2), args=(p,), method=method, **options).x)(P)
+    np.testing.assert_allclose(solution, exact, atol=1e-8)
 
 
 @for_each("name", ["differential_evolution", "dual_annealing", "shgo", "basinhopping", "fmin", "fmin_powell"])
-def test_searches(name: str) -> None:
+def test_global_searches_derivatives(name: str) -> None:
     def at(p: Any) -> Any:
         options: dict[str, Any] = {"rng": 1} if name in ("differential_evolution", "dual_annealing") else {}
         if name == "basinhopping":
             return so.basinhopping(lambda x: valley(x, p), [0.0, 0.0], niter=2, rng=1).x
         if name.startswith("fmin"):
             return getattr(so, name)(valley, [0.0, 0.0], args=(p,), disp=0)
-        found = getattr(so, name)(valley, [(-2, 2), (-2, 2)], args=(p,), **options)
-        assert found.fun.shape == ()
-        return found.x
+        solution = getattr(so, name)(valley, [(-2, 2), (-2, 2)], args=(p,), **options)
+        assert solution.fun.shape == ()
+        return solution.x
 
     exact = ad.jacobian(lambda p: so.minimize(valley, np.ones(2), args=(p,), jac=SLOPE, tol=1e-13).x)(P)
     np.testing.assert_allclose(ad.jacobian(at)(P), exact, atol=1e-7)
 
 
 @pytest.mark.filterwarnings("ignore:An ill-conditioned matrix")
-def test_anderson() -> None:
-    found = ad.jacobian(lambda p: so.anderson(lambda x: equations(x, p), np.full(2, 0.3), f_tol=1e-9))(P)
-    np.testing.assert_allclose(found, ad.jacobian(solved)(P), atol=1e-12)
+def test_anderson_jacobian() -> None:
+    jacobian = ad.jacobian(lambda p: so.anderson(lambda x: equations(x, p), np.full(2, 0.3), f_tol=1e-9))(P)
+    np.testing.assert_allclose(jacobian, ad.jacobian(solve_system)(P), atol=1e-12)
 
 
-def test_cobyla_by_constraints() -> None:
+def test_fmin_cobyla_jacobian_by_constraints() -> None:
     def at(p: Any) -> Any:
         return so.fmin_cobyla(lambda x: x @ x, [2.0, 2.0], [lambda x: x[0] - p[0], lambda x: x[1] - p[1]], rhoend=1e-9)
 
     np.testing.assert_allclose(ad.jacobian(at)(P), np.eye(2), atol=1e-9)
 
 
-def test_bounded_scalars() -> None:
+def test_minimize_scalar_bounded_derivative() -> None:
     def at(p: Any) -> Any:
         return so.minimize_scalar(lambda x: (x - p[0]) ** 2 + p[1] * x**4, bounds=(p[0], 3.0), method="bounded").x
 
@@ -302,30 +302,30 @@ def test_bounded_scalars() -> None:
 # ------------------------------------------------------------------------------------------ whole programs
 
 
-def solved(p: Any) -> Any:
+def solve_system(p: Any) -> Any:
     return so.root(lambda x: equations(x, p), np.ones(2), tol=1e-13).x
 
 
-def test_jacobians_agree() -> None:
-    one, two = ad.jacrev(solved)(P), ad.jacfwd(solved)(P)
+def test_root_jacobians_of_both_modes_agree() -> None:
+    one, two = ad.jacrev(solve_system)(P), ad.jacfwd(solve_system)(P)
     np.testing.assert_allclose(one, two, atol=1e-13)
-    x = solved(P)
+    x = solve_system(P)
     by_p = np.array([[-1.0, x[0] ** 3], [0.0, x[1] ** 3 - 1.0]])
     np.testing.assert_allclose(one, -np.linalg.solve(A + np.diag(3 * x**2 * P[1]), by_p), atol=1e-12)
-    np.testing.assert_allclose(ad.jacobian(solved, sparse=True)(P).toarray(), one, atol=1e-13)
-    np.testing.assert_allclose(ad.linearize(solved, P)[1](np.array([1.0, 2.0])), one @ [1.0, 2.0], atol=1e-13)
-    total = lambda p: np.sum(solved(p) ** 2) + p[0] * p[1]  # noqa: E731
+    np.testing.assert_allclose(ad.jacobian(solve_system, sparse=True)(P).toarray(), one, atol=1e-13)
+    np.testing.assert_allclose(ad.linearize(solve_system, P)[1](np.array([1.0, 2.0])), one @ [1.0, 2.0], atol=1e-13)
+    total = lambda p: np.sum(solve_system(p) ** 2) + p[0] * p[1]  # noqa: E731
     np.testing.assert_allclose(ad.hessian(total)(P), ad.jacrev(ad.grad(total))(P), atol=1e-12)
     np.testing.assert_allclose(ad.hessian(total)(P), ad.jacfwd(ad.jacfwd(total))(P), atol=1e-12)
 
 
-def test_third_order() -> None:
+def test_brentq_third_derivatives() -> None:
     f = lambda p: so.brentq(lambda x: x * x - p, 0.0, 3.0, xtol=1e-14)  # noqa: E731
     assert float(ad.grad(ad.grad(ad.grad(f)))(2.0)) == pytest.approx(3 / 8 * 2**-2.5, rel=1e-10)
     assert float(ad.grad(lambda p: ad.jvp(ad.grad(f), (p,), (1.0,))[1])(2.0)) == pytest.approx(3 / 8 * 2**-2.5, rel=1e-10)
 
 
-def test_solvers_within_solvers() -> None:
+def test_root_of_nested_minimize() -> None:
     """An inner minimiser in the equations of an outer root, both using a parameter from outside."""
 
     def at(p: Any) -> Any:
@@ -338,7 +338,7 @@ def test_solvers_within_solvers() -> None:
     assert float(ad.grad(at)(0.8)) == pytest.approx((at(0.8 + h) - at(0.8 - h)) / (2 * h), rel=1e-4)
 
 
-def test_nodes_at_the_top_level() -> None:
+def test_solvers_connect_top_level_nodes() -> None:
     ad.grad(lambda x: x * 1.0)(1.0)  # the first use of an operator patches SciPy's functions
     w = cg.variable(2.0, "w")
     y = so.brentq(lambda x: x**3 - w, 0.0, 3.0) ** 2
@@ -346,7 +346,7 @@ def test_nodes_at_the_top_level() -> None:
     assert float(gradient(y)["w"]) == pytest.approx(2 / 3 * 2 ** (-1 / 3))
 
 
-def test_beside_a_term_that_keeps_its_graph() -> None:
+def test_solvers_beside_term_that_keeps_graph() -> None:
     def loss(p: Any) -> Any:
         penalty = np.sum(p**2)
         x = so.minimize(lambda x: np.sum((x - p) ** 2) + np.sum(x**4), np.zeros(2), tol=1e-10).x
@@ -355,11 +355,11 @@ def test_beside_a_term_that_keeps_its_graph() -> None:
     with pytest.raises(AssertionError):
         np.testing.assert_allclose(ad.grad(loss)(P), 2 * P, atol=1e-3)
     h = 1e-4
-    wanted = [(loss(P + h * e) - loss(P - h * e)) / (2 * h) for e in np.eye(2)]
-    np.testing.assert_allclose(ad.grad(loss)(P), wanted, atol=1e-5)
+    expected = [(loss(P + h * e) - loss(P - h * e)) / (2 * h) for e in np.eye(2)]
+    np.testing.assert_allclose(ad.grad(loss)(P), expected, atol=1e-5)
 
 
-def test_the_start_and_the_bracket_have_no_derivative() -> None:
+def test_start_and_bracket_have_zero_derivative() -> None:
     assert float(ad.grad(lambda x0: so.newton(lambda x: x * x - 2, x0) * x0)(1.0)) == pytest.approx(np.sqrt(2))
     assert float(ad.grad(lambda b: so.brentq(lambda x: x * x - 2, 0.0, b) * b)(3.0)) == pytest.approx(np.sqrt(2))
 
@@ -367,12 +367,12 @@ def test_the_start_and_the_bracket_have_no_derivative() -> None:
 # ------------------------------------------------------------------------------------------ plain, and loud
 
 
-def test_plain_calls_are_scipys_own() -> None:
+def test_solvers_on_plain_arguments_equal_scipy() -> None:
     """User functions are intercepted in any case; without nodes nothing changes."""
     ad.grad(lambda x: x * 1.0)(1.0)
-    found = so.minimize(so.rosen, [1.3, 0.7, 0.8], method="BFGS")
-    assert type(found) is so.OptimizeResult
-    assert found.hess_inv.shape == (3, 3)
+    solution = so.minimize(so.rosen, [1.3, 0.7, 0.8], method="BFGS")
+    assert type(solution) is so.OptimizeResult
+    assert solution.hess_inv.shape == (3, 3)
     assert so.brentq(lambda x: x * x - 2, 0, 3) == so.brentq(math.cos, 1, 2) * 0 + so.brentq(lambda x: x * x - 2, 0, 3)
     popt, pcov = so.curve_fit(lambda x, a, b: a * x + b, [0, 1, 2], [1.0, 3.0, 5.0])
     assert type(popt) is np.ndarray
@@ -384,24 +384,24 @@ def test_plain_calls_are_scipys_own() -> None:
             call()
 
 
-def test_values_are_scipys_own() -> None:
+def test_solvers_values_equal_scipy() -> None:
     for f in (
-        solved,
+        solve_system,
         lambda p: so.minimize(valley, np.ones(2), args=(p,)).x,
         lambda p: so.least_squares(misfit, [1, 1], args=(p,)).x,
     ):
-        seen: list[Any] = []
+        values: list[Any] = []
 
-        def kept(p: Any, f: Any = f, seen: Any = seen) -> Any:
+        def kept(p: Any, f: Any = f, values: Any = values) -> Any:
             x = f(p)
-            seen.append(x.value)
+            values.append(x.value)
             return np.sum(x)
 
         ad.grad(kept)(P)
-        np.testing.assert_array_equal(seen[0], f(P))
+        np.testing.assert_array_equal(values[0], f(P))
 
 
-def test_functions_that_leave_the_graph_are_loud() -> None:
+def test_solvers_function_leaving_graph_raises() -> None:
     """Functions of ``math`` keep the graph within a function that is differentiated; other conversions raise."""
     assert float(ad.grad(lambda p: so.brentq(lambda x: math.sin(x * p) - 0.5, 0.0, 1.0))(1.1)) == pytest.approx(
         -np.arcsin(0.5) / 1.1**2
@@ -412,7 +412,7 @@ def test_functions_that_leave_the_graph_are_loud() -> None:
         ad.grad(lambda p: so.minimize(lambda x: float(p * x[0] ** 2), [1.0]).x[0])(1.1)
 
 
-def test_what_is_no_solution_has_no_derivative() -> None:
+def test_solvers_undefined_derivative_raises() -> None:
     with pytest.raises(RuntimeError, match="not a solution"):
         ad.grad(lambda p: so.minimize(valley, [50.0, 90.0], args=(p,), options={"maxiter": 1}).x[0])(P)
     with pytest.raises(np.linalg.LinAlgError, match="singular"):
@@ -427,7 +427,7 @@ def test_what_is_no_solution_has_no_derivative() -> None:
         ad.grad(lambda b: so.linprog([-1.0, -1.0], A_ub=[[1.0, 1.0]], b_ub=b).x[0])(np.array([1.0]))
 
 
-def test_fields_without_a_derivative_are_refused() -> None:
+def test_result_fields_without_derivative_raise() -> None:
     with pytest.raises(TypeError, match="hess_inv"):
         ad.grad(lambda p: so.minimize(valley, np.ones(2), args=(p,)).hess_inv[0, 0])(P)
     with pytest.raises(TypeError, match="fjac"):
@@ -436,7 +436,7 @@ def test_fields_without_a_derivative_are_refused() -> None:
         ad.grad(lambda p: so.fmin(valley, np.ones(2), args=(p,), retall=True, disp=0)[0][0])(P)
     with pytest.raises(TypeError, match="initial_temp"):
         ad.grad(lambda p: so.dual_annealing(valley, [(-2, 2)] * 2, args=(P,), initial_temp=p[0] * 5230).x[0])(P)
-    found = so.minimize(valley, np.ones(2), args=(P,))
+    solution = so.minimize(valley, np.ones(2), args=(P,))
     counts: list[Any] = []
 
     def f(p: Any) -> Any:
@@ -445,18 +445,18 @@ def test_fields_without_a_derivative_are_refused() -> None:
         return result.fun
 
     ad.grad(f)(P)
-    assert counts[0] == (found.nit, found.nfev, found.success, found.message)
+    assert counts[0] == (solution.nit, solution.nfev, solution.success, solution.message)
 
 
-def test_graphs_run_again() -> None:
+def test_solvers_replay_solves_again() -> None:
     """An executor solves anew for arguments; what a function used from outside must stay."""
     ad.grad(lambda x: x * 1.0)(1.0)
     p = cg.placeholder(shape=(), name="p")
     y = so.brentq(lambda x, p: x * x + 1e-3 * x - p, 0.0, 3.0, args=(p,)) * 2
-    (found,) = cg.Executor([y]).run({p: 2.0})
-    assert float(found) == 2 * so.brentq(lambda x: x * x + 1e-3 * x - 2.0, 0.0, 3.0)
+    (output,) = cg.Executor([y]).run({p: 2.0})
+    assert float(output) == 2 * so.brentq(lambda x: x * x + 1e-3 * x - 2.0, 0.0, 3.0)
 
 
-def test_what_does_not_change_nearby_has_derivative_zero() -> None:
+def test_solvers_locally_constant_solution_has_zero_derivative() -> None:
     np.testing.assert_array_equal(ad.grad(lambda c: so.linprog(c, bounds=(1, 3)).x[0])(np.array([1.0, -1.0])), 0)
     np.testing.assert_array_equal(ad.grad(lambda b: so.nnls(np.eye(2), b)[0][0])(np.array([-1.0, -1.0])), 0)

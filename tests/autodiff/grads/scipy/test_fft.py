@@ -28,39 +28,39 @@ def numbers(name: str, *shape: int) -> Any:
     return real(*shape) if name in REAL_ONLY else complexes(*shape)
 
 
-def alone(name: str) -> list[tuple[Any, ...]]:
+def one_axis_rows(name: str) -> list[tuple[Any, ...]]:
     """Along one axis."""
     function = getattr(scipy.fft, name)
-    found: list[tuple[Any, ...]] = [(f"norm {norm}", partial(function, norm=norm), numbers(name, 5)) for norm in NORMS]
-    found += [("real", function, real(6)), ("even", partial(function, n=6), numbers(name, 4))]
-    found += [("cut", partial(function, n=3), numbers(name, 5)), ("axis", partial(function, axis=0), numbers(name, 3, 2))]
-    return [*found, ("padded, axis, workers", partial(function, n=7, axis=-2, workers=2), numbers(name, 3, 2))]
+    rows: list[tuple[Any, ...]] = [(f"norm {norm}", partial(function, norm=norm), numbers(name, 5)) for norm in NORMS]
+    rows += [("real", function, real(6)), ("even", partial(function, n=6), numbers(name, 4))]
+    rows += [("cut", partial(function, n=3), numbers(name, 5)), ("axis", partial(function, axis=0), numbers(name, 3, 2))]
+    return [*rows, ("padded, axis, workers", partial(function, n=7, axis=-2, workers=2), numbers(name, 3, 2))]
 
 
-def together(name: str) -> list[tuple[Any, ...]]:
+def several_axes_rows(name: str) -> list[tuple[Any, ...]]:
     """Along several axes."""
     function = getattr(scipy.fft, name)
-    found: list[tuple[Any, ...]] = [(f"norm {norm}", partial(function, norm=norm), numbers(name, 3, 4)) for norm in NORMS]
-    found += [("real", function, real(2, 3)), ("lengths", partial(function, s=(5, 2)), numbers(name, 3, 4))]
-    return [*found, ("axes", partial(function, s=(3, 5), axes=(2, 0)), numbers(name, 4, 2, 3))]
+    rows: list[tuple[Any, ...]] = [(f"norm {norm}", partial(function, norm=norm), numbers(name, 3, 4)) for norm in NORMS]
+    rows += [("real", function, real(2, 3)), ("lengths", partial(function, s=(5, 2)), numbers(name, 3, 4))]
+    return [*rows, ("axes", partial(function, s=(3, 5), axes=(2, 0)), numbers(name, 4, 2, 3))]
 
 
 def trigonometric(name: str, kind: int) -> list[tuple[Any, ...]]:
     one, several = partial(getattr(scipy.fft, name), type=kind), partial(getattr(scipy.fft, f"{name}n"), type=kind)
-    found: list[tuple[Any, ...]] = [
+    rows: list[tuple[Any, ...]] = [
         (f"{kind}, norm {norm}, {flag}", partial(one, norm=norm, orthogonalize=flag), real(5))
         for norm in NORMS
         for flag in (None, True, False)
     ]
-    found += [(f"{kind}, complex", one, complexes(4)), (f"{kind}, axis", partial(one, n=5, axis=0), real(3, 2))]
-    found += [(f"{kind}, several", several, real(3, 4)), (f"{kind}, two elements", one, real(2))]
-    found += [(f"{kind}, one element", one, real(1))] if kind != 1 or "s" in name else []
-    return [*found, (f"{kind}, lengths", partial(several, s=(5, 2), axes=(2, 0), norm="forward"), real(3, 2, 2))]
+    rows += [(f"{kind}, complex", one, complexes(4)), (f"{kind}, axis", partial(one, n=5, axis=0), real(3, 2))]
+    rows += [(f"{kind}, several", several, real(3, 4)), (f"{kind}, two elements", one, real(2))]
+    rows += [(f"{kind}, one element", one, real(1))] if kind != 1 or "s" in name else []
+    return [*rows, (f"{kind}, lengths", partial(several, s=(5, 2), axes=(2, 0), norm="forward"), real(3, 2, 2))]
 
 
 CASES: dict[str, list[tuple[Any, ...]]] = {
-    **{name: alone(name) for name in ONE},
-    **{name: together(name) for name in SEVERAL},
+    **{name: one_axis_rows(name) for name in ONE},
+    **{name: several_axes_rows(name) for name in SEVERAL},
     **{f"{name} {kind}": trigonometric(name, kind) for name in COSINES for kind in (1, 2, 3, 4)},
     **{
         name: [
@@ -81,16 +81,16 @@ CASES: dict[str, list[tuple[Any, ...]]] = {
 
 
 @pytest.mark.parametrize("rows", functions(CASES))
-def test_derivatives(rows: Rows) -> None:
+def test_scipy_fft_derivatives(rows: Rows) -> None:
     rows.check(jacobians=True)
 
 
-def test_a_program_that_lowpasses_a_signal() -> None:
+def test_scipy_fft_lowpass_program() -> None:
     signal = real(32)
 
     def energy(gain: Any, x: Any) -> Any:
-        kept = scipy.fft.irfft(scipy.fft.rfft(gain * x)[:5], 32)
-        return np.sum(kept**2) + np.sum(scipy.fft.dct(x, norm="ortho") ** 2)
+        lowpass = scipy.fft.irfft(scipy.fft.rfft(gain * x)[:5], 32)
+        return np.sum(lowpass**2) + np.sum(scipy.fft.dct(x, norm="ortho") ** 2)
 
     gain, x = ad.grad(energy, (0, 1))(1.5, signal)
     lowpassed = np.fft.irfft(np.fft.rfft(signal)[:5], 32)
@@ -98,29 +98,29 @@ def test_a_program_that_lowpasses_a_signal() -> None:
     np.testing.assert_allclose(x, 2 * 1.5**2 * lowpassed + 2 * signal, atol=1e-12)
 
 
-def test_other_threads_are_served() -> None:
-    found: list[Any] = []
-    thread = threading.Thread(target=lambda: found.append(ad.grad(lambda x: np.sum(scipy.fft.dct(x) ** 2))(np.ones(3))))
+def test_scipy_fft_in_other_threads() -> None:
+    gradients: list[Any] = []
+    thread = threading.Thread(target=lambda: gradients.append(ad.grad(lambda x: np.sum(scipy.fft.dct(x) ** 2))(np.ones(3))))
     thread.start()
     thread.join()
-    np.testing.assert_allclose(found[0], ad.grad(lambda x: np.sum(scipy.fft.dct(x) ** 2))(np.ones(3)))
+    np.testing.assert_allclose(gradients[0], ad.grad(lambda x: np.sum(scipy.fft.dct(x) ** 2))(np.ones(3)))
 
 
-def test_lists_with_nodes_in_them_and_named_arguments() -> None:
+def test_scipy_fft_of_lists_and_named_arguments() -> None:
     def f(x: Any) -> Any:
         return np.sum(np.abs(scipy.fft.fft(x=[x, 2 * x, 1.0], norm="ortho")) ** 2)
 
     assert ad.grad(f)(3.0) == pytest.approx(2 * 5 * 3.0)
 
 
-def test_the_recorded_function_is_the_public_one() -> None:
+def test_scipy_fft_records_public_function() -> None:
     node = scipy.fft.fft(cg.variable(np.ones(3)))
     assert node.opname == "scipy_fft_fft"
     assert pickle.loads(pickle.dumps(node)).function is scipy.fft.fft
     assert scipy.fft.fft(np.ones(3)).__class__ is np.ndarray
 
 
-def test_a_backend_of_a_user_is_asked_as_ever() -> None:
+def test_scipy_fft_user_backend_is_called() -> None:
     class Own:
         __ua_domain__ = "numpy.scipy.fft"
 
@@ -134,7 +134,7 @@ def test_a_backend_of_a_user_is_asked_as_ever() -> None:
         assert ad.grad(lambda x: np.sum(scipy.fft.idct(x)))(np.ones(3)).shape == (3,)
 
 
-def test_restored_functions_know_nothing_of_nodes() -> None:
+def test_scipy_fft_without_code_patches_gives_arrays() -> None:
     function = python_implementation(scipy.fft.fft)
     exchanged = function.__code__
     try:
@@ -146,7 +146,7 @@ def test_restored_functions_know_nothing_of_nodes() -> None:
     assert ad.grad(lambda x: np.real(scipy.fft.fft(x)[0]))(np.ones(2)).tolist() == [1.0, 1.0]
 
 
-def test_counts_that_are_nodes_are_refused() -> None:
+def test_scipy_fft_length_given_as_node_raises() -> None:
     with pytest.raises(TypeError, match="mu= cannot be a node"):
         ad.grad(lambda mu: np.sum(scipy.fft.fht(np.ones(4), 0.1, mu)))(0.5)
     with pytest.raises(TypeError, match=r"scipy\.fft\.fftfreq"):

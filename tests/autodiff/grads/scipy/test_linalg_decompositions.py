@@ -31,15 +31,15 @@ def size(x: Any) -> Any:
     return np.real(x) ** 2 + np.imag(x) ** 2
 
 
-def projected(v: Any) -> Any:
+def project(v: Any) -> Any:
     """The projections on vectors, whatever their signs and phases are."""
     return v[..., :, None, :] * np.conjugate(v[..., None, :, :])
 
 
-def pair(found: Any) -> Any:
+def pair(decomposition: Any) -> Any:
     """Values, in their order, and the projections on their vectors."""
-    order = np.argsort(np.real(found[0]), axis=-1)
-    values, vectors = found[0], projected(found[-1])
+    order = np.argsort(np.real(decomposition[0]), axis=-1)
+    values, vectors = decomposition[0], project(decomposition[-1])
     return np.take_along_axis(values, order, -1), np.take_along_axis(vectors, order[..., None, None, :], -1)
 
 
@@ -198,27 +198,27 @@ CASES: dict[str, list[tuple[Any, ...]]] = {
     "subspace_angles": [
         ("real", sl.subspace_angles, regular(5, 2), real(5, 3, seed=1)),
         ("small ones", sl.subspace_angles, regular(5, 3), regular(5, 2) + 0.05 * real(5, 2, seed=1)),
-        ("orth", lambda a: projected(sl.orth(a)), regular(4, 2)),
+        ("orth", lambda a: project(sl.orth(a)), regular(4, 2)),
     ],
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("rows", functions(CASES))
-def test_derivatives(rows: Rows) -> None:
+def test_scipy_decompositions_derivatives(rows: Rows) -> None:
     rows.check(tolerance=1e-5)
 
 
-def test_complex_vectors_of_a_pair_have_a_derivative_where_their_phase_does_not_count() -> None:
+def test_eigenvectors_phase_invariant_function_has_derivative() -> None:
     b = definite(3, 3, seed=3)
 
     def f(a: Any) -> Any:
         w, v = sl.eig(a, b)
-        return np.sum(np.real(projected(v) * np.arange(27.0).reshape(3, 3, 3)[..., np.argsort(np.imag(w))]))
+        return np.sum(np.real(project(v) * np.arange(27.0).reshape(3, 3, 3)[..., np.argsort(np.imag(w))]))
 
     direction = real(3, 3, seed=5)
     step = 1e-6
-    wanted = (f(TURNING + step * direction) - f(TURNING - step * direction)) / (2 * step)
-    assert np.sum(ad.grad(f)(TURNING) * direction) == pytest.approx(wanted, rel=1e-6)
+    expected = (f(TURNING + step * direction) - f(TURNING - step * direction)) / (2 * step)
+    assert np.sum(ad.grad(f)(TURNING) * direction) == pytest.approx(expected, rel=1e-6)
     with pytest.raises(TypeError, match="phase"):
         ad.grad(lambda a: np.sum(np.imag(sl.eig(a, b)[1]) ** 2))(TURNING)
     with pytest.raises(TypeError, match="phase"):
@@ -241,12 +241,12 @@ REFUSED: dict[str, Any] = {
 
 @for_each("what", REFUSED)
 @pytest.mark.filterwarnings("error::RuntimeWarning")
-def test_what_has_no_derivative_says_so(what: str) -> None:
+def test_decompositions_without_derivative_raise(what: str) -> None:
     with pytest.raises((TypeError, np.linalg.LinAlgError, RuntimeWarning), match=what):
         ad.grad(REFUSED[what])(regular(4, 2))
 
 
-def test_the_columns_of_a_square_q_that_the_matrix_settles_have_their_derivative() -> None:
+def test_qr_determined_columns_of_q_have_derivative() -> None:
     a = regular(4, 2)
     full = ad.grad(lambda a: np.sum(sl.qr(a)[0][:, :2] ** 3) + np.sum(sl.qr(a)[1] ** 2))(a)
     assert full == pytest.approx(ad.grad(lambda a: (lambda q, r: np.sum(q**3) + np.sum(r**2))(*sl.qr(a, mode="economic")))(a))
@@ -255,7 +255,7 @@ def test_the_columns_of_a_square_q_that_the_matrix_settles_have_their_derivative
 
 
 @for_each("a", [regular(2, 4), complex_regular(2, 3), np.stack([regular(2, 4), regular(2, 4, seed=1)])])
-def test_what_is_made_of_a_null_space_as_a_whole_has_a_derivative(a: Any) -> None:
+def test_null_space_projector_has_derivative(a: Any) -> None:
     weights = real(*a.shape[:-2], a.shape[-1], a.shape[-1], seed=3)
 
     def by_basis(a: Any) -> Any:
@@ -275,7 +275,7 @@ def test_what_is_made_of_a_null_space_as_a_whole_has_a_derivative(a: Any) -> Non
         ad.jvp(by_basis, (a,), (a,))
 
 
-def test_ranks_and_orders_are_known() -> None:
+def test_decompositions_ranks_and_orders_are_plain() -> None:
     def f(a: Any) -> Any:
         b, rank = sl.pinv(a, return_rank=True)
         lu, piv = sl.lu_factor(a[:2])
@@ -289,7 +289,7 @@ def test_ranks_and_orders_are_known() -> None:
     assert np.all(np.isfinite(ad.grad(f)(regular(4, 2))))
 
 
-def test_qr_of_one_element_of_a_completing_column_raises() -> None:
+def test_qr_element_of_completing_column_raises() -> None:
     matrix = np.arange(6.0).reshape(3, 2) + np.eye(3, 2)
     with pytest.raises(TypeError, match="completes the basis is not unique"):
         ad.grad(lambda a: sl.qr(a)[0][0, -1])(matrix)

@@ -110,18 +110,18 @@ BUILT: dict[str, list[tuple[Any, ...]]] = {
 
 @pytest.mark.filterwarnings("ignore:logm result may be inaccurate")  # SciPy warns of every result in float32
 @pytest.mark.parametrize("rows", functions(FUNCTIONS))
-def test_functions(rows: Rows) -> None:
+def test_matrix_functions_derivatives(rows: Rows) -> None:
     rows.check(tolerance=1e-5)
 
 
 @pytest.mark.parametrize("rows", functions(BUILT))
-def test_built(rows: Rows) -> None:
+def test_structured_matrices_derivatives(rows: Rows) -> None:
     rows.check()
     for label, function, *arguments in BUILT[rows.name]:
         assert np.asarray(ad.jvp(function, arguments, arguments)[0]).dtype == function(*arguments).dtype, label
 
 
-def test_an_exponent_that_is_a_node_is_refused() -> None:
+def test_fractional_matrix_power_node_exponent_raises() -> None:
     with pytest.raises(TypeError, match="t= cannot be a node"):
         ad.grad(lambda t: np.sum(sl.fractional_matrix_power(regular(2, 2), t)))(0.5)
 
@@ -129,7 +129,7 @@ def test_an_exponent_that_is_a_node_is_refused() -> None:
 @pytest.mark.filterwarnings("ignore:logm result may be inaccurate")
 @for_each("function", [sl.logm, partial(sl.fractional_matrix_power, t=0.3)])
 @for_each("a", [INDEFINITE, INDEFINITE.T, -ROTATION, np.diag([-1.0, 2.0])])
-def test_of_negative_eigenvalues_second_derivatives_are_exact_or_refused(function: Any, a: Any) -> None:
+def test_matrix_functions_of_negative_eigenvalues_second_order(function: Any, a: Any) -> None:
     """Rounding may take the block that the second derivative is a part of to the other side of the cut."""
     checked(function, (a,), order=1)
 
@@ -137,16 +137,16 @@ def test_of_negative_eigenvalues_second_derivatives_are_exact_or_refused(functio
         return ad.grad(lambda a: np.sum(np.real(function(a))))(a)
 
     direction, step = real(*a.shape, seed=9), 1e-5
-    wanted = (slope(a + step * direction) - slope(a - step * direction)) / (2 * step)
-    found = None
+    expected = (slope(a + step * direction) - slope(a - step * direction)) / (2 * step)
+    derivative = None
     with contextlib.suppress(np.linalg.LinAlgError):
-        found = ad.jvp(slope, (a,), (direction,))[1]
-    if found is not None:
-        np.testing.assert_allclose(found, wanted, atol=1e-6 * max(1, np.max(np.abs(wanted))))
+        derivative = ad.jvp(slope, (a,), (direction,))[1]
+    if derivative is not None:
+        np.testing.assert_allclose(derivative, expected, atol=1e-6 * max(1, np.max(np.abs(expected))))
 
 
 @pytest.mark.filterwarnings("ignore::scipy.linalg.LinAlgWarning")
-def test_the_root_and_the_sign_of_a_singular_matrix_have_no_derivative() -> None:
+def test_sqrtm_and_signm_of_singular_matrix_raise() -> None:
     singular = np.array([[1.0, 0.0], [0.0, 0.0]])
     with pytest.raises(np.linalg.LinAlgError, match="infinite"):
         ad.grad(lambda a: np.sum(np.real(sl.sqrtm(a))))(singular)
@@ -204,7 +204,7 @@ WHOLE = {
 
 
 @for_each("name", WHOLE)
-def test_whole_jacobians_in_both_modes_and_hessians(name: str) -> None:
+def test_matrix_functions_jacobians_and_hessians(name: str) -> None:
     """Many directions at once give what each gives by itself."""
     function, x = WHOLE[name], definite(3, 3) + np.diag([0.0, 1.0, 2.5])
     back = ad.jacobian(function)(x)
@@ -221,7 +221,7 @@ def test_whole_jacobians_in_both_modes_and_hessians(name: str) -> None:
     np.testing.assert_allclose(hessian, rows, atol=1e-8 * max(1, np.max(np.abs(hessian))))
 
 
-def test_programs_as_they_are_written() -> None:
+def test_matrix_functions_in_programs() -> None:
     """A Gaussian process, a linear-quadratic regulator and a flow, beside terms of NumPy's."""
     inputs, targets = np.linspace(0, 1, 6), np.sin(np.linspace(0, 3, 6))
 
@@ -274,8 +274,8 @@ EMPTY: dict[str, tuple[Any, ...]] = {
 
 
 @for_each("name", EMPTY)
-def test_of_nothing(name: str) -> None:
+def test_matrix_functions_of_empty_arrays(name: str) -> None:
     function, *arguments = EMPTY[name]
-    found = ad.grad(lambda *given: np.sum(np.real(function(*given))), tuple(range(len(arguments))))(*arguments)
-    assert [g.shape for g in found] == [a.shape for a in arguments]
+    gradients = ad.grad(lambda *matrices: np.sum(np.real(function(*matrices))), tuple(range(len(arguments))))(*arguments)
+    assert [g.shape for g in gradients] == [a.shape for a in arguments]
     assert ad.jvp(function, tuple(arguments), tuple(arguments))[1].shape == np.shape(function(*arguments))

@@ -19,8 +19,8 @@ COLUMN, ROW = np.array([3.0, 0.5, -0.4, 0.2]), np.array([9.0, -0.3, 0.6, 0.1])
 
 def symmetric(x: Any) -> Any:
     """A symmetric, or Hermitian, positive matrix of any square one."""
-    found = x @ np.conjugate(x.T) + np.eye(len(x))
-    return (found + np.conjugate(found.T)) / 2
+    matrix = x @ np.conjugate(x.T) + np.eye(len(x))
+    return (matrix + np.conjugate(matrix.T)) / 2
 
 
 def solutions(function: Any, make: Any = regular, right: Any = real, options: Any = None) -> list[tuple[Any, ...]]:
@@ -158,7 +158,7 @@ CASES: dict[str, list[tuple[Any, ...]]] = {
 
 
 @pytest.mark.parametrize("rows", functions(CASES))
-def test_derivatives(rows: Rows) -> None:
+def test_linear_solvers_derivatives(rows: Rows) -> None:
     rows.check()
 
 
@@ -183,7 +183,7 @@ RICCATI: dict[str, list[tuple[Any, ...]]] = {
 
 
 @pytest.mark.parametrize("rows", functions(RICCATI))
-def test_riccati(rows: Rows) -> None:
+def test_riccati_solvers_derivatives(rows: Rows) -> None:
     rows.check(tolerance=2e-5)
 
 
@@ -223,5 +223,5 @@ MIXED: dict[str, list[tuple[Any, ...]]] = {
 
 
 @pytest.mark.parametrize("rows", functions(MIXED))
-def test_of_real_and_complex_arguments(rows: Rows) -> None:
+def test_linear_solvers_mixed_real_and_complex_arguments(rows: Rows) -> None:
     rows.check()

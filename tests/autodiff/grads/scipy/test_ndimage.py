@@ -24,7 +24,7 @@ F = complexes(5, 6)
 lab = np.array([[0, 1, 1, 2, 2, 2]] * 5)
 
 
-def written(i: Any) -> Any:
+def write_output(i: Any) -> Any:
     """Into an array that the function made."""
     o = np.zeros((5, 6))
     scipy.ndimage.gaussian_filter(i, 1.0, output=o)
@@ -38,7 +38,7 @@ def second(v: Any, axis: int, output: Any, mode: str, cval: float) -> Any:
 def with_mode(mode: str) -> list[tuple[Any, ...]]:
     """Calls of filters with a mode, and a constant beyond the ends."""
     nd = scipy.ndimage
-    found: list[tuple[Any, ...]] = [
+    calls: list[tuple[Any, ...]] = [
         ("correlate", lambda i, k: nd.correlate(i, k, mode=mode, cval=1.5), im, k),
         ("convolve1d", lambda i, k: nd.convolve1d(i, k, axis=0, mode=mode, cval=1.5, origin=1), im, w),
         ("uniform", lambda i: nd.uniform_filter1d(i, 4, mode=mode, cval=1.5, origin=-1), im),
@@ -60,18 +60,18 @@ def with_mode(mode: str) -> list[tuple[Any, ...]]:
         *[(f"spline_filter1d {o}", lambda i, o=o: nd.spline_filter1d(i, o, axis=0, mode=mode), im) for o in (3, 4)],
     ]
     orders = range(6) if mode in ("mirror", "nearest") else (1, 3)
-    found += [(f"coordinates {o}", partial(nd.map_coordinates, order=o, mode=mode, cval=0.5), im, at) for o in orders]
-    found.append(("not prefiltered", partial(nd.map_coordinates, order=2, mode=mode, cval=0.5, prefilter=False), im, at))
-    return found
+    calls += [(f"coordinates {o}", partial(nd.map_coordinates, order=o, mode=mode, cval=0.5), im, at) for o in orders]
+    calls.append(("not prefiltered", partial(nd.map_coordinates, order=2, mode=mode, cval=0.5, prefilter=False), im, at))
+    return calls
 
 
 def by_function() -> dict[str, list[tuple[Any, ...]]]:
     """Rows of each function by mode; the first mode differs from function to function."""
-    found: dict[str, list[tuple[Any, ...]]] = {}
+    groups: dict[str, list[tuple[Any, ...]]] = {}
     for mode in MODES:
         for name, *call in with_mode(mode):
-            found.setdefault(name, []).append((mode, *call))
-    return {name: rows[k % len(rows) :] + rows[: k % len(rows)] for k, (name, rows) in enumerate(found.items())}
+            groups.setdefault(name, []).append((mode, *call))
+    return {name: rows[k % len(rows) :] + rows[: k % len(rows)] for k, (name, rows) in enumerate(groups.items())}
 
 
 CASES: dict[str, list[tuple[Any, ...]]] = {
@@ -132,7 +132,7 @@ CASES: dict[str, list[tuple[Any, ...]]] = {
         ("ggmag", lambda i: scipy.ndimage.generic_gradient_magnitude(i, scipy.ndimage.sobel), im),
         ("uniform", lambda i: scipy.ndimage.uniform_filter(i, (3, 2)), im),
         ("output dtype", lambda i: scipy.ndimage.gaussian_filter(i, 1.0, output=np.float64), im),
-        ("output array", written, im),
+        ("output array", write_output, im),
         ("percentile", lambda i: scipy.ndimage.percentile_filter(i, 30, 3), im),
         ("rank", lambda i: scipy.ndimage.rank_filter(i, -2, footprint=np.array([[0, 1, 0], [1, 1, 1]])), im),
         ("grey_dilation", lambda i: scipy.ndimage.grey_dilation(i, structure=real(3, 3) * 0.3), im),
@@ -156,7 +156,7 @@ CASES: dict[str, list[tuple[Any, ...]]] = {
 
 
 @pytest.mark.parametrize("rows", functions(CASES, in_full={"others"}))
-def test_derivatives(rows: Rows) -> None:
+def test_ndimage_derivatives(rows: Rows) -> None:
     rows.check(tolerance=5e-6)
 
 
@@ -172,7 +172,7 @@ def test_derivatives(rows: Rows) -> None:
         lambda v: scipy.ndimage.maximum_filter1d(v, 3),
     ],
 )
-def test_jacobians(function: Any) -> None:
+def test_ndimage_jacobians_of_both_modes_agree(function: Any) -> None:
     v = real(6)
     np.testing.assert_allclose(ad.jacobian(function)(v), ad.jacfwd(function)(v), atol=1e-10)
 
@@ -182,7 +182,7 @@ def test_jacobians(function: Any) -> None:
     np.testing.assert_allclose(ad.hessian(total)(v), ad.jacfwd(ad.jacfwd(total))(v), atol=1e-7)
 
 
-def test_an_image_is_registered() -> None:
+def test_ndimage_shift_image_registration() -> None:
     """The shift between two images, found by its gradient."""
     y, z = np.mgrid[:24, :24]
     blob = np.exp(-((y - 11.0) ** 2 + (z - 12.0) ** 2) / 20)
@@ -197,11 +197,11 @@ def test_an_image_is_registered() -> None:
     np.testing.assert_allclose(shift, [1.4, -0.8], atol=1e-3)
 
 
-def test_outside_of_operators() -> None:
+def test_ndimage_top_level_nodes() -> None:
     """Nodes are solid there, and what C takes of them would be lost without a word."""
     v = cg.variable(im)
-    found = gradient(np.sum(scipy.ndimage.gaussian_filter(v, 1.0) ** 2))[v]
-    np.testing.assert_allclose(found, ad.grad(lambda v: np.sum(scipy.ndimage.gaussian_filter(v, 1.0) ** 2))(im))
+    derivative = gradient(np.sum(scipy.ndimage.gaussian_filter(v, 1.0) ** 2))[v]
+    np.testing.assert_allclose(derivative, ad.grad(lambda v: np.sum(scipy.ndimage.gaussian_filter(v, 1.0) ** 2))(im))
     blank = cg.zeros((5, 6))
     scipy.ndimage.sobel(v, output=blank)
     assert np.any(gradient(np.sum(blank**2))[v])
@@ -209,7 +209,7 @@ def test_outside_of_operators() -> None:
         scipy.ndimage.sobel(v, output=np.zeros((5, 6)))
 
 
-def test_the_numbers_are_scipys() -> None:
+def test_ndimage_values_equal_scipy() -> None:
     for function in (scipy.ndimage.gaussian_laplace, scipy.ndimage.gaussian_filter):
         np.testing.assert_array_equal(function(cg.variable(im), 1.3).value, function(im, 1.3))
 
@@ -223,14 +223,14 @@ def test_the_numbers_are_scipys() -> None:
         (lambda v: scipy.ndimage.label(v), "plain numbers"),
     ],
 )
-def test_refusals(call: Any, told: str) -> None:
+def test_ndimage_unsupported_calls_raise(call: Any, told: str) -> None:
     with pytest.raises(TypeError, match=told):
         ad.grad(lambda v: np.sum(call(v)))(im)
 
 
 @for_each("length", [1, 2, 5])
 @for_each("mode", MODES)
-def test_splines_far_outside_and_at_ties(mode: str, length: int) -> None:
+def test_ndimage_splines_far_outside_and_at_ties(mode: str, length: int) -> None:
     """Between -24 and 24, in half steps: gradients of lines are SciPy's values of unit vectors, slopes are differences."""
     at = np.arange(-24.0, 24.25, 0.5)[None]
     weights, line = np.cos(np.arange(at.size)), np.sin(1.0 + np.arange(length))
@@ -240,10 +240,10 @@ def test_splines_far_outside_and_at_ties(mode: str, length: int) -> None:
             interpolate = partial(scipy.ndimage.map_coordinates, order=order, mode=mode, prefilter=False)
             with failures.case(f"line {order}"):
                 expected = [weights @ interpolate(unit, at) for unit in units]
-                found = ad.grad(lambda v: weights @ interpolate(v, at))(line)  # noqa: B023
-                np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-10)
+                derivative = ad.grad(lambda v: weights @ interpolate(v, at))(line)  # noqa: B023
+                np.testing.assert_allclose(derivative, expected, rtol=1e-10, atol=1e-10)
             with failures.case(f"slopes {order}"):
                 places, step = at + 0.17, 1e-6
-                found = ad.grad(lambda p: np.sum(interpolate(line, p)))(places)  # noqa: B023
+                derivative = ad.grad(lambda p: np.sum(interpolate(line, p)))(places)  # noqa: B023
                 expected = (interpolate(line, places + step) - interpolate(line, places - step)) / (2 * step)
-                np.testing.assert_allclose(found[0], expected, rtol=1e-6, atol=1e-6)
+                np.testing.assert_allclose(derivative[0], expected, rtol=1e-6, atol=1e-6)

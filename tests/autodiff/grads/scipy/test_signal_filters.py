@@ -27,18 +27,18 @@ def so(q: Any) -> Any:
 
 def convolutions(name: str) -> list[tuple[Any, ...]]:
     function = getattr(scipy.signal, name)
-    found: list[tuple[Any, ...]] = []
+    rows: list[tuple[Any, ...]] = []
     for mode in ("full", "same", "valid"):
         for n1, n2 in ((7, 3), (7, 4), (3, 7)):
             call = partial(function, mode=mode)
-            found.append((f"{mode} {n1} {n2}", call, real(n1), real(n2, seed=1)))
-        found.append((f"{mode}, two axes", call, real(4, 5), real(2, 3, seed=1)))
-        found.append((f"{mode}, complex", call, complexes(4, 5), complexes(2, 3, seed=1)))
+            rows.append((f"{mode} {n1} {n2}", call, real(n1), real(n2, seed=1)))
+        rows.append((f"{mode}, two axes", call, real(4, 5), real(2, 3, seed=1)))
+        rows.append((f"{mode}, complex", call, complexes(4, 5), complexes(2, 3, seed=1)))
         if name in ("fftconvolve", "oaconvolve"):
-            found.append((f"{mode}, axes", partial(call, axes=-1), real(4, 5), real(1, 3, seed=1)))
+            rows.append((f"{mode}, axes", partial(call, axes=-1), real(4, 5), real(1, 3, seed=1)))
         else:
-            found.append((f"{mode}, method", partial(call, method="direct"), real(5), real(2, seed=1)))
-    return found
+            rows.append((f"{mode}, method", partial(call, method="direct"), real(5), real(2, seed=1)))
+    return rows
 
 
 def in_two(name: str) -> list[tuple[Any, ...]]:
@@ -118,11 +118,11 @@ CASES: dict[str, list[tuple[Any, ...]]] = {
 
 
 @pytest.mark.parametrize("rows", functions(CASES))
-def test_derivatives(rows: Rows) -> None:
+def test_signal_filters_derivatives(rows: Rows) -> None:
     rows.check()
 
 
-def test_jacobians() -> None:
+def test_signal_filters_jacobians_of_both_modes_agree() -> None:
     for function in (
         lambda v: scipy.signal.lfilter(v[:2], v[1:3], v),
         lambda v: scipy.signal.convolve(v, v[:3], "same"),
@@ -138,11 +138,11 @@ def test_jacobians() -> None:
         )
 
 
-def test_a_filter_is_fitted_to_a_signal() -> None:
-    wanted = scipy.signal.lfilter([0.2, 0.3], [1.0, -0.5], x)
+def test_lfilter_fitted_to_signal() -> None:
+    expected = scipy.signal.lfilter([0.2, 0.3], [1.0, -0.5], x)
 
     def loss(b: Any, a: Any) -> Any:
-        return np.mean((scipy.signal.lfilter(b, [1.0, a], x) - wanted) ** 2)
+        return np.mean((scipy.signal.lfilter(b, [1.0, a], x) - expected) ** 2)
 
     b, a = np.array([0.1, 0.1]), -0.2
     for _ in range(400):
@@ -151,7 +151,7 @@ def test_a_filter_is_fitted_to_a_signal() -> None:
     assert loss(b, a) < 1e-4
 
 
-def test_the_recorded_filter_is_scipys() -> None:
+def test_signal_filters_record_scipy_functions() -> None:
     node = scipy.signal.lfilter(b, a, cg.variable(x))
     assert node.opname == "scipy_signal_lfilter"
     np.testing.assert_array_equal(node.value, scipy.signal.lfilter(b, a, x))
@@ -166,6 +166,6 @@ def test_the_recorded_filter_is_scipys() -> None:
         (lambda v: scipy.signal.sosfilt(np.ones((2, 5)), v), "sections of 6"),
     ],
 )
-def test_refusals(call: Any, told: str) -> None:
+def test_signal_filters_unsupported_calls_raise(call: Any, told: str) -> None:
     with pytest.raises((TypeError, ValueError), match=told):
         ad.grad(lambda v: np.sum(call(v)))(x)

@@ -43,7 +43,7 @@ def both(x: Any) -> Any:
     return op.matvec(x), op @ x, op.dot(x)
 
 
-def turned(v: Any) -> Any:
+def fix_sign(v: Any) -> Any:
     """Vectors with a sign that does not depend on the solver."""
     return v * np.sign(np.sum(np.asarray(v.value if isinstance(v, cg.Node) else v), axis=0))
 
@@ -104,7 +104,7 @@ FUNCTIONS: dict[str, list[tuple[Any, ...]]] = {
     "eigsh": [
         ("values", lambda d: sl.eigsh(matrix(d) + matrix(d).T, 2, v0=V0)[0], D),
         ("values alone", lambda d: sl.eigsh(positive(d), 2, v0=V0, which="SA", return_eigenvectors=False), D),
-        ("vectors", lambda d: turned(sl.eigsh(positive(d), 2, v0=V0)[1]), D),
+        ("vectors", lambda d: fix_sign(sl.eigsh(positive(d), 2, v0=V0)[1]), D),
         ("sigma", lambda d: sl.eigsh(matrix(d) + matrix(d).T, 2, sigma=7.5, v0=V0)[0], D),
     ],
     "svds": [
@@ -121,16 +121,16 @@ FUNCTIONS: dict[str, list[tuple[Any, ...]]] = {
 
 
 @pytest.mark.parametrize("rows", functions(SOLVING))
-def test_solving(rows: Rows) -> None:
+def test_sparse_solvers_derivatives(rows: Rows) -> None:
     rows.check()
 
 
 @pytest.mark.parametrize("rows", functions(FUNCTIONS))
-def test_functions(rows: Rows) -> None:
+def test_sparse_linalg_functions_derivatives(rows: Rows) -> None:
     rows.check(tolerance=1e-5)
 
 
-def test_jacobians_agree() -> None:
+def test_sparse_solvers_jacobians_of_both_modes_agree() -> None:
     for f, x in (
         (lambda d: sl.spsolve(columns(d), B), D),
         (lambda b: sl.spsolve(S, b), B),
@@ -142,7 +142,7 @@ def test_jacobians_agree() -> None:
     np.testing.assert_allclose(ad.hessian(total)(D), ad.jacrev(ad.grad(total))(D), atol=1e-12)
 
 
-def test_values_are_scipys_own() -> None:
+def test_sparse_linalg_values_equal_scipy() -> None:
     pairs: list[tuple[Any, Any]] = []
 
     def f(d: Any) -> Any:
@@ -156,7 +156,7 @@ def test_values_are_scipys_own() -> None:
         np.testing.assert_allclose(one, two, rtol=1e-14)
 
 
-def test_poisson() -> None:
+def test_spsolve_poisson_conductivity() -> None:
     """A conductivity in a sparse system of equations, beside a term that keeps its graph."""
     n = 300
     b = np.ones(n)
@@ -166,21 +166,21 @@ def test_poisson() -> None:
         return np.sum(c**2) + np.sum(sl.spsolve(a, b)) / n**3
 
     c, h = np.linspace(1.0, 2.0, n + 1), 1e-5
-    found = ad.grad(loss)(c)
+    gradient = ad.grad(loss)(c)
     for k in (0, 100, n):
         e = np.zeros(n + 1)
         e[k] = h
-        assert float(found[k]) == pytest.approx((loss(c + e) - loss(c - e)) / (2 * h), rel=1e-6)
+        assert float(gradient[k]) == pytest.approx((loss(c + e) - loss(c - e)) / (2 * h), rel=1e-6)
 
 
-def test_plain_calls_are_scipys_own() -> None:
+def test_sparse_linalg_on_plain_arguments_equals_scipy() -> None:
     ad.grad(lambda b: np.sum(sl.spsolve(S, b)))(B)
     assert isinstance(sl.splu(S.tocsc()), sl.SuperLU)
     assert sl.cg(S @ S.T, B)[1] == 0
     assert type(sl.spsolve(S, B)) is np.ndarray
 
 
-def test_what_is_refused() -> None:
+def test_sparse_linalg_unsupported_calls_raise() -> None:
     lu = sl.splu(S.tocsc())
     for f in (
         lambda d: lu.solve(d[:N]),

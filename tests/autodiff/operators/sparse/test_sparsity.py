@@ -56,14 +56,14 @@ EXACT: dict[str, tuple[Function, Any]] = {
 
 
 @for_each("label", EXACT)
-def test_structure(label: str) -> None:
+def test_sparse_structure_of_jacobian(label: str) -> None:
     f, expected = EXACT[label]
     if expected is None:
         expected = jacrev(f)(X).reshape(-1, 4)
     assert np.array_equal(structure(f, X)[0], np.asarray(expected) != 0)
-    found = jacobian(f, sparse=True)(X)
-    assert isinstance(found, scipy.sparse.csr_array)
-    assert np.allclose(found.toarray(), jacrev(f)(X).reshape(-1, 4), rtol=1e-14, atol=1e-15)
+    matrix = jacobian(f, sparse=True)(X)
+    assert isinstance(matrix, scipy.sparse.csr_array)
+    assert np.allclose(matrix.toarray(), jacrev(f)(X).reshape(-1, 4), rtol=1e-14, atol=1e-15)
 
 
 # ------------------------------------------------------------------------------------------- coloring
@@ -82,7 +82,7 @@ PATTERNS: dict[str, tuple[Any, int]] = {
 
 
 @for_each("label", PATTERNS)
-def test_coloring(label: str) -> None:
+def test_color_columns_uses_few_colors(label: str) -> None:
     pattern, at_most = PATTERNS[label]
     colors, count = color_columns(scipy.sparse.csr_array(pattern != 0))
     check_coloring(pattern != 0, colors)
@@ -97,12 +97,12 @@ def check_coloring(pattern: Array, colors: Array) -> None:
         assert len(set(used)) == len(used), f"columns of colors {used} meet"
 
 
-def test_unsorted_indices() -> None:
+def test_color_columns_unsorted_indices() -> None:
     pattern = scipy.sparse.csr_array((np.ones(4, bool), [2, 0, 3, 1], [0, 2, 4]), shape=(2, 4))
     check_coloring(pattern.toarray(), color_columns(pattern)[0])
 
 
-def test_random_colorings_and_that_the_check_sees_wrong_ones() -> None:
+def test_color_columns_random_patterns_and_check_detects_errors() -> None:
     rng = np.random.default_rng(0)
     for density in (0.02, 0.1, 0.4):
         pattern = rng.random((30, 40)) < density
@@ -122,7 +122,7 @@ def arrow(x: Any) -> Any:
     return np.concatenate([np.sum(x**2)[None], x[1:] * x[0]])
 
 
-def test_few_directions(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sparse_jacobian_needs_few_directions(monkeypatch: pytest.MonkeyPatch) -> None:
     x = np.linspace(-1, 2, 200)
     passed: list[int] = []
     for name in ("push", "pull"):
@@ -133,21 +133,21 @@ def test_few_directions(monkeypatch: pytest.MonkeyPatch) -> None:
             return original(self, directions, *count)
 
         monkeypatch.setattr(Linearization, name, counting)
-    found = hessian(rosenbrock, sparse=True)(x)
+    matrix = hessian(rosenbrock, sparse=True)(x)
     assert passed == [3]
-    assert found.nnz == 3 * 200 - 2
+    assert matrix.nnz == 3 * 200 - 2
     passed.clear()
     wide = jacobian(lambda x: np.stack([np.sum(x[:100] ** 2), np.sum(x[100:])]), sparse=True)(x)
     assert passed == [1]
     assert wide.nnz == 200
     monkeypatch.undo()
-    assert np.allclose(found.toarray(), hessian(rosenbrock)(x), rtol=1e-14)
+    assert np.allclose(matrix.toarray(), hessian(rosenbrock)(x), rtol=1e-14)
 
 
-def test_sparse_derivatives_of_other_shapes() -> None:
+def test_sparse_jacobian_of_other_shapes() -> None:
     x = np.arange(6.0).reshape(2, 3)
-    found = jacobian(lambda x: np.sin(x).T, sparse=True)(x)
-    assert np.allclose(found.toarray(), jacrev(lambda x: np.sin(x).T)(x).reshape(6, 6))
+    matrix = jacobian(lambda x: np.sin(x).T, sparse=True)(x)
+    assert np.allclose(matrix.toarray(), jacrev(lambda x: np.sin(x).T)(x).reshape(6, 6))
     by_x, by_y = jacobian(lambda x, y: x * y, (0, 1), sparse=True)(X, X + 1)
     assert np.array_equal(by_x.toarray(), np.diag(X + 1))
     assert np.array_equal(by_y.toarray(), np.diag(X))
@@ -167,7 +167,7 @@ def test_sparse_derivatives_of_other_shapes() -> None:
     assert np.allclose(jacobian(written, sparse=True)(X).toarray(), jacrev(written)(X))
 
 
-def test_branches_are_those_of_the_point() -> None:
+def test_sparse_structure_follows_branches_at_the_point() -> None:
     assert jacobian(np.sort, sparse=True)(X[::-1].copy()).toarray()[0, 2] == 1
     assert jacobian(np.sort, sparse=True)(X).toarray()[0, 1] == 1
 
@@ -191,15 +191,15 @@ REFUSED: dict[str, tuple[Function, type[Exception], str]] = {
 
 
 @for_each("label", REFUSED)
-def test_refused(label: str) -> None:
+def test_sparse_bad_calls_raise(label: str) -> None:
     call, error, message = REFUSED[label]
     with pytest.raises(error, match=message):
         call()
 
 
-def test_what_is_lost_shows(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sparse_structure_check_detects_missing_entries(monkeypatch: pytest.MonkeyPatch) -> None:
     """The check of structures fails for one that is too small."""
-    monkeypatch.setattr(sparsity.Patterns, "union", lambda self, given: next(g for g in given if g is not None))
+    monkeypatch.setattr(sparsity.Patterns, "union", lambda self, patterns: next(g for g in patterns if g is not None))
     with pytest.raises(AssertionError, match="lacks parts"):
         check_sparsity(Case("mul", "", lambda x: x[1:] * x[:-1], (X,)))
     assert coloring.longest_row(scipy.sparse.csr_array(np.eye(2))) == 1

@@ -62,17 +62,17 @@ def compare_case(case: Any) -> bool:
     executor = cg.Executor(nodes)
     executor._backend = "engine"
     try:
-        found = executor.run(feed)
+        outputs = executor.run(feed)
     except ERRORS:
         return False
-    for a, e in zip(found, expected, strict=True):
+    for a, e in zip(outputs, expected, strict=True):
         assert np.asarray(a).dtype == np.asarray(e).dtype
         single = np.asarray(e).dtype.itemsize <= 4
         np.testing.assert_allclose(a, e, rtol=1e-4 if single else 1e-8, atol=1e-5 if single else 1e-10)
     return True
 
 
-def test_operations_are_right_or_raise(backend: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_engines_operations_match_numpy_or_raise(backend: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     jitted = cg.jit(np.sin, backend=backend)
     monkeypatch.setitem(passes.BACKENDS, "engine", jitted.backend)
     names = [name for name in OPERATIONS if not name.startswith("special_")]
@@ -90,13 +90,13 @@ def run_twice(f: Any, backend: Any, first: tuple[Any, ...], *others: tuple[Any, 
     """Compile a function at the first arguments, and compare its results at all of them with NumPy's."""
     function = cg.jit(f, backend=backend)
     for args in (first, first, *others):
-        found, expected = function(*args), f(*args)
-        assert np.asarray(found).dtype == np.asarray(expected).dtype
-        np.testing.assert_allclose(found, expected, rtol=1e-6 if np.asarray(expected).dtype.itemsize <= 4 else 1e-12)
+        output, expected = function(*args), f(*args)
+        assert np.asarray(output).dtype == np.asarray(expected).dtype
+        np.testing.assert_allclose(output, expected, rtol=1e-6 if np.asarray(expected).dtype.itemsize <= 4 else 1e-12)
     return function
 
 
-def test_decisions_see_arrays_as_they_were(backend: Any) -> None:
+def test_engines_branches_see_arrays_before_later_writes(backend: Any) -> None:
     """Python decides by an element of a view that is written into later."""
 
     def f(x: Any) -> Any:
@@ -110,7 +110,7 @@ def test_decisions_see_arrays_as_they_were(backend: Any) -> None:
     run_twice(f, backend, (X,), (-X,), (X,))
 
 
-def test_computed_indices_of_writes_are_checked(backend: Any) -> None:
+def test_engines_check_computed_indices_of_writes(backend: Any) -> None:
     """The derivative of `x[i]` adds at computed indices, negative ones included."""
 
     def f(x: Any, place: Any) -> Any:
@@ -123,7 +123,7 @@ def test_computed_indices_of_writes_are_checked(backend: Any) -> None:
             slope(X, np.array([1.0, 2.0, -3.0, outside]))
 
 
-def test_computed_indices_beside_plain_masks(backend: Any) -> None:
+def test_engines_computed_indices_beside_masks(backend: Any) -> None:
     table, mask = np.arange(60.0).reshape(3, 4, 5), np.array([True, False, True])
 
     def f(x: Any) -> Any:
@@ -134,7 +134,7 @@ def test_computed_indices_beside_plain_masks(backend: Any) -> None:
     run_twice(ad.grad(f), backend, (X,), (X[::-1].copy() / 2,))
 
 
-def test_dtypes_of_computations(backend: Any) -> None:
+def test_engines_dtype_option(backend: Any) -> None:
     """The option `dtype` says in which dtype a ufunc or a reduction computes."""
     small, large = (X * 250).astype(np.uint8), X * 1e10
     for f, x in [
@@ -154,12 +154,12 @@ def test_dtypes_of_computations(backend: Any) -> None:
         run_twice(f, backend, (x,), (x[::-1].copy(),))
 
 
-def test_arrays_of_the_caller_are_copied(backend: Any) -> None:
+def test_engines_copy_arrays_of_caller(backend: Any) -> None:
     """Neither arguments nor results are parts of a program."""
     function, x = cg.jit(lambda x: (np.copy(x), np.positive(x), np.ones(3)), backend=backend), X.copy()
     for _ in range(3):
-        for found in function(x):
-            found[:] = 7.0
+        for output in function(x):
+            output[:] = 7.0
         np.testing.assert_array_equal(x, X)
         np.testing.assert_array_equal(function(x)[2], np.ones(3))
 
@@ -168,7 +168,7 @@ class Method(enum.Enum):
     SINE, COSINE = 1, 2
 
 
-def test_static_arguments_beside_arrays_of_the_library(backend: Any) -> None:
+def test_engines_static_arguments_beside_library_arrays(backend: Any) -> None:
     def f(x: Any, method: Method, factor: int = 2) -> Any:
         return factor * (np.sin(x) if method is Method.SINE else np.cos(x))
 
@@ -181,7 +181,7 @@ def test_static_arguments_beside_arrays_of_the_library(backend: Any) -> None:
         np.testing.assert_allclose(library.to_numpy(function(x, method=Method.COSINE, factor=3)), 3 * np.cos(X))
 
 
-def test_integers_of_the_library_are_no_constants(backend: Any) -> None:
+def test_engines_library_integers_are_not_constants(backend: Any) -> None:
     function = cg.jit(lambda x, n: x * n, backend=backend)
     library = function.library
     with library.context():
@@ -191,7 +191,7 @@ def test_integers_of_the_library_are_no_constants(backend: Any) -> None:
             function(x, number)
 
 
-def test_results_in_the_library_share_no_memory(backend: Any) -> None:
+def test_engines_results_share_no_memory(backend: Any) -> None:
     function = cg.jit(np.positive, backend=backend)
     library = function.library
     with library.context():
@@ -204,19 +204,19 @@ def test_results_in_the_library_share_no_memory(backend: Any) -> None:
         np.testing.assert_array_equal(library.to_numpy(function(x)), X)
 
 
-def test_computed_axes_are_refused(backend: Any) -> None:
+def test_engines_computed_axes_raise(backend: Any) -> None:
     with pytest.raises(NotImplementedError, match="an axis that is computed"):
         cg.jit(lambda x: np.sum(x.reshape(2, 5), axis=np.asarray(x[0] * 0).astype(int)), backend=backend)(X)
 
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("seed", range(60))
-def test_random_programs_of_slices(seed: int, backend: Any) -> None:
+def test_engines_random_programs_of_slices(seed: int, backend: Any) -> None:
     f, x, y = program_of_slices(seed)
     function = cg.jit(ad.value_and_grad(f), backend=backend)
     function(x)
-    for found, expected in zip(function(y), ad.value_and_grad(f)(y), strict=True):
-        np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9 * np.max(np.abs(expected)))
+    for actual, expected in zip(function(y), ad.value_and_grad(f)(y), strict=True):
+        np.testing.assert_allclose(actual, expected, rtol=1e-9, atol=1e-9 * np.max(np.abs(expected)))
 
 
 def relaxed(x: Any) -> Any:
@@ -231,7 +231,7 @@ def relaxed(x: Any) -> Any:
     return np.sum(np.tanh(y) * x)
 
 
-def test_writes_and_their_derivatives(backend: Any) -> None:
+def test_engines_writes_and_derivatives(backend: Any) -> None:
     function = cg.jit(ad.value_and_grad(relaxed), backend=backend)
     expected = ad.value_and_grad(relaxed)(X)
     for _ in range(2):  # by NumPy while it is compiled, then by the library
@@ -243,13 +243,13 @@ def test_writes_and_their_derivatives(backend: Any) -> None:
     np.testing.assert_allclose(function(X)[1], expected[1], rtol=1e-12)
 
 
-def test_branches_on_values_have_their_own_programs(backend: Any) -> None:
+def test_engines_branches_have_separate_programs(backend: Any) -> None:
     function = cg.jit(lambda x: x * 2 if x[0] > 0 else x * 3, backend=backend)
     for x in (X, -X, X, -X):
         np.testing.assert_allclose(function(x), x * 2 if x[0] > 0 else x * 3)
 
 
-def test_computed_indices_out_of_range_raise(backend: Any) -> None:
+def test_engines_computed_indices_out_of_range_raise(backend: Any) -> None:
     def f(x: Any, place: Any) -> Any:
         return x[np.asarray(place * 2).astype(int)]
 
@@ -261,17 +261,17 @@ def test_computed_indices_out_of_range_raise(backend: Any) -> None:
         function(X, 10 * place)
 
 
-def test_values_that_decide_lengths_are_refused_with_the_line(backend: Any) -> None:
+def test_engines_value_dependent_lengths_raise_with_line(backend: Any) -> None:
     with pytest.raises(NotImplementedError, match=r"x\[mask\] depends on values.*test_engines\.py"):
         cg.jit(lambda x: x[x > 0.5], backend=backend)(X)
 
 
-def test_what_no_program_repeats_is_refused(backend: Any) -> None:
+def test_engines_uncompilable_function_raises(backend: Any) -> None:
     with pytest.raises(NotImplementedError, match="random"):
         cg.jit(lambda x: x + np.random.default_rng().normal(), backend=backend)(X)
 
 
-def test_float32_stays(backend: Any) -> None:
+def test_engines_keep_float32(backend: Any) -> None:
     x = X.astype(np.float32)
     function = cg.jit(ad.grad(lambda x: np.sum(np.exp(x) * 2)), backend=backend)
     for _ in range(2):
@@ -279,20 +279,20 @@ def test_float32_stays(backend: Any) -> None:
         np.testing.assert_allclose(function(x), 2 * np.exp(x), rtol=1e-6)
 
 
-def test_calls_on_nodes_are_differentiated(backend: Any) -> None:
+def test_engines_calls_on_nodes_are_differentiable(backend: Any) -> None:
     function = cg.jit(lambda x: np.sum(np.sin(x) * x), backend=backend)
     for _ in range(3):
         np.testing.assert_allclose(ad.grad(function)(X), np.sin(X) + X * np.cos(X), rtol=1e-12)
 
 
-def test_options_of_machine_code_are_refused(backend: Any) -> None:
+def test_engines_llvm_options_raise(backend: Any) -> None:
     with pytest.raises(ValueError, match="options of machine code"):
         cg.jit(np.sin, backend=backend, threads=2)
     with pytest.raises(ValueError, match="options of machine code"):
         cg.jit(np.sin, backend=backend, exact=True)
 
 
-def test_unknown_backends_are_refused() -> None:
+def test_engines_unknown_backend_raises() -> None:
     with pytest.raises(ValueError, match="backend must be one of jax, torch, cupy"):
         cg.jit(np.sin, backend="tensorflow")
     with pytest.raises(TypeError, match="namespace of the array API"):
@@ -300,14 +300,14 @@ def test_unknown_backends_are_refused() -> None:
 
 
 @pytest.mark.parametrize("name", ["jax", "torch"])
-def test_compiled_functions_are_pickled_with_their_backend(name: str) -> None:
+def test_engines_pickles_keep_backend(name: str) -> None:
     copied = pickle.loads(pickle.dumps(cg.jit(np.tanh, backend=backend_of(name))))
     assert copied.options["backend"] == name
     np.testing.assert_allclose(copied(X), np.tanh(X))
 
 
 @pytest.mark.parametrize("name", ["jax", "torch"])
-def test_arrays_of_the_library_stay_with_it(name: str) -> None:
+def test_engines_arrays_stay_in_library(name: str) -> None:
     library = cg.jit(np.sin, backend=backend_of(name)).library
     function = cg.jit(ad.value_and_grad(relaxed), backend=name)
     with library.context():
@@ -319,7 +319,7 @@ def test_arrays_of_the_library_stay_with_it(name: str) -> None:
         np.testing.assert_allclose(library.to_numpy(slope), ad.grad(relaxed)(X), rtol=1e-12)
 
 
-def test_to_jax_is_transformed_by_jax() -> None:
+def test_to_jax_supports_jax_transformations() -> None:
     jax = pytest.importorskip("jax")
     with jax.enable_x64(True):
         x = jax.numpy.asarray(X)
@@ -334,7 +334,7 @@ def test_to_jax_is_transformed_by_jax() -> None:
 
 
 @pytest.mark.parametrize("name", ["jax", "torch"])
-def test_exported_integers_of_checked_programs_are_refused(name: str) -> None:
+def test_to_jax_checked_integer_results_raise(name: str) -> None:
     """No nan can stand for an integer when an index is out of range."""
     library = cg.jit(np.sin, backend=backend_of(name)).library
     export = cg.to_jax if name == "jax" else cg.to_torch
@@ -350,7 +350,7 @@ def test_exported_integers_of_checked_programs_are_refused(name: str) -> None:
             export(lambda x: np.argmax(item(x)))(x)
 
 
-def test_to_torch_is_differentiated_by_torch() -> None:
+def test_to_torch_is_differentiable_by_torch() -> None:
     backend_of("torch")
     torch = pytest.importorskip("torch")
     x = torch.tensor(X, requires_grad=True)
@@ -360,7 +360,7 @@ def test_to_torch_is_differentiated_by_torch() -> None:
 
 @pytest.mark.filterwarnings("ignore:.*torch.jit.script:DeprecationWarning")  # of PyTorch itself
 @pytest.mark.parametrize("name", ["jax", "torch"])
-def test_imported_functions_have_derivatives_of_any_order(name: str) -> None:
+def test_from_library_functions_have_derivatives_of_any_order(name: str) -> None:
     library = cg.jit(np.sin, backend=backend_of(name)).library
     xp = library.namespace
     f = (cg.from_jax if name == "jax" else cg.from_torch)(lambda x, y: (xp.sum(xp.sin(x) * y), x * y))
@@ -378,6 +378,6 @@ def test_imported_functions_have_derivatives_of_any_order(name: str) -> None:
     np.testing.assert_allclose(ad.jvp(g, (X,), (X,))[1], ad.jvp(plain, (X,), (X,))[1], rtol=1e-12)
 
 
-def test_imports_need_the_library() -> None:
+def test_from_library_requires_function_and_library() -> None:
     with pytest.raises(TypeError, match="from_jax: expected a function"):
         cg.from_jax(3)  # type: ignore[arg-type]

@@ -60,7 +60,7 @@ def heat(x: Any) -> Any:
     return np.sum(u**2)
 
 
-def reversed_in_place(x: Any) -> Any:
+def reverse_in_place(x: Any) -> Any:
     y = x * 2.0
     y[...] = y[::-1]
     y[1:] = y[:-1] * x[1:]
@@ -72,21 +72,21 @@ def pairwise(x: Any) -> Any:
     return np.sum(np.sqrt(d * d + 1e-2))
 
 
-def classified(x: Any) -> Any:
+def classify(x: Any) -> Any:
     h = np.reshape(x[: len(x) // 2 * 2], (-1, 2)) @ np.array([[0.3, -0.2, 0.5], [0.1, 0.4, -0.6]])
     h = h - np.max(h, axis=1, keepdims=True)
     h = h - np.log(np.sum(np.exp(h), axis=1, keepdims=True))
     return -np.mean(np.where(h > -1.0, h, 0.5 * h))
 
 
-PROGRAMS = [chain, neighbours, recurrence, heat, reversed_in_place, pairwise, classified]
+PROGRAMS = [chain, neighbours, recurrence, heat, reverse_in_place, pairwise, classify]
 
 
 @sampled
 @for_each("function", PROGRAMS)
 @for_each("length", [2, 7, 8, 9, 16, 37])
 @for_each("dtype", [np.float64, np.float32])
-def test_program_and_gradient_compile_whole(function: Any, length: int, dtype: Any) -> None:
+def test_llvm_compiles_program_and_gradient_entirely(function: Any, length: int, dtype: Any) -> None:
     rng = np.random.default_rng(length)
     x = cg.placeholder((length,), dtype, name="x", example=rng.standard_normal(length))
     out = function(x)
@@ -95,12 +95,12 @@ def test_program_and_gradient_compile_whole(function: Any, length: int, dtype: A
         at = rng.standard_normal(length).astype(dtype)
         value, gradient = executor.run({"x": at})
         assert_alike([value, gradient], ad.value_and_grad(function)(at))
-    if function is not reversed_in_place:  # whose derivative chooses elements by arrays
+    if function is not reverse_in_place:  # whose derivative chooses elements by arrays
         assert program_of(executor).report == []
 
 
 @pytest.mark.parametrize("order", ["C", "F", "strided", "reversed", "broadcast"])
-def test_inputs_are_read_as_they_lie(order: str) -> None:
+def test_llvm_reads_inputs_of_any_layout(order: str) -> None:
     rng = np.random.default_rng(0)
     whole = rng.standard_normal((6, 10))
     at = {
@@ -115,33 +115,33 @@ def test_inputs_are_read_as_they_lie(order: str) -> None:
     assert_alike(compiled(out).run({"x": at}), cg.Executor(out).run({"x": at}))
 
 
-def test_a_variable_that_is_updated_counts_at_once() -> None:
+def test_llvm_reads_updated_variables() -> None:
     w = cg.variable([1.0, 2.0, 3.0], "w")
     executor = compiled([np.sum(w * w), w + 1])
     assert executor.run()[0] == 14.0
     w[...] = [2.0, 2.0, 2.0]
-    found = executor.run()
-    assert found[0] == 12.0
-    found[1][...] = 0.0
+    outputs = executor.run()
+    assert outputs[0] == 12.0
+    outputs[1][...] = 0.0
     np.testing.assert_array_equal(executor.run()[1], [3.0, 3.0, 3.0])
 
 
-def test_results_share_memory_with_nothing() -> None:
+def test_llvm_results_share_no_memory() -> None:
     x = cg.placeholder((4,), name="x")
     y = x * 2
     executor = compiled([x, y, y, y[1:], np.transpose(y)])
     at = np.arange(4.0)
-    found = executor.run({"x": at})
-    for k, a in enumerate(found):
+    outputs = executor.run({"x": at})
+    for k, a in enumerate(outputs):
         assert not np.may_share_memory(a, at)
-        assert not any(np.shares_memory(a, b) for b in found[k + 1 :])
-    before = [np.array(a) for a in found]
+        assert not any(np.shares_memory(a, b) for b in outputs[k + 1 :])
+    before = [np.array(a) for a in outputs]
     executor.run({"x": at + 1})
-    for a, b in zip(found, before, strict=True):
+    for a, b in zip(outputs, before, strict=True):
         np.testing.assert_array_equal(a, b)
 
 
-def test_warnings_of_floating_point_are_numpys() -> None:
+def test_llvm_floating_point_warnings_match_numpy() -> None:
     x = cg.placeholder((9,), name="x")
     executor = compiled([np.log(x), 1 / x])
     good, bad = np.linspace(1.0, 2.0, 9), np.linspace(0.0, 2.0, 9)
@@ -156,22 +156,22 @@ def test_warnings_of_floating_point_are_numpys() -> None:
 
 
 @pytest.mark.parametrize("operation", [np.add, np.subtract, np.multiply, np.divide, np.maximum, np.minimum, np.fmax, np.fmin])
-def test_arithmetic_keeps_numpys_bits(operation: Any) -> None:
+def test_llvm_arithmetic_has_bits_of_numpy(operation: Any) -> None:
     special = np.array([0.0, -0.0, 1.0, -1.5, np.inf, -np.inf, np.nan, 5e-324, 1.7e308, 3.0])
     a, b = (x.ravel().copy() for x in np.meshgrid(special, special))
     x, y = cg.placeholder(a.shape, name="x"), cg.placeholder(b.shape, name="y")
     with np.errstate(all="ignore"):
-        found = compiled(operation(x, y)).run({"x": a, "y": b})
+        outputs = compiled(operation(x, y)).run({"x": a, "y": b})
         expected = operation(a, b)
-    np.testing.assert_array_equal(found, expected)
+    np.testing.assert_array_equal(outputs, expected)
     if operation not in (np.maximum, np.minimum, np.fmax, np.fmin):
         np.testing.assert_array_equal(
-            np.signbit(found), np.signbit(expected) & ~np.isnan(expected) | np.signbit(found) & np.isnan(found)
+            np.signbit(outputs), np.signbit(expected) & ~np.isnan(expected) | np.signbit(outputs) & np.isnan(outputs)
         )
 
 
 @pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int32, np.int64, np.uint64, np.bool_])
-def test_integers_wrap_as_numpys(dtype: Any) -> None:
+def test_llvm_integers_wrap_as_numpy(dtype: Any) -> None:
     rng = np.random.default_rng(1)
     kind = np.dtype(dtype)
     a, b = (rng.integers(0, 2, 37).astype(kind) if kind.kind == "b" else rng.integers(0, 120, 37).astype(kind) for _ in "ab")
@@ -179,22 +179,22 @@ def test_integers_wrap_as_numpys(dtype: Any) -> None:
     nodes = [x + y, x * y, x < y, x == y, np.maximum(x, y), np.where(x > y, x, y), x.astype(float), x + 1.5]
     nodes += [x & y, x | y, x ^ y, ~x]
     feed = {"x": a, "y": b}
-    for found, expected in zip(compiled(nodes).run(feed), cg.Executor(nodes).run(feed), strict=True):
-        np.testing.assert_array_equal(found, expected)
-        assert found.dtype == expected.dtype
+    for actual, expected in zip(compiled(nodes).run(feed), cg.Executor(nodes).run(feed), strict=True):
+        np.testing.assert_array_equal(actual, expected)
+        assert actual.dtype == expected.dtype
 
 
-def test_long_sums_have_the_error_of_sums_by_pairs() -> None:
+def test_llvm_long_sums_have_pairwise_error() -> None:
     at = np.random.default_rng(2).random(1_000_003)
     x = cg.placeholder(at.shape, name="x")
     import math
 
     exact = math.fsum(at)
-    found = compiled(np.sum(x)).run({"x": at})
-    assert abs(found - exact) <= 4 * max(abs(np.sum(at) - exact), np.spacing(exact))
+    outputs = compiled(np.sum(x)).run({"x": at})
+    assert abs(outputs - exact) <= 4 * max(abs(np.sum(at) - exact), np.spacing(exact))
 
 
-def test_nothing_is_asked_of_shapes_which_are_known() -> None:
+def test_llvm_known_shapes_are_not_checked_at_run_time() -> None:
     x = cg.placeholder((5, 3), name="x")  # while it is alive, reads of shapes are recorded
     executor = compiled(np.reshape(x * 2, (x.shape[0] * 3,)) * len(x) * x.size)
     at = np.arange(15.0).reshape(5, 3)
@@ -203,7 +203,7 @@ def test_nothing_is_asked_of_shapes_which_are_known() -> None:
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int64, np.bool_])
-def test_arrays_of_one_number_are_told_by_small_copies(dtype: Any) -> None:
+def test_llvm_uniform_arrays_are_detected_by_small_copies(dtype: Any) -> None:
     size = 3 * graph_lowering._CHUNK + 7
     for number in (0, 1):
         whole = np.full(size, number, dtype)
@@ -219,7 +219,7 @@ def test_arrays_of_one_number_are_told_by_small_copies(dtype: Any) -> None:
     assert graph_lowering._uniform_value(np.zeros((0, 3), dtype), None) is None
 
 
-def test_bits_make_one_number() -> None:
+def test_llvm_uniform_value_compares_bits() -> None:
     assert graph_lowering._uniform_value(np.array([0.0, -0.0]), None) is None
     assert np.isnan(graph_lowering._uniform_value(np.full(3, np.nan), None))
     whole = np.zeros(2**20)

@@ -45,7 +45,7 @@ def mode_of(path: Path) -> int:
     return stat.S_IMODE(path.lstat().st_mode)
 
 
-def test_cache_is_private_and_used_again(folder: Path) -> None:
+def test_disk_cache_is_private_and_reused(folder: Path) -> None:
     run_all()
     assert mode_of(folder) == 0o700
     assert [mode_of(path) for path in folder.iterdir()] == [0o600] * 3
@@ -71,7 +71,7 @@ DAMAGES: dict[str, Callable[[bytes], bytes]] = {
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_damaged_file_is_replaced(damage: str, folder: Path) -> None:
+def test_disk_cache_replaces_damaged_file(damage: str, folder: Path) -> None:
     run_all()
     whole = [path.read_bytes() for path in programs(folder)]
     for path, content in zip(programs(folder), whole, strict=True):
@@ -80,7 +80,7 @@ def test_damaged_file_is_replaced(damage: str, folder: Path) -> None:
     assert [path.read_bytes() for path in programs(folder)] == whole
 
 
-def test_file_under_the_name_of_another_program_is_not_loaded(folder: Path) -> None:
+def test_disk_cache_rejects_file_of_another_program(folder: Path) -> None:
     run_all()
     first, second = programs(folder)
     whole = first.read_bytes(), second.read_bytes()
@@ -91,7 +91,7 @@ def test_file_under_the_name_of_another_program_is_not_loaded(folder: Path) -> N
 
 
 @pytest.mark.parametrize("what", ["link", "dangling link", "pipe", "folder", "shared file"])
-def test_unsafe_file_is_not_loaded(what: str, folder: Path, tmp_path: Path) -> None:
+def test_disk_cache_rejects_unsafe_file(what: str, folder: Path, tmp_path: Path) -> None:
     run_all()
     path = programs(folder)[0]
     content = path.read_bytes()
@@ -117,7 +117,7 @@ def test_unsafe_file_is_not_loaded(what: str, folder: Path, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("what", ["short", "missing", "other", "link", "shared"])
-def test_programs_of_another_secret_are_not_loaded(what: str, folder: Path, tmp_path: Path) -> None:
+def test_disk_cache_rejects_programs_of_another_secret(what: str, folder: Path, tmp_path: Path) -> None:
     run_all()
     secret = folder / "secret"
     content, before = secret.read_bytes(), [path.read_bytes() for path in programs(folder)]
@@ -139,7 +139,7 @@ def test_programs_of_another_secret_are_not_loaded(what: str, folder: Path, tmp_
 
 
 @pytest.mark.parametrize("what", ["others", "group", "link", "owner"])
-def test_shared_folder_is_not_used_and_warns_once(what: str, folder: Path, tmp_path: Path, monkeypatch: Any) -> None:
+def test_disk_cache_rejects_shared_folder_and_warns_once(what: str, folder: Path, tmp_path: Path, monkeypatch: Any) -> None:
     if what == "link":
         (tmp_path / "real").mkdir(mode=0o700)
         folder.parent.mkdir()
@@ -157,7 +157,7 @@ def test_shared_folder_is_not_used_and_warns_once(what: str, folder: Path, tmp_p
     assert list(folder.iterdir()) == []
 
 
-def test_cache_without_writable_folder_compiles(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_disk_cache_without_writable_folder_compiles(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder.parent.mkdir()
     folder.write_text("a file")
     run_all()

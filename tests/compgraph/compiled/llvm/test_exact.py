@@ -58,7 +58,7 @@ FUNCTIONS: dict[str, Any] = {
 
 @for_each("name", FUNCTIONS)
 @for_each("dtype", [np.float64, np.float32])
-def test_exact_mode_gives_bits_warnings_and_errors_of_numpy(name: str, dtype: Any) -> None:
+def test_exact_mode_matches_bits_warnings_and_errors(name: str, dtype: Any) -> None:
     function, size = FUNCTIONS[name], 67
     jitted = cg.jit(function, exact=True).compile(np.ones(size, dtype), np.ones(size, dtype))
     zeros = [np.where(np.arange(size) % k == 0, 0.0, -0.0).astype(dtype) for k in (2, 3)]
@@ -71,7 +71,7 @@ def test_exact_mode_gives_bits_warnings_and_errors_of_numpy(name: str, dtype: An
 
 @for_each("dtype", [np.uint8, np.int8, np.int64, np.uint64])
 @for_each("exact", [False, True])
-def test_clip_by_numbers_out_of_integer_range_is_exact(dtype: Any, exact: bool) -> None:
+def test_exact_mode_clip_by_out_of_range_integers(dtype: Any, exact: bool) -> None:
     x = special(dtype, 20, 0)
     for low, high in ((-1, 1), (0, 300), (-300, None), (2, 5), (None, 2**62)):
 
@@ -86,7 +86,7 @@ def test_clip_by_numbers_out_of_integer_range_is_exact(dtype: Any, exact: bool) 
 
 
 @pytest.mark.parametrize("name", ["inner", "tensordot", "dot"])
-def test_products_with_one_number_are_those_of_blas(name: str) -> None:
+def test_exact_mode_products_with_one_number_match_blas(name: str) -> None:
     function: Any = {"inner": np.inner, "dot": np.dot, "tensordot": lambda a, b: np.tensordot(a, b, 0)}[name]
     x = np.array([0.0, -0.0, 2.0, np.inf, -np.inf, np.nan, -1.0])
     for number in (0.0, -0.0, 2.0, -1.0, np.inf):
@@ -140,10 +140,10 @@ SOME_LAID = [
     [*itertools.product(LAYOUTS, SOME_LAID)],
     rest=[*itertools.product(LAYOUTS, [laid for laid in LAID if laid not in SOME_LAID])],
 )
-def test_results_have_memory_layout_of_numpy(name: str, laid: tuple[tuple[int, ...], tuple[int, ...], bool, bool]) -> None:
+def test_llvm_results_have_memory_layout_of_numpy(name: str, laid: tuple[tuple[int, ...], tuple[int, ...], bool, bool]) -> None:
     function, (shape, order, is_reversed, exact) = LAYOUTS[name], laid
     x = np.random.default_rng(0).standard_normal([shape[k] for k in order]).transpose(np.argsort(order))
-    given = x[..., ::-1] if is_reversed else x
-    expected, found = function(given), cg.jit(function, exact=exact).compile(given)(given)
-    np.testing.assert_allclose(found, expected, rtol=1e-14)
-    assert (found.strides, found.flags.owndata) == (expected.copy("K").strides, True)
+    operand = x[..., ::-1] if is_reversed else x
+    expected, result = function(operand), cg.jit(function, exact=exact).compile(operand)(operand)
+    np.testing.assert_allclose(result, expected, rtol=1e-14)
+    assert (result.strides, result.flags.owndata) == (expected.copy("K").strides, True)

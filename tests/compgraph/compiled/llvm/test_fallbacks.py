@@ -38,7 +38,7 @@ CALLED: dict[str, Callable[[Any], Any]] = {
 }
 
 
-def written_with_an_axis_of_one(x: Any) -> Any:
+def write_with_unit_axis(x: Any) -> Any:
     y = np.zeros(x.shape)
     y[0] = (x[1] * 2.0)[None]
     return y + x
@@ -49,30 +49,30 @@ EMPTY: dict[str, Callable[[Any], Any]] = {
     "all of no elements": lambda x: np.all(x[:0] > 0),
     "max of booleans": lambda x: np.max(x > 0, axis=0),
     "min of booleans": lambda x: np.min(x > 0, axis=1, keepdims=True),
-    "a write with an axis of length one": written_with_an_axis_of_one,
+    "a write with an axis of length one": write_with_unit_axis,
 }
 
 
 @for_each(("name", "is_called"), [*((name, True) for name in CALLED), *((name, False) for name in EMPTY)])
-def test_unknown_options_and_operands_are_left_to_numpy(name: str, is_called: bool) -> None:
+def test_fallback_unknown_options_and_operands_call_numpy(name: str, is_called: bool) -> None:
     function = (CALLED if is_called else EMPTY)[name]
     jitted = compiled(function, X)
     assert is_compiled(jitted), jitted.report()
     assert ("calls NumPy" in jitted.report()) == is_called, jitted.report()
     for x in (X, np.asfortranarray(X) * 2.0):
-        found, expected = jitted(x), function(x)
-        assert found.dtype == expected.dtype
-        np.testing.assert_allclose(found, expected, rtol=1e-13, strict=True)
+        result, expected = jitted(x), function(x)
+        assert result.dtype == expected.dtype
+        np.testing.assert_allclose(result, expected, rtol=1e-13, strict=True)
 
 
-def test_pooling_of_complex_numbers_is_left_to_numpy() -> None:
+def test_fallback_complex_pooling_calls_numpy() -> None:
     x = X[:1] + 1j * X[1:2]
     jitted = compiled(lambda x: cg.mean_pool(x, (1, 2)), x)
     np.testing.assert_allclose(jitted(x), cg.mean_pool(x, (1, 2)), rtol=1e-13, strict=True)
 
 
 @for_each("reduce", [np.sum, np.prod, np.mean, np.max, np.min, np.any, np.nansum, np.std])
-def test_reduction_along_a_computed_axis_follows_it(reduce: Callable[..., Any]) -> None:
+def test_fallback_reduction_along_computed_axis(reduce: Callable[..., Any]) -> None:
     square = np.arange(9.0).reshape(3, 3)
     first, other = np.array([3.0, 1.0, 2.0]), np.array([1.0, 5.0, 0.5])
     x = cg.variable(first, "x")

@@ -124,25 +124,25 @@ CASES: dict[str, tuple[Callable[[Any], Any], Array]] = {
 }
 
 
-def _weighted(f: Callable[[Any], Any]) -> Callable[[Any], Any]:
+def _weight_outputs(f: Callable[[Any], Any]) -> Callable[[Any], Any]:
     """A function whose derivative contains all elements of the derivative of `f`."""
 
     def total(x: Any) -> Any:
-        found = f(x)
-        parts = found if isinstance(found, (tuple, list)) else [found]
+        output = f(x)
+        parts = output if isinstance(output, (tuple, list)) else [output]
         return sum(np.sum(part * np.cos(np.arange(np.size(part), dtype=part.dtype)).reshape(np.shape(part))) for part in parts)
 
     return total
 
 
-def agree(f: Callable[..., Any], *args: Any, rtol: float = 1e-9) -> Any:
+def check_values_and_gradient(f: Callable[..., Any], *args: Any, rtol: float = 1e-9) -> Any:
     """Compile a function without NumPy calls, and compare its results with NumPy."""
     jitted = compiled(f, *args)
     assert is_compiled(jitted), jitted.report()
     assert "is called" not in jitted.report(), jitted.report()
     with np.errstate(all="ignore"):
-        found, expected = jitted(*args), f(*args)
-    one, two = ([r] if not isinstance(r, (tuple, list)) else r for r in (found, expected))
+        output, expected = jitted(*args), f(*args)
+    one, two = ([r] if not isinstance(r, (tuple, list)) else r for r in (output, expected))
     for a, b in zip(one, two, strict=True):
         assert type(a) is type(b)
         assert a.dtype == b.dtype
@@ -153,17 +153,17 @@ def agree(f: Callable[..., Any], *args: Any, rtol: float = 1e-9) -> Any:
 
 def check_value(name: str) -> None:
     f, x = CASES[name]
-    agree(f, x)
+    check_values_and_gradient(f, x)
 
 
 def check_gradient(name: str) -> None:
     f, x = CASES[name]
-    agree(ad.grad(_weighted(f)), x, rtol=1e-8)
+    check_values_and_gradient(ad.grad(_weight_outputs(f)), x, rtol=1e-8)
 
 
 def check_single_precision(name: str) -> None:
     f, x = CASES[name]
-    agree(f, x.astype(np.float32), rtol=2e-4)
+    check_values_and_gradient(f, x.astype(np.float32), rtol=2e-4)
 
 
 CHECKS = [(check, name) for name in CASES for check in (check_value, check_gradient, check_single_precision)]
@@ -192,21 +192,21 @@ def test_form_matches_numpy(check: Callable[[str], None], name: str) -> None:
     ],
 )
 @pytest.mark.parametrize("dtype", [np.int64, np.int32])
-def test_integers(f: Callable[[Any], Any], dtype: Any) -> None:
-    agree(f, np.arange(-3, 9).reshape(3, 4).astype(dtype))
+def test_form_of_integers_matches_numpy(f: Callable[[Any], Any], dtype: Any) -> None:
+    check_values_and_gradient(f, np.arange(-3, 9).reshape(3, 4).astype(dtype))
 
 
 @sampled
 @for_each("shape", [(40, 3), (3, 40), (9, 5, 4), (20, 1), (8, 16), (9, 17)])
 @for_each("dtype", [np.float64, np.float32, np.int32, np.int64])
-def test_searches_along_short_axes_match_numpy(shape: tuple[int, ...], dtype: Any) -> None:
+def test_search_along_short_axis_matches_numpy(shape: tuple[int, ...], dtype: Any) -> None:
     x = (RNG.integers(-3, 4, shape) / (2 if np.dtype(dtype).kind == "f" else 1)).astype(dtype)
 
     def f(x: Any) -> Any:
         along = [g(x, axis=axis) for g in (np.argmax, np.argmin) for axis in range(x.ndim)]
         return (*along, np.argmax(x, axis=-1, keepdims=True), np.argmin(x))
 
-    jitted = agree(f, x)
+    jitted = check_values_and_gradient(f, x)
     if np.dtype(dtype).kind == "f":
         x.ravel()[::3] = np.nan
         x.ravel()[1::5] = np.inf
@@ -234,7 +234,7 @@ def test_searches_along_short_axes_match_numpy(shape: tuple[int, ...], dtype: An
     ],
 )
 @pytest.mark.parametrize("shape", [(0, 3), (3, 0)], ids=str)
-def test_nothing_to_sum(f: Callable[[Any], Any], shape: tuple[int, int]) -> None:
+def test_form_of_empty_sum_matches_numpy(f: Callable[[Any], Any], shape: tuple[int, int]) -> None:
     x = np.ones(shape)
     np.testing.assert_array_equal(compiled(f, x)(x), f(x))
 
@@ -250,11 +250,11 @@ def test_nothing_to_sum(f: Callable[[Any], Any], shape: tuple[int, int]) -> None
         lambda x: np.round(x, 2),
     ],
 )
-def test_of_one_number(f: Callable[[Any], Any]) -> None:
+def test_form_of_one_number_matches_numpy(f: Callable[[Any], Any]) -> None:
     for x in (np.array(0.512), np.float64(-2.0)):
-        found, expected = compiled(f, x)(x), f(x)
-        assert type(found) is type(expected)
-        np.testing.assert_allclose(found, expected, rtol=1e-12)
+        result, expected = compiled(f, x)(x), f(x)
+        assert type(result) is type(expected)
+        np.testing.assert_allclose(result, expected, rtol=1e-12)
 
 
 @pytest.mark.filterwarnings("ignore:invalid value")  # given too
@@ -269,19 +269,19 @@ def test_of_one_number(f: Callable[[Any], Any]) -> None:
         (lambda x: np.mean(x, axis=1, where=x == 0), "Mean of empty slice"),
     ],
 )
-def test_slices_without_numbers_are_warned_of(f: Callable[[Any], Any], words: str) -> None:
+def test_form_of_empty_slice_warns(f: Callable[[Any], Any], words: str) -> None:
     x = RNG.standard_normal((3, 4))
     jitted = compiled(f, x * 0)
     bad = x.copy()
     bad[1] = np.nan
     with pytest.warns(RuntimeWarning, match=words):
-        found = jitted(bad)
+        result = jitted(bad)
     with pytest.warns(RuntimeWarning, match=words):
         expected = f(bad)
-    np.testing.assert_allclose(found, expected)
+    np.testing.assert_allclose(result, expected)
 
 
-def test_ignored_warnings_leave_the_same_numbers() -> None:
+def test_form_with_ignored_warnings_matches_numpy() -> None:
     x = np.array([[np.nan] * 4, [np.nan] * 3 + [2.0], [1.0, np.inf, -np.inf, 0.0], [1.0, np.nan, 3.0, np.nan]])
     for f in (np.nanmean, np.nanmax, np.nanmin, np.nanvar, lambda a, axis: np.nanstd(a, axis=axis, ddof=1)):
         with np.errstate(all="ignore"), warnings.catch_warnings():
@@ -289,17 +289,17 @@ def test_ignored_warnings_leave_the_same_numbers() -> None:
             np.testing.assert_allclose(compiled(lambda a, f=f: f(a, axis=1), np.ones((4, 4)))(x), f(x, axis=1))
 
 
-def test_class_numbers_out_of_range_are_refused_as_by_numpy() -> None:
-    jitted = agree(cg.softmax_cross_entropy, X, CLASSES)
+def test_cross_entropy_class_out_of_range_raises() -> None:
+    jitted = check_values_and_gradient(cg.softmax_cross_entropy, X, CLASSES)
     for wrong in (-1, 6):
         labels = CLASSES.copy()
         labels[2] = wrong
         with pytest.raises(ValueError, match="from 0 to 5"):
             jitted(X, labels)
-    agree(ad.grad(cg.softmax_cross_entropy), X, CLASSES.astype(np.uint8))
+    check_values_and_gradient(ad.grad(cg.softmax_cross_entropy), X, CLASSES.astype(np.uint8))
 
 
-def test_results_that_are_written_into() -> None:
+def test_form_result_may_be_written() -> None:
     def f(x: Any) -> Any:
         a, b, c = np.einsum("ij,kj->ki", x, x), np.clip(x, -1, 1), np.tensordot(x, x, ([1], [1]))
         before = a * 2.0
@@ -308,10 +308,10 @@ def test_results_that_are_written_into() -> None:
         c += before
         return a, b, c, before, np.linalg.norm(b, axis=0)
 
-    agree(f, X)
+    check_values_and_gradient(f, X)
 
 
-def test_operands_that_are_written_into_later() -> None:
+def test_form_operands_written_later() -> None:
     def f(x: Any) -> Any:
         y = x * 1.0
         shown = np.einsum("ij->ji", y) * 1.0
@@ -326,10 +326,10 @@ def test_operands_that_are_written_into_later() -> None:
 
 
 @pytest.mark.parametrize("name", ["clip", "sum-where", "nanmean", "einsum-product", "norm", "vdot", "round", "max-where"])
-def test_exact_bits(name: str) -> None:
+def test_form_exact_mode_has_bits_of_numpy(name: str) -> None:
     f, x = CASES[name]
-    found, expected = cg.jit(f, exact=True).compile(x)(x), f(x)
-    assert found.tobytes() == expected.tobytes()
+    result, expected = cg.jit(f, exact=True).compile(x)(x), f(x)
+    assert result.tobytes() == expected.tobytes()
 
 
 @pytest.mark.parametrize(
@@ -343,7 +343,7 @@ def test_exact_bits(name: str) -> None:
         lambda x: np.vecdot(x.T, np.ones((3, 1))),
     ],
 )
-def test_sums_of_one_product_have_numpys_zero(f: Callable[[Any], Any]) -> None:
+def test_form_sum_of_one_product_has_zero_of_numpy(f: Callable[[Any], Any]) -> None:
     jitted = compiled(lambda x: f(x) * 1.0, np.ones((1, 3)))
     assert is_compiled(jitted), jitted.report()
     zeros = np.array([[-0.0, 0.0, -0.0]])
@@ -395,17 +395,17 @@ def _empty_indices(x: Any) -> Any:
     return np.sum(y * y)
 
 
-def _results(found: Any) -> tuple[Any, ...]:
-    return found if isinstance(found, tuple) else (found, 0.0)
+def _results(output: Any) -> tuple[Any, ...]:
+    return output if isinstance(output, tuple) else (output, 0.0)
 
 
 @pytest.mark.parametrize(
     "f", [_diagonal_then_write, _diagonal_of_stack, _empty_like, _transposed_reshape_then_write, _empty_indices]
 )
-def test_arrays_with_writes_are_compiled(f: Callable[..., Any]) -> None:
+def test_form_of_written_arrays_is_compiled(f: Callable[..., Any]) -> None:
     x = np.linspace(0.2, 0.9, 7)
     for g in (f, ad.value_and_grad(f)):
         jitted = cg.jit(g).compile(x)
         assert jitted.report().splitlines()[0].endswith("compiled by llvm"), jitted.report()
-        found, expected = np.hstack(np.atleast_1d(*_results(jitted(x + 0.05)))), np.hstack(np.atleast_1d(*_results(g(x + 0.05))))
-        np.testing.assert_allclose(found, expected, rtol=1e-12)
+        output, expected = np.hstack(np.atleast_1d(*_results(jitted(x + 0.05)))), np.hstack(np.atleast_1d(*_results(g(x + 0.05))))
+        np.testing.assert_allclose(output, expected, rtol=1e-12)

@@ -31,8 +31,8 @@ def _backend(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def report_of(executor: cg.Executor) -> list[str]:
     """Return the operations that call NumPy."""
-    found: list[str] = program_of(executor).report
-    return found
+    report: list[str] = program_of(executor).report
+    return report
 
 
 def assert_compiled(function: Callable[..., Any], recorded: tuple[Any, ...], others: list[tuple[Any, ...]]) -> None:
@@ -49,13 +49,13 @@ def at_other_values(shape: tuple[int, ...], dtype: Any = float) -> list[tuple[Ar
     rng = np.random.default_rng(3)
     wide = rng.integers(-3, 4, (*shape, 2)) * (0.5 if np.dtype(dtype).kind == "f" else 1)
     wide = wide.astype(dtype)
-    found = [wide[..., 0], np.asfortranarray(wide[..., 1]), np.broadcast_to(wide[..., :1][..., 0][:1], shape)]
+    arrays = [wide[..., 0], np.asfortranarray(wide[..., 1]), np.broadcast_to(wide[..., :1][..., 0][:1], shape)]
     if np.dtype(dtype).kind == "f" and wide.size:
         special = wide[..., 0].copy()
         special.flat[:: max(special.size // 2, 1)] = np.nan
         special.flat[-1:] = -0.0
-        found.append(special)
-    return [(a,) for a in found]
+        arrays.append(special)
+    return [(a,) for a in arrays]
 
 
 PLACES = np.array([0, 2, 2, -1])
@@ -115,7 +115,7 @@ def test_derivative_of_gather_matches_numpy(name: str) -> None:
     assert report_of(executor) == []
 
 
-def test_indices_may_be_computed() -> None:
+def test_gather_at_computed_indices() -> None:
     def function(x: Any, i: Any) -> Any:
         return x[i * 2 - 1] * 2.0 + np.take(x, i)
 
@@ -130,7 +130,7 @@ def test_indices_may_be_computed() -> None:
             executor.run({"x": at, "i": bad})
 
 
-def test_one_index_may_be_computed() -> None:
+def test_gather_at_one_computed_index() -> None:
     def function(x: Any) -> Any:
         return x[np.argmax(x[:, 0]), np.argmin(x[0])] + x[np.argmax(x[:, 1])][0]
 
@@ -138,7 +138,7 @@ def test_one_index_may_be_computed() -> None:
     assert_compiled(function, (rng.random((4, 5)),), [(rng.random((4, 5)),) for _ in range(4)])
 
 
-def test_no_elements_are_chosen_as_by_numpy() -> None:
+def test_gather_of_no_elements_matches_numpy() -> None:
     x, i = cg.placeholder((3, 0), name="x"), cg.placeholder((2,), int, name="i", example=np.array([0, 1]))
     executor = compiled(x[i])
     assert executor.run({"x": np.ones((3, 0)), "i": np.array([0, 2])}).shape == (2, 0)
@@ -149,21 +149,21 @@ def test_no_elements_are_chosen_as_by_numpy() -> None:
 # --------------------------------------------------------------------------------------------- writes
 
 
-def overwritten(x: Any) -> Any:
+def overwrite(x: Any) -> Any:
     y = x * 2.0
     y[PLACES] = x[:4]
     y[GRID[:, 0]] += x[1, 2]
     return y
 
 
-def written_by_rows(x: Any) -> Any:
+def write_by_rows(x: Any) -> Any:
     y = np.zeros_like(x)
     y[[3, 1], 1:] = x[:2, 1:]
     y[:, [0, 2]] = x[:, [2, 0]] * 3.0
     return y + y[::-1]
 
 
-def written_from_itself(x: Any) -> Any:
+def write_from_itself(x: Any) -> Any:
     y = x + 0.0
     y[[0, 1, 2]] = y[[1, 2, 3]]
     y[[4, 3]] = y[:2]
@@ -171,32 +171,32 @@ def written_from_itself(x: Any) -> Any:
     return y
 
 
-def written_at_a_mask(x: Any) -> Any:
+def write_at_mask(x: Any) -> Any:
     y = x * 1.0
     y[np.array([True, False, True, False, True])] = x[0]
     return y
 
 
-def added_up(x: Any) -> Any:
+def add_up(x: Any) -> Any:
     y = x * 1.0
     np.add.at(y, PLACES, x[:4])
     return y
 
 
-def written_through_a_view(x: Any) -> Any:
+def write_through_view(x: Any) -> Any:
     y = x * 1.0
     z = y[1:, ::2]
     z[[0, -1]] = x[0, 0]
     return y
 
 
-WRITES = [overwritten, written_by_rows, written_from_itself, written_at_a_mask, added_up, written_through_a_view]
+WRITES = [overwrite, write_by_rows, write_from_itself, write_at_mask, add_up, write_through_view]
 
 
 @sampled
 @for_each("function", WRITES)
 @for_each("dtype", [np.float64, np.float32])
-def test_writes_at_arrays_match_numpy(function: Callable[[Any], Any], dtype: Any) -> None:
+def test_scatter_at_index_arrays_matches_numpy(function: Callable[[Any], Any], dtype: Any) -> None:
     rng = np.random.default_rng(7)
     values = [(rng.standard_normal((5, 6)).astype(dtype),) for _ in range(3)]
     assert_compiled(function, values[0], values[1:])
@@ -206,8 +206,8 @@ def test_writes_at_arrays_match_numpy(function: Callable[[Any], Any], dtype: Any
         return np.sum(function(x) ** 2)
 
     (gradient,) = gradients(total(x), [x])
-    found = compiled(gradient).run({"x": values[1][0]})
-    np.testing.assert_allclose(found, ad.grad(total)(values[1][0]), rtol=1e-4 if dtype == np.float32 else 1e-11)
+    outputs = compiled(gradient).run({"x": values[1][0]})
+    np.testing.assert_allclose(outputs, ad.grad(total)(values[1][0]), rtol=1e-4 if dtype == np.float32 else 1e-11)
 
 
 def random_program(rng: np.random.Generator) -> Callable[[Any], Any]:
@@ -240,7 +240,7 @@ def random_program(rng: np.random.Generator) -> Callable[[Any], Any]:
 
 
 @for_each("seed", range(4), rest=range(4, 40))
-def test_random_writes_have_bits_of_numpy(seed: int) -> None:
+def test_scatter_of_random_writes_has_bits_of_numpy(seed: int) -> None:
     rng = np.random.default_rng(seed)
     function = random_program(rng)
     values = [(rng.integers(-2, 3, 8) * 0.25,) for _ in range(3)]
@@ -284,12 +284,12 @@ JOINED: dict[str, Callable[[Any], Any]] = {
 @sampled
 @for_each("name", JOINED)
 @for_each("dtype", [np.float64, np.float32, np.int16, np.bool_])
-def test_joining_has_bits_of_numpy(name: str, dtype: Any) -> None:
+def test_concatenation_has_bits_of_numpy(name: str, dtype: Any) -> None:
     assert_compiled(JOINED[name], (np.ones((3, 4), dtype),), at_other_values((3, 4), dtype))
 
 
 @for_each("name", ["concatenate on an axis", "concatenate all", "stack", "roll", "roll both", "outer", "full_like"])
-def test_joining_of_no_elements_is_empty(name: str) -> None:
+def test_concatenation_of_empty_arrays(name: str) -> None:
     x = cg.placeholder((3, 4), name="x")
     executor = compiled(JOINED[name](x[:, :0][:, :, None].reshape(3, 0)) if name != "stack" else np.stack([x[:0], x[:0]]))
     assert executor.run({"x": np.ones((3, 4))}).size == 0
@@ -363,21 +363,21 @@ def test_rounded_reduction_matches_numpy(name: str, dtype: Any) -> None:
     executor = compiled(ROUNDED[name](x))
     at = rng.standard_normal((3, 4, 5)).astype(dtype)
     for value in (at, np.asfortranarray(at), at[::-1, :, ::-1]):
-        found, expected = executor.run({"x": value}), ROUNDED[name](value)
-        assert found.dtype == expected.dtype
-        np.testing.assert_allclose(found, expected, rtol=1e-5 if dtype == np.float32 else 1e-12)
+        outputs, expected = executor.run({"x": value}), ROUNDED[name](value)
+        assert outputs.dtype == expected.dtype
+        np.testing.assert_allclose(outputs, expected, rtol=1e-5 if dtype == np.float32 else 1e-12)
     assert report_of(executor) == []
 
 
-def test_zeros_of_a_sum_are_numpys() -> None:
+def test_reduction_sum_has_signed_zeros_of_numpy() -> None:
     def function(x: Any) -> Any:
         return np.sum(x) + np.sum(x, axis=()) * 0.0, np.sum(x), np.prod(x), np.cumsum(x)
 
     x = cg.placeholder((1,), name="x")
     at = np.array([-0.0])
     with warnings.catch_warnings():
-        for found, expected in zip(compiled(list(function(x))).run({"x": at}), function(at), strict=True):
-            assert_same(found, expected)
+        for actual, expected in zip(compiled(list(function(x))).run({"x": at}), function(at), strict=True):
+            assert_same(actual, expected)
 
 
 # --------------------------------------------------------------------------------------------- in loops
@@ -405,7 +405,7 @@ def walk(x: Any) -> Any:
 
 
 @pytest.mark.parametrize("function", [spread, walk])
-def test_arrays_choose_in_loops(function: Callable[[Any], Any], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_indexing_by_arrays_in_loops(function: Callable[[Any], Any], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(loop_rerolling, "MIN_STEPS", 0)
     monkeypatch.setattr(loop_rerolling, "MIN_LOOP_STEPS", 8)
     rng = np.random.default_rng(9)
@@ -414,8 +414,8 @@ def test_arrays_choose_in_loops(function: Callable[[Any], Any], monkeypatch: pyt
     out = function(x)
     executor = compiled([out, *gradients(np.sum(out), [x])])
     for (at,) in values:
-        found, gradient = executor.run({"x": at})
-        assert_same(found, function(at))
+        outputs, gradient = executor.run({"x": at})
+        assert_same(outputs, function(at))
         np.testing.assert_allclose(gradient, ad.grad(lambda x: np.sum(function(x)))(at), rtol=1e-12, atol=1e-14)
     program = next(iter(executor._programs.values()))
     assert program.report == []

@@ -26,13 +26,13 @@ def _backend(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(passes.BACKENDS, "llvm", LLVMBackend())
 
 
-def found_by(function: Callable[..., Any], *values: Any) -> Any:
+def compiled_output(function: Callable[..., Any], *values: Any) -> Any:
     """The results of machine code recorded at ones, without NumPy calls."""
     holders = [cg.placeholder(v.shape, v.dtype, example=np.ones(v.shape, v.dtype)) for v in values]
     executor = compiled(function(*holders))
-    found = executor.run(dict(zip(holders, values, strict=True)))
+    output = executor.run(dict(zip(holders, values, strict=True)))
     assert program_of(executor).report == []
-    return found
+    return output
 
 
 OF_TWO = [np.fmod, np.remainder, np.floor_divide, np.copysign, np.heaviside]
@@ -40,19 +40,19 @@ OF_TWO = [np.fmod, np.remainder, np.floor_divide, np.copysign, np.heaviside]
 
 @for_each("function", OF_TWO)
 @for_each("dtype", [np.float64, np.float32])
-def test_floating_quotients_match_numpy(function: Any, dtype: Any) -> None:
+def test_floor_divide_of_floats_matches_numpy(function: Any, dtype: Any) -> None:
     with np.errstate(all="ignore"):
         special = np.array(SPECIAL).astype(dtype)
         a, b = (x.ravel().copy() for x in np.meshgrid(special, special))
-        assert_same(found_by(function, a, b), function(a, b))
+        assert_same(compiled_output(function, a, b), function(a, b))
         rng = np.random.default_rng(0)
         a, b = (rng.standard_normal(1001).astype(dtype) * 10 for _ in "ab")
-        assert_same(found_by(function, a, b), function(a, b))
-        assert_same(found_by(lambda x: function(x, 0.75), a), function(a, 0.75))
+        assert_same(compiled_output(function, a, b), function(a, b))
+        assert_same(compiled_output(lambda x: function(x, 0.75), a), function(a, 0.75))
 
 
 @pytest.mark.parametrize("function", [np.fmod, np.remainder, np.floor_divide])
-def test_a_floating_division_by_zero_warns_as_numpy(function: Any) -> None:
+def test_floor_divide_of_floats_by_zero_warns_as_numpy(function: Any) -> None:
     x, y = cg.placeholder((3,), name="x"), cg.placeholder((3,), name="y", example=np.ones(3))
     executor = compiled(function(x, y))
     executor.run({"x": np.ones(3), "y": np.ones(3)})
@@ -67,10 +67,10 @@ OF_TWO_INTEGERS = [np.floor_divide, np.remainder, np.fmod, np.left_shift, np.rig
 def integers(dtype: Any, count: int) -> Any:
     """Integers of all sizes, the extreme ones among them."""
     limits = np.iinfo(dtype)
-    found = np.random.default_rng(1).integers(limits.min, limits.max, count, dtype, endpoint=True)
-    found[:3] = limits.min, limits.max, 0
-    found[3::3] %= 11
-    return found
+    numbers = np.random.default_rng(1).integers(limits.min, limits.max, count, dtype, endpoint=True)
+    numbers[:3] = limits.min, limits.max, 0
+    numbers[3::3] %= 11
+    return numbers
 
 
 @sampled
@@ -82,11 +82,11 @@ def test_integer_quotients_and_shifts_match_numpy(function: Any, dtype: Any) -> 
     b[b == 0] = 3
     if np.dtype(dtype).kind == "i":
         b[b == -1] = 5
-    assert_same(found_by(function, a, b), function(a, b))
+    assert_same(compiled_output(function, a, b), function(a, b))
     b = np.arange(200).astype(dtype) % 70
     if function in (np.left_shift, np.right_shift):
-        assert_same(found_by(function, a, b), function(a, b))
-    assert_same(found_by(lambda x: function(x, 3), a), function(a, np.array(3, dtype)))
+        assert_same(compiled_output(function, a, b), function(a, b))
+    assert_same(compiled_output(lambda x: function(x, 3), a), function(a, np.array(3, dtype)))
 
 
 @sampled
@@ -95,13 +95,13 @@ def test_integer_quotients_and_shifts_match_numpy(function: Any, dtype: Any) -> 
 def test_integer_division_by_zero_warns_as_numpy(function: Any, dtype: Any) -> None:
     a, b = np.array([7, 3, 5], dtype), np.array([2, 0, 1], dtype)
     with np.errstate(all="ignore"):
-        assert_same(found_by(function, a, b), function(a, b))
+        assert_same(compiled_output(function, a, b), function(a, b))
     with pytest.warns(RuntimeWarning, match="divide by zero"):
-        found_by(function, a, b)
+        compiled_output(function, a, b)
     if np.dtype(dtype).kind == "i":
         least, less = np.array([np.iinfo(dtype).min]), np.array([-1], dtype)
         with np.errstate(all="ignore"):
-            assert_same(found_by(function, least, less), function(least, less))
+            assert_same(compiled_output(function, least, less), function(least, less))
 
 
 OF_ONE: list[Callable[[Any], Any]] = [
@@ -121,17 +121,17 @@ SAMPLE += product([np.rad2deg, np.deg2rad, np.degrees, np.radians, np.signbit], 
 
 
 @for_each(("function", "dtype"), SAMPLE, rest=[c for c in product(OF_ONE, [*INTEGERS, *FLOATING]) if c not in SAMPLE])
-def test_functions_of_one_operand_match_numpy(function: Any, dtype: Any) -> None:
+def test_unary_functions_match_numpy(function: Any, dtype: Any) -> None:
     with np.errstate(all="ignore"):
         a = np.array(SPECIAL * 3).astype(dtype) if np.dtype(dtype).kind == "f" else integers(dtype, 50)
-        assert_same(found_by(function, a), function(a))
+        assert_same(compiled_output(function, a), function(a))
 
 
 @pytest.mark.parametrize("function", [np.maximum, np.minimum, np.less, np.greater_equal, np.equal])
-def test_booleans(function: Any) -> None:
+def test_boolean_functions_match_numpy(function: Any) -> None:
     a, b = np.array([True, True, False, False] * 9), np.array([True, False] * 18)
-    assert_same(found_by(function, a, b), function(a, b))
-    assert_same(found_by(np.absolute, a), np.absolute(a))
+    assert_same(compiled_output(function, a, b), function(a, b))
+    assert_same(compiled_output(np.absolute, a), np.absolute(a))
 
 
 @sampled
@@ -146,10 +146,10 @@ def test_conversion_to_integers_matches_numpy(dtype: Any, given: Any) -> None:
     def function(x: Any) -> Any:
         return x.astype(dtype)
 
-    assert_same(found_by(function, a), function(a))
+    assert_same(compiled_output(function, a), function(a))
     near = [np.nextafter(given(limits.max) + given(1), given(0)), given(limits.min)]
     near = np.array([x for x in near if limits.min <= int(x) <= limits.max], given)
-    assert_same(found_by(function, near), function(near))
+    assert_same(compiled_output(function, near), function(near))
     x = cg.placeholder((2,), given, name="x", example=np.ones(2, given))
     executor = compiled(function(x))
     for bad in ([np.nan, 1.0], [1e30, 1.0], [1.0, -np.inf]):
@@ -168,14 +168,14 @@ OUT_OF_RANGE: list[Callable[[Any], Any]] = [
 
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.int8, np.uint16, np.int32])
-def test_comparisons_with_numbers_out_of_range_are_exact(dtype: Any) -> None:
+def test_comparisons_with_out_of_range_numbers_are_exact(dtype: Any) -> None:
     limits = np.iinfo(dtype)
     values = np.array([limits.min, 0, 44, 100, limits.max, np.array(-56).astype(dtype)], dtype)
     for f in OUT_OF_RANGE:
         assert_same(cg.jit(f).compile(np.ones(6, dtype))(values), f(values))
 
 
-def test_shifts_by_more_than_the_bits_match_numpy() -> None:
+def test_shifts_beyond_width_match_numpy() -> None:
     for dtype in INTEGERS:
         bits = 8 * np.dtype(dtype).itemsize
         a = np.array([np.iinfo(dtype).min, np.iinfo(dtype).max, 100, 99], dtype)
@@ -183,4 +183,4 @@ def test_shifts_by_more_than_the_bits_match_numpy() -> None:
         for function in (np.left_shift, np.right_shift):
             for count in (bits - 1, bits, bits + 3, 120):
                 b = np.full(4, count, dtype)
-                assert_same(found_by(function, a, b), function(a, b))
+                assert_same(compiled_output(function, a, b), function(a, b))

@@ -86,7 +86,7 @@ def kernels_of(f: Program, x: Any, monkeypatch: pytest.MonkeyPatch) -> int:
 
 
 @pytest.mark.parametrize(("make", "sizes"), [(jacobi, (4, 10)), (triangular_solve, (24, 48)), (cholesky, (12, 18))])
-def test_number_of_kernels_is_independent_of_iterations(
+def test_kernel_count_is_independent_of_iterations(
     make: Callable[[int], Program], sizes: tuple[int, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     few, many = (kernels_of(make(n), rng.random((n, n) if make is not jacobi else 40), monkeypatch) for n in sizes)
@@ -95,7 +95,7 @@ def test_number_of_kernels_is_independent_of_iterations(
 
 @pytest.mark.parametrize("make", [jacobi, triangular_solve, cholesky, growing_statistics])
 @pytest.mark.parametrize("n", [3, 9, 21])
-def test_programs_agree_with_numpy(make: Callable[[int], Program], n: int) -> None:
+def test_kernel_programs_match_numpy(make: Callable[[int], Program], n: int) -> None:
     f, x = make(n), rng.random((n, n) if make is not jacobi else 37)
     compiled = cg.jit(ad.value_and_grad(f), cache=False).compile(x)
     other = rng.random(x.shape)
@@ -105,7 +105,7 @@ def test_programs_agree_with_numpy(make: Callable[[int], Program], n: int) -> No
     np.testing.assert_allclose(slope, expected_slope, rtol=1e-10, atol=1e-12)
 
 
-def test_sums_and_products_keep_their_bits() -> None:
+def test_kernel_sums_and_products_keep_bits() -> None:
     f, x = jacobi(12), rng.random(50)
     value, slope = cg.jit(ad.value_and_grad(f), cache=False).compile(x)(x)
     expected, expected_slope = ad.value_and_grad(f)(x)
@@ -114,7 +114,7 @@ def test_sums_and_products_keep_their_bits() -> None:
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int64, np.int8, bool])
-def test_dtypes_layouts_and_numbers_of_records_differ(dtype: Any) -> None:
+def test_kernel_records_of_mixed_dtypes_and_layouts(dtype: Any) -> None:
     """Reads and writes of slices with all strides, and numbers that change in each iteration."""
 
     def f(a: Any) -> Any:
@@ -135,7 +135,7 @@ def test_dtypes_layouts_and_numbers_of_records_differ(dtype: Any) -> None:
     np.testing.assert_array_equal(compiled(y), f(y))
 
 
-def test_loops_of_other_lengths_share_code(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_kernel_loops_of_different_lengths_share_code(monkeypatch: pytest.MonkeyPatch) -> None:
     """Loops that start later are shorter, and their arrays are elsewhere."""
 
     def f(x: Any) -> Any:
@@ -150,11 +150,11 @@ def test_loops_of_other_lengths_share_code(monkeypatch: pytest.MonkeyPatch) -> N
     x = rng.random((6, 16))
     assert kernels_of(f, x, monkeypatch) < 20
     compiled = cg.jit(ad.value_and_grad(f), cache=False).compile(x)
-    for found, expected in zip(compiled(x + 0.1), ad.value_and_grad(f)(x + 0.1), strict=True):
-        np.testing.assert_allclose(found, expected, rtol=1e-12)
+    for actual, expected in zip(compiled(x + 0.1), ad.value_and_grad(f)(x + 0.1), strict=True):
+        np.testing.assert_allclose(actual, expected, rtol=1e-12)
 
 
-def test_choices_in_loops_with_writes_are_compiled() -> None:
+def test_kernel_minimum_in_loops_with_writes() -> None:
     """Dynamic time warping: the choices of `np.minimum` differ between calls, and one program serves all of them."""
 
     def f(a: Any, b: Any) -> Any:
@@ -168,13 +168,13 @@ def test_choices_in_loops_with_writes_are_compiled() -> None:
     compiled = cg.jit(ad.value_and_grad(f), cache=False).compile(rng.random(6), rng.random(6))
     for _ in range(5):
         a, b = rng.random(6), rng.random(6)
-        for found, expected in zip(compiled(a, b), ad.value_and_grad(f)(a, b), strict=True):
-            np.testing.assert_allclose(found, expected, rtol=1e-12)
+        for actual, expected in zip(compiled(a, b), ad.value_and_grad(f)(a, b), strict=True):
+            np.testing.assert_allclose(actual, expected, rtol=1e-12)
     assert "NumPy" not in compiled.report(), compiled.report()
     assert "program 2" not in compiled.report(), compiled.report()
 
 
-def test_index_out_of_range_in_one_of_many_records() -> None:
+def test_kernel_index_out_of_range_in_one_record() -> None:
     def f(x: Any, i: Any) -> Any:
         return sum(np.sum(x[i + k]) * k for k in range(5))
 
@@ -187,15 +187,15 @@ def test_index_out_of_range_in_one_of_many_records() -> None:
 
 
 @pytest.mark.parametrize(("iterations", "levels"), [(1, 0), (64, 0), (65, 1), (4096, 1), (4097, 2)])
-def test_block_levels_of_sums(iterations: int, levels: int) -> None:
+def test_block_levels_of_iteration_counts(iterations: int, levels: int) -> None:
     assert block_levels(iterations) == levels
 
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("seed", range(200))
-def test_random_programs_of_slices(seed: int) -> None:
+def test_kernel_random_programs_of_slices_match_numpy(seed: int) -> None:
     """Programs of random statements on slices of two arrays agree with NumPy, with their gradients."""
     f, x, y = program_of_slices(seed)
     compiled = cg.jit(ad.value_and_grad(f), cache=False).compile(x)
-    for found, expected in zip(compiled(y), ad.value_and_grad(f)(y), strict=True):
-        np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9 * np.max(np.abs(expected)))
+    for actual, expected in zip(compiled(y), ad.value_and_grad(f)(y), strict=True):
+        np.testing.assert_allclose(actual, expected, rtol=1e-9, atol=1e-9 * np.max(np.abs(expected)))

@@ -49,8 +49,8 @@ class Both:
     def check(self, values: list[Array] | None = None) -> Any:
         """Compare the two; gives the program."""
         feed = dict(zip(self.holders, values or self.values(), strict=True))
-        expected, found = self.numpy.run(feed), self.machine.run(feed)
-        for f, e in zip(found, expected, strict=True):
+        expected, outputs = self.numpy.run(feed), self.machine.run(feed)
+        for f, e in zip(outputs, expected, strict=True):
             assert np.shape(f) == np.shape(e)
             assert np.asarray(f).dtype == np.asarray(e).dtype
             size = max(np.max(np.abs(e[np.isfinite(e)]), initial=0), 1.0)
@@ -109,16 +109,16 @@ def check_convolution(convolution: Any, function: Any, dtype: Any) -> None:
 
 
 @pytest.mark.parametrize("options", [{"padding": 1}, {"strides": 2}])
-def test_second_derivatives_of_convolutions(options: Any) -> None:
+def test_convolution_second_derivatives(options: Any) -> None:
     def squares(x: Any, kernel: Any) -> Any:
-        found = gradients(np.sum(cg.cross_correlate(x, kernel, **options) ** 2), [x, kernel])
-        return np.sum(found[0] ** 2) + np.sum(found[1] ** 2)
+        slopes = gradients(np.sum(cg.cross_correlate(x, kernel, **options) ** 2), [x, kernel])
+        return np.sum(slopes[0] ** 2) + np.sum(slopes[1] ** 2)
 
     both = Both(squares, [(2, 3, 8, 7), (4, 3, 3, 3)], np.float64)
     assert both.check([0.1 * v for v in both.values()]).report == []
 
 
-def test_operands_of_convolutions_are_read_as_they_lie() -> None:
+def test_convolution_operands_of_any_layout() -> None:
     def laid_otherwise(x: Any, kernel: Any) -> Any:
         return cg.cross_correlate(np.transpose(x, (3, 2, 0, 1))[:, ::-1, ::2], np.broadcast_to(kernel, (5, 4, 3, 3)), padding=1)
 
@@ -127,12 +127,12 @@ def test_operands_of_convolutions_are_read_as_they_lie() -> None:
 
 
 @pytest.mark.parametrize("dtypes", [(np.float32, np.float64), (np.int64, np.int64), (np.float64, np.complex128)])
-def test_convolutions_of_other_dtypes_are_left_to_numpy(dtypes: Any) -> None:
+def test_convolution_of_other_dtypes_calls_numpy(dtypes: Any) -> None:
     x, kernel = (np.ones(s, d) for s, d in zip([(1, 2, 5, 5), (3, 2, 2, 2)], dtypes, strict=True))
-    found = cg.jit(cg.cross_correlate)(x, kernel)
+    result = cg.jit(cg.cross_correlate)(x, kernel)
     expected = cg.cross_correlate(x, kernel)
-    assert found.dtype == expected.dtype
-    np.testing.assert_array_equal(found, expected)
+    assert result.dtype == expected.dtype
+    np.testing.assert_array_equal(result, expected)
 
 
 @pytest.mark.parametrize("results", [1, 20])
@@ -148,7 +148,7 @@ def test_convolution_of_inf_and_nan_matches_numpy(options: Any, results: int) ->
                 both.check(values)
 
 
-def test_convolutions_raise_no_flags_for_lanes_that_are_not_there() -> None:
+def test_convolution_padding_lanes_set_no_flags() -> None:
     both = Both(lambda a, b: cg.cross_correlate(a, b, padding=1), [(1, 3, 7, 7), (5, 3, 3, 3)], np.float64)
     for a, b in ((1.0, 1.0), (1e300, 1e-300), (1e-5, 1e300)):  # what earlier calls left in the work space is not looked at
         with np.errstate(all="raise"):
@@ -156,20 +156,20 @@ def test_convolutions_raise_no_flags_for_lanes_that_are_not_there() -> None:
     assert next(iter(both.machine._programs.values()))._numpy_program is None
 
 
-def test_an_overflow_in_a_convolution_is_told_as_numpy_tells_it() -> None:
+def test_convolution_overflow_warns_as_numpy() -> None:
     both = Both(cg.cross_correlate, [(1, 3, 7, 7), (5, 3, 3, 3)], np.float64, has_gradients=False)
     with pytest.warns(RuntimeWarning, match="overflow"):
         both.machine.run(dict(zip(both.holders, [np.full((1, 3, 7, 7), 1e200), np.full((5, 3, 3, 3), 1e200)], strict=True)))
 
 
-def test_the_adjoint_of_long_steps_and_images_of_three_axes_are_left_to_numpy() -> None:
+def test_convolution_adjoint_of_unsupported_cases_calls_numpy() -> None:
     both = Both(lambda a, b: cg.cross_correlate(a, b, strides=17), [(1, 2, 34, 34), (3, 2, 17, 17)], np.float64)
     assert "large strides" in both.check().report[0]
     both = Both(lambda a, b: cg.cross_correlate(a, b), [(1, 2, 5, 5, 5), (3, 2, 2, 2, 2)], np.float64)
     assert "more than two axes" in both.check().report[0]
 
 
-def test_equal_convolutions_share_their_code() -> None:
+def test_convolution_of_equal_shapes_shares_code() -> None:
     def twice(x: Any, kernel: Any) -> Any:
         return cg.cross_correlate(np.tanh(cg.cross_correlate(x, kernel, padding=1)), kernel, padding=1)
 
@@ -183,7 +183,7 @@ OTHERS = [(width, number) for width in (16, 32) for number in (*range(6), *range
 
 
 @for_each(("width", "number"), TILINGS, rest=OTHERS)
-def test_convolution_for_short_vectors_matches_numpy(width: int, number: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_convolution_with_short_vectors_matches_numpy(width: int, number: int, monkeypatch: pytest.MonkeyPatch) -> None:
     from compgraph.compiled.llvm import backend
     from compgraph.compiled.llvm.emission import matmul_emission, step_emission
 
@@ -233,24 +233,24 @@ def test_small_product_matches_numpy(sizes: tuple[int, int, int], laid: str, dty
         [(3, 0), (0, 4)],
     ],
 )
-def test_stacks_of_products(shapes: Any) -> None:
+def test_matmul_of_stacks_matches_numpy(shapes: Any) -> None:
     Both(np.matmul, shapes, np.float64).check()
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
-def test_inf_and_nan_go_through_products(bad: float) -> None:
+def test_matmul_of_inf_and_nan_matches_numpy(bad: float) -> None:
     both = Both(lambda a, b: a @ b, [(9, 5), (5, 21)], np.float64, has_gradients=False)
     values = both.values()
     values[0][2, 3] = bad
     with np.errstate(all="ignore"):  # some BLAS libraries raise the invalid flag for inf, which NumPy's own product then reports
         program = both.check(values)
     with np.errstate(all="raise"):  # our code raises no flag that the arithmetic does not raise
-        (found,) = both.machine.run(dict(zip(both.holders, values, strict=True)))
-    np.testing.assert_array_equal(np.isfinite(found).all(axis=1), np.arange(9) != 2)
+        (output,) = both.machine.run(dict(zip(both.holders, values, strict=True)))
+    np.testing.assert_array_equal(np.isfinite(output).all(axis=1), np.arange(9) != 2)
     assert program._numpy_program is None  # NumPy did not run instead
 
 
-def test_products_have_the_same_bits_wherever_the_memory_lies() -> None:
+def test_matmul_bits_are_independent_of_alignment() -> None:
     both = Both(lambda a, b: a @ b.T, [(19, 37), (21, 37)], np.float32)
     first = both.machine.run(dict(zip(both.holders, both.values(), strict=True)))
     for start in range(1, 9):
@@ -259,12 +259,12 @@ def test_products_have_the_same_bits_wherever_the_memory_lies() -> None:
             memory = np.zeros(value.size + start, value.dtype)
             memory[start:] = value.ravel()
             moved.append(memory[start:].reshape(value.shape))
-        found = both.machine.run(dict(zip(both.holders, moved, strict=True)))
-        for f, e in zip(found, first, strict=True):
+        outputs = both.machine.run(dict(zip(both.holders, moved, strict=True)))
+        for f, e in zip(outputs, first, strict=True):
             np.testing.assert_array_equal(f, e)
 
 
-def test_large_products_are_left_to_blas() -> None:
+def test_matmul_of_large_matrices_calls_blas() -> None:
     both = Both(lambda a, b: a @ b, [(600, 600), (600, 40)], np.float64, has_gradients=False)
     assert "blas_dgemm" in both.check().llvm
 
@@ -285,8 +285,8 @@ POOLS = [
 ]
 
 
-def assert_same(found: Any, expected: Any) -> None:
-    for f, e in zip(found, expected, strict=True):
+def assert_same(actual: Any, expected: Any) -> None:
+    for f, e in zip(actual, expected, strict=True):
         assert np.asarray(f).dtype == np.asarray(e).dtype
         np.testing.assert_array_equal(f, e)
         numbers = ~np.isnan(e)
@@ -302,16 +302,16 @@ def test_pooling_has_bits_of_numpy(pool: Any, function: Any, dtype: Any) -> None
     both = Both(lambda a: function(a, **options), [x], dtype)
     (values,) = both.values()
     holes = np.where(values > 1, np.nan, np.where(values < -0.5, -np.inf, values)).astype(dtype)
-    for given in (values, np.round(values), holes):  # with several largest ones; zeros of either sign; inf and nan
+    for array in (values, np.round(values), holes):  # with several largest ones; zeros of either sign; inf and nan
         with np.errstate(all="ignore"):
-            assert_same(both.machine.run({both.holders[0]: given}), both.numpy.run({both.holders[0]: given}))
+            assert_same(both.machine.run({both.holders[0]: array}), both.numpy.run({both.holders[0]: array}))
     program = next(iter(both.machine._programs.values()))
     assert program.report == ([] if values.size else program.report)
     assert program._numpy_program is None
 
 
 @pytest.mark.parametrize("function", [cg.max_pool, cg.mean_pool])
-def test_forward_derivatives_of_pooling(function: Any) -> None:
+def test_pooling_forward_derivatives(function: Any) -> None:
     def tangents(x: Any) -> Any:
         return ad.jvp(lambda a: function(a, (3, 2), strides=2, padding=1), (x,), (np.cos(x),))[1]
 
@@ -326,7 +326,7 @@ def test_pooling_of_integers(dtype: Any) -> None:
         assert_same([cg.jit(lambda a, f=function: f(a, (2, 3), padding=1))(x)], [function(x, (2, 3), padding=1)])
 
 
-def test_a_network_of_convolutions_and_pooling_compiles_whole() -> None:
+def test_network_of_convolutions_and_pooling_compiles_entirely() -> None:
     def network(x: Any, a: Any, b: Any, c: Any) -> Any:
         h = cg.max_pool(np.maximum(cg.cross_correlate(x, a, padding="same"), 0.0), (2, 2))
         h = cg.mean_pool(np.tanh(cg.cross_correlate(h, b, strides=2)), (2, 2), strides=1)
@@ -340,7 +340,7 @@ def test_a_network_of_convolutions_and_pooling_compiles_whole() -> None:
 # ------------------------------------------------------------------------------------------------------------ among others
 
 
-def test_loops_of_products_are_found_again() -> None:
+def test_matmul_loops_are_rerolled() -> None:
     def recurrent(h: Any, w: Any) -> Any:
         for _ in range(150):
             h = np.tanh(0.2 * (h @ w.T) + 0.1)
@@ -353,7 +353,7 @@ def test_loops_of_products_are_found_again() -> None:
 
 
 @pytest.mark.parametrize("function", [cg.cross_correlate, cg.conv])
-def test_kernels_see_what_was_written_in_place(function: Any) -> None:
+def test_kernels_read_values_written_in_place(function: Any) -> None:
     def steps(x: Any, kernel: Any) -> Any:
         y = x.copy()
         for _ in range(3):
@@ -366,7 +366,7 @@ def test_kernels_see_what_was_written_in_place(function: Any) -> None:
     assert both.check([0.3 * v for v in both.values()]).report == []
 
 
-def test_products_of_single_elements() -> None:
+def test_dot_of_single_elements() -> None:
     a, b = np.float64(3.0), np.array([2.0])
     for product_of in (np.dot, np.inner):
         jitted = cg.jit(lambda a, b, product_of=product_of: product_of(a, b) + 0.0).compile(a, b)
@@ -376,7 +376,7 @@ def test_products_of_single_elements() -> None:
 PAIRS = ((3.0, 2.0), (0.5, -4.0), (0.0, 5.0))
 
 
-def test_products_of_single_elements_are_compiled() -> None:
+def test_dot_of_single_elements_is_compiled() -> None:
     with Failures("products") as failures:
         for name, f, shapes in (
             ("inner", np.inner, ((1,), (1,))),

@@ -30,7 +30,7 @@ def loops_in(jitted: Any) -> int:
     return sum(line.lstrip().startswith("repeat ") for line in jitted.source().splitlines())
 
 
-def holds(g: Callable[..., Any], *args: Array, loops: int = 1) -> None:
+def check_loop(g: Callable[..., Any], *args: Array, loops: int = 1) -> None:
     """Compiled, with so many loops at least, a function gives NumPy's results, at other values too."""
     jitted = compiled(g, *args)
     assert is_compiled(jitted), jitted.report()
@@ -38,9 +38,9 @@ def holds(g: Callable[..., Any], *args: Array, loops: int = 1) -> None:
     for change in (lambda x: x, lambda x: (x[::-1] * 0.7 + 0.1).astype(x.dtype)):
         values = tuple(map(change, args))
         single = values[0].dtype == np.float32
-        for found, expected in zip(_flat(jitted(*values)), _flat(g(*values)), strict=True):
-            assert found.dtype == expected.dtype
-            np.testing.assert_allclose(found, expected, rtol=1e-4 if single else 1e-9, atol=1e-5 if single else 1e-11)
+        for actual, expected in zip(_flat(jitted(*values)), _flat(g(*values)), strict=True):
+            assert actual.dtype == expected.dtype
+            np.testing.assert_allclose(actual, expected, rtol=1e-4 if single else 1e-9, atol=1e-5 if single else 1e-11)
     assert is_compiled(jitted), jitted.report()
 
 
@@ -79,25 +79,25 @@ def two_back(x: Any) -> Any:
 
 
 def far_back(x: Any) -> Any:
-    made = [x[0], x[1], x[2], x[3], x[4]]
+    history = [x[0], x[1], x[2], x[3], x[4]]
     for i in range(5, len(x)):
-        made.append(made[-1] * 0.3 + made[-5] * x[i])
-    return made[-1] + made[7]
+        history.append(history[-1] * 0.3 + history[-5] * x[i])
+    return history[-1] + history[7]
 
 
 def backwards(x: Any) -> Any:
-    made = [np.exp(-x[i]) for i in range(len(x))]
+    terms = [np.exp(-x[i]) for i in range(len(x))]
     total = x[0]
     for i in range(len(x)):
-        total = total * 0.5 + made[len(x) - 1 - i] * made[i]
+        total = total * 0.5 + terms[len(x) - 1 - i] * terms[i]
     return total
 
 
 def every_other(x: Any) -> Any:
-    made = [np.sin(x[i]) for i in range(len(x))]
+    terms = [np.sin(x[i]) for i in range(len(x))]
     total = 0.0
     for i in range(0, len(x), 2):
-        total = total + made[i] * x[i]
+        total = total + terms[i] * x[i]
     return total
 
 
@@ -126,11 +126,11 @@ def heat(u: Any) -> Any:
 
 
 def fresh_arrays(x: Any) -> Any:
-    u, kept = x, []
+    u, history = x, []
     for i in range(12):
         u = np.sin(u) * 0.5 + x[i] * u[::-1]
-        kept.append(u)
-    return np.sum(kept[3] * kept[-1]) + np.sum(u)
+        history.append(u)
+    return np.sum(history[3] * history[-1]) + np.sum(u)
 
 
 def within_loops(x: Any) -> Any:
@@ -159,14 +159,14 @@ def recurrent(w: Any, x: Any) -> Any:
 
 
 def first_again(x: Any) -> Any:
-    made, total = [], 0.0
+    history, total = [], 0.0
     for i in range(len(x)):
-        made.append(np.sin(x[i]))
-        total = total + made[0] * made[-1]
-    return total + made[1] * made[10]
+        history.append(np.sin(x[i]))
+        total = total + history[0] * history[-1]
+    return total + history[1] * history[10]
 
 
-def swapped(x: Any) -> Any:
+def swap_buffers(x: Any) -> Any:
     y = x.copy()
     for i in range(len(x) - 1):
         y[i], y[i + 1] = y[i + 1] * 0.5, y[i] + 1.0
@@ -185,7 +185,7 @@ def own_buffers(x: Any) -> Any:
 
 KINDS: list[Callable[..., Any]] = [
     neighbours, in_place, two_back, far_back, backwards, every_other, numbers_that_change, numbers_for_vectors, heat,
-    fresh_arrays, within_loops, triangular, first_again, swapped, own_buffers,
+    fresh_arrays, within_loops, triangular, first_again, swap_buffers, own_buffers,
 ]  # fmt: skip
 
 
@@ -196,15 +196,15 @@ SAMPLE += [(f, value, (np.float64, np.float32)[k % 2]) for k, f in enumerate(KIN
 
 @for_each(("f", "transform", "dtype"), SAMPLE, rest=[case for case in CASES if case not in SAMPLE])
 def test_repeated_statements_become_loop(f: Callable[..., Any], transform: Any, dtype: Any) -> None:
-    holds(transform(f), np.linspace(-0.8, 0.9, 31).astype(dtype) * np.asarray(0.8, dtype))
+    check_loop(transform(f), np.linspace(-0.8, 0.9, 31).astype(dtype) * np.asarray(0.8, dtype))
 
 
 @pytest.mark.parametrize("transform", [ad.value_and_grad, value])
 def test_products_in_loop_match_numpy(transform: Any) -> None:
-    holds(transform(recurrent), np.linspace(-0.5, 0.5, 30), np.linspace(0.1, 1.0, 30))
+    check_loop(transform(recurrent), np.linspace(-0.5, 0.5, 30), np.linspace(0.1, 1.0, 30))
 
 
-def test_loops_within_loops_are_loops_of_loops() -> None:
+def test_nested_loops_become_nested_loops() -> None:
     source = compiled(within_loops, np.linspace(0.0, 1.0, 20)).source()
     assert "\n    repeat " in source or source.startswith("    repeat "), source
 
@@ -214,23 +214,23 @@ def test_loops_within_loops_are_loops_of_loops() -> None:
     [ad.hessian(neighbours), lambda x: ad.hvp(neighbours)(x, np.cos(x)), lambda x: ad.jvp(neighbours, (x,), (np.sin(x),))],
     ids=["hessian", "hvp", "jvp"],
 )
-def test_derivatives_of_other_kinds(derivative: Any) -> None:
+def test_loops_other_derivatives(derivative: Any) -> None:
     x = np.linspace(0.1, 0.9, 40)
     jitted = compiled(derivative, x)
     assert is_compiled(jitted), jitted.report()
     for values in (x, x[::-1] * 0.7):
-        for found, expected in zip(_flat(jitted(values)), _flat(derivative(values)), strict=True):
-            np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-12)
+        for actual, expected in zip(_flat(jitted(values)), _flat(derivative(values)), strict=True):
+            np.testing.assert_allclose(actual, expected, rtol=1e-10, atol=1e-12)
 
 
-def test_what_a_long_loop_costs() -> None:
+def test_long_loop_compiles_to_bounded_code() -> None:
     jitted = compiled(ad.value_and_grad(neighbours), np.linspace(0.0, 1.0, 600))
     assert loops_in(jitted) <= 4
     assert len(jitted.llvm().splitlines()) < 400
     assert len(jitted.source().splitlines()) < 60
 
 
-def test_booleans_and_integers_in_a_loop() -> None:
+def test_loop_of_booleans_and_integers() -> None:
     def f(x: Any) -> Any:
         count, total = np.zeros(len(x), np.int64), 0.0
         for i in range(1, len(x)):
@@ -240,7 +240,7 @@ def test_booleans_and_integers_in_a_loop() -> None:
         return total * 1.0 + np.sum(count * x)
 
     for g in (f, ad.value_and_grad(f)):
-        holds(g, np.sin(np.arange(30.0)), loops=0)
+        check_loop(g, np.sin(np.arange(30.0)), loops=0)
 
 
 # -------------------------------------------------------------------------------------------------------- random loops
@@ -255,7 +255,7 @@ def _program(seed: int) -> Callable[[Any], Any]:
 
     def f(x: Any) -> Any:
         a, b, u = x[0], x[1] * 1.0, x[:5] * 1.0
-        y, made = np.zeros(40, x.dtype), [x[k] for k in range(6)]
+        y, history = np.zeros(40, x.dtype), [x[k] for k in range(6)]
         for i in range(turns):
             for statement in chosen:
                 if statement == 0:
@@ -271,9 +271,9 @@ def _program(seed: int) -> Callable[[Any], Any]:
                 elif statement == 5:
                     u[1:] = u[:-1] * 0.3 + x[i]
                 elif statement == 6:
-                    made.append(a * made[-shift] * 0.5)
+                    history.append(a * history[-shift] * 0.5)
                 elif statement == 7:
-                    b = b + made[-1 - i % 2] * 0.2
+                    b = b + history[-1 - i % 2] * 0.2
                 elif statement == 8:
                     for j in range(inner):
                         b = b * 0.8 + x[j] * y[j] * 0.1
@@ -282,7 +282,7 @@ def _program(seed: int) -> Callable[[Any], Any]:
                 elif statement == 10:
                     y[2:12] = y[1:11] * 0.5 + u[0]
                 elif statement == 11:
-                    made.append(np.sum(u * 0.2))
+                    history.append(np.sum(u * 0.2))
                 elif statement == 12:
                     a, b = b * 0.5, a
                 elif statement == 13:
@@ -291,9 +291,9 @@ def _program(seed: int) -> Callable[[Any], Any]:
                     b = b + v[0]
         total = a + b * 0.5 + np.sum(u) + np.sum(y * y)
         for k in late:
-            total = total + made[k % len(made)] * (k + 1)
+            total = total + history[k % len(history)] * (k + 1)
         for k in range(turns):
-            total = total + made[(turns - k) % len(made)] * x[k]
+            total = total + history[(turns - k) % len(history)] * x[k]
         return total
 
     return f
@@ -307,11 +307,11 @@ def test_random_loops_match_numpy(seed: int) -> None:
         jitted = compiled(g, x)
         assert is_compiled(jitted), jitted.report()
         for values in (x, np.cos(3 * x) * 0.6):
-            for found, expected in zip(_flat(jitted(values)), _flat(g(values)), strict=True):
-                np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-10)
+            for actual, expected in zip(_flat(jitted(values)), _flat(g(values)), strict=True):
+                np.testing.assert_allclose(actual, expected, rtol=1e-9, atol=1e-10)
 
 
-def test_numbers_that_change_are_tables() -> None:
+def test_changing_numbers_become_tables() -> None:
     jitted = compiled(numbers_that_change, np.linspace(0.0, 1.0, 40))
     assert loops_in(jitted) == 1
     assert "0x3FEF" not in jitted.llvm()  # cos(0.1) as a constant of straight-line code

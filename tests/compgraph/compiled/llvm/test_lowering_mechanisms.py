@@ -44,8 +44,8 @@ def assert_lowered(function: Callable[..., Any], *values: Array) -> None:
     """Compiled at ones, a function has the bits of NumPy, and nothing of it is called."""
     holders = [cg.placeholder(v.shape, v.dtype, example=np.ones(v.shape, v.dtype)) for v in values]
     executor = compiled([function(*holders), *holders])  # a write of no elements reads no operand
-    found, *_ = executor.run(dict(zip(holders, values, strict=True)))
-    assert_same(found, function(*values))
+    outputs, *_ = executor.run(dict(zip(holders, values, strict=True)))
+    assert_same(outputs, function(*values))
     if all(v.size for v in values):
         assert program_of(executor).report == []
 

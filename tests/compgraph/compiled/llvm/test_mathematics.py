@@ -47,7 +47,7 @@ def compiled(name, type):
     return function
 
 
-def computed(name, type, *operands):
+def compiled_results(name, type, *operands):
     """Return the results of the compiled function."""
     dtype = DTYPES[type.scalar]
     step = COUNT_OF_ONE_CALL
@@ -158,10 +158,10 @@ def exact(mp, name):
     return lambda *operands: function(*(mpf(float(x)) for x in operands))
 
 
-def worst(mp, name, operands, got):
+def worst(mp, name, operands, actual):
     """The largest error, in units of the last place of the right result, and where it is."""
-    found, where, largest = 0.0, None, np.finfo(got.dtype).max
-    for *at, value in zip(*operands, got, strict=True):
+    largest_error, where, largest = 0.0, None, np.finfo(actual.dtype).max
+    for *at, value in zip(*operands, actual, strict=True):
         if not np.isfinite(at).all() or (name == "arctan2" and 0 in at):  # mpmath has no -0.0
             continue
         try:
@@ -173,21 +173,21 @@ def worst(mp, name, operands, got):
         if abs(right) > largest:  # may be rounded to the largest number
             error = 0 if np.sign(value) == mp.sign(right) and abs(value) >= largest else np.inf
         else:
-            unit = np.spacing(abs(got.dtype.type(float(right))))
+            unit = np.spacing(abs(actual.dtype.type(float(right))))
             error = abs(mp.mpf(float(value)) - right) / mp.mpf(float(unit)) if np.isfinite(value) else np.inf
-        if error > found:
-            found, where = float(error), (*at, value)
-    return found, where
+        if error > largest_error:
+            largest_error, where = float(error), (*at, value)
+    return largest_error, where
 
 
 @for_each(("name", "step"), [(name, 5) for name in NAMES], rest=[(name, 1) for name in NAMES])
-def test_error_is_at_most_a_few_units_in_last_place(name, step):
+def test_math_functions_error_is_few_units_in_last_place(name, step):
     """Check the error of every `step`-th double, and of a fourth as many single numbers."""
     mp = pytest.importorskip("mpmath").mp
     for dtype, type, most, every in ((np.float64, TYPES[3], 2.5, step), (np.float32, TYPES[-1], 1, 4 * step)):
         some = [x[::every] for x in operands_of(name, dtype)]
         with mp.workprec(160), np.errstate(all="ignore"):
-            error, where = worst(mp, name, some, computed(name, type, *some))
+            error, where = worst(mp, name, some, compiled_results(name, type, *some))
         assert error <= most, (type, where)
 
 
@@ -197,13 +197,13 @@ SAMPLE = [(name, (*shorter, 3)) for name, shorter in SHORTER]
 
 
 @for_each(("name", "lanes"), SAMPLE, rest=[(name, (3 - n,)) for name, (n,) in SHORTER])
-def test_result_of_lane_is_independent_of_its_neighbors(name, lanes):
+def test_math_functions_lane_is_independent_of_neighbors(name, lanes):
     """Compare types of a number of lanes (1, 2 ... from 0 on) with that of one lane."""
     for dtype in (np.float64, np.float32):
         operands, types = operands_of(name, dtype), types_of(dtype)
-        expected = computed(name, types[0], *operands)
+        expected = compiled_results(name, types[0], *operands)
         for number in lanes:
-            result = computed(name, types[number], *operands)
+            result = compiled_results(name, types[number], *operands)
             np.testing.assert_array_equal(result, expected)
             np.testing.assert_array_equal(np.signbit(result[result == 0]), np.signbit(expected[expected == 0]))
 
@@ -225,8 +225,8 @@ def reference(name, operands, dtype):
     warned = []
     with np.errstate(all="call", call=lambda _, flag: warned.append(flag)):
         value = function(*(np.full(3, x, dtype) for x in operands))[0]
-    seen = functools.reduce(int.__or__, warned, 0)
-    return value, (DIVIDE if seen & 1 else 0) | (OVERFLOW if seen & 2 else 0) | (INVALID if seen & 8 else 0)
+    flags = functools.reduce(int.__or__, warned, 0)
+    return value, (DIVIDE if flags & 1 else 0) | (OVERFLOW if flags & 2 else 0) | (INVALID if flags & 8 else 0)
 
 
 def in_last_lane(name, type, operands):
@@ -245,14 +245,14 @@ def in_last_lane(name, type, operands):
     return result[-1], flags
 
 
-def same(got, want, least):
+def same(actual, want, least):
     """Whether numbers are equal up to rounding, at least of `least`; infinities and zeros also in their sign."""
-    if np.isnan(want) or np.isnan(got):
-        return np.isnan(want) and np.isnan(got)
+    if np.isnan(want) or np.isnan(actual):
+        return np.isnan(want) and np.isnan(actual)
     if want == 0 or np.isinf(want):
-        return got == want and np.signbit(got) == np.signbit(want)
+        return actual == want and np.signbit(actual) == np.signbit(want)
     with np.errstate(all="ignore"):
-        return bool(abs(got - want) <= 4 * np.spacing(max(abs(want), least)))
+        return bool(abs(actual - want) <= 4 * np.spacing(max(abs(want), least)))
 
 
 SOME_SPECIAL = [(n, d, (0, 3), 5 if n in OF_TWO else 1) for n in NAMES for d in (np.float64, np.float32)]
@@ -260,7 +260,7 @@ ALL_SPECIAL = [(n, d, (0, 1, 2, 3), 1) for n in NAMES for d in (np.float64, np.f
 
 
 @for_each(("name", "dtype", "lanes", "step"), SOME_SPECIAL, rest=ALL_SPECIAL)
-def test_special_values_and_flags_match_numpy(name, dtype, lanes, step):
+def test_math_functions_special_values_and_flags_match_numpy(name, dtype, lanes, step):
     """Check types of some numbers of lanes at every `step`-th combination of operands."""
     with np.errstate(all="ignore"):
         numbers = [dtype(x) for x in SPECIAL]
@@ -270,15 +270,15 @@ def test_special_values_and_flags_match_numpy(name, dtype, lanes, step):
         if np.isnan(operands).any() or (name == "power" and np.isinf(operands[1])):
             flags = 0  # some builds of NumPy warn, although the result is right
         for type in types:
-            got, set = in_last_lane(name, type, operands)
-            assert same(got, want, dtype(0.5 if name.startswith("logadd") else 0)), (type, operands, got, want)
-            assert set == flags, (type, operands, got, set, flags)
+            actual, set = in_last_lane(name, type, operands)
+            assert same(actual, want, dtype(0.5 if name.startswith("logadd") else 0)), (type, operands, actual, want)
+            assert set == flags, (type, operands, actual, set, flags)
 
 
 @for_each("name", ["sqrt", "absolute", "floor", "ceil", "rint", "trunc"])
 @for_each("dtype", [np.float64, np.float32])
 @for_each("lanes", range(4))
-def test_correctly_rounded_functions_have_bits_of_numpy(name, dtype, lanes):
+def test_math_functions_correctly_rounded_have_bits_of_numpy(name, dtype, lanes):
     (x,) = operands_of(name, dtype)
     with np.errstate(all="ignore"):
-        np.testing.assert_array_equal(computed(name, types_of(dtype)[lanes], x), getattr(np, name)(x))
+        np.testing.assert_array_equal(compiled_results(name, types_of(dtype)[lanes], x), getattr(np, name)(x))

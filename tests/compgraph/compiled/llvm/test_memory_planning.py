@@ -29,13 +29,13 @@ def assert_memory(f: Callable[..., Any], small: tuple[Any, ...], args: tuple[Any
     """
     measured: list[tuple[float, float]] = []
     for _ in range(3):
-        measured.append(_held_and_peak(f, small, args))
+        measured.append(_current_and_peak(f, small, args))
         if min(h for h, _ in measured) < held and min(p for _, p in measured) < peak:
             return
     raise AssertionError(f"held and peak {measured}, with bounds {held} and {peak}")
 
 
-def _held_and_peak(f: Callable[..., Any], small: tuple[Any, ...], args: tuple[Any, ...]) -> tuple[float, float]:
+def _current_and_peak(f: Callable[..., Any], small: tuple[Any, ...], args: tuple[Any, ...]) -> tuple[float, float]:
     jitted = cg.jit(f, cache=False, threads=1)
     tracemalloc.start()
     try:
@@ -44,13 +44,13 @@ def _held_and_peak(f: Callable[..., Any], small: tuple[Any, ...], args: tuple[An
         before = tracemalloc.get_traced_memory()[0]
         jitted.compile(*args)
         gc.collect()
-        held = tracemalloc.get_traced_memory()[0]
+        current = tracemalloc.get_traced_memory()[0]
         tracemalloc.reset_peak()
         jitted(*args)
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    return (held - before) / args[0].nbytes, (peak - held) / args[0].nbytes
+    return (current - before) / args[0].nbytes, (peak - current) / args[0].nbytes
 
 
 def layers(x: Any, weights: Any) -> Any:
@@ -59,7 +59,7 @@ def layers(x: Any, weights: Any) -> Any:
     return np.sum(x * x)
 
 
-def test_residuals_share_memory_with_gradients() -> None:
+def test_memory_plan_residuals_share_memory_with_gradients() -> None:
     rng, beside = np.random.default_rng(0), cg.placeholder((3,))  # while one lives, nodes remember how they were computed
     x, weights = rng.standard_normal((192, 192)), [rng.standard_normal((192, 192)) / 14 for _ in range(20)]
     f = ad.value_and_grad(layers, argnums=1)
@@ -87,7 +87,7 @@ def _states(x: Any) -> Any:
     return np.sum(fourth), fourth, third, second.T @ fourth, first[::2] * 2.0
 
 
-def _called(x: Any) -> Any:
+def _with_numpy_calls(x: Any) -> Any:
     """NumPy calls in between, with results that share memory with their operands."""
     a = np.tanh(x) @ x
     b = np.sort(a, axis=0)
@@ -96,7 +96,7 @@ def _called(x: Any) -> Any:
     return d, np.sin(c @ d), np.broadcast_to(a * 3.0, (2, *a.shape))[1] @ b, np.cos(a)
 
 
-def _looped(x: Any) -> Any:
+def _with_loops(x: Any) -> Any:
     y, out = x * 1.0, []
     for _ in range(40):
         y = np.tanh(y @ x * 0.1) + x
@@ -104,7 +104,7 @@ def _looped(x: Any) -> Any:
     return np.stack(out), y @ y, y * 2.0, np.exp(-y * y)
 
 
-def _written(x: Any) -> Any:
+def _with_writes(x: Any) -> Any:
     y = np.zeros_like(x)
     y[1:] = np.sin(x[:-1]) @ x
     z = y * 2.0
@@ -118,7 +118,7 @@ def _of_other_sizes(x: Any) -> Any:
     return single, half @ x, np.sum(single, axis=0), (half @ x).astype(np.float32) * 2
 
 
-FUNCTIONS = [_states, _called, _looped, _written, _of_other_sizes]
+FUNCTIONS = [_states, _with_numpy_calls, _with_loops, _with_writes, _of_other_sizes]
 SHAPES = [(33, 33), (64, 64), (7, 7)]
 
 
@@ -126,7 +126,7 @@ SHAPES = [(33, 33), (64, 64), (7, 7)]
 @for_each("f", FUNCTIONS)
 @for_each("large", [1, 1000, memory_planning.MIN_HOSTED_BYTES])
 @for_each("shape", SHAPES)
-def test_results_are_independent_of_earlier_contents(f: Callable[..., Any], large: int, shape: tuple[int, int]) -> None:
+def test_memory_plan_results_ignore_earlier_contents(f: Callable[..., Any], large: int, shape: tuple[int, int]) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(memory_planning, "MIN_HOSTED_BYTES", large)
         _check_results(f, shape)
@@ -137,14 +137,14 @@ def _check_results(f: Callable[..., Any], shape: tuple[int, int]) -> None:
     first, second = rng.standard_normal(shape) * 0.3, rng.standard_normal(shape) * 0.3
     jitted = compiled(f, first)
     for x in (first, second, first):
-        found = jitted(x)
-        for a, b in zip(found, f(x), strict=True):
+        outputs = jitted(x)
+        for a, b in zip(outputs, f(x), strict=True):
             np.testing.assert_allclose(a, b, rtol=1e-6 if a.dtype == np.float32 else 1e-9, atol=1e-9)
-        arrays = [a for a in found if np.ndim(a)]
+        arrays = [a for a in outputs if np.ndim(a)]
         assert not any(np.may_share_memory(a, b) for a, b in combinations([x, *arrays], 2))
 
 
-def test_large_values_do_lie_in_results() -> None:
+def test_memory_plan_places_large_values_in_results() -> None:
     x = np.random.default_rng(1).standard_normal((64, 64))
     jitted = compiled(_states, x)
     (program,) = [v.program for p in jitted._by_signature.values() for v in p.variants]
@@ -153,7 +153,7 @@ def test_large_values_do_lie_in_results() -> None:
         assert program._plan.offsets[buffer] + buffer.nbytes <= host.nbytes
 
 
-def test_more_arrays_than_a_function_takes() -> None:
+def test_memory_plan_beyond_argument_limit() -> None:
     rng = np.random.default_rng(0)
     x, weights = rng.standard_normal((4, 4)), [rng.standard_normal((4, 4)) / 2 for _ in range(350)]
     f = ad.value_and_grad(layers, argnums=1)
@@ -166,7 +166,7 @@ def test_more_arrays_than_a_function_takes() -> None:
     np.testing.assert_allclose(slopes, others, rtol=1e-6, atol=1e-12)
 
 
-def test_a_space_gives_what_is_free_and_takes_it_back() -> None:
+def test_memory_plan_space_reuses_freed_blocks() -> None:
     space = memory_planning.Arena(200)
     assert [space.try_allocate(64), space.try_allocate(100), space.try_allocate(64), space.try_allocate(9)] == [0, 64, None, None]
     space.release(64, 100)
@@ -186,12 +186,12 @@ def test_a_space_gives_what_is_free_and_takes_it_back() -> None:
 
 def _rows(x: Any) -> Any:
     """Writes into an array that was there, one that was computed, and a part of a copy of the argument."""
-    out, kept, own = np.zeros((8, *x.shape)), x * 1.0, np.array(x)
+    out, scratch, own = np.zeros((8, *x.shape)), x * 1.0, np.array(x)
     for k in range(8):
-        kept[::2] = np.tanh(kept[::2] @ x) + out[k - 1, ::2]
-        out[k] = kept * k
+        scratch[::2] = np.tanh(scratch[::2] @ x) + out[k - 1, ::2]
+        out[k] = scratch * k
     own[1:-1, 1:] += out[3, 1:-1, 1:]
-    return out, kept, np.sum(own * own), 1.0 / own
+    return out, scratch, np.sum(own * own), 1.0 / own
 
 
 def test_program_with_writes_keeps_no_trace() -> None:
@@ -203,7 +203,7 @@ def test_program_with_writes_keeps_no_trace() -> None:
     assert_memory(ad.value_and_grad(total), (x[:4, :4],), (x,), held=45, peak=np.inf)
 
 
-def test_numpy_has_the_last_word_where_a_program_writes() -> None:
+def test_program_with_writes_restores_arrays_for_numpy_fallback() -> None:
     x = np.random.default_rng(0).standard_normal((12, 12)) * 0.1
     jitted = compiled(_rows, x)
     for at in (x, x * 2):
@@ -212,7 +212,7 @@ def test_numpy_has_the_last_word_where_a_program_writes() -> None:
     bad[0, 0] = 0.0
     for _ in range(2):  # nothing that the first run wrote is there in the second
         with pytest.warns(RuntimeWarning, match="divide by zero"):
-            found = jitted(bad)
+            outputs = jitted(bad)
         with np.errstate(all="ignore"):
-            assert all(same(a, b) for a, b in zip(found, _rows(bad), strict=True))
+            assert all(same(a, b) for a, b in zip(outputs, _rows(bad), strict=True))
     assert all(same(a, b) for a, b in zip(jitted(x), _rows(x), strict=True))

@@ -28,10 +28,10 @@ def _backend(monkeypatch: pytest.MonkeyPatch) -> None:
 def both(nodes: list[Any], at: Array, rtol: float = 1e-12) -> Any:
     """The program of some nodes, whose results were compared with NumPy's."""
     machine = compiled(nodes)
-    for found, expected in zip(machine.run({"x": at}), cg.Executor(nodes).run({"x": at}), strict=True):
-        assert np.shape(found) == np.shape(expected)
-        assert np.asarray(found).dtype == np.asarray(expected).dtype
-        np.testing.assert_allclose(found, expected, rtol=rtol, atol=rtol)
+    for actual, expected in zip(machine.run({"x": at}), cg.Executor(nodes).run({"x": at}), strict=True):
+        assert np.shape(actual) == np.shape(expected)
+        assert np.asarray(actual).dtype == np.asarray(expected).dtype
+        np.testing.assert_allclose(actual, expected, rtol=rtol, atol=rtol)
     return program_of(machine)
 
 
@@ -44,7 +44,7 @@ def variable(shape: tuple[int, ...], dtype: Any = np.float64) -> tuple[Any, Arra
 # --------------------------------------------------------------------------------------------- computed again
 
 
-def test_differences_of_pairs_need_no_memory() -> None:
+def test_pairwise_differences_need_no_memory() -> None:
     x, at = variable((60, 3))
     d = x[:, None] - x[None]
     out = np.sum(np.sqrt(np.sum(d * d, axis=-1) + 0.01))
@@ -52,7 +52,7 @@ def test_differences_of_pairs_need_no_memory() -> None:
     assert program._plan.size < 60 * 60 * 3 * 8
 
 
-def test_a_value_that_is_read_as_a_view_too_stays_right() -> None:
+def test_rematerialized_value_read_as_view_stays_right() -> None:
     x, at = variable((31, 3))
     d = x[:, None] - x[None]
     e = -(d * 2.0)
@@ -60,13 +60,13 @@ def test_a_value_that_is_read_as_a_view_too_stays_right() -> None:
     both(nodes, at)
 
 
-def test_a_value_that_is_a_result_too_is_kept() -> None:
+def test_rematerialization_keeps_value_that_is_a_result() -> None:
     x, at = variable((20, 3))
     d = x[:, None] - x[None]
     both([d, np.sum(d * d, -1), np.sum(d, 0)], at)
 
 
-def test_a_value_of_what_is_written_later_is_not_computed_from_it() -> None:
+def test_rematerialization_skips_values_written_later() -> None:
     x, at = variable((24, 3))
     y = x * 1.5
     d = y[:, None] - y[None]
@@ -77,13 +77,13 @@ def test_a_value_of_what_is_written_later_is_not_computed_from_it() -> None:
     both([first, second, out, *gradients(out, [x])], at)
 
 
-def test_differences_read_by_products_and_calls_are_kept() -> None:
+def test_rematerialization_keeps_operands_of_products_and_calls() -> None:
     x, at = variable((16, 3))
     d = x[:, None] - x[None]
     both([np.sum(d * d, -1), d @ np.ones((3, 2)), np.sort(d, axis=0), np.sum(d, 1)], at)
 
 
-def test_values_that_are_computed_again_of_others_that_are() -> None:
+def test_rematerialization_of_dependent_values() -> None:
     x, at = variable((20, 3))
     a = x[:, 0]
     d = a[:, None] - a
@@ -94,7 +94,7 @@ def test_values_that_are_computed_again_of_others_that_are() -> None:
     assert program._plan.size < 20 * 20 * 8
 
 
-def test_a_long_chain_of_cheap_operations_is_no_deep_search() -> None:
+def test_rematerialization_of_long_chain_is_bounded() -> None:
     x, at = variable((4, 3))
     y = x * 1.0
     for is_sum in np.random.default_rng(0).random(1200) < 0.5:  # in no order that is a loop
@@ -111,7 +111,7 @@ STEPS = [1, -1, 2, -2, 3, -3, 4, -4, 5, -5]
 @sampled
 @for_each("step", STEPS)
 @for_each("dtype", [np.float64, np.float32, np.int32, np.bool_])
-def test_strided_elements_are_read_and_written(step: int, dtype: Any) -> None:
+def test_strided_loads_and_stores(step: int, dtype: Any) -> None:
     kind = np.dtype(dtype)
     rng = np.random.default_rng(1)
     x = cg.placeholder((260,), kind, name="x", example=np.ones(260, kind))
@@ -147,7 +147,7 @@ def test_reductions_of_short_axes_match_numpy(shape: tuple[int, ...], dtype: Any
 
 
 @pytest.mark.parametrize("order", ["C", "F", "strided", "reversed", "broadcast"])
-def test_inputs_are_read_as_they_lie(order: str) -> None:
+def test_planning_reads_inputs_of_any_layout(order: str) -> None:
     whole = np.random.default_rng(0).standard_normal((60, 90))
     at = {
         "C": whole[:20, :30].copy(),

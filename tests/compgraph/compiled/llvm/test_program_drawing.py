@@ -24,13 +24,13 @@ def drawing(f: Any, *args: Any, options: ProgramOptions = ALL) -> Drawing:
     return drawing_of_program(cg.jit(f, cache=False).compile(*args), options)
 
 
-def arrows(drawn: Drawing) -> set[tuple[str, str]]:
+def arrows(picture: Drawing) -> set[tuple[str, str]]:
     """From which text to which, of arrows within a turn."""
-    return {(drawn.entries[a.source].label, drawn.entries[a.target].label) for a in drawn.arrows if not a.again}
+    return {(picture.entries[a.source].label, picture.entries[a.target].label) for a in picture.arrows if not a.again}
 
 
-def kinds(drawn: Drawing, kind: str) -> list[str]:
-    return [entry.label for entry in drawn.entries if entry.kind == kind]
+def kinds(picture: Drawing, kind: str) -> list[str]:
+    return [entry.label for entry in picture.entries if entry.kind == kind]
 
 
 def recurrence(x: Any, factor: Any) -> Any:
@@ -40,109 +40,109 @@ def recurrence(x: Any, factor: Any) -> Any:
     return np.sum(y * y)
 
 
-def test_one_pass_is_a_box() -> None:
-    drawn = drawing(lambda x, y: (np.exp(np.tanh(x) * y), 2 * y), np.ones((3, 4)), np.ones((3, 4)))
-    (box,) = drawn.boxes
+def test_drawing_shows_fused_nest_as_box() -> None:
+    picture = drawing(lambda x, y: (np.exp(np.tanh(x) * y), 2 * y), np.ones((3, 4)), np.ones((3, 4)))
+    (box,) = picture.boxes
     assert (box.title, box.count, box.closed) == ("each of 3 × 4", 1, False)
-    assert {entry.label for entry in drawn.entries if entry.box == 0} == {"tanh", "×", "exp", "2 × ·"}
-    assert arrows(drawn) == {
+    assert {entry.label for entry in picture.entries if entry.box == 0} == {"tanh", "×", "exp", "2 × ·"}
+    assert arrows(picture) == {
         ("x", "tanh"), ("tanh", "×"), ("y", "×"), ("×", "exp"), ("exp", "result 1"),
         ("y", "2 × ·"), ("2 × ·", "result 2"),
     }  # fmt: skip
-    (product,) = (entry for entry in drawn.entries if entry.label == "2 × ·")
+    (product,) = (entry for entry in picture.entries if entry.label == "2 × ·")
     assert (product.details["title"], product.details["opname"]) == ("2 × ·", "multiply")
-    assert {entry.label for entry in drawn.entries if entry.sign} == {"×"}
-    assert all(entry.details["title"] for entry in drawn.entries)
-    assert kinds(drawn, "variable") == ["x", "y"]
-    assert kinds(drawn, "result") == ["result 1", "result 2"]
+    assert {entry.label for entry in picture.entries if entry.sign} == {"×"}
+    assert all(entry.details["title"] for entry in picture.entries)
+    assert kinds(picture, "variable") == ["x", "y"]
+    assert kinds(picture, "result") == ["result 1", "result 2"]
 
 
-def test_arguments_are_named() -> None:
+def test_drawing_names_arguments() -> None:
     nested = drawing(lambda x, p: x * p["a"] + p["b"], np.ones(3), {"a": np.ones(3), "b": np.ones(3)})
     assert kinds(nested, "variable") == ["x", "p 1", "p 2"]
     several = drawing(lambda *rest: rest[0] + rest[1], np.ones(3), np.ones(3))
     assert kinds(several, "variable") == ["rest 1", "rest 2"]
 
 
-def test_a_step_alone_has_no_box() -> None:
-    drawn = drawing(lambda a, b: a @ b, np.ones((40, 50)), np.ones((50, 60)))
-    assert not drawn.boxes
-    assert arrows(drawn) == {("a", "@"), ("b", "@"), ("@", "result")}
+def test_drawing_single_step_has_no_box() -> None:
+    picture = drawing(lambda a, b: a @ b, np.ones((40, 50)), np.ones((50, 60)))
+    assert not picture.boxes
+    assert arrows(picture) == {("a", "@"), ("b", "@"), ("@", "result")}
 
 
-def test_a_sum_is_told_from_an_addition() -> None:
-    drawn = drawing(lambda x: np.sum(x + 1.0, axis=0), np.ones((3, 4)), options=ProgramOptions(None, True, True, "open", None))
-    assert kinds(drawn, "operation") == ["· + 1\n(3, 4)\nfloat64", "sum\n(4,)\nfloat64"]
+def test_drawing_distinguishes_sum_from_addition() -> None:
+    picture = drawing(lambda x: np.sum(x + 1.0, axis=0), np.ones((3, 4)), options=ProgramOptions(None, True, True, "open", None))
+    assert kinds(picture, "operation") == ["· + 1\n(3, 4)\nfloat64", "sum\n(4,)\nfloat64"]
 
 
-def test_a_sum_in_pieces_is_put_together() -> None:
-    drawn = drawing(lambda x: np.sum(np.sqrt(x)), np.ones(1_000_000))
-    assert any("pieces" in box.title for box in drawn.boxes)
-    assert arrows(drawn) == {("x", "√"), ("√", "sum"), ("sum", "sum"), ("sum", "result")}
+def test_drawing_joins_blocked_sum() -> None:
+    picture = drawing(lambda x: np.sum(np.sqrt(x)), np.ones(1_000_000))
+    assert any("pieces" in box.title for box in picture.boxes)
+    assert arrows(picture) == {("x", "√"), ("√", "sum"), ("sum", "sum"), ("sum", "result")}
 
 
-def test_a_loop_counts_its_turns() -> None:
-    drawn = drawing(recurrence, np.ones(400), np.array(0.5))
-    (loop,) = (number for number, box in enumerate(drawn.boxes) if box.count > 1)
-    assert (drawn.boxes[loop].title, drawn.boxes[loop].count) == ("399 iterations", 399)
-    inner = [number for number, box in enumerate(drawn.boxes) if box.parent == loop]
-    inside = [number for number, entry in enumerate(drawn.entries) if entry.box in (loop, *inner)]
-    assert "tanh" in {drawn.entries[number].label for number in inside}
-    (again,) = (arrow for arrow in drawn.arrows if arrow.again)
+def test_drawing_shows_trip_count_of_loop() -> None:
+    picture = drawing(recurrence, np.ones(400), np.array(0.5))
+    (loop,) = (number for number, box in enumerate(picture.boxes) if box.count > 1)
+    assert (picture.boxes[loop].title, picture.boxes[loop].count) == ("399 iterations", 399)
+    inner = [number for number, box in enumerate(picture.boxes) if box.parent == loop]
+    inside = [number for number, entry in enumerate(picture.entries) if entry.box in (loop, *inner)]
+    assert "tanh" in {picture.entries[number].label for number in inside}
+    (again,) = (arrow for arrow in picture.arrows if arrow.again)
     assert again.source in inside
     assert again.target in inside
-    assert ("factor", "×") in arrows(drawn)
+    assert ("factor", "×") in arrows(picture)
 
 
-def test_of_a_gradient_both_loops_are_drawn() -> None:
-    drawn = drawing(ad.value_and_grad(recurrence), np.ones(400), np.array(0.5))
-    assert [box.title for box in drawn.boxes if box.count > 1] == ["399 iterations", "399 iterations"]
-    assert kinds(drawn, "result") == ["result 1", "result 2"]
+def test_drawing_of_gradient_shows_both_loops() -> None:
+    picture = drawing(ad.value_and_grad(recurrence), np.ones(400), np.array(0.5))
+    assert [box.title for box in picture.boxes if box.count > 1] == ["399 iterations", "399 iterations"]
+    assert kinds(picture, "result") == ["result 1", "result 2"]
 
 
-def test_what_is_left_to_numpy_is_seen() -> None:
+def test_drawing_shows_calls_of_numpy() -> None:
     def f(x: Any) -> Any:
         if x[0] > 0:
             x = x * 2
         return np.exp(np.sort(x)), np.linalg.svd(np.outer(x, x))[1]
 
-    drawn = drawing(f, np.array([2.0, 1.0]))
-    assert {"check", "sort"} <= set(kinds(drawn, "called"))
-    assert {("sort", "exp"), ("· > 0", "check")} <= arrows(drawn)
-    called = next(entry for entry in drawn.entries if entry.label == "sort")
+    picture = drawing(f, np.array([2.0, 1.0]))
+    assert {"check", "sort"} <= set(kinds(picture, "called"))
+    assert {("sort", "exp"), ("· > 0", "check")} <= arrows(picture)
+    called = next(entry for entry in picture.entries if entry.label == "sort")
     assert "test_program_drawing.py" in called.details["line"]
-    assert sum(target == "result 2" for _, target in arrows(drawn)) == 1
+    assert sum(target == "result 2" for _, target in arrows(picture)) == 1
 
 
 @pytest.mark.parametrize(
     "options", [ProgramOptions(300, False, False, "open", None), ProgramOptions(300, False, False, "closed", None)]
 )
-def test_many_operations_are_closed(options: ProgramOptions) -> None:
+def test_drawing_collapses_many_operations(options: ProgramOptions) -> None:
     def f(x: Any) -> Any:
         for _ in range(40):
             x = np.sin(x) * 1.1
         return x
 
-    drawn = drawing(f, np.ones(5), options=options)
-    assert all(box.closed for box in drawn.boxes)
-    assert not drawn.rest
+    picture = drawing(f, np.ones(5), options=options)
+    assert all(box.closed for box in picture.boxes)
+    assert not picture.rest
     source = cg.visualize_at(cg.jit(f).compile(np.ones(5))).source
     assert "80 nodes" in source
     assert "tanh" not in source
 
 
-def test_a_limit_counts_what_is_left_out() -> None:
+def test_drawing_limit_counts_omitted_nodes() -> None:
     def f(x: Any) -> Any:
         for _ in range(40):
             x = np.sin(x) * 1.1
         return x
 
-    drawn = drawing(f, np.ones(5), options=ProgramOptions(10, False, False, "open", False))
-    assert len(kinds(drawn, "operation")) == 10
-    assert drawn.more == "… 70 more"
+    picture = drawing(f, np.ones(5), options=ProgramOptions(10, False, False, "open", False))
+    assert len(kinds(picture, "operation")) == 10
+    assert picture.more == "… 70 more"
 
 
-def test_an_executor_is_drawn_after_it_ran() -> None:
+def test_drawing_of_executor_after_run() -> None:
     x = cg.placeholder((3,), name="x")
     executor = cg.Executor(np.tanh(x * 2), jit=True)
     with pytest.raises(ValueError, match="once it has run"):
@@ -155,7 +155,7 @@ def test_an_executor_is_drawn_after_it_ran() -> None:
         cg.visualize_at(plain)
 
 
-def test_it_is_written_in_every_format(tmp_path: Path) -> None:
+def test_drawing_is_written_in_every_format(tmp_path: Path) -> None:
     compiled = cg.jit(recurrence).compile(np.ones(400), np.array(0.5))
     for theme in ("light", "dark"):
         for ending in ("svg", "png", "html"):
@@ -177,12 +177,12 @@ def test_it_is_written_in_every_format(tmp_path: Path) -> None:
         ({"format": "png"}, "filename"),
     ],
 )
-def test_what_only_graphs_have_is_refused(options: dict[str, Any], message: str) -> None:
+def test_drawing_graph_only_options_raise(options: dict[str, Any], message: str) -> None:
     compiled = cg.jit(np.tanh).compile(np.ones(3))
     with pytest.raises(ValueError, match=message):
         cg.visualize_at(compiled, **options)
 
 
-def test_nothing_compiled_is_told() -> None:
+def test_drawing_without_program_raises() -> None:
     with pytest.raises(ValueError, match="call compile"):
         cg.visualize_at(cg.jit(np.tanh))

@@ -41,8 +41,8 @@ def _small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
 def results_of(f: Callable[..., Any], at: Any, recorded_at: Any, number: int | None) -> tuple[list[Array], int]:
     """The result of compiled `f` at `at`, and the number of tiled nests of its program."""
     x = cg.placeholder(np.shape(at), at.dtype, name="x", example=recorded_at)
-    found = f(x)
-    executor = cg.Executor(found if isinstance(found, list) else [found], jit=True, threads=number)
+    nodes = f(x)
+    executor = cg.Executor(nodes if isinstance(nodes, list) else [nodes], jit=True, threads=number)
     executor._backend = "llvm"
     results = executor.run({x: at})
     program = next(iter(executor._programs.values()))
@@ -52,7 +52,7 @@ def results_of(f: Callable[..., Any], at: Any, recorded_at: Any, number: int | N
 # --------------------------------------------------------------------------------------------- the same bits
 
 
-def derived(f: Callable[[Any], Any]) -> Callable[[Any], list[Any]]:
+def with_gradient(f: Callable[[Any], Any]) -> Callable[[Any], list[Any]]:
     """A function, and its gradient."""
     from autodiff.reverse import gradients
 
@@ -69,12 +69,12 @@ def chain(x: Any) -> Any:
     return np.sum(x)
 
 
-def normalized(x: Any) -> Any:
+def normalize(x: Any) -> Any:
     d = x - np.mean(x, axis=-1, keepdims=True)
     return np.sum(np.sqrt(np.mean(d * d, axis=-1) + 1.0) * np.max(x, axis=-1))
 
 
-def written(x: Any) -> Any:
+def fill_by_writes(x: Any) -> Any:
     y = np.zeros_like(x)
     y[1:] = x[:-1] * 2
     y[:-1] += x[1:]
@@ -84,9 +84,9 @@ def written(x: Any) -> Any:
 
 PROGRAMS = {
     "elementwise": lambda x: np.tanh(x) * 2 - x,
-    "chain": derived(chain),
-    "normalized": derived(normalized),
-    "written": derived(written),
+    "chain": with_gradient(chain),
+    "normalized": with_gradient(normalize),
+    "written": with_gradient(fill_by_writes),
     "first axis gone": lambda x: [np.sum(x, 0), np.max(np.exp(x), 0), np.mean(x, 0)],
     "last axis gone": lambda x: [np.sum(x, -1), np.min(x * x, -1), np.mean(x, -1)],
     "all gone": lambda x: [np.sum(x), np.mean(x), np.max(x), np.min(-x), np.sum(x * x)],
@@ -102,7 +102,7 @@ SHAPES = [(5000,), (5003,), (8 * 700,), (3, 2000), (2000, 3), (61, 83), (2, 3, 1
 @for_each("name", PROGRAMS)
 @for_each("shape", SHAPES)
 @for_each("dtype", [np.float64, np.float32])
-def test_bits_are_independent_of_number_of_threads(name: str, shape: tuple[int, ...], dtype: Any) -> None:
+def test_thread_pool_bits_are_independent_of_thread_count(name: str, shape: tuple[int, ...], dtype: Any) -> None:
     rng = np.random.default_rng(0)
     at, recorded_at = (rng.standard_normal(shape).astype(dtype) for _ in "ab")
     f = PROGRAMS[name]
@@ -120,7 +120,7 @@ def test_bits_are_independent_of_number_of_threads(name: str, shape: tuple[int, 
 
 
 @pytest.mark.parametrize("order", ["F", "strided", "reversed", "broadcast", "empty", "none"])
-def test_inputs_are_read_as_they_lie(order: str) -> None:
+def test_thread_pool_reads_inputs_of_any_layout(order: str) -> None:
     whole = np.random.default_rng(0).standard_normal((140, 180))
     at = {
         "F": np.asfortranarray(whole[:70, :90]),
@@ -140,28 +140,28 @@ def test_inputs_are_read_as_they_lie(order: str) -> None:
         assert a.strides == e.strides
 
 
-def test_integers_and_signed_zeros_keep_their_bits() -> None:
+def test_thread_pool_integers_and_signed_zeros_keep_bits() -> None:
     at = np.arange(-3000, 3000)
     assert results_of(lambda x: x * 7 - 3, at, at + 1, 3)[0][0].tobytes() == (at * 7 - 3).tobytes()
     zeros = np.where(at % 2, 0.0, -0.0)
     assert results_of(lambda x: x * 3.0, zeros, zeros + 1, 3)[0][0].tobytes() == (zeros * 3.0).tobytes()
 
 
-def test_long_sums_have_the_error_of_sums_by_pairs() -> None:
+def test_thread_pool_long_sums_have_pairwise_error() -> None:
     import math
 
     at = np.random.default_rng(2).random(1_000_003)
     exact = math.fsum(at)
-    (found,), cuts = results_of(np.sum, at, at[::-1], 2)
+    (total,), cuts = results_of(np.sum, at, at[::-1], 2)
     assert cuts
-    assert abs(found - exact) <= 4 * max(abs(np.sum(at) - exact), np.spacing(exact))
+    assert abs(total - exact) <= 4 * max(abs(np.sum(at) - exact), np.spacing(exact))
 
 
-def test_small_nests_are_whole() -> None:
+def test_thread_pool_does_not_split_small_nests() -> None:
     assert not _cuts(cg.jit(lambda x: np.sin(x) + 1).compile(np.ones(20)))
 
 
-def test_a_nest_that_writes_an_element_twice_is_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_thread_pool_does_not_split_repeated_writes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parallel_tiling, "MIN_WORK", 0)
     buffer = dense_view(np.float64, (1000,)).buffer
     apart, twice = BufferView(buffer, 0, (30, 30), (30, 1)), BufferView(buffer, 0, (30, 30), (20, 1))
@@ -173,15 +173,15 @@ def test_a_nest_that_writes_an_element_twice_is_whole(monkeypatch: pytest.Monkey
 
 
 def _cuts(jitted: Any) -> int:
-    made = [v.program for p in jitted._by_signature.values() for v in p.variants]
-    return sum(getattr(step, "tiles", 0) > 0 for program in made for step in program._steps)
+    programs = [v.program for p in jitted._by_signature.values() for v in p.variants]
+    return sum(getattr(step, "tiles", 0) > 0 for program in programs for step in program._steps)
 
 
 # --------------------------------------------------------------------------------------------- flags
 
 
 @pytest.mark.parametrize("position", [0, 2500, 4999])
-def test_warnings_come_from_every_piece(position: int) -> None:
+def test_thread_pool_warnings_of_every_chunk(position: int) -> None:
     good = np.linspace(1.0, 2.0, 5000)
     bad = good.copy()
     bad[position] = 0.0
@@ -196,7 +196,7 @@ def test_warnings_come_from_every_piece(position: int) -> None:
         f(bad)
 
 
-def test_flags_of_all_threads_are_gathered() -> None:
+def test_thread_pool_collects_flags_of_all_threads() -> None:
     both = threading.Barrier(2, timeout=60)
 
     def piece(number: int) -> int:
@@ -210,7 +210,7 @@ def test_flags_of_all_threads_are_gathered() -> None:
 # --------------------------------------------------------------------------------------------- callers, interrupts, forks
 
 
-def test_callers_at_once_get_their_own_results() -> None:
+def test_thread_pool_concurrent_callers_get_own_results() -> None:
     f = cg.jit(ad.value_and_grad(chain), threads=3)
     points = [np.random.default_rng(k).standard_normal(4000) for k in range(4)]
     f.compile(points[0])
@@ -229,14 +229,14 @@ def test_callers_at_once_get_their_own_results() -> None:
     assert wrong == []
 
 
-def test_a_run_within_a_run_ends() -> None:
+def test_thread_pool_nested_run_ends() -> None:
     def outer(number: int) -> int:
         return thread_pool.run_tiles(lambda k: 1 << k, (), 6, 4, None)
 
     assert thread_pool.run_tiles(outer, (), 6, 4, None) == 63
 
 
-def test_an_error_of_a_helper_is_raised() -> None:
+def test_thread_pool_raises_error_of_worker() -> None:
     both = threading.Barrier(2, timeout=60)
     caller = threading.current_thread()
 
@@ -252,7 +252,7 @@ def test_an_error_of_a_helper_is_raised() -> None:
 
 
 @pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="signals of this kind are POSIX's")
-def test_an_interrupt_waits_for_the_pieces_at_work() -> None:
+def test_thread_pool_interrupt_waits_for_running_chunks() -> None:
     at_work: set[int] = set()
     begun = threading.Event()
     main = threading.main_thread()
@@ -275,10 +275,10 @@ def test_an_interrupt_waits_for_the_pieces_at_work() -> None:
         with pytest.raises(KeyboardInterrupt):
             thread_pool.run_tiles(piece, (), 50, 2, None)
         assert at_work == set()
-        done = thread_pool.run_tiles(lambda number: 1 << number, (), 8, 2, None)
+        mask = thread_pool.run_tiles(lambda number: 1 << number, (), 8, 2, None)
     finally:
         signal.signal(signal.SIGINT, before)
-    assert done == 255
+    assert mask == 255
 
 
 PROGRAM = """
@@ -312,13 +312,15 @@ print(hung, wrong, flush=True)
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="the platform lacks fork")
 @pytest.mark.parametrize("forks", [3, pytest.param(30, marks=pytest.mark.slow)])
-def test_forked_child_has_own_threads_and_interpreter_ends(forks: int) -> None:
-    found = subprocess.run([sys.executable, "-c", PROGRAM, str(forks)], capture_output=True, text=True, timeout=300, check=False)
-    assert found.stdout.split() == ["0", "0"], found.stderr
-    assert found.returncode == 0, found.stderr
+def test_thread_pool_forked_child_has_own_threads(forks: int) -> None:
+    process = subprocess.run(
+        [sys.executable, "-c", PROGRAM, str(forks)], capture_output=True, text=True, timeout=300, check=False
+    )
+    assert process.stdout.split() == ["0", "0"], process.stderr
+    assert process.returncode == 0, process.stderr
 
 
-def test_threads_are_checked() -> None:
+def test_thread_pool_bad_thread_count_raises() -> None:
     x = cg.variable(np.ones(3))
     for wrong, error in ((0, ValueError), (-2, ValueError), (1.5, TypeError), (True, TypeError), ("2", TypeError)):
         with pytest.raises(error, match="threads must be"):
