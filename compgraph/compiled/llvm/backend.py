@@ -188,7 +188,7 @@ class MachineProgram:
         if isinstance(segment.first, NumPyCall):
             return ""
         if len(segment.arrays) > MAX_ARGUMENTS:
-            raise NotImplementedError(f"it has {len(segment.arrays)} external arrays")
+            raise NotImplementedError(f"one step accesses {len(segment.arrays)} arrays; at most {MAX_ARGUMENTS} are supported")
         if not segment.is_single:
             return emit_record_loop(module, len(segment.arrays))
         assert isinstance(segment.first, LoopNest)
@@ -353,7 +353,7 @@ def _require_array_layout() -> None:
     array = np.ones(3)
     is_cpython = sys.implementation.name == "cpython"
     if not is_cpython or ctypes.c_void_p.from_address(id(array) + DATA_OFFSET).value != array.ctypes.data:
-        raise NoCompilerError("array objects have another memory layout than in CPython")
+        raise NoCompilerError("array objects do not have the memory layout of CPython")
 
 
 def _allocator(view: BufferView) -> Callable[[], Any]:

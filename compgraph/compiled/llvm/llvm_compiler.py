@@ -43,7 +43,7 @@ def _llvm() -> Any:
 def _require_compiler() -> None:
     """Raise if the state of LLVM is unknown after a fork."""
     if compiler_thread.was_interrupted:
-        raise NotImplementedError("the process was forked while a thread compiled, so it cannot compile")
+        raise NotImplementedError("the process was forked while a thread compiled; start a new process to compile")
 
 
 @functools.cache

@@ -274,11 +274,11 @@ def lower_reshape_copy(state: LoweringState, item: Any) -> str:
     """Lower a reshape that is not a view: a copy."""
     source, options = state.view(item.args[0]), item.options
     if item.function not in (np.reshape, np.ravel) or source is None or len(item.args) > 1:
-        return "it is an unsupported view"
+        return "the view is not supported"
     if not {"shape", "order", "axis"}.issuperset(options) or options.get("order", "C") not in ("C", None):
-        return "it is an unsupported view"
+        return "the view is not supported"
     if state.is_mutable(source) and state.is_shared(item):
-        return "it is an unsupported view"
+        return "the view is not supported"
     out = state.copy_of(source, source.buffer.dtype)
     out.buffer.node = item
     state.views[item] = BufferView(out.buffer, 0, np.shape(item.raw_value), c_strides(np.shape(item.raw_value)))

@@ -220,7 +220,7 @@ def _contract(state: LoweringState, item: Any, factors: Sequence[Factor], out: L
     if 0 in lengths.values() or tuple(lengths.get(label, 0) for label in out) != shape:
         return EMPTY
     if len(factors) == 1 and state.is_mutable(factors[0].view):
-        return "it is an unsupported view"
+        return "the view is not supported"
     max_size = _MAX_GROWTH * max(prod(shape), *(prod(f.view.shape) for f in factors))
     remaining = [_merge_repeated_labels(state, f, lengths, dtype) for f in factors]
     while len(remaining) > 1:

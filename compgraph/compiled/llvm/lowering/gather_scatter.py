@@ -148,7 +148,7 @@ def lower_gather(state: LoweringState, item: Any, view: BufferView, index: Seque
     if gather_index is None or gather_index.view.shape != np.shape(item.raw_value):
         return "the index is not supported"
     if state.is_mutable(view) and state.is_shared(item):
-        return "it is a view that depends on values"
+        return "the result is a view whose position depends on values"
     return _append_gather(state, item, gather_index)
 
 

@@ -341,7 +341,7 @@ class GraphLowering(LoweringState):
             return root_view
         view, size = layout_in(root.raw_value, item.window), root_view.buffer.dtype.itemsize
         if not root.raw_value.flags.c_contiguous or view["dtype"] != root_view.buffer.dtype or view["offset"] % size:
-            raise NotImplementedError("it writes into an array that is not in C order")
+            raise NotImplementedError("an array that is not in C order is written into")
         strides = tuple(s // size for s in view["strides"])
         return BufferView(root_view.buffer, root_view.offset + view["offset"] // size, view["shape"], strides)
 

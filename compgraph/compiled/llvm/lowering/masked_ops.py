@@ -175,7 +175,7 @@ def _masked_mean(
 ) -> str:
     """Divide the sum of the selected elements by their number."""
     if filled.buffer.dtype.kind != "f" or is_selected is None:
-        return "means of this dtype are not compiled"
+        return f"means of {filled.buffer.dtype} are not compiled"
     sums = append_reduction(state, "add", filled, reduction_axes), _count_selected(state, is_selected, filled, reduction_axes)
     state.append_map("divide", [reductions.with_item_shape(p, item) for p in sums], state.result(item))
     return ""

@@ -210,7 +210,7 @@ def _require_in_bounds(program: StepProgram) -> None:
         if not buffer.is_external:
             sizes[buffer] = buffer.size * buffer.dtype.itemsize
     if sum(sizes.values()) > MAX_BYTES:
-        raise NotImplementedError("it would need too much memory")
+        raise NotImplementedError(f"the extrapolated program needs more than {MAX_BYTES:,} bytes")
 
 
 def _views_in(steps: Sequence[Any]) -> Iterator[BufferView]:
