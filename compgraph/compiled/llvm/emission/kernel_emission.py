@@ -14,7 +14,7 @@ from .. import elementwise_ops
 from ..buffer_ir import Buffer, BufferView, LoopIndex, Map
 from ..ir_builder import DOUBLE, INT, LONG, POINTER, IRBuilder, Module, Value
 from ..planning import Column, Kernel, LoopNest, MemoryPlan
-from .nest_emission import emit_nest, emit_nest_with
+from .nest_emission import emit_nest, emit_parametric_nest
 from .step_emission import emit_units
 
 FIRST_ADDRESS = 1  # words before the addresses in a table
@@ -108,7 +108,7 @@ def emit_kernel(module: Module, kernel: Kernel, materialized: Collection[Buffer]
     record, parameters = kernel.example, KernelParameters(ir, kernel)
     if record.nest_loops is not None:
         assert isinstance(record.unit, LoopNest)
-        emit_nest_with(ir, record.unit, record.nest_loops, parameters, materialized)
+        emit_parametric_nest(ir, record.unit, record.nest_loops, parameters, materialized)
     else:
         emit_units(ir, [record.unit], parameters.start, parameters.trip_count, materialized, width)
     if ir.bailout is not None:

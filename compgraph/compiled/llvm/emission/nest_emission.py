@@ -99,10 +99,10 @@ def emit_nest(
         The index of the tile, for a tiled nest.
     """
     loops = NestLoops(nest, materialized, width)
-    emit_nest_with(ir, nest, loops, ConstantParameters(ir, nest, loops, start, loop_indices), materialized, tile)
+    emit_parametric_nest(ir, nest, loops, ConstantParameters(ir, nest, loops, start, loop_indices), materialized, tile)
 
 
-def emit_nest_with(
+def emit_parametric_nest(
     ir: IRBuilder,
     nest: LoopNest,
     loops: NestLoops,
