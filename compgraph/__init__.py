@@ -61,7 +61,7 @@ from .nn import (
 from .ops.compositions.pieces import kaiser
 from .protocols import FOREIGN_NAMES, accept_name, expand, primitive, stop_gradient, with_gradient_hint
 from .protocols import methods as methods  # importing it lets nodes record
-from .scipy import families as families  # importing it lets SciPy's functions ask variables
+from .scipy import families as families  # importing it lets SciPy's functions dispatch to nodes
 from .serialization import graphs as graphs  # importing it lets nodes be pickled and copied
 from .tracing import LeakError, strict
 from .values import BatchedValueError, ConstantNode, Node, OperationalNode, PlaceholderNode, VariableNode
@@ -74,8 +74,8 @@ __all__ = [
     "from_torch", "full", "huber", "interception", "jit", "kaiser", "latex", "linalg", "load", "log_softmax", "logsumexp",
     "max_pool", "mean_pool", "mse", "no_graph", "one_hot", "ones", "patched_numpy", "placeholder", "primitive", "profile",
     "program", "r_", "record_lines", "relu", "require", "reset", "save", "scope", "show_versions", "sigmoid",
-    "sigmoid_cross_entropy", "simplify", "softmax", "softmax_cross_entropy", "softplus", "stop_gradient", "strict", "subgraph",
-    "to_jax", "to_sympy", "to_torch", "topological_order", "variable", "visualize_at", "zeros",
+    "sigmoid_cross_entropy", "simplify", "softmax", "softmax_cross_entropy", "softplus", "stop_gradient", "strict",
+    "subgraph", "to_jax", "to_sympy", "to_torch", "topological_order", "variable", "visualize_at", "zeros",
 ]  # fmt: skip
 
 # Names that are imported on first use, so that `import compgraph` is fast.

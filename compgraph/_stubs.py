@@ -43,10 +43,10 @@ def stub_text() -> str:
 def _imported_names() -> list[tuple[str, list[str]]]:
     """Return the names that the package imports from its modules, at once or on first use."""
     statements = ast.parse(Path(compgraph.__file__).read_text()).body
-    imports = [each for each in statements if isinstance(each, ast.ImportFrom) and each.level]
-    at_once = [(each.module or "", [alias.name for alias in each.names]) for each in imports]
-    late = vars(compgraph)["_LATE"]
-    return [*at_once, ("", [name for name in late if name in vars(compgraph)["__all__"]]), *sorted(late.items())]
+    imports = [statement for statement in statements if isinstance(statement, ast.ImportFrom) and statement.level]
+    eager = [(statement.module or "", [alias.name for alias in statement.names]) for statement in imports]
+    lazy = vars(compgraph)["_LATE"]
+    return [*eager, ("", [name for name in lazy if name in vars(compgraph)["__all__"]]), *sorted(lazy.items())]
 
 
 def module_stub_text(module: str) -> str:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from . import ops
-from .context import is_quick, is_recording, observers, open_scopes
+from .context import is_fast_path, is_recording, observers, open_scopes
 from .frames import may_wrap, source_lines
 from .interpreters import COMPUTING, RECORDING, Scoped, new_scalar
 from .ops import SAME_BITS
@@ -67,7 +67,7 @@ def bind(function: Any, args: tuple[Any, ...], options: dict[str, Any] = NO_OPTI
             if kind is ndarray and operand.dtype.hasobject and stack_object_array(operand) is not operand:
                 return bind(function, tuple([stack_object_array(a) for a in args]), options)
     if innermost is None:
-        return (RECORDING if is_quick() else current_interpreter()).process(function, args, options)
+        return (RECORDING if is_fast_path() else current_interpreter()).process(function, args, options)
     if has_arrays:  # nodes over memory are arrays, too
         for operand in args:
             if type(operand) in USED_CLASS_OF:
@@ -78,11 +78,11 @@ def bind(function: Any, args: tuple[Any, ...], options: dict[str, Any] = NO_OPTI
 
 def attach(value: Any, function: Any, args: tuple[Any, ...], options: dict[str, Any] = NO_OPTIONS) -> Any:
     """Record an operation whose result `value` is already computed; return its node or tuple of nodes."""
-    return (RECORDING if is_quick() else current_interpreter(records=True)).attach(value, function, args, options)
+    return (RECORDING if is_fast_path() else current_interpreter(records=True)).attach(value, function, args, options)
 
 
 def record_active(value: Any, function: Any, args: tuple[Any, ...], parent_argnums: tuple[int, ...]) -> Any:
-    """Record an operation on active operands without options: the fast path of `attach`, valid if `is_quick`."""
+    """Record an operation on active operands without options: the fast path of `attach`, valid if `is_fast_path`."""
     if is_tracing():
         if type(value) in SAME_BITS:
             node = _ScalarTracer()

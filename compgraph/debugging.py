@@ -1,4 +1,4 @@
-"""``with debug():`` raises where the first NaN or infinity appears, and where the graph was not told that an array changed."""
+"""``with debug():`` raises where the first NaN or infinity appears, and where an array changed without a record in the graph."""
 
 from __future__ import annotations
 
@@ -74,50 +74,52 @@ class Debug(Strict):
 class Checks:
     """The `watcher` under `debug`. It is not the context itself, which must not be kept alive by its own settings."""
 
-    __slots__ = ("_sums",)
+    __slots__ = ("_checksums",)
 
     def __init__(self) -> None:
-        self._sums: dict[int, int] = {}
+        self._checksums: dict[int, int] = {}
 
     def wrap(self, interpreter: Any) -> Observed:
         """An interpreter whose results are checked."""
-        return Observed(interpreter, self.recorded)
+        return Observed(interpreter, self.check_result)
 
-    def recorded(self, result: Any) -> None:
-        """Check the result of an operation, and remember a checksum of it."""
+    def check_result(self, result: Any) -> None:
+        """Check the result of an operation, and store its checksum."""
         for node in result if isinstance(result, (tuple, list)) else (result,):
             if node is None:
                 continue
-            made_by = node.args[0] if node.args and isinstance(node.args[0], MultiOutput) else node
-            problem = _not_finite(node.raw_value)
+            operation = node.args[0] if node.args and isinstance(node.args[0], MultiOutput) else node
+            problem = _describe_nonfinite(node.raw_value)
             if problem:
-                raise NonFiniteError(f"the result of {made_by.opname} is {problem}{_story(made_by)}", made_by)
-            self._sums[node.sequence_number] = _checksum(node.raw_value)
+                raise NonFiniteError(f"the result of {operation.opname} is {problem}{_describe_operands(operation)}", operation)
+            self._checksums[node.sequence_number] = _checksum(node.raw_value)
 
-    def pushed(self, function: Any, args: tuple[Any, ...], out: Any, tangent: Any) -> None:
+    def check_tangent(self, function: Any, args: tuple[Any, ...], out: Any, tangent: Any) -> None:
         """Check the result of an operation in forward mode, and its tangent."""
         name = opname_of(function)
         for part, what in ((out, f"the result of {name}"), (tangent, f"the tangent of {name}")):
             for value in part if isinstance(part, (tuple, list)) else (part,):
-                problem = "" if value is None else _not_finite(value.raw_value if isinstance(value, Value) else value)
+                problem = "" if value is None else _describe_nonfinite(value.raw_value if isinstance(value, Value) else value)
                 if problem:
-                    words = [f"operand {i}: {_described(a)}" for i, a in enumerate(args) if isinstance(a, (Value, np.ndarray))]
-                    raise NonFiniteError("\n".join([f"{what} is {problem}", *words]), None)
+                    lines = [
+                        f"operand {i}: {_describe_operand(a)}" for i, a in enumerate(args) if isinstance(a, (Value, np.ndarray))
+                    ]
+                    raise NonFiniteError("\n".join([f"{what} is {problem}", *lines]), None)
 
-    def swept(self, node: Any, position: int, contribution: Any) -> None:
-        """Check what a rule contributes to the adjoint of an operand."""
-        problem = _not_finite(contribution.raw_value if isinstance(contribution, Value) else contribution)
+    def check_cotangent(self, node: Any, position: int, contribution: Any) -> None:
+        """Check the contribution of a rule to the cotangent of an operand."""
+        problem = _describe_nonfinite(contribution.raw_value if isinstance(contribution, Value) else contribution)
         if problem:
-            what = f"the derivative of {node.opname} with respect to operand {position} is {problem}{_story(node)}"
+            what = f"the derivative of {node.opname} with respect to operand {position} is {problem}{_describe_operands(node)}"
             raise NonFiniteError(what, node)
 
-    def unchanged(self, node: Any) -> None:
-        """Raise if the result of an operation was changed without the graph being told."""
-        known = self._sums.get(node.sequence_number)
+    def check_unchanged(self, node: Any) -> None:
+        """Raise if the result of an operation was changed by a write that the graph did not record."""
+        checksum = self._checksums.get(node.sequence_number)
         written = isinstance(node, MultiOutput) or isinstance(root_of(node), VariableNode) or memory_of(node)
-        if known is not None and not written and _checksum(node.raw_value) != known:
+        if checksum is not None and not written and _checksum(node.raw_value) != checksum:
             raise ValueError(
-                f"the result of {node.opname} was changed through a plain array that shares its memory{_story(node)}"
+                f"the result of {node.opname} was changed through a plain array that shares its memory{_describe_operands(node)}"
             )
 
 
@@ -147,7 +149,7 @@ def debug(*, tracebacks: str = "short") -> Debug:
     LeakError
         Inside, from code that takes the numbers of a node.
     ValueError
-        From a gradient, if an array was changed behind the graph's back; and if `tracebacks` is unknown.
+        From a gradient, if an array was changed without a record in the graph; and if `tracebacks` is unknown.
 
     Examples
     --------
@@ -169,23 +171,23 @@ def _checksum(array: Any) -> int:
     return zlib.crc32(np.ascontiguousarray(array).tobytes())
 
 
-def _not_finite(value: Any) -> str:
-    """Return a description of the infinite or nan elements of a value; an empty text if all are finite."""
+def _describe_nonfinite(value: Any) -> str:
+    """Describe the infinite or nan elements of a value; empty if all are finite."""
     values = np.asarray(value)
     if values.dtype.kind not in "fc" or np.all(np.isfinite(values)):
         return ""
-    nans, wrong = int(np.sum(np.isnan(values))), int(np.sum(~np.isfinite(values)))
-    return f"{'NaN' if nans else 'infinite'} in {nans or wrong} of {values.size} places"
+    nans, nonfinite = int(np.sum(np.isnan(values))), int(np.sum(~np.isfinite(values)))
+    return f"{'NaN' if nans else 'infinite'} in {nans or nonfinite} of {values.size} places"
 
 
-def _story(node: Any) -> str:
-    """The end of a message: the operands of an operation, and the line of code that called it."""
+def _describe_operands(node: Any) -> str:
+    """Describe the operands of an operation, and the line of code that called it, for the end of a message."""
     shown = [a for a in node.args if isinstance(a, (Value, np.ndarray, float, int, complex))]
-    words = [f"operand {i}: {_described(a)}" for i, a in enumerate(shown)]
-    return "\n" + "\n".join([*words, *([node.line] if node.line else [])])
+    lines = [f"operand {i}: {_describe_operand(a)}" for i, a in enumerate(shown)]
+    return "\n" + "\n".join([*lines, *([node.line] if node.line else [])])
 
 
-def _described(operand: Any) -> str:
+def _describe_operand(operand: Any) -> str:
     value = operand.raw_value if isinstance(operand, Value) else operand
     text = np.array2string(np.asarray(value), threshold=20, edgeitems=3)
     kind = f"{operand.opname or type(operand).kind} {operand._name!r}" if isinstance(operand, Value) else "plain"

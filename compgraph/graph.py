@@ -30,14 +30,14 @@ from .values import (
     require_unbatched,
 )
 
-# Not complex: where it meets a float64 scalar, Python divides, and raises where NumPy gives infinity.
+# Without complex, because Python's division of a complex number by a float64 scalar raises where NumPy returns infinity.
 NUMBERS: frozenset[Any] = frozenset({float, int, bool, np.float64, np.float32, np.int64})
-RAW = NUMBERS | {ndarray}
-FAMILIAR = RAW | ACTIVE | INERT | USED_CLASS_OF.keys() | {type(None), complex, np.bool_}
+PLAIN_TYPES = NUMBERS | {ndarray}
+OPERAND_TYPES = PLAIN_TYPES | ACTIVE | INERT | USED_CLASS_OF.keys() | {type(None), complex, np.bool_}
 
 
 def as_operand(value: Any) -> Any:
-    """An operand as the graph keeps it: a sequence becomes an array, or one node if there are nodes in it."""
+    """Convert an operand for the graph: a sequence becomes an array, or one node if it contains nodes."""
     if value is None or isinstance(value, (Value, int, float, complex)):
         return value
     value = stack_nested(value)
@@ -68,15 +68,18 @@ def has_operators(kind: Any) -> bool:
 
 
 def as_operands(values: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Each of several operands as the graph keeps it; the tuple itself if all are so already."""
+    """Convert several operands by `as_operand`; return the tuple itself if none needs it."""
     for value in values:
-        if type(value) not in FAMILIAR or (type(value) is ndarray and value.dtype.kind == "O"):
+        if type(value) not in OPERAND_TYPES or (type(value) is ndarray and value.dtype.kind == "O"):
             return tuple(map(as_operand, values))
     return values
 
 
 def stack_nested(value: Any) -> Any:
-    """A list or tuple with nodes in it as one node; NumPy's own conversion would lose their history. Others as they are."""
+    """Convert a list or tuple that contains nodes to one node; return other values unchanged.
+
+    NumPy's own conversion would lose the history of the nodes.
+    """
     if isinstance(value, (list, tuple)) and any(isinstance(v, Value) for v in flatten_sequences(value)):
         return np.stack([as_operand(v) for v in value])
     return stack_object_array(value)
@@ -105,8 +108,8 @@ def to_values(value: Any) -> Any:
 
 def overrides_protocol(operand: Any, protocol: str) -> bool:
     """Whether an operand of another class than nodes has its own `protocol`, to which NumPy dispatches; lazy arrays raise."""
-    theirs = getattr(type(operand), protocol, None)
-    if isinstance(operand, Value) or type(operand) in TRACEABLE or theirs is None or theirs is getattr(ndarray, protocol):
+    method = getattr(type(operand), protocol, None)
+    if isinstance(operand, Value) or type(operand) in TRACEABLE or method is None or method is getattr(ndarray, protocol):
         return False
     require_computed(operand, "an operand")
     return True
@@ -162,16 +165,16 @@ def walk(starts: Iterable[Any], following: Callable[[Any], Iterable[Any]]) -> It
     """
     visited_items = dict.fromkeys(starts)
     order = list(visited_items)
-    for thing in order:  # the list grows while it is walked
-        yield thing
-        for other in following(thing):
+    for item in order:  # the list grows while it is walked
+        yield item
+        for other in following(item):
             if other not in visited_items:
                 visited_items[other] = None
                 order.append(other)
 
 
 def breadth_first(*outputs: GraphNode) -> list[GraphNode]:
-    """All that was needed to compute some nodes, each once, the nearest first.
+    """Return all ancestors of some nodes, each once, the nearest first.
 
     Parameters
     ----------
@@ -222,22 +225,22 @@ def topological_order(outputs: Iterable[GraphNode]) -> list[GraphNode]:
     for node in outputs:
         if not isinstance(node, (Value, MultiOutput, Write)):
             raise TypeError(f"topological_order takes nodes, not a {type(node).__name__}: a plain value has no graph")
-    # Leaves may be younger than their readers: a variable that was updated, a constant made when it was looked at.
+    # Leaves may be younger than their readers: an updated variable, or a constant made on access to `operands`.
     return sorted(breadth_first(*outputs), key=lambda node: node.sequence_number if node.args else -inf)
 
 
 def _recover_view(node: Any) -> bool:
-    """Record a view of a whole node late, and say whether that could be done; ``np.r_`` and ``np.c_`` make such ones.
+    """Record a view of a whole node after NumPy made it, as ``np.r_`` and ``np.c_`` do; return whether that was possible.
 
-    `node` has to be a view with axes of length 1 in front.
+    `node` must be a view with additional leading axes of length 1.
     """
-    there, source = new_view(node, ndarray), node.base
+    view, source = new_view(node, ndarray), node.base
     if not isinstance(source, Value) or (not hasattr(source, "raw_value") and not _recover_view(source)):
         return False
     whole = new_view(source, ndarray)
-    added = there.ndim - whole.ndim
-    is_same = there.__array_interface__["data"] == whole.__array_interface__["data"] and there.dtype == whole.dtype
-    if added <= 0 or there.shape != (1,) * added + whole.shape or not is_same or there.strides[added:] != whole.strides:
+    added = view.ndim - whole.ndim
+    is_same = view.__array_interface__["data"] == whole.__array_interface__["data"] and view.dtype == whole.dtype
+    if added <= 0 or view.shape != (1,) * added + whole.shape or not is_same or view.strides[added:] != whole.strides:
         return False
     with recording_on():
         view_node = bind(np.expand_dims, (source,), {"axis": tuple(range(added))})
@@ -253,8 +256,8 @@ history_recoverers.append(_recover_view)
 
 
 def recover_history(error: AttributeError, *operands: Any) -> None:
-    """After an AttributeError: return if it came of an operand without history, and that has been found now; else raise."""
-    lost = [a for a in operands if isinstance(a, Value) and not hasattr(a, "raw_value")]
-    if not lost:
+    """Recover the history of operands whose lack caused an AttributeError; raise if none lacks it, or the recovery fails."""
+    detached = [a for a in operands if isinstance(a, Value) and not hasattr(a, "raw_value")]
+    if not detached:
         raise error
-    require_history(*lost)
+    require_history(*detached)

@@ -9,7 +9,7 @@ from weakref import ref
 import numpy as np
 
 from . import ops
-from .context import is_deriving, is_following, run_isolated
+from .context import is_deriving, is_tracking_indices, run_isolated
 from .frames import source_lines
 from .ops import SAME_BITS
 from .storage import TRACERS, owner_of
@@ -301,7 +301,7 @@ def _new_result(value: Any, is_active: bool, args: tuple[Any, ...] = ()) -> Any:
         raise TypeError(f"the result, a {type(value).__name__}, holds no numbers; compute with node.value where that is meant")
     kinds = OPERATIONAL if is_active and kind in "fc" else INERTS
     if kind in "biu" and not is_tracing():
-        kinds = UNTRACKED if is_following() else INERTS
+        kinds = UNTRACKED if is_tracking_indices() else INERTS
         if not TRACER_CLASSES.isdisjoint(map(type, args)):
             kinds = INDICES
     value = unwrap_buffer(value)

@@ -9,7 +9,7 @@ import numpy as np
 
 from compgraph import ops
 from compgraph.bind import bind, to_concrete
-from compgraph.context import buffers_wrapped, is_recording, run_isolated
+from compgraph.context import is_recording, run_isolated, wrapping_buffers
 from compgraph.graph import walk
 from compgraph.guards import collecting_leaks, note_input_shapes
 from compgraph.interception import intercept
@@ -154,7 +154,7 @@ def run_with_tangents(
     for position, (point, tracer) in enumerate(zip(points, inputs, strict=True)):
         if position in shared or is_locked(point):
             lock(tracer)
-    wrapped = buffers_wrapped(lambda buffer: _still(buffer, lambda b: make(b, None, level)))
+    wrapped = wrapping_buffers(lambda buffer: _still(buffer, lambda b: make(b, None, level)))
 
     def run() -> Any:
         register_imported()

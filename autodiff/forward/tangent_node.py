@@ -162,7 +162,7 @@ class TangentNode(TransformTracer):
             tangent = _apart(rule_tangent, those)
         watch = active_watcher()
         if watch is not None:
-            watch.pushed(function, args, out, tangent)
+            watch.check_tangent(function, args, out, tangent)
         if isinstance(out, (tuple, list)):
             parts = [those[0]._carrying(o, t) for o, t in zip(out, tangent or [None] * len(out), strict=True)]
             return type(out)(*parts) if hasattr(out, "_fields") else type(out)(parts)

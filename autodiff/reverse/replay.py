@@ -209,7 +209,7 @@ class Replay:
         recorded, log = self.create_graph, self.errors.log
         before, self.errors.at = self.errors.at, node
         if watch is not None:
-            watch.unchanged(node)
+            watch.check_unchanged(node)
         if type(formulas) is SharedFormulas:
             operand_ids = {id(args[p]) for p in node.parent_argnums if type(args[p]) not in INERT}
             operand_ids = operand_ids if needed is None else operand_ids & needed
@@ -227,7 +227,7 @@ class Replay:
             if log is not None:
                 log.append(0 if contribution is cotangent else getattr(contribution, "sequence_number", 0))
             if watch is not None and type(contribution) not in LAZY_COTANGENTS:
-                watch.swept(node, position, contribution)
+                watch.check_cotangent(node, position, contribution)
             if type(contribution) is ndarray and contribution.base is not None and self.roots:
                 contribution = contribution.copy()  # it may be a view of a buffer that is undone later
             self.accumulate(operand, contribution, cotangent)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextvars import ContextVar
 
-from ..frames import Place, user_place, warn_at
+from ..frames import SourceLine, user_source_line, warn_at
 
 
 class NotCompilableError(Exception):
@@ -45,9 +45,9 @@ class CompileWarning(RuntimeWarning):
 
 
 # In the compiler thread: the user's line that called the function.
-submitted_at: ContextVar[Place | None] = ContextVar("submitted_at", default=None)
+submitted_at: ContextVar[SourceLine | None] = ContextVar("submitted_at", default=None)
 
 
 def warn_compile(message: str) -> None:
     """Issue a `CompileWarning` at the user's line, also from the compiler thread."""
-    warn_at(submitted_at.get() or user_place(), message, CompileWarning)
+    warn_at(submitted_at.get() or user_source_line(), message, CompileWarning)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..executor import MISMATCH_ERRORS, compile_family, compile_schedule, has_nan, supports_families
-from ..frames import user_place
+from ..frames import user_source_line
 from ..guards import GuardError
 from ..tracing import Tracing, user_line_of
 from . import compiler_thread
@@ -165,7 +165,7 @@ class Specializations:
         elif job is not None:
             self._pending = compiler_thread.generation
             context = copy_context()
-            context.run(submitted_at.set, user_place())
+            context.run(submitted_at.set, user_source_line())
             compiler_thread.submit(context, job)
         return result
 

@@ -1,25 +1,23 @@
 """Context state: recording, scopes and precision within a ``with`` statement; and process-wide locks, imports and names."""
 
-from .layers import Context, Setting, is_quick, layered_variable, run_isolated, run_isolated_once, sync_variables
+from .layers import Context, Setting, is_fast_path, layered_variable, run_isolated, run_isolated_once, sync_variables
 from .process import automatic_name, callbacks_lock, import_lazily, reset_after_fork, restart_names
 from .settings import (
     NoGraph,
     active_profiler,
     active_watcher,
-    buffers_wrapped,
     call_function,
     call_wrapper,
     collector,
     constant_holder,
     default_dtype,
     default_float,
-    following,
     full_tracebacks,
     holding_constants,
     is_blocked_level,
     is_deriving,
-    is_following,
     is_recording,
+    is_tracking_indices,
     next_level,
     no_graph,
     observers,
@@ -36,17 +34,19 @@ from .settings import (
     sealed_until,
     sealing,
     trace_guards,
+    tracking_indices,
     watcher,
     with_default_dtype,
     wrappers,
+    wrapping_buffers,
 )
 
 __all__ = [
-    "Context", "NoGraph", "Setting", "active_profiler", "active_watcher", "automatic_name", "buffers_wrapped", "call_function",
-    "call_wrapper", "callbacks_lock", "collector", "constant_holder", "default_dtype", "default_float", "following",
-    "full_tracebacks", "holding_constants", "import_lazily", "is_blocked_level", "is_deriving", "is_following", "is_quick",
-    "is_recording", "layered_variable", "next_level", "no_graph", "observers", "open_scopes", "profiler", "recording",
+    "Context", "NoGraph", "Setting", "active_profiler", "active_watcher", "automatic_name", "call_function", "call_wrapper",
+    "callbacks_lock", "collector", "constant_holder", "default_dtype", "default_float", "full_tracebacks",
+    "holding_constants", "import_lazily", "is_blocked_level", "is_deriving", "is_fast_path", "is_recording",
+    "is_tracking_indices", "layered_variable", "next_level", "no_graph", "observers", "open_scopes", "profiler", "recording",
     "recording_derivative", "recording_for_replay", "recording_on", "records_for_replay", "rerecording", "reset_after_fork",
-    "restart_names", "run_isolated", "run_isolated_once", "scope", "scope_change", "sealed_until", "sealing", "sync_variables",
-    "trace_guards", "watcher", "with_default_dtype", "wrappers",
+    "restart_names", "run_isolated", "run_isolated_once", "scope", "scope_change", "sealed_until", "sealing",
+    "sync_variables", "trace_guards", "tracking_indices", "watcher", "with_default_dtype", "wrappers", "wrapping_buffers",
 ]  # fmt: skip

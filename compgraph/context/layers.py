@@ -30,35 +30,35 @@ T = TypeVar("T")
 _GENERATOR = CO_GENERATOR | CO_ASYNC_GENERATOR
 # Modules that run a generator up to its ``yield``; the contexts it entered stay in force for their callers.
 _DRIVERS = frozenset({"contextlib", "_pytest.fixtures", "pluggy._callers", "pluggy._execution"})
-_METHODS = 3  # the maximal number of frames from an ``__enter__`` to its helper that enters a context
+_MAX_ENTER_FRAMES = 3  # the maximal number of frames from an ``__enter__`` to its helper that enters a context
 
 _DEFAULTS: dict[ContextVar[Any], Any] = {}
-_QUICK: dict[ContextVar[Any], Any] = {}  # variables that must have their defaults on the fast path of operations
-_READ: set[ContextVar[Any]] = set()  # `_QUICK` and the other variables that the fast path reads
-# Whether operations may take the fast path: all of `_QUICK` have their defaults (nodes are recorded, no scope or observer is
-# active), and no layer that changes one of `_READ` can end undetected.
-_quick: ContextVar[bool] = ContextVar("quick", default=True)
-is_quick = _quick.get
+_FAST_PATH_DEFAULTS: dict[ContextVar[Any], Any] = {}  # variables that must have these values on the fast path of operations
+_FAST_PATH_READS: set[ContextVar[Any]] = set()  # `_FAST_PATH_DEFAULTS` and the other variables that the fast path reads
+# Whether operations may take the fast path: all of `_FAST_PATH_DEFAULTS` have their defaults (nodes are recorded, no scope or
+# observer is active), and no layer that changes one of `_FAST_PATH_READS` can end undetected.
+_fast_path: ContextVar[bool] = ContextVar("fast_path", default=True)
+is_fast_path = _fast_path.get
 
 
-def layered_variable(name: str, default: Any, is_quick: bool = False, is_read: bool = False) -> ContextVar[Any]:
+def layered_variable(name: str, default: Any, disables_fast_path: bool = False, is_read: bool = False) -> ContextVar[Any]:
     """Make a context variable that layers can set.
 
     Parameters
     ----------
     name, default : str, object
         As for `ContextVar`.
-    is_quick : bool
-        Whether operations may take the fast path (`is_quick`) only while it has its default.
+    disables_fast_path : bool
+        Whether any value except the default disables the fast path of operations (`is_fast_path`).
     is_read : bool
         Whether the fast path reads it, so that it must be in sync there.
     """
     variable: ContextVar[Any] = ContextVar(name, default=default)
     _DEFAULTS[variable] = default
-    if is_quick:
-        _QUICK[variable] = default
-    if is_quick or is_read:
-        _READ.add(variable)
+    if disables_fast_path:
+        _FAST_PATH_DEFAULTS[variable] = default
+    if disables_fast_path or is_read:
+        _FAST_PATH_READS.add(variable)
     return variable
 
 
@@ -69,10 +69,10 @@ class Layer:
     ----------
     changes : mapping
         The value of each variable.
-    around : Layer or None
+    parent : Layer or None
         The enclosing layer.
     before, was_quick : list of (ContextVar, object) or None, bool
-        The values of the variables, and of `is_quick`, at entry; `before` is None once an enclosing layer has ended.
+        The values of the variables, and of `is_fast_path`, at entry; `saved_values` is None once an enclosing layer has ended.
     entry : Entry or None
         The context object. None: the layer holds until it is removed, or until its task ends.
     statement : int or None
@@ -88,14 +88,15 @@ class Layer:
     """
 
     __slots__ = (
-        "around", "before", "changes", "entry", "is_closed", "is_guarded", "is_owned", "owner", "statement", "was_quick",
+        "changes", "entry", "is_closed", "is_guarded", "is_owned", "owner", "parent", "saved_values", "statement",
+        "was_fast_path",
     )  # fmt: skip
 
-    around: Layer | None
-    before: list[tuple[ContextVar[Any], Any]] | None
+    parent: Layer | None
+    saved_values: list[tuple[ContextVar[Any], Any]] | None
     is_guarded: bool
     is_owned: bool
-    was_quick: bool
+    was_fast_path: bool
 
     def __init__(self, changes: Mapping[ContextVar[Any], Any]) -> None:
         self.changes = changes
@@ -104,62 +105,62 @@ class Layer:
         self.owner: FrameType | None = None
         self.is_closed = False
 
-    def is_over(self) -> bool:
-        """Whether its ``with`` statement was left, by any route including a signal."""
+    def has_ended(self) -> bool:
+        """Whether its ``with`` statement has ended, also by a signal."""
         return self.is_closed or (self.entry is not None and self.entry.is_dropped())
 
 
 class Entry(weakref.ref[Any]):
     """A weak reference to an entered context object; see `Layer`."""
 
-    __slots__ = ("is_kept", "place")
+    __slots__ = ("entered_at", "keeps_layer")
 
     def __new__(cls, context: Any, frame: FrameType) -> Entry:
         """Refer to a context that a frame enters."""
-        return super().__new__(cls, context, Entry._keep_if_entered_alone)
+        return super().__new__(cls, context, Entry._keep_layer_if_unreferenced)
 
     def __init__(self, context: Any, frame: FrameType) -> None:
-        self.is_kept, self.place = False, (id(frame), frame.f_lasti)
+        self.keeps_layer, self.entered_at = False, (id(frame), frame.f_lasti)
 
-    def _keep_if_entered_alone(self) -> None:
+    def _keep_layer_if_unreferenced(self) -> None:
         """Keep the layer if the call ``context().__enter__()`` itself deletes the object, so that no ``__exit__`` can follow."""
         frame = frame_up(1)
-        self.is_kept = self.place == (id(frame), frame.f_lasti)
+        self.keeps_layer = self.entered_at == (id(frame), frame.f_lasti)
 
     def is_dropped(self) -> bool:
         """Whether the object was deleted without a call of its ``__exit__``."""
-        return self() is None and not self.is_kept
+        return self() is None and not self.keeps_layer
 
 
 _innermost: ContextVar[Layer | None] = ContextVar("innermost", default=None)
-_settled: ContextVar[tuple[Layer, ...] | None] = ContextVar("settled", default=None)  # the layers whose values the variables have
-_quick_layer: ContextVar[Layer | bool | None] = ContextVar(
-    "quick_layer", default=False
-)  # the innermost layer when `_quick` was found
-_is_apart: ContextVar[bool] = ContextVar("is_apart", default=False)  # whether this runs inside a call by `run_isolated`
-_OWN = frozenset({_quick, _innermost, _settled, _quick_layer, _is_apart})
+# The layers to which the variables were last set.
+_synced_layers: ContextVar[tuple[Layer, ...] | None] = ContextVar("synced_layers", default=None)
+# The innermost layer when `_fast_path` was last computed.
+_fast_path_layer: ContextVar[Layer | bool | None] = ContextVar("fast_path_layer", default=False)
+_is_isolated: ContextVar[bool] = ContextVar("is_isolated", default=False)  # whether this runs inside a call by `run_isolated`
+_INTERNAL_VARIABLES = frozenset({_fast_path, _innermost, _synced_layers, _fast_path_layer, _is_isolated})
 
 
 def sync_variables() -> None:
-    """Set the variables to the layers that hold for the running frame, if that may have changed."""
+    """Set the variables to the layers in force for the running frame, if these may have changed."""
     layer = _innermost.get()
     if layer is None or not layer.is_guarded:
-        if not is_quick() and _quick_layer.get() is not layer:
-            _tell_quick()
+        if not is_fast_path() and _fast_path_layer.get() is not layer:
+            _update_fast_path()
         return
-    if layer.is_over() or (layer.is_owned and tuple(_holding(layer)) != _settled.get()):
-        _derive()
-    # Otherwise the innermost layer holds, and so do its enclosing layers: blocks end in order.
+    if layer.has_ended() or (layer.is_owned and tuple(_layers_in_force(layer)) != _synced_layers.get()):
+        _recompute_variables()
+    # Otherwise the innermost layer is in force, as are its enclosing layers, because blocks end in order.
 
 
-def _holding(layer: Layer | None) -> Iterator[Layer]:
-    """The layers that hold, innermost first. Those of a running generator precede those of the code that resumed it."""
+def _layers_in_force(layer: Layer | None) -> Iterator[Layer]:
+    """The layers in force, innermost first. Those of a running generator precede those of the code that resumed it."""
     active_layers, owned = [], False
     while layer is not None:
-        if not layer.is_over():
+        if not layer.has_ended():
             active_layers.append(layer)
             owned = owned or layer.owner is not None
-        layer = layer.around
+        layer = layer.parent
     if owned:
         for frame in walk_frames(frame_up(1)):
             yield from (layer for layer in active_layers if layer.owner is frame)
@@ -167,43 +168,43 @@ def _holding(layer: Layer | None) -> Iterator[Layer]:
 
 
 def layer_of(variable: ContextVar[Any]) -> Layer | None:
-    """The innermost layer that holds and sets a variable; None if there is none."""
-    return next((layer for layer in _holding(_innermost.get()) if variable in layer.changes), None)
+    """The innermost layer in force that sets a variable; None without one."""
+    return next((layer for layer in _layers_in_force(_innermost.get()) if variable in layer.changes), None)
 
 
-def _derive() -> None:
+def _recompute_variables() -> None:
     """Recompute the variables from the layers, and drop layers that have ended.
 
     An interrupt may stop this at any step. The order of the steps makes the next `sync_variables` repeat it all.
     """
     innermost = _innermost.get()
-    while innermost is not None and innermost.is_over():
-        innermost = innermost.around
-    holding = tuple(_holding(innermost))
-    _quick.set(False)
-    _settled.set(None)
+    while innermost is not None and innermost.has_ended():
+        innermost = innermost.parent
+    in_force = tuple(_layers_in_force(innermost))
+    _fast_path.set(False)
+    _synced_layers.set(None)
     for variable, default in _DEFAULTS.items():
-        variable.set(next((layer.changes[variable] for layer in holding if variable in layer.changes), default))
-    _settled.set(holding)
+        variable.set(next((layer.changes[variable] for layer in in_force if variable in layer.changes), default))
+    _synced_layers.set(in_force)
     _innermost.set(innermost)
-    _tell_quick()
+    _update_fast_path()
 
 
-def _tell_quick() -> None:
+def _update_fast_path() -> None:
     innermost = layer = _innermost.get()
     may_change = False
     while layer is not None and layer.is_guarded and not may_change:
-        may_change = not _READ.isdisjoint(layer.changes)
-        layer = layer.around
-    _quick.set(not may_change and all(variable.get() is default for variable, default in _QUICK.items()))
-    _quick_layer.set(innermost)
+        may_change = not _FAST_PATH_READS.isdisjoint(layer.changes)
+        layer = layer.parent
+    _fast_path.set(not may_change and all(variable.get() is default for variable, default in _FAST_PATH_DEFAULTS.items()))
+    _fast_path_layer.set(innermost)
 
 
 def _push(layer: Layer, frame: FrameType | None, is_certain: bool) -> None:
     """Make a layer, entered by a frame, the innermost; `is_certain` if no enclosing layer can end before it."""
     around = _innermost.get()
-    layer.around = around
-    layer.was_quick = is_quick()
+    layer.parent = around
+    layer.was_fast_path = is_fast_path()
     if around is None:
         layer.is_owned = layer.is_guarded = False
     else:
@@ -211,40 +212,40 @@ def _push(layer: Layer, frame: FrameType | None, is_certain: bool) -> None:
         layer.is_guarded = around.is_owned or (around.is_guarded and not is_certain)
     if layer.is_owned or not is_certain:
         layer.is_guarded = True
-        layer.owner = _generator(frame, layer.is_owned)
+        layer.owner = _generator_frame(frame, layer.is_owned)
         layer.is_owned = layer.is_owned or layer.owner is not None
-        _quick.set(False)
-    layer.before = [(variable, variable.get()) for variable in layer.changes]
+        _fast_path.set(False)
+    layer.saved_values = [(variable, variable.get()) for variable in layer.changes]
     _innermost.set(layer)
     may_change = layer.is_guarded
     for variable, value in layer.changes.items():
         variable.set(value)
-        if variable in _QUICK and not (layer.was_quick and value is _QUICK[variable]):
+        if variable in _FAST_PATH_DEFAULTS and not (layer.was_fast_path and value is _FAST_PATH_DEFAULTS[variable]):
             may_change = True
     if layer.is_owned:
-        _settled.set(None)
+        _synced_layers.set(None)
     if may_change:
-        _tell_quick()  # last: the fast path requires that all variables are set
-    elif not layer.was_quick:
-        _quick_layer.set(layer)
+        _update_fast_path()  # last: the fast path requires that all variables are set
+    elif not layer.was_fast_path:
+        _fast_path_layer.set(layer)
 
 
 def _drop(layer: Layer) -> None:
     """Remove a layer and restore the variables."""
-    if _innermost.get() is layer and layer.before is not None and not layer.is_owned:
-        for variable, value in layer.before:
+    if _innermost.get() is layer and layer.saved_values is not None and not layer.is_owned:
+        for variable, value in layer.saved_values:
             variable.set(value)
-        _innermost.set(layer.around)
-        _quick.set(layer.was_quick)
-        _quick_layer.set(layer.around)
+        _innermost.set(layer.parent)
+        _fast_path.set(layer.was_fast_path)
+        _fast_path_layer.set(layer.parent)
         layer.entry = None  # it holds until the end of a task started inside
         return
-    is_kept = _innermost.get() is layer and layer.owner is None
+    keeps_layer = _innermost.get() is layer and layer.owner is None
     layer.is_closed = True
-    for later in _chain():
-        later.before = None  # entered within the removed layer, whose values must not be restored
-    _derive()
-    if is_kept:
+    for later in _enclosing_layers():
+        later.saved_values = None  # entered within the removed layer, whose values must not be restored
+    _recompute_variables()
+    if keeps_layer:
         layer.entry, layer.is_closed = None, False  # as above
 
 
@@ -268,7 +269,7 @@ class Context:
             layer.entry = Entry(self, frame)
             self._entered.append(layer)
             sync_variables()
-            _push(layer, _statement(frame), False)
+            _push(layer, _entering_frame(frame), False)
         except BaseException:  # a signal; no ``__exit__`` follows
             if layer in self._entered:
                 self._entered.remove(layer)
@@ -282,23 +283,23 @@ class Context:
             raise RuntimeError("a context was left that is not entered")
         layer = entered[0]
         if len(entered) > 1:  # possibly in several threads, tasks or generators: find the layer of this statement
-            mine, statement = set(_chain()), id(frame_up(2))
+            own_layers, statement = set(_enclosing_layers()), id(frame_up(2))
             layer = next((e for e in entered if e.statement == statement), layer)
-            if layer not in mine:
-                layer = next((e for e in entered if e in mine), layer)
+            if layer not in own_layers:
+                layer = next((e for e in entered if e in own_layers), layer)
         self._entered.remove(layer)
         _drop(layer)
         return layer
 
 
-def _chain() -> Iterator[Layer]:
+def _enclosing_layers() -> Iterator[Layer]:
     layer = _innermost.get()
     while layer is not None:
         yield layer
-        layer = layer.around
+        layer = layer.parent
 
 
-def _statement(frame: FrameType | None) -> FrameType | None:
+def _entering_frame(frame: FrameType | None) -> FrameType | None:
     """The frame whose block enters a context, by a ``with`` statement or an explicit call.
 
     A generator driven by `contextlib.contextmanager`, an ``__enter__`` that enters another context, and an ``ExitStack`` enter on
@@ -306,7 +307,7 @@ def _statement(frame: FrameType | None) -> FrameType | None:
     """
     while frame is not None:
         plain = itertools.takewhile(lambda around: not around.f_code.co_flags & _GENERATOR, walk_frames(frame))
-        entering = next((around for around in itertools.islice(plain, _METHODS) if _enters(around)), None)
+        entering = next((around for around in itertools.islice(plain, _MAX_ENTER_FRAMES) if _is_entering(around)), None)
         if entering is not None:
             frame = entering
         elif not _is_driven(frame):
@@ -315,7 +316,7 @@ def _statement(frame: FrameType | None) -> FrameType | None:
     return None
 
 
-def _enters(frame: FrameType) -> bool:
+def _is_entering(frame: FrameType) -> bool:
     """Whether a frame runs an ``__enter__``, or code of `contextlib` that enters contexts."""
     return frame.f_code.co_name in ("__enter__", "__aenter__") or frame.f_globals.get("__name__") == "contextlib"
 
@@ -331,12 +332,12 @@ def _is_driven(frame: FrameType) -> bool:
     return False
 
 
-def _generator(frame: FrameType | None, is_owned: bool) -> FrameType | None:
+def _generator_frame(frame: FrameType | None, is_owned: bool) -> FrameType | None:
     """The frame of the generator in which a frame runs, which may be suspended before the frame's contexts are left."""
     if frame is not None and frame.f_code.co_flags & _GENERATOR:
         return frame
     if is_owned:
-        owners = {layer.owner for layer in _chain()}
+        owners = {layer.owner for layer in _enclosing_layers()}
         return next((around for around in walk_frames(frame) if around in owners), None)
     return None
 
@@ -364,31 +365,31 @@ def run_isolated(function: Callable[..., T], *args: Any) -> T:
     Other variables that the function sets, as `numpy.seterr` does, stay set unless the call is interrupted.
     """
     context = copy_context()
-    context.run(_is_apart.set, True)
+    context.run(_is_isolated.set, True)
     try:
         result = context.run(function, *args)
     except Exception:
-        _carry_over(context)
+        _copy_back(context)
         raise
-    _carry_over(context)
+    _copy_back(context)
     return result
 
 
 def run_isolated_once(function: Callable[..., T], *args: Any) -> T:
     """As `run_isolated`; within another call by `run_isolated`, call the function directly."""
-    return function(*args) if _is_apart.get() else run_isolated(function, *args)
+    return function(*args) if _is_isolated.get() else run_isolated(function, *args)
 
 
-def _carry_over(context: Variables) -> None:
+def _copy_back(context: Variables) -> None:
     for variable, value in context.items():
-        if variable in _DEFAULTS or variable in _OWN or variable.get(_MISSING) is value:
+        if variable in _DEFAULTS or variable in _INTERNAL_VARIABLES or variable.get(_MISSING) is value:
             continue
         if variable.name != _ERRSTATE or not getattr(context.run(np.geterrcall), "is_passing", False):
             variable.set(value)
     entered = context.get(_innermost)
     if entered is not _innermost.get():  # a context entered explicitly, or by a generator that will be resumed
         _innermost.set(entered)
-        _derive()
+        _recompute_variables()
 
 
 _MISSING = object()

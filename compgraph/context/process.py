@@ -14,18 +14,18 @@ from typing import Any, TypeVar
 Lock = TypeVar("Lock", bound=Any)
 
 _locks: weakref.WeakSet[Any] = weakref.WeakSet()
-_adding = threading.Lock()
+_locks_lock = threading.Lock()
 
 
 def reset_after_fork(lock: Lock) -> Lock:
     """Register a lock to be released in child processes, where the thread that held it does not exist; return it."""
-    with _adding:
+    with _locks_lock:
         _locks.add(lock)
     return lock
 
 
-def _renew() -> None:
-    _adding._at_fork_reinit()  # type: ignore[attr-defined]
+def _reset_locks() -> None:
+    _locks_lock._at_fork_reinit()  # type: ignore[attr-defined]
     for lock in list(_locks.data):  # type: ignore[attr-defined]  # the references, because the fork may interrupt the set
         live_lock = lock()
         if live_lock is not None:
@@ -33,7 +33,7 @@ def _renew() -> None:
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_renew)
+    os.register_at_fork(after_in_child=_reset_locks)
 
 # The only lock for callbacks of weak references. These run at any allocation, in threads that may hold any other lock. To avoid
 # deadlocks, code that holds this lock takes no other lock and imports nothing.

@@ -14,29 +14,29 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import DTypeLike
 
-from .layers import Context, Setting, is_quick, layer_of, layered_variable, sync_variables
+from .layers import Context, Setting, is_fast_path, layer_of, layered_variable, sync_variables
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 # Whether errors keep the frames of the packages in their tracebacks; see `debugging`.
 full_tracebacks: ContextVar[bool] = layered_variable("full_tracebacks", False)
-recording: ContextVar[bool] = layered_variable("recording", True, is_quick=True)
+recording: ContextVar[bool] = layered_variable("recording", True, disables_fast_path=True)
 # Checks each new node and each derivative; see `debugging`.
-watcher: ContextVar[Any] = layered_variable("watcher", None, is_quick=True)
+watcher: ContextVar[Any] = layered_variable("watcher", None, disables_fast_path=True)
 # Times operations and sweeps in its own thread; see `compgraph.profiling`.
-profiler: ContextVar[Any] = layered_variable("profiler", None, is_quick=True)
+profiler: ContextVar[Any] = layered_variable("profiler", None, disables_fast_path=True)
 # Receives each recorded result, a node or several; see `compiled.unused`.
-collector: ContextVar[Any] = layered_variable("collector", None, is_quick=True)
+collector: ContextVar[Any] = layered_variable("collector", None, disables_fast_path=True)
 # Trace levels of vmaps and derivatives; inner levels are higher. `no_graph` drops tangents of levels up to `blocked_level`.
 next_level = itertools.count(1).__next__
-blocked_level: ContextVar[int] = layered_variable("cut", 0, is_quick=True)
+blocked_level: ContextVar[int] = layered_variable("blocked_level", 0, disables_fast_path=True)
 # The names of the open scopes, outermost first.
-scopes: ContextVar[tuple[str, ...]] = layered_variable("scopes", (), is_quick=True)
+scopes: ContextVar[tuple[str, ...]] = layered_variable("scopes", (), disables_fast_path=True)
 
 
 def is_recording() -> bool:
     """Whether operations on nodes are recorded."""
-    if is_quick():
+    if is_fast_path():
         return True
     sync_variables()
     return recording.get()
@@ -44,23 +44,23 @@ def is_recording() -> bool:
 
 def is_blocked_level(level: int) -> bool:
     """Whether tangents of a level are dropped because `no_graph` is active, here or around the enclosing operator."""
-    if is_quick():
+    if is_fast_path():
         return False
     sync_variables()
     return not recording.get() or level <= blocked_level.get()
 
 
 def active_watcher() -> Any:
-    """The observer of new nodes; None if there is none."""
-    if is_quick():
+    """The observer of new nodes, or None."""
+    if is_fast_path():
         return None
     sync_variables()
     return watcher.get()
 
 
 def active_profiler() -> Any:
-    """The profiler of operations and sweeps in this thread; None if there is none."""
-    if is_quick():
+    """The profiler of operations and sweeps in this thread, or None."""
+    if is_fast_path():
         return None
     sync_variables()
     current_profiler = profiler.get()
@@ -79,7 +79,7 @@ def scope_change(name: str) -> dict[ContextVar[Any], Any]:
 
 def open_scopes() -> tuple[str, ...]:
     """The names of the open scopes, outermost first."""
-    if is_quick():
+    if is_fast_path():
         return ()
     sync_variables()
     return scopes.get()
@@ -90,7 +90,7 @@ sealed: ContextVar[float] = layered_variable("sealed", -math.inf)
 sealed_until = sealed.get
 
 # Whether rules must record derivatives that stay correct for values fed later, even where a shorter form would give nan.
-records_for_replay: ContextVar[bool] = layered_variable("guarding", False)
+records_for_replay: ContextVar[bool] = layered_variable("records_for_replay", False)
 
 # Whether a derivative is being recorded. Arrays made by rules are never written into, so fewer views need to be active.
 deriving: ContextVar[bool] = layered_variable("deriving", False)
@@ -98,39 +98,39 @@ is_deriving = deriving.get
 
 # Whether integer and boolean results are tracked until an operation or a guard reads them (see `node_kinds.UntrackedNode`). This
 # is off while a graph is recorded again or a derivative is recorded, because user code does not see those results.
-following: ContextVar[bool] = layered_variable("following", True)
-is_following = following.get
+tracking_indices: ContextVar[bool] = layered_variable("tracking_indices", True)
+is_tracking_indices = tracking_indices.get
 
 # Functions applied to newly allocated arrays, innermost last; each adds a tangent.
 wrappers: ContextVar[tuple[Callable[[Any], Any], ...]] = layered_variable("wrappers", ())
 
 # A function applied to each result of `stop_gradient` on plain arrays. It may return the result of an earlier call.
-constant_holder: ContextVar[Callable[[Any], Any] | None] = layered_variable("holding", None)
+constant_holder: ContextVar[Callable[[Any], Any] | None] = layered_variable("constant_holder", None)
 
 # The guards of the current trace of a compiled function or an executor; None outside of such a trace.
-trace_guards: ContextVar[list[Any] | None] = layered_variable("noting", None)
+trace_guards: ContextVar[list[Any] | None] = layered_variable("trace_guards", None)
 
 # Wraps calls of differentiated functions: takes the function and its arguments, returns its result.
-call_wrapper: ContextVar[Callable[[Callable[..., Any], Sequence[Any]], Any] | None] = layered_variable("calling", None)
+call_wrapper: ContextVar[Callable[[Callable[..., Any], Sequence[Any]], Any] | None] = layered_variable("call_wrapper", None)
 
 
 def call_function(f: Callable[..., Any], args: Sequence[Any]) -> Any:
     """Call a function that is being differentiated, through the wrappers of enclosing operators."""
     sync_variables()
-    by = call_wrapper.get()
-    return f(*args) if by is None else by(f, args)
+    wrapper = call_wrapper.get()
+    return f(*args) if wrapper is None else wrapper(f, args)
 
 
 # The dtype of arrays made from Python numbers: set by a context, and by calls of `default_dtype` outside of contexts.
 FLOAT64: np.dtype[Any] = np.dtype(float)
-_number: ContextVar[np.dtype[Any] | None] = layered_variable("number", None)
-_number_called: ContextVar[np.dtype[Any]] = ContextVar("number_called", default=FLOAT64)
+_context_dtype: ContextVar[np.dtype[Any] | None] = layered_variable("context_dtype", None)
+_called_dtype: ContextVar[np.dtype[Any]] = ContextVar("called_dtype", default=FLOAT64)
 
 
 def default_float() -> np.dtype[Any]:
     """The dtype to which Python numbers are converted."""
     sync_variables()
-    return _number.get() or _number_called.get()
+    return _context_dtype.get() or _called_dtype.get()
 
 
 class NoGraph(Context):
@@ -193,24 +193,24 @@ def no_graph() -> NoGraph:
 class DefaultDtype(Context):
     """A default precision, in force from its creation; as a context, until the context ends. Made by `default_dtype`."""
 
-    __slots__ = ("_before", "_dtype", "_layer")
+    __slots__ = ("_dtype", "_layer", "_previous")
 
     def __init__(self, dtype: np.dtype[Any]) -> None:
         super().__init__()
-        self._dtype, self._before, self._layer = dtype, default_float(), layer_of(_number)
-        self._say(dtype)
+        self._dtype, self._previous, self._layer = dtype, default_float(), layer_of(_context_dtype)
+        self._set_default(dtype)
 
-    def _say(self, dtype: np.dtype[Any]) -> None:
+    def _set_default(self, dtype: np.dtype[Any]) -> None:
         """Set the default; inside a context that set another one, until that context ends."""
         if self._layer is None:
-            _number_called.set(dtype)
+            _called_dtype.set(dtype)
         else:
-            self._layer.changes = {**self._layer.changes, _number: dtype}
-            _number.set(dtype)
+            self._layer.changes = {**self._layer.changes, _context_dtype: dtype}
+            _context_dtype.set(dtype)
 
     def __enter__(self) -> np.dtype[Any]:
-        self._say(self._before)
-        self._enter({_number: self._dtype})
+        self._set_default(self._previous)
+        self._enter({_context_dtype: self._dtype})
         return self._dtype
 
     def __exit__(self, *exception: object) -> None:
@@ -257,15 +257,15 @@ def default_dtype(dtype: DTypeLike) -> DefaultDtype:
 def with_default_dtype(array: np.ndarray[Any, Any], value: Any) -> np.ndarray[Any, Any]:
     """Cast `array` to the default precision if `value`, from which it was made, contains only Python numbers."""
     default = default_float()
-    if default == np.float64 or array.dtype not in (np.float64, np.complex128) or not _bare(value):
+    if default == np.float64 or array.dtype not in (np.float64, np.complex128) or not _has_only_python_numbers(value):
         return array
     return array.astype(default if array.dtype.kind == "f" else np.result_type(default, np.complex64))
 
 
-def _bare(value: Any) -> bool:
+def _has_only_python_numbers(value: Any) -> bool:
     """Whether a value is a Python number, or lists and tuples of such numbers."""
     if isinstance(value, (list, tuple)):
-        return all(map(_bare, value))
+        return all(map(_has_only_python_numbers, value))
     return not hasattr(value, "dtype") and isinstance(value, (bool, int, float, complex))
 
 
@@ -279,22 +279,22 @@ _RECORDING = {recording: True}
 
 def rerecording() -> Setting:
     """A context in which operations of an existing graph are recorded again with other values."""
-    return Setting({recording: True, following: False})
+    return Setting({recording: True, tracking_indices: False})
 
 
-def sealing(sequence_number: int, within: tuple[Callable[[Any], Any], ...]) -> Setting:
-    """A context that rejects writes into nodes made up to a sequence number, and sets `wrappers` to `within`."""
-    return Setting({sealed: max(sequence_number, sealed_until()), wrappers: within})
+def sealing(sequence_number: int, wrap_functions: tuple[Callable[[Any], Any], ...]) -> Setting:
+    """A context that rejects writes into nodes made up to a sequence number, and sets `wrappers` to `wrap_functions`."""
+    return Setting({sealed: max(sequence_number, sealed_until()), wrappers: wrap_functions})
 
 
-def buffers_wrapped(wrap: Callable[[Any], Any]) -> Setting:
+def wrapping_buffers(wrap: Callable[[Any], Any]) -> Setting:
     """A context in which `wrap` adds a tangent to each newly allocated array."""
     return Setting({wrappers: (*wrappers.get(), wrap)})
 
 
 def recording_derivative() -> Setting:
     """A context for the recording of a derivative; see `deriving`."""
-    return Setting({deriving: True, following: False})
+    return Setting({deriving: True, tracking_indices: False})
 
 
 def recording_for_replay() -> Setting:

@@ -9,7 +9,7 @@ from .expression_uses import assigned_name, classify_use, literals_in
 from .expressions import callee, has_source, method_called, unknown
 from .instructions import is_assigning, is_at_operator, is_delegating, is_formatting, is_heap_type, is_raised_by
 from .source_lines import (
-    Place,
+    SourceLine,
     add_internal_code,
     format_line,
     frame_up,
@@ -19,7 +19,7 @@ from .source_lines import (
     set_lines_of_rules,
     set_lines_since,
     show_at_users_line,
-    user_place,
+    user_source_line,
     walk_frames,
     warn_at,
     warn_user,
@@ -27,10 +27,11 @@ from .source_lines import (
 from .tracebacks import is_called_by_packages, shorten_traceback
 
 __all__ = [
-    "Place", "add_internal_code", "assigned_name", "callee", "classify_use", "format_line", "frame_up", "has_source",
+    "SourceLine", "add_internal_code", "assigned_name", "callee", "classify_use", "format_line", "frame_up", "has_source",
     "is_assigning", "is_at_operator", "is_called_by_packages", "is_delegating", "is_formatting", "is_heap_type", "is_internal",
     "is_raised_by", "literals_in", "may_wrap", "method_called", "record_lines", "set_lines_of_rules", "set_lines_since",
-    "shorten_traceback", "show_at_users_line", "source_lines", "unknown", "user_place", "walk_frames", "warn_at", "warn_user",
+    "shorten_traceback", "show_at_users_line", "source_lines", "unknown", "user_source_line", "walk_frames", "warn_at",
+    "warn_user",
 ]  # fmt: skip
 
 show_at_users_line()

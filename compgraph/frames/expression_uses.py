@@ -29,56 +29,56 @@ def classify_use(code: CodeType, instruction: int) -> str:
         ``"shown"`` for text, comparisons and tests; ``"dropped"`` for statements that assign nothing, and for names that are
         only shown; ``"returned"`` for the result of a function; ``""`` if the value may enter a computation, or without source.
     """
-    return _use(code, instruction) if isinstance(code, CodeType) else ""
+    return _classify_call(code, instruction) if isinstance(code, CodeType) else ""
 
 
 @functools.lru_cache(1024)
-def _use(code: CodeType, instruction: int) -> str:
+def _classify_call(code: CodeType, instruction: int) -> str:
     tree, node = tree_of(code.co_filename), expression(code, instruction)
     return "" if tree is None or node is None else _classify(node, parents(tree), frozenset())
 
 
-def _classify(node: Any, outer: dict[Any, Any], seen: frozenset[str]) -> str:
+def _classify(node: Any, parent_of: dict[Any, Any], visited: frozenset[str]) -> str:
     """The use of the value of an expression; assigned names are followed to their uses."""
     is_operand = False
-    while (around := outer.get(node)) is not None:
-        if isinstance(around, (ast.JoinedStr, ast.FormattedValue, ast.Compare, ast.Assert)):
+    while (parent := parent_of.get(node)) is not None:
+        if isinstance(parent, (ast.JoinedStr, ast.FormattedValue, ast.Compare, ast.Assert)):
             return "shown"
-        if isinstance(around, (ast.If, ast.While, ast.IfExp)) and node is around.test:
+        if isinstance(parent, (ast.If, ast.While, ast.IfExp)) and node is parent.test:
             return "shown"
-        if isinstance(around, ast.BinOp) and isinstance(around.op, ast.Mod) and _is_text(around.left):
+        if isinstance(parent, ast.BinOp) and isinstance(parent.op, ast.Mod) and _is_text(parent.left):
             return "shown"
-        if isinstance(around, ast.Call):
-            name = getattr(around.func, "id", getattr(around.func, "attr", None))
+        if isinstance(parent, ast.Call):
+            name = getattr(parent.func, "id", getattr(parent.func, "attr", None))
             if name in _SHOWING or name in _DIFFERENTIATING:
                 return "shown" if name in _SHOWING else ""
-        is_operand = is_operand or isinstance(around, (ast.BinOp, ast.Call))
-        if isinstance(around, ast.Expr):
+        is_operand = is_operand or isinstance(parent, (ast.BinOp, ast.Call))
+        if isinstance(parent, ast.Expr):
             return "dropped"
-        if isinstance(around, ast.Return):
+        if isinstance(parent, ast.Return):
             return "" if is_operand else "returned"
-        if isinstance(around, (ast.Assign, ast.AugAssign, ast.AnnAssign)):
-            return _of_names(around, outer, seen)
-        if isinstance(around, ast.stmt):
+        if isinstance(parent, (ast.Assign, ast.AugAssign, ast.AnnAssign)):
+            return _classify_names(parent, parent_of, visited)
+        if isinstance(parent, ast.stmt):
             return ""
-        node = around
+        node = parent
     return ""
 
 
-def _of_names(statement: Any, outer: dict[Any, Any], seen: frozenset[str]) -> str:
+def _classify_names(statement: Any, parent_of: dict[Any, Any], visited: frozenset[str]) -> str:
     """The use of the names that a statement assigns, within the enclosing function or module."""
     targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
     parts = [part for target in targets for part in ast.walk(target)]
     if any(isinstance(part, (ast.Attribute, ast.Subscript)) for part in parts):
         return ""
-    names = {part.id for part in parts if isinstance(part, ast.Name)} - seen
+    names = {part.id for part in parts if isinstance(part, ast.Name)} - visited
     scope = statement
-    while scope in outer and not isinstance(scope, (ast.FunctionDef, ast.AsyncFunctionDef)):
-        scope = outer[scope]
+    while scope in parent_of and not isinstance(scope, (ast.FunctionDef, ast.AsyncFunctionDef)):
+        scope = parent_of[scope]
     reads = [n for n in ast.walk(scope) if isinstance(n, ast.Name) and n.id in names and isinstance(n.ctx, ast.Load)]
-    if not reads and isinstance(scope, ast.Module) and getattr(scope, "is_part", False):
+    if not reads and isinstance(scope, ast.Module) and getattr(scope, "is_cell", False):
         return ""
-    uses = {_classify(read, outer, seen | names) for read in reads}
+    uses = {_classify(read, parent_of, visited | names) for read in reads}
     return "dropped" if uses <= {"shown", "dropped"} else "returned" if "" not in uses else ""
 
 
@@ -88,20 +88,20 @@ def _is_text(left: ast.expr) -> bool:
 
 def literals_in(code: CodeType) -> frozenset[float]:
     """The absolute values of the number literals in the file of a code object; without source, those in the code."""
-    return _numbers(code.co_filename, code)
+    return _literals(code.co_filename, code)
 
 
 @functools.lru_cache(256)
-def _numbers(filename: str, code: CodeType) -> frozenset[float]:
+def _literals(filename: str, code: CodeType) -> frozenset[float]:
     tree = tree_of(filename)
-    written = [] if tree is None else [n.value for n in ast.walk(tree) if isinstance(n, ast.Constant)]
+    literals = [] if tree is None else [n.value for n in ast.walk(tree) if isinstance(n, ast.Constant)]
     queue: list[Any] = [code]
     for value in queue:
         if isinstance(value, CodeType):
             queue += value.co_consts
         elif isinstance(value, tuple):
             queue += value
-    return frozenset(abs(v) for v in written + queue if isinstance(v, (int, float, complex)))
+    return frozenset(abs(v) for v in literals + queue if isinstance(v, (int, float, complex)))
 
 
 def assigned_name(code: CodeType | str | None, instruction: int) -> str | None:
@@ -136,10 +136,10 @@ def assigned_name(code: CodeType | str | None, instruction: int) -> str | None:
     tree, value = tree_of(code.co_filename), expression(code, instruction)
     if tree is None or value is None:
         return None
-    outer = parents(tree)
-    statement, position = outer.get(value), None
+    parent_of = parents(tree)
+    statement, position = parent_of.get(value), None
     if isinstance(statement, ast.Tuple):  # weight, bias = Named(), Named()
-        position, statement = statement.elts.index(value), outer.get(statement)
+        position, statement = statement.elts.index(value), parent_of.get(statement)
     if isinstance(statement, ast.AnnAssign):
         target: Any = statement.target
     elif isinstance(statement, ast.Assign):

@@ -25,9 +25,9 @@ from types import (
 )
 from typing import Any, Final
 
-_FILES = 32  # parsed files in the cache
-_SHARED = frozenset({"<string>", "<stdin>"})  # file names that several sources share: ``exec`` and ``python -c``
-_KEPT = 4096  # cached instructions
+_MAX_FILES = 32  # parsed files in the cache
+_SHARED_FILENAMES = frozenset({"<string>", "<stdin>"})  # file names that several sources share: ``exec`` and ``python -c``
+_MAX_INSTRUCTIONS = 4096  # cached instructions
 
 
 class _Unknown:
@@ -43,12 +43,12 @@ _expressions: dict[tuple[int, int], tuple[CodeType, Any]] = {}  # keyed by the i
 
 def expression(code: CodeType, instruction: int) -> Any:
     """The innermost syntax node that encloses an instruction's position; None without source."""
-    known = _expressions.get((id(code), instruction))  # by id, because code objects compare by content, which is slow
-    if known is None:
-        if len(_expressions) >= _KEPT:
+    cached = _expressions.get((id(code), instruction))  # by id, because code objects compare by content, which is slow
+    if cached is None:
+        if len(_expressions) >= _MAX_INSTRUCTIONS:
             _expressions.clear()
-        known = _expressions[id(code), instruction] = code, _find(code, instruction)
-    return known[1]
+        cached = _expressions[id(code), instruction] = code, _find_node(code, instruction)
+    return cached[1]
 
 
 def has_source(code: CodeType, instruction: int) -> bool:
@@ -79,12 +79,12 @@ def callee(frame: FrameType) -> Any:
     if not isinstance(node, ast.Call):
         return None
     candidate = unknown if _assigns_names(node) else _value(node.func, frame)
-    # A Python callee would run in a frame of its own, so a name that gives one has been rebound.
+    # A Python function would run in a frame of its own, so a name with such a value has been rebound.
     is_python = type(candidate.__func__ if type(candidate) is MethodType else candidate) is FunctionType
     return unknown if is_python or not callable(candidate) else candidate
 
 
-@functools.lru_cache(_KEPT)
+@functools.lru_cache(_MAX_INSTRUCTIONS)
 def _assigns_names(node: ast.Call) -> bool:
     return any(isinstance(part, ast.NamedExpr) for part in ast.walk(node))
 
@@ -113,7 +113,7 @@ def _value(node: ast.expr, frame: FrameType) -> Any:
 
 
 # Descriptors whose binding to an instance runs no Python code.
-_SAFE = (
+_SAFE_DESCRIPTORS = (
     BuiltinFunctionType, ClassMethodDescriptorType, FunctionType, GetSetDescriptorType, MemberDescriptorType,
     MethodDescriptorType, WrapperDescriptorType, classmethod, staticmethod, type(functools.lru_cache(abs)),
 )  # fmt: skip
@@ -129,12 +129,12 @@ def _attribute(owner: Any, name: str) -> Any:
     if owner is unknown or type(kind.__getattribute__) is not WrapperDescriptorType:
         return unknown
     static = inspect.getattr_static(owner, name, unknown)
-    if static is unknown or (hasattr(type(static), "__get__") and not isinstance(static, _SAFE)):
+    if static is unknown or (hasattr(type(static), "__get__") and not isinstance(static, _SAFE_DESCRIPTORS)):
         return unknown
     return getattr(owner, name, unknown)
 
 
-def _find(code: CodeType, instruction: int) -> ast.AST | None:
+def _find_node(code: CodeType, instruction: int) -> ast.AST | None:
     positions = list(code.co_positions())
     tree = tree_of(code.co_filename)
     if tree is None or instruction // 2 >= len(positions):
@@ -166,7 +166,7 @@ def _encloses(node: Any, start: tuple[int, int], end: tuple[int, int]) -> bool:
     return (node.lineno, node.col_offset) <= start and end <= (node.end_lineno, node.end_col_offset)
 
 
-@functools.lru_cache(_FILES)
+@functools.lru_cache(_MAX_FILES)
 def parents(tree: ast.Module) -> dict[Any, Any]:
     """Map each node of a syntax tree to its parent."""
     return {child: node for node in ast.walk(tree) for child in ast.iter_child_nodes(node)}
@@ -174,15 +174,15 @@ def parents(tree: ast.Module) -> dict[Any, Any]:
 
 def tree_of(filename: str) -> ast.Module | None:
     """The syntax tree of a file; None if it cannot be parsed."""
-    return None if filename in _SHARED else _parse(filename, "".join(linecache.getlines(filename)))
+    return None if filename in _SHARED_FILENAMES else _parse(filename, "".join(linecache.getlines(filename)))
 
 
-@functools.lru_cache(_FILES)
+@functools.lru_cache(_MAX_FILES)
 def _parse(filename: str, source: str) -> ast.Module | None:
     try:
         tree = ast.parse(source) if source else None
     except (SyntaxError, ValueError, RecursionError):
         return None
     if tree is not None:
-        tree.is_part = not os.path.exists(filename)  # type: ignore[attr-defined]  # a cell of a notebook: later ones read its names
+        tree.is_cell = not os.path.exists(filename)  # type: ignore[attr-defined]  # a cell of a notebook: later ones read its names
     return tree

@@ -23,17 +23,17 @@ from typing import Any, NamedTuple
 import numpy as np
 
 # Internal code: the two packages, NumPy, and Python's modules that call functions on behalf of others.
-_OURS = os.path.dirname(os.path.dirname(__file__))
-_AUTODIFF = os.path.join(os.path.dirname(_OURS), "autodiff")
-_HOMES = tuple(home + os.sep for home in (_OURS, _AUTODIFF, os.path.dirname(np.__file__)))
-_CALLERS = {"functools.py", "contextlib.py"}
+_PACKAGE_FOLDER = os.path.dirname(os.path.dirname(__file__))
+_AUTODIFF = os.path.join(os.path.dirname(_PACKAGE_FOLDER), "autodiff")
+_INTERNAL_FOLDERS = tuple(home + os.sep for home in (_PACKAGE_FOLDER, _AUTODIFF, os.path.dirname(np.__file__)))
+_CALLING_FILES = {"functools.py", "contextlib.py"}
 
 
 class _Internal(dict[str, bool | None]):
     """Whether a file is internal to the packages, NumPy or Python's calling helpers; None if only some of its functions are."""
 
     def __missing__(self, filename: str) -> bool:
-        self[filename] = is_internal_file = filename.startswith(_HOMES) or os.path.basename(filename) in _CALLERS
+        self[filename] = is_internal_file = filename.startswith(_INTERNAL_FOLDERS) or os.path.basename(filename) in _CALLING_FILES
         return is_internal_file
 
 
@@ -47,7 +47,7 @@ class _Wrapping(dict[str, bool]):
     """
 
     def __missing__(self, filename: str) -> bool:
-        self[filename] = is_wrapping_file = bool(internal[filename]) and not filename.startswith(_HOMES[1])
+        self[filename] = is_wrapping_file = bool(internal[filename]) and not filename.startswith(_INTERNAL_FOLDERS[1])
         return is_wrapping_file
 
 
@@ -64,11 +64,11 @@ def is_internal(filename: str) -> bool:
 
 def is_packaged(filename: str) -> bool:
     """Whether a file belongs to one of the two packages."""
-    return filename.startswith(_HOMES[:2])
+    return filename.startswith(_INTERNAL_FOLDERS[:2])
 
 
-# Code here replaces functions of other libraries, so it acts for the user.
-_STANDING_IN = os.path.join(_OURS, "interception", "")
+# Code in this folder replaces functions of other libraries, so it counts as user code.
+_REPLACEMENTS_FOLDER = os.path.join(_PACKAGE_FOLDER, "interception", "")
 _replacing_codes: dict[int, CodeType] = {}  # by identity
 
 
@@ -76,7 +76,7 @@ class _Packages(dict[str, bool]):
     """Whether a file belongs to the packages and does not replace functions of other libraries; cached per file."""
 
     def __missing__(self, filename: str) -> bool:
-        self[filename] = is_package_file = is_packaged(filename) and not filename.startswith(_STANDING_IN)
+        self[filename] = is_package_file = is_packaged(filename) and not filename.startswith(_REPLACEMENTS_FOLDER)
         return is_package_file
 
 
@@ -114,7 +114,7 @@ def add_internal_code(code: CodeType) -> None:
 
 
 def user_frame(depth: int) -> Any:
-    """The innermost frame of user code, starting `depth` calls up; `NoFrame` if there is none."""
+    """The innermost frame of user code, starting `depth` calls up; `NoFrame` without one."""
     frame: FrameType | None = sys._getframe(depth)
     while frame is not None:  # inlined `walk_frames`: this runs for every operation
         is_internal = internal[frame.f_code.co_filename]
@@ -155,47 +155,47 @@ def set_line(node: Any) -> None:
 def set_lines_since(result: Any, sequence_number: int, code: Any, instruction: int, scope: tuple[str, ...] = ()) -> None:
     """Assign the line and scope of a call to all nodes behind its result that are younger than `sequence_number`."""
     queue = list(result) if isinstance(result, (tuple, list)) else [result]
-    seen = set(map(id, queue))
+    visited = set(map(id, queue))
     for node in queue:
         if getattr(node, "sequence_number", 0) > sequence_number:
             node.code, node.instruction = code, instruction
             if scope:
                 node._scope = scope
-            steps = [node.args[position] for position in node.parent_argnums]
-            queue.extend([step for step in steps if id(step) not in seen])
-            seen.update(map(id, steps))
+            parents = [node.args[position] for position in node.parent_argnums]
+            queue.extend([parent for parent in parents if id(parent) not in visited])
+            visited.update(map(id, parents))
 
 
-def set_lines_of_rules(results: Iterable[Any], reached: list[tuple[int, Any]]) -> None:
+def set_lines_of_rules(results: Iterable[Any], rule_calls: list[tuple[int, Any]]) -> None:
     """Assign to each node of a recorded derivative the line of the node whose rule recorded it.
 
-    `reached` holds, oldest first, pairs of a sequence number and the node whose rule was called then. Nodes up to the next pair
+    `rule_calls` are pairs of a sequence number and the node whose rule was called then, oldest first. Nodes up to the next pair
     belong to that rule. Nodes older than the first pair keep their line.
     """
-    sequence_numbers = [sequence_number for sequence_number, _ in reached]
+    sequence_numbers = [sequence_number for sequence_number, _ in rule_calls]
     first = sequence_numbers[0]
     queue = [node for node in results if getattr(node, "sequence_number", 0) > first]
-    seen = set(queue)
+    visited = set(queue)
     for node in queue:
-        at = reached[bisect(sequence_numbers, node.sequence_number) - 1][1]
-        node.code, node.instruction = at.code, at.instruction
-        scope = getattr(at, "_scope", None)
+        source_node = rule_calls[bisect(sequence_numbers, node.sequence_number) - 1][1]
+        node.code, node.instruction = source_node.code, source_node.instruction
+        scope = getattr(source_node, "_scope", None)
         if scope:
             node._scope = scope
         args = node.args
         for position in node.parent_argnums:
             operand = args[position]
-            if operand.sequence_number > first and operand not in seen:
-                seen.add(operand)
+            if operand.sequence_number > first and operand not in visited:
+                visited.add(operand)
                 queue.append(operand)
         for write in node.memory.log if node.memory else ():
             for value in write.args[: len(write.parent_argnums)]:
-                if value.sequence_number > first and value not in seen:
-                    seen.add(value)
+                if value.sequence_number > first and value not in visited:
+                    visited.add(value)
                     queue.append(value)
 
 
-class Place(NamedTuple):
+class SourceLine(NamedTuple):
     """A line of code at which a warning can be issued, also after its frame has ended."""
 
     filename: str
@@ -203,26 +203,26 @@ class Place(NamedTuple):
     namespace: dict[str, Any]
 
     @classmethod
-    def of(cls, frame: FrameType) -> Place:
+    def of(cls, frame: FrameType) -> SourceLine:
         """The current line of a frame."""
         return cls(frame.f_code.co_filename, frame.f_lineno, frame.f_globals)
 
 
-def user_place() -> Place:
+def user_source_line() -> SourceLine:
     """The innermost line of user code; without any, as in a thread of the packages, the outermost line."""
     for frame in walk_frames(sys._getframe(1)):
-        if not _acts_for_users(frame):
+        if not _runs_for_user(frame):
             break
-    return Place.of(frame)
+    return SourceLine.of(frame)
 
 
-def _acts_for_users(frame: FrameType) -> bool:
-    """Whether a frame runs internal code, or code that replaces that of a library's function."""
+def _runs_for_user(frame: FrameType) -> bool:
+    """Whether a frame runs internal code, or code that replaces a library function, on behalf of the user."""
     filename = frame.f_code.co_filename
-    return bool(internal[filename]) or _is_written_by_us(filename) or id(frame.f_code) in _replacing_codes
+    return bool(internal[filename]) or _is_own_code(filename) or id(frame.f_code) in _replacing_codes
 
 
-def warn_at(place: Place, message: str | Warning, category: type[Warning]) -> None:
+def warn_at(place: SourceLine, message: str | Warning, category: type[Warning]) -> None:
     """Issue a warning at a line, with the filters for its module, once per line and text."""
     registry = place.namespace.setdefault("__warningregistry__", {})
     module = place.namespace.get("__name__", "<unknown>")
@@ -231,7 +231,7 @@ def warn_at(place: Place, message: str | Warning, category: type[Warning]) -> No
 
 def warn_user(message: str, category: type[Warning]) -> None:
     """Issue a warning at the innermost line of user code, once per line and text."""
-    warn_at(user_place(), message, category)
+    warn_at(user_source_line(), message, category)
 
 
 def user_line() -> tuple[Any, int]:
@@ -270,18 +270,18 @@ def _at_users_line(show: Callable[[Any], None]) -> Callable[[Any], None]:
         place = (message.filename, message.lineno)
         frames = walk_frames(sys._getframe(1))
         source = next((frame for frame in frames if (frame.f_code.co_filename, frame.f_lineno) == place), None)
-        is_ours = source is not None and (_is_written_by_us(message.filename) or id(source.f_code) in _replacing_codes)
-        user = next((frame for frame in frames if not _acts_for_users(frame)), None) if is_ours else None
+        is_own = source is not None and (_is_own_code(message.filename) or id(source.f_code) in _replacing_codes)
+        user = next((frame for frame in frames if not _runs_for_user(frame)), None) if is_own else None
         if source is None or user is None or issubclass(message.category, DeprecationWarning):
             show(message)
         else:
             source.f_globals["__warningregistry__"] = None  # Python shows every warning then; the user's registry filters
-            warn_at(Place.of(user), message.message, message.category)
+            warn_at(SourceLine.of(user), message.message, message.category)
 
     return show_warning
 
 
-def _is_written_by_us(filename: str) -> bool:
+def _is_own_code(filename: str) -> bool:
     return filename.startswith("<executor ") or is_package_code(filename)
 
 

@@ -28,7 +28,7 @@ import numpy as np
 from .. import ops
 from ..context import is_recording
 from ..frames import (
-    Place,
+    SourceLine,
     callee,
     classify_use,
     frame_up,
@@ -324,7 +324,7 @@ def _log_leak(what: str, frame: Any, warns: bool) -> Leak:
     leak = Leak(what, frame.f_code, frame.f_lasti)
     if warns and (not is_tracing() or leak not in (_log.get() or ())):  # a thread's own log is not that of the operator
         message = f"{leak}: this number has no derivative. If that is intended, write x.value"
-        warn_at(Place.of(frame), message, LeakWarning)
+        warn_at(SourceLine.of(frame), message, LeakWarning)
     _extend(_log.get(), [leak])
     return leak
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from .. import ops
-from ..context import is_deriving, is_quick, is_recording, open_scopes
+from ..context import is_deriving, is_fast_path, is_recording, open_scopes
 from ..frames import instructions, source_lines
 from ..guards import note_copy, note_empty_write
 from ..storage import TRACERS, Memory, Write, collector, owner_of, root_of, set_class, viewed_operand
@@ -118,7 +118,7 @@ def store_number(target: Any, index: Any, value: Any) -> bool:
     """
     kind = type(value)
     is_node = kind in _SCALAR_NODES
-    if type(target) not in _ARRAY_NODES or not (is_node or kind in _NUMBERS) or not is_quick():
+    if type(target) not in _ARRAY_NODES or not (is_node or kind in _NUMBERS) or not is_fast_path():
         return False
     try:
         memory, array, number = target.memory, target.raw_value, value.raw_value if is_node else value

@@ -10,7 +10,7 @@ import numpy as np
 
 from .. import ops
 from ..bind import bind, record_active
-from ..context import is_quick
+from ..context import is_fast_path
 from ..frames import source_lines
 from ..graph import recover_history, to_values
 from ..guards import conversions, guarded_flags, guarded_strides, hash_scalars_by_value, note_guard
@@ -58,7 +58,7 @@ def _getitem(self: Value, index: Any) -> Any:
         if any(isinstance(part, Value) for part in parts):
             selection = bind(ops.getitem, (self, *parts))
             return _copy_row(selection) if isinstance(selection, Value) and selection.ndim and _selects_view(parts) else selection
-    if type(self) in ACTIVE and is_quick() and not isinstance(index, Value):
+    if type(self) in ACTIVE and is_fast_path() and not isinstance(index, Value):
         try:
             return record_active(self.raw_value[index], ops.getitem, (self, index), LEFT)
         except AttributeError as error:

@@ -16,8 +16,8 @@ import numpy as np
 
 from .. import ops
 from ..bind import bind, record_active
-from ..context import is_quick
-from ..graph import FAMILIAR, NUMBERS, RAW, as_operand, recover_history, to_values
+from ..context import is_fast_path
+from ..graph import NUMBERS, OPERAND_TYPES, PLAIN_TYPES, as_operand, recover_history, to_values
 from ..guards import conversions, guarded_errors
 from ..inplace import store
 from ..storage import root_of
@@ -49,7 +49,7 @@ def _binary(name: str, function: Any, compute: Callable[[Any, Any], Any]) -> tup
     def forward(self: Value, other: Any) -> Any:
         if may_raise and getattr(self, "is_scalar", False):
             guarded_errors.require_divisible(name, self, other)
-        if quick and type(self) in ACTIVE and is_quick():
+        if quick and type(self) in ACTIVE and is_fast_path():
             kind = type(other)
             try:
                 if kind in ARRAYS:
@@ -65,7 +65,7 @@ def _binary(name: str, function: Any, compute: Callable[[Any, Any], Any]) -> tup
             except (ArithmeticError, ValueError):
                 pass  # `bind` raises it again, with a note
         is_scalar = function is ops.power and isinstance(other, np.number) and other.dtype.kind in "iufc"
-        if isinstance(other, Value) or type(other) in RAW or type(other) in ARRAYS or is_scalar:
+        if isinstance(other, Value) or type(other) in PLAIN_TYPES or type(other) in ARRAYS or is_scalar:
             return bind(function, (self, other))
         if _takes_precedence(other) or (repeats and _repeats_sequence(self, other)):
             return NotImplemented
@@ -79,8 +79,8 @@ def _binary(name: str, function: Any, compute: Callable[[Any, Any], Any]) -> tup
     def reflected(self: Value, other: Any) -> Any:
         if may_raise and getattr(self, "is_scalar", False):
             guarded_errors.require_divisible(name, other, self)
-        if type(other) in RAW or type(other) in ARRAYS:
-            if quick and type(self) in ACTIVE and is_quick():
+        if type(other) in PLAIN_TYPES or type(other) in ARRAYS:
+            if quick and type(self) in ACTIVE and is_fast_path():
                 try:
                     value = compute(unwrap_buffer(other), self.raw_value)
                     return record_active(value, function, (save_operand(other) if type(other) in ARRAYS else other, self), RIGHT)
@@ -148,7 +148,7 @@ def _comparison(name: str, ufunc: np.ufunc) -> Any:
     by_numpy, by_array = _ufunc_operator(ufunc, is_reflected=False), getattr(ndarray, f"__{name}__")
 
     def compare(self: Value, other: Any) -> Any:
-        if isinstance(other, Value) or type(other) in RAW:
+        if isinstance(other, Value) or type(other) in PLAIN_TYPES:
             return bind(ufunc, (self, other))
         if isinstance(other, (str, bytes)):
             require_history(self)
@@ -179,7 +179,7 @@ def _in_place(name: str, forward: Any) -> Any:
         require_history(self)
         root = self if type(self) in _VARIABLES or self.level else root_of(self)
         if type(root) in _VARIABLES:
-            if type(other) not in FAMILIAR:
+            if type(other) not in OPERAND_TYPES:
                 other = as_operand(other)
             variable: Any = root
             variable.update(lambda array: by_numpy(self.raw_value, to_values(other)), (other,))
@@ -213,7 +213,7 @@ def _unary(ufunc: np.ufunc) -> Any:
     quick = ufunc in ops.SMOOTH_UFUNCS
 
     def operate(self: Value) -> Any:
-        if quick and type(self) in ACTIVE and is_quick():
+        if quick and type(self) in ACTIVE and is_fast_path():
             try:
                 return record_active(ufunc(self.raw_value), ufunc, (self,), LEFT)
             except AttributeError as error:

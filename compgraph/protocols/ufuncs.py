@@ -8,9 +8,9 @@ import numpy as np
 
 from .. import ops
 from ..bind import bind, record_active
-from ..context import is_quick
+from ..context import is_fast_path
 from ..frames import source_lines
-from ..graph import FAMILIAR, NUMBERS, as_operand, overrides_protocol, recover_history, to_values
+from ..graph import NUMBERS, OPERAND_TYPES, as_operand, overrides_protocol, recover_history, to_values
 from ..inplace import as_traced, ufunc_at, write_out, write_where
 from ..tracing import LeakError, format_places
 from ..values import (
@@ -31,14 +31,14 @@ from .binding import parameters_of, record_keywords, unsupported
 from .functions import HANDLERS, array_function
 
 ndarray = np.ndarray
-_FAMILIAR = FAMILIAR | ARRAYS
+_FAMILIAR = OPERAND_TYPES | ARRAYS
 
 
 def array_ufunc(self: Value, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
     """``Node.__array_ufunc__``: record the call of a ufunc or ufunc method; NotImplemented for arrays of other libraries."""
     if options or method != "__call__" or ufunc not in ops.SMOOTH_UFUNCS:
         return _general_ufunc(ufunc, method, inputs, options)
-    if ufunc.nout == 1 and is_quick():
+    if ufunc.nout == 1 and is_fast_path():
         try:
             if len(inputs) == 1:
                 if type(self) in ACTIVE:

@@ -1,7 +1,7 @@
 """LeakError: raised where code without graph support reads the values of a tracer.
 
 A tracer raises when its values are requested. C code that accepts only arrays often rejects a tracer first, with an error of its
-own that names the class. `explain` recognizes such errors by that name.
+own that names the class. `explain_error` recognizes such errors by that name.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from typing import Any
 
 from ..context import layered_variable
 from ..frames import is_raised_by, source_lines, walk_frames, warn_user
-from .leak_messages import COMPILED, is_library, leak_message, names_tracer, note_of_cython, note_of_package, position_of_user
+from .leak_messages import CYTHON_SUFFIXES, cython_note, is_library, leak_message, names_tracer, package_note, user_frame_index
 
-_UNMATCHED = "No matching signature found"  # a function that Cython compiled for arrays of several dtypes got no array
+_CYTHON_MISMATCH = "No matching signature found"  # a function that Cython compiled for arrays of several dtypes got no array
 OPAQUE_CLASSES: set[str] = set()  # the names of the classes of tracers and buffers, by which C code's errors show them
 
 
@@ -51,27 +51,27 @@ class LeakWarning(RuntimeWarning):
     __module__ = "compgraph.errors"  # the public module
 
 
-def leak_error(frame: FrameType | None, which: str | None = None, text: str | None = None) -> LeakError:
+def leak_error(frame: FrameType | None, description: str | None = None, text: str | None = None) -> LeakError:
     """Make the error for C code, called by a frame, that requests a node's value, and log it.
 
-    `which` describes the node, if it is known; `text` replaces the message. The error enters the log of the context, or all logs
-    if the thread has none of its own.
+    `description` describes the node, if it is known; `text` replaces the message. The error is appended to the log of the
+    context, or to all logs if the thread has none of its own.
     """
     frames = list(walk_frames(frame))
-    error = LeakError(text or leak_message(frames, which))
+    error = LeakError(text or leak_message(frames, description))
     if frames:
-        users = frames[position_of_user(frames)]
-        error.place = users.f_code, users.f_lasti
-    mine = OWN_LOG.get()
-    for log in [reference() for reference in tuple(LOGS)] if mine is None else [mine]:  # threads have contexts of their own
+        user_frame = frames[user_frame_index(frames)]
+        error.place = user_frame.f_code, user_frame.f_lasti
+    own_log = OWN_LOG.get()
+    for log in [reference() for reference in tuple(LOGS)] if own_log is None else [own_log]:  # threads have contexts of their own
         if log is not None:
             log.append(error)
     return error
 
 
-def warn_caught(refusals: list[LeakError]) -> None:
+def warn_caught(errors: list[LeakError]) -> None:
     """Warn, when a context is left, that code caught a LeakError and continued."""
-    warn_user(f"code caught the error of a conversion to numbers; its result may lack a derivative: {refusals[0]}", LeakWarning)
+    warn_user(f"code caught the error of a conversion to numbers; its result may lack a derivative: {errors[0]}", LeakWarning)
 
 
 class LeakLog(list["LeakError"]):
@@ -82,22 +82,22 @@ class LeakLog(list["LeakError"]):
     __hash__ = object.__hash__  # type: ignore[assignment]
 
 
-OWN_LOG: ContextVar[LeakLog | None] = layered_variable("refusals", None)
+OWN_LOG: ContextVar[LeakLog | None] = layered_variable("leak_log", None)
 # The logs of all open contexts of all threads; weak references, because an interrupt may prevent the closing of a context.
 LOGS: set[weakref.ref[LeakLog]] = set()
 
 
-def explain(error: Exception, log: list[LeakError]) -> LeakError | None:
+def explain_error(error: Exception, log: list[LeakError]) -> LeakError | None:
     """Return the LeakError that explains an error caused by a tracer; None if it is a LeakError, or has another cause.
 
     `log` holds the leak errors so far, because C code may replace one by an error of its own.
     """
     if isinstance(error, LeakError):
         return None
-    for cause in _causes(error):
+    for cause in _iterate_causes(error):
         if isinstance(cause, LeakError):
             return LeakError(*cause.args)
-    trace = _trace_of(error)
+    trace = _traceback_entries(error)
     if not trace:
         return None
     frames = [part.tb_frame for part in trace]
@@ -105,37 +105,37 @@ def explain(error: Exception, log: list[LeakError]) -> LeakError | None:
     if source_lines.is_packaged(code.co_filename) or (not is_library(code.co_filename) and is_raised_by(code, trace[0].tb_lasti)):
         return None  # an error of this package, or raised by the user's code
     places = {(part.tb_frame.f_code, part.tb_lasti) for part in trace}
-    for refusal in reversed(log):
-        if refusal.place in places:
-            return LeakError(*refusal.args)
+    for leak in reversed(log):
+        if leak.place in places:
+            return LeakError(*leak.args)
     if isinstance(error, AttributeError) and hasattr(type(error.obj), "opname"):
         return None  # the user accessed an attribute that arrays lack
     text = str(error)  # Python's own errors begin with the class: "'OperationalTracer' object is not callable"
     is_of_class = any(name in text and not text.startswith(f"'{name}' object") for name in OPAQUE_CLASSES)
-    is_cythons = text == _UNMATCHED or (type(error) is ValueError and code.co_filename.endswith(COMPILED))
-    is_of_tracer = is_of_class or (is_cythons and names_tracer(frames[position_of_user(frames)]))
+    is_cythons = text == _CYTHON_MISMATCH or (type(error) is ValueError and code.co_filename.endswith(CYTHON_SUFFIXES))
+    is_of_tracer = is_of_class or (is_cythons and names_tracer(frames[user_frame_index(frames)]))
     return LeakError(leak_message(frames)) if is_of_tracer else None
 
 
-def annotate(error: Exception) -> None:
+def annotate_error(error: Exception) -> None:
     """Add a note to an error of another package that handled a tracer, or that passed through Cython code."""
-    frames = [part.tb_frame for part in _trace_of(error)]
+    frames = [part.tb_frame for part in _traceback_entries(error)]
     if not frames:
         return
-    note = note_of_cython(frames, str(error)) if isinstance(error, LeakError) else note_of_package(frames, type(error))
+    note = cython_note(frames, str(error)) if isinstance(error, LeakError) else package_note(frames, type(error))
     if note is not None and note not in getattr(error, "__notes__", ()):
         error.add_note(note)
 
 
-def _causes(error: BaseException | None) -> Iterator[BaseException]:
-    seen: set[int] = set()
-    while error is not None and id(error) not in seen:
-        seen.add(id(error))
+def _iterate_causes(error: BaseException | None) -> Iterator[BaseException]:
+    visited: set[int] = set()
+    while error is not None and id(error) not in visited:
+        visited.add(id(error))
         yield error
         error = error.__cause__ or error.__context__
 
 
-def _trace_of(error: BaseException) -> list[TracebackType]:
+def _traceback_entries(error: BaseException) -> list[TracebackType]:
     """The traceback of an error, innermost entry first, up to where it is caught."""
     entries, trace = [], error.__traceback__
     while trace is not None:
@@ -146,6 +146,6 @@ def _trace_of(error: BaseException) -> list[TracebackType]:
 
 def user_line_of(error: BaseException) -> str | None:
     """The innermost user line that an error passed through; None if there is none."""
-    frames = [part.tb_frame for part in _trace_of(error)]
-    frame = frames[position_of_user(frames)] if frames else None
+    frames = [part.tb_frame for part in _traceback_entries(error)]
+    frame = frames[user_frame_index(frames)] if frames else None
     return None if frame is None or source_lines.internal[frame.f_code.co_filename] else source_lines.format_frame(frame)

@@ -1,4 +1,4 @@
-"""The message of a LeakError: the reader of the values, the node, the user's line, and a replacement."""
+"""The message of a LeakError: the code that reads the values, the node, the user's line, and a replacement."""
 
 from __future__ import annotations
 
@@ -17,14 +17,22 @@ import numpy as np
 from ..frames import callee, is_assigning, method_called, source_lines, unknown
 from ..ops import METHODS_MODULE, implementation
 
-NAMES = re.compile(r"[^\W\d]\w*")
-COMPILED = (".pyx", ".pxd", ".pxi")  # Cython shows these files in frames
-_GENERATED = ("View.MemoryView", "stringsource", "<stringsource>", "__pyx_")  # how files of code that Cython adds begin
-_KNOWN = sys.stdlib_module_names | {"numpy", "scipy"}  # packages whose errors have other causes
-_CALLING = {"ctypes", "_ctypes"}  # packages that call C code, and raise for the arguments that they cannot convert
-_LOCAL = "<locals>."  # in the names of functions that a function makes
-_SHOWN = 3  # how many nodes a message names
-# What to use instead of functions of SciPy's, Python's and NumPy's whose counterpart has another name.
+NAME_PATTERN = re.compile(r"[^\W\d]\w*")
+CYTHON_SUFFIXES = (".pyx", ".pxd", ".pxi")  # Cython shows these files in frames
+_CYTHON_GENERATED = (
+    "View.MemoryView",
+    "stringsource",
+    "<stringsource>",
+    "__pyx_",
+)  # prefixes of the file names of code that Cython generates
+_SUPPORTED_PACKAGES = sys.stdlib_module_names | {
+    "numpy",
+    "scipy",
+}  # packages that support tracers, so that their errors have other causes
+_FFI_MODULES = {"ctypes", "_ctypes"}  # packages that call C code, and raise for arguments that they cannot convert
+_LOCAL = "<locals>."  # in the qualified names of nested functions
+_MAX_NODES = 3  # nodes named in a message
+# Replacements for functions of SciPy, Python and NumPy whose counterpart has a different name.
 COUNTERPARTS = {
     "brentq": "autodiff.root", "bisect": "autodiff.root", "newton": "autodiff.root", "fsolve": "autodiff.root",
     "root": "autodiff.root", "root_scalar": "autodiff.root", "ridder": "autodiff.root", "toms748": "autodiff.root",
@@ -44,43 +52,43 @@ COUNTERPARTS = {
     "ndenumerate": "np.ndindex(x.shape)", "fill": "cg.full, or cg.zeros(shape) as the target", "dot": "a @ x, np.dot(a, x)",
 }  # fmt: skip
 # Functions that convert their argument to an array; see `_advice` for replacements.
-MAKING = frozenset({"array", "asarray", "ascontiguousarray", "asfortranarray", "asarray_chkfinite", "fromiter"})
+CONSTRUCTOR_NAMES = frozenset({"array", "asarray", "ascontiguousarray", "asfortranarray", "asarray_chkfinite", "fromiter"})
 
 
 def is_library(filename: str) -> bool:
     """Whether a file is not user code: it belongs to the packages, Python, the site packages, or Cython."""
     return (
         source_lines.internal[filename]
-        or filename.startswith(_of_others())
-        or filename.endswith(COMPILED)
-        or filename.startswith(_GENERATED)
+        or filename.startswith(_library_folders())
+        or filename.endswith(CYTHON_SUFFIXES)
+        or filename.startswith(_CYTHON_GENERATED)
     )
 
 
 @functools.cache
 def has_compiled_code(filename: str) -> bool:
     """Whether a file belongs to an installed package with imported compiled modules."""
-    package = next(iter(_installed_in(filename)), None)
+    package = next(iter(_installed_package(filename)), None)
     return package is not None and any(
         name.partition(".")[0] == package and (getattr(module, "__file__", None) or "").endswith(tuple(EXTENSION_SUFFIXES))
         for name, module in list(sys.modules.items())
     )
 
 
-def _installed_in(filename: str) -> list[str]:
+def _installed_package(filename: str) -> list[str]:
     """The name of the installed package of a file, as a list of one; empty for other files."""
-    homes = {sysconfig.get_path(name) + os.sep for name in ("purelib", "platlib")}
-    return [filename.removeprefix(home).split(os.sep)[0].removesuffix(".py") for home in homes if filename.startswith(home)]
+    folders = {sysconfig.get_path(name) + os.sep for name in ("purelib", "platlib")}
+    return [filename.removeprefix(path).split(os.sep)[0].removesuffix(".py") for path in folders if filename.startswith(path)]
 
 
 @functools.cache  # evaluated at first use, which keeps `import compgraph` fast
-def _of_others() -> tuple[str, ...]:
+def _library_folders() -> tuple[str, ...]:
     """The directories of library code: Python's own and the site packages."""
-    beside = os.path.dirname(os.path.dirname(np.__file__))
-    return sysconfig.get_path("stdlib") + os.sep, beside + os.sep, "<frozen"
+    site_packages = os.path.dirname(os.path.dirname(np.__file__))
+    return sysconfig.get_path("stdlib") + os.sep, site_packages + os.sep, "<frozen"
 
 
-def position_of_user(frames: list[FrameType]) -> int:
+def user_frame_index(frames: list[FrameType]) -> int:
     """The position of the innermost user frame among frames given innermost first."""
     position = next((k for k, f in enumerate(frames) if not is_library(f.f_code.co_filename)), None)
     if position is None:  # the user's code is itself a library
@@ -93,84 +101,86 @@ def format_places(frames: list[FrameType]) -> str:
 
     Lines of NumPy do not count. The second line is missing if the user's code called compiled code. Empty if no line is known.
     """
-    position = position_of_user(frames)
-    called = ((frame, frame.f_code.co_filename) for frame in frames[:position])
-    others = [frame for frame, name in called if not source_lines.internal[name] and not name.startswith(_GENERATED)]
+    position = user_frame_index(frames)
+    called_frame = ((frame, frame.f_code.co_filename) for frame in frames[:position])
+    others = [frame for frame, name in called_frame if not source_lines.internal[name] and not name.startswith(_CYTHON_GENERATED)]
     lines = [line for line in map(source_lines.format_frame, [frames[position], *others[:1]]) if line is not None]
     return f" ({'; requested at '.join(lines)})" if lines else ""
 
 
-def note_of_cython(frames: list[FrameType], text: str) -> str | None:
+def cython_note(frames: list[FrameType], text: str) -> str | None:
     """A note with the Cython line that requested the values; it has no running frame when the error is made."""
-    called = frames[: position_of_user(frames)]
-    lines = (source_lines.format_frame(frame) for frame in called if frame.f_code.co_filename.endswith(COMPILED))
+    called_frame = frames[: user_frame_index(frames)]
+    lines = (source_lines.format_frame(frame) for frame in called_frame if frame.f_code.co_filename.endswith(CYTHON_SUFFIXES))
     line = next(lines, None)
     return None if line is None or line in text else f"The numbers were requested at {line}."
 
 
-def leak_message(frames: list[FrameType], which: str | None = None) -> str:
-    """The message for values read in the first of some frames, innermost first; `which` describes the node, if known."""
-    position = position_of_user(frames)
-    frame, called = frames[position], _called_by_user(frames, position)
-    subject, at = f"the numbers of {which or _named_nodes(frames, frame)}", format_places(frames)
-    if called is None and is_assigning(frame):
+def leak_message(frames: list[FrameType], description: str | None = None) -> str:
+    """The message for values read in the first of some frames, innermost first; `description` describes the node, if known."""
+    position = user_frame_index(frames)
+    frame, called_frame = frames[position], _called_by_user(frames, position)
+    subject, at = f"the numbers of {description or _named_nodes(frames, frame)}", format_places(frames)
+    if called_frame is None and is_assigning(frame):
         return (
             f"{subject} are assigned into a plain array, which keeps numbers and no graph{at}. Make the array of nodes from the "
             "start (cg.zeros(shape), np.zeros_like(node), np.empty_like(node)); where the numbers alone are meant, assign "
             "node.value, or float(loss)"
         )
-    who = _name_of(frame, called)
-    advice = _advice(who)
-    if who == "an operator":
+    reader = _name_of(frame, called_frame)
+    advice = _advice(reader)
+    if reader == "an operator":
         advice = "NumPy made that array of a node without dispatch: make it by cg.array, cg.asarray, cg.full or np.stack"
     return (
-        f"{who or 'code outside the graph'} takes {subject} without asking for their graph{at}: the derivative would be lost. "
+        f"{reader or 'code outside the graph'} takes {subject} without asking for their graph{at}: the derivative would be lost. "
         f"{advice}; where the plain numbers are meant, give x.value or cg.stop_gradient(x)"
     )
 
 
-def note_of_package(frames: list[FrameType], kind: type[Exception]) -> str | None:
+def package_note(frames: list[FrameType], kind: type[Exception]) -> str | None:
     """A note for an error raised in frames given innermost first, if other packages ran there on a tracer."""
-    position = position_of_user(frames)
-    users, others = frames[position], [frame for frame in frames[:position] if _is_of_others(frame)]
-    is_foreign = bool(others) or (position == 0 and kind.__module__.partition(".")[0] in _CALLING)
-    if not is_foreign or not (names_tracer(users) or any(_nodes_in(frame.f_locals) for frame in others)):
+    position = user_frame_index(frames)
+    user_frame, others = frames[position], [frame for frame in frames[:position] if _is_foreign_code(frame)]
+    is_foreign = bool(others) or (position == 0 and kind.__module__.partition(".")[0] in _FFI_MODULES)
+    if not is_foreign or not (names_tracer(user_frame) or any(_nodes_in(frame.f_locals) for frame in others)):
         return None
-    who = _name_of(users, _called_by_user(frames, position)) or "compiled code"
+    reader = _name_of(user_frame, _called_by_user(frames, position)) or "compiled code"
     return (
-        f"{who} got {_named_nodes(frames, users)}, which is differentiated and exposes no numbers{format_places(frames)}. This "
-        f"may be the cause of the error. {_advice(who)}; where the plain numbers are meant, give x.value"
+        f"{reader} got {_named_nodes(frames, user_frame)}, which is differentiated and exposes no numbers"
+        f"{format_places(frames)}. This may be the cause of the error. {_advice(reader)}; where the plain numbers are meant, give x.value"
     )
 
 
 def _called_by_user(frames: list[FrameType], position: int) -> FrameType | None:
     """The frame of the function that the user called; None for compiled code or an operation on a node."""
-    called = frames[position - 1] if position else None
-    return None if called is None or source_lines.is_package_code(called.f_code.co_filename) else called
+    called_frame = frames[position - 1] if position else None
+    return None if called_frame is None or source_lines.is_package_code(called_frame.f_code.co_filename) else called_frame
 
 
-def _is_of_others(frame: FrameType) -> bool:
+def _is_foreign_code(frame: FrameType) -> bool:
     """Whether a frame runs code of a package that does not support tracers; SciPy's functions do."""
     filename, module = frame.f_code.co_filename, str(frame.f_globals.get("__name__"))
-    return is_library(filename) and not source_lines.internal[filename] and module.partition(".")[0] not in _KNOWN
+    return is_library(filename) and not source_lines.internal[filename] and module.partition(".")[0] not in _SUPPORTED_PACKAGES
 
 
-def _name_of(frame: FrameType, called: FrameType | None) -> str:
-    """The public name of what the user's frame called; empty if unknown."""
+def _name_of(frame: FrameType, called_frame: FrameType | None) -> str:
+    """The public name of the callable that the user's frame called; empty if unknown."""
     call_target = callee(frame)
-    if called is not None and source_lines.is_packaged(called.f_code.co_filename):  # a replacement for a library function
-        call_target = called.f_locals.get("original", call_target)
-    is_told = call_target is not None and call_target is not unknown
-    if called is not None and not (is_told and hasattr(call_target, "__name__")):
-        module, name = _origin_of(called, frame)
+    if called_frame is not None and source_lines.is_packaged(
+        called_frame.f_code.co_filename
+    ):  # a replacement for a library function
+        call_target = called_frame.f_locals.get("original", call_target)
+    is_known = call_target is not None and call_target is not unknown
+    if called_frame is not None and not (is_known and hasattr(call_target, "__name__")):
+        module, name = _origin_of(called_frame, frame)
         package, method = module.partition(".")[0], method_called(frame)
         if call_target is None:
             return f"an operator of {package}'s"
-        if called.f_code.co_filename.endswith(COMPILED) and method is not None and not name.endswith(f".{method}"):
+        if called_frame.f_code.co_filename.endswith(CYTHON_SUFFIXES) and method is not None and not name.endswith(f".{method}"):
             return f"the method {method}() of {package}"  # by a wrapper of Cython's
         if module == METHODS_MODULE:
             return f"ndarray.{name.removeprefix('_').replace('amax', 'max').replace('amin', 'min')}()"
-    elif not is_told:
+    elif not is_known:
         method = method_called(frame)
         return f"ndarray.{method}()" if method is not None else "an operator" if call_target is None else ""
     else:
@@ -181,35 +191,37 @@ def _name_of(frame: FrameType, called: FrameType | None) -> str:
         if _LOCAL in name and owner is not None and (method := method_called(frame)):  # the wrapper that a decorator returned
             module, name = type(owner).__module__, f"{type(owner).__qualname__}.{method}"
     name = name.removeprefix(f"{module}.").replace(_LOCAL, "").removesuffix(".__call__").removesuffix(".__init__")
-    name = name.removeprefix("function ")  # in the names of functions made by f2py
+    name = name.removeprefix("function ")  # a prefix that f2py adds
     parts = [part for part in module.split(".") if not part.startswith("_") and part != "builtins"]
     parts = parts or [module.lstrip("_")] if module not in ("builtins", "__main__", "") else []
     for length in range(1, len(parts)):  # the outermost module with the name: numpy.sum, not numpy.fromnumeric.sum
         public = getattr(sys.modules.get(".".join(parts[:length])), name.partition(".")[0], None)
         code = getattr(implementation(public), "__code__", None)
-        if isinstance(public, type) or (callable(public) and (public is call_target or (called and code is called.f_code))):
+        if isinstance(public, type) or (
+            callable(public) and (public is call_target or (called_frame and code is called_frame.f_code))
+        ):
             parts = parts[:length]
     return ".".join([*parts, name]) + "()" if name else ""
 
 
-def _origin_of(called: FrameType, frame: FrameType) -> tuple[str, str]:
+def _origin_of(called_frame: FrameType, frame: FrameType) -> tuple[str, str]:
     """Module and name of a running function that a frame called; for a decorator's wrapper, those of the method."""
-    code, method = called.f_code, method_called(frame)
+    code, method = called_frame.f_code, method_called(frame)
     if _LOCAL in code.co_qualname and method is not None and code.co_argcount:
-        owner = type(called.f_locals.get(code.co_varnames[0]))
+        owner = type(called_frame.f_locals.get(code.co_varnames[0]))
         if hasattr(owner, method):
             return owner.__module__, f"{owner.__qualname__}.{method}"
-    return called.f_globals.get("__name__") or "", code.co_qualname
+    return called_frame.f_globals.get("__name__") or "", code.co_qualname
 
 
-def _advice(who: str) -> str:
+def _advice(reader: str) -> str:
     """The replacement for a function, or general advice."""
-    owner, _, name = who.rstrip("()").rpartition(".")
-    if name in MAKING:
+    owner, _, name = reader.rstrip("()").rpartition(".")
+    if name in CONSTRUCTOR_NAMES:
         return f"Use cg.{name if name != 'fromiter' else 'array'}, np.stack, or `with cg.patched_numpy():`"
     if owner in ("numpy.ndarray", "ndarray") and hasattr(np, name):
         return f"A method of a plain array does not dispatch; use np.{name}" + (", or @" if name == "dot" else "")
-    if who.startswith("an operator of scipy's"):
+    if reader.startswith("an operator of scipy's"):
         return "Use plain arrays (sparse.toarray() @ x), or declare it by cg.primitive with a rule"
     if owner.startswith("numpy.random"):
         return "Draw numbers that do not depend on it, and shift and scale them: loc + scale * rng.normal()"
@@ -217,49 +229,51 @@ def _advice(who: str) -> str:
         return "Use np.polyval, which takes the highest power first"
     if owner == "numpy" and name in np.sctypeDict:
         return f"Use x.astype(np.{name})" if np.dtype(name).kind in "fc" else "Use int(x), which has no derivative"
-    instead: str | None = COUNTERPARTS.get(name)
-    if instead is None and owner in ("numpy", "numpy.linalg", "numpy.fft"):
-        instead = _callable_in(name, {f"cg{owner[5:]}": sys.modules.get(f"compgraph{owner[5:]}")})
-    if instead is None and who.startswith(("scipy.", "math.", "cmath.", "statistics.", "jax.", "torch.", "autograd.")):
-        instead = _callable_in(name, {"np": np, "np.linalg": np.linalg, "np.fft": np.fft})
-    if instead is not None:
-        return f"Use {instead}"
+    replacement: str | None = COUNTERPARTS.get(name)
+    if replacement is None and owner in ("numpy", "numpy.linalg", "numpy.fft"):
+        replacement = _callable_in(name, {f"cg{owner[5:]}": sys.modules.get(f"compgraph{owner[5:]}")})
+    if replacement is None and reader.startswith(("scipy.", "math.", "cmath.", "statistics.", "jax.", "torch.", "autograd.")):
+        replacement = _callable_in(name, {"np": np, "np.linalg": np.linalg, "np.fft": np.fft})
+    if replacement is not None:
+        return f"Use {replacement}"
     return (
         "Use functions of NumPy's, which keep the graph (cg.array for np.array, np.dot(a, x) for a.dot(x)), or declare it by "
         "cg.primitive with a rule"
     )
 
 
-def _callable_in(name: str, homes: Mapping[str, Any]) -> str | None:
+def _callable_in(name: str, modules: Mapping[str, Any]) -> str | None:
     """``"home.name"`` of the first module that has a callable of that name; otherwise None."""
-    return next((f"{home}.{name}" for home, module in homes.items() if callable(getattr(module, name, None))), None)
+    return next((f"{home}.{name}" for home, module in modules.items() if callable(getattr(module, name, None))), None)
 
 
-def _named_nodes(frames: list[FrameType], users: FrameType) -> str:
+def _named_nodes(frames: list[FrameType], user_frame: FrameType) -> str:
     """Describe the nodes whose values may be read: those on the user's line, else in its frame, else in inner frames."""
-    line = source_lines.format_frame(users) or ""
-    in_line = set(NAMES.findall(line.partition(": ")[2]))
-    of_user = _nodes_in(users.f_locals)
+    line = source_lines.format_frame(user_frame) or ""
+    line_names = set(NAME_PATTERN.findall(line.partition(": ")[2]))
+    user_nodes = _nodes_in(user_frame.f_locals)
     inner = (_nodes_in(frame.f_locals) for frame in frames if not source_lines.internal[frame.f_code.co_filename])
-    descriptions = {name: text for name, text in of_user.items() if name in in_line} or of_user or next(filter(None, inner), {})
+    descriptions = (
+        {name: text for name, text in user_nodes.items() if name in line_names} or user_nodes or next(filter(None, inner), {})
+    )
     if not descriptions:
         return "a node"
-    return " or ".join(list(descriptions.values())[:_SHOWN]) + (" or others" if len(descriptions) > _SHOWN else "")
+    return " or ".join(list(descriptions.values())[:_MAX_NODES]) + (" or others" if len(descriptions) > _MAX_NODES else "")
 
 
 def variable_of(node: Any, frame: FrameType) -> str | None:
     """Describe a node by the variable that holds it in the innermost user frame at or above `frame`; None if none does."""
-    around: FrameType | None = frame
-    while around is not None and is_library(around.f_code.co_filename):
-        around = around.f_back
-    names = [] if around is None else [name for name, value in around.f_locals.items() if value is node]
+    outer: FrameType | None = frame
+    while outer is not None and is_library(outer.f_code.co_filename):
+        outer = outer.f_back
+    names = [] if outer is None else [name for name, value in outer.f_locals.items() if value is node]
     return f"{names[0]} (shape {node.shape}, {node.dtype})" if names else None
 
 
-def names_tracer(users: FrameType) -> bool:
+def names_tracer(user_frame: FrameType) -> bool:
     """Whether the user's line names a variable that holds a floating tracer."""
-    line = source_lines.format_frame(users) or ""
-    return any(name in _nodes_in(users.f_locals) for name in NAMES.findall(line.partition(": ")[2]))
+    line = source_lines.format_frame(user_frame) or ""
+    return any(name in _nodes_in(user_frame.f_locals) for name in NAME_PATTERN.findall(line.partition(": ")[2]))
 
 
 def _nodes_in(variables: Mapping[str, Any]) -> dict[str, str]:

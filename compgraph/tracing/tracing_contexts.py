@@ -7,8 +7,8 @@ from contextvars import ContextVar
 from types import TracebackType
 from typing import Any
 
-from ..context import Context, Setting, following, layered_variable, recording
-from .leak_errors import LOGS, OWN_LOG, LeakLog, annotate, explain, warn_caught
+from ..context import Context, Setting, layered_variable, recording, tracking_indices
+from .leak_errors import LOGS, OWN_LOG, LeakLog, annotate_error, explain_error, warn_caught
 
 _tracing: ContextVar[bool] = layered_variable("tracing", False, is_read=True)
 _compiling: ContextVar[bool] = layered_variable("compiling", False)
@@ -37,7 +37,7 @@ class Tracing(Setting):
         if records:
             changes[recording] = True
         if compiles:
-            changes |= {_compiling: True, following: False}
+            changes |= {_compiling: True, tracking_indices: False}
         super().__init__(changes)
 
     def __enter__(self) -> None:
@@ -52,11 +52,11 @@ class Tracing(Setting):
 def _close(log: LeakLog, error: BaseException | None) -> None:
     """Leave a tracing context: explain or annotate the error, or warn about leaks whose errors were caught."""
     LOGS.discard(weakref.ref(log))
-    explanation = explain(error, log) if isinstance(error, Exception) else None
+    explanation = explain_error(error, log) if isinstance(error, Exception) else None
     if explanation is not None:
         raise explanation from error
     if isinstance(error, Exception):
-        annotate(error)
+        annotate_error(error)
     if error is None and log:
         warn_caught(log)
 

@@ -23,7 +23,7 @@ class Entry:
         self.kind, self.entry = kind, entry
 
     def codify(self) -> str:
-        """The step as it is written in Python."""
+        """The step as Python code."""
         if self.kind in _registered:
             return f".{self.entry}"
         names = _fields(self.kind)
@@ -31,7 +31,7 @@ class Entry:
 
 
 class Accessor(tuple[Entry, ...]):
-    """The way to a leaf."""
+    """The path to a leaf."""
 
     __slots__ = ()
 
@@ -40,18 +40,18 @@ class Accessor(tuple[Entry, ...]):
         return Accessor(item) if isinstance(place, slice) else item
 
     def codify(self, root: str = "") -> str:
-        """The way as it is written in Python."""
+        """The path as Python code."""
         return root + "".join(entry.codify() for entry in self)
 
 
 class Structure:
-    """How a tree nests: `kind` is the class of a container, None for a leaf; `rest` what else is to be known to make it."""
+    """The structure of a tree: `kind` is the class of a container, None for a leaf; `metadata` are further data to rebuild it."""
 
-    __slots__ = ("entries", "kind", "num_leaves", "parts", "rest")
+    __slots__ = ("entries", "kind", "metadata", "num_leaves", "parts")
     namespace = "compgraph"
 
-    def __init__(self, kind: type | None, entries: Sequence[Any], parts: Sequence[Structure], rest: Any) -> None:
-        self.kind, self.entries, self.parts, self.rest = kind, tuple(entries), tuple(parts), rest
+    def __init__(self, kind: type | None, entries: Sequence[Any], parts: Sequence[Structure], metadata: Any) -> None:
+        self.kind, self.entries, self.parts, self.metadata = kind, tuple(entries), tuple(parts), metadata
         self.num_leaves: int = 1 if kind is None else sum(part.num_leaves for part in parts)
 
     def __eq__(self, other: object) -> bool:
@@ -61,30 +61,30 @@ class Structure:
         return hash((self.kind, self.entries, self.parts))
 
     def __repr__(self) -> str:
-        return f"Structure({self.unflatten([_Star()] * self.num_leaves)!r})"
+        return f"Structure({self.unflatten([_LeafText()] * self.num_leaves)!r})"
 
     def _key(self) -> Any:
-        rest = self.rest[0] if self.kind in (OrderedDict, defaultdict) else None if self.kind is dict else self.rest
-        return self.kind, self.entries, self.parts, rest
+        metadata = self.metadata[0] if self.kind in (OrderedDict, defaultdict) else None if self.kind is dict else self.metadata
+        return self.kind, self.entries, self.parts, metadata
 
     def is_leaf(self) -> bool:
         """Whether the tree is one leaf."""
         return self.kind is None
 
     def children(self) -> list[Structure]:
-        """The structures of what a container holds."""
+        """The structures of a container's elements."""
         return list(self.parts)
 
     def accessors(self) -> list[Accessor]:
-        """The ways to the leaves."""
+        """The paths to the leaves."""
         if self.kind is None:
             return [Accessor()]
         pairs = zip(self.entries, self.parts, strict=True)
-        return [Accessor((Entry(self.kind, entry), *way)) for entry, part in pairs for way in part.accessors()]
+        return [Accessor((Entry(self.kind, entry), *path)) for entry, part in pairs for path in part.accessors()]
 
     def paths(self) -> list[tuple[Any, ...]]:
-        """The keys, positions and fields on the ways to the leaves."""
-        return [tuple(step.entry for step in way) for way in self.accessors()]
+        """The keys, positions and fields on the paths to the leaves."""
+        return [tuple(step.entry for step in path) for path in self.accessors()]
 
     def unflatten(self, leaves: Iterable[Any]) -> Any:
         """The tree, with other leaves."""
@@ -97,21 +97,21 @@ class Structure:
         if self.kind is None:
             return next(leaves)
         values = [part._rebuild(leaves) for part in self.parts]
-        return _joined(self.kind, self.entries, values, self.rest)
+        return _unflatten_one_level(self.kind, self.entries, values, self.metadata)
 
     def flatten_up_to(self, tree: Any) -> list[Any]:
         """Return the subtrees of another tree at the leaves of this one."""
         if self.kind is None:
             return [tree]
-        kind, entries, values, _ = _parted(tree)  # as in optree, the maximal length of a deque is ignored
-        alike = kind in _MAPPINGS if self.kind in _MAPPINGS else kind is self.kind
-        if not alike or set(entries) != set(self.entries) or len(entries) != len(self.entries):
+        kind, entries, values, _ = _flatten_one_level(tree)  # as in optree, the maximal length of a deque is ignored
+        is_same_kind = kind in _MAPPINGS if self.kind in _MAPPINGS else kind is self.kind
+        if not is_same_kind or set(entries) != set(self.entries) or len(entries) != len(self.entries):
             raise ValueError(f"expected what nests as {self!r}, got {tree!r}")
         subtrees = dict(zip(entries, values, strict=True))
         return [leaf for key, part in zip(self.entries, self.parts, strict=True) for leaf in part.flatten_up_to(subtrees[key])]
 
 
-class _Star:
+class _LeafText:
     """Represents a leaf in a text."""
 
     def __repr__(self) -> str:
@@ -127,23 +127,23 @@ def tree_flatten(tree: Any, namespace: str = "") -> tuple[list[Any], Structure]:
 def register_pytree_node(
     kind: type, parts: Callable[[Any], Any], unflatten_function: Callable[[Any, Any], Any], namespace: str = ""
 ) -> None:
-    """Let what instances of a class hold be found."""
+    """Register a class as a container: `parts` flattens an instance, `unflatten_function` rebuilds it."""
     _registered[kind] = parts, unflatten_function
 
 
 def _structure(tree: Any, leaves: list[Any]) -> Structure:
-    kind, entries, values, rest = _parted(tree)
+    kind, entries, values, metadata = _flatten_one_level(tree)
     if kind is None:
         leaves.append(tree)
         return _LEAF
-    return Structure(kind, entries, [_structure(value, leaves) for value in values], rest)
+    return Structure(kind, entries, [_structure(value, leaves) for value in values], metadata)
 
 
-def _parted(tree: Any) -> tuple[type | None, Sequence[Any], Sequence[Any], Any]:
+def _flatten_one_level(tree: Any) -> tuple[type | None, Sequence[Any], Sequence[Any], Any]:
     """Return the class of a container, its keys, its values in order, and other data needed to rebuild it."""
     kind = type(tree)
     if kind in _MAPPINGS:
-        keys = list(tree) if kind is OrderedDict else _sorted(tree)
+        keys = list(tree) if kind is OrderedDict else _sort_keys(tree)
         metadata = (getattr(tree, "default_factory", None), list(tree))  # a dictionary keeps the order of its keys
         return kind, keys, [tree[key] for key in keys], metadata
     if kind in _SEQUENCES or _fields(kind) is not None:
@@ -154,25 +154,25 @@ def _parted(tree: Any) -> tuple[type | None, Sequence[Any], Sequence[Any], Any]:
     return (kind, (), (), None) if tree is None else (None, (), (), None)
 
 
-def _joined(kind: type, entries: Sequence[Any], values: list[Any], rest: Any) -> Any:
-    """A container of what `_parted` gave."""
+def _unflatten_one_level(kind: type, entries: Sequence[Any], values: list[Any], metadata: Any) -> Any:
+    """Rebuild a container from the results of `_flatten_one_level`."""
     if kind in _MAPPINGS:
-        factory, order = rest
+        factory, order = metadata
         values_by_key = dict(zip(entries, values, strict=True))
         mapping: Any = defaultdict(factory) if kind is defaultdict else kind()
         mapping.update((key, values_by_key[key]) for key in order)
         return mapping
     if kind is deque:
-        return deque(values, rest)
+        return deque(values, metadata)
     if kind in _registered:
-        return _registered[kind][1](rest, values)
+        return _registered[kind][1](metadata, values)
     if kind is type(None):
         return None
     return kind(*values) if hasattr(kind, "_fields") else kind(values)
 
 
 def _fields(kind: type) -> tuple[str, ...] | None:
-    """The names of the fields of a named tuple, or of one of Python's own such (``os.stat_result``); None of other classes."""
+    """The field names of a named tuple, or of a struct sequence such as ``os.stat_result``; None for other classes."""
     if not issubclass(kind, tuple) or kind is tuple:
         return None
     names = getattr(kind, "_fields", None)
@@ -183,8 +183,8 @@ def _fields(kind: type) -> tuple[str, ...] | None:
     return None
 
 
-def _sorted(keys: Iterable[Any]) -> list[Any]:
-    """Keys in order: sorted, where they cannot be by their classes first, and where that cannot be as they stand."""
+def _sort_keys(keys: Iterable[Any]) -> list[Any]:
+    """Sort keys; if they cannot be compared, sort them by class first; if that fails too, keep their order."""
     try:
         return sorted(keys)
     except TypeError:

@@ -1,4 +1,4 @@
-"""Trees taken apart and put together: lists, tuples, dictionaries, named tuples, dataclasses, None."""
+"""Flattening and rebuilding of trees: lists, tuples, dictionaries, named tuples, dataclasses, None."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from ..context import reset_after_fork
 NAMESPACE = "compgraph"
 _registering = reset_after_fork(threading.Lock())
 _registered: set[type] = set()
-_leaves: set[type] = set()  # classes of leaves so far, without dataclasses
-_MOST = 4096
-_library: Any = None  # optree, or `structures`
-_leaf: Any = None  # the structure of a tree that is one leaf
+_leaf_classes: set[type] = set()  # classes of leaves so far, without dataclasses
+_MAX_LEAF_CLASSES = 4096
+_library: Any = None  # optree, or `optree_fallback`
+_leaf_structure: Any = None  # the structure of a tree that is one leaf
 
 
 def flatten(tree: Any) -> tuple[list[Any], Any]:
@@ -34,7 +34,7 @@ def flatten(tree: Any) -> tuple[list[Any], Any]:
     leaves : list
         In order.
     structure : optree.PyTreeSpec
-        What `unflatten` puts other leaves into; it can be compared, hashed and pickled.
+        The argument of `unflatten`; it can be compared, hashed and pickled.
 
     Examples
     --------
@@ -43,17 +43,17 @@ def flatten(tree: Any) -> tuple[list[Any], Any]:
     >>> leaves, unflatten(structure, [3.0, 4.0])
     ([1.0, 2.0], {'w': [3.0, 4.0], 'b': None})
     """
-    library = _library or _imported()
+    library = _library or _import_library()
     if isinstance(tree, np.ndarray):
-        return [tree], _leaf
+        return [tree], _leaf_structure
     while True:
         leaves, structure = library.tree_flatten(tree, namespace=NAMESPACE)
-        unknown = set(map(type, leaves)) - _leaves
-        if not unknown:
+        new_classes = set(map(type, leaves)) - _leaf_classes
+        if not new_classes:
             return leaves, structure
-        classes = list(filter(dataclasses.is_dataclass, unknown))
-        if len(_leaves) < _MOST:
-            _leaves.update(unknown.difference(classes))
+        classes = list(filter(dataclasses.is_dataclass, new_classes))
+        if len(_leaf_classes) < _MAX_LEAF_CLASSES:
+            _leaf_classes.update(new_classes.difference(classes))
         for kind in classes:
             _register(kind)
         if not classes:
@@ -65,9 +65,9 @@ def unflatten(structure: Any, leaves: Sequence[Any]) -> Any:
     return structure.unflatten(leaves)
 
 
-def _imported() -> Any:
-    """The library, imported when it is first needed, since `import compgraph` shall not wait for it."""
-    global _library, _leaf
+def _import_library() -> Any:
+    """Import optree, or its fallback, at the first use, which keeps ``import compgraph`` fast."""
+    global _library, _leaf_structure
     library: Any
     try:
         import optree as library
@@ -77,14 +77,14 @@ def _imported() -> Any:
         from . import optree_fallback as library
 
         kind = library.Structure
-    copyreg.pickle(kind, _reduced)
-    _leaf = library.tree_flatten(0.0, namespace=NAMESPACE)[1]
+    copyreg.pickle(kind, _reduce_structure)
+    _leaf_structure = library.tree_flatten(0.0, namespace=NAMESPACE)[1]
     _library = library
     return library
 
 
 def _register(kind: type) -> None:
-    """Let the fields of a dataclass be found."""
+    """Register a dataclass as a container of its fields."""
     names = tuple(field.name for field in dataclasses.fields(kind))
 
     def parts(instance: Any) -> tuple[tuple[Any, ...], tuple[str, ...], tuple[str, ...]]:
@@ -106,8 +106,8 @@ def _rebuilt(example: Any) -> Any:
     return flatten(example)[1]
 
 
-def _reduced(structure: Any) -> Any:
-    """A structure in a pickle: where dataclasses are in it, a tree of it, so that they are registered where it is loaded."""
+def _reduce_structure(structure: Any) -> Any:
+    """Pickle a structure as a tree of it, so that loading registers the dataclasses in it."""
     if structure.namespace != NAMESPACE:
         return object.__reduce_ex__(structure, 2)
     return _rebuilt, (unflatten(structure, range(structure.num_leaves)),)

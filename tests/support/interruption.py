@@ -10,7 +10,7 @@ from typing import Any
 
 # Names of locks taken in a `with` statement. It is left in C, before signals are checked; an exception raised here would
 # leave the lock held for ever, and the threads of later tests wait for it.
-_LOCKS = {"_lock", "callbacks_lock", "_counts_lock", "_adding", "_registering"}
+_LOCKS = {"_lock", "callbacks_lock", "_counts_lock", "_locks_lock", "_registering"}
 
 # Up to Python 3.12 the names of keyword arguments wait in a register between KW_NAMES and the call. No signal is handled there.
 # An exception that a trace function raises there leaves them to the next call, which reads its arguments wrongly and may crash.

@@ -19,7 +19,7 @@ import autodiff as ad
 import compgraph as cg
 from autodiff.reverse import gradient, gradients
 from compgraph.context import active_profiler, layers
-from compgraph.context.layers import is_quick
+from compgraph.context.layers import is_fast_path
 from compgraph.context.settings import recording_on
 from compgraph.values import is_tracer
 from tests.support.interruption import Interruption
@@ -473,7 +473,7 @@ def test_context_interrupted_on_entry(enter: Any, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(layers, "_push", cut_off)
     with pytest.raises(KeyboardInterrupt), enter():
         pass
-    assert not list(layers._chain())
+    assert not list(layers._enclosing_layers())
     assert isinstance(X * 2, cg.OperationalNode)
 
 
@@ -682,7 +682,7 @@ def _state() -> dict[str, Any]:
         "call": np.geterrcall(),
         "held": [name for name, (_, holds) in CONTEXTS.items() if holds()],
         "kinds": (type(x), type(buffer), type(product)),
-        "quick": is_quick(),
+        "quick": is_fast_path(),
         "names": (np.zeros, np.linspace),
         "derivative": gradient(np.sum(product * x))[x].tolist(),
     }

@@ -63,7 +63,7 @@ def test_scope_ends_on_exception() -> None:
     with pytest.raises(KeyError), cg.scope("a"):
         raise KeyError
     assert (variable(1.0) * 2).scope == ()
-    assert settings.is_quick()
+    assert settings.is_fast_path()
 
 
 @pytest.mark.parametrize("name", ["", "/", "a//b", "a/", "/a"])
@@ -125,7 +125,7 @@ def test_scope_within_debug() -> None:
         assert (x + 1).scope == ("a",)
         with np.errstate(divide="ignore"), pytest.raises(cg.NonFiniteError):
             np.log(x)
-    assert settings.is_quick()
+    assert settings.is_fast_path()
 
 
 @pytest.mark.parametrize("carry", [pickle.dumps, copy.deepcopy])

@@ -453,9 +453,9 @@ def test_callee_cache_is_bounded() -> None:
         eval(code)
         eval(code)
     assert sum(entry[0] in codes for entry in expressions._expressions.values()) == 20
-    for k in range(expressions._KEPT):
+    for k in range(expressions._MAX_INSTRUCTIONS):
         expressions.expression(codes[0], 2 * k)
-    assert len(expressions._expressions) <= expressions._KEPT
+    assert len(expressions._expressions) <= expressions._MAX_INSTRUCTIONS
 
 
 def test_callee_of_decorator() -> None:

@@ -149,7 +149,8 @@ def methods(instance: Any) -> list[Any]:
 
 
 # What writes files or opens windows, and what the graph calls while it is debugged.
-HARMFUL = {"swept", "unchanged", "recorded", "save", "show", "open", "view", "render", "write_html", "setflags", "display"}
+HARMFUL = {"check_cotangent", "check_unchanged", "check_result", "save", "show", "open", "view", "render", "write_html",
+           "setflags", "display"}  # fmt: skip
 
 
 def attempt(name: str, seed: int) -> str | None:

@@ -23,7 +23,7 @@ from autodiff.batching.batch_node import BatchNode
 from autodiff.forward.tangent_node import TangentNode
 from autodiff.reverse import gradient, gradients
 from compgraph.compiled import Jitted
-from compgraph.context.layers import is_quick
+from compgraph.context.layers import is_fast_path
 
 variable: Callable[..., Any] = cg.variable
 SIDE = 40  # of matrices: 12,800 bytes
@@ -337,9 +337,9 @@ def test_profile_restores_patched_functions() -> None:
         assert all(vars(owner)[name] is not own for (owner, name), own in zip(EXCHANGED, before, strict=True))
         with cg.profile():
             pass
-        assert not is_quick()
+        assert not is_fast_path()
     assert [vars(owner)[name] for owner, name in EXCHANGED] == before
-    assert is_quick()
+    assert is_fast_path()
 
 
 def test_profile_ends_on_error() -> None:
@@ -364,7 +364,7 @@ def test_profile_ends_on_error() -> None:
     with pytest.raises(ZeroDivisionError), cg.profile() as p:
         gradient(np.sum(bad(np.tanh(x))))
     assert calls(p)["tanh"] == 1
-    assert is_quick()
+    assert is_fast_path()
 
 
 def test_profile_nested_blocks() -> None:
@@ -410,7 +410,7 @@ def test_profile_accumulates_within_one_thread() -> None:
     assert calls(p) == {"tanh": 4}
     with p, pytest.raises(ValueError, match="still running"):
         p.table()
-    assert is_quick()
+    assert is_fast_path()
 
 
 def test_profile_ignores_other_threads() -> None:
