@@ -23,7 +23,7 @@ from compgraph.values import Value, describe, require_computed
 
 from .. import operators
 from ..arguments import Argnums, Arguments, flatten, unflatten
-from .computing import result_of
+from .computing import compute_task
 
 _NAME = "distributed.value_and_grad"
 
@@ -86,8 +86,8 @@ def value_and_grad(
     def differentiated(*args: Any, **kwargs: Any) -> Any:
         arguments = Arguments(_NAME, loss, args, kwargs, argnums)
         _require_parameters(arguments)
-        row_arguments = Given(arguments)
-        value, *gradient_leaves = result_of(
+        row_arguments = DataArguments(arguments)
+        value, *gradient_leaves = compute_task(
             _summed(_parts(Block(arguments, row_arguments, has_aux), arguments, row_arguments)), wait
         )
         aux = gradient_leaves.pop() if has_aux else None
@@ -119,7 +119,7 @@ class Rows:
         self.place = place
 
 
-class Given:
+class DataArguments:
     """The arguments that are not parameters.
 
     Attributes
@@ -205,7 +205,7 @@ def _require_arrays(arguments: Sequence[Any], rows: int) -> None:
 class Block:
     """The value and gradient of one block, as a callable. It is sent to where the block is, with all that it needs."""
 
-    def __init__(self, arguments: Arguments, row_arguments: Given, has_aux: bool) -> None:
+    def __init__(self, arguments: Arguments, row_arguments: DataArguments, has_aux: bool) -> None:
         self.loss, self.places, self.template = arguments.f, arguments.selected, row_arguments.template
         self.rows, self.has_aux = sum(row_arguments.chunks), has_aux
         self.number, self.errors = default_float(), np.geterr()
@@ -257,7 +257,7 @@ def _require_plain(numbers: Sequence[Any]) -> None:
         )
 
 
-def _parts(block: Block, arguments: Arguments, row_arguments: Given) -> list[Any]:
+def _parts(block: Block, arguments: Arguments, row_arguments: DataArguments) -> list[Any]:
     """A task for each block that has rows."""
     trees = [arguments.args[p] if isinstance(p, int) else arguments.kwargs[p] for p in arguments.selected]
     parameters = delayed(trees, name=f"parameters-{uuid.uuid4().hex}", traverse=False)

@@ -1,4 +1,4 @@
-"""Waiting for results of Dask, with limits for the absence of workers or the scheduler."""
+"""Compute Dask tasks, with time limits for missing workers and a lost scheduler."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from typing import Any
 from dask.base import get_scheduler
 from distributed import Client, wait
 
-from .cluster import Roll
+from .cluster import WorkerRegistry
 
 _log = logging.getLogger(__name__)
-_LOOK = 1.0  # seconds between looks at who is there
-_WHO, _LOST = "distributed.value_and_grad", "The running computation is lost. Call again with another cluster"
+_POLL_INTERVAL = 1.0  # seconds between updates of the list of workers
+_CALLER, _ADVICE = "distributed.value_and_grad", "The running computation is lost. Call again with another cluster"
 
 
-def result_of(task: Any, patience: float) -> Any:
+def compute_task(task: Any, timeout: float) -> Any:
     """Compute a task with the scheduler that Dask would use, and return its result.
 
     Parameters
     ----------
     task : dask.delayed.Delayed
         The task.
-    patience : float
+    timeout : float
         With a distributed client: the seconds without a worker after which to give up.
 
     Raises
@@ -41,27 +41,27 @@ def result_of(task: Any, patience: float) -> Any:
     _log.debug("%d tasks are sent to the scheduler at %s", len(task.dask), where)
     future = client.compute(task)
     try:
-        _wait(client, future, patience, where)
+        _wait(client, future, timeout, where)
         return future.result()
-    except CancelledError as lost:
-        raise ConnectionError(f"{_WHO}: the scheduler at {where} does not answer any more. {_LOST}") from lost
+    except CancelledError as error:
+        raise ConnectionError(f"{_CALLER}: the scheduler at {where} does not answer any more. {_ADVICE}") from error
     finally:
         future.release()
 
 
-def _wait(client: Any, future: Any, patience: float, where: str) -> None:
-    roll, seen = Roll(client, _WHO, _LOST), time.monotonic()
+def _wait(client: Any, future: Any, timeout: float, where: str) -> None:
+    registry, last_alive = WorkerRegistry(client, _CALLER, _ADVICE), time.monotonic()
     while not future.done():
         try:
-            wait([future], timeout=_LOOK)
+            wait([future], timeout=_POLL_INTERVAL)
         except TimeoutError:
             if client.status not in ("closed", "closing"):
-                client.sync(roll.look)
-            roll.require_scheduler()
-            if roll.workers:
-                seen = time.monotonic()
-            elif time.monotonic() - seen > patience:
+                client.sync(registry.refresh)
+            registry.require_scheduler()
+            if registry.workers:
+                last_alive = time.monotonic()
+            elif time.monotonic() - last_alive > timeout:
                 future.cancel()
                 raise TimeoutError(
-                    f"{_WHO}: no machine has been at work for {patience:g} seconds with the scheduler at {where}"
+                    f"{_CALLER}: no machine has been at work for {timeout:g} seconds with the scheduler at {where}"
                 ) from None

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..cluster import Actor, Roll
+from ..cluster import Actor, WorkerRegistry
 from .log import Log
 from .machine import Machine
 
@@ -68,7 +68,7 @@ class Machines:
         self._again: dict[str, float] = {}
         self._looking: asyncio.Task[None] | None = None
         self._looked = -np.inf
-        self._roll = Roll(
+        self._registry = WorkerRegistry(
             client,
             "DataParallel",
             "The parameters are as they were before this step: start a cluster, and continue with a new client",
@@ -113,7 +113,7 @@ class Machines:
         if self._looking is None and due:
             self._looked = time.monotonic()
             self._looking = asyncio.ensure_future(self._look())
-        self._roll.require_scheduler()
+        self._registry.require_scheduler()
 
     async def look(self) -> None:
         """Ask for the list of workers, and wait until all on it are ready, or were refused."""
@@ -122,15 +122,15 @@ class Machines:
             await asyncio.wait(list(self._joining.values()), timeout=READY_WITHIN)
 
     async def _look(self) -> None:
-        if not await self._roll.look():
+        if not await self._registry.refresh():
             return
-        workers = {a: w for a, w in self._roll.workers.items() if w.get("status", "running") == "running"}
+        workers = {a: w for a, w in self._registry.workers.items() if w.get("status", "running") == "running"}
         for address in set(self.members) - set(workers):
             self.lose(address, "lost: it left the cluster")
         for address, worker in workers.items():
             member = self.members.get(address)
             if member is not None:
-                member.heard = max(member.heard, self._roll.heard[address])
+                member.heard = max(member.heard, self._registry.last_reply[address])
             elif address not in self._joining and self._again.get(address, 0) <= time.monotonic():
                 self._joining[address] = asyncio.ensure_future(self._join(address, str(worker.get("name", address))))
 

@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any
 
-from ..cluster import Actor, Roll
+from ..cluster import Actor, WorkerRegistry
 from .parts import LostError, Machine, Order, Passed, Resident, unwrapped
 
 _log = logging.getLogger(__name__)
@@ -90,7 +90,7 @@ class Machines:
         self.fresh: set[int] = set()
         self._actors: dict[str, Any] = {}  # the futures of what runs there
         self._left: dict[str, float] = {}  # machines that could not be reached: until when they are not tried again
-        self._roll = Roll(
+        self._registry = WorkerRegistry(
             client,
             "Split",
             "The state that was kept last is in `kept_state_dict()`: start a cluster, make another Split, and load it",
@@ -118,14 +118,14 @@ class Machines:
 
     async def _look(self) -> None:
         """Request the workers from the scheduler, unless the last request was a moment ago."""
-        await self._roll.look(LOOK)
-        self._roll.require_scheduler()
+        await self._registry.refresh(LOOK)
+        self._registry.require_scheduler()
 
     def _is_alive(self, address: str) -> bool:
         now = time.monotonic()
-        if address not in self._roll.workers or self._left.get(address, 0) > now:
+        if address not in self._registry.workers or self._left.get(address, 0) > now:
             return False
-        return now - self._roll.heard[address] < max(self.wait, SILENT)
+        return now - self._registry.last_reply[address] < max(self.wait, SILENT)
 
     def _lose(self, address: str) -> None:
         if address in self._actors:
@@ -149,7 +149,7 @@ class Machines:
         deadline = time.monotonic() + self.wait
         while True:
             await self._look()
-            alive = [address for address in self._roll.workers if self._is_alive(address)]
+            alive = [address for address in self._registry.workers if self._is_alive(address)]
             if alive:
                 return alive
             if time.monotonic() > deadline:

@@ -109,8 +109,8 @@ def test_data_parallel_without_scheduler_raises(monkeypatch: pytest.MonkeyPatch)
     async def failing(**options: Any) -> Any:
         raise OSError("no answer")
 
-    monkeypatch.setattr(cluster, "SCHEDULER_WITHIN", {})
-    monkeypatch.setattr(cluster, "GONE_WITHIN", 0.2)
+    monkeypatch.setattr(cluster, "SCHEDULER_TIMEOUTS", {})
+    monkeypatch.setattr(cluster, "DISCONNECTED_TIMEOUT", 0.2)
     with threads_of(1) as client, dist.DataParallel(network, client, wait=5) as loss:
         monkeypatch.setattr(client.scheduler, "identity", failing, raising=False)
         with pytest.raises(ConnectionError, match=r"the scheduler at inproc://\S+ does not answer any more"):
