@@ -60,7 +60,7 @@ def _plus(one: Sums, other: Sums, is_sum: bool) -> Sums:
     return [np.add(x, y, out=place) for x, y, place in zip(one, other, places, strict=True)]
 
 
-def dealt(run: Run, speeds: Sequence[float], count: int) -> list[Run]:
+def assign_grains(run: Run, speeds: Sequence[float], count: int) -> list[Run]:
     """The run of grains of each machine, perhaps empty, so that the last machine is done as early as possible.
 
     Parameters
@@ -80,7 +80,7 @@ def dealt(run: Run, speeds: Sequence[float], count: int) -> list[Run]:
 
     Examples
     --------
-    >>> dealt((0, 16), [4.0, 1.0], 16)
+    >>> assign_grains((0, 16), [4.0, 1.0], 16)
     [(0, 13), (13, 16)]
     """
     grains = run[1] - run[0]

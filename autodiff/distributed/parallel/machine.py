@@ -86,7 +86,7 @@ class Part(NamedTuple):
     rows: Any
 
 
-class Found(NamedTuple):
+class ShareSums(NamedTuple):
     """A machine's answer: sums at nodes of the tree, the value's dtype, the seconds it took, and the warnings."""
 
     sums: dict[Run, Sums]
@@ -164,7 +164,7 @@ class Machine:
         """Hold an array."""
         self._kept[key] = array
 
-    def sums(self, share: Share) -> Found | Failed:
+    def sums(self, share: Share) -> ShareSums | Failed:
         """The sums over the rows of a run of grains."""
         for key in share.forget:
             self._kept.pop(key, None)
@@ -175,7 +175,7 @@ class Machine:
             return _failed(error)
         return result._replace(warned=[(w.category, str(w.message)) for w in warned or ()])
 
-    def _sums(self, share: Share) -> Found:
+    def _sums(self, share: Share) -> ShareSums:
         start = time.perf_counter()
         request, pieces, bounds, run, _ = share
         leaves = [np.array(x, order="C")[()] for x in request.leaves]  # one layout, so that sums have the same bits
@@ -191,7 +191,7 @@ class Machine:
 
         with recording_on():
             node_sums = {node: [np.asarray(s) for s in folded(leaf, node)] for node in nodes_within(run, (0, len(bounds) - 1))}
-        return Found(node_sums, dtypes[0], time.perf_counter() - start, [])
+        return ShareSums(node_sums, dtypes[0], time.perf_counter() - start, [])
 
     def _evaluated(self, request: Request, leaves: list[Any], rows: list[np.ndarray]) -> tuple[Any, list[Any]]:
         """The value for some rows, and the gradient of their sum."""

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .grains import Run, Sums, dealt
-from .machine import Failed, Found, Part, Request, Share, Warned
+from .grains import Run, Sums, assign_grains
+from .machine import Failed, Part, Request, Share, ShareSums, Warned
 from .machines import Machines, Member
 
 _log = logging.getLogger(__name__)
@@ -21,7 +21,7 @@ MOST = 5  # machines lost on the same grains after which the loss is blamed
 TICK = 0.1
 
 
-class Asked(NamedTuple):
+class PendingShare(NamedTuple):
     """A request to a machine: the task that waits for the answer, the grains, since when, and how many seconds it should take."""
 
     task: asyncio.Task[Any]
@@ -70,7 +70,7 @@ class Step:
         self.open: list[Run] = [(0, count)]
         self.is_there = np.zeros(count, bool)
         self.times_lost = np.zeros(count, int)
-        self.asked: list[Asked] = []
+        self.asked: list[PendingShare] = []
         self.overtaken: set[asyncio.Task[Any]] = set()
         self.parts: dict[Run, Sums] = {}
         self.dtype: Any = None
@@ -109,7 +109,7 @@ class Step:
             run = self.open.pop(0)
             soon = [a.member for a in self.asked if a.task not in self.overtaken]
             speeds = self.machines.speeds([*free, *soon])
-            shares = [*zip([*free, *[None] * len(soon)], dealt(run, speeds, len(self.bounds) - 1), speeds, strict=True)]
+            shares = [*zip([*free, *[None] * len(soon)], assign_grains(run, speeds, len(self.bounds) - 1), speeds, strict=True)]
             for member, share, speed in shares:
                 if share[0] == share[1]:
                     continue
@@ -124,9 +124,9 @@ class Step:
         task = asyncio.ensure_future(self._call(member, run))
         member.busy = task
         task.add_done_callback(lambda _: _is_free(member, task))
-        self.asked.append(Asked(task, member, run, self.log.now(), len(rows) / speed if known else UNKNOWN))
+        self.asked.append(PendingShare(task, member, run, self.log.now(), len(rows) / speed if known else UNKNOWN))
 
-    async def _call(self, member: Member, run: Run) -> Found | Failed:
+    async def _call(self, member: Member, run: Run) -> ShareSums | Failed:
         """Send a machine the arrays that it lacks, then the request; return its answer."""
         for key in self.needed:
             if key not in member.held:
@@ -137,7 +137,7 @@ class Step:
         pieces = self.pieces(rows.start, rows.stop)
         _log.debug("step %d: rows %d to %d are sent to %s", self.machines.step, rows.start, rows.stop - 1, member.address)
         response = await member.actor.call("sums", Share(self.request, pieces, self.bounds, run, gone))
-        if isinstance(response, Found):
+        if isinstance(response, ShareSums):
             member.measured(len(rows), response.took)
         return response  # type: ignore[no-any-return]
 
@@ -146,7 +146,7 @@ class Step:
 
     # ------------------------------------------------------------------------------------------------ answers
 
-    def _answered(self, job: Asked) -> None:
+    def _answered(self, job: PendingShare) -> None:
         try:
             response = job.task.result()
         except (Exception, asyncio.CancelledError) as error:  # the machine is lost; an error of the loss comes as an answer
@@ -163,7 +163,7 @@ class Step:
             self.dtype = response.dtype
             self.warned += response.warned
 
-    def _lost(self, job: Asked, error: BaseException) -> None:
+    def _lost(self, job: PendingShare, error: BaseException) -> None:
         """A machine was lost: others compute its grains, unless they do already."""
         if isinstance(error, asyncio.CancelledError):
             error = ConnectionError("it left the cluster")
@@ -210,7 +210,7 @@ class Step:
                 "taken again when there are machines"
             )
 
-    def _note(self, job: Asked, fault: str) -> None:
+    def _note(self, job: PendingShare, fault: str) -> None:
         self.log.add(self.machines.step, job.member.address, self._rows(job.run), job.begun, self.log.now(), fault)
 
 

@@ -14,7 +14,7 @@ from contextlib import suppress
 from typing import Any
 
 from ..cluster import Actor, WorkerRegistry
-from .parts import LostError, Machine, Order, Passed, Resident, unwrapped
+from .parts import LostError, Machine, Order, PassResult, Resident, unwrap
 
 _log = logging.getLogger(__name__)
 LOOK = 0.25  # seconds after which a call that has not ended checks whether its machine is alive
@@ -42,22 +42,22 @@ class Here:
     async def settle(self, parts: Mapping[int, bytes], may_move: bool) -> None:
         """Install the parts that are not here yet."""
         for part in set(parts).difference(self.address):
-            unwrapped(self._machine.install(part, parts[part]))
+            unwrap(self._machine.install(part, parts[part]))
             self.address[part] = "this process"
             self.fresh.add(part)
 
     async def call(self, part: int, epoch: int, method: str, *args: Any) -> Any:
         """Call a method of a part."""
-        return unwrapped(self._machine.call(part, epoch, method, *args))
+        return unwrap(self._machine.call(part, epoch, method, *args))
 
     @property
     def peers(self) -> dict[int, tuple[str, str]]:
         """Where each part lives, for the others."""
         return {part: (where, "") for part, where in self.address.items()}
 
-    async def pass_through(self, part: int, order: Order) -> Passed:
+    async def pass_through(self, part: int, order: Order) -> PassResult:
         """Run a pass through a part."""
-        pass_result: Passed = unwrapped(await self._machine.pass_through(part, order))
+        pass_result: PassResult = unwrap(await self._machine.pass_through(part, order))
         return pass_result
 
     async def close(self) -> None:
@@ -190,7 +190,7 @@ class Machines:
         where = self.address.pop(part)
         _log.info("part %d moves away from %s", part, where)
         with suppress(LostError):
-            unwrapped(await self._asked(where, "drop", part))
+            unwrap(await self._call_actor(where, "drop", part))
 
     async def _install(self, part: int, where: str, shipped: bytes) -> None:
         if where not in self._actors:
@@ -199,7 +199,7 @@ class Machines:
             )
             await self._ended(where, asyncio.ensure_future(future.result()))
         _log.debug("part %d (%d bytes) is sent to %s", part, len(shipped), where)
-        unwrapped(await self._asked(where, "install", part, shipped))
+        unwrap(await self._call_actor(where, "install", part, shipped))
         _log.info("part %d runs on %s", part, where)
         self.address[part] = where
         self.fresh.add(part)
@@ -210,25 +210,25 @@ class Machines:
         """Call a method of a part; raises a LostError if its machine is lost."""
         if part not in self.address:
             raise LostError
-        return unwrapped(await self._asked(self.address[part], "call", part, epoch, method, *args))
+        return unwrap(await self._call_actor(self.address[part], "call", part, epoch, method, *args))
 
     @property
     def peers(self) -> dict[int, tuple[str, str]]:
         """Where each part lives, for the others: the address of the machine, and the key of its actor."""
         return {part: (where, self._actors[where].key) for part, where in self.address.items()}
 
-    async def pass_through(self, part: int, order: Order) -> Passed:
+    async def pass_through(self, part: int, order: Order) -> PassResult:
         """Run a pass through a part; raises a LostError if its machine, or one that it has to reach, is lost."""
         if part not in self.address:
             raise LostError
-        response = await self._asked(self.address[part], "pass_through", part, order)
+        response = await self._call_actor(self.address[part], "pass_through", part, order)
         if response[0] == "lost":
             self._lose(order.peers[response[1]][0])
             raise LostError
-        passed: Passed = unwrapped(response)
+        passed: PassResult = unwrap(response)
         return passed
 
-    async def _asked(self, address: str, method: str, *args: Any) -> Any:
+    async def _call_actor(self, address: str, method: str, *args: Any) -> Any:
         if address not in self._actors or self._actors[address].status not in ("finished", "pending"):
             self._lose(address)
             raise LostError

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any
 
-from .parts import Order, Packed, Passed, pack, together, unpack, unwrapped
+from .parts import Order, Packed, PassResult, pack, together, unpack, unwrap
 from .plan import Plan
 
 Feed = Mapping[Any, Any]  # the values of placeholders
-Ask = Callable[[int, Order], Coroutine[Any, Any, Passed]]
+Ask = Callable[[int, Order], Coroutine[Any, Any, PassResult]]
 
 
 class Pipeline:
@@ -40,12 +40,12 @@ class Pipeline:
         if any(p.met_nan for p in passed):
             values, passed = await self._through(batches, weights, then, True)
         for refused in [p.refused for p in passed if p.refused is not None]:
-            unwrapped(refused)
+            unwrap(refused)
         return values, {i: slope for p in passed for i, slope in p.slopes.items()}
 
     async def _through(
         self, batches: Sequence[Feed], weights: Sequence[float], then: str, careful: bool
-    ) -> tuple[list[Any], list[Passed]]:
+    ) -> tuple[list[Any], list[PassResult]]:
         epoch = self._renew()
         feeds = self._packed(batches)
 

@@ -16,8 +16,8 @@ from compgraph.values import PlaceholderNode, VariableNode, describe
 from ...arguments import unflatten
 from ...optimizers import Optimizer
 from .automatic import linear
+from .checked_arguments import client_of, count_of, graph_of, require_used, variables_of
 from .feeds import Batch, Feeds
-from .given import client_of, count_of, graph_of, require_used, variables_of
 from .hosts import Here, Machines
 from .layout import by_scope, completed
 from .parts import LostError, pack, together, unpack, weighed
@@ -129,7 +129,8 @@ class Split:
         self._client, self._owns = client_of(client)
         self._hosts: Any = Here() if self._client is None else Machines(self._client, float(wait))
         self._since: list[Batch] = []  # the values fed in the steps since the state in `_kept`
-        self._taken, self._epoch, self._whole = 0, 0, False  # how many of `_since` all parts have taken; whether parts agree
+        self._steps_taken = 0  # the number of batches in `_since` with which all parts have taken a step
+        self._epoch, self._is_consistent = 0, False  # whether all parts have taken the same steps
 
     # ------------------------------------------------------------------------------------------ for users
 
@@ -166,7 +167,7 @@ class Split:
         try:
             values, weights = self._do(None, batch)
         except BaseException:
-            if self._since and self._since[-1] is batch and self._taken < len(self._since):
+            if self._since and self._since[-1] is batch and self._steps_taken < len(self._since):
                 self._since.pop()
             raise
         return weighed(values, weights)
@@ -202,7 +203,7 @@ class Split:
             If the state is that of other parameters or another optimiser; nothing is changed then.
         """
         self._kept = loaded(self._optimizer, self._arrays, {name: state[name] for name in state})
-        self._since, self._taken, self._whole = [], 0, False
+        self._since, self._steps_taken, self._is_consistent = [], 0, False
 
     @property
     def machines(self) -> dict[int, str]:
@@ -214,7 +215,7 @@ class Split:
         if self._is_closed():
             return
         self._hosts.run(self._hosts.close())
-        self._whole = False
+        self._is_consistent = False
         if self._owns:
             self._client.close()
             self._owns = False
@@ -271,20 +272,20 @@ class Split:
             count = await self._hosts.count()
             feeds = {} if batch is None else self._feeds.cut(batch)[0][0]
             self._lay_out(linear(self._items, count, feeds))
-        await self._hosts.settle(self._shipped, self._taken == 0)
-        if self._hosts.fresh or not self._whole:
-            self._whole, self._taken = False, 0
+        await self._hosts.settle(self._shipped, self._steps_taken == 0)
+        if self._hosts.fresh or not self._is_consistent:
+            self._is_consistent, self._steps_taken = False, 0
             states = divided(self._kept, self._plan_now.homes)
             _log.info("all parts load the kept state, and repeat the %d steps since then", len(self._since))
             await together(self._call(part, "load", state) for part, state in states.items())
-            self._whole = True
+            self._is_consistent = True
             self._hosts.fresh.clear()
 
     async def _catch_up(self) -> Any:
         """Take the steps since the kept state that were not taken; return the result of the last."""
         result = None
-        while self._taken < len(self._since):
-            result = await self._take(self._since[self._taken])
+        while self._steps_taken < len(self._since):
+            result = await self._take(self._since[self._steps_taken])
         return result
 
     async def _take(self, batch: Batch) -> Any:
@@ -294,10 +295,10 @@ class Split:
             values, _ = await self._there_and_back(batches, weights, "prepare")
         else:
             values = await self._clipped(batches, weights)
-        tells = self._taken + 1 >= self._keep_every
-        self._whole = False  # an interrupt from here on leaves parts that have taken the step and others that have not
+        tells = self._steps_taken + 1 >= self._keep_every
+        self._is_consistent = False  # an interrupt from here on leaves parts that have taken the step and others that have not
         states = await together(self._call(part, "commit", tells) for part in self._owners)
-        self._whole, self._taken = True, self._taken + 1
+        self._is_consistent, self._steps_taken = True, self._steps_taken + 1
         if tells:
             self._keep(states)
         return values, weights
@@ -314,8 +315,8 @@ class Split:
 
     def _keep(self, states: list[Any]) -> None:
         self._kept = united(dict(zip(self._owners, states, strict=True)), self._plan_now.homes)
-        del self._since[: self._taken]
-        self._taken = 0
+        del self._since[: self._steps_taken]
+        self._steps_taken = 0
 
     async def _fetch(self) -> None:
         self._keep(await together(self._call(part, "state") for part in self._owners))

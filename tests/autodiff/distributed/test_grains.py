@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autodiff.distributed.parallel.grains import assembled, cuts, dealt, folded, nodes_within
+from autodiff.distributed.parallel.grains import assembled, assign_grains, cuts, folded, nodes_within
 
 
 @given(rows=st.integers(1, 200), grains=st.integers(1, 40))
@@ -50,7 +50,7 @@ def test_gradients_that_are_one_array_are_not_written_into() -> None:
     speeds=st.lists(st.floats(0.01, 100), min_size=1, max_size=9),
 )
 def test_shares_are_runs_of_all_grains_and_nobody_starves(run: tuple[int, int], speeds: list[float]) -> None:
-    shares = dealt(run, speeds, 70)
+    shares = assign_grains(run, speeds, 70)
     assert (shares[0][0], shares[-1][1]) == run
     assert all(one[1] == other[0] for one, other in itertools.pairwise(shares))
     counts = [b - a for a, b in shares]
@@ -60,9 +60,9 @@ def test_shares_are_runs_of_all_grains_and_nobody_starves(run: tuple[int, int], 
 
 
 def test_shares_follow_speed_and_coincide_with_branches_where_that_costs_little() -> None:
-    assert dealt((0, 16), [1.0, 1.0], 16) == [(0, 8), (8, 16)]
-    assert dealt((0, 16), [1.1, 1.0], 16) == [(0, 8), (8, 16)]
-    assert dealt((0, 16), [15.0, 1.0], 16) == [(0, 15), (15, 16)]
-    assert dealt((0, 16), [1.0, 1.0, 1e-9], 16)[2] == (15, 16)
-    assert dealt((0, 16), [2.0, 1.0, 1.0], 16) == [(0, 8), (8, 12), (12, 16)]
-    assert dealt((3, 4), [1.0, 5.0], 16) == [(3, 3), (3, 4)]
+    assert assign_grains((0, 16), [1.0, 1.0], 16) == [(0, 8), (8, 16)]
+    assert assign_grains((0, 16), [1.1, 1.0], 16) == [(0, 8), (8, 16)]
+    assert assign_grains((0, 16), [15.0, 1.0], 16) == [(0, 15), (15, 16)]
+    assert assign_grains((0, 16), [1.0, 1.0, 1e-9], 16)[2] == (15, 16)
+    assert assign_grains((0, 16), [2.0, 1.0, 1.0], 16) == [(0, 8), (8, 12), (12, 16)]
+    assert assign_grains((3, 4), [1.0, 5.0], 16) == [(3, 3), (3, 4)]

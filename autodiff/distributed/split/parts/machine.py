@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 from distributed import get_worker, protocol
 
 from .part import Part, StaleError
-from .passing import Mail, Order, Parcel, Pass, Passed, Send
-from .telling import Told, result, told
+from .passing import Mail, Order, Parcel, Pass, PassResult, Send
+from .responses import Response, error_response, result
 
 _protocol: Any = protocol  # untyped
 WANTED = 2.0  # seconds after which a pass checks whether it is still wanted
@@ -35,35 +35,35 @@ class Letter(NamedTuple):
     awaited: list[Any]
 
 
-class Answer(NamedTuple):
+class Reply(NamedTuple):
     """The answer to a letter: a parcel of adjoints."""
 
     parcel: Parcel
 
 
 class Machine:
-    """The parts that live on one machine. Errors are returned, not raised; see `telling`."""
+    """The parts that live on one machine. Errors are returned, not raised; see `responses`."""
 
     def __init__(self) -> None:
         self.parts: dict[int, Part] = {}
         self._mail: dict[int, Mail] = {}
-        self._passes: dict[int, asyncio.Task[Passed]] = {}
+        self._passes: dict[int, asyncio.Task[PassResult]] = {}
 
-    def install(self, part: int, shipped: bytes) -> Told:
+    def install(self, part: int, shipped: bytes) -> Response:
         """Install a part."""
-        return _told(self._install, part, shipped)
+        return _call_for_response(self._install, part, shipped)
 
     def _install(self, part: int, shipped: bytes) -> None:
         self.parts[part] = Part(part, *pickle.loads(shipped))
 
-    def drop(self, part: int) -> Told:
+    def drop(self, part: int) -> Response:
         """Drop a part."""
         self.parts.pop(part, None)
         return result(None)
 
-    def call(self, part: int, epoch: int, method: str, *args: Any) -> Told:
+    def call(self, part: int, epoch: int, method: str, *args: Any) -> Response:
         """Call a method of a part; what earlier epochs left is forgotten."""
-        return _told(self._call, part, epoch, method, args)
+        return _call_for_response(self._call, part, epoch, method, args)
 
     def _call(self, part: int, epoch: int, method: str, args: tuple[Any, ...]) -> Any:
         installed_part = self.parts[part]
@@ -72,7 +72,7 @@ class Machine:
 
     # ---------------------------------------------------------------------------------------- passes
 
-    async def pass_through(self, part: int, order: Order) -> Told:
+    async def pass_through(self, part: int, order: Order) -> Response:
         """Run a pass through a part to its end. It is cancelled by a newer pass, or if the actor is released."""
         task: Any = None
         try:
@@ -89,9 +89,9 @@ class Machine:
                 raise StaleError
             return result(task.result())
         except UnreachableError as lost:
-            return Told(("lost", lost.part))
+            return Response(("lost", lost.part))
         except Exception as error:
-            return told(error)
+            return error_response(error)
         finally:
             if task is not None:
                 task.cancel()
@@ -162,24 +162,24 @@ class Resident(Machine):
         parcel: Parcel = response["result"].parcel
         return parcel
 
-    async def deliver(self, letter: Letter) -> Answer:
+    async def deliver(self, letter: Letter) -> Reply:
         """Take in values from another machine; answer with their adjoints, or with none if the pass was given up."""
         task = asyncio.ensure_future(self._delivered(letter))
         try:
             while not (await asyncio.wait({task}, timeout=WANTED))[0]:
                 if not self._is_wanted():
                     task.cancel()
-            return Answer(task.result())
+            return Reply(task.result())
         except (StaleError, asyncio.CancelledError):
             if not task.done():  # this call itself was cancelled
                 raise
-            return Answer({})  # the pass was given up
+            return Reply({})  # the pass was given up
         finally:
             task.cancel()
 
 
-def _told(function: Callable[..., Any], *args: Any) -> Told:
+def _call_for_response(function: Callable[..., Any], *args: Any) -> Response:
     try:
         return result(function(*args))
     except Exception as error:
-        return told(error)
+        return error_response(error)

@@ -14,8 +14,8 @@ import numpy as np
 
 from .packing import Packed, pack, unpack
 from .part import Part, summed, weighed
+from .responses import error_response
 from .stage import RESULT, Key, Links, Record, StageGraph
-from .telling import told
 
 Compute = Callable[..., Awaitable[Any]]  # compute(function, *args)
 Parcel = dict[Any, Any]  # values by ("value", micro-batch, key), adjoints by ("adjoint", micro-batch, key)
@@ -50,7 +50,7 @@ class Order(NamedTuple):
     peers: dict[int, tuple[str, str]]
 
 
-class Passed(NamedTuple):
+class PassResult(NamedTuple):
     """The result of a pass in one part.
 
     Attributes
@@ -62,7 +62,7 @@ class Passed(NamedTuple):
     slopes : dict
         The gradients, if requested.
     refused : tuple or None
-        The error, packed by `telling`, that prevents a step along the gradients.
+        The error, packed by `responses.error_response`, that prevents a step along the gradients.
     """
 
     values: list[Packed]
@@ -180,7 +180,7 @@ class Pass:
         self._records: dict[Any, Record] = {}
         self._sums: dict[int, dict[int, dict[int, Any]]] = {}  # adjoints of parameters: by micro-batch, and by port
 
-    async def run(self) -> Passed:
+    async def run(self) -> PassResult:
         """Run the pass."""
         count = len(self.order.feeds)
         await self._jobs.all(self._lend(), *[self._through(micro) for micro in range(count)])
@@ -192,7 +192,7 @@ class Pass:
                 slopes = await self.compute(lambda: {i: pack(g) for i, g in self._gradients().items()})
             else:
                 refused = await self._prepare()
-        return Passed([self.values[k] for k in sorted(self.values)], self.met_nan, slopes, refused)
+        return PassResult([self.values[k] for k in sorted(self.values)], self.met_nan, slopes, refused)
 
     async def _lend(self) -> None:
         """Send parameters to the parts that read them."""
@@ -305,7 +305,7 @@ class Pass:
         try:
             self.part.ready = await self.compute(lambda: self.part.checked(self._gradients()))
         except Exception as error:
-            return told(error)
+            return error_response(error)
         return None
 
 

@@ -13,7 +13,7 @@ from .layout import is_operation
 
 
 def client_of(client: Any) -> tuple[Any, bool]:
-    """A Dask client, and whether it was made here; None stays None."""
+    """Return a Dask client, and whether this function created it; None stays None."""
     import distributed
 
     client_class: Any = distributed.Client
@@ -30,14 +30,14 @@ def client_of(client: Any) -> tuple[Any, bool]:
 
 
 def count_of(name: str, value: Any) -> int:
-    """A whole number, checked to be at least 1."""
+    """Return an integer, checked to be at least 1."""
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
         raise ValueError(f"Split: {name} is a number from 1 on, not {value!r}")
     return value
 
 
 def variables_of(tree: Any) -> tuple[list[Any], Any]:
-    """The parameters, and how they nest."""
+    """Return the leaves of the nested parameters, and their structure."""
     leaves, structure = flatten(tree)
     if not leaves:
         raise TypeError("Split needs parameters, which are variables of the graph")
@@ -63,7 +63,7 @@ def graph_of(output: Any) -> list[Any]:
 
 
 def _is_fed(item: Any) -> bool:
-    """Whether an item is what an executor put in place of a placeholder, when it ran with the same variables."""
+    """Whether an item replaces a placeholder in a run of an executor with the same variables."""
     return isinstance(item, PlaceholderNode) and not hasattr(item, "declared")
 
 
