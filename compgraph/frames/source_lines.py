@@ -117,8 +117,8 @@ def user_frame(depth: int) -> Any:
     """The innermost frame of user code, starting `depth` calls up; `NoFrame` without one."""
     frame: FrameType | None = sys._getframe(depth)
     while frame is not None:  # inlined `walk_frames`: this runs for every operation
-        is_internal = internal[frame.f_code.co_filename]
-        if is_internal is False or (is_internal is None and id(frame.f_code) not in _replacing_codes):
+        kind = internal[frame.f_code.co_filename]
+        if kind is False or (kind is None and id(frame.f_code) not in _replacing_codes):
             return frame
         frame = frame.f_back
     return NoFrame

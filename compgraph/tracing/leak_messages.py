@@ -147,7 +147,8 @@ def package_note(frames: list[FrameType], kind: type[Exception]) -> str | None:
     reader = _name_of(user_frame, _called_by_user(frames, position)) or "compiled code"
     return (
         f"{reader} got {_named_nodes(frames, user_frame)}, which is differentiated and exposes no numbers"
-        f"{format_places(frames)}. This may be the cause of the error. {_advice(reader)}; where the plain numbers are meant, give x.value"
+        f"{format_places(frames)}. This may be the cause of the error. {_advice(reader)}; where the plain numbers are meant, "
+        "give x.value"
     )
 
 
