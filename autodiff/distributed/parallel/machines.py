@@ -32,9 +32,9 @@ class Member:
         Rows per second; None until measured.
     busy : asyncio.Task or None
         The unanswered request, perhaps of an earlier step.
-    held : set of str
+    stored_keys : set of str
         The arrays stored with it.
-    heard : float
+    last_reply : float
         The time of the last sign of life.
     """
 
@@ -43,12 +43,12 @@ class Member:
         self.speed: float | None = None
         self.is_new = True
         self.busy: asyncio.Task[Any] | None = None
-        self.held: set[str] = set()
-        self.heard = time.monotonic()
+        self.stored_keys: set[str] = set()
+        self.last_reply = time.monotonic()
 
     def measured(self, rows: int, took: float) -> None:
         """Update the speed by a share; the first is ignored, since it loads libraries."""
-        self.heard = time.monotonic()
+        self.last_reply = time.monotonic()
         speed = rows / max(took, 1e-6)
         if self.is_new:
             self.is_new = False
@@ -97,7 +97,7 @@ class Machines:
         self.step = step
         now = time.monotonic()
         for member in self.members.values():
-            member.heard = now
+            member.last_reply = now
 
     def tick(self) -> None:
         """Ask for the list of workers, if it is time to, without waiting for the answer.
@@ -130,7 +130,7 @@ class Machines:
         for address, worker in workers.items():
             member = self.members.get(address)
             if member is not None:
-                member.heard = max(member.heard, self._registry.last_reply[address])
+                member.last_reply = max(member.last_reply, self._registry.last_reply[address])
             elif address not in self._joining and self._again.get(address, 0) <= time.monotonic():
                 self._joining[address] = asyncio.ensure_future(self._join(address, str(worker.get("name", address))))
 
@@ -166,7 +166,7 @@ class Machines:
 
     async def _give(self, member: Member) -> None:
         for key, array in list(self.kept.items()):
-            if key not in member.held:
+            if key not in member.stored_keys:
                 within = READY_WITHIN + array.nbytes / SLOWEST
                 await asyncio.wait_for(self.keep(member, key), within)
 
@@ -175,7 +175,7 @@ class Machines:
         array = self.kept[key]
         _log.debug("array %s (%d bytes) is sent to %s", key, array.nbytes, member.address)
         await member.actor.call("keep", key, array)
-        member.held.add(key)
+        member.stored_keys.add(key)
 
     def lose(self, address: str, fault: str) -> None:
         """Drop a machine, and note why."""

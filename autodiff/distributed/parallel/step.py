@@ -129,10 +129,10 @@ class Step:
     async def _call(self, member: Member, run: Run) -> ShareSums | Failed:
         """Send a machine the arrays that it lacks, then the request; return its answer."""
         for key in self.needed:
-            if key not in member.held:
+            if key not in member.stored_keys:
                 await self.machines.keep(member, key)
-        gone = sorted(member.held - set(self.machines.kept))
-        member.held -= set(gone)
+        gone = sorted(member.stored_keys - set(self.machines.kept))
+        member.stored_keys -= set(gone)
         rows = self._rows(run)
         pieces = self.pieces(rows.start, rows.stop)
         _log.debug("step %d: rows %d to %d are sent to %s", self.machines.step, rows.start, rows.stop - 1, member.address)
@@ -201,7 +201,7 @@ class Step:
         if not members and self.machines.refused is not None and not self.machines.is_joining:
             address, error = self.machines.refused
             raise RuntimeError(f"DataParallel: {address} cannot load the loss: {error}") from error
-        silent = time.monotonic() - max([self.begun, *(m.heard for m in members)])
+        silent = time.monotonic() - max([self.begun, *(m.last_reply for m in members)])
         if silent > self.wait:
             what = f"no sign of life of any of {len(members)} machines" if members else "no machine"
             lost = f" (in this step {self.times_lost.max()} were lost on the same grains)" if self.times_lost.any() else ""

@@ -185,7 +185,7 @@ def test_what_nobody_refers_to_is_forgotten(client: Client) -> None:
         del x, y
         assert list(loss._kept) == [half.key]  # the block whose rows are still in use
         assert loss(LINE, half, V[:20]) == dist.DataParallel(squares)(LINE, U[:20], V[:20])
-        assert all(key not in member.held for member in loss._machines.members.values())
+        assert all(key not in member.stored_keys for member in loss._machines.members.values())
 
 
 def test_remote_array_index_other_than_rows_raises() -> None:
