@@ -44,7 +44,7 @@ class NonFiniteError(ArithmeticError):
         Raises
         ------
         ValueError
-            If there is no node.
+            Without a node.
         """
         node = self.node
         if node is None:

@@ -32,7 +32,7 @@ def require_argnums(operator: str, argnums: object) -> None:
 
 
 class Arguments:
-    """The arguments of a function, and the leaves of those that it is differentiated by.
+    """The arguments of a function, and the leaves of the differentiated ones.
 
     Parameters
     ----------

@@ -92,7 +92,7 @@ class LiftedFunction:
     f : callable
         A function of arrays that returns nested arrays.
     leaves : sequence
-        Its arguments, some of which may be batched.
+        Its arguments, batched or not.
     lifts : bool
         Whether arguments that are not batched get batch axes as well.
 

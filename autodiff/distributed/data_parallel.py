@@ -100,7 +100,7 @@ class DataParallel:
     TypeError, ValueError
         If an argument is of a wrong type or value; when called: if the arrays of the batch have no rows, or not equally many.
     TimeoutError
-        When called: if there is no machine for `wait` seconds.
+        When called: after `wait` seconds without a machine.
     ConnectionError
         When called: if the scheduler does not answer. No error changes the parameters.
 

@@ -134,7 +134,7 @@ def _no_directions(out: Any) -> Any:
 
 
 def _jacobian_node_in(value: Any) -> JacobianNode | None:
-    """The first JacobianNode among a value, its primal and its tangent, and theirs; None if there is none."""
+    """The first JacobianNode among a value, its primal and its tangent, and theirs; None otherwise."""
     kind = type(value)  # isinstance reads __class__, which is reported differently
     if issubclass(kind, JacobianNode):
         return value  # type: ignore[no-any-return]

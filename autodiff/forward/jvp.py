@@ -281,7 +281,7 @@ def _operands_and_writes(node: Any) -> list[Any]:
 
 
 def connected(tangent: Any, primal: Any) -> Any:
-    """A tangent that is constant, as a node of the primal's graph if there is one."""
+    """A constant tangent, as a node of the primal's graph if there is one."""
     if isinstance(tangent, Value) or not isinstance(primal, Value):
         return tangent
     tangent = np.ones_like(primal) * tangent

@@ -287,7 +287,7 @@ def _buffer_like(array: Any, value: Any) -> Any:
 
 
 def _rank(value: Any) -> int:
-    """The highest level of what may be written into a value: -1 for plain numbers, 0 for nodes without a tangent."""
+    """The highest level of values that may be written into a value: -1 for plain numbers, 0 for nodes without a tangent."""
     return value.level if isinstance(value, Value) else -1
 
 

@@ -233,7 +233,7 @@ def hessian_vector_product(f: Function, argnums: Argnums = 0) -> Function:
     Raises
     ------
     TypeError, ValueError
-        When called: as for `hvp`; TypeError also if there is no vector.
+        When called: as for `hvp`; TypeError also without a vector.
 
     See Also
     --------

@@ -189,7 +189,7 @@ def _slope_of_power(tangents: list[Any], out: Any, primals: tuple[Any, ...]) -> 
 
 
 def _at(series: Any, k: int) -> Any:
-    """The coefficient of order k; None where it is zero, or there is no series."""
+    """The coefficient of order k; None where it is zero, or without a series."""
     return series[k] if series is not None and k < len(series) else None
 
 

@@ -236,7 +236,7 @@ def gradient_nodes(operator: str, inputs: list[Any], out: Any) -> list[Any]:
 
 
 def with_tangents(out: Any, directions: list[Any], apply: Callable[[Any, list[Any]], list[Any]]) -> list[Any]:
-    """Apply a map that is linear in a result and in directions, all of which may have tangents of outer derivatives.
+    """Apply a map that is linear in a result and in directions, which may have tangents of outer derivatives.
 
     Parameters
     ----------

@@ -233,7 +233,7 @@ def _recorded_sweeps(nodes: Iterable[Any]) -> list[_RecordedSweep]:
 
 
 def known_supports(nodes: Sequence[Any], create_graph: bool) -> dict[int, Any]:
-    """Return the supports of those nodes that were recorded as derivatives, by sequence number."""
+    """Return the supports of nodes that were recorded as derivatives, by sequence number."""
     known: dict[int, Any] = {}
     for sweep in _recorded_sweeps(nodes) if _sweeps_by_seed else ():
         known.update(sweep.supports(create_graph))

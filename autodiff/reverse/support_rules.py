@@ -155,7 +155,7 @@ class SeedSupport:
 
     @classmethod
     def take(cls) -> Any:
-        """Return the support for the current call, and hide it from inner ones; None if there are no structural zeros."""
+        """Return the support for the current call, and hide it from inner ones; None without structural zeros."""
         support = cls._now.get()
         cls._now.set(None)
         return support

@@ -403,7 +403,7 @@ class BatchedReplay(Replay):
         return BatchedDerivativeBuffer(root.raw_value, self.count, self.create_graph)
 
     def formulas(self, node: Any) -> Any:
-        """Return formulas that process batches, in place of those of a node's rule."""
+        """Return formulas that process batches, to replace the formulas of a node's rule."""
         rule = self.rules[node.function]
         if type(rule.formulas) is SharedFormulas:
             return SharedFormulas(functools.partial(pull_batch_several, rule), rule.formulas.fixed)

@@ -50,7 +50,7 @@ class RuleErrors:
     Parameters
     ----------
     function : callable, optional
-        The computed function, if there is no node.
+        The function that is computed, for calls that have no node.
     pending : list, optional
         Collects the errors, each with its operation, until `report`. By default they warn at once.
     raising : bool

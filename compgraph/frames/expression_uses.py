@@ -105,7 +105,7 @@ def _literals(filename: str, code: CodeType) -> frozenset[float]:
 
 
 def assigned_name(code: CodeType | str | None, instruction: int) -> str | None:
-    """Return the name to which a line assigns the value of its call; None if there is no such name or no source.
+    """Return the name to which a line assigns the value of its call; None without such a name or source.
 
     Only the value of the whole expression has a name: in ``w = np.tanh(cg.variable(1.0))`` the variable has none.
 

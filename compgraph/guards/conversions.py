@@ -205,7 +205,7 @@ _EXPLICIT = frozenset(
     {float, int, complex, np.float64, np.float32, np.float16, np.longdouble, np.complex128, np.complex64, np.int64, np.int32,
      list, tuple, set, map, filter, sorted, max, min, round, zip, dict, sum, enumerate}
 )  # fmt: skip
-# The names of those that call ``__float__`` or ``__complex__``.
+# The names of conversions by ``__float__`` or ``__complex__``.
 _EXPLICIT_NAMES = frozenset({"float", "complex", "float64", "complex128"})
 # Callables that receive numbers without a warning, because their results have no derivative.
 _WITHOUT_DERIVATIVE = frozenset(

@@ -144,7 +144,7 @@ class _LeafSummary(NamedTuple):
 
     @property
     def is_foreign_only(self) -> bool:
-        """Whether all leaves that may change belong to other graphs."""
+        """Whether every leaf that may change belongs to another graph."""
         return self.has_foreign and not self.has_leaves
 
     @classmethod

@@ -173,7 +173,7 @@ def note_guard(
     frame: Any,
     sequence_number: int | None = None,
 ) -> Guard | None:
-    """Log a guard on the current line of `frame` and return it; None if there is no node among `args`.
+    """Log a guard on the current line of `frame` and return it; None without a node among `args`.
 
     `what`, `function`, `args` and `recorded` are those of `Guard`; `sequence_number` is the next one by default.
     """

@@ -73,7 +73,7 @@ class Recipe:
 
 
 class BufferWrites:
-    """The writes into a buffer of which recipes were made.
+    """The writes into a buffer that has recipes.
 
     Attributes
     ----------

@@ -173,7 +173,7 @@ _PYTHON_DRAWS = (
 
 
 def draw_handler() -> DrawHandler | None:
-    """The handler that replaces each draw, ``handler(name, draw, args, kwargs)``; None if there is none."""
+    """The handler that replaces each draw, ``handler(name, draw, args, kwargs)``; None otherwise."""
     return _handler.get()
 
 

@@ -92,7 +92,7 @@ def _alike(one: Any, other: Any, period: int, order: dict[Any, int]) -> bool:
 
 
 def _only_used_in(parts: list[list[Any]], items: list[Any]) -> list[Any]:
-    """The leaves that only steps of these parts use."""
+    """The leaves that only steps of the parts use."""
     inside = {item for part in parts for item in part}
     leaves = {item: None for item in items if not item.args and not getattr(item, "memory", None)}
     used = {item.args[position] for item in items if item not in inside for position in item.parent_argnums}

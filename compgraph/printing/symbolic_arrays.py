@@ -323,7 +323,7 @@ def body_of(matrix: Any, is_real: bool = True) -> sp.Expr:
 
 
 def element(body: sp.Expr, index: Sequence[Any], shape: Shape) -> sp.Expr:
-    """Return a body at an index: one for each axis; a vector may have a single one."""
+    """Return a body at an index, which has an entry per axis; a vector may have a single one."""
     replacements = {}
     for entry in body.atoms(Entry):
         array = entry.array

@@ -77,7 +77,7 @@ _NAMES: dict[str, Any] = {
 
 
 def applies(formula: str, kinds: set[str]) -> bool:
-    """Whether a formula holds for operands of these kinds of dtype."""
+    """Whether a formula holds for operands with the given kinds of dtype."""
     if formula.startswith("bool: "):
         return kinds == {"b"}
     return bool(formula) and not (formula.startswith("real: ") and "c" in kinds)

@@ -1,4 +1,4 @@
-"""``scipy.fft``: all transforms are linear, and recorded as they are."""
+"""``scipy.fft``: all transforms are linear, and each is one operation."""
 
 from __future__ import annotations
 

@@ -122,7 +122,7 @@ _FUNCTIONS: dict[str, Any] = {
 
 
 class _NumPy(ModuleType):
-    """A module with NumPy's names, some of which are functions that keep the graph."""
+    """A module with NumPy's names; functions among them may keep the graph."""
 
     def __getattr__(self, name: str) -> Any:
         return getattr(np, name)

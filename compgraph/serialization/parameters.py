@@ -105,7 +105,7 @@ def load(path: str | os.PathLike[str], *, into: Any = None) -> Any:
     Raises
     ------
     FileNotFoundError
-        If there is no such file.
+        If the file does not exist.
     ValueError
         If `save` did not write the file, or it is damaged; if `into` differs in nesting, shape or dtype, or is read-only.
         Nothing is changed then.

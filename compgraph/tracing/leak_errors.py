@@ -145,7 +145,7 @@ def _traceback_entries(error: BaseException) -> list[TracebackType]:
 
 
 def user_line_of(error: BaseException) -> str | None:
-    """The innermost user line that an error passed through; None if there is none."""
+    """The innermost user line that an error passed through; None otherwise."""
     frames = [part.tb_frame for part in _traceback_entries(error)]
     frame = frames[user_frame_index(frames)] if frames else None
     return None if frame is None or source_lines.internal[frame.f_code.co_filename] else source_lines.format_frame(frame)

@@ -173,7 +173,7 @@ class _Call:
         self.transposable.add(position)
 
     def _arguments(self, operands: Sequence[Any]) -> tuple[Any, ...]:
-        """The arguments, with `operands` as the leaves of those that hold boxes."""
+        """The arguments, with `operands` as the leaves of arguments that hold boxes."""
         args = list(self.args)
         for position, tree in zip(self.boxed, unflatten(self.structure, [*operands]), strict=True):
             args[position] = tree

@@ -54,7 +54,7 @@ def solution(
     x : array
         The solver's result.
     leaves : sequence
-        Arguments of the user's function, some of which may be nodes.
+        Arguments of the user's function, nodes or plain values.
     solve_again : callable
         Solves for other leaves.
     verify : callable, optional

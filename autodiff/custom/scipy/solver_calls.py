@@ -72,7 +72,7 @@ class Callback:
 
 @functools.cache
 def _parameters(function: Any) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the names of all parameters of a function, and of those without a default."""
+    """Return the names of all parameters of a function, and of the parameters without a default."""
     kinds = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
     parameters = [p for p in inspect.signature(function).parameters.values() if p.kind in kinds]
     return tuple([p.name for p in parameters]), tuple([p.name for p in parameters if p.default is inspect.Parameter.empty])

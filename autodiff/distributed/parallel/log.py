@@ -46,7 +46,7 @@ class Record(NamedTuple):
 
 
 class Log:
-    """The last records of what machines did, oldest first; it is shown as a table, and drawn by `plot`."""
+    """The last records of the work of machines, oldest first. It prints as a table; `plot` draws it."""
 
     def __init__(self) -> None:
         self._start = time.monotonic()
@@ -89,7 +89,7 @@ class Log:
 
     @property
     def faults(self) -> list[Record]:
-        """The records of what went wrong, and of machines that joined."""
+        """The records of failures, and of machines that joined."""
         return [r for r in self._all() if r.fault]
 
     # --------------------------------------------------------------------------------------------------- a table

@@ -67,7 +67,7 @@ class Share(NamedTuple):
     bounds : list of int
         The rows at which all grains begin, and the end.
     run : tuple
-        The grains of these rows.
+        The grains of the rows.
     forget : list of str
         Arrays to drop.
     """

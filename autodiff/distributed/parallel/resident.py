@@ -64,7 +64,7 @@ class Kept:
         return Kept(self.key, self._array, np.asarray(self._rows)[index], self._whole or self)
 
     def part(self, first: int, last: int) -> Part:
-        """Some of these rows, as a machine looks them up."""
+        """A selection of the rows, looked up by a machine."""
         rows = self._rows[first:last]
         if isinstance(rows, range):
             stop = None if rows.stop < 0 else rows.stop

@@ -37,7 +37,7 @@ def cofactors(out: NDArray[Any], x: NDArray[Any]) -> Any:
 
 
 def _cofactors_near_singular(x: NDArray[Any], is_near_singular: Any) -> Any:
-    """Return the cofactors of matrices, some of which seem to have small singular values."""
+    """Return the cofactors of matrices that may have small singular values."""
     n, is_near_singular = x.shape[-1], guarded_value(is_near_singular, "which matrices are almost singular")
     regular = np.where(is_near_singular, np.eye(n), x)
     flat = np.reshape(x, (-1, n, n))

@@ -32,7 +32,7 @@ _PLAIN_OPERANDS: dict[str, Callable[[int], bool]] = {
     **dict.fromkeys(("delete", "insert", "repeat", "roll", "tile"), lambda k: k == 1),
     **dict.fromkeys(("quantile", "percentile", "nanquantile", "nanpercentile"), lambda k: k == 1),
 }
-# Functions whose operands keep their dtypes; so do indices.
+# Functions whose operands keep their dtypes; indices keep theirs too.
 _UNCONVERTED = frozenset({"where", "argmax", "argmin", "count_nonzero", "astype", "real", "imag", "angle", "full_like"})
 _WITHOUT_EFFECT = frozenset({"subok", "casting", "order", "kind", "copy", "optimize", "overwrite_input"})
 # When functions of ``np.emath`` return real numbers, by name.
@@ -73,7 +73,7 @@ class EngineBackend:
 
 
 class Results(tuple[Any, ...]):
-    """The outputs of a program, with a number on the device that says whether one of them is nan."""
+    """The outputs of a program, with a flag on the device that is set if one of them is nan."""
 
     has_nan: Any
 
@@ -152,7 +152,7 @@ class _EngineWriter(Writer):
     guards : list of Guard
         The guards of the program.
     conditions : list of str
-        Names of what must be true in a run.
+        Names of the conditions of a run.
     """
 
     names: GlobalNames
@@ -429,7 +429,7 @@ class _EngineWriter(Writer):
 
     @staticmethod
     def _dtype_of(item: Any, key: str, position: int, operand: Any) -> Any:
-        """Return the dtype to which NumPy converts an operand of a function that is no ufunc."""
+        """Return the dtype to which NumPy converts an operand of a function other than a ufunc."""
         operand_dtype = np.asarray(_example(operand)).dtype
         if isinstance(item, MultiOutput):
             wanted = np.result_type(*item.raw_value)

@@ -213,7 +213,7 @@ class Jax(NumPyNamed, Convolving):
         )
 
     def transposed(self, x: Any, kernel: Any, windows: Windows, groups: int, g: Any) -> tuple[Any, Any]:
-        """Return the cotangents by JAX; what is not used of them is not compiled."""
+        """Return the cotangents by JAX; unused ones are not compiled."""
         return self.jax.vjp(lambda a, b: self.convolve(a, b, windows, groups), x, kernel)[1](g)  # type: ignore[no-any-return]
 
     def special(self, name: str) -> Function | None:
@@ -279,7 +279,7 @@ class Jax(NumPyNamed, Convolving):
 
 
 class CuPy(NumPyNamed):
-    """CuPy, on its current device. Its functions run as they are."""
+    """CuPy, on its current device. Its functions run directly."""
 
     name = "cupy"
 

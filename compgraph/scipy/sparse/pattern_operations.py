@@ -27,7 +27,7 @@ class Pattern:
     Attributes
     ----------
     format : str
-        One of these formats.
+        One of the formats.
     shape : tuple of int
         Of the matrix.
     rows, cols : array of int

@@ -1,4 +1,4 @@
-"""``scipy.stats``: distributions and statistics, most of which are SciPy's own code."""
+"""``scipy.stats``: distributions and statistics, mostly by SciPy's own code."""
 
 from __future__ import annotations
 

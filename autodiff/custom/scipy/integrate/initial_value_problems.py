@@ -117,7 +117,7 @@ def _set_events(scipy_result: Any, solution: Solution, events: Any, args: Any, t
 
 
 def _crossing_time(g: Function, time: Any) -> Any:
-    """Return the time at which a function is zero, by Newton steps, each of which doubles the order of derivatives."""
+    """Return the time at which a function is zero, by Newton steps; each step doubles the order of derivatives."""
     t: Any = time
     for _ in range(NEWTON_STEPS):
         value, slope = jvp(lambda s: _as_scalar(g(s)), (t,), (1.0,))

@@ -1,4 +1,4 @@
-"""Arrays as they are sent: in few bytes, and with the same memory layout on arrival.
+"""Arrays in the form that is sent: few bytes, with the same memory layout on arrival.
 
 The order in which NumPy and BLAS add numbers depends on the memory layout. So the axes keep their order in memory; one with
 stride 0 is sent once and repeated on arrival, and one with a negative stride gets it back.

@@ -90,7 +90,7 @@ class Part:
 
 
 def summed(by_port: Mapping[int, Any]) -> Any:
-    """The sum of what came through the ports, in order."""
+    """The sum of the received values, in the order of the ports."""
     total: Any = None
     for port in sorted(by_port):
         total = by_port[port] if total is None else total + by_port[port]

@@ -163,7 +163,7 @@ class Pass:
     part : Part
         The part.
     order : Order
-        What it does.
+        The computation.
     mail : Mail
         Where others leave values and adjoints for this part.
     compute : callable

@@ -160,7 +160,7 @@ def window_(xp: Namespace, buffer: Array, shape: Any, dtype: Any, offset: int, s
 
 
 def places_of(count: int, shape: Any, strides: Any, offset: int) -> Any:
-    """Return the positions, in a buffer of `count` elements, of those of a strided window."""
+    """Return the positions of the elements of a strided window in a buffer of `count` elements."""
     return window(np.arange(count), shape, np.dtype(np.int64), 8 * offset, tuple(8 * s for s in strides))
 
 

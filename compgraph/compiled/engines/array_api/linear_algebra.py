@@ -34,7 +34,7 @@ def linalg_cholesky(xp: Namespace, a: Array, upper: bool = False) -> Array:
 
 
 def hermitian_of(xp: Namespace, a: Array, triangle: str = "L") -> Array:
-    """Return the Hermitian matrices of which NumPy reads one triangle."""
+    """Return Hermitian matrices from the triangle that NumPy reads."""
     part, k = (xp.tril, -1) if triangle.upper() == "L" else (xp.triu, 1)
     diagonal = xp.astype(real(xp, a), a.dtype) * plain(xp, np.eye(a.shape[-1]), a, a.dtype)
     return part(a, k=k) + adjoint(xp, part(a, k=k)) + diagonal

@@ -92,7 +92,7 @@ def box_of(shape: tuple[int, ...], lengths: Sequence[int], strides: Sequence[int
 
 
 def _ranges_in(dims: tuple[int, ...], steps: Sequence[tuple[int, int]], offset: int) -> tuple[range, ...] | None:
-    """Return the places along each axis of the elements ``offset + sum(k * stride)``; None if they are no slices."""
+    """Return the places along each axis of the elements ``offset + sum(k * stride)``; None unless they are slices."""
     first, block = np.unravel_index(offset, dims), math.prod(dims)
     rest, ranges = list(steps), []
     for low, length in zip(map(int, first), dims, strict=True):
@@ -209,7 +209,7 @@ def flat_positions(xp: Namespace, shape: tuple[int, ...], index: Sequence[Any], 
 
 
 def expanded(index: Sequence[Any], ndim: int) -> list[Any]:
-    """Return the parts of an index, with slices in place of the ellipsis and of what is missing at the end."""
+    """Return the parts of an index, with slices in place of the ellipsis and of missing parts at the end."""
     used = sum(part is not None and part is not Ellipsis for part in index)
     everything = [slice(None)] * (ndim - used)
     place = next((k for k, part in enumerate(index) if part is Ellipsis), None)
@@ -225,7 +225,7 @@ def is_basic(index: Sequence[Any]) -> bool:
 
 
 def is_static(index: Sequence[Any]) -> bool:
-    """Whether all parts of an index are plain."""
+    """Whether an index has plain parts only."""
     return all(
         part is None or part is Ellipsis or isinstance(part, (slice, int, np.integer, np.ndarray, list, bool)) for part in index
     )

@@ -169,7 +169,7 @@ class IncompleteFactorization:
 
 
 def splu(A: Any, *args: Any, **options: Any) -> Any:  # noqa: N803 (SciPy's name)
-    """``scipy.sparse.linalg.splu``; SciPy's own object if there are no nodes and no function is traced."""
+    """``scipy.sparse.linalg.splu``; SciPy's own object for plain arguments outside of traces."""
     own = unpatched(scipy.sparse.linalg.splu)
     if not argument_has_node(A) and (not is_tracing() or not scipy.sparse.issparse(A)):
         return own(A, *args, **options)
