@@ -105,11 +105,10 @@ def _emit_matmul(ir: IRBuilder, step: MatMul, width: int, out: Value, a: Value, 
     vector_type, (row_stride_a, column_stride_a) = scalar_type.with_lanes(lanes), left.strides[-2:]
     for part in column_blocks(n, lanes, width):
         for start in block_starts(ir, part):
+            panel, offsets, panel_stride = offset_address(ir, b, scalar_type, (start, 1)), part.within, row_stride_b
             if len(step.operands) > 2:
                 columns = offset_address(ir, b, scalar_type, (start, column_stride_b))
                 panel, offsets, panel_stride = _copy_panel(ir, step, width, part, columns)
-            else:
-                panel, offsets, panel_stride = offset_address(ir, b, scalar_type, (start, 1)), part.within, row_stride_b
             axes = [SumAxis(k, column_stride_a, panel_stride)]
             for rows_part in row_blocks(m, max_tile_rows(len(part.within), width)):
                 for row in block_starts(ir, rows_part):
