@@ -132,8 +132,8 @@ def leak_message(frames: list[FrameType], description: str | None = None) -> str
     if reader == "an operator":
         advice = "NumPy made that array of a node without dispatch: make it by cg.array, cg.asarray, cg.full or np.stack"
     return (
-        f"{reader or 'code outside the graph'} takes {subject} without asking for their graph{at}: the derivative would be lost. "
-        f"{advice}; where the plain numbers are meant, give x.value or cg.stop_gradient(x)"
+        f"{reader or 'code outside the graph'} takes {subject} without recording the operation{at}: the derivative would be "
+        f"lost. {advice}. If plain numbers are intended, write x.value or cg.stop_gradient(x)"
     )
 
 
@@ -147,8 +147,8 @@ def package_note(frames: list[FrameType], kind: type[Exception]) -> str | None:
     reader = _name_of(user_frame, _called_by_user(frames, position)) or "compiled code"
     return (
         f"{reader} got {_named_nodes(frames, user_frame)}, which is differentiated and exposes no numbers"
-        f"{format_places(frames)}. This may be the cause of the error. {_advice(reader)}; where the plain numbers are meant, "
-        "give x.value"
+        f"{format_places(frames)}. This may be the cause of the error. {_advice(reader)}. If plain numbers are intended, "
+        "write x.value"
     )
 
 

@@ -119,7 +119,7 @@ def test_numba_stencil_error_gets_a_note(numba: Any) -> None:
     error = error_of(smoothed)
     assert type(error).__name__ == "NumbaValueError"
     (note,) = error.__notes__
-    require_named(note, "x (shape (3,), float64)", "give x.value", line=smoothed, package="stencil.py")
+    require_named(note, "x (shape (3,), float64)", "write x.value", line=smoothed, package="stencil.py")
 
 
 # ----------------------------------------------------------------------------------------------------- h5py

@@ -418,7 +418,7 @@ def test_leak_message_names_function_variable_line_and_advice() -> None:
     message = leak_message(loss)
     assert message.startswith("scipy.special.logsumexp() takes the numbers of weights (shape (2,), float64)")
     assert f'(File "{__file__}", line {loss.__code__.co_firstlineno + 1}, in loss: return np.sum(weights)' in message
-    assert "Use cg.logsumexp; where the plain numbers are meant, give x.value or cg.stop_gradient(x)" in message
+    assert "Use cg.logsumexp. If plain numbers are intended, write x.value or cg.stop_gradient(x)" in message
 
 
 def test_leak_message_names_both_nodes_of_a_line() -> None:
