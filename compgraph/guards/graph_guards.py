@@ -144,7 +144,7 @@ class _LeafSummary(NamedTuple):
 
     @property
     def is_foreign_only(self) -> bool:
-        """Whether every leaf that may change belongs to another graph."""
+        """Whether no leaf belongs to this graph, and some belong to others."""
         return self.has_foreign and not self.has_leaves
 
     @classmethod

@@ -73,7 +73,7 @@ class Recipe:
 
 
 class BufferWrites:
-    """The writes into a buffer that has recipes.
+    """The writes into a buffer that recipes already include.
 
     Attributes
     ----------

@@ -223,7 +223,7 @@ def _open_log(root: Any) -> None:
 def _activate(target: Any, root: Any) -> None:
     """Make the target, the root and the views between them active, so that cotangents pass.
 
-    If the target and the root are active, the views between them are active too.
+    If the target and the root are active already, the views between them are active too.
     """
     if type(target) not in _ACTIVE_CLASS_OF and type(root) not in _ACTIVE_CLASS_OF:
         return
