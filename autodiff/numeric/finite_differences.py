@@ -59,9 +59,16 @@ def directional(f: Callable[..., Any], args: Sequence[Any], directions: Sequence
     ends = []
     for sign in (1, -1):
         ahead = [(a, 0 if d is None else np.asarray(d)) for a, d in zip(args, directions, strict=True)]
-        moved = [(a + sign * h * d).astype(a.dtype) for a, d in ahead]
+        moved = [shifted(a, sign * h * d) for a, d in ahead]
         ends.append(np.asarray(f(*moved)))
     return (ends[0] - ends[1]) / (2 * h)
+
+
+def shifted(array: Any, difference: Any) -> Any:
+    """The sum of an array and a difference, in the dtype and memory layout of the array."""
+    result = np.empty_like(array)
+    np.add(array, difference, out=result, casting="unsafe")
+    return result if np.ndim(array) else result[()]
 
 
 def gradient(f: Callable[..., Any], args: Sequence[Any], weights: Any = None, step: float | None = None) -> list[Any]:
@@ -131,10 +138,10 @@ def _partial(f: Any, args: list[Any], position: int, index: Any, unit: complex, 
     h = max(1.0, abs(argument[index])) * (step or step_of(argument.dtype))
     ends, points = [], []
     for sign in (1, -1):
-        moved = argument.copy()
+        moved = argument.copy("K")
         moved[index] += sign * h * unit
         points.append(moved[index])
-        others = [a.copy() for a in args]  # the function may write into them
+        others = [a.copy("K") for a in args]  # the function may write into them
         ends.append(np.asarray(f(*others[:position], moved, *others[position + 1 :])))
     difference = ends[0] - ends[1]
     if weights is not None:

@@ -149,7 +149,7 @@ def _along(gradients: Sequence[Any], directions: Sequence[Any]) -> tuple[float, 
 def _changes(f: Callable[..., Any], points: Sequence[Any]) -> bool:
     """Whether a function gives another value when it is called again: it draws random numbers, or keeps a state."""
     with no_graph(), np.errstate(all="ignore"):
-        values = [np.asarray(f(*[p.copy() for p in points])) for _ in range(3)]
+        values = [np.asarray(f(*[p.copy("K") for p in points])) for _ in range(3)]
     return not all(np.array_equal(values[0], v, equal_nan=True) for v in values[1:])
 
 
@@ -180,7 +180,7 @@ def _agrees(
     accuracy = 4 * max(finite_differences.step_of(p.dtype) for p in points)
     doubles = [p.astype(np.result_type(p, np.float64)) for p in points]  # float64 allows a smaller step
     with no_graph(), np.errstate(all="ignore"):
-        result = finite_differences.plain(f(*[p.copy() for p in doubles]))
+        result = finite_differences.plain(f(*[p.copy("K") for p in doubles]))
     base = max(finite_differences.step_of(x.dtype) for x in (*doubles, result))
     ahead, behind = _slopes(f, doubles, directions, base)
     off = abs(derivative - (ahead + behind) / 2)
@@ -192,11 +192,11 @@ def _slopes(f: Callable[..., Any], points: Sequence[Any], directions: Sequence[A
     """The one-sided differences of a function ahead and behind along a direction, with results of `stop_gradient` held fixed."""
     stopped = _Held()
     with holding_constants(stopped), no_graph(), np.errstate(all="ignore"):
-        middle = float(np.real(f(*[p.copy() for p in points])))
+        middle = float(np.real(f(*[p.copy("K") for p in points])))
         ends = []
         for sign in (1, -1):
             stopped.replay()
-            moved = [(p + sign * step * d).astype(p.dtype) for p, d in zip(points, directions, strict=True)]
+            moved = [finite_differences.shifted(p, sign * step * d) for p, d in zip(points, directions, strict=True)]
             ends.append(float(np.real(f(*moved))))
     return (ends[0] - middle) / step, (middle - ends[1]) / step
 

@@ -333,7 +333,7 @@ def test_dropout_absent_from_executor_does_not_warn() -> None:
 
 def test_dropout_in_checkpoint_raises() -> None:
     rng = np.random.default_rng(0)
-    with pytest.raises(ValueError, match="it draws random numbers"):
+    with pytest.raises(ValueError, match="It draws random numbers"):
         ad.grad(lambda x: ad.checkpoint(lambda x: np.sum(np.sin(cg.dropout(x, 0.5, rng))))(x))(np.linspace(0, 1, 100))
 
 
