@@ -201,11 +201,11 @@ def check_derivatives(f: Callable[[Any], Any]) -> None:
 def test_bookkeeping_program_derivatives_in_vmap() -> None:
     rows = np.stack([POINT, POINT + 0.05])
     with Failures("derivatives of programs in vmap") as failures:
-        for name in ("mask", "generator", "windows", "visited", "hypot", "remainder"):
+        for name in ("mask", "generator", "windows", "visit_nodes", "hypot", "remainder"):
             with failures.case(name):
                 f = (BUFFERS | PROGRAMS)[name]
                 np.testing.assert_allclose(ad.vmap(ad.grad(f))(rows), [ad.grad(f)(row) for row in rows])
-        for name in ("counted", "labelled", "scalars"):  # a number of each batch element decides
+        for name in ("count_values", "label_values", "scalars"):  # a number of each batch element decides
             with failures.case(name), pytest.raises((cg.BatchedValueError, cg.LeakError)):
                 ad.vmap(ad.grad(PROGRAMS[name]))(rows)
 

@@ -52,7 +52,7 @@ def test_jit_guards_value_dependent_loops() -> None:
     assert same(jitted(np.float64(3)), newton(np.float64(3)))
 
 
-def test_jit_guards_keep_programs_of_both_branches() -> None:
+def test_jit_guards_keep_both_branches() -> None:
     jitted = agrees(lambda x: x if x[0] > 0 else -x, (X,), (-X,), programs=2)
     for _ in range(3):
         for x in (X, -X):
