@@ -15,7 +15,7 @@ from ..graph import GraphNode
 from ..storage import Write
 from ..values import ConstantNode, Node, PlaceholderNode, Value
 from . import short_texts
-from .labels import Labels, is_array_to_fill, resolve
+from .labels import Labels, is_array_to_fill, merge_labels
 from .repeats import Fold, common_length, folds_of
 from .write_history import Item, Steps, Uses, steps_behind, value_then
 
@@ -197,7 +197,7 @@ def _entries(
     for item, others in represented.items():
         lines = [labels.label(other).split("\n") for other in others]
         if len({len(each) for each in lines}) == 1:
-            texts[item] = "\n".join(resolve(list(each)) for each in zip(*lines, strict=True))
+            texts[item] = "\n".join(merge_labels(list(each)) for each in zip(*lines, strict=True))
     return [_entry(item, texts[item], labels, shown, item is mark) for item in numbers]
 
 

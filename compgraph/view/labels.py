@@ -218,12 +218,12 @@ def is_array_to_fill(node: Any) -> bool:
 NUMBERS = re.compile(r"\d+")
 
 
-def resolve(labels: list[str]) -> str:
+def merge_labels(labels: list[str]) -> str:
     """Merge the labels of equal steps: those of the first and the last, if they differ.
 
     Examples
     --------
-    >>> merged(["y[1] =", "y[2] =", "y[3] ="]), merged(["W₁", "W₂"]), merged(["sin", "sin"])
+    >>> merge_labels(["y[1] =", "y[2] =", "y[3] ="]), merge_labels(["W₁", "W₂"]), merge_labels(["sin", "sin"])
     ('y[1 … 3] =', 'W₁ … W₂', 'sin')
     """
     first, last = labels[0], labels[-1]
