@@ -139,7 +139,7 @@ class DrawWatch(DrawMonitor):
     """Detects draws from generators that cannot be intercepted, by comparing their states before and after the call.
 
     The global generator of `numpy.random` is always watched, because libraries draw from it. Draws of other threads are
-    ignored, unless the function is draw_unmonitored to reach it.
+    ignored, unless the function is known to reach it.
     """
 
     def __init__(self, f: object, arguments: Sequence[object]) -> None:
