@@ -1,7 +1,7 @@
 """Solve the equation of a damped oscillator, ``2 y'' + y' + 2 y = 0``, with values given at both ends: y(0) = 1, y(6.1) = 0.1.
 
 The unknowns are values of y at equal distances. Finite differences of them say by how much the equation is missed; the sum of
-the squares of that is made small. With 20 points in single precision this is done by ArrayFlow's optimiser, gradient descent
+the squares of that is made small. With 20 points in single precision this is done by ArrayFlow's optimizer, gradient descent
 with much inertia, at a fixed step size: where it is to find the size itself (``--optimizer adapted`` and ``printed``), it does
 not get there. With more points in double precision SciPy's trust-region method is given gradient and Hessian.
 """
@@ -73,7 +73,7 @@ def first_guess(points: int) -> Array:
 
 
 def make_optimizer(name: str, inner: cg.VariableNode) -> Optimizer:
-    """An optimiser of the 18 values between the ends.
+    """An optimizer of the 18 values between the ends.
 
     The curvature of the loss is from 0.06 to 3e5: the largest allows no larger steps, the smallest asks for the inertia. With
     so much of it the loss swings on its way down, and each swing up would make the step smaller, as rounding does later on.

@@ -2,7 +2,7 @@
 
 The rope hangs from two points at distance 1, in segments of equal width; the heights between them begin at random. It is
 elastic: the energy is that of gravity, plus the square of its length above 1.1. The curve found is compared with the
-catenary, the parabola and the arc of a circle that are as long as the rope has become. ArrayFlow's optimiser finds the size of
+catenary, the parabola and the arc of a circle that are as long as the rope has become. ArrayFlow's optimizer finds the size of
 the steps for up to some 50 segments; for more there is ``--optimizer sgd``, gradient descent with momentum.
 """
 
@@ -53,7 +53,7 @@ def with_ends(inner: Any) -> Any:
 
 
 def make_optimizer(name: str, inner: cg.VariableNode) -> Optimizer:
-    """An optimiser of the heights."""
+    """An optimizer of the heights."""
     if name != "sgd":
         return step_controller(name, [inner], 1e-4)
     # Finer segments pull harder at each other, which allows only smaller steps, and asks for more inertia.
@@ -62,7 +62,7 @@ def make_optimizer(name: str, inner: cg.VariableNode) -> Optimizer:
 
 
 def hang(segments: int, steps: int, seed: int, name: str = OPTIMIZERS[0]) -> list[Array]:
-    """Heights before the first step, at moments in between, and after the last one, by the optimiser of a name."""
+    """Heights before the first step, at moments in between, and after the last one, by the optimizer of a name."""
     rng = np.random.default_rng(seed)
     inner = cg.variable(-5 / segments * rng.random(segments - 1), "heights")
     optimizer = make_optimizer(name, inner)

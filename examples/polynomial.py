@@ -17,7 +17,7 @@ POWERS = np.vander(t, 4, increasing=True)
 
 
 def fit(steps: int, name: str = "stepcontroller") -> tuple[cg.VariableNode, StepController]:
-    """The coefficients found, and the optimiser with its history."""
+    """The coefficients found, and the optimizer with its history."""
     w = cg.variable(np.zeros(4), "w")
     optimizer = step_controller(name, [w], 1e-5)
     for _ in tqdm(range(steps), desc="Fitting"):

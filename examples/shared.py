@@ -39,13 +39,13 @@ class Whole(NamedTuple):
     help: str
 
 
-# ArrayFlow's optimiser with the inertia of the paper's equation 73, and with that of its Algorithm 1 as printed.
+# ArrayFlow's optimizer with the inertia of the paper's equation 73, and with that of its Algorithm 1 as printed.
 INERTIA = {"stepcontroller": "average", "printed": "two gradients"}
 LOST = 1e30  # such a large loss does not recover; near 1e15 some do
 
 
 def step_controller(name: str, parameters: Any, rate: float, **settings: Any) -> StepController:
-    """ArrayFlow's optimiser, by the name it has among the options."""
+    """ArrayFlow's optimizer, by the name it has among the options."""
     return StepController(parameters, rate, inertia=INERTIA[name], **settings)
 
 
@@ -61,7 +61,7 @@ def take_step(optimizer: Optimizer, loss: Any) -> None:
 def read_options(
     argv: list[str] | None, description: str | None, optimizers: tuple[str, ...] = (), **numbers: Whole
 ) -> argparse.Namespace:
-    """The options of the command line: an optimiser, the numbers, and the folder for pictures, made if it is missing."""
+    """The options of the command line: an optimizer, the numbers, and the folder for pictures, made if it is missing."""
     parser = argparse.ArgumentParser(description=description)
     for name, (default, least, text) in numbers.items():
         help_text = f"{text}; at least {least}, default: {default}"

@@ -123,7 +123,7 @@ class Training:
 
 
 def make_optimizer(settings: Settings, parameters: Any) -> Optimizer:
-    """The optimiser of a name; under the schedule "cosine" its learning rate falls to nothing along half a wave."""
+    """The optimizer of a name; under the schedule "cosine" its learning rate falls to nothing along half a wave."""
     rate = settings.rate if settings.schedule == "constant" else Cosine(settings.rate, steps=max(settings.iterations, 1))
     optimizer: Optimizer = OPTIMIZERS[settings.optimizer](parameters, learning_rate=rate)
     return optimizer

@@ -1,6 +1,6 @@
-"""Optimisers, which update parameters by gradients, and `minimize`, which hands a function and its derivatives to SciPy.
+"""Optimizers, which update parameters by gradients, and `minimize`, which hands a function and its derivatives to SciPy.
 
-An optimiser is made from parameters: variables or arrays, nested in any way. Its ``step(gradients)`` updates them in place.
+An optimizer is made from parameters: variables or arrays, nested in any way. Its ``step(gradients)`` updates them in place.
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ class Optimizer:
     parameters : tree
         Variables, floating-point arrays and Python numbers, in lists, tuples, dictionaries, named tuples and dataclasses,
         nested in any way. Variables and arrays are updated in place and keep their dtype. To set an array, write into it,
-        ``a[...] = value``: the optimiser keeps this array, whatever the tree holds later. Numbers cannot be updated in place:
+        ``a[...] = value``: the optimizer keeps this array, whatever the tree holds later. Numbers cannot be updated in place:
         read their values from the attribute `parameters` after a step.
     learning_rate : float or callable
         The learning rate, or a function of the number of steps taken so far, such as `Cosine`. ``rate=``, its former name, works
@@ -120,7 +120,7 @@ class Optimizer:
         ------
         ValueError
             If a gradient is missing, nested differently, of another shape, infinite or NaN. Then neither the parameters nor
-            the optimiser's state have changed.
+            the optimizer's state have changed.
         TypeError
             If a gradient is not real, or `gradients` is a `Gradients` and a parameter is a plain array.
 
@@ -134,7 +134,7 @@ class Optimizer:
         self._take(self._checked(gradients), self.learning_rate)
 
     def state_dict(self) -> dict[str, Any]:
-        """The parameters and the optimiser's state, as arrays and numbers.
+        """The parameters and the optimizer's state, as arrays and numbers.
 
         Returns
         -------
@@ -156,14 +156,14 @@ class Optimizer:
         Parameters
         ----------
         state : mapping
-            What `state_dict` returned, or ``np.load`` of what ``np.savez`` wrote of it. The optimiser must have been made
+            What `state_dict` returned, or ``np.load`` of what ``np.savez`` wrote of it. The optimizer must have been made
             with the same settings, over parameters of the same shapes and dtypes, whose values are overwritten. States of earlier
             releases, in which the learning rate is called "rate", are accepted.
 
         Raises
         ------
         ValueError
-            If the state is another optimiser's; nothing is changed then.
+            If the state is another optimizer's; nothing is changed then.
         """
         expected, state = self.state_dict(), renamed(state)  # a file is read once, and before anything is changed
         if set(state) != set(expected):

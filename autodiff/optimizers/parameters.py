@@ -31,7 +31,7 @@ class Parameter:
     node : VariableNode or None
         The variable whose value it is.
     number : type or None
-        The type of a number, which Python cannot change in place; `array` is then the optimiser's own.
+        The type of a number, which Python cannot change in place; `array` is then the optimizer's own.
     """
 
     name: str
@@ -149,7 +149,7 @@ def gradients_of(gradients: Any, parameters: list[Parameter], structure: Any, sq
     structure : optree.PyTreeSpec
         How they nest.
     squared : bool
-        Whether the optimiser squares them: then a gradient whose square overflows raises.
+        Whether the optimizer squares them: then a gradient whose square overflows raises.
 
     Returns
     -------

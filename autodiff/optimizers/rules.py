@@ -1,4 +1,4 @@
-"""The optimisers `SGD`, `AdaGrad` and `RMSProp`."""
+"""The optimizers `SGD`, `AdaGrad` and `RMSProp`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The optimiser of the ArrayFlow paper, which finds its step size from the loss."""
+"""The optimizer of the ArrayFlow paper, which finds its step size from the loss."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ class Split:
         How many micro-batches the rows are cut into: the first axis of placeholders that declare it as None. Values and
         gradients are means over micro-batches, weighted by their rows.
     optimizer : callable, optional
-        Makes an optimiser from a list of arrays, such as ``functools.partial(Adam, learning_rate=0.003)``. Needed for `step`.
+        Makes an optimizer from a list of arrays, such as ``functools.partial(Adam, learning_rate=0.003)``. Needed for `step`.
         Its ``clip`` receives the gradients of all parts, which are sent to the client for that.
     keep_every : int
         The number of steps after which the state of all parts is fetched. If a machine is lost, all parts return to that state
@@ -159,7 +159,7 @@ class Split:
         return weighed(values, weights), unflatten(self._structure, [gradients[i] for i in range(len(self._leaves))])
 
     def step(self, feed: Mapping[Any, Any]) -> Any:
-        """Take a step of the optimiser; return the output before it. If an error is raised, no part has taken it."""
+        """Take a step of the optimizer; return the output before it. If an error is raised, no part has taken it."""
         if self._optimizer is None:
             raise TypeError("Split: step needs optimizer=, such as functools.partial(Adam, learning_rate=0.003)")
         batch = {node: np.array(value) for node, value in self._feeds.checked(feed).items()}  # the caller may write into it
@@ -179,7 +179,7 @@ class Split:
         return unflatten(self._structure, [state[f"parameter.{i}"] for i in range(len(self._leaves))])
 
     def state_dict(self) -> dict[str, Any]:
-        """The parameters and the optimisers' state, in the form of one optimiser of all parameters.
+        """The parameters and the optimizers' state, in the form of one optimizer of all parameters.
 
         Returns
         -------
@@ -195,12 +195,12 @@ class Split:
         return {name: np.copy(value) if isinstance(value, np.ndarray) else value for name, value in self._kept.items()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Continue from a state, of `state_dict` or of one optimiser of the same parameters.
+        """Continue from a state, of `state_dict` or of one optimizer of the same parameters.
 
         Raises
         ------
         ValueError
-            If the state is that of other parameters or another optimiser; nothing is changed then.
+            If the state is that of other parameters or another optimizer; nothing is changed then.
         """
         self._kept = loaded(self._optimizer, self._arrays, {name: state[name] for name in state})
         self._since, self._steps_taken, self._is_consistent = [], 0, False

@@ -1,4 +1,4 @@
-"""Between the state of one optimiser of all parameters and those of the parts' optimisers."""
+"""Between the state of one optimizer of all parameters and those of the parts' optimizers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def first_state(make: Maker | None, arrays: Sequence[Any]) -> State:
     Raises
     ------
     TypeError
-        If `make` does not make an optimiser whose step takes gradients alone.
+        If `make` does not make an optimizer whose step takes gradients alone.
     """
     copies = [np.array(array) for array in arrays]
     if make is None:
@@ -27,7 +27,7 @@ def first_state(make: Maker | None, arrays: Sequence[Any]) -> State:
     optimizer = make(copies)
     if not isinstance(optimizer, Optimizer) or type(optimizer).step is not Optimizer.step:
         raise TypeError(
-            "Split: optimizer makes an optimiser of a list of arrays, such as functools.partial(Adam, learning_rate=0.003); this "
+            "Split: optimizer makes an optimizer of a list of arrays, such as functools.partial(Adam, learning_rate=0.003); this "
             f"one gave a {type(optimizer).__name__}"
             + (", whose step asks for more than gradients" if hasattr(optimizer, "step") else "")
         )
@@ -35,7 +35,7 @@ def first_state(make: Maker | None, arrays: Sequence[Any]) -> State:
 
 
 def require_separable(make: Maker | None, arrays: Sequence[Any], homes: Sequence[int]) -> None:
-    """Raise if an optimiser's update of a parameter depends on others, and parameters live in several parts."""
+    """Raise if an optimizer's update of a parameter depends on others, and parameters live in several parts."""
     if make is None or len(set(homes)) < 2:
         return
     optimizer = make([np.array(array) for array in arrays])
@@ -44,7 +44,7 @@ def require_separable(make: Maker | None, arrays: Sequence[Any], homes: Sequence
 
 
 def clip_of(make: Maker | None, arrays: Sequence[Any], homes: Sequence[int]) -> Callable[[list[Any]], Any] | None:
-    """The optimiser's `clip`, if gradients are in several parts: it needs all of them."""
+    """The optimizer's `clip`, if gradients are in several parts: it needs all of them."""
     if make is None or len(set(homes)) < 2:
         return None
     return make([np.array(array) for array in arrays])._clip

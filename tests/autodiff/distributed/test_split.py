@@ -419,8 +419,8 @@ WRONG_SETTINGS: list[tuple[dict[str, Any], Any, str]] = [
     ({"place": "by hand"}, TypeError, 'place is "auto", or a mapping'),
     ({"micro_batches": 0}, ValueError, "micro_batches is a number from 1 on"),
     ({"keep_every": 1.5}, ValueError, "keep_every is a number from 1 on"),
-    ({"optimizer": lambda p: p}, TypeError, "optimizer makes an optimiser of a list of arrays"),
-    ({"optimizer": StepController}, TypeError, "optimizer makes an optimiser|whose step asks for more"),
+    ({"optimizer": lambda p: p}, TypeError, "optimizer makes an optimizer of a list of arrays"),
+    ({"optimizer": StepController}, TypeError, "optimizer makes an optimizer|whose step asks for more"),
     ({"wait": 0}, ValueError, "wait is a number of seconds"),
     ({"client": 3}, TypeError, "client is a dask.distributed.Client"),
 ]

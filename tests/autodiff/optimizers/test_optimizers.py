@@ -156,7 +156,7 @@ EVERY: dict[str, Make] = {name: case[0] for name, case in RULES.items()} | {
 
 
 def take_step(optimizer: Any, gradients: Any, loss: float = 1.0) -> None:
-    """One step of any optimiser."""
+    """One step of any optimizer."""
     if isinstance(optimizer, StepController):
         optimizer.step(gradients, loss)
     else:

@@ -1,4 +1,4 @@
-"""Learning rates, clipping, and the optimiser that finds its steps itself."""
+"""Learning rates, clipping, and the optimizer that finds its steps itself."""
 
 from __future__ import annotations
 
@@ -345,7 +345,7 @@ def test_step_controller_plot_without_matplotlib_raises(monkeypatch: pytest.Monk
 
 
 def test_optimizers_import_loads_no_heavy_modules() -> None:
-    """Neither Matplotlib, nor SciPy's optimisers, nor the progress bar comes with the package."""
+    """Neither Matplotlib, nor SciPy's optimizers, nor the progress bar comes with the package."""
     slow = ("matplotlib", "scipy.optimize", "tqdm")
     code = f"import sys, autodiff; autodiff.optimizers; print([m for m in {slow} if m in sys.modules])"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip() == "[]"

@@ -1,4 +1,4 @@
-"""A part on its machine: its parameters, their optimiser, and the stages that use them."""
+"""A part on its machine: its parameters, their optimizer, and the stages that use them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class StaleError(Exception):
 
 
 class Part:
-    """Parameters that live together, their optimiser, and the stages that use them.
+    """Parameters that live together, their optimizer, and the stages that use them.
 
     Parameters
     ----------
@@ -35,7 +35,7 @@ class Part:
     optimizer : bytes or None
         The constructor of the optimizer, pickled.
     clips : bool
-        Whether the optimiser clips gradients; otherwise the client does, which has those of all parts.
+        Whether the optimizer clips gradients; otherwise the client does, which has those of all parts.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class Part:
         return self.state() if tells else None
 
     def state(self) -> dict[str, Any]:
-        """The parameters and the optimiser's state; parameters are numbered within this part."""
+        """The parameters and the optimizer's state; parameters are numbered within this part."""
         if self.optimizer is not None:
             return self.optimizer.state_dict()
         return {f"parameter.{k}": array.copy() for k, array in enumerate(self.arrays.values())}
