@@ -227,7 +227,7 @@ def _reserve_space(graph: GraphDrawing, sweep: Pass, names: dict[Any, str]) -> N
         title = short(f"{node.opname}: {names[node]}") if has_chosen_name(node) else names[node]
         value = on_node(node.raw_value)  # type: ignore[union-attr]  # no writes: `backward` and `forward` raise for them
         entries[number].label = title if value == title else f"{title}\n{value}"
-        entries[number].sign = False
+        entries[number].has_sign = False
         entries[number].details["title"] = names[node]
     arriving = [(node, seed) for node, seed in sweep.start.items()]
     for step in sweep.steps:

@@ -11,7 +11,7 @@ import numpy as np
 
 from compgraph import ops
 from compgraph.values import ConstantNode, MultiOutput, Value
-from compgraph.view import as_mathematics, chosen_name, name_of, showable
+from compgraph.view import chosen_name, escape_unprintable, name_of, typeset_name
 
 from .sweep_steps import Pass, Step, letters
 
@@ -218,7 +218,7 @@ def named(nodes: Sequence[Any]) -> dict[Any, str]:
             names[node] = number(node.raw_value)
             continue
         name = node.opname if isinstance(node, MultiOutput) else name_of(node) or node.name
-        name = short(as_mathematics(showable(name).replace("\n", " ")) or "“”")
+        name = short(typeset_name(escape_unprintable(name).replace("\n", " ")) or "“”")
         count = 1
         while name + "′" * (count - 1) in used_names:
             count += 1

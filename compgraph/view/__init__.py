@@ -18,16 +18,16 @@ PNG, PDF, GIF) and for notebooks, and ``layout.js`` in the browser, where boxes 
 """
 
 from .colors import LIGHT, hex_of
-from .dot import can_render, dot_of, render, showable
+from .dot import can_render, dot_of, escape_unprintable, render
 from .drawing import FOLDED_FROM, Arrow, Box, Drawing, Entry, GraphDrawing, draw_graph
 from .labels import INFIX, SIGNS
 from .page import notebook_frame, page_of, require_folder, require_resolution
-from .short_texts import GREEK, as_mathematics, chosen_name, code_of, name_of, place_of
+from .short_texts import GREEK, chosen_name, code_of, name_of, place_of, typeset_name
 from .visualize import DIRECTIONS, GraphPicture, ProgramOptions, visualize_at
 
 __all__ = [
     "DIRECTIONS", "FOLDED_FROM", "GREEK", "INFIX", "LIGHT", "SIGNS", "Arrow", "Box", "Drawing", "Entry", "GraphDrawing",
-    "GraphPicture", "ProgramOptions", "as_mathematics", "can_render", "chosen_name", "code_of", "dot_of", "draw_graph",
-    "hex_of", "name_of", "notebook_frame", "page_of", "place_of", "render", "require_folder", "require_resolution", "showable",
-    "visualize_at",
+    "GraphPicture", "ProgramOptions", "can_render", "chosen_name", "code_of", "dot_of", "draw_graph", "escape_unprintable",
+    "hex_of", "name_of", "notebook_frame", "page_of", "place_of", "render", "require_folder", "require_resolution",
+    "typeset_name", "visualize_at",
 ]  # fmt: skip

@@ -14,16 +14,16 @@ from collections.abc import Iterator
 from typing import Any
 
 from .colors import Theme
-from .drawing import REST, Arrow, Box, Drawing, Entry
+from .drawing import OMITTED, Arrow, Box, Drawing, Entry
 
 # pad, not margin: the background fills it.
 GRAPH_STYLE = {"nodesep": "0.22", "ranksep": "0.42", "margin": "0", "pad": "0.12"}
-# For larger graphs Graphviz's search for a layout is limited: for hundreds of nodes with a common operand, it takes a minute.
-HASTE = {"nslimit": "1", "nslimit1": "2"}
-MANY = 100  # drawings of more entries are laid out with HASTE
-# Arrows across many layers are drawn straight: to route them around the nodes between takes Graphviz minutes.
-STRAIGHT = {"splines": "line", "mclimit": "0.05"}
-FAR = 4000  # layers that all arrows cross, in total
+# Limits Graphviz's search for a layout, which takes a minute for hundreds of nodes with a common operand.
+FAST_LAYOUT = {"nslimit": "1", "nslimit1": "2"}
+FAST_LAYOUT_FROM = 100  # entries
+# Draws arrows straight: to route arrows across many layers around the nodes takes Graphviz minutes.
+STRAIGHT_ARROWS = {"splines": "line", "mclimit": "0.05"}
+MAX_CROSSED_LAYERS = 4000  # layers that all arrows cross, in total
 FONT = "Helvetica,Arial,sans-serif"
 NODE_STYLE = {
     "fontname": FONT,
@@ -37,33 +37,33 @@ NODE_STYLE = {
 EDGE_STYLE = {"arrowsize": "0.7", "penwidth": "1.2", "fontname": FONT, "fontsize": "11"}
 LABEL_STYLE = {"shape": "plaintext", "style": "", "fontsize": "11", "width": "0", "height": "0.2", "margin": "0.04,0.01"}
 BOX_STYLE = {"style": "rounded,filled", "fontname": FONT, "fontsize": "12", "labeljust": "l", "margin": "10"}
-ROUND = ("variable", "placeholder", "constant", "result")  # kinds of entries that are ellipses if their text is short
-LONG = 12  # characters
+ELLIPTIC = ("variable", "placeholder", "constant", "result")  # kinds of entries that are ellipses if their text is short
+MAX_ELLIPSE_LABEL = 12  # characters
 FILLS = {"write": "operation", "placeholder": "variable"}  # of kinds without a color of their own
 OUTLINED = {"called": "operation", "result": "variable"}  # entries that are not filled, and the color of their frames
 SIGN_SIZE = "19"
-MOST_PORTS = 4  # operations of more operands have none; Graphviz orders their operands as far as possible
+MAX_PORTS = 4  # operations with more operands have no ports; Graphviz orders their operands as far as possible
 PORTED_SIZE = 32  # points: the least height and width of an operation with ports
 
 SVG_TITLE = re.compile(r'(<g id="([^"]*)" class="\w+"[^>]*>\n)<title>.*?</title>\n', re.DOTALL)
 # Characters that SVG cannot hold, that end a C string, or that would break the line.
-UNSHOWABLE = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufffe\uffff]")
+UNPRINTABLE = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufffe\uffff]")
 
 
 def dot_of(drawing: Drawing, direction: str, theme: Theme, legend: bool = False) -> str:
-    """Write a drawing in DOT. DOT nodes are named by the numbers of their entries, because names of nodes need not be unique."""
+    """Write a drawing in DOT. DOT nodes are named by entry numbers, because names of graph nodes need not be unique."""
     import graphviz
 
     style = {"rankdir": direction, **GRAPH_STYLE, **({} if theme.background == "white" else {"bgcolor": theme.background})}
-    style |= HASTE if len(drawing.entries) > MANY else {}
-    style |= STRAIGHT if len(drawing.entries) > MANY and _crossed_layers(drawing) > FAR else {}
+    style |= FAST_LAYOUT if len(drawing.entries) > FAST_LAYOUT_FROM else {}
+    style |= STRAIGHT_ARROWS if len(drawing.entries) > FAST_LAYOUT_FROM and _crossed_layers(drawing) > MAX_CROSSED_LAYERS else {}
     style |= {"label": _legend(drawing, direction, theme), "fontname": FONT, "fontsize": "11"} if legend else {}
     edge_style = {**EDGE_STYLE, "color": theme.arrow, "fontcolor": theme.adjoint}
     dot = graphviz.Digraph(graph_attr=style, node_attr=NODE_STYLE, edge_attr=edge_style)
     writer = _Writer(drawing, direction, theme)
     writer.add_inside(dot, None, 0)
-    if drawing.more:
-        dot.node("rest", drawing.more, id="rest", shape="plaintext", style="", fontcolor=theme.text)
+    if drawing.omission_label:
+        dot.node("rest", drawing.omission_label, id="rest", shape="plaintext", style="", fontcolor=theme.text)
     for source, target, attributes in writer.edges:
         dot.edge(source, target, **attributes)
     return str(dot.source)
@@ -75,7 +75,7 @@ class _Writer:
     def __init__(self, drawing: Drawing, direction: str, theme: Theme) -> None:
         self._drawing, self._direction, self._theme = drawing, direction, theme
         self._names = _names(drawing)
-        self._operands = Counter(arrow.target for arrow in drawing.arrows if not arrow.again)
+        self._operands = Counter(arrow.target for arrow in drawing.arrows if not arrow.loop_carried)
         self._labels: list[tuple[int | None, str, str]] = []  # of arrows: the box, the name, the text
         self.edges = list(self._edges())
 
@@ -88,8 +88,8 @@ class _Writer:
             if entry.box == box:
                 label = _label(entry, self._operands[place], self._direction)
                 dot.node(f"n{place}", **label, **_style(entry, self._theme), id=f"node-{place}")
-        for within, name, text in self._labels:
-            if within == box:
+        for around, name, text in self._labels:
+            if around == box:
                 dot.node(name, escaped(text), **LABEL_STYLE, fontcolor=self._theme.adjoint, id=name)
         for number, inner in reversed(list(enumerate(self._drawing.boxes))):
             if inner.parent != box:
@@ -104,7 +104,7 @@ class _Writer:
 
     def _add_closed(self, dot: Any, number: int, box: Box) -> None:
         """Declare a closed box: one node, whose label counts its entries."""
-        count = sum(number in _around(self._drawing, entry.box) for entry in self._drawing.entries)
+        count = sum(number in _enclosing_boxes(self._drawing, entry.box) for entry in self._drawing.entries)
         label = escaped(f"{box.title}\n{count} {'node' if count == 1 else 'nodes'}")
         colors = {"fillcolor": self._theme.inner_box, "color": self._theme.box_line, "fontcolor": self._theme.text}
         dot.node(f"box{number}", label, id=f"box-{number}", shape="box", style="rounded,filled", penwidth="2", **colors)
@@ -112,25 +112,25 @@ class _Writer:
     def _edges(self) -> Iterator[tuple[str, str, dict[str, str]]]:
         """Yield the arrows. A closed box has one arrow to or from each neighbor, and none inside.
 
-        Arrows to an operation of a few operands end at its ports, which distinguishes ``x - y`` from ``y - x``. A label is a node
-        in the middle of its arrow, because nothing is drawn over nodes.
+        Arrows to an operation with few operands end at its ports, which distinguishes ``x - y`` from ``y - x``. A label is a node
+        in the middle of its arrow, because Graphviz draws nothing over nodes.
         """
-        ends = [("rest" if arrow.source == REST else self._names[arrow.source], self._names[arrow.target])
+        ends = [("rest" if arrow.source == OMITTED else self._names[arrow.source], self._names[arrow.target])
                 for arrow in self._drawing.arrows]  # fmt: skip
         counts = Counter(ends)
-        known: set[tuple[str, str]] = set()
-        arrived: Counter[int] = Counter()
+        drawn_ends: set[tuple[str, str]] = set()
+        ports_in_use: Counter[int] = Counter()
         for number, (arrow, (source, target)) in enumerate(zip(self._drawing.arrows, ends, strict=True)):
             is_outside = "box" in source + target
-            if is_outside and (source == target or (source, target) in known):
+            if is_outside and (source == target or (source, target) in drawn_ends):
                 continue
-            known.add((source, target))
-            end = target if arrow.again else self._port(arrow.target, arrived)
-            style = {"id": f"edge-{number}", **({"style": "dashed", "constraint": "false"} if arrow.again else {})}
+            drawn_ends.add((source, target))
+            end = target if arrow.loop_carried else self._port(arrow.target, ports_in_use)
+            style = {"id": f"edge-{number}", **({"style": "dashed", "constraint": "false"} if arrow.loop_carried else {})}
             style |= self._weight(arrow)
             if not arrow.label or (is_outside and counts[source, target] > 1):
                 yield source, end, style
-            elif arrow.again:
+            elif arrow.loop_carried:
                 yield source, end, {**style, "label": escaped(arrow.label)}
             else:
                 middle = f"label{number}"
@@ -139,33 +139,33 @@ class _Writer:
                 yield middle, end, {**style, "id": f"edge-{number}-end"}
 
     def _weight(self, arrow: Arrow) -> dict[str, str]:
-        """Return a weight that keeps a read element next to its use, and writes in one rank."""
-        source = None if arrow.source == REST else self._drawing.entries[arrow.source]
-        if source is None or arrow.again:
+        """Return an edge weight that keeps a read element next to its use, and writes in one rank."""
+        source = None if arrow.source == OMITTED else self._drawing.entries[arrow.source]
+        if source is None or arrow.loop_carried:
             return {}
         if source.details.get("opname") == "getitem":
             return {"weight": "3"}
         return {"weight": "8"} if source.kind == self._drawing.entries[arrow.target].kind == "write" else {}
 
-    def _port(self, place: int, arrived: Counter[int]) -> str:
+    def _port(self, place: int, ports_in_use: Counter[int]) -> str:
         """Return the end of the next arrow to an entry."""
         name = self._names[place]
-        if name != f"n{place}" or not 2 <= self._operands[place] <= MOST_PORTS:
+        if name != f"n{place}" or not 2 <= self._operands[place] <= MAX_PORTS:
             return name
-        port, arrived[place] = arrived[place], arrived[place] + 1
+        port, ports_in_use[place] = ports_in_use[place], ports_in_use[place] + 1
         return f"{name}:i{port}:{'w' if self._direction == 'LR' else 'n'}"
 
     def _common_box(self, arrow: Arrow) -> int | None:
         """Return the innermost open box around both ends of an arrow."""
-        ends = [None if place == REST else self._drawing.entries[place].box for place in (arrow.source, arrow.target)]
-        outer = [_around(self._drawing, box) for box in ends]
+        ends = [None if place == OMITTED else self._drawing.entries[place].box for place in (arrow.source, arrow.target)]
+        outer = [_enclosing_boxes(self._drawing, box) for box in ends]
         common = [box for box in outer[0] if box in outer[1]]
         hiding = [place for place, box in enumerate(common) if self._drawing.boxes[box].closed]
         return next(iter(common[hiding[-1] + 1 :] if hiding else common), None)
 
 
 def _legend(drawing: Drawing, direction: str, theme: Theme) -> str:
-    """Return the legend as a label of the graph, which Graphviz places below it: in a row, or in a column."""
+    """Return the legend as a label below the graph: one row from left to right, or one column."""
     cells = []
     for kind, name in drawing.legend.items():
         if kind == "adjoint":
@@ -184,22 +184,22 @@ def _legend(drawing: Drawing, direction: str, theme: Theme) -> str:
     return f'<<table border="0" cellborder="0" cellspacing="0" cellpadding="2">{table}</table>>'
 
 
-def with_tooltips(svg: bytes, drawing: Drawing) -> bytes:
+def add_tooltips(svg: bytes, drawing: Drawing) -> bytes:
     """Give each element of Graphviz's SVG its tooltip as title, and remove the names that Graphviz wrote there."""
 
-    def replaced(match: re.Match[str]) -> str:
+    def replace_title(match: re.Match[str]) -> str:
         number = re.fullmatch(r"node-(\d+)", html.unescape(match[2]))
         tooltip = drawing.entries[int(number[1])].tooltip if number else ""
-        return match[1] + (f"<title>{html.escape(showable(tooltip), quote=False)}</title>\n" if tooltip else "")
+        return match[1] + (f"<title>{html.escape(escape_unprintable(tooltip), quote=False)}</title>\n" if tooltip else "")
 
-    return SVG_TITLE.sub(replaced, svg.decode()).encode()
+    return SVG_TITLE.sub(replace_title, svg.decode()).encode()
 
 
 def _crossed_layers(drawing: Drawing) -> int:
     """Return the number of layers that the arrows cross, in total."""
     uses: dict[int, list[int]] = defaultdict(list)
     missing: Counter[int] = Counter()
-    arrows = [arrow for arrow in drawing.arrows if not arrow.again and arrow.source != REST]
+    arrows = [arrow for arrow in drawing.arrows if not arrow.loop_carried and arrow.source != OMITTED]
     for arrow in arrows:
         uses[arrow.source].append(arrow.target)
         missing[arrow.target] += 1
@@ -224,7 +224,7 @@ def _names(drawing: Drawing) -> list[str]:
     return [f"n{place}" if box is None else f"box{box}" for place, box in enumerate(closed)]
 
 
-def _around(drawing: Drawing, box: int | None) -> list[int]:
+def _enclosing_boxes(drawing: Drawing, box: int | None) -> list[int]:
     """Return a box and the boxes around it, from the inside out."""
     boxes = []
     while box is not None:
@@ -241,18 +241,19 @@ def _box_style(box: Box, theme: Theme, depth: int) -> dict[str, str]:
 
 
 def _label(entry: Entry, count: int, direction: str) -> dict[str, str]:
-    """Return the label of an entry, and its size. An operation of a few operands has a port for each, in their order."""
-    alone = "\n" not in entry.label
+    """Return the label of an entry, and its size. An operation with few operands has one port per operand, in order."""
+    is_single_line = "\n" not in entry.label
     order = {"ordering": "in"} if count > 1 else {}
-    if not 2 <= count <= MOST_PORTS:
-        label = escaped(entry.label) if alone or not entry.sign else f"<{_lines(entry)}>"
-        size = {"fontsize": SIGN_SIZE, "margin": "0"} if entry.sign and alone else {}
+    if not 2 <= count <= MAX_PORTS:
+        label = escaped(entry.label) if is_single_line or not entry.has_sign else f"<{_html_lines(entry)}>"
+        size = {"fontsize": SIGN_SIZE, "margin": "0"} if entry.has_sign and is_single_line else {}
         return {"label": label, **size, **order}
     is_sideways = direction == "LR"
     width, height = (1, PORTED_SIZE // count) if is_sideways else (PORTED_SIZE // count, 1)
     ports = [f'<td port="i{k}" width="{width}" height="{height}"></td>' for k in range(count)]
     span = f'{"rowspan" if is_sideways else "colspan"}="{count}"'
-    text = f'<td {span} width="{PORTED_SIZE}" cellpadding="{4 if entry.sign and alone else 8}">{_lines(entry)}</td>'
+    padding = 4 if entry.has_sign and is_single_line else 8
+    text = f'<td {span} width="{PORTED_SIZE}" cellpadding="{padding}">{_html_lines(entry)}</td>'
     # An empty cell opposite the ports centers the text.
     rows = [f'{ports[0]}{text}<td {span} width="1"></td>', *ports[1:]]
     rows = rows if is_sideways else ["".join(ports), text, f'<td {span} height="1"></td>']
@@ -264,17 +265,17 @@ def _label(entry: Entry, count: int, direction: str) -> dict[str, str]:
     }
 
 
-def _lines(entry: Entry) -> str:
-    """Return the label of an entry in Graphviz's HTML, with a larger first line if that is a sign."""
-    # No-break spaces, because others collapse; an empty line is an error; backslashes are escaped as in other labels.
-    text = html.escape(showable(entry.label)).replace(" ", "&#160;").replace("\\", "\\\\")
+def _html_lines(entry: Entry) -> str:
+    """Return the label of an entry in Graphviz's HTML; a sign on the first line is larger."""
+    # Graphviz collapses other spaces, and rejects an empty line. Backslashes are escaped as in other labels.
+    text = html.escape(escape_unprintable(entry.label)).replace(" ", "&#160;").replace("\\", "\\\\")
     lines = [line or "&#160;" for line in text.split("\n")]
     first, *others = lines
-    return "<br/>".join([f'<font point-size="{SIGN_SIZE}">{first}</font>' if entry.sign else first, *others])
+    return "<br/>".join([f'<font point-size="{SIGN_SIZE}">{first}</font>' if entry.has_sign else first, *others])
 
 
 def _style(entry: Entry, theme: Theme) -> dict[str, str]:
-    is_round = entry.kind in ROUND and "\n" not in entry.label and len(entry.label) <= LONG
+    is_round = entry.kind in ELLIPTIC and "\n" not in entry.label and len(entry.label) <= MAX_ELLIPSE_LABEL
     shape = {"shape": "ellipse"} if is_round else {"shape": "box", "style": "rounded,filled"}
     if entry.kind in OUTLINED:
         frame = {"color": getattr(theme, OUTLINED[entry.kind]), "penwidth": "2"}
@@ -292,15 +293,15 @@ def escaped(text: str) -> str:
     """Return a DOT label that shows a text literally; unprintable characters are escaped as in Python."""
     import graphviz
 
-    text = showable(text)
+    text = escape_unprintable(text)
     # graphviz.escape handles backslashes, quotes and <...>, but DOT also reads &lt; as <, and needs \n for a new line.
     label: str = graphviz.nohtml(graphviz.escape(text).replace("&", "&amp;").replace("\n", r"\n"))
     return label
 
 
-def showable(text: str) -> str:
+def escape_unprintable(text: str) -> str:
     """Escape the unprintable characters of a text as Python does."""
-    return UNSHOWABLE.sub(lambda match: repr(match[0])[1:-1], text)
+    return UNPRINTABLE.sub(lambda match: repr(match[0])[1:-1], text)
 
 
 # The renderer in pygraphviz's wheel is a library. It runs in a process of its own, because it writes warnings about fonts to
@@ -329,16 +330,16 @@ def render(source: str, format: str, dpi: float | None = None) -> bytes:
     ModuleNotFoundError
         If Graphviz is not installed.
     ValueError
-        If the picture is larger than Graphviz draws at so many `dpi`.
+        If the picture at this `dpi` is larger than Graphviz draws.
     """
     import graphviz
 
     resolution = [] if dpi is None else [f"{dpi:g}"]
     if shutil.which("dot") is not None:
         command = ["dot", "-Kdot", f"-T{format}", *[f"-Gdpi={each}" for each in resolution]]
-        done = subprocess.run(command, input=source.encode(), capture_output=True, check=False)
-        if done.returncode:
-            raise graphviz.CalledProcessError(done.returncode, command, done.stdout, done.stderr)
+        process = subprocess.run(command, input=source.encode(), capture_output=True, check=False)
+        if process.returncode:
+            raise graphviz.CalledProcessError(process.returncode, command, process.stdout, process.stderr)
     elif not can_render():
         raise ModuleNotFoundError(
             f"{'the layout' if format == 'json' else format.upper()} is made by Graphviz, which is not installed: pip install "
@@ -349,9 +350,9 @@ def render(source: str, format: str, dpi: float | None = None) -> bytes:
         # -P and PYTHONPATH: the same modules as in this process, and none from the current folder.
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
         command = [sys.executable, "-P", "-c", BUNDLED_RENDERER, format, *resolution]
-        done = subprocess.run(command, input=source.encode(), capture_output=True, env=environment, check=False)
-        if done.returncode:
-            raise RuntimeError(f"pygraphviz could not draw the graph: {done.stderr.decode(errors='replace').strip()}")
-    if dpi is not None and b"too large" in done.stderr:
+        process = subprocess.run(command, input=source.encode(), capture_output=True, env=environment, check=False)
+        if process.returncode:
+            raise RuntimeError(f"pygraphviz could not draw the graph: {process.stderr.decode(errors='replace').strip()}")
+    if dpi is not None and b"too large" in process.stderr:
         raise ValueError(f"at dpi={dpi:g} the picture has more pixels than Graphviz draws; use a smaller dpi, or SVG")
-    return done.stdout
+    return process.stdout

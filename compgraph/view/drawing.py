@@ -17,14 +17,14 @@ from ..values import ConstantNode, Node, PlaceholderNode, Value
 from . import short_texts
 from .labels import Labels, is_array_to_fill, merge_labels
 from .repeats import Fold, common_length, folds_of
-from .write_history import Item, Steps, Uses, steps_behind, value_then
+from .write_history import Item, Steps, Uses, steps_behind, value_at_creation
 
 # Names of the kinds of entries in legends and tooltips. Writes are drawn as operations.
 KINDS = {
     "variable": "variable", "placeholder": "placeholder", "constant": "constant", "operation": "operation",
     "write": "write in place", "called": "left to NumPy", "result": "result", "adjoint": "adjoint",
 }  # fmt: skip
-REST = -1  # as the source of an arrow: the nodes that are not drawn
+OMITTED = -1  # as the source of an arrow: the nodes that are not drawn
 FOLDED_FROM = 60  # nodes; smaller graphs are folded only on request
 MAX_PARALLEL = 8  # arrows from one entry to another; more are drawn as one with a count
 ARROWS_PER_NODE = 8  # of the limit, on average: a dense graph of n nodes has about n**2
@@ -59,7 +59,7 @@ class Entry:
     details: dict[str, str]
     box: int | None = None
     marked: bool = False
-    sign: bool = False
+    has_sign: bool = False
     slot: str = ""
 
     @property
@@ -74,12 +74,12 @@ class Entry:
 
 @dataclass
 class Arrow:
-    """An arrow from an operand to an operation; `again` if it leads from one part of a fold to the next."""
+    """An arrow from an operand to an operation. A `loop_carried` one leads from one part of a fold to the next."""
 
     source: int
     target: int
     label: str = ""
-    again: bool = False
+    loop_carried: bool = False
 
 
 @dataclass
@@ -94,19 +94,20 @@ class Box:
 
 @dataclass
 class Drawing:
-    """Everything that is drawn; `rest` counts the nodes that are left out, `unseen` the arrows that are left out."""
+    """The entries, arrows and boxes of a picture, with the counts of omitted nodes and arrows."""
 
     entries: list[Entry] = field(default_factory=list)
     arrows: list[Arrow] = field(default_factory=list)
     boxes: list[Box] = field(default_factory=list)
-    rest: int = 0
-    unseen: int = 0
+    omitted_nodes: int = 0
+    omitted_arrows: int = 0
 
     @property
-    def more(self) -> str:
+    def omission_label(self) -> str:
         """The label that counts the omitted nodes and arrows; empty if none."""
-        parts = [f"{self.rest} more"] if self.rest else []
-        parts += [f"{self.unseen} more {'arrow' if self.unseen == 1 else 'arrows'}"] if self.unseen else []
+        nodes, arrows = self.omitted_nodes, self.omitted_arrows
+        parts = [f"{nodes} more"] if nodes else []
+        parts += [f"{arrows} more {'arrow' if arrows == 1 else 'arrows'}"] if arrows else []
         return "… " + ", ".join(parts) if parts else ""
 
     @property
@@ -118,13 +119,13 @@ class Drawing:
 
     def page_data(self, direction: str, legend: bool = True) -> dict[str, object]:
         """Return the data of an HTML page of the kind "graph"."""
-        data = {**asdict(self), "tooltips": [entry.tooltip for entry in self.entries], "more": self.more}
+        data = {**asdict(self), "tooltips": [entry.tooltip for entry in self.entries], "more": self.omission_label}
         return {**data, "direction": direction, "kinds": KINDS, "legend": list(self.legend) if legend else []}
 
 
 @dataclass(frozen=True)
-class Shown:
-    """The texts on entries besides operation and name."""
+class ExtraTexts:
+    """Options: the texts on entries besides operation and name."""
 
     values: bool = False
     shapes: bool = False
@@ -134,7 +135,7 @@ class Shown:
 
 @dataclass
 class GraphDrawing:
-    """A drawing, the entry of each node in it, and the arrow of each ``(operation, position of the operand)``."""
+    """A drawing, with the entry number of each node, and the arrow number of each ``(operation, operand position)``."""
 
     drawing: Drawing
     numbers: dict[Item, int]
@@ -145,7 +146,7 @@ def draw_graph(
     output: Node,
     limit: int | None = None,
     mark: GraphNode | None = None,
-    shown: Shown = Shown(),
+    extra_texts: ExtraTexts = ExtraTexts(),
     adjoints: Mapping[Any, Any] | None = None,
     scopes: str | Iterable[str] = "open",
     fold: bool | None = False,
@@ -154,29 +155,28 @@ def draw_graph(
     steps = steps_behind(output)
     uses = steps.uses
     folds = folds_of(uses) if fold or (fold is None and len(uses) > FOLDED_FROM) else []
-    parts = [_drawn_part(each, mark) for each in folds]
-    images = {
+    parts = [_select_drawn_part(each, mark) for each in folds]
+    counterparts = {
         node: drawn for each, part in zip(folds, parts, strict=True) for other in each.parts if other is not part
         for node, drawn in zip(other, part, strict=True)
     }  # fmt: skip
-    visible = [node for node in uses if node not in images]
+    visible = [node for node in uses if node not in counterparts]
     numbers = {node: number for number, node in enumerate(visible[:limit])}
-    drawing = Drawing(
-        _entries(numbers, steps, shown, mark, _represented(folds, parts, numbers)), rest=len(visible) - len(numbers)
-    )
-    _add_boxes(drawing, _paths(numbers, folds, parts), folds, _closed(scopes, visible), limit)
-    arrows = _add_arrows(drawing, uses, numbers, images, folds, limit)
+    entries = _entries(numbers, steps, extra_texts, mark, _represented_items(folds, parts, numbers))
+    drawing = Drawing(entries, omitted_nodes=len(visible) - len(numbers))
+    _add_boxes(drawing, _box_paths(numbers, folds, parts), folds, _closed_scopes(scopes, visible), limit)
+    arrows = _add_arrows(drawing, uses, numbers, counterparts, folds, limit)
     if adjoints is not None:
         _add_adjoints(drawing, uses, numbers, arrows, adjoints)
     return GraphDrawing(drawing, numbers, arrows)
 
 
-def _drawn_part(fold: Fold, mark: GraphNode | None) -> list[Item]:
+def _select_drawn_part(fold: Fold, mark: GraphNode | None) -> list[Item]:
     """Return the part that is drawn: the one with the marked node, or the last."""
     return next((part for part in fold.parts if mark in part), fold.parts[-1]) if mark is not None else fold.parts[-1]
 
 
-def _represented(folds: list[Fold], parts: list[list[Item]], numbers: dict[Item, int]) -> dict[Item, list[Item]]:
+def _represented_items(folds: list[Fold], parts: list[list[Item]], numbers: dict[Item, int]) -> dict[Item, list[Item]]:
     """For each item of a drawn part, return the items that it represents: its counterpart in each part."""
     pairs = [
         (node, equal) for fold, part in zip(folds, parts, strict=True) for node, *equal in zip(part, *fold.parts, strict=True)
@@ -188,9 +188,13 @@ def _represented(folds: list[Fold], parts: list[list[Item]], numbers: dict[Item,
 
 
 def _entries(
-    numbers: dict[Item, int], steps: Steps, shown: Shown, mark: GraphNode | None, represented: dict[Item, list[Item]]
+    numbers: dict[Item, int],
+    steps: Steps,
+    extra_texts: ExtraTexts,
+    mark: GraphNode | None,
+    represented: dict[Item, list[Item]],
 ) -> list[Entry]:
-    """Return an entry for each drawn step; the label of a step that represents several names the first and the last."""
+    """Return an entry for each drawn step. A step that represents several has a merged label."""
     labels = Labels(steps)
     # Automatic names are numbered on first use: in the order of computation, the oldest first.
     texts = {item: labels.label(item) for item in sorted(numbers, key=lambda item: item.sequence_number)}
@@ -198,29 +202,29 @@ def _entries(
         lines = [labels.label(other).split("\n") for other in others]
         if len({len(each) for each in lines}) == 1:
             texts[item] = "\n".join(merge_labels(list(each)) for each in zip(*lines, strict=True))
-    return [_entry(item, texts[item], labels, shown, item is mark) for item in numbers]
+    return [_entry(item, texts[item], labels, extra_texts, item is mark) for item in numbers]
 
 
-def _entry(item: Item, label: str, labels: Labels, shown: Shown, is_marked: bool) -> Entry:
-    value = value_then(item)
+def _entry(item: Item, label: str, labels: Labels, extra_texts: ExtraTexts, is_marked: bool) -> Entry:
+    value = value_at_creation(item)
     details = {
         "title": labels.title(item),
         "name": (short_texts.chosen_name(item) or "") if isinstance(item, Value) else "",
         "opname": item.opname or "",
         "formula": labels.formula(item),
-        "value": "" if value is None else short_texts.shown(value, elements=24, digits=6),
-        "brief": "" if value is None else short_texts.shown(value),
+        "value": "" if value is None else short_texts.format_array(value, elements=24, digits=6),
+        "brief": "" if value is None else short_texts.format_array(value),
         "shape": "" if value is None else str(getattr(value, "shape", ())),
         "dtype": "" if value is None else str(getattr(value, "dtype", type(value).__name__)),
         "line": short_texts.place_of(item.line),
         "code": short_texts.code_of(item.line),
     }
-    extra = [short_texts.shown(value)] if shown.values and value is not None else []
-    extra += [details["shape"]] if shown.shapes else []
-    extra += [details["dtype"]] if shown.dtypes else []
-    extra += [details["line"]] if shown.lines else []
+    extra = [short_texts.format_array(value)] if extra_texts.values and value is not None else []
+    extra += [details["shape"]] if extra_texts.shapes else []
+    extra += [details["dtype"]] if extra_texts.dtypes else []
+    extra += [details["line"]] if extra_texts.lines else []
     lines = [label, *(each for each in extra if each and each != label)]
-    return Entry(_kind(item), "\n".join(lines), details, marked=is_marked, sign=labels.is_sign(item))
+    return Entry(_kind(item), "\n".join(lines), details, marked=is_marked, has_sign=labels.is_sign(item))
 
 
 def _kind(item: Item) -> str:
@@ -236,7 +240,7 @@ def _kind(item: Item) -> str:
 # ------------------------------------------------------------------------------------------------ boxes
 
 
-def _paths(numbers: dict[Item, int], folds: list[Fold], parts: list[list[Item]]) -> dict[int, Path]:
+def _box_paths(numbers: dict[Item, int], folds: list[Fold], parts: list[list[Item]]) -> dict[int, Path]:
     """For each entry in a box, return the boxes around it. A fold is inside the scopes that contain all of its parts."""
     paths: dict[int, Path] = {number: node.scope for node, number in numbers.items() if node.scope}
     for fold_number, (fold, part) in enumerate(zip(folds, parts, strict=True)):
@@ -269,18 +273,18 @@ def _add_boxes(drawing: Drawing, paths: dict[int, Path], folds: list[Fold], clos
         drawing.entries[number].box = boxes.get(path)
 
 
-def _closed(scopes: str | Iterable[str], visible: list[Item]) -> set[str] | bool:
+def _closed_scopes(scopes: str | Iterable[str], visible: list[Item]) -> set[str] | bool:
     """Return the names of the closed scopes, or whether all are closed."""
     if isinstance(scopes, str):
         if scopes not in ("open", "closed"):
             raise ValueError(f"scopes must be 'open', 'closed', or a list of the scopes that are closed, not {scopes!r}")
         return scopes == "closed"
-    known = {"/".join(node.scope[:depth]) for node in visible for depth in range(1, len(node.scope) + 1)}
+    scope_names = {"/".join(node.scope[:depth]) for node in visible for depth in range(1, len(node.scope) + 1)}
     closed = set(scopes)
-    if closed - known:
+    if closed - scope_names:
         raise ValueError(
-            f"no scope is called {', '.join(map(repr, sorted(closed - known)))}; those in the picture: "
-            f"{', '.join(map(repr, sorted(known))) or 'none'}. Consecutive equal scopes are drawn once, unless fold=False"
+            f"no scope is called {', '.join(map(repr, sorted(closed - scope_names)))}; those in the picture: "
+            f"{', '.join(map(repr, sorted(scope_names))) or 'none'}. Consecutive equal scopes are drawn once, unless fold=False"
         )
     return closed
 
@@ -292,30 +296,30 @@ def _add_arrows(
     drawing: Drawing,
     uses: Uses,
     numbers: dict[Item, int],
-    images: dict[Item, Item],
+    counterparts: dict[Item, Item],
     folds: list[Fold],
     limit: int | None,
 ) -> dict[tuple[Item, int], int]:
     """Add an arrow for each use of an operand.
 
-    Nodes of parts that are not drawn are replaced by their counterparts (`images`) in the drawn one; equal arrows are added once.
+    Nodes of parts that are not drawn are replaced by their `counterparts` in the drawn one. Equal arrows are added once.
     """
     part_of = {node: (number, k) for number, fold in enumerate(folds) for k, part in enumerate(fold.parts) for node in part}
     arrows: dict[tuple[Item, int], int] = {}
-    known: set[tuple[int, int, bool]] = set()
+    drawn_arrows: set[tuple[int, int, bool]] = set()
     most = math.inf if limit is None else ARROWS_PER_NODE * limit
 
     def arrow_to(node: Item, operand: Item, target: int) -> Arrow:
         here, there = part_of.get(node), part_of.get(operand)
-        again = here is not None and there is not None and here[0] == there[0] and here[1] != there[1]
-        return Arrow(numbers.get(images.get(operand, operand), REST), target, again=again)
+        loop_carried = here is not None and there is not None and here[0] == there[0] and here[1] != there[1]
+        return Arrow(numbers.get(counterparts.get(operand, operand), OMITTED), target, loop_carried=loop_carried)
 
     def add(arrow: Arrow) -> int | None:
-        known.add((arrow.source, arrow.target, arrow.again))
+        drawn_arrows.add((arrow.source, arrow.target, arrow.loop_carried))
         if len(drawing.arrows) < most:
             drawing.arrows.append(arrow)
             return len(drawing.arrows) - 1
-        drawing.unseen += 1
+        drawing.omitted_arrows += 1
         return None
 
     for node, number in numbers.items():
@@ -327,25 +331,25 @@ def _add_arrows(
             place = added[id(arrow)]
             if place is not None:
                 arrows[node, position] = place
-    for node, image in images.items():
-        for operand in uses[node] if image in numbers else ():
+    for node, counterpart in counterparts.items():
+        for operand in uses[node] if counterpart in numbers else ():
             if operand in part_of and part_of[operand] == part_of[node]:
                 continue  # within a part: the drawn part has the same arrow
-            arrow = arrow_to(node, operand, numbers[image])
-            if (arrow.source, arrow.target, arrow.again) not in known:
+            arrow = arrow_to(node, operand, numbers[counterpart])
+            if (arrow.source, arrow.target, arrow.loop_carried) not in drawn_arrows:
                 add(arrow)
     return arrows
 
 
 def _merge_parallel(arriving: list[Arrow]) -> list[Arrow]:
     """Replace more than `MAX_PARALLEL` arrows from one entry to another by one that counts them."""
-    counts = Counter((arrow.source, arrow.again) for arrow in arriving)
+    counts = Counter((arrow.source, arrow.loop_carried) for arrow in arriving)
     one: dict[tuple[int, bool], Arrow] = {}
     for arrow in arriving:
-        key = arrow.source, arrow.again
+        key = arrow.source, arrow.loop_carried
         if counts[key] > MAX_PARALLEL:
             one.setdefault(key, arrow).label = f"× {counts[key]}"
-    return [one.get((arrow.source, arrow.again), arrow) for arrow in arriving]
+    return [one.get((arrow.source, arrow.loop_carried), arrow) for arrow in arriving]
 
 
 def _add_adjoints(
@@ -355,21 +359,21 @@ def _add_adjoints(
     arrows: dict[tuple[Item, int], int],
     adjoints: Mapping[Any, Any],
 ) -> None:
-    """Write each adjoint on the one arrow out of its node, or on the node itself if no arrow or several leave it."""
-    known = {node: adjoints[node] for node in uses if isinstance(node, Value) and node in adjoints}
-    if not known:
+    """Write each adjoint on the arrow out of its node, or on the node itself unless exactly one arrow leaves it."""
+    drawn_adjoints = {node: adjoints[node] for node in uses if isinstance(node, Value) and node in adjoints}
+    if not drawn_adjoints:
         raise ValueError("none of the adjoints belongs to a node of this graph; give a mapping from nodes to adjoints")
     leaving: dict[Item, list[tuple[Item, int]]] = {}
     for node, operands in uses.items():
         for position, operand in enumerate(operands):
             leaving.setdefault(operand, []).append((node, position))
-    for node, adjoint in known.items():
+    for node, adjoint in drawn_adjoints.items():
         value = adjoint.value if isinstance(adjoint, Value) else adjoint
         if node not in numbers:
             continue
-        drawing.entries[numbers[node]].details["adjoint"] = short_texts.shown(value, elements=24, digits=6)
+        drawing.entries[numbers[node]].details["adjoint"] = short_texts.format_array(value, elements=24, digits=6)
         out = leaving.get(node, [])
         if len(out) == 1 and out[0] in arrows:
-            drawing.arrows[arrows[out[0]]].label = short_texts.brief(value)
+            drawing.arrows[arrows[out[0]]].label = short_texts.format_brief(value)
         else:
-            drawing.entries[numbers[node]].label += f"\n∂ = {short_texts.brief(value)}"
+            drawing.entries[numbers[node]].label += f"\n∂ = {short_texts.format_brief(value)}"

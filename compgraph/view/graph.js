@@ -1,7 +1,7 @@
 /* Graphs: what is visible of the boxes and entries, their layout, the panel of an entry, and the boxes that open and close. */
 "use strict";
 
-const REST = -1;      // in the place of an entry: the nodes that are not drawn
+const OMITTED = -1;      // in the place of an entry: the nodes that are not drawn
 const SIGN = 19;      // pixels: the size of an operation's sign
 const ROW = 17;       // pixels from line to line
 let across = data.direction === "TB"; // whether layers lie one below the other
@@ -33,7 +33,7 @@ let labels = new Map(); // the texts on arrows, and in animations the lines in p
 const uses = data.entries.map(() => []), operands = data.entries.map(() => []);
 for (const arrow of data.arrows) {
   operands[arrow.target].push(arrow.source);
-  if (arrow.source !== REST) uses[arrow.source].push(arrow.target);
+  if (arrow.source !== OMITTED) uses[arrow.source].push(arrow.target);
 }
 
 function boxesAround(box) {
@@ -48,7 +48,7 @@ function sized(item, w, h) {
 }
 
 function entryItem(number) {
-  const entry = data.entries[number], lines = entry.label.split("\n"), { sign } = entry, slot = entry.slot ? 25 : 0;
+  const entry = data.entries[number], lines = entry.label.split("\n"), sign = entry.has_sign, slot = entry.slot ? 25 : 0;
   const soft = ["variable", "placeholder", "constant", "result"].includes(entry.kind);
   const round = soft && !slot && lines.length === 1 && lines[0].length <= 12;
   const widths = lines.map((line, i) => (i ? widthOf(line) : widthOf(line, "600", sign ? SIGN : 13)));
@@ -92,7 +92,7 @@ function compose() {
     return hiding === undefined ? into(holder(entry.box), entryItem(number)) : boxItems[hiding];
   });
   const rest = data.more ? into(root, sized({ id: "rest", lines: [data.more] }, Math.max(110, widthOf(data.more) + 24), 34)) : null;
-  const ends = data.arrows.map((arrow) => [arrow.source === REST ? rest : items[arrow.source], items[arrow.target]]);
+  const ends = data.arrows.map((arrow) => [arrow.source === OMITTED ? rest : items[arrow.source], items[arrow.target]]);
   const keys = ends.map(([from, to]) => from.id + ">" + to.id), counts = new Map();
   for (const key of keys) counts.set(key, (counts.get(key) || 0) + 1);
   const known = new Set();
@@ -101,9 +101,9 @@ function compose() {
     const [from, to] = ends[number], outside = from.box || to.box;
     if ((from === to && from.box) || (outside && known.has(keys[number]))) return;
     known.add(keys[number]);
-    const link = { from, to, again: arrow.again, number };
+    const link = { from, to, loopCarried: arrow.loop_carried, number };
     if (!arrow.label || (outside && counts.get(keys[number]) > 1)) links.push(link);
-    else if (arrow.again) links.push({ ...link, label: arrow.label });
+    else if (arrow.loop_carried) links.push({ ...link, label: arrow.label });
     else {
       // A label is an item in the middle of its arrow, so that nothing is drawn over it.
       const label = into(commonBox(from, to, root), sized({ id: "l" + number, number, label: arrow.label }, widthOf(arrow.label, "600", 12) + 8, 18));
@@ -187,7 +187,7 @@ function wayBack({ points }) {
 
 function drawLink(link) {
   link.node = draw("path", {
-    class: `arrow${link.again ? " again" : ""}`, d: link.back ? wayBack(link) : pathOf(link),
+    class: `arrow${link.loopCarried ? " loop-carried" : ""}`, d: link.back ? wayBack(link) : pathOf(link),
     "marker-end": link.begins ? undefined : "url(#head)", id: `edge-${link.number}${link.ends ? "-end" : ""}`,
   });
   if (!link.label) return [link.node];
@@ -265,7 +265,7 @@ function mark() {
 }
 
 function buttonsTo(numbers) {
-  return [...new Set(numbers)].map((number) => (number === REST ? element("span", {}, data.more)
+  return [...new Set(numbers)].map((number) => (number === OMITTED ? element("span", {}, data.more)
     : button(data.entries[number].details.title, "Open this node", () => go(number))));
 }
 

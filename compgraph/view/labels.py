@@ -11,8 +11,8 @@ import numpy as np
 from .. import ops
 from ..storage import Write
 from ..values import ConstantNode, MultiOutput, Value
-from .short_texts import as_mathematics, brief, chosen_name, name_of, number
-from .write_history import Item, Later, Steps, part_of, value_then
+from .short_texts import chosen_name, format_brief, format_number, name_of, typeset_name
+from .write_history import Item, Steps, ViewAfterWrite, part_of, value_at_creation
 
 TYPOGRAPHY = {"-": "−", "*": "·", "%": "mod", "**": "^", ">=": "≥", "<=": "≤", "==": "=", "!=": "≠"}
 BITWISE = frozenset({"&", "|", "^", "<<", ">>"})  # drawn as names
@@ -20,14 +20,16 @@ INFIX = {ops.opname_of(function): TYPOGRAPHY.get(sign, sign) for function, sign 
 PREFIX = {"neg": "−", "sqrt": "√"}
 SIGNS = {**INFIX, **PREFIX, "mul": "×"}  # a dot alone in a box is too small
 # Precedence of operators: an operand of lower precedence is written in parentheses.
-BINDING = {"add": 2, "sub": 2, "mul": 3, "div": 3, "floor_divide": 3, "remainder": 3, "matmul": 3, "neg": 4, "sqrt": 4, "pow": 5}
+PRECEDENCE = {
+    "add": 2, "sub": 2, "mul": 3, "div": 3, "floor_divide": 3, "remainder": 3, "matmul": 3, "neg": 4, "sqrt": 4, "pow": 5,
+}  # fmt: skip
 SUPERSCRIPTS = str.maketrans("0123456789−", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
 
 MAX_OPERANDS = 12  # of a formula
-DEPTH = 2  # nested operations without a name that a formula writes out
-LONGEST = 24  # characters of an index
+MAX_DEPTH = 2  # nested operations without a name that a formula writes out
+MAX_INDEX_TEXT = 24  # characters of an index
 UNKNOWN = "…"
-FEW = 3  # elements of a constant that is written out
+MAX_SPELLED_OUT = 3  # elements of a constant that is written out
 
 
 class Labels:
@@ -37,17 +39,17 @@ class Labels:
         self._steps = steps
 
     def label(self, item: Item) -> str:
-        """Return the text on a step: its sign, with a name that the user chose; of a leaf its name or its number."""
+        """Return the text on a step: sign and user-chosen name of an operation, name or number of a leaf."""
         if isinstance(item, Write):
-            return f"{self._place(item)} ="
+            return f"{self._written_element(item)} ="
         if isinstance(item, MultiOutput):
             return SIGNS.get(item.opname, item.opname)
-        node = item.view if isinstance(item, Later) else item
+        node = item.view if isinstance(item, ViewAfterWrite) else item
         if node.opname is None:
             return self._leaf(node)
         sign = f"[{index_text(_index(node))}]" if node.opname == "getitem" else SIGNS.get(node.opname, node.opname)
         name = chosen_name(node)
-        return f"{sign}\n{as_mathematics(name)}" if name else sign
+        return f"{sign}\n{typeset_name(name)}" if name else sign
 
     def is_sign(self, item: Item) -> bool:
         """Whether the first line of the label is a sign."""
@@ -57,27 +59,27 @@ class Labels:
         """Return the step in one line: its name, or else its formula."""
         if isinstance(item, (MultiOutput, Write)):
             return self.label(item)
-        node = item.view if isinstance(item, Later) else item
+        node = item.view if isinstance(item, ViewAfterWrite) else item
         if node.opname is None:
             return self._leaf(node)
         name = chosen_name(node)
-        return as_mathematics(name) if name else self.formula(item)
+        return typeset_name(name) if name else self.formula(item)
 
-    def formula(self, item: Item, depth: int = DEPTH) -> str:
+    def formula(self, item: Item, depth: int = MAX_DEPTH) -> str:
         """Return the formula of a step, in the names of its operands; empty for a leaf."""
         if item.opname is None:
             return ""
         uses = self._steps.uses.get(item, ())
         if isinstance(item, Write):
-            return f"{self._place(item)} = {self._operand(uses[-1], depth - 1)}"
-        node = item.view if isinstance(item, Later) else item
+            return f"{self._written_element(item)} = {self._operand(uses[-1], depth - 1)}"
+        node = item.view if isinstance(item, ViewAfterWrite) else item
         opname = item.opname
         if opname == "getitem":
-            return f"{self._operand(uses[0], depth - 1, tight=6)}[{index_text(_index(node))}]"
+            return f"{self._operand(uses[0], depth - 1, min_precedence=6)}[{index_text(_index(node))}]"
         if opname in INFIX and len(uses) == 2:
             return self._infix(opname, uses, depth)
         if opname in PREFIX and len(uses) == 1:
-            return PREFIX[opname] + self._operand(uses[0], depth - 1, tight=BINDING[opname])
+            return PREFIX[opname] + self._operand(uses[0], depth - 1, min_precedence=PRECEDENCE[opname])
         names = [self._operand(each, depth - 1) for each in uses[:MAX_OPERANDS]] + ["…"] * (len(uses) > MAX_OPERANDS)
         options = getattr(node, "options", {})
         plain = [(key, value) for key, value in options.items() if isinstance(value, (int, float, str, tuple))]
@@ -85,46 +87,48 @@ class Labels:
         return f"{opname}({', '.join(names + short)})"
 
     def _infix(self, opname: str, uses: tuple[Item, ...], depth: int) -> str:
-        binding = BINDING.get(opname, 1)
-        left = self._operand(uses[0], depth - 1, tight=binding + (opname == "pow"))
-        right = self._operand(uses[1], depth - 1, tight=binding + (opname not in ("add", "mul")))
+        binding = PRECEDENCE.get(opname, 1)
+        left = self._operand(uses[0], depth - 1, min_precedence=binding + (opname == "pow"))
+        right = self._operand(uses[1], depth - 1, min_precedence=binding + (opname not in ("add", "mul")))
         if opname == "pow" and re.fullmatch(r"−?\d+", right):
             return left + right.translate(SUPERSCRIPTS)
         return f"{left} {INFIX[opname]} {right}"
 
-    def _operand(self, item: Item, depth: int, tight: int = 0) -> str:
+    def _operand(self, item: Item, depth: int, min_precedence: int = 0) -> str:
         """Return an operand in a formula: its name, its number, or else its own formula."""
         if isinstance(item, Write):
             return self._root_name(item) or "[…]"
         if isinstance(item, MultiOutput):
             return item.opname
-        node = item.view if isinstance(item, Later) else item
+        node = item.view if isinstance(item, ViewAfterWrite) else item
         if node.opname is None:
             return self._leaf(node, digits=6)
         name = chosen_name(node)
         if name is not None:
-            return as_mathematics(name)
+            return typeset_name(name)
         if depth <= 0:
             return "(…)" if node.opname in SIGNS else f"{node.opname}(…)"
         text = self.formula(item, depth)
-        return f"({text})" if BINDING.get(node.opname, 1 if node.opname in INFIX else 6) < tight else text
+        return f"({text})" if PRECEDENCE.get(node.opname, 1 if node.opname in INFIX else 6) < min_precedence else text
 
     def _leaf(self, node: Value, digits: int = 4) -> str:
-        """Return the name of a variable, or the number of a constant without a name; of a large constant its shape."""
+        """Return the name of a leaf. A constant without a name is written as its number, or as its shape if it is large."""
         is_constant = isinstance(node, ConstantNode)
         name = chosen_name(node) if is_constant else name_of(node)
         if name is None and (is_constant or is_array_to_fill(node)):
-            value = value_then(node)
-            return number(value[()], digits) if not value.ndim else brief(value) if value.size <= FEW else str(value.shape)
-        return as_mathematics(node.name if name is None else name)
+            value = value_at_creation(node)
+            if not value.ndim:
+                return format_number(value[()], digits)
+            return format_brief(value) if value.size <= MAX_SPELLED_OUT else str(value.shape)
+        return typeset_name(node.name if name is None else name)
 
-    def _place(self, write: Write) -> str:
+    def _written_element(self, write: Write) -> str:
         """Return the written part of an array, as ``y[0]``."""
         root: Any = self._steps.root(write)
         return f"{self._root_name(write)}[{place_text(root.raw_value, write.window, write.index)}]"
 
     def _root_name(self, write: Write) -> str:
-        return as_mathematics(name_of(self._steps.root(write)) or "")
+        return typeset_name(name_of(self._steps.root(write)) or "")
 
 
 def _index(node: Any) -> Any:
@@ -141,7 +145,7 @@ def index_text(index: Any) -> str:
     ('0, 1:, None, …', 'mask')
     """
     text = ", ".join(map(_part_text, index if isinstance(index, tuple) else (index,)))
-    return text if len(text) <= LONGEST else UNKNOWN
+    return text if len(text) <= MAX_INDEX_TEXT else UNKNOWN
 
 
 def _part_text(part: Any) -> str:
@@ -151,11 +155,11 @@ def _part_text(part: Any) -> str:
     if part is None or isinstance(part, EllipsisType):
         return UNKNOWN if part is ... else "None"
     if isinstance(part, Value):
-        return as_mathematics(chosen_name(part) or UNKNOWN)
+        return typeset_name(chosen_name(part) or UNKNOWN)
     array = np.asarray(part)
     if array.dtype.kind == "b":
         return "mask"
-    return brief(array) if array.ndim else str(array[()]).replace("-", "−")
+    return format_brief(array) if array.ndim else str(array[()]).replace("-", "−")
 
 
 def place_text(array: np.ndarray[Any, Any], window: np.ndarray[Any, Any], index: Any) -> str:

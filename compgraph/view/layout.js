@@ -14,7 +14,7 @@ const SWEEPS = 10;     // over all layers, to find an order with few crossings
 const STEPS = 30;      // over all layers, to draw arrows straight
 
 /* root: {children}; an item: {parent, along, across, children (of an open box), titleAlong, titleAcross}.
-   arrows: {from, to, again}; `again` arrows lead back. Items get a and c, boxes along and across, arrows points. */
+   arrows: {from, to, loopCarried}; loop-carried arrows lead back. Items get a and c, boxes along and across, arrows points. */
 function layOut(root, arrows) {
   prepare(root);
   arrows.forEach((arrow, number) => divide(arrow, number, root));
@@ -42,7 +42,7 @@ function divide(arrow, number, root) {
   const { from, to } = arrow;
   const outer = around(to), common = around(from).find((box) => outer.includes(box)) || root;
   arrow.within = common;
-  if (arrow.again || from === to) {
+  if (arrow.loopCarried || from === to) {
     arrow.back = true;
     common.backs += 1;
     return;

@@ -12,7 +12,7 @@ from dataclasses import fields
 from pathlib import Path
 
 from .colors import THEMES, Theme, hex_of
-from .dot import showable
+from .dot import escape_unprintable
 
 HERE = Path(__file__).parent
 SCRIPTS = {
@@ -43,7 +43,7 @@ def page_of(kind: str, title: str, data: dict[str, object], theme: str | None = 
     """
     parts = {
         "THEME": "" if theme is None else f' data-theme="{theme}"',
-        "TITLE": html.escape(showable(title)),
+        "TITLE": html.escape(escape_unprintable(title)),
         "KIND": kind,
         "STYLE": _theme_colors() + _read("page.css"),
         "DATA": _script_data(data),
@@ -58,7 +58,7 @@ def notebook_frame(page: str, title: str, height: int) -> str:
     """Return the element in which a notebook displays a page."""
     return (
         f'<iframe srcdoc="{html.escape(page)}" width="100%" height="{height}" style="border:0" sandbox="allow-scripts" '
-        f'title="{html.escape(showable(title))}"></iframe>'
+        f'title="{html.escape(escape_unprintable(title))}"></iframe>'
     )
 
 
@@ -80,16 +80,16 @@ def _read(name: str) -> str:
 
 def _script_data(data: object) -> str:
     """Write data as JSON for a script element: no text in it can end the element, and every character can be encoded."""
-    text = json.dumps(_showable(data), ensure_ascii=False)
+    text = json.dumps(_escape_strings(data), ensure_ascii=False)
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
-def _showable(data: object) -> object:
+def _escape_strings(data: object) -> object:
     if isinstance(data, str):
-        return showable(data)
+        return escape_unprintable(data)
     if isinstance(data, (list, tuple)):
-        return [_showable(each) for each in data]
-    return {key: _showable(value) for key, value in data.items()} if isinstance(data, dict) else data
+        return [_escape_strings(each) for each in data]
+    return {key: _escape_strings(value) for key, value in data.items()} if isinstance(data, dict) else data
 
 
 def _theme_colors() -> str:

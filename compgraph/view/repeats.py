@@ -43,7 +43,7 @@ def folds_of(uses: Uses) -> list[Fold]:
     near = list(uses)[:MAX_SEARCHED]
     operations = sorted((node for node in near if uses[node]), key=lambda node: node.sequence_number)
     order = {node: place for place, node in enumerate(operations)}
-    first, last = _reach(operations, order, uses)
+    first, last = _use_spans(operations, order, uses)
     local = {node for node in first if last[node] - first[node] <= MAX_LENGTH}
     # In a short loop, a leaf that all iterations use is near all of its uses, but belongs to none of them.
     counts = Counter(operand for node in operations for operand in uses[node] if operand in local and operand not in order)
@@ -55,9 +55,11 @@ def folds_of(uses: Uses) -> list[Fold]:
 
 
 def _folds(operations: list[Item], order: dict[Item, int], first: dict[Item, int], local: set[Item], uses: Uses) -> list[Fold]:
-    """Return the runs of equal parts, where the nodes in `local` belong to parts, and all parts share the others."""
+    """Return the runs of equal parts. Nodes in `local` belong to one part; all parts share the other nodes."""
     codes: dict[Any, int] = {}
-    marks = np.array([codes.setdefault(_mark(n, order, first, local, uses), len(codes)) for n in operations], dtype=np.int64)
+    marks = np.array(
+        [codes.setdefault(_equality_key(n, order, first, local, uses), len(codes)) for n in operations], dtype=np.int64
+    )
     folds = []
     for start, period, count in _runs(marks, [getattr(n, "scope", ()) for n in operations]):
         parts = [operations[start + k * period : start + (k + 1) * period] for k in range(count)]
@@ -65,8 +67,8 @@ def _folds(operations: list[Item], order: dict[Item, int], first: dict[Item, int
     return folds
 
 
-def _reach(operations: list[Item], order: dict[Item, int], uses: Uses) -> tuple[dict[Item, int], ...]:
-    """For each node, return the positions of its creation (of a leaf: its first use) and of its last use among the operations."""
+def _use_spans(operations: list[Item], order: dict[Item, int], uses: Uses) -> tuple[dict[Item, int], ...]:
+    """For each node, return two positions among the operations: creation (for a leaf, first use) and last use."""
     first, last = dict(order), dict(order)
     for place, node in enumerate(operations):
         for operand in uses[node]:
@@ -75,7 +77,7 @@ def _reach(operations: list[Item], order: dict[Item, int], uses: Uses) -> tuple[
     return first, last
 
 
-def _mark(node: Item, order: dict[Item, int], first: dict[Item, int], local: set[Item], uses: Uses) -> Any:
+def _equality_key(node: Item, order: dict[Item, int], first: dict[Item, int], local: set[Item], uses: Uses) -> Any:
     """Return a key that equal operations share; see `folds_of`."""
     place = order[node]
     operands = [(operand in order, place - first[operand]) if operand in local else id(operand) for operand in uses[node]]
@@ -101,8 +103,8 @@ def _runs(marks: np.ndarray[Any, Any], scopes: list[Any]) -> list[tuple[int, int
     """Return start, period and count of runs that do not overlap."""
     candidates = []
     for period in range(1, min(MAX_LENGTH, len(marks) // MIN_PARTS) + 1):
-        for start, length in _stretches(marks[period:] == marks[:-period], period * (MIN_PARTS - 1)):
-            start, count = _aligned(start, length + period, period, scopes)
+        for start, length in _true_runs(marks[period:] == marks[:-period], period * (MIN_PARTS - 1)):
+            start, count = _align_run(start, length + period, period, scopes)
             if count >= MIN_PARTS:
                 candidates.append(((count - 1) * period, -period, start, count))
     is_covered = np.zeros(len(marks), dtype=bool)
@@ -115,7 +117,7 @@ def _runs(marks: np.ndarray[Any, Any], scopes: list[Any]) -> list[tuple[int, int
     return chosen
 
 
-def _stretches(equal: np.ndarray[Any, Any], least: int) -> Iterator[tuple[int, int]]:
+def _true_runs(equal: np.ndarray[Any, Any], least: int) -> Iterator[tuple[int, int]]:
     """Yield start and length of the runs of True that are long enough."""
     edges = np.flatnonzero(np.diff(np.concatenate([[False], equal, [False]]).astype(np.int8)))
     starts, lengths = edges[::2], edges[1::2] - edges[::2]
@@ -123,7 +125,7 @@ def _stretches(equal: np.ndarray[Any, Any], least: int) -> Iterator[tuple[int, i
     yield from zip(starts[long].tolist(), lengths[long].tolist(), strict=True)
 
 
-def _aligned(start: int, length: int, period: int, scopes: list[Any]) -> tuple[int, int]:
+def _align_run(start: int, length: int, period: int, scopes: list[Any]) -> tuple[int, int]:
     """Return start and count of a run whose parts begin with a scope: the outermost that begins in the first part."""
     best, fewest = 0, math.inf
     for shift in range(min(period, length) if start else 0):

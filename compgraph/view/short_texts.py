@@ -25,12 +25,12 @@ WITH_SUBSCRIPT = re.compile(r"([^\W\d_]|" + "|".join(sorted(GREEK, key=len, reve
 LINE = re.compile(r'File "(?P<file>.*)", line (?P<line>\d+), in (?P<function>.*?)(?:: (?P<text>.*))?', re.DOTALL)
 
 
-def as_mathematics(name: str) -> str:
+def typeset_name(name: str) -> str:
     """Typeset a name: ``W_1`` with a subscript, ``alpha`` as a Greek letter; return other names unchanged.
 
     Examples
     --------
-    >>> [as_mathematics(name) for name in ("W_1", "alpha", "theta_ij", "learning_rate", "x_b")]
+    >>> [typeset_name(name) for name in ("W_1", "alpha", "theta_ij", "learning_rate", "x_b")]
     ['W₁', 'α', 'θᵢⱼ', 'learning_rate', 'x_b']
     """
     match = WITH_SUBSCRIPT.fullmatch(name)
@@ -55,54 +55,54 @@ def chosen_name(node: Any) -> str | None:
 
 
 def name_of(node: Value) -> str | None:
-    """Return the name of a node in pictures: the chosen one, or that of the Python variable that a leaf was assigned to."""
+    """Return the name of a node in pictures: the chosen one or, for a leaf, that of the Python variable it was assigned to."""
     chosen = chosen_name(node)
     return chosen if chosen is not None or node.opname is not None else assigned_name(node.code, node.instruction)
 
 
-def shown(value: Any, elements: int = 6, digits: int = 4) -> str:
+def format_array(value: Any, elements: int = 6, digits: int = 4) -> str:
     """Format an array: all of a small one, the corners of a large one.
 
     Examples
     --------
-    >>> shown(np.pi), shown(np.arange(100.0))
+    >>> format_array(np.pi), format_array(np.arange(100.0))
     ('3.142', '[0 1 … 98 99]')
     """
     array = np.asarray(value)
     if not array.ndim:
-        return number(array[()], digits)
+        return format_number(array[()], digits)
     if array.ndim == 1 or array.size <= elements:
         return _row(array, elements, digits)
     rows = [array[i] for i in (range(len(array)) if len(array) <= 3 else (0, 1, -1))]
-    parts = [shown(row, max(elements - 2, 2), digits) for row in rows]
+    parts = [format_array(row, max(elements - 2, 2), digits) for row in rows]
     if len(array) > 3:
         parts.insert(2, "…")
     return "[" + "\n ".join(parts) + "]"
 
 
-def brief(value: Any) -> str:
+def format_brief(value: Any) -> str:
     """Format an array in one line: of a large one the first element and the last.
 
     Examples
     --------
-    >>> brief(0.25), brief([1.0, 2.0]), brief(np.ones((8, 4)))
+    >>> format_brief(0.25), format_brief([1.0, 2.0]), format_brief(np.ones((8, 4)))
     ('0.25', '[1 2]', '[1 … 1]')
     """
     array = np.asarray(value)
-    return shown(array.ravel() if array.ndim > 1 else array, elements=3)
+    return format_array(array.ravel() if array.ndim > 1 else array, elements=3)
 
 
 def _row(array: np.ndarray[Any, Any], elements: int, digits: int) -> str:
     if array.ndim > 1:
         return "[" + "\n ".join(_row(each, elements, digits) for each in array) + "]"
     if array.size <= elements:
-        return "[" + " ".join(number(each, digits) for each in array) + "]"
+        return "[" + " ".join(format_number(each, digits) for each in array) + "]"
     half = 1 if elements < 4 else 2
     ends = [*array[:half], None, *array[-half:]]
-    return "[" + " ".join("…" if each is None else number(each, digits) for each in ends) + "]"
+    return "[" + " ".join("…" if each is None else format_number(each, digits) for each in ends) + "]"
 
 
-def number(value: Any, digits: int) -> str:
+def format_number(value: Any, digits: int) -> str:
     """Format a NumPy scalar."""
     if value.dtype.kind in "fc":
         return f"{value:.{digits}g}".replace("-", "−")

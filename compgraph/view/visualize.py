@@ -13,8 +13,8 @@ import numpy as np
 from ..graph import GraphNode
 from ..values import Value, require_history
 from .colors import LIGHT, THEMES
-from .dot import can_render, dot_of, render, with_tooltips
-from .drawing import Drawing, Shown, draw_graph
+from .dot import add_tooltips, can_render, dot_of, render
+from .drawing import Drawing, ExtraTexts, draw_graph
 from .page import notebook_frame, page_of, require_folder, require_resolution
 
 FORMATS = ("svg", "png", "pdf", "dot", "html")
@@ -53,7 +53,7 @@ class GraphPicture:
         return "<GraphPicture: a notebook shows it, .save('graph.svg') writes it to a file>"
 
     def _repr_svg_(self) -> str | None:
-        return self._rendered("svg").decode() if can_render() or self._drawing is None else None
+        return self._render("svg").decode() if can_render() or self._drawing is None else None
 
     def _repr_html_(self) -> str | None:
         """Without Graphviz: the page, in a frame of its own."""
@@ -76,9 +76,9 @@ class GraphPicture:
         data = self._drawing.page_data(self._direction, self._legend is not False)
         return page_of("graph", TITLE, data, self._theme)
 
-    def _rendered(self, format: str, dpi: float | None = None) -> bytes:
+    def _render(self, format: str, dpi: float | None = None) -> bytes:
         picture = render(self.source, format, dpi)
-        return with_tooltips(picture, self._drawing) if format == "svg" and self._drawing is not None else picture
+        return add_tooltips(picture, self._drawing) if format == "svg" and self._drawing is not None else picture
 
     def save(self, filename: str | os.PathLike[str], format: str | None = None, *, dpi: float | None = None) -> None:
         """Write the picture to a file.
@@ -102,7 +102,7 @@ class GraphPicture:
             If the format is SVG, PNG or PDF, and Graphviz is not installed.
         """
         path = Path(filename)
-        chosen = _checked_format(path, format)
+        chosen = _resolve_format(path, format)
         if dpi is not None:
             if chosen != "png":
                 raise ValueError(f"dpi is the resolution of a PNG; {chosen.upper()} has none and is drawn sharply at each size")
@@ -111,7 +111,7 @@ class GraphPicture:
         if chosen in ("dot", "html"):
             path.write_bytes((self.source if chosen == "dot" else self.html()).encode())
         else:
-            path.write_bytes(self._rendered(chosen, dpi))
+            path.write_bytes(self._render(chosen, dpi))
 
 
 def visualize_at(
@@ -218,12 +218,12 @@ def visualize_at(
         require_history(node)
         # To a type checker x * 3 is an array, so the signature takes one and the class is checked here.
         if not isinstance(node, Value):
-            instead = (
+            advice = (
                 "the node comes first, visualize_at(node, path)"
                 if isinstance(filename, Value)
                 else "only results of nodes have a graph"
             )
-            raise TypeError(f"visualize_at draws a node, not a {type(node).__name__}; {instead}")
+            raise TypeError(f"visualize_at draws a node, not a {type(node).__name__}; {advice}")
     if direction not in DIRECTIONS:
         raise ValueError(f"direction must be one of {', '.join(DIRECTIONS)}, not {direction!r}")
     if limit is not None and limit < 1:
@@ -238,7 +238,7 @@ def visualize_at(
         options = ProgramOptions(limit, shapes, dtypes, scopes, fold)  # type: ignore[arg-type]
         drawing = drawing_of_program(node, options, mark=mark, values=values, lines=lines, adjoints=adjoints)  # type: ignore[arg-type]
     else:
-        drawing = draw_graph(node, limit, mark, Shown(values, shapes, dtypes, lines), adjoints, scopes, fold).drawing  # type: ignore[arg-type]
+        drawing = draw_graph(node, limit, mark, ExtraTexts(values, shapes, dtypes, lines), adjoints, scopes, fold).drawing  # type: ignore[arg-type]
     source = dot_of(drawing, direction, LIGHT if theme is None else THEMES[theme], legend=bool(legend))
     picture = GraphPicture(source, drawing, direction, theme, legend)
     if filename is not None:
@@ -246,7 +246,7 @@ def visualize_at(
     return picture
 
 
-def _checked_format(path: Path, format: str | None) -> str:
+def _resolve_format(path: Path, format: str | None) -> str:
     if not isinstance(format, (str, type(None))):
         raise TypeError(f"format is one of {', '.join(FORMATS)}, not a {type(format).__name__}")
     chosen = (format if format is not None else path.suffix[1:]).lower()
@@ -275,11 +275,11 @@ class Compiled(Protocol):
     """A compiled function or graph."""
 
     def programs_made(self) -> Iterable[tuple[object, Sequence[str]]]:
-        """Return the existing programs, the latest first, each with the names of its inputs. Machine code can be drawn."""
+        """Return the existing programs, latest first, each with its input names. Those of machine code can be drawn."""
 
 
 def drawing_of_program(compiled: Compiled, options: ProgramOptions, **others: object) -> Drawing:
-    """Draw a compiled program; an error if one of the `others`, which apply to graphs only, is set."""
+    """Draw a compiled program. Raise a ValueError if one of the `others`, which apply to graphs only, is set."""
     unusable = [name for name, value in others.items() if value is not None and value is not False]
     if unusable:
         raise ValueError(f"a compiled program has no {', no '.join(unusable)} that could be drawn; draw a node of the graph")
@@ -290,6 +290,6 @@ def drawing_of_program(compiled: Compiled, options: ProgramOptions, **others: ob
             drawing: Drawing = program.drawing(options, names)
             return drawing
     raise ValueError(
-        "there is no machine code to draw: of a compiled function, call compile(*args) first, and see report(); an Executor is "
-        "drawn once it has run with jit=True; of a graph, draw a node"
+        "there is no machine code to draw. For a compiled function, call compile(*args) first, and see report(); an Executor "
+        "must have run with jit=True. For a graph, draw a node"
     )

@@ -1,7 +1,7 @@
 """The steps behind a result, with writes in place as steps of their own.
 
 A node has no versions: readers before and after a write refer to the same node. In a picture, a write leads from the array before
-it to the array after it, and the arrow of a reader starts at the last write that it saw. A loop that fills an array is therefore
+it to the array after it, and the arrow of a reader starts at the last write before the read. A loop that fills an array is thus
 drawn as the chain of its iterations, without cycles.
 """
 
@@ -21,7 +21,7 @@ from ..values import MultiOutput, Value
 
 
 @dataclass(frozen=True, eq=False)
-class Later:
+class ViewAfterWrite:
     """A view after a later write into its memory."""
 
     view: Value
@@ -32,13 +32,13 @@ class Later:
         return getattr(self.view, name)
 
 
-Item: TypeAlias = GraphNode | Later
+Item: TypeAlias = GraphNode | ViewAfterWrite
 Uses: TypeAlias = dict[Item, tuple[Item, ...]]  # the operands of each step, the step nearest to the result first
 
 
 @dataclass
 class Steps:
-    """The steps behind a result: `uses`, and for each written memory in `roots` the node that first had it."""
+    """The steps behind a result: `uses`, and in `roots` the node that owns each written memory."""
 
     uses: Uses
     roots: dict[Memory, Value]
@@ -53,16 +53,16 @@ def steps_behind(output: GraphNode) -> Steps:
     history = _History()
     # Operands are looked up once, because each lookup wraps a written plain value in a new constant.
     uses: Uses = {}
-    list(walk([history.seen(output, math.inf)], lambda item: uses.setdefault(item, history.operands(item))))
+    list(walk([history.state_at(output, math.inf)], lambda item: uses.setdefault(item, history.operands(item))))
     return Steps(uses, history.roots)
 
 
 class _History:
-    """Finds the state of written arrays that each reader saw."""
+    """Finds the state of a written array as of each of its readers."""
 
     def __init__(self) -> None:
         self.roots: dict[Memory, Value] = {}
-        self._later: dict[tuple[Value, Write], Later] = {}
+        self._later: dict[tuple[Value, Write], ViewAfterWrite] = {}
 
     def operands(self, item: Item) -> tuple[Item, ...]:
         """Return the operands of a step; those of a write are the array before it and the stored value."""
@@ -70,14 +70,17 @@ class _History:
             log = item.memory.log
             place = bisect_left(log, item.sequence_number, key=by_sequence_number)
             before: Item = log[place - 1] if place else self.roots[item.memory]
-            return (before, *(self.seen(each, item.sequence_number) for each in operands_of(item)))
-        if isinstance(item, Later):
+            return (before, *(self.state_at(each, item.sequence_number) for each in operands_of(item)))
+        if isinstance(item, ViewAfterWrite):
             viewed = viewed_operand(item.view)
-            return tuple(self.seen(each, item.sequence_number) if each is viewed else each for each in _read(item.view))
-        return tuple(self.seen(each, item.sequence_number) for each in _read(item))
+            return tuple(
+                self.state_at(each, item.sequence_number) if each is viewed else each
+                for each in _operands_except_writes(item.view)
+            )
+        return tuple(self.state_at(each, item.sequence_number) for each in _operands_except_writes(item))
 
-    def seen(self, item: GraphNode, sequence_number: float) -> Item:
-        """Return the item that an operand was at some time: itself, the last write into it, or the view after a write."""
+    def state_at(self, item: GraphNode, sequence_number: float) -> Item:
+        """Return the item for an operand as of a sequence number: itself, the last write into it, or a view after a write."""
         if not isinstance(item, Value):
             return item
         root: Value = root_of(item)
@@ -92,11 +95,11 @@ class _History:
             if item is root:
                 return write
             if _overlap(write, item.raw_value):
-                return self._later.setdefault((item, write), Later(item, write.sequence_number + 0.5))
+                return self._later.setdefault((item, write), ViewAfterWrite(item, write.sequence_number + 0.5))
         return item
 
 
-def _read(item: Value | MultiOutput) -> list[GraphNode]:
+def _operands_except_writes(item: Value | MultiOutput) -> list[GraphNode]:
     """Return the operands of a node, without the writes into its buffer."""
     return [each for each in operands_of(item) if not isinstance(each, Write)]
 
@@ -107,11 +110,11 @@ def _overlap(write: Write, plain: Any) -> bool:
     return np.may_share_memory(write.window if part is None else part, plain)
 
 
-def value_then(item: Item) -> Any:
-    """Return the value of an item at its creation, the stored value of a write, None for an operation with several outputs."""
+def value_at_creation(item: Item) -> Any:
+    """Return the value of an item at its creation: the stored value of a write, None for a multi-output operation."""
     if isinstance(item, MultiOutput):
         return None
-    if isinstance(item, Later):
+    if isinstance(item, ViewAfterWrite):
         return np.asarray(value_at(item.view, item.sequence_number))
     if isinstance(item, Write):
         (stored,) = item.args

@@ -72,7 +72,7 @@ class _DrawingBuilder:
         """Draw units, in a box."""
         for unit in units:
             if self._remaining <= 0:
-                self.drawing.rest += _size(unit)
+                self.drawing.omitted_nodes += _size(unit)
             elif isinstance(unit, FusedLoop):
                 self._add_loop(unit, box)
             elif isinstance(unit, LoopNest):
@@ -89,7 +89,7 @@ class _DrawingBuilder:
         first, reads = self._open_loops.pop()
         for reader, view in reads:
             later_writers = [writer for _, writer in self._writers[view.buffer] if writer >= max(first, reader)]
-            self._arrows(later_writers, reader, again=True)
+            self._arrows(later_writers, reader, loop_carried=True)
 
     def _add_nest(self, unit: LoopNest, box: int | None) -> None:
         if len(unit.steps) == 1:
@@ -110,7 +110,7 @@ class _DrawingBuilder:
                     self._writers[partial.buffer].append((partial, number))
                 self._remaining -= not closed
             else:
-                self.drawing.rest += 1
+                self.drawing.omitted_nodes += 1
         self._remaining -= closed
 
     def _box(self, title: str, parent: int | None, count: int = 1, closed: bool = False) -> int:
@@ -166,11 +166,13 @@ class _DrawingBuilder:
         details = {"title": label, "name": "" if kind == "operation" else label, "opname": opname}
         details |= {"formula": "", "value": "", "shape": shape, "dtype": dtype, "line": "", "code": ""}
         label_lines = [label, shape if self._options.shapes else "", dtype if self._options.dtypes else ""]
-        self.drawing.entries.append(Entry(kind, "\n".join(filter(None, label_lines)), details, box, sign=label in SIGNS.values()))
+        self.drawing.entries.append(
+            Entry(kind, "\n".join(filter(None, label_lines)), details, box, has_sign=label in SIGNS.values())
+        )
         return len(self.drawing.entries) - 1
 
-    def _arrows(self, sources: Iterable[int], target: int, again: bool = False) -> None:
-        self.drawing.arrows += [Arrow(source, target, again=again) for source in dict.fromkeys(sources)]
+    def _arrows(self, sources: Iterable[int], target: int, loop_carried: bool = False) -> None:
+        self.drawing.arrows += [Arrow(source, target, loop_carried=loop_carried) for source in dict.fromkeys(sources)]
 
 
 def _covers_buffer(view: BufferView) -> bool:

@@ -127,7 +127,7 @@ def test_page_arrows_lead_from_operands_to_operations(tmp_path: Path, direction:
             assert source[along] + source[along + 2] < target[along]
             assert points[0][along] == pytest.approx(source[along] + source[along + 2])
             assert points[-1][along] == pytest.approx(target[along])
-        ends = """[...document.querySelectorAll(".arrow:not(.again)")].map((path) => {
+        ends = """[...document.querySelectorAll(".arrow:not(.loop-carried)")].map((path) => {
             const [end, near] = [0, 0.5].map((back) => path.getPointAtLength(path.getTotalLength() - back));
             return [end.x - near.x, end.y - near.y]; })"""
         heads = page.evaluate(ends)
@@ -158,7 +158,7 @@ def test_page_shows_folded_loops_and_omitted_nodes(tmp_path: Path) -> None:
     """A folded loop has its box and its back edge; omitted nodes are counted."""
     with shown(tmp_path, layered(40)) as page:
         assert page.get_by_role("button", name="part repeated 39 times").count() == 1
-        assert page.locator(".arrow.again").count() == 1
+        assert page.locator(".arrow.loop-carried").count() == 1
     with shown(tmp_path, layered(4), limit=3) as page:
         assert "more" in page.locator("#rest").text_content()
 

@@ -26,7 +26,7 @@ def drawing(f: Any, *args: Any, options: ProgramOptions = ALL) -> Drawing:
 
 def arrows(picture: Drawing) -> set[tuple[str, str]]:
     """From which text to which, of arrows within a turn."""
-    return {(picture.entries[a.source].label, picture.entries[a.target].label) for a in picture.arrows if not a.again}
+    return {(picture.entries[a.source].label, picture.entries[a.target].label) for a in picture.arrows if not a.loop_carried}
 
 
 def kinds(picture: Drawing, kind: str) -> list[str]:
@@ -51,7 +51,7 @@ def test_drawing_shows_fused_nest_as_box() -> None:
     }  # fmt: skip
     (product,) = (entry for entry in picture.entries if entry.label == "2 × ·")
     assert (product.details["title"], product.details["opname"]) == ("2 × ·", "multiply")
-    assert {entry.label for entry in picture.entries if entry.sign} == {"×"}
+    assert {entry.label for entry in picture.entries if entry.has_sign} == {"×"}
     assert all(entry.details["title"] for entry in picture.entries)
     assert kinds(picture, "variable") == ["x", "y"]
     assert kinds(picture, "result") == ["result 1", "result 2"]
@@ -88,7 +88,7 @@ def test_drawing_shows_trip_count_of_loop() -> None:
     inner = [number for number, box in enumerate(picture.boxes) if box.parent == loop]
     inside = [number for number, entry in enumerate(picture.entries) if entry.box in (loop, *inner)]
     assert "tanh" in {picture.entries[number].label for number in inside}
-    (again,) = (arrow for arrow in picture.arrows if arrow.again)
+    (again,) = (arrow for arrow in picture.arrows if arrow.loop_carried)
     assert again.source in inside
     assert again.target in inside
     assert ("factor", "×") in arrows(picture)
@@ -125,7 +125,7 @@ def test_drawing_collapses_many_operations(options: ProgramOptions) -> None:
 
     picture = drawing(f, np.ones(5), options=options)
     assert all(box.closed for box in picture.boxes)
-    assert not picture.rest
+    assert not picture.omitted_nodes
     source = cg.visualize_at(cg.jit(f).compile(np.ones(5))).source
     assert "80 nodes" in source
     assert "tanh" not in source
@@ -139,13 +139,13 @@ def test_drawing_limit_counts_omitted_nodes() -> None:
 
     picture = drawing(f, np.ones(5), options=ProgramOptions(10, False, False, "open", False))
     assert len(kinds(picture, "operation")) == 10
-    assert picture.more == "… 70 more"
+    assert picture.omission_label == "… 70 more"
 
 
 def test_drawing_of_executor_after_run() -> None:
     x = cg.placeholder((3,), name="x")
     executor = cg.Executor(np.tanh(x * 2), jit=True)
-    with pytest.raises(ValueError, match="once it has run"):
+    with pytest.raises(ValueError, match="must have run with jit=True"):
         cg.visualize_at(executor)
     executor.run({"x": np.ones(3)})
     assert "tanh" in cg.visualize_at(executor).source
