@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from compgraph import ops
 from compgraph.context import full_tracebacks
 from compgraph.frames import frame_up, is_called_by_packages, shorten_traceback
-from compgraph.serialization import PICKLED_WHOLE
+from compgraph.serialization import SELF_PICKLING
 
 from .argnums import require_argnums
 from .validation import require_function
@@ -113,7 +113,7 @@ class DerivedFunction:
         return self.__qualname__ if by_name is self else (_made, self._operator_call)  # by name, if it decorates a function
 
 
-PICKLED_WHOLE.add(DerivedFunction)
+SELF_PICKLING.add(DerivedFunction)
 
 
 def _made(operator: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from compgraph.graph import to_values
-from compgraph.serialization import PICKLED_WHOLE
+from compgraph.serialization import SELF_PICKLING
 from compgraph.values import Value
 
 from ..operators import vjp
@@ -50,7 +50,7 @@ class Opaque:
         return call.compute(*operands)
 
 
-PICKLED_WHOLE.add(Opaque)
+SELF_PICKLING.add(Opaque)
 
 
 def _pull_cotangents(positions: list[int], adjoint: Any, out: Any, *operands: Any, call: Any) -> list[Any]:

@@ -1,9 +1,9 @@
-"""Graphs as text: `program` writes one as lines of Python, `latex` as mathematics, and `to_sympy` makes a SymPy expression of it.
+"""Graphs as text: `program` writes Python, `latex` writes mathematics, and `to_sympy` converts to SymPy expressions.
 
 ====================  ============================================================================================
 `steps`               the operations and writes behind some nodes, in order
 `names`               valid Python names for nodes; values as Python literals
-`calls`               the executor's code generator, in the form that users write
+`calls`               the executor's code generator, in the style of user code
 `folding`             repeated steps
 `listing`             the public function `program`, and the `Listing` that it returns
 `symbolic_arrays`     arrays in SymPy

@@ -1,4 +1,4 @@
-"""A single step of a graph as Python writes it: an operation, a write into an array, the making of a buffer."""
+"""Python code for single steps of a graph: operations, writes into arrays, and allocations of buffers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ METHODS: dict[Any, tuple[str, dict[str, Any]]] = {
 
 
 class ListingWriter(Writer):
-    """The executor's code generator in the form that users write: operators, methods, keywords, and the user's names.
+    """The executor's code generator in the style of user code: operators, methods, keywords, and the user's names.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ class ListingWriter(Writer):
         return self._simple(item, function, options)
 
     def _simple(self, item: Any, function: Any, options: dict[str, Any]) -> str:
-        """An operator, a method, or a function of operands that come first."""
+        """Return the code of an operator, a method, or a function with leading operands."""
         operands = self._operands(item)
         if function in INFIX and len(operands) == 2 and not options:
             first, second = operands
@@ -72,9 +72,9 @@ class ListingWriter(Writer):
         if function in PREFIX and len(operands) == 1 and not options:
             return PREFIX[function] + operands[0]
         if function in METHODS:
-            (first, *rest), (name, usual) = operands, METHODS[function]
+            (first, *rest), (name, defaults) = operands, METHODS[function]
             rest += [self.names.literal(options.pop("dtype"))] if "dtype" in options else []
-            chosen = {option: value for option, value in options.items() if option not in usual or value != usual[option]}
+            chosen = {option: value for option, value in options.items() if option not in defaults or value != defaults[option]}
             return self._call(f"{first}.{name}", rest, chosen)
         if function is ops.input_of or function is ops.stop_gradient:
             return self._call("np.copy", operands, {})
@@ -83,7 +83,7 @@ class ListingWriter(Writer):
         return self._call(self.names.function(function), operands, options)
 
     def _keyworded(self, item: Any, function: Keyworded, options: dict[str, Any]) -> str:
-        """A call whose last operands are named; counts are integers."""
+        """Return the code of a call with keyword operands at the end; counts are integers."""
         cut = len(item.args) - len(function.names)
         named = function.keyword_values(tuple(map(freeze_operand, item.args[cut:])))
         texts = [f"{name}={self.operand(value, item)}" for name, value in named.items()]
@@ -93,14 +93,16 @@ class ListingWriter(Writer):
     def _call(self, function: str, operands: list[str], options: dict[str, Any], named: list[str] = []) -> str:  # noqa: B006
         if function.startswith("np."):
             self.names.module("np")
-        keyword_texts = [f"{name}={self.names.literal(value)}" for name, value in _chosen(function, options, self.names).items()]
+        keyword_texts = [
+            f"{name}={self.names.literal(value)}" for name, value in _nondefault_options(function, options, self.names).items()
+        ]
         return f"{function}({', '.join([*operands, *named, *keyword_texts])})"
 
     def _operands(self, item: Any) -> list[str]:
         return [self.operand(operand, item) for operand in item.args]
 
     def operand(self, operand: Any, item: Any) -> str:
-        """An operand of an item: its name, or a value as Python writes it."""
+        """Return the code of an operand: its name, or a Python literal."""
         if isinstance(operand, (Value, MultiOutput)) and operand in self.names:
             return self.names[operand]
         value = operand.raw_value if isinstance(operand, Value) else freeze_operand(operand)
@@ -109,7 +111,7 @@ class ListingWriter(Writer):
         return self.names.literal(value, self._is_double(item))
 
     def _is_double(self, item: Any) -> bool:
-        """Whether a Python number gives the same result as a number of double precision, as an operand of this operation."""
+        """Whether a Python number as operand gives the same result as a NumPy number of double precision."""
         if isinstance(item, Write):
             return False
         ufunc = isinstance(item.function, np.ufunc) or item.function is ops.power
@@ -119,7 +121,7 @@ class ListingWriter(Writer):
     # ------------------------------------------------------------------------------------------ buffers
 
     def leaf(self, item: Any) -> str:
-        """Return a name bound to the value; or the code of an array with writes: ``np.zeros(3)``, or a copy of a plain array."""
+        """Return a name bound to the value, or the code of an array with writes: ``np.zeros(3)``, or a copy of a plain array."""
         if item.kind != "buffer" and not item.memory:
             self.names.bound[self.names[item]] = item.raw_value
             return self.names[item]
@@ -136,11 +138,11 @@ class ListingWriter(Writer):
         return f"{self.names.array(np.array(start))}.copy()"
 
     def target(self, write: Any) -> str:
-        """The array that is written through: a node, or a part of the root."""
+        """Return the code of the written array: a node, or a part of the root."""
         root = self.roots[id(write.memory)]
-        known = self._views.get(id(write.window))
-        if known is not None and known.sequence_number <= write.sequence_number:
-            return self.names[known]
+        written_view = self._views.get(id(write.window))
+        if written_view is not None and written_view.sequence_number <= write.sequence_number:
+            return self.names[written_view]
         place = layout_in(root.raw_value, write.window)
         index = as_slices(root.raw_value, place) if owner_of(write.window) is owner_of(root.raw_value) else None
         if index is not None:
@@ -148,28 +150,28 @@ class ListingWriter(Writer):
         return super().target(write)
 
 
-def _chosen(path: str, options: dict[str, Any], names: Names) -> dict[str, Any]:
+def _nondefault_options(path: str, options: dict[str, Any], names: Names) -> dict[str, Any]:
     """Return the options of a call that differ from the defaults."""
     if not options:
         return options
     try:
-        known = inspect.signature(function).parameters if callable(function := names.at(path)) else {}
+        parameters = inspect.signature(function).parameters if callable(function := names.at(path)) else {}
     except ValueError:
-        known = {}
-    usual = {name: parameter.default for name, parameter in known.items()}
+        parameters = {}
+    defaults = {name: parameter.default for name, parameter in parameters.items()}
     return {
         name: value
         for name, value in options.items()
-        if value is not ops.NO_VALUE and not (name in usual and (value is usual[name] or _same(value, usual[name])))
+        if value is not ops.NO_VALUE and not (name in defaults and (value is defaults[name] or _is_equal(value, defaults[name])))
     }
 
 
-def _same(one: Any, other: Any) -> bool:
+def _is_equal(one: Any, other: Any) -> bool:
     return type(one) is type(other) and type(one) in (int, float, str, bool, tuple) and bool(one == other)
 
 
 def as_slices(array: Any, place: dict[str, Any]) -> tuple[Any, ...] | None:
-    """The slices that give a window of an array, where slices and numbers do: where it lies is as `layout_in` says."""
+    """Return the basic index of a window in an array, given its layout from `layout_in`; None if there is none."""
     offset, steps, lengths = place["offset"], list(place["strides"]), list(place["shape"])
     if place["dtype"] != array.dtype or 0 in lengths or any(stride <= 0 for stride in array.strides):
         return None

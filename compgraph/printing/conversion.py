@@ -1,4 +1,4 @@
-"""From graphs to SymPy: one expression per result, and one per intermediate value that has a name or would be too long."""
+"""Conversion of graphs to SymPy: one expression per result, and one per named or large intermediate value."""
 
 from __future__ import annotations
 
@@ -19,17 +19,18 @@ from ..values import ConstantNode, MultiOutput, Value, freeze_operand
 from . import symbolic_arrays as arrays
 from .names import is_automatic, is_number
 from .symbolic_arrays import Entry, Operation, Shape
-from .symbolic_functions import applies, function_of, trunc, truth
+from .symbolic_functions import function_of, is_applicable, trunc, truth
 
-LARGE = 40  # an expression of so many parts gets an equation of its own
-SHARED = 20  # and one that is used more than once, of so many
-LONGEST = 10_000  # operations of a graph
-MOST = 1000  # parts of an expression without abbreviations: SymPy walks through them by recursion, and copies shared ones
-SIMPLIFIED = 40  # parts of an expression that is simplified: it takes SymPy milliseconds then
-DEEPEST = 60  # operations one within the other, of an expression without abbreviations
-SAME = {"positive", "copy", "input", "broadcast_to", "ascontiguousarray", "stop_gradient", "astype"}
-OF_REAL = {"conj", "real"}
-FILLED = {"ones_like": 1, "zeros_like": 0}
+# Sizes count the parts of an expression.
+MAX_SIZE = 40  # a larger expression is abbreviated by a symbol
+MAX_SHARED_SIZE = 20  # the same for an expression with several uses
+MAX_OPERATIONS = 10_000  # of a graph
+MAX_UNABBREVIATED_SIZE = 1000  # SymPy recurses into expressions, and copies shared ones
+MAX_UNABBREVIATED_DEPTH = 60  # nested operations
+MAX_SIMPLIFIED_SIZE = 40  # SymPy simplifies these in milliseconds
+IDENTITIES = {"positive", "copy", "input", "broadcast_to", "ascontiguousarray", "stop_gradient", "astype"}
+IDENTITIES_OF_REALS = {"conj", "real"}
+FILL_VALUES = {"ones_like": 1, "zeros_like": 0}
 RESHAPING = {"reshape", "ravel", "expand_dims", "squeeze", "flatten", "atleast_1d"}
 TRIGONOMETRIC = sp.sin, sp.cos, sp.tan, sp.sinh, sp.cosh, sp.tanh
 MODULES = re.compile(r"^(special|linalg|fft|ndimage|signal|stats)_(?=.)")
@@ -63,25 +64,25 @@ class Converter:
         self._bodies: dict[Any, sp.Expr] = {}
         self._depths: dict[Any, int] = {}
         self._names: dict[Any, str] = {}
-        self._known: dict[Any, sp.Expr] = {}
+        self._arrays_by_value: dict[Any, sp.Expr] = {}
         self._used_names: set[str] = set(named)
         self._counts = {"c": 0, "C": 0, "z": 0}
         for name, array in named.items():
-            self._enter(name, np.asarray(array))
+            self._add_array(name, np.asarray(array))
 
-    def convert(self, nodes: list[Any], who: str) -> list[Any]:
-        """The expressions of some nodes; these are not abbreviated."""
+    def convert(self, nodes: list[Any], caller: str) -> list[Any]:
+        """Return the expressions of some nodes, which are not abbreviated themselves."""
         items = sorted(walk(nodes, _operands), key=lambda item: (bool(item.args), item.sequence_number))
-        if len(items) > LONGEST:
+        if len(items) > MAX_OPERATIONS:
             raise ValueError(
-                f"{who}: the graph has {len(items)} operations and leaves, and formulas are written of at most {LONGEST}; "
-                "compgraph.program(node) writes the last steps, and those that repeat once"
+                f"{caller}: the graph has {len(items)} operations and leaves, more than the limit of {MAX_OPERATIONS} for "
+                "formulas; compgraph.program(node) writes the last steps, and repeated ones once"
             )
-        kept, uses = frozenset(nodes), dict[Any, int]()
+        results, uses = frozenset(nodes), dict[Any, int]()
         for item in items:
             if isinstance(item, Write) or (isinstance(item, Value) and item.memory):
                 raise ValueError(
-                    f"{who}: an array was written in place ({item.line or 'its line was not recorded'}), and a formula has no "
+                    f"{caller}: an array was written in place ({item.line or 'its line was not recorded'}), and a formula has no "
                     "order of steps; compgraph.program(node) writes the steps, in order"
                 )
             for operand in _operands(item):
@@ -94,46 +95,47 @@ class Converter:
                 self._depths[item] = 1 + max([self._depths[each] for each in _operands(item)], default=0)
             elif item not in self._bodies:
                 body = self._operation(item) if item.args else self._leaf(item)
-                self._bodies[item] = self._limited(item, body, uses.get(item, 0), item in kept, who)
-        return [arrays.matrix(simplified(self._bodies[node]), node.shape) for node in nodes]
+                self._bodies[item] = self._abbreviate(item, body, uses.get(item, 0), item in results, caller)
+        return [arrays.matrix(simplify(self._bodies[node]), node.shape) for node in nodes]
 
     def name_of(self, node: Any) -> str:
-        """The name by which expressions call a leaf that was converted."""
+        """Return the name of a converted leaf in expressions."""
         return str(self._names.get(node, node.name))
 
-    def _limited(self, item: Any, body: sp.Expr, uses: int, is_result: bool, who: str) -> sp.Expr:
-        """A body, or the symbol that abbreviates it; a ValueError if it is too long for either."""
+    def _abbreviate(self, item: Any, body: sp.Expr, uses: int, is_result: bool, caller: str) -> sp.Expr:
+        """Return a body, or a symbol that abbreviates it; raise a ValueError if it is too long without abbreviations."""
         self._depths[item] = 1 + max([self._depths[operand] for operand in _operands(item)], default=0)
         if not item.args or (body.array.is_symbol if isinstance(body, Entry) else body.is_Atom):
             return body
         is_chosen = not is_automatic(item)
-        most = (LARGE if uses < 2 else SHARED) if self._abbreviates else MOST
+        most = (MAX_SIZE if uses < 2 else MAX_SHARED_SIZE) if self._abbreviates else MAX_UNABBREVIATED_SIZE
         is_large = arrays.is_larger(body, most)
         if not self._abbreviates:
-            if is_large or self._depths[item] > DEEPEST:
+            if is_large or self._depths[item] > MAX_UNABBREVIATED_DEPTH:
                 raise ValueError(
-                    f"{who}: the expression is too long ({MOST} parts, or {DEEPEST} operations one within the other, are the "
-                    "most); convert a part of the graph, or use compgraph.latex(node), which abbreviates, or compgraph.program"
+                    f"{caller}: the expression is too long (limits: {MAX_UNABBREVIATED_SIZE} parts, {MAX_UNABBREVIATED_DEPTH} "
+                    "nested operations); convert a part of the graph, or use compgraph.latex(node), which abbreviates, or "
+                    "compgraph.program"
                 )
             return body
         if is_result or not (is_chosen or is_large):
             return body
         self._depths[item] = 1
-        name = self._free(item.name) if is_chosen else self._new("z")
-        self.lines[name] = arrays.matrix(simplified(body), item.shape)
+        name = self._unused_name(item.name) if is_chosen else self._numbered_name("z")
+        self.lines[name] = arrays.matrix(simplify(body), item.shape)
         return arrays.symbol(name, item.shape, item.dtype.kind)
 
     # ---------------------------------------------------------------------------------------------- leaves
 
-    def _new(self, letter: str) -> str:
+    def _numbered_name(self, letter: str) -> str:
         while True:
             self._counts[letter] += 1
             name = f"{letter}_{self._counts[letter]}"
             if name not in self.symbols:
                 return name
 
-    def _free(self, name: str) -> str:
-        """A name, with primes if others have it."""
+    def _unused_name(self, name: str) -> str:
+        """Return a name, with primes added until it is unused."""
         while name in self._used_names:
             name += "'"
         self._used_names.add(name)
@@ -142,38 +144,38 @@ class Converter:
     def _leaf(self, node: Any) -> sp.Expr:
         if isinstance(node, ConstantNode) and is_automatic(node):
             return self._constant(node.raw_value)
-        name = self._names[node] = self._free(node.name)
+        name = self._names[node] = self._unused_name(node.name)
         self.symbols[name] = node.shape, node.dtype
         return arrays.symbol(name, node.shape, node.dtype.kind)
 
-    def _enter(self, name: str, array: Any) -> sp.Expr:
-        """A plain array by a name, also as its transpose and with the other sign, as derivatives use it."""
+    def _add_array(self, name: str, array: Any) -> sp.Expr:
+        """Return the symbol of a plain array; register it also for the negative and the transpose, which derivatives use."""
         body = arrays.symbol(name, array.shape, array.dtype.kind)
         self.symbols[name], self.constants[name] = (array.shape, array.dtype), array
-        self._known.setdefault(_key(array), body)
+        self._arrays_by_value.setdefault(_key(array), body)
         if array.dtype.kind in "fc":
-            self._known.setdefault(_key(-array), -body)
+            self._arrays_by_value.setdefault(_key(-array), -body)
         if array.ndim == 2:
-            self._known.setdefault(_key(array.T), arrays.transposed_body(body))
+            self._arrays_by_value.setdefault(_key(array.T), arrays.transposed_body(body))
         return body
 
     def _constant(self, value: Any) -> sp.Expr:
         array = np.asarray(value)
-        known = self._known.get(_key(array)) if array.ndim else None
-        if known is not None:
-            return known
+        array_body = self._arrays_by_value.get(_key(array)) if array.ndim else None
+        if array_body is not None:
+            return array_body
         if not array.size:
             return sp.S.Zero
         if is_identity(array):
             return number(array[0, 0]) * Entry(sp.Identity(len(array)), True)
         if array.ndim == 0 or (array.ravel()[:1] == array).all():
             return number(array.ravel()[0])
-        return self._enter(self._new("C" if array.ndim > 1 else "c"), array)
+        return self._add_array(self._numbered_name("C" if array.ndim > 1 else "c"), array)
 
     # ------------------------------------------------------------------------------------------ operations
 
     def _body(self, value: Any) -> Any:
-        """The body of an operand; text of an option."""
+        """Return the body of an operand, or the text of an option."""
         if isinstance(value, Value):
             return self._constant(value.raw_value) if is_number(value) else self._bodies[value]
         value = freeze_operand(value)
@@ -187,10 +189,10 @@ class Converter:
 
     def _operation(self, item: Any) -> sp.Expr:
         opname = item.opname
-        if opname in FILLED or 0 in item.shape:
-            return sp.Integer(FILLED.get(opname, 0))
-        if opname in SAME or (opname in OF_REAL and _kind(item.args[0]) != "c"):
-            return self._same(item)
+        if opname in FILL_VALUES or 0 in item.shape:
+            return sp.Integer(FILL_VALUES.get(opname, 0))
+        if opname in IDENTITIES or (opname in IDENTITIES_OF_REALS and _kind(item.args[0]) != "c"):
+            return self._convert_identity(item)
         if opname == "imag" and _kind(item.args[0]) != "c":
             return sp.S.Zero
         body = self._elementwise(item)
@@ -199,7 +201,7 @@ class Converter:
             body = convert(item)
         return self._result(item) if body is None else body
 
-    def _same(self, item: Any) -> sp.Expr:
+    def _convert_identity(self, item: Any) -> sp.Expr:
         """Convert an operation that changes dtype or shape only."""
         x, source = self._body(item.args[0]), np.shape(_plain(item.args[0]))
         x = arrays.transposed_body(x) if len(source) == 1 and item.ndim > 1 else x
@@ -228,7 +230,7 @@ class Converter:
             for a, body in zip(record.args, bodies, strict=True)
         ]
         index = item.function.index if record is not item else 0
-        if applies(formula, kinds):
+        if is_applicable(formula, kinds):
             return sp.sympify(function_of(formula, index)(*bodies))
         name = record.opname if record is item else f"{record.opname}_{index}"
         if not any(isinstance(body, sp.core.symbol.Str) or body is None for body in bodies):
@@ -258,7 +260,7 @@ class Converter:
         operand_matrices = [self._matrix(operand) for operand in operands]
         return arrays.result(operation, operand_matrices, item.shape, item.dtype.kind != "c")
 
-    # Each of the following gives the body of an operation, or None where it has no counterpart.
+    # Each of the following returns the body of an operation, or None without a counterpart in SymPy.
 
     def _getitem(self, item: Any) -> sp.Expr | None:
         index = item.args[1] if len(item.args) == 2 else tuple(item.args[1:])
@@ -361,8 +363,8 @@ class Converter:
         axes = item.options.get("axes")
         if item.ndim < 2:
             return self._body(item.args[0])
-        is_turn = item.ndim == 2 and (axes is None or tuple(int(axis) % 2 for axis in axes) == (1, 0))
-        return arrays.transposed_body(self._body(item.args[0])) if is_turn else None
+        is_transpose = item.ndim == 2 and (axes is None or tuple(int(axis) % 2 for axis in axes) == (1, 0))
+        return arrays.transposed_body(self._body(item.args[0])) if is_transpose else None
 
     def _swapaxes(self, item: Any) -> sp.Expr | None:
         axes = {int(item.options.get(name, 0)) % 2 for name in ("axis1", "axis2")}
@@ -383,19 +385,19 @@ class Converter:
         return arrays.Determinant(self._matrix(item.args[0])) if item.ndim == 0 else None
 
     def _linalg_norm(self, item: Any) -> sp.Expr | None:
-        is_usual = (
+        is_euclidean = (
             item.ndim == 0 and item.args[0].ndim < 3 and not any(v is not None and v is not False for v in item.options.values())
         )
-        return arrays.Norm(self._matrix(item.args[0])) if is_usual else None
+        return arrays.Norm(self._matrix(item.args[0])) if is_euclidean else None
 
     def _linalg_inv(self, item: Any) -> sp.Expr | None:
-        return self._solved(item, item.args[0]) if item.ndim == 2 else None
+        return self._solution(item, item.args[0]) if item.ndim == 2 else None
 
     def _linalg_solve(self, item: Any) -> sp.Expr | None:
         a, b = item.args
-        return self._solved(item, a, self._matrix(b)) if np.ndim(_plain(a)) == 2 and item.ndim < 3 else None
+        return self._solution(item, a, self._matrix(b)) if np.ndim(_plain(a)) == 2 and item.ndim < 3 else None
 
-    def _solved(self, item: Any, a: Any, *right: Any) -> sp.Expr | None:
+    def _solution(self, item: Any, a: Any, *right: Any) -> sp.Expr | None:
         a = self._matrix(a)
         if isinstance(a, (sp.OneMatrix, sp.ZeroMatrix)) or (
             isinstance(a, sp.MatMul) and not a.as_coeff_matrices()[1][0].is_square
@@ -404,7 +406,7 @@ class Converter:
         return arrays.body_of(arrays.product(sp.Inverse(a), *right), item.dtype.kind != "c")
 
     def _scatter(self, item: Any) -> sp.Expr | None:
-        """The derivative of elements and parts: a sum of pieces, each at its place."""
+        """Convert the derivative of indexing: a sum of pieces, each at its position."""
         pieces: list[sp.Expr] = []
         start = 1
         for count in item.options["layout"]:
@@ -414,7 +416,7 @@ class Converter:
             if item.ndim == 1 and len(own) == len(index) == 2 and any(part is None for part in index):  # a column, or a row
                 piece, own = piece if index[1] is None else arrays.transposed_body(piece), (max(own),)
                 index = tuple(part for part in index if part is not None)
-            placed = arrays.scattered(piece, own, index, item.shape)
+            placed = arrays.scatter(piece, own, index, item.shape)
             if placed is None:
                 return None
             pieces.append(placed)
@@ -428,9 +430,10 @@ class Converter:
         output = output if arrow else "".join(sorted(c for c in inputs if c != "," and inputs.count(c) == 1))
         bodies = [self._body(a) for a in item.args]
         free = arrays.unused_names(arrays.letters(*bodies), *map(sp.Symbol, set(inputs) - {","}))
-        own = set(arrays.unused_names(inputs, *bodies))
+        free_letters = set(arrays.unused_names(inputs, *bodies))
         letters = {
-            c: sp.Symbol(c if c in own else next(free), integer=True) for c in [*output, *sorted(set(inputs) - {*output, ","})]
+            c: sp.Symbol(c if c in free_letters else next(free), integer=True)
+            for c in [*output, *sorted(set(inputs) - {*output, ","})]
         }
         lengths: dict[str, int] = {}
         factors = []
@@ -440,17 +443,17 @@ class Converter:
                 lengths[c] = max(n, lengths.get(c, 1))
             factors.append(arrays.element(body, [letters[c] for c in subscripts], shape) if shape else body)
         limits = [(letter, 0, lengths[c] - 1) for c, letter in letters.items() if c not in output]
-        value = sp.Sum(arrays.protected(sp.Mul(*factors)), *limits) if limits else sp.Mul(*factors)
+        value = sp.Sum(arrays.protect(sp.Mul(*factors)), *limits) if limits else sp.Mul(*factors)
         if not output:
             return value
         indices = [letters[c] for c in output] + [sp.Symbol(next(free), integer=True)] * (len(output) == 1)
-        entries = arrays.Entries(*arrays.as_matrix_shape(item.shape), sp.Lambda(tuple(indices), arrays.protected(value)))
+        entries = arrays.Entries(*arrays.as_matrix_shape(item.shape), sp.Lambda(tuple(indices), arrays.protect(value)))
         return Entry(entries, item.dtype.kind != "c")
 
 
-def simplified(body: sp.Expr) -> sp.Expr:
-    """The shortest of a body and what SymPy makes of it; a long one stays."""
-    if body.is_Atom or arrays.is_larger(body, SIMPLIFIED) or body.has(sp.Float, sp.MatrixExpr, sp.Sum, arrays.Result):
+def simplify(body: sp.Expr) -> sp.Expr:
+    """Return the shortest form of a body that SymPy finds; return a long body unchanged."""
+    if body.is_Atom or arrays.is_larger(body, MAX_SIMPLIFIED_SIZE) or body.has(sp.Float, sp.MatrixExpr, sp.Sum, arrays.Result):
         return body
     forms = [body, sp.factor_terms(body)]
     if body.has(sp.Piecewise):
@@ -461,7 +464,7 @@ def simplified(body: sp.Expr) -> sp.Expr:
 
 
 def number(value: Any) -> sp.Expr:
-    """A number; whole ones, short fractions and short multiples of pi as such, also those that a float is a rounded one of."""
+    """Convert a number. Floats that round an integer, a short fraction or a short multiple of pi become exact."""
     value = value.item() if isinstance(value, np.generic) else value
     if isinstance(value, complex):
         return number(value.real) + sp.I * number(value.imag)
@@ -471,19 +474,19 @@ def number(value: Any) -> sp.Expr:
         return sp.Symbol("NaN") if value != value else sp.oo if value > 0 else -sp.oo
     for unit, most in ((1.0, 1000), (math.pi, 12)):
         fraction = Fraction(value / unit).limit_denominator(most)
-        above, below = fraction.numerator, fraction.denominator
-        if abs(above) < 10**15 and value in (above * unit / below, above / below * unit):
-            return sp.Rational(above, below) * (sp.pi if unit > 1 else 1)
+        numerator, denominator = fraction.numerator, fraction.denominator
+        if abs(numerator) < 10**15 and value in (numerator * unit / denominator, numerator / denominator * unit):
+            return sp.Rational(numerator, denominator) * (sp.pi if unit > 1 else 1)
     return sp.Float(value)
 
 
 def is_diagonal(index: Any, shape: Shape) -> bool:
-    """Whether places in a matrix, counted row by row, are those of its diagonal."""
+    """Whether flat indices of a matrix are those of its diagonal."""
     return len(shape) == 2 and shape[0] == shape[1] and np.array_equal(index, np.arange(0, shape[0] ** 2, shape[0] + 1))
 
 
 def is_identity(array: Any) -> bool:
-    """Whether an array of real numbers is the identity matrix, or a multiple of it that is not zero."""
+    """Whether an array of real numbers is a nonzero multiple of the identity matrix."""
     if array.ndim != 2 or array.shape[0] != array.shape[1] or len(array) < 2 or array.dtype.kind not in "iuf":
         return False
     return bool(array[0, 0] != 0 and np.array_equal(array, array[0, 0] * np.eye(len(array))))
@@ -494,7 +497,7 @@ def _operands(item: Any) -> tuple[Any, ...]:
     if isinstance(item, Write):
         return ()
     written = item.memory.log if isinstance(item, Value) and item.memory else ()
-    return (*written, *[item.args[p] for p in item.parent_argnums]) if getattr(item, "opname", None) not in FILLED else ()
+    return (*written, *[item.args[p] for p in item.parent_argnums]) if getattr(item, "opname", None) not in FILL_VALUES else ()
 
 
 def _plain(value: Any) -> Any:
@@ -514,12 +517,12 @@ def _axes(item: Any) -> tuple[int, ...]:
 
 def _nondefault(options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the options that differ from the defaults."""
-    usual = {"where": True, "keepdims": False, "offset": 0, "axis1": 0, "axis2": 1}
-    return {name: value for name, value in options.items() if value is not None and value is not usual.get(name, options)}
+    defaults = {"where": True, "keepdims": False, "offset": 0, "axis1": 0, "axis2": 1}
+    return {name: value for name, value in options.items() if value is not None and value is not defaults.get(name, options)}
 
 
 def _option_text(value: Any) -> str:
-    """An option as text."""
+    """Return an option as text."""
     if isinstance(value, (tuple, list)):
         return ", ".join(map(_option_text, value))
     if isinstance(value, slice):
@@ -530,7 +533,7 @@ def _option_text(value: Any) -> str:
 
 
 def _is_simple(value: Any) -> bool:
-    """Whether the text of an option says all of it."""
+    """Whether the text of an option determines its value."""
     if isinstance(value, (tuple, list)):
         return all(map(_is_simple, value))
     return value is None or value is Ellipsis or isinstance(value, (int, float, str, np.integer, slice))

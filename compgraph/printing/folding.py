@@ -9,14 +9,14 @@ import numpy as np
 from ..storage import Write
 from ..values import Value
 
-LONGEST = 200  # at most so many steps in a part
-FEWEST = 4  # at least so many parts in a run: with three, one would be left out
-CONSIDERED = 20_000  # at most so many steps are searched, the last ones
-NEARLY_ALL = 0.9  # of the steps: a run that hides so many is taken, and no longer parts are tried
+MAX_PERIOD = 200  # steps in a part
+MIN_PARTS = 4  # in a run; of three parts, folding would hide only one
+MAX_STEPS = 20_000  # only the last steps are searched
+SUFFICIENT_SHARE = 0.9  # of the steps: if a run hides this share, the search ends
 
 
 class Run(NamedTuple):
-    """Consecutive equal parts: the steps of the first, those of each in the middle, and the leaves that only these use."""
+    """Consecutive equal parts: the first, the middle ones, and the leaves that only the middle ones use."""
 
     first: list[Any]
     middle: list[list[Any]]
@@ -24,15 +24,15 @@ class Run(NamedTuple):
 
 
 def runs_of(items: list[Any]) -> list[Run]:
-    """The runs of equal parts among the steps of a graph; of overlapping ones the one that hides most.
+    """Return the runs of equal parts among the steps of a graph. Of overlapping runs, the one that hides most steps is chosen.
 
-    Two steps are equal if they are the same operation, with results of the same shape and dtype, on operands that are the same
-    nodes, or are computed equally many steps before, or are leaves of the same kind. Indices may differ.
+    Equal steps are the same operation, with results of the same shape and dtype. Each operand is the same node, or was computed
+    the same number of steps before, or is a leaf of the same kind. Indices may differ.
     """
-    steps = [item for item in items if item.args][-CONSIDERED:]
+    steps = [item for item in items if item.args][-MAX_STEPS:]
     order = {item: place for place, item in enumerate(steps)}
     codes: dict[Any, int] = {}
-    marks = np.array([codes.setdefault(_mark(item), len(codes)) for item in steps], dtype=np.int64)
+    marks = np.array([codes.setdefault(_equality_key(item), len(codes)) for item in steps], dtype=np.int64)
     is_covered = np.zeros(len(steps), bool)
     runs = []
     for _, period, start, count in sorted(_candidates(steps, order, marks), key=lambda candidate: (-candidate[0], candidate[1])):
@@ -45,25 +45,25 @@ def runs_of(items: list[Any]) -> list[Run]:
 
 
 def _candidates(steps: list[Any], order: dict[Any, int], marks: np.ndarray[Any, Any]) -> list[tuple[int, int, int, int]]:
-    """How many steps a run hides, its period, its start, and how many parts it has."""
+    """Return the candidate runs, as tuples of the number of hidden steps, period, start, and number of parts."""
     candidates = []
-    for period in range(1, min(LONGEST, len(steps) // FEWEST) + 1):
+    for period in range(1, min(MAX_PERIOD, len(steps) // MIN_PARTS) + 1):
         start = length = 0
         for place in [*np.flatnonzero(marks[period:] == marks[:-period]).tolist(), len(steps)]:
-            if place < len(steps) and not _alike(steps[place], steps[place + period], period, order):
+            if place < len(steps) and not _have_equal_operands(steps[place], steps[place + period], period, order):
                 continue
             if place != start + length:
                 count = length // period + 1
-                if count >= FEWEST:
+                if count >= MIN_PARTS:
                     candidates.append(((count - 2) * period, period, start, count))
                 start, length = place, 0
             length += 1
-        if candidates and max(candidates)[0] >= NEARLY_ALL * len(steps):
+        if candidates and max(candidates)[0] >= SUFFICIENT_SHARE * len(steps):
             break
     return candidates
 
 
-def _mark(item: Any) -> Any:
+def _equality_key(item: Any) -> Any:
     """Return the properties that equal steps share, besides their operands."""
     numbers = [a if isinstance(a, (int, float)) else None for a in item.args] if isinstance(item, Value) else []
     if item.opname == "getitem":
@@ -75,8 +75,8 @@ def _kind(item: Any) -> tuple[Any, ...]:
     return type(item), getattr(item, "shape", None), getattr(item, "dtype", None)
 
 
-def _alike(one: Any, other: Any, period: int, order: dict[Any, int]) -> bool:
-    """Whether the operands of two steps that lie a period apart are equal."""
+def _have_equal_operands(one: Any, other: Any, period: int, order: dict[Any, int]) -> bool:
+    """Whether two steps, one period apart, have equal operands."""
     if one.parent_argnums != other.parent_argnums or (isinstance(one, Write) and one.memory is not other.memory):
         return False
     for position in one.parent_argnums:
@@ -92,7 +92,7 @@ def _alike(one: Any, other: Any, period: int, order: dict[Any, int]) -> bool:
 
 
 def _only_used_in(parts: list[list[Any]], items: list[Any]) -> list[Any]:
-    """The leaves that only steps of the parts use."""
+    """Return the leaves that only steps of the parts use."""
     inside = {item for part in parts for item in part}
     leaves = {item: None for item in items if not item.args and not getattr(item, "memory", None)}
     used = {item.args[position] for item in items if item not in inside for position in item.parent_argnums}

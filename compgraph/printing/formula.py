@@ -21,21 +21,21 @@ class Equation:
     right: Any
 
     def __str__(self) -> str:
-        from .notation import written
+        from .notation import to_latex
 
-        right = written(self.right)
+        right = to_latex(self.right)
         return f"{self.left} = {right}" if self.left else right
 
 
 class Formula:
-    r"""Equations in LaTeX; ``str`` gives the text, and a notebook shows them.
+    r"""Equations in LaTeX; ``str`` returns the text, and a notebook displays them.
 
     Attributes
     ----------
     equations : list of str
         The LaTeX of each result.
     where : list of str
-        Equations for the values in between that have names, in the order in which they are computed.
+        Equations for named and abbreviated intermediate values, in the order of computation.
     shapes : list of str
         The sets that arrays belong to: ``X \in \mathbb{R}^{32 \times 64}``.
     """
@@ -72,9 +72,9 @@ class Formula:
 def latex(results: Any, *, names: Mapping[str, Any] | None = None) -> Formula:
     r"""Write the graph of some nodes as mathematics, in LaTeX.
 
-    Names are those given to nodes: ``W_1`` has a subscript, ``alpha`` is a Greek letter. An intermediate value that the user
-    named gets an equation of its own, and so do long ones, under the names z_1, z_2 ... Plain arrays are called c_1 (vectors) and
-    C_1 (others), unless `names` has them. Elements are numbered from 0, as in NumPy. SymPy simplifies and prints the
+    Names are those of the nodes: ``W_1`` has a subscript, ``alpha`` is a Greek letter. An intermediate value with a
+    user-chosen name has a separate equation. Long intermediate values too are separate, as z_1, z_2 ... Plain arrays are c_1
+    (vectors) and C_1 (others), unless `names` has them. Indices count from 0, as in NumPy. SymPy simplifies and prints the
     expressions; see `to_sympy`.
 
     Parameters
@@ -82,12 +82,12 @@ def latex(results: Any, *, names: Mapping[str, Any] | None = None) -> Formula:
     results : Node, or lists, tuples and dictionaries of them
         The nodes to write.
     names : mapping from str to array, optional
-        Names of plain arrays that the graph was computed with: ``{"X": X}``. They are found by their values.
+        Names of plain arrays in the graph: ``{"X": X}``. Arrays are matched by value.
 
     Returns
     -------
     Formula
-        A notebook shows it; ``str`` gives the LaTeX.
+        A notebook displays it; ``str`` returns the LaTeX.
 
     Raises
     ------
@@ -122,27 +122,28 @@ def latex(results: Any, *, names: Mapping[str, Any] | None = None) -> Formula:
 def to_sympy(node: Any, *, names: Mapping[str, Any] | None = None) -> Any:
     """Convert the graph of a node to a SymPy expression of its leaves.
 
-    Scalars become symbols, declared real where the dtype is; arrays become matrix symbols, vectors those of one column, and
-    arrays of three or more axes array symbols. Operations without a counterpart in SymPy become functions of their names. The
-    expression holds wherever both sides are defined; what depends on the precision or the size of integers is not in it.
+    Scalars become symbols, which are real if the dtype is real. Matrices become matrix symbols, vectors become matrix symbols
+    with one column, and arrays of three or more axes become array symbols. Operations without a counterpart in SymPy become
+    functions with the name of the operation. The expression holds where both sides are defined. It does not model rounding or
+    integer overflow.
 
     Parameters
     ----------
     node : Node
         The result.
     names : mapping from str to array, optional
-        Names of plain arrays that the graph was computed with, as in `latex`.
+        Names of plain arrays in the graph, as in `latex`.
 
     Returns
     -------
     sympy.Expr or sympy.MatrixExpr
-        A scalar expression, or that of a matrix. ``sympy.lambdify`` makes a function of NumPy arrays of it; the arrays are
-        two-dimensional, as the symbols are.
+        A scalar or matrix expression. ``sympy.lambdify`` converts it to a function of NumPy arrays. The arrays are
+        two-dimensional, like the symbols.
 
     Raises
     ------
     TypeError
-        If something else than a node is given.
+        If `node` is not a node.
     ValueError
         If an array was written in place, or the expression would be too long for SymPy.
     ImportError
@@ -162,7 +163,7 @@ def to_sympy(node: Any, *, names: Mapping[str, Any] | None = None) -> Any:
     return converter_for("to_sympy", names, abbreviates=False).convert(nodes, "to_sympy")[0]
 
 
-def converter_for(who: str, names: Mapping[str, Any] | None, abbreviates: bool = True) -> Converter:
+def converter_for(caller: str, names: Mapping[str, Any] | None, abbreviates: bool = True) -> Converter:
     """Return a converter; raise an ImportError with the command to install SymPy if it is missing."""
     try:
         from .conversion import Converter
@@ -170,27 +171,27 @@ def converter_for(who: str, names: Mapping[str, Any] | None, abbreviates: bool =
         if error.name != "sympy":
             raise
         raise ModuleNotFoundError(
-            f'{who} needs SymPy, which is not installed; run pip install "compgraph[formulas]"', name="sympy"
+            f'{caller} needs SymPy, which is not installed; run pip install "compgraph[formulas]"', name="sympy"
         ) from None
     return Converter(names or {}, abbreviates)
 
 
 def formula_of(results: list[Equation], converter: Converter) -> Formula:
-    """The formula of some equations, with those of the intermediate values that they need."""
-    wanted = {str(each) for equation in results for each in equation.right.free_symbols}
+    """Return the formula of some equations, with equations for the intermediate values in them."""
+    required = {str(each) for equation in results for each in equation.right.free_symbols}
     for abbreviation, right in reversed(converter.lines.items()):
-        if abbreviation in wanted:
-            wanted |= {str(each) for each in right.free_symbols}
-    between = [Equation(latex_name(each), right) for each, right in converter.lines.items() if each in wanted]
+        if abbreviation in required:
+            required |= {str(each) for each in right.free_symbols}
+    between = [Equation(latex_name(each), right) for each, right in converter.lines.items() if each in required]
     shapes = [
         _membership(latex_name(each), shape, dtype)
         for each, (shape, dtype) in converter.symbols.items()
-        if each in wanted and shape and each not in converter.lines
+        if each in required and shape and each not in converter.lines
     ]
     return Formula(results, between, shapes)
 
 
-def _membership(called: str, shape: tuple[int, ...], dtype: Any) -> str:
+def _membership(name: str, shape: tuple[int, ...], dtype: Any) -> str:
     field = {"c": r"\mathbb{C}", "f": r"\mathbb{R}", "b": r"\{0, 1\}"}.get(dtype.kind, r"\mathbb{Z}")
     lengths = r" \times ".join(map(str, shape))
-    return f"{called} \\in {field}^{{{lengths}}}"
+    return f"{name} \\in {field}^{{{lengths}}}"

@@ -1,4 +1,4 @@
-"""`program`: a graph as lines of Python, with shapes and the user's lines."""
+"""`program`: a graph as lines of Python, with shapes and source lines."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from .names import Names, is_number
 from .steps import LISTS, results_of, steps_of
 
 LIMIT = 300  # lines
-WIDEST = 48  # comments begin at the longest line of code, but no further right than here
+MAX_COMMENT_COLUMN = 48  # comments begin at the longest line of code, but no further right than here
 
 
 @dataclass(frozen=True)
 class Line:
-    """A line of code with its comment and scopes; `item` is the item of the graph that it computes, if there is only one."""
+    """A line of code with its comment and scopes; `item` is the graph item that it computes, or None."""
 
     code: str
     comment: str = ""
@@ -29,17 +29,17 @@ class Line:
 
 
 class Listing:
-    """A graph as lines of Python; ``str`` gives the text, and a notebook shows it.
+    """A graph as lines of Python; ``str`` returns the text, and a notebook displays it.
 
     Attributes
     ----------
     names : dict
         The values of names that the text does not define: leaves, modules, large arrays, functions without a public name.
-        ``exec(str(listing), names)`` computes the graph again, unless lines are left out.
+        ``exec(str(listing), names)`` recomputes the graph, unless lines are omitted.
     result : str
-        The expression that gives the results, once the lines have run: a name, or nested as the results are.
+        The expression for the results after the lines have run: a name, or names nested like the results.
     is_whole : bool
-        Whether no line is left out.
+        Whether no line is omitted.
     """
 
     __slots__ = ("_text", "is_whole", "names", "result")
@@ -63,9 +63,9 @@ def program(results: Any, *, limit: int | None = LIMIT, fold: bool | None = None
     Parameters
     ----------
     results : Node, or lists, tuples and dictionaries of them
-        Where the graph ends.
+        The results of the graph.
     limit : int or None
-        How many lines to write, those nearest to the end; a line with dots counts the others. None writes all.
+        The number of lines to write, the last ones of the graph; a line with dots counts the others. None writes all.
     fold : bool, optional
         Whether only the first and the last of consecutive equal parts (layers, loop iterations) are written, and a line with dots
         counts the others. The default is True for graphs of more than 60 nodes.
@@ -73,12 +73,12 @@ def program(results: Any, *, limit: int | None = LIMIT, fold: bool | None = None
     Returns
     -------
     Listing
-        Its text runs: ``exec(str(listing), listing.names)``, unless lines are left out.
+        ``exec(str(listing), listing.names)`` runs its text, unless lines are omitted.
 
     Raises
     ------
     TypeError
-        If something else than nodes is given.
+        If `results` contains an object that is not a node.
     ValueError
         If the limit is less than 1.
 
@@ -103,24 +103,24 @@ def program(results: Any, *, limit: int | None = LIMIT, fold: bool | None = None
     items = steps_of(nodes)
     names = Names(items)
     writer = ListingWriter(names, items)
-    updated = _updated(items)
+    updated = _updated_variables(items)
     lines = [line for item in items for line in _lines(item, writer, item in updated)]
-    result = _nested(results, names)
+    result = _nest_names(results, names)
     if not nodes or lines[-1].item is not results:
         lines.append(Line(result))
-    lines, is_folded = _folded(lines, fold)
-    lines = _with_guards(lines, items, writer)
-    left = 0 if limit is None else max(len(lines) - limit, 0)
-    if left:
-        lines = [Line("...", f"{left} earlier {'line' if left == 1 else 'lines'}"), *lines[left:]]
-    return Listing(_text(lines, names), names.bound, result, not left and not is_folded)
+    lines, is_folded = _fold_lines(lines, fold)
+    lines = _insert_guards(lines, items, writer)
+    omitted = 0 if limit is None else max(len(lines) - limit, 0)
+    if omitted:
+        lines = [Line("...", f"{omitted} earlier {'line' if omitted == 1 else 'lines'}"), *lines[omitted:]]
+    return Listing(_text(lines, names), names.bound, result, not omitted and not is_folded)
 
 
 # ------------------------------------------------------------------------------------------------ lines
 
 
-def _updated(items: list[Any]) -> set[Any]:
-    """The variables that were given other values after something read them: the text has the new ones."""
+def _updated_variables(items: list[Any]) -> set[Any]:
+    """Return the variables that were updated after a read; the text has the new values."""
     read = ((item.args[position], item) for item in items for position in item.parent_argnums)
     return {node for node, reader in read if isinstance(node, VariableNode) and node.sequence_number > reader.sequence_number}
 
@@ -132,28 +132,28 @@ def _lines(item: Any, writer: ListingWriter, is_updated: bool) -> list[Line]:
     code, line = writer.statement(item), place_of(item.line)
     if isinstance(item, Write):
         return [Line(code, line, getattr(item, "scope", ()), item)]
-    parts = [_described(item), "" if item.args else item.what, line, "updated since it was read" if is_updated else ""]
+    parts = [_describe(item), "" if item.args else item.what, line, "updated since it was read" if is_updated else ""]
     is_made = item.args or item.kind == "buffer"
     return [Line(code, ", ".join(filter(None, parts)), getattr(item, "scope", ()) if is_made else (), item)]
 
 
-def _described(item: Any) -> str:
-    """Shape and dtype; how many results an operation has."""
+def _describe(item: Any) -> str:
+    """Return the shape and dtype of a value, or the number of results of a multi-output operation."""
     return f"{len(item.raw_value)} results" if isinstance(item, MultiOutput) else f"{item.shape} {item.dtype}"
 
 
-def _nested(results: Any, names: Names) -> str:
-    """The results by their names, nested as they were given."""
+def _nest_names(results: Any, names: Names) -> str:
+    """Return the names of the results, nested like the results."""
     if isinstance(results, dict):
-        return "{" + ", ".join(f"{key!r}: {_nested(value, names)}" for key, value in results.items()) + "}"
+        return "{" + ", ".join(f"{key!r}: {_nest_names(value, names)}" for key, value in results.items()) + "}"
     if isinstance(results, LISTS):
-        inner = ", ".join(_nested(value, names) for value in results)
+        inner = ", ".join(_nest_names(value, names) for value in results)
         return f"[{inner}]" if isinstance(results, list) else f"({inner}{',' if len(results) == 1 else ''})"
     return names.literal(results.raw_value) if is_number(results) else names[results]
 
 
-def _folded(lines: list[Line], fold: bool | None) -> tuple[list[Line], bool]:
-    """Return the lines of the first and the last of consecutive equal parts; and whether any lines were left out."""
+def _fold_lines(lines: list[Line], fold: bool | None) -> tuple[list[Line], bool]:
+    """Omit lines between the first and the last of consecutive equal parts; return also whether lines were omitted."""
     items = {line.item: None for line in lines if line.item is not None}
     if fold is False or (fold is None and len(items) <= FOLDED_FROM):
         return lines, False
@@ -165,19 +165,19 @@ def _folded(lines: list[Line], fold: bool | None) -> tuple[list[Line], bool]:
         )
         hidden |= dict.fromkeys([item for part in middle for item in part], summary)
         hidden |= dict.fromkeys(leaves, f"{len(leaves)} more, used in lines that are left out")
-    kept: list[Line] = []
+    new_lines: list[Line] = []
     for line in lines:
         comment = hidden.get(line.item)
         if comment is None:
-            kept.append(line)
-        elif not kept or kept[-1].code != "..." or kept[-1].comment != comment:
-            kept.append(Line("...", comment))
-    return kept, bool(hidden)
+            new_lines.append(line)
+        elif not new_lines or new_lines[-1].code != "..." or new_lines[-1].comment != comment:
+            new_lines.append(Line("...", comment))
+    return new_lines, bool(hidden)
 
 
-def _with_guards(lines: list[Line], items: list[Any], writer: ListingWriter) -> list[Line]:
-    """Return the lines, with comments on guards at their places."""
-    guards, escaped = guards_of(items)
+def _insert_guards(lines: list[Line], items: list[Any], writer: ListingWriter) -> list[Line]:
+    """Insert comments on guards between the lines, in the order of recording."""
+    guards, untracked = guards_of(items)
     comments = [(guard.sequence_number, f"# {_guard_text(guard, writer)}") for guard in guards if guard.is_used]
     new_lines: list[Line] = []
     for line in lines:
@@ -186,11 +186,11 @@ def _with_guards(lines: list[Line], items: list[Any], writer: ListingWriter) -> 
                 new_lines.append(Line(comments.pop(0)[1], scope=line.scope))
         new_lines.append(line)
     new_lines += [Line(text) for _, text in comments]
-    escaped = [
-        text for text in escaped if not text.startswith(".") or text.startswith((".item()", ".tolist()"))
-    ]  # not to be shown
+    untracked = [
+        text for text in untracked if not text.startswith(".") or text.startswith((".item()", ".tolist()"))
+    ]  # other methods are not listed
     return new_lines + [
-        Line("# numbers left the graph here, and are not computed again: " + text) for text in dict.fromkeys(escaped)
+        Line("# numbers left the graph here, and are not computed again: " + text) for text in dict.fromkeys(untracked)
     ]
 
 
@@ -208,12 +208,12 @@ def _argument_text(node: Any, writer: ListingWriter) -> str:
     if node in writer.names:
         return writer.names[node]
     nodes = [operand for operand in node.args if isinstance(operand, (Value, MultiOutput))]
-    known = nodes and all(operand in writer.names or (isinstance(operand, Value) and is_number(operand)) for operand in nodes)
-    return writer.operation(node) if known else f"a result of {node.opname}" if node.opname else "a value"
+    are_named = nodes and all(operand in writer.names or (isinstance(operand, Value) and is_number(operand)) for operand in nodes)
+    return writer.operation(node) if are_named else f"a result of {node.opname}" if node.opname else "a value"
 
 
 def _text(lines: list[Line], names: Names) -> str:
-    """The lines as one text, with scopes as blocks, and the comments below each other."""
+    """Join the lines, with scopes as blocks and aligned comments."""
     rows: list[tuple[str, str]] = []
     open_scopes: tuple[str, ...] = ()
     for line in lines:
@@ -225,5 +225,5 @@ def _text(lines: list[Line], names: Names) -> str:
             rows.append((f"{'    ' * depth}with cg.scope({line.scope[depth]!r}):", ""))
         open_scopes = line.scope
         rows.append(("    " * len(line.scope) + line.code, line.comment))
-    width = min(max([len(code) for code, comment in rows if comment], default=0), WIDEST)
+    width = min(max([len(code) for code, comment in rows if comment], default=0), MAX_COMMENT_COLUMN)
     return "\n".join(f"{code:{width}}  # {comment}" if comment else code for code, comment in rows)

@@ -1,4 +1,4 @@
-"""Names that Python takes, and values as Python writes them; names as LaTeX writes them."""
+"""Valid Python names, Python literals, and names in LaTeX."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from ..storage import Write
 from ..values import ConstantNode, Value
 from ..view import GREEK
 
-SMALL = 4  # a vector of at most so many elements is written as numbers; a larger array gets a name
+SMALL = 4  # a vector with at most this many elements is written as numbers; a larger array gets a name
 MODULES = {"np": "numpy", "cg": "compgraph", "scipy": "scipy"}
-_TAKEN = frozenset({*MODULES, *keyword.kwlist, *dir(builtins)})
-_IN_SIGHT = (np.float64, np.complex128)
+_RESERVED = frozenset({*MODULES, *keyword.kwlist, *dir(builtins)})
+_PYTHON_NUMBERS = (np.float64, np.complex128)
 LETTER = re.compile(r"([A-Za-z]|" + "|".join(sorted(GREEK, key=len, reverse=True)) + r")_?([0-9]+|(?<=_)[A-Za-z0-9]{1,3})")
 
 
 def is_automatic(node: Any) -> bool:
-    """Whether a name was not chosen by the user: it is missing, or consists of the opname, or the kind, and a number."""
+    """Whether a name is missing, or automatic: the opname, or the kind, and a number."""
     return node._name is None or bool(re.fullmatch(rf"{re.escape(node.opname or node.kind)}_\d+", node._name))
 
 
@@ -45,12 +45,12 @@ class Names:
     def __init__(self, items: list[Any]) -> None:
         self.bound: dict[str, Any] = {}
         self._names: dict[Any, str] = {}
-        self._used_names = set(_TAKEN)
+        self._used_names = set(_RESERVED)
         self._arrays: dict[int, str] = {}
         self._count = 0
         for item in items:  # the user's names first: others give way
             if isinstance(item, Value) and not is_number(item) and (item._name if not item.args else not is_automatic(item)):
-                self._names[item] = self._free(item.name)
+                self._names[item] = self._unused_name(item.name)
         for item in items:
             if not isinstance(item, Write) and item not in self._names and not is_number(item):
                 self._names[item] = self._numbered("v")
@@ -62,28 +62,28 @@ class Names:
         return self._names[item]
 
     def define(self, item: Any) -> str:
-        """The name of an item, which it has from the start."""
+        """Return the name of an item, assigned in the constructor."""
         return self._names[item]
 
-    def bind(self, value: Any, wanted: str) -> str:
-        """A name for an object, which is bound to it: the same one each time."""
-        known = next((name for name, other in self.bound.items() if other is value), None)
-        if known is None:
-            known = self._free(wanted)
-            self.bound[known] = value
-        return known
+    def bind(self, value: Any, preferred: str) -> str:
+        """Bind an object to a name, and return the name; an object has one name."""
+        existing = next((name for name, other in self.bound.items() if other is value), None)
+        if existing is None:
+            existing = self._unused_name(preferred)
+            self.bound[existing] = value
+        return existing
 
     def array(self, array: Any) -> str:
-        """A name for an array: ``c0``, ``c1`` ..."""
+        """Bind an array to a name, and return the name: ``c0``, ``c1`` ..."""
         if id(array) not in self._arrays:
             name = self._arrays[id(array)] = self._numbered("c")
             self.bound[name] = array
         return self._arrays[id(array)]
 
     def function(self, function: Any) -> str:
-        """A function by the name that users know, if it is found there, else by a name bound to it."""
-        for path in _paths(function):
-            candidate = _at(path)
+        """Return the public name of a function, or a name bound to it."""
+        for path in _candidate_paths(function):
+            candidate = _resolve(path)
             if candidate is function or (candidate is not None and getattr(candidate, "function", None) is function):
                 self.module(path.partition(".")[0])
                 return path
@@ -91,15 +91,15 @@ class Names:
         return self.bind(function, name if name.isidentifier() else "function")
 
     def at(self, path: str) -> Any:
-        """The object of a name that `function` gave, or None."""
-        return self.bound[path] if path in self.bound else _at(path)
+        """Return the object of a name from `function`, or None."""
+        return self.bound[path] if path in self.bound else _resolve(path)
 
     def module(self, name: str) -> None:
         """Bind the name of a module: ``np``, ``cg`` or ``scipy``."""
         self.bound[name] = sys.modules[MODULES[name]]
 
-    def literal(self, value: Any, in_sight: bool = False) -> str:
-        """A value as Python writes it; `in_sight` if a number of double precision may be written as Python's own."""
+    def literal(self, value: Any, as_python_number: bool = False) -> str:
+        """Return a value as a Python literal; `as_python_number` permits Python numbers for NumPy's double precision."""
         if value is None or value is Ellipsis or type(value) in (bool, int, str, bytes):
             return "..." if value is Ellipsis else repr(value)
         if type(value) in (float, complex):
@@ -109,7 +109,7 @@ class Names:
         if type(value) in (list, tuple, dict):
             return self._collection(value)
         if isinstance(value, np.generic) and value.dtype.kind in "biufc":
-            if in_sight and type(value) in _IN_SIGHT:
+            if as_python_number and type(value) in _PYTHON_NUMBERS:
                 return self._number(value.item())
             self.module("np")
             return f"np.{value.__class__.__name__}({self._number(value.item())})"
@@ -163,35 +163,35 @@ class Names:
         inner = [self._number(number) for number in np.atleast_1d(value).tolist()]
         return f"np.array({'[' + ', '.join(inner) + ']' if value.ndim else inner[0]}{dtype})"
 
-    def _free(self, wanted: str) -> str:
-        name = re.sub(r"\W+", "_", wanted).strip("_") or "x"
+    def _unused_name(self, preferred: str) -> str:
+        name = re.sub(r"\W+", "_", preferred).strip("_") or "x"
         name = f"x_{name}" if not name.isidentifier() else name
-        count, free = 1, f"{name}_" if name in _TAKEN else name
-        while free in self._used_names:
+        count, candidate = 1, f"{name}_" if name in _RESERVED else name
+        while candidate in self._used_names:
             count += 1
-            free = f"{name}_{count}"
-        self._used_names.add(free)
-        return free
+            candidate = f"{name}_{count}"
+        self._used_names.add(candidate)
+        return candidate
 
     def _numbered(self, letter: str) -> str:
         while f"{letter}{self._count}" in self._used_names:
             self._count += 1
-        return self._free(f"{letter}{self._count}")
+        return self._unused_name(f"{letter}{self._count}")
 
 
-def _paths(function: Any) -> list[str]:
-    """Where users may find a function: ``np.linalg.norm``, ``cg.relu``."""
+def _candidate_paths(function: Any) -> list[str]:
+    """Return the possible public paths of a function: ``np.linalg.norm``, ``cg.relu``."""
     if isinstance(function, np.ufunc):
         return [f"np.{function.__name__}", f"scipy.special.{function.__name__}"]
-    known = ops.PUBLIC_NAMES.get(function)
+    public_name = ops.PUBLIC_NAMES.get(function)
     name = getattr(function, "__name__", "")
-    paths = [known] if known else []
+    paths = [public_name] if public_name else []
     if getattr(function, "__module__", None):
         paths.append(full_name(function))
     return [*paths, f"np.{name}", f"cg.{name}", f"np.emath.{name}"]
 
 
-def _at(path: str) -> Any:
+def _resolve(path: str) -> Any:
     """Return the object under a dotted name, or None."""
     first, *rest = path.split(".")
     value = sys.modules.get(MODULES.get(first, ""))
@@ -201,7 +201,7 @@ def _at(path: str) -> Any:
 
 
 def latex_name(text: str) -> str:
-    r"""A name as one writes it on paper: ``W_1`` with a subscript, ``alpha`` as a Greek letter, words upright.
+    r"""Return a name in LaTeX: ``W_1`` with a subscript, ``alpha`` as a Greek letter, words upright.
 
     Examples
     --------
@@ -215,9 +215,9 @@ def latex_name(text: str) -> str:
         return f"{latex_name(match[1])}_{{{match[2]}}}"
     if text in GREEK or (len(text) == 1 and text.isalpha()):
         return f"\\{text}" if text in GREEK else text
-    return f"\\mathrm{{{escaped(text)}}}"
+    return f"\\mathrm{{{escape_latex(text)}}}"
 
 
-def escaped(text: str) -> str:
-    """A text as LaTeX takes it."""
+def escape_latex(text: str) -> str:
+    """Escape a text for LaTeX."""
     return re.sub(r"([_#%&$])", r"\\\1", re.sub(r"[\\^~{}\n]", " ", text))

@@ -9,14 +9,14 @@ from sympy.printing.latex import LatexPrinter
 from sympy.printing.precedence import PRECEDENCE
 from sympy.tensor.array.expressions import ArraySymbol
 
-from .names import escaped, latex_name
+from .names import escape_latex, latex_name
 from .symbolic_arrays import Entry, Unit, broadcast
 
 WORDS = {"det": r"\det", "max": r"\max", "min": r"\min", "inverse": r"\operatorname{inv}"}
 
 
-def written(expression: Any) -> str:
-    """An expression in LaTeX."""
+def to_latex(expression: Any) -> str:
+    """Return an expression in LaTeX."""
     text: str = Printer().doprint(expression)
     return text
 
@@ -47,14 +47,14 @@ class Printer(LatexPrinter):
 
     def _print_Mul(self, expr: Any) -> str:
         arrays = [factor for factor in expr.args if factor.has(Entry)]
-        above, below = sp.fraction(expr, exact=True)
-        if not arrays or (len(arrays) < 2 and below == 1):
+        numerator, denominator = sp.fraction(expr, exact=True)
+        if not arrays or (len(arrays) < 2 and denominator == 1):
             return str(super()._print_Mul(expr))
-        if below != 1:
-            sign, above = ("-", -above) if above.could_extract_minus_sign() else ("", above)
-            return f"{sign}\\frac{{{self._print(above)}}}{{{self._print(below)}}}"
+        if denominator != 1:
+            sign, numerator = ("-", -numerator) if numerator.could_extract_minus_sign() else ("", numerator)
+            return f"{sign}\\frac{{{self._print(numerator)}}}{{{self._print(denominator)}}}"
         scalar = sp.Mul(*[factor for factor in expr.args if not factor.has(Entry)])
-        joined = r" \odot ".join(self._factor(factor) for factor in sorted(arrays, key=_place))
+        joined = r" \odot ".join(self._factor(factor) for factor in sorted(arrays, key=_factor_order))
         if scalar in (1, -1):
             return joined if scalar == 1 else f"- {joined}"
         return f"{self._parentheses(scalar) if scalar.is_Add else self._print(scalar)} {joined}"
@@ -73,7 +73,7 @@ class Printer(LatexPrinter):
         return f"{self._base(base.array if isinstance(base, Entry) else base)}^{{\\odot {self._print(power)}}}"
 
     def parenthesize(self, item: Any, level: int, is_neg: bool = False, strict: bool = False) -> str:
-        """An expression as part of another; a fraction, or a product of numbers, needs no parentheses before matrices."""
+        """Print a part of an expression; a fraction or a product of numbers before matrices has no parentheses."""
         is_factor = (
             isinstance(item, sp.Expr) and not item.is_Matrix and (item.is_Rational or (item.is_Mul and not item.has(sp.Sum)))
         )
@@ -116,7 +116,7 @@ class Printer(LatexPrinter):
         return f"{text}_{{{', '.join(each if isinstance(each, str) else self._print(each) for each in index)}}}"
 
     def _print_MatrixSlice(self, expr: Any) -> str:
-        """Parts numbered from 0, as NumPy does: ``x_{1:}``, ``W_{1:, 0}``."""
+        """Print a slice with indices from 0, as in NumPy: ``x_{1:}``, ``W_{1:, 0}``."""
         lengths = expr.parent.shape
         texts = [_slice(part, int(length)) for part, length in zip(expr.args[1:], lengths, strict=True)]
         return self._indexed(self._base(expr.parent), texts[: 1 if lengths[1] == 1 else 2])
@@ -148,18 +148,18 @@ class Printer(LatexPrinter):
     def _print_Result(self, expr: Any) -> str:
         operation, _, *operands = expr.args
         if operation.name == "getitem":
-            constants = [escaped(part) for part in operation.options[:1] if part]
+            constants = [escape_latex(part) for part in operation.options[:1] if part]
             return self._indexed(self._base(operands[0]), [*operands[1:], *constants])
         options = [part for part in operation.options if not part.startswith("#") and "=" in part]
-        arguments = [*map(self._print, operands), *[f"\\mathrm{{{escaped(part)}}}" for part in options]]
+        arguments = [*map(self._print, operands), *[f"\\mathrm{{{escape_latex(part)}}}" for part in options]]
         place = next((f"_{{{part[1:]}}}" for part in operation.options if part.startswith("#")), "")
-        word = WORDS.get(operation.name, f"\\operatorname{{{escaped(operation.name)}}}")
+        word = WORDS.get(operation.name, f"\\operatorname{{{escape_latex(operation.name)}}}")
         return f"{word}{place}\\left({', '.join(arguments)}\\right)"
 
     _print_MatrixResult = _print_ArrayResult = _print_Result
 
     def _print_Str(self, expr: Any) -> str:
-        return f"\\mathrm{{{escaped(expr.name)}}}"
+        return f"\\mathrm{{{escape_latex(expr.name)}}}"
 
     def _print_Piecewise(self, expr: Any) -> str:
         parts = [(self._print(x), holds) for x, holds in expr.args]
@@ -168,10 +168,10 @@ class Printer(LatexPrinter):
         texts = [f"{x} \\;\\text{{if}}\\; {self._print(holds)}" if holds != True else x for x, holds in parts]  # noqa: E712
         return "\\left(" + r" \;\text{else}\; ".join(texts) + "\\right)"
 
-    _print_Choice = _print_Piecewise
+    _print_ProtectedPiecewise = _print_Piecewise
 
 
-def _place(factor: Any) -> tuple[bool, Any]:
+def _factor_order(factor: Any) -> tuple[bool, Any]:
     """Return the position of a factor in a product: arrays before functions of them."""
     return not isinstance(factor, Entry), sp.default_sort_key(factor)
 

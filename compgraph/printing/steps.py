@@ -23,16 +23,16 @@ def results_of(operator: str, results: Any) -> list[Any]:
         raise TypeError(f"{operator} takes nodes, alone or in lists, tuples and dictionaries, not a {type(results).__name__}")
     if results.level:
         raise TypeError(
-            f"{operator}: this value carries what a function was given by vmap or jvp, so it has no program of its own; take the "
-            "node outside of the function"
+            f"{operator}: this value carries a batch or tangents of a function under vmap or jvp, so it has no separate program; "
+            "use the node outside of the function"
         )
     return [results]
 
 
 def steps_of(results: Iterable[Any]) -> list[Any]:
-    """The leaves, joints, operations and writes that some nodes need, leaves first, then in the order of recording.
+    """Return the leaves, operations and writes that some nodes depend on: leaves first, then in the order of recording.
 
-    A write is needed if its memory is read after it; those into other memory, and later ones, are left out.
+    A write is included if its memory is read after it.
     """
     needed: dict[Any, None] = {}
     read: set[int] = set()  # the logs, by id, of values that are read later
@@ -47,7 +47,7 @@ def steps_of(results: Iterable[Any]) -> list[Any]:
     for node in results:
         need(node)
     steps = []
-    for item in sorted(walk(needed.copy(), _sources), key=_moment, reverse=True):
+    for item in sorted(walk(needed.copy(), _sources), key=_recording_order, reverse=True):
         if item in needed or (id(item.memory) in read if isinstance(item, Write) else _is_read(item, read)):
             steps.append(item)
             for position in item.parent_argnums:
@@ -64,6 +64,6 @@ def _is_read(item: Any, read: set[int]) -> bool:
     return not isinstance(item, MultiOutput) and item.memory is not None and id(item.memory) in read
 
 
-def _moment(item: Any) -> tuple[bool, float]:
-    """Leaves first: a variable that was updated is younger than its readers."""
+def _recording_order(item: Any) -> tuple[bool, float]:
+    """Return a sort key: leaves first, because an updated variable has a higher sequence number than its readers."""
     return bool(item.args) or isinstance(item, Write), float(item.sequence_number)

@@ -43,14 +43,14 @@ class Entry(sp.Symbol):
         return f"({printer._print(self.array)})"
 
 
-class Choice(sp.Expr):
-    """A `sympy.Piecewise` below a sum, a function of entries or a condition, from which SymPy would extract it, wrongly.
+class ProtectedPiecewise(sp.Expr):
+    """A `sympy.Piecewise` within a sum, a function of entries or a condition. SymPy would move a plain one out, wrongly.
 
     ``args`` are its pairs of expression and condition.
     """
 
     def doit(self, **hints: Any) -> sp.Expr:
-        """The `sympy.Piecewise`."""
+        """Return the `sympy.Piecewise`."""
         return sp.Piecewise(*[pair.doit(**hints) for pair in self.args])
 
     is_commutative = True
@@ -69,19 +69,19 @@ class Choice(sp.Expr):
 
 
 def _condition(condition: Any, printer: Any) -> str:
-    """Code of a condition on arrays of several shapes."""
+    """Return the code of a condition on arrays that broadcast."""
     sign = {sp.And: " & ", sp.Or: " | ", sp.Xor: " ^ "}.get(condition.func)
     if sign is not None:
         return sign.join(f"({_condition(part, printer)})" for part in condition.args)
     return str(printer._print(condition))
 
 
-def protected(expression: Any) -> Any:
-    """An expression that may stand below a sum, a function of entries or a condition."""
-    return expression.replace(sp.Piecewise, Choice)
+def protect(expression: Any) -> Any:
+    """Protect an expression for use within a sum, a function of entries or a condition."""
+    return expression.replace(sp.Piecewise, ProtectedPiecewise)
 
 
-class _OfEntries:
+class _FunctionOfEntries:
     """Base of functions of the entries of arrays; ``args`` are a lambda, the shape, and the arrays."""
 
     args: Any
@@ -100,25 +100,25 @@ class _OfEntries:
 
     def _numpycode(self, printer: Any) -> str:
         body = self.body
-        for extremum in (sp.Max, sp.Min):  # which SymPy writes for arrays of one shape only
+        for extremum in (sp.Max, sp.Min):  # SymPy's code for them does not broadcast
             body = body.replace(extremum, lambda *args, extremum=extremum: extremum(*args).rewrite(sp.Piecewise))
-        body = protected(body)
+        body = protect(body)
         return f"{printer._module_format('numpy.broadcast_to')}({printer._print(body)}, {tuple(map(int, self.shape))})"
 
 
-class Elementwise(_OfEntries, MatrixExpr):
+class Elementwise(_FunctionOfEntries, MatrixExpr):
     """A function of the entries of matrices that broadcast to a shape."""
 
     @property
     def precedence(self) -> int:
-        """For printers: how tightly it binds."""
+        """The precedence for printers."""
         return int(precedence(self.args[0].expr))
 
     def _entry(self, i: Any, j: Any, **kwargs: Any) -> sp.Expr:
         return element(self.body, (i, j), self.shape)
 
 
-class ArrayElementwise(_OfEntries, _ArrayExpr):
+class ArrayElementwise(_FunctionOfEntries, _ArrayExpr):
     """A function of the entries of arrays that broadcast to a shape of three or more axes."""
 
 
@@ -219,7 +219,7 @@ class ArrayResult(_ArrayExpr):
 
 
 def is_larger(expression: Any, most: int) -> bool:
-    """Whether an expression has more than so many parts, those of arrays included."""
+    """Whether an expression has more than `most` parts, including those of arrays."""
     queue = [expression]
     for _ in range(most):
         if not queue:
@@ -230,7 +230,7 @@ def is_larger(expression: Any, most: int) -> bool:
 
 
 def symbol(name: str, shape: Shape, kind: str) -> sp.Expr:
-    """The body of an array with a name; `kind` is that of its dtype."""
+    """Return the body of a named array; `kind` is its dtype kind."""
     if not shape:
         return sp.Symbol(name, **({"complex": True} if kind == "c" else {"real": True} if kind == "f" else {"integer": True}))
     is_real = kind != "c"
@@ -240,12 +240,12 @@ def symbol(name: str, shape: Shape, kind: str) -> sp.Expr:
 
 
 def as_matrix_shape(shape: Shape) -> tuple[int, int]:
-    """Rows and columns; a vector has one column."""
+    """Return the numbers of rows and columns; a vector has one column."""
     return (*shape, 1)[:2]  # type: ignore[return-value]
 
 
 def result(operation: Operation, operands: Sequence[Any], shape: Shape, is_real: bool) -> sp.Expr:
-    """The body of what an operation without a counterpart computes."""
+    """Return the body of the result of an operation without a counterpart."""
     arguments = [sp.Tuple(*(as_matrix_shape(shape) if len(shape) in (1, 2) else shape)), *operands]
     if not shape:
         return Result(operation, *arguments)
@@ -253,31 +253,34 @@ def result(operation: Operation, operands: Sequence[Any], shape: Shape, is_real:
 
 
 def matrix(body: sp.Expr, shape: Shape) -> Any:
-    """A body as a matrix, sums and multiples as such; as an array for three or more axes; itself for none."""
+    """Convert a body to a matrix, or to an array for three or more axes; return the body of a scalar.
+
+    Sums and multiples become sums and multiples of matrices.
+    """
     if not shape:
         return body
     if len(shape) > 2:
         if isinstance(body, Entry) and tuple(body.array.shape) == shape:
             return body.array
-        return _of_entries(ArrayElementwise, body, shape)
+        return _elementwise_array(ArrayElementwise, body, shape)
     full = as_matrix_shape(shape)
     content, primitive = body.primitive()
     terms = [_linear(term, full) for term in sp.Add.make_args(primitive)]
     if all(term is not None for term in terms):
         return _times(content, terms[0] if len(terms) == 1 else sp.MatAdd(*terms))
-    return _of_entries(Elementwise, body, full)
+    return _elementwise_array(Elementwise, body, full)
 
 
-def _of_entries(kind: Any, body: sp.Expr, shape: Shape) -> Any:
+def _elementwise_array(kind: Any, body: sp.Expr, shape: Shape) -> Any:
     entries = sorted(body.atoms(Entry), key=sp.default_sort_key)
     free = unused_names((f"a_{k}" for k in itertools.count()), body)
     variables = [sp.Symbol(name, real=each.is_real) for name, each in zip(free, entries, strict=False)]
-    function = sp.Lambda(tuple(variables), protected(body).xreplace(dict(zip(entries, variables, strict=True))))
+    function = sp.Lambda(tuple(variables), protect(body).xreplace(dict(zip(entries, variables, strict=True))))
     return kind(function, sp.Tuple(*shape), *[each.array for each in entries])
 
 
 def _linear(term: sp.Expr, full: tuple[int, int]) -> Any:
-    """A term as a number times a matrix; None for others."""
+    """Return a term as a number times a matrix, or None."""
     factors = sp.Mul.make_args(term)
     arrays = [factor for factor in factors if factor.has(Entry)]
     scalar = sp.Mul(*[factor for factor in factors if not factor.has(Entry)])
@@ -288,7 +291,7 @@ def _linear(term: sp.Expr, full: tuple[int, int]) -> Any:
 
 
 def broadcast(array: Any, full: Shape) -> Any:
-    """A matrix of a shape; a row, a column or an element is repeated, by a product with ones."""
+    """Broadcast a matrix to a shape: a row, a column or an element is repeated by a product with ones."""
     rows, columns = array.shape
     if (rows, columns) != full and columns == full[1]:
         return sp.MatMul(sp.OneMatrix(full[0], 1), array)
@@ -305,7 +308,7 @@ def _times(scalar: sp.Expr, matrix: Any) -> Any:
 
 
 def body_of(matrix: Any, is_real: bool = True) -> sp.Expr:
-    """The body of a matrix: the sum of those of its terms, and numbers before entries."""
+    """Return the body of a matrix: sums become sums of bodies, and scalar factors multiply entries."""
     if isinstance(matrix, sp.MatAdd):
         return sp.Add(*[body_of(term, is_real) for term in matrix.args])
     if isinstance(matrix, sp.MatMul):
@@ -323,7 +326,7 @@ def body_of(matrix: Any, is_real: bool = True) -> sp.Expr:
 
 
 def element(body: sp.Expr, index: Sequence[Any], shape: Shape) -> sp.Expr:
-    """Return a body at an index, which has an entry per axis; a vector may have a single one."""
+    """Index a body with one index per axis; a vector may have one index instead of two."""
     replacements = {}
     for entry in body.atoms(Entry):
         array = entry.array
@@ -337,12 +340,12 @@ def element(body: sp.Expr, index: Sequence[Any], shape: Shape) -> sp.Expr:
 
 
 def transpose(matrix: Any) -> Any:
-    """The transpose, with that of sums and products carried out."""
+    """Return the transpose, expanded for sums and products."""
     return sp.Transpose(matrix).doit(deep=False)
 
 
 def total(body: sp.Expr, shape: Shape) -> sp.Expr:
-    """Return the sum of all elements, with common factors in front; the sum of squares is that of a norm."""
+    """Return the sum of all elements, with common factors in front; a sum of squares becomes a squared norm."""
     factors = sp.Mul.make_args(body)
     scalar = sp.Mul(*[factor for factor in factors if not factor.has(Entry)])
     rest = sp.Mul(*[factor for factor in factors if factor.has(Entry)])
@@ -355,11 +358,11 @@ def total(body: sp.Expr, shape: Shape) -> sp.Expr:
     limits = [(index, 0, length - 1) for index, length in zip(indices, shape, strict=True) if length > 1]
     place = [index if length > 1 else 0 for index, length in zip(indices, shape, strict=True)]
     inner = element(rest, place, shape)
-    return scalar * (sp.Sum(protected(inner), *limits) if limits else inner)
+    return scalar * (sp.Sum(protect(inner), *limits) if limits else inner)
 
 
 def unused_names(names: Iterable[str], *bodies: sp.Expr) -> Iterator[str]:
-    """Return the names that no symbol in some bodies has."""
+    """Return the names that are unused in some bodies."""
     symbols = {each for body in bodies for each in body.atoms(sp.Symbol, sp.MatrixSymbol)}
     inside = {each for entry in symbols if isinstance(entry, Entry) for each in entry.array.atoms(sp.Symbol, sp.MatrixSymbol)}
     used = set(map(str, symbols | inside))
@@ -367,22 +370,22 @@ def unused_names(names: Iterable[str], *bodies: sp.Expr) -> Iterator[str]:
 
 
 def letters(*bodies: sp.Expr) -> Iterator[str]:
-    """Letters for indices that no symbol in some bodies has."""
+    """Return letters for indices that are unused in some bodies."""
     return unused_names(itertools.chain("ijklmnpqrst", (f"i_{k}" for k in itertools.count())), *bodies)
 
 
 def transposed_body(body: sp.Expr) -> sp.Expr:
-    """The body of the transpose of a matrix; of a vector as a row."""
+    """Return the body of the transpose of a matrix, or of a vector as a row."""
     return body.xreplace({entry: Entry(transpose(entry.array), bool(entry.is_real)) for entry in body.atoms(Entry)})
 
 
 def product(*factors: Any) -> Any:
-    """A product of matrices, with numbers before it, and without identity matrices."""
+    """Return a product of matrices, with numbers in front, and without identity matrices."""
     return sp.MatMul(*factors).doit(deep=False) if len(factors) > 1 else factors[0]
 
 
 def inner(x: Any, y: Any) -> sp.Expr:
-    """The inner product of two columns."""
+    """Return the inner product of two columns."""
     scalar, factors = product(transpose(x), y).as_coeff_mmul()
     return scalar * MatrixElement(factors, 0, 0)
 
@@ -403,7 +406,7 @@ def selection(body: sp.Expr, index: Sequence[Any], shape: Shape) -> sp.Expr | No
     return Entry(transpose(chosen) if is_row else chosen, bool(body.is_real))
 
 
-def scattered(piece: sp.Expr, own: Shape, index: Sequence[Any], shape: Shape) -> sp.Expr | None:
+def scatter(piece: sp.Expr, own: Shape, index: Sequence[Any], shape: Shape) -> sp.Expr | None:
     """Return zeros of the shape of a vector or a matrix, with a piece at an index; None if that is not a product."""
     if len(shape) not in (1, 2) or len(index) > len(shape) or not all(isinstance(i, (int, np.integer, slice)) for i in index):
         return None
@@ -424,7 +427,7 @@ def scattered(piece: sp.Expr, own: Shape, index: Sequence[Any], shape: Shape) ->
 
 
 def _columns(index: Any, places: range, length: int) -> Any:
-    """The columns of the identity matrix at an index; None for all."""
+    """Return the columns of the identity matrix at an index; None for all columns."""
     if not isinstance(index, slice):
         return Unit(sp.Integer(length), sp.Integer(places[0]))
     if places == range(length):

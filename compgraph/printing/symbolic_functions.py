@@ -12,42 +12,42 @@ from typing import Any
 
 import sympy as sp
 
-from .symbolic_arrays import Choice, protected
+from .symbolic_arrays import ProtectedPiecewise, protect
 
 E = Any  # an expression of SymPy's, which has no types
 
 
 def condition(x: E) -> Any:
-    """A number as a condition."""
-    if isinstance(x, (sp.Piecewise, Choice)) and len(x.args) == 2 and (x.args[0].expr, x.args[1].expr) == (1, 0):
+    """Convert a number to a condition."""
+    if isinstance(x, (sp.Piecewise, ProtectedPiecewise)) and len(x.args) == 2 and (x.args[0].expr, x.args[1].expr) == (1, 0):
         return x.args[0].cond
-    return sp.Ne(protected(x), 0)
+    return sp.Ne(protect(x), 0)
 
 
-def truth(holds: Any) -> E:
-    """A condition as a number."""
-    return sp.Piecewise((1, protected(sp.sympify(holds))), (0, True))
+def truth(condition: Any) -> E:
+    """Convert a condition to a number."""
+    return sp.Piecewise((1, protect(sp.sympify(condition))), (0, True))
 
 
 def where(holds: E, x: E, y: E) -> E:
-    """One value or another, as `np.where`."""
-    return sp.Piecewise((x, protected(condition(holds))), (y, True))
+    """Select one of two values, as `np.where`."""
+    return sp.Piecewise((x, protect(condition(holds))), (y, True))
 
 
 def _comparison(relation: Any) -> Callable[[E, E], E]:
-    return lambda x, y: truth(relation(protected(sp.sympify(x)), protected(sp.sympify(y))))
+    return lambda x, y: truth(relation(protect(sp.sympify(x)), protect(sp.sympify(y))))
 
 
 def _connective(connective: Any) -> Callable[..., E]:
     return lambda *args: truth(connective(*map(condition, args)))
 
 
-def _unguarded(x: E, zero: E | None = None) -> E:
-    """The operand of a logarithm or power, without the 1 that rules put in its place where `zero`, or it itself, is 0.
+def _unguard(x: E, zero: E | None = None) -> E:
+    """Return the operand of a logarithm or power without its guard.
 
-    There the other side is not defined.
+    Rules replace the operand by 1 where `zero`, or the operand itself, is 0, because the function is undefined there.
     """
-    if not isinstance(x, (sp.Piecewise, Choice)) or len(x.args) != 2 or x.args[0].expr != 1:
+    if not isinstance(x, (sp.Piecewise, ProtectedPiecewise)) or len(x.args) != 2 or x.args[0].expr != 1:
         return x
     other, condition = x.args[1].expr, x.args[0].cond
     zero = other if zero is None else zero
@@ -55,7 +55,7 @@ def _unguarded(x: E, zero: E | None = None) -> E:
 
 
 def trunc(x: E) -> E:
-    """The integer part."""
+    """Return the integer part."""
     return sp.sign(x) * sp.floor(sp.Abs(x))
 
 
@@ -71,13 +71,13 @@ _NAMES: dict[str, Any] = {
     "where": where,
     "clip": _clip,
     "trunc": trunc,
-    "log": lambda x: sp.log(_unguarded(x)),
-    "power": lambda x, y: sp.sympify(x) ** _unguarded(y, x),
+    "log": lambda x: sp.log(_unguard(x)),
+    "power": lambda x, y: sp.sympify(x) ** _unguard(y, x),
 }
 
 
-def applies(formula: str, kinds: set[str]) -> bool:
-    """Whether a formula holds for operands with the given kinds of dtype."""
+def is_applicable(formula: str, kinds: set[str]) -> bool:
+    """Whether a formula holds for operands with the given dtype kinds."""
     if formula.startswith("bool: "):
         return kinds == {"b"}
     return bool(formula) and not (formula.startswith("real: ") and "c" in kinds)
@@ -85,7 +85,7 @@ def applies(formula: str, kinds: set[str]) -> bool:
 
 @functools.cache
 def function_of(formula: str, output: int = 0) -> Callable[..., Any]:
-    """A formula as a function of SymPy expressions."""
+    """Compile a formula to a function of SymPy expressions."""
     text = formula.rpartition(": ")[2].split("; ")[output]
     names = {name: _NAMES.get(name) or getattr(sp, name) for name in set(re.findall(r"[A-Za-z_]\w*", text)) - {*"xyz"}}
     function: Callable[..., Any] = eval(f"lambda x=None, y=None, z=None: {text}", names)

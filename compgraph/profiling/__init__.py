@@ -8,7 +8,7 @@ one is active: those of `compgraph` here, others by `patch_method`. Inactive pro
 `profile`         `profile`, and the `Profile` that it returns
 `recorder`        the recorder of one block: time by entries, bytes by weak references
 `entries`         the tree of entries
-`ledger`          living bytes over time, their peak, and its holders
+`ledger`          live bytes over time, their peak, and its holders
 `method_patches`  methods that are patched while a profile runs
 `table`           the table
 `pages`           the data of the flame graph and of the picture of memory

@@ -22,7 +22,7 @@ class Entry:
     Parameters
     ----------
     direction : {"forward", "backward", "tangent", "vmap"}
-        Whether the operation is computed, or its adjoints, or its result with a tangent, or with a batch of a `vmap`.
+        The pass: the operation itself, the adjoints of its operands, the operation with tangents, or on a batch of `vmap`.
     function : callable or str
         The recorded function, or a name.
     code, instruction : object, int
@@ -35,7 +35,7 @@ class Entry:
     calls, seconds, allocated : int, float, int
         The number of calls, their time with all steps, and the bytes of the results and of copied operands.
     steps : dict of Entry
-        The entries recorded meanwhile, by `key`.
+        The entries recorded within this one, by `key`.
     """
 
     __slots__ = ("allocated", "calls", "code", "direction", "function", "instruction", "key", "scope", "seconds", "steps")
@@ -55,16 +55,16 @@ class Entry:
         return step
 
     def merge(self, other: Entry) -> None:
-        """Add the steps of another entry to these. Steps of a derivative belong to its line and scope."""
+        """Add the steps of another entry. Steps of a derivative get its line and scope."""
         queue = [(self, other)]
         for target, source in queue:
             for step in source.steps.values():
-                place = step if target.direction is FORWARD else target
-                mine = target.step(step.direction, step.function, place.code, place.instruction, place.scope)
-                mine.calls += step.calls
-                mine.seconds += step.seconds
-                mine.allocated += step.allocated
-                queue.append((mine, step))
+                location = step if target.direction is FORWARD else target
+                own_step = target.step(step.direction, step.function, location.code, location.instruction, location.scope)
+                own_step.calls += step.calls
+                own_step.seconds += step.seconds
+                own_step.allocated += step.allocated
+                queue.append((own_step, step))
 
     @property
     def own(self) -> float:
@@ -101,11 +101,11 @@ class Entry:
     def walk(self) -> Iterator[tuple[Entry, tuple[Entry, ...]]]:
         """Yield all entries within this one, each with the enclosing ones, the outermost first."""
         queue: list[tuple[Entry, tuple[Entry, ...]]] = [(step, ()) for step in self.steps.values()]
-        for entry, around in queue:
-            yield entry, around
-            queue.extend([(step, (*around, entry)) for step in entry.steps.values()])
+        for entry, outer in queue:
+            yield entry, outer
+            queue.extend([(step, (*outer, entry)) for step in entry.steps.values()])
 
 
-def root() -> Entry:
+def root_entry() -> Entry:
     """Return an entry to contain all others."""
     return Entry(FORWARD, "", None, 0, ())

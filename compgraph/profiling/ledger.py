@@ -1,4 +1,4 @@
-"""The living bytes over time: their curve, their peak, and the entries that held the peak."""
+"""Live bytes over time: the curve, the peak, and the entries whose arrays were alive at the peak."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ import numpy as np
 
 from .entries import Entry
 
-POINTS = 2000  # of the curve, about the columns of a screen
-CHUNK_POINTS = 200  # points that one reading of the log adds to the curve
+POINTS = 2000  # of the curve: about the width of a screen in pixels
+CHUNK_POINTS = 200  # points that each call of `process_log` adds to the curve
 SWEEPS = 1000  # recorded sweeps, at most
 
 
 class Holder(NamedTuple):
-    """An entry that held bytes at the peak."""
+    """An entry with live bytes at the peak."""
 
     operation: str
     line: str
@@ -27,16 +27,16 @@ class Holder(NamedTuple):
 
 
 class TrackedArray(weakref.ref[Any]):
-    """A tracked array. The log contains it twice: when it was allocated, and when it was freed.
+    """A weak reference to an allocated array. The log contains it twice: at the allocation, and at the release.
 
-    The callback of the weak reference is the log's own ``append``, because a Python function would dominate the overhead.
+    The callback of the weak reference is the log's ``append``, because a Python function would dominate the overhead.
 
     Attributes
     ----------
     allocation : tuple of (Entry, float, int, int)
         The entry that allocated it, the time, the bytes, and the identity of the array.
     ledgers : tuple of Ledger or None
-        The ledgers it was entered into; None before that.
+        The ledgers that count it; None before it is processed.
     """
 
     __slots__ = ("allocation", "ledgers")
@@ -51,11 +51,11 @@ class Ledger:
     Attributes
     ----------
     alive, total : dict of int, int
-        The living bytes, of each entry and in total.
+        The live bytes, by entry and in total.
     peak, peak_at, holders : int, float, dict of int
-        The maximum of living bytes, its time, and the bytes of each entry at that time.
+        The maximum of live bytes, its time, and the bytes of each entry at that time.
     curve : list of (float, int)
-        The living bytes over time; a long curve keeps the largest of neighboring points.
+        The live bytes over time; a long curve keeps the largest of neighboring points.
     sweeps : list of (float, float)
         Start and end of each sweep.
     """
@@ -84,7 +84,7 @@ class Ledger:
         starts = np.arange(0, len(times), step)
         largest = np.maximum.reduceat(totals, starts).tolist()
         self.curve += [(times[start], total) for start, total in zip(starts.tolist(), largest, strict=True)]
-        self.curve = shortened([*self.curve, (times[-1], self.total)])
+        self.curve = downsample([*self.curve, (times[-1], self.total)])
 
     def end(self, start: float, stop: float) -> None:
         """Close the curve of a block that ran from `start` to `stop`."""
@@ -97,7 +97,7 @@ class Ledger:
             self.peak, self.peak_at, self.holders = other.peak, other.peak_at + shift, other.holders
         self.curve += [(at + shift, total) for at, total in other.curve]
         self.sweeps = [*self.sweeps, *[(start + shift, stop + shift) for start, stop in other.sweeps]][-SWEEPS:]
-        self.curve = shortened(self.curve)
+        self.curve = downsample(self.curve)
 
     def peak_holders(self) -> list[Holder]:
         """Return the holders of the peak, the largest first."""
@@ -107,7 +107,7 @@ class Ledger:
         ]
 
 
-def shortened(curve: list[tuple[float, int]]) -> list[tuple[float, int]]:
+def downsample(curve: list[tuple[float, int]]) -> list[tuple[float, int]]:
     """Reduce a curve to about `POINTS` points: the largest of neighbors, and the last."""
     if len(curve) <= 2 * POINTS:
         return curve
@@ -116,7 +116,7 @@ def shortened(curve: list[tuple[float, int]]) -> list[tuple[float, int]]:
     return [*largest, curve[-1]]
 
 
-def enter_log(log: list[TrackedArray], alive: dict[int, TrackedArray], ledgers: tuple[Ledger, ...], now: float) -> None:
+def process_log(log: list[TrackedArray], alive: dict[int, TrackedArray], ledgers: tuple[Ledger, ...], now: float) -> None:
     """Move the allocations and releases in a log into ledgers; `alive` are the tracked arrays."""
     count = len(log)  # other threads may append meanwhile
     chunk = log[:count]

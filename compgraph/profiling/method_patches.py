@@ -1,7 +1,7 @@
-"""Methods that are patched while a profile runs, so that their calls are entries of their own.
+"""Patches of methods while a profile runs, which give their calls separate entries.
 
-Inactive profiles add no overhead: the classes have their own methods again when the last block ends. If a signal ended a
-block without ``__exit__``, the patches stay, and find no active profiler.
+The last block restores the methods, so inactive profiles add no overhead. If a signal ends a block without ``__exit__``, the
+patches remain, and do nothing without an active profiler.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ _count = 0  # running blocks, in all threads
 
 
 def patch_method(
-    owner: type, name: str, opening: Callable[..., Opened], allocated: Callable[[Any], object] = lambda result: result
+    owner: type, name: str, open_entry: Callable[..., Opened], allocated: Callable[[Any], object] = lambda result: result
 ) -> None:
-    """Make calls of a method entries of profiles.
+    """Record the calls of a method as entries of profiles.
 
     Parameters
     ----------
@@ -32,21 +32,21 @@ def patch_method(
         The class that defines the method.
     name : str
         The method, or class method.
-    opening : callable
-        ``opening(recorder, *args, **kwargs)`` opens the entry and returns the result of `Recorder.begin`.
+    open_entry : callable
+        ``open_entry(recorder, *args, **kwargs)`` opens the entry and returns the result of `Recorder.begin`.
     allocated : callable
         Returns the array, or the tuple of arrays, for which the method allocated memory, given its result.
     """
-    own = owner.__dict__[name]
-    is_class_method = isinstance(own, classmethod)
-    call = own.__func__ if is_class_method else own
+    original = owner.__dict__[name]
+    is_class_method = isinstance(original, classmethod)
+    call = original.__func__ if is_class_method else original
 
     @functools.wraps(call)
     def profiled(*args: Any, **kwargs: Any) -> Any:
         recorder = active_profiler()
         if recorder is None:
             return call(*args, **kwargs)
-        opened = opening(recorder, *args, **kwargs)
+        opened = open_entry(recorder, *args, **kwargs)
         try:
             result = call(*args, **kwargs)
             recorder.track_all(allocated(result))
@@ -55,14 +55,14 @@ def patch_method(
             recorder.end(opened)
 
     with _lock:
-        _patches.append((owner, name, own, classmethod(profiled) if is_class_method else profiled))
+        _patches.append((owner, name, original, classmethod(profiled) if is_class_method else profiled))
         if _count:  # a module that is imported within a block
             _set_patches(True)
 
 
 def _set_patches(is_profiled: bool) -> None:
-    for owner, name, own, profiled in _patches:
-        setattr(owner, name, profiled if is_profiled else own)
+    for owner, name, original, profiled in _patches:
+        setattr(owner, name, profiled if is_profiled else original)
 
 
 @functools.cache
@@ -93,7 +93,7 @@ def end_block() -> None:
 
 
 def _begin_write(recorder: Recorder, memory: Memory, write: Write, *args: object) -> Opened:
-    """Open the entry of a write. The log of writes keeps the overwritten values, and stored plain values."""
+    """Open the entry of a write, and track what the write log keeps: overwritten values, and stored plain values."""
     opened = recorder.begin(FORWARD, write.opname, write.code, write.instruction, write.scope)
     recorder.track_all((write.saved, *(() if write.parent_argnums else write.args)))
     return opened

@@ -54,8 +54,8 @@ class ProfilePage:
         require_folder(file)
         file.write_bytes(self._html.encode())
 
-    def saved(self, path: str | os.PathLike[str] | None) -> ProfilePage:
-        """Write the page to a file if a path is given, and return the page."""
+    def save_if(self, path: str | os.PathLike[str] | None) -> ProfilePage:
+        """Write the page to a file unless `path` is None, and return the page."""
         if path is not None:
             self.save(path)
         return self
@@ -107,8 +107,8 @@ def _part(frame: Frame, name: str, detail: str, kind: str) -> Frame:
 def _add(frame: Frame, entry: Entry) -> None:
     """Add an entry and its steps as parts."""
     queue = [(frame, entry)]
-    for around, each in queue:
-        part = _part(around, each.operation, each.place, f"{_kind(each)} own")
+    for outer, each in queue:
+        part = _part(outer, each.operation, each.place, f"{_kind(each)} own")
         part["seconds"] += each.seconds
         part["calls"] += each.calls
         part["bytes"] += each.allocated
@@ -116,7 +116,7 @@ def _add(frame: Frame, entry: Entry) -> None:
 
 
 def _sum_up(whole: Frame) -> int:
-    """Add the sums of the parts to frames other than operations, and return the depth. The whole has its own time."""
+    """Add the sums of the parts to the frames of lines, functions and scopes, and return the depth."""
     levels = [[whole]]
     while levels[-1]:
         levels.append([part for frame in levels[-1] for part in frame["parts"]])
@@ -132,9 +132,9 @@ def _sum_up(whole: Frame) -> int:
 
 
 def memory_page(ledger: Ledger) -> ProfilePage:
-    """Return the picture of the living bytes over time."""
+    """Return the picture of the live bytes over time."""
     holders = ledger.peak_holders()
-    rows = [_holder(each) for each in holders[:MAX_HOLDERS]]
+    rows = [_holder_row(each) for each in holders[:MAX_HOLDERS]]
     if len(holders) > MAX_HOLDERS:
         others = holders[MAX_HOLDERS:]
         rows.append(_row(f"{len(others)} more", sum(holder.bytes for holder in others)))
@@ -145,16 +145,16 @@ def memory_page(ledger: Ledger) -> ProfilePage:
         "peak_at": ledger.peak_at,
         "sweeps": ledger.sweeps,
         "holders": rows,
-        "largest": _named(holders[0]) if holders else "nothing was allocated",
+        "largest": _holder_text(holders[0]) if holders else "nothing was allocated",
     }
     return ProfilePage("memory", f"Memory over time, peak {size(ledger.peak)}", data, 640)
 
 
-def _named(holder: Holder) -> str:
+def _holder_text(holder: Holder) -> str:
     return f"{holder.operation} at {holder.line}" if holder.line else holder.operation
 
 
-def _holder(holder: Holder) -> dict[str, object]:
+def _holder_row(holder: Holder) -> dict[str, object]:
     where = f"{holder.line} in scope {holder.scope}" if holder.scope else holder.line
     kind = "backward" if f"({BACKWARD})" in holder.operation else "forward"
     code = holder.place.partition(": ")[2] if ", in " in holder.place else ""

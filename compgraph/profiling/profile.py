@@ -8,7 +8,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING
 
 from ..context import Context, active_profiler, profiler
-from .entries import root
+from .entries import root_entry
 from .ledger import Holder, Ledger
 from .method_patches import begin_block, end_block
 from .recorder import Recorder
@@ -28,7 +28,7 @@ class Profile(Context):
     operations_seconds : float
         The time of operations, forward and backward. The rest is Python and NumPy between them, and the profile itself.
     peak : int
-        The maximum of living bytes of results and adjoints.
+        The maximum of live bytes of results and adjoints.
     held : list of Holder
         The holders of the peak: named tuples ``(operation, line, place, scope, bytes)``, the largest first.
     """
@@ -39,7 +39,7 @@ class Profile(Context):
         super().__init__()
         self.seconds = 0.0
         self._depth = 0  # nested running blocks of this profile
-        self._root, self._ledger = root(), Ledger()
+        self._root, self._ledger = root_entry(), Ledger()
         self._running: tuple[Recorder, Ledger, float] | None = None
 
     def __enter__(self) -> Profile:
@@ -84,14 +84,14 @@ class Profile(Context):
 
     @property
     def peak(self) -> int:
-        """The maximum of living bytes of results and adjoints."""
-        self._require_left()
+        """The maximum of live bytes of results and adjoints."""
+        self._require_finished()
         return self._ledger.peak
 
     @property
     def held(self) -> list[Holder]:
         """The holders of the peak, the largest first."""
-        self._require_left()
+        self._require_finished()
         return self._ledger.peak_holders()
 
     def table(self, sort: str = "time", by: str = "operation", limit: int | None = 20) -> Table:
@@ -119,7 +119,7 @@ class Profile(Context):
         ValueError
             If `sort` or `by` is none of these, or the block is still running.
         """
-        self._require_left()
+        self._require_finished()
         from .table import table_of
 
         return table_of(self._root, self.seconds, sort, by, limit)
@@ -142,13 +142,13 @@ class Profile(Context):
         ValueError
             If the block is still running.
         """
-        self._require_left()
+        self._require_finished()
         from .pages import flame_page  # imported on first use, with the package of pictures
 
-        return flame_page(self._root, self.seconds).saved(path)
+        return flame_page(self._root, self.seconds).save_if(path)
 
     def memory(self, path: str | os.PathLike[str] | None = None) -> ProfilePage:
-        """Draw the living bytes over time, with the peak and its holders: operations and lines.
+        """Draw the live bytes over time, with the peak and its holders: operations and lines.
 
         Parameters
         ----------
@@ -165,12 +165,12 @@ class Profile(Context):
         ValueError
             If the block is still running.
         """
-        self._require_left()
+        self._require_finished()
         from .pages import memory_page
 
-        return memory_page(self._ledger).saved(path)
+        return memory_page(self._ledger).save_if(path)
 
-    def _require_left(self) -> None:
+    def _require_finished(self) -> None:
         if self._running is not None:
             raise ValueError("the profile is still running; read it after its with block")
 

@@ -14,12 +14,12 @@ from ..frames import source_lines
 from ..interpreters import is_recorded
 from ..storage import owner_of
 from ..values import Value
-from .entries import FORWARD, Code, Entry, Function, root
-from .ledger import SWEEPS, Ledger, TrackedArray, enter_log
+from .entries import FORWARD, Code, Entry, Function, root_entry
+from .ledger import SWEEPS, Ledger, TrackedArray, process_log
 
 ndarray = np.ndarray
-SMALL = 1024  # bytes; smaller arrays are not tracked: that would take longer than making them
-MAX_LOG = 2**12  # arrays in the log, before they are entered into the ledgers
+SMALL = 1024  # bytes; tracking a smaller array would take longer than its allocation
+MAX_LOG = 2**12  # arrays in the log before it is processed
 Opened = tuple[Entry, Entry, float]  # the enclosing entry, the opened one, and the time
 
 
@@ -37,18 +37,18 @@ class Recorder:
     log : list of TrackedArray
         Arrays in the order in which they were allocated and freed. Nested recorders share it, and `alive`.
     alive : dict of TrackedArray
-        The tracked arrays by their identity, with some that were freed since the log was last entered.
+        The tracked arrays by their identity, including some that were freed since the log was last processed.
     """
 
-    def __init__(self, ledger: Ledger, around: Recorder | None) -> None:
+    def __init__(self, ledger: Ledger, outer: Recorder | None) -> None:
         self.thread: int | None = get_ident()
-        self.around = around
-        self.ledgers: tuple[Ledger, ...] = (ledger,) if around is None else (*around.ledgers, ledger)
-        self.log: list[TrackedArray] = [] if around is None else around.log
-        self.alive: dict[int, TrackedArray] = {} if around is None else around.alive
-        if around is not None:
-            around.flush()  # earlier allocations belong to the enclosing block
-        self.root = root()
+        self.outer = outer
+        self.ledgers: tuple[Ledger, ...] = (ledger,) if outer is None else (*outer.ledgers, ledger)
+        self.log: list[TrackedArray] = [] if outer is None else outer.log
+        self.alive: dict[int, TrackedArray] = {} if outer is None else outer.alive
+        if outer is not None:
+            outer.flush()  # earlier allocations belong to the enclosing block
+        self.root = root_entry()
         self.top: Entry | None = self.root
 
     # ------------------------------------------------------------------------------------------ operations
@@ -57,7 +57,7 @@ class Recorder:
         """Return an interpreter that records the operations of another one."""
         return Profiling(interpreter, self)
 
-    def processed(self, result: Any, function: Function, args: tuple[Any, ...], start: float, steps: Entry | None) -> None:
+    def record_operation(self, result: Any, function: Function, args: tuple[Any, ...], start: float, steps: Entry | None) -> None:
         """Record an operation that began at `start`."""
         values = [a.raw_value if isinstance(a, Value) else a for a in args]
         if not is_recorded(result):
@@ -72,17 +72,17 @@ class Recorder:
                     self.track(entry, a)
         self._add_call(entry, start, values, steps, node.raw_value)
 
-    def attached(self, result: Any) -> None:
-        """Record an operation whose result existed already, without a time."""
+    def record_attached(self, result: Any) -> None:
+        """Record an operation whose result was computed before, without a time."""
         node = result if isinstance(result, Value) else _record_of(result)
         entry = self.step(FORWARD, node.function, node.code, node.instruction, node.scope)
         self._add_call(entry, perf_counter(), (), None, node.raw_value)
 
     def step(self, direction: str, function: Function, code: Code, instruction: int, scope: tuple[str, ...]) -> Entry:
-        """Return the entry of an operation within the running entry. Steps of a derivative belong to its line."""
+        """Return the entry of an operation within the running entry. Steps of a derivative get its line."""
         top = self.top
         if top is None:
-            top = self.top = root()  # its steps are merged into the entry when that is known
+            top = self.top = root_entry()  # its steps are merged into the entry when that is known
         elif top.direction is not FORWARD:
             code, instruction, scope = top.code, top.instruction, top.scope
         return top.step(direction, function, code, instruction, scope)
@@ -136,7 +136,7 @@ class Recorder:
         return self.step(direction, node.function, node.code, node.instruction, getattr(node, "_scope", ()))
 
     def track(self, entry: Entry, array: object, operands: Sequence[object] = ()) -> None:
-        """Track the memory of an array, unless it is tracked already, or is that of an operand."""
+        """Track the memory of an array, unless it is already tracked or belongs to an operand."""
         if type(array) is not ndarray:
             return
         if array.base is not None:
@@ -159,8 +159,8 @@ class Recorder:
             self.flush()
 
     def flush(self, now: float | None = None) -> None:
-        """Enter the log into the ledgers."""
-        enter_log(self.log, self.alive, self.ledgers, perf_counter() if now is None else now)
+        """Process the log into the ledgers."""
+        process_log(self.log, self.alive, self.ledgers, perf_counter() if now is None else now)
 
     # ---------------------------------------------------------------------------------------- sweeps, and the end
 
@@ -174,15 +174,15 @@ class Recorder:
         """Merge steps without an entry into the running entry."""
         if steps is not None and steps.steps:
             if self.top is None:
-                self.top = root()
+                self.top = root_entry()
             self.top.merge(steps)
 
     def leave(self, now: float) -> Entry:
         """End the block, pass its entries to the enclosing recorder, and return the root."""
         self.thread = None
         self.flush(now)
-        if self.around is not None and self.around.thread is not None:
-            self.around.merge_steps(self.root)
+        if self.outer is not None and self.outer.thread is not None:
+            self.outer.merge_steps(self.root)
         return self.root
 
 
@@ -197,19 +197,19 @@ class Profiling:
         if not any(isinstance(operand, Value) for operand in args):
             return self.inner.process(function, args, options)
         recorder = self.recorder
-        around, recorder.top = recorder.top, None
+        outer, recorder.top = recorder.top, None
         start = perf_counter()
         try:
             result = self.inner.process(function, args, options)
         finally:
-            steps, recorder.top = recorder.top, around
-        recorder.processed(result, function, args, start, steps)
+            steps, recorder.top = recorder.top, outer
+        recorder.record_operation(result, function, args, start, steps)
         return result
 
     def attach(self, *operation: Any) -> Any:
         """Attach an operation, and record it without a time."""
         result = self.inner.attach(*operation)
-        self.recorder.attached(result)
+        self.recorder.record_attached(result)
         return result
 
 

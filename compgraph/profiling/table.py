@@ -83,8 +83,8 @@ def table_of(root: Entry, seconds: float, sort: str, by: str, limit: int | None)
     if limit is not None and limit < 1:
         raise ValueError(f"limit must be at least 1, or None, not {limit}")
     sums: dict[str, list[float]] = {}
-    for entry, around in root.walk():
-        enclosing = {name for each in around for name in _names(each, by)}
+    for entry, outer in root.walk():
+        enclosing = {name for each in outer for name in _names(each, by)}
         for name in _names(entry, by):
             total = sums.setdefault(name, [0, 0.0, 0.0, 0])
             is_outermost = name not in enclosing
@@ -94,7 +94,7 @@ def table_of(root: Entry, seconds: float, sort: str, by: str, limit: int | None)
                 total[1] += entry.seconds
             total[2] += entry.own
             total[3] += entry.allocated
-    short = _shortened(list(sums)) if by == "line" else {}
+    short = _abbreviate_paths(list(sums)) if by == "line" else {}
     rows = [
         Row(short.get(name, name), int(calls), time, own, own / seconds if seconds else 0.0, int(allocated))
         for name, (calls, time, own, allocated) in sums.items()
@@ -118,7 +118,7 @@ def _names(entry: Entry, by: str) -> list[str]:
     return ["/".join(entry.scope[:depth]) for depth in range(1, len(entry.scope) + 1)]
 
 
-def _shortened(names: list[str]) -> dict[str, str]:
+def _abbreviate_paths(names: list[str]) -> dict[str, str]:
     """Shorten lines to the names of their files, unless two files share a name."""
     short = {name: os.path.basename(name) for name in names}
     count = Counter(short.values())

@@ -1,18 +1,18 @@
-"""Pickling and deep-copying of graphs: a node takes along all it was computed from. `parameters` saves values alone."""
+"""Pickling and deep-copying of nodes with their ancestors. `parameters` saves values alone."""
 
 from . import graphs as graphs  # importing it lets nodes be pickled and copied
 from . import moved as moved  # importing it lets pickles of earlier versions be loaded
-from . import pickled_functions, sent_guards  # importing them lets primitives and guards be pickled
-from .pickled_functions import PICKLED_WHOLE, function_called, import_object, is_shared, name_of, place_of
+from . import pickled_functions, pickled_guards  # importing them lets primitives and guards be pickled
+from .pickled_functions import SELF_PICKLING, import_object, is_importable, module_and_name, pickled_form, resolve_function
 
 __all__ = [
-    "PICKLED_WHOLE",
-    "function_called",
+    "SELF_PICKLING",
     "graphs",
     "import_object",
-    "is_shared",
-    "name_of",
+    "is_importable",
+    "module_and_name",
+    "pickled_form",
     "pickled_functions",
-    "place_of",
-    "sent_guards",
+    "pickled_guards",
+    "resolve_function",
 ]

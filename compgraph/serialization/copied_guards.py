@@ -1,7 +1,7 @@
 """Guards about the leaves of a graph that is pickled or deep-copied.
 
 Guards contain functions and code of the program that recorded them, so they are not copied. A copied leaf keeps only the text of
-the latest guard about it. An executor rejects a graph of copies that depends on guards, as one whose guards were evicted.
+the latest guard about it. An executor rejects a copied graph that depends on guards, like a graph with evicted guards.
 """
 
 from __future__ import annotations
@@ -31,58 +31,60 @@ class CopiedGuards:
     def __init__(self, copied_nodes: Container[Any]) -> None:
         log_untracked()
         self._copied = copied_nodes  # the nodes that are copied
-        self._newest: dict[GuardLog, dict[int, Guard]] = {}
+        self._latest_guards: dict[GuardLog, dict[int, Guard]] = {}
 
-    def about(self, leaf: Any, last: float, now: float) -> tuple[str, float] | None:
-        """The latest guard about a leaf: its text, and its sequence number counted from `now`; None if there was none.
+    def latest_guard(self, leaf: Any, last_operation: float, now: float) -> tuple[str, float] | None:
+        """Return the text of the latest guard about a leaf, and its sequence number relative to `now`; None without a guard.
 
-        `last` is the sequence number of the graph's last operation: later guards do not concern the graph, unless they were used.
+        `last_operation` is the sequence number of the graph's last operation. Later guards count only if their value was used.
         """
-        lineage = getattr(leaf, "recipe", None)
-        text_and_sequence_number = self._latest(lineage, last) if type(lineage) is Recipe else None
+        recipe = getattr(leaf, "recipe", None)
+        text_and_sequence_number = self._latest(recipe, last_operation) if type(recipe) is Recipe else None
         return None if text_and_sequence_number is None else (text_and_sequence_number[0], text_and_sequence_number[1] - now)
 
-    def _latest(self, lineage: Recipe, last: float) -> tuple[str, float] | None:
-        log = lineage.log.resolve()
-        if log not in self._newest:
-            self._newest[log] = _newest([guard for guard in logged_guards([log]) if not self._is_known(guard)], last)
-        guard = self._newest[log].get(id(lineage))
+    def _latest(self, recipe: Recipe, last_operation: float) -> tuple[str, float] | None:
+        log = recipe.log.resolve()
+        if log not in self._latest_guards:
+            self._latest_guards[log] = _latest_guards(
+                [guard for guard in logged_guards([log]) if not self._is_tracked(guard)], last_operation
+            )
+        guard = self._latest_guards[log].get(id(recipe))
         if guard is not None:
             return str(guard), guard.sequence_number
         if has_evicted_guards(log, -inf):
             return "more of them than are remembered", log.evicted_until
-        return next(((lost.description, lost.sequence_number) for lost in lost_guards(log) if lost.recipe is lineage), None)
+        return next(((lost.description, lost.sequence_number) for lost in lost_guards(log) if lost.recipe is recipe), None)
 
-    def _is_known(self, guard: Guard) -> bool:
-        """Whether a guard watches a value that is read or copied, or the shapes of a value that is copied."""
+    def _is_tracked(self, guard: Guard) -> bool:
+        """Whether a guard is on a value that is read or copied, or on shapes of copied values."""
         if isinstance(guard, ShapeGuard):
             return all(a.node() in self._copied for a in guard.args)
         return isinstance(guard, UntrackedGuard) and (guard.is_read or guard.args[0].node() in self._copied)
 
 
-def _newest(guards: Iterable[Guard], last: float) -> dict[int, Guard]:
-    """For each leaf, by the id of its lineage, the latest guard that depends on it.
+def _latest_guards(guards: Iterable[Guard], last_operation: float) -> dict[int, Guard]:
+    """Return the latest guard that depends on each leaf, by the id of the leaf's recipe.
 
-    A constant never changes, so it gets only guards that depend on constants alone.
+    A constant never changes, so only guards that depend on constants alone count for it.
     """
-    matter = [d for d in guards if d.is_used or d.sequence_number < last]
-    is_fed = reduce_ancestors([a for d in matter for a in d.args], _is_fed, any)
+    relevant = [guard for guard in guards if guard.is_used or guard.sequence_number < last_operation]
+    depends_on_inputs = reduce_ancestors([a for guard in relevant for a in guard.args], _is_input, any)
     guards_by_leaf: dict[int, Guard] = {}
-    seen: set[int] = set()
-    for guard in reversed(matter):
-        queue = [a for a in guard.args if type(a) is Recipe and id(a) not in seen]
-        by_constants = not any(is_fed[id(a)] for a in guard.args if type(a) is Recipe)
-        for lineage in queue:
-            if id(lineage) in seen:
+    visited: set[int] = set()
+    for guard in reversed(relevant):
+        queue = [a for a in guard.args if type(a) is Recipe and id(a) not in visited]
+        by_constants = not any(depends_on_inputs[id(a)] for a in guard.args if type(a) is Recipe)
+        for recipe in queue:
+            if id(recipe) in visited:
                 continue
-            if not by_constants and isinstance(lineage.node(), ConstantNode):
+            if not by_constants and isinstance(recipe.node(), ConstantNode):
                 continue
-            seen.add(id(lineage))
-            if lineage.function is None:
-                guards_by_leaf[id(lineage)] = guard
-            queue += [a for a in lineage.sources() if id(a) not in seen]
+            visited.add(id(recipe))
+            if recipe.function is None:
+                guards_by_leaf[id(recipe)] = guard
+            queue += [a for a in recipe.sources() if id(a) not in visited]
     return guards_by_leaf
 
 
-def _is_fed(lineage: Recipe) -> bool:
-    return lineage.function is None and isinstance(lineage.node(), (VariableNode, PlaceholderNode))
+def _is_input(recipe: Recipe) -> bool:
+    return recipe.function is None and isinstance(recipe.node(), (VariableNode, PlaceholderNode))

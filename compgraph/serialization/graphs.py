@@ -1,11 +1,11 @@
 """Pickling and deep-copying of nodes with their graphs.
 
 Pickle recurses into references, and a graph may be a million operations deep. So a node first passes a `Feed` to the pickler: a
-list of all nodes it was computed from, oldest first. When the pickler reaches a node of the list, its memo already has the
-operands. So nothing is nested, and shared nodes are written once.
+list of all its ancestors, oldest first. When the pickler reaches a node of the list, its memo already contains the operands.
+Nothing is nested, and shared nodes are written once.
 
 A `Session` is the first feed of a pickler, and records which nodes that pickler was fed. Each node refers to the current session.
-A pickler reads the content of a session only if it has not written it yet; if another pickler wrote it, a new session begins.
+A pickler reduces a session only before writing it. If another pickler has written the session, a new one begins.
 """
 
 from __future__ import annotations
@@ -43,14 +43,17 @@ from ..values import (
     untracked,
 )
 from .copied_guards import CopiedGuards
-from .pickled_functions import function_called, name_of
+from .pickled_functions import pickled_form, resolve_function
 
 ndarray = np.ndarray
 _local = threading.local()
 
 
 class Buffer:
-    """Wraps an array that owns its memory; loaded as the array. Some picklers write an array each time, but a wrapper once."""
+    """A wrapper of an array that owns its memory, unpickled as the array.
+
+    Some picklers write an array at each reference, but a wrapper once.
+    """
 
     __slots__ = ("array",)
 
@@ -58,18 +61,18 @@ class Buffer:
         self.array = array
 
     def __reduce__(self) -> Any:
-        return _itself, (self.array,)
+        return _identity, (self.array,)
 
     def __deepcopy__(self, memo: Any) -> Any:
         return copy.deepcopy(self.array, memo)
 
 
-def _itself(array: Any) -> Any:
+def _identity(array: Any) -> Any:
     return array
 
 
-def _holder(array: Any) -> Any:
-    """The array that owns the memory of a view; if no array owns it, the last array in the chain of bases."""
+def _memory_owner(array: Any) -> Any:
+    """Return the array that owns the memory of a view, or the last array in the chain of bases if no array owns it."""
     base = array
     while base is not None:
         if isinstance(base, ndarray):
@@ -79,41 +82,42 @@ def _holder(array: Any) -> Any:
 
 
 class Arrays:
-    """Encodes arrays for a pickle so that views of one buffer are loaded as views of one buffer."""
+    """Encodes arrays for a pickle, preserving which arrays are views of one buffer."""
 
     def __init__(self) -> None:
         self._buffers: dict[int, tuple[Any, Buffer, BufferCopy | None]] = {}
 
-    def _buffer(self, holder: Any) -> tuple[Any, Buffer, BufferCopy | None]:
-        known = self._buffers.get(id(holder))
-        if known is None:
-            simple = type(holder) is ndarray and holder.flags.c_contiguous
-            twin = None if simple else BufferCopy.copy_of(holder)
-            known = self._buffers[id(holder)] = (holder, Buffer(holder if twin is None else twin.buffer), twin)
-        return known
+    def _buffer(self, owner: Any) -> tuple[Any, Buffer, BufferCopy | None]:
+        entry = self._buffers.get(id(owner))
+        if entry is None:
+            is_simple = type(owner) is ndarray and owner.flags.c_contiguous
+            buffer_copy = None if is_simple else BufferCopy.copy_of(owner)
+            buffer = Buffer(owner if buffer_copy is None else buffer_copy.buffer)
+            entry = self._buffers[id(owner)] = (owner, buffer, buffer_copy)
+        return entry
 
     def code(self, plain: Any) -> Any:
-        """Return the pickled form of an array: a `Buffer`, or a buffer and a view's position in it; a scalar itself."""
+        """Return the pickled form of a value: a `Buffer`, or a buffer and the layout of a view, or the scalar itself."""
         if type(plain) is tuple:
             return ("outputs", *map(self.code, plain))
         if type(plain) is not ndarray or not plain.size:
             return plain
-        holder, buffer, twin = self._buffer(_holder(plain))
-        if plain is holder and twin is None and plain.flags.writeable:
+        owner, buffer, buffer_copy = self._buffer(_memory_owner(plain))
+        if plain is owner and buffer_copy is None and plain.flags.writeable:
             return buffer
-        place = layout_of(plain, address_of(holder)) if twin is None else twin.place(plain)
+        place = layout_of(plain, address_of(owner)) if buffer_copy is None else buffer_copy.place(plain)
         return ("view", buffer, plain.shape, place, plain.flags.writeable)
 
 
-def _decoded(code: Any) -> Any:
-    """The array that `Arrays.code` encoded."""
+def _decode(code: Any) -> Any:
+    """Return the array that `Arrays.code` encoded."""
     if type(code) is not tuple:
         return code.view(ndarray) if isinstance(code, ndarray) and type(code) is not ndarray else code
     kind, *parts = code
     if kind == "outputs":
-        return tuple(map(_decoded, parts))
+        return tuple(map(_decode, parts))
     buffer, shape, place, writeable = parts
-    array = window(_decoded(buffer), shape, **place)
+    array = window(_decode(buffer), shape, **place)
     if not writeable:
         array.flags.writeable = False
     return array
@@ -133,18 +137,18 @@ class EncodedLog:
         ]
 
     def __reduce__(self) -> Any:
-        return _log, (self.root, self.code)
+        return _rebuild_log, (self.root, self.code)
 
 
-def _log(root: Any, code: Any) -> None:
-    """Give a node the log of its buffer."""
+def _rebuild_log(root: Any, code: Any) -> None:
+    """Restore the write log of a node's buffer."""
     root.memory = Memory()
     for place, index, saved, value, is_node, sequence_number, scope in code:
-        root.memory.log.append(Write(root.memory, (_decoded(place), index, saved), value, is_node, sequence_number, scope=scope))
+        root.memory.log.append(Write(root.memory, (_decode(place), index, saved), value, is_node, sequence_number, scope=scope))
 
 
 class TimeOrigin:
-    """The tick from which others are counted back in a pickle: shared by all picklers that are at work at the same time."""
+    """The sequence number that pickled ones are relative to, shared by all picklers that run at the same time."""
 
     _last: Any = None
     _lock = reset_after_fork(threading.Lock())
@@ -154,46 +158,46 @@ class TimeOrigin:
 
     @classmethod
     def current(cls) -> TimeOrigin:
-        """The moment that is still referred to, or a new one."""
+        """Return the origin that a running pickler refers to, or a new one."""
         with cls._lock:
-            moment: TimeOrigin | None = None if cls._last is None else cls._last()
-            if moment is None:
-                moment = cls()
-                cls._last = weakref.ref(moment)
-            return moment
+            origin: TimeOrigin | None = None if cls._last is None else cls._last()
+            if origin is None:
+                origin = cls()
+                cls._last = weakref.ref(origin)
+            return origin
 
 
 class GraphEncoder:
-    """Walks through graphs and gives the state of each node, once."""
+    """Traverses graphs and encodes the state of each node once."""
 
     def __init__(self) -> None:
-        self.moment = TimeOrigin.current()
-        self.now = self.moment.sequence_number
+        self.origin = TimeOrigin.current()
+        self.now = self.origin.sequence_number
         self.arrays = Arrays()
         self.visited: set[Any] = set()
         self._lines: dict[Any, str | None] = {}
         self._names: dict[Any, Any] = {}
-        self._decided = CopiedGuards(self.visited)
+        self._copied_guards = CopiedGuards(self.visited)
         self._last = -math.inf
 
-    def behind(self, node: Any) -> list[Any]:
+    def ancestors(self, node: Any) -> list[Any]:
         """Return the ancestors of a node, the node, and the values written into their buffers: oldest first."""
-        unmet = lambda item: [other for other in _behind(item) if other not in self.visited]  # noqa: E731
-        queue = [] if node in self.visited else list(walk([node], unmet))
+        unvisited = lambda item: [other for other in _references(item) if other not in self.visited]  # noqa: E731
+        queue = [] if node in self.visited else list(walk([node], unvisited))
         self.visited.update(queue)
         self._last = max([self._last, *[item.sequence_number for item in queue if item.args]])
         logs = [EncodedLog(item, self.arrays, self.now) for item in queue if item.memory]
         return [*sorted(queue, key=lambda n: n.sequence_number if n.args else -math.inf), *logs]
 
     def function(self, node: Any) -> Any:
-        """Return the pickled form of a node's function; see `name_of`."""
+        """Return the pickled form of a node's function; see `pickled_form`."""
         function = node.function
         if function not in self._names:
-            self._names[function] = name_of(function)
+            self._names[function] = pickled_form(function)
         return self._names[function]
 
     def state(self, node: Any) -> tuple[Any, ...]:
-        """The arguments of `_rebuilt` after the feed and the function; ticks are counted back from `now`."""
+        """The arguments of `_rebuild_node` after the feed and the function. Sequence numbers are relative to `now`."""
         line_key = (id(node.code), node.instruction)
         if line_key not in self._lines:
             self._lines[line_key] = source_lines.format_line(node.code, node.instruction)
@@ -208,20 +212,20 @@ class GraphEncoder:
             self._lines[line_key],
             node.scope,
             getattr(node, "origin", None) or getattr(node, "declared", None),
-            None if node.args else self._decided.about(node, self._last, self.now),
+            None if node.args else self._copied_guards.latest_guard(node, self._last, self.now),
             node.untracked_read - self.now if hasattr(node, "untracked_read") else None,
         )
 
 
-def _behind(node: Any) -> list[Any]:
-    """The nodes that a node refers to: operands, nodes written into its buffer, and those of its origin."""
+def _references(node: Any) -> list[Any]:
+    """Return the nodes that a node refers to: operands, nodes written into its buffer, and those of its origin."""
     written = [write.args[0] for write in node.memory.log if write.parent_argnums] if node.memory else []
     origin = getattr(node, "origin", None)
     return [node.args[p] for p in node.parent_argnums] + written + ([origin.output, *origin.wrt] if origin else [])
 
 
 class Feed:
-    """The nodes behind a node that a pickler has not written yet; it is loaded as a list."""
+    """The ancestors of a node that a pickler has not written yet, unpickled as a list."""
 
     def __init__(self, content: Iterable[Any]) -> None:
         self.content = content
@@ -231,43 +235,43 @@ class Feed:
 
 
 class Session(GraphEncoder):
-    """The nodes that one pickler was fed. It lives as long as the memo of the pickler refers to it."""
+    """The nodes that one pickler has received. The pickler's memo keeps it alive."""
 
     def __init__(self) -> None:
         super().__init__()
-        self._requested: Any = None
+        self._node: Any = None
         self._is_written = False
         _local.session = weakref.ref(self)
 
     @classmethod
     def current(cls) -> Session:
-        """The session at work in this thread."""
-        known = getattr(_local, "session", None)
-        session: Session | None = None if known is None else known()
+        """Return the running session of this thread, or a new one."""
+        reference = getattr(_local, "session", None)
+        session: Session | None = None if reference is None else reference()
         return cls() if session is None else session
 
     def feed(self, node: Any) -> Any:
         """Return the objects to pickle before the state of a node."""
-        self._requested = node
-        return self if not self._is_written or node in self.visited else Feed(self.behind(node))
+        self._node = node
+        return self if not self._is_written or node in self.visited else Feed(self.ancestors(node))
 
     def __reduce__(self) -> Any:
-        if self._is_written:  # another pickler wrote this session, and the one that asks now has written nothing yet
+        if self._is_written:  # by another pickler; the current one has written nothing yet
             session = Session()
-            session._requested = self._requested
+            session._node = self._node
             return list, (), None, iter([session])
         self._is_written = True
-        return list, (), None, iter(self.behind(self._requested))
+        return list, (), None, iter(self.ancestors(self._node))
 
 
-def _reduced(node: Any, protocol: Any = None) -> Any:
+def _reduce_node(node: Any, protocol: Any = None) -> Any:
     """``__reduce_ex__`` of nodes."""
     _require_picklable(node)
     session = Session.current()
-    return _rebuilt, (session.feed(node), session.function(node), *session.state(node))
+    return _rebuild_node, (session.feed(node), session.function(node), *session.state(node))
 
 
-def _stands_in(node: Any) -> bool:
+def _is_argument(node: Any) -> bool:
     """Whether a node represents an argument of a traced function."""
     return type(node) in ARGUMENTS and not node.args
 
@@ -280,68 +284,70 @@ def _require_picklable(node: Any) -> None:
             "a value that carries tangents cannot be pickled or copied: it is part of a derivative that is being computed. "
             "Use node.value for the numbers alone"
         )
-    if _stands_in(node):
+    if _is_argument(node):
         raise TypeError(
             f"the {describe(node)} cannot be pickled or deep-copied: it represents an argument of a function that is being "
             "differentiated. Use node.value for the numbers alone"
         )
 
 
-def _rebuilt(
+def _rebuild_node(
     feed: Any, function: Any, cls: Any, plain: Any, args: Any, options: Any, sequence_number: float, name: str | None,
-    line: str | None, scope: tuple[str, ...], more: Any = None, decided: tuple[str, float] | None = None,
+    line: str | None, scope: tuple[str, ...], origin_or_declared: Any = None, lost_guard: tuple[str, float] | None = None,
     read_sequence_number: float | None = None,
 ) -> Any:  # fmt: skip
-    """A node from its parts, with a sequence number older than that of every node to come."""
-    while (
-        sequence_number >= 0 and next_sequence_number() <= sequence_number
-    ):  # positive if a pickler outlived its first dump, and met younger nodes
+    """Rebuild a node from its parts, with a sequence number below that of every later node."""
+    # Positive if a pickler outlived its first dump, and wrote younger nodes later.
+    while sequence_number >= 0 and next_sequence_number() <= sequence_number:
         pass
-    node = rebuild_node(cls, _decoded(plain), function_called(function), args, options or NO_OPTIONS, sequence_number, name)
+    node = rebuild_node(cls, _decode(plain), resolve_function(function), args, options or NO_OPTIONS, sequence_number, name)
     node.code, node.instruction, node._scope = line, 0, scope
-    if cls in TRACKED_CLASS_OF:  # as unread as the other was
+    if cls in TRACKED_CLASS_OF:  # restores that the shape was not read
         node.__class__ = cls
         untracked[id(node)] = weakref.ref(node)
-    if isinstance(more, Origin):
-        node.origin = more
-    elif more is not None:
-        node.declared = more
+    if isinstance(origin_or_declared, Origin):
+        node.origin = origin_or_declared
+    elif origin_or_declared is not None:
+        node.declared = origin_or_declared
         watch_shapes(node)
     if read_sequence_number is not None:
         node.untracked_read = read_sequence_number
     note_loaded()
-    if decided is not None:
-        log_lost_guard(node, *decided)
+    if lost_guard is not None:
+        log_lost_guard(node, *lost_guard)
     return node
 
 
-_MORE = -3  # the position of `more` (an origin or a declared shape) in what `GraphEncoder.state` gives
+_ORIGIN_POSITION = -3  # position of the origin, or the declared shape, in `GraphEncoder.state`
 
 
-def _deep_copied(node: Any, memo: dict[int, Any]) -> Any:
+def _deep_copy_node(node: Any, memo: dict[int, Any]) -> Any:
     """``__deepcopy__`` of nodes: a new graph; while a function is traced, a recorded copy in the same graph."""
     require_history(node)
-    if node.level or is_tracing() or _stands_in(node):
+    if node.level or is_tracing() or _is_argument(node):
         return bind(copy_of, (node,), {"order": "K"})
-    unmet = memo.get(id(GraphEncoder))
-    if unmet is None:
-        unmet = memo[id(GraphEncoder)] = GraphEncoder()
-    for item in unmet.behind(node):
+    encoder = memo.get(id(GraphEncoder))
+    if encoder is None:
+        encoder = memo[id(GraphEncoder)] = GraphEncoder()
+    for item in encoder.ancestors(node):
         if isinstance(item, EncodedLog):
-            _log(memo[id(item.root)], [copy.deepcopy(part, memo) for part in item.code])
+            _rebuild_log(memo[id(item.root)], [copy.deepcopy(part, memo) for part in item.code])
             continue
-        if _stands_in(item):
+        if _is_argument(item):
             memo[id(item)] = item
             continue
         _require_picklable(item)
-        cls, plain, args, *rest = unmet.state(item)
-        if isinstance(origin := rest[_MORE], Origin):
-            rest[_MORE] = origin._replace(output=memo[id(origin.output)], wrt=tuple([memo[id(n)] for n in origin.wrt]))
+        cls, plain, args, *rest = encoder.state(item)
+        if isinstance(origin := rest[_ORIGIN_POSITION], Origin):
+            rest[_ORIGIN_POSITION] = origin._replace(output=memo[id(origin.output)], wrt=tuple([memo[id(n)] for n in origin.wrt]))
         args = tuple([memo[id(a)] if isinstance(a, (Value, MultiOutput)) else copy.deepcopy(a, memo) for a in args])
-        memo[id(item)] = _rebuilt(None, item.function, cls, copy.deepcopy(plain, memo), args, *rest)
+        memo[id(item)] = _rebuild_node(None, item.function, cls, copy.deepcopy(plain, memo), args, *rest)
     return memo[id(node)]
 
 
+# Names in pickles of earlier versions.
+_itself, _log, _rebuilt = _identity, _rebuild_log, _rebuild_node
+
 for _class in (Value, MultiOutput):
-    for _name, _method in (("__reduce_ex__", _reduced), ("__reduce__", _reduced), ("__deepcopy__", _deep_copied)):
+    for _name, _method in (("__reduce_ex__", _reduce_node), ("__reduce__", _reduce_node), ("__deepcopy__", _deep_copy_node)):
         setattr(_class, _name, _method)

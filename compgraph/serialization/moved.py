@@ -1,4 +1,4 @@
-"""Modules that were renamed: old pickles name them by their old names, and an import by such a name finds the new module."""
+"""Aliases of renamed modules. Old pickles contain the old names, and an import of an old name finds the new module."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
 
-# Old module names in pickles, of version 0.1 and later, and the present ones.
+# Old module names, since version 0.1, and the present ones.
 MOVED = {
     "autodiff.arguments.derived": "autodiff.arguments.derived_functions",
     "compgraph.operations": "compgraph.ops",
@@ -20,6 +20,7 @@ MOVED = {
     "compgraph.functions": "compgraph.nn",
     "compgraph.memory": "compgraph.storage",
     "compgraph.nodes": "compgraph.values",
+    "compgraph.serialization.sent_guards": "compgraph.serialization.pickled_guards",
     "compgraph.serialization.carried": "compgraph.serialization.pickled_functions",
     "compgraph.serialization.functions": "compgraph.serialization.pickled_functions",
     "compgraph.tracing.refusals": "compgraph.tracing.leak_errors",
@@ -31,7 +32,7 @@ MOVED = {
     "compgraph.replay": "compgraph.executor.retrace",
 }
 
-# Classes that pickles name, by their old names.
+# Old names of classes and functions in pickles, and the present ones.
 RENAMED: dict[str, str] = {
     "DiffersError": "BatchedValueError",
     "Escape": "Leak",
@@ -42,15 +43,17 @@ RENAMED: dict[str, str] = {
     "UnreadNode": "UntrackedNode",
     "UnreadScalarNode": "UntrackedScalarNode",
     "Watch": "UntrackedGuard",
+    "_guard": "_rebuild_guard",
+    "_loaded": "_rebuild_guards",
 }
 
 
 class Moved:
-    """The last finder and loader of `importlib`, which finds modules by their old names."""
+    """A finder and loader, last in `sys.meta_path`, of modules by their old names."""
 
     @staticmethod
     def find_spec(name: str, path: Sequence[str] | None = None, target: ModuleType | None = None) -> ModuleSpec | None:
-        """The specification for an old name of `MOVED`; None for all others."""
+        """Return the specification for an old name of `MOVED`, and None for others."""
         return ModuleSpec(name, Moved) if name in MOVED else None  # type: ignore[arg-type]
 
     @staticmethod
@@ -59,11 +62,11 @@ class Moved:
 
     @staticmethod
     def exec_module(module: Any) -> None:
-        """Let attributes of the old module be looked up in the new one."""
-        there = importlib.import_module(MOVED[module.__name__])
+        """Forward attribute lookup to the new module."""
+        target = importlib.import_module(MOVED[module.__name__])
 
         def look_up(name: str) -> Any:
-            return getattr(there, RENAMED.get(name, name))
+            return getattr(target, RENAMED.get(name, name))
 
         module.__getattr__ = look_up
 

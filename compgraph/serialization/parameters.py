@@ -24,7 +24,7 @@ from ..values import ConstantNode, Value, VariableNode, describe, require_histor
 
 FORMAT = 1
 STRUCTURE = ".structure"
-KINDS = "biufcmMSU"  # of dtypes whose elements are bytes in the file
+KINDS = "biufcmMSU"  # of dtypes that are saved without pickle
 DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, LookupError, RuntimeError, TypeError, ValueError)  # reading other files
 Array = np.ndarray[Any, Any]
 Place = tuple[Any, ...]
@@ -36,7 +36,7 @@ def save(path: str | os.PathLike[str], parameters: Any) -> None:
     Parameters
     ----------
     path : str or path-like
-        The file. An existing one is replaced at the end; if something fails before, it is unchanged.
+        The file. An existing file is replaced at the end, and unchanged if an error occurs before.
     parameters : tree
         Variables, constants and plain arrays in dictionaries (with strings or integers as keys), lists and tuples, nested in any
         way. Numbers, NumPy scalars, text and None are stored as well.
@@ -44,9 +44,9 @@ def save(path: str | os.PathLike[str], parameters: Any) -> None:
     Raises
     ------
     TypeError
-        If something else is found: an object, an array of objects, a computed node, or a value inside an operator.
+        If the tree contains another object, an array of objects, a computed node, or a value inside an operator.
     ValueError
-        If a container holds itself.
+        If a container contains itself.
 
     See Also
     --------
@@ -93,14 +93,14 @@ def load(path: str | os.PathLike[str], *, into: Any = None) -> Any:
     path : str or path-like
         The file.
     into : tree, optional
-        Parameters that nest as those in the file. Their arrays and variables are overwritten in place; numbers and text, which
-        cannot be, must be equal.
+        Parameters with the nesting of those in the file. Their arrays and variables are overwritten in place. Numbers and text
+        cannot be overwritten and must be equal.
 
     Returns
     -------
     tree
-        The parameters, with the nesting, the dtypes, the memory order and the names of variables that they had; or `into`.
-        Parameters that were one object are one again.
+        The parameters, with their nesting, dtypes, memory order and names of variables; or `into`. Parameters that were one
+        object when saved are one object.
 
     Raises
     ------
@@ -134,7 +134,7 @@ def load(path: str | os.PathLike[str], *, into: Any = None) -> Any:
         if isinstance(target, VariableNode):
             require_unsealed(target)
         if values[id(target)] is not value and not np.array_equal(values[id(target)], value):
-            raise ValueError("cg.load: one array of `into` is at two places, for which the file has different values")
+            raise ValueError("cg.load: one array of `into` is at two places, and the file has different values for them")
     for value, target in pairs:
         if isinstance(target, VariableNode):
             target.update(lambda array, value=value: np.copyto(array, value), ())  # type: ignore[misc]
@@ -144,15 +144,15 @@ def load(path: str | os.PathLike[str], *, into: Any = None) -> Any:
 
 
 class _Encoder:
-    """Turns a tree into JSON values and arrays by name."""
+    """Converts a tree to JSON values, and to arrays by name."""
 
     def __init__(self) -> None:
         self.arrays: dict[str, Array] = {}
         self._names: dict[int, str] = {}  # by the id of an array or node
-        self._open: list[Any] = []  # the containers around a value
+        self._enclosing: list[Any] = []  # the containers around a value
 
     def encode(self, value: Any, place: Place) -> Any:
-        """Return the JSON value for a part of the tree: plain for what JSON has, else a pair of a tag and its content."""
+        """Return the JSON value for a part of the tree: a JSON scalar, or a list of a tag and its content."""
         kind = type(value)
         if value is None or kind in (bool, int, float, str):
             return value
@@ -162,35 +162,35 @@ class _Encoder:
             return self._container(value, place)
         require_history(value)
         if issubclass(kind, VariableNode):
-            return ["variable", self._stored(value, value.raw_value, place), value.name]
+            return ["variable", self._store_array(value, value.raw_value, place), value.name]
         if issubclass(kind, ConstantNode):
-            return ["constant", self._stored(value, value.raw_value, place), value.name]
+            return ["constant", self._store_array(value, value.raw_value, place), value.name]
         if kind is np.ndarray or issubclass(kind, np.generic):
-            return ["array" if kind is np.ndarray else "scalar", self._stored(value, np.asarray(value), place)]
+            return ["array" if kind is np.ndarray else "scalar", self._store_array(value, np.asarray(value), place)]
         what = f"the {describe(value)}" if issubclass(kind, Value) else f"a {kind.__name__}"
         advice = "its value, node.value, at the top level" if issubclass(kind, Value) else "arrays, numbers and text"
-        raise TypeError(f"cg.save: {_shown(place)} is {what}, which cannot be saved. Save {advice}")
+        raise TypeError(f"cg.save: {_path_text(place)} is {what}, which cannot be saved. Save {advice}")
 
     def _container(self, value: Any, place: Place) -> Any:
-        if any(value is around for around in self._open):
-            raise ValueError(f"cg.save: {_shown(place)} is a {type(value).__name__} that holds itself")
-        self._open.append(value)
+        if any(value is container for container in self._enclosing):
+            raise ValueError(f"cg.save: {_path_text(place)} is a {type(value).__name__} that holds itself")
+        self._enclosing.append(value)
         if type(value) is not dict:
             encoded = [type(value).__name__, *[self.encode(part, (*place, k)) for k, part in enumerate(value)]]
         else:
             for key in value:
                 if type(key) not in (str, int):
-                    raise TypeError(f"cg.save: {_shown(place)} has the key {key!r}. Keys must be strings or integers")
+                    raise TypeError(f"cg.save: {_path_text(place)} has the key {key!r}. Keys must be strings or integers")
             encoded = ["dict", *[[key, self.encode(part, (*place, key))] for key, part in value.items()]]
-        self._open.pop()
+        self._enclosing.pop()
         return encoded
 
-    def _stored(self, value: Any, array: Array, place: Place) -> str:
-        """The name under which an array is stored; one name for one object."""
+    def _store_array(self, value: Any, array: Array, place: Place) -> str:
+        """Store an array once, and return its name."""
         if id(value) in self._names:
             return self._names[id(value)]
         if array.dtype.kind not in KINDS:
-            raise TypeError(f"cg.save: {_shown(place)} has dtype {array.dtype}, which cannot be saved without pickle")
+            raise TypeError(f"cg.save: {_path_text(place)} has dtype {array.dtype}, which cannot be saved without pickle")
         name = base = "/".join([re.sub(r"[^\w.-]", "_", str(key)) for key in place]) or "parameters"
         count = 1
         while name in self.arrays or name == STRUCTURE:
@@ -223,7 +223,7 @@ def _member(archive: zipfile.ZipFile, name: str) -> Array:
 
 
 class _Decoder:
-    """Turns JSON values into a tree, the inverse of `_Encoder`."""
+    """Converts JSON values to a tree; the inverse of `_Encoder`."""
 
     def __init__(self, archive: zipfile.ZipFile) -> None:
         self._archive = archive
@@ -260,34 +260,34 @@ class _Decoder:
 
 
 def _pairs(stored: Any, target: Any, place: Place) -> Iterator[tuple[Array, Any]]:
-    """The stored values with the arrays and variables to be overwritten; raises where trees differ."""
+    """Yield each stored value with the array or variable to overwrite; raise a ValueError where the trees differ."""
     kind = type(target)
     if issubclass(kind, VariableNode) or kind is np.ndarray:
         value = stored.raw_value if isinstance(stored, Value) else stored
         if not isinstance(value, np.ndarray | np.generic):
-            raise ValueError(f"cg.load: {_shown(place)} is an array, and the file has a {type(stored).__name__}")
+            raise ValueError(f"cg.load: {_path_text(place)} is an array, and the file has a {type(stored).__name__}")
         array = target.raw_value if issubclass(kind, VariableNode) else target
         if (value.shape, value.dtype) != (array.shape, array.dtype):
             raise ValueError(
-                f"cg.load: {_shown(place)} has shape {array.shape} and dtype {array.dtype}, in the file {value.shape} and "
+                f"cg.load: {_path_text(place)} has shape {array.shape} and dtype {array.dtype}, in the file {value.shape} and "
                 f"{value.dtype}; nothing was changed"
             )
         if not array.flags.writeable:
-            raise ValueError(f"cg.load: {_shown(place)} is read-only; nothing was changed")
+            raise ValueError(f"cg.load: {_path_text(place)} is read-only; nothing was changed")
         yield np.asarray(value), target
     elif kind in (dict, list, tuple):
-        own, others = _children(target), _children(stored)
-        if type(stored) is not kind or own.keys() != others.keys():
+        expected, stored_children = _children(target), _children(stored)
+        if type(stored) is not kind or expected.keys() != stored_children.keys():
             raise ValueError(
-                f"cg.load: {_shown(place)} is a {kind.__name__} with {list(own)}, in the file a {type(stored).__name__} with "
-                f"{list(others)}; nothing was changed"
+                f"cg.load: {_path_text(place)} is a {kind.__name__} with {list(expected)}, in the file a "
+                f"{type(stored).__name__} with {list(stored_children)}; nothing was changed"
             )
-        for key, part in own.items():
-            yield from _pairs(others[key], part, (*place, key))
+        for key, part in expected.items():
+            yield from _pairs(stored_children[key], part, (*place, key))
     elif type(stored) is not kind or not np.array_equal(stored, target, equal_nan=np.asarray(target).dtype.kind in "fc"):
         raise ValueError(
-            f"cg.load: {_shown(place)} is {target!r}, in the file {stored!r}, and cannot be overwritten in place; nothing was "
-            "changed"
+            f"cg.load: {_path_text(place)} is {target!r}, in the file {stored!r}, and cannot be overwritten in place; "
+            "nothing was changed"
         )
 
 
@@ -295,5 +295,5 @@ def _children(tree: Any) -> dict[Any, Any]:
     return tree if type(tree) is dict else dict(enumerate(tree)) if type(tree) in (list, tuple) else {}
 
 
-def _shown(place: Place) -> str:
+def _path_text(place: Place) -> str:
     return "the value at " + "".join(f"[{key!r}]" for key in place) if place else "the value"

@@ -1,8 +1,8 @@
-"""Users' functions that no other program can import, such as those of a notebook: they are pickled with the graph.
+"""Pickling of users' functions with a graph, including those that no other program can import, as in a notebook.
 
-Pickle writes functions by name. cloudpickle writes those of ``__main__``, and functions within functions, by their code, and
-with them their attributes: opname and rule. Where such a function is loaded, it is entered under its opname; if a different
-function has that opname there, loading raises a ValueError.
+Pickle writes functions by name. cloudpickle writes functions of ``__main__`` and nested functions by their code, with their
+attributes (opname and rule). Loading registers such a function under its opname. If a different function has that opname,
+loading raises a ValueError.
 """
 
 from __future__ import annotations
@@ -21,36 +21,36 @@ from ..frames import frame_up
 from ..protocols import Primitive
 from ..values import variable_hooks
 
-_others: dict[str, Any] = {}  # by opname: callables that came with a pickle, and that `ops.attach` rejects
+_unmarked_functions: dict[str, Any] = {}  # by opname: unpickled callables without attributes
 
 
-class Carried:
-    """A function in a pickle: cloudpickle writes its code, others its module and name, or raise if it is not found there."""
+class PickledFunction:
+    """A function in a pickle: cloudpickle writes its code; pickle writes module and name, or raises if they do not resolve."""
 
     def __init__(self, function: Any) -> None:
         self.function = function
 
     def __reduce__(self) -> Any:
-        place, opname = place_of(self.function), ops.opname_of(self.function)
+        place, opname = module_and_name(self.function), ops.opname_of(self.function)
         if "cloudpickle" in str(frame_up(1).f_globals.get("__name__")).split("."):  # joblib has a copy of cloudpickle
-            return _arrived, (self.function, opname, place, ops.external_data(self.function))
+            return _register_pickled_function, (self.function, opname, place, ops.external_data(self.function))
         if import_function(*place) is not self.function:
             raise TypeError(
                 f"{opname} cannot be pickled: its function is not found as {place[1]!r} in the "
                 f"module {place[0]!r}. Define the function (cg.primitive) at the top level of a module, under its own name, or "
                 "pickle with cloudpickle, which takes functions as they are"
             )
-        return _there, (*place, opname)
+        return _import_pickled_function, (*place, opname)
 
 
-def place_of(function: Any) -> tuple[str, str]:
-    """The module of a function, and its name there."""
+def module_and_name(function: Any) -> tuple[str, str]:
+    """Return the module and the qualified name of a function."""
     path = getattr(function, "__qualname__", None) or getattr(function, "__name__", "")
     return str(getattr(function, "__module__", None) or ""), str(path)
 
 
-def is_shared(module: str) -> bool:
-    """Whether other programs can import a module of that name: not ``__main__``, nor one registered to be pickled by value."""
+def is_importable(module: str) -> bool:
+    """Whether other programs can import a module. They cannot import ``__main__``, or modules pickled by value."""
     cloudpickle = sys.modules.get("cloudpickle")
     return module != "__main__" and (cloudpickle is None or module not in cloudpickle.list_registry_pickle_by_value())
 
@@ -67,12 +67,12 @@ def import_object(module: str, path: str) -> Any:
 
 
 def import_function(module: str, path: str) -> Any:
-    """The function that a module has under a dotted name, or None; for a primitive, the function it was made from."""
+    """Return the function of a module under a dotted name, or None; for a primitive, its wrapped function."""
     value = import_object(module, path)
-    return getattr(value, "function", value)  # of a primitive, its function
+    return getattr(value, "function", value)
 
 
-def _there(module: str, path: str, opname: str) -> Any:
+def _import_pickled_function(module: str, path: str, opname: str) -> Any:
     function = import_function(module, path)
     if function is None:
         raise TypeError(
@@ -82,61 +82,63 @@ def _there(module: str, path: str, opname: str) -> Any:
     return function
 
 
-def _arrived(function: Any, opname: str, place: tuple[str, str], known: dict[str, Any]) -> Any:
-    """Return a function from a pickle, registered here unless the same function is there already.
+def _register_pickled_function(function: Any, opname: str, place: tuple[str, str], attributes: dict[str, Any]) -> Any:
+    """Return a function from a pickle, and register it unless an equal one is registered.
 
-    The function may be incomplete, because objects that it refers to may refer back to it; only its code is complete.
+    Only the code of the function is complete: the objects that it refers to may refer back to it.
     """
-    here = ops.function_by_opname(opname)
-    if here is None or (_has_arrived(here, opname) and place_of(here)[0] == place[0]):
-        _enter(function, opname, known)
+    existing = ops.function_by_opname(opname)
+    if existing is None or (_came_from_pickle(existing, opname) and module_and_name(existing)[0] == place[0]):
+        _register(function, opname, attributes)
         return function
-    if here is function or _is_same(here, function, place):
-        return here
-    if _has_code_of(here, function, place):  # closure and defaults may differ, so each node keeps its own function
+    if existing is function or _is_equal(existing, function, place):
+        return existing
+    if _has_same_code(existing, function, place):  # closure and defaults may differ, so each node keeps its own function
         return function
     raise ValueError(
         f"a pickle brings the operation {opname!r} of {place[0]}, and another of that name is defined here, in "
-        f"{place_of(here)[0]}; give one of them another name (cg.primitive(opname=...))"
+        f"{module_and_name(existing)[0]}; give one of them another name (cg.primitive(opname=...))"
     )
 
 
-def _enter(function: Any, opname: str, known: dict[str, Any]) -> None:
+def _register(function: Any, opname: str, attributes: dict[str, Any]) -> None:
     ops.register_user_function(function, opname)
     if not ops.attach(function, "arrived", True):
-        _others[opname] = function
-    for what, value in known.items():
+        _unmarked_functions[opname] = function
+    for what, value in attributes.items():
         ops.EXTERNAL_REGISTRIES[what][1](function, value)
 
 
-def _has_arrived(here: Any, opname: str) -> bool:
-    """Whether a function came with an earlier pickle, and was not defined here: a newer one of its opname may replace it."""
-    return ops.get_attached(here, "arrived") is not None or _others.get(opname) is here
+def _came_from_pickle(existing: Any, opname: str) -> bool:
+    """Whether a function came from an earlier pickle; a newer one with its opname may replace it."""
+    return ops.get_attached(existing, "arrived") is not None or _unmarked_functions.get(opname) is existing
 
 
-def _is_same(here: Any, function: Any, place: tuple[str, str]) -> bool:
-    """Whether a function defined here equals that of the program that pickled it."""
-    if type(here) is FunctionType:
-        return _has_code_of(here, function, place) and not (here.__closure__ or here.__defaults__ or here.__kwdefaults__)
+def _is_equal(existing: Any, function: Any, place: tuple[str, str]) -> bool:
+    """Whether a function defined in this program equals the pickled one."""
+    if type(existing) is FunctionType:
+        return _has_same_code(existing, function, place) and not (
+            existing.__closure__ or existing.__defaults__ or existing.__kwdefaults__
+        )
     try:
-        return pickle.dumps(here) == pickle.dumps(function)
+        return pickle.dumps(existing) == pickle.dumps(function)
     except Exception:  # what cannot be pickled cannot be compared
         return False
 
 
-def _has_code_of(here: Any, function: Any, place: tuple[str, str]) -> bool:
-    both = type(here) is FunctionType and type(function) is FunctionType
-    return both and place_of(here) == place and here.__code__ == function.__code__
+def _has_same_code(existing: Any, function: Any, place: tuple[str, str]) -> bool:
+    are_functions = type(existing) is FunctionType and type(function) is FunctionType
+    return are_functions and module_and_name(existing) == place and existing.__code__ == function.__code__
 
 
-def name_of(function: Any) -> Any:
+def pickled_form(function: Any) -> Any:
     """Return the pickled form of a recorded function.
 
-    For a function of NumPy's or ours it is its opname; for another importable function ``"module:name"``; for an adapter, which
-    pickles itself, the adapter; for a function that no program can import (of ``__main__``, or nested) a `Carried`.
+    It is the opname for a function of NumPy or this package, ``"module:name"`` for another importable function, the adapter
+    itself for an adapter, and a `PickledFunction` for a function that no program can import (of ``__main__``, or nested).
     """
     kind = type(function)
-    if function is None or kind in _MAKERS or kind in PICKLED_WHOLE:
+    if function is None or kind in _MAKERS or kind in SELF_PICKLING:
         return function
     if isinstance(function, np.ufunc):
         for module in ("numpy", "scipy.special", "scipy.special._ufuncs"):
@@ -149,26 +151,26 @@ def name_of(function: Any) -> Any:
     opname = ops.OPNAMES.get(function)
     if opname is not None and ops.function_by_opname(opname) is function and module.split(".")[0] in ("numpy", "compgraph"):
         return opname
-    _, path = place_of(function)
-    if is_shared(module) and import_function(module, path) is function:
+    _, path = module_and_name(function)
+    if is_importable(module) and import_function(module, path) is function:
         return f"{module}:{path}"
-    return Carried(function)
+    return PickledFunction(function)
 
 
-def function_called(name: Any) -> Any:
-    """Return the function of a name from `name_of`; a function itself is returned unchanged."""
+def resolve_function(name: Any) -> Any:
+    """Return the function of a `pickled_form`; return a function unchanged."""
     if not isinstance(name, str):
         return name
-    module, is_place, path = name.rpartition(":")
-    function = import_function(module, path) if is_place else ops.function_by_opname(path)
+    module, is_importable_name, path = name.rpartition(":")
+    function = import_function(module, path) if is_importable_name else ops.function_by_opname(path)
     if function is None:
         raise TypeError(f"the pickled graph uses the operation {path!r}, which is not found here; import or define it first")
-    for begin in variable_hooks:  # a module that was imported just now may have functions to prepare
-        begin()
+    for prepare in variable_hooks:  # the import may have added functions to prepare
+        prepare()
     return function
 
 
-PICKLED_WHOLE: set[type] = set()  # classes of callables that pickle themselves: other packages add theirs
+SELF_PICKLING: set[type] = set()  # classes of callables that pickle themselves; other packages add classes
 _MAKERS: dict[Any, Any] = {
     ops.Keyworded: ops.keyworded,
     ops.Configured: ops.configured,
@@ -179,11 +181,11 @@ _MAKERS: dict[Any, Any] = {
 }
 
 
-def _adapter(kind: Any, name: Any, setting: Any) -> Any:
-    return _MAKERS[kind](function_called(name), setting)
+def _make_adapter(kind: Any, name: Any, setting: Any) -> Any:
+    return _MAKERS[kind](resolve_function(name), setting)
 
 
-def _reduced_adapter(adapter: Any) -> Any:
+def _reduce_adapter(adapter: Any) -> Any:
     kind: Any = type(adapter)
     function = getattr(adapter, "function", None)
     if kind is ops.UfuncMethod:
@@ -194,27 +196,30 @@ def _reduced_adapter(adapter: Any) -> Any:
         setting = adapter.names
     else:
         setting = None if kind is ops.Packed else tuple(adapter.options.items())
-    return _adapter, (kind, name_of(function), setting)
+    return _make_adapter, (kind, pickled_form(function), setting)
 
+
+# Names in pickles of earlier versions.
+_adapter, _arrived, _there = _make_adapter, _register_pickled_function, _import_pickled_function
 
 for _kind in _MAKERS:
-    copyreg.pickle(_kind, _reduced_adapter)
+    copyreg.pickle(_kind, _reduce_adapter)
 
 
-_OF_FUNCTION = ("function", "__wrapped__", "_signature")
+_DERIVED_ATTRIBUTES = ("function", "__wrapped__", "_signature")
 
 
 def _reduce_primitive(primitive: Primitive) -> Any:
-    module, path = place_of(primitive)
-    if is_shared(module) and import_object(module, path) is primitive:
+    module, path = module_and_name(primitive)
+    if is_importable(module) and import_object(module, path) is primitive:
         return path
-    others = {name: value for name, value in vars(primitive).items() if name not in _OF_FUNCTION}
-    return object.__new__, (Primitive,), (name_of(primitive.function), others)
+    others = {name: value for name, value in vars(primitive).items() if name not in _DERIVED_ATTRIBUTES}
+    return object.__new__, (Primitive,), (pickled_form(primitive.function), others)
 
 
 def _set_primitive_state(primitive: Primitive, state: Any) -> None:
     name, others = state
-    function = function_called(name)
+    function = resolve_function(name)
     vars(primitive).update(others, function=function, __wrapped__=function)
 
 

@@ -17,7 +17,7 @@ import scipy.special
 import autodiff as ad
 import compgraph as cg
 from autodiff.reverse import gradient
-from compgraph.printing.conversion import LONGEST, Converter
+from compgraph.printing.conversion import MAX_OPERATIONS, Converter
 from compgraph.values import Node
 from tests.support.arguments import Case
 from tests.support.cases import OPERATIONS, cases_of
@@ -298,7 +298,7 @@ def test_latex_of_long_chain_needs_no_recursion() -> None:
     assert max(map(len, lines_of(formula))) < 300
     with pytest.raises(ValueError, match="too long"):
         cg.to_sympy(y)
-    for _ in range(LONGEST - 2000):
+    for _ in range(MAX_OPERATIONS - 2000):
         x = np.sin(x)
-    with pytest.raises(ValueError, match=f"latex: the graph has {LONGEST + 1} operations and leaves.*program"):
+    with pytest.raises(ValueError, match=f"latex: the graph has {MAX_OPERATIONS + 1} operations and leaves.*program"):
         cg.latex(x)

@@ -22,7 +22,7 @@ from autodiff.forward import jvp
 from autodiff.operators.grad import grad
 from autodiff.reverse import gradient, gradients
 from compgraph import ops
-from compgraph.serialization.pickled_functions import function_called, name_of
+from compgraph.serialization.pickled_functions import pickled_form, resolve_function
 from compgraph.storage import root_of
 
 pytestmark = pytest.mark.portable
@@ -120,7 +120,7 @@ def test_graph_copy_keeps_sequence_numbers(way: Callable[[Any], Any]) -> None:
 def test_pickle_resolves_every_function() -> None:
     for function in [*ops.OPNAMES, *ops.PACKED_FUNCTIONS.values()]:
         if getattr(function, "__module__", "").split(".")[0] in ("numpy", "scipy", "compgraph", "autodiff"):
-            assert function_called(pickle.loads(pickle.dumps(name_of(function)))) is function
+            assert resolve_function(pickle.loads(pickle.dumps(pickled_form(function)))) is function
 
 
 @every_way

@@ -348,6 +348,6 @@ def test_load_in_place_tied_parameters(tmp_path: Path) -> None:
     cg.load(tmp_path / "p", into=[w, w])
     np.testing.assert_array_equal(w, np.ones(2))
     cg.save(tmp_path / "p", [np.ones(2), np.full(2, 3.0)])
-    with pytest.raises(ValueError, match="at two places, for which the file has different values"):
+    with pytest.raises(ValueError, match="at two places, and the file has different values for them"):
         cg.load(tmp_path / "p", into=[w, w])
     np.testing.assert_array_equal(w, np.ones(2))
