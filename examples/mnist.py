@@ -137,9 +137,7 @@ def check(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:
     if options.seed < 0:
         parser.error("argument --seed: must not be negative")
     if options.optimizer == "stepcontroller" and options.schedule != "constant":
-        parser.error(
-            "argument --schedule: stepcontroller finds its learning rate itself; leave it constant, or take another optimizer"
-        )
+        parser.error("argument --schedule: stepcontroller adapts its learning rate; leave it constant, or use another optimizer")
     require_picture(parser, "--graph", options.graph)
     if options.plot:
         require_plot(parser, "--plot", options.plot, "leave the option out")

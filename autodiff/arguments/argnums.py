@@ -13,8 +13,8 @@ from compgraph.interception import as_borrowed
 from compgraph.trees import flatten, unflatten
 from compgraph.values import Borrowed, Value
 
-from .labelled_arrays import is_labelled, named_labels, require_aligned, with_labels
-from .shared_memory import find_shared, lock_views
+from .labeled_arrays import attach_labels, describe_labeled, is_labeled, require_aligned
+from .shared_memory import find_shared_positions, make_views_read_only
 from .validation import as_argument
 
 Argnums = int | str | Sequence[int | str]
@@ -22,8 +22,8 @@ Argnums = int | str | Sequence[int | str]
 
 def require_argnums(operator: str, argnums: object) -> None:
     """Raise a TypeError unless `argnums` consists of positions and names; arguments of the function are a frequent mistake."""
-    several = argnums if isinstance(argnums, Sequence) else (argnums,)
-    if any(isinstance(argument, Value) or not isinstance(argument, (int, str, np.integer)) for argument in several):
+    argnum_list = argnums if isinstance(argnums, Sequence) else (argnums,)
+    if any(isinstance(argument, Value) or not isinstance(argument, (int, str, np.integer)) for argument in argnum_list):
         point = "x, v" if operator in ("hvp", "hessian_vector_product") else "x"
         raise TypeError(
             f"{operator}: argnums must be a position, a name, or a sequence of them, not {reprlib.repr(argnums)}. {operator}(f) "
@@ -69,9 +69,9 @@ class Arguments:
     ) -> None:
         self.operator, self.f, self.args, self.kwargs = operator, f, tuple(args), dict(kwargs)
         require_argnums(operator, argnums)
-        self.single = isinstance(argnums, (int, str, np.integer))
-        several: Any = (argnums,) if self.single else argnums
-        self.selected = [self._locate(argument) for argument in several]
+        self.is_single = isinstance(argnums, (int, str, np.integer))
+        argnum_list: Any = (argnums,) if self.is_single else argnums
+        self.selected = [self._locate(argument) for argument in argnum_list]
         if len(set(self.selected)) < len(self.selected):
             raise ValueError(f"{operator}: argnums {argnums} contains the same argument twice")
         trees = self._selected_values()
@@ -81,15 +81,15 @@ class Arguments:
                 f"{operator}: the arguments to differentiate by, {trees}, contain no array. Pass the argnums of an argument "
                 "with arrays"
             )
-        self.labelled = any(map(is_labelled, self.leaves))
-        self.shared: frozenset[int] = frozenset()
+        self.has_labels = any(map(is_labeled, self.leaves))
+        self.shared_positions: frozenset[int] = frozenset()
         if len(self.leaves) > 1 or len(self.args) + len(self.kwargs) > 1:
-            self.shared = find_shared(self.leaves, flatten(self.constants())[0])
-        if self.labelled:
+            self.shared_positions = find_shared_positions(self.leaves, flatten(self.constants())[0])
+        if self.has_labels:
             require_aligned(operator, [*_named_leaves(self.args), *_named_leaves(self.kwargs)])
 
     def _locate(self, argument: int | str) -> int | str:
-        """An argument as its position in `args`, or its name in `kwargs`."""
+        """Return the position of an argument in `args`, or its name in `kwargs`."""
         if isinstance(argument, str):
             if argument in self.kwargs:
                 return argument
@@ -101,12 +101,12 @@ class Arguments:
                 )
             return names.index(argument)
         if not -len(self.args) <= argument < len(self.args):
-            instead = (
+            advice = (
                 f"Write {self.operator}(f)(x)" if argument == 0 and not self.kwargs else "Select a keyword argument by its name"
             )
             raise ValueError(
                 f"{self.operator}: argnums {argument} is out of range, because the function was called with {len(self.args)} "
-                f"positional arguments. {instead}"
+                f"positional arguments. {advice}"
             )
         return int(argument) % len(self.args)
 
@@ -114,19 +114,19 @@ class Arguments:
         return [self.args[key] if isinstance(key, int) else self.kwargs[key] for key in self.selected]
 
     def constants(self) -> list[Any]:
-        """The arguments that the function is not differentiated by."""
+        """Return the arguments that are not differentiated."""
         if len(self.selected) == len(self.args) + len(self.kwargs):
             return []
         by_position = [value for position, value in enumerate(self.args) if position not in self.selected]
         return by_position + [value for name, value in self.kwargs.items() if name not in self.selected]
 
     def values(self) -> Iterator[Any]:
-        """All arguments."""
+        """Yield all arguments."""
         yield from self.args
         yield from self.kwargs.values()
 
     def arrays(self) -> list[Any]:
-        """The leaves, as differentiable arrays or nodes."""
+        """Return the leaves, as differentiable arrays or nodes."""
         try:
             return list(map(as_argument, self.leaves))
         except TypeError:
@@ -135,7 +135,7 @@ class Arguments:
             raise
 
     @property
-    def nested(self) -> bool:
+    def is_nested(self) -> bool:
         """Whether one of the selected arguments is a container."""
         return not all(part.is_leaf() for part in self.structure.children())
 
@@ -159,9 +159,9 @@ class Arguments:
                 args[key] = tree
             else:
                 kwargs[key] = tree
-        if self.shared:
+        if self.shared_positions:
             views: list[Any] = [x for x in flatten((args, kwargs))[0] if type(x) is Borrowed]
-            lock_views(views, [self.leaves[position] for position in self.shared])
+            make_views_read_only(views, [self.leaves[position] for position in self.shared_positions])
         try:
             return self.f(*args, **kwargs)
         except TypeError as error:
@@ -169,10 +169,10 @@ class Arguments:
                 error.add_note(self.operator + self.advice.replace(".", ":", 1))
             raise
         except (AttributeError, IndexError) as error:
-            if not self.labelled:
+            if not self.has_labels:
                 raise
             error.add_note(
-                f"{self.operator} passes the values of {named_labels(self.leaves)} to the function as plain arrays, without "
+                f"{self.operator} passes the values of {describe_labeled(self.leaves)} to the function as plain arrays, without "
                 "labels and methods. Select elements by position; look up labels (x.index.get_loc) outside the function"
             )
             raise
@@ -182,14 +182,14 @@ class Arguments:
 
         A result of the shape of a labelled argument (pandas, xarray) gets its labels.
         """
-        if self.labelled:
-            results = [with_labels(result, leaf) for result, leaf in zip(results, self.leaves, strict=True)]
+        if self.has_labels:
+            results = [attach_labels(result, leaf) for result, leaf in zip(results, self.leaves, strict=True)]
         trees = unflatten(self.structure, results)
-        return trees[0] if self.single else tuple(trees)
+        return trees[0] if self.is_single else tuple(trees)
 
     def flatten_tangents(self, tree: Any) -> list[Any]:
-        """The leaves of tangents that nest like the selected arguments: one tree, or a tuple of trees."""
-        trees = [tree] if self.single else tree
+        """Return the leaves of tangents that nest like the selected arguments: one tree, or a tuple of trees."""
+        trees = [tree] if self.is_single else tree
         if not isinstance(trees, (tuple, list)):
             raise ValueError(
                 f"{self.operator}: the tangents of {len(self.selected)} arguments must be a tuple, not a {type(tree).__name__}"
@@ -199,20 +199,20 @@ class Arguments:
         leaves, structure = flatten(list(trees))
         if structure != self.structure:
             raise ValueError(f"{self.operator}: the tangents nest as {structure}, but the arguments as {self.structure}")
-        for name, leaf, tangent in zip(self.names, self.leaves, leaves, strict=True) if self.labelled else ():
+        for name, leaf, tangent in zip(self.names, self.leaves, leaves, strict=True) if self.has_labels else ():
             require_aligned(self.operator, [(name, leaf), ("its tangent", tangent)])
         return leaves
 
 
 def _named_leaves(tree: object) -> Iterator[tuple[str, Any]]:
-    """The leaves of arguments, with their names for messages."""
+    """Yield the leaves of arguments, with their names for messages."""
     leaves, structure = flatten(tree)
     for path, leaf in zip(structure.accessors(), leaves, strict=True):
         yield path[1:].codify(f"argument {path[0].entry!r}"), leaf
 
 
 def _positional_parameters(f: Callable[..., Any]) -> list[str]:
-    """The names of the parameters that can be passed by position; empty for functions without a signature."""
+    """Return the names of the positional parameters; an empty list for functions without a signature."""
     try:
         parameters = inspect.signature(f).parameters.values()
     except ValueError:

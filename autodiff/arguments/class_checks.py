@@ -1,4 +1,4 @@
-"""Detection of functions whose result depends on the class of a value, so that it differs for nodes and numbers.
+"""Detection of functions whose result depends on the class of a value, and thus differs for nodes and numbers.
 
 Scalar nodes report the class of the number that they represent, and in the user's modules ``isinstance``, ``type`` and
 ``hasattr`` are patched to do the same (see `compgraph.interception`). Other checks see the class of the node: ``x.__class__`` of
@@ -27,7 +27,7 @@ from compgraph.trees import flatten
 from compgraph.values import Value
 
 from ..numeric import DetachedGradientError
-from .labelled_arrays import named_labels, with_labels
+from .labeled_arrays import attach_labels, describe_labeled
 
 # Classes that match a node, but not the number that it represents, in a ``match`` statement.
 _ARRAY_CLASSES = frozenset({"ndarray", "Iterable", "Sized", "Container", "Collection", "Buffer"})
@@ -54,7 +54,7 @@ _MAX_CACHED = 4096
 _cache: dict[Any, tuple[str, bool, Any]] = {}
 
 
-def require_same_value(
+def require_class_independence(
     operator: str, f: Callable[..., Any], leaves: Sequence[Any], call: Callable[..., Any], results: Sequence[Any]
 ) -> None:
     """Raise if a function that checks the class of a value returns different values for nodes and for numbers.
@@ -97,7 +97,7 @@ def require_same_value(
 
 
 def find_class_check(f: Callable[..., Any]) -> tuple[str, bool]:
-    """The first check of a class in a function, or ``""``; and whether each of its calls must be compared."""
+    """Return the first class check in a function, or ``""``, and whether each call must be compared."""
     key, kept_alive = _key_of(f)
     if key is None:
         return "", False
@@ -109,7 +109,7 @@ def find_class_check(f: Callable[..., Any]) -> tuple[str, bool]:
     return entry[:2]
 
 
-def require_same_by_label(operator: str, leaves: Sequence[Any], call: Callable[..., Any], results: Sequence[Any]) -> None:
+def require_label_independence(operator: str, leaves: Sequence[Any], call: Callable[..., Any], results: Sequence[Any]) -> None:
     """Raise if a function returns different values for labelled arguments and for plain arrays of the same numbers.
 
     The values are compared at the arguments and at a point nearby, because different functions may agree at one point.
@@ -131,22 +131,22 @@ def require_same_by_label(operator: str, leaves: Sequence[Any], call: Callable[.
         If the values differ.
     """
     plain = [x.raw_value if isinstance(x, Value) else x for x in leaves]
-    moved = [_perturb(x) for x in plain]
+    perturbed = [_perturb(x) for x in plain]
     values = [np.asarray(x.raw_value if isinstance(x, Value) else x) for x in results]
     try:
         with_label, repeated = run_isolated(_call_twice, call, plain)
-        nearby, _ = run_isolated(_call_twice, call, [with_labels(new, x) for new, x in zip(moved, plain, strict=True)])
-        nearby_plain, _ = run_isolated(_call_twice, call, moved)
+        nearby, _ = run_isolated(_call_twice, call, [attach_labels(new, x) for new, x in zip(perturbed, plain, strict=True)])
+        nearby_plain, _ = run_isolated(_call_twice, call, perturbed)
     except DetachedGradientError:
         raise
     except Exception:  # the function works on arrays alone
         return
-    if not _agree(with_label, repeated):  # it draws random numbers, or has state
+    if not _have_equal_values(with_label, repeated):  # it draws random numbers, or has state
         return
-    for labelled, unlabelled in ((with_label, values), (nearby, nearby_plain)):
-        if not _agree(labelled, unlabelled):
+    for labeled, unlabelled in ((with_label, values), (nearby, nearby_plain)):
+        if not _have_equal_values(labeled, unlabelled):
             raise DetachedGradientError(
-                f"{operator}: the function returns {_format_values(labelled)} for {named_labels(leaves)}, but "
+                f"{operator}: the function returns {_format_values(labeled)} for {describe_labeled(leaves)}, but "
                 f"{_format_values(unlabelled)} for a plain array of the same numbers, which operators pass. Methods of labelled "
                 "arrays may skip NaN, divide by n - 1 (std, var), align by label or iterate over columns. Pass x.to_numpy(), and "
                 "use np.nansum(x) or np.std(x, ddof=1)"
@@ -154,15 +154,15 @@ def require_same_by_label(operator: str, leaves: Sequence[Any], call: Callable[.
 
 
 def _perturb(value: Any) -> Any:
-    """Numbers near those of a value, as a plain array or a number; other values unchanged."""
+    """Return numbers near those of a value, as a plain array or a number; return other values unchanged."""
     array = np.asarray(value)
     if array.dtype.kind not in "fc":
         return value
-    moved = array * (1 + 0.01 * np.sin(1.0 + np.arange(array.size).reshape(array.shape)))
-    return moved if array.ndim else moved[()]
+    perturbed = array * (1 + 0.01 * np.sin(1.0 + np.arange(array.size).reshape(array.shape)))
+    return perturbed if array.ndim else perturbed[()]
 
 
-def _agree(a: Sequence[NDArray[Any]], b: Sequence[NDArray[Any]]) -> bool:
+def _have_equal_values(a: Sequence[NDArray[Any]], b: Sequence[NDArray[Any]]) -> bool:
     """Whether values have the same shapes and, up to rounding, the same numbers."""
     if [x.shape for x in a] != [x.shape for x in b]:
         return False
@@ -170,7 +170,7 @@ def _agree(a: Sequence[NDArray[Any]], b: Sequence[NDArray[Any]]) -> bool:
 
 
 def _call_twice(call: Callable[..., Any], leaves: Sequence[Any]) -> list[list[NDArray[Any]]]:
-    """The leaves of the results of two calls with the same plain arguments."""
+    """Return the leaves of the results of two calls with the same plain arguments."""
     with no_graph(), np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return [[np.asarray(x) for x in flatten(call(*leaves))[0]] for _ in range(2)]
@@ -187,8 +187,8 @@ def _format_values(values: Sequence[NDArray[Any]]) -> str:
     return ", ".join(np.array2string(x, threshold=5, separator=", ") for x in values)
 
 
-def function_of(f: Any) -> Any:
-    """The Python function behind a callable; other values unchanged. No user code runs, such as `__getattr__`."""
+def unwrap_function(f: Any) -> Any:
+    """Return the Python function behind a callable, or another value unchanged, without running user code."""
     while True:
         kind = type(f)
         if issubclass(kind, functools.partial):
@@ -205,7 +205,7 @@ def function_of(f: Any) -> Any:
 
 
 def _wrapped(f: Any, kind: type) -> Any:
-    """The ``__wrapped__`` attribute of a callable; None without one, and for functions of this package."""
+    """Return the ``__wrapped__`` attribute of a callable; None without one, and for functions of this package."""
     if kind is FunctionType and source_lines.is_package_code(f.__code__.co_filename):
         return None
     try:
@@ -220,64 +220,64 @@ def _code_of(function: Any) -> CodeType | None:
 
 
 def _key_of(f: Any) -> tuple[Any, Any]:
-    """A key for the cache, and objects that must be kept alive because the key contains their ids; None for other functions.
+    """Return a cache key, and the objects whose ids it contains, which must stay alive; None for other functions.
 
     The key has the ids of the code of a user's function, of its object, and of the functions in its closure.
     """
-    function = f if type(f) is FunctionType and not f.__dict__ else function_of(f)
+    function = f if type(f) is FunctionType and not f.__dict__ else unwrap_function(f)
     code = _code_of(function)
     if code is None or source_lines.is_package_code(code.co_filename):
         return None, None
     if function is f and not f.__closure__:
         return id(code), code
-    closure = [_code_of(function_of(value)) for value in _closure_of(function).values()]
+    closure = [_code_of(unwrap_function(value)) for value in _closure_of(function).values()]
     kept_alive = (code, f.__self__ if type(f) is MethodType else None, *closure)
     return tuple(map(id, kept_alive)), kept_alive
 
 
 def _closure_of(function: Any) -> dict[str, Any]:
-    """The variables of enclosing functions that a function uses."""
+    """Return the closure variables of a function, by name."""
     cells = zip(function.__code__.co_freevars, getattr(function, "__closure__", None) or (), strict=True)
     return {name: cell.cell_contents for name, cell in cells if _is_filled(cell)}
 
 
-def _class_checks(f: Any, depth: int, seen: set[CodeType]) -> Iterator[tuple[str, bool]]:
-    """The checks of classes in a function, and in functions of the same program that it calls by name."""
-    function = function_of(f)
+def _class_checks(f: Any, depth: int, visited: set[CodeType]) -> Iterator[tuple[str, bool]]:
+    """Yield the class checks in a function, and in functions of the same program that it calls by name."""
+    function = unwrap_function(f)
     code = _code_of(function)
-    if code is None or code in seen or not depth or source_lines.is_package_code(code.co_filename) or _is_library(function):
+    if code is None or code in visited or not depth or source_lines.is_package_code(code.co_filename) or _is_library(function):
         return
-    seen.add(code)
-    is_users = not is_library(code.co_filename)
+    visited.add(code)
+    is_user_code = not is_library(code.co_filename)
     for inner in _nested_codes(code):
         names = {*inner.co_names, *inner.co_freevars}
         line = f"(File {inner.co_filename!r}, line {inner.co_firstlineno}, in {inner.co_name})"
-        if is_users and "__class__" in inner.co_names:
+        if is_user_code and "__class__" in inner.co_names:
             yield f"x.__class__ {line}", True
-        if is_users and names & _ARRAY_CLASSES and _MATCH_OPCODE in inner.co_code[::2]:
+        if is_user_code and names & _ARRAY_CLASSES and _MATCH_OPCODE in inner.co_code[::2]:
             yield f"case {min(names & _ARRAY_CLASSES)}() {line}", True
-        if not is_users and names & _CHECKS and names.union(map(str, inner.co_consts)) & _CHECKED_NAMES:
+        if not is_user_code and names & _CHECKS and names.union(map(str, inner.co_consts)) & _CHECKED_NAMES:
             yield f"{min(names & _CHECKS)}(...) {line}", False
         variables = {**function.__globals__, **_closure_of(function)}
         values = (*[variables.get(name) for name in names], *(function.__defaults__ or ()))
         aliases = [value for value in values if _is_class_check(value)]
-        if is_users and (aliases or "builtins" in names):
+        if is_user_code and (aliases or "builtins" in names):
             yield f"{aliases[0].__name__ if aliases else 'builtins'} {line}", True
-        if is_users and "AttributeError" in names:
+        if is_user_code and "AttributeError" in names:
             yield f"except AttributeError {line}", True
         for value in (f.__self__ if type(f) is MethodType else None, *[variables[name] for name in names if name in variables]):
             for callee in _callees(value, names, depth - 1):
-                yield from _class_checks(callee, depth - 1, seen)
+                yield from _class_checks(callee, depth - 1, visited)
 
 
 def _is_class_check(value: object) -> bool:
-    """Whether a value is a builtin function that reads the class of an object, under a name of the user's."""
+    """Whether a value is a builtin that reads the class of an object, for aliases of such builtins."""
     return any(value is builtin for builtin in (isinstance, type, hasattr, getattr, dir, issubclass))
 
 
 def _callees(value: Any, names: set[str], depth: int) -> Iterator[Any]:
-    """The functions that an expression such as ``model.loss(x)`` may call, from a value and the names of its attributes."""
-    if _code_of(function_of(value)) is not None:
+    """Yield the functions that an expression such as ``model.loss(x)`` may call, given the value and attribute names."""
+    if _code_of(unwrap_function(value)) is not None:
         yield value
     elif value is not None and depth and not isinstance(value, type) and not _is_library(value):
         for name in names:
@@ -289,7 +289,7 @@ def _callees(value: Any, names: set[str], depth: int) -> Iterator[Any]:
 
 
 def _nested_codes(code: CodeType) -> Iterator[CodeType]:
-    """A code object and those within it."""
+    """Yield a code object and those nested in it."""
     yield code
     for constant in code.co_consts:
         if isinstance(constant, CodeType):

@@ -1,4 +1,4 @@
-"""Functions that operators return: pickled as the operator call that made them."""
+"""Functions returned by operators, which are pickled as the operator call."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from .validation import require_function
 Operator = TypeVar("Operator", bound=Callable[..., Any])
 
 
-# Options of other packages' operators.
-_ELSEWHERE = {
+# Options of operators in other packages, with the advice of the error.
+_FOREIGN_OPTIONS = {
     "wrt": "use argnums=",
     "holomorphic": "autodiff.jacobian takes analytic functions of complex arguments",
     "allow_int": "convert integer arguments to floats (x.astype(float))",
@@ -31,40 +31,40 @@ _ELSEWHERE = {
 def function_operator(operator: Operator) -> Operator:
     """Decorate an operator on functions: its results can be pickled, and ``argnum=`` of HIPS/autograd is accepted.
 
-    Another object in place of the function raises a TypeError, and so do the function's arguments in place of ``argnums``.
+    The decorated operator raises a TypeError unless the first argument is a function, and for arguments in place of ``argnums``.
     """
 
     @functools.wraps(operator)
-    def applied(*args: Any, **kwargs: Any) -> Any:
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
         if args:
             require_function(operator.__name__, args[0])
-        ops.reject_options(operator.__name__, kwargs, _ELSEWHERE)
+        ops.reject_options(operator.__name__, kwargs, _FOREIGN_OPTIONS)
         if "argnum" in kwargs:
             if "argnums" in kwargs or len(args) > 1:
                 raise TypeError(f"{operator.__name__}: argnum and argnums are the same parameter. Pass one of them")
             kwargs["argnums"] = kwargs.pop("argnum")
         require_argnums(operator.__name__, args[1] if len(args) > 1 else kwargs.get("argnums", 0))
-        return pickle_as_call(applied, operator(*args, **kwargs), args, kwargs)
+        return pickle_as_call(wrapper, operator(*args, **kwargs), args, kwargs)
 
-    return applied  # type: ignore[return-value]
+    return wrapper  # type: ignore[return-value]
 
 
 def short_tracebacks(operator: Operator) -> Operator:
-    """Decorate an operator that calls the user's function: tracebacks of its errors lack the frames of the packages."""
+    """Decorate an operator that calls the user's function: remove the frames of the packages from tracebacks."""
 
     @functools.wraps(operator)
-    def applied(*args: Any, **kwargs: Any) -> Any:
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
         try:
             return operator(*args, **kwargs)
         except Exception as error:
             _shorten_outermost(error)
             raise
 
-    return applied  # type: ignore[return-value]
+    return wrapper  # type: ignore[return-value]
 
 
 def _shorten_outermost(error: Exception) -> None:
-    """Shorten the traceback of an error, in the outermost operator: the inner ones read it to explain the error."""
+    """Shorten the traceback of an error in the outermost operator; inner operators need it for their explanations."""
     if not full_tracebacks.get() and not is_called_by_packages(frame_up(1)):
         shorten_traceback(error)
 
@@ -107,22 +107,27 @@ class DerivedFunction:
         return f"<{operator.__name__} of {getattr(args[0], '__name__', args[0]) if args else self.__name__}>"
 
     def __reduce__(self) -> Any:
-        by_name: Any = sys.modules.get(self.__module__)
+        resolved: Any = sys.modules.get(self.__module__)
         for name in self.__qualname__.split("."):
-            by_name = getattr(by_name, name, None)
-        return self.__qualname__ if by_name is self else (_made, self._operator_call)  # by name, if it decorates a function
+            resolved = getattr(resolved, name, None)
+        return (
+            self.__qualname__ if resolved is self else (_call_operator, self._operator_call)
+        )  # by name, if it decorates a function
 
 
 SELF_PICKLING.add(DerivedFunction)
 
 
-def _made(operator: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Repeat an operator call when unpickling. Pickles refer to this function by name."""
+def _call_operator(operator: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Repeat an operator call when unpickling."""
     return operator(*args, **kwargs)
+
+
+_made = _call_operator  # the name in pickles of earlier versions
 
 
 def pickle_as_call(
     operator: Callable[..., Any], function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> DerivedFunction | Any:
-    """The result of an operator as a `DerivedFunction`, if it is a function."""
+    """Wrap the result of an operator in a `DerivedFunction` if it is a function."""
     return DerivedFunction(function, operator, args, kwargs) if callable(function) else function

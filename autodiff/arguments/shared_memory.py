@@ -1,7 +1,7 @@
-"""Arguments that share memory: a write into one changes the other, so their derivatives cannot be separated.
+"""Arguments that share memory. A write into one changes the other, so their derivatives cannot be separated.
 
-Operators replace each differentiated array by a copy. Where arrays share memory (one array passed twice, overlapping views), the
-copies are read-only, and so are views of other arguments and captured arrays in that memory. A write then raises.
+Operators replace each differentiated array by a copy. If arrays share memory (one array passed twice, overlapping views), their
+copies are read-only. Views of other arguments and of captured arrays in that memory are read-only too. A write raises.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from compgraph.inplace import backing_array
 from compgraph.storage import owner_of
 from compgraph.values import ARGUMENTS, Value, has_history
 
-from .labelled_arrays import is_labelled
+from .labeled_arrays import is_labeled
 
 _MAX_WORK = 10_000  # of `numpy.shares_memory`
 
 
 def memory_of(value: Any) -> Any:
-    """The array that holds the values of an argument; None for scalars and other objects."""
+    """Return the array with the values of an argument; None for scalars and other objects."""
     if isinstance(value, Value):
         value = backing_array(value) if has_history(value) else None
-    elif not isinstance(value, np.ndarray) and is_labelled(value):
+    elif not isinstance(value, np.ndarray) and is_labeled(value):
         value = np.asarray(value)
     return value if isinstance(value, np.ndarray) and value.size else None
 
@@ -40,11 +40,11 @@ def overlap(a: NDArray[Any], b: NDArray[Any]) -> bool:
         return True
 
 
-def find_shared(leaves: Sequence[object], others: Iterable[object] = ()) -> frozenset[int]:
-    """The positions of leaves that share memory with another leaf, or with an array among `others`."""
+def find_shared_positions(leaves: Sequence[object], others: Iterable[object] = ()) -> frozenset[int]:
+    """Return the positions of leaves that share memory with another leaf, or with an array in `others`."""
     arrays = [(position, memory) for position, leaf in enumerate(leaves) if (memory := memory_of(leaf)) is not None]
     arrays += [(-1, memory) for value in others if (memory := memory_of(value)) is not None]
-    if len(arrays) < 2 or _have_own_buffers([memory for _, memory in arrays]):
+    if len(arrays) < 2 or _have_separate_owners([memory for _, memory in arrays]):
         return frozenset()
     shared, open_intervals = set[int](), list[tuple[int, int, Any]]()
     bounds = [(*np.lib.array_utils.byte_bounds(memory), position, memory) for position, memory in arrays]
@@ -57,13 +57,13 @@ def find_shared(leaves: Sequence[object], others: Iterable[object] = ()) -> froz
     return frozenset(shared - {-1})
 
 
-def _have_own_buffers(arrays: Sequence[NDArray[Any]]) -> bool:
-    """Whether each array has a NumPy buffer of its own, which is the most frequent case."""
+def _have_separate_owners(arrays: Sequence[NDArray[Any]]) -> bool:
+    """Whether each array has a separate NumPy buffer, which is the most frequent case."""
     owners = [array if array.base is None else owner_of(array) for array in arrays]
     return len({id(owner) for owner in owners}) == len(owners) and all(isinstance(owner, np.ndarray) for owner in owners)
 
 
-def lock(tracer: Any) -> None:
+def make_read_only(tracer: Any) -> None:
     """Make an argument tracer read-only."""
     memory = memory_of(tracer)
     if memory is not None:
@@ -72,7 +72,7 @@ def lock(tracer: Any) -> None:
             tracer.borrows_values = False
 
 
-def is_locked(value: object) -> bool:
+def is_read_only_tracer(value: object) -> bool:
     """Whether a value is a read-only argument tracer of an outer operator."""
     if not isinstance(value, Value) or not (value.level or type(value) in ARGUMENTS):
         return False
@@ -80,7 +80,7 @@ def is_locked(value: object) -> bool:
     return memory is not None and memory.base is None and not memory.flags.writeable
 
 
-def lock_views(views: Iterable[NDArray[Any]], leaves: Iterable[object]) -> None:
+def make_views_read_only(views: Iterable[NDArray[Any]], leaves: Iterable[object]) -> None:
     """Make views read-only that share memory with a leaf."""
     memories = [memory for leaf in leaves if (memory := memory_of(leaf)) is not None]
     for view in views:
@@ -88,7 +88,7 @@ def lock_views(views: Iterable[NDArray[Any]], leaves: Iterable[object]) -> None:
             view.flags.writeable = False
 
 
-def call_with_locked(
+def call_with_read_only(
     operator: str,
     shared: frozenset[int],
     leaves: Sequence[object],
@@ -96,7 +96,7 @@ def call_with_locked(
     captured: Sequence[Any],
     call: Callable[[], Any],
 ) -> Any:
-    """Call a function on argument tracers, after those that share memory have been made read-only.
+    """Call a function on argument tracers, with those that share memory made read-only.
 
     Parameters
     ----------
@@ -105,9 +105,9 @@ def call_with_locked(
     shared : frozenset of int
         Positions of leaves that share memory with others.
     leaves, tracers : sequence
-        The arguments of the caller, and the tracers in their place.
+        The arguments of the caller, and their tracers.
     captured : sequence
-        Arrays that the function captures. Leaves that share memory with one are locked too, as are views of it.
+        Arrays that the function captures. Leaves that share memory with them, and their views, become read-only too.
     call : callable
         Calls the function.
 
@@ -116,24 +116,26 @@ def call_with_locked(
     ValueError
         If the function writes into one of these arrays.
     """
-    if captured and (also_shared := find_shared(leaves, captured)):
+    if captured and (also_shared := find_shared_positions(leaves, captured)):
         for position in also_shared:
-            lock(tracers[position])
-        lock_views([view for view in captured if not isinstance(view, Value)], [leaves[position] for position in also_shared])
+            make_read_only(tracers[position])
+        make_views_read_only(
+            [view for view in captured if not isinstance(view, Value)], [leaves[position] for position in also_shared]
+        )
         shared |= also_shared
     if not shared:
         return call()
     try:
         result = call()
     except ValueError as error:
-        _explain(error, operator)
+        _explain_read_only(error, operator)
         raise
     for position in shared:
         _require_unchanged(operator, leaves[position], tracers[position])
     return result
 
 
-def _explain(error: ValueError, operator: str) -> None:
+def _explain_read_only(error: ValueError, operator: str) -> None:
     """Add to an error about a read-only array that arguments share memory."""
     if len(error.args) == 1 and "read-only" in str(error) and "memory" not in str(error):
         error.args = (

@@ -16,7 +16,7 @@ from compgraph.guards import format_leaks
 from compgraph.tracing import LeakWarning
 from compgraph.values import ConstantNode, Value, describe, require_computed, require_history, unwrap_buffer
 
-from .class_checks import function_of
+from .class_checks import unwrap_function
 
 _asarray = np.asarray  # NumPy's own function, which interception replaces
 
@@ -27,7 +27,7 @@ class LostGraphError(TypeError):
     __module__ = "autodiff"  # the public name, in tracebacks
 
 
-def as_argument(value: Any, name: str = "an argument", instead: str = "exclude it from argnums") -> Any:
+def as_argument(value: Any, name: str = "an argument", advice: str = "exclude it from argnums") -> Any:
     """Convert an argument of a differentiated function to a floating or complex array or node.
 
     Parameters
@@ -36,7 +36,7 @@ def as_argument(value: Any, name: str = "an argument", instead: str = "exclude i
         The argument. Python numbers become NumPy scalars; integers among them are converted to floats.
     name : str
         Its name, for messages.
-    instead : str
+    advice : str
         Advice for an array of integers.
 
     Raises
@@ -52,7 +52,7 @@ def as_argument(value: Any, name: str = "an argument", instead: str = "exclude i
         return array if isinstance(value, np.ndarray) or array.ndim else array[()]
     if array.dtype.kind in "biu" and isinstance(value, (bool, int, float)):
         return array.astype(default_float())[()]
-    raise TypeError(f"{name} has dtype {array.dtype}, which is not differentiable. Convert it (x.astype(float)), or {instead}")
+    raise TypeError(f"{name} has dtype {array.dtype}, which is not differentiable. Convert it (x.astype(float)), or {advice}")
 
 
 def require_function(operator: str, f: object) -> None:
@@ -68,7 +68,7 @@ def require_function(operator: str, f: object) -> None:
 
 
 def require_primals(operator: str, f: object, primals: Sequence[Any]) -> None:
-    """Raise a TypeError unless an operator has a function and arguments of it."""
+    """Raise a TypeError unless an operator has a function and its arguments."""
     require_function(operator, f)
     if not primals:
         raise TypeError(f"{operator} takes the arguments of the function too. Write {operator}(f, x)")
@@ -93,8 +93,8 @@ def require_array(value: object, name: str) -> None:
     """Raise a TypeError for a masked array or a matrix, whose mask or operators would be lost."""
     if isinstance(value, (np.ma.MaskedArray, np.matrix)):
         kind, is_masked = type(value).__name__, isinstance(value, np.ma.MaskedArray)
-        instead = "value.filled(number), and the mask as another argument" if is_masked else "np.asarray(value)"
-        raise TypeError(f"{name} is a {kind}, whose operators differ from those of an array. Pass {instead}")
+        advice = "value.filled(number), and the mask as another argument" if is_masked else "np.asarray(value)"
+        raise TypeError(f"{name} is a {kind}, whose operators differ from those of an array. Pass {advice}")
 
 
 def as_result(value: Any) -> Any:
@@ -117,14 +117,14 @@ def as_constant(value: Any, leaks: Sequence[object]) -> Any:
 
 
 def split_aux(operator: str, result: object) -> tuple[Any, Any]:
-    """The value and the auxiliary data that a function with ``has_aux=True`` returned."""
+    """Split the result of a function with ``has_aux=True`` into value and auxiliary data."""
     if not isinstance(result, (tuple, list)) or len(result) != 2:
         raise TypeError(f"{operator}: has_aux=True, but the function returned a {type(result).__name__}, not a pair (value, aux)")
     return result[0], result[1]
 
 
 def warn_zero_derivative(operator: str, arguments: str, leaks: Any) -> None:
-    """Warn of a derivative that is zero probably because values have left the graph."""
+    """Warn of a zero derivative, which values that left the graph have probably caused."""
     warn_user(
         f"{operator}: the result does not depend on {arguments} by its graph, so the derivative is zero.{format_leaks(leaks)}",
         LeakWarning,
@@ -134,8 +134,8 @@ def warn_zero_derivative(operator: str, arguments: str, leaks: Any) -> None:
 def lost_graph_error(
     operator: str, out: object, leaks: Any = (), f: Callable[..., Any] | None = None, advice: str = ""
 ) -> TypeError:
-    """The error for a function whose result is not a node: a `LostGraphError` if it is numeric."""
-    code = getattr(function_of(f), "__code__", None)
+    """Return the error for a function whose result is not a node: a `LostGraphError` if it is numeric."""
+    code = getattr(unwrap_function(f), "__code__", None)
     line = "" if code is None else f' (File "{code.co_filename}", line {code.co_firstlineno}, in {code.co_name})'
     if out is None:
         return TypeError(f"{operator}: the function returned None{line}. Does it lack a return statement?{advice}")

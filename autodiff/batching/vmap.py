@@ -35,16 +35,16 @@ from compgraph.values import (
 from ..arguments import (
     as_result,
     find_class_check,
-    find_shared,
+    find_shared_positions,
     flatten,
-    is_labelled,
-    lock,
+    is_labeled,
+    make_read_only,
     pickle_as_call,
     require_aligned,
     require_array,
+    require_class_independence,
     require_function,
-    require_same_by_label,
-    require_same_value,
+    require_label_independence,
     unflatten,
 )
 from .batch_node import BatchNode, BufferWrapper
@@ -143,14 +143,14 @@ def vmap(
     @functools.wraps(f)
     def mapped(*args: Any, **kwargs: Any) -> Any:
         leaves, structure = flatten((args, kwargs))
-        has_labels = any(map(is_labelled, leaves))
+        has_labels = any(map(is_labeled, leaves))
         if has_labels:
             require_aligned("vmap", [(f"argument {k}", leaf) for k, leaf in enumerate(leaves)])
         axes = _argument_axes(in_axes, args, kwargs)
         arrays = [_as_batched_argument(x, axis) for x, axis in zip(leaves, axes, strict=True)]
         size = _batch_size(arrays, axes, axis_size)
         level = next_level()
-        shared = find_shared(arrays)
+        shared = find_shared_positions(arrays)
         batched = [_wrap_argument(x, axis, level, k in shared) for k, (x, axis) in enumerate(zip(arrays, axes, strict=True))]
         with LiveLevels((level,)):
             result = run_isolated(_run, f, unflatten(structure, batched), level, size, randomness)
@@ -161,10 +161,10 @@ def vmap(
                 call = functools.partial(_call_with_leaves, f, structure)
                 if has_labels:
                     first = [x if axis is None else _first_element(x, axis) for x, axis in zip(leaves, axes, strict=True)]
-                    require_same_by_label("vmap", first, call, [out[0] for out in outs])
+                    require_label_independence("vmap", first, call, [out[0] for out in outs])
                 if find_class_check(f)[0]:
                     first = [x if axis is None else np.take(x, 0, axis) for x, axis in zip(arrays, axes, strict=True)]
-                    require_same_value("vmap", f, first, call, [out[0] for out in outs])
+                    require_class_independence("vmap", f, first, call, [out[0] for out in outs])
         return unflatten(nesting, outs)
 
     return pickle_as_call(vmap, mapped, (f, in_axes, out_axes, axis_size, randomness), {})
@@ -354,7 +354,7 @@ def _wrap_argument(value: Any, axis: int | None, level: int, is_shared: bool) ->
     values = np.moveaxis(value, axis, 0) if axis % value.ndim else value
     if is_shared:
         node = BatchNode.create_using(copy_values(values), level, is_array=values.ndim > 1)
-        lock(node)
+        make_read_only(node)
         return node
     return BatchNode.borrow(values, level, is_array=values.ndim > 1)
 

@@ -12,7 +12,7 @@ from compgraph.graph import walk
 from compgraph.storage import root_of
 from compgraph.values import ACTIVE, MultiOutput, Value, next_sequence_number
 
-from ..arguments import find_shared
+from ..arguments import find_shared_positions
 from ..operators import Trace
 
 
@@ -51,7 +51,7 @@ class Closure:
     ) -> None:
         self.operator, self.f, self.positions = operator, f, positions
         self.leaves = [elements[i] for i in positions]
-        self.shared = find_shared(self.leaves)
+        self.shared_positions = find_shared_positions(self.leaves)
         self._elements = [_as_read_only(x) for x in elements]
         self._wrapped = wrappers.get() if wrapped is None else wrapped
         trace = Trace(self)  # not stored: it refers to this object, and the cycle would keep the graph alive

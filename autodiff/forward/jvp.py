@@ -31,17 +31,17 @@ from ..arguments import (
     as_constant,
     as_direction,
     as_result,
-    call_with_locked,
-    find_shared,
+    call_with_read_only,
+    find_shared_positions,
     flatten,
-    is_labelled,
-    is_locked,
-    lock,
+    is_labeled,
+    is_read_only_tracer,
     lost_graph_error,
+    make_read_only,
     require_aligned,
+    require_class_independence,
     require_function,
-    require_same_by_label,
-    require_same_value,
+    require_label_independence,
     short_tracebacks,
     split_aux,
     unflatten,
@@ -105,7 +105,7 @@ def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], 
     (points, structure), (directions, nesting) = flatten(list(primals)), flatten(list(tangents))
     if nesting != structure:
         raise ValueError(f"jvp: the tangents nest as {nesting}, their primals as {structure}")
-    if any(map(is_labelled, (*points, *directions))):
+    if any(map(is_labeled, (*points, *directions))):
         named = [(f"{what} {k}", x) for what, row in (("primal", points), ("tangent", directions)) for k, x in enumerate(row)]
         require_aligned("jvp", named)
     arrays = [as_argument(x, f"jvp: primal {k}") for k, x in enumerate(points)]
@@ -150,26 +150,26 @@ def run_with_tangents(
         inputs.append(_input(as_argument(point), tangent, lambda p, t: make(p, t, level), around))
         if is_python_arithmetic(point):
             mark_python_number(inputs[-1])
-    shared = find_shared(points)
+    shared = find_shared_positions(points)
     for position, (point, tracer) in enumerate(zip(points, inputs, strict=True)):
-        if position in shared or is_locked(point):
-            lock(tracer)
+        if position in shared or is_read_only_tracer(point):
+            make_read_only(tracer)
     wrapped = wrapping_buffers(lambda buffer: _still(buffer, lambda b: make(b, None, level)))
 
     def run() -> Any:
         register_imported()
         with Tracing(records=True), wrapped, intercept(f, arguments, unchanged=kept) as opened, collecting_leaks() as escapes:
-            result = call_with_locked("jvp", shared, points, inputs, opened.captured, lambda: call(*inputs))
+            result = call_with_read_only("jvp", shared, points, inputs, opened.captured, lambda: call(*inputs))
             result, aux = split_aux("jvp", result) if has_aux else (result, None)
             outs, results = flatten(result)
             return result, aux, [*map(as_result, outs)], results, escapes
 
     result, aux, outs, results, escapes = run_isolated(run)
     alone = lambda *leaves: _value_alone(call(*leaves), has_aux)  # noqa: E731
-    if any(map(is_labelled, points)):
-        require_same_by_label("jvp", points, alone, outs)
+    if any(map(is_labeled, points)):
+        require_label_independence("jvp", points, alone, outs)
     if not around:
-        require_same_value("jvp", f, points, alone, outs)
+        require_class_independence("jvp", f, points, alone, outs)
     if not outs:
         raise lost_graph_error("jvp", result, escapes, f)
     parts = [_parted(out, level, escapes, f) for out in outs]

@@ -4,12 +4,12 @@ from . import finite_differences
 from .finite_differences import directional, gradient, plain, step_of
 from .verification import (
     DetachedGradientError,
-    detached,
+    detached_gradient_error,
     require_arguments,
     require_differentiable,
-    require_known,
+    require_verify_option,
     verify_gradient,
 )
 
-# What users have; what else is imported here is for other rooms.
+# The public functions; the other imports are for other packages.
 __all__ = ["directional", "gradient", "plain", "step_of"]

@@ -1,4 +1,4 @@
-"""Central differences of plain functions, with which every check compares."""
+"""Central differences of plain functions, the reference of all gradient checks."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from compgraph.values import Value, require_computed
 
 
 def plain(value: Any) -> Any:
-    """A copy of `value` as a plain floating or complex array; integers and booleans become float64."""
+    """Copy a value to a plain floating or complex array; integers and booleans become float64."""
     require_computed(value, "an argument")
     array = np.array(value.value if isinstance(value, Value) else value)
     return array.astype(float) if array.dtype.kind in "biu" else array
 
 
 def step_of(dtype: Any) -> float:
-    """The relative step of a central difference at which truncation and rounding balance: the cube root of epsilon."""
+    """Return the relative step that balances truncation and rounding of a central difference: the cube root of epsilon."""
     return float(np.finfo(dtype).eps ** (1 / 3))
 
 
 def random_direction(value: Any, rng: Any) -> Any:
-    """A random direction (independent normal numbers) of the shape and dtype of an array."""
+    """Draw a direction of independent normal numbers, with the shape and dtype of an array."""
     direction = rng.normal(size=value.shape)
     if value.dtype.kind == "c":
         direction = direction + 1j * rng.normal(size=value.shape)
@@ -31,7 +31,7 @@ def random_direction(value: Any, rng: Any) -> Any:
 
 
 def directional(f: Callable[..., Any], args: Sequence[Any], directions: Sequence[Any], step: float | None = None) -> Any:
-    """The derivative of ``f(*args)`` along `directions`, by a central difference.
+    """Compute the derivative of ``f(*args)`` along `directions` by a central difference.
 
     Parameters
     ----------
@@ -56,12 +56,12 @@ def directional(f: Callable[..., Any], args: Sequence[Any], directions: Sequence
     args = [plain(a) for a in args]
     size = max([1.0, *(float(np.max(np.abs(a), initial=0)) for a in args)])
     h = size * (step or max(step_of(a.dtype) for a in args))
-    ends = []
+    values = []
     for sign in (1, -1):
-        ahead = [(a, 0 if d is None else np.asarray(d)) for a, d in zip(args, directions, strict=True)]
-        moved = [shifted(a, sign * h * d) for a, d in ahead]
-        ends.append(np.asarray(f(*moved)))
-    return (ends[0] - ends[1]) / (2 * h)
+        pairs = [(a, 0 if d is None else np.asarray(d)) for a, d in zip(args, directions, strict=True)]
+        perturbed = [shifted(a, sign * h * d) for a, d in pairs]
+        values.append(np.asarray(f(*perturbed)))
+    return (values[0] - values[1]) / (2 * h)
 
 
 def shifted(array: Any, difference: Any) -> Any:
@@ -72,7 +72,7 @@ def shifted(array: Any, difference: Any) -> Any:
 
 
 def gradient(f: Callable[..., Any], args: Sequence[Any], weights: Any = None, step: float | None = None) -> list[Any]:
-    """The gradient of ``real(sum(weights * f(*args)))`` by central differences, one element at a time.
+    """Compute the gradient of ``real(sum(weights * f(*args)))`` by central differences, one element at a time.
 
     Parameters
     ----------
@@ -88,7 +88,7 @@ def gradient(f: Callable[..., Any], args: Sequence[Any], weights: Any = None, st
     Returns
     -------
     list of numpy.ndarray
-        For each argument, an array of its shape; of its dtype, or float64 for integers and booleans.
+        For each argument, an array of its shape and dtype (float64 for integers and booleans).
 
     Notes
     -----
@@ -113,36 +113,36 @@ def gradient(f: Callable[..., Any], args: Sequence[Any], weights: Any = None, st
 
 
 def elementwise(f: Callable[[Any], Any], x: Any, mask: Any) -> Any:
-    """The central difference of a function for which all elements of `mask` are moved at once.
+    """Compute a central difference with all elements of `mask` perturbed at once.
 
-    Each moves by a step relative to its own size. So `f` must act element by element, unless the mask is of one element.
+    The step of each element is relative to its size. `f` must act elementwise, unless the mask selects one element.
     """
     x = plain(x)
     step = (step_of(x.dtype) * np.maximum(1, np.abs(x))).astype(x.dtype)
-    above, below = (x + mask * step).astype(x.dtype), (x - mask * step).astype(x.dtype)
-    width = above - below
+    upper, lower = (x + mask * step).astype(x.dtype), (x - mask * step).astype(x.dtype)
+    width = upper - lower
     width = np.sum(width) if np.sum(mask) == 1 else width
-    return (np.asarray(f(above)) - np.asarray(f(below))) / width
+    return (np.asarray(f(upper)) - np.asarray(f(lower))) / width
 
 
 def jacobian(f: Callable[[Any], Any], x: Any) -> Any:
-    """The Jacobian of a function by central differences, of shape ``(*f(x).shape, *x.shape)``."""
+    """Compute the Jacobian of a function by central differences, of shape ``(*f(x).shape, *x.shape)``."""
     columns = [elementwise(f, x, unit)[..., None] for unit in np.eye(x.size).reshape(-1, *x.shape)]
     shape = (*f(plain(x)).shape, *x.shape)
     return np.reshape(np.concatenate(columns, axis=-1), shape) if columns else np.zeros(shape)
 
 
 def _partial(f: Any, args: list[Any], position: int, index: Any, unit: complex, weights: Any, step: float | None) -> Any:
-    """The central difference of the weighted sum, where one element of one argument moves along `unit` (1 or 1j)."""
+    """Return the central difference of the weighted sum with one element of one argument perturbed along `unit` (1 or 1j)."""
     argument = args[position]
     h = max(1.0, abs(argument[index])) * (step or step_of(argument.dtype))
     ends, points = [], []
     for sign in (1, -1):
-        moved = argument.copy("K")
-        moved[index] += sign * h * unit
-        points.append(moved[index])
+        perturbed = argument.copy("K")
+        perturbed[index] += sign * h * unit
+        points.append(perturbed[index])
         others = [a.copy("K") for a in args]  # the function may write into them
-        ends.append(np.asarray(f(*others[:position], moved, *others[position + 1 :])))
+        ends.append(np.asarray(f(*others[:position], perturbed, *others[position + 1 :])))
     difference = ends[0] - ends[1]
     if weights is not None:
         difference = difference * weights

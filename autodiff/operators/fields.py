@@ -154,7 +154,7 @@ class Field:
     def __init__(self, operator: str, f: Function, args: Sequence[Any], kwargs: Mapping[str, Any], argnums: int | str) -> None:
         self.operator = operator
         self.f = Arguments(operator, f, args, kwargs, argnums)
-        if not self.f.single or self.f.nested:
+        if not self.f.is_single or self.f.is_nested:
             raise ValueError(
                 f"{operator}: the function must be differentiated by a single array, not by nested or several ones. Pass the "
                 "numbers in one array, and split it in the function"

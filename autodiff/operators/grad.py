@@ -10,7 +10,7 @@ from compgraph.context import recording_on
 
 from ..arguments import Argnums, Arguments, as_direction, flatten, function_operator, require_primals, short_tracebacks
 from ..forward import jvp
-from ..numeric import require_known, verify_gradient
+from ..numeric import require_verify_option, verify_gradient
 from .trace import Function, P, R, Trace, concatenated
 
 __all__ = ["grad", "jvp", "value_and_grad", "vjp"]
@@ -149,7 +149,7 @@ def grad(
 
 def _differentiated(f: Function, argnums: Argnums, has_aux: bool, verify: str | None) -> Function:
     """A function that returns the value of `f`, its gradient, and the auxiliary data or None."""
-    require_known(verify)
+    require_verify_option(verify)
     unverified = [verify is not None]
 
     def differentiated(*args: Any, **kwargs: Any) -> Any:

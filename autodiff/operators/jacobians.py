@@ -298,7 +298,7 @@ def refuse_sparse(trace: Trace) -> None:
             f"{trace.operator}: sparse=True is not supported under vmap, which would need a batch of sparse matrices. Use a "
             "dense matrix, or loop over the batch elements in Python"
         )
-    if trace.leaves and (trace.arguments.nested or not trace.structure.is_leaf()):
+    if trace.leaves and (trace.arguments.is_nested or not trace.structure.is_leaf()):
         raise ValueError(
             f"{trace.operator}: sparse=True needs a single array as argument and as result, not nested ones. Join the arrays "
             "(np.concatenate), or use a dense matrix"

@@ -39,14 +39,14 @@ from ..arguments import (
     Arguments,
     as_constant,
     as_result,
-    call_with_locked,
+    call_with_read_only,
     find_class_check,
     flatten,
-    is_locked,
-    lock,
+    is_read_only_tracer,
     lost_graph_error,
-    require_same_by_label,
-    require_same_value,
+    make_read_only,
+    require_class_independence,
+    require_label_independence,
     split_aux,
     unflatten,
     warn_zero_derivative,
@@ -106,13 +106,13 @@ class Trace:
         self._is_live: dict[int, tuple[Any, bool]] = {}  # by the id of an output: the output, and whether its graph is live
         self.levels = active_levels()
         run_isolated(self._run)
-        if getattr(arguments, "labelled", False):
-            require_same_by_label(self.operator, arguments.leaves, self.function, self.leaves)
+        if getattr(arguments, "has_labels", False):
+            require_label_independence(self.operator, arguments.leaves, self.function, self.leaves)
         if not self.levels:
-            require_same_value(self.operator, arguments.f, arguments.leaves, self.function, self.leaves)
+            require_class_independence(self.operator, arguments.f, arguments.leaves, self.function, self.leaves)
         elif find_class_check(arguments.f)[0]:
             first = [map(first_of, row) for row in (self.points, self.leaves)]
-            require_same_value(self.operator, arguments.f, [*first[0]], self.function, [*first[1]])
+            require_class_independence(self.operator, arguments.f, [*first[0]], self.function, [*first[1]])
 
     @property
     def depth(self) -> int:
@@ -132,8 +132,8 @@ class Trace:
                 require_no_jacobian(self.operator, argument)
                 argument = lift_to_active_levels(argument) if self.levels else argument
                 self.points.append(argument_tracer(argument if self.outer or self.levels else to_values(argument)))
-                if position in self.arguments.shared or is_locked(argument):
-                    lock(self.points[-1])
+                if position in self.arguments.shared_positions or is_read_only_tracer(argument):
+                    make_read_only(self.points[-1])
                 self.inputs.append(bare(self.points[-1]))
                 if is_python_arithmetic(leaf):
                     mark_python_number(self.points[-1])
@@ -143,7 +143,9 @@ class Trace:
             ):
                 leaves, points = self.arguments.leaves, self.points
                 call = functools.partial(call_function, self.arguments, points)
-                self.result: Any = call_with_locked(self.operator, self.arguments.shared, leaves, points, opened.captured, call)
+                self.result: Any = call_with_read_only(
+                    self.operator, self.arguments.shared_positions, leaves, points, opened.captured, call
+                )
             if self.has_aux:
                 self.result, self.aux = split_aux(self.operator, self.result)
             self.leaves, self.structure = flatten(self.result)

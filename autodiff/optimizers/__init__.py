@@ -1,6 +1,6 @@
-"""Optimizers, which update parameters by gradients, and `minimize`, which hands a function and its derivatives to SciPy.
+"""Optimizers, which update parameters by gradients, and `minimize`, which calls SciPy with exact derivatives.
 
-An optimizer is made from parameters: variables or arrays, nested in any way. Its ``step(gradients)`` updates them in place.
+An optimizer is constructed from a tree of variables and arrays. Its ``step(gradients)`` updates them in place.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ import numpy as np
 from .base import Clip, Optimizer, Rate, in_range
 from .former_name import accepts_rate
 from .parameters import Array
-from .pieces import average_square, decayed, require_seen
+from .shared_updates import add_weight_decay, require_nonzero_epsilon, update_average_square
 
 
 @accepts_rate
@@ -28,7 +28,7 @@ class Adam(Optimizer):
     weight_decay : float
         This factor times the parameter is added to its gradient. (`AdamW` shrinks the parameter instead.)
     amsgrad : bool
-        Whether to divide by the root of the greatest average of squares so far.
+        Whether to divide by the root of the maximum of the averages of squares so far.
 
     Raises
     ------
@@ -73,30 +73,30 @@ class Adam(Optimizer):
         self.betas = (in_range("betas[0]", first, 0, 1), in_range("betas[1]", second, 0, 1))
         self.epsilon, self.weight_decay = in_range("epsilon", epsilon, 0), in_range("weight_decay", weight_decay, 0)
         super().__init__(parameters, learning_rate, ("mean", "square", "greatest") if amsgrad else ("mean", "square"), clip)
-        require_seen(self, self.epsilon)
+        require_nonzero_epsilon(self, self.epsilon)
 
     def _factors(self, rate: float) -> tuple[float, ...]:
         # rate * (m / c1) / (sqrt(v / c2) + epsilon), rearranged so that the corrections c1, c2 multiply numbers, not arrays
         c1, c2 = (1 - beta ** (self.steps + 1) for beta in self.betas)
         return rate * math.sqrt(c2) / c1, self.epsilon * math.sqrt(c2), 1 - rate * self.weight_decay
 
-    def _move(self, p: Array, g: Array, kept: tuple[Array, ...], a: Array, b: Array, factors: tuple[float, ...]) -> None:
-        mean, square, *greatest = kept
-        size, epsilon, shrunk = factors
+    def _update_block(self, p: Array, g: Array, slots: tuple[Array, ...], a: Array, b: Array, factors: tuple[float, ...]) -> None:
+        mean, square, *greatest = slots
+        size, epsilon, shrink = factors
         if not self._decoupled:
-            g = decayed(g, p, self.weight_decay, b)
+            g = add_weight_decay(g, p, self.weight_decay, b)
         np.subtract(g, mean, out=a)
         a *= 1 - self.betas[0]
         np.add(mean, a, out=mean)
-        average_square(square, g, self.betas[1], a)
-        for most in greatest:
-            np.maximum(most, square, out=most)
+        update_average_square(square, g, self.betas[1], a)
+        for maximum in greatest:
+            np.maximum(maximum, square, out=maximum)
         np.sqrt(greatest[0] if greatest else square, out=a)
         a += epsilon
         np.divide(mean, a, out=a)
         a *= size
         if self._decoupled and self.weight_decay:
-            np.multiply(p, shrunk, out=p)
+            np.multiply(p, shrink, out=p)
         np.subtract(p, a, out=p)
 
 

@@ -1,4 +1,4 @@
-"""The base of all optimizers: parameters, steps, and a state that can be saved."""
+"""The base class of all optimizers: parameters, steps, and state."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ import numpy as np
 from compgraph import ops
 
 from ..arguments import unflatten
-from .former_name import accepts_rate, renamed
+from .former_name import accepts_rate, rename_attributes, rename_rate
 from .parameters import Array, Parameter, gradient_for, gradients_of, parameters_of
 
 Rate = float | Callable[[int], float]
 Clip = Callable[[list[Any]], list[Any]]
 
-# A step goes through large arrays in blocks of so many elements: a block stays in the processor's cache for the whole step.
+# Elements per block of large arrays. A block stays in the processor's cache for the whole step.
 BLOCK = 32768
 
-# Settings as other packages name them.
-_ELSEWHERE = {
+# Names of settings in other packages, with the advice of the error.
+_FOREIGN_OPTIONS = {
     **dict.fromkeys(("lr", "step_size", "eta"), "the learning rate is learning_rate="),
     "params": "the updated tree is parameters=, the first argument",
     "eps": "it is epsilon=",
     **dict.fromkeys(("b1", "b2", "beta1", "beta2", "beta_1", "beta_2"), "both are betas=(0.9, 0.999)"),
     "alpha": "the learning rate is learning_rate=, the decay of RMSProp decay=",
-    "maximize": "minimise -f",
+    "maximize": "minimize -f",
 }
 
 
@@ -39,31 +39,30 @@ class Optimizer:
     parameters : tree
         Variables, floating-point arrays and Python numbers, in lists, tuples, dictionaries, named tuples and dataclasses,
         nested in any way. Variables and arrays are updated in place and keep their dtype. To set an array, write into it,
-        ``a[...] = value``: the optimizer keeps this array, whatever the tree holds later. Numbers cannot be updated in place:
+        ``a[...] = value``, because the optimizer refers to the array and not to the tree. Numbers cannot be updated in place:
         read their values from the attribute `parameters` after a step.
     learning_rate : float or callable
-        The learning rate, or a function of the number of steps taken so far, such as `Cosine`. ``rate=``, its former name, works
-        for one more release, with a DeprecationWarning.
+        The learning rate, or a schedule: a function of the number of previous steps, such as `Cosine`. ``rate=``, the former
+        name, works for one more release, with a DeprecationWarning.
     slots : tuple of str
-        The names of the arrays that are kept for each parameter; they have its shape and dtype.
+        The names of the state arrays per parameter (such as ``"velocity"``), which have its shape and dtype.
     clip : callable, optional
-        A function of the list of gradients that returns those to use, such as ``lambda g: clip_by_global_norm(g, 1.0)``.
+        A function from the list of gradients to the clipped ones, such as ``lambda g: clip_by_global_norm(g, 1.0)``.
 
     Attributes
     ----------
     steps : int
-        How many steps were taken.
+        The number of steps so far.
 
     Raises
     ------
     TypeError
-        If a parameter is complex, an integer array, or anything but a variable, an array or a number; or if a setting is
-        not a number.
+        If a parameter is complex, an integer array, or not a variable, an array or a number; or if a setting is not a number.
     ValueError
         If parameters share memory or are read-only, or a setting is out of its range.
     """
 
-    zero_grad = ops.MissingAttribute("gradients are values that are handed to step; nothing gathers in the parameters")
+    zero_grad = ops.MissingAttribute("gradients are arguments of step, and do not accumulate in the parameters")
     minimize = ops.MissingAttribute(
         "optimizer.step(autodiff.gradient(loss)) is one step; autodiff.minimize(f, x0) runs SciPy's methods"
     )
@@ -74,8 +73,8 @@ class Optimizer:
     param_groups = ops.MissingAttribute("one optimizer has one learning rate; make an optimizer for each group of parameters")
 
     def __new__(cls, *args: Any, **options: Any) -> Self:
-        """Create an optimizer; settings by the names of other packages raise, with the name here."""
-        ops.reject_options(cls.__name__, options, _ELSEWHERE)
+        """Create an optimizer; settings with names of other packages raise, with their name in this package."""
+        ops.reject_options(cls.__name__, options, _FOREIGN_OPTIONS)
         return super().__new__(cls)
 
     def __init__(self, parameters: Any, learning_rate: Rate, slots: tuple[str, ...], clip: Clip | None = None) -> None:
@@ -86,14 +85,14 @@ class Optimizer:
         self._parameters, self._structure = parameters_of(parameters)
         self._slots = slots
         self._clip = clip
-        self._kept = [tuple(np.zeros(p.array.shape, p.array.dtype) for _ in slots) for p in self._parameters]
+        self._slot_arrays = [tuple(np.zeros(p.array.shape, p.array.dtype) for _ in slots) for p in self._parameters]
         self.steps = 0
         self.learning_rate = learning_rate
-        self._lay_out()
+        self._split_into_blocks()
 
     @property
     def learning_rate(self) -> float:
-        """The learning rate of the next step; a number or a schedule may be assigned."""
+        """The learning rate of the next step. Assign a number or a schedule."""
         if isinstance(self._rate, float):
             return self._rate
         return in_range(f"learning_rate({self.steps})", self._rate(self.steps), 0)
@@ -104,7 +103,7 @@ class Optimizer:
 
     @property
     def parameters(self) -> Any:
-        """The tree of parameters, with the numbers as they are now."""
+        """The tree of parameters, with current numbers."""
         return unflatten(self._structure, [p.current for p in self._parameters])
 
     def step(self, gradients: Any = None) -> None:
@@ -113,14 +112,14 @@ class Optimizer:
         Parameters
         ----------
         gradients : Gradients, or tree
-            What ``autodiff.reverse.gradient(loss)`` returned, which may hold other variables as well; or a tree nested as the
-            parameters are, as ``autodiff.grad`` returns it. Each gradient is converted to the dtype of its parameter.
+            The result of ``autodiff.reverse.gradient(loss)``, which may contain other variables too; or a tree nested like the
+            parameters, as from ``autodiff.grad``. Each gradient is converted to the dtype of its parameter.
 
         Raises
         ------
         ValueError
-            If a gradient is missing, nested differently, of another shape, infinite or NaN. Then neither the parameters nor
-            the optimizer's state have changed.
+            If a gradient is missing, nested differently, of a different shape, infinite or NaN. The parameters and the
+            optimizer's state are unchanged then.
         TypeError
             If a gradient is not real, or `gradients` is a `Gradients` and a parameter is a plain array.
 
@@ -130,58 +129,58 @@ class Optimizer:
             NumPy's own, if an updated parameter overflows.
         """
         if gradients is None:
-            raise TypeError("step takes the gradients, which no parameter keeps: optimizer.step(autodiff.gradient(loss))")
-        self._take(self._checked(gradients), self.learning_rate)
+            raise TypeError("step takes the gradients, which parameters do not store: optimizer.step(autodiff.gradient(loss))")
+        self._apply_step(self._check_gradients(gradients), self.learning_rate)
 
     def state_dict(self) -> dict[str, Any]:
-        """The parameters and the optimizer's state, as arrays and numbers.
+        """Return the parameters and the optimizer's state, as arrays and numbers.
 
         Returns
         -------
         dict
-            Copies, under names that ``np.savez(file, **state)`` takes. The learning rate is among them if it is a
-            number; schedules and other settings are not.
+            Copies, for ``np.savez(file, **state)``. The learning rate is included if it is a number. Schedules and other
+            settings are not.
         """
         state: dict[str, Any] = {"steps": self.steps}
         if isinstance(self._rate, float):
             state["learning_rate"] = self._rate
-        for i, (parameter, kept) in enumerate(zip(self._parameters, self._kept, strict=True)):
+        for i, (parameter, slots) in enumerate(zip(self._parameters, self._slot_arrays, strict=True)):
             state[f"parameter.{i}"] = parameter.array.copy()
-            state |= {f"{slot}.{i}": array.copy() for slot, array in zip(self._slots, kept, strict=True)}
+            state |= {f"{slot}.{i}": array.copy() for slot, array in zip(self._slots, slots, strict=True)}
         return state
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Continue from a state: later steps give the same bits as if there had been no interruption.
+        """Restore a state. Later steps are bit for bit those of an uninterrupted run.
 
         Parameters
         ----------
         state : mapping
-            What `state_dict` returned, or ``np.load`` of what ``np.savez`` wrote of it. The optimizer must have been made
-            with the same settings, over parameters of the same shapes and dtypes, whose values are overwritten. States of earlier
-            releases, in which the learning rate is called "rate", are accepted.
+            A result of `state_dict`, also after ``np.savez`` and ``np.load``. The optimizer must have the same settings, and
+            parameters of the same shapes and dtypes, whose values are overwritten. States of earlier releases, in which the
+            learning rate is called "rate", are accepted.
 
         Raises
         ------
         ValueError
-            If the state is another optimizer's; nothing is changed then.
+            If the state belongs to a different optimizer. Nothing is changed then.
         """
-        expected, state = self.state_dict(), renamed(state)  # a file is read once, and before anything is changed
+        expected, state = self.state_dict(), rename_rate(state)  # reads a file once, before any change
         if set(state) != set(expected):
             missing, unknown = sorted(set(expected) - set(state)), sorted(set(state) - set(expected))
             raise ValueError(f"the state is another optimizer's: {missing} are missing, {unknown} unknown")
         names = [f"{slot}.{i}" for i in range(len(self._parameters)) for slot in ("parameter", *self._slots)]
-        arrays = {name: _of_the_form(name, state[name], expected[name]) for name in names}
+        arrays = {name: _require_same_form(name, state[name], expected[name]) for name in names}
         for parameter in self._parameters:
             parameter.require_writable()
-        steps = _count(state["steps"])
+        steps = _step_count(state["steps"])
         rate = in_range("learning_rate", state["learning_rate"], 0) if "learning_rate" in state else None
-        self._load_more(state)
+        self._load_extra_state(state)
         self.steps = steps
         if rate is not None:
             self._rate = rate
-        for i, (parameter, kept) in enumerate(zip(self._parameters, self._kept, strict=True)):
+        for i, (parameter, slots) in enumerate(zip(self._parameters, self._slot_arrays, strict=True)):
             _write(parameter, lambda array, i=i: np.copyto(array, arrays[f"parameter.{i}"]))  # type: ignore[misc]
-            for slot, array in zip(self._slots, kept, strict=True):
+            for slot, array in zip(self._slots, slots, strict=True):
                 np.copyto(array, arrays[f"{slot}.{i}"])
 
     def __repr__(self) -> str:
@@ -192,23 +191,23 @@ class Optimizer:
     # -------------------------------------------------------------------------- for subclasses
 
     def _factors(self, rate: float) -> tuple[float, ...]:
-        """The numbers that `_move` needs in the next step; the learning rate alone unless a subclass has more."""
+        """Return the scalars of the next step for `_update_block`; by default the learning rate alone."""
         return (rate,)
 
-    def _move(self, p: Array, g: Array, kept: tuple[Array, ...], a: Array, b: Array, factors: tuple[float, ...]) -> None:
-        """Update in place a block `p` of a parameter and the blocks `kept` of its slots.
+    def _update_block(self, p: Array, g: Array, slots: tuple[Array, ...], a: Array, b: Array, factors: tuple[float, ...]) -> None:
+        """Update a block `p` of a parameter, and its blocks of state arrays `slots`, in place.
 
-        `g` is the gradient, which must not be changed; `a` and `b` are scratch arrays of the same shape.
+        `g` is the gradient, which must not be changed. `a` and `b` are scratch arrays of the same shape.
         """
         raise NotImplementedError
 
-    def _load_more(self, state: Mapping[str, Any]) -> None:
-        """Check, then load, what a subclass has added to the state; nothing by default."""
+    def _load_extra_state(self, state: Mapping[str, Any]) -> None:
+        """Check, then load, the entries that a subclass has added to the state; none by default."""
 
     # --------------------------------------------------------------------------------------- the step
 
-    def _checked(self, gradients: Any) -> list[Array]:
-        """Return the gradient of each parameter; raise before anything is changed."""
+    def _check_gradients(self, gradients: Any) -> list[Array]:
+        """Return the checked gradient of each parameter; raise before any change."""
         for parameter in self._parameters:
             parameter.require_writable()
         squared = "square" in self._slots or "total" in self._slots
@@ -220,51 +219,51 @@ class Optimizer:
             raise ValueError(f"clip returned {len(clipped)} gradients for {len(parameter_gradients)} parameters")
         return [gradient_for(g, p, squared) for g, p in zip(clipped, self._parameters, strict=True)]
 
-    def _take(self, gradients: list[Array], rate: float) -> None:
-        """One step along checked gradients."""
+    def _apply_step(self, gradients: list[Array], rate: float) -> None:
+        """Take a step along checked gradients."""
         factors = self._factors(rate)
         for parameter, blocks, gradient in zip(self._parameters, self._blocks, gradients, strict=True):
             g = gradient.reshape(-1) if parameter.array.flags.c_contiguous else gradient
 
             def write(_: Array, blocks: Any = blocks, g: Array = g) -> None:
                 for start, stop, *block in blocks:
-                    p, kept, a, b = block
-                    self._move(p, g if stop is None else g[start:stop], kept, a, b, factors)
+                    p, slots, a, b = block
+                    self._update_block(p, g if stop is None else g[start:stop], slots, a, b, factors)
 
             _write(parameter, write)
         self.steps += 1
 
-    def _lay_out(self) -> None:
-        """Cut parameters and slots into blocks, once; an array that is not C-contiguous is one block."""
+    def _split_into_blocks(self) -> None:
+        """Split parameters and state arrays into blocks, once. An array that is not C-contiguous is one block."""
         self._blocks: list[list[Any]] = []
         scratch: dict[np.dtype[Any], tuple[Array, Array]] = {}
-        for parameter, kept in zip(self._parameters, self._kept, strict=True):
+        for parameter, slots in zip(self._parameters, self._slot_arrays, strict=True):
             array = parameter.array
             if not array.flags.c_contiguous:
-                self._blocks.append([(0, None, array, kept, np.empty_like(array), np.empty_like(array))])
+                self._blocks.append([(0, None, array, slots, np.empty_like(array), np.empty_like(array))])
                 continue
             a, b = scratch.setdefault(array.dtype, (np.empty(BLOCK, array.dtype), np.empty(BLOCK, array.dtype)))
-            flat, flat_kept = array.reshape(-1), [k.reshape(-1) for k in kept]
+            flat, flat_slots = array.reshape(-1), [slot.reshape(-1) for slot in slots]
             blocks = []
             for start in range(0, array.size, BLOCK):
                 stop = min(start + BLOCK, array.size)
-                parts = tuple(k[start:stop] for k in flat_kept)
+                parts = tuple(slot[start:stop] for slot in flat_slots)
                 blocks.append((start, stop, flat[start:stop], parts, a[: stop - start], b[: stop - start]))
             self._blocks.append(blocks)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name != "_blocks"}  # views of the others
+        return {name: value for name, value in self.__dict__.items() if name != "_blocks"}  # views of the other arrays
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
+        self.__dict__.update(rename_attributes(state))
         for parameter in self._parameters:
             if parameter.node is not None:
                 parameter.array = parameter.node.value
-        self._lay_out()
+        self._split_into_blocks()
 
 
 def in_range(name: str, value: Any, low: float, high: float = np.inf) -> float:
-    """Return a setting, a number, as a float, which must be in ``low <= value < high``."""
+    """Convert a setting to a float; raise unless ``low <= value < high``."""
     if not hasattr(value, "__float__") or np.shape(value) or np.asarray(value).dtype.kind not in "biufO":
         raise TypeError(f"{name} must be a number, not {value!r}")
     number = float(value)
@@ -274,15 +273,15 @@ def in_range(name: str, value: Any, low: float, high: float = np.inf) -> float:
 
 
 def _write(parameter: Parameter, write: Callable[[Array], object]) -> None:
-    """Change a parameter. A variable notes the write, so that a gradient of what used its old value raises."""
+    """Change a parameter. A variable records the write, so that a gradient through its old value raises."""
     if parameter.node is None:
         write(parameter.array)
     else:
         parameter.node.update(write, ())
 
 
-def _of_the_form(name: str, value: Any, expected: Array) -> Array:
-    """An array of the state, which must have the shape and dtype of the one it replaces."""
+def _require_same_form(name: str, value: Any, expected: Array) -> Array:
+    """Return an array of the state; raise unless it has the shape and dtype of the one it replaces."""
     array = np.asarray(value)
     if array.shape != expected.shape or (isinstance(value, np.ndarray) and array.dtype != expected.dtype):
         raise ValueError(
@@ -292,7 +291,7 @@ def _of_the_form(name: str, value: Any, expected: Array) -> Array:
     return array
 
 
-def _count(value: Any) -> int:
+def _step_count(value: Any) -> int:
     if int(value) != value or value < 0:
         raise ValueError(f"the state's number of steps must be a whole number, at least 0, not {value}")
     return int(value)

@@ -20,14 +20,14 @@ def clip_by_value(gradients: Any, limit: float) -> Any:
     Parameters
     ----------
     gradients : Gradients, or tree
-        What ``autodiff.reverse.gradient`` returned, or arrays nested in any way.
+        A result of ``autodiff.reverse.gradient``, or arrays nested in any way.
     limit : float
-        The greatest absolute value of an element.
+        The maximum absolute value of an element.
 
     Returns
     -------
     Gradients, or tree
-        Nested as given, with new arrays.
+        New arrays, with the nesting of `gradients`.
 
     Raises
     ------
@@ -42,14 +42,14 @@ def clip_by_value(gradients: Any, limit: float) -> Any:
     >>> clip_by_value({"w": np.array([3.0, -0.5])}, 1.0)
     {'w': array([ 1. , -0.5])}
     """
-    limit = _positive(limit)
+    limit = _require_positive(limit)
 
     def change(arrays: list[Any]) -> list[Any]:
         if any(a.dtype.kind == "c" for a in arrays):
             raise TypeError("clip_by_value: complex numbers are not ordered; use clip_by_norm")
         return [np.clip(a, -limit, limit) for a in arrays]
 
-    return _changed(gradients, change, infinite=True)
+    return _map_gradients(gradients, change, allow_infinite=True)
 
 
 def clip_by_norm(gradients: Any, limit: float) -> Any:
@@ -58,14 +58,14 @@ def clip_by_norm(gradients: Any, limit: float) -> Any:
     Parameters
     ----------
     gradients : Gradients, or tree
-        What ``autodiff.reverse.gradient`` returned, or arrays nested in any way.
+        A result of ``autodiff.reverse.gradient``, or arrays nested in any way.
     limit : float
-        The greatest norm of an array.
+        The maximum norm of an array.
 
     Returns
     -------
     Gradients, or tree
-        Nested as given; arrays of a larger norm are scaled down to it.
+        The gradients, with the same nesting; arrays with a larger norm are scaled to `limit`.
 
     Raises
     ------
@@ -80,24 +80,24 @@ def clip_by_norm(gradients: Any, limit: float) -> Any:
     >>> clip_by_norm([np.array([3.0, 4.0]), np.array([0.5])], 1.0)
     [array([0.6, 0.8]), array([0.5])]
     """
-    limit = _positive(limit)
-    return _changed(gradients, lambda arrays: [_scaled(a, _norm([a]), limit) for a in arrays])
+    limit = _require_positive(limit)
+    return _map_gradients(gradients, lambda arrays: [_scale_down(a, _norm([a]), limit) for a in arrays])
 
 
 def clip_by_global_norm(gradients: Any, limit: float) -> Any:
-    """Scale all gradients by one factor, so that their common norm is at most `limit`; their direction stays.
+    """Scale all gradients by one factor, so that their common norm is at most `limit`, with unchanged direction.
 
     Parameters
     ----------
     gradients : Gradients, or tree
-        What ``autodiff.reverse.gradient`` returned, or arrays nested in any way.
+        A result of ``autodiff.reverse.gradient``, or arrays nested in any way.
     limit : float
-        The greatest norm: the root of the sum of the squares of all elements.
+        The maximum norm: the root of the sum of the squares of all elements.
 
     Returns
     -------
     Gradients, or tree
-        Nested as given; scaled down if the norm is larger.
+        The gradients, with the same nesting, scaled down if the norm is larger.
 
     Raises
     ------
@@ -116,29 +116,26 @@ def clip_by_global_norm(gradients: Any, limit: float) -> Any:
     >>> clip_by_global_norm([np.array([3.0]), np.array([4.0])], 1.0)
     [array([0.6]), array([0.8])]
     """
-    limit = _positive(limit)
+    limit = _require_positive(limit)
 
     def change(arrays: list[Any]) -> list[Any]:
         norm = _norm(arrays)
-        return [_scaled(a, norm, limit) for a in arrays]
+        return [_scale_down(a, norm, limit) for a in arrays]
 
-    return _changed(gradients, change)
+    return _map_gradients(gradients, change)
 
 
-def _changed(gradients: Any, change: Callable[[list[Any]], list[Any]], infinite: bool = False) -> Any:
-    """The gradients, nested as given, with `change` applied to the list of their arrays.
-
-    NaN raises; infinity raises too, unless `infinite` is set.
-    """
+def _map_gradients(gradients: Any, change: Callable[[list[Any]], list[Any]], allow_infinite: bool = False) -> Any:
+    """Apply `change` to the list of the arrays of nested gradients; raise for NaN, and unless `allow_infinite` for infinity."""
 
     def checked(leaves: list[Any]) -> list[Any]:
         if any(isinstance(leaf, Value) for leaf in leaves):
             raise TypeError(
-                "gradients that are nodes (create_graph=True) are not clipped: they would leave the graph; give values"
+                "gradients that are nodes (create_graph=True) are not clipped: they would leave the graph. Pass values"
             )
         arrays = [np.asarray(leaf) for leaf in leaves]
-        if any(np.any(np.isnan(a)) if infinite else not np.all(np.isfinite(a)) for a in arrays):
-            raise ValueError(f"a gradient is {'NaN' if infinite else 'infinite or NaN'} and cannot be clipped")
+        if any(np.any(np.isnan(a)) if allow_infinite else not np.all(np.isfinite(a)) for a in arrays):
+            raise ValueError(f"a gradient is {'NaN' if allow_infinite else 'infinite or NaN'} and cannot be clipped")
         return change(arrays)
 
     if isinstance(gradients, Gradients):
@@ -147,14 +144,14 @@ def _changed(gradients: Any, change: Callable[[list[Any]], list[Any]], infinite:
     return unflatten(structure, checked(leaves))
 
 
-def _positive(limit: float) -> float:
+def _require_positive(limit: float) -> float:
     if not 0 < limit < np.inf:
         raise ValueError(f"the limit must be positive and finite, not {limit}")
     return float(limit)
 
 
 def _norm(arrays: list[Any]) -> float:
-    """The root of the sum of squares, scaled by the largest element, so that no square overflows or underflows."""
+    """Return the root of the sum of squares, scaled by the largest element against overflow and underflow."""
     largest = max((float(np.max(np.abs(a), initial=0)) for a in arrays), default=0.0)
     if not largest:
         return 0.0
@@ -164,5 +161,5 @@ def _norm(arrays: list[Any]) -> float:
     return norm
 
 
-def _scaled(array: Any, norm: float, limit: float) -> Any:
+def _scale_down(array: Any, norm: float, limit: float) -> Any:
     return array * (limit / norm) if norm > limit else array

@@ -1,4 +1,4 @@
-"""Constraints on nested arguments, turned into SciPy's constraints on a vector, with exact derivatives."""
+"""Conversion of constraints on nested arguments to SciPy's constraints on a vector, with exact derivatives."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Function = Callable[..., Any]
 
 
 class Method(NamedTuple):
-    """Which derivatives a method of ``scipy.optimize.minimize`` uses, and which options it takes.
+    """The derivatives and options of a method of ``scipy.optimize.minimize``.
 
     Attributes
     ----------
@@ -26,7 +26,7 @@ class Method(NamedTuple):
     second : {None, "products", "matrix"}
         Whether it uses products with the Hessian, the Hessian itself, or neither.
     bounds, constraints : bool
-        Whether it takes bounds, and constraints.
+        Whether it supports bounds, and constraints.
     """
 
     gradient: bool
@@ -36,24 +36,24 @@ class Method(NamedTuple):
 
 
 def as_sequence(constraints: Any) -> Sequence[Any]:
-    """Constraints as a sequence."""
+    """Return constraints as a sequence."""
     if isinstance(constraints, dict) or not isinstance(constraints, (list, tuple)):
         return [constraints]
     return constraints
 
 
-def on_vectors(constraint: Any, layout: Layout, kind: Method) -> Any:
-    """Turn a constraint on nested arguments into one on the vector, with its derivatives if the method uses them."""
+def to_vector_constraint(constraint: Any, layout: Layout, kind: Method) -> Any:
+    """Convert a constraint on nested arguments to a constraint on the vector, with the derivatives that the method uses."""
     from scipy import optimize
 
     if isinstance(constraint, optimize.LinearConstraint):
         return constraint
     if isinstance(constraint, dict):
-        return _dictionary(constraint, layout, kind)
+        return _convert_dictionary(constraint, layout, kind)
     if not isinstance(constraint, optimize.NonlinearConstraint):
         raise TypeError(f"minimize: a constraint is a dict, a LinearConstraint or a NonlinearConstraint, not {constraint!r}")
     if constraint.finite_diff_jac_sparsity is not None or constraint.finite_diff_rel_step is not None:
-        raise ValueError("minimize: the Jacobian of a constraint is exact; leave out finite_diff_jac_sparsity and _rel_step")
+        raise ValueError("minimize: the Jacobian of a constraint is exact; omit finite_diff_jac_sparsity and _rel_step")
     parts = Constraint(constraint.fun, layout)
     jac, hess = constraint.jac, constraint.hess
     if callable(jac):
@@ -67,8 +67,8 @@ def on_vectors(constraint: Any, layout: Layout, kind: Method) -> Any:
     )
 
 
-def _dictionary(constraint: dict[str, Any], layout: Layout, kind: Method) -> dict[str, Any]:
-    """`on_vectors` of a constraint in SciPy's older form, a dictionary."""
+def _convert_dictionary(constraint: dict[str, Any], layout: Layout, kind: Method) -> dict[str, Any]:
+    """Convert a constraint in SciPy's older form, a dictionary; see `to_vector_constraint`."""
     parts = Constraint(constraint["fun"], layout, tuple(constraint.get("args", ())))
     vector_constraint = {**constraint, "fun": parts.value, "args": ()}
     jac = constraint.get("jac")
@@ -82,28 +82,28 @@ def _dictionary(constraint: dict[str, Any], layout: Layout, kind: Method) -> dic
 
 
 class Constraint:
-    """The function of a constraint, as SciPy calls it: with a vector in place of nested arguments."""
+    """The function of a constraint on SciPy's vector, in place of nested arguments."""
 
     def __init__(self, f: Function, layout: Layout, args: tuple[Any, ...] = ()) -> None:
         self.f, self.layout, self.args = f, layout, args
 
     def flat(self, vector: Any) -> Any:
-        """The value at a vector, flattened."""
+        """Return the flattened value at a vector."""
         return np.ravel(self.f(self.layout.tree(vector), *self.args))
 
     def value(self, x: Any) -> Any:
-        """The value as a vector."""
+        """Return the value as a vector."""
         vector = self.flat(np.copy(x))
         return vector if isinstance(vector, Value) else np.asarray(vector, float)
 
     def jacobian(self, x: Any) -> Any:
-        """The Jacobian: a row for each value, a column for each number of the vector."""
+        """Return the Jacobian: a row for each value, a column for each number of the vector."""
         return np.asarray(to_values(jacobian(self.flat)(x)), float)
 
     def hessian(self, x: Any, weights: Any) -> Any:
-        """The Hessian of the sum of the values times `weights`."""
+        """Return the Hessian of the sum of the values times `weights`."""
         return np.asarray(to_values(hessian(lambda z: np.sum(self.flat(z) * weights))(x)), float)
 
     def on_vector(self, derivative: Function) -> Function:
-        """The caller's own derivative as a function of the vector; it returns a matrix with a column for each number."""
+        """Return a user-defined derivative as a function of the vector."""
         return lambda x, *weights: derivative(self.layout.tree(np.array(x)), *weights, *self.args)

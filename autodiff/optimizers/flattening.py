@@ -1,4 +1,4 @@
-"""Nested arguments as one vector of float64, as SciPy wants them, and back."""
+"""Conversion between nested arguments and SciPy's vector of float64."""
 
 from __future__ import annotations
 
@@ -28,22 +28,22 @@ class Layout:
     Raises
     ------
     TypeError
-        If a leaf is complex, longdouble or not numeric, or the tree holds no numbers.
+        If a leaf is complex, longdouble or not numeric, or the tree contains no numbers.
     """
 
     def __init__(self, tree: Any) -> None:
         leaves, self.structure = flatten(tree)
-        arrays = [_real(leaf) for leaf in leaves]
+        arrays = [_as_real_array(leaf) for leaf in leaves]
         self.shapes = [a.shape for a in arrays]
         self.dtypes = [a.dtype for a in arrays]
-        # leaves that were Python numbers, which `result` does not return as 0-d arrays
+        # leaves that are Python numbers, which `result` does not return as 0-d arrays
         self.numbers = [not isinstance(leaf, np.ndarray) for leaf in leaves]
         self.start = self.vector(unflatten(self.structure, arrays))
         if not self.start.size:
             raise TypeError("minimize: x0 holds no numbers")
 
     def vector(self, tree: Any) -> Any:
-        """The numbers of a tree of this structure, as one plain vector."""
+        """Return the numbers of a tree with this structure as one plain vector."""
         leaves, tree_structure = flatten(tree)
         if tree_structure != self.structure:
             raise ValueError(f"minimize: expected a tree nested as x0, {self.structure}, not {tree_structure}")
@@ -51,7 +51,7 @@ class Layout:
         return np.concatenate([np.ravel(p).astype(float) for p in pieces]) if pieces else np.zeros(0)
 
     def tree(self, vector: Any) -> Any:
-        """The tree whose numbers are those of a vector; if the vector is a node, the leaves are nodes computed from it."""
+        """Return the tree with the numbers of a vector; if the vector is a node, the leaves are nodes computed from it."""
         leaves, at = [], 0
         for shape, dtype in zip(self.shapes, self.dtypes, strict=True):
             size = math.prod(shape)
@@ -62,15 +62,15 @@ class Layout:
         return unflatten(self.structure, leaves)
 
     def result(self, vector: Any) -> Any:
-        """The tree of a vector, with new arrays, and with numbers where the first tree had numbers; of a node, nodes."""
+        """Return the tree of a vector, with new arrays, and numbers where the first tree has numbers; for a node, nodes."""
         if isinstance(vector, Value):
             return self.tree(vector)
         leaves, structure = flatten(self.tree(np.asarray(vector)))
         leaf_values = [leaf[()] if number else np.array(leaf) for leaf, number in zip(leaves, self.numbers, strict=True)]
         return unflatten(structure, leaf_values)
 
-    def pairs(self, bounds: Any) -> tuple[Any, Any]:
-        """The lower and the upper bounds, as vectors, of a tree that has a pair ``(low, high)`` for each leaf of x0."""
+    def bound_vectors(self, bounds: Any) -> tuple[Any, Any]:
+        """Return the lower and upper bounds as vectors, from a tree with a pair ``(low, high)`` for each leaf of x0."""
         try:
             leaf_bounds = self.structure.flatten_up_to(bounds)
             ends = [(-np.inf if low is None else low, np.inf if high is None else high) for low, high in leaf_bounds]
@@ -83,7 +83,7 @@ class Layout:
         return low, high
 
 
-def _real(leaf: Any) -> Any:
+def _as_real_array(leaf: Any) -> Any:
     require_history(leaf)
     if isinstance(leaf, (np.ma.MaskedArray, np.matrix)):
         raise TypeError(f"minimize: x0 holds a {type(leaf).__name__}; give a plain array (np.asarray)")

@@ -1,4 +1,4 @@
-"""`rate`, the former name of `learning_rate`, in arguments, attributes and saved states."""
+"""Former names: `rate` for `learning_rate` in arguments, attributes and saved states; attributes in pickles."""
 
 from __future__ import annotations
 
@@ -9,11 +9,14 @@ from typing import Any, TypeVar
 
 Class = TypeVar("Class", bound=type)
 
+# Former names of attributes in pickles of optimizers.
+_ATTRIBUTES = {"_kept": "_slot_arrays"}
+
 
 def accepts_rate(cls: Class) -> Class:
-    """Let the constructor of a class accept ``rate=``, and its instances have the attribute `rate`, with a DeprecationWarning."""
-    changed: Any = cls
-    init = changed.__init__
+    """Decorate a class: accept the argument ``rate=`` and the attribute `rate`, with a DeprecationWarning."""
+    target: Any = cls
+    init = target.__init__
 
     @functools.wraps(init)
     def constructor(self: Any, *args: Any, **options: Any) -> None:
@@ -24,14 +27,19 @@ def accepts_rate(cls: Class) -> Class:
             options["learning_rate"] = options.pop("rate")
         init(self, *args, **options)
 
-    changed.__init__ = constructor
-    changed.rate = former_rate
+    target.__init__ = constructor
+    target.rate = former_rate
     return cls
 
 
-def renamed(state: Mapping[str, Any]) -> dict[str, Any]:
+def rename_rate(state: Mapping[str, Any]) -> dict[str, Any]:
     """Return a saved state with the present name of the learning rate."""
     return {"learning_rate" if name == "rate" else name: state[name] for name in state}
+
+
+def rename_attributes(state: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the attributes of a pickled optimizer with their present names."""
+    return {_ATTRIBUTES.get(name, name): value for name, value in state.items()}
 
 
 def _read(self: Any) -> Any:

@@ -20,18 +20,18 @@ Array = np.ndarray[Any, Any]
 
 @dataclass
 class Parameter:
-    """One leaf of the tree of parameters.
+    """A leaf of the tree of parameters.
 
     Attributes
     ----------
     name : str
-        What messages call it: a variable's name, or its place in the tree.
+        The name in messages: a variable's name, or the position in the tree.
     array : numpy.ndarray
-        Its value, which a step changes in place.
+        The value, which a step changes in place.
     node : VariableNode or None
-        The variable whose value it is.
+        The variable, if the leaf is one.
     number : type or None
-        The type of a number, which Python cannot change in place; `array` is then the optimizer's own.
+        The type of the leaf if it is a number, which Python cannot change in place; `array` is then a copy.
     """
 
     name: str
@@ -47,15 +47,15 @@ class Parameter:
         return self.array if self.number is None else self.number(self.array[()])
 
     def require_writable(self) -> None:
-        """Raise if a step could not write into the array."""
+        """Raise unless a step can write into the array."""
         if not self.array.flags.writeable:
-            raise ValueError(f"parameter {self.name} is read-only; give the optimizer a copy that can be written into")
+            raise ValueError(f"parameter {self.name} is read-only; pass a writable copy to the optimizer")
         if self.node is not None:
             require_unsealed(self.node)
 
 
 def parameters_of(tree: Any) -> tuple[list[Parameter], Any]:
-    """The parameters in a tree, checked, and the structure of the tree.
+    """Return the checked parameters in a tree, and its structure.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ def parameters_of(tree: Any) -> tuple[list[Parameter], Any]:
     parameters : list of Parameter
         The arrays of the leaves, in the order of the tree.
     structure : optree.PyTreeSpec
-        How they nest.
+        The nesting.
 
     Raises
     ------
@@ -78,22 +78,22 @@ def parameters_of(tree: Any) -> tuple[list[Parameter], Any]:
     """
     leaves, structure = flatten(tree)
     if not leaves:
-        raise TypeError(f"an optimizer needs parameters, but {tree!r} holds none")
-    parameters = [_parameter(leaf, _place(path)) for leaf, path in zip(leaves, structure.paths(), strict=True)]
+        raise TypeError(f"an optimizer needs parameters, but {tree!r} contains none")
+    parameters = [_parameter(leaf, _path_text(path)) for leaf, path in zip(leaves, structure.paths(), strict=True)]
     for parameter in parameters:
         parameter.require_writable()
-    _require_apart(parameters)
+    _require_disjoint(parameters)
     return parameters, structure
 
 
-def _place(path: Sequence[Any]) -> str:
+def _path_text(path: Sequence[Any]) -> str:
     return "at " + "".join(f"[{key!r}]" for key in path) if path else "given"
 
 
 def _parameter(leaf: Any, place: str) -> Parameter:
     require_history(leaf)
     if isinstance(leaf, VariableNode):
-        return _floating(Parameter(repr(leaf.name), leaf.raw_value, leaf))
+        return _require_floating(Parameter(repr(leaf.name), leaf.raw_value, leaf))
     if isinstance(leaf, Value):
         raise TypeError(
             f"the {describe(leaf)}, {place}, is not a variable and cannot be updated; pass cg.variable(...) or an array"
@@ -101,7 +101,7 @@ def _parameter(leaf: Any, place: str) -> Parameter:
     if isinstance(leaf, (np.ma.MaskedArray, np.matrix)):
         raise TypeError(f"the parameter {place} is a {type(leaf).__name__}; give a plain array (np.asarray)")
     if isinstance(leaf, np.ndarray):
-        return _floating(Parameter(place, np.asarray(leaf)))
+        return _require_floating(Parameter(place, np.asarray(leaf)))
     if isinstance(leaf, (float, int, np.floating)) and not isinstance(leaf, bool):
         number = float if isinstance(leaf, (float, int)) and not isinstance(leaf, np.generic) else type(leaf)
         return Parameter(place, np.array(leaf, dtype=number), number=number)
@@ -111,7 +111,7 @@ def _parameter(leaf: Any, place: str) -> Parameter:
     )
 
 
-def _floating(parameter: Parameter) -> Parameter:
+def _require_floating(parameter: Parameter) -> Parameter:
     if parameter.array.dtype.kind == "c":
         raise TypeError(f"parameter {parameter.name} is complex; give its real and imaginary parts as two parameters")
     if parameter.array.dtype.kind != "f":
@@ -122,7 +122,7 @@ def _floating(parameter: Parameter) -> Parameter:
     return parameter
 
 
-def _require_apart(parameters: list[Parameter]) -> None:
+def _require_disjoint(parameters: list[Parameter]) -> None:
     """Raise a ValueError if two parameters share memory: the same numbers would be updated twice."""
     spans = sorted((*np.lib.array_utils.byte_bounds(p.array), i) for i, p in enumerate(parameters) if p.array.size)
     open_spans: list[tuple[int, int]] = []
@@ -138,18 +138,18 @@ def _require_apart(parameters: list[Parameter]) -> None:
 
 
 def gradients_of(gradients: Any, parameters: list[Parameter], structure: Any, squared: bool) -> list[Array]:
-    """The gradient of each parameter, as a plain array of its shape and dtype.
+    """Return the gradient of each parameter, as a plain array of its shape and dtype.
 
     Parameters
     ----------
     gradients : Gradients, or tree
-        What `autodiff.reverse.gradient` returned, or a tree nested as the parameters are.
+        A result of `autodiff.reverse.gradient`, or a tree nested like the parameters.
     parameters : list of Parameter
         The parameters.
     structure : optree.PyTreeSpec
-        How they nest.
+        Their nesting.
     squared : bool
-        Whether the optimizer squares them: then a gradient whose square overflows raises.
+        Whether the optimizer squares gradients; a gradient whose square overflows then raises.
 
     Returns
     -------
@@ -159,22 +159,22 @@ def gradients_of(gradients: Any, parameters: list[Parameter], structure: Any, sq
     Raises
     ------
     TypeError, ValueError
-        If a gradient is missing, nested differently, of another shape, not real, infinite or NaN.
+        If a gradient is missing, nested differently, of a different shape, not real, infinite or NaN.
     """
     if isinstance(gradients, Gradients):
-        gradient_leaves = [_looked_up(gradients, p) for p in parameters]
+        gradient_leaves = [_look_up(gradients, p) for p in parameters]
     else:
         gradient_leaves, nesting = flatten(gradients)
         if nesting != structure:
             raise _nesting_error(gradients, nesting, structure)
     owners = {id(owner_of(p.array)) for p in parameters}
     checked = [gradient_for(g, p, squared) for g, p in zip(gradient_leaves, parameters, strict=True)]
-    # The gradient of p * q with respect to q is p itself, which the step may update before it reads it as a gradient.
+    # A gradient may be a parameter (p for p * q by q), which a step could update before it reads the gradient.
     return [g.copy() if id(owner_of(g)) in owners else g for g in checked]
 
 
-def _nesting_error(gradients: Any, given: Any, structure: Any) -> Exception:
-    """The error for an argument of `step` that nests differently from the parameters."""
+def _nesting_error(gradients: Any, gradient_structure: Any, structure: Any) -> Exception:
+    """Return the error for an argument of `step` that nests differently from the parameters."""
     if isinstance(gradients, Value) or callable(gradients):
         what = f"the {describe(gradients)}" if isinstance(gradients, Value) else "a function"
         return TypeError(f"step takes the gradients, not {what}. Write optimizer.step(autodiff.gradient(loss))")
@@ -184,25 +184,25 @@ def _nesting_error(gradients: Any, given: Any, structure: Any) -> Exception:
         if is_pair
         else "Pass autodiff.gradient(loss), or gradients nested as the parameters, as autodiff.grad(f)(parameters) returns them"
     )
-    return ValueError(f"the gradients nest as {given}, the parameters as {structure}. {advice}")
+    return ValueError(f"the gradients nest as {gradient_structure}, the parameters as {structure}. {advice}")
 
 
-def _looked_up(gradients: Gradients, parameter: Parameter) -> Any:
+def _look_up(gradients: Gradients, parameter: Parameter) -> Any:
     if parameter.node is None:
         raise TypeError(
-            f"the parameter {parameter.name} is a plain array, which `gradient` gives no derivative for; make it a "
-            "cg.variable, or give gradients nested as the parameters are, as autodiff.grad returns them"
+            f"the parameter {parameter.name} is a plain array, for which `gradient` returns no derivative; make it a "
+            "cg.variable, or pass gradients nested like the parameters, as from autodiff.grad"
         )
     if parameter.node not in gradients:
         raise ValueError(
-            f"there is no gradient for parameter {parameter.name}: the loss does not depend on it, or it was not asked for. "
-            "gradient(loss, wrt=parameters, unused='zero') gives zeros"
+            f"there is no gradient for parameter {parameter.name}: the loss does not depend on it, or wrt= lacks it. "
+            "gradient(loss, wrt=parameters, unused='zero') returns zeros"
         )
     return gradients[parameter.node]
 
 
 def gradient_for(gradient: Any, parameter: Parameter, squared: bool) -> Array:
-    """A gradient as a plain array of the shape and dtype of its parameter, checked; `squared` as in `gradients_of`."""
+    """Return a checked gradient as a plain array with the shape and dtype of its parameter; see `gradients_of`."""
     require_history(gradient)
     if isinstance(gradient, Value):
         require_unbatched("an optimizer's step", gradient)
@@ -222,13 +222,13 @@ def gradient_for(gradient: Any, parameter: Parameter, squared: bool) -> Array:
         raise TypeError(f"the gradient of parameter {parameter.name} has dtype {array.dtype}; real numbers are needed")
     with np.errstate(over="ignore", invalid="ignore"):
         array = array.astype(parameter.array.dtype, copy=False)
-        # The sum of squares is cheaper than an array of booleans. It may overflow, so if it is infinite the elements are checked.
+        # The sum of squares is cheaper than an array of booleans. It may overflow, so the elements are checked if it is infinite.
         if np.isfinite(np.vdot(array, array)):
             return array
         if not np.all(np.isfinite(array)):
             raise ValueError(
-                f"the gradient of parameter {parameter.name} holds NaN or infinity; nothing was updated. `with cg.debug():` "
-                "finds where they come from"
+                f"the gradient of parameter {parameter.name} contains NaN or infinity; nothing was updated. `with cg.debug():` "
+                "finds their origin"
             )
         if squared and not np.isfinite(np.max(np.abs(array)) ** 2):
             raise ValueError(

@@ -9,7 +9,7 @@ import numpy as np
 from .base import Clip, Optimizer, Rate, in_range
 from .former_name import accepts_rate
 from .parameters import Array
-from .pieces import average_square, decayed, require_seen
+from .shared_updates import add_weight_decay, require_nonzero_epsilon, update_average_square
 
 
 @accepts_rate
@@ -23,7 +23,7 @@ class SGD(Optimizer):
     momentum : float
         The part of the velocity that is kept from one step to the next.
     nesterov : bool
-        Whether to step along the velocity that the next step will have if the gradient stays (needs momentum, no dampening).
+        Whether to use Nesterov's momentum (needs momentum, and no dampening).
     dampening : float
         ``1 - dampening`` is the factor of a new gradient in the velocity; the first gradient is added undamped.
     weight_decay : float
@@ -67,15 +67,15 @@ class SGD(Optimizer):
         self.momentum, self.nesterov = in_range("momentum", momentum, 0), bool(nesterov)
         self.dampening, self.weight_decay = in_range("dampening", dampening, 0), in_range("weight_decay", weight_decay, 0)
         if dampening and not momentum:
-            raise ValueError("dampening is of use only with momentum")
+            raise ValueError("dampening needs momentum")
         if nesterov and (not momentum or dampening):
             raise ValueError("nesterov=True needs momentum, and no dampening")
         super().__init__(parameters, learning_rate, ("velocity",) if momentum else (), clip)
 
-    def _move(self, p: Array, g: Array, kept: tuple[Array, ...], a: Array, b: Array, factors: tuple[float, ...]) -> None:
-        g = decayed(g, p, self.weight_decay, b)
-        if kept:
-            (v,) = kept
+    def _update_block(self, p: Array, g: Array, slots: tuple[Array, ...], a: Array, b: Array, factors: tuple[float, ...]) -> None:
+        g = add_weight_decay(g, p, self.weight_decay, b)
+        if slots:
+            (v,) = slots
             if self.steps:
                 np.multiply(v, self.momentum, out=v)
                 v += np.multiply(g, 1 - self.dampening, out=a) if self.dampening else g
@@ -97,7 +97,7 @@ class AdaGrad(Optimizer):
     epsilon : float
         A positive number added to the root, against division by zero.
     initial : float
-        The value that the sum begins with.
+        The initial value of the sum.
     weight_decay : float
         This factor times the parameter is added to its gradient.
 
@@ -131,13 +131,13 @@ class AdaGrad(Optimizer):
     ) -> None:
         self.epsilon, self.weight_decay = in_range("epsilon", epsilon, 0), in_range("weight_decay", weight_decay, 0)
         super().__init__(parameters, learning_rate, ("total",), clip)
-        require_seen(self, self.epsilon)
-        for (total,) in self._kept:
+        require_nonzero_epsilon(self, self.epsilon)
+        for (total,) in self._slot_arrays:
             total[...] = in_range("initial", initial, 0)
 
-    def _move(self, p: Array, g: Array, kept: tuple[Array, ...], a: Array, b: Array, factors: tuple[float, ...]) -> None:
-        (total,) = kept
-        g = decayed(g, p, self.weight_decay, b)
+    def _update_block(self, p: Array, g: Array, slots: tuple[Array, ...], a: Array, b: Array, factors: tuple[float, ...]) -> None:
+        (total,) = slots
+        g = add_weight_decay(g, p, self.weight_decay, b)
         np.add(total, np.multiply(g, g, out=a), out=total)
         np.sqrt(total, out=a)
         a += self.epsilon
@@ -195,12 +195,12 @@ class RMSProp(Optimizer):
         self.decay, self.epsilon = in_range("decay", decay, 0, 1), in_range("epsilon", epsilon, 0)
         self.momentum, self.weight_decay = in_range("momentum", momentum, 0), in_range("weight_decay", weight_decay, 0)
         super().__init__(parameters, learning_rate, ("square", "velocity") if momentum else ("square",), clip)
-        require_seen(self, self.epsilon)
+        require_nonzero_epsilon(self, self.epsilon)
 
-    def _move(self, p: Array, g: Array, kept: tuple[Array, ...], a: Array, b: Array, factors: tuple[float, ...]) -> None:
-        square, *velocity = kept
-        g = decayed(g, p, self.weight_decay, b)
-        average_square(square, g, self.decay, a)
+    def _update_block(self, p: Array, g: Array, slots: tuple[Array, ...], a: Array, b: Array, factors: tuple[float, ...]) -> None:
+        square, *velocity = slots
+        g = add_weight_decay(g, p, self.weight_decay, b)
+        update_average_square(square, g, self.decay, a)
         np.sqrt(square, out=a)
         a += self.epsilon
         np.divide(g, a, out=a)

@@ -1,4 +1,4 @@
-"""Learning rates as functions of the number of steps taken. Any other such function may be used instead."""
+"""Learning rate schedules: functions of the number of previous steps. User-defined functions are schedules too."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .base import in_range
-from .former_name import accepts_rate, renamed
+from .former_name import accepts_rate, rename_rate
 
 Schedule = Callable[[int], float]
 
@@ -20,16 +20,16 @@ def _require_steps(name: str, steps: int) -> None:
         raise ValueError(f"{name} must be at least 1, not {steps}")
 
 
-class _OfRate:
+class _RateSchedule:
     """A schedule with one learning rate."""
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(renamed(state))
+        self.__dict__.update(rename_rate(state))
 
 
 @accepts_rate
 @dataclass(frozen=True)
-class Constant(_OfRate):
+class Constant(_RateSchedule):
     """A learning rate that never changes.
 
     Parameters
@@ -52,17 +52,17 @@ class Constant(_OfRate):
 
 @accepts_rate
 @dataclass(frozen=True)
-class StepDecay(_OfRate):
-    """A learning rate that is multiplied by a factor once in `every` steps.
+class StepDecay(_RateSchedule):
+    """A learning rate that is multiplied by a factor every `every` steps.
 
     Parameters
     ----------
     learning_rate : float
         The rate at the start.
     every : int
-        How many steps a rate lasts.
+        The number of steps between two decays.
     factor : float
-        What the rate is then multiplied by.
+        The factor of each decay.
 
     Examples
     --------
@@ -84,7 +84,7 @@ class StepDecay(_OfRate):
 
 @accepts_rate
 @dataclass(frozen=True)
-class Exponential(_OfRate):
+class Exponential(_RateSchedule):
     """A learning rate that is multiplied by a factor in every step.
 
     Parameters
@@ -110,15 +110,15 @@ class Exponential(_OfRate):
 
 @accepts_rate
 @dataclass(frozen=True)
-class Cosine(_OfRate):
-    """A learning rate that goes from `learning_rate` to `final` along half a wave of the cosine, and stays there.
+class Cosine(_RateSchedule):
+    """A learning rate that decays from `learning_rate` to `final` along half a period of the cosine, and then is constant.
 
     Parameters
     ----------
     learning_rate : float
         The rate at the start.
     steps : int
-        After how many steps the rate is `final`.
+        The number of steps until the rate is `final`.
     final : float
         The rate at the end.
 
@@ -147,19 +147,19 @@ class Cosine(_OfRate):
 
 @accepts_rate
 @dataclass(frozen=True)
-class Polynomial(_OfRate):
-    """A learning rate that goes from `learning_rate` to `final` as a power of the steps that are left, and stays there.
+class Polynomial(_RateSchedule):
+    """A learning rate that decays from `learning_rate` to `final` by a power of the remaining steps, and then is constant.
 
     Parameters
     ----------
     learning_rate : float
         The rate at the start.
     steps : int
-        After how many steps the rate is `final`.
+        The number of steps until the rate is `final`.
     final : float
         The rate at the end.
     power : float
-        The power, positive; with 1 the rate changes linearly.
+        The positive exponent; with 1 the rate changes linearly.
 
     Examples
     --------
@@ -184,12 +184,12 @@ class Polynomial(_OfRate):
 
 @dataclass(frozen=True)
 class Piecewise:
-    """One schedule after the other; each counts steps from its own beginning.
+    """A sequence of schedules, each of which counts steps from its start.
 
     Parameters
     ----------
     boundaries : sequence of int
-        After how many steps each next schedule begins, increasing.
+        The numbers of steps at which the next schedule starts, increasing.
     pieces : sequence of float or callable
         The schedules, or constant rates; one more than boundaries.
 
@@ -205,7 +205,7 @@ class Piecewise:
 
     def __post_init__(self) -> None:
         if len(self.pieces) != len(self.boundaries) + 1:
-            raise ValueError(f"{len(self.boundaries)} boundaries need one piece more than that, not {len(self.pieces)}")
+            raise ValueError(f"{len(self.boundaries)} boundaries need {len(self.boundaries) + 1} pieces, not {len(self.pieces)}")
         starts = [0, *self.boundaries]
         if any(before >= after for before, after in itertools.pairwise(starts)):
             raise ValueError(f"boundaries must be positive and increase, not {list(self.boundaries)}")
@@ -219,14 +219,14 @@ class Piecewise:
 
 @dataclass(frozen=True)
 class WarmUp:
-    """A schedule times a factor that goes linearly from `start` to 1 over the first `steps` steps.
+    """A schedule times a factor that increases linearly from `start` to 1 over the first `steps` steps.
 
     Parameters
     ----------
     schedule : float or callable
-        The schedule, or a constant rate. It counts all steps, those of the warm-up too.
+        The schedule, or a constant rate. It counts all steps, including the warm-up.
     steps : int
-        After how many steps the factor is 1.
+        The number of steps until the factor is 1.
     start : float
         The factor of the first step.
 

@@ -1,4 +1,4 @@
-"""The optimizer of the ArrayFlow paper, which finds its step size from the loss."""
+"""The optimizer of the ArrayFlow paper, which adapts its step size to the loss."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from .base import Clip, Optimizer
 from .former_name import accepts_rate, former_rate
 from .parameters import Array
 
-# Backward differences over the last four moving averages, oldest first: the first derivative to third order in the
-# step, the second to second order.
+# Coefficients of backward differences over the last four moving averages, oldest first: the first derivative to third order
+# in the step, the second derivative to second order.
 FIRST = np.array([-1 / 3, 3 / 2, -3.0, 11 / 6])
 SECOND = np.array([-1.0, 4.0, -5.0, 2.0])
 GROW, SHRINK = 1.02, 0.99
@@ -45,37 +45,37 @@ History.rate = former_rate  # type: ignore[attr-defined]
 
 @accepts_rate
 class StepController(Optimizer):
-    """Gradient descent with inertia that finds its step size from the loss: ArrayFlow's Algorithm 1.
+    """Gradient descent with inertia and an adaptive step size: ArrayFlow's Algorithm 1.
 
-    The loss is averaged over the last `window` steps. As long as the average falls (its first backward difference is
-    negative), the step is multiplied by 1.02. When it rises ever faster (its first and second differences are positive), the
-    step is multiplied by 0.99, and from then on it never grows again. In the paper's letters `window` is m and `learning_rate` is
-    s0.
+    The loss is averaged over the last `window` steps. While the average falls (its first backward difference is negative), the
+    step size is multiplied by 1.02. While it rises at a growing rate (its first and second differences are positive), the step
+    size is multiplied by 0.99. After a decrease, it never increases. In the paper, `window` is m and `learning_rate` is s0.
 
     Parameters
     ----------
     parameters, clip
         See `Optimizer`.
     learning_rate : float
-        The size of the first step: a small one, since it grows.
+        The initial step size, which should be small because it increases.
     beta : float
-        How much of a new gradient enters the direction of a step; the rest is inertia.
+        The weight of a new gradient in the direction of a step; the inertia has weight ``1 - beta``.
     inertia : {"average", "two gradients"}
-        What the rest is. "average": the direction of the step before, so that the direction is a moving average of all
-        gradients (the paper's equation 73); the first direction is the first gradient. "two gradients": the gradient of the
-        step before, zero in the first step (Algorithm 1 as printed); it is stable only for much smaller steps, see Notes.
+        The inertia. "average" is the direction of the previous step, so that the direction is a moving average of all
+        gradients (the paper's equation 73); the first direction is the first gradient. "two gradients" is the gradient of the
+        previous step, zero in the first step (Algorithm 1 as printed). It is stable only for much smaller steps, see Notes.
     window : int
-        Over how many steps the loss is averaged. In the first steps it is over all so far, and the first loss counts twice.
+        The number of steps over which the loss is averaged. In the first steps, all losses so far are averaged, and the first
+        loss counts twice.
     grow : {"falling", "accelerating"}
-        When the step grows: while the average falls; or, as in ArrayFlow's own program, while it falls ever faster (its
-        second difference is negative), which is rare, except by rounding errors in float32.
+        The condition for an increase of the step size: the average falls; or, as in ArrayFlow's program, it falls at a
+        growing rate (its second difference is negative), which is rare, except by rounding errors in float32.
     fixed : bool
         Whether the step size stays constant.
 
     Attributes
     ----------
     growing : bool
-        Whether the step has never shrunk.
+        Whether the step size may still increase.
 
     Raises
     ------
@@ -89,8 +89,8 @@ class StepController(Optimizer):
 
     Where the largest curvature of the loss is L, steps larger than ``2 (2 - beta) / (beta L)`` diverge under equation 73, and
     with two gradients steps larger than ``1 / ((1 - beta) L)`` (for `beta` up to 3/4): with ``beta=0.05`` the first bound is 74
-    times the second. A rise of the average is seen some steps late, and the factor 0.99 shrinks the step slowly.
-    :doc:`/arrayflow` compares what both reach.
+    times the second. A rise of the average is detected some steps late, and the factor 0.99 decreases the step size slowly.
+    :doc:`/arrayflow` compares the results of both.
 
     Examples
     --------
@@ -119,7 +119,7 @@ class StepController(Optimizer):
         clip: Clip | None = None,
     ) -> None:
         if callable(learning_rate):
-            raise TypeError("StepController finds its learning rate itself and takes no schedule; SGD takes one")
+            raise TypeError("StepController adapts its learning rate and takes no schedule; use SGD with a schedule")
         if not 0 < beta <= 1:
             raise ValueError(f"beta must be in (0, 1], not {beta}")
         if not window >= 1:
@@ -140,21 +140,21 @@ class StepController(Optimizer):
         return History(*np.array(self._history, float).reshape(-1, 3).T)
 
     def step(self, gradients: Any = None, loss: Any = None) -> None:
-        """Find the size of the step, then take it.
+        """Adapt the step size, then update the parameters.
 
         Parameters
         ----------
         gradients : Gradients, or tree
             As in `Optimizer.step`.
         loss : float or node
-            The loss whose gradients they are.
+            The loss of these gradients.
 
         Raises
         ------
         TypeError
-            If the loss is not given, or as in `Optimizer.step`.
+            If the loss is missing, or as in `Optimizer.step`.
         ValueError
-            If the loss is not one finite number, or as in `Optimizer.step`; nothing is changed then.
+            If the loss is not one finite number, or as in `Optimizer.step`. Nothing is changed then.
         """
         if loss is None or isinstance(loss, Gradients):
             raise TypeError("StepController.step takes the gradients and the loss: optimizer.step(autodiff.gradient(loss), loss)")
@@ -162,17 +162,17 @@ class StepController(Optimizer):
         number = np.asarray(to_values(loss))
         if number.size != 1 or number.dtype.kind not in "fiu" or not np.all(np.isfinite(number)):
             raise ValueError(f"the loss must be one finite real number, not {number}; nothing was updated")
-        parameter_gradients = self._checked(gradients)
+        parameter_gradients = self._check_gradients(gradients)
         self._observe(number.reshape(()))
-        self._take(parameter_gradients, self.learning_rate)
+        self._apply_step(parameter_gradients, self.learning_rate)
 
     def _observe(self, loss: Array) -> None:
-        """Add a loss to the averages, and change the step size by their differences."""
+        """Add a loss to the averages, and adapt the step size to their differences."""
         if not self._history:
             dtype = loss.dtype if loss.dtype.kind == "f" else np.dtype(float)
             self._losses, self._averages = (np.full(a.size, loss, dtype) for a in (self._losses, self._averages))
         self._losses[:] = [*self._losses[1:], loss]
-        # Means and differences are computed relative to the newest value: where all are equal, they are exactly zero.
+        # Means and differences are relative to the newest value, so that those of equal values are exactly zero.
         recent = self._losses[-len(self._history) - 2 :]
         self._averages[:] = [*self._averages[1:], recent[-1] + np.mean(recent - recent[-1])]
         rises = self._averages - self._averages[-1]
@@ -184,9 +184,9 @@ class StepController(Optimizer):
                 self.learning_rate *= GROW
         self._history.append((float(loss), float(self._averages[-1]), self.learning_rate))
 
-    def _move(self, p: Array, g: Array, kept: tuple[Array, ...], a: Array, b: Array, factors: tuple[float, ...]) -> None:
-        (direction,) = kept
-        if self.inertia == "two gradients":  # the kept array is the gradient of the previous step, 0 at first
+    def _update_block(self, p: Array, g: Array, slots: tuple[Array, ...], a: Array, b: Array, factors: tuple[float, ...]) -> None:
+        (direction,) = slots
+        if self.inertia == "two gradients":  # `direction` is the gradient of the previous step, 0 at first
             np.add(np.multiply(direction, 1 - self.beta, out=a), np.multiply(g, self.beta, out=b), out=a)
             np.copyto(direction, g)
             np.subtract(p, np.multiply(a, factors[0], out=a), out=p)
@@ -199,11 +199,11 @@ class StepController(Optimizer):
         np.subtract(p, np.multiply(direction, factors[0], out=a), out=p)
 
     def state_dict(self) -> dict[str, Any]:
-        """As in `Optimizer.state_dict`, with the averages and the history."""
-        own = {"losses": self._losses.copy(), "averages": self._averages.copy(), "growing": int(self.growing)}
-        return super().state_dict() | own | {"history": np.array(self._history, float).reshape(-1, 3)}
+        """Return the state of `Optimizer.state_dict`, with the averages and the history."""
+        controller_state = {"losses": self._losses.copy(), "averages": self._averages.copy(), "growing": int(self.growing)}
+        return super().state_dict() | controller_state | {"history": np.array(self._history, float).reshape(-1, 3)}
 
-    def _load_more(self, state: Mapping[str, Any]) -> None:
+    def _load_extra_state(self, state: Mapping[str, Any]) -> None:
         losses, averages, history = (np.array(state[name]) for name in ("losses", "averages", "history"))
         growing = bool(state["growing"])
         if any(a.dtype.kind != "f" for a in (losses, averages, history)):
@@ -216,12 +216,12 @@ class StepController(Optimizer):
         self._history = [(float(loss), float(average), float(rate)) for loss, average, rate in history]
 
     def plot(self, axes: Any = None) -> Any:
-        """Draw the loss and its average, and the size of the step, by Matplotlib.
+        """Plot the loss, its average and the step size with Matplotlib.
 
         Parameters
         ----------
         axes : pair of matplotlib.axes.Axes, optional
-            Where to draw them; a new figure by default.
+            The axes of both plots; a new figure by default.
 
         Returns
         -------
@@ -239,14 +239,14 @@ class StepController(Optimizer):
             except ImportError as error:
                 raise ImportError('plot needs Matplotlib: pip install "compgraph[examples]"') from error
             _, axes = pyplot.subplots(2, 1, sharex=True, layout="constrained")
-        above, below = axes
+        upper_axis, lower_axis = axes
         history = self.history
-        above.plot(history.loss, linewidth=0.8, label="loss")
-        above.plot(history.average, label=f"average of {self._losses.size}")
-        below.plot(history.learning_rate, label="step size")
-        below.set_xlabel("step")
-        for axis, values in ((above, history.loss), (below, history.learning_rate)):
+        upper_axis.plot(history.loss, linewidth=0.8, label="loss")
+        upper_axis.plot(history.average, label=f"average of {self._losses.size}")
+        lower_axis.plot(history.learning_rate, label="step size")
+        lower_axis.set_xlabel("step")
+        for axis, values in ((upper_axis, history.loss), (lower_axis, history.learning_rate)):
             if np.all(values > 0):
                 axis.set_yscale("log")
             axis.legend()
-        return above.figure
+        return upper_axis.figure

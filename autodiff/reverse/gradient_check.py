@@ -14,7 +14,7 @@ from compgraph.interception import intercept
 from compgraph.tracing import Tracing
 from compgraph.values import ArgumentNode, Value, new_leaf
 
-from ..numeric import detached, finite_differences, require_arguments
+from ..numeric import detached_gradient_error, finite_differences, require_arguments
 from .gradient import gradient
 
 
@@ -87,7 +87,7 @@ def check_gradient(
         size = np.max(np.abs(expected), initial=0)
         close = bool(np.all(np.abs(np.asarray(to_values(actual_gradient)) - expected) <= atol + rtol * size))
         if not close and lost:
-            raise detached(position, actual_gradient, expected, escapes)
+            raise detached_gradient_error(position, actual_gradient, expected, escapes)
         agree = agree and close
     return agree
 

@@ -70,7 +70,7 @@ RAISING: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "step_size": (lambda: SGD([V], step_size=0.1), TypeError, r"learning_rate="),
     "beta1": (lambda: Adam([V], beta1=0.9), TypeError, r"betas="),
     "alpha": (lambda: RMSProp([V], alpha=0.9), TypeError, "decay"),
-    "zero_grad": (lambda: Adam([V]).zero_grad(), AttributeError, "handed to step"),
+    "zero_grad": (lambda: Adam([V]).zero_grad(), AttributeError, "arguments of step"),
     "in_dims": (lambda: ad.vmap(np.sin, in_dims=0), TypeError, "in_axes="),
     "static_argnums": (lambda: cg.jit(np.sin, static_argnums=0), TypeError, "static_argnames="),
     "step without gradients": (lambda: Adam([V]).step(), TypeError, r"optimizer\.step\(autodiff\.gradient\(loss\)\)"),

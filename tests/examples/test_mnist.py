@@ -439,7 +439,7 @@ WRONG: list[tuple[list[str], str]] = [
     (["--schedule", "linear"], "argument --schedule: invalid choice"),
     (
         ["--optimizer", "stepcontroller", "--schedule", "cosine"],
-        "argument --schedule: stepcontroller finds its learning rate itself",
+        "argument --schedule: stepcontroller adapts its learning rate",
     ),
     (["--shift", "1.5"], "argument --shift: must be from 0 to 1"),
     (["--shift", "nan"], "argument --shift: must be from 0 to 1"),

@@ -39,7 +39,10 @@ def require_separable(make: Maker | None, arrays: Sequence[Any], homes: Sequence
     if make is None or len(set(homes)) < 2:
         return
     optimizer = make([np.array(array) for array in arrays])
-    if type(optimizer)._take is not Optimizer._take or type(optimizer)._checked is not Optimizer._checked:
+    if (
+        type(optimizer)._apply_step is not Optimizer._apply_step
+        or type(optimizer)._check_gradients is not Optimizer._check_gradients
+    ):
         raise TypeError(f"Split: {type(optimizer).__name__} does not update each parameter separately; place them in one part")
 
 

@@ -354,7 +354,7 @@ def test_a_step_that_fails_is_taken_by_no_part() -> None:
     assert any("which was recorded at" in note and "test_split.py" in note for note in caught.value.__notes__)
     with (
         np.errstate(invalid="ignore"),
-        pytest.raises(ValueError, match="holds NaN or infinity; nothing was updated"),
+        pytest.raises(ValueError, match="contains NaN or infinity; nothing was updated"),
     ):
         net.step({"x": [np.nan, 1.0]})
     assert all(np.array_equal(value, net.state_dict()[name]) for name, value in before.items())

@@ -24,7 +24,7 @@ LOST: dict[str, tuple[Callable[[Any], Any], str]] = {
     "value": (lambda x: np.sum(x * x.value) if isinstance(x, cg.Node) else np.sum(x * x), r"\.value at File .*test_verification"),
     "float": (lambda x: np.sum(x) * math.exp(float(x[0])), r"float\(\) at File .*test_verification"),
     "bytes": (lambda x: x[0] * np.frombuffer(x.tobytes())[1], r"\.tobytes\(\) at File .*test_verification"),
-    "text": (lambda x: np.sum(x) * float(f"{x[1]}"), "No conversion was noticed.*into a text and read from it"),
+    "text": (lambda x: np.sum(x) * float(f"{x[1]}"), "No conversion was recorded.*round trips through text"),
 }
 REFUSED: dict[str, tuple[Callable[[Any], Any], str]] = {
     "array": (lambda x: np.sum(x * np.array(x)), r"x \* np\.array\(x\).*cg\.array"),

@@ -309,7 +309,7 @@ def test_schedule_receives_step_count() -> None:
 @for_each(
     ("parameters", "error", "message"),
     [
-        ([], TypeError, "holds none"),
+        ([], TypeError, "contains none"),
         (np.arange(3), TypeError, "int64"),
         ([1j], TypeError, "complex"),
         (np.ones(2, complex), TypeError, "real and imaginary"),
@@ -348,7 +348,7 @@ def require_rejection(gradients: dict[str, Any]) -> Any:
         (require_rejection({"y": np.ones(2)}), ValueError, "nest as"),
         (require_rejection({"x": np.ones(1)}), ValueError, r"'x' has shape \(2,\), its gradient \(1,\)"),
         (require_rejection({"x": 1.0}), ValueError, "shape"),
-        (require_rejection({"x": np.array([1.0, np.nan])}), ValueError, "gradient of parameter 'x' holds NaN"),
+        (require_rejection({"x": np.array([1.0, np.nan])}), ValueError, "gradient of parameter 'x' contains NaN"),
         (require_rejection({"x": np.array([1.0, -np.inf])}), ValueError, "NaN or infinity"),
         (require_rejection({"x": np.ones(2, complex)}), TypeError, "complex128"),
         (require_rejection({"x": np.array(["a", "b"])}), TypeError, "<U1"),
@@ -458,7 +458,7 @@ def test_step_within_checkpoint_raises() -> None:
         (partial(SGD, learning_rate=0.1, momentum=-1), "momentum"),
         (partial(SGD, learning_rate=0.1, nesterov=True), "nesterov=True needs momentum"),
         (partial(SGD, learning_rate=0.1, momentum=0.9, nesterov=True, dampening=0.1), "no dampening"),
-        (partial(SGD, learning_rate=0.1, dampening=0.1), "dampening is of use only"),
+        (partial(SGD, learning_rate=0.1, dampening=0.1), "dampening needs momentum"),
         (partial(Adam, betas=(1.0, 0.9)), r"betas\[0\]"),
         (partial(Adam, epsilon=-1), "epsilon"),
         (partial(AdaGrad, initial=-1), "initial"),

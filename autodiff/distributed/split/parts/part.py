@@ -61,7 +61,7 @@ class Part:
 
     def checked(self, gradients: Mapping[int, Any]) -> Any:
         """The gradients of a step, checked. No part takes the step before all have checked theirs."""
-        return None if self.optimizer is None else self.optimizer._checked([gradients[i] for i in self.arrays])
+        return None if self.optimizer is None else self.optimizer._check_gradients([gradients[i] for i in self.arrays])
 
     def prepare(self, gradients: Mapping[int, Packed]) -> None:
         """Check given gradients, for `commit` to step along."""
@@ -70,7 +70,7 @@ class Part:
     def commit(self, tells: bool) -> Any:
         """Take the step that is ready; return the state after it if `tells`."""
         if self.optimizer is not None:
-            self.optimizer._take(self.ready, self.optimizer.learning_rate)
+            self.optimizer._apply_step(self.ready, self.optimizer.learning_rate)
         self.ready = None
         return self.state() if tells else None
 

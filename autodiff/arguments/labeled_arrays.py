@@ -1,7 +1,7 @@
-"""Labelled arrays of pandas and xarray: functions get their values, and derivatives get their labels.
+"""Labeled arrays of pandas and xarray: functions receive their values, and derivatives get their labels.
 
-Neither library is imported; classes are recognized by name. Plain arrays combine by position where labelled ones combine by
-label, so arguments whose labels are ordered differently raise.
+Neither library is imported; classes are recognized by name. Plain arrays combine by position, labeled arrays by label.
+Therefore, arguments with differently ordered labels raise.
 """
 
 from __future__ import annotations
@@ -13,35 +13,35 @@ from typing import Any
 
 import numpy as np
 
-LABELLED = {("pandas", "Series"), ("pandas", "DataFrame"), ("xarray", "DataArray"), ("xarray", "Dataset")}
+LABELED = {("pandas", "Series"), ("pandas", "DataFrame"), ("xarray", "DataArray"), ("xarray", "Dataset")}
 
 
 @functools.cache
-def _labelled_base(kind: Any) -> str | None:
+def _labeled_base(kind: Any) -> str | None:
     for base in kind.__mro__:
-        if (base.__module__.partition(".")[0], base.__name__) in LABELLED:
+        if (base.__module__.partition(".")[0], base.__name__) in LABELED:
             return str(base.__name__)
     return None
 
 
 def _label_class(value: object) -> str | None:
-    """The name of the class of `LABELLED` that a value is an instance of; None for others."""
+    """Return the name of the class in `LABELED` that a value is an instance of, or None."""
     kind: Any = type(value)
-    return _labelled_base(kind)
+    return _labeled_base(kind)
 
 
-def is_labelled(value: object) -> bool:
-    """Whether a value is a labelled array."""
+def is_labeled(value: object) -> bool:
+    """Whether a value is a labeled array."""
     return _label_class(value) is not None
 
 
-def named_labels(values: Iterable[object]) -> str:
-    """The classes of the labelled arrays among some values, for messages: ``a Series``."""
-    return " and ".join(dict.fromkeys(f"a {type(value).__name__}" for value in values if is_labelled(value)))
+def describe_labeled(values: Iterable[object]) -> str:
+    """Describe the labeled arrays among some values by their classes: ``a Series``."""
+    return " and ".join(dict.fromkeys(f"a {type(value).__name__}" for value in values if is_labeled(value)))
 
 
-def with_labels(array: Any, like: Any) -> Any:
-    """A plain array with the labels of an argument of its shape; others unchanged."""
+def attach_labels(array: Any, like: Any) -> Any:
+    """Return a plain array with the labels of an argument of the same shape; return other values unchanged."""
     kind = _label_class(like)
     if kind is None or type(array) is not np.ndarray or array.shape != like.shape:
         return array
@@ -52,7 +52,7 @@ def with_labels(array: Any, like: Any) -> Any:
 
 
 def require_aligned(operator: str, leaves: Iterable[tuple[str, Any]]) -> None:
-    """Raise a TypeError for labelled arguments that combine differently by label than by position.
+    """Raise a TypeError for labeled arguments that combine differently by label than by position.
 
     Parameters
     ----------
@@ -61,11 +61,11 @@ def require_aligned(operator: str, leaves: Iterable[tuple[str, Any]]) -> None:
     leaves : iterable of (str, object)
         The names and values of the arguments.
     """
-    labelled = [(name, leaf) for name, leaf in leaves if is_labelled(leaf)]
-    for name, leaf in labelled:
+    labeled = [(name, leaf) for name, leaf in leaves if is_labeled(leaf)]
+    for name, leaf in labeled:
         if _label_class(leaf) == "Dataset":
             raise TypeError(f"{operator}: {name} is a Dataset, a collection of arrays. Pass a dictionary, dict(x.data_vars)")
-    for (name_a, a), (name_b, b) in combinations(labelled, 2):
+    for (name_a, a), (name_b, b) in combinations(labeled, 2):
         for (axis_a, labels_a), (axis_b, labels_b) in product(_labels_of(a), _labels_of(b)):
             if _are_misaligned(labels_a, labels_b):
                 raise TypeError(
@@ -82,7 +82,7 @@ def require_aligned(operator: str, leaves: Iterable[tuple[str, Any]]) -> None:
 
 
 def _labels_of(leaf: Any) -> Iterator[tuple[str, Any]]:
-    """The name and the labels of each axis that has some."""
+    """Yield the name and the labels of each labeled axis."""
     if _label_class(leaf) == "DataArray":
         yield from ((f"dimension {dim!r}", index) for dim, index in leaf.indexes.items())
         return
