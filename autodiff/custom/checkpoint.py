@@ -18,7 +18,7 @@ from compgraph.values import INERT, BlankNode, OperationalNode, Value, describe
 from ..arguments import flatten, require_function, unflatten
 from ..batching import LiftedFunction, active_levels, outside_vmap
 from ..forward import TangentNode
-from ..operators import as_joint
+from ..operators import join_outputs
 from ..reverse import SeedSupport, collect, connected_zeros, owned_arrays, sweep, sweep_supports
 from ..rules import OutputCotangents
 from .call import Opaque, has_node, require_same
@@ -230,7 +230,7 @@ class CheckpointCall:
             raise ValueError(
                 "checkpoint: the function captured different arrays when it was called again. Pass them as arguments"
             )
-        return as_joint(results), [*closure.inputs, *self.captured]
+        return join_outputs(results), [*closure.inputs, *self.captured]
 
 
 def _nonzero_cotangents(adjoints: Sequence[Any]) -> OutputCotangents:

@@ -1,6 +1,6 @@
-"""Forward mode: tangents are computed beside the values, and no graph is stored.
+"""Forward mode: tangents are computed together with values, and no graph is stored.
 
-`jvp` passes one direction through a function; `variables` makes inputs with respect to which values have their Jacobians.
+`jvp` evaluates a function along one direction. `variables` makes inputs, and values computed from them have Jacobians.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A value with its Jacobian: its tangents in the directions of all elements of the inputs, as one array.
 
-The directions are a first axis of the tangents, and pass each operation as one batch (see `autodiff.batching`). No graph is
-stored: what a value was computed from is forgotten at once.
+The directions are a first axis of the tangents, and operations process them as one batch (see `autodiff.batching`). No graph is
+stored.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from compgraph.values import Value, describe, require_history
 from ..arguments import as_argument
 from ..batching import active_levels, push_batch
 from ..rules import BatchedDerivativeBuffer, DerivativeBuffer, Rule, conform_batch
-from .jvp import connected, run_with_tangents
+from .jvp import connect_to_graph, run_with_tangents
 from .tangent_node import TangentNode, next_level
 
 
 class Inputs(NamedTuple):
-    """The inputs of one call of `variables`: their shapes, and how many elements they have together."""
+    """The inputs of one call of `variables`: their shapes, and their total number of elements."""
 
     shapes: tuple[tuple[int, ...], ...]
     size: int
 
 
 class JacobianNode(TangentNode):
-    """A value with its derivatives with respect to all inputs that one call of `variables` made.
+    """A value with its derivatives with respect to all inputs of one call of `variables`.
 
     Attributes
     ----------
@@ -53,13 +53,13 @@ class JacobianNode(TangentNode):
     __slots__ = ()
     kind = "jacobian"
     trace_kind = "jacobian"
-    room = "begin with an array made from a value that carries one: np.zeros_like(x, shape=shape), np.copy(x)"
+    buffer_advice = "begin with an array made from a value that carries one: np.zeros_like(x, shape=shape), np.copy(x)"
 
     inputs: Inputs
 
     @classmethod
     def of(cls, primal: Any, tangents: Any, level: int, inputs: Inputs, root: Any = None) -> JacobianNode:
-        """Make a node of `primal` that carries `tangents` (None where they are zero)."""
+        """Make a node of a primal and a batch of tangents (None for zero)."""
         node: Any = cls.create_using(primal, tangents, level, root)
         node.inputs = inputs
         return node  # type: ignore[no-any-return]
@@ -68,13 +68,12 @@ class JacobianNode(TangentNode):
     def jacobian(self) -> Any:
         """The derivatives of the value with respect to the inputs.
 
-        An array of the shape of the value followed by that of the input, so that of vectors of p and of n elements it is
-        p by n, and of numbers a number; of several inputs the list of them, in the order of `variables`. In the precision
-        of the value; it shares no memory with anything.
+        For one input, an array with the shape of the value followed by that of the input, in the precision of the value; for
+        several inputs, a list in the order of `variables`. It is a copy.
         """
         require_history(self)
         jacobians, start = [], 0
-        tangents = connected(self.tangent, self.primal)
+        tangents = connect_to_graph(self.tangent, self.primal)
         for shape in self.inputs.shapes:
             stop = start + math.prod(shape)
             block = np.copy(np.moveaxis(tangents[start:stop], 0, -1), order="C")
@@ -90,25 +89,25 @@ class JacobianNode(TangentNode):
         return np.zeros((self.inputs.size, *self.shape), self.dtype) if tangents is None else tangents
 
     def like(self, primal: Any, tangent: Any, root: TangentNode | None = None) -> JacobianNode:
-        """Another node of this level."""
+        """Make another node of this level."""
         return JacobianNode.of(primal, tangent, self.level, self.inputs, root)
 
     def push(self, rule: Rule, tangents: list[Any], out: Any, function: Any, operands: tuple[Any, ...], options: Any) -> Any:
-        """The tangents of an operation's output, from those of its operands (None where zero)."""
+        """Return the tangents of an operation's output, given those of its operands (None for zero)."""
         if self.inputs.size:
             return push_batch(rule, tangents, out, function, list(operands), options)
-        return tuple(map(_no_directions, out)) if isinstance(out, (tuple, list)) else _no_directions(out)
+        return tuple(map(_empty_tangents, out)) if isinstance(out, (tuple, list)) else _empty_tangents(out)
 
-    def conformed(self, tangent: Any, out: Any) -> Any:
-        """Tangents in the shape and dtype of an output."""
+    def conform_tangent(self, tangent: Any, out: Any) -> Any:
+        """Convert tangents to the shape and dtype of an output."""
         return conform_batch(tangent, out, self.inputs.size)
 
     def new_cotangent_buffer(self, plain: Any) -> DerivativeBuffer:
-        """Room for the tangents of an array, each laid out as that is."""
+        """Allocate a buffer for tangents with the layout of an array."""
         return BatchedDerivativeBuffer(plain, self.inputs.size)
 
     def write(self, window: Any, index: Any, tangent: Any) -> None:
-        """``window[:, index] = tangent``, whatever the index; None is zero."""
+        """Store tangents (None for zero): ``window[:, index] = tangent`` for any index."""
         index = index if isinstance(index, tuple) else (index,)
         if not any(i is Ellipsis for i in index):
             index = (*index, ...)
@@ -118,23 +117,23 @@ class JacobianNode(TangentNode):
     @classmethod
     def process(cls, level: int, function: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
         """Compute ``function(*args, **options)`` and its tangents at `level`."""
-        _refuse_others(level, args)
+        _require_same_inputs(level, args)
         return super().process(level, function, args, options)
 
     @classmethod
     def store(cls, level: int, target: Any, index: Any, value: Any, casting: Any) -> None:
-        """``target[index] = value``, where one of them carries tangents at `level`."""
-        _refuse_others(level, (target, value))
+        """Write ``target[index] = value``, where one of them has tangents at `level`."""
+        _require_same_inputs(level, (target, value))
         super().store(level, target, index, value, casting)
 
 
-def _no_directions(out: Any) -> Any:
-    """The tangents of an output where the inputs have no elements."""
+def _empty_tangents(out: Any) -> Any:
+    """Return the tangents of an output for inputs without elements."""
     return None if out is None else np.zeros((0, *out.shape), out.dtype)
 
 
 def _jacobian_node_in(value: Any) -> JacobianNode | None:
-    """The first JacobianNode among a value, its primal and its tangent, and theirs; None otherwise."""
+    """Return the first JacobianNode in a value, its primal and its tangent, recursively; None otherwise."""
     kind = type(value)  # isinstance reads __class__, which is reported differently
     if issubclass(kind, JacobianNode):
         return value  # type: ignore[no-any-return]
@@ -144,8 +143,8 @@ def _jacobian_node_in(value: Any) -> JacobianNode | None:
     return _jacobian_node_in(value.derivative()) if node is None else node
 
 
-def _refuse_others(level: int, values: Sequence[Any]) -> None:
-    """Raise if values from two calls of `variables` meet: each has a part of the Jacobian only."""
+def _require_same_inputs(level: int, values: Sequence[Any]) -> None:
+    """Raise if values come from different calls of `variables`, because each has only a part of the Jacobian."""
     for value in values:
         other = _jacobian_node_in(value)
         if other is not None and other.level != level:
@@ -156,12 +155,12 @@ def _refuse_others(level: int, values: Sequence[Any]) -> None:
 
 
 def run_with_tangent_batch(
-    f: Callable[..., Any], call: Callable[..., Any], points: Sequence[Any], batches: Sequence[Any], arguments: Any, kept: Any
+    f: Callable[..., Any], call: Callable[..., Any], points: Sequence[Any], batches: Sequence[Any], arguments: Any, unchanged: Any
 ) -> list[tuple[Any, Any]]:
-    """The leaves of a function's result, each with a batch of tangents along a first axis; see `run_with_tangents`."""
+    """Return the leaves of a function's result, each with a batch of tangents along a first axis; see `run_with_tangents`."""
     inputs = Inputs((), len(batches[0]))
     make = functools.partial(_with_tangents, inputs)
-    return run_with_tangents(f, call, points, batches, make, arguments, kept)[0]
+    return run_with_tangents(f, call, points, batches, make, arguments, unchanged)[0]
 
 
 def _with_tangents(inputs: Inputs, primal: Any, tangents: Any, level: int) -> JacobianNode:
@@ -169,17 +168,17 @@ def _with_tangents(inputs: Inputs, primal: Any, tangents: Any, level: int) -> Ja
 
 
 def require_no_jacobian(operator: str, value: Any) -> None:
-    """Raise if a value that carries a Jacobian is given to reverse mode."""
+    """Raise if a value with a Jacobian is an argument of reverse mode."""
     node = _jacobian_node_in(value)
     if node is not None:
         raise TypeError(
             f"{operator}: the {describe(node)} carries a Jacobian (autodiff.forward.variables), which this operator cannot "
-            "pass on; use autodiff.jvp inside, or take the outer derivative by autodiff.jacobian"
+            "propagate; use autodiff.jvp inside, or compute the outer derivative by autodiff.jacobian"
         )
 
 
 def real_inputs(values: Sequence[Any], names: Sequence[str] | None) -> list[Any]:
-    """The real floating arrays that `variables` makes nodes of, in either mode."""
+    """Convert the values of `variables`, of either mode, to real floating arrays."""
     if not values:
         raise TypeError("variables: give one value for each input")
     if names is not None and (isinstance(names, str) or len(names) != len(values)):
@@ -199,33 +198,33 @@ def real_inputs(values: Sequence[Any], names: Sequence[str] | None) -> list[Any]
 
 
 def variables(*values: Any, names: Sequence[str] | None = None) -> Any:
-    """Make inputs: every value computed from them has its Jacobian, as one array.
+    """Make inputs for Jacobians in forward mode: every value computed from them has its Jacobian, as one array.
 
-    No graph is stored, so memory does not grow with the length of a computation. Time and memory of each operation grow
-    with the number of all input elements: for many of them use `autodiff.reverse.variables`.
+    No graph is stored, so memory does not grow with the length of a computation. Time and memory of each operation grow with the
+    total number of input elements: for many elements use `autodiff.reverse.variables`.
 
     Parameters
     ----------
     *values : array_like
-        One or more inputs: numbers, vectors, arrays of any shape. Python numbers become floats; integer arrays and
-        complex numbers are refused.
+        One or more inputs: numbers, vectors, arrays of any shape. Python numbers become floats. Integer arrays and complex
+        numbers raise.
     names : sequence of str, optional
         A name for each input.
 
     Returns
     -------
     JacobianNode or tuple of JacobianNode
-        A node for one value, a tuple for several. Each has copied its value, and may be written into. What NumPy computes
-        from them are nodes like them, with an attribute ``jacobian``: an array of the shape of the result followed by that
-        of the input (of a number with respect to a number, a number); for several inputs the list of them, in order.
+        A node for one value, a tuple for several. Each has a copy of its value, and may be written in place. Results of NumPy
+        functions of them are nodes with an attribute ``jacobian``: an array with the shape of the result followed by that of
+        the input; for several inputs, a list in order.
 
     Raises
     ------
     TypeError
-        If a value has no derivatives, is complex, or comes from another call of `variables`; later, where values from two
-        calls meet, or one is written into an array that was made without.
+        If a value has no derivatives, is complex, or comes from another call of `variables`. Later, if an operation combines
+        values from two calls, or such a value is written into an array without a Jacobian.
     ValueError
-        If there are not as many names as values.
+        If the numbers of names and values differ.
 
     See Also
     --------
@@ -251,7 +250,7 @@ def variables(*values: Any, names: Sequence[str] | None = None) -> Any:
             "autodiff.forward.variables is not supported within vmap; use jvp there, or take vmap of the function of it"
         )
     level = next_level()
-    _refuse_others(level, arrays)
+    _require_same_inputs(level, arrays)
     sizes = [math.prod(a.shape) for a in arrays]
     inputs = Inputs(tuple([a.shape for a in arrays]), sum(sizes))
     nodes = []
@@ -266,7 +265,7 @@ def variables(*values: Any, names: Sequence[str] | None = None) -> Any:
 
 
 def jacobian(value: Any) -> Any:
-    """The Jacobian that a value carries: its ``.jacobian``, or an error that says why it has none.
+    """Return the Jacobian of a value, its ``.jacobian``; raise a TypeError with the reason if it has none.
 
     Parameters
     ----------
@@ -294,7 +293,7 @@ def jacobian(value: Any) -> Any:
         return value.jacobian
     what = describe(value) if isinstance(value, Value) else f"plain {type(value).__name__}"
     raise TypeError(
-        f"jacobian: the {what} carries no Jacobian: it does not depend on what autodiff.forward.variables made, its dtype has "
-        "no derivatives, or the tangents were lost on the way (float(x), math.sin(x), np.asarray(x), np.array([x[0], ...]))."
+        f"jacobian: the {what} carries no Jacobian: it does not depend on inputs from autodiff.forward.variables, its dtype has "
+        "no derivatives, or the tangents were lost (float(x), math.sin(x), np.asarray(x), np.array([x[0], ...]))."
         f"{format_leaks(recent_leaks())}"
     )

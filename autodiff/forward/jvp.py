@@ -60,29 +60,28 @@ def jvp(f: Callable[..., R], primals: Sequence[Any], tangents: Sequence[Any], ha
 def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool) -> Any: ...
 @short_tracebacks
 def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False) -> Any:
-    """The value of a function and its derivative along a direction (Jacobian-vector product), in one forward pass.
+    """Compute the value of a function and its derivative along a direction (Jacobian-vector product), in one forward pass.
 
     Parameters
     ----------
     f : callable
         A function of arrays that returns an array, or several, nested in any way.
     primals : tuple or list of array_like
-        The arguments, which may nest; Python numbers become floats, integer arrays are refused.
+        The arguments, which may nest. Python numbers become floats; integer arrays raise.
     tangents : tuple or list of array_like
-        The direction: for each argument, an array of its shape, nested as it is.
+        The direction: for each argument, an array of its shape and nesting.
     has_aux : bool
         Whether `f` returns a pair ``(value, aux)``; the result is then ``(value, tangent, aux)``.
 
     Returns
     -------
     value, tangent : array
-        Of the shape of ``f(*primals)``.
+        The value and its tangent, of the shape of ``f(*primals)``.
 
     Raises
     ------
     TypeError
-        If an argument is an integer array, `f` returns something that is not an array, or `primals` or `tangents` are not in a
-        tuple or list.
+        If an argument is an integer array, `f` does not return an array, or `primals` or `tangents` are not in a tuple or list.
     ValueError
         If the tangents do not match the arguments in number or shape.
 
@@ -113,8 +112,8 @@ def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], 
     directions = [as_direction(t, x, f"jvp: tangent {k}", "its primal") for k, (t, x) in pairs]
     call = lambda *leaves: f(*unflatten(structure, leaves))  # noqa: E731
     outs, results, aux = run_with_tangents(f, call, points, directions, _with_tangent, primals, has_aux=has_aux)
-    both = unflatten(results, [value for value, _ in outs]), unflatten(results, [tangent for _, tangent in outs])
-    return (*both, aux) if has_aux else both
+    value_and_tangent = unflatten(results, [value for value, _ in outs]), unflatten(results, [tangent for _, tangent in outs])
+    return (*value_and_tangent, aux) if has_aux else value_and_tangent
 
 
 def run_with_tangents(
@@ -124,10 +123,10 @@ def run_with_tangents(
     directions: Sequence[Any],
     make: Callable[[Any, Any, int], TangentNode],
     arguments: Sequence[Any],
-    kept: Sequence[Any] = (),
+    unchanged: Sequence[Any] = (),
     has_aux: bool = False,
 ) -> tuple[list[tuple[Any, Any]], Any, Any]:
-    """The leaves of a function's result with their tangents, how the result nests, and auxiliary results.
+    """Return the leaves of a function's result with their tangents, the nesting of the result, and auxiliary results.
 
     Parameters
     ----------
@@ -136,134 +135,134 @@ def run_with_tangents(
     call : callable
         The function of the leaves of its arguments.
     points, directions : sequence
-        The leaves of the arguments, and a tangent of each; or a batch of tangents, if `make` takes it.
+        The leaves of the arguments, and a tangent for each; or a batch of tangents, if `make` accepts it.
     make : callable
         ``make(primal, tangent, level)`` returns the tracer of a leaf.
-    arguments, kept : sequence
+    arguments, unchanged : sequence
         The arguments, and those that the function receives unchanged; see `intercept`.
     has_aux : bool
         Whether the function returns a pair of a result and anything else.
     """
-    level, start, around = next_level(), next_sequence_number(), active_levels()
-    inputs = []
+    level, start, outer_levels = next_level(), next_sequence_number(), active_levels()
+    tracers = []
     for point, tangent in zip(points, directions, strict=True):
-        inputs.append(_input(as_argument(point), tangent, lambda p, t: make(p, t, level), around))
+        tracers.append(_make_tracer(as_argument(point), tangent, lambda p, t: make(p, t, level), outer_levels))
         if is_python_arithmetic(point):
-            mark_python_number(inputs[-1])
+            mark_python_number(tracers[-1])
     shared = find_shared_positions(points)
-    for position, (point, tracer) in enumerate(zip(points, inputs, strict=True)):
+    for position, (point, tracer) in enumerate(zip(points, tracers, strict=True)):
         if position in shared or is_read_only_tracer(point):
             make_read_only(tracer)
-    wrapped = wrapping_buffers(lambda buffer: _still(buffer, lambda b: make(b, None, level)))
+    wrapped = wrapping_buffers(lambda buffer: _wrap_buffer(buffer, lambda b: make(b, None, level)))
 
     def run() -> Any:
         register_imported()
-        with Tracing(records=True), wrapped, intercept(f, arguments, unchanged=kept) as opened, collecting_leaks() as escapes:
-            result = call_with_read_only("jvp", shared, points, inputs, opened.captured, lambda: call(*inputs))
+        with Tracing(records=True), wrapped, intercept(f, arguments, unchanged=unchanged) as opened, collecting_leaks() as leaks:
+            result = call_with_read_only("jvp", shared, points, tracers, opened.captured, lambda: call(*tracers))
             result, aux = split_aux("jvp", result) if has_aux else (result, None)
             outs, results = flatten(result)
-            return result, aux, [*map(as_result, outs)], results, escapes
+            return result, aux, [*map(as_result, outs)], results, leaks
 
-    result, aux, outs, results, escapes = run_isolated(run)
-    alone = lambda *leaves: _value_alone(call(*leaves), has_aux)  # noqa: E731
+    result, aux, outs, results, leaks = run_isolated(run)
+    value_function = lambda *leaves: _drop_aux(call(*leaves), has_aux)  # noqa: E731
     if any(map(is_labeled, points)):
-        require_label_independence("jvp", points, alone, outs)
-    if not around:
-        require_class_independence("jvp", f, points, alone, outs)
+        require_label_independence("jvp", points, value_function, outs)
+    if not outer_levels:
+        require_class_independence("jvp", f, points, value_function, outs)
     if not outs:
-        raise lost_graph_error("jvp", result, escapes, f)
-    parts = [_parted(out, level, escapes, f) for out in outs]
+        raise lost_graph_error("jvp", result, leaks, f)
+    parts = [_split_result(out, level, leaks, f) for out in outs]
     if not any(isinstance(a, Value) for a in (*points, *directions)):
-        parts = [(_settled(value, start), _settled(tangent, start)) for value, tangent in parts]
+        parts = [(_plain_if_independent(value, start), _plain_if_independent(tangent, start)) for value, tangent in parts]
     note_input_shapes("a derivative by autodiff.jvp", *[tangent for _, tangent in parts], sequence_number=start)
-    parts = [(_handed(value), _handed(connected(tangent, value))) for value, tangent in parts]
-    if not all(e.is_text for e in escapes) and not any(
+    parts = [(_for_caller(value), _for_caller(connect_to_graph(tangent, value))) for value, tangent in parts]
+    if not all(e.is_text for e in leaks) and not any(
         isinstance(base := base_of(out), TangentNode) and base.level == level for out in outs
     ):
-        warn_zero_derivative("jvp", "its arguments", escapes)
-    return parts, results, _without(level, aux) if has_aux else None
+        warn_zero_derivative("jvp", "its arguments", leaks)
+    return parts, results, _drop_tangents(level, aux) if has_aux else None
 
 
-def _input(primal: Any, tangent: Any, make: Callable[[Any, Any], TangentNode], around: Any) -> Any:
-    """Return the tracer of an argument: its value and tangent, below the enclosing vmaps, whose axes come first."""
+def _make_tracer(primal: Any, tangent: Any, make: Callable[[Any, Any], TangentNode], outer_levels: Any) -> Any:
+    """Return the tracer of an argument: its value and tangent, whose first axes are those of the enclosing vmaps."""
     is_scalar = primal.ndim == 0
-    if around:
+    if outer_levels:
         primal, tangent = base_of(lift_to_active_levels(primal)), base_of(lift_to_active_levels(tangent))
-    is_shared = bool(around) and is_broadcast(primal, len(around))
-    own = primal if is_shared else bind(ops.input_of, (primal,))  # the function may write in place
-    tracer = make(own, tangent)
-    return wrap_batch(tracer, around, is_array=not is_scalar, borrows_values=is_shared) if around else tracer
+    is_shared = bool(outer_levels) and is_broadcast(primal, len(outer_levels))
+    copied = primal if is_shared else bind(ops.input_of, (primal,))  # the function may write in place
+    tracer = make(copied, tangent)
+    return wrap_batch(tracer, outer_levels, is_array=not is_scalar, borrows_values=is_shared) if outer_levels else tracer
 
 
 def _with_tangent(primal: Any, tangent: Any, level: int) -> TangentNode:
-    """A node of a primal and of its tangent, copied if it is plain, because the function may return it; None is zero."""
-    moved = None if tangent is None else conform(tangent, primal)
-    copied = moved if moved is None or isinstance(moved, Value) else np.array(moved)[()]
+    """Make a node of a primal and a tangent (None for zero). A plain tangent is copied, because the function may return it."""
+    conformed = None if tangent is None else conform(tangent, primal)
+    copied = conformed if conformed is None or isinstance(conformed, Value) else np.array(conformed)[()]
     return TangentNode.create_using(primal, copied, level)
 
 
-def _value_alone(result: Any, has_aux: bool) -> Any:
+def _drop_aux(result: Any, has_aux: bool) -> Any:
     return result[0] if has_aux else result
 
 
-def _without(level: int, tree: Any) -> Any:
-    """Nested values without their tangents at a level."""
+def _drop_tangents(level: int, tree: Any) -> Any:
+    """Remove the tangents at a level from nested values."""
     leaves, structure = flatten(tree)
-    values = [_still_value(x, level) for x in leaves]
-    return unflatten(structure, [_handed(value) for value in values])
+    values = [_drop_tangent(x, level) for x in leaves]
+    return unflatten(structure, [_for_caller(value) for value in values])
 
 
-def _still(buffer: Any, make: Callable[[Any], TangentNode]) -> Any:
-    """An array that is made within the function, with a tangent of zero, below its axes of examples."""
+def _wrap_buffer(buffer: Any, make: Callable[[Any], TangentNode]) -> Any:
+    """Wrap an array allocated within the function in a node with a zero tangent, inside its batch axes."""
     if is_batch(buffer):
-        return wrap_batch(_still(buffer.values, make), [buffer.level], is_array=True)
+        return wrap_batch(_wrap_buffer(buffer.values, make), [buffer.level], is_array=True)
     return make(buffer)
 
 
-def _still_value(x: Any, level: int) -> Any:
-    """A value without its tangent at a level."""
+def _drop_tangent(x: Any, level: int) -> Any:
+    """Remove the tangent at a level from a value."""
     if is_batch(x):
-        return wrap_batch(_still_value(x.values, level), [x.level], is_array=not x.is_scalar)
+        return wrap_batch(_drop_tangent(x.values, level), [x.level], is_array=not x.is_scalar)
     return x.primal if isinstance(x, TangentNode) and x.level == level else x
 
 
-def _parted(out: Any, level: int, escapes: Any, f: Any) -> tuple[Any, Any]:
-    """The value and the tangent of a result."""
+def _split_result(out: Any, level: int, leaks: Any, f: Any) -> tuple[Any, Any]:
+    """Split a result into value and tangent."""
     if is_batch(out):
-        parts = _parted(out.values, level, escapes, f)
+        parts = _split_result(out.values, level, leaks, f)
         value, tangent = [wrap_batch(part, [out.level], is_array=not out.is_scalar) for part in parts]
         return value, tangent
     if isinstance(out, TangentNode) and out.level == level:
         return out.primal, out.tangent
-    out = as_constant(out, escapes)
+    out = as_constant(out, leaks)
     if not isinstance(out, Value):
-        raise lost_graph_error("jvp", out, escapes, f)
+        raise lost_graph_error("jvp", out, leaks, f)
     if out.level > level:
         raise TypeError(
-            "jvp: the function returned a value that carries a Jacobian, for inputs that autodiff.forward.variables made "
-            "inside it; return its .jacobian, or its .primal where the value is meant"
+            "jvp: the function returned a value with a Jacobian, for inputs from autodiff.forward.variables inside it; return "
+            "its .jacobian, or its .primal for the value"
         )
     return out, np.zeros(out.shape, out.dtype)[()]
 
 
-def _handed(value: Any) -> Any:
-    """A value or tangent for the caller."""
+def _for_caller(value: Any) -> Any:
+    """Convert a value or tangent for the caller."""
     if not is_recording():
-        return _detached(value)
+        return _plain_value(value)
     return to_concrete(value) if isinstance(value, Value) else unwrap_buffer(value)
 
 
-def _detached(value: Any) -> Any:
-    """The numbers of a value, without graph and tangents."""
+def _plain_value(value: Any) -> Any:
+    """Return the numbers of a value, without graph and tangents."""
     if is_batch(value):
-        return wrap_batch(_detached(value.values), [value.level], is_array=not value.is_scalar)
+        return wrap_batch(_plain_value(value.values), [value.level], is_array=not value.is_scalar)
     return value.raw_value if isinstance(value, Value) else unwrap_buffer(value)
 
 
-def _settled(value: Any, since: int) -> Any:
-    """A value for the caller: as plain numbers, unless it was computed from an older node or from one fed later.
+def _plain_if_independent(value: Any, since: int) -> Any:
+    """Convert a value to plain numbers, unless it depends on a node older than `since`, or on a variable or placeholder.
 
-    It may be a node though none was given: an inner derivative makes nodes of the values it uses, in case they are written into.
+    An inner derivative converts the values it uses to nodes, in case they are written, so a value may be a node without need.
     """
     if not isinstance(value, Value) or value.level:
         return value
@@ -274,14 +273,14 @@ def _settled(value: Any, since: int) -> Any:
 
 
 def _operands_and_writes(node: Any) -> list[Any]:
-    """The operands of a node, and the writes into its memory."""
+    """Return the operands of a node, and the writes into its memory."""
     operands = [node.args[position] for position in node.parent_argnums]
     memory = memory_of(node) if isinstance(node, Value) else None
     return operands + memory.log if memory else operands
 
 
-def connected(tangent: Any, primal: Any) -> Any:
-    """A constant tangent, as a node of the primal's graph if there is one."""
+def connect_to_graph(tangent: Any, primal: Any) -> Any:
+    """Convert a constant tangent to a node of the primal's graph, if the primal is a node."""
     if isinstance(tangent, Value) or not isinstance(primal, Value):
         return tangent
     tangent = np.ones_like(primal) * tangent

@@ -1,9 +1,8 @@
 """A value with a tangent: operations and writes compute both.
 
-A `TangentNode` is a node that comes through the same door as all others: `compgraph.graph.record` hands every
-operation on one to `TangentNode.process`. Its primal may be a plain array, a node of a graph, or a TangentNode of an
-outer derivative. Levels tell nested derivatives apart: the operands of the highest level are unpacked first, all
-others are constants to it, so an inner derivative never takes an outer perturbation for its own.
+`bind` dispatches each operation on a `TangentNode` to `TangentNode.process`. The primal is a plain array, a node of a graph, or
+a TangentNode of an outer derivative. Levels distinguish nested derivatives: operands of the highest level are unpacked first,
+and all others are constants at that level, so an inner derivative is never confused with an outer one.
 """
 
 from __future__ import annotations
@@ -42,24 +41,24 @@ from ..rules import DerivativeBuffer, Rule, RuleErrors, by_function, conform, pu
 
 
 class TangentNode(TransformTracer):
-    """A value with the derivative of it along a direction.
+    """A value with its derivative along a direction.
 
     Attributes
     ----------
     primal : array or Node
-        The value, one level further down.
+        The value, at the next lower level.
     tangent : array or Node
-        Its derivative, of the same shape. (A `JacobianNode` has many, along a first axis.)
+        Its derivative, of the same shape. (A `JacobianNode` has a batch of tangents, along a first axis.)
     level : int
-        Which derivative this is; inner derivatives have higher levels.
+        The level of the derivative; inner derivatives have higher levels.
     root : TangentNode or None
-        Of a view, the node that first had its buffer.
+        For a view, the node that owns its buffer.
     """
 
     __slots__ = ()
     kind = "tangent"
     trace_kind = "tangents"
-    room: ClassVar[str] = (
+    buffer_advice: ClassVar[str] = (
         "make the array inside the function that is differentiated (cg.zeros(shape), np.zeros_like(x)), or copy it there"
     )
 
@@ -73,7 +72,7 @@ class TangentNode(TransformTracer):
 
     @classmethod
     def create_using(cls, primal: Any, tangent: Any, level: int, root: TangentNode | None = None) -> TangentNode:
-        """Make a node of `primal` that carries `tangent` (None where it is zero), at a level."""
+        """Make a node of a primal and a tangent (None for zero) at a level."""
         plain = primal.raw_value if isinstance(primal, Value) else primal
         node: Any = cls()  # type: ignore[call-arg]
         node.raw_value = plain
@@ -85,35 +84,35 @@ class TangentNode(TransformTracer):
         return node  # type: ignore[no-any-return]
 
     def like(self, primal: Any, tangent: Any, root: TangentNode | None = None) -> TangentNode:
-        """Another node of this level."""
+        """Make another node of this level."""
         return TangentNode.create_using(primal, tangent, self.level, root)
 
     def buffer_over(self, array: Any) -> TangentNode:
-        """A node over `array` into which values of this level can be written."""
+        """Make a node over `array` that accepts writes of values of this level."""
         buffer: TangentNode = _buffer_like(array, self)
         return buffer
 
     def push(self, rule: Rule, tangents: list[Any], out: Any, function: Any, operands: tuple[Any, ...], options: Any) -> Any:
-        """The tangent of an operation's output, from those of its operands (None where zero)."""
+        """Return the tangent of an operation's output, given those of its operands (None for zero)."""
         return push(rule, tangents, out, function, operands, options)
 
-    def conformed(self, tangent: Any, out: Any) -> Any:
-        """A tangent in the shape and dtype of an output."""
+    def conform_tangent(self, tangent: Any, out: Any) -> Any:
+        """Convert a tangent to the shape and dtype of an output."""
         return conform(tangent, out)
 
     def new_cotangent_buffer(self, plain: Any) -> DerivativeBuffer:
-        """Room for the tangent of an array, laid out as that is."""
+        """Allocate a tangent buffer with the layout of an array."""
         return DerivativeBuffer(plain)
 
     def write(self, window: Any, index: Any, tangent: Any) -> None:
-        """``window[index] = tangent``, in a window of the shadow; None is zero."""
+        """Store a tangent (None for zero) in a window of the tangent buffer: ``window[index] = tangent``."""
         window[index] = 0 if tangent is None else tangent
 
     @property
     def primal(self) -> Any:
-        """The value, one level further down."""
+        """The value, at the next lower level."""
         if self.root is not None and _rank(self._primal) < _rank(self.root.primal):
-            buffer = self.root.primal  # became a node, because one was written into it
+            buffer = self.root.primal  # a node, because a node was written into it
             primal = bind(window, (buffer,), layout_in(buffer.raw_value, self.raw_value))
             if not isinstance(primal, Value):  # not recorded
                 return primal
@@ -129,7 +128,7 @@ class TangentNode(TransformTracer):
         return np.zeros(self.shape, self.dtype)[()] if tangent is None else tangent
 
     def derivative(self) -> Any:
-        """The tangent; None where it is zero."""
+        """Return the tangent, or None for zero."""
         root = self if self.root is None else self.root
         if root._shadow is None:
             if root is self or root._tangent is None:
@@ -142,8 +141,8 @@ class TangentNode(TransformTracer):
         """Compute ``function(*args, **options)`` and its tangent at `level`."""
         has_tangent = [type(a) is cls and a.level == level for a in args]
         pairs = list(zip(args, has_tangent, strict=True))
-        those = [a for a, c in pairs if c]
-        _join_graph(those, [a for a, c in pairs if not c])
+        tangent_nodes = [a for a, c in pairs if c]
+        _join_graph(tangent_nodes, [a for a, c in pairs if not c])
         primals = tuple([a.primal if c else _plain_constant(a) for a, c in pairs])
         out = bind(function, primals, options)
         if is_blocked_level(level):
@@ -151,43 +150,44 @@ class TangentNode(TransformTracer):
         if function is ops.stop_gradient:
             return out if isinstance(out, Value) else inert_leaf(out)
         if function not in ops.PIECEWISE and not isinstance(out, (tuple, list)):
-            root = _viewed(out, those)
+            root = _viewed_root(out, tangent_nodes)
             if root is not None:
                 return root.like(out, None, root)
         tangents = [a.derivative() if c else None for a, c in pairs]
         tangent = None
         if function not in ops.PIECEWISE and any(t is not None for t in tangents):
             rule = by_function[function]
-            rule_tangent = RuleErrors(function).run_once(those[0].push, rule, tangents, out, function, primals, options)
-            tangent = _apart(rule_tangent, those)
+            rule_tangent = RuleErrors(function).run_once(tangent_nodes[0].push, rule, tangents, out, function, primals, options)
+            tangent = _copy_if_shared(rule_tangent, tangent_nodes)
         watch = active_watcher()
         if watch is not None:
             watch.check_tangent(function, args, out, tangent)
         if isinstance(out, (tuple, list)):
-            parts = [those[0]._carrying(o, t) for o, t in zip(out, tangent or [None] * len(out), strict=True)]
+            parts = [tangent_nodes[0]._attach_tangent(o, t) for o, t in zip(out, tangent or [None] * len(out), strict=True)]
             return type(out)(*parts) if hasattr(out, "_fields") else type(out)(parts)
-        result = those[0]._carrying(out, tangent)
-        if is_python_number(those[0]) and function in OPERATORS and all(map(is_python_arithmetic, args)):
+        result = tangent_nodes[0]._attach_tangent(out, tangent)
+        if is_python_number(tangent_nodes[0]) and function in OPERATORS and all(map(is_python_arithmetic, args)):
             mark_python_number(result)
         return result
 
-    def _carrying(self, out: Any, tangent: Any) -> Any:
-        """An output with its tangent."""
+    def _attach_tangent(self, out: Any, tangent: Any) -> Any:
+        """Return an output with its tangent."""
         if out is not None and not hasattr(out, "dtype"):
             raise TypeError(f"the result, a {type(out).__name__}, is not a NumPy array; convert the operands to floats")
         if out is None or out.dtype.kind not in "fc":  # a constant node, so that its graph is not reported as lost
             return out if out is None or isinstance(out, Value) else inert_leaf(out)
-        return self.like(out, None if tangent is None else self.conformed(tangent, out))
+        return self.like(out, None if tangent is None else self.conform_tangent(tangent, out))
 
     @classmethod
     def store(cls, level: int, target: Any, index: Any, value: Any, casting: Any) -> None:
-        """``target[index] = value``, where one of them has a tangent at `level`."""
+        """Write ``target[index] = value``, where one of them has a tangent at `level`."""
         if type(target) is not cls or target.level != level:
             if is_blocked_level(level):
                 store(target, index, value.primal, casting)
                 return
             raise TypeError(
-                f"a value with a tangent cannot be written into the {describe(target)}, which was made without one; {cls.room}"
+                f"a value with a tangent cannot be written into the {describe(target)}, which was made without one; "
+                f"{cls.buffer_advice}"
             )
         if is_blocked_level(level):
             value = value.primal if type(value) is cls and value.level == level else value
@@ -196,32 +196,34 @@ class TangentNode(TransformTracer):
         primal, tangent = (value.primal, value.derivative()) if has_tangent else (value, None)
         root = target if target.root is None else target.root
         _join_graph([target], [primal, tangent])
-        carries = tangent is not None or root.derivative() is not None
-        if carries and root._shadow is None:
-            room = root.new_cotangent_buffer(root.raw_value)
-            root._shadow = room if root._tangent is None else room.with_values(root.raw_value, root._tangent)
+        has_tangents = tangent is not None or root.derivative() is not None
+        if has_tangents and root._shadow is None:
+            new_buffer = root.new_cotangent_buffer(root.raw_value)
+            root._shadow = new_buffer if root._tangent is None else new_buffer.with_values(root.raw_value, root._tangent)
             _join_graph([target], [primal, tangent])
         if tangent is not None and tangent.dtype.kind == "c" and target.dtype.kind != "c":
             tangent = np.real(tangent)
-        shadow: Any = root._shadow
-        place = shadow.window(target.raw_value) if carries else None
+        tangent_buffer: Any = root._shadow
+        tangent_window = tangent_buffer.window(target.raw_value) if has_tangents else None
         into = target.primal
-        root._shadow = HALF if carries else shadow  # an interrupted write leaves value and tangent inconsistent
+        root._shadow = (
+            INTERRUPTED_WRITE if has_tangents else tangent_buffer
+        )  # an interrupted write leaves value and tangent inconsistent
         try:
             if isinstance(into, Value):
                 store(into, index, primal, casting)
             else:
                 store_plain(into, index, primal, casting)
         except (ValueError, TypeError, IndexError):  # raised by NumPy before any change
-            root._shadow = shadow
+            root._shadow = tangent_buffer
             raise
-        if carries:
-            root.write(place, index, tangent)
-            root._shadow = shadow
+        if has_tangents:
+            root.write(tangent_window, index, tangent)
+            root._shadow = tangent_buffer
 
 
-class _Half:
-    """In place of the shadow while a write into value and tangent is under way, and after one that was interrupted."""
+class _InterruptedWrite:
+    """The tangent buffer during a write into value and tangent, and after an interrupted one: access raises."""
 
     def window(self, plain: Any) -> Any:
         raise interrupted_write_error(None)
@@ -229,11 +231,11 @@ class _Half:
     buffer = property(lambda self: self.window(None))
 
 
-HALF: Any = _Half()
+INTERRUPTED_WRITE: Any = _InterruptedWrite()
 
 
-def _viewed(out: Any, nodes: Sequence[TangentNode]) -> Any:
-    """The root of the operand that a result is a view of, or None."""
+def _viewed_root(out: Any, nodes: Sequence[TangentNode]) -> Any:
+    """Return the root of the operand that a result is a view of, or None."""
     plain = out.raw_value if isinstance(out, Value) else out
     if type(plain) is np.ndarray:
         owner = owner_of(plain)
@@ -244,10 +246,10 @@ def _viewed(out: Any, nodes: Sequence[TangentNode]) -> Any:
     return None
 
 
-def _apart(tangent: Any, nodes: Sequence[TangentNode]) -> Any:
-    """The tangent, copied if it shares memory with that of an operand, which may be written into later."""
+def _copy_if_shared(tangent: Any, nodes: Sequence[TangentNode]) -> Any:
+    """Copy a tangent if it shares memory with that of an operand, which may be written later."""
     if isinstance(tangent, tuple):
-        return tuple(_apart(part, nodes) for part in tangent)
+        return tuple(_copy_if_shared(part, nodes) for part in tangent)
     for operand in nodes:
         root = operand if operand.root is None else operand.root
         if root._shadow is not None and isinstance(tangent, np.ndarray):
@@ -258,12 +260,12 @@ def _apart(tangent: Any, nodes: Sequence[TangentNode]) -> Any:
 
 
 def _plain_constant(value: Any) -> Any:
-    """The numbers of a constant node without operands, such as a comparison gives here; any other value as it is."""
+    """Return the numbers of a constant node without operands, such as a comparison; return other values unchanged."""
     return value.raw_value if type(value) in INERT and not value.args else value
 
 
 def _join_graph(nodes: Sequence[TangentNode], others: Sequence[Any]) -> None:
-    """Where values meet nodes of a graph, make them nodes too, so that later writes into them are recorded."""
+    """Convert buffers to nodes if another operand is a node of a graph, so that later writes into them are recorded."""
     parts = [part for a in nodes for part in (a.primal, a.derivative())]
     all_values = [n for n in (*parts, *map(_plain_constant, others)) if isinstance(n, Value)]
     like: Any = max(all_values, key=lambda n: n.level, default=None)
@@ -280,19 +282,19 @@ def _join_graph(nodes: Sequence[TangentNode], others: Sequence[Any]) -> None:
 
 
 def _buffer_like(array: Any, value: Any) -> Any:
-    """A node over `array` into which a node like `value` can be written."""
+    """Make a node over `array` that accepts writes of nodes like `value`."""
     if isinstance(value, TangentNode):
         return value.like(_buffer_like(array, value.primal), None)
     return new_leaf(array, OperationalNode, None) if isinstance(value, Value) and not isinstance(array, Value) else array
 
 
 def _rank(value: Any) -> int:
-    """The highest level of values that may be written into a value: -1 for plain numbers, 0 for nodes without a tangent."""
+    """Return the highest level of values that can be written into a value: -1 for plain arrays, 0 for nodes of a graph."""
     return value.level if isinstance(value, Value) else -1
 
 
-def _numbers_of(result: Any) -> tuple[Any, ...]:
-    """The arrays that results and their tangents are."""
+def _allocated_arrays(result: Any) -> tuple[Any, ...]:
+    """Return the arrays of results and their tangents."""
     parts = result if isinstance(result, (tuple, list)) else (result,)
     tangents = [part.derivative() for part in parts if isinstance(part, TangentNode) and part.root is None]
     return (*parts, *tangents)
@@ -300,4 +302,6 @@ def _numbers_of(result: Any) -> tuple[Any, ...]:
 
 for _name, _method in number_methods.items():
     setattr(TangentNode, _name, _method)
-patch_method(TangentNode, "process", lambda profiler, _, __, function, *___: profiler.begin_here(TANGENT, function), _numbers_of)
+patch_method(
+    TangentNode, "process", lambda profiler, _, __, function, *___: profiler.begin_here(TANGENT, function), _allocated_arrays
+)

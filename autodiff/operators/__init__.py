@@ -4,12 +4,31 @@ from .fields import curl, directional_derivative, divergence, elementwise_grad, 
 from .grad import grad, jvp, value_and_grad, vjp
 from .hessians import hessian, hessian_diagonal, hessian_vector_product, hvp
 from .jacobians import jacfwd, jacobian, jacrev, linearize
-from .joint import as_joint, fresh_node
+from .joined_outputs import fresh_node, join_outputs
 from .taylor import taylor
 from .trace import Trace, concatenated
 
 __all__ = [
-    "Trace", "as_joint", "concatenated", "curl", "directional_derivative", "divergence", "elementwise_grad", "fresh_node",
-    "grad", "hessian", "hessian_diagonal", "hessian_vector_product", "hvp", "jacfwd", "jacobian", "jacrev", "jvp", "laplacian",
-    "linearize", "taylor", "value_and_grad", "vjp",
+    "Trace",
+    "concatenated",
+    "curl",
+    "directional_derivative",
+    "divergence",
+    "elementwise_grad",
+    "fresh_node",
+    "grad",
+    "hessian",
+    "hessian_diagonal",
+    "hessian_vector_product",
+    "hvp",
+    "jacfwd",
+    "jacobian",
+    "jacrev",
+    "join_outputs",
+    "jvp",
+    "laplacian",
+    "linearize",
+    "taylor",
+    "value_and_grad",
+    "vjp",
 ]  # fmt: skip

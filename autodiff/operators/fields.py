@@ -67,7 +67,7 @@ def elementwise_grad(
     @functools.wraps(f)
     def differentiated(*args: Any, **kwargs: Any) -> Any:
         trace = Trace(Arguments("elementwise_grad", f, args, kwargs, argnums), has_aux)
-        return trace.with_aux(trace.each(lambda out: trace.linear(out, [], lambda o, _: _diagonals(trace, o))))
+        return trace.with_aux(trace.map_leaves(lambda out: trace.apply_linear(out, [], lambda o, _: _diagonals(trace, o))))
 
     return differentiated
 
@@ -81,23 +81,23 @@ def _diagonals(trace: Trace, out: Any) -> list[Any]:
     diagonals = _products(trace, out, np.ones(out.shape, out.dtype))
     weights = np.random.default_rng(0).uniform(1, 2, out.shape)
     for derivative, weighted in zip(diagonals, _products(trace, out, weights.astype(out.dtype)), strict=True):
-        _require_same(to_values(weighted), weights.astype(derivative.dtype) * to_values(derivative))
+        _require_equal(to_values(weighted), weights.astype(derivative.dtype) * to_values(derivative))
     return diagonals
 
 
 def _products(trace: Trace, out: Any, weights: Any) -> list[Any]:
     """The products of weights with the Jacobians of one result."""
-    products = trace.swept(out, weights)
+    products = trace.sweep_cotangents(out, weights)
     if out.dtype.kind != "c":
         return products
-    both = zip(trace.inputs, products, trace.swept(out, -1j * weights), strict=True)
+    both = zip(trace.inputs, products, trace.sweep_cotangents(out, -1j * weights), strict=True)
     return [complex_jacobian(trace.operator, x, a + 1j * b, a - 1j * b) for x, a, b in both]
 
 
-def _require_same(weighted: Any, expected: Any) -> None:
-    close = float(np.sqrt(np.finfo(expected.dtype).eps))
+def _require_equal(weighted: Any, expected: Any) -> None:
+    tolerance = float(np.sqrt(np.finfo(expected.dtype).eps))
     size = np.max(np.abs(expected[np.isfinite(expected)]), initial=0) if expected.shape else np.abs(expected)
-    if not np.allclose(weighted, expected, rtol=close, atol=close * size, equal_nan=True):
+    if not np.allclose(weighted, expected, rtol=tolerance, atol=tolerance * size, equal_nan=True):
         raise ValueError(
             "elementwise_grad: an element of the result depends on other elements of the argument. Use jacobian, or grad of a "
             "scalar"

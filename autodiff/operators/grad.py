@@ -150,19 +150,19 @@ def grad(
 def _differentiated(f: Function, argnums: Argnums, has_aux: bool, verify: str | None) -> Function:
     """A function that returns the value of `f`, its gradient, and the auxiliary data or None."""
     require_verify_option(verify)
-    unverified = [verify is not None]
+    needs_check = [verify is not None]
 
     def differentiated(*args: Any, **kwargs: Any) -> Any:
         trace = Trace(Arguments("grad", f, args, kwargs, argnums), has_aux)
         out = trace.scalar("Sum it, or use vjp, jvp or jacobian for results that are not scalars")
         adjoints = trace.pull(out)
-        if unverified[0]:
+        if needs_check[0]:
             if trace.levels:
                 raise TypeError(
                     "grad: verify= is not supported under vmap. Verify the function of one batch element outside of vmap"
                 )
-            verify_gradient(trace.function, trace.arguments.leaves, out, adjoints, trace.escapes, trace.again)
-            unverified[0] = verify == "always"
+            verify_gradient(trace.function, trace.arguments.leaves, out, adjoints, trace.leaks, trace.gradient_at)
+            needs_check[0] = verify == "always"
         aux = trace.values(trace.aux) if has_aux else None
         return trace.value(out), trace.arguments.nest(adjoints), aux
 

@@ -13,7 +13,7 @@ from compgraph.values import Value, describe
 
 from ..arguments import Argnums, Arguments, function_operator
 from ..reverse import gradient_nodes
-from .jacobians import derived, directions_of, refuse_sparse, warn_of_unreached
+from .jacobians import differentiate_trace, directions_of, require_sparse_support, warn_of_unreached_inputs
 from .sparse import sparse_hessian
 from .trace import Function, P, Trace, concatenated
 
@@ -86,14 +86,14 @@ def hessian(
     def derive(trace: Trace) -> Any:
         out = _scalar(trace)
         if sparse:
-            refuse_sparse(trace)
+            require_sparse_support(trace)
             return sparse_hessian(trace, out)
-        hessian_blocks = trace.linear(out, [], lambda o, _: blocks(trace, o))
+        hessian_blocks = trace.apply_linear(out, [], lambda o, _: blocks(trace, o))
         count = len(trace.inputs)
-        shaped = trace.arguments.nest
-        return shaped([shaped(hessian_blocks[i : i + count]) for i in range(0, count * count, count)])
+        nest = trace.arguments.nest
+        return nest([nest(hessian_blocks[i : i + count]) for i in range(0, count * count, count)])
 
-    return derived("hessian", f, argnums, has_aux, derive)
+    return differentiate_trace("hessian", f, argnums, has_aux, derive)
 
 
 @function_operator
@@ -152,11 +152,11 @@ def hessian_diagonal(
     def derive(trace: Trace) -> Any:
         out = _scalar(trace)
         if sparse:
-            refuse_sparse(trace)
+            require_sparse_support(trace)
             return np.reshape(sparse_hessian(trace, out).diagonal(), trace.points[0].shape)[()]
-        return trace.arguments.nest(trace.linear(out, [], lambda o, _: diagonals(trace, o)))
+        return trace.arguments.nest(trace.apply_linear(out, [], lambda o, _: diagonals(trace, o)))
 
-    return derived("hessian_diagonal", f, argnums, has_aux, derive)
+    return differentiate_trace("hessian_diagonal", f, argnums, has_aux, derive)
 
 
 @function_operator
@@ -205,8 +205,8 @@ def hvp(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function:
         trace = Trace(Arguments("hvp", f, (x, *args), kwargs, argnums), has_aux)
         out = _scalar(trace)
         directions = directions_of(trace, v)
-        products = trace.linear(out, directions, lambda o, vs: _second(trace, o, vs))
-        warn_of_unreached(trace)
+        products = trace.apply_linear(out, directions, lambda o, vs: _hessian_product(trace, o, vs))
+        warn_of_unreached_inputs(trace)
         return trace.with_aux(trace.arguments.nest(products))
 
     functools.update_wrapper(product, f)
@@ -257,13 +257,13 @@ def hessian_vector_product(f: Function, argnums: Argnums = 0) -> Function:
     return product
 
 
-def _second(trace: Trace, out: Any, directions: list[Any]) -> list[Any]:
+def _hessian_product(trace: Trace, out: Any, directions: list[Any]) -> list[Any]:
     """The product of the Hessian with directions. The Hessian is symmetric, so they are pulled back through the gradient."""
     with recording_on():
         gradient = concatenated(gradient_nodes(trace.operator, trace.inputs, out))
     v = concatenated(directions)
     if isinstance(v, Value):
-        return trace.swept(gradient, v)
+        return trace.sweep_cotangents(gradient, v)
     linearization = trace.linearized(gradient)
     products = linearization.pull_one(v)
     return products if linearization.live else [np.array(x)[()] for x in products]  # parts of v itself may be among them

@@ -32,22 +32,22 @@ from .trace import Function, P, R, Trace
 __all__ = ["jacfwd", "jacobian", "jacrev", "linearize"]
 
 
-def derived(operator: str, f: Function, argnums: Argnums, has_aux: bool, derive: Callable[[Trace], Any]) -> Function:
+def differentiate_trace(operator: str, f: Function, argnums: Argnums, has_aux: bool, derive: Callable[[Trace], Any]) -> Function:
     """A function that traces `f` once, and returns the result of `derive` for the trace."""
 
     @functools.wraps(f)
     def differentiated(*args: Any, **kwargs: Any) -> Any:
         trace = Trace(Arguments(operator, f, args, kwargs, argnums), has_aux)
         result = derive(trace)
-        warn_of_unreached(trace)
+        warn_of_unreached_inputs(trace)
         return trace.with_aux(result)
 
     return differentiated
 
 
-def warn_of_unreached(trace: Trace) -> None:
+def warn_of_unreached_inputs(trace: Trace) -> None:
     """Warn if the graph does not reach an argument, and values have left the graph."""
-    if trace.escapes:
+    if trace.leaks:
         parts = [part for out in trace.leaves for part in without_tangents(base_of(out))]
         trace.warn_zero_derivative({node for part in parts for node in collect(part, stop=trace.inputs)})
 
@@ -99,9 +99,9 @@ def jacrev(f: Callable[P, Any], argnums: Argnums = 0, has_aux: bool = False) -> 
     """
 
     def derive(trace: Trace) -> Any:
-        return trace.each(lambda out: trace.linear(out, [], lambda o, _: trace.linearized(o).rows()))
+        return trace.map_leaves(lambda out: trace.apply_linear(out, [], lambda o, _: trace.linearized(o).rows()))
 
-    return derived("jacrev", f, argnums, has_aux, derive)
+    return differentiate_trace("jacrev", f, argnums, has_aux, derive)
 
 
 @function_operator
@@ -143,10 +143,10 @@ def jacfwd(f: Callable[P, Any], argnums: Argnums = 0, has_aux: bool = False) -> 
     """
 
     def derive(trace: Trace) -> Any:
-        columns = Columns(trace)
-        return trace.each(lambda out: trace.linear(out, [], lambda o, _: columns.of(o)))
+        columns = ForwardJacobian(trace)
+        return trace.map_leaves(lambda out: trace.apply_linear(out, [], lambda o, _: columns.jacobian_of(o)))
 
-    return derived("jacfwd", f, argnums, has_aux, derive)
+    return differentiate_trace("jacfwd", f, argnums, has_aux, derive)
 
 
 @function_operator
@@ -200,21 +200,21 @@ def jacobian(
 
     def derive(trace: Trace) -> Any:
         if sparse:
-            refuse_sparse(trace)
-            return trace.each(lambda out: sparse_jacobian(trace, out))
+            require_sparse_support(trace)
+            return trace.map_leaves(lambda out: sparse_jacobian(trace, out))
         size = sum(math.prod(x.shape) for x in trace.points)
-        columns = Columns(trace)
+        columns = ForwardJacobian(trace)
 
         def dense(o: Any, _: Any) -> Any:
             is_tall = size <= math.prod(o.shape[trace.depth :])
-            return columns.of(o) if is_tall else trace.linearized(o).rows()
+            return columns.jacobian_of(o) if is_tall else trace.linearized(o).rows()
 
-        return trace.each(lambda out: trace.linear(out, [], dense))
+        return trace.map_leaves(lambda out: trace.apply_linear(out, [], dense))
 
-    return derived("jacobian", f, argnums, has_aux, derive)
+    return differentiate_trace("jacobian", f, argnums, has_aux, derive)
 
 
-class Columns:
+class ForwardJacobian:
     """Jacobians of the results of a trace by columns: by batches of tangents.
 
     They are passed through the recorded graph. If it contains writes, the function is called again with tangents. Batches of
@@ -224,13 +224,13 @@ class Columns:
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
 
-    def of(self, out: Any) -> list[Any]:
+    def jacobian_of(self, out: Any) -> list[Any]:
         """The Jacobian of a result for each input."""
         linearization = self.trace.linearized(out)
-        if linearization.written and self._pushed_anew is not None:
+        if linearization.written and self._tangents_of_second_call is not None:
             position = next(k for k, leaf in enumerate(self.trace.leaves) if leaf is out)
             with linearization.recording():
-                return self._columns(linearization, self._pushed_anew[position])
+                return self._columns(linearization, self._tangents_of_second_call[position])
         return linearization.columns()
 
     @functools.cached_property
@@ -239,23 +239,23 @@ class Columns:
         return [(k, unit) for k, x in enumerate(self.trace.inputs) for unit in ((1, 1j) if x.dtype.kind == "c" else (1,))]
 
     @functools.cached_property
-    def _pushed_anew(self) -> list[Any] | None:
+    def _tangents_of_second_call(self) -> list[Any] | None:
         """The tangents of the results for all elements of the inputs, from another call; None if that is not possible."""
         trace, arguments = self.trace, self.trace.arguments
         size = sum(trace.inputs[k].size for k, _ in self._units)
         leaves = [leaf if trace.outer else to_values(leaf) for leaf in arguments.leaves]
         has_tangents = any(isinstance(base_of(x), TangentNode) for x in (*leaves, *trace.leaves))
         if (
-            not size or has_tangents or trace.levels or trace.escapes or active_watcher() is not None
+            not size or has_tangents or trace.levels or trace.leaks or active_watcher() is not None
         ):  # cg.debug checks one direction at a time
             return None
         parts: list[list[Any]] = [[] for _ in trace.leaves]
         largest = max(map(trace.linearized, trace.leaves), key=lambda one: len(one.nodes))
         for chunk in largest.chunks(size):
-            batches, argument_values, kept = self._basis(chunk), arguments.values(), arguments.constants()
+            batches, argument_values, constants = self._basis(chunk), arguments.values(), arguments.constants()
             try:
                 with np.errstate(divide="raise", over="raise", invalid="raise"):  # a sweep finds structural zeros
-                    pairs = run_with_tangent_batch(arguments.f, trace.function, leaves, batches, argument_values, kept)
+                    pairs = run_with_tangent_batch(arguments.f, trace.function, leaves, batches, argument_values, constants)
             except (TypeError, ValueError, FloatingPointError):  # reverse mode may be possible
                 return None
             for out, tangent_chunks, (value, tangents) in zip(trace.leaves, parts, pairs, strict=True):
@@ -291,7 +291,7 @@ class Columns:
         return [linearization.along(x, parts[0], parts[1] if len(parts) > 1 else None) for x, parts in pairs]
 
 
-def refuse_sparse(trace: Trace) -> None:
+def require_sparse_support(trace: Trace) -> None:
     """Raise if sparse matrices are requested under vmap, or for nested arguments or results."""
     if trace.levels:
         raise TypeError(
@@ -360,7 +360,7 @@ def linearize(f: Function, *primals: Any, has_aux: bool = False) -> Any:
     require_primals("linearize", f, primals)
     trace = Trace(Arguments("linearize", f, primals, {}, range(len(primals))), has_aux)
     linearizations = {o: trace.linearized(o) for out in trace.outs() for o in without_tangents(base_of(out))}
-    warn_of_unreached(trace)
+    warn_of_unreached_inputs(trace)
 
     def push_one(o: Any, tangents: list[Any]) -> list[Any]:
         output_linearization = linearizations.get(o) or trace.linearized(o)
@@ -372,7 +372,7 @@ def linearize(f: Function, *primals: Any, has_aux: bool = False) -> Any:
             require_unchanged(linearization.nodes)
         if active_levels() != trace.levels or any(linearization.written for linearization in linearizations.values()):
             return jvp(trace.function, trace.arguments.leaves, directions)[1]
-        pushed = [trace.linear(out, directions, push_one)[0] for out in trace.leaves]
+        pushed = [trace.apply_linear(out, directions, push_one)[0] for out in trace.leaves]
         # copied, because the result may be the tangent itself
         return unflatten(trace.structure, [p if isinstance(p, Value) else np.array(p)[()] for p in pushed])
 

@@ -25,20 +25,20 @@ from ..rules import by_function, conform, push
 from .trace import argument_tracer
 
 Coefficients = list[Any]  # from order 0; None where a coefficient is zero
-SMALL = 8  # the highest power whose rule is followed down to 0, as of a polynomial
+MAX_POLYNOMIAL_POWER = 8  # the highest power whose rule is followed down to 0, as of a polynomial
 
 
-class NotSimple(Exception):  # noqa: N818
+class UnsupportedGraphError(Exception):
     """Raised for a graph through which series do not pass: nested forward mode takes its place."""
 
 
-def require_simple(nodes: Sequence[Any]) -> None:
+def require_supported_graph(nodes: Sequence[Any]) -> None:
     """Raise if there are writes, operations with several outputs, or checkpoints with nodes from outside in a graph."""
-    if type(nodes) is Tape or any(type(n) is MultiOutput or _is_closed(n) for n in nodes):
-        raise NotSimple
+    if type(nodes) is Tape or any(type(n) is MultiOutput or _is_closed_checkpoint(n) for n in nodes):
+        raise UnsupportedGraphError
 
 
-def _is_closed(node: Any) -> bool:
+def _is_closed_checkpoint(node: Any) -> bool:
     """Whether a node is a call under `checkpoint` of a function that uses nodes from outside, for which none can stand in."""
     return bool(getattr(node.options.get("call"), "captured", ()))
 
@@ -59,23 +59,27 @@ class Expansion:
     """
 
     def __init__(
-        self, nodes: Sequence[Any], input_series: dict[Any, Coefficients], live: bool, known: dict[Any, Equation] | None = None
+        self,
+        nodes: Sequence[Any],
+        input_series: dict[Any, Coefficients],
+        records: bool,
+        equations_by_key: dict[Any, Equation] | None = None,
     ) -> None:
-        self.live = live
+        self.records = records
         self.series: dict[Any, Coefficients] = dict(input_series)
         self.steps: list[Any] = []
         self.equations: dict[Any, Equation] = {}
-        self.known: dict[Any, Equation] = {} if known is None else known
-        self.reached = 0
+        self.equations_by_key: dict[Any, Equation] = {} if equations_by_key is None else equations_by_key
+        self.order_reached = 0
         propagate(reversed(nodes), self.series, self._series_of_node)
 
-    def _series_of_node(self, node: Any, of_operands: list[Any]) -> Coefficients | None:
+    def _series_of_node(self, node: Any, operand_series: list[Any]) -> Coefficients | None:
         """The series of a node: that of an equal one, if there is an equation for it already."""
         if node.raw_value.dtype.kind not in "fc":
             return None
         self.steps.append(node)
         key = self._key(node)
-        equation = None if key is None else self.known.get(key)
+        equation = None if key is None else self.equations_by_key.get(key)
         if equation is None:
             return [self.value(node)]
         self.equations[node] = equation
@@ -97,7 +101,7 @@ class Expansion:
 
     def value(self, operand: Any) -> Any:
         """An operand, or its plain value."""
-        return operand if self.live else to_values(operand)
+        return operand if self.records else to_values(operand)
 
     def series_of(self, out: Any, order: int) -> Coefficients:
         """The coefficients of a node, up to an order."""
@@ -109,19 +113,19 @@ class Expansion:
 
     def extend(self, order: int) -> None:
         """Let the coefficients of all nodes be known up to an order."""
-        for k in range(self.reached + 1, order + 1):
+        for k in range(self.order_reached + 1, order + 1):
             for node in self.steps:
                 if len(self.series[node]) == k:
                     coefficient = self.coefficient(node, k)
                     self.series[node].append(None if coefficient is None else conform(coefficient, node.raw_value))
-            self.reached = k
+            self.order_reached = k
 
     def coefficient(self, node: Any, k: int) -> Any:
         """The coefficient of order k of a node, from those of its operands."""
         operands = [self.series.get(a) if isinstance(a, Value) else None for a in node.args]
         rule = by_function[node.function]
         if rule.kind == "linear":
-            return self._linear(node, [_at(s, k) for s in operands])
+            return self._linear(node, [_coefficient_at(s, k) for s in operands])
         if rule.kind == "multilinear" or rule.opname == "mul":
             return self._product(node, operands, k)
         if rule.opname == "div":
@@ -129,7 +133,7 @@ class Expansion:
         if node not in self.equations:
             self.equations[node] = Equation(self, node, operands, self._key(node))
         equation = self.equations[node]
-        return self._linear(node, [_at(s, k) for s in operands]) if equation.is_linear else equation.coefficient(k)
+        return self._linear(node, [_coefficient_at(s, k) for s in operands]) if equation.is_linear else equation.coefficient(k)
 
     def _linear(self, node: Any, coefficients: list[Any]) -> Any:
         if all(c is None for c in coefficients):
@@ -143,7 +147,9 @@ class Expansion:
         total = None
         for orders in product(range(k + 1), repeat=len(places) - 1):
             last = k - sum(orders)
-            parts = [_at(operands[i], j) for i, j in zip(places, (*orders, last), strict=True)] if last >= 0 else [None]
+            parts = (
+                [_coefficient_at(operands[i], j) for i, j in zip(places, (*orders, last), strict=True)] if last >= 0 else [None]
+            )
             if any(part is None for part in parts):
                 continue
             args = [self.value(a) for a in node.args]
@@ -156,39 +162,39 @@ class Expansion:
     def _quotient(self, node: Any, operands: list[Any], k: int) -> Any:
         """From ``out * y = x``: the rest of x, divided by y."""
         x, y = operands
-        left = _at(x, k)
+        remainder = _coefficient_at(x, k)
         for i in range(1, k + 1):
-            a, b = _at(y, i), _at(self.series[node], k - i)
+            a, b = _coefficient_at(y, i), _coefficient_at(self.series[node], k - i)
             if a is not None and b is not None:
-                left = -(a * b) if left is None else left - a * b
-        return None if left is None else left / self.value(node.args[1])
+                remainder = -(a * b) if remainder is None else remainder - a * b
+        return None if remainder is None else remainder / self.value(node.args[1])
 
     def slope(self, node: Any, operands: list[Any]) -> Callable[..., Any]:
         """The function ``(tangents, out, operands)`` that returns the slope of a node: its tangent rule, except for powers."""
         rule = by_function[node.function]
-        if rule.opname == "pow" and not self.live and not self._goes_down(node, operands[1]):
+        if rule.opname == "pow" and not self.records and not self._is_polynomial(node, operands[1]):
             first = self.value(node.args[0]) if operands[0] is None else operands[0][0]
             if np.all(first != 0):
-                return _slope_of_power
+                return _power_slope
         return lambda tangents, out, primals: push(rule, tangents, out, node.function, primals, node.options)
 
-    def _goes_down(self, node: Any, exponents: Any) -> bool:
+    def _is_polynomial(self, node: Any, exponents: Any) -> bool:
         """Whether the exponent is a small integer: then the rule, which takes 1 from it again and again, ends in exact zeros."""
         if exponents is not None:
             return False
         exponent = self.value(node.args[1])
-        return bool(np.all((exponent == np.round(exponent)) & (exponent >= 0) & (exponent <= SMALL)))
+        return bool(np.all((exponent == np.round(exponent)) & (exponent >= 0) & (exponent <= MAX_POLYNOMIAL_POWER)))
 
 
-def _slope_of_power(tangents: list[Any], out: Any, primals: tuple[Any, ...]) -> Any:
+def _power_slope(tangents: list[Any], out: Any, primals: tuple[Any, ...]) -> Any:
     """The slope of ``x**y`` by itself, where x is not 0; the rule, by ``x**(y - 1)``, would lead to ever lower powers."""
     x, y = primals
-    of_x = None if tangents[0] is None else y * tangents[0] / x
-    of_y = None if tangents[1] is None else tangents[1] * np.log(x)
-    return out * (of_y if of_x is None else of_x if of_y is None else of_x + of_y)
+    x_slope = None if tangents[0] is None else y * tangents[0] / x
+    y_slope = None if tangents[1] is None else tangents[1] * np.log(x)
+    return out * (y_slope if x_slope is None else x_slope if y_slope is None else x_slope + y_slope)
 
 
-def _at(series: Any, k: int) -> Any:
+def _coefficient_at(series: Any, k: int) -> Any:
     """The coefficient of order k; None where it is zero, or without a series."""
     return series[k] if series is not None and k < len(series) else None
 
@@ -199,39 +205,41 @@ class Equation:
     def __init__(self, outer: Expansion, node: Any, operands: list[Any], key: Any) -> None:
         self.series = outer.series[node]
         if key is not None:
-            outer.known[key] = self
+            outer.equations_by_key[key] = self
         self.operands = operands  # held, since the key knows them by their ids
         self.slopes: list[tuple[Coefficients, Coefficients]] = []
         input_series: dict[Any, Coefficients] = {}
 
-        def given_as(series: Coefficients, first: Any) -> Any:
+        def make_tracer(series: Coefficients, first: Any) -> Any:
             tracer = argument_tracer(first)
             input_series[tracer] = series
             return tracer
 
-        inner = given_as(outer.series[node], outer.value(node))
-        primals = [outer.value(a) if s is None else given_as(s, outer.value(a)) for a, s in zip(node.args, operands, strict=True)]
+        inner = make_tracer(outer.series[node], outer.value(node))
+        primals = [
+            outer.value(a) if s is None else make_tracer(s, outer.value(a)) for a, s in zip(node.args, operands, strict=True)
+        ]
         tangents: list[Any] = [None] * len(primals)
         for i, series in enumerate(operands):
             if series is not None:
-                first = _at(series, 1)
+                first = _coefficient_at(series, 1)
                 first = (
                     np.zeros(primals[i].shape, primals[i].dtype)[()] if first is None else conform(first, primals[i].raw_value)
                 )
                 slope: Coefficients = []
-                tangents[i] = given_as(slope, first)
+                tangents[i] = make_tracer(slope, first)
                 self.slopes.append((slope, series))
         self.right = outer.slope(node, operands)(tangents, inner, tuple(primals))
         self.expansion = None
         self.is_linear = False
         if isinstance(self.right, Value):
             nodes = collect(self.right, stop=list(input_series))
-            require_simple(nodes)
+            require_supported_graph(nodes)
             for slope, series in self.slopes:
-                slope.append(_at(series, 1))
+                slope.append(_coefficient_at(series, 1))
             points = {inner, *[x for x in primals if isinstance(x, Value) and x in input_series]}
             self.is_linear = points.isdisjoint(nodes)  # it depends on slopes alone, so orders do not mix
-            self.expansion = None if self.is_linear else Expansion(nodes, input_series, outer.live, outer.known)
+            self.expansion = None if self.is_linear else Expansion(nodes, input_series, outer.records, outer.equations_by_key)
 
     def coefficient(self, k: int) -> Any:
         """The coefficient of order k of the node, when those below are known."""
@@ -239,10 +247,10 @@ class Equation:
             return self.right if k == 1 else None
         for slope, series in self.slopes:
             for j in range(len(slope), k):
-                c = _at(series, j + 1)
+                c = _coefficient_at(series, j + 1)
                 slope.append(None if c is None else (j + 1) * c)
         if self.right not in self.expansion.series:
             return self.right if k == 1 else None
         self.expansion.extend(k - 1)
-        right_coefficient = _at(self.expansion.series[self.right], k - 1)
+        right_coefficient = _coefficient_at(self.expansion.series[self.right], k - 1)
         return None if right_coefficient is None else right_coefficient / k

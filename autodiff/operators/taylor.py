@@ -21,8 +21,8 @@ from ..arguments import as_argument, as_constant, as_direction, flatten, lost_gr
 from ..batching import LiftedFunction, active_levels, outside_vmap
 from ..forward import jvp
 from ..reverse import Tape, collect, depends_on_outside
-from .joint import as_joint
-from .series import Expansion, NotSimple, require_simple
+from .joined_outputs import join_outputs
+from .series import Expansion, UnsupportedGraphError, require_supported_graph
 from .trace import argument_tracer
 
 Function = Callable[..., Any]
@@ -85,50 +85,55 @@ def taylor(f: Function, x: Any, order: int, direction: Any = None) -> list[Any]:
         return f(unflatten(structure, flat_arguments))
 
     if active_levels():
-        stepped, along = LiftedFunction(flat, points, lifts=True), LiftedFunction(flat, directions, lifts=True)
+        lifted_points, lifted_directions = LiftedFunction(flat, points, lifts=True), LiftedFunction(flat, directions, lifts=True)
         with outside_vmap():
             return [
-                stepped.wrap_results(coefficient) for coefficient in _expanded(f, stepped, stepped.arrays, along.arrays, order)
+                lifted_points.wrap_results(coefficient)
+                for coefficient in _expand(f, lifted_points, lifted_points.arrays, lifted_directions.arrays, order)
             ]
-    return _expanded(f, flat, points, directions, order)
+    return _expand(f, flat, points, directions, order)
 
 
-def _expanded(f: Any, flat: Callable[..., Any], points: list[Any], directions: list[Any], order: int) -> list[Any]:
+def _expand(f: Any, flat: Callable[..., Any], points: list[Any], directions: list[Any], order: int) -> list[Any]:
     """The coefficients of a function of the leaves."""
     if any(isinstance(a, Value) and a.level for a in (*points, *directions)):
-        return _nested(flat, points, directions, order)
+        return _nested_forward_mode(flat, points, directions, order)
     return run_isolated(_taylor, f, flat, points, directions, order)
 
 
 def _taylor(f: Any, flat: Callable[..., Any], points: list[Any], directions: list[Any], order: int) -> list[Any]:
     """The coefficients, where neither points nor directions have tangents."""
-    live = is_recording()
+    records = is_recording()
     with Tracing(records=True):
-        inputs = [argument_tracer(p if live else to_values(p)) for p in points]
-        with intercept(f), collecting_leaks() as escapes:
+        inputs = [argument_tracer(p if records else to_values(p)) for p in points]
+        with intercept(f), collecting_leaks() as leaks:
             result = flat(*inputs)
         outs, results = flatten(result)
-        outs = [as_constant(out, escapes) for out in outs]
+        outs = [as_constant(out, leaks) for out in outs]
         for out in outs or [result]:
             if not isinstance(out, Value):
-                raise lost_graph_error("taylor", out, escapes, f)
+                raise lost_graph_error("taylor", out, leaks, f)
         if any(out.level for out in outs):
-            return _nested(flat, points, directions, order)
+            return _nested_forward_mode(flat, points, directions, order)
         try:
             nodes = _all_nodes(outs, inputs)
-            live = live and (any(isinstance(d, Value) for d in directions) or depends_on_outside(nodes, inputs))
-            input_series = {i: [i, d] if live else [i.raw_value, to_values(d)] for i, d in zip(inputs, directions, strict=True)}
-            expansion = Expansion(nodes, input_series, live)
-            if live:
+            records = records and (any(isinstance(d, Value) for d in directions) or depends_on_outside(nodes, inputs))
+            input_series = {
+                i: [i, d] if records else [i.raw_value, to_values(d)] for i, d in zip(inputs, directions, strict=True)
+            }
+            expansion = Expansion(nodes, input_series, records)
+            if records:
                 note_input_shapes("a derivative by autodiff.taylor", *outs)
             output_series = [expansion.series_of(out, order) for out in outs]
-        except NotSimple:
-            return _nested(flat, points, directions, order)
-    full = [[_own(c, out) for c in coefficients] for out, coefficients in zip(outs, output_series, strict=True)]
-    return [unflatten(results, [of_out[k] for of_out in full]) for k in range(order + 1)]
+        except UnsupportedGraphError:
+            return _nested_forward_mode(flat, points, directions, order)
+    all_coefficients = [
+        [_copy_for_caller(c, out) for c in coefficients] for out, coefficients in zip(outs, output_series, strict=True)
+    ]
+    return [unflatten(results, [out_coefficients[k] for out_coefficients in all_coefficients]) for k in range(order + 1)]
 
 
-def _own(coefficient: Any, out: Any) -> Any:
+def _copy_for_caller(coefficient: Any, out: Any) -> Any:
     """A coefficient for the caller, who may write into it: it shares no memory with the graph or the direction."""
     if isinstance(coefficient, Value):
         return to_concrete(coefficient)
@@ -149,14 +154,14 @@ def _all_nodes(outs: list[Any], inputs: list[Any]) -> list[Any]:
     """The graph of several results, youngest first."""
     if not outs:
         return []
-    nodes = collect(as_joint(outs), stop=inputs)
+    nodes = collect(join_outputs(outs), stop=inputs)
     if type(nodes) is not Tape:
         nodes = nodes[1:]  # without the joint
-    require_simple(nodes)
+    require_supported_graph(nodes)
     return nodes
 
 
-def _nested(f: Function, points: list[Any], directions: list[Any], order: int) -> list[Any]:
+def _nested_forward_mode(f: Function, points: list[Any], directions: list[Any], order: int) -> list[Any]:
     """The coefficients by nested forward mode."""
     coefficients = [f(*[bind(ops.input_of, (p,)) for p in points])]  # the function may write into them
     for k in range(1, order + 1):

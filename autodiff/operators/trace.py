@@ -111,7 +111,7 @@ class Trace:
         if not self.levels:
             require_class_independence(self.operator, arguments.f, arguments.leaves, self.function, self.leaves)
         elif find_class_check(arguments.f)[0]:
-            first = [map(first_of, row) for row in (self.points, self.leaves)]
+            first = [map(first_batch_element, row) for row in (self.points, self.leaves)]
             require_class_independence(self.operator, arguments.f, [*first[0]], self.function, [*first[1]])
 
     @property
@@ -134,12 +134,12 @@ class Trace:
                 self.points.append(argument_tracer(argument if self.outer or self.levels else to_values(argument)))
                 if position in self.arguments.shared_positions or is_read_only_tracer(argument):
                     make_read_only(self.points[-1])
-                self.inputs.append(bare(self.points[-1]))
+                self.inputs.append(strip_tracers(self.points[-1]))
                 if is_python_arithmetic(leaf):
                     mark_python_number(self.points[-1])
             with (
                 intercept(self.arguments.f, self.arguments.values(), unchanged=self.arguments.constants()) as opened,
-                collecting_leaks() as self.escapes,
+                collecting_leaks() as self.leaks,
             ):
                 leaves, points = self.arguments.leaves, self.points
                 call = functools.partial(call_function, self.arguments, points)
@@ -156,7 +156,7 @@ class Trace:
         result = self.arguments(*leaves)
         return result[0] if self.has_aux else result
 
-    def again(self, leaves: Sequence[Any]) -> list[Any]:
+    def gradient_at(self, leaves: Sequence[Any]) -> list[Any]:
         """The gradient at other leaves, as plain arrays."""
         with no_graph():
             trace = Trace(Arguments(self.operator, self.function, leaves, {}, range(len(leaves))))
@@ -166,13 +166,13 @@ class Trace:
         """The leaves of the value as differentiable nodes; raises for others."""
         if not self.leaves and self.result is not None:
             raise TypeError(f"{self.operator}: the function returned {self.result!r}, which contains no array")
-        self.leaves = [as_constant(leaf, self.escapes) for leaf in self.leaves]
+        self.leaves = [as_constant(leaf, self.leaks) for leaf in self.leaves]
         for position, out in enumerate(self.leaves or [self.result]):
             require_no_jacobian(self.operator, out)
             if not isinstance(base_of(out), Value):
                 paths = self.structure.accessors()
                 where = paths[position].codify(", result") if paths and paths[position] else ""
-                raise lost_graph_error(self.operator + where, out, self.escapes, self.arguments.f, self.arguments.advice)
+                raise lost_graph_error(self.operator + where, out, self.leaks, self.arguments.f, self.arguments.advice)
             if out.dtype.kind not in "fc":
                 raise TypeError(
                     f"{self.operator}: the {describe(out)} that the function returned is not floating "
@@ -197,7 +197,7 @@ class Trace:
             )
         return out
 
-    def each(self, derive: Callable[[Any], Sequence[Any]]) -> Any:
+    def map_leaves(self, derive: Callable[[Any], Sequence[Any]]) -> Any:
         """Apply `derive` to each leaf of the value. The results nest like the value, and each like the arguments."""
         return unflatten(self.structure, [self.arguments.nest(derive(out)) for out in self.outs()])
 
@@ -211,10 +211,10 @@ class Trace:
         """The cotangents of the inputs, from that of `out` (ones by default)."""
         require_no_jacobian(self.operator, adjoint)
         if is_batch(adjoint) and adjoint.level not in self.levels:  # of a vmap around the call of a pullback alone
-            return self._pull_many(out, adjoint)
-        return self.linear(out, [adjoint], lambda o, adjoints: self.swept(o, *adjoints))
+            return self._pull_batched(out, adjoint)
+        return self.apply_linear(out, [adjoint], lambda o, adjoints: self.sweep_cotangents(o, *adjoints))
 
-    def linear(self, out: Any, directions: list[Any], apply: Callable[[Any, list[Any]], list[Any]]) -> list[Any]:
+    def apply_linear(self, out: Any, directions: list[Any], apply: Callable[[Any, list[Any]], list[Any]]) -> list[Any]:
         """Apply a function that is linear in a result and directions, outside of vmap and on primals (see `with_tangents`)."""
         if not self.levels:
             return with_tangents(out, directions, apply)
@@ -224,36 +224,41 @@ class Trace:
                 "in the same function"
             )
         with outermost_levels(self.depth):
-            below = [None if d is None else unwrap_batch(d, self.levels) for d in directions]
+            unbatched = [None if d is None else unwrap_batch(d, self.levels) for d in directions]
             result = unwrap_batch(out, self.levels)
         with outside_vmap():
-            derivatives = with_tangents(result, below, apply)
+            derivatives = with_tangents(result, unbatched, apply)
         return [wrap_batch(part, self.levels) for part in derivatives]
 
-    def _pull_many(self, out: Any, adjoint: Any) -> list[Any]:
+    def _pull_batched(self, out: Any, adjoint: Any) -> list[Any]:
         """`pull` for cotangents that are batched by a further vmap, if possible in one sweep."""
         seeds, level, depth = adjoint.values, adjoint.level, self.depth
         with outermost_levels(depth):
-            result, below = unwrap_batch(out, self.levels), unwrap_batch(seeds, self.levels)
-            if type(below) is np.ndarray and below.size and not isinstance(result, TangentNode) and isinstance(result, Value):
+            result, unbatched = unwrap_batch(out, self.levels), unwrap_batch(seeds, self.levels)
+            if (
+                type(unbatched) is np.ndarray
+                and unbatched.size
+                and not isinstance(result, TangentNode)
+                and isinstance(result, Value)
+            ):
                 with outside_vmap():
-                    cotangents = self.linearized(result).pull(np.moveaxis(below, depth, 0).astype(result.dtype))
+                    cotangents = self.linearized(result).pull(np.moveaxis(unbatched, depth, 0).astype(result.dtype))
                     cotangents = [np.moveaxis(part, 0, depth) for part in cotangents]
                 return [wrap_batch(part, [*self.levels, level]) for part in cotangents]
-            each = [self.pull(out, seed) for seed in seeds]
-            cotangents = [np.stack(parts) for parts in zip(*each, strict=True)] or self._of_none()
+            per_element = [self.pull(out, seed) for seed in seeds]
+            cotangents = [np.stack(parts) for parts in zip(*per_element, strict=True)] or self._empty_cotangents()
         return [wrap_batch(part, [level]) for part in cotangents]
 
-    def _of_none(self) -> list[Any]:
+    def _empty_cotangents(self) -> list[Any]:
         """The cotangents of the inputs for an empty batch."""
         return [np.zeros((0, *x.shape), x.dtype) for x in self.points]
 
-    def swept(self, out: Any, adjoint: Any) -> list[Any]:
+    def sweep_cotangents(self, out: Any, adjoint: Any) -> list[Any]:
         """`pull`, without tangents and batched values."""
         if not isinstance(out, Value):  # it does not depend on the inputs
             return [np.zeros(x.shape, x.dtype)[()] for x in self.inputs]
         nodes = collect(out, stop=self.inputs)
-        is_live = self.live(nodes)
+        is_live = self.has_outer_nodes(nodes)
         self._is_live[id(out)] = out, is_live
         if not is_live and not (isinstance(adjoint, Value) and self.outer):
             seed = np.ones_like(out.raw_value)[()] if adjoint is None else np.asarray(adjoint)
@@ -272,13 +277,13 @@ class Trace:
 
     def warn_zero_derivative(self, reached: Container[Any]) -> None:
         """Warn if no cotangent reached an argument, and values have left the graph."""
-        if self.escapes and not all(escape.is_text for escape in self.escapes):
+        if self.leaks and not all(escape.is_text for escape in self.leaks):
             names = zip(self.arguments.names, self.inputs, strict=True)
             unreached = [name for name, x in names if x not in reached]
             if unreached:
-                warn_zero_derivative(self.operator, ", ".join(unreached), self.escapes)
+                warn_zero_derivative(self.operator, ", ".join(unreached), self.leaks)
 
-    def live(self, nodes: list[Any]) -> bool:
+    def has_outer_nodes(self, nodes: list[Any]) -> bool:
         """Whether the graph extends beyond the inputs, so that derivatives must be nodes."""
         return self.outer and depends_on_outside(nodes, self.inputs)
 
@@ -290,8 +295,8 @@ class Trace:
             return out.like(self.value(out.primal), out.tangent)
         if not isinstance(out, Value):
             return unwrap_buffer(out)
-        known = self._is_live.get(id(out))  # where it was differentiated, its graph was walked already
-        is_live = self.live(collect(out, stop=self.inputs)) if known is None else known[1]
+        entry = self._is_live.get(id(out))  # where it was differentiated, its graph was walked already
+        is_live = self.has_outer_nodes(collect(out, stop=self.inputs)) if entry is None else entry[1]
         return to_concrete(out) if is_live else out.raw_value
 
     def values(self, results: Any) -> Any:
@@ -314,14 +319,14 @@ def argument_tracer(value: Any) -> Any:
     return new_argument(value)
 
 
-def first_of(value: Any) -> Any:
+def first_batch_element(value: Any) -> Any:
     """The plain value of the first batch element."""
     base = base_of(value)
     plain = base.raw_value if isinstance(base, Value) else base
     return plain[(0,) * len(levels_of(value))] if is_batch(value) else plain
 
 
-def bare(value: Any) -> Any:
+def strip_tracers(value: Any) -> Any:
     """A value without batch axes and tangents."""
     value = base_of(value)
     while issubclass(type(value), TangentNode):

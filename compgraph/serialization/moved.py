@@ -11,6 +11,9 @@ from typing import Any
 
 # Old module names, since version 0.1, and the present ones.
 MOVED = {
+    "autodiff.arguments.labelled_arrays": "autodiff.arguments.labeled_arrays",
+    "autodiff.operators.joint": "autodiff.operators.joined_outputs",
+    "autodiff.optimizers.pieces": "autodiff.optimizers.shared_updates",
     "autodiff.arguments.derived": "autodiff.arguments.derived_functions",
     "compgraph.operations": "compgraph.ops",
     "compgraph.adapters": "compgraph.ops.callables",

@@ -36,13 +36,13 @@ def color_columns(pattern: Any) -> tuple[Any, int]:
     """
     columns = pattern.shape[1]
     pattern = pattern if pattern.has_sorted_indices else pattern.sorted_indices()
-    most = longest_row(pattern)
-    if most <= 1:
+    max_colors = longest_row(pattern)
+    if max_colors <= 1:
         return np.zeros(columns, int), min(columns, 1)
     width = _bandwidth(pattern)
-    if width <= most:  # a full band, for which fewer colors do not suffice
+    if width <= max_colors:  # a full band, for which fewer colors do not suffice
         return np.arange(columns) % width, width
-    colors, count = _greedy(pattern) if most < columns else (np.arange(columns), columns)
+    colors, count = _greedy(pattern) if max_colors < columns else (np.arange(columns), columns)
     return (colors, count) if count <= width else (np.arange(columns) % width, width)
 
 

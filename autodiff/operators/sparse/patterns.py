@@ -39,7 +39,7 @@ class Patterns:
         """Nothing depends on anything."""
         return self._csr(np.zeros(0, np.int32), np.zeros(rows + 1, np.int32))
 
-    def every(self, patterns: Sequence[Any], rows: int) -> Any:
+    def full_rows(self, patterns: Sequence[Any], rows: int) -> Any:
         """Each of some rows depends on all that any of the given ones does."""
         used = np.unique(np.concatenate([g.indices for g in patterns if g is not None]))
         return self._csr(np.tile(used, rows), np.arange(rows + 1) * len(used))
@@ -48,10 +48,10 @@ class Patterns:
         """Return the union of dependences."""
         first, *others = [g for g in patterns if g is not None]
         for other in others:
-            first = self._both(first, other)
+            first = self._pair_union(first, other)
         return first
 
-    def _both(self, a: Any, b: Any) -> Any:
+    def _pair_union(self, a: Any, b: Any) -> Any:
         if a is b:
             return a
         key = (id(a), id(b)) if id(a) < id(b) else (id(b), id(a))
@@ -82,7 +82,7 @@ class Patterns:
         places = np.ravel(places)
         counts = np.diff(pattern.indptr)
         if rows == 1:
-            return self.every([pattern], 1)
+            return self.full_rows([pattern], 1)
         if len(places) == 1 or (np.diff(places) > 0).all():  # each place is met once, in order
             row_counts = np.zeros(rows + 1, pattern.indptr.dtype)
             row_counts[places + 1] = counts
@@ -91,14 +91,14 @@ class Patterns:
         union.sum_duplicates()
         return union
 
-    def below(self, patterns: Sequence[Any]) -> Any:
+    def stack_rows(self, patterns: Sequence[Any]) -> Any:
         """All rows, one pattern below the other."""
         if len(patterns) == 1:
             return patterns[0]
         counts = np.concatenate([np.diff(g.indptr) for g in patterns])
         return self._csr(np.concatenate([g.indices for g in patterns]), np.concatenate([[0], np.cumsum(counts)]))
 
-    def multiplied(self, matrix: Any, pattern: Any) -> Any:
+    def matrix_product(self, matrix: Any, pattern: Any) -> Any:
         """Sums of rows, each with the coefficients in one row of a matrix."""
         product = self._make(matrix != 0) @ pattern
         product.sort_indices()

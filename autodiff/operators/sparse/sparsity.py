@@ -26,7 +26,7 @@ from .coloring import color_columns, longest_row
 from .patterns import Patterns
 
 
-def structure(linearization: Linearization, x: Any) -> Any:
+def sparsity_pattern(linearization: Linearization, x: Any) -> Any:
     """Which elements of a node depend on which of an input.
 
     Parameters
@@ -42,63 +42,65 @@ def structure(linearization: Linearization, x: Any) -> Any:
         Of booleans, with a row for each element of the output and a column for each of the input.
     """
     patterns = Patterns(math.prod(x.shape))
-    known = propagate(reversed(linearization.nodes), {x: patterns.identity()}, functools.partial(_through, patterns))
-    pattern = known.get(linearization.out)
+    node_patterns = propagate(
+        reversed(linearization.nodes), {x: patterns.identity()}, functools.partial(_propagate_pattern, patterns)
+    )
+    pattern = node_patterns.get(linearization.out)
     return patterns.empty(math.prod(linearization.out.shape)) if pattern is None else pattern
 
 
-def _through(patterns: Patterns, node: Any, operand_patterns: list[Any]) -> Any:
+def _propagate_pattern(patterns: Patterns, node: Any, operand_patterns: list[Any]) -> Any:
     """Return the dependences of a node's elements from those of its operands."""
     if type(node) is MultiOutput:
-        return patterns.every(operand_patterns, 1)
+        return patterns.full_rows(operand_patterns, 1)
     size = math.prod(node.shape)
     if isinstance(node.function, (Output, Keyworded)):
-        return patterns.every(operand_patterns, size)
+        return patterns.full_rows(operand_patterns, size)
     rule, operands = by_function[node.function], plain_operands(node)
     spec = spec_of(node.function)
     kind = rule.kind if spec is None or spec.kind == "own" else spec.kind
     if kind == "elementwise":
         return patterns.union(
             [
-                None if g is None else patterns.take_rows(g, _repeated(x, node.shape))
+                None if g is None else patterns.take_rows(g, _broadcast_positions(x, node.shape))
                 for g, x in zip(operand_patterns, operands, strict=True)
             ]
         )
     if rule.weights and operand_patterns[0] is not None and not any(g is not None for g in operand_patterns[1:]):
-        return patterns.scatter_rows(operand_patterns[0], _reduced(node, operands[0], **node.options), size)
+        return patterns.scatter_rows(operand_patterns[0], _reduced_positions(node, operands[0], **node.options), size)
     if kind == "shape" and operand_patterns[0] is not None and node.options.get("order", "C") == "C":  # others go by the layout
-        return patterns.take_rows(operand_patterns[0], node.function(_numbered(operands[0]), *operands[1:], **node.options))
+        return patterns.take_rows(operand_patterns[0], node.function(_positions(operands[0]), *operands[1:], **node.options))
     if rule.positions is not None and operand_patterns[0] is not None:
         return patterns.take_rows(operand_patterns[0], rule.positions(node.raw_value, *operands, **node.options))
-    several = SEVERAL.get(opname_of(node.function))
-    pattern = None if several is None else several(patterns, node, operand_patterns, operands)
-    return patterns.every(operand_patterns, size) if pattern is None else pattern
+    pattern_function = MULTI_OPERAND_PATTERNS.get(opname_of(node.function))
+    pattern = None if pattern_function is None else pattern_function(patterns, node, operand_patterns, operands)
+    return patterns.full_rows(operand_patterns, size) if pattern is None else pattern
 
 
-def _numbered(x: Any, start: int = 0) -> Any:
+def _positions(x: Any, start: int = 0) -> Any:
     return np.arange(start, start + math.prod(np.shape(x))).reshape(np.shape(x))
 
 
-def _repeated(x: Any, shape: tuple[int, ...]) -> Any:
+def _broadcast_positions(x: Any, shape: tuple[int, ...]) -> Any:
     """Return the element of an operand at each place of a result; None if all are at their own."""
-    return None if np.shape(x) == shape else np.broadcast_to(_numbered(x), shape)
+    return None if np.shape(x) == shape else np.broadcast_to(_positions(x), shape)
 
 
-def _reduced(node: Any, x: Any, axis: Any = None, keepdims: Any = False, **_: Any) -> Any:
+def _reduced_positions(node: Any, x: Any, axis: Any = None, keepdims: Any = False, **_: Any) -> Any:
     """Into which element of the result each element goes."""
-    return np.broadcast_to(restore_axes(_numbered(node.raw_value), x, axis, keepdims), x.shape)
+    return np.broadcast_to(restore_axes(_positions(node.raw_value), x, axis, keepdims), x.shape)
 
 
-def _joined(patterns: Patterns, node: Any, operand_patterns: list[Any], operands: list[Any]) -> Any:
+def _concatenated_pattern(patterns: Patterns, node: Any, operand_patterns: list[Any], operands: list[Any]) -> Any:
     sizes = np.cumsum([0, *(math.prod(np.shape(x)) for x in operands)]).tolist()
     parts = [patterns.empty(math.prod(np.shape(x))) if g is None else g for g, x in zip(operand_patterns, operands, strict=True)]
     options = {name: value for name, value in node.options.items() if name == "axis"}
-    return patterns.take_rows(patterns.below(parts), node.function(*map(_numbered, operands, sizes), **options))
+    return patterns.take_rows(patterns.stack_rows(parts), node.function(*map(_positions, operands, sizes), **options))
 
 
-def _scattered(patterns: Patterns, node: Any, operand_patterns: list[Any], operands: list[Any]) -> Any:
+def _scattered_pattern(patterns: Patterns, node: Any, operand_patterns: list[Any], operands: list[Any]) -> Any:
     like, *flat = operands
-    numbers = _numbered(like)
+    numbers = _positions(like)
     parts, places, start = [], [], 0
     for count in node.options["layout"]:
         if operand_patterns[1 + start] is not None:
@@ -108,21 +110,22 @@ def _scattered(patterns: Patterns, node: Any, operand_patterns: list[Any], opera
         start += 1 + count
     if not parts:  # the stored values depend on nothing
         return patterns.empty(math.prod(like.shape))
-    return patterns.scatter_rows(patterns.below(parts), np.concatenate(places), math.prod(like.shape))
+    return patterns.scatter_rows(patterns.stack_rows(parts), np.concatenate(places), math.prod(like.shape))
 
 
-def _multiplied(patterns: Patterns, node: Any, operand_patterns: list[Any], operands: list[Any]) -> Any:
+def _product_pattern(patterns: Patterns, node: Any, operand_patterns: list[Any], operands: list[Any]) -> Any:
     """A product of a matrix and a vector: coefficients that are zero make no dependence."""
     a, b = map(np.asarray, operands)
     if operand_patterns[0] is None and (a.ndim, b.ndim) == (2, 1):
-        return patterns.multiplied(a, operand_patterns[1])
+        return patterns.matrix_product(a, operand_patterns[1])
     if operand_patterns[1] is None and (a.ndim, b.ndim) == (1, 2):
-        return patterns.multiplied(b.T, operand_patterns[0])
+        return patterns.matrix_product(b.T, operand_patterns[0])
     return None
 
 
-SEVERAL = {
-    "concatenate": _joined, "stack": _joined, "scatter": _scattered, "matmul": _multiplied, "dot": _multiplied,
+MULTI_OPERAND_PATTERNS = {
+    "concatenate": _concatenated_pattern, "stack": _concatenated_pattern, "scatter": _scattered_pattern,
+    "matmul": _product_pattern, "dot": _product_pattern,
 }  # fmt: skip
 
 
@@ -131,22 +134,22 @@ SEVERAL = {
 
 def sparse_jacobian(trace: Trace, out: Any) -> list[Any]:
     """The Jacobian for each input of a trace, as sparse matrices."""
-    _refuse(trace, out)
+    _require_real(trace, out)
     linearization = trace.linearized(out)
-    _refuse_live(linearization)
-    return [_compressed(linearization, i) for i in range(len(trace.inputs))]
+    _require_plain_derivatives(linearization)
+    return [_compressed_jacobian(linearization, i) for i in range(len(trace.inputs))]
 
 
 def sparse_hessian(trace: Trace, out: Any) -> Any:
     """The Hessian for the only input of a trace, as a sparse matrix."""
-    _refuse(trace, out)
+    _require_real(trace, out)
     (gradient,) = gradient_nodes(trace.operator, trace.inputs, out)
     linearization = trace.linearized(gradient)
-    _refuse_live(linearization)
-    return _compressed(linearization, 0)
+    _require_plain_derivatives(linearization)
+    return _compressed_jacobian(linearization, 0)
 
 
-def _refuse(trace: Trace, out: Any) -> None:
+def _require_real(trace: Trace, out: Any) -> None:
     if isinstance(out, TangentNode):
         raise TypeError(f"{trace.operator}: a sparse matrix cannot carry tangents of an outer derivative; leave out sparse=True")
     for node in (out, *trace.inputs):
@@ -154,7 +157,7 @@ def _refuse(trace: Trace, out: Any) -> None:
             raise TypeError(f"{trace.operator}: sparse=True is for real numbers, not the {describe(node)}; leave it out")
 
 
-def _refuse_live(linearization: Linearization) -> None:
+def _require_plain_derivatives(linearization: Linearization) -> None:
     if linearization.live:
         raise TypeError(
             f"{linearization.operator}: the function depends on nodes recorded outside, of whose graph a sparse matrix cannot "
@@ -162,7 +165,7 @@ def _refuse_live(linearization: Linearization) -> None:
         )
 
 
-def _compressed(linearization: Linearization, i: int) -> Any:
+def _compressed_jacobian(linearization: Linearization, i: int) -> Any:
     """The Jacobian for one input: one direction for each color, its elements sorted into their places."""
     from scipy.sparse import csr_array
 
@@ -170,24 +173,24 @@ def _compressed(linearization: Linearization, i: int) -> Any:
     shape = (math.prod(out.shape), math.prod(x.shape))
     if linearization.written or not all(shape):
         return csr_array(np.reshape(linearization.rows()[i], shape))
-    pattern = structure(linearization, x)
-    turned = pattern.T.tocsr()
+    pattern = sparsity_pattern(linearization, x)
+    transposed = pattern.T.tocsr()
     rows = np.repeat(np.arange(shape[0]), np.diff(pattern.indptr))
-    if longest_row(turned) < longest_row(pattern):
-        colors, count = color_columns(turned)
+    if longest_row(transposed) < longest_row(pattern):
+        colors, count = color_columns(transposed)
         values = np.concatenate(
-            [linearization.pull(_grouped(colors, c, out))[i].reshape(-1, shape[1]) for c in linearization.chunks(count)]
+            [linearization.pull(_color_directions(colors, c, out))[i].reshape(-1, shape[1]) for c in linearization.chunks(count)]
         )
         data = values[colors[rows], pattern.indices]
     else:
         colors, count = color_columns(pattern)
-        pushed = [linearization.push({x: _grouped(colors, c, x)}, c.stop - c.start) for c in linearization.chunks(count)]
+        pushed = [linearization.push({x: _color_directions(colors, c, x)}, c.stop - c.start) for c in linearization.chunks(count)]
         values = np.concatenate([p.reshape(-1, shape[0]) for p in pushed])
         data = values[colors[pattern.indices], rows]
     return csr_array((data, pattern.indices, pattern.indptr), shape=shape)
 
 
-def _grouped(colors: Any, chunk: slice, like: Any) -> Any:
+def _color_directions(colors: Any, chunk: slice, like: Any) -> Any:
     """The directions for a chunk of colors: ones at the elements that have the color."""
     groups = (colors == np.arange(chunk.start, chunk.stop)[:, None]).astype(like.dtype)
     return groups.reshape(-1, *like.shape)

@@ -31,7 +31,7 @@ def check_sparsity(case: Case) -> None:
         return
     for x, rows in zip(recorded.inputs, recorded.rows(), strict=True):
         if x.size:
-            pattern = sparsity.structure(recorded, x)
+            pattern = sparsity.sparsity_pattern(recorded, x)
             dense = np.reshape(rows, (recorded.out.size, x.size)) != 0
             assert pattern.shape == dense.shape
             assert pattern.has_canonical_format

@@ -15,7 +15,7 @@ from compgraph.executor import needed, origins_of, replay_watched
 from compgraph.guards import GuardError
 from compgraph.values import Value, describe
 
-from ....operators import as_joint
+from ....operators import join_outputs
 from ....reverse import collect, sweep, sweep_supports
 from ....rules import OutputCotangents
 
@@ -94,7 +94,7 @@ class Record:
         if not adjoints:
             zeros = {key: np.zeros_like(node.raw_value) for node, key in nodes.items()}
             return {key: (zero, np.zeros(zero.shape)) if careful else (zero,) for key, zero in zeros.items()}
-        joint = as_joint([self.ends[key] for key in adjoints])
+        joint = join_outputs([self.ends[key] for key in adjoints])
         graph = collect(joint)
         seeds = OutputCotangents({k: parts[0] for k, parts in enumerate(adjoints.values())})
         if not careful:

@@ -22,10 +22,10 @@ Array = np.ndarray[Any, Any]
 Function = Callable[..., Any]
 
 
-def structure(f: Function, *args: Any) -> list[Array]:
+def sparsity_pattern(f: Function, *args: Any) -> list[Array]:
     """Which results depend on which elements of each argument."""
     recorded = traced(f, *args)
-    return [sparsity.structure(recorded, x).toarray() for x in recorded.inputs]
+    return [sparsity.sparsity_pattern(recorded, x).toarray() for x in recorded.inputs]
 
 
 X = np.array([0.3, -0.7, 1.1, 0.4])
@@ -60,7 +60,7 @@ def test_sparse_structure_of_jacobian(label: str) -> None:
     f, expected = EXACT[label]
     if expected is None:
         expected = jacrev(f)(X).reshape(-1, 4)
-    assert np.array_equal(structure(f, X)[0], np.asarray(expected) != 0)
+    assert np.array_equal(sparsity_pattern(f, X)[0], np.asarray(expected) != 0)
     matrix = jacobian(f, sparse=True)(X)
     assert isinstance(matrix, scipy.sparse.csr_array)
     assert np.allclose(matrix.toarray(), jacrev(f)(X).reshape(-1, 4), rtol=1e-14, atol=1e-15)
