@@ -24,7 +24,7 @@ from compgraph.values import Value, require_unchanged
 from ..arguments import Argnums, Arguments, as_direction, function_operator, require_primals, short_tracebacks, unflatten
 from ..batching import active_levels, base_of
 from ..forward import TangentNode, jvp, run_with_tangent_batch
-from ..reverse import Linearization, collect, holds_nan, without_tangents
+from ..reverse import Linearization, collect, contains_nan, without_tangents
 from ..rules import conform
 from .sparse import sparse_jacobian
 from .trace import Function, P, R, Trace
@@ -227,7 +227,7 @@ class ForwardJacobian:
     def jacobian_of(self, out: Any) -> list[Any]:
         """The Jacobian of a result for each input."""
         linearization = self.trace.linearized(out)
-        if linearization.written and self._tangents_of_second_call is not None:
+        if linearization.has_writes and self._tangents_of_second_call is not None:
             position = next(k for k, leaf in enumerate(self.trace.leaves) if leaf is out)
             with linearization.recording():
                 return self._columns(linearization, self._tangents_of_second_call[position])
@@ -259,7 +259,7 @@ class ForwardJacobian:
             except (TypeError, ValueError, FloatingPointError):  # reverse mode may be possible
                 return None
             for out, tangent_chunks, (value, tangents) in zip(trace.leaves, parts, pairs, strict=True):
-                if not np.array_equal(to_values(value), out.raw_value, equal_nan=True) or holds_nan((tangents,)):
+                if not np.array_equal(to_values(value), out.raw_value, equal_nan=True) or contains_nan((tangents,)):
                     return None
                 tangent_chunks.append(tangents)
         with largest.recording():
@@ -288,7 +288,7 @@ class ForwardJacobian:
             blocks[k].append(block if isinstance(block, Value) else block[()])
             start += x.size
         pairs = zip(self.trace.inputs, blocks, strict=True)
-        return [linearization.along(x, parts[0], parts[1] if len(parts) > 1 else None) for x, parts in pairs]
+        return [linearization.combine_columns(x, parts[0], parts[1] if len(parts) > 1 else None) for x, parts in pairs]
 
 
 def require_sparse_support(trace: Trace) -> None:
@@ -370,7 +370,7 @@ def linearize(f: Function, *primals: Any, has_aux: bool = False) -> Any:
         directions = directions_of(trace, tangents)
         for linearization in linearizations.values():  # plain arrays may have been written into since
             require_unchanged(linearization.nodes)
-        if active_levels() != trace.levels or any(linearization.written for linearization in linearizations.values()):
+        if active_levels() != trace.levels or any(linearization.has_writes for linearization in linearizations.values()):
             return jvp(trace.function, trace.arguments.leaves, directions)[1]
         pushed = [trace.apply_linear(out, directions, push_one)[0] for out in trace.leaves]
         # copied, because the result may be the tangent itself

@@ -1,12 +1,12 @@
 """Derivatives of recorded graphs, by reverse accumulation."""
 
 from . import corner_slopes
-from .gradient import Gradients, gradient, gradients, seed_of, unbroadcast_adjoint, wanted_variables
+from .gradient import Gradients, gradient, gradients, seed_of, select_nodes, unbroadcast_adjoint
 from .gradient_check import check_gradient
 from .linearization import Linearization, complex_jacobian, gradient_nodes, with_tangents, without_tangents
 from .recorded_jacobian import jacobian, variables
 from .replay import Tape
-from .structural_zeros import holds_nan
+from .structural_zeros import contains_nan
 from .support_rules import SeedSupport
 from .sweep import collect, connected_zeros, depends_on_outside, ids_on_paths, owned_arrays, owned_nodes, sweep, sweep_supports
 

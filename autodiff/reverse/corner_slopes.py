@@ -17,8 +17,8 @@ from .replay import Tape
 from .sweep import collect, sweep
 from .tangent_sweep import push_through
 
-# The bound on operations between a value and its cotangent. All later corners of a chain are in between.
-MOST = 256
+# The maximum number of operations between a value and its cotangent, which includes all later corners of a chain.
+MAX_DISTANCE = 256
 LENGTHS = frozenset({"abs", "fabs", "hypot", "linalg_norm", "std"})
 
 
@@ -57,8 +57,8 @@ def find_slope(g: Any, out: Any, corner: Any) -> tuple[Any, Any]:
         if slope is None:
             return where, np.zeros_like(g.raw_value)
         plain = slope.raw_value if isinstance(slope, Value) else slope
-        apart = np.abs(mixed - plain * others)
-        if not np.all(np.where(where, apart, 0) <= _rounding(mixed)):  # false also for nan
+        deviation = np.abs(mixed - plain * others)
+        if not np.all(np.where(where, deviation, 0) <= _rounding(mixed)):  # false also for nan
             return where, None
     return where, np.where(where, _as_limit(slope), 0)
 
@@ -83,7 +83,7 @@ def _graph_between(g: Any, out: Any) -> tuple[Any, list[Any]]:
 def _is_near(g: Any, out: Any) -> bool:
     """Whether few operations are between a value and its cotangent."""
     nodes = walk([g], lambda node: [a for position in node.parent_argnums if (a := node.args[position]) is not out])
-    return sum(1 for _ in islice(nodes, MOST + 1)) <= MOST
+    return sum(1 for _ in islice(nodes, MAX_DISTANCE + 1)) <= MAX_DISTANCE
 
 
 def _is_duplicate(node: Any, out: Any) -> bool:

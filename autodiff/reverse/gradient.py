@@ -17,7 +17,7 @@ from compgraph.values import Node, Origin, Value, VariableNode, describe, next_s
 from ..batching import BatchNode, is_batch
 from ..numeric import require_differentiable
 from ..rules import conform, unbroadcast
-from .leak_warnings import escapes_about, warn_of_leaks
+from .leak_warnings import leaks_about, warn_of_leaks
 from .sweep import collect, connected_zeros, owned_arrays, owned_nodes, sweep
 
 
@@ -27,20 +27,20 @@ class Gradients(Mapping[str, Any]):
     def __init__(self, adjoints: dict[Value, Any], opname: str | None) -> None:
         if not isinstance(adjoints, Mapping) or not all(isinstance(node, Value) for node in adjoints):
             raise TypeError(
-                "Gradients is what autodiff.reverse.gradient returns: adjoints by their variables, not to be made by hand"
+                "Gradients is the result of autodiff.reverse.gradient, a mapping from variables to adjoints; call gradient"
             )
         self._cotangents = dict(adjoints)
         self._output = f"the result of {opname}" if opname else "the variable"
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Restore a pickle; those of version 0.1 hold `_adjoints`."""
+        """Restore a pickle; pickles of version 0.1 contain `_adjoints`."""
         self.__dict__.update(state)
         if "_adjoints" in state:
             self._cotangents = self.__dict__.pop("_adjoints")
 
     @functools.cached_property
-    def _named(self) -> dict[str, Value | None]:
-        """The variables by name, None for an ambiguous name; computed on the first use, because most lookups are by variable."""
+    def _nodes_by_name(self) -> dict[str, Value | None]:
+        """The variables by name, None for an ambiguous name; computed on demand, because most lookups are by variable."""
         named: dict[str, Value | None] = {}
         for node in self._cotangents:
             named[node.name] = None if node.name in named else node
@@ -51,16 +51,17 @@ class Gradients(Mapping[str, Any]):
             if key in self._cotangents:
                 return self._cotangents[key]
             raise KeyError(_missing_gradient(self._output, key))
-        known = ", ".join(map(repr, self._named)) or "none"
-        if not isinstance(key, Hashable) or (key not in self._named and not isinstance(key, str)):
+        known_names = ", ".join(map(repr, self._nodes_by_name)) or "none"
+        if not isinstance(key, Hashable) or (key not in self._nodes_by_name and not isinstance(key, str)):
             raise KeyError(
-                f"gradients are found by a variable or its name, not by an object of type {type(key).__name__}; known: {known}"
+                f"gradients are found by a variable or its name, not by an object of type {type(key).__name__}; known: "
+                f"{known_names}"
             )
-        if key not in self._named:
-            raise KeyError(f"{self._output} depends on no variable called {key!r}; known: {known}")
-        node = self._named[key]
+        if key not in self._nodes_by_name:
+            raise KeyError(f"{self._output} depends on no variable called {key!r}; known: {known_names}")
+        node = self._nodes_by_name[key]
         if node is None:
-            raise KeyError(f"several variables are called {key!r}; ask by the variable itself")
+            raise KeyError(f"several variables are called {key!r}; use the variable itself")
         return self._cotangents[node]
 
     def _refuse_arithmetic(self, other: Any = None) -> NoReturn:
@@ -70,16 +71,16 @@ class Gradients(Mapping[str, Any]):
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __neg__ = _refuse_arithmetic
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._named)
+        return iter(self._nodes_by_name)
 
     def __len__(self) -> int:
-        return len(self._named)
+        return len(self._nodes_by_name)
 
     def __contains__(self, key: object) -> bool:
-        return key in self._cotangents if isinstance(key, Value) else key in self._named
+        return key in self._cotangents if isinstance(key, Value) else key in self._nodes_by_name
 
     def changed(self, change: Callable[[list[Any]], list[Any]]) -> Gradients:
-        """Return the same variables with cotangents that `change` computes from their list."""
+        """Return the same variables with the cotangents that `change` returns for the list of theirs."""
         new_gradients = Gradients(dict(zip(self._cotangents, change(list(self._cotangents.values())), strict=True)), None)
         new_gradients._output = self._output
         return new_gradients
@@ -89,7 +90,7 @@ class Gradients(Mapping[str, Any]):
 
 
 def _missing_gradient(output: str, node: Any) -> str:
-    """The message for a node that has no gradient."""
+    """Return the message for a node without a gradient."""
     if node.function is not None:
         line = f" ({node.line})" if node.line else ""
         return (
@@ -102,7 +103,7 @@ def _missing_gradient(output: str, node: Any) -> str:
 
 @ops.with_advice(
     {
-        "retain_graph": "a graph stays as long as its nodes do",
+        "retain_graph": "a graph lives as long as its nodes",
         "grad_outputs": "use adjoint=",
         "inputs": "use wrt=",
         "allow_unused": "use unused='zero'",
@@ -156,34 +157,34 @@ def gradient(node: Any, wrt: Any = None, adjoint: Any = None, create_graph: bool
     (np.float64(18.0), array([9., 9.]))
     """
     if is_batch(node):
-        of_all = functools.partial(gradient, create_graph=create_graph, unused=unused if node.batch_size else "zero")
-        return Gradients(gradients_of_batch(of_all, node, wrt, adjoint), "a function given to vmap")
+        derive_batch = functools.partial(gradient, create_graph=create_graph, unused=unused if node.batch_size else "zero")
+        return Gradients(gradients_of_batch(derive_batch, node, wrt, adjoint), "a function given to vmap")
     require_differentiable("gradient", node)
     _require_real(node, adjoint)
     nodes = collect(node)
-    wanted = wanted_variables(node, nodes, wrt, unused)
-    warn_of_leaks("gradient", nodes, wanted)
+    wrt_nodes = select_nodes(node, nodes, wrt, unused)
+    warn_of_leaks("gradient", nodes, wrt_nodes)
     if not create_graph:
         seed = seed_of(node, adjoint)
-        cotangents = sweep(nodes, node, seed, set(wanted), False)
-        return Gradients(owned_arrays(cotangents, wanted, seed), node.opname)
+        cotangents = sweep(nodes, node, seed, set(wrt_nodes), False)
+        return Gradients(owned_arrays(cotangents, wrt_nodes, seed), node.opname)
     if adjoint is not None:  # otherwise the derivative is recomputed on replay
         note_input_shapes("a gradient with an adjoint of its own", node)
-    adjoints = run_isolated(_sweep_recorded, nodes, node, wanted, adjoint)
+    adjoints = run_isolated(_sweep_recorded, nodes, node, wrt_nodes, adjoint)
     if adjoint is None:
-        wanted_nodes, derive = tuple(wanted), gradients if unused == "raise" else functools.partial(gradients, unused=unused)
-        for place, v in enumerate(wanted):
-            adjoints[v].origin = Origin(derive, node, wanted_nodes, place)
+        origin_nodes, derive = tuple(wrt_nodes), gradients if unused == "raise" else functools.partial(gradients, unused=unused)
+        for place, v in enumerate(wrt_nodes):
+            adjoints[v].origin = Origin(derive, node, origin_nodes, place)
     return Gradients(adjoints, node.opname)
 
 
-def _sweep_recorded(nodes: list[Any], node: Any, wanted: Any, adjoint: Any) -> dict[Any, Any]:
+def _sweep_recorded(nodes: list[Any], node: Any, wrt_nodes: Any, adjoint: Any) -> dict[Any, Any]:
     """Return the cotangents of nodes, as nodes."""
     with recording_on(), ignoring_guards(adjoint is None):
         since = next_sequence_number()
         seed = _recorded_seed(node, adjoint)
-        cotangents = sweep(nodes, node, seed, set(wanted), True)
-        return owned_nodes({v: cotangents[v] if v in cotangents else connected_zeros(v, seed) for v in wanted}, since)
+        cotangents = sweep(nodes, node, seed, set(wrt_nodes), True)
+        return owned_nodes({v: cotangents[v] if v in cotangents else connected_zeros(v, seed) for v in wrt_nodes}, since)
 
 
 def gradients(node: Any, nodes: Sequence[Any], unused: str = "raise") -> list[Any]:
@@ -221,8 +222,8 @@ def gradients(node: Any, nodes: Sequence[Any], unused: str = "raise") -> list[An
     return [derivatives[n] for n in nodes]
 
 
-def wanted_variables(node: Any, nodes: list[Any], wrt: Any, unused: str) -> list[Any]:
-    """Return the nodes in `wrt`, which must be in the graph unless `unused` allows otherwise."""
+def select_nodes(node: Any, nodes: list[Any], wrt: Any, unused: str) -> list[Any]:
+    """Return the nodes in `wrt`; raise unless they are in the graph or `unused` is "zero"."""
     if unused not in ("raise", "zero"):
         raise ValueError(f"unused is 'raise' or 'zero', not {unused!r}")
     if wrt is None:
@@ -230,45 +231,44 @@ def wanted_variables(node: Any, nodes: list[Any], wrt: Any, unused: str) -> list
     is_plain = not isinstance(wrt, Iterable) or (isinstance(wrt, np.ndarray) and not wrt.dtype.hasobject)
     keys: Iterable[Any] = [wrt] if isinstance(wrt, (str, Node)) or is_plain else wrt
     present = set(map(id, nodes))
-    called: dict[str, list[Any]] | None = None
-    wanted_nodes: list[Any] = []
+    by_name: dict[str, list[Any]] | None = None
+    selected: list[Any] = []
     for key in keys:
         require_history(key)
         if isinstance(key, str):
-            called = _by_name(nodes) if called is None else called
-            named = called.get(key, [])
+            by_name = _by_name(nodes) if by_name is None else by_name
+            named = by_name.get(key, [])
             if len(named) > 1:
-                raise ValueError(f"{len(named)} variables of the graph are called {key!r}; ask by the variable itself")
+                raise ValueError(f"{len(named)} variables of the graph are called {key!r}; use the variable itself")
             if not named:
                 raise ValueError(
-                    f"the {describe(node)} depends on no variable called {key!r}."
-                    f"{format_leaks(escapes_about(recent_leaks(), key))}"
+                    f"the {describe(node)} depends on no variable called {key!r}.{format_leaks(leaks_about(recent_leaks(), key))}"
                 )
-            wanted_nodes += named
+            selected += named
         elif not isinstance(key, Value):
             raise TypeError(
                 f"wrt takes nodes and names, not a plain {type(key).__name__}. Pass the variable x itself, not x.value"
             )
         elif id(key) not in present and unused == "raise":
-            again = (
+            advice = (
                 "" if key.function is None else " Each call makes a new node: pass the node that the result was computed from."
             )
             raise ValueError(
-                f"the {describe(node)} does not depend on the {describe(key)}; unused='zero' gives zeros where that is "
-                f"meant.{again}{format_leaks(escapes_about(recent_leaks(), key))}"
+                f"the {describe(node)} does not depend on the {describe(key)}; unused='zero' returns zeros instead."
+                f"{advice}{format_leaks(leaks_about(recent_leaks(), key))}"
             )
         else:
-            wanted_nodes.append(key)
-    return wanted_nodes
+            selected.append(key)
+    return selected
 
 
 def _by_name(nodes: list[Any]) -> dict[str, list[Any]]:
     """Return the variables of a graph by name."""
-    called: dict[str, list[Any]] = {}
+    by_name: dict[str, list[Any]] = {}
     for node in nodes:
         if isinstance(node, VariableNode):
-            called.setdefault(node.name, []).append(node)
-    return called
+            by_name.setdefault(node.name, []).append(node)
+    return by_name
 
 
 def seed_of(node: Any, adjoint: Any) -> Any:
@@ -339,7 +339,7 @@ def gradients_of_batch(derive: Derive, node: Any, wrt: Any, adjoint: Any) -> dic
     Parameters
     ----------
     derive : callable
-        ``derive(values, wrt, adjoint)`` returns those of the values of all batch elements: a mapping from nodes.
+        ``derive(values, wrt, adjoint)`` returns the gradients of the values of all batch elements, as a mapping from nodes.
     node : BatchNode
         The value to differentiate.
     wrt, adjoint : object
@@ -352,22 +352,24 @@ def gradients_of_batch(derive: Derive, node: Any, wrt: Any, adjoint: Any) -> dic
 
     Notes
     -----
-    A batched variable has its own value per batch element, so one sweep from all elements gives the gradient of each. For a
+    A batched variable has one value per batch element, so one sweep from all elements computes the gradient of each. For a
     variable that the elements share, there is one sweep per element.
     """
     level, values, count = node.level, _unbatched_node(node), node.batch_size
     keys: Any = wrt if wrt is None else [wrt] if isinstance(wrt, (str, Node)) else list(wrt)
-    own = [] if keys is None else [w for w in keys if is_batch(w) and w.level == level]
-    shared: Any = None if keys is None else [w for w in keys if not any(w is o for o in own)]
+    batched_wrt = [] if keys is None else [w for w in keys if is_batch(w) and w.level == level]
+    shared_wrt: Any = None if keys is None else [w for w in keys if not any(w is o for o in batched_wrt)]
     seed = _batched_seed(node, adjoint, level)
     batch_gradients: dict[Any, Any] = {}
-    if own:
-        inner = [_unbatched_node(w) for w in own]
+    if batched_wrt:
+        inner = [_unbatched_node(w) for w in batched_wrt]
         adjoints = derive(values, inner, seed)
-        batch_gradients = {w: BatchNode.create_using(adjoints[i], level, is_array=True) for w, i in zip(own, inner, strict=True)}
-    if shared is None or shared:
-        rows = [derive(values, shared, _seed_of_element(values, seed, k)) for k in range(count)]
-        known = rows[0]._cotangents if rows else derive(values, shared, None)._cotangents
+        batch_gradients = {
+            w: BatchNode.create_using(adjoints[i], level, is_array=True) for w, i in zip(batched_wrt, inner, strict=True)
+        }
+    if shared_wrt is None or shared_wrt:
+        rows = [derive(values, shared_wrt, _seed_of_element(values, seed, k)) for k in range(count)]
+        known = rows[0]._cotangents if rows else derive(values, shared_wrt, None)._cotangents
         for w in known:
             stacked = np.stack([row[w] for row in rows]) if rows else np.zeros((0, *w.shape), w.dtype)
             batch_gradients[w] = BatchNode.create_using(stacked, level, is_array=True)
@@ -397,6 +399,6 @@ def _batched_seed(node: Any, adjoint: Any, level: int) -> Any:
 
 def _seed_of_element(values: Any, seed: Any, k: int) -> Any:
     """Return the cotangents of all batch elements, zero except for one."""
-    chosen = np.zeros((values.shape[0],) + (1,) * (values.ndim - 1), values.dtype)
-    chosen[k] = 1
-    return np.broadcast_to(chosen, values.shape) if seed is None else chosen * seed
+    element_mask = np.zeros((values.shape[0],) + (1,) * (values.ndim - 1), values.dtype)
+    element_mask[k] = 1
+    return np.broadcast_to(element_mask, values.shape) if seed is None else element_mask * seed

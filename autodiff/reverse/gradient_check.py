@@ -21,7 +21,7 @@ from .gradient import gradient
 def check_gradient(
     f: Any, args: Sequence[Any], gradients: Sequence[Any] | None = None, rtol: float = 1e-4, atol: float = 1e-6
 ) -> bool:
-    """Whether gradients agree with central differences.
+    """Check whether gradients agree with central differences.
 
     Parameters
     ----------
@@ -61,16 +61,16 @@ def check_gradient(
     """
     _require_lists(f, args, gradients)
     args = [finite_differences.plain(a) for a in args]
-    lost, escapes = False, []
+    has_leaks, leaks = False, []
     if gradients is None:
 
         def run() -> Any:
-            with Tracing(), intercept(f), collecting_leaks() as escapes:
+            with Tracing(), intercept(f), collecting_leaks() as leaks:
                 inputs = [new_leaf(a.copy(), ArgumentNode, None) for a in args]
-                return inputs, f(*inputs), escapes
+                return inputs, f(*inputs), leaks
 
-        inputs, out, escapes = run_isolated(run)
-        lost = not all(escape.is_text for escape in escapes) or (out is not None and not isinstance(out, Value))
+        inputs, out, leaks = run_isolated(run)
+        has_leaks = not all(leak.is_text for leak in leaks) or (out is not None and not isinstance(out, Value))
         if out is None or isinstance(out, Value):
             derivatives = gradient(out, inputs, unused="zero")
             gradients = [derivatives[x] for x in inputs]
@@ -86,8 +86,8 @@ def check_gradient(
             )
         size = np.max(np.abs(expected), initial=0)
         close = bool(np.all(np.abs(np.asarray(to_values(actual_gradient)) - expected) <= atol + rtol * size))
-        if not close and lost:
-            raise detached_gradient_error(position, actual_gradient, expected, escapes)
+        if not close and has_leaks:
+            raise detached_gradient_error(position, actual_gradient, expected, leaks)
         agree = agree and close
     return agree
 

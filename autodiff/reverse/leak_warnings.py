@@ -1,7 +1,8 @@
 """Leaks: numbers that left a graph and returned as constants, so that a part of a derivative is missing.
 
-The log of leaks holds the node, the line and the time of each number that left. A leak counts for a graph if the graph depends
-on a variable behind that node which was not written since, and a later operation has a constant that is not in the source.
+The log of leaks has the node, the line and the sequence number of each leaked number. A leak counts for a graph under two
+conditions: the graph depends on an ancestor variable of that node that was not written since, and a later operation has a
+constant that is not in the source.
 """
 
 from __future__ import annotations
@@ -17,29 +18,27 @@ from compgraph.guards import MAX_SHOWN, Leak, Recipe, open_leaks, sort_recipes
 from compgraph.tracing import LeakWarning, is_tracing
 from compgraph.values import Value, VariableNode
 
-_MULTIPLES = 180  # a multiple of pi / 180 counts as a literal angle
+_DEGREES_PER_PI = 180  # a multiple of pi / 180 counts as a literal angle
 
 
-def _leaks(escapes: list[Leak], nodes: list[Any], wanted: Iterable[Any]) -> list[Leak]:
+def _find_leaks(candidates: list[Leak], nodes: list[Any], wrt_nodes: Iterable[Any]) -> list[Leak]:
     """Return the leaks of some nodes and their descendants that may be constants in a graph, oldest first."""
-    leaks, wanted_ids = [], set(map(id, wanted))
-    numbers = {id(escape.number) for escape in escapes}
+    leaks, wrt_ids = [], set(map(id, wrt_nodes))
+    numbers = {id(leak.number) for leak in candidates}
     nodes = [n for n in nodes if any(id(a) in numbers or _is_fraction(a) for a in n.args if not isinstance(a, Value))]
-    for escape in escapes:
-        use = classify_use(escape.code, escape.instruction)
-        escape.is_open = use not in ("shown", "dropped") and escape.source_ref() is not None
+    for leak in candidates:
+        use = classify_use(leak.code, leak.instruction)
+        leak.is_open = use not in ("shown", "dropped") and leak.source_ref() is not None
         is_exact = use == "returned"
-        if escape.is_open and any(
-            _has_constant_from(n, escape, is_exact) for n in nodes if n.sequence_number > escape.sequence_number
-        ):
-            behind = [node for node in _live_ancestors(escape) if isinstance(node, VariableNode) or id(node) in wanted_ids]
-            escape.is_open = any(node.sequence_number < escape.sequence_number for node in behind)
-            if any(node.sequence_number < escape.sequence_number and id(node) in wanted_ids for node in behind):
-                leaks.append(escape)
+        if leak.is_open and any(_has_constant_from(n, leak, is_exact) for n in nodes if n.sequence_number > leak.sequence_number):
+            ancestors = [node for node in _live_ancestors(leak) if isinstance(node, VariableNode) or id(node) in wrt_ids]
+            leak.is_open = any(node.sequence_number < leak.sequence_number for node in ancestors)
+            if any(node.sequence_number < leak.sequence_number and id(node) in wrt_ids for node in ancestors):
+                leaks.append(leak)
     return list(dict.fromkeys(leaks))
 
 
-def warn_of_leaks(operator: str, nodes: list[Any], wanted: Iterable[Any]) -> None:
+def warn_of_leaks(operator: str, nodes: list[Any], wrt_nodes: Iterable[Any]) -> None:
     """Warn, on the user's line, of numbers that left a graph and may be constants in a differentiated one.
 
     Parameters
@@ -48,50 +47,50 @@ def warn_of_leaks(operator: str, nodes: list[Any], wanted: Iterable[Any]) -> Non
         The operator that differentiates.
     nodes : list
         All nodes of the graph.
-    wanted : iterable of Node
+    wrt_nodes : iterable of Node
         The nodes to differentiate with respect to.
     """
-    escapes = open_leaks()
-    if escapes and not is_tracing() and (leaks := _leaks(escapes, nodes, wanted)):
+    candidates = open_leaks()
+    if candidates and not is_tracing() and (leaks := _find_leaks(candidates, nodes, wrt_nodes)):
         warn_user(
             f"{operator}: numbers of nodes behind the result left their graph, and constants in it may come from them, which "
             f"have no derivative: {'; '.join(map(str, leaks[-MAX_SHOWN:]))}. Compute with the nodes themselves (cg.asarray for "
-            "np.asarray); where constants are meant, write x.value or cg.stop_gradient(x)",
+            "np.asarray); for constants, write x.value or cg.stop_gradient(x)",
             LeakWarning,
         )
 
 
-def escapes_about(escapes: Any, key: Any) -> list[Leak]:
+def leaks_about(leaks: Any, key: Any) -> list[Leak]:
     """Return the leaks of a node, or of the variables with a name, and of their descendants."""
-    return [e for e in escapes if any(n is key or (isinstance(n, VariableNode) and n.name == key) for n in _live_ancestors(e))]
+    return [e for e in leaks if any(n is key or (isinstance(n, VariableNode) and n.name == key) for n in _live_ancestors(e))]
 
 
-def _live_ancestors(escape: Leak) -> list[Any]:
+def _live_ancestors(leak: Leak) -> list[Any]:
     """Return the live ancestors of the node whose numbers left its graph, itself included."""
-    about = None if escape.source_ref is None else escape.source_ref()
-    if isinstance(about, Recipe):
-        return [node for lineage in sort_recipes([about]) if (node := lineage.node()) is not None]
-    return [] if about is None else [about]
+    source = None if leak.source_ref is None else leak.source_ref()
+    if isinstance(source, Recipe):
+        return [node for recipe in sort_recipes([source]) if (node := recipe.node()) is not None]
+    return [] if source is None else [source]
 
 
-def _has_constant_from(node: Any, escape: Leak, is_exact: bool) -> bool:
+def _has_constant_from(node: Any, leak: Leak, is_exact: bool) -> bool:
     """Whether an operation has a constant operand that may result from a leak; if `is_exact`, one equal to its number."""
-    return any(_may_result_from(a, node.code, escape, is_exact) for a in node.args if not isinstance(a, Value))
+    return any(_may_result_from(a, node.code, leak, is_exact) for a in node.args if not isinstance(a, Value))
 
 
 def _is_fraction(operand: Any) -> bool:
-    """Whether a constant is not an integer, and so may be computed from a leaked number."""
+    """Whether a constant is not an integer, and thus may be computed from a leaked number."""
     kind = type(operand)
     return kind is not int and (kind is not float or operand != operand // 1)
 
 
-def _may_result_from(operand: Any, code: Any, escape: Leak, is_exact: bool) -> bool:
+def _may_result_from(operand: Any, code: Any, leak: Leak, is_exact: bool) -> bool:
     """Whether an operand may be computed from a leaked number."""
-    leaked_number = escape.number
+    leaked_number = leak.number
     if operand is leaked_number:
         return True
     if isinstance(operand, np.ndarray) and operand.size != 1:
-        if not has_source(escape.code, escape.instruction):  # possibly passed to NumPy: plain.fill(x), np.sin([x, y])
+        if not has_source(leak.code, leak.instruction):  # possibly passed to NumPy: plain.fill(x), np.sin([x, y])
             return operand.dtype.kind in "fc"
         return isinstance(leaked_number, np.ndarray) and _is_duplicate(operand, leaked_number)
     is_array = isinstance(operand, np.ndarray)
@@ -103,8 +102,8 @@ def _may_result_from(operand: Any, code: Any, escape: Leak, is_exact: bool) -> b
     if is_exact or code is None or isinstance(code, str):
         return False
     size = float(np.abs(value))
-    is_angle = math.isclose(turned := size / math.pi * _MULTIPLES, round(turned), rel_tol=1e-12)
-    is_written = (is_array or type(value) in (float, complex)) and (size in literals_in(code) or size in literals_in(escape.code))
+    is_angle = math.isclose(degrees := size / math.pi * _DEGREES_PER_PI, round(degrees), rel_tol=1e-12)
+    is_written = (is_array or type(value) in (float, complex)) and (size in literals_in(code) or size in literals_in(leak.code))
     return not (is_angle or is_written)
 
 

@@ -21,11 +21,11 @@ from .sweep import collect, connected_zeros, depends_on_outside, ids_on_paths, s
 from .tangent_sweep import push_through
 
 _memory = attrgetter("memory")
-MOST = 64_000_000  # bytes of the cotangents of one node in one batch
+MAX_BATCH_BYTES = 64_000_000  # bytes of the cotangents of one node in one batch
 
 
 class Linearization:
-    """The graph between some nodes and one that was computed from them.
+    """The graph between some nodes and a result computed from them.
 
     Parameters
     ----------
@@ -34,7 +34,7 @@ class Linearization:
     inputs : list of Node
         The nodes to differentiate with respect to.
     out : Node
-        The result of a function of them, or of its gradient; without a tangent.
+        The result of a function of the inputs, or of its gradient; without a tangent.
     live : bool, optional
         Whether derivatives are nodes.
     outer : bool, optional
@@ -59,8 +59,8 @@ class Linearization:
             note_input_shapes(f"a derivative by autodiff.{operator}", out)
 
     @property
-    def written(self) -> bool:
-        """Whether arrays of the graph were written in place, also after they were recorded; tangents cannot go forward then."""
+    def has_writes(self) -> bool:
+        """Whether arrays of the graph were written in place, also after they were recorded. Forward mode is unavailable then."""
         return type(self.nodes) is Tape or any(map(_memory, self.nodes))
 
     @functools.cached_property
@@ -78,12 +78,12 @@ class Linearization:
         `support` is the support of the seeds, or True if all their zeros are structural; see `structural_zeros`.
         """
         inputs = self.inputs
-        if self.written and active_watcher() is not None:  # the watcher checks each contribution
-            each = [self.pull_one(seed, support) for seed in seeds]
-            return [np.stack(parts) for parts in zip(*each, strict=True)]
+        if self.has_writes and active_watcher() is not None:  # the watcher checks each contribution
+            rows_one_by_one = [self.pull_one(seed, support) for seed in seeds]
+            return [np.stack(parts) for parts in zip(*rows_one_by_one, strict=True)]
         with self.recording():
             start = constant_operand(seeds) if self.live else seeds
-            nodes, needed = (collect(self.out, stop=inputs), None) if self.written else (self.nodes, self.needed)
+            nodes, needed = (collect(self.out, stop=inputs), None) if self.has_writes else (self.nodes, self.needed)
             cotangents = sweep_batch(nodes, self.out, start, set(inputs), self.live, needed, support)
             return [cotangents[x] if x in cotangents else self._zeros(x, seeds.shape[0]) for x in inputs]
 
@@ -92,7 +92,7 @@ class Linearization:
         inputs = self.inputs
         with self.recording():
             start = constant_operand(seed) if self.live else seed
-            nodes = collect(self.out, stop=inputs) if self.written else self.nodes
+            nodes = collect(self.out, stop=inputs) if self.has_writes else self.nodes
             cotangents = sweep(nodes, self.out, start, set(inputs), self.live, support=support)
             return [cotangents[x] if x in cotangents else self._zeros(x, None) for x in inputs]
 
@@ -116,7 +116,7 @@ class Linearization:
     def chunks(self, size: int) -> Iterator[slice]:
         """Split the directions 0, ..., size - 1 into batches of bounded memory."""
         largest = max((n.raw_value.nbytes for n in self.nodes if isinstance(n, Value)), default=1)
-        step = max(1, MOST // max(1, largest))
+        step = max(1, MAX_BATCH_BYTES // max(1, largest))
         return (slice(start, min(start + step, size)) for start in range(0, size, step))
 
     # ------------------------------------------------------------------------------------- Jacobians
@@ -135,11 +135,11 @@ class Linearization:
         shapes = [(*out.shape, *x.shape[depth:]) for x in inputs]
         parts = [self.pull(basis(out, chunk, unit, depth), True) for chunk in self.chunks(math.prod(out.shape[depth:]))]
         if not parts:
-            return [self._reshaped(self._zeros(x, 0), shape) for x, shape in zip(inputs, shapes, strict=True)]
+            return [self._reshape(self._zeros(x, 0), shape) for x, shape in zip(inputs, shapes, strict=True)]
         with self.recording():
             used: set[int] = set()
             jacobians = [_concatenate_owned([part[i] for part in parts], used) for i in range(len(inputs))]
-            return [self._reshaped(np.moveaxis(a, 0, depth) if depth else a, s) for a, s in zip(jacobians, shapes, strict=True)]
+            return [self._reshape(np.moveaxis(a, 0, depth) if depth else a, s) for a, s in zip(jacobians, shapes, strict=True)]
 
     def diagonal(self, position: int) -> Any:
         """Return the diagonal of the Jacobian for an input of the shape of `out`; at any time, memory holds one batch of rows."""
@@ -152,27 +152,29 @@ class Linearization:
                 count = np.arange(chunk.stop - chunk.start)
                 parts.append(np.reshape(rows, (len(count), *batch, size))[count, ..., count + chunk.start])
         if not parts:
-            return self._reshaped(self._zeros(x, None), x.shape)
+            return self._reshape(self._zeros(x, None), x.shape)
         with self.recording():
-            return self._reshaped(np.moveaxis(_concatenate_owned(parts, set()), 0, -1), x.shape)
+            return self._reshape(np.moveaxis(_concatenate_owned(parts, set()), 0, -1), x.shape)
 
     def columns(self) -> list[Any]:
         """Return the Jacobians as `rows` does, by a batch of tangents of all elements of each input."""
-        if self.written:
+        if self.has_writes:
             return self.rows()
         jacobians = []
         with self.recording():
             for x in self.inputs:
-                across = self._all_columns(x, 1j) if x.dtype.kind == "c" else None
-                jacobians.append(self.along(x, self._all_columns(x, 1), across))
+                imaginary_columns = self._all_columns(x, 1j) if x.dtype.kind == "c" else None
+                jacobians.append(self.combine_columns(x, self._all_columns(x, 1), imaginary_columns))
         return jacobians
 
-    def along(self, x: Any, along: Any, across: Any) -> Any:
+    def combine_columns(self, x: Any, real_columns: Any, imaginary_columns: Any) -> Any:
         """Return the Jacobian for an input, given its columns; for a complex input also those in the imaginary directions."""
-        if across is None:
-            return along
-        once, other = along - 1j * across, along + 1j * across
-        return once if self.out.dtype.kind != "c" else complex_jacobian(self.operator, x, once, other)
+        if imaginary_columns is None:
+            return real_columns
+        holomorphic_part, antiholomorphic_part = real_columns - 1j * imaginary_columns, real_columns + 1j * imaginary_columns
+        if self.out.dtype.kind != "c":
+            return holomorphic_part
+        return complex_jacobian(self.operator, x, holomorphic_part, antiholomorphic_part)
 
     def _all_columns(self, x: Any, unit: complex) -> Any:
         depth = self.depth
@@ -180,24 +182,24 @@ class Linearization:
         chunks = self.chunks(math.prod(x.shape[depth:]))
         parts = [self.push({x: basis(x, c, unit, depth)}, c.stop - c.start, True) for c in chunks]
         if not parts:
-            return self._reshaped(self._zeros(self.out, 0), shape)
+            return self._reshape(self._zeros(self.out, 0), shape)
         columns = np.moveaxis(_concatenate_owned(parts, set()), 0, -1)
-        return self._reshaped(columns if self.live else np.ascontiguousarray(columns), shape)
+        return self._reshape(columns if self.live else np.ascontiguousarray(columns), shape)
 
-    def _reshaped(self, array: Any, shape: tuple[int, ...]) -> Any:
+    def _reshape(self, array: Any, shape: tuple[int, ...]) -> Any:
         return np.reshape(array, shape) if self.live else np.reshape(array, shape)[()]
 
 
 def basis(like: Any, chunk: slice, unit: complex = 1, depth: int = 0) -> Any:
     """Return a batch of unit vectors of the shape of `like`, the same for each element along `depth` leading batch axes."""
-    count, around, shape = chunk.stop - chunk.start, like.shape[:depth], like.shape[depth:]
+    count, batch_shape, shape = chunk.stop - chunk.start, like.shape[:depth], like.shape[depth:]
     size = math.prod(shape)
-    vectors = np.zeros((count, *around, size), like.dtype)
+    vectors = np.zeros((count, *batch_shape, size), like.dtype)
     if depth:
         vectors[np.arange(count), ..., np.arange(chunk.start, chunk.stop)] = unit
     else:
         vectors.reshape(-1)[chunk.start :: size + 1] = unit
-    return vectors.reshape(count, *around, *shape)
+    return vectors.reshape(count, *batch_shape, *shape)
 
 
 def _concatenate_owned(parts: list[Any], used: set[int]) -> Any:
@@ -212,17 +214,17 @@ def _concatenate_owned(parts: list[Any], used: set[int]) -> Any:
     return only
 
 
-def complex_jacobian(operator: str, x: Any, once: Any, other: Any) -> Any:
+def complex_jacobian(operator: str, x: Any, holomorphic_part: Any, antiholomorphic_part: Any) -> Any:
     """Return the Jacobian of a complex result, given twice its parts for dz and for its conjugate."""
     if x.dtype.kind != "c":
-        return once
-    plain, rest = (np.asarray(a.raw_value if isinstance(a, Value) else a) for a in (once, other))
+        return holomorphic_part
+    plain, rest = (np.asarray(a.raw_value if isinstance(a, Value) else a) for a in (holomorphic_part, antiholomorphic_part))
     if np.max(np.abs(rest), initial=0) > 1e3 * np.finfo(rest.dtype).eps * np.max(np.abs(plain), initial=0):
         raise TypeError(
             f"{operator}: the complex function is not analytic, so no complex matrix is its Jacobian; differentiate its real "
             "and imaginary part, or use vjp and jvp"
         )
-    return once / 2
+    return holomorphic_part / 2
 
 
 def gradient_nodes(operator: str, inputs: list[Any], out: Any) -> list[Any]:
@@ -250,18 +252,18 @@ def with_tangents(out: Any, directions: list[Any], apply: Callable[[Any, list[An
     level = max((x.level for x in (out, *directions) if type(x) is TangentNode), default=0)
     if not level:
         return apply(out, directions)
-    value, moved = _split(out, level)
-    parted = [_split(v, level) for v in directions]
-    primals, tangents = [p for p, _ in parted], [t for _, t in parted]
+    value, tangent = _split(out, level)
+    split_directions = [_split(v, level) for v in directions]
+    primals, tangents = [p for p, _ in split_directions], [t for _, t in split_directions]
     first = with_tangents(value, primals, apply)
     second: list[Any] = [None] * len(first)
-    if isinstance(moved, Value):
-        second = with_tangents(moved, primals, apply)
+    if isinstance(tangent, Value):
+        second = with_tangents(tangent, primals, apply)
     if any(t is not None for t in tangents):
         tangent_directions = [np.zeros(p.shape, p.dtype)[()] if t is None else t for p, t in zip(primals, tangents, strict=True)]
-        more = with_tangents(value, tangent_directions, apply)
-        second = more if second[0] is None else [a + b for a, b in zip(second, more, strict=True)]
-    return [_at_level(level, *pair) for pair in zip(first, second, strict=True)]
+        direction_terms = with_tangents(value, tangent_directions, apply)
+        second = direction_terms if second[0] is None else [a + b for a, b in zip(second, direction_terms, strict=True)]
+    return [_attach_tangent(level, *pair) for pair in zip(first, second, strict=True)]
 
 
 def _split(x: Any, level: int) -> tuple[Any, Any]:
@@ -269,8 +271,8 @@ def _split(x: Any, level: int) -> tuple[Any, Any]:
     return (x.primal, x.derivative()) if isinstance(x, TangentNode) and x.level == level else (x, None)
 
 
-def _at_level(level: int, value: Any, tangent: Any) -> Any:
-    """Return a value with a tangent at a level, below the Jacobians of an inner derivative that they carry."""
+def _attach_tangent(level: int, value: Any, tangent: Any) -> Any:
+    """Return a value with a tangent at a level, inside the Jacobians of an inner derivative."""
     inner = max((x for x in (value, tangent) if isinstance(x, TangentNode)), key=attrgetter("level"), default=None)
     if inner is None or inner.level < level:
         return TangentNode.create_using(value, tangent, level)
@@ -279,11 +281,11 @@ def _at_level(level: int, value: Any, tangent: Any) -> Any:
         jacobian = np.zeros(moved.shape, moved.dtype)
     if jacobian is not None:
         jacobian = TangentNode.create_using(jacobian, moved, level)
-    return inner.like(_at_level(level, value, tangent), jacobian)
+    return inner.like(_attach_tangent(level, value, tangent), jacobian)
 
 
 def without_tangents(out: Any) -> list[Any]:
-    """Return the results, each without a tangent, to which `with_tangents` applies its map."""
+    """Return the tangent-free results to which `with_tangents` applies its map."""
     if isinstance(out, TangentNode):
         return without_tangents(out.primal) + without_tangents(out.tangent)
     return [out] if isinstance(out, Value) else []

@@ -18,10 +18,10 @@ from compgraph.values import Value
 from ..rules import LAZY_COTANGENTS, OutputCotangents, ScatteredCotangent
 
 ndarray = np.ndarray
-_put = dict.__setitem__
+_dict_setitem = dict.__setitem__
 
 
-def parts_of(cotangent: Any) -> list[Any]:
+def arrays_of(cotangent: Any) -> list[Any]:
     """Return the arrays of a cotangent, also of a lazy one."""
     if type(cotangent) is ScatteredCotangent:
         parts = [cotangent.dense, *cotangent.updates[-1:]]  # the others were recorded before
@@ -43,50 +43,50 @@ class ProfiledCotangents(dict[Any, Any]):
         Receives the measurements.
     """
 
-    __slots__ = ("around", "entry", "errors", "node", "profiler", "since", "start")
+    __slots__ = ("entry", "errors", "node", "outer_top", "profiler", "since", "start")
 
     def __init__(self, cotangents: dict[Any, Any], errors: Any, profiler: Any) -> None:
         super().__init__(cotangents)
         self.errors, self.profiler, self.node = errors, profiler, None
         self.entry: Any = None
-        self.around, profiler.top = profiler.top, None  # the steps of rules are recorded before their node is known
+        self.outer_top, profiler.top = profiler.top, None  # the steps of rules are recorded before their node is known
         self.start = self.since = perf_counter()
 
     def __setitem__(self, node: Any, cotangent: Any) -> None:
-        _put(self, node, cotangent)
+        _dict_setitem(self, node, cotangent)
         profiler, at = self.profiler, self.errors.at
         steps = profiler.top
         if steps is not None or at is not self.node:
-            self._reach(at, steps)
+            self._enter_node(at, steps)
         entry = self.entry
         if type(cotangent) is ndarray:
             profiler.track(entry, cotangent)
         elif type(cotangent) in LAZY_COTANGENTS or isinstance(cotangent, Value):
-            for part in parts_of(cotangent):
+            for part in arrays_of(cotangent):
                 profiler.track(entry, part)
         now = perf_counter()
         entry.seconds += now - self.since
         self.since = now
 
-    def _reach(self, at: Any, steps: Any) -> None:
+    def _enter_node(self, at: Any, steps: Any) -> None:
         """Find the entry of the current node and add its steps."""
         profiler = self.profiler
-        profiler.top = self.around
+        profiler.top = self.outer_top
         if at is not self.node:
             self.node, self.entry = at, profiler.entry_of(BACKWARD, at)
             self.entry.calls += 1
         if steps is not None:
             self.entry.merge(steps)
-        self.around, profiler.top = profiler.top, None
+        self.outer_top, profiler.top = profiler.top, None
 
-    def close(self, wanted_cotangents: dict[Any, Any]) -> None:
+    def close(self, wrt_cotangents: dict[Any, Any]) -> None:
         """End the sweep with its results."""
         profiler = self.profiler
-        steps, profiler.top = profiler.top, self.around
+        steps, profiler.top = profiler.top, self.outer_top
         profiler.merge_steps(steps)
         if self.entry is not None:
-            for cotangent in wanted_cotangents.values():  # the last materialized ones
-                for part in parts_of(cotangent):
+            for cotangent in wrt_cotangents.values():  # the last materialized ones
+                for part in arrays_of(cotangent):
                     profiler.track(self.entry, part)
         profiler.record_sweep(self.start)
         self.node = self.errors = None
@@ -103,7 +103,7 @@ class ProfiledBuffers(dict[Any, Any]):
 
     def __setitem__(self, key: Any, value: Any) -> None:
         super().__setitem__(key, value)
-        self.profiler.track_all(parts_of(getattr(value, "buffer", value)))
+        self.profiler.track_all(arrays_of(getattr(value, "buffer", value)))
 
 
 def profile_pass(
@@ -112,15 +112,15 @@ def profile_pass(
     """Profile one pass, ``sweep(cotangents)``, over a graph without writes."""
     _record_seed(profiler, output, cotangents)
     profiled_sweep = ProfiledCotangents(cotangents, errors, profiler)
-    wanted_cotangents: dict[Any, Any] = {}
+    wrt_cotangents: dict[Any, Any] = {}
     log = errors.log
     errors.log = [] if log is None else log  # a sweep with a log assigns each update of a cotangent
     try:
-        wanted_cotangents = sweep(profiled_sweep)
+        wrt_cotangents = sweep(profiled_sweep)
     finally:
         errors.log = log
-        profiled_sweep.close(wanted_cotangents)
-    return wanted_cotangents
+        profiled_sweep.close(wrt_cotangents)
+    return wrt_cotangents
 
 
 def profile_replay(profiler: Any, replay: Any, output: Any, seed: Any, sweep: Callable[[], dict[Any, Any]]) -> dict[Any, Any]:
@@ -174,5 +174,5 @@ def profile_step(profiler: Any, step: Callable[[Any, Any], Any]) -> Callable[[An
 def _record_seed(profiler: Any, output: Any, cotangents: dict[Any, Any]) -> None:
     """Record the cotangents that a sweep starts from, at the output."""
     for cotangent in cotangents.values():
-        for part in parts_of(cotangent):
+        for part in arrays_of(cotangent):
             profiler.track(profiler.entry_of(BACKWARD, output), part)

@@ -17,7 +17,7 @@ from .sweep import collect
 
 
 def variables(*values: Any, names: Sequence[str] | None = None) -> Any:
-    """Make several variables at once, as `autodiff.forward.variables` makes inputs.
+    """Make several variables at once, the counterpart of `autodiff.forward.variables`.
 
     Parameters
     ----------
@@ -50,8 +50,8 @@ def variables(*values: Any, names: Sequence[str] | None = None) -> Any:
         if isinstance(value, Value):
             require_history(value)
             raise TypeError(
-                f"variables: the {describe(value)} is part of a graph already, and a variable made from it would not be; use "
-                "autodiff.jacrev for a derivative within a derivative, or give its numbers (node.value)"
+                f"variables: the {describe(value)} is part of a graph, and a variable made from it would not be; use "
+                "autodiff.jacrev for a derivative within a derivative, or pass its numbers (node.value)"
             )
     arrays = real_inputs(values, names)
     nodes = [VariableNode.create_using(a, name) for a, name in zip(arrays, names or (None,) * len(arrays), strict=True)]

@@ -59,15 +59,15 @@ class Tape(list[Any]):
 
 
 def build_tape(output: Any, nodes: Iterable[Any], stop: frozenset[int]) -> Tape:
-    """Return the nodes of a graph with the writes that their readers depend on and the nodes those were computed from.
+    """Return the nodes of a graph, the writes that its reads depend on, and the ancestors of these writes.
 
-    Writes that no reader depends on are included, because they must be undone. `stop` has the ids of nodes whose operands are not
-    visited.
+    Writes without a dependent reader are included, because they must be undone. `stop` has the ids of nodes whose operands are
+    not visited.
     """
     roots: dict[int, Any] = {}
     write_counts: dict[Memory, int] = {}
     queue = list(nodes)
-    seen = set(map(id, queue))
+    visited = set(map(id, queue))
 
     def read(node: Any, sequence_number: float) -> None:
         """Include the writes into an array that precede its reader."""
@@ -90,27 +90,27 @@ def build_tape(output: Any, nodes: Iterable[Any], stop: frozenset[int]) -> Tape:
         args = node.args
         for position in node.parent_argnums:
             operand = args[position]
-            if id(operand) not in seen:
-                seen.add(id(operand))
+            if id(operand) not in visited:
+                visited.add(id(operand))
                 queue.append(operand)
             if type(operand.raw_value) is ndarray:
                 read(operand, node.sequence_number)
     for memory, count in write_counts.items():
         queue.extend(memory.log[count:])
     # Leaves may be younger than their readers: an updated variable, a buffer that became a node late.
-    events = Tape(sorted([event for event in queue if event.args], key=by_sequence_number, reverse=True))
-    events.extend([event for event in queue if not event.args])
-    events.roots = roots
-    return events
+    tape = Tape(sorted([entry for entry in queue if entry.args], key=by_sequence_number, reverse=True))
+    tape.extend([entry for entry in queue if not entry.args])
+    tape.roots = roots
+    return tape
 
 
 class Replay:
     """The state of a replay: the values of buffers and the cotangents, as of the current entry of the tape."""
 
-    def __init__(self, events: list[Any], create_graph: bool, rules: Any, errors: RuleErrors) -> None:
+    def __init__(self, tape: list[Any], create_graph: bool, rules: Any, errors: RuleErrors) -> None:
         self.create_graph = create_graph
         self.rules, self.errors = rules, errors
-        self.roots = events.roots if type(events) is Tape else {}
+        self.roots = tape.roots if type(tape) is Tape else {}
         self.root_with = {root.memory: root for root in self.roots.values() if root is not None and root.memory}
         self.pending_undo: dict[Memory, list[Write]] = defaultdict(list)  # writes that the copies of buffers still contain
         self.value_buffers: dict[Any, BufferCopy] = {}
@@ -125,15 +125,15 @@ class Replay:
 
         Writes are undone on demand, because most loops over scalars keep the values themselves.
         """
-        twin = self.value_buffers.get(root)
-        if twin is None:
-            twin = self.value_buffers[root] = BufferCopy.copy_of(root.raw_value)
+        buffer_copy = self.value_buffers.get(root)
+        if buffer_copy is None:
+            buffer_copy = self.value_buffers[root] = BufferCopy.copy_of(root.raw_value)
         for write in self.pending_undo.pop(root.memory, ()):
-            twin.undo(write)
-        return twin
+            buffer_copy.undo(write)
+        return buffer_copy
 
-    def value_seen(self, node: Any, reader: Any, sequence_number: float) -> Any:
-        """Return the value of a node as its reader saw it, as a node if rules receive nodes."""
+    def value_at_read(self, node: Any, reader: Any, sequence_number: float) -> Any:
+        """Return the value of a node as of its read by `reader`, as a node if rules receive nodes."""
         if not isinstance(node, (Value, MultiOutput)):
             return node
         root: Any = self.roots.get(id(node))
@@ -141,25 +141,27 @@ class Replay:
             return OverwrittenValue(root, node, reader)
         log = root.memory.log if root is not None and root.memory else None
         if log and log[-1].sequence_number > sequence_number:
-            then = self.buffer_values(root).window(node.raw_value)
-            return snapshot(node, sequence_number, then.copy()) if self.create_graph else then
+            value = self.buffer_values(root).window(node.raw_value)
+            return snapshot(node, sequence_number, value.copy()) if self.create_graph else value
         return as_node(node) if self.create_graph else node.raw_value
 
-    def operands_seen(self, node: Any) -> tuple[list[Any], Any]:
-        """Return the operands of a node as it saw them, and its own value."""
+    def operand_values(self, node: Any) -> tuple[list[Any], Any]:
+        """Return the operand values that a node read, and its own value."""
         args, sequence_number, roots, recorded = node.args, node.sequence_number, self.roots, self.create_graph
         if not roots and not recorded:  # no writes
             return [a.raw_value if type(a) in KINDS else a for a in args], node.raw_value
         out = (
-            self.value_seen(node, node, sequence_number + 0.5) if recorded or roots.get(id(node)) is not None else node.raw_value
+            self.value_at_read(node, node, sequence_number + 0.5)
+            if recorded or roots.get(id(node)) is not None
+            else node.raw_value
         )
         if node.function is ops.getitem and isinstance(args[0], Value):  # the formula uses no value of the operand
             whole = args[0] if recorded else args[0].raw_value
-            return [whole, *[self.value_seen(a, node, sequence_number) for a in args[1:]]], out
+            return [whole, *[self.value_at_read(a, node, sequence_number) for a in args[1:]]], out
         if recorded:
-            return [self.value_seen(a, node, sequence_number) for a in args], out
+            return [self.value_at_read(a, node, sequence_number) for a in args], out
         return [
-            a.raw_value if type(a) in ACTIVE and roots.get(id(a)) is None else self.value_seen(a, node, sequence_number)
+            a.raw_value if type(a) in ACTIVE and roots.get(id(a)) is None else self.value_at_read(a, node, sequence_number)
             for a in args
         ], out
 
@@ -182,7 +184,7 @@ class Replay:
             self.cotangents[key] = (
                 contribution if earlier is None else add_contribution(earlier, contribution, cotangent, key, self.owned)
             )
-        elif overlaps_itself(node.raw_value):  # the cotangent of its operand is in the buffer, its own is not
+        elif overlaps_itself(node.raw_value):  # the buffer holds the cotangent of its operand, not its own
             contribution = self.conform(self.materialize(contribution, node), node.raw_value)
             self.propagate(
                 node, contribution, [a if not isinstance(a, Value) else a.raw_value for a in node.args], node.raw_value
@@ -191,13 +193,13 @@ class Replay:
             cotangent_buffer = self.cotangent_buffers.get(root)
             if cotangent_buffer is None:
                 cotangent_buffer = self.cotangent_buffers[root] = self.new_cotangent_buffer(root)
-            place = cotangent_buffer.window(node.raw_value)
+            target_window = cotangent_buffer.window(node.raw_value)
             if type(contribution) is ScatteredCotangent:
                 contribution.updates = [*map(conjugate_complex, contribution.updates)]
-                contribution.add_to(place)
+                contribution.add_to(target_window)
                 contribution = contribution.dense
             if contribution is not None:
-                place += conjugate_complex(self.conform(contribution, node.raw_value))
+                target_window += conjugate_complex(self.conform(contribution, node.raw_value))
 
     def formulas(self, node: Any) -> Any:
         """Return the formulas of a node's rule."""
@@ -255,11 +257,11 @@ class Replay:
 
     def take_cotangent(self, cotangent_buffer: Any, write: Write) -> Any:
         """Return the cotangent of a stored value, and clear it in the cotangent buffer."""
-        place, index = cotangent_buffer.window(write.window), write.index
-        cotangent = place[index]
+        target_window, index = cotangent_buffer.window(write.window), write.index
+        cotangent = target_window[index]
         if type(cotangent) not in ops.SAME_BITS:  # else a scalar
             cotangent = keep_last_writes(write, conjugate_complex(cotangent.copy("K")))
-        place[index] = 0
+        target_window[index] = 0
         extra = write.args[0].raw_value.ndim - cotangent.ndim if write.parent_argnums else 0
         return cotangent if extra <= 0 else np.reshape(cotangent, (1,) * extra + cotangent.shape)
 
@@ -282,85 +284,85 @@ def conjugate_complex(cotangent: Any) -> Any:
 
 
 def replay_sweep(
-    replay: Replay, events: list[Any], output: Any, seed: Any, wanted: set[Any], needed: set[int], ends: Any = ()
+    replay: Replay, tape: list[Any], output: Any, seed: Any, wrt_nodes: set[Any], needed: set[int], ends: Any = ()
 ) -> dict[Any, Any]:
     """Make one pass over a graph by a replay; see `structural_zeros.Pass`."""
     profiler = active_profiler()
     if profiler is not None:
         return profile_replay(
-            profiler, replay, output, seed, lambda: _run_replay(replay, events, output, seed, wanted, needed, ends)
+            profiler, replay, output, seed, lambda: _run_replay(replay, tape, output, seed, wrt_nodes, needed, ends)
         )
-    return _run_replay(replay, events, output, seed, wanted, needed, ends)
+    return _run_replay(replay, tape, output, seed, wrt_nodes, needed, ends)
 
 
 def _run_replay(
-    replay: Replay, events: list[Any], output: Any, seed: Any, wanted: set[Any], needed: set[int], ends: Any
+    replay: Replay, tape: list[Any], output: Any, seed: Any, wrt_nodes: set[Any], needed: set[int], ends: Any
 ) -> dict[Any, Any]:
-    """Make the pass itself."""
+    """Run the pass of `replay_sweep`."""
     if replay.roots:
-        collector.add_bytes(sum([event.raw_value.nbytes for event in events if isinstance(event, Value)]))
-    wanted_cotangents: dict[Any, Any] = {}
+        collector.add_bytes(sum([entry.raw_value.nbytes for entry in tape if isinstance(entry, Value)]))
+    wrt_cotangents: dict[Any, Any] = {}
     roots, waiting, recorded = replay.roots, replay.cotangents, replay.create_graph
-    wanted_ids, last = set(map(id, wanted)), set(map(id, ends))
+    wrt_ids, end_ids = set(map(id, wrt_nodes)), set(map(id, ends))
     if id(output) in needed:
         replay.accumulate(output, seed)
-    for event in events:
+    for entry in tape:
         if recorded:
-            replay.errors.reached.append((next_sequence_number(), event))
-        if type(event) is Write:
-            replay.undo(event, needed)
+            replay.errors.reached.append((next_sequence_number(), entry))
+        if type(entry) is Write:
+            replay.undo(entry, needed)
             continue
-        key = id(event)
+        key = id(entry)
         root = roots.get(key)
         is_view = False
         if root is None or not root.memory:
             cotangent = waiting.pop(key, None)
             if type(cotangent) in LAZY_COTANGENTS:
-                cotangent = replay.materialize(cotangent, event)
+                cotangent = replay.materialize(cotangent, entry)
         else:
-            is_view = root is not event
-            if is_view and key not in wanted_ids:  # its cotangent remains in the buffer
+            is_view = root is not entry
+            if is_view and key not in wrt_ids:  # its cotangent remains in the buffer
                 continue
-            cotangent = replay.cotangent_at(root, event.raw_value)
+            cotangent = replay.cotangent_at(root, entry.raw_value)
         if cotangent is not None:
-            if key in wanted_ids:
-                wanted_cotangents[event] = cotangent
-            if not is_view and key not in last and event.args and event.function not in ops.PIECEWISE:
-                replay.propagate(event, cotangent, *replay.operands_seen(event), needed)
-        if root is event:
-            replay.release(event)
-    return wanted_cotangents
+            if key in wrt_ids:
+                wrt_cotangents[entry] = cotangent
+            if not is_view and key not in end_ids and entry.args and entry.function not in ops.PIECEWISE:
+                replay.propagate(entry, cotangent, *replay.operand_values(entry), needed)
+        if root is entry:
+            replay.release(entry)
+    return wrt_cotangents
 
 
-def ids_on_paths_through_writes(events: Tape, output: Any, wanted: set[Any]) -> set[int]:
+def ids_on_paths_through_writes(tape: Tape, output: Any, wrt_nodes: set[Any]) -> set[int]:
     """Return the ids of the nodes on paths from an output to a wanted node, including paths through writes."""
     needed: set[int] = set()
-    wanted_ids = set(map(id, wanted))
+    wrt_ids = set(map(id, wrt_nodes))
     written: set[Any] = set()  # memories with needed values
-    roots = events.roots
+    roots = tape.roots
 
-    def hold(node: Any) -> bool:
-        """Whether a needed value was written into the buffer of a node, which may be older than that value."""
+    def mark_if_written(node: Any) -> bool:
+        """Mark a node as needed if a needed value was written into its buffer; return whether that is so."""
         root = roots.get(id(node))
-        held = root is not None and root.memory in written
-        if held and type(node) not in INERT:
+        is_written = root is not None and root.memory in written
+        if is_written and type(node) not in INERT:
             needed.add(id(node))
-        return held
+        return is_written
 
-    for event in reversed(events):
-        depends = id(event) in wanted_ids
-        args = event.args
-        for position in event.parent_argnums:
+    for entry in reversed(tape):
+        depends = id(entry) in wrt_ids
+        args = entry.args
+        for position in entry.parent_argnums:
             operand = args[position]
-            depends = id(operand) in needed or (roots.get(id(operand)) is not None and hold(operand)) or depends
-        if not depends or type(event) in INERT:
+            depends = id(operand) in needed or (roots.get(id(operand)) is not None and mark_if_written(operand)) or depends
+        if not depends or type(entry) in INERT:
             continue
-        if type(event) is Write:
-            written.add(event.memory)
+        if type(entry) is Write:
+            written.add(entry.memory)
             continue
-        needed.add(id(event))
-        root = roots.get(id(event))
+        needed.add(id(entry))
+        root = roots.get(id(entry))
         if root is not None and root.memory:
             written.add(root.memory)
-    hold(output)
+    mark_if_written(output)
     return needed

@@ -1,6 +1,6 @@
-"""Structural zeros: unselected elements have a cotangent of zero, by whatever their derivative is multiplied.
+"""Structural zeros: unselected elements have a cotangent of zero, even if the next derivative is infinite or nan.
 
-The cotangent of elements that ``np.where``, an index or ``np.nanmean`` left out is zero because the result does not depend on
+The cotangent of elements that ``np.where``, an index or ``np.nanmean`` excludes is zero because the result does not depend on
 them, not because a computed number was zero. If the next rule multiplies it by infinity or nan, arithmetic gives nan, but the
 correct result is zero. A computed zero is a number, and its product with infinity is nan.
 
@@ -9,8 +9,7 @@ as cotangents, with other rules (see `support_rules`), which are derived from th
 operations and without nan is final. Otherwise two more passes follow: one for supports, one for cotangents masked by them.
 
 The structural zeros of recorded derivatives are in the graph, as factors of products that may be differentiated again. If they
-were recorded without masks, because no number was invalid, the sweep is remembered so that their supports can be computed
-later.
+were recorded without masks, because no number was invalid, the sweep is stored for a later computation of their supports.
 """
 
 from __future__ import annotations
@@ -61,34 +60,34 @@ def run_sweep(single_pass: Pass, nodes: Sequence[Any], seed: Any, create_graph: 
     has_zeros = create_graph and _has_zeros(nodes, support)
     errors = RuleErrors(pending=[], log=[] if has_zeros else None)
     cotangents: dict[Any, Any] = {}
-    refused = None
-    careful = records_for_replay.get() if create_graph else False
+    deferred_error = None
+    masks_first = records_for_replay.get() if create_graph else False
     if active_watcher() is not None:  # the watcher checks each contribution
-        careful = True
-    if not (careful and (has_zeros or _has_zeros(nodes, support))):
+        masks_first = True
+    if not (masks_first and (has_zeros or _has_zeros(nodes, support))):
         try:
-            cotangents = errors.run(_once, single_pass, by_function, errors, seed, create_graph)
+            cotangents = errors.run(_run_pass, single_pass, by_function, errors, seed, create_graph)
         except FloatingPointError as error:
-            refused = error
-        has_nan = holds_nan(cotangents.values())
+            deferred_error = error
+        has_nan = contains_nan(cotangents.values())
         _drop_corners(errors, has_nan)
-        clean = refused is None and not errors.has_invalid and not has_nan
-        if clean or not (has_zeros or _has_zeros(nodes, support)):
-            if refused is not None:
-                raise refused
+        is_clean = deferred_error is None and not errors.has_invalid and not has_nan
+        if is_clean or not (has_zeros or _has_zeros(nodes, support)):
+            if deferred_error is not None:
+                raise deferred_error
             errors.report()
-            _remember(seed, single_pass, nodes, errors.log, support)
+            _record_for_supports(seed, single_pass, nodes, errors.log, support)
             return cotangents
         del cotangents
     zeros, _ = _compute_supports(single_pass, nodes, seed, create_graph, support)
     errors = RuleErrors(pending=[], raising=True)
-    cotangents = errors.run(_once, single_pass, MaskedRules(zeros, errors), errors, seed, create_graph)
-    _drop_corners(errors, holds_nan(cotangents.values()))
+    cotangents = errors.run(_run_pass, single_pass, MaskedRules(zeros, errors), errors, seed, create_graph)
+    _drop_corners(errors, contains_nan(cotangents.values()))
     errors.report()
     return cotangents
 
 
-def _once(single_pass: Pass, rules: Any, errors: RuleErrors, seed: Any, create_graph: bool) -> dict[Any, Any]:
+def _run_pass(single_pass: Pass, rules: Any, errors: RuleErrors, seed: Any, create_graph: bool) -> dict[Any, Any]:
     if not create_graph:
         return single_pass(rules, errors, seed, create_graph)
     with recording_derivative():
@@ -110,7 +109,7 @@ def _has_zeros(nodes: Sequence[Any], support: Any) -> bool:
 
 
 def any_selects(nodes: Sequence[Any]) -> bool:
-    """Whether an operation, or a write, leaves out elements."""
+    """Whether an operation, or a write, selects elements."""
     if type(nodes) is not list and any(type(node) is Write for node in nodes):
         return True
     begins = {function: _begins(function) for function in set(map(_function_of, nodes))}
@@ -166,12 +165,12 @@ def _support_of_seed(seed: Any, support: Any) -> Any:
     return np.ones(seed.shape)[()]
 
 
-def holds_nan(values: Iterable[Any]) -> bool:
+def contains_nan(values: Iterable[Any]) -> bool:
     """Whether any of some cotangents or tangents, which may be None, contains nan."""
     for value in values:
         plain = value.raw_value if isinstance(value, Value) else value
         if isinstance(plain, tuple):
-            if holds_nan(plain):
+            if contains_nan(plain):
                 return True
         elif plain is not None and plain.size:
             # Nan if any element is, or for complex infinities. Unlike np.dot, vdot ignores overflow.
@@ -211,7 +210,7 @@ class _RecordedSweep:
 _sweeps_by_seed: dict[int, tuple[Any, list[_RecordedSweep]]] = {}  # by the id of the seed node, while it lives
 
 
-def _remember(seed: Any, single_pass: Pass, nodes: Sequence[Any], log: list[int] | None, support: Any) -> None:
+def _record_for_supports(seed: Any, single_pass: Pass, nodes: Sequence[Any], log: list[int] | None, support: Any) -> None:
     """Keep the data for the supports of a recorded sweep as long as its seed lives."""
     if not log or not any(log):
         return

@@ -48,10 +48,10 @@ def as_support(value: Any) -> Any:
     return (np.asarray(value) != 0).astype(float)[()]
 
 
-def _anywhere(s: Any, operand: Any, batched: bool) -> Any:
+def _support_of_mixed(s: Any, operand: Any, batched: bool) -> Any:
     """Return the support of an operand whose elements are mixed: all of it, if any element of the output is in the support."""
     if isinstance(s, tuple):
-        part_supports = [_anywhere(part, operand, batched) for part in s if part is not None]
+        part_supports = [_support_of_mixed(part, operand, batched) for part in s if part is not None]
         return sum(part_supports[1:], start=part_supports[0])
     axes = tuple(range(int(batched), np.ndim(s)))
     some = np.where(np.any(s, axis=axes), 1.0, 0.0)
@@ -68,8 +68,8 @@ def _reduced(position: int, s: Any, rule: Rule, batched: bool, out: Any, x: Any,
     if not batched:
         return np.broadcast_to(restore_axes(s, x, axis, keepdims), x.shape)
     axes = reduced_axes(x, axis)
-    mask_tangent = np.reshape(s, (s.shape[0], *[1 if i + 1 in axes else n for i, n in enumerate(x.shape)]))
-    return np.broadcast_to(mask_tangent, (s.shape[0], *x.shape))
+    reshaped = np.reshape(s, (s.shape[0], *[1 if i + 1 in axes else n for i, n in enumerate(x.shape)]))
+    return np.broadcast_to(reshaped, (s.shape[0], *x.shape))
 
 
 def _propagates_zeros(rule: Rule, options: dict[str, Any]) -> bool:
@@ -77,7 +77,7 @@ def _propagates_zeros(rule: Rule, options: dict[str, Any]) -> bool:
     return rule.maps_zeros(**options) if callable(rule.maps_zeros) else rule.maps_zeros
 
 
-def _pulled(rule: Rule, position: int, batched: bool, g: Any, out: Any, operands: Sequence[Any], options: dict[str, Any]) -> Any:
+def _pull(rule: Rule, position: int, batched: bool, g: Any, out: Any, operands: Sequence[Any], options: dict[str, Any]) -> Any:
     if batched:
         return pull_batch(rule, position, g, out, *operands, **options)
     return rule.formulas[position](g, out, *operands, **options)  # type: ignore[misc]
@@ -90,7 +90,7 @@ def _propagate(rule: Rule, position: int, batched: bool, s: Any, out: Any, *oper
             operands = tuple([np.ones(np.shape(x)) for x in operands])
         if rule.opname in ("window", "laid"):  # offsets are in bytes
             s = s.astype(out.dtype)
-        return _pulled(rule, position, batched, s, out, operands, options)
+        return _pull(rule, position, batched, s, out, operands, options)
     if rule.kind == "elementwise":
         support = s
     elif rule.kind == "reduction":
@@ -99,7 +99,7 @@ def _propagate(rule: Rule, position: int, batched: bool, s: Any, out: Any, *oper
     elif _has_own_sweep(options):
         support = options["call"].supports(position, s, out, *operands)
     else:
-        support = _anywhere(s, operands[position], batched)
+        support = _support_of_mixed(s, operands[position], batched)
     if rule.selection_mask is not None and position == 0:
         support = support * np.where(rule.selection_mask(*operands, **options), 1.0, 0.0)
     return support
@@ -118,7 +118,7 @@ def _nonfinite_terms(
     for q, operand in enumerate(operands):
         if q != position and not _is_finite(operand):
             terms = [*ones[:q], np.where(np.isfinite(operand), 0.0, 1.0), *ones[q + 1 :]]
-            term_support = as_support(_pulled(rule, position, batched, s, out, terms, options))
+            term_support = as_support(_pull(rule, position, batched, s, out, terms, options))
             total = term_support if total is None else total + term_support
     return total
 
@@ -129,12 +129,12 @@ def _replace_nonfinite(operands: Sequence[Any], position: int) -> list[Any]:
 
 
 def _has_own_sweep(options: dict[str, Any]) -> bool:
-    """Whether an operation is a call that runs a sweep of its own, for one direction after the other."""
+    """Whether an operation is a call that runs a separate sweep per direction."""
     return hasattr(options.get("call"), "supports")
 
 
 class SeedSupport:
-    """A context in which a call with a sweep of its own starts from a cotangent with structural zeros.
+    """A context in which a call with a separate sweep starts from a cotangent with structural zeros.
 
     Parameters
     ----------
@@ -161,8 +161,8 @@ class SeedSupport:
         return support
 
 
-class _ByPosition(Sequence[Formula | None]):
-    """Formulas that are made from the position, for each operand with a derivative."""
+class _FormulasByPosition(Sequence[Formula | None]):
+    """Formulas constructed from the position, for each operand with a derivative."""
 
     def __init__(self, rule: Rule, make: Callable[[int], Formula]) -> None:
         self.rule, self.make = rule, make
@@ -176,11 +176,11 @@ class _ByPosition(Sequence[Formula | None]):
 
 def _rule_like(rule: Rule, single: Callable[[int], Formula], batch: Formula, several: Formula) -> Rule:
     """Return a rule for the operands of another; `several` replaces a shared formula, which serves several operands per call."""
-    theirs = rule.formulas
-    if type(theirs) is SharedFormulas:
-        batched = theirs.batched or rule.is_batchable
-        return Rule(rule.opname, "general", SharedFormulas(several, theirs.fixed, batched), ()).batched(batch)
-    return Rule(rule.opname, "general", _ByPosition(rule, single), ()).batched(batch)
+    formulas = rule.formulas
+    if type(formulas) is SharedFormulas:
+        batched = formulas.batched or rule.is_batchable
+        return Rule(rule.opname, "general", SharedFormulas(several, formulas.fixed, batched), ()).batched(batch)
+    return Rule(rule.opname, "general", _FormulasByPosition(rule, single), ()).batched(batch)
 
 
 class _SupportRules(dict[Any, Rule]):
@@ -222,19 +222,19 @@ class RecordingSupportRules(dict[Any, Rule]):
 
     def __init__(self, supports: list[tuple[Any, Any]], errors: RuleErrors, known: dict[int, Any]) -> None:
         self.supports, self.errors, self.known = supports, errors, known
-        self.passed = _SupportRules()
+        self.support_rules = _SupportRules()
         self.cached: tuple[Any, Any] = (None, None)
 
     def __missing__(self, function: Any) -> Rule:
-        rule = self.passed[function]
+        rule = self.support_rules[function]
 
         def single(position: int) -> Formula:
             formula: Any = rule.formulas[position]
 
             def call(s: Any, out: Any, *operands: Any, **options: Any) -> Any:
                 s = self._support_at_node(s)
-                touched = _nonfinite_terms(by_function[function], position, False, s, out, operands, options)
-                return self._record(formula(s, out, *operands, **options), touched)
+                nonfinite = _nonfinite_terms(by_function[function], position, False, s, out, operands, options)
+                return self._record(formula(s, out, *operands, **options), nonfinite)
 
             return call
 
@@ -242,14 +242,14 @@ class RecordingSupportRules(dict[Any, Rule]):
             if _has_own_sweep(options):
                 return NotImplemented
             s = self._support_at_node(s)
-            touched = _nonfinite_terms(by_function[function], position, True, s, out, operands, options)
-            return self._record(pull_batch(rule, position, s, out, *operands, **options), touched)
+            nonfinite = _nonfinite_terms(by_function[function], position, True, s, out, operands, options)
+            return self._record(pull_batch(rule, position, s, out, *operands, **options), nonfinite)
 
         def several(positions: list[int], s: Any, out: Any, *operands: Any, **options: Any) -> Any:
             s = self._support_at_node(s)
-            touched = SeedSupport(s) if _has_own_sweep(options) else None  # shared formulas are not products
+            nonfinite = SeedSupport(s) if _has_own_sweep(options) else None  # shared formulas are not products
             contributions = rule.formulas.formula(positions, s, out, *operands, **options)  # type: ignore[attr-defined]
-            return [self._record(each, touched) for each in contributions]
+            return [self._record(each, nonfinite) for each in contributions]
 
         self[function] = recording_rule = _rule_like(rule, single, batch, several)
         return recording_rule
@@ -264,12 +264,12 @@ class RecordingSupportRules(dict[Any, Rule]):
         self.cached = s, support
         return support
 
-    def _record(self, contribution: Any, touched: Any) -> Any:
+    def _record(self, contribution: Any, nonfinite: Any) -> Any:
         if type(contribution) in LAZY_COTANGENTS:
             self.supports.append((None, None))
             return contribution
         contribution = as_support(contribution)
-        self.supports.append((contribution, touched))
+        self.supports.append((contribution, nonfinite))
         return as_view(contribution)
 
 
@@ -309,13 +309,13 @@ class MaskedRules(dict[Any, Rule]):
 
     def _mask_formula(self, formula: Callable[..., Any], operands: Sequence[Any], position: int, axes: int) -> Any:
         """Return the value of a formula, zero outside the support; errors only there are dropped."""
-        support, touched = self.next_support()
+        support, nonfinite = self.next_support()
         before = len(self.errors.pending or ())
-        with touched if isinstance(touched, SeedSupport) else nullcontext():
+        with nonfinite if isinstance(nonfinite, SeedSupport) else nullcontext():
             contribution = formula(*operands)
         changed = False
-        if touched is not None and not isinstance(touched, SeedSupport):
-            contribution, changed = np.where(touched != 0, contribution, formula(*_replace_nonfinite(operands, position))), True
+        if nonfinite is not None and not isinstance(nonfinite, SeedSupport):
+            contribution, changed = np.where(nonfinite != 0, contribution, formula(*_replace_nonfinite(operands, position))), True
         return self._mask(contribution, support, axes, before, changed)
 
     def _mask(self, contribution: Any, support: Any, axes: int, before: int, changed: bool = False) -> Any:
@@ -336,7 +336,7 @@ def _is_finite(value: Any) -> bool:
 
 
 # ------------------------------------------------------------------------------------------ forward
-# The rules of selections drop tangents that are not selected. The zeros of basis tangents are structural, and so are those of
+# The rules of selections drop tangents that are not selected. The zeros of basis tangents are structural. The same holds for
 # cotangents in a gradient that is differentiated along a direction.
 
 
@@ -351,7 +351,10 @@ def push_support(node: Any, supports: list[Any], create_graph: bool, count: int)
         parts = [pad_ndim(s, plain.ndim) for s in supports if s is not None]
         return np.broadcast_to(sum(parts[1:], start=parts[0]), (count, *plain.shape))
     contributions = [
-        _anywhere(s, out, True) for s in supports if s is not None for out in (plain if isinstance(plain, tuple) else (plain,))
+        _support_of_mixed(s, out, True)
+        for s in supports
+        if s is not None
+        for out in (plain if isinstance(plain, tuple) else (plain,))
     ]
     if isinstance(plain, tuple):
         return tuple([sum(contributions[k :: len(plain)]) for k in range(len(plain))])

@@ -73,37 +73,37 @@ def collect(output: Any, stop: Iterable[Any] = ()) -> list[Any]:
     Returns
     -------
     list
-        Nodes and joints; a `Tape`, which also has writes, if a buffer was written in place.
+        Nodes and multi-output operations; a `Tape`, which also has writes, if a buffer was written in place.
     """
-    last = frozenset(map(id, stop))
+    end_ids = frozenset(map(id, stop))
     ends: list[Any] = []  # not expanded
     nodes = CollectedNodes((output,))
-    late = False
-    seen = nodes.ids = {id(output)}
-    add, append = seen.add, nodes.append
-    for node in nodes if id(output) not in last else ():
+    has_late_operand = False
+    visited = nodes.ids = {id(output)}
+    add, append = visited.add, nodes.append
+    for node in nodes if id(output) not in end_ids else ():
         args = node.args
         for position in node.parent_argnums:
             operand = args[position]
             key = id(operand)
-            if key not in seen:
+            if key not in visited:
                 add(key)
-                if key in last:
+                if key in end_ids:
                     ends.append(operand)
                 else:
                     append(operand)
             if operand.sequence_number > node.sequence_number:
-                late = True
+                has_late_operand = True
     nodes += ends
     require_unchanged(nodes)
     nodes.sort(key=_by_sequence_number, reverse=True)
-    if late or active_watcher() is not None or any(map(_memory, nodes)):
-        return build_tape(output, nodes, last)
+    if has_late_operand or active_watcher() is not None or any(map(_memory, nodes)):
+        return build_tape(output, nodes, end_ids)
     return nodes
 
 
 def sweep(
-    nodes: list[Any], output: Any, seed: Any, wanted: set[Any], create_graph: bool, ends: Any = (), support: Any = None
+    nodes: list[Any], output: Any, seed: Any, wrt_nodes: set[Any], create_graph: bool, ends: Any = (), support: Any = None
 ) -> dict[Any, Any]:
     """Propagate cotangents from `output` back through `nodes` and return those of the wanted nodes.
 
@@ -115,7 +115,7 @@ def sweep(
         Where the sweep starts.
     seed : array or Node
         The cotangent of `output`.
-    wanted : set
+    wrt_nodes : set
         The nodes whose cotangents are returned. Only nodes that depend on one of them are visited.
     create_graph : bool
         Whether rules receive nodes, so that their computations are recorded.
@@ -125,41 +125,41 @@ def sweep(
         The support of `seed`: 0 at structural zeros, 1 elsewhere. True if all its zeros are structural. By default it has no
         structural zeros.
     """
-    return run_sweep(_make_pass(nodes, output, wanted, ends), nodes, seed, create_graph, support)
+    return run_sweep(_make_pass(nodes, output, wrt_nodes, ends), nodes, seed, create_graph, support)
 
 
 def sweep_supports(
-    nodes: list[Any], output: Any, support: Any, wanted: set[Any], create_graph: bool, ends: Any
+    nodes: list[Any], output: Any, support: Any, wrt_nodes: set[Any], create_graph: bool, ends: Any
 ) -> dict[Any, Any]:
     """Return the supports of the cotangents that `sweep` computes, given the support of the seed; see `structural_zeros`."""
-    return sweep_support(_make_pass(nodes, output, wanted, ends), nodes, support, create_graph)
+    return sweep_support(_make_pass(nodes, output, wrt_nodes, ends), nodes, support, create_graph)
 
 
-def _make_pass(nodes: list[Any], output: Any, wanted: set[Any], ends: Any) -> Pass:
+def _make_pass(nodes: list[Any], output: Any, wrt_nodes: set[Any], ends: Any) -> Pass:
     """Return a function that makes one pass over a graph; see `structural_zeros.Pass`."""
-    needed = ids_on_paths(nodes, output, wanted)
+    needed = ids_on_paths(nodes, output, wrt_nodes)
 
     def single_pass(rules: Any, errors: RuleErrors, seed: Any, create_graph: bool) -> dict[Any, Any]:
         if type(nodes) is Tape:
-            return replay_sweep(Replay(nodes, create_graph, rules, errors), nodes, output, seed, wanted, needed, ends)
+            return replay_sweep(Replay(nodes, create_graph, rules, errors), nodes, output, seed, wrt_nodes, needed, ends)
         cotangents = {id(output): seed} if id(output) in needed else {}
         over_nodes = _recorded_pass if create_graph else _plain_pass
         profiler = active_profiler()
         if profiler is None:
-            return over_nodes(nodes, cotangents, wanted, needed, ends, rules, errors)
-        sweep = lambda profiled_cotangents: over_nodes(nodes, profiled_cotangents, wanted, needed, ends, rules, errors)  # noqa: E731
+            return over_nodes(nodes, cotangents, wrt_nodes, needed, ends, rules, errors)
+        sweep = lambda profiled_cotangents: over_nodes(nodes, profiled_cotangents, wrt_nodes, needed, ends, rules, errors)  # noqa: E731
         return profile_pass(profiler, output, cotangents, errors, sweep)
 
     return single_pass
 
 
 def _plain_pass(
-    nodes: list[Any], cotangents: dict[int, Any], wanted: set[Any], needed: set[int], ends: Any, rules: Any, errors: RuleErrors
+    nodes: list[Any], cotangents: dict[int, Any], wrt_nodes: set[Any], needed: set[int], ends: Any, rules: Any, errors: RuleErrors
 ) -> dict[Any, Any]:
     """Make one pass over a graph without writes by rules of plain arrays; see `structural_zeros.Pass`."""
-    wanted_cotangents, owned = dict[Any, Any](), set[int]()  # owned: operands whose cotangents were allocated here
-    wanted_ids, last = set(map(id, wanted)), set(map(id, ends))
-    stations, formulas_of = wanted_ids | last, dict[Any, Any]()
+    wrt_cotangents, owned = dict[Any, Any](), set[int]()  # owned: operands whose cotangents were allocated here
+    wrt_ids, end_ids = set(map(id, wrt_nodes)), set(map(id, ends))
+    stop_ids, formulas_of = wrt_ids | end_ids, dict[Any, Any]()
     take, waiting, log = cotangents.pop, cotangents.get, errors.log
     for node in nodes:
         key = id(node)
@@ -168,21 +168,21 @@ def _plain_pass(
         if type(cotangent) in LAZY_COTANGENTS:
             cotangent = cotangent.materialize(node)
         args = node.args
-        if key in stations:
-            if key in wanted_ids:
-                wanted_cotangents[node] = cotangent
-            if key in last or not args:
+        if key in stop_ids:
+            if key in wrt_ids:
+                wrt_cotangents[node] = cotangent
+            if key in end_ids or not args:
                 continue
         errors.at = node
         operands: tuple[Any, ...]
-        function, edges, options, out, count = node.function, node.parent_argnums, node.options, node.raw_value, len(args)
+        function, positions, options, out, count = node.function, node.parent_argnums, node.options, node.raw_value, len(args)
         if (formulas := formulas_of.get(function)) is None:
             formulas = formulas_of[function] = rules[function].formulas
         if count == 2:  # unrolled, as the calls below: unpacking costs as much as the arithmetic
             a, b = args
-            if edges is LEFT:
+            if positions is LEFT:
                 operands = a.raw_value, b
-            elif edges is BOTH:
+            elif positions is BOTH:
                 operands = a.raw_value, b.raw_value
             else:
                 operands = a.raw_value if type(a) in KINDS else a, b.raw_value if type(b) in KINDS else b
@@ -191,7 +191,7 @@ def _plain_pass(
         if type(formulas) is SharedFormulas:
             formulas, operands, options = formulas.evaluate(node, needed, cotangent, out, operands), (), NO_OPTIONS
             count = 0
-        for position in edges:
+        for position in positions:
             operand = args[position]
             key = id(operand)
             if key not in needed or (formula := formulas[position]) is None:
@@ -213,15 +213,15 @@ def _plain_pass(
                 if not (c.dtype is x.dtype and c.shape == x.shape if kind is ndarray else kind is type(x)):
                     contribution = conform(c, x)
             cotangents[key] = contribution if earlier is None else add_contribution(earlier, contribution, cotangent, key, owned)
-    return wanted_cotangents
+    return wrt_cotangents
 
 
 def _recorded_pass(
-    nodes: list[Any], cotangents: dict[int, Any], wanted: set[Any], needed: set[int], ends: Any, rules: Any, errors: RuleErrors
+    nodes: list[Any], cotangents: dict[int, Any], wrt_nodes: set[Any], needed: set[int], ends: Any, rules: Any, errors: RuleErrors
 ) -> dict[Any, Any]:
     """Make one pass as `_plain_pass` does, by rules of nodes, whose computations are recorded."""
-    wanted_cotangents, owned = dict[Any, Any](), set[int]()
-    wanted_ids, last = set(map(id, wanted)), set(map(id, ends))
+    wrt_cotangents, owned = dict[Any, Any](), set[int]()
+    wrt_ids, end_ids = set(map(id, wrt_nodes)), set(map(id, ends))
     log, reached = errors.log, errors.reached
     for node in nodes:
         if (cotangent := cotangents.pop(id(node), None)) is None:
@@ -229,10 +229,10 @@ def _recorded_pass(
         reached.append((next_sequence_number(), node))
         if type(cotangent) in LAZY_COTANGENTS:
             cotangent = cotangent.materialize(node)
-        if id(node) in wanted_ids:
-            wanted_cotangents[node] = cotangent
+        if id(node) in wrt_ids:
+            wrt_cotangents[node] = cotangent
         operands, options = node.args, node.options
-        if not operands or id(node) in last:
+        if not operands or id(node) in end_ids:
             continue
         errors.at = node
         formulas, out = rules[node.function].formulas, as_node(node)
@@ -253,24 +253,24 @@ def _recorded_pass(
             if type(contribution) not in LAZY_COTANGENTS:
                 contribution = conform(contribution, operand.raw_value)
             cotangents[key] = contribution if earlier is None else add_contribution(earlier, contribution, cotangent, key, owned)
-    return wanted_cotangents
+    return wrt_cotangents
 
 
-def ids_on_paths(nodes: list[Any], output: Any, wanted: set[Any]) -> set[int]:
+def ids_on_paths(nodes: list[Any], output: Any, wrt_nodes: set[Any]) -> set[int]:
     """Return the ids of the nodes on paths from an output to a wanted node.
 
     Sweeps use ids because a scalar node hashes by its value (see `compgraph.guards.conversions`).
     """
     if type(nodes) is Tape:
-        return ids_on_paths_through_writes(nodes, output, wanted)
+        return ids_on_paths_through_writes(nodes, output, wrt_nodes)
     active = nodes if INERT.isdisjoint(map(type, nodes)) else [node for node in nodes if type(node) not in INERT]
-    wanted_ids = set(map(id, wanted))
-    if wanted_ids.issuperset([id(node) for node in active if not node.args]):
+    wrt_ids = set(map(id, wrt_nodes))
+    if wrt_ids.issuperset([id(node) for node in active if not node.args]):
         return nodes.ids if type(nodes) is CollectedNodes and active is nodes else set(map(id, active))
     needed: set[int] = set()
     add = needed.add
     for node in reversed(active):
-        if id(node) in wanted_ids:
+        if id(node) in wrt_ids:
             add(id(node))
             continue
         args = node.args
@@ -302,7 +302,7 @@ def connected_zeros(node: Any, seed: Any) -> Any:
     return conform(np.zeros_like(node) + 0 * np.sum(seed), node)
 
 
-def owned_arrays(cotangents: dict[Any, Any], wanted: Iterable[Any], *seeds: Any) -> dict[Any, Any]:
+def owned_arrays(cotangents: dict[Any, Any], wrt_nodes: Iterable[Any], *seeds: Any) -> dict[Any, Any]:
     """Return cotangents as arrays that share no memory, zeros for nodes without one.
 
     A contribution is a new array, the cotangent that a rule received, or a view; a user's formula that may keep its result
@@ -310,7 +310,7 @@ def owned_arrays(cotangents: dict[Any, Any], wanted: Iterable[Any], *seeds: Any)
     """
     results: dict[Any, Any] = {}
     used = set(map(id, seeds))
-    for node in wanted:
+    for node in wrt_nodes:
         cotangent = cotangents.get(node)
         if cotangent is None:
             cotangent = np.zeros_like(node.raw_value)
@@ -322,7 +322,7 @@ def owned_arrays(cotangents: dict[Any, Any], wanted: Iterable[Any], *seeds: Any)
 
 
 def owned_nodes(cotangents: dict[Any, Any], since: int) -> dict[Any, Any]:
-    """Return cotangents as nodes with memory of their own, so that a write into one changes neither another nor the graph."""
+    """Return cotangents as nodes with separate memory, so that a write into one changes neither another nor the graph."""
     results: dict[Any, Any] = {}
     used: set[int] = set()
     for key, node in cotangents.items():
@@ -339,7 +339,7 @@ def owned_nodes(cotangents: dict[Any, Any], since: int) -> dict[Any, Any]:
 
 
 def sweep_batch(
-    nodes: list[Any], output: Any, seeds: Any, wanted: set[Any], create_graph: bool, needed: set[int] | None = None,
+    nodes: list[Any], output: Any, seeds: Any, wrt_nodes: set[Any], create_graph: bool, needed: set[int] | None = None,
     support: Any = None,
 ) -> dict[Any, Any]:  # fmt: skip
     """Propagate a batch of cotangents back through a graph.
@@ -352,7 +352,7 @@ def sweep_batch(
         Where the sweep starts.
     seeds : array or Node
         The cotangents of `output`, of shape ``(count, *output.shape)``.
-    wanted : set
+    wrt_nodes : set
         The nodes whose cotangents are returned.
     create_graph : bool
         Whether rules receive nodes, so that their computations are recorded.
@@ -367,11 +367,11 @@ def sweep_batch(
     dict
         For each wanted node with a cotangent, its cotangents, of shape ``(count, *node.shape)``.
     """
-    needed = ids_on_paths(nodes, output, wanted) if needed is None else needed
+    needed = ids_on_paths(nodes, output, wrt_nodes) if needed is None else needed
 
     def single_pass(rules: Any, errors: RuleErrors, seeds: Any, create_graph: bool) -> dict[Any, Any]:
-        past = BatchedReplay(nodes, create_graph, rules, errors, seeds.shape[0])
-        return replay_sweep(past, nodes, output, seeds, wanted, needed)
+        replay = BatchedReplay(nodes, create_graph, rules, errors, seeds.shape[0])
+        return replay_sweep(replay, nodes, output, seeds, wrt_nodes, needed)
 
     return run_sweep(single_pass, nodes, seeds, create_graph, support)
 
@@ -413,7 +413,7 @@ class BatchedReplay(Replay):
         """Return the cotangents of a stored value, and clear them in the cotangent buffer."""
         index = write.index if isinstance(write.index, tuple) else (write.index,)
         whole = index if any(part is Ellipsis for part in index) else (*index, ...)
-        last = np.moveaxis(cotangent_buffer.window(write.window), 0, -1)  # as the last axis, the batch axis is not indexed
-        cotangent = conjugate_complex(np.copy(np.moveaxis(last[*whole, slice(None)], -1, 0)))
-        last[*whole, slice(None)] = 0
+        batch_last = np.moveaxis(cotangent_buffer.window(write.window), 0, -1)  # as the last axis, the batch axis is not indexed
+        cotangent = conjugate_complex(np.copy(np.moveaxis(batch_last[*whole, slice(None)], -1, 0)))
+        batch_last[*whole, slice(None)] = 0
         return keep_last_writes(write, cotangent)  # `accumulate` inserts missing leading axes

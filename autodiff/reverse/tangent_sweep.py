@@ -14,7 +14,7 @@ from compgraph.values import Value, next_sequence_number
 from ..batching import propagate, push_node
 from ..rules import RuleErrors
 from .profiled_sweeps import profile_step
-from .structural_zeros import holds_nan, known_supports
+from .structural_zeros import contains_nan, known_supports
 from .support_rules import as_support, mask_tangent, push_support
 
 
@@ -28,7 +28,7 @@ def push_through(
     nodes : list
         The graph, as `collect` returns it, without writes.
     tangents : dict
-        Those of the inputs, of shape ``(count, *node.shape)``, or of the shape of the node if `count` is None.
+        The tangents of the inputs, of shape ``(count, *node.shape)``, or of the shape of the node if `count` is None.
     output : Node
         The node whose tangents are returned.
     create_graph : bool
@@ -44,11 +44,11 @@ def push_through(
         None if the output does not depend on the inputs.
     """
     output_tangents = _forward(nodes, tangents, output, create_graph, count, {}, {})
-    if holds_nan(output_tangents if isinstance(output_tangents, tuple) else (output_tangents,)):
-        known = known_supports(nodes, create_graph)
+    if contains_nan(output_tangents if isinstance(output_tangents, tuple) else (output_tangents,)):
+        supports_by_number = known_supports(nodes, create_graph)
         supports = {} if support is None or count is None else _compute_supports(nodes, tangents, create_graph, count)
-        if known or supports:
-            return _forward(nodes, tangents, output, create_graph, count, known, supports)
+        if supports_by_number or supports:
+            return _forward(nodes, tangents, output, create_graph, count, supports_by_number, supports)
     return output_tangents
 
 
@@ -67,11 +67,11 @@ def _forward(
     output: Any,
     create_graph: bool,
     count: int | None,
-    known: dict[int, Any],
+    supports_by_number: dict[int, Any],
     supports: dict[Any, Any],
 ) -> Any:
-    """Make one forward pass; tangents are masked by supports, which are known by sequence number or by node."""
-    waiting = dict(tangents)
+    """Make one forward pass; tangents are masked by supports, given by sequence number or by node."""
+    node_tangents = dict(tangents)
     last_uses = _last_uses(nodes, {*tangents, output})
     errors = RuleErrors()
 
@@ -79,7 +79,7 @@ def _forward(
         errors.at = node
         before = next_sequence_number() if create_graph else 0
         tangent = push_node(node, operand_tangents, create_graph, count)
-        zeros = known.get(node.sequence_number)
+        zeros = supports_by_number.get(node.sequence_number)
         if zeros is not None and np.shape(zeros) == np.shape(node.raw_value):
             tangent = mask_tangent(tangent, zeros)
         tangent = mask_tangent(tangent, supports[node]) if node in supports else tangent
@@ -89,18 +89,18 @@ def _forward(
 
     profiler = active_profiler()
     step_function = step if profiler is None else profile_step(profiler, step)
-    errors.run(lambda: propagate(reversed(nodes), waiting, step_function, last_uses))
-    return waiting.get(output)
+    errors.run(lambda: propagate(reversed(nodes), node_tangents, step_function, last_uses))
+    return node_tangents.get(output)
 
 
-def _last_uses(nodes: list[Any], mask_tangent: Iterable[Any]) -> dict[Any, list[Any]]:
+def _last_uses(nodes: list[Any], retained: Iterable[Any]) -> dict[Any, list[Any]]:
     """Return for each node the operands that no younger node uses."""
     operands_by_node: dict[Any, list[Any]] = {}
-    seen = set(mask_tangent)
+    visited = set(retained)
     for node in nodes:
         for position in node.parent_argnums:
             operand = node.args[position]
-            if operand not in seen:
-                seen.add(operand)
+            if operand not in visited:
+                visited.add(operand)
                 operands_by_node.setdefault(node, []).append(operand)
     return operands_by_node

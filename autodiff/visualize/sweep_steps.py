@@ -17,7 +17,7 @@ from compgraph.graph import breadth_first
 from compgraph.storage import Write
 from compgraph.values import ACTIVE, MultiOutput, Value, describe, require_history
 
-from ..reverse import collect, ids_on_paths, owned_arrays, seed_of, sweep, wanted_variables
+from ..reverse import collect, ids_on_paths, owned_arrays, seed_of, select_nodes, sweep
 from ..rules import LAZY_COTANGENTS, RuleErrors, by_function, conform, push
 
 WORD = re.compile(r"(?<![.\w])[A-Za-z_]\w*")
@@ -95,7 +95,7 @@ class Pass:
 def backward(node: Any, wrt: Any, seed: Any) -> Pass:
     """Return the `Pass` of reverse mode, from `node` to `wrt`."""
     nodes = _unwritten_graph(node)
-    wanted = wanted_variables(node, nodes, wrt, "raise")
+    wanted = select_nodes(node, nodes, wrt, "raise")
     adjoint = seed_of(node, seed)
     needed = ids_on_paths(nodes, node, set(wanted))
     adjoints = sweep(nodes, node, adjoint, {n for n in nodes if id(n) in needed}.union(wanted), False)
@@ -134,7 +134,7 @@ def _with_structural_zeros(part: Any, total: Any) -> Any:
 def forward(node: Any, wrt: Any, seed: Any) -> Pass:
     """Return the `Pass` of forward mode, from `wrt` to `node`."""
     nodes = _unwritten_graph(node)
-    wanted = wanted_variables(node, nodes, wrt, "raise")
+    wanted = select_nodes(node, nodes, wrt, "raise")
     if len(wanted) != 1:
         raise ValueError(
             f"forward mode follows one tangent, but there are {len(wanted)} nodes to start from: select one by wrt=, as in "

@@ -171,7 +171,7 @@ def _compressed_jacobian(linearization: Linearization, i: int) -> Any:
 
     x, out = linearization.inputs[i], linearization.out
     shape = (math.prod(out.shape), math.prod(x.shape))
-    if linearization.written or not all(shape):
+    if linearization.has_writes or not all(shape):
         return csr_array(np.reshape(linearization.rows()[i], shape))
     pattern = sparsity_pattern(linearization, x)
     transposed = pattern.T.tocsr()

@@ -312,8 +312,8 @@ def test_qr_r_of_singular_matrix() -> None:
 
 @for_each("corner", [lambda x: np.maximum(x, 0.0), np.abs])
 def test_edges_chain_of_corners_has_linear_cost(corner: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The search from a corner to its adjoint visits at most `MOST` of the later corners."""
-    monkeypatch.setattr(corner_slopes, "MOST", 16)
+    """The search from a corner to its adjoint visits at most `MAX_DISTANCE` of the later corners."""
+    monkeypatch.setattr(corner_slopes, "MAX_DISTANCE", 16)
 
     def chain(n: int) -> Callable[[], object]:
         def f(x: Any) -> Any:

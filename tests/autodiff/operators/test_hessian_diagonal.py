@@ -89,7 +89,7 @@ def test_hessian_diagonal_bounds_batches_of_directions(most: int, monkeypatch: p
         counts.append(len(seeds))
         return original(self, seeds, support)
 
-    monkeypatch.setattr(linearization, "MOST", most)
+    monkeypatch.setattr(linearization, "MAX_BATCH_BYTES", most)
     monkeypatch.setattr(linearization.Linearization, "pull", counting)
     np.testing.assert_allclose(ad.hessian_diagonal(dense_interaction)(x), expected, rtol=1e-12)
     assert sum(counts) == 15

@@ -205,7 +205,7 @@ def test_jacobian_matches_differences(label: str, operator: Function) -> None:
 def test_jacobian_directions_in_chunks(operator: Function, bytes_: int, monkeypatch: pytest.MonkeyPatch) -> None:
     f, x = MAPS["layers"]
     whole = operator(f)(x)
-    monkeypatch.setattr(linearization, "MOST", bytes_)
+    monkeypatch.setattr(linearization, "MAX_BATCH_BYTES", bytes_)
     near(operator(f)(x), whole, "in parts", 1e-15)
 
 

@@ -90,7 +90,7 @@ def test_writes_jacobian_columns_use_tangents(name: str, operator: Function, mon
 def test_writes_jacobian_tangents_in_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     expected = jacrev(heat)(POINT)
     without_adjoints(monkeypatch)
-    monkeypatch.setattr("autodiff.reverse.linearization.MOST", 500)
+    monkeypatch.setattr("autodiff.reverse.linearization.MAX_BATCH_BYTES", 500)
     require_near(jacfwd(heat)(POINT), expected)
 
 

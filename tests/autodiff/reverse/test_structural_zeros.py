@@ -527,8 +527,8 @@ def test_nan_search_sets_no_floating_point_flags(scale: float) -> None:
 def test_nan_search_detects_every_shape(value: Any) -> None:
     for shape in ((3,), (2, 3), (1, 2, 2)):
         array = np.full(shape, 1e4, np.asarray(value).dtype)
-        assert not structural_zeros.holds_nan([None, array, array.T])
+        assert not structural_zeros.contains_nan([None, array, array.T])
         array[(..., -1)] = value
-        assert structural_zeros.holds_nan([None, array.T])
-        assert structural_zeros.holds_nan([(array, np.zeros(2))])
-    assert structural_zeros.holds_nan([np.asarray(value)])
+        assert structural_zeros.contains_nan([None, array.T])
+        assert structural_zeros.contains_nan([(array, np.zeros(2))])
+    assert structural_zeros.contains_nan([np.asarray(value)])

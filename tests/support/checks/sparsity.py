@@ -27,7 +27,7 @@ def check_sparsity(case: Case) -> None:
     """The structure contains every element that is not zero."""
     recorded = traced(case.function, *case.args)
     complex_ = any(node.dtype.kind == "c" for node in (recorded.out, *recorded.inputs))
-    if recorded.written or complex_ or not recorded.out.size:
+    if recorded.has_writes or complex_ or not recorded.out.size:
         return
     for x, rows in zip(recorded.inputs, recorded.rows(), strict=True):
         if x.size:
