@@ -32,7 +32,7 @@ class Finding:
     position : int
         The position of the operand, from 0.
     mode : {"reverse", "forward"}
-        Whether the rule was given an adjoint or a tangent.
+        Whether the rule received an adjoint or a tangent.
     expected, found : float
         The directional derivative by a central difference, and by the rule.
     node : str
@@ -54,22 +54,22 @@ class Finding:
 
 
 def check_graph(node: Node, rtol: float = 1e-4, atol: float = 1e-6, seed: int = 0) -> list[Finding]:
-    """Check the rule of every operation that `node` was computed by: each by itself, for each operand, in both modes.
+    """Check the rule of each operation in the graph of `node` separately, for each operand, in both modes.
 
     Parameters
     ----------
     node : Node
         The output of a graph.
     rtol, atol : float
-        How far a rule and a central difference may be apart, relatively and absolutely.
+        The relative and the absolute tolerance between a rule and a central difference.
     seed : int
         The seed of the random directions.
 
     Returns
     -------
     list of Finding
-        The operands whose rule disagrees; empty if none does. At a kink (abs at 0) or a discontinuity no central difference is
-        right, so a finding there is no error of the rule.
+        The operands whose rule disagrees; empty if all agree. At a kink (abs at 0) or a discontinuity central differences are
+        wrong, so a finding there is no error of the rule.
 
     Raises
     ------
@@ -85,7 +85,7 @@ def check_graph(node: Node, rtol: float = 1e-4, atol: float = 1e-6, seed: int = 
     """
     if not isinstance(node, Value):
         raise TypeError(
-            f"check_graph takes the node where a graph ends, not a {type(node).__name__}; of a function use check_grads"
+            f"check_graph takes the output node of a graph, not a {type(node).__name__}; for a function use check_grads"
         )
     rng = np.random.default_rng(seed)
     findings = []
@@ -108,21 +108,21 @@ def _check_operand(operation: Any, position: int, rng: Any, rtol: float, atol: f
     out = plain_result(operation)
     direction = _weights(values[position], rng)
 
-    def moved(operand: Any) -> Any:
+    def apply_to_operand(operand: Any) -> Any:
         changed = operation.function(*values[:position], operand, *values[position + 1 :], **operation.options)
-        return _flat(changed)
+        return _flatten_numbers(changed)
 
-    slope = finite_differences.directional(moved, [values[position]], [direction])
+    slope = finite_differences.directional(apply_to_operand, [values[position]], [direction])
     weights = _weights(out, rng)
-    expected = _product(_flat(weights), slope)
+    expected = _inner_product(_flatten_numbers(weights), slope)
     formula = rule.formulas[position]
     contribution: Any = None if formula is None else formula(weights, out, *values, **operation.options)
     if type(contribution) in LAZY_COTANGENTS:
         contribution = contribution.materialize(operation.args[position])
-    reverse = 0.0 if contribution is None else _product(conform(contribution, np.asarray(values[position])), direction)
+    reverse = 0.0 if contribution is None else _inner_product(conform(contribution, np.asarray(values[position])), direction)
     tangents = [direction if i == position else None for i in range(len(values))]
     tangent = push(rule, tangents, out, operation.function, tuple(values), operation.options)
-    forward = 0.0 if tangent is None else _product(_flat(weights), _flat(_filled(tangent, out)))
+    forward = 0.0 if tangent is None else _inner_product(_flatten_numbers(weights), _flatten_numbers(_fill_zeros(tangent, out)))
     words = rule.opname if isinstance(operation, MultiOutput) else describe(operation)
     pairs = (("reverse", reverse), ("forward", forward))
     return [
@@ -139,22 +139,22 @@ def _weights(out: Any, rng: Any) -> Any:
     return finite_differences.random_direction(np.asarray(to_values(out)), rng)
 
 
-def _filled(tangent: Any, out: Any) -> Any:
-    """A tangent in the shape of the output; of several outputs, zeros for those that have none."""
+def _fill_zeros(tangent: Any, out: Any) -> Any:
+    """Convert a tangent to the shape of the output; for several outputs, fill missing tangents with zeros."""
     if isinstance(out, tuple):
         return tuple(np.zeros(np.shape(o)) if t is None else conform(t, o) for t, o in zip(tangent, out, strict=True))
     return conform(tangent, out)
 
 
-def _flat(value: Any) -> Any:
-    """All floating and complex numbers of a result, or of several outputs, as one vector."""
+def _flatten_numbers(value: Any) -> Any:
+    """Return all floating and complex numbers of a result, or of several outputs, as one vector."""
     parts = value if isinstance(value, (tuple, list)) else [value]
     rows = [np.ravel(p) for p in map(to_values, parts) if p is not None and np.asarray(p).dtype.kind in "fc"]
     return np.concatenate(rows) if rows else np.zeros(0)
 
 
-def _product(adjoint: Any, tangent: Any) -> float:
-    """The directional derivative by an adjoint and a tangent: ``real(sum(adjoint * tangent))``, without conjugation."""
+def _inner_product(adjoint: Any, tangent: Any) -> float:
+    """Return the directional derivative ``real(sum(adjoint * tangent))``, without conjugation."""
     return float(np.real(np.sum(np.asarray(to_values(adjoint)) * np.asarray(to_values(tangent)))))
 
 
@@ -176,11 +176,11 @@ def check_grads(
     args : sequence of array_like
         The point: the arguments, which may nest. Numbers and arrays of integers become floats.
     order : int
-        The highest order of derivatives that is checked.
+        The highest order of derivatives to check.
     modes : sequence of {"fwd", "rev"}
-        Which modes are checked. Derivatives of second and higher order use one mode for all orders.
+        The modes to check. Derivatives of second and higher order use one mode for all orders.
     rtol, atol : float
-        How far a derivative and a central difference may be apart, relatively and absolutely.
+        The relative and the absolute tolerance between a derivative and a central difference.
     seed : int
         The seed of the random directions.
 
@@ -188,7 +188,7 @@ def check_grads(
     ------
     AssertionError
         If the recorded value differs from NumPy's, or a derivative from the central difference; the message names the
-        mode, the order, and the operations whose rules are off.
+        mode, the order, and the operations with wrong rules.
     TypeError
         If `args` is not a sequence, or contains no array.
     ValueError
@@ -205,11 +205,11 @@ def check_grads(
     require_arguments("check_grads", args)
     arguments = Arguments("check_grads", f, args, {}, range(len(args)))
     leaves = [finite_differences.plain(leaf) for leaf in arguments.leaves]
-    _check(lambda *leaves: _whole(arguments(*leaves)), leaves, order, tuple(modes), (rtol, atol), seed)
+    _check(lambda *leaves: _as_one_array(arguments(*leaves)), leaves, order, tuple(modes), (rtol, atol), seed)
 
 
-def _whole(result: Any) -> Any:
-    """A result as one array: of a nested result, all leaves as one vector."""
+def _as_one_array(result: Any) -> Any:
+    """Return a result as one array; for a nested result, all leaves as one vector."""
     leaves, structure = flatten(result)
     return result if structure.is_leaf() or not leaves else np.concatenate([np.ravel(leaf) for leaf in leaves])
 
@@ -218,7 +218,7 @@ def _check(
     f: Callable[..., Any], args: list[Any], order: int, modes: Sequence[str], tolerances: tuple[float, float], seed: int,
     level: int = 1,
 ) -> None:  # fmt: skip
-    """Check a function of arrays that returns an array: itself a derivative of order ``level - 1``, up to `order`."""
+    """Check the derivatives, up to `order`, of a function that is itself a derivative of order ``level - 1``."""
     rtol, atol = tolerances
     rng = np.random.default_rng(seed)
     directions = [_weights(a, rng) for a in args]
@@ -228,21 +228,21 @@ def _check(
         raise AssertionError(f"the recorded value {value} is not NumPy's {expected}")
     slope = finite_differences.directional(f, args, directions)
     weights = _weights(expected, rng)
-    wanted = _product(weights, slope)
+    expected_slope = _inner_product(weights, slope)
     for mode in modes:
         if mode == "fwd":
-            actual = _product(weights, tangent)
+            actual = _inner_product(weights, tangent)
         else:
             adjoints = vjp(f, *args)[1](weights)
-            actual = sum(_product(a, d) for a, d in zip(adjoints, directions, strict=True))
-        if not abs(actual - wanted) <= atol + rtol * max(abs(wanted), float(np.sum(np.abs(slope)))):
-            raise AssertionError(f"order {level}: {_explanation(f, args, mode, actual, wanted)}")
+            actual = sum(_inner_product(a, d) for a, d in zip(adjoints, directions, strict=True))
+        if not abs(actual - expected_slope) <= atol + rtol * max(abs(expected_slope), float(np.sum(np.abs(slope)))):
+            raise AssertionError(f"order {level}: {_explanation(f, args, mode, actual, expected_slope)}")
         if level < order:
             _check(_derivative(f, mode, directions, weights), args, order, (mode,), tolerances, seed + 1, level + 1)
 
 
 def _derivative(f: Callable[..., Any], mode: str, directions: Sequence[Any], weights: Any) -> Callable[..., Any]:
-    """The derivative along fixed directions, as a function of the point."""
+    """Return the derivative along fixed directions, as a function of the point."""
     if mode == "fwd":
         return lambda *args: jvp(f, args, directions)[1]
 
@@ -253,8 +253,8 @@ def _derivative(f: Callable[..., Any], mode: str, directions: Sequence[Any], wei
     return reverse
 
 
-def _explanation(f: Callable[..., Any], args: Sequence[Any], mode: str, actual: float, wanted: float) -> str:
-    """The message for a wrong derivative, with the operations whose rules disagree by themselves."""
+def _explanation(f: Callable[..., Any], args: Sequence[Any], mode: str, actual: float, expected_slope: float) -> str:
+    """Return the message for a wrong derivative, with the operations whose rules disagree."""
     from_graph: list[str] = []
 
     def recorded(*nodes: Any) -> Any:
@@ -263,5 +263,5 @@ def _explanation(f: Callable[..., Any], args: Sequence[Any], mode: str, actual: 
         return out
 
     vjp(recorded, *args)
-    culprits = "; ".join(from_graph) or "no rule is off by itself: look for values that left the graph"
-    return f"derivative in mode {mode!r} is {actual:.8g}, a central difference gives {wanted:.8g}; {culprits}"
+    rule_errors = "; ".join(from_graph) or "no single rule is wrong: look for values that left the graph"
+    return f"derivative in mode {mode!r} is {actual:.8g}, a central difference gives {expected_slope:.8g}; {rule_errors}"

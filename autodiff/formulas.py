@@ -12,29 +12,29 @@ from compgraph.values import PlaceholderNode, VariableNode
 from .numeric import require_differentiable
 from .reverse import gradient
 
-UNNAMED = "f", "F", "L", "g", "f_0"  # what a result without a name is called: the first that no variable is
+DEFAULT_NAMES = "f", "F", "L", "g", "f_0"  # of a result without a name: the first that is not the name of a variable
 
 
 def latex(result: Any, wrt: Any = None, *, names: Mapping[str, Any] | None = None) -> Formula:
     r"""Write a scalar and its derivatives as mathematics, in LaTeX.
 
-    The derivative is the one that reverse mode computes, recorded as a graph. SymPy simplifies it by algebra that holds wherever
-    both sides are defined; see `compgraph.latex`. Derivatives of functions of several variables are partial ones, also if `wrt`
-    is one of them.
+    The derivative is that of reverse mode, recorded as a graph. SymPy simplifies it by algebra that holds where both sides are
+    defined; see `compgraph.latex`. Derivatives of functions of several variables are written as partial derivatives, also if
+    `wrt` is one of the variables.
 
     Parameters
     ----------
     result : Node
         The scalar to differentiate.
     wrt : Node, str, or sequence of them, optional
-        With respect to what, as in `autodiff.reverse.gradient`; by default all variables.
+        The variables to differentiate with respect to, as in `autodiff.reverse.gradient`; by default all.
     names : mapping from str to array, optional
-        Names of plain arrays that the graph was computed with, as in `compgraph.latex`.
+        Names of plain arrays in the graph, as in `compgraph.latex`.
 
     Returns
     -------
     Formula
-        A notebook shows it; ``str`` gives the LaTeX.
+        A notebook displays it; ``str`` returns the LaTeX.
 
     Raises
     ------
@@ -60,17 +60,20 @@ def latex(result: Any, wrt: Any = None, *, names: Mapping[str, Any] | None = Non
     converter = converter_for("latex", names)
     require_differentiable("latex", result)
     if result.shape != ():
-        raise ValueError(f"latex: a derivative is written of a scalar, not of shape {result.shape}; take its sum, np.sum(y)")
+        raise ValueError(f"latex: the result must be a scalar, but has shape {result.shape}; write its sum, np.sum(y)")
     gradients = gradient(result, wrt, create_graph=True)
     variables = list(gradients._cotangents)
     derivatives = [gradients[variable] for variable in variables]
     values = converter.convert([result, *derivatives], "latex")
-    free = next(letter for letter in UNNAMED if letter not in converter.symbols)
-    called = latex_name(result.name if _is_named(result) else free)
+    unused_name = next(letter for letter in DEFAULT_NAMES if letter not in converter.symbols)
+    name = latex_name(result.name if _is_named(result) else unused_name)
     names_of = [latex_name(converter.name_of(variable)) for variable in variables]
     is_partial = _argument_count(result, variables) > 1
-    lefts = [_derivative(called, by, variable.ndim, is_partial) for by, variable in zip(names_of, variables, strict=True)]
-    equations = [Equation(left, right) for left, right in zip([called, *lefts], values, strict=True)]
+    lefts = [
+        _derivative(name, variable_name, variable.ndim, is_partial)
+        for variable_name, variable in zip(names_of, variables, strict=True)
+    ]
+    equations = [Equation(left, right) for left, right in zip([name, *lefts], values, strict=True)]
     return formula_of(equations, converter)
 
 
@@ -80,15 +83,15 @@ def _is_named(node: Any) -> bool:
 
 
 def _argument_count(result: Any, variables: list[Any]) -> int:
-    """Count the variables of a function: `variables`, and the leaves that `result` depends on by other ways."""
-    known = set(map(id, variables))
-    behind = walk([result], lambda node: () if id(node) in known else operands_of(node))
-    return len({*variables, *(node for node in behind if isinstance(node, (VariableNode, PlaceholderNode)))})
+    """Count the variables of a function: `variables`, and the leaves that `result` depends on by other paths."""
+    variable_ids = set(map(id, variables))
+    ancestors = walk([result], lambda node: () if id(node) in variable_ids else operands_of(node))
+    return len({*variables, *(node for node in ancestors if isinstance(node, (VariableNode, PlaceholderNode)))})
 
 
-def _derivative(called: str, by: str, ndim: int, is_partial: bool) -> str:
-    """The sign for a derivative: of a scalar by a scalar a quotient, by an array a gradient."""
+def _derivative(name: str, variable_name: str, ndim: int, is_partial: bool) -> str:
+    """Return the symbol of a derivative: a quotient for a scalar variable, a gradient for an array."""
     if ndim:
-        return f"\\nabla_{{{by}}} {called}"
+        return f"\\nabla_{{{variable_name}}} {name}"
     d = r"\partial" if is_partial else "d"
-    return f"\\frac{{{d} {called}}}{{{d} {by}}}"
+    return f"\\frac{{{d} {name}}}{{{d} {variable_name}}}"

@@ -1,4 +1,4 @@
-"""Replacements of other packages. Nothing imports them; users import each explicitly.
+"""Drop-in replacements of other packages, which users import explicitly.
 
-``import autodiff.compat.autograd`` makes the names of HIPS/autograd mean this package.
+``import autodiff.compat.autograd`` redirects ``import autograd`` to this package.
 """

@@ -1,9 +1,9 @@
-"""Let the names of HIPS/autograd mean this package.
+"""A drop-in replacement of HIPS/autograd.
 
-``import autodiff.compat.autograd``, before anything that imports autograd, lets ``import autograd`` and its submodules, and
-``import autograd_gamma``, find this package, whether autograd is installed or not. ``autograd.numpy`` is NumPy itself. Programs
-run unchanged as ``python -m autodiff.compat.autograd script.py`` or ``python -m autodiff.compat.autograd -m module``, and tests
-as ``pytest -p autodiff.compat.autograd_plugin``.
+After ``import autodiff.compat.autograd``, ``import autograd``, its submodules and ``import autograd_gamma`` find this package,
+whether autograd is installed or not. Import it before any module that imports autograd. ``autograd.numpy`` is NumPy itself.
+Programs run unchanged as ``python -m autodiff.compat.autograd script.py`` or ``python -m autodiff.compat.autograd -m module``,
+and tests as ``pytest -p autodiff.compat.autograd_plugin``.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ USAGE = "usage: python -m autodiff.compat.autograd (script.py | -m module) [argu
 
 
 def install() -> None:
-    """Enter the modules in ``sys.modules``. The import of this module does it; a second call has no effect.
+    """Register the modules in ``sys.modules``. The import of this module calls it; further calls have no effect.
 
     Raises
     ------
     ImportError
-        If autograd itself was imported before: modules that have its functions would be mixed with others.
+        If autograd itself was imported before, because its functions would be mixed with those of this package.
     """
     ours = modules()
     for name in ("autograd", "autograd_gamma"):

@@ -1,10 +1,10 @@
-"""Series of the nodes of a graph, from those of some of them, one order after the other.
+"""Taylor series of the nodes of a graph, order by order.
 
-The coefficients of a result follow from those of its operands: a linear operation is applied to each, a product is a
-sum of products, a quotient is solved for. For all others the tangent rule is a differential equation: from
-``out' = rule(x'; out, x)`` the coefficient of order k is that of the right-hand side of order k - 1, divided by k. What a
-rule computes is recorded once, and is a graph through which series pass in the same way. So nothing is declared twice,
-and the work grows as the square of the order, where nested forward mode takes 2 ** order.
+The coefficients of a result follow from those of its operands. A linear operation is applied to each coefficient, a product is a
+sum of products, and a quotient is solved for. For other operations, the tangent rule is a differential equation
+``out' = rule(x'; out, x)``: the coefficient of order k is that of the right-hand side of order k - 1, divided by k. The
+computation of a rule is recorded once, and series propagate through its graph in the same way. Rules need no further declaration,
+and the time grows as the square of the order, compared to 2 ** order of nested forward mode.
 """
 
 from __future__ import annotations
@@ -25,37 +25,37 @@ from ..rules import by_function, conform, push
 from .trace import argument_tracer
 
 Coefficients = list[Any]  # from order 0; None where a coefficient is zero
-MAX_POLYNOMIAL_POWER = 8  # the highest power whose rule is followed down to 0, as of a polynomial
+MAX_POLYNOMIAL_POWER = 8  # the highest power with the series of a polynomial
 
 
 class UnsupportedGraphError(Exception):
-    """Raised for a graph through which series do not pass: nested forward mode takes its place."""
+    """Raised for a graph without propagation of series; nested forward mode is used instead."""
 
 
 def require_supported_graph(nodes: Sequence[Any]) -> None:
-    """Raise if there are writes, operations with several outputs, or checkpoints with nodes from outside in a graph."""
+    """Raise if a graph has writes, multi-output operations, or checkpoints that use nodes from outside."""
     if type(nodes) is Tape or any(type(n) is MultiOutput or _is_closed_checkpoint(n) for n in nodes):
         raise UnsupportedGraphError
 
 
 def _is_closed_checkpoint(node: Any) -> bool:
-    """Whether a node is a call under `checkpoint` of a function that uses nodes from outside, for which none can stand in."""
+    """Whether a node is a call under `checkpoint` of a function that uses nodes from outside."""
     return bool(getattr(node.options.get("call"), "captured", ()))
 
 
 class Expansion:
-    """The series of all nodes of a graph, from those of some of them.
+    """The series of all nodes of a graph, given those of some nodes.
 
     Parameters
     ----------
     nodes : sequence of Node
-        The graph as `collect` gives it, youngest first.
+        The graph as `collect` returns it, youngest first.
     input_series : dict
-        For some of its nodes, their coefficients; the lists may grow.
+        The coefficients of some of its nodes; the lists may grow.
     live : bool
-        Whether coefficients are nodes, that can be differentiated.
+        Whether coefficients are differentiable nodes.
     known : dict, optional
-        The equations of operations in the graph around, where this is that of an equation.
+        The equations of operations in the enclosing graph, if this is the graph of an equation.
     """
 
     def __init__(
@@ -74,7 +74,7 @@ class Expansion:
         propagate(reversed(nodes), self.series, self._series_of_node)
 
     def _series_of_node(self, node: Any, operand_series: list[Any]) -> Coefficients | None:
-        """The series of a node: that of an equal one, if there is an equation for it already."""
+        """Return the series of a node, shared with an equal node that has an equation."""
         if node.raw_value.dtype.kind not in "fc":
             return None
         self.steps.append(node)
@@ -86,7 +86,7 @@ class Expansion:
         return equation.series
 
     def _key(self, node: Any) -> Any:
-        """Equal for two nodes that are one function of the same series; None if that is unknown."""
+        """Return a key that equal functions of the same series share; None if unknown."""
         if node.options:
             return None
         parts: list[Any] = []
@@ -100,11 +100,11 @@ class Expansion:
         return (node.function, node.raw_value.dtype, node.raw_value.shape, *parts)
 
     def value(self, operand: Any) -> Any:
-        """An operand, or its plain value."""
+        """Return an operand, or its plain value."""
         return operand if self.records else to_values(operand)
 
     def series_of(self, out: Any, order: int) -> Coefficients:
-        """The coefficients of a node, up to an order."""
+        """Return the coefficients of a node, up to an order."""
         if out not in self.series:
             return [self.value(out), *[None] * order]
         self.extend(order)
@@ -112,7 +112,7 @@ class Expansion:
         return [*coefficients[: order + 1], *[None] * (order + 1 - len(coefficients))]
 
     def extend(self, order: int) -> None:
-        """Let the coefficients of all nodes be known up to an order."""
+        """Compute the coefficients of all nodes up to an order."""
         for k in range(self.order_reached + 1, order + 1):
             for node in self.steps:
                 if len(self.series[node]) == k:
@@ -121,7 +121,7 @@ class Expansion:
             self.order_reached = k
 
     def coefficient(self, node: Any, k: int) -> Any:
-        """The coefficient of order k of a node, from those of its operands."""
+        """Compute the coefficient of order k of a node, from those of its operands."""
         operands = [self.series.get(a) if isinstance(a, Value) else None for a in node.args]
         rule = by_function[node.function]
         if rule.kind == "linear":
@@ -142,7 +142,7 @@ class Expansion:
         return push(by_function[node.function], coefficients, self.value(node), node.function, values, node.options)
 
     def _product(self, node: Any, operands: list[Any], k: int) -> Any:
-        """The sum of the products of coefficients whose orders sum to k."""
+        """Return the sum of the products of coefficients whose orders sum to k."""
         places = [i for i, s in enumerate(operands) if s is not None]
         total = None
         for orders in product(range(k + 1), repeat=len(places) - 1):
@@ -160,7 +160,7 @@ class Expansion:
         return total
 
     def _quotient(self, node: Any, operands: list[Any], k: int) -> Any:
-        """From ``out * y = x``: the rest of x, divided by y."""
+        """Solve ``out * y = x`` for the coefficient of order k."""
         x, y = operands
         remainder = _coefficient_at(x, k)
         for i in range(1, k + 1):
@@ -170,7 +170,7 @@ class Expansion:
         return None if remainder is None else remainder / self.value(node.args[1])
 
     def slope(self, node: Any, operands: list[Any]) -> Callable[..., Any]:
-        """The function ``(tangents, out, operands)`` that returns the slope of a node: its tangent rule, except for powers."""
+        """Return the slope of a node as a function of ``(tangents, out, operands)``: its tangent rule, except for powers."""
         rule = by_function[node.function]
         if rule.opname == "pow" and not self.records and not self._is_polynomial(node, operands[1]):
             first = self.value(node.args[0]) if operands[0] is None else operands[0][0]
@@ -179,7 +179,7 @@ class Expansion:
         return lambda tangents, out, primals: push(rule, tangents, out, node.function, primals, node.options)
 
     def _is_polynomial(self, node: Any, exponents: Any) -> bool:
-        """Whether the exponent is a small integer: then the rule, which takes 1 from it again and again, ends in exact zeros."""
+        """Whether the exponent is a small nonnegative integer, for which repeated derivatives end in exact zeros."""
         if exponents is not None:
             return False
         exponent = self.value(node.args[1])
@@ -187,7 +187,7 @@ class Expansion:
 
 
 def _power_slope(tangents: list[Any], out: Any, primals: tuple[Any, ...]) -> Any:
-    """The slope of ``x**y`` by itself, where x is not 0; the rule, by ``x**(y - 1)``, would lead to ever lower powers."""
+    """Return the slope of ``x**y`` in terms of ``x**y``, for nonzero x; the rule would lead to ever lower powers of x."""
     x, y = primals
     x_slope = None if tangents[0] is None else y * tangents[0] / x
     y_slope = None if tangents[1] is None else tangents[1] * np.log(x)
@@ -195,18 +195,18 @@ def _power_slope(tangents: list[Any], out: Any, primals: tuple[Any, ...]) -> Any
 
 
 def _coefficient_at(series: Any, k: int) -> Any:
-    """The coefficient of order k; None where it is zero, or without a series."""
+    """Return the coefficient of order k; None for zero, or without a series."""
     return series[k] if series is not None and k < len(series) else None
 
 
 class Equation:
-    """The differential equation ``out' = rule(x'; out, x)`` of one node, as a graph of its own."""
+    """The differential equation ``out' = rule(x'; out, x)`` of one node, as a separate graph."""
 
     def __init__(self, outer: Expansion, node: Any, operands: list[Any], key: Any) -> None:
         self.series = outer.series[node]
         if key is not None:
             outer.equations_by_key[key] = self
-        self.operands = operands  # held, since the key knows them by their ids
+        self.operands = operands  # kept alive, because the key contains their ids
         self.slopes: list[tuple[Coefficients, Coefficients]] = []
         input_series: dict[Any, Coefficients] = {}
 
@@ -242,7 +242,7 @@ class Equation:
             self.expansion = None if self.is_linear else Expansion(nodes, input_series, outer.records, outer.equations_by_key)
 
     def coefficient(self, k: int) -> Any:
-        """The coefficient of order k of the node, when those below are known."""
+        """Compute the coefficient of order k of the node, after the lower ones."""
         if self.expansion is None:
             return self.right if k == 1 else None
         for slope, series in self.slopes:

@@ -1,4 +1,4 @@
-"""Taylor series of functions: series are passed through the recorded graph of one call (see `series`)."""
+"""Taylor series of functions: series propagate through the recorded graph of one call (see `series`)."""
 
 from __future__ import annotations
 
@@ -95,14 +95,14 @@ def taylor(f: Function, x: Any, order: int, direction: Any = None) -> list[Any]:
 
 
 def _expand(f: Any, flat: Callable[..., Any], points: list[Any], directions: list[Any], order: int) -> list[Any]:
-    """The coefficients of a function of the leaves."""
+    """Return the coefficients of a function of the leaves."""
     if any(isinstance(a, Value) and a.level for a in (*points, *directions)):
         return _nested_forward_mode(flat, points, directions, order)
     return run_isolated(_taylor, f, flat, points, directions, order)
 
 
 def _taylor(f: Any, flat: Callable[..., Any], points: list[Any], directions: list[Any], order: int) -> list[Any]:
-    """The coefficients, where neither points nor directions have tangents."""
+    """Return the coefficients, for points and directions without tangents."""
     records = is_recording()
     with Tracing(records=True):
         inputs = [argument_tracer(p if records else to_values(p)) for p in points]
@@ -134,14 +134,14 @@ def _taylor(f: Any, flat: Callable[..., Any], points: list[Any], directions: lis
 
 
 def _copy_for_caller(coefficient: Any, out: Any) -> Any:
-    """A coefficient for the caller, who may write into it: it shares no memory with the graph or the direction."""
+    """Copy a coefficient for the caller, so that it shares no memory with the graph or the direction."""
     if isinstance(coefficient, Value):
         return to_concrete(coefficient)
     return np.zeros(out.shape, out.dtype)[()] if coefficient is None else np.array(coefficient)[()]
 
 
 def _directions(points: list[Any], structure: Any, direction: Any) -> list[Any]:
-    """The leaves of the direction; ones by default."""
+    """Return the leaves of the direction; ones by default."""
     if direction is None:
         return [np.ones(p.shape, p.dtype)[()] for p in points]
     leaves, direction_structure = flatten(direction)
@@ -151,18 +151,18 @@ def _directions(points: list[Any], structure: Any, direction: Any) -> list[Any]:
 
 
 def _all_nodes(outs: list[Any], inputs: list[Any]) -> list[Any]:
-    """The graph of several results, youngest first."""
+    """Return the graph of several results, youngest first."""
     if not outs:
         return []
     nodes = collect(join_outputs(outs), stop=inputs)
     if type(nodes) is not Tape:
-        nodes = nodes[1:]  # without the joint
+        nodes = nodes[1:]  # without the multi-output operation
     require_supported_graph(nodes)
     return nodes
 
 
 def _nested_forward_mode(f: Function, points: list[Any], directions: list[Any], order: int) -> list[Any]:
-    """The coefficients by nested forward mode."""
+    """Return the coefficients by nested forward mode."""
     coefficients = [f(*[bind(ops.input_of, (p,)) for p in points])]  # the function may write into them
     for k in range(1, order + 1):
         leaves, structure = flatten(_derivative(f, k, directions)(*points))

@@ -120,7 +120,7 @@ class Trace:
         return len(self.levels)
 
     def linearized(self, out: Any) -> Linearization:
-        """The linearization at the inputs of a node that depends on them: a result, or a gradient."""
+        """Return the linearization at the inputs of a node that depends on them: a result, or a gradient."""
         return Linearization(self.operator, self.inputs, out, outer=self.outer, depth=self.depth)
 
     def _run(self) -> None:

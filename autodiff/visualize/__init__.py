@@ -1,4 +1,4 @@
-"""`animate` shows how a derivative passes through a graph, step by step."""
+"""`animate`: the propagation of a derivative through a graph, step by step."""
 
 from __future__ import annotations
 

@@ -13,17 +13,17 @@ from compgraph.graph import breadth_first, operands_of
 from compgraph.view import DIRECTIONS, GraphDrawing, draw_graph, notebook_frame, page_of, require_resolution
 
 from ..numeric import require_differentiable
-from .equations import Writer, has_chosen_name, letter, named, on_node, short
+from .equations import Writer, has_chosen_name, letter, node_text, short, unique_names
 from .frame_images import Frame, images_of, save_gif
 from .sweep_steps import Pass, Step, backward, forward
 
 FORMATS = ("html", "gif")
-MAX_USES = 4  # at most so many edges for each node of the limit
-LISTED = 4  # variables in a title, at most
+EDGES_PER_NODE = 4  # the maximum, times `limit`
+MAX_LISTED = 4  # variables in a title, at most
 
 
 class Animation:
-    """The frames of a derivative on its way through a graph, which a notebook displays.
+    """The frames of a sweep of a derivative through a graph, which a notebook displays.
 
     Attributes
     ----------
@@ -38,7 +38,7 @@ class Animation:
     def __init__(self, sweep: Pass, direction: str) -> None:
         self.sweep, self._direction = sweep, direction
         graph = draw_graph(sweep.output)
-        names = named(list(graph.numbers))
+        names = unique_names(list(graph.numbers))
         _reserve_space(graph, sweep, names)
         self._drawing = graph.drawing
         self._title, self.frames = _frames_of(sweep, graph, names)
@@ -146,11 +146,11 @@ def animate(
     direction: str = "LR",
     limit: int = 60,
 ) -> Animation:
-    """Follow a derivative through a graph, one edge at a time.
+    """Animate the propagation of a derivative through a graph, one edge at a time.
 
-    In each frame the operation at work is green. In reverse mode it passes a contribution to the adjoint of one operand, and
+    In each frame the current operation is green. In reverse mode it passes a contribution to the adjoint of one operand, and
     the operand sums its contributions. In forward mode the operation receives the contribution of one operand to its tangent.
-    The chain rule of the step, with its numbers, is shown below the graph.
+    The chain rule of the step, with its numbers, is below the graph.
 
     Parameters
     ----------
@@ -176,7 +176,7 @@ def animate(
     Raises
     ------
     TypeError
-        If `node` is not a node, or an operation on the way has no derivative.
+        If `node` is not a node, or an operation between it and `wrt` has no derivative.
     ValueError
         If the mode or the direction is unknown, the graph is too large, an array in it was written in place, the shape of the
         seed is wrong, `node` does not depend on `wrt`, or in forward mode `wrt` is not one node.
@@ -199,10 +199,11 @@ def animate(
     require_differentiable("animate", node)
     nodes = breadth_first(node)  # type: ignore[arg-type]
     size, uses = len(nodes), sum(len(operands_of(each)) for each in nodes)
-    if size <= limit < uses / MAX_USES:
+    if size <= limit < uses / EDGES_PER_NODE:
         raise ValueError(
-            f"the graph has only {size} nodes, but uses them {uses} times, and an animation shows each use: at most {MAX_USES} a "
-            f"node, {MAX_USES * limit} for limit={limit}; animate a smaller case, or pass limit=; visualize_at draws large graphs"
+            f"the graph has only {size} nodes, but uses them {uses} times, and an animation shows each use: at most "
+            f"{EDGES_PER_NODE} a node, {EDGES_PER_NODE * limit} for limit={limit}; animate a smaller case, or pass limit=; "
+            "visualize_at draws large graphs"
         )
     if size > limit:
         raise ValueError(
@@ -225,17 +226,17 @@ def _reserve_space(graph: GraphDrawing, sweep: Pass, names: dict[Any, str]) -> N
     entries, arrows = graph.drawing.entries, graph.drawing.arrows
     for node, number in graph.numbers.items():
         title = short(f"{node.opname}: {names[node]}") if has_chosen_name(node) else names[node]
-        value = on_node(node.raw_value)  # type: ignore[union-attr]  # no writes: `backward` and `forward` raise for them
+        value = node_text(node.raw_value)  # type: ignore[union-attr]  # no writes: `backward` and `forward` raise for them
         entries[number].label = title if value == title else f"{title}\n{value}"
         entries[number].has_sign = False
         entries[number].details["title"] = names[node]
     arriving = [(node, seed) for node, seed in sweep.start.items()]
     for step in sweep.steps:
         arriving.append((step.operand if sweep.mode == "reverse" else step.node, step.total))
-        arrows[graph.arrows[step.node, _position(step)]].label = on_node(step.derivative_on_edge)
+        arrows[graph.arrows[step.node, _position(step)]].label = node_text(step.derivative_on_edge)
     for node, value in arriving:
         entry = entries[graph.numbers[node]]
-        entry.slot = max(entry.slot, on_node(value), key=len)
+        entry.slot = max(entry.slot, node_text(value), key=len)
 
 
 def _position(step: Step) -> int:
@@ -251,11 +252,11 @@ def _frames_of(sweep: Pass, graph: GraphDrawing, names: dict[Any, str]) -> tuple
     writer = Writer(names, result if is_reverse else letter("t", names), sweep.mode)
     ((first, seed),) = sweep.start.items()
     words = "The adjoint of the result is the start" if is_reverse else f"The tangent of {names[first]} is the start"
-    frames = [Frame(words, [writer.start(sweep)], target=graph.numbers[first], shown=on_node(seed))]
+    frames = [Frame(words, [writer.start(sweep)], target=graph.numbers[first], derivative_text=node_text(seed))]
     for step in sweep.steps:
         work, target = graph.numbers[step.node], graph.numbers[step.operand if is_reverse else step.node]
         arrow = graph.arrows[step.node, _position(step)]
-        frames.append(Frame(writer.words(step), writer.step(step), work, arrow, target, on_node(step.total)))
+        frames.append(Frame(writer.words(step), writer.step(step), work, arrow, target, node_text(step.total)))
     frames.append(Frame("The gradient is complete" if is_reverse else "The tangent has arrived", writer.result(sweep)))
     if is_reverse:
         return f"Reverse mode: {_derivative(result, [names[node] for node in sweep.result])}", frames
@@ -264,7 +265,7 @@ def _frames_of(sweep: Pass, graph: GraphDrawing, names: dict[Any, str]) -> tuple
 
 def _derivative(result: str, names: list[str]) -> str:
     """Name the derivative that is computed, with its variables if they are few."""
-    if len(names) > LISTED:
+    if len(names) > MAX_LISTED:
         return f"the gradient of {result}"
     *others, last = names
     listed = f"{', '.join(others)} and {last}" if others else last

@@ -208,7 +208,7 @@ def written(text: str, known: Mapping[str, Token]) -> Line:
 LONGEST = 24  # characters of a name
 
 
-def named(nodes: Sequence[Any]) -> dict[Any, str]:
+def unique_names(nodes: Sequence[Any]) -> dict[Any, str]:
     """Return a unique name for each node; scalar constants without a name share the text of their number."""
     names: dict[Any, str] = {}
     used_names: set[str] = set()
@@ -267,13 +267,13 @@ def outer(value: Any) -> str:
     return number(value) if not isinstance(value, tuple) and np.ndim(value) == 0 else inner(value)
 
 
-def rows(value: Any, most: int, digits: int) -> str:
+def rows(value: Any, max_length: int, digits: int) -> str:
     """Return an array as text, without the middle of axes longer than ``most + 1``."""
     if value.ndim == 0:
         return number(value, digits)
     length = len(value)
-    positions = range(length) if length <= most + 1 else [*range(most - 1), -1]
-    words = [rows(value[k], most, digits) for k in positions]
+    positions = range(length) if length <= max_length + 1 else [*range(max_length - 1), -1]
+    words = [rows(value[k], max_length, digits) for k in positions]
     if len(words) < length:
         words.insert(-1, "…")
     return "[" + " ".join(words) + "]"
@@ -286,7 +286,7 @@ def shape(value: Any) -> str:
     return "×".join(map(str, np.shape(value))) or "1"
 
 
-def on_node(value: Any) -> str:
+def node_text(value: Any) -> str:
     """Return the text of a value on a node: a number, a short array, or its shape."""
     if isinstance(value, tuple):
         return short(f"{len(value)} results")

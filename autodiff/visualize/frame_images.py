@@ -34,13 +34,13 @@ class Frame:
     lines : list of Line
         The equations.
     node : int or None
-        The entry of the operation at work.
+        The entry of the current operation.
     arrow : int or None
         The arrow along which an adjoint or tangent passes.
     target : int or None
         The entry at which it arrives.
     shown : str
-        The adjoint or tangent of the target from now on.
+        The adjoint or tangent of the target after this frame.
     """
 
     words: str
@@ -48,7 +48,7 @@ class Frame:
     node: int | None = None
     arrow: int | None = None
     target: int | None = None
-    shown: str = ""
+    derivative_text: str = ""
 
     def __str__(self) -> str:
         return ". ".join([self.words, *map(plain, self.lines)])
@@ -57,7 +57,7 @@ class Frame:
         """Return the data that the page shows."""
         lines = [{"text": plain(line), "tokens": [(t.kind, t.text, t.below) for t in line]} for line in self.lines]
         numbers = {"node": self.node, "arrow": self.arrow, "target": self.target}
-        return {"said": str(self), "words": self.words, "lines": lines, "shown": self.shown, **numbers}
+        return {"description": str(self), "words": self.words, "lines": lines, "derivative": self.derivative_text, **numbers}
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class Layout:
     edges: dict[str, Mapping[str, Any]]
 
 
-def lay_out(drawing: Drawing, direction: str) -> Layout:
+def compute_layout(drawing: Drawing, direction: str) -> Layout:
     """Lay out a drawing, with space for the derivatives and labels that arrive later."""
     entries = [replace(e, label=f"{e.label}\n∂ {e.slot}  ") if e.slot else e for e in drawing.entries]
     layout = json.loads(render(dot_of(replace(drawing, entries=entries), direction, LIGHT), "json"))
@@ -92,7 +92,7 @@ def images_of(title: str, drawing: Drawing, direction: str, frames: Sequence[Fra
         raise ImportError(
             'images of frames are drawn by Matplotlib: pip install "compgraph[examples]"; a page, .html, needs no package'
         ) from error
-    layout = lay_out(drawing, direction)
+    layout = compute_layout(drawing, direction)
     rows = 1 + max(len(frame.lines) for frame in frames)
     longest = max(len(text) for frame in frames for text in (title, frame.words, *map(plain, frame.lines)))
     width = max(layout.width, min(longest * 6.2, 800)) + 2 * MARGIN
@@ -122,7 +122,7 @@ def images_of(title: str, drawing: Drawing, direction: str, frames: Sequence[Fra
 
 
 def save_gif(path: Path, images: Iterator[Any], seconds: float) -> None:
-    """Write images to one GIF, which repeats; the last image stays twice as long."""
+    """Write images to one GIF, which repeats; the last image is displayed twice as long."""
     first, *others = [image.quantize(128, dither=0) for image in images]
     durations = [round(1000 * seconds)] * len(others) + [round(2000 * seconds)]
     first.save(path, save_all=True, append_images=others, duration=durations, loop=0, disposal=1)
@@ -138,7 +138,7 @@ class _Painter:
         """Draw the graph after the last of `frames`."""
         now = frames[-1]
         passed = {frame.arrow for frame in frames}
-        derivatives = {frame.target: frame.shown for frame in frames}
+        derivatives = {frame.target: frame.derivative_text for frame in frames}
         for box in layout.boxes:
             self.shapes(box.get("_draw_", ()))
             self.texts(box.get("_ldraw_", ()))

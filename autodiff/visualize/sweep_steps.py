@@ -1,7 +1,7 @@
 """The steps of a sweep, one per edge, as data.
 
-The adjoints and tangents of nodes are those of the sweep and of forward mode. For the contribution along a single edge, the rule
-of its operation is called once more, for that operand alone.
+Adjoints and tangents of nodes come from the sweep and from forward mode. The contribution of a single edge comes from another
+call of the operation's rule, for that operand alone.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class Pass:
     output : Node
         The end of the graph.
     start : dict
-        The nodes where the sweep began, with their adjoints or tangents.
+        The start of the sweep: nodes with their adjoints or tangents.
     steps : list of Step
         In the order of the sweep.
     result : dict
@@ -95,16 +95,16 @@ class Pass:
 def backward(node: Any, wrt: Any, seed: Any) -> Pass:
     """Return the `Pass` of reverse mode, from `node` to `wrt`."""
     nodes = _unwritten_graph(node)
-    wanted = select_nodes(node, nodes, wrt, "raise")
+    wrt_nodes = select_nodes(node, nodes, wrt, "raise")
     adjoint = seed_of(node, seed)
-    needed = ids_on_paths(nodes, node, set(wanted))
-    adjoints = sweep(nodes, node, adjoint, {n for n in nodes if id(n) in needed}.union(wanted), False)
-    arrived: dict[Any, Any] = {}
+    needed = ids_on_paths(nodes, node, set(wrt_nodes))
+    adjoints = sweep(nodes, node, adjoint, {n for n in nodes if id(n) in needed}.union(wrt_nodes), False)
+    partial_sums: dict[Any, Any] = {}
     steps = []
     for event in nodes:
         if event not in adjoints or not event.args:
             continue
-        formulas, values = by_function[event.function].formulas, _values(event)
+        formulas, values = by_function[event.function].formulas, _operand_values(event)
         for position in event.parent_argnums:
             operand = event.args[position]
             formula = formulas[position] if id(operand) in needed else None
@@ -114,13 +114,13 @@ def backward(node: Any, wrt: Any, seed: Any) -> Pass:
                 part = formula(adjoints[event], event.raw_value, *values, **event.options)
             part = part.materialize(operand) if type(part) in LAZY_COTANGENTS else conform(part, operand.raw_value)
             part = _with_structural_zeros(part, adjoints[operand])
-            before = arrived.get(operand)
-            arrived[operand] = part if before is None else _sum(before, part)
-            steps.append(_explained(Step(event, position, adjoints[event], part, before, arrived[operand])))
+            before = partial_sums.get(operand)
+            partial_sums[operand] = part if before is None else _sum(before, part)
+            steps.append(_explain(Step(event, position, adjoints[event], part, before, partial_sums[operand])))
     last = {step.operand: place for place, step in enumerate(steps)}
     for operand, place in last.items():  # the sweep may add in a different order, with different rounding
         steps[place] = replace(steps[place], total=adjoints[operand])
-    return Pass("reverse", node, {node: adjoint}, steps, owned_arrays(adjoints, wanted, *adjoints.values()))
+    return Pass("reverse", node, {node: adjoint}, steps, owned_arrays(adjoints, wrt_nodes, *adjoints.values()))
 
 
 def _with_structural_zeros(part: Any, total: Any) -> Any:
@@ -134,13 +134,13 @@ def _with_structural_zeros(part: Any, total: Any) -> Any:
 def forward(node: Any, wrt: Any, seed: Any) -> Pass:
     """Return the `Pass` of forward mode, from `wrt` to `node`."""
     nodes = _unwritten_graph(node)
-    wanted = select_nodes(node, nodes, wrt, "raise")
-    if len(wanted) != 1:
+    wrt_nodes = select_nodes(node, nodes, wrt, "raise")
+    if len(wrt_nodes) != 1:
         raise ValueError(
-            f"forward mode follows one tangent, but there are {len(wanted)} nodes to start from: select one by wrt=, as in "
+            f"forward mode propagates one tangent, but there are {len(wrt_nodes)} nodes to start from: select one by wrt=, as in "
             "animate(f, mode='forward', wrt=x)"
         )
-    (start,) = wanted
+    (start,) = wrt_nodes
     tangents = {start: _tangent(start, seed)}
     needed = ids_on_paths(nodes, node, {start})
     steps: list[Step] = []
@@ -169,7 +169,7 @@ def _forward_steps(event: Any, tangents: dict[Any, Any]) -> list[Step]:
         part = _tangent_of(event, [t if k == position else None for k, t in enumerate(incoming)])
         if part is not None:
             total = part if before is None else _sum(before, part)
-            steps.append(_explained(Step(event, position, incoming[position], part, before, total), is_forward=True))
+            steps.append(_explain(Step(event, position, incoming[position], part, before, total), is_forward=True))
             before = total
     if steps:
         steps[-1] = replace(steps[-1], total=_tangent_of(event, incoming))
@@ -181,7 +181,7 @@ def _tangent_of(event: Any, incoming: list[Any]) -> Any:
     work = RuleErrors(event.function)
     work.at = event
     rule = by_function[event.function]
-    tangent = work.run(push, rule, incoming, event.raw_value, event.function, tuple(_values(event)), event.options)
+    tangent = work.run(push, rule, incoming, event.raw_value, event.function, tuple(_operand_values(event)), event.options)
     if isinstance(tangent, tuple):
         return tuple(None if t is None else conform(np.asarray(t), o) for t, o in zip(tangent, event.raw_value, strict=True))
     return None if tangent is None else conform(tangent, event.raw_value)
@@ -216,7 +216,7 @@ def _unwritten_graph(node: Any) -> list[Any]:
     return nodes
 
 
-def _values(event: Any) -> list[Any]:
+def _operand_values(event: Any) -> list[Any]:
     return [a.raw_value if isinstance(a, (Value, MultiOutput)) else a for a in event.args]
 
 
@@ -231,12 +231,12 @@ def _sum(before: Any, part: Any) -> Any:
 # --------------------------------------------------------------------------- the derivative of an operation
 
 
-def _explained(step: Step, is_forward: bool = False) -> Step:
+def _explain(step: Step, is_forward: bool = False) -> Step:
     """Return the step with `local` and `text`, each if it evaluates to the contribution of the rule."""
     event, operand = step.node, step.operand
     if isinstance(event, MultiOutput) or isinstance(operand, MultiOutput):
         return step
-    rule, values = by_function[event.function], _values(event)
+    rule, values = by_function[event.function], _operand_values(event)
     at = step.position
     texts = rule.texts if not isinstance(event.function, ops.Keyworded) else ()
     text = texts[at] if at < len(texts) else ""
@@ -249,8 +249,12 @@ def _explained(step: Step, is_forward: bool = False) -> Step:
             local = local.materialize(operand) if type(local) in LAZY_COTANGENTS else local
             wide = step.incoming * local if np.shape(local) == event.shape else np.nan
             local = local if _matches(wide, step.contribution, to) else None
-        said = evaluate(text, event, values, step.incoming) if text and not (is_forward and "g" in letters(text)) else None
-        if said is None or not _matches(said if "g" in letters(text) else step.incoming * said, step.contribution, to):
+        value_of_text = (
+            evaluate(text, event, values, step.incoming) if text and not (is_forward and "g" in letters(text)) else None
+        )
+        if value_of_text is None or not _matches(
+            value_of_text if "g" in letters(text) else step.incoming * value_of_text, step.contribution, to
+        ):
             text = ""
     return replace(step, local=local, text=text)
 
@@ -277,5 +281,5 @@ def _matches(value: Any, part: Any, like: Any) -> bool:
         value = conform(np.broadcast_to(value, np.broadcast_shapes(np.shape(value), np.shape(like))), np.asarray(like))
     except ValueError:
         return False
-    close = 1e-3 if like.dtype.itemsize <= 4 else 1e-8
-    return bool(np.allclose(value, part, rtol=close, atol=close * 1e-3, equal_nan=True))
+    tolerance = 1e-3 if like.dtype.itemsize <= 4 else 1e-8
+    return bool(np.allclose(value, part, rtol=tolerance, atol=tolerance * 1e-3, equal_nan=True))

@@ -28,8 +28,8 @@ main.after(element("section", { id: "player", "aria-label": "Frames" },
     ...Object.keys(ICONS).map((id) => button(icon(id), TITLES[id], ACTIONS[id], { id, "aria-label": TITLES[id].replace(/ \(.*| or pause.*/, "") })),
     slider, element("output", { id: "count", for: "slider" })),
   element("ol", { id: "steps" }, ...frames.map((frame) => element("li", {}, element("p", { class: "words" }, frame.words), ...frame.lines.map(lineElement)))),
-  element("p", { id: "said", class: "unseen", role: "status", "aria-live": "polite" })));
-const play = byId("play"), said = byId("said"), steps = [...byId("steps").children];
+  element("p", { id: "announcement", class: "unseen", role: "status", "aria-live": "polite" })));
+const play = byId("play"), announcement = byId("announcement"), steps = [...byId("steps").children];
 showLegend(["active", data.mode === "reverse" ? "adjoint" : "tangent"]);
 graph.dataset.mode = data.mode;
 
@@ -40,7 +40,7 @@ function update() {
   const passed = new Set(), derivatives = new Map(), now = frames[current];
   for (const frame of frames.slice(0, current + 1)) {
     if (frame.arrow !== null) passed.add(frame.arrow);
-    if (frame.target !== null) derivatives.set(frame.target, frame.shown);
+    if (frame.target !== null) derivatives.set(frame.target, frame.derivative);
   }
   for (const { node, number } of links) {
     node.classList.toggle("passed", passed.has(number));
@@ -83,7 +83,7 @@ function showFrame(number) {
   byId("count").textContent = count;
   byId("first").disabled = byId("back").disabled = current === 0;
   byId("forward").disabled = byId("last").disabled = current === last;
-  said.textContent = `Frame ${count}. ${frames[current].said}`;
+  announcement.textContent = `Frame ${count}. ${frames[current].description}`;
   update();
   follow();
 }
@@ -96,7 +96,7 @@ function setPlaying(isPlaying) {
   }, seconds * 1000) : null;
   play.classList.toggle("playing", isPlaying);
   play.setAttribute("aria-label", isPlaying ? "Pause" : "Play");
-  said.setAttribute("aria-live", isPlaying ? "off" : "polite");
+  announcement.setAttribute("aria-live", isPlaying ? "off" : "polite");
 }
 
 function playOrPause() {

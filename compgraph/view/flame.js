@@ -8,8 +8,8 @@ for (const frame of frames) for (const part of frame.parts) frames.push(Object.a
 
 main.append(
   element("div", { id: "flame", role: "group", "aria-label": "Flame graph: each frame is as wide as it took long; its parts are below it" }),
-  element("p", { id: "said", role: "status", "aria-live": "polite" }));
-const flame = byId("flame"), said = byId("said");
+  element("p", { id: "announcement", role: "status", "aria-live": "polite" }));
+const flame = byId("flame"), announcement = byId("announcement");
 
 function words(frame) {
   const share = data.seconds ? ` (${(100 * frame.seconds / data.seconds).toFixed(1)} % of the whole)` : "";
@@ -25,7 +25,7 @@ function add(frame, left, width, row, kind) {
     class: `frame ${frame.kind} ${kind}`, "aria-label": words(frame), "data-frame": frames.indexOf(frame),
     style: `left: ${100 * left}%; width: ${100 * width}%; top: ${row * height}px; height: ${height - 1}px${isWide ? "" : "; padding: 0"}`,
   });
-  made.onmouseenter = made.onfocus = () => { said.textContent = words(frame); };
+  made.onmouseenter = made.onfocus = () => { announcement.textContent = words(frame); };
   flame.append(made);
   flame.style.height = `${Math.max(parseFloat(flame.style.height), (row + 1) * height)}px`;
 }
@@ -55,7 +55,7 @@ function show(frame) {
   const hadFocus = flame.contains(document.activeElement);
   shown = frame;
   drawFrames();
-  said.textContent = words(frame);
+  announcement.textContent = words(frame);
   if (hadFocus) flame.querySelector(".chosen").focus();
 }
 

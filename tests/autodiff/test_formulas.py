@@ -87,7 +87,7 @@ def test_latex_partial_derivatives() -> None:
 
 def test_latex_derivative_of_nonscalar_raises() -> None:
     x = variable(np.ones(3), "x")
-    with pytest.raises(ValueError, match=r"of a scalar, not of shape \(3,\); take its sum"):
+    with pytest.raises(ValueError, match=r"must be a scalar, but has shape \(3,\); write its sum"):
         ad.latex(x * 2)
     with pytest.raises(TypeError, match="latex"):
         ad.latex(1.0)

@@ -1,4 +1,4 @@
-"""Names of ``autograd.numpy`` that NumPy does not have, and lists of arrays that are given as iterators."""
+"""Names of ``autograd.numpy`` that NumPy lacks, and support for iterators as lists of arrays."""
 
 from __future__ import annotations
 
@@ -105,8 +105,8 @@ def array_from_args(array_args: Any, array_kwargs: Any, *args: Any) -> Any:
     return np.array([*args], *array_args, **array_kwargs)
 
 
-class _Listed(list[Any]):
-    """Arrays that were given to a function of NumPy as an iterator: NumPy calls its protocol, which passes the list."""
+class _ListOfArrays(list[Any]):
+    """The arrays of an iterator argument of a NumPy function. NumPy's protocol calls the function with the list."""
 
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
         return function([*self], *args[1:], **kwargs)
@@ -114,9 +114,9 @@ class _Listed(list[Any]):
 
 def accept_iterators() -> None:
     """Let ``np.stack``, ``np.vstack``, ``np.hstack``, ``np.dstack`` and ``np.column_stack`` take iterators of arrays."""
-    patch_code(ops.sequence_of_arrays, _listed, always=True)
+    patch_code(ops.sequence_of_arrays, _materialize_iterator, always=True)
 
 
-def _listed(function: Any, original: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _materialize_iterator(function: Any, original: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     arrays = args[0] if args else kwargs["arrays"]
-    return original(arrays) if hasattr(arrays, "__getitem__") or not hasattr(arrays, "__next__") else (_Listed(arrays),)
+    return original(arrays) if hasattr(arrays, "__getitem__") or not hasattr(arrays, "__next__") else (_ListOfArrays(arrays),)

@@ -1,4 +1,4 @@
-"""Boxes: in this package the values of the graph themselves."""
+"""Boxes, autograd's tracers: in this package, the tracers of the graph."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _type = type
 
 
 def isbox(value: Any) -> bool:
-    """Whether a derivative may pass a value.
+    """Whether a value is a tracer of a differentiated function.
 
     Parameters
     ----------
@@ -39,13 +39,13 @@ def isbox(value: Any) -> bool:
     return value.dtype.kind in "fc" and _type(base_of(value)) not in INERT
 
 
-def holds_box(value: Any) -> bool:
-    """Whether a box is in a value: the value itself, or nested in it."""
+def contains_box(value: Any) -> bool:
+    """Whether a value is a box, or a container with boxes."""
     return isbox(value) or (isinstance(value, (list, tuple, dict)) and any(map(isbox, flatten(value)[0])))
 
 
 def getval(value: Any) -> Any:
-    """The numbers of a box; through them no derivative passes.
+    """Return the numbers of a box, which have no derivative.
 
     Parameters
     ----------
@@ -70,14 +70,14 @@ def getval(value: Any) -> Any:
 
 
 def kind_of(value: Any) -> type:
-    """The class of a value, of a box that of its numbers."""
+    """Return the class of a value, or for a box that of its numbers."""
     if isinstance(value, Value):
         return represented_class(value)
     return np.ndarray if _type(value) in BUFFERS else _type(value)
 
 
 def is_instance(value: Any, classes: Any) -> bool:
-    """Whether a value, of a box its numbers, is an instance of one of `classes`."""
+    """Whether a value, or for a box its numbers, is an instance of one of `classes`."""
     if not isinstance(value, Value):
         return isinstance(value, classes)
     return issubclass(represented_class(value), classes)
@@ -129,7 +129,7 @@ class SequenceBox(Box):
 
     @classmethod
     def _recognizes(cls, instance: Any) -> bool:
-        return isinstance(instance, (list, tuple)) and holds_box(instance)
+        return isinstance(instance, (list, tuple)) and contains_box(instance)
 
 
 class DictBox(Box):
@@ -137,4 +137,4 @@ class DictBox(Box):
 
     @classmethod
     def _recognizes(cls, instance: Any) -> bool:
-        return isinstance(instance, dict) and holds_box(instance)
+        return isinstance(instance, dict) and contains_box(instance)

@@ -65,22 +65,22 @@ def convolve(
         [letter for k, letter in enumerate(letters) if k not in {*conv, *(d % x.ndim for d in dots)}]
         for letters, conv, dots, x in zip((letters_a, letters_b), convolved, dot_axes, (A, B), strict=True)
     ]
-    slid, still = ((B, letters_b), (A, letters_a)) if is_swapped else ((A, letters_a), (B, letters_b))
-    windows, letters = slid[0], [*slid[1]]
-    kernel = still[0]
+    sliding, stationary = ((B, letters_b), (A, letters_a)) if is_swapped else ((A, letters_a), (B, letters_b))
+    windows, letters = sliding[0], [*sliding[1]]
+    kernel = stationary[0]
     for (a, b), place in zip(pairs, places, strict=True):
         axis, fixed = (b, a) if is_swapped else (a, b)
         length = kernel.shape[fixed]
         kernel = np.flip(kernel, fixed)
         half = (length - 1) // 2
         left, right = {"full": (length - 1, length - 1), "valid": (0, 0), "same": (length - 1 - half, half)}[mode]
-        where = letters.index(slid[1][axis])  # windows have more axes than the array already
+        where = letters.index(sliding[1][axis])  # windows have more axes than the array already
         widths = [(0, 0)] * len(letters)
         widths[where] = (left, right)
         padded = np.pad(windows, widths)
         count = padded.shape[where] - length + 1
         index = np.arange(count)[:, None] + np.arange(length)
         windows = np.take(padded, index, axis=where)
-        letters[where : where + 1] = [place, still[1][fixed]]
+        letters[where : where + 1] = [place, stationary[1][fixed]]
     result = "".join([*others[0], *others[1], *places])
-    return np.einsum(f"{''.join(letters)},{''.join(still[1])}->{result}", windows, kernel)
+    return np.einsum(f"{''.join(letters)},{''.join(stationary[1])}->{result}", windows, kernel)

@@ -1,4 +1,4 @@
-"""The modules of autograd, with their names."""
+"""Replacements of the modules of autograd, by their names."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def _wraps(fun: Any, namestr: str = "{fun}", docstr: str = "{doc}", **kwargs: An
     return named
 
 
-# By the module: its names. A module in it is one of its attributes as well.
+# The names of each module. A submodule is an attribute of its package too.
 NAMES: dict[str, dict[str, Any]] = {
     "autograd": {
         **{name: value for name, value in _OPERATORS.items() if name not in ("make_jvp_reversemode", "unary_to_nary")},
@@ -115,20 +115,20 @@ NAMES: dict[str, dict[str, Any]] = {
     "autograd.wrap_util": {"unary_to_nary": operators.unary_to_nary, "wraps": _wraps},
     "autograd_gamma": {name: getattr(gamma, name) for name in gamma.__all__},
 }
-# Modules whose other names are those of a module of NumPy's or SciPy's.
+# Modules whose other names come from a module of NumPy or SciPy.
 OTHERS_FROM = {"autograd.numpy.numpy_wrapper": "numpy", "autograd.scipy": "scipy", "autograd.scipy.signal": "scipy.signal"}
 
 
-class Stand(ModuleType):
-    """A module of autograd's name."""
+class CompatModule(ModuleType):
+    """A module with a name of autograd's."""
 
 
 @functools.cache
 def modules() -> dict[str, ModuleType]:
-    """The modules by their names, ``autograd.numpy`` among them, which is NumPy itself."""
+    """Return the modules by name; ``autograd.numpy`` is NumPy itself."""
     modules_by_name: dict[str, ModuleType] = {}
     for name, names in NAMES.items():
-        module = Stand(name, "A module of HIPS/autograd, whose names mean the package autodiff.")
+        module = CompatModule(name, "A module of HIPS/autograd, whose names mean the package autodiff.")
         is_package = name in ("autograd", "autograd.misc", "autograd.scipy")
         module.__spec__ = importlib.machinery.ModuleSpec(name, None, origin=__file__, is_package=is_package)
         module.__file__ = __file__
@@ -137,7 +137,7 @@ def modules() -> dict[str, ModuleType]:
         vars(module).update(names)
         modules_by_name[name] = module
         if name in OTHERS_FROM:
-            vars(module)["__getattr__"] = functools.partial(_from, OTHERS_FROM[name])
+            vars(module)["__getattr__"] = functools.partial(_attribute_from, OTHERS_FROM[name])
     modules_by_name["autograd.numpy"] = np
     for name, each in modules_by_name.items():
         parent, _, child = name.rpartition(".")
@@ -146,8 +146,8 @@ def modules() -> dict[str, ModuleType]:
     return modules_by_name
 
 
-def _from(source: str, name: str) -> Any:
-    """The attribute or the submodule of a module of NumPy's or SciPy's."""
+def _attribute_from(source: str, name: str) -> Any:
+    """Return an attribute or a submodule of a module of NumPy or SciPy."""
     attribute = getattr(importlib.import_module(source), name, None)
     if attribute is None:
         raise AttributeError(f"{source} has no attribute {name!r}")
@@ -155,10 +155,10 @@ def _from(source: str, name: str) -> Any:
 
 
 class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """The import of ``autograd.numpy.linalg`` and ``autograd.scipy.stats``: the modules of NumPy and SciPy themselves."""
+    """An importer of names such as ``autograd.numpy.linalg`` and ``autograd.scipy.stats``, as the modules of NumPy and SciPy."""
 
     def find_spec(self, fullname: str, path: Any, target: Any = None) -> Any:
-        """A specification for a name of NumPy's or SciPy's below autograd; None for others."""
+        """Return a specification for a name of NumPy or SciPy below autograd, and None for others."""
         if self._source_of(fullname) is None:
             return None
         return importlib.machinery.ModuleSpec(fullname, self, is_package=True)

@@ -85,12 +85,12 @@ def _nary(operator: Function, derive: Function, fun: Function, argnum: Argnum) -
     """The function that an operator returns, from one of the arguments, in which floats replace integers."""
 
     def derived(*args: Any, **kwargs: Any) -> Any:
-        return derive(_floating(args, argnum), kwargs)
+        return derive(_convert_integers(args, argnum), kwargs)
 
     return _named(derived, operator.__name__, fun, argnum)
 
 
-def _floating(args: Sequence[Any], argnum: Argnum) -> tuple[Any, ...]:
+def _convert_integers(args: Sequence[Any], argnum: Argnum) -> tuple[Any, ...]:
     """Return arguments, without integers among those to differentiate."""
     arguments = list(args)
     for position in (argnum,) if isinstance(argnum, int) else argnum:
@@ -166,15 +166,15 @@ class Linearized:
         leaves, structure = flatten(g)
         if structure != self.trace.structure:
             raise ValueError(f"{self.operator}: the cotangent nests as {structure}, the value as {self.trace.structure}")
-        cotangents = [_spread(leaf, out) for leaf, out in zip(leaves, self.outs, strict=True)]
-        return self.pulled(cotangents)
+        cotangents = [_broadcast_cotangent(leaf, out) for leaf, out in zip(leaves, self.outs, strict=True)]
+        return self.pull_leaves(cotangents)
 
-    def pulled(self, cotangents: list[Any]) -> Any:
+    def pull_leaves(self, cotangents: list[Any]) -> Any:
         """The cotangent of the argument, from those of the leaves of the value."""
         return self.trace.arguments.nest(self.trace.pull(self.joined, operators.concatenated(cotangents)))
 
 
-def _spread(cotangent: Any, out: Any) -> Any:
+def _broadcast_cotangent(cotangent: Any, out: Any) -> Any:
     """A cotangent of the shape of a result; of one number, an array of it."""
     cotangent = floating(cotangent)
     if np.shape(cotangent) != out.shape and np.size(cotangent) == 1:
@@ -249,7 +249,7 @@ def make_jvp(fun: Function, argnum: Argnum = 0) -> Function:
         leaves = tuple(arguments.arrays())
 
         def jvp(g: Any) -> tuple[Any, Any]:
-            tangents = [_spread(t, x) for t, x in zip(arguments.flatten_tangents(g), leaves, strict=True)]
+            tangents = [_broadcast_cotangent(t, x) for t, x in zip(arguments.flatten_tangents(g), leaves, strict=True)]
             return operators.jvp(arguments, leaves, tuple(tangents))
 
         return jvp
@@ -292,7 +292,7 @@ def grad(fun: Function, argnum: Argnum = 0) -> Function:
     def derive(args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         linearization = Linearized("grad", fun, args, kwargs, argnum)
         _require_scalar(linearization)
-        return linearization.pulled(linearization.ones())
+        return linearization.pull_leaves(linearization.ones())
 
     return _nary(grad, derive, fun, argnum)
 
@@ -321,7 +321,7 @@ def value_and_grad(fun: Function, argnum: Argnum = 0) -> Function:
     def derive(args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[Any, Any]:
         linearization = Linearized("value_and_grad", fun, args, kwargs, argnum)
         _require_scalar(linearization)
-        return linearization.value, linearization.pulled(linearization.ones())
+        return linearization.value, linearization.pull_leaves(linearization.ones())
 
     return _nary(value_and_grad, derive, fun, argnum)
 
@@ -360,7 +360,7 @@ def elementwise_grad(fun: Function, argnum: Argnum = 0) -> Function:
         linearization = Linearized("elementwise_grad", fun, args, kwargs, argnum)
         if any(out.dtype.kind == "c" for out in linearization.outs):
             raise TypeError("Elementwise_grad only applies to real-output functions.")
-        return linearization.pulled(linearization.ones())
+        return linearization.pull_leaves(linearization.ones())
 
     return _nary(elementwise_grad, derive, fun, argnum)
 
@@ -467,7 +467,7 @@ def grad_and_aux(fun: Function, argnum: Argnum = 0) -> Function:
 
     def derive(args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[Any, Any]:
         linearization = Linearized("grad_and_aux", fun, args, kwargs, argnum, has_aux=True)
-        return linearization.pulled(linearization.ones()), linearization.trace.values(linearization.trace.aux)
+        return linearization.pull_leaves(linearization.ones()), linearization.trace.values(linearization.trace.aux)
 
     return _nary(grad_and_aux, derive, fun, argnum)
 
@@ -488,13 +488,13 @@ def multigrad_dict(fun: Function) -> Function:
         bound.apply_defaults()
         names = [*bound.arguments]
 
-        def called(*values: Any) -> Any:
+        def call_with_values(*values: Any) -> Any:
             bound_arguments = inspect.BoundArguments(signature, OrderedDict(zip(names, values, strict=True)))
             return fun(*bound_arguments.args, **bound_arguments.kwargs)
 
         values = [bound.arguments[name] for name in names]
-        wanted = [k for k, value in enumerate(values) if flatten(value)[0]]
-        gradients_by_position = dict(zip(wanted, grad(called, wanted)(*values), strict=True))
+        differentiable = [k for k, value in enumerate(values) if flatten(value)[0]]
+        gradients_by_position = dict(zip(differentiable, grad(call_with_values, differentiable)(*values), strict=True))
         return OrderedDict((name, gradients_by_position.get(k, values[k])) for k, name in enumerate(names))
 
     return gradients

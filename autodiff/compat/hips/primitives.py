@@ -17,7 +17,7 @@ from compgraph.values import Value
 
 from ...arguments import flatten, unflatten
 from ...custom import Opaque, has_node, instantiate_zeros, transpose_pull
-from .boxes import getval, holds_box, isbox
+from .boxes import contains_box, getval, isbox
 from .vspaces import dense, vspace
 
 Function = Callable[..., Any]
@@ -67,11 +67,11 @@ def primitive(f_raw: Function) -> Function:
 
     @functools.wraps(f_raw, updated=())
     def f_wrapped(*args: Any, **kwargs: Any) -> Any:
-        boxed = [position for position, argument in enumerate(args) if holds_box(argument)]
+        boxed = [position for position, argument in enumerate(args) if contains_box(argument)]
         if not boxed:
             return f_raw(*map(_plain_of_box, args), **kwargs)
         if f_wrapped in _without_trace:
-            return f_raw(*map(_plain_deep, args), **kwargs)
+            return f_raw(*map(_plain_leaves, args), **kwargs)
         leaves, structure = flatten([args[position] for position in boxed])
         call = _Call(f_wrapped, f_raw, args, kwargs, boxed, structure)
         outputs = bind(Opaque(f"autograd_{_name_of(f_raw)}"), as_operands(tuple(leaves)), {"call": call})
@@ -94,7 +94,7 @@ def _plain_of_box(value: Any) -> Any:
     return getval(value) if isinstance(value, Value) else value
 
 
-def _plain_deep(value: Any) -> Any:
+def _plain_leaves(value: Any) -> Any:
     leaves, structure = flatten(value)
     return unflatten(structure, [*map(getval, leaves)])
 
@@ -145,8 +145,8 @@ class _Call:
         tangents = [tangent if k == position else np.zeros_like(x) for k, x in enumerate(operands)]
         counts = itertools.accumulate(child.num_leaves for child in self.structure.children())
         k = next(k for k, end in enumerate(counts) if position < end)
-        of_argument = unflatten(self.structure, tangents)[k]
-        output_tangent = maker((self.boxed[k],), (of_argument,), self._tree(out), self._arguments(operands), self.kwargs)
+        argument_tangent = unflatten(self.structure, tangents)[k]
+        output_tangent = maker((self.boxed[k],), (argument_tangent,), self._tree(out), self._arguments(operands), self.kwargs)
         leaves = self.results.flatten_up_to(dense(output_tangent))
         return tuple(leaves) if isinstance(out, tuple) else leaves[0]
 
@@ -191,9 +191,12 @@ class _Call:
             )
         leaves: list[Any] = []
         for cotangent, child in zip(adjoints, self.structure.children(), strict=True):
-            below = operands[len(leaves) : len(leaves) + child.num_leaves]
-            parts = [None] * len(below) if cotangent is None else child.flatten_up_to(dense(cotangent))
-            leaves += [np.zeros_like(to_values(x)) if part is None else dense(part) for part, x in zip(parts, below, strict=True)]
+            operands_of_argument = operands[len(leaves) : len(leaves) + child.num_leaves]
+            parts = [None] * len(operands_of_argument) if cotangent is None else child.flatten_up_to(dense(cotangent))
+            leaves += [
+                np.zeros_like(to_values(x)) if part is None else dense(part)
+                for part, x in zip(parts, operands_of_argument, strict=True)
+            ]
         return [leaf if isinstance(leaf, np.ndarray) or isbox(leaf) else np.asarray(leaf)[()] for leaf in leaves]
 
 

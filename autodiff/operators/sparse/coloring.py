@@ -1,8 +1,7 @@
-"""Which columns of a sparse matrix can be found together: those that meet in no row.
+"""Coloring of sparse matrices: columns without a common row get the same color and are computed together.
 
-Curtis, Powell, Reid: On the estimation of sparse Jacobian matrices (1974): columns are gone through in order, and each
-is put into the first group in which it meets no other. A group is a color. A Hessian is colored as any other matrix;
-its symmetry is not used.
+Greedy coloring as in A. R. Curtis, M. J. D. Powell, J. K. Reid, "On the estimation of sparse Jacobian matrices" (1974): each
+column, in order, gets the first color without a conflict. The symmetry of Hessians is not used.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ import numpy as np
 
 
 def color_columns(pattern: Any) -> tuple[Any, int]:
-    """Give each column a color, so that no two of one color have an element in the same row.
+    """Color the columns, so that no two columns of one color have an element in the same row.
 
     Parameters
     ----------
@@ -52,13 +51,13 @@ def longest_row(pattern: Any) -> int:
 
 
 def _bandwidth(pattern: Any) -> int:
-    """How far the first and the last element of a row are from each other, at most."""
+    """Return the maximum distance between the first and the last element of a row."""
     rows = np.flatnonzero(np.diff(pattern.indptr))
     return int(np.max(pattern.indices[pattern.indptr[rows + 1] - 1] - pattern.indices[pattern.indptr[rows]], initial=-1)) + 1
 
 
 def _greedy(pattern: Any) -> tuple[Any, int]:
-    """For each column, the first color that no column has which it shares a row with."""
+    """Give each column the first color that no column with a common row has."""
     by_column = pattern.tocsc()
     rows_of = np.split(by_column.indices, by_column.indptr[1:-1])
     used: list[set[int]] = [set() for _ in range(pattern.shape[0])]  # the colors in each row

@@ -1,7 +1,7 @@
-"""Boolean sparse matrices of dependence, and the few things that are done to them.
+"""Sparsity patterns, boolean sparse matrices of dependences, and their operations.
 
-Most operations of a graph change no pattern. So equal matrices are one object wherever that can be seen without comparing
-them, and what is done to an object that is known already costs nothing.
+Most operations of a graph preserve the pattern. Operations return the same object for an equal pattern where that needs no
+comparison, and unions are cached by the identity of their operands.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ class Patterns:
     Parameters
     ----------
     columns : int
-        How many elements the input has.
+        The number of elements of the input.
     """
 
     def __init__(self, columns: int) -> None:
@@ -32,15 +32,15 @@ class Patterns:
         return self._make((np.ones(len(indices), bool), indices, indptr), shape=(len(indptr) - 1, self.columns))
 
     def identity(self) -> Any:
-        """Each element depends on itself."""
+        """Return the pattern in which each element depends on itself."""
         return self._csr(np.arange(self.columns, dtype=np.int32), np.arange(self.columns + 1, dtype=np.int32))
 
     def empty(self, rows: int) -> Any:
-        """Nothing depends on anything."""
+        """Return the pattern without dependences."""
         return self._csr(np.zeros(0, np.int32), np.zeros(rows + 1, np.int32))
 
     def full_rows(self, patterns: Sequence[Any], rows: int) -> Any:
-        """Each of some rows depends on all that any of the given ones does."""
+        """Return a pattern whose rows each have all dependences of some patterns."""
         used = np.unique(np.concatenate([g.indices for g in patterns if g is not None]))
         return self._csr(np.tile(used, rows), np.arange(rows + 1) * len(used))
 
@@ -58,11 +58,11 @@ class Patterns:
         if key not in self._unions:
             union = a + b
             union = a if union.nnz == a.nnz else b if union.nnz == b.nnz else union
-            self._unions[key] = (union, a, b)  # held, so that no other matrix takes their ids
+            self._unions[key] = (union, a, b)  # kept alive, so that their ids stay unique
         return self._unions[key][0]
 
     def take_rows(self, pattern: Any, places: Any) -> Any:
-        """The rows at the given places, empty ones where a place is negative; all in order if places is None."""
+        """Return the rows at some positions, empty ones for negative positions; the pattern itself if `places` is None."""
         if places is None:
             return pattern
         places = np.ravel(places)
@@ -78,7 +78,7 @@ class Patterns:
         return self._csr(pattern.indices[within], indptr)
 
     def scatter_rows(self, pattern: Any, places: Any, rows: int) -> Any:
-        """Each row put at its place; what meets there depends on all of it."""
+        """Scatter rows to positions; rows at the same position are united."""
         places = np.ravel(places)
         counts = np.diff(pattern.indptr)
         if rows == 1:
@@ -92,14 +92,14 @@ class Patterns:
         return union
 
     def stack_rows(self, patterns: Sequence[Any]) -> Any:
-        """All rows, one pattern below the other."""
+        """Stack the rows of patterns."""
         if len(patterns) == 1:
             return patterns[0]
         counts = np.concatenate([np.diff(g.indptr) for g in patterns])
         return self._csr(np.concatenate([g.indices for g in patterns]), np.concatenate([[0], np.cumsum(counts)]))
 
     def matrix_product(self, matrix: Any, pattern: Any) -> Any:
-        """Sums of rows, each with the coefficients in one row of a matrix."""
+        """Return the pattern of the product of a matrix with values of a pattern."""
         product = self._make(matrix != 0) @ pattern
         product.sort_indices()
         return product

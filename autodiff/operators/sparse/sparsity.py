@@ -1,9 +1,8 @@
-"""Which elements of a Jacobian may differ from zero, found on the recorded graph; and the Jacobian, by as few directions.
+"""Sparsity patterns of Jacobians, computed from the recorded graph, and Jacobians by few directions.
 
-For each node a boolean matrix says which elements of the input each of its elements depends on: through elementwise
-operations, reductions and what moves elements it is followed exactly; an operation of which no more is known makes all
-its results depend on all its operands. So the structure is never too small. It is that of the graph: the branches taken
-and the elements sorted are those at this point.
+For each node, a boolean matrix records the input elements that each of its elements depends on. Elementwise operations,
+reductions and operations that move elements propagate it exactly. For other operations, all results depend on all operands, so a
+pattern is never too small. It holds for the recorded graph: for the branches and sort orders at this point.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from .patterns import Patterns
 
 
 def sparsity_pattern(linearization: Linearization, x: Any) -> Any:
-    """Which elements of a node depend on which of an input.
+    """Return the dependences of the elements of a node on those of an input.
 
     Parameters
     ----------
@@ -39,7 +38,7 @@ def sparsity_pattern(linearization: Linearization, x: Any) -> Any:
     Returns
     -------
     scipy.sparse.csr_array
-        Of booleans, with a row for each element of the output and a column for each of the input.
+        A boolean matrix with a row for each element of the output, and a column for each element of the input.
     """
     patterns = Patterns(math.prod(x.shape))
     node_patterns = propagate(
@@ -82,12 +81,12 @@ def _positions(x: Any, start: int = 0) -> Any:
 
 
 def _broadcast_positions(x: Any, shape: tuple[int, ...]) -> Any:
-    """Return the element of an operand at each place of a result; None if all are at their own."""
+    """Return the operand position of each element of a broadcast result; None without broadcasting."""
     return None if np.shape(x) == shape else np.broadcast_to(_positions(x), shape)
 
 
 def _reduced_positions(node: Any, x: Any, axis: Any = None, keepdims: Any = False, **_: Any) -> Any:
-    """Into which element of the result each element goes."""
+    """Return the result position of each element of a reduced array."""
     return np.broadcast_to(restore_axes(_positions(node.raw_value), x, axis, keepdims), x.shape)
 
 
@@ -114,7 +113,7 @@ def _scattered_pattern(patterns: Patterns, node: Any, operand_patterns: list[Any
 
 
 def _product_pattern(patterns: Patterns, node: Any, operand_patterns: list[Any], operands: list[Any]) -> Any:
-    """A product of a matrix and a vector: coefficients that are zero make no dependence."""
+    """Return the pattern of a product of a matrix and a vector; zero coefficients add no dependence."""
     a, b = map(np.asarray, operands)
     if operand_patterns[0] is None and (a.ndim, b.ndim) == (2, 1):
         return patterns.matrix_product(a, operand_patterns[1])
@@ -133,7 +132,7 @@ MULTI_OPERAND_PATTERNS = {
 
 
 def sparse_jacobian(trace: Trace, out: Any) -> list[Any]:
-    """The Jacobian for each input of a trace, as sparse matrices."""
+    """Return the Jacobian for each input of a trace, as sparse matrices."""
     _require_real(trace, out)
     linearization = trace.linearized(out)
     _require_plain_derivatives(linearization)
@@ -141,7 +140,7 @@ def sparse_jacobian(trace: Trace, out: Any) -> list[Any]:
 
 
 def sparse_hessian(trace: Trace, out: Any) -> Any:
-    """The Hessian for the only input of a trace, as a sparse matrix."""
+    """Return the Hessian for the only input of a trace, as a sparse matrix."""
     _require_real(trace, out)
     (gradient,) = gradient_nodes(trace.operator, trace.inputs, out)
     linearization = trace.linearized(gradient)
@@ -166,7 +165,7 @@ def _require_plain_derivatives(linearization: Linearization) -> None:
 
 
 def _compressed_jacobian(linearization: Linearization, i: int) -> Any:
-    """The Jacobian for one input: one direction for each color, its elements sorted into their places."""
+    """Compute the Jacobian for one input, with one direction per color."""
     from scipy.sparse import csr_array
 
     x, out = linearization.inputs[i], linearization.out
@@ -191,6 +190,6 @@ def _compressed_jacobian(linearization: Linearization, i: int) -> Any:
 
 
 def _color_directions(colors: Any, chunk: slice, like: Any) -> Any:
-    """The directions for a chunk of colors: ones at the elements that have the color."""
+    """Return the directions for a chunk of colors: ones at the elements of the color."""
     groups = (colors == np.arange(chunk.start, chunk.stop)[:, None]).astype(like.dtype)
     return groups.reshape(-1, *like.shape)

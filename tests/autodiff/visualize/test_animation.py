@@ -20,8 +20,8 @@ import compgraph as cg
 from autodiff import numeric
 from autodiff.rules.rule import by_function, rules
 from autodiff.visualize import Animation, animate
-from autodiff.visualize.equations import inner, letter, named, number, on_node
-from autodiff.visualize.frame_images import lay_out
+from autodiff.visualize.equations import inner, letter, node_text, number, unique_names
+from autodiff.visualize.frame_images import compute_layout
 from autodiff.visualize.sweep_steps import backward
 from compgraph.graph import breadth_first
 from tests.support.arguments import Case
@@ -195,7 +195,7 @@ def test_animation_repeated_operand_has_two_edges() -> None:
     assert first.arrow is not None
     assert second.arrow is not None
     assert first.arrow != second.arrow
-    assert (first.shown, second.shown) == ("3", "6")
+    assert (first.derivative_text, second.derivative_text) == ("3", "6")
 
 
 def test_animation_of_single_variable() -> None:
@@ -221,7 +221,7 @@ def test_animation_names_are_distinct() -> None:
     cg.reset()
     f, g, h = variable(1.0, "f"), variable(2.0, "same"), variable(3.0, "same")
     product = f * g * h * 5
-    names = named(breadth_first(product))
+    names = unique_names(breadth_first(product))
     assert sorted(names.values()) == ["5", "f", "mul_0", "mul_1", "mul_2", "same", "same′"]
     assert letter("f", names) == "F"
     assert words(product)[0].endswith("∂F/∂mul_2 = 1")
@@ -246,8 +246,8 @@ def test_animation_abbreviates_arrays() -> None:
     assert inner(np.arange(9.0)) == "[0 1 … 8]"
     assert inner(np.zeros((9, 9))) == "[[0 0 … 0] [0 0 … 0] … [0 0 … 0]]"
     assert inner(-1.0) == "(−1)"
-    assert on_node(np.full((9, 9), 0.123)) == "array 9×9"
-    assert on_node(np.zeros((0, 3))) == "[]"
+    assert node_text(np.full((9, 9), 0.123)) == "array 9×9"
+    assert node_text(np.zeros((0, 3))) == "[]"
 
 
 # --------------------------------------------------------------------------------------------- refusals
@@ -447,7 +447,7 @@ def test_animation_page_is_self_contained() -> None:
 def test_animation_layout_is_equal_in_all_frames() -> None:
     """One layout serves all frames; its nodes do not overlap."""
     animation = tutorial()
-    nodes = list(lay_out(animation._drawing, "LR").nodes.values())
+    nodes = list(compute_layout(animation._drawing, "LR").nodes.values())
     assert len(nodes) == 15 + 13  # nodes, and labels of arrows
     boxes = [(*map(float, node["pos"].split(",")), 72 * float(node["width"]), 72 * float(node["height"])) for node in nodes]
     for k, (x, y, width, height) in enumerate(boxes):
@@ -473,7 +473,7 @@ def state(page: Any) -> dict[str, Any]:
         visible: [...document.querySelectorAll('#steps li')].filter((li) => li.offsetParent).length,
         slider: Number(document.getElementById('slider').value),
         count: document.getElementById('count').textContent,
-        said: document.getElementById('said').textContent,
+        announcement: document.getElementById('announcement').textContent,
         active: [...document.querySelectorAll('.node.active .first')].map((t) => t.textContent),
         edges: document.querySelectorAll('.arrow.active[marker-end]').length,
         labels: [...document.querySelectorAll('text.adjoint:not([hidden])')].map((t) => t.textContent),
@@ -495,7 +495,7 @@ def test_animation_page_controls(page_file: Path) -> None:
         page.click("#forward")
         one = state(page)
         assert (one["step"], one["slider"], one["active"], one["edges"], one["labels"]) == (1, 1, ["sub_0"], 1, ["1"])
-        assert one["said"].startswith("Frame 2 of 15. sub_0 passes its adjoint back to its first operand, sin_0.")
+        assert one["announcement"].startswith("Frame 2 of 15. sub_0 passes its adjoint back to its first operand, sin_0.")
         page.click("#forward")
         page.click("#back")
         assert state(page) == one
@@ -520,12 +520,12 @@ def test_animation_page_plays_to_end(page_file: Path) -> None:
         # Within one script, because the animation is short and a loaded machine may answer the next call after its end.
         labels = page.evaluate("""() => {
             document.getElementById('play').click();
-            return [document.getElementById('play').ariaLabel, document.getElementById('said').ariaLive];
+            return [document.getElementById('play').ariaLabel, document.getElementById('announcement').ariaLive];
         }""")
         assert labels == ["Pause", "off"]
         page.wait_for_function("document.getElementById('slider').value === '14'")
         page.wait_for_function("document.getElementById('play').ariaLabel === 'Play'")
-        assert page.locator("#said").get_attribute("aria-live") == "polite"
+        assert page.locator("#announcement").get_attribute("aria-live") == "polite"
         page.keyboard.press("Home")
         assert state(page)["step"] == 0
         page.click("#last")
@@ -686,7 +686,7 @@ def test_animation_repr_html_is_frame() -> None:
 def test_animation_names_are_formatted_as_in_drawing() -> None:
     """Names are formatted as in `visualize_at`; names that become equal are made distinct."""
     x, other = variable(1.0, "W_1"), variable(2.0, "W₁")
-    assert set(named([x, other]).values()) == {"W₁", "W₁′"}
+    assert set(unique_names([x, other]).values()) == {"W₁", "W₁′"}
     assert "∂f/∂W₁" in str(animate(cg.multiply(x, variable(2.0, "alpha"), name="f")).frames[-1])
 
 

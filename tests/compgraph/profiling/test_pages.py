@@ -106,7 +106,7 @@ def test_flame_graph_responds_to_controls(tmp_path: Path) -> None:
         assert page.locator(".chosen").bounding_box()["width"] == pytest.approx(
             page.locator("#flame").bounding_box()["width"], abs=2
         )
-        message = page.locator("#said").inner_text()
+        message = page.locator("#announcement").inner_text()
         assert "matmul: " in message
         assert "3 calls" in message
         assert "test_pages.py" in message

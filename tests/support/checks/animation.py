@@ -11,7 +11,7 @@ import numpy as np
 import compgraph as cg
 from autodiff.forward import jvp
 from autodiff.reverse import gradient
-from autodiff.visualize.equations import Writer, named, plain
+from autodiff.visualize.equations import Writer, plain, unique_names
 from autodiff.visualize.sweep_steps import backward, forward
 from compgraph.graph import breadth_first
 from compgraph.values import MultiOutput
@@ -77,7 +77,7 @@ def check_steps(case: Case) -> None:
             product = np.sum(step.incoming * step.local)
             product = product if np.iscomplexobj(step.contribution) else np.real(product)
             np.testing.assert_allclose(product, np.sum(step.contribution), rtol=1e-6, atol=1e-9)
-    names = named(breadth_first(out))
+    names = unique_names(breadth_first(out))
     for sweep in sweeps:
         writer = Writer(names, "f", sweep.mode)
         for step in sweep.steps:
