@@ -180,7 +180,7 @@ class Arguments:
     def nest(self, results: Sequence[Any]) -> Any:
         """Nest one result per leaf like the selected arguments: one tree, or a tuple of trees for a sequence of argnums.
 
-        A result of the shape of a labelled argument (pandas, xarray) gets its labels.
+        A result of the shape of a labeled argument (pandas, xarray) gets its labels.
         """
         if self.has_labels:
             results = [attach_labels(result, leaf) for result, leaf in zip(results, self.leaves, strict=True)]

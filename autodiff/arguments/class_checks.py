@@ -110,7 +110,7 @@ def find_class_check(f: Callable[..., Any]) -> tuple[str, bool]:
 
 
 def require_label_independence(operator: str, leaves: Sequence[Any], call: Callable[..., Any], results: Sequence[Any]) -> None:
-    """Raise if a function returns different values for labelled arguments and for plain arrays of the same numbers.
+    """Raise if a function returns different values for labeled arguments and for plain arrays of the same numbers.
 
     The values are compared at the arguments and at a point nearby, because different functions may agree at one point.
 
@@ -119,7 +119,7 @@ def require_label_independence(operator: str, leaves: Sequence[Any], call: Calla
     operator : str
         The name of the operator, for messages.
     leaves : sequence
-        The leaves of its arguments, some of them labelled.
+        The leaves of its arguments, some of them labeled.
     call : callable
         Calls the function with such leaves.
     results : sequence
@@ -143,11 +143,11 @@ def require_label_independence(operator: str, leaves: Sequence[Any], call: Calla
         return
     if not _have_equal_values(with_label, repeated):  # it draws random numbers, or has state
         return
-    for labeled, unlabelled in ((with_label, values), (nearby, nearby_plain)):
-        if not _have_equal_values(labeled, unlabelled):
+    for labeled, unlabeled in ((with_label, values), (nearby, nearby_plain)):
+        if not _have_equal_values(labeled, unlabeled):
             raise DetachedGradientError(
                 f"{operator}: the function returns {_format_values(labeled)} for {describe_labeled(leaves)}, but "
-                f"{_format_values(unlabelled)} for a plain array of the same numbers, which operators pass. Methods of labelled "
+                f"{_format_values(unlabeled)} for a plain array of the same numbers, which operators pass. Methods of labeled "
                 "arrays may skip NaN, divide by n - 1 (std, var), align by label or iterate over columns. Pass x.to_numpy(), and "
                 "use np.nansum(x) or np.std(x, ddof=1)"
             )

@@ -98,7 +98,7 @@ def require_array(value: object, name: str) -> None:
 
 
 def as_result(value: Any) -> Any:
-    """A leaf of a result, with the node in place of a buffer that nodes were written into, or of a labelled array."""
+    """A leaf of a result, with the node in place of a buffer that nodes were written into, or of a labeled array."""
     data = None if isinstance(value, np.ndarray) else getattr(value, "data", None)
     return data if isinstance(data, Value) else unwrap_buffer(stack_object_array(value))
 

@@ -171,7 +171,7 @@ def vmap(
 
 
 def _first_element(value: Any, axis: int) -> Any:
-    """The first batch element of an array, which may be labelled."""
+    """The first batch element of an array, which may be labeled."""
     if hasattr(value, "iloc"):
         return value.iloc[:, 0] if axis % value.ndim else value.iloc[0]
     return value[(slice(None),) * (axis % np.ndim(value)) + (0,)]

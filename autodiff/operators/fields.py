@@ -73,7 +73,7 @@ def elementwise_grad(
 
 
 def _diagonals(trace: Trace, out: Any) -> list[Any]:
-    """The diagonals of the Jacobians of one result; raises if an off-diagonal element is not zero."""
+    """Return the diagonals of the Jacobians of one result; raise if an off-diagonal element is not zero."""
     for x in trace.inputs:
         if out.shape != x.shape:
             shapes = f"shape {out.shape[trace.depth :]} for an argument of shape {x.shape[trace.depth :]}"
@@ -86,7 +86,7 @@ def _diagonals(trace: Trace, out: Any) -> list[Any]:
 
 
 def _products(trace: Trace, out: Any, weights: Any) -> list[Any]:
-    """The products of weights with the Jacobians of one result."""
+    """Return the products of weights with the Jacobians of one result."""
     products = trace.sweep_cotangents(out, weights)
     if out.dtype.kind != "c":
         return products
@@ -162,7 +162,7 @@ class Field:
         (self.x,) = self.f.arrays()
 
     def columns(self) -> list[Any]:
-        """The columns of the Jacobian as vectors: the derivative along each axis."""
+        """Return the columns of the Jacobian as vectors: the derivative along each axis."""
         units = np.eye(self.x.size, dtype=self.x.dtype).reshape(-1, *self.x.shape)
         return [self._column(unit) for unit in units]
 
@@ -219,7 +219,7 @@ def divergence(f: Callable[P, Any], argnums: int | str = 0) -> Callable[P, Any]:
 
 
 def _trace_of(field: Field) -> Any:
-    """The sum of the derivatives of each element along its own axis."""
+    """Return the trace of the Jacobian of a field."""
     parts = [column[i] for i, column in enumerate(field.columns())]
     if not parts:
         return np.zeros((), field.x.dtype)[()]

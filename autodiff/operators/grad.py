@@ -148,7 +148,7 @@ def grad(
 
 
 def _differentiated(f: Function, argnums: Argnums, has_aux: bool, verify: str | None) -> Function:
-    """A function that returns the value of `f`, its gradient, and the auxiliary data or None."""
+    """Return a function that computes the value of `f`, its gradient, and the auxiliary data or None."""
     require_verify_option(verify)
     needs_check = [verify is not None]
 

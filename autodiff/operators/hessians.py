@@ -131,8 +131,8 @@ def hessian_diagonal(
 
     Notes
     -----
-    The gradient is recorded once, and swept for batches of directions, of which there are as many as elements. The Hessian is
-    not stored: memory holds one batch.
+    The gradient is recorded once, and swept for batches of directions, one direction per element. The Hessian is not stored:
+    memory holds one batch.
 
     Examples
     --------
@@ -258,7 +258,7 @@ def hessian_vector_product(f: Function, argnums: Argnums = 0) -> Function:
 
 
 def _hessian_product(trace: Trace, out: Any, directions: list[Any]) -> list[Any]:
-    """The product of the Hessian with directions. The Hessian is symmetric, so they are pulled back through the gradient."""
+    """Return the product of the Hessian with directions, by a pullback through the gradient: the Hessian is symmetric."""
     with recording_on():
         gradient = concatenated(gradient_nodes(trace.operator, trace.inputs, out))
     v = concatenated(directions)
@@ -266,11 +266,11 @@ def _hessian_product(trace: Trace, out: Any, directions: list[Any]) -> list[Any]
         return trace.sweep_cotangents(gradient, v)
     linearization = trace.linearized(gradient)
     products = linearization.pull_one(v)
-    return products if linearization.live else [np.array(x)[()] for x in products]  # parts of v itself may be among them
+    return products if linearization.live else [np.array(x)[()] for x in products]  # copies, because parts of v may be among them
 
 
 def _scalar(trace: Trace) -> Any:
-    """The result, if its Hessian is defined: a real scalar of real arguments."""
+    """Return the result; raise unless it is a real scalar of real arguments, for which the Hessian is defined."""
     out = trace.scalar("Sum it, or use jacobian of a Jacobian")
     for node in (out, *trace.inputs):
         if node.dtype.kind == "c":

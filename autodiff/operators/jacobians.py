@@ -33,7 +33,7 @@ __all__ = ["jacfwd", "jacobian", "jacrev", "linearize"]
 
 
 def differentiate_trace(operator: str, f: Function, argnums: Argnums, has_aux: bool, derive: Callable[[Trace], Any]) -> Function:
-    """A function that traces `f` once, and returns the result of `derive` for the trace."""
+    """Return a function that traces `f` once, and returns the result of `derive` for the trace."""
 
     @functools.wraps(f)
     def differentiated(*args: Any, **kwargs: Any) -> Any:
@@ -215,17 +215,17 @@ def jacobian(
 
 
 class ForwardJacobian:
-    """Jacobians of the results of a trace by columns: by batches of tangents.
+    """Jacobians of the results of a trace in forward mode, by batches of tangents.
 
-    They are passed through the recorded graph. If it contains writes, the function is called again with tangents. Batches of
-    cotangents replace them inside other derivatives and under `vmap`, and if the second call returns a different value.
+    Tangents propagate through the recorded graph. If it contains writes, the function is called again with tangents. Inside
+    other derivatives and under `vmap`, and if the second call returns a different value, batches of cotangents are used instead.
     """
 
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
 
     def jacobian_of(self, out: Any) -> list[Any]:
-        """The Jacobian of a result for each input."""
+        """Return the Jacobian of a result for each input."""
         linearization = self.trace.linearized(out)
         if linearization.has_writes and self._tangents_of_second_call is not None:
             position = next(k for k, leaf in enumerate(self.trace.leaves) if leaf is out)
@@ -240,7 +240,7 @@ class ForwardJacobian:
 
     @functools.cached_property
     def _tangents_of_second_call(self) -> list[Any] | None:
-        """The tangents of the results for all elements of the inputs, from another call; None if that is not possible."""
+        """The tangents of the results for all elements of the inputs, from a second call; None if unavailable."""
         trace, arguments = self.trace, self.trace.arguments
         size = sum(trace.inputs[k].size for k, _ in self._units)
         leaves = [leaf if trace.outer else to_values(leaf) for leaf in arguments.leaves]
@@ -266,7 +266,7 @@ class ForwardJacobian:
             return [np.concatenate(tangent_chunks) if len(tangent_chunks) > 1 else tangent_chunks[0] for tangent_chunks in parts]
 
     def _basis(self, chunk: slice) -> list[Any]:
-        """For each input, its part of a chunk of all unit directions."""
+        """Return, for each input, its part of a chunk of all unit directions."""
         batches = [np.zeros((chunk.stop - chunk.start, x.size), x.dtype) for x in self.trace.inputs]
         start = 0
         for k, unit in self._units:
@@ -277,7 +277,7 @@ class ForwardJacobian:
         return [batch.reshape(-1, *x.shape) for batch, x in zip(batches, self.trace.inputs, strict=True)]
 
     def _columns(self, linearization: Linearization, tangents: Any) -> list[Any]:
-        """The Jacobian for each input, from the tangents in all directions."""
+        """Return the Jacobian for each input, given the tangents in all directions."""
         blocks: list[list[Any]] = [[] for _ in self.trace.inputs]
         start = 0
         for k, _ in self._units:
@@ -306,7 +306,7 @@ def require_sparse_support(trace: Trace) -> None:
 
 
 def directions_of(trace: Trace, tree: Any) -> list[Any]:
-    """The leaves of tangents, checked against the inputs and converted to their dtypes."""
+    """Return the leaves of tangents, checked against the inputs and converted to their dtypes."""
     pairs = enumerate(zip(trace.arguments.flatten_tangents(tree), trace.points, strict=True))
     return [conform(as_direction(t, x, f"{trace.operator}: tangent {k}", "its argument"), x) for k, (t, x) in pairs]
 

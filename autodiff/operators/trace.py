@@ -1,4 +1,4 @@
-"""The trace of a function: one call on argument tracers, and the recorded graph. All operators on functions begin with it.
+"""The trace of a function: one call on argument tracers, and the recorded graph. All operators begin with it.
 
 The arguments that a function is differentiated by are replaced by argument tracers, the function is called once, and the
 recorded graph is swept. If an argument is a node, or the function uses an outer variable, the derivatives are nodes connected
@@ -91,7 +91,7 @@ class Trace:
         The value and the auxiliary data.
     leaves, structure : list, PyTreeSpec
         The arrays in the value, and their nesting.
-    escapes : list
+    leaks : list
         The detected conversions of nodes to plain numbers.
     outer : bool
         Whether operations outside this trace are recorded, so that derivatives may have to be nodes.
@@ -152,18 +152,18 @@ class Trace:
             self.leaves = [*map(as_result, self.leaves)]
 
     def function(self, *leaves: Any) -> Any:
-        """Call the function with other leaves of its arguments; returns the value without auxiliary data."""
+        """Call the function with other leaves of its arguments; return the value without auxiliary data."""
         result = self.arguments(*leaves)
         return result[0] if self.has_aux else result
 
     def gradient_at(self, leaves: Sequence[Any]) -> list[Any]:
-        """The gradient at other leaves, as plain arrays."""
+        """Return the gradient at other leaves, as plain arrays."""
         with no_graph():
             trace = Trace(Arguments(self.operator, self.function, leaves, {}, range(len(leaves))))
             return trace.pull(trace.scalar(""))
 
     def outs(self) -> list[Any]:
-        """The leaves of the value as differentiable nodes; raises for others."""
+        """Return the leaves of the value as differentiable nodes; raise for others."""
         if not self.leaves and self.result is not None:
             raise TypeError(f"{self.operator}: the function returned {self.result!r}, which contains no array")
         self.leaves = [as_constant(leaf, self.leaks) for leaf in self.leaves]
@@ -202,13 +202,13 @@ class Trace:
         return unflatten(self.structure, [self.arguments.nest(derive(out)) for out in self.outs()])
 
     def with_aux(self, *results: Any) -> Any:
-        """The return value of an operator: its results, with the auxiliary data if there is any."""
+        """Return the results of an operator, with the auxiliary data if `has_aux`."""
         if self.has_aux:
             results = (*results, self.values(self.aux))
         return results if len(results) > 1 else results[0]
 
     def pull(self, out: Any, adjoint: Any = None) -> list[Any]:
-        """The cotangents of the inputs, from that of `out` (ones by default)."""
+        """Return the cotangents of the inputs, given that of `out` (ones by default)."""
         require_no_jacobian(self.operator, adjoint)
         if is_batch(adjoint) and adjoint.level not in self.levels:  # of a vmap around the call of a pullback alone
             return self._pull_batched(out, adjoint)
@@ -231,7 +231,7 @@ class Trace:
         return [wrap_batch(part, self.levels) for part in derivatives]
 
     def _pull_batched(self, out: Any, adjoint: Any) -> list[Any]:
-        """`pull` for cotangents that are batched by a further vmap, if possible in one sweep."""
+        """Pull back cotangents that are batched by a further vmap, if possible in one sweep."""
         seeds, level, depth = adjoint.values, adjoint.level, self.depth
         with outermost_levels(depth):
             result, unbatched = unwrap_batch(out, self.levels), unwrap_batch(seeds, self.levels)
@@ -250,11 +250,11 @@ class Trace:
         return [wrap_batch(part, [level]) for part in cotangents]
 
     def _empty_cotangents(self) -> list[Any]:
-        """The cotangents of the inputs for an empty batch."""
+        """Return the cotangents of the inputs for an empty batch."""
         return [np.zeros((0, *x.shape), x.dtype) for x in self.points]
 
     def sweep_cotangents(self, out: Any, adjoint: Any) -> list[Any]:
-        """`pull`, without tangents and batched values."""
+        """Pull back a cotangent without tangents and batched values."""
         if not isinstance(out, Value):  # it does not depend on the inputs
             return [np.zeros(x.shape, x.dtype)[()] for x in self.inputs]
         nodes = collect(out, stop=self.inputs)
@@ -288,7 +288,7 @@ class Trace:
         return self.outer and depends_on_outside(nodes, self.inputs)
 
     def value(self, out: Any) -> Any:
-        """A result for the caller: a plain array, or a node if it depends on nodes recorded outside."""
+        """Convert a result for the caller: to a plain array, or a node if it depends on nodes recorded outside."""
         if is_batch(out):
             return wrap_batch(self.value(out.values), [out.level], is_array=not out.is_scalar)
         if issubclass(type(out), TangentNode):
@@ -300,13 +300,13 @@ class Trace:
         return to_concrete(out) if is_live else out.raw_value
 
     def values(self, results: Any) -> Any:
-        """Nested results for the caller."""
+        """Convert nested results for the caller."""
         leaves, structure = flatten(results)
         return unflatten(structure, list(map(self.value, leaves)))
 
 
 def argument_tracer(value: Any) -> Any:
-    """A tracer in place of an argument, with the history of a node, tangents and batch axes."""
+    """Make the tracer of an argument, with the history of a node, tangents and batch axes."""
     if is_batch(value):
         base, levels = base_of(value), levels_of(value)
         if is_broadcast(base, len(levels)):
@@ -320,14 +320,14 @@ def argument_tracer(value: Any) -> Any:
 
 
 def first_batch_element(value: Any) -> Any:
-    """The plain value of the first batch element."""
+    """Return the plain value of the first batch element."""
     base = base_of(value)
     plain = base.raw_value if isinstance(base, Value) else base
     return plain[(0,) * len(levels_of(value))] if is_batch(value) else plain
 
 
 def strip_tracers(value: Any) -> Any:
-    """A value without batch axes and tangents."""
+    """Remove batch axes and tangents from a value."""
     value = base_of(value)
     while issubclass(type(value), TangentNode):
         value = value.primal
