@@ -46,5 +46,7 @@ def _cotangents_of_outputs(positions: list[int], adjoints: Any, outs: Any, *oper
 
 
 together = _JoinOutputs()
-rule_factories[_JoinOutputs] = lambda function: Rule("together", "linear", SharedFormulas(_cotangents_of_outputs), ()).moves_elements()
+rule_factories[_JoinOutputs] = lambda function: Rule(
+    "together", "linear", SharedFormulas(_cotangents_of_outputs), ()
+).moves_elements()
 ops.OPNAMES[together] = "together"
