@@ -43,7 +43,7 @@ RAISING: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "numel": (lambda: V.numel(), AttributeError, r"x\.size"),
     "cg.make_jaxpr": (lambda: cg.make_jaxpr, AttributeError, r"cg\.program"),
     "cg.visualize": (lambda: cg.visualize, AttributeError, r"cg\.visualize_at\(node\)"),
-    "retain_graph=": (lambda: ad.gradient(LOSS, retain_graph=True), TypeError, "as long as its nodes do"),
+    "retain_graph=": (lambda: ad.gradient(LOSS, retain_graph=True), TypeError, "lives as long as its nodes"),
     "cg.compile": (lambda: cg.compile, AttributeError, r"cg\.jit"),
     "cg.lax": (lambda: cg.lax, AttributeError, "for, while and if"),
     "ad.scan": (lambda: ad.scan, AttributeError, "for, while and if"),
