@@ -49,9 +49,7 @@ _ANGLE_FACTORS: dict[str, tuple[float, float]] = {
 
 # Operations with NumPy's bits. `fmax` and `fmin` are excluded, because the sign of a zero result of NumPy depends on the position
 # in the array.
-EXACT = frozenset(
-    {*_FLOAT_OPS, *_GENERIC_OPS, *_ORDERED, "sqrt", "absolute", "floor", "ceil", "rint", "trunc"} - {"fmax", "fmin"}
-)
+EXACT = frozenset({*_FLOAT_OPS, *_INTEGER_OPS, *_BOOLEAN_OPS, *_GENERIC_OPS, *_ORDERED, "sqrt", "rint"} - {"fmax", "fmin"})
 _TYPES = {"f8": DOUBLE, "f4": FLOAT, "b1": BIT, **{f"{k}{n}": Type(f"i{8 * n}") for k in "iu" for n in (1, 2, 4, 8)}}
 
 

@@ -300,7 +300,23 @@ def _add_at(state: LoweringState, item: Any) -> str:
     return lower_gather(state, item, total, (item.options["places"],))
 
 
+def _bincount(state: LoweringState, item: Any) -> str:
+    """Lower sums of weights in bins that are constant."""
+    bins, *weights = item.args
+    value = state.view(weights[0]) if weights else None
+    if isinstance(bins, Value) or value is None or not {"minlength"}.issuperset(item.options):
+        return UNSUPPORTED
+    out = state.result(item)
+    target = fancy_index(state, out, (np.asarray(bins, np.intp),)) if out.shape != (0,) else None
+    if target is None or out.buffer.dtype != np.float64:
+        return UNSUPPORTED_INDEX
+    state.append_map("copy", (0.0,), out, is_write=True)
+    _append_scatter(state, "add", target, value)
+    return ""
+
+
 LOWERINGS = {
+    np.bincount: _bincount,
     np.take: _take,
     np.take_along_axis: _take_along_axis,
     ops.function_by_opname("of_class"): _select_class,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any
@@ -9,14 +10,16 @@ from typing import Any
 import numpy as np
 
 from .... import ops
-from ....executor import Schedule, require_shape
+from ....context import rerecording
+from ....executor import Schedule, needed, require_shape
 from ....guards import Guard, is_shape_guard
 from ....storage import Write, layout_in, value_at
-from ....values import MultiOutput, Value, VariableNode
+from ....values import MultiOutput, Value, VariableNode, copy_location
 from .. import elementwise_ops
 from ..buffer_ir import Buffer, BufferView, NumPyCall, c_strides, dense_view
 from . import array_assembly, contractions, gather_scatter, masked_ops, reductions, sliding_windows
 from .contractions import append_matmul
+from .expansions import EXPANSIONS, INEXACT_EXPANSIONS
 from .lowering_state import EXACT_BITS, UNSUPPORTED, LoweringState, casts_like_numpy
 from .view_lowering import VIEWS, basic_index_view, view_of
 
@@ -64,6 +67,7 @@ def lowering_of(function: Any) -> LowerItem | None:
 NOT_COMPILED = "it is not compiled; use elementwise operations, reductions and products, or call it outside of loops"
 _ACTIVATIONS = frozenset({"relu", "sigmoid", "softplus"})  # compiled by opname
 _ALIASES = {"conjugate": "copy", "fabs": "absolute", "float_power": "power"}  # on real numbers
+_OUTPUT_NAMES = {np.divmod: ("floor_divide", "remainder")}  # the elementwise operation of each output
 _CHUNK = 2**13  # elements compared at once
 _CONSTANT_POWERS = {2.0: "square", 1.0: "copy", -1.0: "reciprocal"}  # exponents
 
@@ -118,6 +122,11 @@ class GraphLowering(LoweringState):
         super().__init__(schedule.inputs, is_exact)
         self._schedule = schedule
         self._roots = {id(item.memory): item for item in schedule.items if isinstance(item, Value) and item.memory}
+        self._readers: defaultdict[MultiOutput, list[Any]] = defaultdict(list)
+        for item in schedule.items:
+            for operand in item.args:
+                if isinstance(operand, MultiOutput):
+                    self._readers[operand].append(item)
         for item in schedule.items:
             self._lower_item(item)
 
@@ -145,10 +154,12 @@ class GraphLowering(LoweringState):
     def _lower_item(self, item: Any) -> None:
         if isinstance(item, Write):
             self._lower_write(item)
-        elif isinstance(item, Guard) and self._holds_always(item):
-            pass
-        elif isinstance(item, (Guard, MultiOutput)):
-            self._append_numpy_call(item, "" if isinstance(item, Guard) else "it has several outputs")
+        elif isinstance(item, Guard):
+            if not self._holds_always(item):
+                self._append_numpy_call(item, "")
+        elif isinstance(item, MultiOutput):
+            if not self._lower_outputs(item):
+                self._append_numpy_call(item, "it has several outputs")
         elif item in self._inputs:
             self._lower_leaf(item, item.raw_value)
         elif not item.args:
@@ -192,6 +203,8 @@ class GraphLowering(LoweringState):
         """Append the steps of an item; return the reason if it is not supported."""
         plain, function = item.raw_value, item.function
         if isinstance(function, ops.Output):
+            if item in self.views:
+                return ""
             return "it is one of several outputs"
         if not elementwise_ops.is_compilable(np.asarray(plain).dtype):
             return f"the dtype {plain.dtype} is not supported"
@@ -211,9 +224,44 @@ class GraphLowering(LoweringState):
             self.append_map("copy", (function is np.ones_like,), view)
             return ""
         lowering = lowering_of(function)
-        return NOT_COMPILED if lowering is None else lowering(self, item)
+        if lowering is not None:
+            return lowering(self, item)
+        expand = EXPANSIONS.get(function) or INEXACT_EXPANSIONS.get(function)
+        if expand is not None and self.is_exact and function not in EXPANSIONS:
+            return EXACT_BITS
+        return NOT_COMPILED if expand is None else self._lower_expansion(item, expand)
 
     # ------------------------------------------------------------------------------------------ kinds of items
+
+    def _lower_outputs(self, item: MultiOutput) -> bool:
+        """Lower each output of an elementwise function as an elementwise operation; return False if that is unsupported."""
+        names = _OUTPUT_NAMES.get(item.function)
+        readers = self._readers[item]
+        if names is None or not all(isinstance(reader.function, ops.Output) for reader in readers):
+            return False
+        operands = [self.operand(a) for a in item.args]
+        for reader in readers:
+            if self._lower_elementwise(reader, item.function, names[reader.function.index], operands):
+                return False
+        return True
+
+    def _lower_expansion(self, item: Any, expand: Callable[..., Any]) -> str:
+        """Lower an item by equivalent steps, which are recorded from its arguments."""
+        if not all(self.view(a) is not None for a in item.args if isinstance(a, Value)):
+            return UNSUPPORTED
+        with rerecording(), np.errstate(all="ignore"):
+            out = expand(*item.args, **item.options)
+        if not isinstance(out, Value) or out.raw_value.dtype != item.raw_value.dtype:
+            return NOT_COMPILED
+        operands = frozenset(a for a in item.args if isinstance(a, Value))
+        for step in needed([out], stop=operands):
+            if step not in operands:
+                self._lower_item(copy_location(item, step))
+        if item.memory:
+            self.append_map("copy", (self.views[out],), self.result(item), is_write=True)
+        else:
+            self.views[item] = self.views[out]
+        return ""
 
     def _lower_view(self, item: Any) -> str:
         if isinstance(item.args[0], Value) and (source := self.views.get(item.args[0])) is not None:

@@ -1,0 +1,146 @@
+"""Functions as equivalent steps that are compiled.
+
+Each function here takes the arguments of an operation and returns its value by other operations, or None if it has no such steps
+for these arguments. Its steps are recorded and lowered in turn. Values have NumPy's bits, except where stated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .... import ops
+from ....bind import bind
+from ....values import ConstantNode, Value
+
+
+def _constant_table(table: Any) -> NDArray[Any] | None:
+    """Return the values of a constant sorted vector of numbers; None for other operands."""
+    if isinstance(table, Value):
+        table = table.raw_value if isinstance(table, ConstantNode) and not table.memory else None
+    if table is None:
+        return None
+    values = np.asarray(table)
+    if values.dtype.kind not in "iuf" or values.ndim != 1 or not values.size:
+        return None
+    return np.array(values) if bool(np.all(values[:-1] <= values[1:])) and not np.isnan(values[-1]) else None
+
+
+def _gather(table: Any, index: Any) -> Any:
+    """``table[index]``, recorded also if only the index is a node."""
+    return bind(ops.getitem, (table, index))
+
+
+def _searchsorted(a: Any, v: Any, sorter: Any = None, side: str = "left") -> Any:
+    """``np.searchsorted`` in a constant table, by a binary search whose number of steps follows from the length of the table."""
+    table = _constant_table(a)
+    if table is None or sorter is not None or not isinstance(v, Value) or not v.size or v.dtype.kind not in "iuf":
+        return None
+    if table.dtype.kind != "f" and v.dtype.kind != "f" and np.result_type(table, v.dtype).kind == "f":
+        return None  # uint64 with signed integers
+    count = table.size
+    position: Any = None
+    for level in reversed(range(count.bit_length())):
+        probe = 1 << level if position is None else position + (1 << level)
+        knot = table[probe - 1] if position is None else _gather(table, np.minimum(probe, count) - 1)
+        if side == "right":
+            is_after = np.logical_not(v < knot)  # NaN sorts last
+        else:
+            is_after = knot < v if v.dtype.kind != "f" else np.logical_or(knot < v, np.isnan(v))
+        if position is not None:
+            is_after = np.logical_and(is_after, probe <= count)
+        position = np.where(is_after, probe, 0 if position is None else position)
+    return position
+
+
+def _digitize(x: Any, bins: Any, right: bool = False) -> Any:
+    """``np.digitize`` in increasing constant bins."""
+    return _searchsorted(bins, x, side="left" if right else "right")
+
+
+def _interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None) -> Any:
+    """``np.interp`` at constant knots."""
+    knots = _constant_table(xp)
+    values = fp if isinstance(fp, Value) else np.asarray(fp)
+    if knots is None or knots.size < 2 or period is not None or isinstance(left, Value) or isinstance(right, Value):
+        return None
+    x = x if isinstance(x, Value) else np.asarray(x)
+    if values.dtype != np.float64 or not x.size or x.dtype.kind not in "iuf":
+        return None
+    knots, last = knots.astype(np.float64), knots.size - 1
+    x = x if x.dtype == np.float64 else x + np.zeros(())
+    count_below = _searchsorted(knots, x, side="right") if isinstance(x, Value) else np.searchsorted(knots, x, side="right")
+    low = np.minimum(np.maximum(count_below, 1), last) - 1
+    x_low, x_high = _gather(knots, low), _gather(knots, low + 1)
+    y_low, y_high = _gather(values, low), _gather(values, low + 1)
+    slope = (y_high - y_low) / (x_high - x_low)
+    y = slope * (x - x_low) + y_low
+    y_from_high = slope * (x - x_high) + y_high  # NumPy's value where a knot is infinite
+    y_from_high = np.where(np.logical_and(np.isnan(y_from_high), y_low == y_high), y_low, y_from_high)
+    y = np.where(np.isnan(y), y_from_high, y)
+    y = np.where(x == x_low, y_low, y)
+    y = np.where(x < knots[0], values[0] if left is None else float(left), y)
+    at_or_after_last = np.where(x > knots[last], values[last] if right is None else float(right), values[last])
+    y = np.where(count_below > last, at_or_after_last, y)
+    return np.where(np.isnan(x), x, y)
+
+
+def _cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None) -> Any:
+    """``np.cross`` of vectors of three elements."""
+    if axis is not None:
+        axisa = axisb = axisc = axis
+    a, b = (np.moveaxis(x, k, -1) for x, k in ((a, axisa), (b, axisb)))
+    if a.shape[-1] != 3 or b.shape[-1] != 3:
+        return None
+    (a0, a1, a2), (b0, b1, b2) = ([x[..., k] for k in range(3)] for x in (a, b))
+    product = np.stack([a1 * b2 - a2 * b1, a2 * b0 - a0 * b2, a0 * b1 - a1 * b0], -1)
+    return np.moveaxis(product, -1, axisc)
+
+
+def _kron(a: Any, b: Any) -> Any:
+    """``np.kron``: an outer product whose axes are interleaved."""
+    ndim = max(a.ndim, b.ndim)
+    a, b = (np.reshape(x, (1,) * (ndim - x.ndim) + x.shape) for x in (a, b))
+    shape = tuple(m * n for m, n in zip(a.shape, b.shape, strict=True))
+    rows = [n for length in a.shape for n in (length, 1)]
+    columns = [n for length in b.shape for n in (1, length)]
+    return np.reshape(np.reshape(a, rows) * np.reshape(b, columns), shape)
+
+
+def _delete(arr: Any, obj: Any, axis: int | None = None) -> Any:
+    """``np.delete`` at constant positions."""
+    if isinstance(obj, Value):
+        return None
+    if axis is None:
+        arr, axis = np.ravel(arr), 0
+    return np.take(arr, np.delete(np.arange(arr.shape[axis]), obj), axis=axis)
+
+
+def _sinc(x: Any) -> Any:
+    """``np.sinc``; the sine has the rounding of the compiled one."""
+    if x.dtype.kind != "f":
+        return None
+    scaled = np.pi * np.where(x == 0, np.finfo(x.dtype).tiny, x)
+    return np.sin(scaled) / scaled
+
+
+def _convolve(a: Any, v: Any, mode: str = "full") -> Any:
+    """``np.convolve`` of vectors; the sums are in another order."""
+    if not isinstance(mode, str) or a.ndim != 1 or v.ndim != 1 or np.result_type(a, v).kind != "f":
+        return None
+    a, v = (a, v) if a.size >= v.size else (v, a)
+    return bind(ops.function_by_opname("conv"), (a, v), {"padding": mode})
+
+
+EXPANSIONS: dict[Any, Callable[..., Any]] = {
+    np.searchsorted: _searchsorted,
+    np.digitize: _digitize,
+    np.interp: _interp,
+    np.cross: _cross,
+    np.kron: _kron,
+    ops.function_by_opname("delete"): _delete,
+}
+INEXACT_EXPANSIONS: dict[Any, Callable[..., Any]] = {np.sinc: _sinc, np.convolve: _convolve}
