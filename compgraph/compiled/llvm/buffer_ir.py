@@ -3,8 +3,8 @@
 A `Buffer` stores a value. A `BufferView` is an array in a buffer, described by an offset and strides, so NumPy views cost
 nothing.
 The steps are elementwise operations (`Map`), reductions (`Reduce`), indexing by integer arrays (`Gather`, `Scatter`),
-cumulative operations (`Scan`), matrix products (`MatMul`), convolutions (`Convolution`), calls of NumPy (`NumPyCall`), and
-loops of steps (`Loop`).
+cumulative operations (`Scan`), matrix products (`MatMul`), factorizations of small matrices (`Factorization`), convolutions
+(`Convolution`), calls of NumPy (`NumPyCall`), and loops of steps (`Loop`).
 """
 
 from __future__ import annotations
@@ -186,6 +186,26 @@ class MatMul:
 
 
 @dataclass(eq=False, slots=True)
+class Factorization:
+    """A function of small square matrices, or of stacks of them, that factorizes them.
+
+    Attributes
+    ----------
+    operation : str
+        ``"solve"``: ``out = inv(a) @ b``. ``"slogdet"``: the sign of the determinant and the logarithm of its absolute value, as
+        the two elements of `out`. ``"cholesky"``: the lower factor.
+    operands : tuple of BufferView
+        `a`, and `b` of ``"solve"``, with the stack of `out`.
+    out : BufferView
+        The result, with a stack of matrices; that of ``"slogdet"`` has shape ``(..., 1, 2)``.
+    """
+
+    operation: str
+    operands: tuple[BufferView, ...]
+    out: BufferView
+
+
+@dataclass(eq=False, slots=True)
 class Convolution:
     """A cross-correlation of images, or its gradient with respect to an operand.
 
@@ -315,5 +335,5 @@ class Loop:
     steps: list[Any]
 
 
-Single = Map | Reduce | MatMul | Convolution | Gather | Scatter | Scan | NumPyCall
+Single = Map | Reduce | MatMul | Factorization | Convolution | Gather | Scatter | Scan | NumPyCall
 Step = Single | Loop

@@ -6,11 +6,12 @@ from collections.abc import Callable, Collection, Iterable
 from contextlib import ExitStack
 
 from .. import elementwise_ops
-from ..buffer_ir import Buffer, Convolution, Gather, LoopIndex, MatMul, Scan, Scatter
+from ..buffer_ir import Buffer, Convolution, Factorization, Gather, LoopIndex, MatMul, Scan, Scatter
 from ..ir_builder import INT, IRBuilder, Value
 from ..llvm_compiler import processor
 from ..planning import FusedLoop, LoopNest, Unit
 from .convolution_kernels import convolution_kernel
+from .factorization_kernels import emit_factorization
 from .gather_emission import emit_gather, emit_scatter
 from .matmul_emission import emit_matmul
 from .memory_access import LoopIndices, MemoryAccess, ViewAddress, address_of, store
@@ -47,6 +48,7 @@ def emit_scan(ir: IRBuilder, step: Scan, start: ViewAddress, loop_indices: LoopI
 
 _EMITTERS: dict[type, Callable[..., None]] = {  # steps outside of nests
     MatMul: emit_matmul,
+    Factorization: emit_factorization,
     Convolution: emit_convolution,
     Gather: emit_gather,
     Scatter: emit_scatter,

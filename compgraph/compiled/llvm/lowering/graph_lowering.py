@@ -17,7 +17,7 @@ from ....storage import Write, layout_in, value_at
 from ....values import MultiOutput, Value, VariableNode, copy_location
 from .. import elementwise_ops
 from ..buffer_ir import Buffer, BufferView, NumPyCall, c_strides, dense_view
-from . import array_assembly, contractions, gather_scatter, masked_ops, reductions, sliding_windows
+from . import array_assembly, contractions, factorizations, gather_scatter, masked_ops, reductions, sliding_windows
 from .contractions import append_matmul
 from .expansions import EXPANSIONS, INEXACT_EXPANSIONS
 from .lowering_state import EXACT_BITS, UNSUPPORTED, LoweringState, casts_like_numpy
@@ -44,6 +44,7 @@ LOWERINGS: dict[Any, LowerItem] = {
     **reductions.LOWERINGS,
     **masked_ops.LOWERINGS,
     **contractions.LOWERINGS,
+    **factorizations.LOWERINGS,
     **{ops.function_by_opname(name): lower for name, lower in {**_CONVOLUTIONS, **_POOLING}.items()},
 }
 # Functions of derivatives, by their recorded names.
@@ -234,10 +235,13 @@ class GraphLowering(LoweringState):
     # ------------------------------------------------------------------------------------------ kinds of items
 
     def _lower_outputs(self, item: MultiOutput) -> bool:
-        """Lower each output of an elementwise function as an elementwise operation; return False if that is unsupported."""
-        names = _OUTPUT_NAMES.get(item.function)
-        readers = self._readers[item]
-        if names is None or not all(isinstance(reader.function, ops.Output) for reader in readers):
+        """Lower the outputs of an elementwise function, or of `slogdet`; return False if that is unsupported."""
+        names, readers = _OUTPUT_NAMES.get(item.function), self._readers[item]
+        if not all(isinstance(reader.function, ops.Output) for reader in readers):
+            return False
+        if item.function is np.linalg.slogdet:
+            return factorizations.lower_slogdet(self, item, readers)
+        if names is None:
             return False
         operands = [self.operand(a) for a in item.args]
         for reader in readers:

@@ -12,7 +12,22 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from ..buffer_ir import Buffer, BufferView, Convolution, Gather, Loop, Map, MatMul, NumPyCall, Reduce, Scan, Scatter, Single, Step
+from ..buffer_ir import (
+    Buffer,
+    BufferView,
+    Convolution,
+    Factorization,
+    Gather,
+    Loop,
+    Map,
+    MatMul,
+    NumPyCall,
+    Reduce,
+    Scan,
+    Scatter,
+    Single,
+    Step,
+)
 
 MAX_NEST_STEPS = 200  # steps of a nest, because compile time grows faster than linearly
 MAX_CANDIDATES = 16  # most recent nests of a shape that a step can join
@@ -91,7 +106,7 @@ class FusedLoop:
         self.units = fuse_steps(loop.steps)
 
 
-Unit = LoopNest | MatMul | Convolution | Gather | Scatter | Scan | NumPyCall | FusedLoop
+Unit = LoopNest | MatMul | Factorization | Convolution | Gather | Scatter | Scan | NumPyCall | FusedLoop
 
 
 def fuse_steps(steps: Iterable[Step]) -> list[Unit]:

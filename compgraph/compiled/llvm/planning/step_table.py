@@ -16,6 +16,7 @@ from ..buffer_ir import (
     Buffer,
     BufferView,
     Convolution,
+    Factorization,
     Gather,
     Loop,
     LoopIndex,
@@ -28,7 +29,7 @@ from ..buffer_ir import (
     Step,
 )
 
-_OPERAND_STEPS = (MatMul, Convolution, Gather, Scatter, Scan)
+_OPERAND_STEPS = (MatMul, Factorization, Convolution, Gather, Scatter, Scan)
 MAX_COLUMNS = 600  # columns of a loop that may be nested in another
 
 
