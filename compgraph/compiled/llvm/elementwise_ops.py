@@ -86,6 +86,9 @@ def emit(ir: IRBuilder, name: str, operands: list[Value], dtype: Any) -> Value:
         return operands[0]
     if name == "where":
         return ir.select(*operands)
+    if name == "require":  # NumPy decides where it is false
+        ir.bail_out_if(ir.binary("xor", operands[0], ir.number(1, operands[0].type)))
+        return operands[0]
     if kind == "b":
         return _emit_boolean(ir, name, *operands)
     if name in _ORDERED:

@@ -207,6 +207,8 @@ def _name(step: Any) -> str:
         return REDUCTION_NAMES.get(step.operation, step.operation)
     kind = type(step).__name__.lower()
     operation = str(getattr(step, "operation", getattr(step, "kind", kind)))
+    if operation == "require":
+        return "check"
     if operation == "copy" and not isinstance(step.operands[0], BufferView):
         return "fill"
     return operation if kind in ("map", operation) else f"{kind} {operation}"

@@ -73,6 +73,34 @@ def test_jit_guards_integer_conversions() -> None:
         assert same(jitted(X, np.array(n)), f(X, np.array(n)))
 
 
+def test_jit_guards_of_numbers_are_machine_code() -> None:
+    def f(x: Any) -> Any:
+        if x[0] > 0:
+            x = x * 2
+        n = int(x[1])
+        while abs(x[2]) > 1:
+            x = x / 2
+        k = int(np.argmax(x))
+        if not np.any(x > 3) and x[k]:
+            x = x - n
+        return (x * x * (1 + k)).sum()
+
+    jitted = cg.jit(ad.value_and_grad(f), cache=False)
+    expected = ad.value_and_grad(f)
+    rng = np.random.default_rng(0)
+    jitted.compile(np.array([1.0, 2.0, 3.0]))
+    (specializations,) = jitted._by_signature.values()
+    assert specializations.variants[0].program._direct_calls is not None  # without calls of Python
+    for _ in range(60):
+        x = rng.integers(-4, 5, 3) * rng.choice([0.5, 1.0, 1.5])
+        for value, reference in zip(jitted(x), expected(x), strict=True):
+            np.testing.assert_array_equal(value, reference)
+    with pytest.raises(ValueError, match="NaN"):
+        f(np.array([1.0, np.nan, 1.0]))
+    with pytest.raises(ValueError, match="NaN"):
+        jitted(np.array([1.0, np.nan, 1.0]))
+
+
 def test_jit_guards_list_indices() -> None:
     functions = [np.sin, np.cos, np.tan]
     agrees(lambda x, k: functions[k](x), (X, 0))

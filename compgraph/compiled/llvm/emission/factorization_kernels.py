@@ -65,8 +65,10 @@ class _Matrix(NamedTuple):
         self.store(self.ir.fma(self.ir.neg(a), b, self.load(row, column)), row, column)
 
 
-def _kernel(name: str, emit: Callable[[IRBuilder, Type, int, list[_Matrix]], Value]) -> Callable[[Module, Factorization], str]:
-    """Return a function that defines a kernel for a step and returns its name; `emit` returns whether the kernel fails."""
+def _kernel(
+    name: str, emit: Callable[[IRBuilder, Type, int, int, list[_Matrix]], Value]
+) -> Callable[[Module, Factorization], str]:
+    """Return a function that defines a kernel for a step and returns its name; `emit` returns whether it fails."""
 
     def define(module: Module, step: Factorization) -> str:
         views: list[BufferView] = [step.out, *step.operands]
@@ -80,7 +82,7 @@ def _kernel(name: str, emit: Callable[[IRBuilder, Type, int, list[_Matrix]], Val
                 _Matrix(ir, base, type, (view.strides[-2], view.strides[-1]))
                 for base, view in zip(ir.operands, views, strict=True)
             ]
-            ir.ret(ir.cast("zext", emit(ir, type, step.out.shape[-1], n, matrices), INT))
+            ir.ret(ir.cast("zext", emit(ir, type, n, step.out.shape[-1], matrices), INT))
 
         return module.define_once(full_name, write)
 
@@ -142,7 +144,7 @@ def _local_matrix(ir: IRBuilder, type: Type, n: int) -> _Matrix:
     return _Matrix(ir, ir.array_variable(type, n * n), type, (n, 1))
 
 
-def _emit_solve(ir: IRBuilder, type: Type, columns: int, n: int, matrices: list[_Matrix]) -> Value:
+def _emit_solve(ir: IRBuilder, type: Type, n: int, columns: int, matrices: list[_Matrix]) -> Value:
     """Emit ``out = inv(a) @ b``; return whether a pivot is 0."""
     out, a, b = matrices
     lu, zero = _local_matrix(ir, type, n), ir.number(0, type)
@@ -167,7 +169,7 @@ def _emit_solve(ir: IRBuilder, type: Type, columns: int, n: int, matrices: list[
     return step.next[0]
 
 
-def _emit_slogdet(ir: IRBuilder, type: Type, columns: int, n: int, matrices: list[_Matrix]) -> Value:
+def _emit_slogdet(ir: IRBuilder, type: Type, n: int, columns: int, matrices: list[_Matrix]) -> Value:
     """Emit the sign of the determinant, and the logarithm of its absolute value."""
     out, a = matrices
     lu, (zero, one) = _local_matrix(ir, type, n), (ir.number(x, type) for x in (0, 1))
@@ -187,7 +189,7 @@ def _emit_slogdet(ir: IRBuilder, type: Type, columns: int, n: int, matrices: lis
     return is_singular
 
 
-def _emit_cholesky(ir: IRBuilder, type: Type, columns: int, n: int, matrices: list[_Matrix]) -> Value:
+def _emit_cholesky(ir: IRBuilder, type: Type, n: int, columns: int, matrices: list[_Matrix]) -> Value:
     """Emit the lower factor of the matrix in the lower triangle of `a`; return whether it is not positive definite."""
     out, a = matrices
     zero = ir.number(0, type)

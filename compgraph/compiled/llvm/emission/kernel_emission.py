@@ -102,6 +102,9 @@ class KernelParameters:
         return self._values["count", step]
 
 
+_AFTER_ALL = Value("inttoptr (i64 -1 to ptr)", POINTER)  # an address that ends the loop over records
+
+
 def emit_kernel(module: Module, kernel: Kernel, materialized: Collection[Buffer], width: int) -> None:
     """Emit the function of a kernel; `Kernel.compress` must have been called."""
     ir = module.function(kernel.name, POINTER, [POINTER, POINTER])
@@ -111,10 +114,12 @@ def emit_kernel(module: Module, kernel: Kernel, materialized: Collection[Buffer]
         emit_parametric_nest(ir, record.unit, record.nest_loops, parameters, materialized)
     else:
         emit_units(ir, [record.unit], parameters.start, parameters.trip_count, materialized, width)
+    following = ir.element_address(ir.operands[0], kernel.words.shape[1], LONG)
     if ir.bailout is not None:
-        table = ir.operands[1]
-        ir.store(ir.binary("or", ir.load(table, INT, 8), ir.load(ir.bailout, INT, 4)), table, 8)
-    ir.ret(ir.element_address(ir.operands[0], kernel.words.shape[1], LONG))
+        table, flag = ir.operands[1], ir.load(ir.bailout, INT, 4)
+        ir.store(ir.binary("or", ir.load(table, INT, 8), flag), table, 8)
+        following = ir.select(ir.compare("ne", flag, ir.number(0, INT)), _AFTER_ALL, following)
+    ir.ret(following)
 
 
 def emit_record_loop(module: Module, arrays: int) -> str:

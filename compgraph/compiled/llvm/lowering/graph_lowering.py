@@ -156,7 +156,7 @@ class GraphLowering(LoweringState):
         if isinstance(item, Write):
             self._lower_write(item)
         elif isinstance(item, Guard):
-            if not self._holds_always(item):
+            if not self._holds_always(item) and not self._lower_guard(item):
                 self._append_numpy_call(item, "")
         elif isinstance(item, MultiOutput):
             if not self._lower_outputs(item):
@@ -176,6 +176,32 @@ class GraphLowering(LoweringState):
         if guard.function is None or not is_shape_guard(guard) or not all(map(self._has_known_shape, guard.args)):
             return False
         return bool(guard.function(*[np.broadcast_to(False, self.views[a].shape) for a in guard.args]) == guard.recorded)
+
+    def _lower_guard(self, guard: Guard) -> bool:
+        """Append the check of a guard on one number; return False if Python must check it. NumPy decides after a failed check."""
+        if type(guard) is not Guard or guard.function not in (bool, int) or len(guard.args) != 1:
+            return False
+        view = self.view(guard.args[0])
+        if view is None or prod(view.shape) != 1 or not -(2**53) < guard.recorded < 2**53:
+            return False
+        number, dtype = BufferView(view.buffer, view.offset, (), ()), view.buffer.dtype
+        if guard.function is int and dtype.kind == "f":
+            truncated = dense_view(dtype, ())
+            self.append_map("trunc", (number,), truncated)
+            number = truncated
+        holds = dense_view(bool, ())
+        if guard.function is bool and dtype.kind == "b" and guard.recorded:
+            holds = number
+        elif guard.function is bool and dtype.kind == "b":
+            self.append_map("logical_not", (number,), holds)
+        elif guard.function is bool:
+            self.append_map("not_equal" if guard.recorded else "equal", (number, 0), holds, dtype)
+        elif dtype.kind == "f" or casts_like_numpy(guard.recorded, dtype):
+            self.append_map("equal", (number, guard.recorded), holds, dtype)
+        else:
+            return False
+        self.append_map("require", (holds,), dense_view(bool, ()))
+        return True
 
     def _has_known_shape(self, item: Any) -> bool:
         """Return whether the shape of an item is that of its view in every run."""

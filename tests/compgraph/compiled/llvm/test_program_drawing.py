@@ -107,7 +107,8 @@ def test_drawing_shows_calls_of_numpy() -> None:
         return np.exp(np.sort(x)), np.linalg.svd(np.outer(x, x))[1]
 
     picture = drawing(f, np.array([2.0, 1.0]))
-    assert {"check", "sort"} <= set(kinds(picture, "called"))
+    assert "sort" in kinds(picture, "called")
+    assert any("check" in label for label in kinds(picture, "operation"))
     assert {("sort", "exp"), ("· > 0", "check")} <= arrows(picture)
     called = next(entry for entry in picture.entries if entry.label == "sort")
     assert "test_program_drawing.py" in called.details["line"]
