@@ -65,6 +65,9 @@ class _Matrix(NamedTuple):
         self.store(self.ir.fma(self.ir.neg(a), b, self.load(row, column)), row, column)
 
 
+EmitKernel = Callable[[IRBuilder, Type, int, int, list[_Matrix]], Value]  # of rows, columns, and the result and operands
+
+
 def _kernel(
     name: str, emit: Callable[[IRBuilder, Type, int, int, list[_Matrix]], Value]
 ) -> Callable[[Module, Factorization], str]:
