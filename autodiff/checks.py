@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from compgraph import ops
+from compgraph.array_types import Array, Operand
 from compgraph.graph import to_values
 from compgraph.storage import Write
 from compgraph.values import MultiOutput, Node, Value, describe
@@ -101,14 +103,14 @@ def check_graph(node: Node, rtol: float = 1e-4, atol: float = 1e-6, seed: int = 
     return findings
 
 
-def _check_operand(operation: Any, position: int, rng: Any, rtol: float, atol: float) -> list[Finding]:
+def _check_operand(operation: Any, position: int, rng: object, rtol: float, atol: float) -> list[Finding]:
     """Compare the formula of one operand, in both modes, with a central difference along a random direction."""
     values = plain_operands(operation)
     rule = by_function[operation.function]
     out = plain_result(operation)
     direction = _weights(values[position], rng)
 
-    def apply_to_operand(operand: Any) -> Any:
+    def apply_to_operand(operand: Operand) -> Any:
         changed = operation.function(*values[:position], operand, *values[position + 1 :], **operation.options)
         return _flatten_numbers(changed)
 
@@ -132,7 +134,7 @@ def _check_operand(operation: Any, position: int, rng: Any, rtol: float, atol: f
     ]
 
 
-def _weights(out: Any, rng: Any) -> Any:
+def _weights(out: Array, rng: object) -> Any:
     """Return a random array of the shape and dtype of a value; for several outputs a list, with None for integers."""
     if isinstance(out, tuple):
         return tuple(_weights(o, rng) if np.asarray(to_values(o)).dtype.kind in "fc" else None for o in out)
@@ -146,14 +148,14 @@ def _fill_zeros(tangent: Any, out: Any) -> Any:
     return conform(tangent, out)
 
 
-def _flatten_numbers(value: Any) -> Any:
+def _flatten_numbers(value: Array) -> Any:
     """Return all floating and complex numbers of a result, or of several outputs, as one vector."""
     parts = value if isinstance(value, (tuple, list)) else [value]
     rows = [np.ravel(p) for p in map(to_values, parts) if p is not None and np.asarray(p).dtype.kind in "fc"]
     return np.concatenate(rows) if rows else np.zeros(0)
 
 
-def _inner_product(adjoint: Any, tangent: Any) -> float:
+def _inner_product(adjoint: Array, tangent: object) -> float:
     """Return the directional derivative ``real(sum(adjoint * tangent))``, without conjugation."""
     return float(np.real(np.sum(np.asarray(to_values(adjoint)) * np.asarray(to_values(tangent)))))
 
@@ -208,7 +210,7 @@ def check_grads(
     _check(lambda *leaves: _as_one_array(arguments(*leaves)), leaves, order, tuple(modes), (rtol, atol), seed)
 
 
-def _as_one_array(result: Any) -> Any:
+def _as_one_array(result: object) -> Any:
     """Return a result as one array; for a nested result, all leaves as one vector."""
     leaves, structure = flatten(result)
     return result if structure.is_leaf() or not leaves else np.concatenate([np.ravel(leaf) for leaf in leaves])
@@ -241,12 +243,12 @@ def _check(
             _check(_derivative(f, mode, directions, weights), args, order, (mode,), tolerances, seed + 1, level + 1)
 
 
-def _derivative(f: Callable[..., Any], mode: str, directions: Sequence[Any], weights: Any) -> Callable[..., Any]:
+def _derivative(f: Callable[..., Any], mode: str, directions: Sequence[Any], weights: NDArray[Any]) -> Callable[..., Any]:
     """Return the derivative along fixed directions, as a function of the point."""
     if mode == "fwd":
         return lambda *args: jvp(f, args, directions)[1]
 
-    def reverse(*args: Any) -> Any:
+    def reverse(*args: object) -> Any:
         adjoints = vjp(f, *args)[1](weights)
         return sum(np.sum(np.real(a * d)) for a, d in zip(adjoints, directions, strict=True))
 
@@ -257,7 +259,7 @@ def _explanation(f: Callable[..., Any], args: Sequence[Any], mode: str, actual: 
     """Return the message for a wrong derivative, with the operations whose rules disagree."""
     from_graph: list[str] = []
 
-    def recorded(*nodes: Any) -> Any:
+    def recorded(*nodes: object) -> Any:
         out = f(*nodes)
         from_graph.extend(map(str, check_graph(out)))
         return out

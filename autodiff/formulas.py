@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from numpy.typing import NDArray
+
 from compgraph.graph import operands_of, walk
 from compgraph.printing import Equation, Formula, converter_for, formula_of, latex_name
 from compgraph.values import PlaceholderNode, VariableNode
@@ -15,7 +17,7 @@ from .reverse import gradient
 DEFAULT_NAMES = "f", "F", "L", "g", "f_0"  # of a result without a name: the first that is not the name of a variable
 
 
-def latex(result: Any, wrt: Any = None, *, names: Mapping[str, Any] | None = None) -> Formula:
+def latex(result: Any, wrt: object = None, *, names: Mapping[str, Any] | None = None) -> Formula:
     r"""Write a scalar and its derivatives as mathematics, in LaTeX.
 
     The derivative is that of reverse mode, recorded as a graph. SymPy simplifies it by algebra that holds where both sides are
@@ -82,7 +84,7 @@ def _is_named(node: Any) -> bool:
     return node._name is not None and not node._name.startswith(f"{node.opname}_")
 
 
-def _argument_count(result: Any, variables: list[Any]) -> int:
+def _argument_count(result: NDArray[Any], variables: list[Any]) -> int:
     """Count the variables of a function: `variables`, and the leaves that `result` depends on by other paths."""
     variable_ids = set(map(id, variables))
     ancestors = walk([result], lambda node: () if id(node) in variable_ids else operands_of(node))

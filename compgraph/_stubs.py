@@ -7,6 +7,7 @@ compares the files.
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable
 from inspect import Parameter, Signature, signature
 from pathlib import Path
 from types import ModuleType
@@ -85,7 +86,7 @@ class _Default:
         return "..."
 
 
-def _signature(function: Any) -> str:
+def _signature(function: Callable[..., Any]) -> str:
     """The signature of a NumPy function, with ``name`` added, as text."""
     if isinstance(function, np.ufunc):
         parameters = [Parameter(f"x{i + 1}", Parameter.POSITIONAL_ONLY, annotation=Any) for i in range(function.nin)]

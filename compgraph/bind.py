@@ -7,12 +7,14 @@ observers.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from . import ops
+from .array_types import Array
 from .context import is_fast_path, is_recording, observers, open_scopes
 from .frames import may_wrap, source_lines
 from .interpreters import COMPUTING, RECORDING, Scoped, new_scalar
@@ -76,12 +78,14 @@ def bind(function: Any, args: tuple[Any, ...], options: dict[str, Any] = NO_OPTI
     return type(innermost).process(innermost.level, function, args, options)
 
 
-def attach(value: Any, function: Any, args: tuple[Any, ...], options: dict[str, Any] = NO_OPTIONS) -> Any:
+def attach(
+    value: Array | tuple[NDArray[Any], ...], function: object, args: tuple[Any, ...], options: dict[str, Any] = NO_OPTIONS
+) -> Any:
     """Record an operation whose result `value` is already computed; return its node or tuple of nodes."""
     return (RECORDING if is_fast_path() else current_interpreter(records=True)).attach(value, function, args, options)
 
 
-def record_active(value: Any, function: Any, args: tuple[Any, ...], parent_argnums: tuple[int, ...]) -> Any:
+def record_active(value: Array, function: Callable[..., Any], args: tuple[Any, ...], parent_argnums: tuple[int, ...]) -> Any:
     """Record an operation on active operands without options: the fast path of `attach`, valid if `is_fast_path`."""
     if is_tracing():
         if type(value) in SAME_BITS:
@@ -125,7 +129,7 @@ def current_interpreter(records: bool | None = None) -> Any:
     return inner
 
 
-def stack_object_array(value: Any) -> Any:
+def stack_object_array(value: object) -> Any:
     """Convert an object array that contains nodes to one node; return other values unchanged."""
     if type(value) is not ndarray or not value.dtype.hasobject:
         return value
@@ -145,8 +149,8 @@ def to_concrete(node: Any) -> Any:
 def _create_using(
     opresult: ArrayLike,
     opname: str,
-    operand_a: Any,
-    operand_b: Any = None,
+    operand_a: NDArray[Any],
+    operand_b: NDArray[Any] | None = None,
     name: str | None = None,
 ) -> Any:
     """Make the node of an operation whose result is known; exposed as ``OperationalNode.create_using``.

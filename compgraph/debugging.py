@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from .array_types import Array
 from .context import full_tracebacks, watcher
 from .interpreters import Observed
 from .ops import opname_of
@@ -83,7 +84,7 @@ class Checks:
         """An interpreter whose results are checked."""
         return Observed(interpreter, self.check_result)
 
-    def check_result(self, result: Any) -> None:
+    def check_result(self, result: object) -> None:
         """Check the result of an operation, and store its checksum."""
         for node in result if isinstance(result, (tuple, list)) else (result,):
             if node is None:
@@ -94,7 +95,7 @@ class Checks:
                 raise NonFiniteError(f"the result of {operation.opname} is {problem}{_describe_operands(operation)}", operation)
             self._checksums[node.sequence_number] = _checksum(node.raw_value)
 
-    def check_tangent(self, function: Any, args: tuple[Any, ...], out: Any, tangent: Any) -> None:
+    def check_tangent(self, function: Any, args: tuple[Any, ...], out: object, tangent: object) -> None:
         """Check the result of an operation in forward mode, and its tangent."""
         name = opname_of(function)
         for part, what in ((out, f"the result of {name}"), (tangent, f"the tangent of {name}")):
@@ -167,11 +168,11 @@ def debug(*, tracebacks: str = "short") -> Debug:
     return Debug(tracebacks)
 
 
-def _checksum(array: Any) -> int:
+def _checksum(array: Array) -> int:
     return zlib.crc32(np.ascontiguousarray(array).tobytes())
 
 
-def _describe_nonfinite(value: Any) -> str:
+def _describe_nonfinite(value: Array) -> str:
     """Describe the infinite or nan elements of a value; empty if all are finite."""
     values = np.asarray(value)
     if values.dtype.kind not in "fc" or np.all(np.isfinite(values)):

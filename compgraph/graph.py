@@ -8,6 +8,7 @@ from math import inf
 from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from . import ops
 from .bind import bind, stack_object_array
@@ -61,7 +62,7 @@ def as_operand(value: Any) -> Any:
 
 
 @functools.cache
-def has_operators(kind: Any) -> bool:
+def has_operators(kind: type) -> bool:
     """Whether a class of arrays has operators of its own, as matrices and masked arrays have."""
     names = ("add", "radd", "sub", "rsub", "mul", "rmul", "truediv", "rtruediv", "matmul", "rmatmul", "pow", "rpow")
     return any(getattr(kind, f"__{name}__") is not getattr(ndarray, f"__{name}__") for name in names)
@@ -75,7 +76,7 @@ def as_operands(values: tuple[Any, ...]) -> tuple[Any, ...]:
     return values
 
 
-def stack_nested(value: Any) -> Any:
+def stack_nested(value: object) -> Any:
     """Convert a list or tuple that contains nodes to one node; return other values unchanged.
 
     NumPy's own conversion would lose the history of the nodes.
@@ -85,14 +86,14 @@ def stack_nested(value: Any) -> Any:
     return stack_object_array(value)
 
 
-def flatten_sequences(value: Any) -> tuple[Any, ...]:
+def flatten_sequences(value: object) -> tuple[Any, ...]:
     """Return the elements of nested lists and tuples."""
     if isinstance(value, (list, tuple)):
         return tuple([leaf for part in value for leaf in flatten_sequences(part)])
     return (value,)
 
 
-def to_values(value: Any) -> Any:
+def to_values(value: object) -> Any:
     """`value` with the plain value in place of each node, also inside tuples, lists and dicts."""
     if isinstance(value, Value):
         require_history(value)
@@ -106,7 +107,7 @@ def to_values(value: Any) -> Any:
     return value
 
 
-def overrides_protocol(operand: Any, protocol: str) -> bool:
+def overrides_protocol(operand: object, protocol: str) -> bool:
     """Whether an operand of another class than nodes has its own `protocol`, to which NumPy dispatches; lazy arrays raise."""
     method = getattr(type(operand), protocol, None)
     if isinstance(operand, Value) or type(operand) in TRACEABLE or method is None or method is getattr(ndarray, protocol):
@@ -115,7 +116,7 @@ def overrides_protocol(operand: Any, protocol: str) -> bool:
     return True
 
 
-def full_name(function: Any) -> str:
+def full_name(function: Callable[..., Any]) -> str:
     """The name of a function of NumPy's or SciPy's as users write it."""
     if isinstance(function, ops.Packed):
         function = function.function
@@ -229,7 +230,7 @@ def topological_order(outputs: Iterable[GraphNode]) -> list[GraphNode]:
     return sorted(breadth_first(*outputs), key=lambda node: node.sequence_number if node.args else -inf)
 
 
-def _recover_view(node: Any) -> bool:
+def _recover_view(node: NDArray[Any]) -> bool:
     """Record a view of a whole node after NumPy made it, as ``np.r_`` and ``np.c_`` do; return whether that was possible.
 
     `node` must be a view with additional leading axes of length 1.
@@ -255,7 +256,7 @@ def _recover_view(node: Any) -> bool:
 history_recoverers.append(_recover_view)
 
 
-def recover_history(error: AttributeError, *operands: Any) -> None:
+def recover_history(error: AttributeError, *operands: object) -> None:
     """Recover the history of operands whose lack caused an AttributeError; raise if none lacks it, or the recovery fails."""
     detached = [a for a in operands if isinstance(a, Value) and not hasattr(a, "raw_value")]
     if not detached:

@@ -7,8 +7,10 @@ from typing import Any
 from weakref import ref
 
 import numpy as np
+from numpy.typing import NDArray
 
 from . import ops
+from .array_types import Array
 from .context import is_deriving, is_tracking_indices, run_isolated
 from .frames import source_lines
 from .ops import SAME_BITS
@@ -93,7 +95,7 @@ _INTERNED_ARGNUMS: dict[tuple[int, ...], tuple[int, ...]] = {
 class Recording:
     """The interpreter that computes an operation with NumPy and records it as a node."""
 
-    def process(self, function: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+    def process(self, function: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]) -> Any:
         """Compute and record ``function(*args, **options)``; without a node among the operands, return the plain result."""
         values, parent_argnums, is_active, has_arrays = _unpack_operands(args)
         if not parent_argnums:
@@ -123,7 +125,7 @@ class Recording:
         return _attach(value, function, args, options, parent_argnums, is_active)
 
 
-def _describe_operand(operand: Any) -> str:
+def _describe_operand(operand: object) -> str:
     """Describe an operand for the note on a NumPy error."""
     if isinstance(operand, Value):
         return f"the {describe(operand)}"
@@ -153,7 +155,7 @@ COMPUTING = Computing()
 class Scoped:
     """Wraps an interpreter within a scope: recorded nodes store the scope."""
 
-    def __init__(self, inner: Any, path: tuple[str, ...]) -> None:
+    def __init__(self, inner: Recording, path: tuple[str, ...]) -> None:
         self.inner, self.path = inner, path
 
     def process(self, *operation: Any) -> Any:
@@ -164,7 +166,7 @@ class Scoped:
         """Attach an operation and store the scope in its nodes."""
         return self._store_scope(self.inner.attach(*operation))
 
-    def _store_scope(self, result: Any) -> Any:
+    def _store_scope(self, result: object) -> Any:
         if is_recorded(result):
             set_scope(result, self.path)
         return result
@@ -181,7 +183,7 @@ class Observed:
         Called with the node, or the nodes, of each operation.
     """
 
-    def __init__(self, inner: Any, observe: Callable[[Any], None]) -> None:
+    def __init__(self, inner: Recording, observe: Callable[[Any], None]) -> None:
         self.inner, self.observe = inner, observe
         self.attach = inner.attach
 
@@ -193,7 +195,7 @@ class Observed:
         return result
 
 
-def is_recorded(result: Any) -> bool:
+def is_recorded(result: object) -> bool:
     """Whether the result of an operation is a node, or contains nodes."""
     if isinstance(result, (tuple, list)):
         return any(isinstance(part, Value) for part in result)
@@ -205,7 +207,7 @@ def _attach_traced(*operation: Any) -> Any:
         return _attach(*operation)
 
 
-def detach_result(value: Any, args: tuple[Any, ...], positions: Iterable[int]) -> Any:
+def detach_result(value: Array, args: tuple[Any, ...], positions: Iterable[int]) -> Any:
     """An unrecorded result. Views of an operand become read-only, because writes into them would bypass the log."""
     if type(value) is ndarray:
         plain_operands = [a.raw_value if isinstance(a, Value) else a for a in map(args.__getitem__, positions)]
@@ -229,7 +231,7 @@ def _note_untracked_read(node: Any) -> None:
         node.untracked_read = next_sequence_number()
 
 
-def new_scalar(value: Any, kind: type[Node]) -> Any:
+def new_scalar(value: Array, kind: type[Node]) -> Any:
     """A 0-d node of a NumPy scalar; `raw_value` is the scalar if its arithmetic has the same bits as an array's."""
     traces = is_tracing() or kind.is_index
     if type(value) not in SAME_BITS:
@@ -273,7 +275,7 @@ _BLANK_CONSTRUCTORS = frozenset({np.zeros_like, np.empty_like})
 _INERT_ARRAYS = (InertNode, UntrackedNode)
 
 
-def _is_operand(value: Any, args: tuple[Any, ...], parent_argnums: tuple[int, ...]) -> bool:
+def _is_operand(value: NDArray[Any], args: tuple[Any, ...], parent_argnums: tuple[int, ...]) -> bool:
     """Whether a function returned one of its operands."""
     for i in parent_argnums:  # noqa: SIM110 (a generator costs as much as the operation)
         if args[i].raw_value is value:
@@ -281,7 +283,7 @@ def _is_operand(value: Any, args: tuple[Any, ...], parent_argnums: tuple[int, ..
     return False
 
 
-def _as_view(value: Any, args: tuple[Any, ...], parent_argnums: tuple[int, ...], is_active: bool) -> tuple[Any, bool]:
+def _as_view(value: NDArray[Any], args: tuple[Any, ...], parent_argnums: tuple[int, ...], is_active: bool) -> tuple[Any, bool]:
     """A result that may be a view of an operand, as an array of its own; and whether it may need a cotangent."""
     if value.base is None:
         value = value.view()
@@ -294,7 +296,7 @@ def _as_view(value: Any, args: tuple[Any, ...], parent_argnums: tuple[int, ...],
     return value, is_active
 
 
-def _new_result(value: Any, is_active: bool, args: tuple[Any, ...] = ()) -> Any:
+def _new_result(value: Array, is_active: bool, args: tuple[Any, ...] = ()) -> Any:
     """The value of an operation on `args` as a node without history; integers and booleans are always inert."""
     kind = value.dtype.kind if hasattr(value, "dtype") else "O"
     if kind not in "biufc":
@@ -355,7 +357,7 @@ def _copy_shared_outputs(values: Any, args: tuple[Any, ...], parent_argnums: tup
     return type(values)(*parts) if hasattr(values, "_fields") else parts
 
 
-def inert_leaf(value: Any) -> Any:
+def inert_leaf(value: Array) -> Any:
     """A value as a node without operands and cotangent."""
     node = set_history(_new_result(value, False), None, (), ())
     if type(node) in TRACKED_CLASS_OF:

@@ -151,7 +151,7 @@ class Arguments:
             return ". A list of numbers is passed to the function as a list; for an array pass np.array(...)"
         return ""
 
-    def __call__(self, *leaves: Any) -> Any:
+    def __call__(self, *leaves: object) -> Any:
         """Call the function with other leaves. Its other arguments are borrowed: a write copies them."""
         args, kwargs = list(map(as_borrowed, self.args)), {name: as_borrowed(value) for name, value in self.kwargs.items()}
         for key, tree in zip(self.selected, unflatten(self.structure, leaves), strict=True):

@@ -153,7 +153,7 @@ def require_label_independence(operator: str, leaves: Sequence[Any], call: Calla
             )
 
 
-def _perturb(value: Any) -> Any:
+def _perturb(value: object) -> Any:
     """Return numbers near those of a value, as a plain array or a number; return other values unchanged."""
     array = np.asarray(value)
     if array.dtype.kind not in "fc":
@@ -215,11 +215,11 @@ def _wrapped(f: Any, kind: type) -> Any:
     return attributes.get("__wrapped__") if isinstance(attributes, dict) else None
 
 
-def _code_of(function: Any) -> CodeType | None:
+def _code_of(function: object) -> CodeType | None:
     return function.__code__ if type(function) is FunctionType else None
 
 
-def _key_of(f: Any) -> tuple[Any, Any]:
+def _key_of(f: Callable[..., Any]) -> tuple[Any, Any]:
     """Return a cache key, and the objects whose ids it contains, which must stay alive; None for other functions.
 
     The key has the ids of the code of a user's function, of its object, and of the functions in its closure.
@@ -235,13 +235,13 @@ def _key_of(f: Any) -> tuple[Any, Any]:
     return tuple(map(id, kept_alive)), kept_alive
 
 
-def _closure_of(function: Any) -> dict[str, Any]:
+def _closure_of(function: Callable[..., Any]) -> dict[str, Any]:
     """Return the closure variables of a function, by name."""
     cells = zip(function.__code__.co_freevars, getattr(function, "__closure__", None) or (), strict=True)
     return {name: cell.cell_contents for name, cell in cells if _is_filled(cell)}
 
 
-def _class_checks(f: Any, depth: int, visited: set[CodeType]) -> Iterator[tuple[str, bool]]:
+def _class_checks(f: object, depth: int, visited: set[CodeType]) -> Iterator[tuple[str, bool]]:
     """Yield the class checks in a function, and in functions of the same program that it calls by name."""
     function = unwrap_function(f)
     code = _code_of(function)
@@ -275,7 +275,7 @@ def _is_class_check(value: object) -> bool:
     return any(value is builtin for builtin in (isinstance, type, hasattr, getattr, dir, issubclass))
 
 
-def _callees(value: Any, names: set[str], depth: int) -> Iterator[Any]:
+def _callees(value: object, names: set[str], depth: int) -> Iterator[Any]:
     """Yield the functions that an expression such as ``model.loss(x)`` may call, given the value and attribute names."""
     if _code_of(unwrap_function(value)) is not None:
         yield value

@@ -35,7 +35,7 @@ def function_operator(operator: Operator) -> Operator:
     """
 
     @functools.wraps(operator)
-    def wrapper(*args: Any, **kwargs: Any) -> Any:
+    def wrapper(*args: object, **kwargs: object) -> Any:
         if args:
             require_function(operator.__name__, args[0])
         ops.reject_options(operator.__name__, kwargs, _FOREIGN_OPTIONS)
@@ -53,7 +53,7 @@ def short_tracebacks(operator: Operator) -> Operator:
     """Decorate an operator that calls the user's function: remove the frames of the packages from tracebacks."""
 
     @functools.wraps(operator)
-    def wrapper(*args: Any, **kwargs: Any) -> Any:
+    def wrapper(*args: object, **kwargs: object) -> Any:
         try:
             return operator(*args, **kwargs)
         except Exception as error:
@@ -91,7 +91,7 @@ class DerivedFunction:
         functools.update_wrapper(self, function)
         self.__func__, self._operator_call = function, (operator, args, kwargs)
 
-    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, /, *args: object, **kwargs: object) -> Any:
         """Call the function."""
         try:
             return self.__func__(*args, **kwargs)
@@ -127,7 +127,7 @@ _made = _call_operator  # the name in pickles of earlier versions
 
 
 def pickle_as_call(
-    operator: Callable[..., Any], function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+    operator: Callable[..., Any], function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> DerivedFunction | Any:
     """Wrap the result of an operator in a `DerivedFunction` if it is a function."""
     return DerivedFunction(function, operator, args, kwargs) if callable(function) else function

@@ -13,6 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from compgraph.array_types import Operand
+
 LABELED = {("pandas", "Series"), ("pandas", "DataFrame"), ("xarray", "DataArray"), ("xarray", "Dataset")}
 
 
@@ -40,7 +42,7 @@ def describe_labeled(values: Iterable[object]) -> str:
     return " and ".join(dict.fromkeys(f"a {type(value).__name__}" for value in values if is_labeled(value)))
 
 
-def attach_labels(array: Any, like: Any) -> Any:
+def attach_labels(array: Operand, like: Any) -> Any:
     """Return a plain array with the labels of an argument of the same shape; return other values unchanged."""
     kind = _label_class(like)
     if kind is None or type(array) is not np.ndarray or array.shape != like.shape:

@@ -21,7 +21,7 @@ from .labeled_arrays import is_labeled
 _MAX_WORK = 10_000  # of `numpy.shares_memory`
 
 
-def memory_of(value: Any) -> Any:
+def memory_of(value: object) -> Any:
     """Return the array with the values of an argument; None for scalars and other objects."""
     if isinstance(value, Value):
         value = backing_array(value) if has_history(value) else None

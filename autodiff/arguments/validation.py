@@ -97,13 +97,13 @@ def require_array(value: object, name: str) -> None:
         raise TypeError(f"{name} is a {kind}, whose operators differ from those of an array. Pass {advice}")
 
 
-def as_result(value: Any) -> Any:
+def as_result(value: object) -> Any:
     """A leaf of a result, with the node in place of a buffer that nodes were written into, or of a labeled array."""
     data = None if isinstance(value, np.ndarray) else getattr(value, "data", None)
     return data if isinstance(data, Value) else unwrap_buffer(stack_object_array(value))
 
 
-def as_constant(value: Any, leaks: Sequence[object]) -> Any:
+def as_constant(value: object, leaks: Sequence[object]) -> Any:
     """A plain number or array as a constant node with zero derivative; unchanged if values have left the graph."""
     if leaks or isinstance(value, Value) or not isinstance(value, (np.ndarray, np.generic, bool, int, float, complex)):
         return value
@@ -123,7 +123,7 @@ def split_aux(operator: str, result: object) -> tuple[Any, Any]:
     return result[0], result[1]
 
 
-def warn_zero_derivative(operator: str, arguments: str, leaks: Any) -> None:
+def warn_zero_derivative(operator: str, arguments: str, leaks: list[Any]) -> None:
     """Warn of a zero derivative, which values that left the graph have probably caused."""
     warn_user(
         f"{operator}: the result does not depend on {arguments} by its graph, so the derivative is zero.{format_leaks(leaks)}",
@@ -132,7 +132,7 @@ def warn_zero_derivative(operator: str, arguments: str, leaks: Any) -> None:
 
 
 def lost_graph_error(
-    operator: str, out: object, leaks: Any = (), f: Callable[..., Any] | None = None, advice: str = ""
+    operator: str, out: object, leaks: Sequence[Any] = (), f: Callable[..., Any] | None = None, advice: str = ""
 ) -> TypeError:
     """Return the error for a function whose result is not a node: a `LostGraphError` if it is numeric."""
     code = getattr(unwrap_function(f), "__code__", None)

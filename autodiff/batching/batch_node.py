@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from compgraph import ops
+from compgraph.array_types import Operand
 from compgraph.bind import bind
 from compgraph.context import is_recording
 from compgraph.frames import callee, frame_up, is_internal, unknown
@@ -147,7 +148,7 @@ class BatchNode(TransformTracer):
         return {**view, "shape": shape, "strides": (row, *strides[1:])}
 
     @classmethod
-    def process(cls, level: int, function: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+    def process(cls, level: int, function: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]) -> Any:
         """Compute ``function(*args, **options)`` for all elements of the batch."""
         require_live(level)
         if type(function) is np.ufunc and not options and function.signature is None and function.nout == 1:
@@ -169,13 +170,13 @@ class BatchNode(TransformTracer):
         return _wrap(out, level, () if shares_no_memory else nodes, is_array)
 
     @classmethod
-    def store(cls, level: int, target: Any, index: Any, value: Any, casting: str | None) -> None:
+    def store(cls, level: int, target: NDArray[Any], index: object, value: Operand, casting: str | None) -> None:
         """``target[index] = value`` for all elements of the batch."""
         require_live(level)
         require_batched_target(level, target, index)
         store(target, index, value, casting)
 
-    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: object) -> Any:
         if len(inputs) == 1 and not options and method == "__call__" and ufunc in ops.SMOOTH_UFUNCS:  # fast path
             return self.process(self.level, ufunc, inputs, NO_OPTIONS)
         if method == "at" and type(as_traced(inputs[0], inputs)) is BatchNode:

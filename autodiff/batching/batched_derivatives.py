@@ -17,9 +17,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from compgraph import ops
+from compgraph.array_types import Array
 from compgraph.bind import bind
 from compgraph.values import INERT, BatchedValueError, ConstantNode, MultiOutput, Value
 
@@ -45,7 +46,7 @@ from .levels import LiveLevels, broadcast_batch, next_level, pad_ndim
 from .rules import NoBatchRuleError, batch_index
 
 
-def pull_batch(rule: Rule, position: int, cotangents: Any, out: Any, /, *operands: Any, **options: Any) -> Any:
+def pull_batch(rule: Rule, position: int, cotangents: Any, out: Any, /, *operands: Any, **options: object) -> Any:
     """The contributions of a batch of cotangents to those of one operand, with broadcasting not yet undone.
 
     Parameters
@@ -72,7 +73,7 @@ def pull_batch(rule: Rule, position: int, cotangents: Any, out: Any, /, *operand
 
 
 def pull_batch_several(
-    rule: Rule, positions: list[int], cotangents: Any, out: Any, /, *operands: Any, **options: Any
+    rule: Rule, positions: list[int], cotangents: Any, out: Any, /, *operands: Any, **options: object
 ) -> list[Any]:
     """`pull_batch` for several operands of an operation whose formulas are `SharedFormulas`."""
     formulas: Any = rule.formulas
@@ -176,7 +177,7 @@ def rule_operands(node: Any, create_graph: bool) -> tuple[Any, list[Any]]:
     return node.raw_value, [a.raw_value if type(a) is MultiOutput else a for a in plain_operands(node)]
 
 
-def _conform_outputs(tangents: Any, out: Any, batch_size: int) -> Any:
+def _conform_outputs(tangents: NDArray[Any], out: Array, batch_size: int) -> Any:
     """Tangents in the shape and dtype of an output, or of several."""
     if isinstance(out, (tuple, list)):
         pairs = zip(tangents, out, strict=True)
@@ -187,7 +188,9 @@ def _conform_outputs(tangents: Any, out: Any, batch_size: int) -> Any:
 # ---------------------------------------------------------------------------------- formulas that accept a batch axis
 
 
-def _pull_by_rule(rule: Rule, position: int, cotangents: Any, out: Any, operands: Sequence[Any], options: dict[str, Any]) -> Any:
+def _pull_by_rule(
+    rule: Rule, position: int, cotangents: NDArray[Any], out: Array, operands: Sequence[Any], options: dict[str, Any]
+) -> Any:
     """`pull_batch` for elementwise rules, reductions, gathers, and rules with their own; NotImplemented for others."""
     result: Any = NotImplemented
     if rule.batch[0] is not None:
@@ -224,7 +227,7 @@ def _is_elementwise(rule: Rule) -> bool:
 def sum_over_operands(part: Formula) -> Formula:
     """The batched push of a rule, from ``part(position, tangents, out, *operands, **options)`` of each operand."""
 
-    def push_all(tangents: Sequence[Any], out: Any, *operands: Any, **options: Any) -> Any:
+    def push_all(tangents: Sequence[Any], out: NDArray[Any], *operands: object, **options: object) -> Any:
         parts = [part(i, t, out, *operands, **options) for i, t in enumerate(tangents) if t is not None]
         return NotImplemented if any(p is NotImplemented for p in parts) else functools.reduce(operator.add, parts)
 
@@ -242,7 +245,7 @@ def _sum_tangents(formulas: Any, tangents: Sequence[Any], out: Any, operands: Se
     return total
 
 
-def reduced_axes(x: NDArray[Any], axis: Any) -> tuple[int, ...]:
+def reduced_axes(x: NDArray[Any], axis: int | tuple[int, ...] | None) -> tuple[int, ...]:
     """The axes of a reduction of `x`, as axes of a batch."""
     if not x.ndim:
         return ()
@@ -250,7 +253,15 @@ def reduced_axes(x: NDArray[Any], axis: Any) -> tuple[int, ...]:
 
 
 def pull_reduction(
-    rule: Rule, position: int, g: Any, out: Any, x: Any, *others: Any, axis: Any = None, keepdims: Any = False, **options: Any
+    rule: Rule,
+    position: int,
+    g: Any,
+    out: Any,
+    x: Any,
+    *others: object,
+    axis: int | tuple[int, ...] | None = None,
+    keepdims: bool = False,
+    **options: object,
 ) -> Any:
     """`pull_batch` for a reduction."""
     weights = rule.weights[position]
@@ -264,7 +275,14 @@ def pull_reduction(
 
 
 def push_reduction(
-    rule: Rule, tangents: Sequence[Any], out: Any, x: Any, *others: Any, axis: Any = None, keepdims: Any = False, **options: Any
+    rule: Rule,
+    tangents: Sequence[Any],
+    out: Any,
+    x: Any,
+    *others: object,
+    axis: int | tuple[int, ...] | None = None,
+    keepdims: bool = False,
+    **options: object,
 ) -> Any:
     """`push_batch` for a reduction."""
     spread_out = restore_axes(out, x, axis, keepdims)
@@ -306,7 +324,7 @@ def scatter_batch(cotangents: NDArray[Any], x: NDArray[Any], positions: NDArray[
     return bind(scatter, (like, pieces, slice(None), positions), {"layout": (2,)})
 
 
-def _zero_batch(shape: tuple[int, ...], dtype: Any, batch_size: int) -> Any:
+def _zero_batch(shape: tuple[int, ...], dtype: DTypeLike | None, batch_size: int) -> Any:
     """A batch of zeros that takes no memory, for its shape and dtype."""
     return np.broadcast_to(np.zeros((), dtype), (batch_size, *shape))
 
@@ -339,7 +357,7 @@ def _call_batched(formula: Callable[..., Any], *batches: Any, x: Any = None) -> 
             return NotImplemented
 
 
-def _wrap(batch: Any, level: int) -> Any:
+def _wrap(batch: NDArray[Any] | None, level: int) -> Any:
     if isinstance(batch, tuple):
         return tuple([_wrap(part, level) for part in batch])
     return batch if batch is None else BatchNode.create_using(batch, level)
@@ -381,13 +399,13 @@ def _unwrap_scatter(result: ScatteredCotangent, x: NDArray[Any], level: int, bat
 # ----------------------------------------------------------------------------------- formulas called per element
 
 
-def _element(batch: Any, i: int) -> Any:
+def _element(batch: NDArray[Any] | tuple[Any, ...] | None, i: int) -> Any:
     if isinstance(batch, tuple):
         return tuple([None if part is None else part[i] for part in batch])
     return None if batch is None else batch[i]
 
 
-def _materialize(contribution: Any, operand: Any) -> Any:
+def _materialize(contribution: Any, operand: object) -> Any:
     if type(contribution) in LAZY_COTANGENTS:
         return contribution.materialize(operand if isinstance(operand, Value) else ConstantNode.hold(operand))
     return contribution
@@ -410,5 +428,5 @@ def _push_each(
     return _stack(results, out)
 
 
-def _stack(results: list[Any], out: Any) -> Any:
+def _stack(results: list[Any], out: Array) -> Any:
     return None if any(result is None for result in results) else np.stack([conform(result, out) for result in results])

@@ -16,7 +16,7 @@ from .levels import is_batch, pad_ndim, plain_base
 from .rules import BatchIndex, NoBatchRuleError, batch_index
 
 
-def require_batched_target(level: int, target: Any, index: object) -> None:
+def require_batched_target(level: int, target: NDArray[Any], index: object) -> None:
     """Raise a TypeError unless the target of a write is batched at `level`, the innermost level of all operands."""
     parts = index if isinstance(index, tuple) else (index,)
     if not is_batch(target) or target.level != level or any(is_batch(i) and i.level > level for i in parts):
@@ -96,7 +96,7 @@ def _require_writable(target: Any) -> None:
         raise ValueError("assignment destination is read-only")
 
 
-def _own_parts(target: Any, index: Any, values: Iterable[object]) -> tuple[list[Any], list[bool]]:
+def _own_parts(target: Any, index: object, values: Iterable[object]) -> tuple[list[Any], list[bool]]:
     """The parts of an index, and which of them are batched; prepares the target's buffer for these and the values."""
     for each in values:
         target.own(each)
@@ -133,7 +133,7 @@ def _drop_leading_ones(shape: tuple[int, ...], selected: tuple[int, ...]) -> tup
     return rest
 
 
-def _shared_value(values: Any, into: NDArray[Any], parts: Sequence[Any]) -> Any:
+def _shared_value(values: float, into: NDArray[Any], parts: Sequence[Any]) -> Any:
     """A value that all elements share, without the leading axes that one element's selection lacks."""
     selected = np.empty(into.shape[1:], bool)[tuple(parts)].shape
     shape = _drop_leading_ones(np.shape(values), selected)

@@ -93,14 +93,14 @@ def is_batch(value: object) -> TypeGuard[Any]:
     return isinstance(value, Value) and value.trace_kind == "batch"
 
 
-def base_of(value: Any) -> Any:
+def base_of(value: object) -> Any:
     """The array or node behind a batched value, with the batch axes of all levels in front; other values unchanged."""
     while is_batch(value):
         value = value.values
     return value
 
 
-def plain_base(value: Any) -> Any:
+def plain_base(value: object) -> Any:
     """The plain array behind a value, with the batch axes of all levels in front."""
     value = base_of(value)
     return value.raw_value if isinstance(value, Value) else value

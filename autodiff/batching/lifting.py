@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from compgraph.context import Setting, wrappers
 
@@ -38,7 +39,7 @@ def lift_to_active_levels(value: Any) -> Any:
     return value
 
 
-def _lift_to(value: Any, level: int, size: int) -> Any:
+def _lift_to(value: NDArray[Any], level: int, size: int) -> Any:
     if is_batch(value) and value.level >= level:
         if value.level == level:
             return value
@@ -46,7 +47,7 @@ def _lift_to(value: Any, level: int, size: int) -> Any:
     return BatchNode.create_using(np.broadcast_to(value, (size, *np.shape(value))), level)
 
 
-def _lift_values(values: Any, level: int, size: int) -> Any:
+def _lift_values(values: NDArray[Any], level: int, size: int) -> Any:
     """Batch the values of a `BatchNode` at an outer level."""
     if is_batch(values) and values.level >= level:
         return _lift_to(values, level, size)
@@ -64,7 +65,7 @@ def wrap_batch(value: Any, levels: Sequence[int], is_array: bool = False, borrow
     return value
 
 
-def unwrap_batch(value: Any, levels: Sequence[int]) -> Any:
+def unwrap_batch(value: object, levels: Sequence[int]) -> Any:
     """The array behind a value, with the batch axes of some levels first; the value is lifted to all active levels before."""
     value = lift_to_active_levels(value)
     for level in reversed(levels):
@@ -126,7 +127,7 @@ class LiftedFunction:
         triples = zip(arrays, self.batched, self._is_array, strict=True)
         return [wrap_batch(x, self.levels, is_array=is_array) if b else x for x, b, is_array in triples]
 
-    def __call__(self, *arrays: Any) -> list[Any]:
+    def __call__(self, *arrays: object) -> list[Any]:
         """Call the function; returns the leaves of its result, batched ones with the batch axes first."""
         return self.run(self._f, arrays)
 
@@ -154,5 +155,5 @@ class LiftedFunction:
         return [a if b else np.sum(a, axis=axes) for a, b in zip(pulled, self.batched, strict=True)]
 
 
-def _is_scalar(x: Any) -> bool:
+def _is_scalar(x: NDArray[Any]) -> bool:
     return bool(getattr(x, "is_scalar", not np.ndim(x)))

@@ -10,6 +10,7 @@ from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from compgraph.context import Setting
 from compgraph.interception import (
@@ -101,7 +102,7 @@ def _draw_each(
     return _wrap_draws(name, draws, level)
 
 
-def _wrap_draws(name: str, draws: Any, level: int) -> Any:
+def _wrap_draws(name: str, draws: NDArray[Any] | list[NDArray[Any]], level: int) -> Any:
     """Wrap draws as batched values; of a list, its items."""
     if isinstance(draws, list):
         return [_wrap_draws(name, part, level) for part in draws]

@@ -141,7 +141,7 @@ def vmap(
         raise ValueError(f"vmap: randomness must be 'error', 'different' or 'same', not {randomness!r}")
 
     @functools.wraps(f)
-    def mapped(*args: Any, **kwargs: Any) -> Any:
+    def mapped(*args: object, **kwargs: object) -> Any:
         leaves, structure = flatten((args, kwargs))
         has_labels = any(map(is_labeled, leaves))
         if has_labels:
@@ -177,12 +177,12 @@ def _first_element(value: Any, axis: int) -> Any:
     return value[(slice(None),) * (axis % np.ndim(value)) + (0,)]
 
 
-def _call_with_leaves(f: Callable[..., Any], structure: Any, *leaves: Any) -> Any:
+def _call_with_leaves(f: Callable[..., Any], structure: object, *leaves: object) -> Any:
     args, kwargs = unflatten(structure, leaves)
     return f(*args, **kwargs)
 
 
-def _run(f: Callable[..., Any], arguments: Any, level: int, size: int, randomness: str) -> Any:
+def _run(f: Callable[..., Any], arguments: tuple[Any, ...], level: int, size: int, randomness: str) -> Any:
     """Trace the function once for the whole batch."""
     register_imported()
     args, kwargs = arguments
@@ -227,7 +227,7 @@ def _call(f: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any])
         raise
 
 
-def _is_read_only(value: Any) -> bool:
+def _is_read_only(value: NDArray[Any]) -> bool:
     """Whether an argument is an array that `_wrap_argument` has made read-only."""
     memory = plain_base(value)
     return isinstance(memory, np.ndarray) and not memory.flags.writeable
@@ -307,7 +307,7 @@ def _spread_axes(name: str, entry: Axes, structure: object, tree: Any, count: in
     return axes
 
 
-def _as_batched_argument(value: Any, axis: int | None) -> Any:
+def _as_batched_argument(value: object, axis: int | None) -> Any:
     """A batched argument as an array or node; others unchanged."""
     if axis is None:
         return value
@@ -362,7 +362,9 @@ def _wrap_argument(value: Any, axis: int | None, level: int, is_shared: bool) ->
 # --------------------------------------------------------------------------------------------------- results
 
 
-def _unwrap_results(result: Any, level: int, size: int, out_axes: Axes) -> tuple[list[Any], Any]:
+def _unwrap_results(
+    result: NDArray[Any] | tuple[Any, ...] | dict[str, Any], level: int, size: int, out_axes: Axes
+) -> tuple[list[Any], Any]:
     """The leaves of the result, with their batch axes, and its structure."""
     leaves, structure = flatten(result)
     axes = _spread_axes("out_axes", out_axes, structure, result, len(leaves))
@@ -370,7 +372,7 @@ def _unwrap_results(result: Any, level: int, size: int, out_axes: Axes) -> tuple
     return [to_concrete(out) if isinstance(out, Value) else out for out in outs], structure
 
 
-def _unwrap_result(out: Any, axis: int | None, level: int, size: int) -> Any:
+def _unwrap_result(out: NDArray[Any], axis: int | None, level: int, size: int) -> Any:
     """A result with its batch axis, in memory of its own."""
     if is_batch(out):
         if out.level > level:
@@ -408,7 +410,7 @@ def _move_batch_axis(values: NDArray[Any], axis: int) -> Any:
     return np.moveaxis(values, 0, axis) if axis % values.ndim else values
 
 
-def _allocated_arrays(result: Any) -> tuple[Any, ...]:
+def _allocated_arrays(result: NDArray[Any]) -> tuple[Any, ...]:
     """The arrays behind the results of a batched operation, for profiles."""
     parts: Iterable[Any] = result if isinstance(result, (tuple, list)) else (result,)
     return tuple([plain_base(part) for part in parts if is_batch(part)])

@@ -88,12 +88,12 @@ rule_factories[Opaque] = lambda function: Rule(
 )
 
 
-def instantiate_zeros(adjoints: Any, outs: Any) -> tuple[Any, ...]:
+def instantiate_zeros(adjoints: tuple[Any, ...], outs: tuple[Any, ...]) -> tuple[Any, ...]:
     """Replace None among the adjoints of several results by zeros."""
     return tuple(np.zeros(o.shape, o.dtype)[()] if a is None else a for a, o in zip(adjoints, outs, strict=True))
 
 
-def require_same(name: str, before: Any, now: Any, scale: float = 0.0) -> None:
+def require_same(name: str, before: object, now: object, scale: float = 0.0) -> None:
     """Raise if a user's function returns different numbers when a derivative calls it again.
 
     Parameters

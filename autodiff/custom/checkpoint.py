@@ -135,7 +135,7 @@ def _apply_with_tangents(f: Function, leaves: list[Any], level: int) -> Any:
 class Structure:
     """The structure of results, wrapped as a leaf."""
 
-    def __init__(self, structure: Any) -> None:
+    def __init__(self, structure: object) -> None:
         self.structure = structure
 
 
@@ -173,7 +173,7 @@ class CheckpointCall:
                 )
         return leaves
 
-    def compute(self, *operands: Any) -> Any:
+    def compute(self, *operands: object) -> Any:
         """Return the values of the results."""
         with NoGraph():
             results, _ = flatten(self.f(self._fill_leaves(operands)))
@@ -213,7 +213,7 @@ class CheckpointCall:
             cached = self.cached_supports = s, [node_supports[x] if x in node_supports else np.zeros(x.shape) for x in targets]
         return cached[1][position]
 
-    def _recompute(self, out: Any, operands: Sequence[Any]) -> tuple[Any, list[Any]]:
+    def _recompute(self, out: object, operands: Sequence[Any]) -> tuple[Any, list[Any]]:
         """Record the function again; return its results as one node, and the nodes that represent the operands."""
         closure = Closure("checkpoint", self.f, self._fill_leaves(operands), self.positions, self.wrappers)
         results = [closure.results[i] for i in closure.outs]
@@ -246,7 +246,7 @@ def _may_hold_other_values(node: Any) -> bool:
 _checkpoint = Opaque("checkpoint")
 
 
-def checkpointed_chain(steps: Sequence[Function], x: Any, *, levels: int = 1) -> Any:
+def checkpointed_chain(steps: Sequence[Function], x: object, *, levels: int = 1) -> Any:
     """Apply functions sequentially, storing few of the values between them.
 
     Parameters

@@ -95,11 +95,11 @@ class Closure:
 
         return [n for n in walk(results, operands_inside) if type(n) in ACTIVE and n not in inputs and self._is_outside(n)]
 
-    def _is_outside(self, node: Any) -> bool:
+    def _is_outside(self, node: object) -> bool:
         return isinstance(node, (Value, MultiOutput)) and node.sequence_number <= self._start
 
 
-def _as_read_only(value: Any) -> Any:
+def _as_read_only(value: object) -> Any:
     """Return a read-only view of a plain array; other values unchanged."""
     if type(value) is not np.ndarray:
         return value

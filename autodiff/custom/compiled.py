@@ -49,7 +49,7 @@ def _call_on_nodes(jitted: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -
 record_by(_call_on_nodes)
 
 
-def _save_plain_value(leaf: Any) -> Any:
+def _save_plain_value(leaf: object) -> Any:
     """Return the plain value of a leaf, protected from later writes."""
     if isinstance(leaf, Value):
         return to_values(leaf)
@@ -73,11 +73,13 @@ def _jit_options(jitted: Any) -> dict[str, Any]:
     return {name: jitted.options[name] for name in ("threads", "exact", "cache", "backend") if name in jitted.options}
 
 
-def _create_pull(f: Any, structure: Any, positions: list[int], arrays: list[int], statics: dict[int, Any]) -> Callable[..., Any]:
+def _create_pull(
+    f: Callable[..., Any], structure: object, positions: list[int], arrays: list[int], statics: dict[int, Any]
+) -> Callable[..., Any]:
     """Return a function of operands, other arrays and adjoints that returns the results and the adjoints of the operands."""
 
     def pull(operands: Sequence[Any], others: Sequence[Any], adjoints: Sequence[Any]) -> Any:
-        def results(*primals: Any) -> Any:
+        def results(*primals: object) -> Any:
             leaves = {**statics, **dict(zip(arrays, others, strict=True)), **dict(zip(positions, primals, strict=True))}
             args, kwargs = unflatten(structure, [leaves[i] for i in range(len(leaves))])
             outputs = flatten(f(*args, **kwargs))[0]
@@ -160,6 +162,6 @@ def _require_all_same(before: Sequence[Any], now: Sequence[Any]) -> None:
         require_same("jit", earlier, later)
 
 
-def _as_scalar(adjoint: Any) -> Any:
+def _as_scalar(adjoint: object) -> Any:
     """Convert a 0-d array to a scalar, so that both share a program."""
     return adjoint[()] if type(adjoint) is np.ndarray else adjoint

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from compgraph.bind import bind
 from compgraph.context import NoGraph, recording_on
@@ -69,7 +70,7 @@ def custom_gradient(f: Callable[P, tuple[R, Callable[..., Any]]]) -> Callable[P,
     """
 
     @functools.wraps(f)
-    def call(*args: Any, **options: Any) -> Any:
+    def call(*args: object, **options: object) -> Any:
         leaves, structure = flatten(list(args))
         if any_batched(leaves):
             return _apply_batched(CustomGradientCall(f, options, structure), leaves)
@@ -83,10 +84,10 @@ def custom_gradient(f: Callable[P, tuple[R, Callable[..., Any]]]) -> Callable[P,
 def _apply_batched(custom_call: CustomGradientCall, leaves: list[Any]) -> Any:
     """Call the function within vmap: the batched function has a derivative whose pull is batched."""
 
-    def apply_to_batch(*bases: Any) -> Any:
+    def apply_to_batch(*bases: object) -> Any:
         pulls: list[Any] = []
 
-        def parts(*operands: Any) -> Any:
+        def parts(*operands: object) -> Any:
             outputs, pull = custom_call.value_and_pull(operands)
             pulls.append(pull)
             return outputs
@@ -112,7 +113,7 @@ class CustomGradientCall:
         self.operands: tuple[Any, ...] = ()
         self.saved_pull: Any = None
 
-    def compute(self, *operands: Any) -> Any:
+    def compute(self, *operands: object) -> Any:
         """Return the value, and save the pull."""
         with recording_on():
             parts, pull = self.value_and_pull(operands)
@@ -136,7 +137,7 @@ class CustomGradientCall:
             raise TypeError(f"custom_gradient: the value of {self.name} is {result[0]!r}, which contains no array")
         self.results = results
 
-        def pull(adjoint: Any) -> list[Any]:
+        def pull(adjoint: object) -> list[Any]:
             adjoints = adjoint if isinstance(adjoint, tuple) else (adjoint,)
             seed = next((a for a in adjoints if isinstance(base_of(a), Value)), None)
             if seed is not None:
@@ -200,11 +201,11 @@ class CustomGradientCall:
                 f"{error}"
             ) from error
 
-    def push(self, position: int, tangent: Any, out: Any, *operands: Any) -> Any:
+    def push(self, position: int, tangent: NDArray[Any], out: NDArray[Any] | tuple[Any, ...], *operands: object) -> Any:
         """Return the tangent of the value, given that of one operand."""
         pull_all = self.value_and_pull(operands)[1]
 
-        def pull(adjoint: Any) -> Any:
+        def pull(adjoint: object) -> Any:
             return pull_all(adjoint)[position]
 
         self._require_linear(pull, out)
@@ -216,7 +217,7 @@ class CustomGradientCall:
                 f"are recorded and differentiable. Use reverse mode ({error})"
             ) from error
 
-    def _require_linear(self, pull: Any, out: Any) -> None:
+    def _require_linear(self, pull: Callable[..., Any], out: NDArray[Any] | tuple[Any, ...]) -> None:
         rng = np.random.default_rng(0)
         several = isinstance(out, tuple)
         parts = [rng.normal(size=np.shape(o)).astype(o.dtype)[()] for o in (out if several else (out,))]

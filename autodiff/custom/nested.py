@@ -36,7 +36,9 @@ class Problem(NamedTuple):
     restore: Function
 
 
-def create_problem(name: str, f: Function, x0: Any, params: Sequence[Any], args: Any, num_between: int = 0) -> Problem:
+def create_problem(
+    name: str, f: Function, x0: object, params: Sequence[Any], args: tuple[Any, ...], num_between: int = 0
+) -> Problem:
     """Flatten the problem of a function of an unknown and parameters.
 
     Parameters
@@ -77,7 +79,7 @@ def create_problem(name: str, f: Function, x0: Any, params: Sequence[Any], args:
         pieces = [np.reshape(x[..., a:b], (*x.shape[:-1], *shape)) for a, b, shape in zip(ends, ends[1:], shapes, strict=False)]
         return unflatten(unknown, [p if p.dtype == dtype else p.astype(dtype) for p, dtype in zip(pieces, dtypes, strict=True)])
 
-    def flatten_value(value: Any) -> Any:
+    def flatten_value(value: Sequence[Any] | dict[str, Any]) -> Any:
         parts, value_structure = flatten(value)
         if value_structure != unknown:
             raise ValueError(
@@ -98,7 +100,7 @@ def create_problem(name: str, f: Function, x0: Any, params: Sequence[Any], args:
     )
 
 
-def parameters(name: str, params: Sequence[Any], args: Any) -> tuple[Any, ...]:
+def parameters(name: str, params: Sequence[Any], args: tuple[Any, ...]) -> tuple[Any, ...]:
     """Return the parameters, passed by position or by ``args=``."""
     extra_arguments = args if isinstance(args, tuple) else (args,)
     if params and extra_arguments:

@@ -17,6 +17,7 @@ from typing import Any
 import dask.array as da
 import numpy as np
 from dask.delayed import delayed
+from numpy.typing import NDArray
 
 from compgraph.context import default_dtype, default_float
 from compgraph.values import Value, describe, require_computed
@@ -83,7 +84,7 @@ def value_and_grad(
     """
 
     @functools.wraps(loss)
-    def differentiated(*args: Any, **kwargs: Any) -> Any:
+    def differentiated(*args: object, **kwargs: object) -> Any:
         arguments = Arguments(_NAME, loss, args, kwargs, argnums)
         _require_parameters(arguments)
         row_arguments = DataArguments(arguments)
@@ -146,7 +147,7 @@ class DataArguments:
         self.template = unflatten(structure, leaves)
 
 
-def _has_rows(leaf: Any, name: str) -> bool:
+def _has_rows(leaf: object, name: str) -> bool:
     """Whether an argument is data, which is divided into blocks of rows; raise if it is neither data nor a plain value."""
     if isinstance(leaf, Value):
         raise TypeError(f"{_NAME}: {name} is a node, the {describe(leaf)}; give node.value")
@@ -231,7 +232,7 @@ class Block:
             return [*[weight * x for x in numbers], *[[x] for x in aux]]
 
 
-def _gathered(block: Any, axis: int = 1) -> Any:
+def _gathered(block: NDArray[Any] | list[NDArray[Any]], axis: int = 1) -> Any:
     """The rows of a block as one array, from its pieces along the other axes, nested in lists."""
     if isinstance(block, list):
         pieces = [_gathered(piece, axis + 1) for piece in block]
@@ -244,7 +245,7 @@ def _gathered(block: Any, axis: int = 1) -> Any:
     return block
 
 
-def _as_anywhere(block: Any) -> Any:
+def _as_anywhere(block: NDArray[Any]) -> Any:
     """A block in one layout on every machine: one that was sent may be unaligned, and NumPy then adds in another order."""
     return np.require(block, requirements=["C_CONTIGUOUS", "ALIGNED"])
 

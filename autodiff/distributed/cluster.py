@@ -95,7 +95,7 @@ class Actor:
     def __init__(self, client: Any, address: str, future: Any) -> None:
         self._client, self._address, self._future = client, address, future  # releasing the future deletes the object
 
-    async def call(self, method: str, *args: Any) -> Any:
+    async def call(self, method: str, *args: object) -> Any:
         """Call a method on the worker and return its result."""
         request = {"function": method, "actor": self._future.key, "args": [_protocol.to_serialize(x) for x in args], "kwargs": {}}
         if self._client.direct_to_workers:

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from distributed import Client
+from numpy.typing import NDArray
 from tqdm import tqdm
 
 from compgraph.compiled import jit
@@ -149,11 +150,11 @@ class DataParallel:
 
     # --------------------------------------------------------------------------------------------------- values
 
-    def __call__(self, params: Any, *batch: Any) -> Any:
+    def __call__(self, params: object, *batch: object) -> Any:
         """The mean of the loss over all rows; a node, if the parameters hold nodes."""
         return self._asking(params, batch, lambda ask, leaves, _: mean_at(ask, leaves), lambda value, _: value, False)
 
-    def value_and_grad(self, params: Any, *batch: Any) -> tuple[Any, Any]:
+    def value_and_grad(self, params: object, *batch: object) -> tuple[Any, Any]:
         """The mean of the loss over all rows, and its gradient.
 
         Parameters
@@ -171,7 +172,7 @@ class DataParallel:
             Nested as the parameters.
         """
 
-        def recorded(ask: Any, leaves: Sequence[Any], structure: Any) -> Any:
+        def recorded(ask: Callable[..., Any], leaves: Sequence[Any], structure: object) -> Any:
             value, slopes = both_at(ask, leaves)
             return value, unflatten(structure, slopes)
 
@@ -180,7 +181,9 @@ class DataParallel:
         )
         return value_and_gradient
 
-    def _asking(self, params: Any, batch: Sequence[Any], recorded: Any, plain: Any, slopes: bool) -> Any:
+    def _asking(
+        self, params: object, batch: Sequence[Any], recorded: Callable[..., Any], plain: Callable[..., Any], slopes: bool
+    ) -> Any:
         """Return the result of `recorded` for nodes, or of `plain` for the value and the gradient."""
         parameter_leaves, structure = flatten(params)
         if not parameter_leaves:
@@ -257,7 +260,7 @@ class DataParallel:
 
     # ------------------------------------------------------------------------------------------------- machines
 
-    def put(self, *arrays: Any) -> Any:
+    def put(self, *arrays: object) -> Any:
         """Leave arrays with all machines, once; machines that join later are given them too.
 
         Parameters
@@ -293,7 +296,7 @@ class DataParallel:
         self._sync(self._machines.look)
         return [MachineInfo(m.address, m.name, m.speed, m.busy is None) for m in self._machines.members.values()]
 
-    def steps(self, batches: Iterable[T], **options: Any) -> Iterator[T]:
+    def steps(self, batches: Iterable[T], **options: object) -> Iterator[T]:
         """Go through batches with a bar that shows the last loss, the steps in a second, and the number of machines.
 
         Parameters
@@ -321,7 +324,7 @@ class DataParallel:
         self.close()
 
 
-def _is_followed(x: Any) -> bool:
+def _is_followed(x: NDArray[Any]) -> bool:
     """Whether more than a leaf's numbers counts: its graph while recording, or a tangent, recording or not."""
     return isinstance(x, Value) and type(x) not in INERT and (is_recording() or bool(x.level))
 
@@ -331,7 +334,7 @@ def _tree(structure: Any) -> bytes:
     return packed(unflatten(structure, range(structure.num_leaves)))
 
 
-def _check(loss: Any, client: Any, grains: Any, patience: Any, wait: Any) -> None:
+def _check(loss: Callable[..., Any] | int, client: Any, grains: float, patience: float, wait: float) -> None:
     """Raise for an argument of a wrong type or value."""
     if not callable(loss):
         raise TypeError(f"DataParallel: the loss is a function (params, *batch), not {loss!r}")

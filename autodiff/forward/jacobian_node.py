@@ -13,8 +13,10 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from compgraph import ops
+from compgraph.array_types import Array, Operand
 from compgraph.bind import bind
 from compgraph.guards import format_leaks, recent_leaks
 from compgraph.values import Value, describe, require_history
@@ -88,11 +90,13 @@ class JacobianNode(TangentNode):
         tangents = self.derivative()
         return np.zeros((self.inputs.size, *self.shape), self.dtype) if tangents is None else tangents
 
-    def like(self, primal: Any, tangent: Any, root: TangentNode | None = None) -> JacobianNode:
+    def like(self, primal: Operand, tangent: Array | None, root: TangentNode | None = None) -> JacobianNode:
         """Make another node of this level."""
         return JacobianNode.of(primal, tangent, self.level, self.inputs, root)
 
-    def push(self, rule: Rule, tangents: list[Any], out: Any, function: Any, operands: tuple[Any, ...], options: Any) -> Any:
+    def push(
+        self, rule: Rule, tangents: list[Any], out: Array, function: object, operands: tuple[Any, ...], options: dict[str, Any]
+    ) -> Any:
         """Return the tangents of an operation's output, given those of its operands (None for zero)."""
         if self.inputs.size:
             return push_batch(rule, tangents, out, function, list(operands), options)
@@ -102,7 +106,7 @@ class JacobianNode(TangentNode):
         """Convert tangents to the shape and dtype of an output."""
         return conform_batch(tangent, out, self.inputs.size)
 
-    def new_cotangent_buffer(self, plain: Any) -> DerivativeBuffer:
+    def new_cotangent_buffer(self, plain: NDArray[Any]) -> DerivativeBuffer:
         """Allocate a buffer for tangents with the layout of an array."""
         return BatchedDerivativeBuffer(plain, self.inputs.size)
 
@@ -121,13 +125,13 @@ class JacobianNode(TangentNode):
         return super().process(level, function, args, options)
 
     @classmethod
-    def store(cls, level: int, target: Any, index: Any, value: Any, casting: Any) -> None:
+    def store(cls, level: int, target: object, index: Any, value: object, casting: Any) -> None:
         """Write ``target[index] = value``, where one of them has tangents at `level`."""
         _require_same_inputs(level, (target, value))
         super().store(level, target, index, value, casting)
 
 
-def _empty_tangents(out: Any) -> Any:
+def _empty_tangents(out: Array) -> Any:
     """Return the tangents of an output for inputs without elements."""
     return None if out is None else np.zeros((0, *out.shape), out.dtype)
 
@@ -163,11 +167,11 @@ def run_with_tangent_batch(
     return run_with_tangents(f, call, points, batches, make, arguments, unchanged)[0]
 
 
-def _with_tangents(inputs: Inputs, primal: Any, tangents: Any, level: int) -> JacobianNode:
+def _with_tangents(inputs: Inputs, primal: Any, tangents: Array | None, level: int) -> JacobianNode:
     return JacobianNode.of(primal, tangents, level, inputs)
 
 
-def require_no_jacobian(operator: str, value: Any) -> None:
+def require_no_jacobian(operator: str, value: object) -> None:
     """Raise if a value with a Jacobian is an argument of reverse mode."""
     node = _jacobian_node_in(value)
     if node is not None:
@@ -197,7 +201,7 @@ def real_inputs(values: Sequence[Any], names: Sequence[str] | None) -> list[Any]
     return arrays
 
 
-def variables(*values: Any, names: Sequence[str] | None = None) -> Any:
+def variables(*values: object, names: Sequence[str] | None = None) -> Any:
     """Make inputs for Jacobians in forward mode: every value computed from them has its Jacobian, as one array.
 
     No graph is stored, so memory does not grow with the length of a computation. Time and memory of each operation grow with the
@@ -264,7 +268,7 @@ def variables(*values: Any, names: Sequence[str] | None = None) -> Any:
     return nodes[0] if len(nodes) == 1 else tuple(nodes)
 
 
-def jacobian(value: Any) -> Any:
+def jacobian(value: object) -> Any:
     """Return the Jacobian of a value, its ``.jacobian``; raise a TypeError with the reason if it has none.
 
     Parameters

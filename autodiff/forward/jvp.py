@@ -6,8 +6,10 @@ from collections.abc import Callable, Sequence
 from typing import Any, Literal, TypeVar, overload
 
 import numpy as np
+from numpy.typing import NDArray
 
 from compgraph import ops
+from compgraph.array_types import Array
 from compgraph.bind import bind, to_concrete
 from compgraph.context import is_recording, run_isolated, wrapping_buffers
 from compgraph.graph import walk
@@ -183,7 +185,9 @@ def run_with_tangents(
     return parts, results, _drop_tangents(level, aux) if has_aux else None
 
 
-def _make_tracer(primal: Any, tangent: Any, make: Callable[[Any, Any], TangentNode], outer_levels: Any) -> Any:
+def _make_tracer(
+    primal: NDArray[Any], tangent: NDArray[Any], make: Callable[[Any, Any], TangentNode], outer_levels: list[Any]
+) -> Any:
     """Return the tracer of an argument: its value and tangent, whose first axes are those of the enclosing vmaps."""
     is_scalar = primal.ndim == 0
     if outer_levels:
@@ -194,7 +198,7 @@ def _make_tracer(primal: Any, tangent: Any, make: Callable[[Any, Any], TangentNo
     return wrap_batch(tracer, outer_levels, is_array=not is_scalar, borrows_values=is_shared) if outer_levels else tracer
 
 
-def _with_tangent(primal: Any, tangent: Any, level: int) -> TangentNode:
+def _with_tangent(primal: NDArray[Any], tangent: NDArray[Any], level: int) -> TangentNode:
     """Make a node of a primal and a tangent (None for zero). A plain tangent is copied, because the function may return it."""
     conformed = None if tangent is None else conform(tangent, primal)
     copied = conformed if conformed is None or isinstance(conformed, Value) else np.array(conformed)[()]
@@ -205,28 +209,28 @@ def _drop_aux(result: Any, has_aux: bool) -> Any:
     return result[0] if has_aux else result
 
 
-def _drop_tangents(level: int, tree: Any) -> Any:
+def _drop_tangents(level: int, tree: NDArray[Any] | dict[str, Any]) -> Any:
     """Remove the tangents at a level from nested values."""
     leaves, structure = flatten(tree)
     values = [_drop_tangent(x, level) for x in leaves]
     return unflatten(structure, [_for_caller(value) for value in values])
 
 
-def _wrap_buffer(buffer: Any, make: Callable[[Any], TangentNode]) -> Any:
+def _wrap_buffer(buffer: NDArray[Any], make: Callable[[Any], TangentNode]) -> Any:
     """Wrap an array allocated within the function in a node with a zero tangent, inside its batch axes."""
     if is_batch(buffer):
         return wrap_batch(_wrap_buffer(buffer.values, make), [buffer.level], is_array=True)
     return make(buffer)
 
 
-def _drop_tangent(x: Any, level: int) -> Any:
+def _drop_tangent(x: object, level: int) -> Any:
     """Remove the tangent at a level from a value."""
     if is_batch(x):
         return wrap_batch(_drop_tangent(x.values, level), [x.level], is_array=not x.is_scalar)
     return x.primal if isinstance(x, TangentNode) and x.level == level else x
 
 
-def _split_result(out: Any, level: int, leaks: Any, f: Any) -> tuple[Any, Any]:
+def _split_result(out: NDArray[Any], level: int, leaks: list[Any], f: Callable[..., Any]) -> tuple[Any, Any]:
     """Split a result into value and tangent."""
     if is_batch(out):
         parts = _split_result(out.values, level, leaks, f)
@@ -252,14 +256,14 @@ def _for_caller(value: Any) -> Any:
     return to_concrete(value) if isinstance(value, Value) else unwrap_buffer(value)
 
 
-def _plain_value(value: Any) -> Any:
+def _plain_value(value: NDArray[Any]) -> Any:
     """Return the numbers of a value, without graph and tangents."""
     if is_batch(value):
         return wrap_batch(_plain_value(value.values), [value.level], is_array=not value.is_scalar)
     return value.raw_value if isinstance(value, Value) else unwrap_buffer(value)
 
 
-def _plain_if_independent(value: Any, since: int) -> Any:
+def _plain_if_independent(value: Array, since: int) -> Any:
     """Convert a value to plain numbers, unless it depends on a node older than `since`, or on a variable or placeholder.
 
     An inner derivative converts the values it uses to nodes, in case they are written, so a value may be a node without need.
@@ -279,7 +283,7 @@ def _operands_and_writes(node: Any) -> list[Any]:
     return operands + memory.log if memory else operands
 
 
-def connect_to_graph(tangent: Any, primal: Any) -> Any:
+def connect_to_graph(tangent: Array, primal: Array) -> Any:
     """Convert a constant tangent to a node of the primal's graph, if the primal is a node."""
     if isinstance(tangent, Value) or not isinstance(primal, Value):
         return tangent

@@ -7,12 +7,14 @@ and all others are constants at that level, so an inner derivative is never conf
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from compgraph import ops
+from compgraph.array_types import Array
 from compgraph.bind import bind
 from compgraph.context import active_watcher, is_blocked_level, is_recording
 from compgraph.guards import scalar_hash
@@ -71,7 +73,7 @@ class TangentNode(TransformTracer):
     _shadow: DerivativeBuffer | None
 
     @classmethod
-    def create_using(cls, primal: Any, tangent: Any, level: int, root: TangentNode | None = None) -> TangentNode:
+    def create_using(cls, primal: Array, tangent: Array | None, level: int, root: TangentNode | None = None) -> TangentNode:
         """Make a node of a primal and a tangent (None for zero) at a level."""
         plain = primal.raw_value if isinstance(primal, Value) else primal
         node: Any = cls()  # type: ignore[call-arg]
@@ -83,24 +85,32 @@ class TangentNode(TransformTracer):
         node.sequence_number = 0
         return node  # type: ignore[no-any-return]
 
-    def like(self, primal: Any, tangent: Any, root: TangentNode | None = None) -> TangentNode:
+    def like(self, primal: Array, tangent: Array | None, root: TangentNode | None = None) -> TangentNode:
         """Make another node of this level."""
         return TangentNode.create_using(primal, tangent, self.level, root)
 
-    def buffer_over(self, array: Any) -> TangentNode:
+    def buffer_over(self, array: NDArray[Any]) -> TangentNode:
         """Make a node over `array` that accepts writes of values of this level."""
         buffer: TangentNode = _buffer_like(array, self)
         return buffer
 
-    def push(self, rule: Rule, tangents: list[Any], out: Any, function: Any, operands: tuple[Any, ...], options: Any) -> Any:
+    def push(
+        self,
+        rule: Rule,
+        tangents: list[Any],
+        out: Array,
+        function: Callable[..., Any],
+        operands: tuple[Any, ...],
+        options: dict[str, Any],
+    ) -> Any:
         """Return the tangent of an operation's output, given those of its operands (None for zero)."""
         return push(rule, tangents, out, function, operands, options)
 
-    def conform_tangent(self, tangent: Any, out: Any) -> Any:
+    def conform_tangent(self, tangent: Array, out: Array) -> Any:
         """Convert a tangent to the shape and dtype of an output."""
         return conform(tangent, out)
 
-    def new_cotangent_buffer(self, plain: Any) -> DerivativeBuffer:
+    def new_cotangent_buffer(self, plain: NDArray[Any]) -> DerivativeBuffer:
         """Allocate a tangent buffer with the layout of an array."""
         return DerivativeBuffer(plain)
 
@@ -137,7 +147,7 @@ class TangentNode(TransformTracer):
         return root._shadow.window(self.raw_value)
 
     @classmethod
-    def process(cls, level: int, function: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+    def process(cls, level: int, function: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]) -> Any:
         """Compute ``function(*args, **options)`` and its tangent at `level`."""
         has_tangent = [type(a) is cls and a.level == level for a in args]
         pairs = list(zip(args, has_tangent, strict=True))
@@ -170,7 +180,7 @@ class TangentNode(TransformTracer):
             mark_python_number(result)
         return result
 
-    def _attach_tangent(self, out: Any, tangent: Any) -> Any:
+    def _attach_tangent(self, out: Array, tangent: Array) -> Any:
         """Return an output with its tangent."""
         if out is not None and not hasattr(out, "dtype"):
             raise TypeError(f"the result, a {type(out).__name__}, is not a NumPy array; convert the operands to floats")
@@ -179,7 +189,7 @@ class TangentNode(TransformTracer):
         return self.like(out, None if tangent is None else self.conform_tangent(tangent, out))
 
     @classmethod
-    def store(cls, level: int, target: Any, index: Any, value: Any, casting: Any) -> None:
+    def store(cls, level: int, target: object, index: Any, value: Any, casting: Any) -> None:
         """Write ``target[index] = value``, where one of them has a tangent at `level`."""
         if type(target) is not cls or target.level != level:
             if is_blocked_level(level):
@@ -225,7 +235,7 @@ class TangentNode(TransformTracer):
 class _InterruptedWrite:
     """The tangent buffer during a write into value and tangent, and after an interrupted one: access raises."""
 
-    def window(self, plain: Any) -> Any:
+    def window(self, plain: NDArray[Any]) -> Any:
         raise interrupted_write_error(None)
 
     buffer = property(lambda self: self.window(None))
@@ -234,7 +244,7 @@ class _InterruptedWrite:
 INTERRUPTED_WRITE: Any = _InterruptedWrite()
 
 
-def _viewed_root(out: Any, nodes: Sequence[TangentNode]) -> Any:
+def _viewed_root(out: Array, nodes: Sequence[TangentNode]) -> Any:
     """Return the root of the operand that a result is a view of, or None."""
     plain = out.raw_value if isinstance(out, Value) else out
     if type(plain) is np.ndarray:
@@ -246,7 +256,7 @@ def _viewed_root(out: Any, nodes: Sequence[TangentNode]) -> Any:
     return None
 
 
-def _copy_if_shared(tangent: Any, nodes: Sequence[TangentNode]) -> Any:
+def _copy_if_shared(tangent: Array, nodes: Sequence[TangentNode]) -> Any:
     """Copy a tangent if it shares memory with that of an operand, which may be written later."""
     if isinstance(tangent, tuple):
         return tuple(_copy_if_shared(part, nodes) for part in tangent)
@@ -281,19 +291,19 @@ def _join_graph(nodes: Sequence[TangentNode], others: Sequence[Any]) -> None:
             root._shadow.replace_buffer(_buffer_like(root._shadow.buffer, like))
 
 
-def _buffer_like(array: Any, value: Any) -> Any:
+def _buffer_like(array: NDArray[Any], value: object) -> Any:
     """Make a node over `array` that accepts writes of nodes like `value`."""
     if isinstance(value, TangentNode):
         return value.like(_buffer_like(array, value.primal), None)
     return new_leaf(array, OperationalNode, None) if isinstance(value, Value) and not isinstance(array, Value) else array
 
 
-def _rank(value: Any) -> int:
+def _rank(value: NDArray[Any]) -> int:
     """Return the highest level of values that can be written into a value: -1 for plain arrays, 0 for nodes of a graph."""
     return value.level if isinstance(value, Value) else -1
 
 
-def _allocated_arrays(result: Any) -> tuple[Any, ...]:
+def _allocated_arrays(result: NDArray[Any]) -> tuple[Any, ...]:
     """Return the arrays of results and their tangents."""
     parts = result if isinstance(result, (tuple, list)) else (result,)
     tangents = [part.derivative() for part in parts if isinstance(part, TangentNode) and part.root is None]

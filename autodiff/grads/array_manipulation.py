@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from compgraph import ops
+from compgraph.array_types import Array
 from compgraph.bind import bind
 from compgraph.graph import to_values
 from compgraph.storage import layout_of, overlaps_itself, scatter_to_buffer, window
@@ -17,22 +19,24 @@ from compgraph.storage import layout_of, overlaps_itself, scatter_to_buffer, win
 from ..rules import SharedFormulas, general, linear, record_getitem, scatter, scatter_lazily
 
 
-def _identity(g: NDArray[Any], out: NDArray[Any], x: NDArray[Any], **_: Any) -> Any:
+def _identity(g: NDArray[Any], out: NDArray[Any], x: NDArray[Any], **_: object) -> Any:
     return g
 
 
-def _reshape_back(g: NDArray[Any], out: NDArray[Any], x: NDArray[Any], *, order: Any = "C", **_: Any) -> Any:
+def _reshape_back(g: NDArray[Any], out: NDArray[Any], x: NDArray[Any], *, order: Any = "C", **_: object) -> Any:
     return np.reshape(g, x.shape, order=order)
 
 
-def _view_back(g: NDArray[Any], out: NDArray[Any], x: NDArray[Any], dtype: Any) -> Any:
+def _view_back(g: NDArray[Any], out: NDArray[Any], x: NDArray[Any], dtype: DTypeLike | None) -> Any:
     """Combine real and imaginary part, which have the cotangents ``Re g`` and ``-Im g``."""
     if x.dtype.kind == "c":
         return np.conjugate(g.copy().view(np.result_type(g.dtype, np.complex64)))
     return np.conjugate(g).copy().view(np.finfo(g.dtype).dtype)
 
 
-def _transpose_back(g: NDArray[Any], out: NDArray[Any], x: NDArray[Any], axes: Any = None) -> Any:
+def _transpose_back(
+    g: NDArray[Any], out: NDArray[Any], x: NDArray[Any], axes: NDArray[Any] | tuple[int, ...] | None = None
+) -> Any:
     return np.transpose(g, None if axes is None else tuple(np.argsort([a % x.ndim for a in axes]).tolist()))
 
 
@@ -40,7 +44,7 @@ def _transpose_back(g: NDArray[Any], out: NDArray[Any], x: NDArray[Any], axes: A
 
 
 def _split_concatenated(
-    positions: list[int], g: NDArray[Any], out: NDArray[Any], *operands: Any, axis: Any = 0, **_: Any
+    positions: list[int], g: NDArray[Any], out: NDArray[Any], *operands: Any, axis: int = 0, **_: object
 ) -> list[Any]:
     """Return the parts of a concatenation's cotangent that belong to the operands."""
     shapes = [np.shape(x) for x in operands]
@@ -86,13 +90,13 @@ def _index_slices(positions: list[int], layout: tuple[int, ...]) -> list[slice]:
 
 
 def _gather_updates(
-    positions: list[int], g: NDArray[Any], out: NDArray[Any], like: Any, *flat: Any, layout: tuple[int, ...]
+    positions: list[int], g: NDArray[Any], out: NDArray[Any], like: NDArray[Any], *flat: object, layout: tuple[int, ...]
 ) -> list[Any]:
     """Return the elements of the cotangent at the indices of the updates."""
     return [record_getitem(g, *flat[index_slice]) for index_slice in _index_slices(positions, layout)]
 
 
-def _scatter_tangents(tangents: Any, out: NDArray[Any], like: Any, *flat: Any, layout: tuple[int, ...]) -> Any:
+def _scatter_tangents(tangents: Sequence[Any], out: NDArray[Any], like: object, *flat: object, layout: tuple[int, ...]) -> Any:
     """Scatter the tangents of the updates."""
     positions = [p for p, t in enumerate(tangents) if t is not None and p > 0]
     if not positions:
@@ -128,7 +132,7 @@ def _pull_window(
     return np.conjugate(flat) if dtype != buffer.dtype else flat
 
 
-def _scatter_in_bytes(g: NDArray[Any], like: Any, shape: Any, offset: int, strides: tuple[int, ...]) -> Any:
+def _scatter_in_bytes(g: NDArray[Any], like: NDArray[Any], shape: tuple[int, ...], offset: int, strides: tuple[int, ...]) -> Any:
     """Add `g` to flat memory below a window that overlaps itself."""
     positions = np.full(shape, offset // like.itemsize)
     for axis, step in enumerate(strides):
@@ -137,13 +141,20 @@ def _scatter_in_bytes(g: NDArray[Any], like: Any, shape: Any, offset: int, strid
 
 
 def _pull_scatter(
-    g: NDArray[Any], out: NDArray[Any], values: Any, *, count: int, dtype: Any, offset: int, strides: tuple[int, ...]
+    g: NDArray[Any],
+    out: NDArray[Any],
+    values: NDArray[Any],
+    *,
+    count: int,
+    dtype: DTypeLike | None,
+    offset: int,
+    strides: tuple[int, ...],
 ) -> Any:
     buffer_view = {"shape": values.shape, "dtype": values.dtype, "offset": offset, "strides": strides}
     return bind(window, (g,), buffer_view)
 
 
-def _sum_at_positions(g: NDArray[Any], region: Any, positions: Any) -> Any:
+def _sum_at_positions(g: NDArray[Any], region: Any, positions: Array) -> Any:
     """Return the sum of the cotangents at each position."""
     return bind(scatter, (np.ravel(region), np.ravel(g), np.ravel(positions)), {"layout": (1,)})
 

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from compgraph import ops
+from compgraph.array_types import Array
 from compgraph.bind import bind
 from compgraph.graph import to_values
 from compgraph.values import Value
@@ -29,7 +30,7 @@ from ..rules import Rule, elementwise, limit_value, linear, restore_axes, slope_
 RARE_CORNERS = frozenset({"abs", "fabs"})
 
 
-def over(x: NDArray[Any], length: Any, of: str) -> Any:
+def over(x: NDArray[Any], length: Array, of: str) -> Any:
     """Compute ``x / length``, and 0 where the length is 0. `of` is the differentiated operation."""
     return x / np.where(length == 0, 1, length)
 
@@ -44,12 +45,12 @@ ops.register_operation(cornered, "cornered")
 over_grad = elementwise("over", lambda g, out, x, length, of: g / length, lambda g, out, x, length, of: -g * out / length)
 
 
-def _undefined(where: Any) -> Any:
+def _undefined(where: Array) -> Any:
     """Return nan where `where` holds, with a warning by NumPy, and 0 elsewhere."""
     return np.divide(0.0, np.where(where, 0.0, 1.0))
 
 
-def _pull_corner_marker(h: Any, out: NDArray[Any], t: NDArray[Any], z: NDArray[Any], of: str) -> Any:
+def _pull_corner_marker(h: Array, out: NDArray[Any], t: NDArray[Any], z: NDArray[Any], of: str) -> Any:
     """Return nan where the cotangent `h` is 0: the value then has a derivative, but its derivative is unknown here."""
     h, t, z = (np.asarray(to_values(x)) for x in (h, t, z))
     return _undefined((z == 0) & (t != 0) & (h == 0))
@@ -64,7 +65,7 @@ cornered_grad = elementwise("cornered", None, _pull_corner_marker).tangent(None,
 limit_value_grad = linear("limit_value", lambda g, out, x: bind(limit_value, (g,), {}))
 
 
-def _any_recorded(*values: Any) -> bool:
+def _any_recorded(*values: object) -> bool:
     return any(isinstance(value, Value) for value in values)
 
 
@@ -99,7 +100,9 @@ def norm_formula(g: Any, out: NDArray[Any], x: NDArray[Any], of: str, broadcast:
 # ------------------------------------------------------------------------------------------------- choices
 
 
-def choice_formula(contribution: Any, g: Any, out: NDArray[Any], corner: Any, deviation: Any, of: str) -> Any:
+def choice_formula(
+    contribution: object, g: object, out: NDArray[Any], corner: Callable[..., Any], deviation: Callable[..., Any], of: str
+) -> Any:
     """Return the contribution of a choice, including its change at a tie.
 
     Parameters
@@ -131,19 +134,21 @@ def choice_formula(contribution: Any, g: Any, out: NDArray[Any], corner: Any, de
     return contribution + np.where(is_zero, g * bind(over, (deviation_value, np.zeros_like(deviation_value)), {"of": of}), 0)
 
 
-def choice_tangent(contribution: Any, t: Any, corner: Any, deviation: Any, of: str) -> Any:
+def choice_tangent(contribution: Any, t: Any, corner: Callable[..., Any], deviation: Any, of: str) -> Any:
     """Return the tangent of a choice, with corners marked."""
     if not (isinstance(contribution, Value) or isinstance(t, Value)) or not np.any(corner()):
         return contribution
     return contribution + mark_corner(t, deviation(), of)
 
 
-def mark_corner(t: NDArray[Any], z: Any, of: str) -> Any:
+def mark_corner(t: NDArray[Any], z: object, of: str) -> Any:
     """Return zeros that mark that a tangent leaves the corner at ``z == 0``."""
     return bind(cornered, (t, z), {"of": of})
 
 
-def mark_unknown(contribution: Any, g: NDArray[Any], corner: Any, deviation: Any, of: str) -> Any:
+def mark_unknown(
+    contribution: object, g: NDArray[Any], corner: Callable[..., Any], deviation: Callable[..., Any], of: str
+) -> Any:
     """Return a contribution whose own derivative is undefined where `g` is 0 at a corner: there it divides by zero."""
     if not isinstance(base_of(g), Value):
         return contribution
@@ -179,7 +184,9 @@ class _ReductionCorners:
         self.weighted_formula: Any = rule.formulas[0]
         self.weighted_tangent: Any = rule.tangents[0]
 
-    def mask_corners(self, out: NDArray[Any], x: NDArray[Any], axis: Any, options: dict[str, Any]) -> tuple[Any, Any]:
+    def mask_corners(
+        self, out: NDArray[Any], x: NDArray[Any], axis: int | tuple[int, ...] | None, options: dict[str, Any]
+    ) -> tuple[Any, Any]:
         """Return the mask of elements at a corner, and the shares, as plain arrays; `out` has its reduced axes."""
         out, x = np.asarray(to_values(out)), np.asarray(to_values(x))
         options = {name: to_values(value) for name, value in options.items()}
@@ -190,7 +197,14 @@ class _ReductionCorners:
         return chosen & (np.add.reduce(chosen, axis=axis, keepdims=True) > 1), share
 
     def pull_elements(
-        self, g: Any, out: Any, x: NDArray[Any], *others: Any, axis: Any = None, keepdims: Any = False, **options: Any
+        self,
+        g: Any,
+        out: Any,
+        x: NDArray[Any],
+        *others: object,
+        axis: int | tuple[int, ...] | None = None,
+        keepdims: bool = False,
+        **options: object,
     ) -> Any:
         """Return the cotangent of the elements."""
         cotangent = self.weighted_formula(g, out, x, *others, axis=axis, keepdims=keepdims, **options)
@@ -224,10 +238,10 @@ class _ReductionCorners:
         t: NDArray[Any],
         out: NDArray[Any],
         x: NDArray[Any],
-        *others: Any,
-        axis: Any = None,
-        keepdims: Any = False,
-        **options: Any,
+        *others: object,
+        axis: int | tuple[int, ...] | None = None,
+        keepdims: bool = False,
+        **options: object,
     ) -> Any:
         """Return the tangent of the result."""
         tangent = self.weighted_tangent(t, out, x, *others, axis=axis, keepdims=keepdims, **options)
@@ -250,7 +264,14 @@ class _ReductionCorners:
         is_recorded_corner = not others and _any_recorded(out, x) and self.has_corner(out, x, **options)
         return NotImplemented if is_recorded_corner else push_reduction(self.rule, tangents, out, x, *others, **options)
 
-    def has_corner(self, out: NDArray[Any], x: NDArray[Any], axis: Any = None, keepdims: Any = False, **options: Any) -> bool:
+    def has_corner(
+        self,
+        out: NDArray[Any],
+        x: NDArray[Any],
+        axis: int | tuple[int, ...] | None = None,
+        keepdims: bool = False,
+        **options: object,
+    ) -> bool:
         return bool(np.any(self.mask_corners(restore_axes(out, x, axis, keepdims), x, axis, options)[0]))
 
 
@@ -272,7 +293,13 @@ def as_norm(rule: Rule, numerator: Callable[..., Any], length: Callable[..., Any
     pull_weights, push = rule.batch
 
     def formula(
-        g: NDArray[Any], out: NDArray[Any], x: NDArray[Any], *others: Any, axis: Any = None, keepdims: Any = False, **options: Any
+        g: NDArray[Any],
+        out: NDArray[Any],
+        x: NDArray[Any],
+        *others: object,
+        axis: int | tuple[int, ...] | None = None,
+        keepdims: bool = False,
+        **options: object,
     ) -> Any:
         if _any_recorded(g, out):
             parts = numerator(x, *others, axis=axis, **options)
@@ -286,10 +313,10 @@ def as_norm(rule: Rule, numerator: Callable[..., Any], length: Callable[..., Any
         g: NDArray[Any],
         out: NDArray[Any],
         x: NDArray[Any],
-        *others: Any,
-        axis: Any = None,
-        keepdims: Any = False,
-        **options: Any,
+        *others: object,
+        axis: int | tuple[int, ...] | None = None,
+        keepdims: bool = False,
+        **options: object,
     ) -> Any:
         parts = numerator(x, *others, axis=axis, **options) if position == 0 and _any_recorded(g, out) else None
         if parts is None:

@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from compgraph.array_types import Array
+
 from ..rules import elementwise, general, linear, multilinear
 
 # ------------------------------------------------------------------------------------------------ tools
@@ -27,7 +29,7 @@ def _shift(x: NDArray[Any], axis: int, distance: int, fill: float) -> Any:
     return np.concatenate([np.full(shape, fill, x.dtype), _slice_along(x, axis, 0, max(x.shape[axis] - distance, 0))], axis=axis)
 
 
-def _linear_recurrence(factors: Any, terms: Any, axis: int) -> Any:
+def _linear_recurrence(factors: NDArray[Any], terms: NDArray[Any], axis: int) -> Any:
     """Solve ``y[i] = factors[i] * y[i - 1] + terms[i]`` by recursive doubling."""
     distance = 1
     while distance < terms.shape[axis]:
@@ -50,7 +52,9 @@ def replace_nan(x: NDArray[Any], value: float) -> Any:
 # ----------------------------------------------------------------------------------------------- sums
 
 
-def _cumsum(g: NDArray[Any], out: NDArray[Any], x: NDArray[Any], axis: Any = None, include_initial: Any = False, **_: Any) -> Any:
+def _cumsum(
+    g: NDArray[Any], out: NDArray[Any], x: NDArray[Any], axis: Any = None, include_initial: bool = False, **_: object
+) -> Any:
     """Sum the cotangents of all partial sums that contain each element."""
     along = 0 if axis is None else axis % out.ndim
     g = _slice_along(g, along, 1, None) if include_initial else g
@@ -69,7 +73,12 @@ nancumsum_grad = (
 
 
 def _cumprod(
-    g: NDArray[Any], out: NDArray[Any], x: NDArray[Any], axis: Any = None, include_initial: Any = False, **_: Any
+    g: NDArray[Any],
+    out: NDArray[Any],
+    x: NDArray[Any],
+    axis: int | tuple[int, ...] | None = None,
+    include_initial: bool = False,
+    **_: object,
 ) -> Any:
     """Multiply the product before each element by the cotangents of the later products, without division."""
     line, along = _line_and_axis(x, out, axis)
@@ -79,7 +88,12 @@ def _cumprod(
 
 
 def _cumprod_tangent(
-    t: NDArray[Any], out: NDArray[Any], x: NDArray[Any], axis: Any = None, include_initial: Any = False, **_: Any
+    t: NDArray[Any],
+    out: NDArray[Any],
+    x: NDArray[Any],
+    axis: int | tuple[int, ...] | None = None,
+    include_initial: bool = False,
+    **_: object,
 ) -> Any:
     line, along = _line_and_axis(x, out, axis)
     products = _slice_along(out, along, 1, None) if include_initial else out
@@ -101,7 +115,13 @@ nancumprod_grad = (
 # ediff1d adds other numbers before and after the differences.
 
 
-def _ediff1d(g: NDArray[Any], out: NDArray[Any], x: NDArray[Any], to_end: Any = None, to_begin: Any = None) -> Any:
+def _ediff1d(
+    g: NDArray[Any],
+    out: NDArray[Any],
+    x: NDArray[Any],
+    to_end: NDArray[Any] | None = None,
+    to_begin: Array | tuple[float, ...] | None = None,
+) -> Any:
     start, stop = _difference_slice(x, to_begin)
     zero = np.zeros(1, out.dtype)
     lowered, raised = np.concatenate([g[start:stop], zero]), np.concatenate([zero, g[start:stop]])
@@ -114,12 +134,12 @@ def _difference_slice(x: NDArray[Any], to_begin: Any) -> tuple[int, int]:
     return start, start + max(np.size(x) - 1, 0)
 
 
-def _ediff1d_tangent(t: NDArray[Any], out: NDArray[Any], x: NDArray[Any], to_end: Any = None, to_begin: Any = None) -> Any:
+def _ediff1d_tangent(t: NDArray[Any], out: NDArray[Any], x: NDArray[Any], to_end: object = None, to_begin: object = None) -> Any:
     start, stop = _difference_slice(x, to_begin)
     return _pad_zeros(np.ediff1d(t), start, out.shape[0] - stop, out)
 
 
-def _pad_zeros(part: Any, before: int, after: int, out: NDArray[Any]) -> Any:
+def _pad_zeros(part: NDArray[Any], before: int, after: int, out: NDArray[Any]) -> Any:
     return np.concatenate([np.zeros(before, out.dtype), part, np.zeros(after, out.dtype)])
 
 
@@ -127,15 +147,19 @@ def _ediff1d_end(g: NDArray[Any], out: NDArray[Any], x: NDArray[Any], to_end: An
     return np.reshape(g[_difference_slice(x, to_begin)[1] :], np.shape(to_end))
 
 
-def _ediff1d_begin(g: NDArray[Any], out: NDArray[Any], x: NDArray[Any], to_end: Any = None, to_begin: Any = None) -> Any:
+def _ediff1d_begin(
+    g: NDArray[Any], out: NDArray[Any], x: NDArray[Any], to_end: NDArray[Any] | None = None, to_begin: Any = None
+) -> Any:
     return np.reshape(g[: np.size(to_begin)], np.shape(to_begin))
 
 
-def _ediff1d_end_tangent(t: NDArray[Any], out: NDArray[Any], x: NDArray[Any], to_end: Any = None, to_begin: Any = None) -> Any:
+def _ediff1d_end_tangent(t: NDArray[Any], out: NDArray[Any], x: NDArray[Any], to_end: Any = None, to_begin: object = None) -> Any:
     return _pad_zeros(np.ravel(t), out.shape[0] - np.size(to_end), 0, out)
 
 
-def _ediff1d_begin_tangent(t: NDArray[Any], out: NDArray[Any], x: NDArray[Any], to_end: Any = None, to_begin: Any = None) -> Any:
+def _ediff1d_begin_tangent(
+    t: NDArray[Any], out: NDArray[Any], x: NDArray[Any], to_end: object = None, to_begin: Any = None
+) -> Any:
     return _pad_zeros(np.ravel(t), 0, out.shape[0] - np.size(to_begin), out)
 
 
@@ -165,7 +189,7 @@ def _cut_sizes(out: NDArray[Any], a: NDArray[Any], v: NDArray[Any], is_correlati
     return before, num_cut - before
 
 
-def _correlate_full(g: NDArray[Any], other: Any) -> Any:
+def _correlate_full(g: NDArray[Any], other: NDArray[Any]) -> Any:
     """Return the cotangent of one operand."""
     return np.convolve(g, np.ravel(other)[::-1], "valid")
 

@@ -44,7 +44,7 @@ delete_grad = gather("delete", moved_positions(np.delete))
 # --------------------------------------------------------------------------------------------- sorting
 
 
-def _sort_positions(out: NDArray[Any], x: NDArray[Any], *, axis: Any = -1, **_: Any) -> Any:
+def _sort_positions(out: NDArray[Any], x: NDArray[Any], *, axis: Any = -1, **_: object) -> Any:
     """Return the position of the element of each rank; equal elements are in their original order."""
     if axis is None:
         return _sort_positions(out, np.ravel(x), axis=0)
@@ -64,7 +64,7 @@ diagflat_grad = gather("diagflat", lambda out, x, k=0: np.diagflat(flat_position
 
 
 def _trace(
-    g: NDArray[Any], out: NDArray[Any], x: NDArray[Any], *, offset: Any = 0, axis1: Any = 0, axis2: Any = 1, **_: Any
+    g: NDArray[Any], out: NDArray[Any], x: NDArray[Any], *, offset: int = 0, axis1: int = 0, axis2: int = 1, **_: object
 ) -> Any:
     """Repeat the cotangent along the diagonal."""
     positions = np.diagonal(flat_positions(x), offset, axis1, axis2)
@@ -119,7 +119,7 @@ sliding_window_view_grad = gather(
 # --------------------------------------------------------------------------------------------- padding
 
 
-def _pad_positions(x: NDArray[Any], pad_width: Any, mode: Any, reflect_type: str = "even", **_: Any) -> Any:
+def _pad_positions(x: NDArray[Any], pad_width: Any, mode: object, reflect_type: str = "even", **_: object) -> Any:
     """Return the position in `x` of each element of a padded array; None if some are computed."""
     if mode in ("edge", "wrap") or (mode in ("reflect", "symmetric") and reflect_type == "even"):
         return np.pad(flat_positions(x), pad_width, mode)
@@ -129,7 +129,7 @@ def _pad_positions(x: NDArray[Any], pad_width: Any, mode: Any, reflect_type: str
 _WIDTHS = "the widths of np.pad"
 
 
-def _pairs_per_axis(value: Any, ndim: int) -> Any:
+def _pairs_per_axis(value: tuple[Any, ...] | int | None, ndim: int) -> Any:
     """Return the values for the two ends of each axis."""
     if isinstance(value, dict):
         pairs = {axis % ndim: np.broadcast_to(guarded_value(pair, _WIDTHS), 2).tolist() for axis, pair in value.items()}
@@ -137,12 +137,12 @@ def _pairs_per_axis(value: Any, ndim: int) -> Any:
     return np.broadcast_to(guarded_value(value, _WIDTHS), (ndim, 2)).tolist()
 
 
-def _inner_slices(x: NDArray[Any], pad_width: Any) -> tuple[slice, ...]:
+def _inner_slices(x: NDArray[Any], pad_width: tuple[Any, ...] | int) -> tuple[slice, ...]:
     """Return the slices of `x` in the padded array."""
     return tuple([slice(left, left + n) for (left, _), n in zip(_pairs_per_axis(pad_width, x.ndim), x.shape, strict=True)])
 
 
-def _statistic_weights(x: NDArray[Any], mode: Any) -> Any:
+def _statistic_weights(x: NDArray[Any], mode: str) -> Any:
     """Return the partial derivatives of a statistic of the last axis."""
     if mode == "mean":
         return np.full((1, x.shape[-1]), 1 / x.shape[-1])
@@ -175,7 +175,13 @@ def _end_weights(x: NDArray[Any], widths: list[int], mode: Any, lengths: list[An
 
 
 def _padded_axes(
-    out: NDArray[Any], x: NDArray[Any], pad_width: Any, mode: Any, stat_length: Any = None, reflect_type: str = "even", **_: Any
+    out: NDArray[Any],
+    x: NDArray[Any],
+    pad_width: tuple[Any, ...] | int,
+    mode: str,
+    stat_length: tuple[int, ...] | None = None,
+    reflect_type: str = "even",
+    **_: object,
 ) -> Any:
     """Return for each padded axis its number, its widths, and the weights of its ends."""
     widths, lengths = _pairs_per_axis(pad_width, x.ndim), _pairs_per_axis(stat_length, x.ndim)
@@ -219,7 +225,7 @@ def _pad_tangent(t: NDArray[Any], out: Any, x: Any, *, pad_width: Any, mode: Any
     return t
 
 
-def _only_copies(*, mode: Any = "constant", **_: Any) -> bool:
+def _only_copies(*, mode: str = "constant", **_: object) -> bool:
     """Whether no element is computed from several."""
     return mode in ("constant", "empty", "edge", "wrap")
 

@@ -7,10 +7,13 @@ ties of maximum), the value is their mean, as in a central difference.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
+from compgraph.array_types import Array, Operand
 from compgraph.graph import to_values
 from compgraph.scipy import zero_to_order
 
@@ -62,7 +65,7 @@ def to_dtype_of(x: Any, out: Any) -> Any:
     return x if getattr(x, "dtype", out.dtype) == out.dtype else x.astype(out.dtype)
 
 
-def _power_base(g: Any, out: Any, x: Any, y: Any) -> Any:
+def _power_base(g: Any, out: object, x: Any, y: Any) -> Any:
     """y x^(y - 1), and 0 for y = 0 even at x = 0."""
     x = to_dtype_of(x, out)
     if isinstance(y, (int, float)):
@@ -70,7 +73,7 @@ def _power_base(g: Any, out: Any, x: Any, y: Any) -> Any:
     return g * (y * x ** np.where((y == 0) & (x == 0), 1, y - 1))
 
 
-def _power_exponent(g: Any, out: Any, x: Any, y: Any) -> Any:
+def _power_exponent(g: NDArray[Any], out: NDArray[Any], x: NDArray[Any], y: NDArray[Any]) -> Any:
     """x^y log x, and 0 at x = 0 for positive y."""
     x = to_dtype_of(x, out)
     return g * (out * np.log(np.where((x == 0) & (np.real(y) > 0), 1, x)))
@@ -95,7 +98,7 @@ logn_grad = elementwise(
 log1p_grad = elementwise("log1p", lambda g, out, x: g / (1 + x)).with_formula("1 / (1 + a)")
 
 
-def _minus_logsum(x: Any, out: Any, y: Any) -> Any:
+def _minus_logsum(x: Any, out: Any, y: ArrayLike) -> Any:
     """Compute x - out, the logarithm of the share of x in a sum, without ``inf - inf``."""
     infinite = np.isinf(out)
     return (
@@ -153,17 +156,17 @@ arctan2_grad = elementwise(
 # ------------------------------------------------------------------------------------- corners and ties
 
 
-def _maximum_share(g: Any, out: Any, x: Any, y: Any) -> Any:
+def _maximum_share(g: Any, out: NDArray[Any] | None, x: Any, y: Any) -> Any:
     """Return the share of x in a maximum: all, nothing, half at a tie; all of it for both if one is nan."""
     return np.where(x < y, 0, np.where(x == y, 0.5 * g, g))
 
 
-def _minimum_share(g: Any, out: Any, x: Any, y: Any) -> Any:
+def _minimum_share(g: object, out: NDArray[Any] | None, x: object, y: Operand) -> Any:
     """Return the share of x in a minimum."""
     return _maximum_share(g, out, y, x)
 
 
-def _fmax_share(g: Any, out: Any, x: Any, y: Any) -> Any:
+def _fmax_share(g: NDArray[Any], out: object, x: object, y: object) -> Any:
     """Return the share of x in fmax or fmin, which skip nan if the other operand is a number."""
     return np.where((x == out) | (y != y), np.where(x == y, 0.5 * g, g), 0)
 
@@ -172,23 +175,23 @@ def _fmax_share_second(g: Any, out: Any, x: Any, y: Any) -> Any:
     return _fmax_share(g, out, y, x)
 
 
-def _is_tie(x: Any, y: Any) -> Any:
+def _is_tie(x: object, y: Operand) -> Any:
     """Return where two operands are equal, as a plain array."""
     return np.asarray(to_values(x)) == np.asarray(to_values(y))
 
 
-def _choice_of_two(opname: str, first_share: Any, second_share: Any) -> Any:
+def _choice_of_two(opname: str, first_share: Callable[..., Any], second_share: Callable[..., Any]) -> Any:
     """Declare a choice between two operands, whose shares jump at a tie."""
 
-    def back(formula: Any, position: int) -> Any:
-        def of(g: Any, out: Any, x: Any, y: Any) -> Any:
+    def back(formula: Callable[..., Any], position: int) -> Any:
+        def of(g: NDArray[Any], out: NDArray[Any], x: NDArray[Any], y: Operand) -> Any:
             operand = y if position else x
             return choice_formula(formula(g, out, x, y), g, out, lambda: _is_tie(x, y), lambda: 0.5 * (operand - out), opname)
 
         return of
 
     def push(formula: Any) -> Any:
-        def of(t: Any, out: Any, x: Any, y: Any) -> Any:
+        def of(t: object, out: object, x: object, y: Any) -> Any:
             return choice_tangent(formula(t, out, x, y), t, lambda: _is_tie(x, y), lambda: x - y, opname)
 
         return of
@@ -197,7 +200,7 @@ def _choice_of_two(opname: str, first_share: Any, second_share: Any) -> Any:
     return rule.tangent(push(first_share), push(second_share)).selects_elements()
 
 
-def _is_zero(x: Any) -> Any:
+def _is_zero(x: object) -> Any:
     return np.asarray(to_values(x)) == 0
 
 
@@ -252,28 +255,28 @@ def _after_upper_bound(g: Any, x: Any, low: Any, high: Any) -> Any:
     return g if high is None else _minimum_share(g, None, x if low is None else np.maximum(x, low), high)
 
 
-def _clip_x(g: Any, out: Any, x: Any, low: Any = None, high: Any = None) -> Any:
+def _clip_x(g: Any, out: object, x: Any, low: object = None, high: object = None) -> Any:
     g = _after_upper_bound(g, x, low, high)
     return g if low is None else _maximum_share(g, None, x, low)
 
 
-def _clip_min(g: Any, out: Any, x: Any, low: Any = None, high: Any = None) -> Any:
+def _clip_min(g: Any, out: object, x: Any, low: Any = None, high: Any = None) -> Any:
     g = _after_upper_bound(g, x, low, high)
     return _maximum_share(g, None, low, x)
 
 
-def _clip_max(g: Any, out: Any, x: Any, low: Any = None, high: Any = None) -> Any:
+def _clip_max(g: Any, out: object, x: Any, low: Any = None, high: Any = None) -> Any:
     raised = x if low is None else np.maximum(x, low)
     return _minimum_share(g, None, high, raised)
 
 
-def _is_at_bound(x: Any, low: Any, high: Any) -> Any:
+def _is_at_bound(x: object, low: Operand, high: Operand) -> Any:
     """Return where the number equals a bound."""
     bounds = [_is_tie(x, bound) for bound in (low, high) if bound is not None]
     return np.logical_or.reduce(np.broadcast_arrays(*bounds)) if bounds else np.False_
 
 
-def _clip_formula(formula: Any, position: int) -> Any:
+def _clip_formula(formula: Callable[..., Any], position: int) -> Any:
     def back(g: Any, out: Any, x: Any, low: Any = None, high: Any = None) -> Any:
         operand = (x, low, high)[position]
         cotangent = formula(g, out, x, low, high)
@@ -282,8 +285,8 @@ def _clip_formula(formula: Any, position: int) -> Any:
     return back
 
 
-def _clip_tangent(formula: Any) -> Any:
-    def push(t: Any, out: Any, x: Any, low: Any = None, high: Any = None) -> Any:
+def _clip_tangent(formula: Callable[..., Any]) -> Any:
+    def push(t: Array, out: Array, x: ArrayLike, low: Any = None, high: Any = None) -> Any:
         tangent = formula(t, out, x, low, high)
         is_at_bound = _is_at_bound(x, low, high)
         return choice_tangent(
@@ -306,7 +309,7 @@ DEGREE = math.pi / 180
 _SINC = [(-1) ** (k + 1) * (2 * k + 2) / math.factorial(2 * k + 3) for k in range(12)]
 
 
-def _sinc(g: Any, out: Any, x: Any) -> Any:
+def _sinc(g: Any, out: object, x: Any) -> Any:
     t = math.pi * x
     near = np.abs(t) < 1
     small, large = np.where(near, t, 0), np.where(near, 1, t)
@@ -314,7 +317,7 @@ def _sinc(g: Any, out: Any, x: Any) -> Any:
     return g * (math.pi * np.where(near, small * series(small * small, _SINC), closed_form))
 
 
-def _i0(g: Any, out: Any, x: Any) -> Any:
+def _i0(g: Any, out: object, x: Any) -> Any:
     """The mean of ``cos(angle) exp(x cos(angle))`` over half a turn, exact to rounding with enough angles."""
     size = min(float(np.max(np.abs(x), initial=0, where=np.isfinite(x))), 1000)
     count = 16 + math.ceil(4.5 * math.sqrt(size))
@@ -322,7 +325,7 @@ def _i0(g: Any, out: Any, x: Any) -> Any:
     return g * np.mean(cosines * np.exp(x[..., None] * cosines), axis=-1)
 
 
-def _angle(g: Any, out: Any, z: Any, deg: Any = False) -> Any:
+def _angle(g: Any, out: object, z: Any, deg: object = False) -> Any:
     """Im(dz / z), in degrees if `deg`; the angle of a real number is constant."""
     if z.dtype.kind != "c":
         return np.zeros_like(z) * g
@@ -334,7 +337,7 @@ def _copysign(g: Any, out: Any, x: Any, y: Any) -> Any:
     return choice_formula(cotangent, g, out, lambda: np.asarray(to_values(x)) == 0, lambda: x, "copysign")
 
 
-def _copysign_tangent(t: Any, out: Any, x: Any, y: Any) -> Any:
+def _copysign_tangent(t: Any, out: object, x: Any, y: Any) -> Any:
     tangent = t * (np.sign(x) * np.copysign(1, y))
     return choice_tangent(tangent, t, lambda: np.asarray(to_values(x)) == 0, lambda: x, "copysign")
 
@@ -352,7 +355,7 @@ i0_grad = elementwise("i0", _i0)
 angle_grad = elementwise("angle", _angle)
 
 
-def _lower_order(g: Any, out: Any, x: Any, order: int, what: str) -> Any:
+def _lower_order(g: object, out: object, x: object, order: int, what: str) -> Any:
     """Differentiate a value that is exact up to a given order of derivatives."""
     if order == 0:
         raise TypeError(f"{what} has no derivatives of a higher order than this: its steps are exact to this one alone")
@@ -376,14 +379,14 @@ def near(x: Any, radius: float, coefficients: list[float], far: Formula) -> Any:
     return np.where(close, series(np.where(close, x, 0), coefficients), far(np.where(close, 0.5, x)))
 
 
-def _nan_to_num(g: Any, out: Any, x: Any, **_: Any) -> Any:
+def _nan_to_num(g: Any, out: object, x: Any, **_: object) -> Any:
     """Return zero for replaced elements; real and imaginary parts are replaced independently."""
     if x.dtype.kind != "c":
         return np.where(np.isfinite(x), g, 0)
     return np.where(np.isfinite(np.real(x)), np.real(g), 0) + 1j * np.where(np.isfinite(np.imag(x)), np.imag(g), 0)
 
 
-def _is_finite_part(x: Any, **_: Any) -> Any:
+def _is_finite_part(x: Any, **_: object) -> Any:
     """Return where a number, or a part of a complex number, is not replaced."""
     return np.isfinite(np.real(x)) | np.isfinite(np.imag(x)) if x.dtype.kind == "c" else np.isfinite(x)
 

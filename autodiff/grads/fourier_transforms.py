@@ -47,17 +47,17 @@ def _ifft(g: NDArray[Any], length: int, axis: int, norm: Any) -> Any:
     return _cut_or_pad(np.fft.ifft(g, axis=axis, norm=norm), length, axis)
 
 
-def _rfft(g: NDArray[Any], length: int, n: int, axis: int, norm: Any) -> Any:
+def _rfft(g: NDArray[Any], length: int, n: int, axis: int, norm: str | None) -> Any:
     halved = np.conjugate(g) * _weights(g, n, axis, 0.5)
     return _cut_or_pad(np.fft.irfft(halved, n, axis=axis, norm=_inverse_norm(norm)), length, axis)
 
 
-def _irfft(g: NDArray[Any], length: int, axis: int, norm: Any) -> Any:
+def _irfft(g: NDArray[Any], length: int, axis: int, norm: str | None) -> Any:
     doubled = _weights(g, g.shape[axis], axis, 2)
     return _cut_or_pad(np.conjugate(np.fft.rfft(g, axis=axis, norm=_inverse_norm(norm))) * doubled, length, axis)
 
 
-def _length(x: NDArray[Any], n: Any, axis: int) -> int:
+def _length(x: NDArray[Any], n: int | None, axis: int) -> int:
     return int(x.shape[axis] if n is None else n)
 
 
@@ -102,26 +102,33 @@ def _axis_lengths(
     return steps
 
 
-def _fftn(g: Any, out: Any, x: Any, s: Any = None, axes: Any = None, norm: Any = None) -> Any:
+def _fftn(g: NDArray[Any], out: object, x: Any, s: object = None, axes: Any = None, norm: str | None = None) -> Any:
     for axis, length, _ in reversed(_axis_lengths(x, s, axes)):
         g = _fft(g, length, axis, norm)
     return g
 
 
-def _ifftn(g: Any, out: Any, x: Any, s: Any = None, axes: Any = None, norm: Any = None) -> Any:
+def _ifftn(g: NDArray[Any], out: object, x: Any, s: object = None, axes: Any = None, norm: str | None = None) -> Any:
     for axis, length, _ in reversed(_axis_lengths(x, s, axes)):
         g = _ifft(g, length, axis, norm)
     return g
 
 
-def _rfftn(g: Any, out: Any, x: Any, s: Any = None, axes: Any = None, norm: Any = None) -> Any:
+def _rfftn(
+    g: NDArray[Any],
+    out: NDArray[Any],
+    x: NDArray[Any],
+    s: tuple[int, ...] | None = None,
+    axes: tuple[int, ...] | None = None,
+    norm: str | None = None,
+) -> Any:
     (last, real_length, n), *others = _axis_lengths(x, s, axes, real=True)
     for axis, length, _ in reversed(others):
         g = _fft(g, length, axis, norm)
     return _rfft(g, real_length, n, last, norm)
 
 
-def _irfftn(g: Any, out: Any, x: Any, s: Any = None, axes: Any = None, norm: Any = None) -> Any:
+def _irfftn(g: NDArray[Any], out: object, x: Any, s: object = None, axes: Any = None, norm: str | None = None) -> Any:
     *others, (last, half_length, _) = _axis_lengths(x, s, axes, inverse_real=True)
     g = _irfft(g, half_length, last, norm)
     for axis, length, _ in reversed(others):

@@ -28,12 +28,14 @@ bincount_grad = general("bincount", None, lambda g, out, x, weights, **_: record
 # ----------------------------------------------------------------------------------------------- edges
 
 
-def _edges_follow_data(bins: Any, range: Any) -> bool:
+def _edges_follow_data(bins: list[Any] | int, range: object) -> bool:
     """Whether the edges of bins depend on the least and the greatest sample."""
     return range is None and (isinstance(bins, str) or np.ndim(bins) == 0)
 
 
-def _edges_back(g: NDArray[Any], out: NDArray[Any], a: NDArray[Any], bins: Any = 10, range: Any = None, **_: Any) -> Any:
+def _edges_back(
+    g: NDArray[Any], out: NDArray[Any], a: NDArray[Any], bins: list[Any] | int = 10, range: object = None, **_: object
+) -> Any:
     """Return the cotangent of the samples from that of evenly spaced edges."""
     if not _edges_follow_data(bins, range) or not a.size:
         return np.zeros_like(a)
@@ -42,7 +44,7 @@ def _edges_back(g: NDArray[Any], out: NDArray[Any], a: NDArray[Any], bins: Any =
     return least * np.sum(g * (1 - share)) + greatest * np.sum(g * share)
 
 
-def _edges_tangent(t: NDArray[Any], out: NDArray[Any], a: NDArray[Any], bins: Any = 10, range: Any = None, **_: Any) -> Any:
+def _edges_tangent(t: NDArray[Any], out: NDArray[Any], a: NDArray[Any], bins: Any = 10, range: Any = None, **_: object) -> Any:
     if not _edges_follow_data(bins, range) or not a.size:
         return np.zeros_like(out)
     share = np.linspace(0, 1, out.shape[0])
@@ -77,7 +79,14 @@ def _bin_volumes(edges: Sequence[Any]) -> Any:
     return functools.reduce(operator.mul, widths)
 
 
-def _columns_back(g: Any, out: Any, columns: Sequence[Any], density: Any, bins: Any, range: Any) -> list[Any]:
+def _columns_back(
+    g: tuple[Any, ...],
+    out: tuple[Any, ...],
+    columns: Sequence[Any],
+    density: bool | None,
+    bins: Sequence[Any],
+    range: Sequence[Any],
+) -> list[Any]:
     """Return the cotangent of each column from those of the bins and edges."""
     cotangents = []
     for axis, (column, edge) in enumerate(zip(columns, out[1:], strict=True)):
@@ -90,7 +99,14 @@ def _columns_back(g: Any, out: Any, columns: Sequence[Any], density: Any, bins: 
     return cotangents
 
 
-def _columns_tangent(t: Sequence[Any], out: Any, columns: Sequence[Any], density: Any, bins: Any, range: Any) -> tuple[Any, ...]:
+def _columns_tangent(
+    t: Sequence[Any],
+    out: tuple[Any, ...],
+    columns: Sequence[Any],
+    density: bool | None,
+    bins: Sequence[Any],
+    range: Sequence[Any],
+) -> tuple[Any, ...]:
     """Return the tangents of the bins and edges from those of the columns."""
     edge_tangents = [_edges_tangent(t[i], out[1 + i], x, bins[i], range[i]) for i, x in enumerate(columns)]
     if not density:
@@ -102,7 +118,7 @@ def _columns_tangent(t: Sequence[Any], out: Any, columns: Sequence[Any], density
     return (-out[0] * functools.reduce(operator.add, relative_widening), *edge_tangents)
 
 
-def _weights_back(g: Any, out: Any, columns: Sequence[Any], weights: Any, density: Any) -> Any:
+def _weights_back(g: Any, out: Any, columns: Sequence[Any], weights: Any, density: bool | None) -> Any:
     """Return the cotangent of the weights from that of the bins."""
     if g[0] is None:
         return np.zeros_like(weights)
@@ -113,7 +129,9 @@ def _weights_back(g: Any, out: Any, columns: Sequence[Any], weights: Any, densit
     return np.where(inside, record_getitem(np.ravel(bin_cotangent), bin_indices), 0)
 
 
-def _weights_tangent(t: NDArray[Any], out: Any, columns: Sequence[Any], weights: Any, density: Any) -> tuple[Any, ...]:
+def _weights_tangent(
+    t: NDArray[Any], out: tuple[Any, ...], columns: Sequence[Any], weights: Any, density: object
+) -> tuple[Any, ...]:
     """Return the tangent of the bins from that of the weights."""
     bin_indices, inside = _bin_indices(columns, out[1:])
     weight_tangent = np.where(inside, t, 0)

@@ -5,25 +5,26 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
+from compgraph.array_types import Array
 from compgraph.bind import bind
 
 from ..rules import general, linear, record_getitem, scatter
 
 
-def _weighted_sum_along(g: NDArray[Any], weights: Any, axis: int) -> Any:
+def _weighted_sum_along(g: NDArray[Any], weights: NDArray[Any], axis: int) -> Any:
     """Return the weighted sum of the cotangent along an axis."""
     return np.sum(g * np.reshape(weights, (-1, *[1] * (g.ndim - 1 - axis % g.ndim))), axis=axis)
 
 
-def _grid_fractions(num: Any, endpoint: Any) -> tuple[Any, int]:
+def _grid_fractions(num: int, endpoint: bool) -> tuple[Any, int]:
     """Return the position of each grid point from 0 to 1, and the number of steps."""
     steps = int(num) - 1 if endpoint else int(num)
     return np.arange(num) / max(steps, 1), steps
 
 
-def _linspace(sign: int, g: NDArray[Any], out: Any, num: Any, endpoint: Any, retstep: Any, axis: Any) -> Any:
+def _linspace(sign: int, g: NDArray[Any], out: Any, num: Any, endpoint: Any, retstep: object, axis: int) -> Any:
     """Return the cotangent of start (-1) or stop (1) from those of the grid and of the step."""
     shares, steps = _grid_fractions(num, endpoint)
     points, step = g if retstep else (g, None)
@@ -49,13 +50,25 @@ def _geomspace(position: int) -> tuple[Any, Any]:
     """Return formula and tangent for start (0) or stop (1): each point is ``start**(1 - share) * stop**share``."""
 
     def formula(
-        g: NDArray[Any], out: NDArray[Any], *knots: Any, num: Any = 50, endpoint: Any = True, dtype: Any = None, axis: Any = 0
+        g: NDArray[Any],
+        out: NDArray[Any],
+        *knots: object,
+        num: int = 50,
+        endpoint: bool = True,
+        dtype: DTypeLike | None = None,
+        axis: int = 0,
     ) -> Any:
         shares, _ = _grid_fractions(num, endpoint)
         return _weighted_sum_along(g * out, shares if position else 1 - shares, axis) / knots[position]
 
     def tangent(
-        t: NDArray[Any], out: NDArray[Any], *knots: Any, num: Any = 50, endpoint: Any = True, dtype: Any = None, axis: Any = 0
+        t: NDArray[Any],
+        out: NDArray[Any],
+        *knots: object,
+        num: int = 50,
+        endpoint: bool = True,
+        dtype: DTypeLike | None = None,
+        axis: int = 0,
     ) -> Any:
         shares, _ = _grid_fractions(num, endpoint)
         axis_position = axis % out.ndim
@@ -90,7 +103,7 @@ class _PiecewiseLine:
         Whether the point has the value of `left` or `right`.
     """
 
-    def __init__(self, x: NDArray[Any], xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None) -> None:
+    def __init__(self, x: NDArray[Any], xp: Any, fp: object, left: Any = None, right: Any = None, period: Any = None) -> None:
         xp, fp = (a if hasattr(a, "dtype") else np.asarray(a) for a in (xp, fp))
         self.order = np.arange(xp.shape[0])
         knots = xp
@@ -129,21 +142,23 @@ class _PiecewiseLine:
         return np.where(self.below | self.above, 0, g)
 
 
-def _interp_x(g: NDArray[Any], out: NDArray[Any], x: NDArray[Any], *others: Any, **options: Any) -> Any:
+def _interp_x(g: NDArray[Any], out: NDArray[Any], x: NDArray[Any], *others: object, **options: object) -> Any:
     return g * _PiecewiseLine(x, *others, **options).slope
 
 
-def _interp_xp(g: NDArray[Any], out: NDArray[Any], x: NDArray[Any], xp: Any, *others: Any, **options: Any) -> Any:
+def _interp_xp(g: NDArray[Any], out: NDArray[Any], x: NDArray[Any], xp: Any, *others: object, **options: object) -> Any:
     line = _PiecewiseLine(x, xp, *others, **options)
     return line.scatter_to_knots(-g * line.slope, xp)
 
 
-def _interp_xp_tangent(t: NDArray[Any], out: NDArray[Any], x: NDArray[Any], xp: Any, *others: Any, **options: Any) -> Any:
+def _interp_xp_tangent(t: NDArray[Any], out: NDArray[Any], x: NDArray[Any], xp: Any, *others: object, **options: object) -> Any:
     line = _PiecewiseLine(x, xp, *others, **options)
     return -line.slope * line.interpolate(t)
 
 
-def _interp_fp(g: NDArray[Any], out: NDArray[Any], x: NDArray[Any], xp: Any, fp: Any, *others: Any, **options: Any) -> Any:
+def _interp_fp(
+    g: NDArray[Any], out: NDArray[Any], x: NDArray[Any], xp: Array, fp: Any, *others: object, **options: object
+) -> Any:
     line = _PiecewiseLine(x, xp, fp, *others, **options)
     return line.scatter_to_knots(line.mask_outside(g), fp)
 

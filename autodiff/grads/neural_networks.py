@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from compgraph.array_types import Array
 from compgraph.graph import to_values
 from compgraph.nn import (
     conv,
@@ -56,16 +57,16 @@ logsumexp_grad = reduction("logsumexp", lambda out, x, axis=None: np.exp(x - np.
 )
 
 
-def _softmax(g: NDArray[Any], out: NDArray[Any], x: NDArray[Any], axis: Any = -1) -> Any:
+def _softmax(g: NDArray[Any], out: NDArray[Any], x: NDArray[Any], axis: int = -1) -> Any:
     """The Jacobian diag(p) - p p^T is symmetric, so the formula serves both modes."""
     return out * (g - np.sum(g * out, axis=axis, keepdims=True))
 
 
-def _log_softmax(g: NDArray[Any], out: NDArray[Any], x: NDArray[Any], axis: Any = -1) -> Any:
+def _log_softmax(g: NDArray[Any], out: NDArray[Any], x: NDArray[Any], axis: int = -1) -> Any:
     return g - np.exp(out) * np.sum(g, axis=axis, keepdims=True)
 
 
-def _log_softmax_tangent(t: NDArray[Any], out: NDArray[Any], x: NDArray[Any], axis: Any = -1) -> Any:
+def _log_softmax_tangent(t: NDArray[Any], out: NDArray[Any], x: NDArray[Any], axis: int = -1) -> Any:
     return t - np.sum(np.exp(out) * t, axis=axis, keepdims=True)
 
 
@@ -102,7 +103,7 @@ sigmoid_cross_entropy_grad = reduction(
 )
 
 
-def _conjugate_if_complex(kernel: Any) -> Any:
+def _conjugate_if_complex(kernel: NDArray[Any]) -> Any:
     """Return the kernel as `cross_correlate` takes it: conjugated if complex."""
     return np.conjugate(kernel) if kernel.dtype.kind == "c" else kernel
 
@@ -112,14 +113,14 @@ def _cross_correlate_unconjugated(x: NDArray[Any], kernel: Any, **options: Any) 
     return cross_correlate(x, _conjugate_if_complex(kernel), **options)
 
 
-def _flip_kernel(kernel: Any) -> Any:
+def _flip_kernel(kernel: NDArray[Any]) -> Any:
     return np.flip(kernel, kernel_axes(kernel))
 
 
 def _trilinear(compute: Formula, position: int, *others: int) -> Formula:
     """Return a formula that calls `compute` with the cotangent or tangent inserted at `place` among some of the operands."""
 
-    def formula(g: NDArray[Any], out: NDArray[Any], *operands: Any, **options: Any) -> Any:
+    def formula(g: NDArray[Any], out: NDArray[Any], *operands: object, **options: object) -> Any:
         selected = [operands[i] for i in others]
         return compute(*selected[:position], g, *selected[position:], **options)
 
@@ -160,11 +161,11 @@ def _max_pool_along(g: NDArray[Any], out: NDArray[Any], t: NDArray[Any], x: NDAr
     return max_pool_back(g, x, best, **options)
 
 
-def _mean_pool(g: NDArray[Any], out: NDArray[Any], x: NDArray[Any], **options: Any) -> Any:
+def _mean_pool(g: NDArray[Any], out: NDArray[Any], x: NDArray[Any], **options: object) -> Any:
     return mean_pool_back(g, x, **options)
 
 
-def _mean_pool_back(h: Any, out: NDArray[Any], g: NDArray[Any], like: Any, **options: Any) -> Any:
+def _mean_pool_back(h: Array, out: NDArray[Any], g: NDArray[Any], like: NDArray[Any], **options: object) -> Any:
     return pooled_mean(h, **options)
 
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from compgraph import ops
+from compgraph.array_types import Array
 from compgraph.bind import bind
 from compgraph.graph import to_values
 from compgraph.values import Value
@@ -18,12 +21,12 @@ from . import reductions
 from .corners import mark_corner, mark_unknown
 
 
-def _ptp(out: Any, x: Any, axis: Any = None, **_: Any) -> Any:
+def _ptp(out: object, x: Any, axis: int | tuple[int, ...] | None = None, **_: object) -> Any:
     ends = (np.max(x, axis=axis, keepdims=True), np.min(x, axis=axis, keepdims=True))
     return reductions._max(ends[0], x, axis) - reductions._min(ends[1], x, axis)
 
 
-def _is_extreme(x: Any, axis: Any = None, **_: Any) -> Any:
+def _is_extreme(x: Any, axis: int | tuple[int, ...] | None = None, **_: object) -> Any:
     """Return where the least and the greatest elements are."""
     return (x == np.max(x, axis=axis, keepdims=True)) | (x == np.min(x, axis=axis, keepdims=True))
 
@@ -35,7 +38,7 @@ ptp_grad = reduction("ptp", _ptp).selects_elements(_is_extreme)
 # 0, 1, 2, ... is a place. Elements equal to a neighbor share its weight.
 
 
-def _to_rows(x: Any, axis: Any) -> tuple[Any, list[int], tuple[int, ...]]:
+def _to_rows(x: Any, axis: int | tuple[int, ...] | None) -> tuple[Any, list[int], tuple[int, ...]]:
     """Merge the axes of a reduction into a last one; return also the order of axes and the shape before merging."""
     axes = [i % x.ndim for i in (range(x.ndim) if axis is None else axis if isinstance(axis, tuple) else (axis,))]
     order = [i for i in range(x.ndim) if i not in axes] + axes
@@ -44,14 +47,22 @@ def _to_rows(x: Any, axis: Any) -> tuple[Any, list[int], tuple[int, ...]]:
     return np.reshape(transposed, (*shape[: x.ndim - len(axes)], math.prod(shape[x.ndim - len(axes) :]))), order, shape
 
 
-def _quantile_positions(function: Any, counts: Any, options: dict[str, Any]) -> Any:
+def _quantile_positions(function: Callable[..., Any], counts: Array, options: dict[str, Any]) -> Any:
     """Return the place of each quantile in sorted rows of `counts` numbers; the axis of quantiles is first."""
     sizes, which = np.unique(np.maximum(counts, 1), return_inverse=True)
     positions_by_size = [np.ravel(function(np.arange(float(size)), **options)) for size in sizes]
     return np.reshape(positions_by_size, (len(sizes), np.size(options.get("q", 0)))).T[:, which.reshape(counts.shape)]
 
 
-def _row_weights(out: Any, x: Any, *, function: Any, skips: bool, axis: Any, options: dict[str, Any]) -> Any:
+def _row_weights(
+    out: Array,
+    x: NDArray[Any],
+    *,
+    function: Callable[..., Any],
+    skips: bool,
+    axis: int | tuple[int, ...] | None,
+    options: dict[str, Any],
+) -> Any:
     """Return for each quantile the partial derivatives with respect to the elements of each row."""
     options = {k: v for k, v in options.items() if k not in ("keepdims", "overwrite_input")}
     weighted = options.pop("weights", None) is not None
@@ -74,13 +85,13 @@ def _row_weights(out: Any, x: Any, *, function: Any, skips: bool, axis: Any, opt
 ops.register_piecewise(_row_weights, "row_weights")
 
 
-def _tie_shares(rows: Any, values: Any) -> Any:
+def _tie_shares(rows: NDArray[Any], values: NDArray[Any]) -> Any:
     """Return even shares for all elements of a row that equal its value; nan without such an element."""
     equal = rows == values[..., None]
     return equal / np.sum(equal, axis=-1, keepdims=True)
 
 
-def _find_ties(rows: Any, value: Any, weight: Any) -> Any:
+def _find_ties(rows: object, value: object, weight: object) -> Any:
     """Return a function that finds the elements which are tied with others at the quantile."""
 
     def find() -> Any:
@@ -91,10 +102,10 @@ def _find_ties(rows: Any, value: Any, weight: Any) -> Any:
     return find
 
 
-def _order_statistic(opname: str, function: Any, skips: bool = False) -> Any:
+def _order_statistic(opname: str, function: Callable[..., Any], skips: bool = False) -> Any:
     """Declare the rule of a median or of quantiles; `function` computes it for numbers without nan."""
 
-    def formula(g: Any, out: Any, x: Any, axis: Any = None, **options: Any) -> Any:
+    def formula(g: Any, out: Any, x: object, axis: int | tuple[int, ...] | None = None, **options: object) -> Any:
         weights = bind(_row_weights, (out, x), {"function": function, "skips": skips, "axis": axis, "options": options})
         rows, order, shape = _to_rows(x, axis)
         g = np.reshape(g, (len(weights), *rows.shape[:-1], 1))
@@ -106,7 +117,7 @@ def _order_statistic(opname: str, function: Any, skips: bool = False) -> Any:
             )
         return np.transpose(np.reshape(total, shape), np.argsort(order).tolist())
 
-    def tangent(t: Any, out: Any, x: Any, axis: Any = None, **options: Any) -> Any:
+    def tangent(t: object, out: Any, x: object, axis: int | tuple[int, ...] | None = None, **options: object) -> Any:
         weights = bind(_row_weights, (out, x), {"function": function, "skips": skips, "axis": axis, "options": options})
         rows = _to_rows(t, axis)[0]
         chosen = [np.sum(np.where(weight != 0, rows * weight, 0), axis=-1) for weight in weights]

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from compgraph.array_types import Array
 from compgraph.guards import evaluate_guarded
 from compgraph.ops import ensure_array
 
@@ -38,7 +39,7 @@ def _correlate(a: Any, b: Any) -> Any:
     return _convolve(a, b[::-1])[len(b) - 1 : len(a)]
 
 
-def _pad_leading(p: Any, length: int) -> Any:
+def _pad_leading(p: NDArray[Any], length: int) -> Any:
     """Prepend zeros to coefficients."""
     return np.concatenate([np.zeros(length - len(p), p.dtype), p])
 
@@ -50,7 +51,7 @@ def _strip_leading(p: Any) -> tuple[int, Any]:
     return lead, p[lead:]
 
 
-def _leading_zeros(p: Any) -> int:
+def _leading_zeros(p: NDArray[Any]) -> int:
     nonzero_indices = np.flatnonzero(p)
     return int(nonzero_indices[0]) if nonzero_indices.size else len(p) - 1
 
@@ -72,7 +73,7 @@ polymul_grad = general("polymul", _polymul_a, lambda g, out, a, b: _polymul_a(g,
 # polydiv(u, v) is (q, r) with u = conv(q, v) + r, and leading zeros of r are removed.
 
 
-def _polydiv_u(g: Any, out: NDArray[Any], u: Any, v: Any) -> Any:
+def _polydiv_u(g: Any, out: NDArray[Any], u: Array, v: Array) -> Any:
     """Solve with the transposed triangular matrix: the same division with the order of all coefficients reversed."""
     u, v = np.ravel(u), np.ravel(v)
     quotient, rest = g
@@ -92,7 +93,7 @@ def _polydiv_v(g: NDArray[Any], out: Any, u: Any, v: NDArray[Any]) -> Any:
     return np.reshape(-_correlate(_polydiv_u(g, out, u, v), out[0]), v.shape)
 
 
-def _polydiv_tangent(t: Any, out: Any, u: Any, v: Any) -> Any:
+def _polydiv_tangent(t: Any, out: Any, u: object, v: Any) -> Any:
     t, v = np.ravel(t), np.ravel(v)
     if len(t) < len(v):
         return np.zeros_like(out[0]), t[len(t) - len(out[1]) :]
@@ -100,7 +101,7 @@ def _polydiv_tangent(t: Any, out: Any, u: Any, v: Any) -> Any:
     return quotient, (t - _convolve(quotient, v))[len(t) - len(out[1]) :]
 
 
-def _polydiv_v_tangent(t: NDArray[Any], out: Any, u: Any, v: NDArray[Any]) -> Any:
+def _polydiv_v_tangent(t: NDArray[Any], out: tuple[Any, ...], u: Any, v: NDArray[Any]) -> Any:
     if np.size(u) < np.size(v):
         return np.zeros_like(out[0]), np.zeros_like(out[1])
     return _polydiv_tangent(-_convolve(out[0], np.ravel(t)), out, u, v)
@@ -118,11 +119,11 @@ def _polyder(g: NDArray[Any], out: NDArray[Any], p: Any, m: int = 1) -> Any:
     return np.concatenate([lowered, np.zeros(len(p) - len(lowered), g.dtype)])
 
 
-def _polyint(g: NDArray[Any], out: NDArray[Any], p: Any, m: int = 1, k: Any = None) -> Any:
+def _polyint(g: NDArray[Any], out: NDArray[Any], p: NDArray[Any], m: int = 1, k: Array | tuple[int, ...] | None = None) -> Any:
     return g[: len(p)] * np.polyint(np.ones(len(p)), m)[: len(p)]
 
 
-def _polyint_constants(sign: int, g: NDArray[Any], out: Any, p: Any, m: int = 1, k: Any = None) -> Any:
+def _polyint_constants(sign: int, g: NDArray[Any], out: Any, p: object, m: int = 1, k: Any = None) -> Any:
     """Integrate the constants of integration: ``k[i] x**(m - 1 - i) / (m - 1 - i)!``; a single constant is repeated."""
     k = np.ravel(k)
     weights = 1 / np.cumprod(np.maximum(np.arange(m), 1.0))[::-1]
@@ -153,7 +154,7 @@ def _characteristic_derivatives(out: NDArray[Any], a: NDArray[Any]) -> list[Any]
     return [-np.transpose(b) for b in adjugate]
 
 
-def _poly(g: NDArray[Any], out: NDArray[Any], roots: Any) -> Any:
+def _poly(g: NDArray[Any], out: NDArray[Any], roots: NDArray[Any]) -> Any:
     """The derivative with respect to a root is minus the polynomial of the other roots."""
     if roots.ndim == 2:
         return sum(g[k + 1] * slope for k, slope in enumerate(_characteristic_derivatives(out, roots)))

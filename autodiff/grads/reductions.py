@@ -9,7 +9,9 @@ import math
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
+from compgraph.array_types import Operand
 from compgraph.graph import to_values
 from compgraph.ops import ensure_array
 
@@ -18,7 +20,7 @@ from .corners import as_norm, safe_quotient, with_corners
 from .cumulative import replace_nan
 
 
-def _mask(where: Any) -> Any:
+def _mask(where: bool) -> Any:
     """Return 1 for selected elements and 0 for others; None if all are selected."""
     return None if where is True else np.where(where, 1, 0)
 
@@ -28,7 +30,7 @@ def _masked(weights: Any, where: Any) -> Any:
     return weights if where is True else weights * _mask(where)
 
 
-def _count(x: Any, axis: Any, where: Any) -> Any:
+def _count(x: Any, axis: int | tuple[int, ...] | None, where: Any) -> Any:
     """Return the number of elements that contribute to each result."""
     if where is not True:
         if isinstance(where, (tuple, int, float)) and np.any(np.not_equal(where, np.not_equal(where, 0))):
@@ -38,16 +40,16 @@ def _count(x: Any, axis: Any, where: Any) -> Any:
     return math.prod(x.shape[i] for i in axes) if x.ndim else 1
 
 
-def _sum(out: Any, x: Any, axis: Any = None, where: Any = True, **_: Any) -> Any:
+def _sum(out: object, x: object, axis: int | tuple[int, ...] | None = None, where: bool = True, **_: object) -> Any:
     return _mask(where)
 
 
-def _per(number: float, count: Any) -> Any:
+def _per(number: float, count: Operand) -> Any:
     """Divide a number by a count; infinite for 0, as in NumPy, even for Python numbers."""
     return number / count if np.ndim(count) or count else math.inf
 
 
-def _mean(out: Any, x: Any, axis: Any = None, where: Any = True, **_: Any) -> Any:
+def _mean(out: object, x: object, axis: int | tuple[int, ...] | None = None, where: bool = True, **_: object) -> Any:
     return _masked(_per(1, _count(x, axis, where)), where)
 
 
@@ -56,7 +58,15 @@ def _equals_initial(initial: Any, out: Any) -> Any:
     return np.equal(ensure_array(initial).astype(out.dtype), out).astype(out.dtype)
 
 
-def _shares(losing: Any, out: Any, x: Any, axis: Any, where: Any = True, initial: Any = None, **_: Any) -> Any:
+def _shares(
+    losing: Any,
+    out: object,
+    x: Any,
+    axis: int | tuple[int, ...] | None,
+    where: ArrayLike = True,
+    initial: NDArray[Any] | None = None,
+    **_: object,
+) -> Any:
     """Return even shares for all elements that are not losing; `initial` competes with them."""
     winning = _masked(np.logical_not(losing).astype(x.dtype), where)
     winners = np.add.reduce(winning, axis=axis, keepdims=True)
@@ -71,7 +81,7 @@ def _min(out: Any, x: Any, axis: Any = None, **options: Any) -> Any:
     return _shares(x > out, out, x, axis, **options)
 
 
-def _centered(x: Any, axis: Any, where: Any, mean: Any) -> Any:
+def _centered(x: Any, axis: int | tuple[int, ...] | None, where: Any, mean: Any) -> Any:
     """Subtract the mean from x; zero for unselected elements."""
     if mean is None:
         mean = np.mean(x, axis=axis, keepdims=True, where=where)
@@ -79,31 +89,44 @@ def _centered(x: Any, axis: Any, where: Any, mean: Any) -> Any:
 
 
 def _var(
-    out: Any, x: Any, axis: Any = None, ddof: Any = 0, correction: Any = None, where: Any = True, mean: Any = None, **_: Any
+    out: object,
+    x: Any,
+    axis: int | tuple[int, ...] | None = None,
+    ddof: object = 0,
+    correction: Any = None,
+    where: Any = True,
+    mean: object = None,
+    **_: object,
 ) -> Any:
     freedom = _count(x, axis, where) - (ddof if correction is None else correction)
     return _centered(x, axis, where, mean) * _per(2, np.maximum(freedom, 0) if np.ndim(freedom) else max(freedom, 0))
 
 
-def _std_numerator(x: Any, axis: Any = None, where: Any = True, mean: Any = None, **options: Any) -> Any:
+def _std_numerator(
+    x: Any, axis: int | tuple[int, ...] | None = None, where: Any = True, mean: Any = None, **options: object
+) -> Any:
     """Return half the partial derivatives of the variance; exactly 0 for equal elements, despite rounding of their mean."""
     if mean is None:
         x = x - np.mean(x, axis=axis, keepdims=True, where=where)
     return 0.5 * _var(None, x, axis, where=where, mean=mean, **options)
 
 
-def _std_length(out: Any, x: Any, axis: Any = None, where: Any = True, mean: Any = None, **_: Any) -> Any:
+def _std_length(
+    out: Any, x: Any, axis: int | tuple[int, ...] | None = None, where: Any = True, mean: Any = None, **_: object
+) -> Any:
     """Return the standard deviation; 1 for single elements, whose deviation is always 0."""
     single = np.asarray(to_values(_count(x, axis, where))) <= 1 if mean is None else False
     return np.where(single, 1, out) if np.any(single) else out
 
 
-def _std(out: Any, x: Any, axis: Any = None, **options: Any) -> Any:
+def _std(out: object, x: object, axis: int | tuple[int, ...] | None = None, **options: object) -> Any:
     """Divide half the partial derivatives of the variance by the standard deviation; 0 where that is 0."""
     return safe_quotient(_std_numerator(x, axis, **options), _std_length(out, x, axis, **options), "std")
 
 
-def _prod(out: Any, x: Any, axis: Any = None, where: Any = True, initial: Any = 1, **_: Any) -> Any:
+def _prod(
+    out: object, x: Any, axis: int | tuple[int, ...] | None = None, where: ArrayLike = True, initial: ArrayLike = 1, **_: object
+) -> Any:
     """Return the product of all other elements, exact also if some are zero."""
     axes = tuple(range(x.ndim)) if axis is None else axis if isinstance(axis, tuple) else (axis,)
     axes = tuple(i % x.ndim for i in axes) if x.ndim else ()
@@ -137,30 +160,32 @@ _var_mean, _std_mean = _negate_weights(_var), _negate_weights(_std)
 # Weights of the initial value of a reduction.
 
 
-def _sum_initial(*_: Any, **__: Any) -> Any:
+def _sum_initial(*_: object, **__: object) -> Any:
     return None
 
 
-def _prod_initial(out: Any, x: Any, axis: Any = None, where: Any = True, **_: Any) -> Any:
+def _prod_initial(out: object, x: Any, axis: int | tuple[int, ...] | None = None, where: Any = True, **_: object) -> Any:
     return np.prod(x, axis=axis, keepdims=True, where=where)
 
 
-def _extremum_initial(losing: Any, out: Any, x: Any, axis: Any, initial: Any, where: Any = True, **_: Any) -> Any:
+def _extremum_initial(
+    losing: Any, out: Any, x: Any, axis: int | tuple[int, ...] | None, initial: Any, where: object = True, **_: object
+) -> Any:
     """Return the share of the initial value among all elements that are not losing."""
     winners = np.add.reduce(_masked(np.logical_not(losing).astype(x.dtype), where), axis=axis, keepdims=True)
     is_initial = _equals_initial(initial, out)
     return is_initial / np.maximum(winners + is_initial, 1)
 
 
-def _max_initial(out: Any, x: Any, axis: Any = None, **options: Any) -> Any:
+def _max_initial(out: Any, x: Any, axis: int | tuple[int, ...] | None = None, **options: object) -> Any:
     return _extremum_initial(x < out, out, x, axis, **options)
 
 
-def _min_initial(out: Any, x: Any, axis: Any = None, **options: Any) -> Any:
+def _min_initial(out: Any, x: Any, axis: int | tuple[int, ...] | None = None, **options: object) -> Any:
     return _extremum_initial(x > out, out, x, axis, **options)
 
 
-def _selected(*_: Any, where: Any = True, **__: Any) -> Any:
+def _selected(*_: object, where: bool = True, **__: object) -> Any:
     """Return which elements are selected."""
     return where
 
@@ -185,13 +210,13 @@ std_grad = as_norm(reduction("std", _std, None, _std_mean), _std_numerator, _std
 def _skip_nan(weights: Formula, fill: float = 0) -> Formula:
     """Return the weights of a reduction that skips nan."""
 
-    def present(out: Any, x: Any, where: Any = True, **options: Any) -> Any:
+    def present(out: Any, x: Any, where: Any = True, **options: object) -> Any:
         return weights(out, replace_nan(x, fill), where=np.logical_and(where, np.logical_not(np.isnan(x))), **options)
 
     return present
 
 
-def _not_nan(x: Any, *_: Any, where: Any = True, **__: Any) -> Any:
+def _not_nan(x: Any, *_: object, where: Any = True, **__: object) -> Any:
     """Return which elements a reduction that skips nan selects."""
     return np.logical_and(where, np.logical_not(np.isnan(x)))
 

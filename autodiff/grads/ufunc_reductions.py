@@ -8,6 +8,7 @@ vectorized loops do not fold), there is no derivative.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -70,7 +71,7 @@ class Fold:
             element_cotangents.append(g)
         return g, element_cotangents[::-1]
 
-    def push(self, rule: Rule, tangents: Any, start: Any = None) -> list[Any]:
+    def push(self, rule: Rule, tangents: Any, start: object = None) -> list[Any]:
         """Return the tangents of the results, given those of the elements and of the start (None for zero)."""
         moving = list(tangents)
         zero = np.zeros_like(self.results[0])
@@ -114,8 +115,8 @@ class ReductionFold:
     """
 
     def __init__(
-        self, rule: Rule, f: Any, out: NDArray[Any], x: NDArray[Any], axis: Any = 0, keepdims: bool = False,
-        initial: Any = NO_VALUE, where: Any = True, **_: Any,
+        self, rule: Rule, f: Any, out: NDArray[Any], x: NDArray[Any], axis: int = 0, keepdims: bool = False,
+        initial: Any = NO_VALUE, where: bool = True, **_: object,
     ) -> None:  # fmt: skip
         self.axes = tuple(i % x.ndim for i in (range(x.ndim) if axis is None else axis if isinstance(axis, tuple) else (axis,)))
         self.shape = x.shape
@@ -143,7 +144,7 @@ class ReductionFold:
         element_cotangents = np.stack(elements) if elements else np.zeros((0, *results[-1].shape), results[-1].dtype)
         return start, self.from_steps(element_cotangents)
 
-    def push(self, rule: Rule, t: Any, start: Any) -> Any:
+    def push(self, rule: Rule, t: NDArray[Any], start: object) -> Any:
         """Return the tangent of the result, given that of the elements or that of the start."""
         moving = self.to_steps(np.zeros(self.shape, self.fold.results[-1].dtype) if t is None else t)
         last = self.fold.push(rule, moving, start)[-1]
@@ -163,21 +164,21 @@ def reduce_formulas(rule: Rule, f: Any) -> tuple[Any, Any]:
     return formulas, tangents
 
 
-def _fold_accumulate(rule: Rule, f: Any, out: NDArray[Any], x: NDArray[Any], axis: int) -> Fold:
+def _fold_accumulate(rule: Rule, f: Callable[..., Any], out: NDArray[Any], x: NDArray[Any], axis: int) -> Fold:
     fold = Fold(f, np.moveaxis(x.astype(out.dtype), axis, 0))
     return fold.verify("accumulate", fold.results, np.moveaxis(out, axis, 0))
 
 
-def accumulate_formulas(rule: Rule, f: Any) -> tuple[Any, Any]:
+def accumulate_formulas(rule: Rule, f: Callable[..., Any]) -> tuple[Any, Any]:
     """Return formula and tangent of ``accumulate``."""
 
-    def pull(g: NDArray[Any], out: NDArray[Any], x: NDArray[Any], axis: int = 0, **_: Any) -> Any:
+    def pull(g: NDArray[Any], out: NDArray[Any], x: NDArray[Any], axis: int = 0, **_: object) -> Any:
         if not x.shape[axis]:
             return np.zeros_like(x)
         adjoints = list(np.moveaxis(g, axis, 0))
         return np.stack(_fold_accumulate(rule, f, out, x, axis).pull(rule, adjoints)[1], axis=axis)
 
-    def push(t: NDArray[Any], out: NDArray[Any], x: NDArray[Any], axis: int = 0, **_: Any) -> Any:
+    def push(t: NDArray[Any], out: NDArray[Any], x: NDArray[Any], axis: int = 0, **_: object) -> Any:
         if not x.shape[axis]:
             return np.zeros_like(out)
         return np.stack(_fold_accumulate(rule, f, out, x, axis).push(rule, np.moveaxis(t, axis, 0)), axis=axis)
@@ -185,21 +186,21 @@ def accumulate_formulas(rule: Rule, f: Any) -> tuple[Any, Any]:
     return [pull], [push]
 
 
-def _segments(indices: Any, length: int) -> list[slice]:
+def _segments(indices: NDArray[Any], length: int) -> list[slice]:
     """Return the segment of each index of ``reduceat``: up to the next index, or one element if that is not greater."""
     starts = np.asarray(to_values(indices)).tolist()
     return [slice(a, b if b > a else a + 1) for a, b in zip(starts, [*starts[1:], length], strict=True)]
 
 
-def _fold_segment(rule: Rule, f: Any, elements: Any, numpy_result: Any) -> Fold:
+def _fold_segment(rule: Rule, f: object, elements: Any, numpy_result: Any) -> Fold:
     fold = Fold(f, elements.astype(numpy_result.dtype))
     return fold.verify("reduceat", fold.results[-1], numpy_result)
 
 
-def reduceat_formulas(rule: Rule, f: Any) -> tuple[Any, Any]:
+def reduceat_formulas(rule: Rule, f: Callable[..., Any]) -> tuple[Any, Any]:
     """Return formula and tangent of ``reduceat``."""
 
-    def pull(g: NDArray[Any], out: NDArray[Any], x: NDArray[Any], indices: Any, axis: int = 0, **_: Any) -> Any:
+    def pull(g: NDArray[Any], out: NDArray[Any], x: NDArray[Any], indices: NDArray[Any], axis: int = 0, **_: object) -> Any:
         steps, adjoints, results = (np.moveaxis(y, axis, 0) for y in (x, g, out))
         pieces: list[Any] = []
         for i, part in enumerate(_segments(indices, len(steps))):
@@ -209,7 +210,7 @@ def reduceat_formulas(rule: Rule, f: Any) -> tuple[Any, Any]:
         total = bind(scatter, (like, *pieces), {"layout": (1,) * (len(pieces) // 2)}) if pieces else like
         return np.moveaxis(total, 0, axis)
 
-    def push(t: NDArray[Any], out: NDArray[Any], x: NDArray[Any], indices: Any, axis: int = 0, **_: Any) -> Any:
+    def push(t: NDArray[Any], out: NDArray[Any], x: NDArray[Any], indices: NDArray[Any], axis: int = 0, **_: object) -> Any:
         steps, moving, results = (np.moveaxis(y, axis, 0) for y in (x, t, out))
         parts = _segments(indices, len(steps))
         tangents = [_fold_segment(rule, f, steps[part], results[i]).push(rule, moving[part])[-1] for i, part in enumerate(parts)]

@@ -6,23 +6,25 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from compgraph.array_types import Array, Operand
 from compgraph.values import Value, require_computed
 
 
-def plain(value: Any) -> Any:
+def plain(value: NDArray[Any]) -> Any:
     """Copy a value to a plain floating or complex array; integers and booleans become float64."""
     require_computed(value, "an argument")
     array = np.array(value.value if isinstance(value, Value) else value)
     return array.astype(float) if array.dtype.kind in "biu" else array
 
 
-def step_of(dtype: Any) -> float:
+def step_of(dtype: np.dtype[Any]) -> float:
     """Return the relative step that balances truncation and rounding of a central difference: the cube root of epsilon."""
     return float(np.finfo(dtype).eps ** (1 / 3))
 
 
-def random_direction(value: Any, rng: Any) -> Any:
+def random_direction(value: Array, rng: Any) -> Any:
     """Draw a direction of independent normal numbers, with the shape and dtype of an array."""
     direction = rng.normal(size=value.shape)
     if value.dtype.kind == "c":
@@ -64,14 +66,16 @@ def directional(f: Callable[..., Any], args: Sequence[Any], directions: Sequence
     return (values[0] - values[1]) / (2 * h)
 
 
-def shifted(array: Any, difference: Any) -> Any:
+def shifted(array: NDArray[Any], difference: Operand) -> Any:
     """The sum of an array and a difference, in the dtype and memory layout of the array."""
     result = np.empty_like(array)
     np.add(array, difference, out=result, casting="unsafe")
     return result if np.ndim(array) else result[()]
 
 
-def gradient(f: Callable[..., Any], args: Sequence[Any], weights: Any = None, step: float | None = None) -> list[Any]:
+def gradient(
+    f: Callable[..., Any], args: Sequence[Any], weights: NDArray[Any] | None = None, step: float | None = None
+) -> list[Any]:
     """Compute the gradient of ``real(sum(weights * f(*args)))`` by central differences, one element at a time.
 
     Parameters
@@ -112,7 +116,7 @@ def gradient(f: Callable[..., Any], args: Sequence[Any], weights: Any = None, st
     return gradients
 
 
-def elementwise(f: Callable[[Any], Any], x: Any, mask: Any) -> Any:
+def elementwise(f: Callable[[Any], Any], x: NDArray[Any], mask: Array) -> Any:
     """Compute a central difference with all elements of `mask` perturbed at once.
 
     The step of each element is relative to its size. `f` must act elementwise, unless the mask selects one element.
@@ -125,14 +129,22 @@ def elementwise(f: Callable[[Any], Any], x: Any, mask: Any) -> Any:
     return (np.asarray(f(upper)) - np.asarray(f(lower))) / width
 
 
-def jacobian(f: Callable[[Any], Any], x: Any) -> Any:
+def jacobian(f: Callable[[Any], Any], x: NDArray[Any]) -> Any:
     """Compute the Jacobian of a function by central differences, of shape ``(*f(x).shape, *x.shape)``."""
     columns = [elementwise(f, x, unit)[..., None] for unit in np.eye(x.size).reshape(-1, *x.shape)]
     shape = (*f(plain(x)).shape, *x.shape)
     return np.reshape(np.concatenate(columns, axis=-1), shape) if columns else np.zeros(shape)
 
 
-def _partial(f: Any, args: list[Any], position: int, index: Any, unit: complex, weights: Any, step: float | None) -> Any:
+def _partial(
+    f: Callable[..., Any],
+    args: list[Any],
+    position: int,
+    index: tuple[int, ...],
+    unit: complex,
+    weights: NDArray[Any] | None,
+    step: float | None,
+) -> Any:
     """Return the central difference of the weighted sum with one element of one argument perturbed along `unit` (1 or 1j)."""
     argument = args[position]
     h = max(1.0, abs(argument[index])) * (step or step_of(argument.dtype))

@@ -12,7 +12,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
+from compgraph.array_types import Array
 from compgraph.context import holding_constants, no_graph, run_isolated
 from compgraph.guards import format_leaks, recent_leaks
 from compgraph.values import Value, describe, require_history, require_unbatched
@@ -34,7 +36,7 @@ class DetachedGradientError(ValueError):
     __module__ = "autodiff"  # the public name, in tracebacks
 
 
-def require_differentiable(operator: str, node: Any) -> None:
+def require_differentiable(operator: str, node: object) -> None:
     """Raise a TypeError unless reverse mode can start from a value."""
     require_history(node)
     if not isinstance(node, Value):
@@ -59,7 +61,7 @@ def require_differentiable(operator: str, node: Any) -> None:
         raise TypeError(f"the {describe(node)} has no derivative: it is not floating or complex")
 
 
-def require_arguments(operator: str, args: Any) -> None:
+def require_arguments(operator: str, args: ArrayLike) -> None:
     """Raise a TypeError unless the arguments of a function are in a tuple or list."""
     if not isinstance(args, (tuple, list)):
         raise TypeError(
@@ -77,9 +79,9 @@ def require_verify_option(verify: str | None) -> None:
 def verify_gradient(
     f: Callable[..., Any],
     points: Sequence[Any],
-    value: Any,
+    value: object,
     gradients: Sequence[Any],
-    leaks: Any,
+    leaks: list[Any],
     derive: Callable[[Sequence[Any]], Sequence[Any]],
     seed: int = 0,
 ) -> None:
@@ -112,7 +114,15 @@ def verify_gradient(
     run_isolated(_verify, f, points, value, gradients, leaks, derive, seed)
 
 
-def _verify(f: Any, points: Sequence[Any], value: Any, gradients: Any, leaks: Any, derive: Any, seed: int) -> None:
+def _verify(
+    f: Callable[..., Any],
+    points: Sequence[Any],
+    value: object,
+    gradients: list[Any],
+    leaks: list[Any],
+    derive: Callable[..., Any],
+    seed: int,
+) -> None:
     points = [finite_differences.plain(p) for p in points]
     rng = np.random.default_rng(seed)
     directions = [_scaled_direction(p, rng) for p in points]
@@ -217,7 +227,7 @@ class _StopGradientRecorder:
         """Start a replay, from the first recorded value."""
         self.position = 0
 
-    def __call__(self, value: Any) -> Any:
+    def __call__(self, value: NDArray[Any]) -> Any:
         """Record a value; in a replay, return the value recorded by this call if it has the same shape."""
         if self.position is None:
             self.values.append(value)
@@ -237,7 +247,7 @@ def _difference_along(f: Callable[..., Any], points: Sequence[Any], directions: 
         raise
 
 
-def _scaled_direction(point: Any, rng: Any) -> Any:
+def _scaled_direction(point: NDArray[Any], rng: object) -> Any:
     """Draw a direction whose elements are proportional to the size of those of `point`."""
     direction = finite_differences.random_direction(point, rng)
     sizes = np.abs(point)
@@ -245,11 +255,11 @@ def _scaled_direction(point: Any, rng: Any) -> Any:
     return (direction * np.where(sizes > 0, sizes, 1e-3 * largest or 1.0)).astype(point.dtype)
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> Any:
     return value.raw_value if isinstance(value, Value) else value
 
 
-def detached_gradient_error(position: int, actual: Any, expected: Any, leaks: Any) -> DetachedGradientError:
+def detached_gradient_error(position: int, actual: Array, expected: NDArray[Any], leaks: list[Any]) -> DetachedGradientError:
     """Return the error for a gradient by argument `position` that differs from its elementwise central differences."""
     return DetachedGradientError(
         f"check_gradient: the gradient with respect to argument {position} is {_format_array(actual)} by the graph, and "
@@ -258,5 +268,5 @@ def detached_gradient_error(position: int, actual: Any, expected: Any, leaks: An
     )
 
 
-def _format_array(value: Any) -> str:
+def _format_array(value: Array) -> str:
     return np.array2string(np.asarray(_plain(value)), threshold=10, separator=", ")

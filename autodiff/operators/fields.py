@@ -7,7 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from compgraph.array_types import Array, Operand
 from compgraph.graph import to_values
 from compgraph.values import Value
 
@@ -65,7 +67,7 @@ def elementwise_grad(
     """
 
     @functools.wraps(f)
-    def differentiated(*args: Any, **kwargs: Any) -> Any:
+    def differentiated(*args: object, **kwargs: object) -> Any:
         trace = Trace(Arguments("elementwise_grad", f, args, kwargs, argnums), has_aux)
         return trace.with_aux(trace.map_leaves(lambda out: trace.apply_linear(out, [], lambda o, _: _diagonals(trace, o))))
 
@@ -85,7 +87,7 @@ def _diagonals(trace: Trace, out: Any) -> list[Any]:
     return diagonals
 
 
-def _products(trace: Trace, out: Any, weights: Any) -> list[Any]:
+def _products(trace: Trace, out: Any, weights: NDArray[Any]) -> list[Any]:
     """Return the products of weights with the Jacobians of one result."""
     products = trace.sweep_cotangents(out, weights)
     if out.dtype.kind != "c":
@@ -94,7 +96,7 @@ def _products(trace: Trace, out: Any, weights: Any) -> list[Any]:
     return [complex_jacobian(trace.operator, x, a + 1j * b, a - 1j * b) for x, a, b in both]
 
 
-def _require_equal(weighted: Any, expected: Any) -> None:
+def _require_equal(weighted: Operand, expected: Any) -> None:
     tolerance = float(np.sqrt(np.finfo(expected.dtype).eps))
     size = np.max(np.abs(expected[np.isfinite(expected)]), initial=0) if expected.shape else np.abs(expected)
     if not np.allclose(weighted, expected, rtol=tolerance, atol=tolerance * size, equal_nan=True):
@@ -105,7 +107,7 @@ def _require_equal(weighted: Any, expected: Any) -> None:
 
 
 @short_tracebacks
-def directional_derivative(f: Function, x: Any, v: Any) -> Any:
+def directional_derivative(f: Function, x: object, v: object) -> Any:
     """Compute the derivative of ``f(x + t * v)`` with respect to t at 0.
 
     Parameters
@@ -166,7 +168,7 @@ class Field:
         units = np.eye(self.x.size, dtype=self.x.dtype).reshape(-1, *self.x.shape)
         return [self._column(unit) for unit in units]
 
-    def _column(self, unit: Any) -> Any:
+    def _column(self, unit: Array) -> Any:
         slope = jvp(self.f, (self.x,), (unit,))[1]
         if not isinstance(slope, np.ndarray | np.generic):
             raise TypeError(
@@ -212,7 +214,7 @@ def divergence(f: Callable[P, Any], argnums: int | str = 0) -> Callable[P, Any]:
     """
 
     @functools.wraps(f)
-    def evaluate(*args: Any, **kwargs: Any) -> Any:
+    def evaluate(*args: object, **kwargs: object) -> Any:
         return _trace_of(Field("divergence", f, args, kwargs, argnums))
 
     return evaluate
@@ -258,7 +260,7 @@ def curl(f: Callable[P, Any], argnums: int | str = 0) -> Callable[P, Any]:
     """
 
     @functools.wraps(f)
-    def evaluate(*args: Any, **kwargs: Any) -> Any:
+    def evaluate(*args: object, **kwargs: object) -> Any:
         field = Field("curl", f, args, kwargs, argnums)
         if field.x.shape not in ((2,), (3,)):
             raise ValueError(f"curl: the argument must have shape (2,) or (3,), not {field.x.shape}")
@@ -302,7 +304,7 @@ def laplacian(f: Callable[P, Any], argnums: int | str = 0) -> Callable[P, Any]:
     """
 
     @functools.wraps(f)
-    def evaluate(*args: Any, **kwargs: Any) -> Any:
+    def evaluate(*args: object, **kwargs: object) -> Any:
         return _trace_of(Field("laplacian", grad(f, argnums), args, kwargs, argnums))
 
     return evaluate

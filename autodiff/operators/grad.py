@@ -85,7 +85,7 @@ def value_and_grad(
     call = _differentiated(f, argnums, has_aux, verify)
 
     @functools.wraps(f)
-    def differentiated(*args: Any, **kwargs: Any) -> Any:
+    def differentiated(*args: object, **kwargs: object) -> Any:
         value, gradient, aux = call(*args, **kwargs)
         return ((value, aux), gradient) if has_aux else (value, gradient)
 
@@ -140,7 +140,7 @@ def grad(
     call = _differentiated(f, argnums, has_aux, verify)
 
     @functools.wraps(f)
-    def differentiated(*args: Any, **kwargs: Any) -> Any:
+    def differentiated(*args: object, **kwargs: object) -> Any:
         _, gradient, aux = call(*args, **kwargs)
         return (gradient, aux) if has_aux else gradient
 
@@ -152,7 +152,7 @@ def _differentiated(f: Function, argnums: Argnums, has_aux: bool, verify: str | 
     require_verify_option(verify)
     needs_check = [verify is not None]
 
-    def differentiated(*args: Any, **kwargs: Any) -> Any:
+    def differentiated(*args: object, **kwargs: object) -> Any:
         trace = Trace(Arguments("grad", f, args, kwargs, argnums), has_aux)
         out = trace.scalar("Sum it, or use vjp, jvp or jacobian for results that are not scalars")
         adjoints = trace.pull(out)
@@ -170,11 +170,11 @@ def _differentiated(f: Function, argnums: Argnums, has_aux: bool, verify: str | 
 
 
 @overload
-def vjp(f: Callable[..., R], *primals: Any, has_aux: Literal[False] = False) -> tuple[R, Callable[[Any], tuple[Any, ...]]]: ...
+def vjp(f: Callable[..., R], *primals: object, has_aux: Literal[False] = False) -> tuple[R, Callable[[Any], tuple[Any, ...]]]: ...
 @overload
-def vjp(f: Function, *primals: Any, has_aux: bool) -> Any: ...
+def vjp(f: Function, *primals: object, has_aux: bool) -> Any: ...
 @short_tracebacks
-def vjp(f: Function, *primals: Any, has_aux: bool = False) -> Any:
+def vjp(f: Function, *primals: object, has_aux: bool = False) -> Any:
     """Compute the value of a function, and its vector-Jacobian product.
 
     Parameters
@@ -220,7 +220,7 @@ def vjp(f: Function, *primals: Any, has_aux: bool = False) -> Any:
     with recording_on():
         out = concatenated(outs)
 
-    def pull(cotangent: Any) -> tuple[Any, ...]:
+    def pull(cotangent: object) -> tuple[Any, ...]:
         cotangents, structure = flatten(cotangent)
         if structure != trace.structure:
             raise ValueError(

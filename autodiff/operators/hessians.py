@@ -80,7 +80,7 @@ def hessian(
     if sparse and not isinstance(argnums, (int, str, np.integer)):
         raise ValueError("hessian: sparse=True needs a single argument. Concatenate the arguments into one array")
 
-    def blocks(trace: Trace, out: Any) -> list[Any]:
+    def blocks(trace: Trace, out: object) -> list[Any]:
         return [block for g in gradient_nodes(trace.operator, trace.inputs, out) for block in trace.linearized(g).rows()]
 
     def derive(trace: Trace) -> Any:
@@ -145,7 +145,7 @@ def hessian_diagonal(
     if sparse and not isinstance(argnums, (int, str, np.integer)):
         raise ValueError("hessian_diagonal: sparse=True needs a single argument. Concatenate the arguments into one array")
 
-    def diagonals(trace: Trace, out: Any) -> list[Any]:
+    def diagonals(trace: Trace, out: object) -> list[Any]:
         gradients = gradient_nodes(trace.operator, trace.inputs, out)
         return [trace.linearized(g).diagonal(position) for position, g in enumerate(gradients)]
 
@@ -201,7 +201,7 @@ def hvp(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function:
     {'a': np.float64(2.0), 'b': np.float64(6.0)}
     """
 
-    def product(x: Any, v: Any, /, *args: Any, **kwargs: Any) -> Any:
+    def product(x: object, v: object, /, *args: object, **kwargs: object) -> Any:
         trace = Trace(Arguments("hvp", f, (x, *args), kwargs, argnums), has_aux)
         out = _scalar(trace)
         directions = directions_of(trace, v)
@@ -246,7 +246,7 @@ def hessian_vector_product(f: Function, argnums: Argnums = 0) -> Function:
     array([12.,  0.])
     """
 
-    def product(*args: Any, **kwargs: Any) -> Any:
+    def product(*args: object, **kwargs: object) -> Any:
         if len(args) < 2:
             raise TypeError(
                 "hessian_vector_product: the vector is missing. Pass it as the last argument, after those of the function"
@@ -257,7 +257,7 @@ def hessian_vector_product(f: Function, argnums: Argnums = 0) -> Function:
     return product
 
 
-def _hessian_product(trace: Trace, out: Any, directions: list[Any]) -> list[Any]:
+def _hessian_product(trace: Trace, out: object, directions: list[Any]) -> list[Any]:
     """Return the product of the Hessian with directions, by a pullback through the gradient: the Hessian is symmetric."""
     with recording_on():
         gradient = concatenated(gradient_nodes(trace.operator, trace.inputs, out))

@@ -36,7 +36,7 @@ def differentiate_trace(operator: str, f: Function, argnums: Argnums, has_aux: b
     """Return a function that traces `f` once, and returns the result of `derive` for the trace."""
 
     @functools.wraps(f)
-    def differentiated(*args: Any, **kwargs: Any) -> Any:
+    def differentiated(*args: object, **kwargs: object) -> Any:
         trace = Trace(Arguments(operator, f, args, kwargs, argnums), has_aux)
         result = derive(trace)
         warn_of_unreached_inputs(trace)
@@ -205,7 +205,7 @@ def jacobian(
         size = sum(math.prod(x.shape) for x in trace.points)
         columns = ForwardJacobian(trace)
 
-        def dense(o: Any, _: Any) -> Any:
+        def dense(o: Any, _: list[Any]) -> Any:
             is_tall = size <= math.prod(o.shape[trace.depth :])
             return columns.jacobian_of(o) if is_tall else trace.linearized(o).rows()
 
@@ -224,7 +224,7 @@ class ForwardJacobian:
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
 
-    def jacobian_of(self, out: Any) -> list[Any]:
+    def jacobian_of(self, out: object) -> list[Any]:
         """Return the Jacobian of a result for each input."""
         linearization = self.trace.linearized(out)
         if linearization.has_writes and self._tangents_of_second_call is not None:
@@ -312,11 +312,11 @@ def directions_of(trace: Trace, tree: Any) -> list[Any]:
 
 
 @overload
-def linearize(f: Callable[..., R], *primals: Any, has_aux: Literal[False] = False) -> tuple[R, Callable[..., Any]]: ...
+def linearize(f: Callable[..., R], *primals: object, has_aux: Literal[False] = False) -> tuple[R, Callable[..., Any]]: ...
 @overload
-def linearize(f: Function, *primals: Any, has_aux: bool) -> Any: ...
+def linearize(f: Function, *primals: object, has_aux: bool) -> Any: ...
 @short_tracebacks
-def linearize(f: Function, *primals: Any, has_aux: bool = False) -> Any:
+def linearize(f: Function, *primals: object, has_aux: bool = False) -> Any:
     """Compute the value of a function, and its derivative at that point as a linear function of tangents.
 
     Parameters
@@ -362,11 +362,11 @@ def linearize(f: Function, *primals: Any, has_aux: bool = False) -> Any:
     linearizations = {o: trace.linearized(o) for out in trace.outs() for o in without_tangents(base_of(out))}
     warn_of_unreached_inputs(trace)
 
-    def push_one(o: Any, tangents: list[Any]) -> list[Any]:
+    def push_one(o: object, tangents: list[Any]) -> list[Any]:
         output_linearization = linearizations.get(o) or trace.linearized(o)
         return [output_linearization.push(dict(zip(trace.inputs, tangents, strict=True)), None)]
 
-    def push(*tangents: Any) -> Any:
+    def push(*tangents: object) -> Any:
         directions = directions_of(trace, tangents)
         for linearization in linearizations.values():  # plain arrays may have been written into since
             require_unchanged(linearization.nodes)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from compgraph import ops
 from compgraph.bind import attach
@@ -19,7 +20,7 @@ class _JoinOutputs:
 
     __name__ = "together"
 
-    def __call__(self, *outs: Any) -> tuple[Any, ...]:
+    def __call__(self, *outs: object) -> tuple[Any, ...]:
         """Replay the operation."""
         return tuple(map(np.asarray, outs))
 
@@ -31,7 +32,7 @@ def join_outputs(outs: Sequence[Any]) -> MultiOutput:
     return multi_output
 
 
-def fresh_node(out: Any) -> Any:
+def fresh_node(out: NDArray[Any]) -> Any:
     """Return a new node with the value of a node, recorded now.
 
     Its cotangent is passed on unchanged, in the order in which the readers of the original were recorded.
@@ -40,7 +41,7 @@ def fresh_node(out: Any) -> Any:
     return attach(multi_output.raw_value[0], ops.output(0), (multi_output,))
 
 
-def _cotangents_of_outputs(positions: list[int], adjoints: Any, outs: Any, *operands: Any) -> list[Any]:
+def _cotangents_of_outputs(positions: list[int], adjoints: Any, outs: object, *operands: Any) -> list[Any]:
     pairs = [(adjoints[p], operands[p]) for p in positions]
     return [np.zeros(x.shape, x.dtype)[()] if adjoint is None else adjoint for adjoint, x in pairs]
 

@@ -99,11 +99,11 @@ class Expansion:
                 return None
         return (node.function, node.raw_value.dtype, node.raw_value.shape, *parts)
 
-    def value(self, operand: Any) -> Any:
+    def value(self, operand: object) -> Any:
         """Return an operand, or its plain value."""
         return operand if self.records else to_values(operand)
 
-    def series_of(self, out: Any, order: int) -> Coefficients:
+    def series_of(self, out: object, order: int) -> Coefficients:
         """Return the coefficients of a node, up to an order."""
         if out not in self.series:
             return [self.value(out), *[None] * order]
@@ -178,7 +178,7 @@ class Expansion:
                 return _power_slope
         return lambda tangents, out, primals: push(rule, tangents, out, node.function, primals, node.options)
 
-    def _is_polynomial(self, node: Any, exponents: Any) -> bool:
+    def _is_polynomial(self, node: Any, exponents: list[Any] | None) -> bool:
         """Whether the exponent is a small nonnegative integer, for which repeated derivatives end in exact zeros."""
         if exponents is not None:
             return False
@@ -194,7 +194,7 @@ def _power_slope(tangents: list[Any], out: Any, primals: tuple[Any, ...]) -> Any
     return out * (y_slope if x_slope is None else x_slope if y_slope is None else x_slope + y_slope)
 
 
-def _coefficient_at(series: Any, k: int) -> Any:
+def _coefficient_at(series: list[Any] | None, k: int) -> Any:
     """Return the coefficient of order k; None for zero, or without a series."""
     return series[k] if series is not None and k < len(series) else None
 
@@ -202,7 +202,7 @@ def _coefficient_at(series: Any, k: int) -> Any:
 class Equation:
     """The differential equation ``out' = rule(x'; out, x)`` of one node, as a separate graph."""
 
-    def __init__(self, outer: Expansion, node: Any, operands: list[Any], key: Any) -> None:
+    def __init__(self, outer: Expansion, node: Any, operands: list[Any], key: tuple[Any, ...] | None) -> None:
         self.series = outer.series[node]
         if key is not None:
             outer.equations_by_key[key] = self
@@ -210,7 +210,7 @@ class Equation:
         self.slopes: list[tuple[Coefficients, Coefficients]] = []
         input_series: dict[Any, Coefficients] = {}
 
-        def make_tracer(series: Coefficients, first: Any) -> Any:
+        def make_tracer(series: Coefficients, first: object) -> Any:
             tracer = argument_tracer(first)
             input_series[tracer] = series
             return tracer

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from compgraph import ops
+from compgraph.array_types import Array
 from compgraph.bind import bind, to_concrete
 from compgraph.context import is_recording, run_isolated
 from compgraph.graph import to_values
@@ -29,7 +30,7 @@ Function = Callable[..., Any]
 
 
 @short_tracebacks
-def taylor(f: Function, x: Any, order: int, direction: Any = None) -> list[Any]:
+def taylor(f: Function, x: object, order: int, direction: Any = None) -> list[Any]:
     """Compute the Taylor coefficients of a function along a direction.
 
     Parameters
@@ -81,7 +82,7 @@ def taylor(f: Function, x: Any, order: int, direction: Any = None) -> list[Any]:
     points = [as_argument(leaf, "taylor: the argument") for leaf in leaves]
     directions = _directions(points, structure, direction)
 
-    def flat(*flat_arguments: Any) -> Any:
+    def flat(*flat_arguments: object) -> Any:
         return f(unflatten(structure, flat_arguments))
 
     if active_levels():
@@ -94,14 +95,14 @@ def taylor(f: Function, x: Any, order: int, direction: Any = None) -> list[Any]:
     return _expand(f, flat, points, directions, order)
 
 
-def _expand(f: Any, flat: Callable[..., Any], points: list[Any], directions: list[Any], order: int) -> list[Any]:
+def _expand(f: Callable[..., Any], flat: Callable[..., Any], points: list[Any], directions: list[Any], order: int) -> list[Any]:
     """Return the coefficients of a function of the leaves."""
     if any(isinstance(a, Value) and a.level for a in (*points, *directions)):
         return _nested_forward_mode(flat, points, directions, order)
     return run_isolated(_taylor, f, flat, points, directions, order)
 
 
-def _taylor(f: Any, flat: Callable[..., Any], points: list[Any], directions: list[Any], order: int) -> list[Any]:
+def _taylor(f: Callable[..., Any], flat: Callable[..., Any], points: list[Any], directions: list[Any], order: int) -> list[Any]:
     """Return the coefficients, for points and directions without tangents."""
     records = is_recording()
     with Tracing(records=True):
@@ -140,7 +141,7 @@ def _copy_for_caller(coefficient: Any, out: Any) -> Any:
     return np.zeros(out.shape, out.dtype)[()] if coefficient is None else np.array(coefficient)[()]
 
 
-def _directions(points: list[Any], structure: Any, direction: Any) -> list[Any]:
+def _directions(points: list[Any], structure: object, direction: Array | None) -> list[Any]:
     """Return the leaves of the direction; ones by default."""
     if direction is None:
         return [np.ones(p.shape, p.dtype)[()] for p in points]

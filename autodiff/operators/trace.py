@@ -14,7 +14,9 @@ from collections.abc import Callable, Container, Sequence
 from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
+from compgraph.array_types import Array
 from compgraph.bind import bind, to_concrete
 from compgraph.context import call_function, is_recording, no_graph, recording_on, run_isolated
 from compgraph.graph import to_values
@@ -119,7 +121,7 @@ class Trace:
         """The number of batch axes of the inputs."""
         return len(self.levels)
 
-    def linearized(self, out: Any) -> Linearization:
+    def linearized(self, out: object) -> Linearization:
         """Return the linearization at the inputs of a node that depends on them: a result, or a gradient."""
         return Linearization(self.operator, self.inputs, out, outer=self.outer, depth=self.depth)
 
@@ -151,7 +153,7 @@ class Trace:
             self.leaves, self.structure = flatten(self.result)
             self.leaves = [*map(as_result, self.leaves)]
 
-    def function(self, *leaves: Any) -> Any:
+    def function(self, *leaves: object) -> Any:
         """Call the function with other leaves of its arguments; return the value without auxiliary data."""
         result = self.arguments(*leaves)
         return result[0] if self.has_aux else result
@@ -201,20 +203,20 @@ class Trace:
         """Apply `derive` to each leaf of the value. The results nest like the value, and each like the arguments."""
         return unflatten(self.structure, [self.arguments.nest(derive(out)) for out in self.outs()])
 
-    def with_aux(self, *results: Any) -> Any:
+    def with_aux(self, *results: object) -> Any:
         """Return the results of an operator, with the auxiliary data if `has_aux`."""
         if self.has_aux:
             results = (*results, self.values(self.aux))
         return results if len(results) > 1 else results[0]
 
-    def pull(self, out: Any, adjoint: Any = None) -> list[Any]:
+    def pull(self, out: object, adjoint: Array | None = None) -> list[Any]:
         """Return the cotangents of the inputs, given that of `out` (ones by default)."""
         require_no_jacobian(self.operator, adjoint)
         if is_batch(adjoint) and adjoint.level not in self.levels:  # of a vmap around the call of a pullback alone
             return self._pull_batched(out, adjoint)
         return self.apply_linear(out, [adjoint], lambda o, adjoints: self.sweep_cotangents(o, *adjoints))
 
-    def apply_linear(self, out: Any, directions: list[Any], apply: Callable[[Any, list[Any]], list[Any]]) -> list[Any]:
+    def apply_linear(self, out: object, directions: list[Any], apply: Callable[[Any, list[Any]], list[Any]]) -> list[Any]:
         """Apply a function that is linear in a result and directions, outside of vmap and on primals (see `with_tangents`)."""
         if not self.levels:
             return with_tangents(out, directions, apply)
@@ -230,7 +232,7 @@ class Trace:
             derivatives = with_tangents(result, unbatched, apply)
         return [wrap_batch(part, self.levels) for part in derivatives]
 
-    def _pull_batched(self, out: Any, adjoint: Any) -> list[Any]:
+    def _pull_batched(self, out: object, adjoint: Any) -> list[Any]:
         """Pull back cotangents that are batched by a further vmap, if possible in one sweep."""
         seeds, level, depth = adjoint.values, adjoint.level, self.depth
         with outermost_levels(depth):
@@ -253,7 +255,7 @@ class Trace:
         """Return the cotangents of the inputs for an empty batch."""
         return [np.zeros((0, *x.shape), x.dtype) for x in self.points]
 
-    def sweep_cotangents(self, out: Any, adjoint: Any) -> list[Any]:
+    def sweep_cotangents(self, out: object, adjoint: Array | None) -> list[Any]:
         """Pull back a cotangent without tangents and batched values."""
         if not isinstance(out, Value):  # it does not depend on the inputs
             return [np.zeros(x.shape, x.dtype)[()] for x in self.inputs]
@@ -299,7 +301,7 @@ class Trace:
         is_live = self.has_outer_nodes(collect(out, stop=self.inputs)) if entry is None else entry[1]
         return to_concrete(out) if is_live else out.raw_value
 
-    def values(self, results: Any) -> Any:
+    def values(self, results: object) -> Any:
         """Convert nested results for the caller."""
         leaves, structure = flatten(results)
         return unflatten(structure, list(map(self.value, leaves)))
@@ -319,7 +321,7 @@ def argument_tracer(value: Any) -> Any:
     return new_argument(value)
 
 
-def first_batch_element(value: Any) -> Any:
+def first_batch_element(value: NDArray[Any]) -> Any:
     """Return the plain value of the first batch element."""
     base = base_of(value)
     plain = base.raw_value if isinstance(base, Value) else base

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
@@ -57,7 +56,7 @@ class Adam(Optimizer):
 
     def __init__(
         self,
-        parameters: Any,
+        parameters: object,
         learning_rate: Rate = 1e-3,
         betas: tuple[float, float] = (0.9, 0.999),
         *,
@@ -132,7 +131,7 @@ class AdamW(Adam):
 
     def __init__(
         self,
-        parameters: Any,
+        parameters: object,
         learning_rate: Rate = 1e-3,
         betas: tuple[float, float] = (0.9, 0.999),
         *,

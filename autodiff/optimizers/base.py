@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from compgraph import ops
 
@@ -72,12 +73,12 @@ class Optimizer:
     )
     param_groups = ops.MissingAttribute("one optimizer has one learning rate; make an optimizer for each group of parameters")
 
-    def __new__(cls, *args: Any, **options: Any) -> Self:
+    def __new__(cls, *args: object, **options: object) -> Self:
         """Create an optimizer; settings with names of other packages raise, with their name in this package."""
         ops.reject_options(cls.__name__, options, _FOREIGN_OPTIONS)
         return super().__new__(cls)
 
-    def __init__(self, parameters: Any, learning_rate: Rate, slots: tuple[str, ...], clip: Clip | None = None) -> None:
+    def __init__(self, parameters: object, learning_rate: Rate, slots: tuple[str, ...], clip: Clip | None = None) -> None:
         if clip is not None and not callable(clip):
             raise TypeError(
                 f"clip is a function of the list of gradients, not {clip!r}; for example lambda g: clip_by_norm(g, 1.0)"
@@ -106,7 +107,7 @@ class Optimizer:
         """The tree of parameters, with current numbers."""
         return unflatten(self._structure, [p.current for p in self._parameters])
 
-    def step(self, gradients: Any = None) -> None:
+    def step(self, gradients: list[Any] | dict[str, Any] | None = None) -> None:
         """Update the parameters.
 
         Parameters
@@ -206,7 +207,7 @@ class Optimizer:
 
     # --------------------------------------------------------------------------------------- the step
 
-    def _check_gradients(self, gradients: Any) -> list[Array]:
+    def _check_gradients(self, gradients: list[NDArray[Any]] | dict[str, Any]) -> list[Array]:
         """Return the checked gradient of each parameter; raise before any change."""
         for parameter in self._parameters:
             parameter.require_writable()
@@ -280,7 +281,7 @@ def _write(parameter: Parameter, write: Callable[[Array], object]) -> None:
         parameter.node.update(write, ())
 
 
-def _require_same_form(name: str, value: Any, expected: Array) -> Array:
+def _require_same_form(name: str, value: NDArray[Any], expected: Array) -> Array:
     """Return an array of the state; raise unless it has the shape and dtype of the one it replaces."""
     array = np.asarray(value)
     if array.shape != expected.shape or (isinstance(value, np.ndarray) and array.dtype != expected.dtype):

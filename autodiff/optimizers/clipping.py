@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from compgraph.values import Value
 
@@ -125,7 +126,9 @@ def clip_by_global_norm(gradients: Any, limit: float) -> Any:
     return _map_gradients(gradients, change)
 
 
-def _map_gradients(gradients: Any, change: Callable[[list[Any]], list[Any]], allow_infinite: bool = False) -> Any:
+def _map_gradients(
+    gradients: NDArray[Any] | list[Any], change: Callable[[list[Any]], list[Any]], allow_infinite: bool = False
+) -> Any:
     """Apply `change` to the list of the arrays of nested gradients; raise for NaN, and unless `allow_infinite` for infinity."""
 
     def checked(leaves: list[Any]) -> list[Any]:
@@ -161,5 +164,5 @@ def _norm(arrays: list[Any]) -> float:
     return norm
 
 
-def _scale_down(array: Any, norm: float, limit: float) -> Any:
+def _scale_down(array: NDArray[Any], norm: float, limit: float) -> Any:
     return array * (limit / norm) if norm > limit else array

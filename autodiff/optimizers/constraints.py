@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from compgraph.graph import to_values
 from compgraph.values import Value
@@ -35,14 +36,14 @@ class Method(NamedTuple):
     constraints: bool = False
 
 
-def as_sequence(constraints: Any) -> Sequence[Any]:
+def as_sequence(constraints: tuple[Any, ...]) -> Sequence[Any]:
     """Return constraints as a sequence."""
     if isinstance(constraints, dict) or not isinstance(constraints, (list, tuple)):
         return [constraints]
     return constraints
 
 
-def to_vector_constraint(constraint: Any, layout: Layout, kind: Method) -> Any:
+def to_vector_constraint(constraint: object, layout: Layout, kind: Method) -> Any:
     """Convert a constraint on nested arguments to a constraint on the vector, with the derivatives that the method uses."""
     from scipy import optimize
 
@@ -87,20 +88,20 @@ class Constraint:
     def __init__(self, f: Function, layout: Layout, args: tuple[Any, ...] = ()) -> None:
         self.f, self.layout, self.args = f, layout, args
 
-    def flat(self, vector: Any) -> Any:
+    def flat(self, vector: object) -> Any:
         """Return the flattened value at a vector."""
         return np.ravel(self.f(self.layout.tree(vector), *self.args))
 
-    def value(self, x: Any) -> Any:
+    def value(self, x: NDArray[Any]) -> Any:
         """Return the value as a vector."""
         vector = self.flat(np.copy(x))
         return vector if isinstance(vector, Value) else np.asarray(vector, float)
 
-    def jacobian(self, x: Any) -> Any:
+    def jacobian(self, x: NDArray[Any]) -> Any:
         """Return the Jacobian: a row for each value, a column for each number of the vector."""
         return np.asarray(to_values(jacobian(self.flat)(x)), float)
 
-    def hessian(self, x: Any, weights: Any) -> Any:
+    def hessian(self, x: NDArray[Any], weights: NDArray[Any]) -> Any:
         """Return the Hessian of the sum of the values times `weights`."""
         return np.asarray(to_values(hessian(lambda z: np.sum(self.flat(z) * weights))(x)), float)
 

@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from compgraph.values import Value, require_computed, require_history
 
@@ -42,7 +43,7 @@ class Layout:
         if not self.start.size:
             raise TypeError("minimize: x0 holds no numbers")
 
-    def vector(self, tree: Any) -> Any:
+    def vector(self, tree: NDArray[Any] | list[Any] | dict[str, Any]) -> Any:
         """Return the numbers of a tree with this structure as one plain vector."""
         leaves, tree_structure = flatten(tree)
         if tree_structure != self.structure:
@@ -61,7 +62,7 @@ class Layout:
             at += size
         return unflatten(self.structure, leaves)
 
-    def result(self, vector: Any) -> Any:
+    def result(self, vector: object) -> Any:
         """Return the tree of a vector, with new arrays, and numbers where the first tree has numbers; for a node, nodes."""
         if isinstance(vector, Value):
             return self.tree(vector)
@@ -69,7 +70,7 @@ class Layout:
         leaf_values = [leaf[()] if number else np.array(leaf) for leaf, number in zip(leaves, self.numbers, strict=True)]
         return unflatten(structure, leaf_values)
 
-    def bound_vectors(self, bounds: Any) -> tuple[Any, Any]:
+    def bound_vectors(self, bounds: dict[str, Any]) -> tuple[Any, Any]:
         """Return the lower and upper bounds as vectors, from a tree with a pair ``(low, high)`` for each leaf of x0."""
         try:
             leaf_bounds = self.structure.flatten_up_to(bounds)
@@ -83,7 +84,7 @@ class Layout:
         return low, high
 
 
-def _as_real_array(leaf: Any) -> Any:
+def _as_real_array(leaf: object) -> Any:
     require_history(leaf)
     if isinstance(leaf, (np.ma.MaskedArray, np.matrix)):
         raise TypeError(f"minimize: x0 holds a {type(leaf).__name__}; give a plain array (np.asarray)")

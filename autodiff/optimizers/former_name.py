@@ -19,7 +19,7 @@ def accepts_rate(cls: Class) -> Class:
     init = target.__init__
 
     @functools.wraps(init)
-    def constructor(self: Any, *args: Any, **options: Any) -> None:
+    def constructor(self: Any, *args: object, **options: object) -> None:
         if "rate" in options:
             if "learning_rate" in options:
                 raise TypeError(f"{cls.__name__}: rate= is the former name of learning_rate=; give learning_rate= alone")
@@ -47,7 +47,7 @@ def _read(self: Any) -> Any:
     return self.learning_rate
 
 
-def _write(self: Any, value: Any) -> None:
+def _write(self: Any, value: float) -> None:
     _warn(f"{type(self).__name__}: the attribute rate is now learning_rate")
     self.learning_rate = value
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from .base import Clip, Optimizer, Rate, in_range
@@ -55,7 +53,7 @@ class SGD(Optimizer):
 
     def __init__(
         self,
-        parameters: Any,
+        parameters: object,
         learning_rate: Rate,
         momentum: float = 0.0,
         *,
@@ -121,7 +119,7 @@ class AdaGrad(Optimizer):
 
     def __init__(
         self,
-        parameters: Any,
+        parameters: object,
         learning_rate: Rate = 0.01,
         *,
         epsilon: float = 1e-10,
@@ -183,7 +181,7 @@ class RMSProp(Optimizer):
 
     def __init__(
         self,
-        parameters: Any,
+        parameters: object,
         learning_rate: Rate = 0.01,
         decay: float = 0.99,
         *,

@@ -7,7 +7,9 @@ from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from compgraph.array_types import Array, Operand
 from compgraph.context import recording_on
 from compgraph.graph import to_values
 from compgraph.values import Value, require_unbatched
@@ -43,12 +45,12 @@ METHODS = {
 
 def minimize(
     f: Function,
-    x0: Any,
-    *params: Any,
-    args: Any = (),
+    x0: object,
+    *params: object,
+    args: tuple[Any, ...] = (),
     method: str | None = None,
-    bounds: Any = None,
-    constraints: Any = (),
+    bounds: NDArray[Any] | None = None,
+    constraints: tuple[Any, ...] = (),
     tol: float | None = None,
     options: dict[str, Any] | None = None,
     callback: Callable[[Any], object] | None = None,
@@ -137,14 +139,14 @@ def minimize(
     return _search_batched(lambda start, extra_arguments: _minimize(f, start, extra_arguments, **options), x0, params)
 
 
-def _search_batched(search: Function, x0: Any, params: tuple[Any, ...]) -> Any:
+def _search_batched(search: Function, x0: object, params: tuple[Any, ...]) -> Any:
     """Return SciPy's result; within `vmap`, the fields that can be stacked over the batch elements."""
     if not any_batched(x0, params):
         with outside_vmap():
             return search(x0, params)
     from scipy.optimize import OptimizeResult
 
-    def search_element(start: Any, extra_arguments: Any) -> dict[str, Any]:
+    def search_element(start: object, extra_arguments: tuple[Any, ...]) -> dict[str, Any]:
         scipy_result = _search_batched(search, start, tuple(extra_arguments))
         return {name: scipy_result[name] for name in ("x", "fun", "success")}
 
@@ -152,9 +154,17 @@ def _search_batched(search: Function, x0: Any, params: tuple[Any, ...]) -> Any:
 
 
 def _minimize(
-    f: Function, x0: Any, params: tuple[Any, ...], method: Any, bounds: Any, constraints: Any, tol: Any, options: Any,
-    callback: Any, progress: bool,
-) -> Any:  # fmt: skip
+    f: Function,
+    x0: object,
+    params: tuple[Any, ...],
+    method: str | None,
+    bounds: NDArray[Any] | None,
+    constraints: tuple[Any, ...],
+    tol: Operand | None,
+    options: object,
+    callback: object,
+    progress: bool,
+) -> Any:
     """Return SciPy's result, nested like `x0`."""
     layout = Layout(x0)
     constraint_list = as_sequence(constraints)
@@ -181,7 +191,7 @@ def _minimize(
     return scipy_result
 
 
-def _search(problem: Problem, start: Any, kind: Method, scipy_options: dict[str, Any]) -> Any:
+def _search(problem: Problem, start: NDArray[Any], kind: Method, scipy_options: dict[str, Any]) -> Any:
     """Return SciPy's result as a function of all nodes that it depends on."""
     from ..custom.scipy import optimize
 
@@ -195,7 +205,7 @@ def _iteration_callback(problem: Problem, callback: Any, bar: Any, name: str) ->
     if callback is None and bar is None:
         return None
 
-    def callback_for_scipy(x: Any, state: Any = None) -> None:
+    def callback_for_scipy(x: Array, state: object = None) -> None:
         if bar is not None:
             bar.update()
             bar.set_postfix(value=f"{problem.value:.6g}", refresh=False)
@@ -214,11 +224,11 @@ class Problem:
         self._linearization_point: Any = None
         self._hessian_map: Any = None
 
-    def flat(self, vector: Any, *params: Any) -> Any:
+    def flat(self, vector: object, *params: object) -> Any:
         """Call the function with the tree of a vector."""
         return self.f(self.layout.tree(vector), *params)
 
-    def value_only(self, x: Any, *params: Any) -> Any:
+    def value_only(self, x: NDArray[Any], *params: object) -> Any:
         """Return the value."""
         value = self.flat(np.copy(x), *params)
         require_unbatched("minimize", value)
@@ -227,13 +237,13 @@ class Problem:
         self.value = float(to_values(value))
         return value
 
-    def value_and_gradient(self, x: Any, *params: Any) -> tuple[Any, Any]:
+    def value_and_gradient(self, x: object, *params: object) -> tuple[Any, Any]:
         """Return the value and the gradient."""
         value, slope = value_and_grad(self.flat)(x, *params)
         self.value = float(to_values(value))
         return (value if isinstance(value, Value) else self.value), slope
 
-    def hessian_product(self, x: Any, vector: Any, *params: Any) -> Any:
+    def hessian_product(self, x: NDArray[Any], vector: NDArray[Any], *params: object) -> Any:
         """Return the Hessian times a vector."""
         with recording_on():  # a function that writes in place runs again for each product, and must be recorded
             if self._linearization_point is None or not np.array_equal(x, self._linearization_point):
@@ -243,7 +253,7 @@ class Problem:
                 )
             return np.asarray(to_values(self._hessian_map(np.asarray(vector, float))), float)
 
-    def hessian(self, x: Any, *params: Any) -> Any:
+    def hessian(self, x: NDArray[Any], *params: object) -> Any:
         """Return the Hessian."""
         return np.asarray(to_values(hessian(self.flat)(x, *params)), float)
 
@@ -270,7 +280,7 @@ def _bounds(bounds: Any, layout: Layout) -> Any:
     return optimize.Bounds(*layout.bound_vectors(bounds))
 
 
-def _run_callback(callback: Callable[[Any], object], x: Any, name: str) -> None:
+def _run_callback(callback: Callable[[Any], object], x: dict[str, Any], name: str) -> None:
     try:
         callback(x)
     except StopIteration as stop:

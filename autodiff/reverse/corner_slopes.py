@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from compgraph.array_types import Array, Operand
 from compgraph.bind import bind
 from compgraph.graph import walk
 from compgraph.guards import guarded_value
@@ -22,7 +23,7 @@ MAX_DISTANCE = 256
 LENGTHS = frozenset({"abs", "fabs", "hypot", "linalg_norm", "std"})
 
 
-def find_slope(g: Any, out: Any, corner: Any) -> tuple[Any, Any]:
+def find_slope(g: Any, out: Any, corner: Operand) -> tuple[Any, Any]:
     """Return where `g` is 0 at a corner, and its slope with respect to `out` if `g` depends on nothing else there.
 
     Parameters
@@ -63,11 +64,11 @@ def find_slope(g: Any, out: Any, corner: Any) -> tuple[Any, Any]:
     return where, np.where(where, _as_limit(slope), 0)
 
 
-def _as_limit(slope: Any) -> Any:
+def _as_limit(slope: object) -> Any:
     return bind(limit_value, (slope,), {})
 
 
-def _graph_between(g: Any, out: Any) -> tuple[Any, list[Any]]:
+def _graph_between(g: object, out: object) -> tuple[Any, list[Any]]:
     """Return the graph of `g` up to `out` and its duplicates, and the list of these; None for a graph with unknown slopes."""
     if not _is_near(g, out):
         return None, []
@@ -80,7 +81,7 @@ def _graph_between(g: Any, out: Any) -> tuple[Any, list[Any]]:
     return (None if unknown else nodes), duplicates
 
 
-def _is_near(g: Any, out: Any) -> bool:
+def _is_near(g: object, out: object) -> bool:
     """Whether few operations are between a value and its cotangent."""
     nodes = walk([g], lambda node: [a for position in node.parent_argnums if (a := node.args[position]) is not out])
     return sum(1 for _ in islice(nodes, MAX_DISTANCE + 1)) <= MAX_DISTANCE
@@ -94,7 +95,7 @@ def _is_duplicate(node: Any, out: Any) -> bool:
     return all(a is b or (not isinstance(a, np.ndarray) and not isinstance(b, np.ndarray) and a == b) for a, b in pairs)
 
 
-def _depends_on_others(nodes: Any, g: Any, where: Any, duplicates: list[Any]) -> bool:
+def _depends_on_others(nodes: Any, g: Any, where: Operand, duplicates: list[Any]) -> bool:
     """Whether `g`, where it is 0, depends on anything but `same`, or on another length of 0, where its slope is unknown."""
     stops = set(duplicates)
     ends = {
@@ -120,7 +121,7 @@ def _random_numbers(shape: tuple[int, ...]) -> Any:
     return np.random.default_rng(0).uniform(1, 2, shape)
 
 
-def _rounding(values: Any) -> Any:
+def _rounding(values: Array) -> Any:
     return 1e4 * np.finfo(values.dtype).eps * np.max(np.abs(values), initial=0)
 
 

@@ -7,8 +7,10 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from typing import Any, NoReturn
 
 import numpy as np
+from numpy.typing import NDArray
 
 from compgraph import ops
+from compgraph.array_types import Array, Operand
 from compgraph.context import recording_on, run_isolated
 from compgraph.graph import to_values
 from compgraph.guards import format_leaks, ignoring_guards, note_input_shapes, recent_leaks
@@ -46,7 +48,7 @@ class Gradients(Mapping[str, Any]):
             named[node.name] = None if node.name in named else node
         return named
 
-    def __getitem__(self, key: Any) -> Any:
+    def __getitem__(self, key: object) -> Any:
         if isinstance(key, Value):
             if key in self._cotangents:
                 return self._cotangents[key]
@@ -64,7 +66,7 @@ class Gradients(Mapping[str, Any]):
             raise KeyError(f"several variables are called {key!r}; use the variable itself")
         return self._cotangents[node]
 
-    def _refuse_arithmetic(self, other: Any = None) -> NoReturn:
+    def _refuse_arithmetic(self, other: Operand | None = None) -> NoReturn:
         raise TypeError("Gradients is a mapping, without arithmetic. Take the gradient of one variable: w -= 0.1 * gradients[w]")
 
     __array_ufunc__ = None  # arrays leave their operators to these methods
@@ -178,7 +180,7 @@ def gradient(node: Any, wrt: Any = None, adjoint: Any = None, create_graph: bool
     return Gradients(adjoints, node.opname)
 
 
-def _sweep_recorded(nodes: list[Any], node: Any, wrt_nodes: Any, adjoint: Any) -> dict[Any, Any]:
+def _sweep_recorded(nodes: list[Any], node: NDArray[Any], wrt_nodes: list[Any], adjoint: Array | None) -> dict[Any, Any]:
     """Return the cotangents of nodes, as nodes."""
     with recording_on(), ignoring_guards(adjoint is None):
         since = next_sequence_number()
@@ -187,7 +189,7 @@ def _sweep_recorded(nodes: list[Any], node: Any, wrt_nodes: Any, adjoint: Any) -
         return owned_nodes({v: cotangents[v] if v in cotangents else connected_zeros(v, seed) for v in wrt_nodes}, since)
 
 
-def gradients(node: Any, nodes: Sequence[Any], unused: str = "raise") -> list[Any]:
+def gradients(node: object, nodes: Sequence[Any], unused: str = "raise") -> list[Any]:
     """Differentiate a node with respect to others; the derivatives are nodes.
 
     Parameters
@@ -222,7 +224,7 @@ def gradients(node: Any, nodes: Sequence[Any], unused: str = "raise") -> list[An
     return [derivatives[n] for n in nodes]
 
 
-def select_nodes(node: Any, nodes: list[Any], wrt: Any, unused: str) -> list[Any]:
+def select_nodes(node: object, nodes: list[Any], wrt: Any, unused: str) -> list[Any]:
     """Return the nodes in `wrt`; raise unless they are in the graph or `unused` is "zero"."""
     if unused not in ("raise", "zero"):
         raise ValueError(f"unused is 'raise' or 'zero', not {unused!r}")
@@ -271,7 +273,7 @@ def _by_name(nodes: list[Any]) -> dict[str, list[Any]]:
     return by_name
 
 
-def seed_of(node: Any, adjoint: Any) -> Any:
+def seed_of(node: Any, adjoint: Array | None) -> Any:
     """Return the cotangent that a sweep starts from, as a plain array."""
     if adjoint is None:
         return node.raw_value.dtype.type(1) if node.is_scalar else np.ones_like(node.raw_value)
@@ -285,7 +287,7 @@ def seed_of(node: Any, adjoint: Any) -> Any:
     return conform(seed, node)
 
 
-def _recorded_seed(node: Any, adjoint: Any) -> Any:
+def _recorded_seed(node: NDArray[Any], adjoint: Array | None) -> Any:
     """Return the cotangent that a sweep starts from as a node, which connects the derivatives to the graph."""
     if adjoint is None:
         return np.ones_like(node)
@@ -294,7 +296,7 @@ def _recorded_seed(node: Any, adjoint: Any) -> Any:
     return np.ones_like(node) * (adjoint if isinstance(adjoint, Value) else plain)
 
 
-def _require_real(node: Any, adjoint: Any) -> None:
+def _require_real(node: Any, adjoint: object) -> None:
     """Raise a TypeError for a complex node without a cotangent that selects a combination of its parts."""
     if adjoint is None and node.dtype.kind == "c":
         raise TypeError(
@@ -303,7 +305,7 @@ def _require_real(node: Any, adjoint: Any) -> None:
         )
 
 
-def unbroadcast_adjoint(node: Any, adjoint: Any) -> Any:
+def unbroadcast_adjoint(node: Any, adjoint: object) -> Any:
     """Undo broadcasting: sum a cotangent over the axes along which the value of `node` was broadcast.
 
     Parameters
@@ -333,7 +335,7 @@ def unbroadcast_adjoint(node: Any, adjoint: Any) -> Any:
 Derive = Callable[[Any, Any, Any], Any]
 
 
-def gradients_of_batch(derive: Derive, node: Any, wrt: Any, adjoint: Any) -> dict[Any, Any]:
+def gradients_of_batch(derive: Derive, node: Any, wrt: list[Any] | None, adjoint: NDArray[Any] | None) -> dict[Any, Any]:
     """Return the gradients of a batched value.
 
     Parameters

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from compgraph.context import run_isolated
 from compgraph.graph import to_values
@@ -92,7 +93,7 @@ def check_gradient(
     return agree
 
 
-def _require_lists(f: Any, args: Any, gradients: Any) -> None:
+def _require_lists(f: ArrayLike | Callable[..., Any], args: Any, gradients: object) -> None:
     """Raise a TypeError unless the arguments of `check_gradient` have the right types."""
     if not callable(f):
         raise TypeError(f"check_gradient: the function comes first, not a {type(f).__name__}: check_gradient(f, [x])")

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from compgraph.frames import classify_use, has_source, literals_in, warn_user
 from compgraph.guards import MAX_SHOWN, Leak, Recipe, open_leaks, sort_recipes
@@ -60,7 +61,7 @@ def warn_of_leaks(operator: str, nodes: list[Any], wrt_nodes: Iterable[Any]) -> 
         )
 
 
-def leaks_about(leaks: Any, key: Any) -> list[Leak]:
+def leaks_about(leaks: tuple[Any, ...], key: NDArray[Any] | str) -> list[Leak]:
     """Return the leaks of a node, or of the variables with a name, and of their descendants."""
     return [e for e in leaks if any(n is key or (isinstance(n, VariableNode) and n.name == key) for n in _live_ancestors(e))]
 
@@ -107,7 +108,7 @@ def _may_result_from(operand: Any, code: Any, leak: Leak, is_exact: bool) -> boo
     return not (is_angle or is_written)
 
 
-def _is_duplicate(operand: Any, leaked_number: Any) -> bool:
+def _is_duplicate(operand: NDArray[Any], leaked_number: NDArray[Any]) -> bool:
     return (
         operand.shape == leaked_number.shape
         and np.array_equal(operand, leaked_number)

@@ -10,6 +10,7 @@ from operator import attrgetter
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from compgraph.context import active_watcher, recording_on
 from compgraph.guards import note_input_shapes
@@ -72,7 +73,7 @@ class Linearization:
         """Return the context in which derivatives are computed."""
         return recording_on() if self.live else nullcontext()
 
-    def pull(self, seeds: Any, support: Any = None) -> list[Any]:
+    def pull(self, seeds: NDArray[Any], support: bool | None = None) -> list[Any]:
         """Return the cotangents of the inputs, of shape ``(count, *input.shape)``, given plain ones of the output.
 
         `support` is the support of the seeds, or True if all their zeros are structural; see `structural_zeros`.
@@ -87,7 +88,7 @@ class Linearization:
             cotangents = sweep_batch(nodes, self.out, start, set(inputs), self.live, needed, support)
             return [cotangents[x] if x in cotangents else self._zeros(x, seeds.shape[0]) for x in inputs]
 
-    def pull_one(self, seed: Any, support: Any = None) -> list[Any]:
+    def pull_one(self, seed: NDArray[Any], support: object = None) -> list[Any]:
         """Return the cotangents of the inputs, given a plain one of the output; the graph may have writes."""
         inputs = self.inputs
         with self.recording():
@@ -96,7 +97,7 @@ class Linearization:
             cotangents = sweep(nodes, self.out, start, set(inputs), self.live, support=support)
             return [cotangents[x] if x in cotangents else self._zeros(x, None) for x in inputs]
 
-    def push(self, tangents: dict[Any, Any], count: int | None, support: Any = None) -> Any:
+    def push(self, tangents: dict[Any, Any], count: int | None, support: bool | None = None) -> Any:
         """Return the tangents of the output, given those of inputs: a batch of `count`, or a single one if `count` is None.
 
         `support` is True if all zeros of the tangents are structural; see `structural_zeros`.
@@ -186,7 +187,7 @@ class Linearization:
         columns = np.moveaxis(_concatenate_owned(parts, set()), 0, -1)
         return self._reshape(columns if self.live else np.ascontiguousarray(columns), shape)
 
-    def _reshape(self, array: Any, shape: tuple[int, ...]) -> Any:
+    def _reshape(self, array: NDArray[Any], shape: tuple[int, ...]) -> Any:
         return np.reshape(array, shape) if self.live else np.reshape(array, shape)[()]
 
 
@@ -214,7 +215,7 @@ def _concatenate_owned(parts: list[Any], used: set[int]) -> Any:
     return only
 
 
-def complex_jacobian(operator: str, x: Any, holomorphic_part: Any, antiholomorphic_part: Any) -> Any:
+def complex_jacobian(operator: str, x: Any, holomorphic_part: NDArray[Any], antiholomorphic_part: NDArray[Any]) -> Any:
     """Return the Jacobian of a complex result, given twice its parts for dz and for its conjugate."""
     if x.dtype.kind != "c":
         return holomorphic_part
@@ -227,7 +228,7 @@ def complex_jacobian(operator: str, x: Any, holomorphic_part: Any, antiholomorph
     return holomorphic_part / 2
 
 
-def gradient_nodes(operator: str, inputs: list[Any], out: Any) -> list[Any]:
+def gradient_nodes(operator: str, inputs: list[Any], out: object) -> list[Any]:
     """Return the gradient of a scalar, as nodes of the graph."""
     nodes = collect(out, stop=inputs)
     note_input_shapes(f"a derivative by autodiff.{operator}", out)
@@ -266,7 +267,7 @@ def with_tangents(out: Any, directions: list[Any], apply: Callable[[Any, list[An
     return [_attach_tangent(level, *pair) for pair in zip(first, second, strict=True)]
 
 
-def _split(x: Any, level: int) -> tuple[Any, Any]:
+def _split(x: NDArray[Any] | None, level: int) -> tuple[Any, Any]:
     """Return a value without its tangent at a level, and that tangent; None if it is zero."""
     return (x.primal, x.derivative()) if isinstance(x, TangentNode) and x.level == level else (x, None)
 
@@ -284,7 +285,7 @@ def _attach_tangent(level: int, value: Any, tangent: Any) -> Any:
     return inner.like(_attach_tangent(level, value, tangent), jacobian)
 
 
-def without_tangents(out: Any) -> list[Any]:
+def without_tangents(out: object) -> list[Any]:
     """Return the tangent-free results to which `with_tangents` applies its map."""
     if isinstance(out, TangentNode):
         return without_tangents(out.primal) + without_tangents(out.tangent)

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from compgraph.array_types import Array
 from compgraph.profiling import BACKWARD, TANGENT
 from compgraph.values import Value
 
@@ -21,7 +22,7 @@ ndarray = np.ndarray
 _dict_setitem = dict.__setitem__
 
 
-def arrays_of(cotangent: Any) -> list[Any]:
+def arrays_of(cotangent: Array | OutputCotangents | ScatteredCotangent) -> list[Any]:
     """Return the arrays of a cotangent, also of a lazy one."""
     if type(cotangent) is ScatteredCotangent:
         parts = [cotangent.dense, *cotangent.updates[-1:]]  # the others were recorded before
@@ -107,7 +108,7 @@ class ProfiledBuffers(dict[Any, Any]):
 
 
 def profile_pass(
-    profiler: Any, output: Any, cotangents: dict[Any, Any], errors: Any, sweep: Callable[[Any], dict[Any, Any]]
+    profiler: object, output: object, cotangents: dict[Any, Any], errors: Any, sweep: Callable[[Any], dict[Any, Any]]
 ) -> dict[Any, Any]:
     """Profile one pass, ``sweep(cotangents)``, over a graph without writes."""
     _record_seed(profiler, output, cotangents)
@@ -123,7 +124,9 @@ def profile_pass(
     return wrt_cotangents
 
 
-def profile_replay(profiler: Any, replay: Any, output: Any, seed: Any, sweep: Callable[[], dict[Any, Any]]) -> dict[Any, Any]:
+def profile_replay(
+    profiler: Any, replay: Any, output: object, seed: Array, sweep: Callable[[], dict[Any, Any]]
+) -> dict[Any, Any]:
     """Profile one pass, ``sweep()``, by a `Replay`."""
     start = perf_counter()
     replay.cotangents, replay.cotangent_buffers, replay.value_buffers = (
@@ -133,14 +136,14 @@ def profile_replay(profiler: Any, replay: Any, output: Any, seed: Any, sweep: Ca
     )
     propagate, undo = replay.propagate, replay.undo
 
-    def profiled_propagate(node: Any, *args: Any) -> None:
+    def profiled_propagate(node: Any, *args: object) -> None:
         opened = profiler.begin_at(BACKWARD, node)
         try:
             propagate(node, *args)
         finally:
             profiler.end(opened)
 
-    def profiled_undo(write: Any, needed: Any) -> None:
+    def profiled_undo(write: Any, needed: object) -> None:
         opened = profiler.begin(BACKWARD, write.opname, write.code, write.instruction, write.scope)
         try:
             undo(write, needed)
@@ -159,7 +162,7 @@ def profile_replay(profiler: Any, replay: Any, output: Any, seed: Any, sweep: Ca
 def profile_step(profiler: Any, step: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     """Profile a step of a forward pass, ``step(node, tangents)``."""
 
-    def profiled_sweep(node: Any, operand_tangents: Any) -> Any:
+    def profiled_sweep(node: Any, operand_tangents: object) -> Any:
         opened = profiler.begin_at(TANGENT, node)
         try:
             tangent = step(node, operand_tangents)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from compgraph.values import Value, VariableNode, describe, require_history
 
@@ -16,7 +17,7 @@ from .linearization import Linearization
 from .sweep import collect
 
 
-def variables(*values: Any, names: Sequence[str] | None = None) -> Any:
+def variables(*values: object, names: Sequence[str] | None = None) -> Any:
     """Make several variables at once, the counterpart of `autodiff.forward.variables`.
 
     Parameters
@@ -109,5 +110,5 @@ def jacobian(node: Any, wrt: Any, create_graph: bool = False) -> Any:
     return rows[0] if single else rows
 
 
-def _what(value: Any) -> str:
+def _what(value: NDArray[Any] | str) -> str:
     return f"the {describe(value)}" if isinstance(value, Value) else f"a {type(value).__name__}"

@@ -12,8 +12,10 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from compgraph import ops
+from compgraph.array_types import Array
 from compgraph.context import active_profiler, active_watcher
 from compgraph.storage import BufferCopy, Memory, Write, by_sequence_number, collector, last_writers, overlaps_itself, root_of
 from compgraph.values import (
@@ -69,7 +71,7 @@ def build_tape(output: Any, nodes: Iterable[Any], stop: frozenset[int]) -> Tape:
     queue = list(nodes)
     visited = set(map(id, queue))
 
-    def read(node: Any, sequence_number: float) -> None:
+    def read(node: object, sequence_number: float) -> None:
         """Include the writes into an array that precede its reader."""
         if id(node) not in roots:
             root = root_of(node)
@@ -165,7 +167,7 @@ class Replay:
             for a in args
         ], out
 
-    def materialize(self, cotangent: Any, node: Any) -> Any:
+    def materialize(self, cotangent: ScatteredCotangent, node: object) -> Any:
         """Return a cotangent, dense if it is lazy."""
         return cotangent.materialize(node) if type(cotangent) in LAZY_COTANGENTS else cotangent
 
@@ -205,7 +207,7 @@ class Replay:
         """Return the formulas of a node's rule."""
         return self.rules[node.function].formulas
 
-    def propagate(self, node: Any, cotangent: Any, operands: list[Any], out: Any, needed: Any = None) -> None:
+    def propagate(self, node: Any, cotangent: Array, operands: list[Any], out: Array, needed: Any = None) -> None:
         """Call the rule of a node for the contributions to its operands, or to those in `needed`."""
         formulas, args, options, watch = self.formulas(node), node.args, node.options, self.watcher
         recorded, log = self.create_graph, self.errors.log
@@ -241,7 +243,7 @@ class Replay:
         self.value_buffers.pop(root, None)
         self.cotangent_buffers.pop(root, None)
 
-    def cotangent_at(self, root: Any, plain: Any) -> Any:
+    def cotangent_at(self, root: object, plain: NDArray[Any]) -> Any:
         """Return the cotangent of a view of a buffer, or None."""
         cotangent_buffer = self.cotangent_buffers.get(root)
         return None if cotangent_buffer is None else conjugate_complex(np.copy(cotangent_buffer.window(plain)))
@@ -266,7 +268,7 @@ class Replay:
         return cotangent if extra <= 0 else np.reshape(cotangent, (1,) * extra + cotangent.shape)
 
 
-def keep_last_writes(write: Write, cotangent: Any) -> Any:
+def keep_last_writes(write: Write, cotangent: NDArray[Any]) -> Any:
     """Return the cotangent of a write with repeated indices: only the value stored last at a position has one."""
     parts = write.index if type(write.index) is tuple else (write.index,)
     if not any(isinstance(part, ndarray) and part.dtype.kind in "iu" for part in parts):
@@ -275,7 +277,7 @@ def keep_last_writes(write: Write, cotangent: Any) -> Any:
     return np.where(last == numbers, cotangent, 0)
 
 
-def conjugate_complex(cotangent: Any) -> Any:
+def conjugate_complex(cotangent: Array) -> Any:
     """Convert between a cotangent and its form in a cotangent buffer.
 
     Buffers hold conjugates, so that views of the real and imaginary part have their own cotangents.
@@ -284,7 +286,13 @@ def conjugate_complex(cotangent: Any) -> Any:
 
 
 def replay_sweep(
-    replay: Replay, tape: list[Any], output: Any, seed: Any, wrt_nodes: set[Any], needed: set[int], ends: Any = ()
+    replay: Replay,
+    tape: list[Any],
+    output: object,
+    seed: Array,
+    wrt_nodes: set[Any],
+    needed: set[int],
+    ends: tuple[Any, ...] = (),
 ) -> dict[Any, Any]:
     """Make one pass over a graph by a replay; see `structural_zeros.Pass`."""
     profiler = active_profiler()
@@ -296,7 +304,7 @@ def replay_sweep(
 
 
 def _run_replay(
-    replay: Replay, tape: list[Any], output: Any, seed: Any, wrt_nodes: set[Any], needed: set[int], ends: Any
+    replay: Replay, tape: list[Any], output: object, seed: Array, wrt_nodes: set[Any], needed: set[int], ends: tuple[Any, ...]
 ) -> dict[Any, Any]:
     """Run the pass of `replay_sweep`."""
     if replay.roots:
@@ -334,14 +342,14 @@ def _run_replay(
     return wrt_cotangents
 
 
-def ids_on_paths_through_writes(tape: Tape, output: Any, wrt_nodes: set[Any]) -> set[int]:
+def ids_on_paths_through_writes(tape: Tape, output: object, wrt_nodes: set[Any]) -> set[int]:
     """Return the ids of the nodes on paths from an output to a wanted node, including paths through writes."""
     needed: set[int] = set()
     wrt_ids = set(map(id, wrt_nodes))
     written: set[Any] = set()  # memories with needed values
     roots = tape.roots
 
-    def mark_if_written(node: Any) -> bool:
+    def mark_if_written(node: object) -> bool:
         """Mark a node as needed if a needed value was written into its buffer; return whether that is so."""
         root = roots.get(id(node))
         is_written = root is not None and root.memory in written

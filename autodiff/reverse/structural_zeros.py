@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from compgraph import ops
+from compgraph.array_types import Array
 from compgraph.context import active_watcher, recording_derivative, records_for_replay
 from compgraph.frames import set_lines_of_rules
 from compgraph.storage import Write, root_of
@@ -36,7 +37,9 @@ _function_of = attrgetter("function")
 CORNERS = frozenset({"over", "cornered"})  # mark undefined second derivatives; see `grads.corners`
 
 
-def run_sweep(single_pass: Pass, nodes: Sequence[Any], seed: Any, create_graph: bool, support: Any = None) -> dict[Any, Any]:
+def run_sweep(
+    single_pass: Pass, nodes: Sequence[Any], seed: object, create_graph: bool, support: bool | None = None
+) -> dict[Any, Any]:
     """Return the cotangents that a pass over a graph computes, masked by their supports if some are nan.
 
     Parameters
@@ -87,7 +90,7 @@ def run_sweep(single_pass: Pass, nodes: Sequence[Any], seed: Any, create_graph: 
     return cotangents
 
 
-def _run_pass(single_pass: Pass, rules: Any, errors: RuleErrors, seed: Any, create_graph: bool) -> dict[Any, Any]:
+def _run_pass(single_pass: Pass, rules: object, errors: RuleErrors, seed: object, create_graph: bool) -> dict[Any, Any]:
     if not create_graph:
         return single_pass(rules, errors, seed, create_graph)
     with recording_derivative():
@@ -103,7 +106,7 @@ def _drop_corners(errors: RuleErrors, has_nan: bool) -> None:
         errors.pending = [(error, at) for error, at in errors.pending if at is None or at.opname not in CORNERS]
 
 
-def _has_zeros(nodes: Sequence[Any], support: Any) -> bool:
+def _has_zeros(nodes: Sequence[Any], support: object) -> bool:
     """Whether a sweep may encounter structural zeros."""
     return support is not None or any_selects(nodes) or bool(_sweeps_by_seed and _recorded_sweeps(nodes))
 
@@ -119,7 +122,7 @@ def any_selects(nodes: Sequence[Any]) -> bool:
     return bool(predicates) and any(node.function in predicates and predicates[node.function](node) for node in nodes)
 
 
-def _begins(function: Any) -> Any:
+def _begins(function: Callable[..., Any] | None) -> Any:
     """Return the `makes_zeros` attribute of the rule of a function."""
     if function is None or function in ops.PIECEWISE:
         return False
@@ -130,7 +133,7 @@ def _begins(function: Any) -> Any:
 
 
 def _compute_supports(
-    single_pass: Pass, nodes: Sequence[Any], seed: Any, create_graph: bool, support: Any = None
+    single_pass: Pass, nodes: Sequence[Any], seed: object, create_graph: bool, support: object = None
 ) -> tuple[list[tuple[Any, Any]], dict[Any, Any]]:
     """Return the supports of all contributions in the order of a pass, and the supports of its results.
 
@@ -143,18 +146,18 @@ def _compute_supports(
     return contribution_supports, {node: as_support(s) for node, s in node_supports.items()}
 
 
-def _run_quietly(function: Callable[..., Any], *args: Any) -> Any:
+def _run_quietly(function: Callable[..., Any], *args: object) -> Any:
     """Call a function with floating-point warnings off."""
     with np.errstate(all="ignore"):
         return function(*args)
 
 
-def sweep_support(single_pass: Pass, nodes: Sequence[Any], support: Any, create_graph: bool) -> dict[Any, Any]:
+def sweep_support(single_pass: Pass, nodes: Sequence[Any], support: OutputCotangents, create_graph: bool) -> dict[Any, Any]:
     """Return the supports of the cotangents that a pass computes, given the support of its seed."""
     return _compute_supports(single_pass, nodes, support, create_graph, support)[1]
 
 
-def _support_of_seed(seed: Any, support: Any) -> Any:
+def _support_of_seed(seed: Any, support: object) -> Any:
     """Return the support of the cotangent that a sweep starts from."""
     if support is True:
         return as_support(seed.raw_value if isinstance(seed, Value) else seed)
@@ -186,7 +189,7 @@ def contains_nan(values: Iterable[Any]) -> bool:
 class _RecordedSweep:
     """A sweep that was recorded without masks, in case its results are differentiated again and need them."""
 
-    def __init__(self, single_pass: Pass, nodes: Sequence[Any], support: Any, log: list[int]) -> None:
+    def __init__(self, single_pass: Pass, nodes: Sequence[Any], support: Array, log: list[int]) -> None:
         self.single_pass, self.nodes, self.support, self.log = single_pass, nodes, support, log
         self.last = max(log)
 
@@ -210,7 +213,9 @@ class _RecordedSweep:
 _sweeps_by_seed: dict[int, tuple[Any, list[_RecordedSweep]]] = {}  # by the id of the seed node, while it lives
 
 
-def _record_for_supports(seed: Any, single_pass: Pass, nodes: Sequence[Any], log: list[int] | None, support: Any) -> None:
+def _record_for_supports(
+    seed: object, single_pass: Pass, nodes: Sequence[Any], log: list[int] | None, support: bool | None
+) -> None:
     """Keep the data for the supports of a recorded sweep as long as its seed lives."""
     if not log or not any(log):
         return

@@ -21,8 +21,10 @@ from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from compgraph import ops
+from compgraph.array_types import Array
 from compgraph.values import Value
 
 from ..batching import pad_ndim, pull_batch, pull_batch_several, push_node, reduced_axes
@@ -39,7 +41,7 @@ from ..rules import (
 )
 
 
-def as_support(value: Any) -> Any:
+def as_support(value: Array) -> Any:
     """Return 1 for each nonzero element, counts and nan included."""
     if isinstance(value, tuple):
         return tuple([None if part is None else as_support(part) for part in value])
@@ -48,7 +50,7 @@ def as_support(value: Any) -> Any:
     return (np.asarray(value) != 0).astype(float)[()]
 
 
-def _support_of_mixed(s: Any, operand: Any, batched: bool) -> Any:
+def _support_of_mixed(s: Array | tuple[Any, ...], operand: Any, batched: bool) -> Any:
     """Return the support of an operand whose elements are mixed: all of it, if any element of the output is in the support."""
     if isinstance(s, tuple):
         part_supports = [_support_of_mixed(part, operand, batched) for part in s if part is not None]
@@ -61,7 +63,16 @@ def _support_of_mixed(s: Any, operand: Any, batched: bool) -> Any:
     return np.broadcast_to(np.reshape(some, (s.shape[0], *[1] * len(shape))), (s.shape[0], *shape))
 
 
-def _reduced(position: int, s: Any, rule: Rule, batched: bool, out: Any, x: Any, axis: Any = None, keepdims: Any = False) -> Any:
+def _reduced(
+    position: int,
+    s: Array,
+    rule: Rule,
+    batched: bool,
+    out: Array,
+    x: NDArray[Any],
+    axis: int | None = None,
+    keepdims: bool = False,
+) -> Any:
     """Return the support of a reduced array."""
     if position == rule.initial:
         return s
@@ -106,7 +117,7 @@ def _propagate(rule: Rule, position: int, batched: bool, s: Any, out: Any, *oper
 
 
 def _nonfinite_terms(
-    rule: Rule, position: int, batched: bool, s: Any, out: Any, operands: Sequence[Any], options: dict[str, Any]
+    rule: Rule, position: int, batched: bool, s: Any, out: object, operands: Sequence[Any], options: dict[str, Any]
 ) -> Any:
     """Return where a sum of products has a term that is not finite and no structural zero; None if all operands are finite."""
     if _has_own_sweep(options):
@@ -144,7 +155,7 @@ class SeedSupport:
 
     _now: ContextVar[Any] = ContextVar("starting", default=None)
 
-    def __init__(self, support: Any) -> None:
+    def __init__(self, support: NDArray[Any] | tuple[Any, ...]) -> None:
         self.support = support
 
     def __enter__(self) -> None:
@@ -186,16 +197,16 @@ def _rule_like(rule: Rule, single: Callable[[int], Formula], batch: Formula, sev
 class _SupportRules(dict[Any, Rule]):
     """The propagation of supports, as rules by the function of a node."""
 
-    def __missing__(self, function: Any) -> Rule:
+    def __missing__(self, function: object) -> Rule:
         if isinstance(function, ops.Keyworded):
             support_rule = rule_with_keywords(self[function.function], function)
         else:
             rule = by_function[function]
 
-            def batch(position: int, s: Any, out: Any, *operands: Any, **options: Any) -> Any:
+            def batch(position: int, s: Array, out: Any, *operands: Any, **options: object) -> Any:
                 return _propagate(rule, position, True, s, out, *operands, **options)
 
-            def several(positions: list[int], s: Any, out: Any, *operands: Any, **options: Any) -> Any:
+            def several(positions: list[int], s: Any, out: Any, *operands: Any, **options: object) -> Any:
                 batched = rule.is_batchable and np.ndim(s) > np.ndim(out)
                 if _propagates_zeros(rule, options):
                     pulled = functools.partial(pull_batch_several, rule) if batched else rule.formulas.formula  # type: ignore[attr-defined]
@@ -225,27 +236,29 @@ class RecordingSupportRules(dict[Any, Rule]):
         self.support_rules = _SupportRules()
         self.cached: tuple[Any, Any] = (None, None)
 
-    def __missing__(self, function: Any) -> Rule:
+    def __missing__(self, function: object) -> Rule:
         rule = self.support_rules[function]
 
         def single(position: int) -> Formula:
             formula: Any = rule.formulas[position]
 
-            def call(s: Any, out: Any, *operands: Any, **options: Any) -> Any:
+            def call(s: Array, out: object, *operands: object, **options: object) -> Any:
                 s = self._support_at_node(s)
                 nonfinite = _nonfinite_terms(by_function[function], position, False, s, out, operands, options)
                 return self._record(formula(s, out, *operands, **options), nonfinite)
 
             return call
 
-        def batch(position: int, s: Any, out: Any, *operands: Any, **options: Any) -> Any:
+        def batch(position: int, s: Array, out: Any, *operands: Any, **options: object) -> Any:
             if _has_own_sweep(options):
                 return NotImplemented
             s = self._support_at_node(s)
             nonfinite = _nonfinite_terms(by_function[function], position, True, s, out, operands, options)
             return self._record(pull_batch(rule, position, s, out, *operands, **options), nonfinite)
 
-        def several(positions: list[int], s: Any, out: Any, *operands: Any, **options: Any) -> Any:
+        def several(
+            positions: list[int], s: NDArray[Any] | tuple[NDArray[Any], ...], out: object, *operands: object, **options: object
+        ) -> Any:
             s = self._support_at_node(s)
             nonfinite = SeedSupport(s) if _has_own_sweep(options) else None  # shared formulas are not products
             contributions = rule.formulas.formula(positions, s, out, *operands, **options)  # type: ignore[attr-defined]
@@ -264,7 +277,7 @@ class RecordingSupportRules(dict[Any, Rule]):
         self.cached = s, support
         return support
 
-    def _record(self, contribution: Any, nonfinite: Any) -> Any:
+    def _record(self, contribution: Any, nonfinite: object) -> Any:
         if type(contribution) in LAZY_COTANGENTS:
             self.supports.append((None, None))
             return contribution
@@ -279,23 +292,23 @@ class MaskedRules(dict[Any, Rule]):
     def __init__(self, supports: list[tuple[Any, Any]], errors: RuleErrors) -> None:
         self.next_support, self.errors = iter(supports).__next__, errors
 
-    def __missing__(self, function: Any) -> Rule:
+    def __missing__(self, function: object) -> Rule:
         rule = by_function[function]
 
         def single(position: int) -> Formula:
             formula: Any = rule.formulas[position]
 
-            def call(g: Any, out: Any, *operands: Any, **options: Any) -> Any:
+            def call(g: object, out: object, *operands: object, **options: object) -> Any:
                 return self._mask_formula(lambda *xs: formula(g, out, *xs, **options), operands, position, 0)
 
             return call
 
-        def batch(position: int, g: Any, out: Any, *operands: Any, **options: Any) -> Any:
+        def batch(position: int, g: Any, out: Any, *operands: Any, **options: object) -> Any:
             if _has_own_sweep(options):
                 return NotImplemented
             return self._mask_formula(lambda *xs: pull_batch(rule, position, g, out, *xs, **options), operands, position, 1)
 
-        def several(positions: list[int], g: Any, out: Any, *operands: Any, **options: Any) -> Any:
+        def several(positions: list[int], g: Any, out: Any, *operands: Any, **options: object) -> Any:
             supports = [self.next_support() for _ in positions]
             before = len(self.errors.pending or ())
             axes = np.ndim(g) - np.ndim(out) if rule.is_batchable else 0
@@ -361,7 +374,7 @@ def push_support(node: Any, supports: list[Any], create_graph: bool, count: int)
     return sum(contributions[1:], start=contributions[0])
 
 
-def mask_tangent(tangent: Any, support: Any) -> Any:
+def mask_tangent(tangent: NDArray[Any] | tuple[Any, ...], support: NDArray[Any] | tuple[NDArray[Any], ...]) -> Any:
     """Return tangents with zeros outside their support."""
     if isinstance(tangent, tuple):
         supports = support if isinstance(support, tuple) else (support,) * len(tangent)

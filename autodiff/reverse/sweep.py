@@ -14,6 +14,7 @@ from operator import attrgetter
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from compgraph import ops
 from compgraph.bind import bind
@@ -60,7 +61,7 @@ class CollectedNodes(list[Any]):
     ids: set[int]
 
 
-def collect(output: Any, stop: Iterable[Any] = ()) -> list[Any]:
+def collect(output: object, stop: Iterable[Any] = ()) -> list[Any]:
     """List all nodes that `output` was computed from, itself included, newest first.
 
     Parameters
@@ -103,7 +104,7 @@ def collect(output: Any, stop: Iterable[Any] = ()) -> list[Any]:
 
 
 def sweep(
-    nodes: list[Any], output: Any, seed: Any, wrt_nodes: set[Any], create_graph: bool, ends: Any = (), support: Any = None
+    nodes: list[Any], output: Any, seed: Any, wrt_nodes: set[Any], create_graph: bool, ends: object = (), support: Any = None
 ) -> dict[Any, Any]:
     """Propagate cotangents from `output` back through `nodes` and return those of the wanted nodes.
 
@@ -154,7 +155,13 @@ def _make_pass(nodes: list[Any], output: Any, wrt_nodes: set[Any], ends: Any) ->
 
 
 def _plain_pass(
-    nodes: list[Any], cotangents: dict[int, Any], wrt_nodes: set[Any], needed: set[int], ends: Any, rules: Any, errors: RuleErrors
+    nodes: list[Any],
+    cotangents: dict[int, Any],
+    wrt_nodes: set[Any],
+    needed: set[int],
+    ends: tuple[Any, ...],
+    rules: Any,
+    errors: RuleErrors,
 ) -> dict[Any, Any]:
     """Make one pass over a graph without writes by rules of plain arrays; see `structural_zeros.Pass`."""
     wrt_cotangents, owned = dict[Any, Any](), set[int]()  # owned: operands whose cotangents were allocated here
@@ -217,7 +224,13 @@ def _plain_pass(
 
 
 def _recorded_pass(
-    nodes: list[Any], cotangents: dict[int, Any], wrt_nodes: set[Any], needed: set[int], ends: Any, rules: Any, errors: RuleErrors
+    nodes: list[Any],
+    cotangents: dict[int, Any],
+    wrt_nodes: set[Any],
+    needed: set[int],
+    ends: tuple[Any, ...],
+    rules: Any,
+    errors: RuleErrors,
 ) -> dict[Any, Any]:
     """Make one pass as `_plain_pass` does, by rules of nodes, whose computations are recorded."""
     wrt_cotangents, owned = dict[Any, Any](), set[int]()
@@ -256,7 +269,7 @@ def _recorded_pass(
     return wrt_cotangents
 
 
-def ids_on_paths(nodes: list[Any], output: Any, wrt_nodes: set[Any]) -> set[int]:
+def ids_on_paths(nodes: list[Any], output: object, wrt_nodes: set[Any]) -> set[int]:
     """Return the ids of the nodes on paths from an output to a wanted node.
 
     Sweeps use ids because a scalar node hashes by its value (see `compgraph.guards.conversions`).
@@ -302,7 +315,7 @@ def connected_zeros(node: Any, seed: Any) -> Any:
     return conform(np.zeros_like(node) + 0 * np.sum(seed), node)
 
 
-def owned_arrays(cotangents: dict[Any, Any], wrt_nodes: Iterable[Any], *seeds: Any) -> dict[Any, Any]:
+def owned_arrays(cotangents: dict[Any, Any], wrt_nodes: Iterable[Any], *seeds: object) -> dict[Any, Any]:
     """Return cotangents as arrays that share no memory, zeros for nodes without one.
 
     A contribution is a new array, the cotangent that a rule received, or a view; a user's formula that may keep its result
@@ -339,9 +352,14 @@ def owned_nodes(cotangents: dict[Any, Any], since: int) -> dict[Any, Any]:
 
 
 def sweep_batch(
-    nodes: list[Any], output: Any, seeds: Any, wrt_nodes: set[Any], create_graph: bool, needed: set[int] | None = None,
-    support: Any = None,
-) -> dict[Any, Any]:  # fmt: skip
+    nodes: list[Any],
+    output: object,
+    seeds: NDArray[Any],
+    wrt_nodes: set[Any],
+    create_graph: bool,
+    needed: set[int] | None = None,
+    support: bool | None = None,
+) -> dict[Any, Any]:
     """Propagate a batch of cotangents back through a graph.
 
     Parameters
@@ -369,7 +387,7 @@ def sweep_batch(
     """
     needed = ids_on_paths(nodes, output, wrt_nodes) if needed is None else needed
 
-    def single_pass(rules: Any, errors: RuleErrors, seeds: Any, create_graph: bool) -> dict[Any, Any]:
+    def single_pass(rules: object, errors: RuleErrors, seeds: NDArray[Any], create_graph: bool) -> dict[Any, Any]:
         replay = BatchedReplay(nodes, create_graph, rules, errors, seeds.shape[0])
         return replay_sweep(replay, nodes, output, seeds, wrt_nodes, needed)
 

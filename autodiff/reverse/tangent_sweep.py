@@ -19,7 +19,7 @@ from .support_rules import as_support, mask_tangent, push_support
 
 
 def push_through(
-    nodes: list[Any], tangents: dict[Any, Any], output: Any, create_graph: bool, count: int | None, support: Any = None
+    nodes: list[Any], tangents: dict[Any, Any], output: object, create_graph: bool, count: int | None, support: bool | None = None
 ) -> Any:
     """Propagate tangents forward through a graph to its output.
 
@@ -64,7 +64,7 @@ def _compute_supports(nodes: list[Any], tangents: dict[Any, Any], create_graph: 
 def _forward(
     nodes: list[Any],
     tangents: dict[Any, Any],
-    output: Any,
+    output: object,
     create_graph: bool,
     count: int | None,
     supports_by_number: dict[int, Any],

@@ -9,8 +9,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from compgraph import ops
+from compgraph.array_types import Array
 from compgraph.graph import stack_nested
 from compgraph.values import Value, describe, require_computed, require_history
 
@@ -51,7 +53,7 @@ def unbroadcast(cotangent: Any, shape: tuple[int, ...]) -> Any:
     return np.add.reduce(cotangent, axis=axes, keepdims=True) if axes else cotangent
 
 
-def unbroadcast_batch(cotangents: Any, shape: tuple[int, ...]) -> Any:
+def unbroadcast_batch(cotangents: NDArray[Any], shape: tuple[int, ...]) -> Any:
     """Apply `unbroadcast` to a batch of cotangents along a first axis.
 
     Parameters
@@ -106,7 +108,7 @@ def conform(contribution: Any, operand: Any) -> Any:
     return contribution if plain.dtype is operand.dtype else _astype(contribution, operand.dtype)
 
 
-def conform_batch(contributions: Any, operand: Any, count: int) -> Any:
+def conform_batch(contributions: NDArray[Any], operand: Array, count: int) -> Any:
     """Apply `conform` to a batch of `count` contributions along a first axis."""
     if not contributions.ndim or contributions.shape[0] != count:
         raise ValueError(
@@ -117,7 +119,7 @@ def conform_batch(contributions: Any, operand: Any, count: int) -> Any:
     return _astype(contributions, operand.dtype)
 
 
-def as_cotangent(value: Any, node: Any) -> Any:
+def as_cotangent(value: object, node: Any) -> Any:
     """Convert a value to a cotangent of a node.
 
     Parameters
@@ -159,7 +161,7 @@ def as_cotangent(value: Any, node: Any) -> Any:
     return result[()] if node.is_scalar and not isinstance(result, Value) else result
 
 
-def _astype(contribution: Any, dtype: Any) -> Any:
+def _astype(contribution: Array, dtype: Any) -> Any:
     """Convert a contribution to the dtype of an operand."""
     if contribution.dtype != dtype:
         if contribution.dtype.kind == "c" and dtype.kind != "c":
@@ -168,7 +170,7 @@ def _astype(contribution: Any, dtype: Any) -> Any:
     return contribution
 
 
-def restore_axes(reduced: Any, x: Any, axis: Any, keepdims: Any) -> Any:
+def restore_axes(reduced: Any, x: Any, axis: int | tuple[int, ...] | None, keepdims: bool) -> Any:
     """Insert the reduced axes of a reduction, with length one, so that the result broadcasts against `x`.
 
     Parameters

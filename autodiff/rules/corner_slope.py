@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from compgraph import ops
+from compgraph.array_types import Array
 from compgraph.values import Value
 
 # finder(g, out, corner) -> where the slope is known, and the slope of g with respect to out; None if it is known nowhere.
@@ -21,7 +22,7 @@ def register_slope_finder(finder: SlopeFinder) -> None:
     _finder[:] = [finder]
 
 
-def limit_value(x: Any) -> Any:
+def limit_value(x: Array) -> Any:
     """Return a slope: the limit of a quotient 0 / 0. The operation marks the slope in the graph."""
     return x
 
@@ -29,7 +30,7 @@ def limit_value(x: Any) -> Any:
 ops.register_operation(limit_value, "limit_value")
 
 
-def slope_at_corner(g: Any, out: Any, corner: Any) -> tuple[Any, Any]:
+def slope_at_corner(g: object, out: object, corner: Array) -> tuple[Any, Any]:
     """Return where the cotangent is 0 at a corner, and its slope there if that can be determined."""
     if not (isinstance(g, Value) and isinstance(out, Value)) or g.level or out.level or not _finder:
         return False, None

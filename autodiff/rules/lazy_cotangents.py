@@ -11,6 +11,7 @@ from itertools import chain
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from compgraph import ops
 from compgraph.bind import bind
@@ -43,7 +44,7 @@ class ScatteredCotangent:
         self.updates.append(update)
         self.indices.append(index)
 
-    def __add__(self, other: Any) -> ScatteredCotangent:
+    def __add__(self, other: object) -> ScatteredCotangent:
         if type(other) is ScatteredCotangent:
             self.updates += other.updates
             self.indices += other.indices
@@ -75,7 +76,7 @@ class ScatteredCotangent:
             _add_at(total, update, index)
 
 
-def scatter(like: Any, *flat: Any, layout: tuple[int, ...]) -> Any:
+def scatter(like: NDArray[Any], *flat: Any, layout: tuple[int, ...]) -> Any:
     """Add updates at indices to zeros of the shape of `like`: the transpose of ``like[index]``.
 
     Parameters
@@ -95,7 +96,7 @@ def scatter(like: Any, *flat: Any, layout: tuple[int, ...]) -> Any:
     return total
 
 
-def scatter_lazily(g: Any, out: Any, x: Any, *index: Any) -> ScatteredCotangent:
+def scatter_lazily(g: object, out: object, x: object, *index: object) -> ScatteredCotangent:
     """Return the cotangent of ``x`` from ``x[index]``: the formula of getitem.
 
     If the cotangent of `x` is a `ScatteredCotangent` already, a sweep appends to it instead of calling this function.
@@ -103,16 +104,16 @@ def scatter_lazily(g: Any, out: Any, x: Any, *index: Any) -> ScatteredCotangent:
     return ScatteredCotangent(g, index)
 
 
-def record_getitem(x: Any, *index: Any) -> Any:
+def record_getitem(x: object, *index: object) -> Any:
     """Compute ``x[index]``, recorded also if only a part of the index is a node."""
     return bind(getitem, (x, *index))
 
 
-def _zeros(like: Any) -> Any:
+def _zeros(like: NDArray[Any]) -> Any:
     return np.zeros(like.shape, like.dtype)
 
 
-def _add_at(total: Any, update: Any, index: tuple[Any, ...]) -> None:
+def _add_at(total: NDArray[Any], update: Any, index: tuple[Any, ...]) -> None:
     """Add an update at an index, repeatedly for repeated indices."""
     part = index[0] if len(index) == 1 else index
     if type(part) in _BASIC_INDEX_TYPES or (type(part) is tuple and _BASIC_INDEX_TYPES.issuperset(map(type, part))):
@@ -151,7 +152,7 @@ PLAIN_TYPES = frozenset(
 )  # the types of cotangents in a sweep that is not recorded
 
 
-def add_contribution(earlier: Any, contribution: Any, cotangent: Any, key: int, owned: set[int]) -> Any:
+def add_contribution(earlier: Any, contribution: Any, cotangent: object, key: int, owned: set[int]) -> Any:
     """Return the sum of two contributions to an operand, computed in place if the sweep owns one of the arrays.
 
     Parameters

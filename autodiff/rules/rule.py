@@ -15,8 +15,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from compgraph import ops
+from compgraph.array_types import Array
 from compgraph.bind import bind
 from compgraph.ops import attach, get_attached
 from compgraph.values import INERT, Node
@@ -76,7 +78,7 @@ class Rule:
     def __repr__(self) -> str:
         return f"<{self.kind} rule of {self.opname}>"
 
-    def __call__(self, adjoint: Any, node: Node) -> list[Any]:
+    def __call__(self, adjoint: object, node: Node) -> list[Any]:
         """Return the cotangents of all operands of `node`, given its own; ``[cotangent, None]`` for a unary operation.
 
         Parameters
@@ -253,7 +255,14 @@ class RulesByFunction(dict[Any, Rule]):
 by_function = RulesByFunction()
 
 
-def push(rule: Rule, tangents: Sequence[Any], out: Any, function: Any, primals: tuple[Any, ...], options: dict[str, Any]) -> Any:
+def push(
+    rule: Rule,
+    tangents: Sequence[Any],
+    out: Array,
+    function: Callable[..., Any],
+    primals: tuple[Any, ...],
+    options: dict[str, Any],
+) -> Any:
     """Return the tangent of an operation's output, given the tangents of its operands (None where zero)."""
     if rule.kind == "linear":
         count = len(primals) - len(function.counts) if isinstance(function, ops.Keyworded) else len(primals)
@@ -278,11 +287,11 @@ def push(rule: Rule, tangents: Sequence[Any], out: Any, function: Any, primals: 
     return total
 
 
-def _or_zeros(tangent: Any, primal: Any) -> Any:
+def _or_zeros(tangent: Array, primal: NDArray[Any]) -> Any:
     return np.zeros(np.shape(primal), np.result_type(primal, np.float16)) if tangent is None else tangent
 
 
-def _add(a: Any, b: Any) -> Any:
+def _add(a: Array, b: Array) -> Any:
     """Return the sum of two tangents, element by element for a multi-output operation."""
     if isinstance(a, tuple):
         return tuple(y if x is None else x if y is None else x + y for x, y in zip(a, b, strict=True))
@@ -294,7 +303,7 @@ def rule_with_keywords(rule: Rule, function: ops.Keyworded) -> Rule:
     parameters = ops.operand_names(function.function)
 
     def with_options(formulas: Sequence[Formula | None]) -> Sequence[Formula | None]:
-        def call(position: int, cotangent: Any, out: Any, *operands: Any, **options: Any) -> Any:
+        def call(position: int, cotangent: object, out: object, *operands: object, **options: object) -> Any:
             num_positional = len(operands) - len(function.names)
             name = function.names[position - num_positional] if position >= num_positional else ""
             parameter = parameters.index(name) if name in parameters else position

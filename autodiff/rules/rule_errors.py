@@ -70,7 +70,11 @@ class RuleErrors:
     __slots__ = ("_errstate", "_raised", "at", "function", "log", "pending", "reached")
 
     def __init__(
-        self, function: Any = None, pending: list[Any] | None = None, raising: bool = False, log: list[int] | None = None
+        self,
+        function: Callable[..., Any] | None = None,
+        pending: list[Any] | None = None,
+        raising: bool = False,
+        log: list[int] | None = None,
     ) -> None:
         self.at: Any = None
         self.function, self.pending, self.log = function, pending, log
@@ -88,7 +92,7 @@ class RuleErrors:
         self._errstate.__enter__()
         return self
 
-    def __exit__(self, kind: Any, error: Any, traceback: Any) -> None:
+    def __exit__(self, kind: object, error: object, traceback: object) -> None:
         self._errstate.__exit__(kind, error, traceback)
         if isinstance(error, Exception) and self.at is not None:
             operands = [a for a in self.at.args if not isinstance(a, MultiOutput)]
@@ -96,11 +100,11 @@ class RuleErrors:
             error.add_note(f"in the derivative of {self.at.opname}, whose operands have shapes {shapes}{self._location()}")
         self.at = self._errstate = None  # breaks a reference cycle, so that graphs are freed without the garbage collector
 
-    def run(self, function: Callable[..., Any], *args: Any) -> Any:
+    def run(self, function: Callable[..., Any], *args: object) -> Any:
         """Call a function within this context."""
         return run_isolated(self._run, function, args)
 
-    def run_once(self, function: Callable[..., Any], *args: Any) -> Any:
+    def run_once(self, function: Callable[..., Any], *args: object) -> Any:
         """Call a single operation within this context."""
         return run_isolated_once(self._run, function, args)
 

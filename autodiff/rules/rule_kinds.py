@@ -19,7 +19,9 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from compgraph.array_types import Array, Operand
 from compgraph.bind import bind
 from compgraph.values import Value
 
@@ -66,7 +68,15 @@ def reduction(opname: str, *weights: Formula | None, initial: Formula | None = N
 def _initial_formula(weights: Formula) -> Formula:
     """Return the formula of the initial value, an operand of each element of the result."""
 
-    def formula(g: Any, out: Any, x: Any, *others: Any, axis: Any = None, keepdims: Any = False, **options: Any) -> Any:
+    def formula(
+        g: Operand,
+        out: Any,
+        x: Any,
+        *others: object,
+        axis: int | tuple[int, ...] | None = None,
+        keepdims: bool = False,
+        **options: object,
+    ) -> Any:
         factor = weights(restore_axes(out, x, axis, keepdims), x, *others, axis=axis, **options)
         return np.broadcast_to(g, out.shape) if factor is None else g * np.reshape(factor, out.shape)
 
@@ -74,13 +84,29 @@ def _initial_formula(weights: Formula) -> Formula:
 
 
 def _reduction_formulas(rule: Rule, weights: Formula) -> tuple[Formula, Formula]:
-    def formula(cotangent: Any, out: Any, x: Any, *others: Any, axis: Any = None, keepdims: Any = False, **options: Any) -> Any:
+    def formula(
+        cotangent: object,
+        out: object,
+        x: object,
+        *others: object,
+        axis: int | tuple[int, ...] | None = None,
+        keepdims: bool = False,
+        **options: object,
+    ) -> Any:
         out_with_axes = restore_axes(out, x, axis, keepdims)
         factor = weights(out_with_axes, x, *others, axis=axis, **options)
         cotangent = restore_axes(cotangent, x, axis, keepdims)
         return cotangent if factor is None else cotangent * factor
 
-    def tangent(tangent: Any, out: Any, x: Any, *others: Any, axis: Any = None, keepdims: Any = False, **options: Any) -> Any:
+    def tangent(
+        tangent: Any,
+        out: Array,
+        x: Any,
+        *others: object,
+        axis: int | tuple[int, ...] | None = None,
+        keepdims: bool = False,
+        **options: object,
+    ) -> Any:
         out_with_axes = restore_axes(out, x, axis, keepdims)
         factor = weights(out_with_axes, x, *others, axis=axis, **options)
         weighted = tangent if factor is None else weigh_tangent(rule, tangent, factor, x, *others, axis=axis, **options)
@@ -89,7 +115,7 @@ def _reduction_formulas(rule: Rule, weights: Formula) -> tuple[Formula, Formula]
     return formula, tangent
 
 
-def weigh_tangent(rule: Rule, tangent: Any, factor: Any, *operands: Any, **options: Any) -> Any:
+def weigh_tangent(rule: Rule, tangent: NDArray[Any], factor: Any, *operands: object, **options: object) -> Any:
     """Multiply the tangent of a reduced operand by the partial derivatives; unselected elements give zero for any tangent."""
     weighted = tangent * factor
     if not rule.makes_zeros:
@@ -103,7 +129,7 @@ def weigh_tangent(rule: Rule, tangent: Any, factor: Any, *operands: Any, **optio
 def moved_positions(function: Callable[..., Any]) -> Formula:
     """Return positions computed by the operation itself from ``0, 1, 2, ...``, for operations that only move elements."""
 
-    def positions(out: Any, x: Any, *others: Any, **options: Any) -> Any:
+    def positions(out: object, x: Any, *others: object, **options: object) -> Any:
         return bind(function, (np.arange(math.prod(x.shape)).reshape(x.shape), *others), options)
 
     return positions
@@ -116,7 +142,7 @@ def gather(opname: str, positions: Formula) -> Rule:
     the shape of the result; -1 for a zero.
     """
 
-    def formula(cotangent: Any, out: Any, x: Any, *others: Any, **options: Any) -> Any:
+    def formula(cotangent: Any, out: object, x: Any, *others: object, **options: object) -> Any:
         flat_positions = np.ravel(positions(out, x, *others, **options))
         is_element = flat_positions >= 0
         if isinstance(flat_positions, Value):  # a result of fixed length, which all backends compile
@@ -126,7 +152,7 @@ def gather(opname: str, positions: Formula) -> Rule:
         flat = bind(scatter, (np.ravel(x), *parts), {"layout": (1,)})
         return np.reshape(flat, x.shape)
 
-    def tangent(tangent: Any, out: Any, x: Any, *others: Any, **options: Any) -> Any:
+    def tangent(tangent: Array, out: object, x: Any, *others: object, **options: object) -> Any:
         flat_positions = positions(out, x, *others, **options)
         if not x.size:
             return np.zeros_like(out)

@@ -8,8 +8,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from compgraph import ops
+from compgraph.array_types import Array, Operand
 from compgraph.bind import bind
 from compgraph.graph import to_values
 from compgraph.protocols import Primitive
@@ -27,8 +29,8 @@ def rule(
     *formulas: Formula | None,
     kind: str | None = None,
     tangents: Sequence[Formula | None] = (),
-    derivative: Any = None,
-    jacobian: Any = None,
+    derivative: list[Any] | Callable[..., Any] | None = None,
+    jacobian: list[Any] | Callable[..., Any] | None = None,
     numerically: bool = False,
     check: bool = False,
 ) -> Any:
@@ -108,7 +110,13 @@ def rule(
 
 
 def _create_rule(
-    function: Any, formulas: Any, kind: Any, tangents: Any, derivative: Any, jacobian: Any, numerically: bool
+    function: Primitive,
+    formulas: Any,
+    kind: Any,
+    tangents: Any,
+    derivative: list[Any] | Callable[..., Any] | None,
+    jacobian: list[Any] | Callable[..., Any] | None,
+    numerically: bool,
 ) -> Rule:
     """Return the rule of a primitive."""
     opname = function.opname
@@ -142,11 +150,11 @@ def _create_rule(
     return Rule(opname, kind, pullbacks, formulas if kind == "elementwise" else tangents)
 
 
-def _as_view(formula: Formula, *arguments: Any, **options: Any) -> Any:
+def _as_view(formula: Formula, *arguments: object, **options: object) -> Any:
     return as_view(formula(*arguments, **options))
 
 
-def _operand_count(function: Any) -> int:
+def _operand_count(function: Primitive) -> int:
     """Return the number of operands of a primitive."""
     kinds = [p.kind for p in inspect.signature(function.function).parameters.values()]
     if inspect.Parameter.VAR_POSITIONAL in kinds:
@@ -154,7 +162,7 @@ def _operand_count(function: Any) -> int:
     return sum(kind is not inspect.Parameter.KEYWORD_ONLY for kind in kinds)
 
 
-def _per_operand(what: str, derivatives: Any, count: int, opname: str) -> list[Any]:
+def _per_operand(what: str, derivatives: list[Any] | Callable[..., Any], count: int, opname: str) -> list[Any]:
     """Return a sequence with an entry per operand."""
     each = [derivatives] if callable(derivatives) else list(derivatives)
     if len(each) != count:
@@ -162,7 +170,7 @@ def _per_operand(what: str, derivatives: Any, count: int, opname: str) -> list[A
     return each
 
 
-def _require_single_output(opname: str, out: Any) -> None:
+def _require_single_output(opname: str, out: object) -> None:
     if isinstance(out, tuple):
         raise TypeError(
             f"rule: derivative=, jacobian= and numerically=True apply to operations with one result, but {opname} returns "
@@ -170,12 +178,12 @@ def _require_single_output(opname: str, out: Any) -> None:
         )
 
 
-def _pull_derivative(opname: str, slope: Any, g: Any, out: Any, *operands: Any, **options: Any) -> Any:
+def _pull_derivative(opname: str, slope: Callable[..., Any], g: object, out: object, *operands: object, **options: object) -> Any:
     _require_single_output(opname, out)
     return g * slope(*operands, **options)
 
 
-def _evaluate_jacobian(opname: str, k: int, jacobian: Any, out: Any, operands: Any, options: Any) -> Any:
+def _evaluate_jacobian(opname: str, k: int, jacobian: Any, out: Any, operands: Any, options: dict[str, Any]) -> Any:
     _require_single_output(opname, out)
     jacobian_value = jacobian(*operands, **options)
     wanted = (*np.shape(out), *np.shape(operands[k]))
@@ -184,18 +192,18 @@ def _evaluate_jacobian(opname: str, k: int, jacobian: Any, out: Any, operands: A
     return jacobian_value
 
 
-def _pull_jacobian(opname: str, k: int, jacobian: Any, g: Any, out: Any, *operands: Any, **options: Any) -> Any:
+def _pull_jacobian(opname: str, k: int, jacobian: Any, g: Any, out: Any, *operands: Any, **options: object) -> Any:
     return np.tensordot(g, _evaluate_jacobian(opname, k, jacobian, out, operands, options), np.ndim(out))
 
 
-def _push_jacobian(opname: str, k: int, jacobian: Any, t: Any, out: Any, *operands: Any, **options: Any) -> Any:
+def _push_jacobian(opname: str, k: int, jacobian: object, t: Operand, out: Any, *operands: Any, **options: Any) -> Any:
     return np.tensordot(_evaluate_jacobian(opname, k, jacobian, out, operands, options), t, np.ndim(operands[k]))
 
 
 # ---------------------------------------------------------------------------------------------- check
 
 
-def _with_checks(unchecked_rule: Rule, function: Any) -> Rule:
+def _with_checks(unchecked_rule: Rule, function: Primitive) -> Rule:
     """Return a rule that compares each formula with central differences at its first use."""
     count = len(unchecked_rule.formulas)
     tangents: Sequence[Any] = unchecked_rule.tangents
@@ -208,7 +216,9 @@ def _with_checks(unchecked_rule: Rule, function: Any) -> Rule:
     return Rule(unchecked_rule.opname, "general", formulas, checked_tangents)
 
 
-def _tangent_by_kind(function: Any, kind: str, k: int, t: Any, out: Any, *operands: Any, **options: Any) -> Any:
+def _tangent_by_kind(
+    function: Callable[..., Any], kind: str, k: int, t: NDArray[Any], out: NDArray[Any], *operands: object, **options: object
+) -> Any:
     if kind == "linear":
         operands = tuple(np.zeros_like(x) for x in operands)
     return bind(function, (*operands[:k], t, *operands[k + 1 :]), options)
@@ -217,7 +227,7 @@ def _tangent_by_kind(function: Any, kind: str, k: int, t: Any, out: Any, *operan
 class _CheckedFormula:
     """A formula that is compared with a central difference at its first use."""
 
-    def __init__(self, function: Any, position: int, formula: Any, mode: str) -> None:
+    def __init__(self, function: Primitive, position: int, formula: Any, mode: str) -> None:
         self.function, self.position, self.formula, self.mode = function, position, formula, mode
         self.done = False
 
@@ -236,13 +246,13 @@ class _CheckedFormula:
             self.done = True
         return result
 
-    def _check(self, seed: Any, result: Any, out: Any, operands: list[Any], options: Any) -> None:
+    def _check(self, seed: Any, result: Any, out: Any, operands: list[Any], options: dict[str, Any]) -> None:
         """Compare along the tangent; in reverse mode, along a random direction."""
         k = self.position
         operand = np.asarray(operands[k])
         direction = seed if self.mode == "forward" else finite_differences.random_direction(operand, np.random.default_rng(0))
 
-        def shifted(x: Any) -> Any:
+        def shifted(x: ArrayLike) -> Any:
             return self.function.function(*operands[:k], x, *operands[k + 1 :], **options)
 
         slope = _to_vector(_directional_derivative(shifted, operand, direction))
@@ -271,12 +281,12 @@ def _select_direction(seed: Any, result: Any, like: Any, ndim: int) -> tuple[Any
     return np.reshape(seed[row], np.shape(like)), result[row] if np.ndim(result) > ndim else result
 
 
-def _directional_derivative(f: Any, x: Any, direction: Any) -> Any:
+def _directional_derivative(f: Callable[..., Any], x: NDArray[Any], direction: Array) -> Any:
     """Return the derivative of all results along a direction."""
     return finite_differences.directional(lambda z: _to_vector(f(z)), [x], [direction])
 
 
-def _to_vector(value: Any, like: Any = None) -> Any:
+def _to_vector(value: Any, like: NDArray[Any] | None = None) -> Any:
     """Return all results of an operation as one vector, with zeros for None."""
     if isinstance(value, tuple):
         parts = like if isinstance(like, tuple) else value
@@ -284,25 +294,25 @@ def _to_vector(value: Any, like: Any = None) -> Any:
     return np.ravel(value)
 
 
-def _format(value: Any) -> str:
+def _format(value: Array) -> str:
     return np.array2string(np.asarray(value), precision=6, threshold=4)
 
 
 class Slope:
     """The derivative of a function of plain arrays with respect to one operand, by central differences."""
 
-    def __init__(self, function: Any, position: int, elementwise: bool) -> None:
+    def __init__(self, function: Callable[..., Any], position: int, elementwise: bool) -> None:
         self.__name__ = f"{function.__name__}_slope"
         self.function, self.position, self.elementwise = function, position, elementwise
 
-    def __call__(self, *operands: Any, **options: Any) -> Any:
+    def __call__(self, *operands: object, **options: object) -> Any:
         """Return the Jacobian; its diagonal for an elementwise function."""
         values = [np.asarray(x) for x in operands]
         if any(x.dtype.kind == "c" for x in values):
             raise TypeError("rule: a derivative by central differences needs real operands. Pass formulas for complex ones")
         k = self.position
 
-        def shifted(x: Any) -> Any:
+        def shifted(x: Operand) -> Any:
             out = np.asarray(self.function(*values[:k], x, *values[k + 1 :], **options))
             if out.dtype.kind == "c":
                 raise TypeError("rule: a derivative by central differences needs a real result. Pass formulas")
@@ -318,7 +328,7 @@ class Slope:
         return finite_differences.jacobian(shifted, values[k])
 
 
-def numerical_derivative(function: Any, position: int, elementwise: bool) -> Any:
+def numerical_derivative(function: Callable[..., Any], position: int, elementwise: bool) -> Any:
     """Return the derivative as an operation, which cannot be differentiated."""
     slope = Slope(function, position, elementwise)
     return lambda *operands, **options: bind(slope, operands, options)
@@ -327,7 +337,7 @@ def numerical_derivative(function: Any, position: int, elementwise: bool) -> Any
 def _numerical_rule(slope: Slope) -> Rule:
     opname = ops.opname_of(slope.function)
 
-    def raise_unsupported(*_: Any, **__: Any) -> Any:
+    def raise_unsupported(*_: object, **__: object) -> Any:
         raise TypeError(
             f"the derivative of {opname} is by central differences, which cannot be differentiated again. Pass formulas to "
             "autodiff.rule for higher orders"
@@ -339,13 +349,13 @@ def _numerical_rule(slope: Slope) -> Rule:
 class _SameFormula(Sequence[Any]):
     """The same formula for every operand."""
 
-    def __init__(self, formula: Any) -> None:
+    def __init__(self, formula: Callable[..., Any]) -> None:
         self.formula = formula
 
     def __len__(self) -> int:
         return 1
 
-    def __getitem__(self, position: Any) -> Any:
+    def __getitem__(self, position: object) -> Any:
         return self.formula
 
 

@@ -11,7 +11,7 @@ import numpy as np
 Formula = Callable[..., Any]
 
 
-def as_view(contribution: Any) -> Any:
+def as_view(contribution: object) -> Any:
     """Return a view of a contribution from a user's function, which may keep the array; sweeps never write into views."""
     return contribution.view() if type(contribution) is np.ndarray else contribution
 
@@ -98,6 +98,6 @@ class Contributions:
         self.current_position = position
         return self
 
-    def __call__(self, cotangent: Any, out: Any) -> Any:
+    def __call__(self, cotangent: object, out: object) -> Any:
         """Return the contribution to the operand that was indexed last."""
         return self.by_position.pop(self.current_position)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from compgraph import ops
 from compgraph.bind import attach, bind
@@ -25,12 +26,12 @@ class DerivativeBuffer(BufferCopy):
 
     __slots__ = ()
 
-    def __init__(self, like: Any, recorded: bool = False) -> None:
+    def __init__(self, like: NDArray[Any], recorded: bool = False) -> None:
         super().__init__(like)
         if recorded:
             self.buffer = new_leaf(self.buffer, OperationalNode, None)
 
-    def with_values(self, like: Any, values: Any) -> DerivativeBuffer:
+    def with_values(self, like: NDArray[Any], values: object) -> DerivativeBuffer:
         """Write `values`, an array or node, at the position of `like`, and return the buffer."""
         if isinstance(values, Value):
             place = self.place(like)
@@ -39,7 +40,7 @@ class DerivativeBuffer(BufferCopy):
             self.window(like)[...] = values
         return self
 
-    def replace_buffer(self, buffer: Any) -> None:
+    def replace_buffer(self, buffer: object) -> None:
         """Replace the array or node that is the buffer."""
         self.buffer = buffer
         self._windows.clear()
@@ -66,7 +67,7 @@ class BatchedDerivativeBuffer(DerivativeBuffer):
 
     __slots__ = ("_length", "_step")
 
-    def __init__(self, like: Any, length: int, recorded: bool = False) -> None:
+    def __init__(self, like: NDArray[Any], length: int, recorded: bool = False) -> None:
         BufferCopy.__init__(self, like)
         self._length, self._step = length, self.count * self.dtype.itemsize
         self.count *= length
@@ -74,7 +75,7 @@ class BatchedDerivativeBuffer(DerivativeBuffer):
         if recorded:
             self.buffer = new_leaf(self.buffer, OperationalNode, None)
 
-    def place(self, plain: Any) -> dict[str, Any]:
+    def place(self, plain: NDArray[Any]) -> dict[str, Any]:
         """Return offset and strides of the cotangents or tangents of a view."""
         place = super().place(plain)
         return {**place, "strides": (self._step, *place["strides"])}
@@ -120,7 +121,7 @@ class OverwrittenValue:
     __getattr__ = _raise
 
 
-def as_node(node: Any) -> Any:
+def as_node(node: object) -> Any:
     """Return a node itself; for a multi-output operation, the tuple of its outputs as nodes."""
     if type(node) is not MultiOutput:
         return node

@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from compgraph import ops
+from compgraph.array_types import Array, Operand
 from compgraph.values import ConstantNode, MultiOutput, Value
 from compgraph.view import chosen_name, escape_unprintable, name_of, typeset_name
 
@@ -72,7 +74,7 @@ class Writer:
     letter: str
     mode: str
 
-    def derivative(self, node: Any) -> Token:
+    def derivative(self, node: NDArray[Any]) -> Token:
         """Return the symbol of the adjoint or tangent of a node."""
         name = self.names[node]
         return Token("partial", self.letter, name) if self.mode == "reverse" else Token("partial", name, self.letter)
@@ -242,7 +244,7 @@ def short(text: str, longest: int = LONGEST) -> str:
     return text if len(text) <= longest else text[: longest - 1] + "…"
 
 
-def number(value: Any, digits: int = 5) -> str:
+def number(value: Array, digits: int = 5) -> str:
     """Return a number as text."""
     value = np.asarray(value)[()]
     if isinstance(value, np.complexfloating):
@@ -251,7 +253,7 @@ def number(value: Any, digits: int = 5) -> str:
     return text.replace("-", "−")
 
 
-def inner(value: Any) -> str:
+def inner(value: Operand) -> str:
     """Return a value within an equation: a number, in parentheses if it has a sign; an abbreviated array; a tuple of these."""
     if isinstance(value, tuple):
         return "(" + ", ".join("–" if v is None else inner(v) for v in value) + ")"
@@ -262,7 +264,7 @@ def inner(value: Any) -> str:
     return rows(value, 3, 4)
 
 
-def outer(value: Any) -> str:
+def outer(value: Array) -> str:
     """Return a value at the end of an equation: as `inner`, but without parentheses around a number."""
     return number(value) if not isinstance(value, tuple) and np.ndim(value) == 0 else inner(value)
 
@@ -279,14 +281,14 @@ def rows(value: Any, max_length: int, digits: int) -> str:
     return "[" + " ".join(words) + "]"
 
 
-def shape(value: Any) -> str:
+def shape(value: Array) -> str:
     """Return the shape of an array, ``2×3``, or the shapes of a tuple of arrays."""
     if isinstance(value, tuple):
         return ", ".join(map(shape, (v for v in value if v is not None)))
     return "×".join(map(str, np.shape(value))) or "1"
 
 
-def node_text(value: Any) -> str:
+def node_text(value: Array) -> str:
     """Return the text of a value on a node: a number, a short array, or its shape."""
     if isinstance(value, tuple):
         return short(f"{len(value)} results")

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import functools
 import sys
+from collections.abc import Callable
 from importlib.machinery import EXTENSION_SUFFIXES, ExtensionFileLoader
 from types import FunctionType, ModuleType
 from typing import Any
@@ -35,14 +36,14 @@ class OriginalModule(ModuleType):
         return _original_value(getattr(sys.modules[self.__name__], name))  # a module that was imported since
 
 
-def _original_value(value: Any) -> Any:
+def _original_value(value: object) -> Any:
     """The value that compiled modules see: of a module its `OriginalModule`, of a patch NumPy's own function."""
     if isinstance(value, ModuleType):
         return _originals.get(id(vars(value)), value)
     return value.__dict__.get("for_compiled", value) if type(value) is FunctionType else value
 
 
-def register_original(namespace: dict[str, Any], name: str, original: Any) -> None:
+def register_original(namespace: dict[str, Any], name: str, original: object) -> None:
     """Register a name of a module that will be patched, and the value that compiled modules see if the module is NumPy's."""
     if namespace["__name__"].partition(".")[0] != "numpy":  # others make no arrays
         _excluded_namespaces.add(id(namespace))
@@ -66,7 +67,7 @@ def shield_compiled_modules() -> None:
         ExtensionFileLoader.exec_module = _shielded_loader(ExtensionFileLoader.exec_module)  # type: ignore[method-assign]
 
 
-def is_compiled(module: Any) -> bool:
+def is_compiled(module: object) -> bool:
     """Whether a module was compiled to machine code."""
     return isinstance(module, ModuleType) and str(module.__dict__.get("__file__")).endswith(_SUFFIXES)
 
@@ -78,9 +79,9 @@ def _bind_originals(namespace: dict[str, Any]) -> None:
             namespace[name] = original
 
 
-def _shielded_loader(execute: Any) -> Any:
+def _shielded_loader(execute: Callable[..., Any]) -> Any:
     @functools.wraps(execute)
-    def exec_module(loader: Any, module: ModuleType) -> None:
+    def exec_module(loader: object, module: ModuleType) -> None:
         execute(loader, module)
         _bind_originals(vars(module))
 

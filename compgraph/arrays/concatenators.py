@@ -7,6 +7,7 @@ dimensions, because operators of ``np.matrix`` differ from those of nodes.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -92,7 +93,7 @@ def bmat(obj: Any, ldict: dict[str, Any] | None = None, gdict: dict[str, Any] | 
     return asmatrix(obj if isinstance(obj, Value) else np.concatenate(obj, axis=-1))
 
 
-def _join_blocks(rows: Any) -> Any:
+def _join_blocks(rows: Sequence[Any]) -> Any:
     return asmatrix(np.concatenate([np.concatenate(row, axis=-1) for row in rows], axis=0))
 
 
@@ -102,7 +103,7 @@ def _look_up(name: str, primary: dict[str, Any], fallback: dict[str, Any]) -> An
     return primary[name] if name in primary else fallback[name]
 
 
-def _has_nodes(value: Any) -> bool:
+def _has_nodes(value: object) -> bool:
     return any(isinstance(leaf, Value) for leaf in flatten_sequences(value))
 
 
@@ -146,7 +147,7 @@ class Concatenator:
         return 0
 
 
-def _bounds(item: Any) -> Any:
+def _bounds(item: object) -> Any:
     """The parts of an entry that may be nodes."""
     return [item.start, item.stop, item.step] if isinstance(item, slice) else item
 
@@ -164,7 +165,7 @@ def _parse_directive(text: str, axis: int, ndmin: int, position: int) -> tuple[i
     return numbers[0], numbers[1], numbers[2] if len(numbers) == 3 else position, ""
 
 
-def _entry_array(item: Any, ndmin: int, position: int) -> Any:
+def _entry_array(item: object, ndmin: int, position: int) -> Any:
     """An entry as an array of at least `ndmin` dimensions, its own axes at `position`; a plain number as it is."""
     if isinstance(item, slice):
         line = array(_slice_points(item), copy=None, ndmin=ndmin)

@@ -5,10 +5,11 @@ Without a node among their arguments `array` and `full` return a writable node, 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import DTypeLike
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from .. import ops
 from ..bind import bind
@@ -19,7 +20,7 @@ from ..interpreters import inert_leaf
 from ..values import Value, new_fillable_leaf, require_computed, require_history
 
 
-def array(object: Any, dtype: DTypeLike | None = None, *, copy: Any = True, order: str = "K", ndmin: int = 0) -> Any:
+def array(object: Any, dtype: DTypeLike | None = None, *, copy: bool | None = True, order: str = "K", ndmin: int = 0) -> Any:
     """``numpy.array`` of nodes, or of nested sequences with nodes in them.
 
     Parameters
@@ -63,7 +64,7 @@ def array(object: Any, dtype: DTypeLike | None = None, *, copy: Any = True, orde
     return node[(None,) * (ndmin - node.ndim)] if ndmin > node.ndim else node
 
 
-def _convert_node(node: Any, source: Any, dtype: DTypeLike | None, copy: Any, order: str) -> Any:
+def _convert_node(node: Any, source: object, dtype: DTypeLike | None, copy: Any, order: str) -> Any:
     """Convert a node, which was stacked from `source`, to the requested dtype and memory layout, and copy it as requested."""
     copied = ops.resolve_copy_option(copy)
     require_history(node)
@@ -139,7 +140,7 @@ def asanyarray(a: Any, dtype: DTypeLike | None = None, order: Any = None, *, cop
     return plain(a, dtype=dtype, order=order, copy=copy)
 
 
-def asarray_chkfinite(a: Any, dtype: DTypeLike | None = None, order: str | None = None) -> Any:
+def asarray_chkfinite(a: object, dtype: DTypeLike | None = None, order: str | None = None) -> Any:
     """`asarray`, but values that are not finite raise a ValueError.
 
     Parameters
@@ -214,7 +215,7 @@ def _with_order(node: Any, order: str) -> Any:
     return node
 
 
-def fillable(array: Any, name: str | None = None, is_blank: bool = False) -> Any:
+def fillable(array: NDArray[Any], name: str | None = None, is_blank: bool = False) -> Any:
     """Return a new plain array as a node without operands, into which nodes can be written; `is_blank` if it contains zeros.
 
     Other dtypes than floating and complex ones become an inert node. Under `no_graph` the array stays plain, unless a derivative
@@ -285,7 +286,9 @@ def ones(shape: Any, dtype: DTypeLike | None = None, order: Any = "C", *, name: 
     return fillable(np.ones(shape, default_float() if dtype is None else dtype, order), name)
 
 
-def empty(shape: Any, dtype: DTypeLike | None = None, order: Any = "C", *, name: str | None = None) -> Any:
+def empty(
+    shape: ArrayLike | Callable[..., Any] | str, dtype: DTypeLike | None = None, order: object = "C", *, name: str | None = None
+) -> Any:
     """``numpy.empty`` as a node, to be written into.
 
     Parameters

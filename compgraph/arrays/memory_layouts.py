@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -69,7 +70,7 @@ _FLAGS = {
 }
 
 
-def ascontiguousarray(a: Any, dtype: DTypeLike | None = None) -> Any:
+def ascontiguousarray(a: object, dtype: DTypeLike | None = None) -> Any:
     """`asarray` of at least one dimension, in C order.
 
     Parameters
@@ -91,7 +92,7 @@ def ascontiguousarray(a: Any, dtype: DTypeLike | None = None) -> Any:
     return array(node, dtype, copy=None, order="C", ndmin=1) if isinstance(node, Value) else np.ascontiguousarray(a, dtype)
 
 
-def asfortranarray(a: Any, dtype: DTypeLike | None = None) -> Any:
+def asfortranarray(a: object, dtype: DTypeLike | None = None) -> Any:
     """`asarray` of at least one dimension, in Fortran order.
 
     Parameters
@@ -159,7 +160,7 @@ def as_strided(x: Any, shape: tuple[int, ...] | None = None, strides: tuple[int,
     return np.ravel(x)[places]
 
 
-def _buffer_constructor(function: Any) -> Any:
+def _buffer_constructor(function: Callable[..., Any]) -> Any:
     is_blank = function is np.zeros
     return lambda *args, **kwargs: fillable(function(*args, **kwargs), is_blank=is_blank)
 

@@ -54,7 +54,7 @@ def _passes_to_c(filename: str) -> bool:
     return _SCIPY in filename and is_library(filename)
 
 
-def _dispatch_constructor(name: str, original: Any) -> Any:
+def _dispatch_constructor(name: str, original: Callable[..., Any]) -> Any:
     """A patch of a constructor: it calls the replacement if the context is open and the caller is user code, else `original`.
 
     While a function is differentiated, it supersedes the patch of `compgraph.interception` for the name, in all threads.
@@ -62,7 +62,7 @@ def _dispatch_constructor(name: str, original: Any) -> Any:
     replacement = REPLACEMENTS[name]
 
     @functools.wraps(original)
-    def construct(*args: Any, **kwargs: Any) -> Any:
+    def construct(*args: object, **kwargs: object) -> Any:
         if isinstance(kwargs.get("like"), Value):  # NumPy would pass this patch, which is in no table, to the node
             return replacement(*args, **{key: value for key, value in kwargs.items() if key != "like"})
         sync_variables()

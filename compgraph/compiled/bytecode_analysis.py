@@ -232,7 +232,7 @@ class _BytecodeReader:
             self.effects.append(f"it reads {name}, through which unknown state is read ({place})")
 
 
-def _is_format(constant: Any) -> bool:
+def _is_format(constant: object) -> bool:
     """Return whether a constant is a format string."""
     return isinstance(constant, str) and "%" in constant
 
@@ -279,7 +279,7 @@ def _may_raise(code: CodeType) -> bool:
     return bool(words & _RAISING) or not words & _NOT_RAISING
 
 
-def _line(step: Any, line: int) -> int:
+def _line(step: object, line: int) -> int:
     """Return the line of an instruction, or that of the previous one."""
     positions = getattr(step, "positions", None)
     return line if positions is None or positions.lineno is None else int(positions.lineno)

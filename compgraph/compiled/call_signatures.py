@@ -15,7 +15,9 @@ from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
+from ..array_types import Array
 from ..frames import is_heap_type
 from ..storage import root_of
 from ..trees import flatten, unflatten
@@ -102,7 +104,7 @@ class Static:
 
     __slots__ = ("value",)
 
-    def __init__(self, value: Any) -> None:
+    def __init__(self, value: object) -> None:
         self.value = value
 
 
@@ -132,7 +134,7 @@ def flatten_arguments(args: tuple[Any, ...], kwargs: dict[str, Any], statics: St
     return flatten((args, kwargs))
 
 
-def key_of(leaves: list[Any], structure: Any, arguments: Any) -> tuple[Any, ...]:
+def key_of(leaves: list[Any], structure: object, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
     """Return the key of a call. It includes the order of dictionaries, which tree structures ignore in comparisons."""
     key = [structure, *dict_orders(arguments)]
     for leaf in leaves:
@@ -173,7 +175,7 @@ def dict_orders(tree: Any) -> list[Any]:
     return orders
 
 
-def make_call(leaves: list[Any], structure: Any, key: Any) -> Call:
+def make_call(leaves: list[Any], structure: object, key: tuple[Any, ...]) -> Call:
     """Return the `Call` of leaves with a key."""
     dynamic = tuple([place for place, leaf in enumerate(leaves) if _is_dynamic(leaf)])
     shapes = [(leaf.dtype, leaf.shape, leaf.strides) if type(leaf) is ndarray else type(leaf) for leaf in leaves]
@@ -260,7 +262,7 @@ _COMPARED_BY_TEXT = frozenset(
 _COMPARED_BY_OWNER = frozenset({types.MethodType, types.BuiltinFunctionType, types.MethodWrapperType})
 
 
-def _is_dynamic(leaf: Any) -> bool:
+def _is_dynamic(leaf: Array) -> bool:
     return type(leaf) is ndarray or type(leaf) in DYNAMIC_SCALARS
 
 
@@ -283,7 +285,7 @@ def static_key(leaf: Any) -> Any:
     return kind, id(leaf)
 
 
-def _declared_key(value: Any) -> Any:
+def _declared_key(value: object) -> Any:
     """Return the key of an argument that was declared static."""
     try:
         hash(value)
@@ -339,7 +341,7 @@ def _immutable_key(value: Any) -> Any:
     return None
 
 
-def _unsupported_argument(leaf: Any, kind: type) -> NotCompilableError:
+def _unsupported_argument(leaf: NDArray[Any], kind: type) -> NotCompilableError:
     return NotCompilableError(
         f"an argument is a {kind.__module__}.{kind.__name__}, not an array or a number; pass np.asarray of it"
         if not isinstance(leaf, np.generic)
@@ -383,7 +385,7 @@ class StaticNames:
         )
 
 
-def copy_with_strides(value: Any) -> Any:
+def copy_with_strides(value: Array) -> Any:
     """Copy a dynamic leaf with the same strides."""
     if type(value) is not ndarray:
         return value

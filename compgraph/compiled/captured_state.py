@@ -39,6 +39,7 @@ from typing import Any
 
 import numpy as np
 
+from ..array_types import Array
 from ..context import default_float
 from ..frames import is_heap_type
 from ..interception import generator_state
@@ -205,7 +206,7 @@ class CapturedState:
         self._add_location(place)
         return place.value
 
-    def _compare_attribute(self, owner: Any, name: str, label: str) -> None:
+    def _compare_attribute(self, owner: Callable[..., Any], name: str, label: str) -> None:
         """Compare an attribute of a function, a cell or another Python object."""
         self._add_location(_Location.attribute(owner, name, label))
 
@@ -339,7 +340,7 @@ class CapturedState:
         else:
             self._reject_unknown(value, label)
 
-    def _visit_array(self, value: Any, kind: Any, label: str) -> None:
+    def _visit_array(self, value: Array, kind: type, label: str) -> None:
         if value.dtype.hasobject:
             self._reject(f"{label} is an array of objects")
             return
@@ -367,7 +368,7 @@ class CapturedState:
                 if not name.startswith("__"):
                     self._visit_name(held, name, f"{label}.{name}")
 
-    def _visit_user_object(self, value: Any, kind: type, label: str) -> None:
+    def _visit_user_object(self, value: object, kind: type, label: str) -> None:
         """Visit an object of a user's class: the attributes that the functions may read."""
         self._add_location(
             _Location(("class", id(value)), functools.partial(type, value), "type({0})", value, f"the class of {label}")
@@ -397,7 +398,7 @@ class CapturedState:
         if issubclass(kind, enum.Enum):
             self._visit_name(held, "_value_", f"{label}.value")
 
-    def _attribute_dict(self, value: Any, label: str) -> None:
+    def _attribute_dict(self, value: object, label: str) -> None:
         read = functools.partial(object.__getattribute__, value, "__dict__")
         self._add_location(
             _Location(("dict", id(value)), read, "attribute({0}, '__dict__')", value, f"the attributes of {label}")
@@ -584,17 +585,17 @@ class _Location:
 
     __slots__ = ("expression", "key", "label", "owner", "read", "value")
 
-    def __init__(self, key: Any, read: Callable[[], Any], expression: str, owner: Any, label: str) -> None:
+    def __init__(self, key: tuple[Any, ...], read: Callable[[], Any], expression: str, owner: object, label: str) -> None:
         self.key, self.read, self.expression, self.owner, self.label = key, read, expression, owner, label
         self.value = original(read())
 
     @classmethod
-    def under(cls, space: Any, name: Any, label: str) -> _Location:
+    def under(cls, space: dict[str, Any], name: str, label: str) -> _Location:
         """Return the location of a name in a mapping."""
         return cls((id(space), name), functools.partial(space.get, name, MISSING), f"{{0}}[{name!r}]", space, label)
 
     @classmethod
-    def attribute(cls, owner: Any, name: str, label: str) -> _Location:
+    def attribute(cls, owner: object, name: str, label: str) -> _Location:
         """Return the location of an attribute that is read without running user code."""
         return cls((id(owner), name, "attribute"), functools.partial(_attribute_of, owner, name), f"{{0}}.{name}", owner, label)
 
@@ -609,7 +610,7 @@ class _Location:
         return is_unchanged(self.read(), self.value)
 
 
-def _attribute_of(owner: Any, name: str) -> Any:
+def _attribute_of(owner: object, name: str) -> Any:
     try:
         return getattr(owner, name)
     except (AttributeError, ValueError):  # of an empty cell

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..array_types import Array
 from ..context import Setting, call_function, call_wrapper, recording_for_replay, run_isolated, trace_guards
 from ..executor import Schedule, TripCountFamily, needed
 from ..guards import Guard, collecting_leaks, is_length_guard, select_guards
@@ -51,7 +52,7 @@ class Trace(NamedTuple):
 
 
 def trace_function(
-    f: Any, call: Call, captured: CapturedState, expected: Any, nan_safe: bool, truncates_loops: bool = False
+    f: object, call: Call, captured: CapturedState, expected: tuple[Any, ...], nan_safe: bool, truncates_loops: bool = False
 ) -> Trace:
     """Trace one call of a function.
 
@@ -87,7 +88,7 @@ def trace_function(
 
 
 def _trace(
-    f: Any, call: Call, captured: CapturedState, expected: Any, nan_safe: bool, truncation: LoopTruncation | None
+    f: object, call: Call, captured: CapturedState, expected: tuple[Any, ...], nan_safe: bool, truncation: LoopTruncation | None
 ) -> Trace:
     register_imported()
     since = next_sequence_number()
@@ -175,7 +176,7 @@ def _truncated_schedule(
     return Schedule.of(results.outputs, (), schedule_inputs)
 
 
-def _family_trace(schedules: list[Schedule], truncation: LoopTruncation, results: ResultTree, plain: Any) -> Trace:
+def _family_trace(schedules: list[Schedule], truncation: LoopTruncation, results: ResultTree, plain: Callable[..., Any]) -> Trace:
     """Return the trace of truncated schedules."""
     turns, wanted = [truncation.min_trip_counts, *truncation.further_trip_counts()], truncation.trip_counts
     sizes = [len(schedule.units) for schedule in schedules]
@@ -219,7 +220,7 @@ def _call_function(
     return returned, escapes, unused
 
 
-def _argument_tracer(value: Any) -> Any:
+def _argument_tracer(value: Array) -> Any:
     """Return an argument tracer: an array, or a scalar node for a NumPy scalar, which ``x += 1`` rebinds."""
     if not value.shape and value.dtype.kind in "biu":  # C code reads it as a length without a guard
         raise NotCompilableError(
@@ -253,14 +254,14 @@ def reject_draws() -> dict[Any, Any]:
     return with_draw_handler(_reject_draw)
 
 
-def _reject_draw(name: str, draw: Any, args: Any, kwargs: Any) -> Any:
+def _reject_draw(name: str, draw: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     raise NotCompilableError(_DRAWS.format(name if name == UNSEEDED else f"random.{name}"))
 
 
 class DrawDetector(DrawMonitor):
     """Detects draws from generators that are not patched, by their states."""
 
-    def __init__(self, f: Any, arguments: Iterable[Any]) -> None:
+    def __init__(self, f: object, arguments: Iterable[Any]) -> None:
         self._generators = reachable_generators(f, arguments)
         self._before: list[Any] = []
         self._used_generator: Any = None

@@ -151,7 +151,7 @@ def jit(
     return kind(f.__wrapped__ if isinstance(f, Jitted) else f, options, tuple(names))
 
 
-def _options(threads: Any, exact: Any, cache: Any) -> dict[str, Any]:
+def _options(threads: int | None, exact: bool, cache: bool) -> dict[str, Any]:
     """Return the checked options of the backend."""
     from ..executor import checked_threads  # imported on first use, to keep `import compgraph` fast
 

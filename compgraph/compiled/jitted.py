@@ -100,7 +100,7 @@ class Jitted(Generic[P, R]):
             return self._call_general(args, kwargs, None)
         return match[0].build(match[1])
 
-    def _call_general(self, args: tuple[Any, ...], kwargs: dict[str, Any], flat: Any) -> R:
+    def _call_general(self, args: tuple[Any, ...], kwargs: dict[str, Any], flat: object) -> R:
         """Call with arguments of any kind; `flat` is the quick key under which their programs are cached."""
         try:
             leaves, structure = flatten_arguments(args, kwargs, self.names)
@@ -264,13 +264,13 @@ class Jitted(Generic[P, R]):
     def __repr__(self) -> str:
         return f"<jit of {self.called_as()}>"
 
-    def __get__(self, instance: Any, owner: Any = None) -> Any:
+    def __get__(self, instance: object, owner: type | None = None) -> Any:
         """Bind to an object, as functions do; the object is a static argument."""
         return self if instance is None else Bound(self, instance)
 
     # ------------------------------------------------------------------------------------------ copies
 
-    def __reduce_ex__(self, protocol: Any) -> Any:
+    def __reduce_ex__(self, protocol: object) -> Any:
         module, name = getattr(self, "__module__", None), getattr(self, "__qualname__", None)
         if module is not None and name is not None and _lookup(module, name) is self:
             return name if "." not in name else (_lookup, (module, name))
@@ -279,7 +279,7 @@ class Jitted(Generic[P, R]):
     def __copy__(self) -> Jitted[P, R]:
         return _rebuild(self.__wrapped__, self.options, self.static_argnames, type(self))
 
-    def __deepcopy__(self, memo: Any) -> Jitted[P, R]:
+    def __deepcopy__(self, memo: dict[str, Any]) -> Jitted[P, R]:
         return self.__copy__()
 
 
@@ -288,14 +288,14 @@ class Bound:
 
     __slots__ = ("__func__", "__self__")
 
-    def __init__(self, function: Jitted[..., Any], instance: Any) -> None:
+    def __init__(self, function: Jitted[..., Any], instance: object) -> None:
         self.__func__, self.__self__ = function, instance
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: object, **kwargs: object) -> Any:
         """As `Jitted.__call__`, for this object."""
         return self.__func__(self.__self__, *args, **kwargs)
 
-    def compile(self, *args: Any, **kwargs: Any) -> Bound:
+    def compile(self, *args: object, **kwargs: object) -> Bound:
         """As `Jitted.compile`, for this object."""
         self.__func__.compile(self.__self__, *args, **kwargs)
         return self
@@ -306,7 +306,7 @@ class Bound:
     def __repr__(self) -> str:
         return f"{self.__func__!r} of {self.__self__!r}"
 
-    def __eq__(self, other: Any) -> bool:
+    def __eq__(self, other: object) -> bool:
         return isinstance(other, Bound) and self.__func__ is other.__func__ and self.__self__ is other.__self__
 
     def __hash__(self) -> int:

@@ -17,6 +17,7 @@ import re
 import sys
 import types
 import typing
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -104,7 +105,7 @@ class _PureRegistry:
         self._values: dict[int, tuple[Any, str]] = {}
         self._missing = dict(_PURE)
 
-    def name_of(self, value: Any) -> str | None:
+    def name_of(self, value: object) -> str | None:
         """Return the name of a pure callable, or None."""
         entry = self._values.get(id(value))
         if entry is None and any(name in sys.modules for name in self._missing):
@@ -147,7 +148,7 @@ def _is_pure_operation(value: Any) -> bool:
     return spec is not None and spec.policy != "refused" and spec.is_pure
 
 
-def is_patch(value: Any) -> bool:
+def is_patch(value: Callable[..., Any] | type) -> bool:
     """Return whether a function is currently a patch of NumPy or Python."""
     return (
         type(value) is types.FunctionType

@@ -6,7 +6,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
+from ..array_types import Array, Operand
 from ..bind import stack_object_array
 from ..graph import to_values
 from ..guards import Shape
@@ -57,7 +59,7 @@ class ResultTree:
             else:
                 self._parts.append((None, _constant(leaf)))  # type: ignore[arg-type]
 
-    def computed(self, returned: Any) -> tuple[Any, ...]:
+    def computed(self, returned: Array) -> tuple[Any, ...]:
         """Return the leaves of other results at the positions of the computed ones."""
         leaves = flatten(returned)[0]
         return tuple([leaf for leaf, (kind, _) in zip(leaves, self._parts, strict=True) if kind is not None])
@@ -81,20 +83,20 @@ def _first(values: Sequence[Any]) -> Any:
     return values[0]
 
 
-def _build_leaf(kind: Any, part: Any, values: Sequence[Any]) -> Any:
+def _build_leaf(kind: bool | None, part: Any, values: Sequence[Any]) -> Any:
     if kind is None:
         return part.copy("K") if type(part) is ndarray else part
     value = values[part]
     return np.asarray(value) if kind and isinstance(value, np.generic) else value
 
 
-def result_leaf(value: Any) -> Any:
+def result_leaf(value: object) -> Any:
     """Return a leaf of a result; arrays that nodes were written into become nodes."""
     data = None if isinstance(value, ndarray) else getattr(value, "data", None)
     return data if isinstance(data, Value) else unwrap_buffer(stack_object_array(value))
 
 
-def _constant(value: Any) -> Any:
+def _constant(value: object) -> Any:
     """Return a copy of a constant result."""
     if type(value) is ndarray and value.dtype.kind in "biufc":
         return value.copy("K")
@@ -103,13 +105,13 @@ def _constant(value: Any) -> Any:
     raise NotCompilableError(f"it returns a {type(value).__name__}, not a number, an array, or a tree of these")
 
 
-def snapshot_results(returned: Any) -> tuple[list[Any], Any]:
+def snapshot_results(returned: object) -> tuple[list[Any], Any]:
     """Return the leaves of results, copied and as plain values, and their nesting."""
     leaves, structure = flatten(returned)
     return [leaf.copy("K") if isinstance(leaf, ndarray) else leaf for leaf in map(_value_of, leaves)], structure
 
 
-def _value_of(leaf: Any) -> Any:
+def _value_of(leaf: Operand) -> Any:
     """Return the value of a result as NumPy returns it; scalar nodes become scalars."""
     leaf = result_leaf(leaf)
     if not isinstance(leaf, Value):
@@ -140,7 +142,7 @@ def require_close_results(returned: Any, expected: tuple[list[Any], Any], what: 
             raise NotCompilableError(f"{what} is {actual!r} where NumPy returned {other!r}")
 
 
-def _describe_type(value: Any) -> str:
+def _describe_type(value: ArrayLike) -> str:
     if isinstance(value, (ndarray, np.generic)):
         return f"{type(value).__name__} of shape {value.shape} and dtype {value.dtype}"
     return type(value).__name__
@@ -157,12 +159,12 @@ def are_close(found: Any, other: Any, rounding: float = 0.0) -> bool:
         )
 
 
-def _largest_magnitude(values: Any) -> float:
+def _largest_magnitude(values: Array) -> float:
     """Return the largest absolute value of the finite numbers."""
     return float(np.abs(values, where=np.isfinite(values), out=np.zeros(np.shape(values))).max(initial=0.0))
 
 
-def _rounding(values: Any) -> float:
+def _rounding(values: NDArray[Any]) -> float:
     """Return an upper bound of the rounding error of one of some numbers."""
     kind = values.dtype.kind
     precision = np.finfo(values.dtype if kind in "fc" else np.float64).eps

@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..interception import is_introspection_patch
 from ..values import TRACEABLE
@@ -88,7 +89,7 @@ class KeySnapshot(ContentSnapshot):
 
     __slots__ = ()
 
-    def __init__(self, value: Any, label: str) -> None:
+    def __init__(self, value: dict[str, Any], label: str) -> None:
         self.value, self.label, self.parts = value, label, []
         self._held, self.is_same = list(value), self._has_keys
 
@@ -119,7 +120,7 @@ _MAPPINGS = (collections.OrderedDict, dict, MappingProxyType)
 _CONTAINERS = (list, tuple, set, frozenset, collections.deque, *_MAPPINGS)
 
 
-def container_base(value: Any) -> Any:
+def container_base(value: object) -> Any:
     """The builtin class whose methods read a container, or None."""
     kind = type(value)
     return next((base for base in _CONTAINERS if issubclass(kind, base)), None)
@@ -166,7 +167,7 @@ def original(value: Any) -> Any:
     return MISSING if is_introspection_patch(value) else value
 
 
-def _is_same_memory(one: Any, other: Any) -> bool:
+def _is_same_memory(one: NDArray[Any], other: NDArray[Any]) -> bool:
     """Return whether two arrays are the same memory with the same layout."""
     if not (isinstance(one, ndarray) and isinstance(other, ndarray)):
         return False

@@ -53,7 +53,15 @@ class Specialization:
 
     __slots__ = ("build", "captured", "program", "runs", "seconds", "size", "timed", "times", "watches_nan")
 
-    def __init__(self, program: Any, build: Any, captured: CapturedState, size: int, watches_nan: bool, times: dict[str, float]):
+    def __init__(
+        self,
+        program: Any,
+        build: Callable[..., Any] | type,
+        captured: CapturedState,
+        size: int,
+        watches_nan: bool,
+        times: dict[str, float],
+    ):
         self.program, self.build, self.size, self.times = program, build, size, times
         self.captured = captured if captured else None
         self.watches_nan = watches_nan
@@ -205,7 +213,7 @@ class Specializations:
 
     # ------------------------------------------------------------------------------------------ compilation
 
-    def _run_job(self, call: Call, captured: CapturedState, expected: Any) -> None:
+    def _run_job(self, call: Call, captured: CapturedState, expected: tuple[Any, ...]) -> None:
         """Compile a program, or note why it cannot be compiled."""
         try:
             with compiler_thread.tracing, compiler_thread.pause_garbage_collection():

@@ -41,7 +41,7 @@ class UnusedResults:
         """An interpreter whose results are collected."""
         return Observed(interpreter, self.collect)
 
-    def collect(self, result: Any) -> None:
+    def collect(self, result: object) -> None:
         """Collect the nodes of an operation."""
         node = next((part for part in result if part is not None), None) if isinstance(result, (tuple, list)) else result
         if isinstance(node, Value) and not is_deriving() and not self._is_quiet(node):
@@ -115,7 +115,7 @@ def _item_of(node: Any) -> Any:
     return node.args[0] if node.args and isinstance(node.args[0], MultiOutput) else node
 
 
-def _sources(item: Any) -> tuple[Any, ...]:
+def _sources(item: object) -> tuple[Any, ...]:
     """Return the operands of an item; none if it depends on a shape alone."""
     is_constant = isinstance(item, Value) and item.function in OF_SHAPE_ALONE and not item.memory
     return () if is_constant else sources_of(item)

@@ -41,7 +41,9 @@ _fast_path: ContextVar[bool] = ContextVar("fast_path", default=True)
 is_fast_path = _fast_path.get
 
 
-def layered_variable(name: str, default: Any, disables_fast_path: bool = False, is_read: bool = False) -> ContextVar[Any]:
+def layered_variable(
+    name: str, default: tuple[Any, ...] | float | None, disables_fast_path: bool = False, is_read: bool = False
+) -> ContextVar[Any]:
     """Make a context variable that layers can set.
 
     Parameters
@@ -115,11 +117,11 @@ class Entry(weakref.ref[Any]):
 
     __slots__ = ("entered_at", "keeps_layer")
 
-    def __new__(cls, context: Any, frame: FrameType) -> Entry:
+    def __new__(cls, context: object, frame: FrameType) -> Entry:
         """Refer to a context that a frame enters."""
         return super().__new__(cls, context, Entry._keep_layer_if_unreferenced)
 
-    def __init__(self, context: Any, frame: FrameType) -> None:
+    def __init__(self, context: object, frame: FrameType) -> None:
         self.keeps_layer, self.entered_at = False, (id(frame), frame.f_lasti)
 
     def _keep_layer_if_unreferenced(self) -> None:
@@ -359,7 +361,7 @@ class Setting(Layer):
         _drop(self)
 
 
-def run_isolated(function: Callable[..., T], *args: Any) -> T:
+def run_isolated(function: Callable[..., T], *args: object) -> T:
     """Call ``function(*args)`` in a copy of the context, so that this package's settings end with the call even on interrupts.
 
     Other variables that the function sets, as `numpy.seterr` does, stay set unless the call is interrupted.
@@ -375,7 +377,7 @@ def run_isolated(function: Callable[..., T], *args: Any) -> T:
     return result
 
 
-def run_isolated_once(function: Callable[..., T], *args: Any) -> T:
+def run_isolated_once(function: Callable[..., T], *args: object) -> T:
     """As `run_isolated`; within another call by `run_isolated`, call the function directly."""
     return function(*args) if _is_isolated.get() else run_isolated(function, *args)
 

@@ -12,7 +12,7 @@ from threading import get_ident
 from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import DTypeLike
+from numpy.typing import ArrayLike, DTypeLike
 
 from .layers import Context, Setting, is_fast_path, layer_of, layered_variable, sync_variables
 
@@ -153,7 +153,7 @@ class NoGraph(Context):
             )
 
         @functools.wraps(function)
-        def silent(*args: Any, **kwargs: Any) -> Any:
+        def silent(*args: object, **kwargs: object) -> Any:
             with NoGraph():
                 return function(*args, **kwargs)
 
@@ -254,7 +254,7 @@ def default_dtype(dtype: DTypeLike) -> DefaultDtype:
     return DefaultDtype(float_dtype)
 
 
-def with_default_dtype(array: np.ndarray[Any, Any], value: Any) -> np.ndarray[Any, Any]:
+def with_default_dtype(array: np.ndarray[Any, Any], value: ArrayLike) -> np.ndarray[Any, Any]:
     """Cast `array` to the default precision if `value`, from which it was made, contains only Python numbers."""
     default = default_float()
     if default == np.float64 or array.dtype not in (np.float64, np.complex128) or not _has_only_python_numbers(value):
@@ -262,7 +262,7 @@ def with_default_dtype(array: np.ndarray[Any, Any], value: Any) -> np.ndarray[An
     return array.astype(default if array.dtype.kind == "f" else np.result_type(default, np.complex64))
 
 
-def _has_only_python_numbers(value: Any) -> bool:
+def _has_only_python_numbers(value: ArrayLike) -> bool:
     """Whether a value is a Python number, or lists and tuples of such numbers."""
     if isinstance(value, (list, tuple)):
         return all(map(_has_only_python_numbers, value))

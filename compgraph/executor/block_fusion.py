@@ -8,7 +8,9 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from ..array_types import Operand
 from ..guards import Guard
 from ..storage import Write
 from ..values import MultiOutput, Value
@@ -60,7 +62,7 @@ class Group(list[Any]):
                 self.place[node] = free[node.dtype].pop()
 
 
-def uniform_value(operand: Any, inputs: frozenset[Any]) -> Any:
+def uniform_value(operand: NDArray[Any], inputs: frozenset[Any]) -> Any:
     """Return the number that all elements of a constant equal, or None; an input of the schedule is not a constant."""
     plain = operand.raw_value if isinstance(operand, Value) else operand
     if isinstance(operand, Value) and (operand.args or operand in inputs):
@@ -117,7 +119,7 @@ def _is_fusible(item: Any, inputs: frozenset[Any]) -> bool:
     return item.size >= 2 * BLOCK and item.raw_value.flags.c_contiguous and all(_is_simple(a, shape, inputs) for a in item.args)
 
 
-def _is_simple(operand: Any, shape: tuple[int, ...], inputs: frozenset[Any]) -> bool:
+def _is_simple(operand: Operand, shape: tuple[int, ...], inputs: frozenset[Any]) -> bool:
     if not isinstance(operand, Value):
         return np.ndim(operand) == 0
     plain = operand.raw_value

@@ -82,7 +82,7 @@ class _Allocation:
                 self.buffers[node] = free.pop() if free else np.empty_like(node.raw_value)
         self._release(ending - early, place)
 
-    def _may_overwrite(self, node: Any, ending: set[Any]) -> bool:
+    def _may_overwrite(self, node: object, ending: set[Any]) -> bool:
         """Return whether `node` may overwrite operands that die here, because views do not read them."""
         if not isinstance(node, Value) or not is_elementwise(node):
             return False
@@ -98,7 +98,7 @@ class _Allocation:
             elif root.args and root not in self._inputs and not root.memory:
                 self.frees[place].append(root)
 
-    def _first_with(self, source: Any) -> Any:
+    def _first_with(self, source: object) -> Any:
         """Return the first node of the schedule that owns the memory of another; a joint or a scalar owns itself."""
         return self._owners.get(id(owner_of(source.raw_value)), source) if isinstance(source, Value) else source
 

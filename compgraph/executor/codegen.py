@@ -17,6 +17,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from .. import ops
+from ..array_types import Operand
 from ..context import reset_after_fork
 from ..guards import Guard
 from ..storage import Write, layout_in, value_at, window
@@ -76,10 +77,10 @@ class NumPyProgram:
 class Names(Protocol):
     """How generated code names the items of a graph and other objects."""
 
-    def __getitem__(self, item: Any) -> str:
+    def __getitem__(self, item: object) -> str:
         """Return the name of an item that was defined."""
 
-    def define(self, item: Any) -> str:
+    def define(self, item: object) -> str:
         """Return the name that a statement assigns an item to."""
 
     def function(self, function: Callable[..., Any]) -> str:
@@ -125,15 +126,15 @@ class Writer:
             return f"{self.operand(item.args[0], item)}[{item.function.index}]"
         return self.call(item)
 
-    def call(self, item: Any) -> str:
+    def call(self, item: object) -> str:
         """Return the call of the recorded function, with its operands and options."""
         raise NotImplementedError
 
-    def leaf(self, item: Any) -> str:
+    def leaf(self, item: object) -> str:
         """Return the statement that defines a leaf; empty if its name is bound already."""
         raise NotImplementedError
 
-    def operand(self, operand: Any, item: Any) -> str:
+    def operand(self, operand: object, item: object) -> str:
         """Return an operand of an item: a name or a literal."""
         return str(
             self.names[operand] if isinstance(operand, (Value, MultiOutput)) else self.names.literal(freeze_operand(operand))
@@ -157,13 +158,13 @@ class GlobalNames:
         self._names: dict[Any, str] = {}
         self._numbers = itertools.count()
 
-    def __contains__(self, item: Any) -> bool:
+    def __contains__(self, item: object) -> bool:
         return item in self._names
 
-    def __getitem__(self, item: Any) -> str:
+    def __getitem__(self, item: object) -> str:
         return self._names[item]
 
-    def define(self, item: Any, name: str | None = None) -> str:
+    def define(self, item: object, name: str | None = None) -> str:
         """Return the next result name; or register a given name for an item."""
         self._names[item] = name = f"v{len(self._names)}" if name is None else name
         return name
@@ -244,7 +245,7 @@ class _ProgramWriter(Writer):
         elif statement := self.statement(item):
             self._lines.append(statement)
 
-    def _emit_checks(self, item: Any) -> None:
+    def _emit_checks(self, item: object) -> None:
         for require, expected in self._schedule.checks.get(item, ()) if item in self.names else ():
             expected_literal = repr(expected) if type(expected) is tuple else self.names.literal(expected)
             self._lines.append(f"{self.names.bind(require, f'{require.__name__}_')}({self.names[item]}, {expected_literal})")
@@ -300,7 +301,7 @@ class _ProgramWriter(Writer):
             inner.append(f"{self.names.function(node.function)}({', '.join([*arguments, there[node]])})")
         lines += [f"    {line}" for line in inner]
 
-    def _in_block(self, operand: Any, there: dict[Any, str]) -> str:
+    def _in_block(self, operand: Operand, there: dict[Any, str]) -> str:
         if isinstance(operand, Value) and operand in there:
             return there[operand]
         number = uniform_value(operand, self._inputs) if isinstance(operand, Value) else None

@@ -26,7 +26,7 @@ MAX_COMPARED_BYTES = (
 )
 
 
-def simplify(nodes: Any) -> Any:
+def simplify(nodes: NDArray[Any] | list[Any]) -> Any:
     """Return a smaller graph of some nodes, with the same values.
 
     Equal subexpressions are computed once, operations on constants become constants, and nodes that no result depends on are
@@ -153,7 +153,7 @@ def _is_written(item: Any) -> bool:
     return any(isinstance(node, Value) and root_of(node).memory for node in (item, *read))
 
 
-def _is_constant(item: Any) -> bool:
+def _is_constant(item: object) -> bool:
     return isinstance(item, ConstantNode) or (
         isinstance(item, MultiOutput) and all(_is_constant(item.args[p]) for p in item.parent_argnums)
     )

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from .. import ops
+from ..array_types import Array
 from ..bind import attach, bind
 from ..context import rerecording, run_isolated
 from ..guards import Guard, GuardError, Shape, UntrackedGuard, collecting_guards
@@ -229,7 +230,7 @@ def _plain_options(options: dict[str, Any]) -> dict[str, Any]:
     return {name: tuple(o) if isinstance(o, Shape) else o for name, o in options.items()} if options else options
 
 
-def _require_copy(item: Any, replacement: Any) -> None:
+def _require_copy(item: Any, replacement: Array) -> None:
     """Raise if a recorded copy of an array with writes is now a view, which would show the writes."""
     if viewed_operand(replacement) is not None and viewed_operand(item) is None and memory_of(item.args[0]):
         raise GuardError(

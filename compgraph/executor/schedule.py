@@ -123,12 +123,12 @@ def sources_of(item: Any) -> tuple[Any, ...]:
     return (*read, *item.memory.log)
 
 
-def origin_of(node: Any) -> Origin | None:
+def origin_of(node: object) -> Origin | None:
     """Return the pass through a graph that computed a node; None for the result of an operation."""
     return getattr(node, "origin", None)
 
 
-def origins_of(item: Any) -> tuple[Any, ...]:
+def origins_of(item: object) -> tuple[Any, ...]:
     """Return `sources_of` for an item to be retraced: a node with an origin depends on that."""
     origin = origin_of(item)
     return sources_of(item) if origin is None else (origin.output, origin.wrt[origin.place])

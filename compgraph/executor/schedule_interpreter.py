@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import ops
+from ..array_types import Operand
 from ..guards import Guard, ProgramMismatchError
 from ..storage import Write, layout_in, value_at, window
 from ..values import MultiOutput, Value
@@ -59,7 +60,7 @@ class ScheduleInterpreter:
         schedule = self._schedule
         known: dict[Any, Any] = dict(zip(schedule.inputs, values, strict=True))
 
-        def value(operand: Any) -> Any:
+        def value(operand: object) -> Any:
             return known[operand] if isinstance(operand, (Value, MultiOutput)) else operand
 
         for item in schedule.items:
@@ -82,7 +83,7 @@ class ScheduleInterpreter:
             known[item] = result
         return tuple([np.array(known[node])[()] for node in schedule.outputs])
 
-    def _write(self, item: Write, known: dict[Any, Any], stored: Any) -> None:
+    def _write(self, item: Write, known: dict[Any, Any], stored: Operand) -> None:
         root = self._roots[id(item.memory)]
         place, target = self._windows[item], known[root]
         if place and target.strides != self._strides[root]:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..arrays import placeholder
 from ..graph import walk
@@ -89,7 +90,7 @@ def _is_single(nodes: object) -> bool:
     return isinstance(nodes, (np.ndarray, str)) or not isinstance(nodes, Iterable)
 
 
-def _as_nodes(node_or_nodes: Any, what: str) -> list[Any]:
+def _as_nodes(node_or_nodes: NDArray[Any] | list[Any] | str, what: str) -> list[Any]:
     nodes = [node_or_nodes] if _is_single(node_or_nodes) else list(node_or_nodes)
     if not nodes:
         raise ValueError(f"subgraph needs at least one node that the subgraph {what}")
@@ -139,7 +140,7 @@ def _require_cuttable(items: list[Any], outputs: Sequence[Any], at: Sequence[Any
             )
 
 
-def between(output: Any, wrt: Iterable[Any]) -> list[Any]:
+def between(output: NDArray[Any], wrt: Iterable[Any]) -> list[Any]:
     """Return the items that `output` depends on and that depend on a node of `wrt`, without the nodes of `wrt`."""
     ends = frozenset(wrt)
     order = needed([output], origins_of, stop=ends)

@@ -38,7 +38,7 @@ def _classify_call(code: CodeType, instruction: int) -> str:
     return "" if tree is None or node is None else _classify(node, parents(tree), frozenset())
 
 
-def _classify(node: Any, parent_of: dict[Any, Any], visited: frozenset[str]) -> str:
+def _classify(node: object, parent_of: dict[Any, Any], visited: frozenset[str]) -> str:
     """The use of the value of an expression; assigned names are followed to their uses."""
     is_operand = False
     while (parent := parent_of.get(node)) is not None:

@@ -119,7 +119,7 @@ _SAFE_DESCRIPTORS = (
 )  # fmt: skip
 
 
-def _attribute(owner: Any, name: str) -> Any:
+def _attribute(owner: object, name: str) -> Any:
     """An attribute, if reading it runs no Python code (a property, ``__getattr__``); otherwise `unknown`."""
     kind = type(owner)
     if kind is ModuleType:

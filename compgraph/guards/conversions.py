@@ -16,7 +16,7 @@ import functools
 import math
 import operator
 from collections import deque
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from types import MethodType
@@ -24,8 +24,10 @@ from typing import Any, NoReturn
 from weakref import ref
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .. import ops
+from ..array_types import Array
 from ..context import is_recording
 from ..frames import (
     SourceLine,
@@ -144,7 +146,7 @@ def _extend(log: deque[Leak] | None, leaks: list[Leak]) -> None:
     log.extend(leaks)
 
 
-def format_leaks(leaks: Any, before: str = " ") -> str:
+def format_leaks(leaks: Sequence[Any], before: str = " ") -> str:
     """Format the latest distinct leaks as the end of a message, which begins with `before`; empty without leaks.
 
     Numbers that the source only prints or compares are omitted.
@@ -172,7 +174,7 @@ def _note_leak(what: str) -> None:
     _extend(_log.get(), [Leak(what, frame.f_code, frame.f_lasti)])
 
 
-def note_conversion(node: Value, what: str, frame: Any) -> None:
+def note_conversion(node: Value, what: str, frame: object) -> None:
     """Log that user code, in a frame, converted a node to a plain array by a function that calls no protocol."""
     if type(node) in ACTIVE and is_recording() and not is_within_operator(node):
         _note_number_leak(node, what, frame)
@@ -233,7 +235,7 @@ def _check_conversion(node: Value, what: str, frame: Any) -> Leak | None:
     return _note_number_leak(node, what, frame)
 
 
-def _is_implicit_conversion(target: Any, node: Value, frame: Any) -> bool:
+def _is_implicit_conversion(target: object, node: Value, frame: Any) -> bool:
     """Whether a frame calls a function that is not an explicit conversion and would lose a derivative.
 
     For code without source, an explicit conversion is assumed if the code uses the name of one.
@@ -259,7 +261,7 @@ def _has_source(frame: Any) -> bool:
     return has_source(frame.f_code, frame.f_lasti)
 
 
-def _converts_lists(target: Any, frame: Any) -> bool:
+def _converts_lists(target: object, frame: Any) -> bool:
     """Whether a callable (a ufunc, its methods, methods of plain arrays, a constructor) converts lists without dispatch."""
     if target is unknown:  # make().fill(x)
         name = method_called(frame)
@@ -294,7 +296,7 @@ def _note_number_leak(node: Value, what: str, frame: Any) -> Leak | None:
     return leak
 
 
-def _add_source(leak: Leak | None, guard: Guard | None, number: Any = None) -> None:
+def _add_source(leak: Leak | None, guard: Guard | None, number: float | None = None) -> None:
     """Add the number to a leak, and the recipe of the node, which exists as long as the leaves of the node."""
     if leak is None or leak.source_ref is None:
         return
@@ -313,7 +315,7 @@ def _is_plotting(frame: Any) -> bool:
     return frame.f_globals.get("__name__", "").partition(".")[0] in PLOTTING_PACKAGES
 
 
-def _is_among(target: Any, members: frozenset[Any]) -> bool:
+def _is_among(target: object, members: frozenset[Any]) -> bool:
     return isinstance(target, Hashable) and target in members
 
 
@@ -329,7 +331,7 @@ def _log_leak(what: str, frame: Any, warns: bool) -> Leak:
     return leak
 
 
-def _plain_value(node: Any) -> Any:
+def _plain_value(node: object) -> Any:
     """Return the plain array of a node; the node itself if it has lost its history."""
     return _asarray(node.raw_value) if hasattr(node, "raw_value") else node
 
@@ -399,7 +401,7 @@ def _plain_method(name: str) -> Any:
     numpy_method = getattr(np.ndarray, name)
     what, is_pickle = f".{name}()", name in ("dump", "dumps")
 
-    def method(self: Value, *args: Any, **kwargs: Any) -> Any:
+    def method(self: Value, *args: object, **kwargs: object) -> Any:
         leak = None
         if _loses_derivative(self):
             is_user_call = is_tracing() and not source_lines.is_package_code(frame_up(1).f_code.co_filename)
@@ -441,7 +443,7 @@ def _plain_attribute(name: str) -> property:
             _add_source(leak, _note_number(self, what))
         return numpy_method.__get__(_plain_value(self))
 
-    def raise_on_set(self: Value, value: Any) -> None:
+    def raise_on_set(self: Value, value: object) -> None:
         raise TypeError(f"setting {what} of a node in place would bypass its graph; make a new node instead")
 
     return property(read, raise_on_set)
@@ -465,7 +467,7 @@ def _value(self: Value) -> np.ndarray[Any, Any]:
     return np.asarray(self.raw_value)
 
 
-def _raise_on_set(self: Value, value: Any) -> NoReturn:
+def _raise_on_set(self: Value, value: float) -> NoReturn:
     raise AttributeError("value cannot be set. Write x[...] = array or x -= step, which updates a variable in place")
 
 
@@ -485,7 +487,7 @@ PLAIN_METHODS = (*sorted(ops.PLAIN_METHODS), "__array__", "__dlpack__")
 PLAIN_ATTRIBUTES = ("__array_interface__", "__array_struct__", "ctypes", "data")
 
 
-def _conform(self: Value, protocol: Any) -> Any:
+def _conform(self: Value, protocol: type) -> Any:
     """``__conform__``: return the value that sqlite3 stores, a number or the bytes of an array."""
     if getattr(protocol, "__name__", "") != "PrepareProtocol":
         return None
@@ -505,7 +507,7 @@ def _buffer(self: Value, flags: int) -> memoryview:
     return np.ndarray.__buffer__(np.asarray(self.raw_value), flags)  # type: ignore[attr-defined,no-any-return]
 
 
-def _array(self: Value, dtype: Any = None, copy: Any = None) -> Any:
+def _array(self: Value, dtype: np.dtype[Any] | None = None, copy: bool | None = None) -> Any:
     """``__array__`` of tracers, by which C code and functions that call no protocol read an array's values.
 
     It raises for an active array. A scalar is returned as an array of objects that contains the tracer, so that ``np.sin([x[0],
@@ -555,7 +557,7 @@ def text_conversion(name: str, by_node: Callable[..., str]) -> Any:
     """Make a conversion to text. It is logged, but a replay does not re-check it, unlike ``bool``."""
 
     @functools.wraps(by_node)
-    def show(self: Value, *options: Any) -> str:
+    def show(self: Value, *options: object) -> str:
         frame = frame_up(1)
         if (
             is_tracing()
@@ -600,14 +602,14 @@ def is_integer(self: Value) -> bool:
     return is_whole
 
 
-def _is_integer(value: Any) -> bool:
+def _is_integer(value: Array) -> bool:
     return float(np.asarray(value).item()).is_integer()
 
 
 def _number_method(name: str) -> Any:
     """Make a method of numbers that returns text or integers; it raises if a derivative would be lost."""
 
-    def method(self: Value, *args: Any) -> Any:
+    def method(self: Value, *args: object) -> Any:
         if _loses_derivative(self):
             raise leak_error(frame_up(1), f"the {describe(self)}")
         require_unbatched(f".{name}()", self)
@@ -659,7 +661,7 @@ def scalar_hash(self: Any) -> int:
     return _identity_hash(self) if number == "nan" else hash(number)
 
 
-def _has_derivative(node: Any) -> bool:
+def _has_derivative(node: object) -> bool:
     """Whether the number of a node loses a derivative: the node is active, or has a nonzero tangent."""
     while isinstance(node, Value) and node.level:
         if node.derivative() is not None:  # type: ignore[attr-defined]
@@ -668,7 +670,7 @@ def _has_derivative(node: Any) -> bool:
     return type(node) in ACTIVE
 
 
-def hash_key(value: Any) -> Any:
+def hash_key(value: NDArray[Any]) -> Any:
     """Return the number of a scalar as a dictionary key; ``"nan"`` for nan, which does not equal itself."""
     number = np.asarray(value).item()
     return "nan" if number != number else number

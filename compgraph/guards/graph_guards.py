@@ -201,7 +201,7 @@ class _Graph:
         is_constant = isinstance(leaf, ConstantNode)
         return _LeafSummary(has_leaves=not is_constant, has_constants=is_constant, replaced_at=replaced_at)
 
-    def _last_update(self, leaf: Any) -> float:
+    def _last_update(self, leaf: object) -> float:
         """Return the last update of a leaf before the graph read it; the graph does not depend on earlier guards about it."""
         return (
             leaf.sequence_number

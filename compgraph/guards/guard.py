@@ -18,7 +18,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from ..array_types import Array
 from ..context import Setting, is_recording, layered_variable, trace_guards
 from ..frames import source_lines
 from ..interpreters import on_value_dependent_shape
@@ -111,7 +113,7 @@ class Guard:
         """Return a copy of the guard with other arguments and another sequence number."""
         return replace(self, args=args, sequence_number=sequence_number)
 
-    def check(self, *values: Any) -> None:
+    def check(self, *values: object) -> None:
         """Compare the recorded value with that for plain values of `args`; raise a GuardError, or a ProgramMismatchError."""
         assert self.function is not None
         current_value = self.function(*values)
@@ -146,7 +148,7 @@ class ShapeGuard(Guard):
 class EvaluationGuard(Guard):
     """A guard that compares nothing. Its arguments are computed for their errors and warnings only."""
 
-    def check(self, *values: Any) -> None:
+    def check(self, *values: object) -> None:
         """Do nothing: the values have been computed."""
 
 
@@ -169,7 +171,7 @@ def note_guard(
     what: str,
     function: Callable[..., Any] | None,
     args: tuple[Any, ...],
-    recorded: Any,
+    recorded: tuple[Any, ...] | float | str | None,
     frame: Any,
     sequence_number: int | None = None,
 ) -> Guard | None:
@@ -206,7 +208,7 @@ def note_guard(
     return guard
 
 
-def strip_transforms(operand: Any) -> Any:
+def strip_transforms(operand: object) -> Any:
     """Return a node without its tangents and batch axes."""
     while isinstance(operand, Value) and operand.level:
         operand = operand.values if operand.trace_kind == "batch" else operand.primal  # type: ignore[attr-defined]
@@ -230,7 +232,7 @@ def _note_shapes(what: str, args: tuple[Any, ...], frame: Any, sequence_number: 
             )
 
 
-def guarded_value(value: Any, what: str) -> Any:
+def guarded_value(value: object, what: str) -> Any:
     """Replace nodes in `value` by plain values under a guard, for a use that is not recorded, such as an index."""
     if isinstance(value, (tuple, list)):
         return type(value)([guarded_value(part, what) for part in value])
@@ -243,7 +245,7 @@ def guarded_value(value: Any, what: str) -> Any:
     return value.raw_value
 
 
-def evaluate_guarded(what: str, function: Callable[[Any], Any], value: Any) -> Any:
+def evaluate_guarded(what: str, function: Callable[[Any], Any], value: object) -> Any:
     """Return ``function(value)`` of plain values under a guard, for a rule that branches on the result without recording it."""
     if not isinstance(value, Value):
         return function(value)
@@ -260,18 +262,18 @@ def evaluate_guarded(what: str, function: Callable[[Any], Any], value: Any) -> A
     return result
 
 
-def _fingerprint_of(function: Callable[[Any], Any], value: Any) -> Any:
+def _fingerprint_of(function: Callable[[Any], Any], value: NDArray[Any]) -> Any:
     return fingerprint(np.asarray(function(value)))
 
 
-def contents(array: Any) -> tuple[Any, ...]:
+def contents(array: NDArray[Any]) -> tuple[Any, ...]:
     """Return shape, dtype and bytes of an array for comparisons; for a large array, its `fingerprint`, which is slower."""
     return (
         (array.shape, array.dtype.str, np.asarray(array).tobytes()) if array.nbytes <= MAX_CONTENTS_BYTES else fingerprint(array)
     )
 
 
-def fingerprint(array: Any) -> tuple[Any, ...]:
+def fingerprint(array: NDArray[Any]) -> tuple[Any, ...]:
     """Return shape, dtype and a hash of an array, for comparisons without a copy."""
     return array.shape, array.dtype.str, hashlib.blake2b(np.asarray(array).tobytes(), digest_size=16).hexdigest()
 
@@ -292,13 +294,13 @@ def note_copy(node: Any) -> None:
         note_guard(f"whether np.{node.function.__name__} makes a copy", function, (operand,), True, source_lines.user_frame(2))
 
 
-def note_empty_write(node: Any, index: Any) -> None:
+def note_empty_write(node: object, index: NDArray[Any] | tuple[Any, ...]) -> None:
     """Log a guard that the written part of a node is empty, so that the write changed nothing."""
     function = functools.partial(is_empty, index)
     note_guard("whether the written part is empty", function, (node,), True, source_lines.user_frame(2))
 
 
-def note_arange_length(*args: Any) -> None:
+def note_arange_length(*args: object) -> None:
     """Log a guard on the number of points of ``np.arange(start, stop, step)`` if some of the arguments are nodes."""
     if is_recording() and any(isinstance(number, Value) for number in args):
         count = arange_length(*[number.raw_value if isinstance(number, Value) else number for number in args])
@@ -336,12 +338,12 @@ def is_empty(index: Any, array: Any) -> bool:
     return not np.size(array[index])
 
 
-def is_copy(function: Any, options: dict[str, Any], array: Any) -> bool:
+def is_copy(function: Callable[..., Any], options: dict[str, Any], array: NDArray[Any]) -> bool:
     """Whether a function returns a copy of an array, not a view."""
     return owner_of(function(array, **options)) is not owner_of(array)
 
 
-def layout(array: Any) -> tuple[Any, ...]:
+def layout(array: Array) -> tuple[Any, ...]:
     """Return the memory layout of an array: C- and Fortran-contiguous, writeable, and its axes by decreasing stride."""
     flags, strides = np.asarray(array).flags, np.asarray(array).strides
     axes = tuple(sorted(range(len(strides)), key=lambda axis: -abs(strides[axis])))

@@ -15,6 +15,7 @@ from collections.abc import Container, Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..context import reset_after_fork, restart_names, trace_guards
 from ..storage import by_sequence_number, root_of, viewed_operand
@@ -221,7 +222,7 @@ _logs: dict[int, weakref.ref[GuardLog]] = {}
 _lock = reset_after_fork(threading.RLock())
 
 
-def log_guard(guard: Any) -> None:
+def log_guard(guard: object) -> None:
     """Log a guard: in the list of the current trace, or else in the log of the leaves behind it.
 
     A guard that depends only on arguments of an operator is dropped, because no graph is left when the operator returns.
@@ -259,19 +260,19 @@ def _depends_on_outer_nodes(guard: Any) -> bool:
     return False
 
 
-def has_dropped_guards(node: Any) -> bool:
+def has_dropped_guards(node: object) -> bool:
     """Whether a node is an argument of an operator, or computed from arguments only, and a guard about it was dropped."""
     return type(getattr(node, "recipe", None)) is int
 
 
-def append_to_log(guard: Any) -> None:
+def append_to_log(guard: object) -> None:
     """Log a guard in the log of the leaves behind it, with recipes in place of nodes in `args`."""
     with _lock:
         _append(guard)
         _append_deferred()
 
 
-def append_without_blocking(guard: Any) -> None:
+def append_without_blocking(guard: object) -> None:
     """As `append_to_log`, without waiting for the lock: nodes may be freed in any thread at any allocation."""
     if _lock._is_owned() or not _lock.acquire(blocking=False):  # type: ignore[attr-defined]  # the logs are being changed
         _deferred.append(guard)
@@ -303,7 +304,7 @@ def log_lost_guard(leaf: Any, description: str, sequence_number: float) -> None:
         log.lost.append(LostGuard(leaf.recipe, description, sequence_number, next_sequence_number()))
 
 
-def _as_stored(operand: Any) -> Any:
+def _as_stored(operand: NDArray[Any]) -> Any:
     """Return the stored form of a guard's argument: the recipe of a node, a weak reference to a large array."""
     if isinstance(operand, (Value, MultiOutput)):
         return operand.recipe

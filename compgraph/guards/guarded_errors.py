@@ -20,7 +20,7 @@ from ..values import Value, is_python_arithmetic, require_history, save_operands
 from .guard import note_guard, strip_transforms
 
 
-def error_name_of(function: Callable[..., Any], options: dict[str, Any], settings: dict[str, Any], *values: Any) -> str | None:
+def error_name_of(function: Callable[..., Any], options: dict[str, Any], settings: dict[str, Any], *values: object) -> str | None:
     """Return the class name of the error that ``function(*values, **options)`` raises under ``np.errstate``; None without one."""
     with np.errstate(**settings):
         try:
@@ -65,7 +65,7 @@ def check_domain(function: Callable[..., Any], args: tuple[Any, ...]) -> None:
 _REAL = frozenset({float, int, bool, np.float64, np.float32, np.int64})
 
 
-def require_divisible(name: str, a: Any, b: Any) -> None:
+def require_divisible(name: str, a: object, b: object) -> None:
     """Raise Python's error for an operator on two nodes that represent Python numbers, such as ``1 / x`` at 0."""
     require_history(a, b)
     numbers = [x.raw_value if isinstance(x, Value) else x for x in map(strip_transforms, (a, b))]
@@ -110,7 +110,7 @@ def _pow(a: Any, b: Any) -> Any:
 RAISING_OPERATORS = {"truediv": _truediv, "floordiv": _floordiv, "mod": _mod, "divmod": _floordiv, "pow": _pow}
 
 
-def _note_raised(function: Any, args: tuple[Any, ...], options: dict[str, Any], error: Exception) -> None:
+def _note_raised(function: object, args: tuple[Any, ...], options: dict[str, Any], error: Exception) -> None:
     note_error(function, *save_operands(args, options), error, source_lines.user_frame(3))
 
 

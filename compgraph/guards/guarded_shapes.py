@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..context import callbacks_lock
 from ..frames import frame_up, source_lines
@@ -36,7 +37,7 @@ def note_shape(node: Any, what: str = "its size") -> None:
         note_guard(what, np.shape, (node,), node.raw_value.shape, source_lines.user_frame(2))
 
 
-def note_input_shapes(what: str, *outputs: Any, sequence_number: int | None = None) -> None:
+def note_input_shapes(what: str, *outputs: object, sequence_number: int | None = None) -> None:
     """Log guards on the shapes of placeholders and arguments behind `outputs`; `what` was recorded for these shapes only.
 
     Derivative rules record operations that contain array lengths. For other lengths, derivatives of
@@ -49,7 +50,7 @@ def note_input_shapes(what: str, *outputs: Any, sequence_number: int | None = No
                 note_guard(description, np.shape, (node,), node.raw_value.shape, source_lines.user_frame(2), sequence_number)
 
 
-def _without_axes(value: Any) -> Any:
+def _without_axes(value: object) -> Any:
     """Return the values of a batched value without its batch levels."""
     while isinstance(value, Value) and value.trace_kind == "batch":
         value = value.values  # type: ignore[attr-defined]
@@ -98,7 +99,7 @@ class Shape(tuple[int, ...]):
         return tuple, (self.widen(),)
 
 
-def _length(axis: int, x: Any) -> int:
+def _length(axis: int, x: NDArray[Any]) -> int:
     return int(np.shape(x)[axis])
 
 
@@ -130,7 +131,7 @@ for _name, _operation in (("add", operator.add), ("mul", operator.mul)):
 # ------------------------------------------------------------------------------------------- properties of nodes
 
 
-def is_length_guard(guard: Any) -> bool:
+def is_length_guard(guard: Guard) -> bool:
     """Whether a guard is about a shape; those are logged only while a placeholder exists."""
     return guard.function in _LENGTH_FUNCTIONS
 
@@ -152,7 +153,7 @@ def _guarded_property(name: str) -> property:
         guard = note_guard(f".{name}", function, (self,), attribute_value, source_lines.user_frame(2))
         return attribute_value if guard is None or name != "shape" else Shape(attribute_value, guard)
 
-    def raise_on_set(self: Value, value: Any) -> None:
+    def raise_on_set(self: Value, value: tuple[int, ...]) -> None:
         raise TypeError(f"setting .{name} of a node in place would bypass its graph; make a new node instead")
 
     return property(guarded, raise_on_set)
@@ -180,7 +181,7 @@ def _guarded_layout(name: str, read: Callable[[Any], Any], function: Callable[[A
             note_guard(f".{name}", function, (self,), function(self.raw_value), source_lines.user_frame(2))
         return layout_value
 
-    def raise_on_set(self: Value, value: Any) -> None:
+    def raise_on_set(self: Value, value: tuple[int, ...]) -> None:
         raise TypeError(f"setting .{name} of a node in place would bypass its graph; make a new node instead")
 
     return property(guarded, raise_on_set)
@@ -205,7 +206,7 @@ _GUARDED_MEMBERS = {
 _original_members: dict[str, Any] = {}
 
 
-def watch_shapes(placeholder: Any) -> None:
+def watch_shapes(placeholder: object) -> None:
     """Log guards on shapes as long as a placeholder exists."""
     _count_placeholders(1)
     weakref.finalize(placeholder, _count_placeholders, -1).atexit = False

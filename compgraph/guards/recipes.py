@@ -132,7 +132,7 @@ class Rematerializer:
         self._nodes: dict[int, Any] = {}
         self._valid_until: dict[int, float] = {}
 
-    def rematerialize(self, arg: Any, sequence_number: float) -> Any:
+    def rematerialize(self, arg: Recipe, sequence_number: float) -> Any:
         """Return the node for an argument of a guard; raise a NotRecomputableError if it cannot be computed."""
         if type(arg) is not Recipe:
             return self._operand(arg)
@@ -175,7 +175,7 @@ class Rematerializer:
         node.sequence_number = recipe.sequence_number
         return node
 
-    def _operand(self, arg: Any) -> Any:
+    def _operand(self, arg: object) -> Any:
         if type(arg) is Recipe:
             return self._nodes[id(arg)]
         if isinstance(arg, weakref.ref):

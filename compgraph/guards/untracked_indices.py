@@ -12,6 +12,8 @@ import weakref
 from dataclasses import dataclass, field
 from typing import Any
 
+from numpy.typing import NDArray
+
 from ..frames import warn_user
 from ..storage import value_at
 from ..values import TRACKED_CLASS_OF, VariableNode, describe, on_untracked_freed, untracked
@@ -43,7 +45,7 @@ class UntrackedGuard(Guard):
         """False, because a graph does not depend on values read after its last operation."""
         return False
 
-    def check(self, *values: Any) -> None:
+    def check(self, *values: object) -> None:
         """Compare the recorded value with that for plain values of `args`, and warn or raise if it differs."""
         assert self.function is not None
         if (self.is_strict or not self.warnings_given) and self.function(*values) != self.recorded:
@@ -83,7 +85,7 @@ class UnchangedGuard(Guard):
     is_strict: bool = False
     warnings_given: list[bool] = field(default_factory=list)
 
-    def check(self, *values: Any) -> None:
+    def check(self, *values: object) -> None:
         """Warn or raise if a variable was written after its numbers left the graph."""
         changed = [
             node for variable in self.variables if (node := variable()) is not None and node.sequence_number > self.recorded
@@ -137,7 +139,7 @@ def log_untracked() -> None:
             guard.is_read = type(node) not in TRACKED_CLASS_OF  # by another thread, in the meantime
 
 
-def _log_freed(node: Any) -> None:
+def _log_freed(node: NDArray[Any]) -> None:
     if not sys.is_finalizing():
         append_without_blocking(_untracked_guard(node))
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import functools
 import operator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from ..bind import bind
 from ..context import is_recording
@@ -58,7 +60,7 @@ def trace_buffer(array: Any) -> None:
         _convert_to_tracer(array, bind(window, (root,), layout_in(root.raw_value, array.raw_value)))
 
 
-def _trace_root(root: Any) -> None:
+def _trace_root(root: Buffer | TransformBuffer) -> None:
     plain = root.raw_value
     if isinstance(root, TransformBuffer):
         tracer: Any = plain
@@ -76,7 +78,7 @@ def _trace_root(root: Any) -> None:
     set_history(root, None, (), ())
 
 
-def _convert_to_tracer(buffer: Any, tracer: Any) -> None:
+def _convert_to_tracer(buffer: Buffer | TransformBuffer, tracer: object) -> None:
     """Copy the class and the slots of a tracer to a buffer."""
     for kind in type(tracer).__mro__:
         for slot in getattr(kind, "__slots__", ()):
@@ -98,35 +100,35 @@ def as_traced(value: Any, operands: Any = ()) -> Any:
 # --------------------------------------------------------------------------------------------- values
 
 
-def contains_node(value: Any) -> bool:
+def contains_node(value: object) -> bool:
     """Whether a value is a node, or a list or tuple with one in it."""
     if type(value) is list or type(value) is tuple:
         return any(map(contains_node, value))
     return isinstance(value, Value)
 
 
-def _contains_batch(value: Any) -> bool:
+def _contains_batch(value: object) -> bool:
     """Whether a value is batched by a vmap, or is a list or tuple that contains such a value."""
     if type(value) is list or type(value) is tuple:
         return any(map(_contains_batch, value))
     return isinstance(value, Value) and value.trace_kind == "batch"
 
 
-def _is_batched_index(index: Any) -> bool:
+def _is_batched_index(index: NDArray[Any] | tuple[int, ...]) -> bool:
     """Whether an index differs between batch elements."""
     return any(
         isinstance(part, Value) and part.trace_kind == "batch" for part in (index if isinstance(index, tuple) else (index,))
     )
 
 
-def _needs_graph(value: Any) -> bool:
+def _needs_graph(value: object) -> bool:
     """Whether a write of a node, or of a list with nodes, must be recorded or needs tangents; false under `no_graph`."""
     if isinstance(value, Value):
         return is_recording() or value.trace_kind == "batch"
     return any(map(_needs_graph, value)) if isinstance(value, (list, tuple)) else False
 
 
-def _as_integers(value: Any, dtype: Any) -> Any:
+def _as_integers(value: object, dtype: np.dtype[Any]) -> Any:
     """Convert a value with nodes to integers; floating nodes must be piecewise constant, such as those of ``np.floor``."""
     if isinstance(value, (list, tuple)):
         return [_as_integers(part, dtype) for part in value]
@@ -179,14 +181,14 @@ def _setitem(self: Any, index: Any, value: Any) -> None:
 _PYTHON_NUMBERS = frozenset({float, int, np.float64})
 
 
-def _as_storable(value: Any) -> Any:
+def _as_storable(value: ArrayLike | Buffer | TransformBuffer) -> Any:
     """Convert a value to be stored into integers; a scalar node becomes a Python number, under a guard."""
     if isinstance(value, Value):
         return value if value.ndim or value.dtype.kind not in "iu" else operator.index(value)
     return unwrap_buffers(value)
 
 
-def _fill(self: Any, value: Any) -> None:
+def _fill(self: Any, value: object) -> None:
     self[...] = value
 
 
@@ -209,7 +211,9 @@ def _array_ufunc(self: Any, ufunc: Any, method: str, *inputs: Any, **options: An
     return None if result is None else wrap_result(result, (self,))
 
 
-def _array_function(self: Any, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
+def _array_function(
+    self: Any, function: Callable[..., Any], types: tuple[Any, ...], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
     """``__array_function__`` on the real memory; NotImplemented if an argument is a node, to which NumPy then dispatches."""
     if any(issubclass(kind, Value) for kind in types):
         return NotImplemented
@@ -256,7 +260,7 @@ def _operator(name: str) -> Any:
     """Make a binary operator; if the other operand is a node, it calls the reflected operator of the node."""
     numpy_method = getattr(ndarray, name)
 
-    def operate(self: Any, other: Any) -> Any:
+    def operate(self: Any, other: object) -> Any:
         if isinstance(other, Value):
             return getattr(other, _REFLECTED[name])(self)
         if (type(other) is list or type(other) is tuple) and contains_node(other):
@@ -305,7 +309,7 @@ def _method(name: str) -> Any:
     numpy_method = getattr(ndarray, name)
 
     @functools.wraps(numpy_method)
-    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+    def method(self: Any, *args: object, **kwargs: object) -> Any:
         if any(map(contains_node, args)) or any(map(contains_node, kwargs.values())):
             return getattr(np, name)(self, *args, **kwargs)
         out = kwargs.get("out")
@@ -319,7 +323,7 @@ def _view_attribute(name: str) -> property:
     """Make ``z.real``, ``z.imag`` or ``a.flat``; the array becomes a tracer when a node is written into it."""
     numpy_method = getattr(ndarray, name)
 
-    def write(self: Any, value: Any) -> None:
+    def write(self: Any, value: object) -> None:
         if contains_node(value) and _needs_graph(value) and self.dtype.kind in "fc":
             trace_buffer(self)
             setattr(self, name, value)
@@ -352,7 +356,7 @@ def _hidden_attribute(name: str) -> property:
     return property(read)
 
 
-def _array_wrap(self: Any, array: Any, context: Any = None, return_scalar: bool = False) -> Any:
+def _array_wrap(self: Any, array: NDArray[Any], context: tuple[Any, ...] | None = None, return_scalar: bool = False) -> Any:
     """``__array_wrap__``, by which NumPy returns results computed from a borrowed array."""
     return array[()] if return_scalar else wrap_result(array, ())
 

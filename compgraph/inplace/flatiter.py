@@ -84,13 +84,13 @@ class Flat:
         """A flat copy of the array."""
         return self.base.flatten()
 
-    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: object, **options: object) -> Any:
         return getattr(ufunc, method)(*map(_raveled, inputs), **options)
 
-    def __array_function__(self, function: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def __array_function__(self, function: Any, types: object, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         return function(*map(_raveled, args), **kwargs)
 
-    def __array__(self, *args: Any, **kwargs: Any) -> Any:
+    def __array__(self, *args: object, **kwargs: object) -> Any:
         raise TypeError("x.flat of a node would lose the graph here; use x.ravel(), or x.value.flat for the numbers alone")
 
     def __eq__(self, other: object) -> Any:
@@ -102,5 +102,5 @@ class Flat:
     __hash__ = None  # type: ignore[assignment]
 
 
-def _raveled(value: Any) -> Any:
+def _raveled(value: object) -> Any:
     return np.ravel(value.base) if isinstance(value, Flat) else value

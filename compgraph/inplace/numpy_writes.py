@@ -6,9 +6,11 @@ A function with the name of a NumPy function takes the same arguments. Its targe
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from .. import ops
 from ..bind import bind
@@ -25,7 +27,7 @@ ndarray = np.ndarray
 _NUMBERS = frozenset({int, np.int64})  # the types of an index, or of its parts, that selects one element
 
 
-def copy_index(index: Any) -> Any:
+def copy_index(index: object) -> Any:
     """Return an index without nodes, with copies of its arrays, so that no later write changes it."""
     if isinstance(index, tuple):
         return tuple(map(copy_index, index))
@@ -51,7 +53,7 @@ def set_item(target: Any, index: Any, value: Any) -> None:
 # ---------------------------------------------------------------------------------------------- functions
 
 
-def write_into_plain(function: Any, advice: str, *args: Any, **options: Any) -> None:
+def write_into_plain(function: Callable[..., Any], advice: str, *args: object, **options: object) -> None:
     """Call a NumPy function that writes into a plain array, if nothing is recorded, or into integers, which have no derivative.
 
     Otherwise raise a TypeError whose message contains `advice`.
@@ -64,7 +66,7 @@ def write_into_plain(function: Any, advice: str, *args: Any, **options: Any) -> 
     function(*to_values(args), **to_values(options))
 
 
-def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) -> None:
+def copyto(dst: Any, src: Any, casting: str = "same_kind", where: object = True) -> None:
     """``numpy.copyto``."""
     if not isinstance(dst, Value):
         write_into_plain(np.copyto, "use np.copy(node)", dst, src, casting=casting, where=where)
@@ -85,7 +87,7 @@ def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) ->
     store_computed(dst, lambda: np.broadcast_to(src, dst.shape)[mask], (src,), mask)
 
 
-def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
+def put(a: object, ind: ArrayLike | Callable[..., Any], v: object, mode: str = "raise") -> None:
     """``numpy.put``: stores at positions counted along the flattened array."""
     if not isinstance(a, Value):
         write_into_plain(np.put, "use np.where", a, ind, v, mode=mode)
@@ -127,7 +129,7 @@ def _repeat_to(values: Any, count: int) -> Any:
     return flat if flat.size == count else flat[np.arange(count) % flat.size]
 
 
-def place(arr: Any, mask: Any, vals: Any) -> None:
+def place(arr: object, mask: object, vals: Any) -> None:
     """``numpy.place``: store the values in order at the positions where the mask is true."""
     if not isinstance(arr, Value):
         write_into_plain(np.place, "use np.where", arr, mask, vals)
@@ -146,7 +148,7 @@ def place(arr: Any, mask: Any, vals: Any) -> None:
         set_flat(arr, positions, vals)
 
 
-def putmask(a: Any, mask: Any, values: Any) -> None:
+def putmask(a: object, mask: object, values: Any) -> None:
     """``numpy.putmask``: where the mask is true, store the value at the same position among the (repeated) values."""
     if not isinstance(a, Value):
         write_into_plain(np.putmask, "use np.where", a, mask, values)
@@ -175,7 +177,7 @@ def put_along_axis(arr: Any, indices: Any, values: Any, axis: int | None) -> Non
     ops.implementation(np.put_along_axis)(arr, indices, stack_nested(values), axis)
 
 
-def fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
+def fill_diagonal(a: object, val: object, wrap: bool = False) -> None:
     """``numpy.fill_diagonal``, by NumPy's own implementation, which assigns to ``a.flat``."""
     if not isinstance(a, Value):
         write_into_plain(np.fill_diagonal, "use np.where", a, val, wrap)
@@ -183,7 +185,9 @@ def fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
     ops.implementation(np.fill_diagonal)(a, stack_nested(val), wrap)
 
 
-def nan_to_num(x: Any, copy: Any = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
+def nan_to_num(
+    x: object, copy: object = True, nan: ArrayLike = 0.0, posinf: float | None = None, neginf: float | None = None
+) -> Any:
     """``numpy.nan_to_num``, which writes into its operand with ``copy=False``."""
     compute = functools.partial(ops.REPLACED_FUNCTIONS[np.nan_to_num], x, nan=nan, posinf=posinf, neginf=neginf)
     if ops.resolve_copy_option(copy):
@@ -231,7 +235,7 @@ def ufunc_at(ufunc: np.ufunc, target: Any, index: Any, *others: Any) -> None:
     positions, numbers = last_writers(target.shape, index)
     others = tuple(map(as_operand, others))
 
-    def compute_at(region_index: Any, chosen: Any = ...) -> Any:
+    def compute_at(region_index: NDArray[Any] | tuple[Any, ...], chosen: Any = ...) -> Any:
         region = target[region_index]
         operands = [np.broadcast_to(x, positions.shape)[chosen] for x in others]
         value = ufunc(region, *operands)
@@ -254,7 +258,7 @@ def ufunc_at(ufunc: np.ufunc, target: Any, index: Any, *others: Any) -> None:
             )
 
 
-def _occurrences(positions: Any) -> Any:
+def _occurrences(positions: NDArray[Any]) -> Any:
     """Count, for each element, the earlier elements with the same position."""
     order = np.argsort(positions, axis=None, kind="stable")
     ordered = positions.ravel()[order]

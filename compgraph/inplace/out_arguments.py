@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .. import ops
 from ..context import is_recording
@@ -18,7 +20,7 @@ from .stores import require_cast, store, store_computed
 ndarray = np.ndarray
 
 
-def copy_mask(where: Any, shape: tuple[int, ...], name: str) -> Any:
+def copy_mask(where: object, shape: tuple[int, ...], name: str) -> Any:
     """Return a ``where=`` broadcast to a shape, as a copy in plain booleans; raise a TypeError for arrays of other libraries."""
     plain = guarded_value(where, f"the mask of {name}")
     if isinstance(plain, ndarray) and plain.dtype != bool:
@@ -38,7 +40,7 @@ def plain_target_error(name: str, advice: str) -> TypeError:
     )
 
 
-def _name_of(function: Any) -> str:
+def _name_of(function: Callable[..., Any]) -> str:
     """The name of a function with ``out=`` as users write it."""
     if isinstance(function, ops.UfuncMethod):
         return f"np.{function.ufunc.__name__}.{function.method}"
@@ -99,7 +101,7 @@ def are_integer_arrays(targets: tuple[Any, ...]) -> bool:
     return all(isinstance(t, ndarray) and not isinstance(t, Value) and t.dtype.kind in "biu" for t in targets)
 
 
-def _write_integers(function: Any, name: str, targets: tuple[Any, ...], result: Any, casting: str) -> Any:
+def _write_integers(function: Callable[..., Any], name: str, targets: tuple[Any, ...], result: NDArray[Any], casting: str) -> Any:
     """Write the values of a recorded result into plain arrays of integers or booleans, under a guard."""
     results = result if isinstance(result, tuple) else (result,)
     for target, value in zip(targets, results, strict=True):
@@ -108,14 +110,14 @@ def _write_integers(function: Any, name: str, targets: tuple[Any, ...], result: 
     return targets if len(targets) > 1 else targets[0]
 
 
-def _has_same_bits(value: Any, written: Any) -> bool:
+def _has_same_bits(value: object, written: NDArray[Any]) -> bool:
     """Whether a value has the same bits as the array `written` after a cast to its dtype."""
     stored = np.empty(written.shape, written.dtype)
     np.copyto(stored, to_values(value), casting="unsafe")
     return bool(stored.tobytes() == written.tobytes())
 
 
-def _as_move(function: Any, args: tuple[Any, ...], options: dict[str, Any]) -> tuple[tuple[Any, ...], Any]:
+def _as_move(function: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]) -> tuple[tuple[Any, ...], Any]:
     """Return the arguments of `move_elements` for a call that only moves elements: its sources, and the call on other arrays."""
     options = to_values(options)
     if function in ops.PACKED_FUNCTIONS:
@@ -123,7 +125,7 @@ def _as_move(function: Any, args: tuple[Any, ...], options: dict[str, Any]) -> t
     moved = 1 if function is np.compress else 0
     others = tuple(to_values(args))
 
-    def move(there: Any, source_values: Any) -> None:
+    def move(there: object, source_values: object) -> None:
         function(*others[:moved], source_values, *others[moved + 1 :], out=there, **options)
 
     return (args[moved],), move
@@ -136,7 +138,7 @@ def _require_disjoint(name: str, targets: tuple[Any, ...]) -> None:
         raise ValueError(f"{name}: both outputs would be written into the same memory; give each out= of its own")
 
 
-def _plain_out(function: Any, args: tuple[Any, ...], out: Any, options: dict[str, Any]) -> Any:
+def _plain_out(function: Callable[..., Any], args: tuple[Any, ...], out: tuple[Any, ...], options: dict[str, Any]) -> Any:
     """Call a function with plain targets, unrecorded: NumPy writes into them, and into copies of nodes, which are then stored."""
     targets = out if isinstance(out, tuple) else (out,)
     copies = [t.value.copy() if isinstance(t, Value) else t for t in targets]
@@ -149,7 +151,7 @@ def _plain_out(function: Any, args: tuple[Any, ...], out: Any, options: dict[str
     return outputs if len(outputs) > 1 else outputs[0]
 
 
-def _require_fitting(function: Any, name: str, value: Any, target: Any) -> Any:
+def _require_fitting(function: Callable[..., Any], name: str, value: Any, target: Any) -> Any:
     """Return `value` if NumPy could write it into `target`, else raise.
 
     Except for ufuncs it must have the target's dtype, because another dtype of ``out=`` changes NumPy's computation.
@@ -170,7 +172,9 @@ def _require_fitting(function: Any, name: str, value: Any, target: Any) -> Any:
     return value
 
 
-def write_where(ufunc: Any, inputs: tuple[Any, ...], options: dict[str, Any], out: Any, where: Any) -> Any:
+def write_where(
+    ufunc: Callable[..., Any], inputs: tuple[Any, ...], options: dict[str, Any], out: tuple[Any, ...], where: object
+) -> Any:
     """Call a ufunc with ``out=`` and ``where=``. It is computed, and differentiated, only where the mask is true."""
     name = f"np.{ufunc.__name__}"
     if not all(isinstance(t, Value) for t in out):
@@ -183,7 +187,7 @@ def write_where(ufunc: Any, inputs: tuple[Any, ...], options: dict[str, Any], ou
     operands = [as_operand(x) for x in inputs]
     outputs: list[Any] = []
 
-    def get_output(position: int, target: Any) -> Any:
+    def get_output(position: int, target: object) -> Any:
         if not outputs:
             result = ufunc(*[np.broadcast_to(x, mask.shape)[mask] for x in operands], **options)
             outputs.extend(result if isinstance(result, tuple) else (result,))

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .. import ops
 from ..graph import flatten_sequences
@@ -33,14 +34,14 @@ def backing_array(node: Any) -> Any:
     return node.raw_value
 
 
-def overlaps(target: Any, *sources: Any) -> bool:
+def overlaps(target: object, *sources: object) -> bool:
     """Whether a node among the sources may share memory with the target."""
     target_array = backing_array(target)
     nodes = [source_array for s in sources if isinstance(s, Value) and (source_array := backing_array(s)).__class__ is ndarray]
     return any(owner_of(plain) is owner_of(target_array) and np.may_share_memory(plain, target_array) for plain in nodes)
 
 
-def assign(target: Any, index: Any, value: Any, casting: Any = None) -> None:
+def assign(target: Any, index: object, value: Any, casting: str | None = None) -> None:
     """``target[index] = value`` as by `stores.store`, also if both share memory."""
     value = unwrap_buffer(value)
     plain = getattr(value, "raw_value", None)  # `store` raises for a value without history
@@ -91,7 +92,7 @@ def move_elements(target: Any, sources: Sequence[Any], move: Callable[..., objec
         store(target, np.nonzero(changed) if target.ndim else ..., values if target.ndim else values[0])
 
 
-def _window_numbers(numbered: BufferCopy, plain: Any) -> Any:
+def _window_numbers(numbered: BufferCopy, plain: NDArray[Any]) -> Any:
     """The element numbers of a view."""
     return numbered.cut(plain.shape, **{**numbered.place(plain), "dtype": numbered.dtype})
 
@@ -116,7 +117,9 @@ def _number_elements(target: Any, sources: Sequence[Any]) -> tuple[BufferCopy, l
     return numbered, others
 
 
-def simulate_numpy_writes(function: Any, args: tuple[Any, ...], options: dict[str, Any], targets: tuple[Any, ...]) -> Any:
+def simulate_numpy_writes(
+    function: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any], targets: tuple[Any, ...]
+) -> Any:
     """Call NumPy with ``out=`` on copies of overlapping arrays and return the written values; None without overlap."""
     if isinstance(function, ops.UfuncMethod) or (isinstance(function, np.ufunc) and function.signature is None):
         return None  # NumPy guarantees that overlaps do not change the results of ufuncs
@@ -126,7 +129,7 @@ def simulate_numpy_writes(function: Any, args: tuple[Any, ...], options: dict[st
     require_unbatched("out= that shares memory with an operand", *targets, *sources)
     copies: dict[int, BufferCopy] = {}
 
-    def copy_operand(value: Any) -> Any:
+    def copy_operand(value: object) -> Any:
         if isinstance(value, (list, tuple)):
             return type(value)(map(copy_operand, value))
         if not isinstance(value, Value) or type(value.raw_value) is not ndarray:

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import operator
 import weakref
+from collections.abc import Callable
 from types import CodeType
 from typing import Any
 
 import numpy as np
 
 from .. import ops
+from ..array_types import Array
 from ..context import is_deriving, is_fast_path, is_recording, open_scopes
 from ..frames import instructions, source_lines
 from ..guards import note_copy, note_empty_write
@@ -44,7 +46,7 @@ from ..values import (
 )
 
 
-def store(target: Any, index: Any, value: Any, casting: Any = None) -> None:
+def store(target: Any, index: Any, value: Any, casting: object = None) -> None:
     """Store ``target[index] = value`` and append the write to the log of the target's root.
 
     Parameters
@@ -110,7 +112,7 @@ def store(target: Any, index: Any, value: Any, casting: Any = None) -> None:
     root.memory.append(write, store_plain, target.raw_value, index, plain, casting)
 
 
-def store_number(target: Any, index: Any, value: Any) -> bool:
+def store_number(target: Any, index: tuple[int, ...] | np.generic | int, value: Any) -> bool:
     """Store one number in one element, the fast path of loops over elements; return False if `store` is needed.
 
     It omits two steps of `store`: the root needs no change of its class or buffer (`Memory.is_root_active`), and a single number
@@ -136,7 +138,7 @@ def store_number(target: Any, index: Any, value: Any) -> bool:
     return True
 
 
-def _copy_value(value: Any) -> Any:
+def _copy_value(value: object) -> Any:
     """Copy a plain array or list for the log, because its owner may change it later."""
     if isinstance(value, list):
         return np.array(value)
@@ -174,7 +176,7 @@ def require_writeable(target: Any) -> None:
         _require_own_buffer(target)
 
 
-def _is_same_memory(array: Any, index: Any, value: Any) -> bool:
+def _is_same_memory(array: Any, index: Any, value: Array) -> bool:
     """Whether ``array[index]`` and `value` are the same memory, as in the last step of ``a[1:3] += b``."""
     if type(value) is not np.ndarray or value.base is None or owner_of(value) is not owner_of(array):
         return False
@@ -220,7 +222,7 @@ def _open_log(root: Any) -> None:
     root.memory = Memory()
 
 
-def _activate(target: Any, root: Any) -> None:
+def _activate(target: object, root: object) -> None:
     """Make the target, the root and the views between them active, so that cotangents pass.
 
     If the target and the root are active already, the views between them are active too.
@@ -238,7 +240,9 @@ _VARIABLES = with_tracers({VariableNode})
 _ACTIVE_CLASS_OF: dict[Any, Any] = {InertNode: OperationalNode, TRACERS[InertNode]: TRACERS[OperationalNode]}
 
 
-def store_computed(target: Any, compute: Any, sources: tuple[Any, ...] = (), index: Any = ..., casting: Any = None) -> None:
+def store_computed(
+    target: Any, compute: Callable[..., Any], sources: tuple[Any, ...] = (), index: Any = ..., casting: object = None
+) -> None:
     """Store ``compute()``; a variable that is updated from itself and plain numbers gets the plain value.
 
     `sources` are the operands of `compute` that may be other nodes. Values computed from them cannot be written into a variable.

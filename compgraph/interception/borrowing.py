@@ -104,7 +104,7 @@ def clear_views() -> None:
     _views.clear()
 
 
-def _borrow_cached(value: Any) -> Any:
+def _borrow_cached(value: object) -> Any:
     """The replacement of a value: the same object wherever a function reaches the value."""
     if type(value) is not ndarray:
         return as_borrowed(value)
@@ -114,7 +114,7 @@ def _borrow_cached(value: Any) -> Any:
     return cached[1]
 
 
-def _capture(value: Any, captured: list[Any]) -> Any:
+def _capture(value: object, captured: list[Any]) -> Any:
     """The replacement of a value that a function captures; an array or node is added to `captured`."""
     replacement = _borrow_cached(value)
     if isinstance(replacement, Value) or type(replacement) is Borrowed:
@@ -122,7 +122,7 @@ def _capture(value: Any, captured: list[Any]) -> Any:
     return replacement
 
 
-def _rebind_global(namespace: dict[str, Any], name: str, value: Any, captured: list[Any]) -> None:
+def _rebind_global(namespace: dict[str, Any], name: str, value: object, captured: list[Any]) -> None:
     replacement = _capture(value, captured)
     if replacement is not value:
         _rebound.append((namespace, name, value, replacement))
@@ -145,7 +145,7 @@ def _rebind_cell(cell: CellType, captured: list[Any]) -> None:
         cell.cell_contents = replacement
 
 
-def _replace_at(place: Place, value: Any, context_replacements: list[Replacement], captured: list[Any]) -> None:
+def _replace_at(place: Place, value: object, context_replacements: list[Replacement], captured: list[Any]) -> None:
     key = place.key
     existing = _replacements.get(key)
     if existing is not None and existing.borrowed is value:  # replaced by another thread, which may return first

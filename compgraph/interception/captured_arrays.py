@@ -188,7 +188,7 @@ class PlaceSearch:
             if _is_user_class(base):
                 self._visit_items(base, vars(base).items(), depth)
 
-    def _visit_items(self, holder: Any, items: Iterable[tuple[Any, Any]], depth: int) -> None:
+    def _visit_items(self, holder: object, items: Iterable[tuple[Any, Any]], depth: int) -> None:
         """Record the arrays in an object, and queue its other values."""
         others = []
         can_change = not isinstance(holder, tuple)

@@ -15,6 +15,7 @@ from types import FrameType
 from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike, NDArray
 
 from .. import arrays
 from ..frames import frame_up, is_internal
@@ -177,13 +178,13 @@ def _construct_at_top_level(frame: FrameType, original: Function, ours: Any, arg
     return ours(*args, **_without_options(kwargs, *_IGNORED_OPTIONS))
 
 
-def _with_node_elements(array: Any, args: Args) -> Any:
+def _with_node_elements(array: NDArray[Any], args: Args) -> Any:
     """Convert an object array that NumPy created from a list with nodes; if it iterated over a node, elements become nodes."""
     node = stack_nested(args[0]) if args and not any(isinstance(v, Value) for v in array.ravel().tolist()) else None
     return _object_array(node) if isinstance(node, Value) and node.shape == array.shape else array
 
 
-def _object_array(values: Any) -> Any:
+def _object_array(values: NDArray[Any] | list[Any]) -> Any:
     """Convert nested lists with nodes to an object array of nodes and elements of nodes."""
     array = np.empty(np.array(_nodes_as_zeros(values), object).shape, object)
     for index in np.ndindex(array.shape):
@@ -198,7 +199,7 @@ def _nodes_as_zeros(values: object) -> Any:
     return list(map(_nodes_as_zeros, values)) if isinstance(values, (list, tuple)) else values
 
 
-def _is_object(dtype: Any) -> bool:
+def _is_object(dtype: DTypeLike | None) -> bool:
     return dtype is object or (dtype is not None and dtype == np.dtype(object))
 
 
@@ -228,7 +229,7 @@ def patched_default_rng(original: Function) -> Function:
     """Wrap ``np.random.default_rng``, so that user code gets generators whose parameters may be nodes."""
 
     @functools.wraps(original)
-    def default_rng(*args: Any, **kwargs: Any) -> Any:
+    def default_rng(*args: object, **kwargs: object) -> Any:
         generator = original(*args, **kwargs)
         if not is_tracing() or isinstance(generator, Generator) or is_internal(frame_up(1).f_code.co_filename):
             return generator

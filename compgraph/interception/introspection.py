@@ -27,7 +27,7 @@ _MAX_ITEMS = 64  # of a container, which are visited
 _MAX_VALUES = 256  # that are visited
 
 
-def _represented_value(node: Any) -> Any:
+def _represented_value(node: object) -> Any:
     """A plain value of the class that a node represents."""
     if isinstance(node, Value) and hasattr(node, "raw_value"):
         if is_number(node):
@@ -41,21 +41,21 @@ def _is_traced(value: object) -> bool:
     return isinstance(value, Value) or type(value) in TRACEABLE
 
 
-def _includes_nodes(classes: Any) -> bool:
+def _includes_nodes(classes: tuple[Any, ...] | type) -> bool:
     """Whether some classes include a class of nodes."""
     if isinstance(classes, tuple):
         return any(map(_includes_nodes, classes))
     return isinstance(classes, builtins.type) and issubclass(classes, Value)
 
 
-def _unpatched_classes(classes: Any) -> Any:
+def _unpatched_classes(classes: tuple[Any, ...] | type) -> Any:
     """Classes, with Python's ``type`` in place of its patch."""
     if isinstance(classes, tuple):
         return tuple(map(_unpatched_classes, classes))
     return builtins.type if classes is _Type else classes
 
 
-def _isinstance(value: object, classes: Any, /) -> bool:
+def _isinstance(value: object, classes: tuple[Any, ...] | type, /) -> bool:
     classes = _unpatched_classes(classes)
     if not _is_traced(value):
         return isinstance(value, classes)
@@ -67,7 +67,7 @@ def _isinstance(value: object, classes: Any, /) -> bool:
 class _TypeOfType(type):
     """The class of `_Type`, which is called as ``type`` is."""
 
-    def __call__(cls, *args: Any, **options: Any) -> Any:
+    def __call__(cls, *args: object, **options: object) -> Any:
         if cls is not _Type:  # a metaclass that the user derives from `type`
             return super().__call__(*args, **options)
         if len(args) == 1 and not options and _is_traced(args[0]):
@@ -95,7 +95,7 @@ def _hasattr(value: object, name: str, /) -> bool:
     return hasattr(_represented_value(value) if _is_traced(value) else value, name)
 
 
-def _getattr(value: Any, name: str, /, *default: Any) -> Any:
+def _getattr(value: object, name: str, /, *default: object) -> Any:
     if _is_traced(value):
         if name == "__class__":
             return builtins.type(_represented_value(value))
@@ -104,7 +104,7 @@ def _getattr(value: Any, name: str, /, *default: Any) -> Any:
     return getattr(value, name, *default)
 
 
-def _dir(*value: Any) -> list[str]:
+def _dir(*value: object) -> list[str]:
     if not value:
         return sorted(sys._getframe(1).f_locals)
     return dir(_represented_value(value[0]) if _is_traced(value[0]) else value[0])
@@ -163,7 +163,7 @@ def _names_used_in(namespace: dict[str, Any]) -> frozenset[str]:
     return names
 
 
-def _functions_of(value: Any, module: Any) -> Iterator[FunctionType]:
+def _functions_of(value: object, module: object) -> Iterator[FunctionType]:
     """The Python functions of a global variable, and the methods of a class of the module."""
     parts: Iterable[Any] = (value,)
     if isinstance(value, builtins.type):

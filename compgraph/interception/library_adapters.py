@@ -160,7 +160,7 @@ def _wrap_to_raise(original: Function, unwraps_buffers: bool = False) -> Functio
     """Wrap a function so that it raises for traced nodes; with `unwraps_buffers` it gets the memory of buffers."""
 
     @functools.wraps(original)
-    def call(*args: Any, **kwargs: Any) -> Any:
+    def call(*args: object, **kwargs: object) -> Any:
         _require_untraced((*args, kwargs))
         return original(*unwrap_buffers(args), **unwrap_buffers(kwargs)) if unwraps_buffers else original(*args, **kwargs)
 
@@ -178,7 +178,7 @@ def raising_reader(original: Function) -> Function:
     """Wrap a function of `MEMORY_READERS`, so that it raises for traced nodes."""
 
     @functools.wraps(original)
-    def read(*args: Any, **kwargs: Any) -> Any:
+    def read(*args: object, **kwargs: object) -> Any:
         for value in args:
             if isinstance(value, Value) and is_tracer(value):
                 raise leak_error(frame_up(1), f"the {describe(value)}")
@@ -248,7 +248,7 @@ def _store_values(method: Function, name: str) -> Function:
     """Wrap a method so that it stores the values of traced nodes, with a warning."""
 
     @functools.wraps(method)
-    def store(self: object, *args: Any, **kwargs: Any) -> Any:
+    def store(self: object, *args: object, **kwargs: object) -> Any:
         if _find_traced(*args, kwargs) is not None:
             args, kwargs = to_values(args), to_values(kwargs)
             if is_recording():
@@ -270,7 +270,7 @@ def adapt_joblib() -> None:
     digest, save = hasher.hash, hasher.save
 
     @functools.wraps(digest)
-    def digest_untraced(self: Any, *args: Any, **kwargs: Any) -> Any:
+    def digest_untraced(self: Any, *args: object, **kwargs: object) -> Any:
         self.tracer = None
         result = digest(self, *args, **kwargs)
         if self.tracer is not None:  # an error within `save` would be caught by joblib
@@ -293,7 +293,7 @@ def _compute_for_nodes(call: Function, wrap: Function) -> Function:
     """Wrap a method of a cached function so that it computes the result of arguments with nodes."""
 
     @functools.wraps(call)
-    def computed(self: Any, *args: Any, **kwargs: Any) -> Any:
+    def computed(self: Any, *args: object, **kwargs: object) -> Any:
         return wrap(self.func(*args, **kwargs)) if _NodeFinder.finds_node((args, kwargs)) else call(self, *args, **kwargs)
 
     return computed
@@ -371,7 +371,7 @@ def _raising_plan_class(plan: Any) -> Any:
             return isinstance(value, plan) if cls is FFTW else type.__instancecheck__(cls, value)
 
     class FFTW(plan, metaclass=PlanMeta):  # type: ignore[misc]
-        def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+        def __new__(cls, *args: object, **kwargs: object) -> Any:
             _require_untraced((*args, kwargs), 2)
             return plan.__new__(cls, *args, **kwargs)
 

@@ -80,7 +80,7 @@ COMPLEX_FUNCTIONS: dict[str, Function] = {
 def _dispersion(function: Function, ddof: int) -> Function:
     """A variance or standard deviation of `statistics`; the mean is an optional argument."""
 
-    def dispersion(xs: Any, center: Any = None) -> Any:
+    def dispersion(xs: Any, center: object = None) -> Any:
         if center is None:
             return function(xs, ddof=ddof)
         variance = np.sum(np.square(xs - center)) / (len(xs) - ddof)
@@ -111,7 +111,7 @@ def patched_statistic(original: Function, ours: Function) -> Function:
     """Wrap a function of `statistics`, so that `ours` runs for data with nodes."""
 
     @functools.wraps(original)
-    def call(data: Any, *args: Any, **kwargs: Any) -> Any:
+    def call(data: Any, *args: object, **kwargs: object) -> Any:
         values = data if isinstance(data, Value) else list(data)
         if not contains_node(values):
             return original(values, *args, **kwargs)
@@ -126,7 +126,7 @@ def patched_math(original: Function, ours: Function) -> Function:
     """Wrap a function of `math` or `cmath`, so that `ours` runs for nodes."""
 
     @functools.wraps(original)
-    def call(*args: Any, **kwargs: Any) -> Any:
+    def call(*args: object, **kwargs: object) -> Any:
         if any(map(contains_node, args)):  # also in a thread that the differentiated function has started
             guarded_errors.check_domain(original, args)
             return ours(*args, **kwargs)

@@ -12,7 +12,7 @@ that:
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from types import ModuleType
 from typing import Any
 
@@ -80,7 +80,7 @@ def patch_dispatchers() -> None:
         patch_code(dispatcher, _relevant_arguments)
 
 
-def _relevant_arguments(dispatcher: object, original: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _relevant_arguments(dispatcher: object, original: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     relevant = original(*args, **kwargs)
     filename = frame_up(3).f_code.co_filename
     if source_lines.is_package_code(filename):
@@ -108,7 +108,7 @@ class GatheringUfunc:
     def __class__(self) -> Any:  # for isinstance
         return np.ufunc
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: object, **kwargs: object) -> Any:
         """Call the ufunc."""
         return self._ufunc(*args, **kwargs)
 

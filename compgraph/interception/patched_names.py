@@ -108,7 +108,7 @@ def _with_copy_note(original: Function) -> Function:
     """Wrap NumPy's function that converts lists for compiled modules: it records a guard if it copies the data of a node."""
 
     @functools.wraps(original)
-    def convert(*args: Any, **kwargs: Any) -> Any:
+    def convert(*args: object, **kwargs: object) -> Any:
         array = original(*args, **kwargs)
         if args and isinstance(args[0], Value) and not isinstance(array, Value):
             frame = frame_up(1)

@@ -17,6 +17,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from ..array_types import Operand
 from ..context import layered_variable
 from ..frames import frame_up
 from ..graph import stack_nested, to_values
@@ -33,13 +34,13 @@ DrawHandler = Callable[[str, Draw, tuple[Any, ...], dict[str, Any]], Any]  # han
 # ------------------------------------------------------------------------------------------- reparametrization
 
 
-def _shift_and_scale(draw: Any, loc: Any, scale: Any) -> Any:
+def _shift_and_scale(draw: Operand, loc: object, scale: object) -> Any:
     """``loc + scale * z``, whose value is `draw`."""
     standard = _divide_by_scale(draw - to_values(loc), to_values(scale))
     return loc + scale * standard
 
 
-def _divide_by_scale(numerator: Any, scale: Any) -> Any:
+def _divide_by_scale(numerator: Operand, scale: Operand) -> Any:
     """``numerator / scale``, the standard draw; raises for a scale of 0, from which it cannot be computed."""
     if np.any(np.equal(scale, 0)):
         raise TypeError(
@@ -49,16 +50,16 @@ def _divide_by_scale(numerator: Any, scale: Any) -> Any:
     return numerator / scale
 
 
-def _scale(draw: Any, scale: Any) -> Any:
+def _scale(draw: Operand, scale: object) -> Any:
     return scale * _divide_by_scale(draw, to_values(scale))
 
 
-def _take_root(draw: Any, a: Any) -> Any:
+def _take_root(draw: object, a: Any) -> Any:
     """``z ** (1 / a)``, whose value is `draw`."""
     return (draw ** to_values(a)) ** (1 / a)
 
 
-def _triangular_quantile(draw: Any, left: Any, mode: Any, right: Any) -> Any:
+def _triangular_quantile(draw: object, left: Any, mode: Any, right: Any) -> Any:
     """The inverse of the triangular distribution function, at the probability of the value `draw`."""
     a, c, b = map(to_values, (left, mode, right))
     is_rising = draw < c
@@ -93,7 +94,7 @@ def _reparametrize(name: str, original: Draw) -> Draw:
     """A drawing function whose parameters may be nodes."""
     parameters, formula = FAMILIES[name]
 
-    def draw(*args: Any, **kwargs: Any) -> Any:
+    def draw(*args: object, **kwargs: object) -> Any:
         if not (any(map(contains_node, args)) or any(map(contains_node, kwargs.values()))):
             return _draw_as_buffer(original(*args, **kwargs), frame_up(1))
         value = original(*to_values(args), **to_values(kwargs))
@@ -106,7 +107,7 @@ def _reparametrize(name: str, original: Draw) -> Draw:
 def _raise_for_nodes(name: str, original: Draw) -> Draw:
     """A drawing function that raises for nodes."""
 
-    def draw(*args: Any, **kwargs: Any) -> Any:
+    def draw(*args: object, **kwargs: object) -> Any:
         if any(map(contains_node, args)) or any(map(contains_node, kwargs.values())):
             raise TypeError(
                 f"random {name}: a parameter is a node, and the draw is not a differentiable function of its parameters. Draw "
@@ -122,7 +123,7 @@ def _return_buffers(name: str, original: Draw) -> Draw:
     """A drawing function whose parameters cannot be nodes; ``out=`` may be a buffer, into whose memory C code writes."""
 
     @functools.wraps(original)
-    def draw(*args: Any, **kwargs: Any) -> Any:
+    def draw(*args: object, **kwargs: object) -> Any:
         if is_tracing():
             out = next((value for value in (*args, *kwargs.values()) if type(value) in BUFFERS), None)
             if out is not None:
@@ -133,7 +134,7 @@ def _return_buffers(name: str, original: Draw) -> Draw:
     return draw
 
 
-def _draw_as_buffer(numbers: Any, frame: FrameType) -> Any:
+def _draw_as_buffer(numbers: object, frame: FrameType) -> Any:
     """Random numbers; a buffer for user code within a function that is differentiated."""
     if type(numbers) is not np.ndarray or not is_tracing() or numbers.dtype.kind not in NUMERIC:
         return numbers
@@ -193,7 +194,7 @@ def _with_draw_handler(name: str, draw: Draw) -> Draw:
     """A drawing function that runs the current draw handler instead, if any."""
 
     @functools.wraps(draw)
-    def handled_draw(*args: Any, **kwargs: Any) -> Any:
+    def handled_draw(*args: object, **kwargs: object) -> Any:
         handler = _handler.get()
         if handler is None or str(frame_up(1).f_globals.get("__name__")).partition(".")[0] in _INTERNAL_DRAWS:
             return draw_unmonitored(draw, *args, **kwargs)
@@ -313,7 +314,7 @@ class Generator(np.random.Generator):
         return np.random.Generator(self.bit_generator).__reduce__()
 
 
-def _run_handler(handler: DrawHandler, name: str, draw: Draw, /, *args: Any, **kwargs: Any) -> Any:
+def _run_handler(handler: DrawHandler, name: str, draw: Draw, /, *args: object, **kwargs: object) -> Any:
     return handler(name, draw, args, kwargs)
 
 

@@ -42,7 +42,7 @@ _MAX_DEPTH, _MAX_ITEMS = 4, 64  # the depth to which attributes and containers a
 _MAX_VALUES = 5000  # visited breadth-first
 
 
-def reachable_generators(f: Any, arguments: Iterable[Any] = ()) -> list[Any]:
+def reachable_generators(f: object, arguments: Iterable[Any] = ()) -> list[Any]:
     """Generators that a function may draw from, but that cannot be replaced while it runs.
 
     These are ``RandomState``, Python's ``Random``, and all generators in lists, dictionaries, attributes and classes. The search
@@ -66,7 +66,7 @@ def generator_state(generator: Any) -> Any:
     return _freeze(getattr(generator, "bit_generator", generator).state)
 
 
-def _freeze(state: Any) -> Any:
+def _freeze(state: dict[str, Any] | int | str) -> Any:
     """A copy of a state, of immutable values."""
     if isinstance(state, dict):
         return tuple([(key, _freeze(value)) for key, value in state.items()])

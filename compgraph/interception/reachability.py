@@ -6,7 +6,7 @@ import builtins
 import functools
 import sys
 import weakref
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from types import CellType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
@@ -60,7 +60,7 @@ class ReachableNames:
                 return False
         return not self.is_closed or all(_is_data(space.get(name)) for space, name in self.values)
 
-    def _follow(self, function: Any) -> None:
+    def _follow(self, function: Callable[..., Any]) -> None:
         """Read the names in the code of a function, and in the code of the functions that they refer to."""
         code, namespace = function.__code__, function.__globals__
         if id(code) in self._visited_codes:
@@ -121,7 +121,7 @@ def _is_data(value: Any, depth: int = 4) -> bool:
     return value is np or issubclass(kind, (*_DATA_TYPES, np.ufunc))
 
 
-def _is_followed(value: Any) -> bool:
+def _is_followed(value: object) -> bool:
     """Whether a value is a function whose code is read."""
     return type(function_of(value)) is FunctionType
 
@@ -170,7 +170,7 @@ class Closure:
             for value in (*(captured.__defaults__ or ()), *(captured.__kwdefaults__ or {}).values()):
                 self._add(value)
 
-    def _add(self, value: Any) -> None:
+    def _add(self, value: object) -> None:
         inner = function_of(value)
         if not isinstance(inner, FunctionType):
             self.is_closed = self.is_closed and _is_data(value)
@@ -183,7 +183,7 @@ def is_closed(closure: Closure, reached: list[ReachableNames], arguments: Iterab
     return closure.is_closed and all(reachable.is_closed for reachable in reached) and all(map(_is_data, arguments))
 
 
-def function_of(f: Any) -> Any:
+def function_of(f: object) -> Any:
     """The Python function behind partials, methods and wrappers of ours; another callable unchanged."""
     while (inner := _wrapped_by(f)) is not None:
         f = inner

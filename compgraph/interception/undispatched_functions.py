@@ -52,7 +52,7 @@ def run_vectorized(function: object, original: Function, args: Args, kwargs: Opt
     return _stack_results(results, shape, self.otypes, 0)
 
 
-def _as_python_number(element: Any) -> Any:
+def _as_python_number(element: object) -> Any:
     """An element as `np.vectorize` passes it: a node that represents a Python number."""
     return mark_python_number(element) if isinstance(element, Value) else element
 
@@ -86,7 +86,7 @@ def patched_ndenumerate(original: Function) -> Function:
     """Wrap ``np.ndenumerate``, so that it enumerates the elements of a node."""
 
     @functools.wraps(original, updated=())
-    def enumerate_array(array: Any) -> Any:
+    def enumerate_array(array: object) -> Any:
         array = stack_nested(array) if is_tracing() else array
         return _iterate_elements(array) if isinstance(array, Value) else original(array)
 
@@ -174,7 +174,7 @@ class PatchedIndexer:
         return 0
 
 
-def _as_buffers(array: Any) -> Any:
+def _as_buffers(array: object) -> Any:
     """Newly allocated arrays as buffers: one array, or a tuple of arrays."""
     if type(array) is tuple:
         return tuple(map(_as_buffers, array))

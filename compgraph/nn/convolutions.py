@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from ..protocols import primitive
 from .sliding_windows import Windows, windows
@@ -28,7 +28,13 @@ BLOCK = 1 << 18  # elements that are copied together
 
 @primitive
 def cross_correlate(
-    x: ArrayLike, kernel: ArrayLike, *, strides: Any = 1, padding: Any = "valid", dilation: Any = 1, groups: int = 1
+    x: ArrayLike,
+    kernel: ArrayLike,
+    *,
+    strides: tuple[int, ...] | int = 1,
+    padding: tuple[Any, ...] | str = "valid",
+    dilation: tuple[int, ...] | int = 1,
+    groups: int = 1,
 ) -> Any:
     """Cross-correlate an array with a kernel: slide the kernel over the array and sum the products at each position.
 
@@ -74,7 +80,15 @@ def cross_correlate(
 
 
 @primitive
-def conv(x: ArrayLike, kernel: ArrayLike, *, strides: Any = 1, padding: Any = "valid", dilation: Any = 1, groups: int = 1) -> Any:
+def conv(
+    x: ArrayLike,
+    kernel: ArrayLike,
+    *,
+    strides: tuple[int, ...] | int = 1,
+    padding: tuple[Any, ...] | str = "valid",
+    dilation: tuple[int, ...] | int = 1,
+    groups: int = 1,
+) -> Any:
     """Convolve an array with a kernel: `cross_correlate` with the kernel reversed along the axes that it slides along.
 
     Parameters
@@ -103,12 +117,12 @@ def conv(x: ArrayLike, kernel: ArrayLike, *, strides: Any = 1, padding: Any = "v
     return correlation.forward(x, np.flip(kernel, kernel_axes(kernel)))
 
 
-def kernel_axes(kernel: Any) -> tuple[int, ...]:
+def kernel_axes(kernel: NDArray[Any]) -> tuple[int, ...]:
     """The axes of a kernel along which it slides."""
     return tuple(range(2, kernel.ndim)) if kernel.ndim > 1 else (0,)
 
 
-def signal_padding(size: int, padding: Any = "valid", dilation: Any = 1, **_: Any) -> Any:
+def signal_padding(size: int, padding: tuple[Any, ...] | str = "valid", dilation: int = 1, **_: object) -> Any:
     """Convert the padding of a signal to that of arrays with channels: only "same" differs (in the side of its extra zero)."""
     if not isinstance(padding, str) or padding != "same":
         return padding
@@ -118,7 +132,14 @@ def signal_padding(size: int, padding: Any = "valid", dilation: Any = 1, **_: An
 
 @primitive
 def cross_correlate_back(
-    g: Any, kernel: Any, like: Any, *, strides: Any = 1, padding: Any = "valid", dilation: Any = 1, groups: int = 1
+    g: NDArray[Any],
+    kernel: NDArray[Any],
+    like: NDArray[Any],
+    *,
+    strides: tuple[int, ...] | int = 1,
+    padding: tuple[Any, ...] | str = "valid",
+    dilation: tuple[int, ...] | int = 1,
+    groups: int = 1,
 ) -> Any:
     """The adjoint of `x` in `cross_correlate`, for a real kernel: each element of `g` times the kernel, summed over windows.
 
@@ -145,7 +166,14 @@ def cross_correlate_back(
 
 @primitive
 def cross_correlate_kernel(
-    x: Any, g: Any, like: Any, *, strides: Any = 1, padding: Any = "valid", dilation: Any = 1, groups: int = 1
+    x: NDArray[Any],
+    g: NDArray[Any],
+    like: NDArray[Any],
+    *,
+    strides: tuple[int, ...] | int = 1,
+    padding: tuple[Any, ...] | str = "valid",
+    dilation: tuple[int, ...] | int = 1,
+    groups: int = 1,
 ) -> Any:
     """The adjoint of the kernel in `cross_correlate`, for a real kernel.
 
@@ -190,7 +218,7 @@ class Correlation:
         self.row = FlattenedWindows.create(self.windows)
         self.columns = self.row.counts if self.row else self.windows.counts
 
-    def forward(self, x: Any, kernel: Any) -> Any:
+    def forward(self, x: NDArray[Any], kernel: NDArray[Any]) -> Any:
         """The result, from x and the kernel."""
         view = self._view(self._pad(x))
         matrices = np.reshape(kernel, (self.groups, self.results, self.height))
@@ -200,7 +228,7 @@ class Correlation:
             out[block] = part.reshape(out[block].shape)
         return self._to_user_shape(out if self.row is None else self.row.select_valid(out), self.windows.counts)
 
-    def back(self, g: Any, kernel: Any) -> Any:
+    def back(self, g: NDArray[Any], kernel: NDArray[Any]) -> Any:
         """The adjoint of x, from that of the result and the kernel."""
         g = self._to_column_layout(g)
         matrices = np.reshape(kernel, (self.groups, self.results, self.height)).swapaxes(1, 2)
@@ -214,7 +242,7 @@ class Correlation:
                 target[:, :, :, *place] += part[:, :, :, *place]
         return self._to_user_shape(padded[self.windows.inner], self.windows.lengths)
 
-    def kernel(self, x: Any, g: Any) -> Any:
+    def kernel(self, x: NDArray[Any], g: NDArray[Any]) -> Any:
         """The adjoint of the kernel, from x and the adjoint of the result."""
         view, g = self._view(self._pad(x)), self._to_column_layout(g)
         total = np.zeros((self.groups, self.results, self.height), np.result_type(x, g))
@@ -224,23 +252,23 @@ class Correlation:
         shape = self.windows.window if self.flat else (self.groups * self.results, self.channels, *self.windows.window)
         return total.reshape(shape)
 
-    def _pad(self, x: Any) -> Any:
+    def _pad(self, x: NDArray[Any]) -> Any:
         return self.windows.pad(x.reshape(self.batch, self.groups, self.channels, *self.windows.lengths))
 
-    def _view(self, padded: Any) -> Any:
+    def _view(self, padded: NDArray[Any]) -> Any:
         return self.row.view(padded) if self.row else self.windows.view(padded)
 
-    def _copy_to_columns(self, view: Any) -> Any:
+    def _copy_to_columns(self, view: NDArray[Any]) -> Any:
         """Copy the windows of a view into the columns of matrices of shape ``(batch, groups, elements, count)``."""
         count = math.prod(view.shape[3 + len(self.windows.window) :])
         return view.reshape(view.shape[0], self.groups, self.height, count)
 
-    def _to_column_layout(self, g: Any) -> Any:
+    def _to_column_layout(self, g: NDArray[Any]) -> Any:
         """Reshape an adjoint of the result to the layout of the columns, with an axis for groups."""
         g = g.reshape(self.batch, self.groups, self.results, *self.windows.counts)
         return np.ascontiguousarray(g) if self.row is None else self.row.scatter_valid(g)
 
-    def _to_user_shape(self, array: Any, lengths: tuple[int, ...]) -> Any:
+    def _to_user_shape(self, array: NDArray[Any], lengths: tuple[int, ...]) -> Any:
         """Reshape an array to the user's layout: a signal, or an array with all channels on one axis."""
         return array.reshape(lengths if self.flat else (self.batch, array.shape[1] * array.shape[2], *lengths))
 
@@ -257,7 +285,7 @@ class Correlation:
                 yield (slice(start, start + examples), ..., slice(line, line + lines), *others)
 
 
-def _flatten_windows(g: Any) -> Any:
+def _flatten_windows(g: NDArray[Any]) -> Any:
     """A block of adjoints, of shape ``(batch, groups, results, *counts)``, with the windows on one axis."""
     return g.reshape(*g.shape[:3], math.prod(g.shape[3:]))
 
@@ -280,26 +308,26 @@ class FlattenedWindows:
         row = cls(windows)
         return row if set(windows.strides) == {1} and 4 * row.counts[0] <= 5 * math.prod(windows.counts) else None
 
-    def view(self, padded: Any) -> Any:
+    def view(self, padded: NDArray[Any]) -> Any:
         """All windows, as a view of the padded array: of shape ``(*others, *window, count)``."""
         others = padded.ndim - len(self.steps)
         within = [step * d * padded.itemsize for step, d in zip(self.steps, self.windows.dilation, strict=True)]
         shape = (*padded.shape[:others], *self.windows.window, *self.counts)
         return as_strided(padded, shape, (*padded.strides[:others], *within, padded.itemsize))
 
-    def select_valid(self, row: Any) -> Any:
+    def select_valid(self, row: NDArray[Any]) -> Any:
         """The valid results, as a view of all."""
         places = [step * row.itemsize for step in self.steps]
         return as_strided(row, (*row.shape[:-1], *self.windows.counts), (*row.strides[:-1], *places))
 
-    def scatter_valid(self, g: Any) -> Any:
+    def scatter_valid(self, g: NDArray[Any]) -> Any:
         """The transpose of `select_valid`: `g` at valid results, zeros at the others."""
         row = np.zeros((*g.shape[: g.ndim - len(self.steps)], *self.counts), g.dtype)
         self.select_valid(row)[...] = g
         return row
 
 
-def _check(opname: str, x: tuple[int, ...], kernel: tuple[int, ...], groups: Any) -> None:
+def _check(opname: str, x: tuple[int, ...], kernel: tuple[int, ...], groups: int) -> None:
     """Raise a ValueError if the shapes or the groups do not fit together."""
     if len(x) == len(kernel) == 1:
         if groups != 1:

@@ -10,9 +10,10 @@ import operator
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, DTypeLike
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from .. import ops
+from ..array_types import Operand
 from ..bind import bind
 from ..graph import as_operands
 from ..protocols import accept_name, primitive
@@ -72,13 +73,13 @@ def softmax_cross_entropy(logits: ArrayLike, labels: ArrayLike) -> Any:
     return -np.sum(terms) / max(1, logits.size // classes)
 
 
-def _select_class(below: Any, labels: Any) -> Any:
+def _select_class(below: NDArray[Any], labels: NDArray[Any]) -> Any:
     """Select the element of each row's class, after checks of the labels."""
     _require_classes("softmax_cross_entropy", labels, below.shape[-1])
     return below[np.arange(len(below)), labels.reshape(-1)]
 
 
-def _require_classes(name: str, labels: Any, classes: int) -> None:
+def _require_classes(name: str, labels: NDArray[Any], classes: int) -> None:
     if labels.dtype.kind not in "iu":
         raise TypeError(f"{name}: class numbers must be integers, not {labels.dtype}")
     if labels.size and not (labels.min() >= 0 and labels.max() < classes):
@@ -221,7 +222,7 @@ def _difference(opname: str, predictions: Any, targets: Any) -> Any:
     return np.subtract(predictions * 1.0 if dtype.kind in "biu" else predictions, targets)
 
 
-def plain_number(opname: str, parameter: str, value: Any) -> float:
+def plain_number(opname: str, parameter: str, value: float) -> float:
     """Convert a parameter to a Python number; raise for nodes, arrays and text."""
     if (
         isinstance(value, Value)
@@ -279,7 +280,7 @@ def one_hot(labels: ArrayLike, classes: int, *, dtype: DTypeLike = float, name: 
     return _where(np.expand_dims(labels, -1) == np.arange(classes), one, np.zeros_like(one), name=name)
 
 
-def _check_class_numbers(labels: Any, *, classes: int) -> Any:
+def _check_class_numbers(labels: Operand, *, classes: int) -> Any:
     """The labels, after checks."""
     labels = np.array(labels)
     _require_classes("one_hot", labels, classes)

@@ -11,8 +11,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 
+from ..array_types import Array
 from ..protocols import primitive
 from .sliding_windows import Windows, windows
 
@@ -21,9 +22,9 @@ def max_pool(
     x: ArrayLike,
     window: int | tuple[int, ...],
     *,
-    strides: Any = None,
-    padding: Any = "valid",
-    dilation: Any = 1,
+    strides: dict[str, Any] | int | None = None,
+    padding: tuple[Any, ...] | int | str = "valid",
+    dilation: tuple[Any, ...] | int = 1,
     name: str | None = None,
 ) -> Any:
     """The largest element of each window along the last axes.
@@ -71,9 +72,9 @@ def mean_pool(
     x: ArrayLike,
     window: int | tuple[int, ...],
     *,
-    strides: Any = None,
-    padding: Any = "valid",
-    dilation: Any = 1,
+    strides: int | None = None,
+    padding: Sequence[Any] | int | str = "valid",
+    dilation: tuple[int, ...] | int = 1,
     name: str | None = None,
 ) -> Any:
     """The mean of each window along the last axes.
@@ -104,7 +105,7 @@ def mean_pool(
 
 
 @primitive(opname="max_pool")
-def pooled_max(x: ArrayLike, *, window: Any, strides: Any, padding: Any, dilation: Any) -> Any:
+def pooled_max(x: ArrayLike, *, window: Any, strides: object, padding: object, dilation: object) -> Any:
     """`max_pool`, with all options by keyword."""
     x = np.asarray(x)
     if x.dtype.kind not in "biuf":
@@ -116,7 +117,16 @@ def pooled_max(x: ArrayLike, *, window: Any, strides: Any, padding: Any, dilatio
 
 
 @primitive
-def max_pool_back(g: Any, x: Any, best: Any, *, window: Any, strides: Any, padding: Any, dilation: Any) -> Any:
+def max_pool_back(
+    g: NDArray[Any],
+    x: NDArray[Any],
+    best: NDArray[Any],
+    *,
+    window: tuple[int, ...] | int,
+    strides: int | None,
+    padding: tuple[Any, ...] | int | str,
+    dilation: int,
+) -> Any:
     """Spread each of `g` over the largest elements of its window: the adjoint of `max_pool` at x, whose result is `best`.
 
     `g` may have more axes than `best`, in front.
@@ -128,7 +138,16 @@ def max_pool_back(g: Any, x: Any, best: Any, *, window: Any, strides: Any, paddi
 
 
 @primitive
-def max_pool_along(t: Any, x: Any, best: Any, *, window: Any, strides: Any, padding: Any, dilation: Any) -> Any:
+def max_pool_along(
+    t: NDArray[Any],
+    x: NDArray[Any],
+    best: NDArray[Any],
+    *,
+    window: tuple[int, ...] | int,
+    strides: int | None,
+    padding: tuple[Any, ...] | int | str,
+    dilation: int,
+) -> Any:
     """The mean of `t` where x is largest in each window: the tangent of `max_pool` at x, whose result is `best`.
 
     `t` may have more axes than `x`, in front.
@@ -141,7 +160,7 @@ def max_pool_along(t: Any, x: Any, best: Any, *, window: Any, strides: Any, padd
 
 
 @primitive(opname="mean_pool")
-def pooled_mean(x: ArrayLike, *, window: Any, strides: Any, padding: Any, dilation: Any) -> Any:
+def pooled_mean(x: ArrayLike, *, window: object, strides: object, padding: object, dilation: object) -> Any:
     """`mean_pool`, with all options by keyword."""
     x = np.asarray(x)
     x = x.astype(float) if x.dtype.kind in "biu" else x
@@ -153,7 +172,7 @@ def pooled_mean(x: ArrayLike, *, window: Any, strides: Any, padding: Any, dilati
 
 
 @primitive
-def mean_pool_back(g: Any, like: Any, *, window: Any, strides: Any, padding: Any, dilation: Any) -> Any:
+def mean_pool_back(g: NDArray[Any], like: Array, *, window: object, strides: object, padding: object, dilation: object) -> Any:
     """Spread each of `g` evenly over its window: the adjoint of `mean_pool` of an array of the lengths of `like`."""
     window_layout = pooling_windows("mean_pool", like.shape, window, strides, padding, dilation)
     return _scatter_to_windows(
@@ -195,7 +214,7 @@ def count_elements_per_axis(windows: Windows) -> list[Any]:
     return counts
 
 
-def count_window_elements(windows: Windows, dtype: Any) -> Any:
+def count_window_elements(windows: Windows, dtype: DTypeLike) -> Any:
     """The number of elements of the array (without padding) in each window."""
     return functools.reduce(np.multiply.outer, count_elements_per_axis(windows)).astype(dtype)
 
@@ -206,7 +225,7 @@ def _window_positions(window_layout: Windows) -> list[tuple[Any, ...]]:
     return [(..., *position, *every) for position in np.ndindex(window_layout.window)]
 
 
-def _largest_masks(window_layout: Windows, x: Any, best: Any) -> list[Any]:
+def _largest_masks(window_layout: Windows, x: NDArray[Any], best: NDArray[Any]) -> list[Any]:
     """Return for each position within a window a mask of the windows whose largest element is there.
 
     If the largest is nan, all positions of the window count.
@@ -216,7 +235,7 @@ def _largest_masks(window_layout: Windows, x: Any, best: Any) -> list[Any]:
     return [(view[position] >= best) | unknown for position in _window_positions(window_layout)]
 
 
-def _scatter_to_windows(window_layout: Windows, shares: Any, masks: list[Any], dtype: Any) -> Any:
+def _scatter_to_windows(window_layout: Windows, shares: NDArray[Any], masks: list[Any], dtype: np.dtype[Any]) -> Any:
     """The sum over windows of `shares`, each added at the places of its window that `masks` names."""
     others = shares.shape[: shares.ndim - len(window_layout.lengths)]
     padded = np.zeros((*others, *window_layout.padded), dtype)

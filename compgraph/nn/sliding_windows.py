@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
+from numpy.typing import NDArray
 
 Lengths = tuple[int, ...]
 
@@ -54,7 +55,7 @@ class Windows:
         """The index of the array within the padded array."""
         return (..., *[slice(left, left + n) for n, (left, _) in zip(self.lengths, self.pads, strict=True)])
 
-    def pad(self, x: Any, value: Any = 0) -> Any:
+    def pad(self, x: NDArray[Any], value: object = 0) -> Any:
         """`x` with its padding, in C order."""
         if not any(map(any, self.pads)):
             return np.ascontiguousarray(x)
@@ -62,7 +63,7 @@ class Windows:
         padded[self.inner] = x
         return padded
 
-    def view(self, padded: Any) -> Any:
+    def view(self, padded: NDArray[Any]) -> Any:
         """All windows, as a view of the padded array: of shape ``(*others, *window, *counts)``."""
         axes = len(self.lengths)
         steps = padded.strides[padded.ndim - axes :]
@@ -73,7 +74,14 @@ class Windows:
         return as_strided(padded, shape, (*padded.strides[:batch_axes], *within, *between))
 
 
-def windows(opname: str, lengths: Lengths, window: Lengths, strides: Any, padding: Any, dilation: Any) -> Windows:
+def windows(
+    opname: str,
+    lengths: Lengths,
+    window: Lengths,
+    strides: tuple[int, ...] | int,
+    padding: tuple[Any, ...] | str,
+    dilation: tuple[int, ...] | int,
+) -> Windows:
     """Check the user's options, and compute the geometry of the windows.
 
     Parameters
@@ -144,7 +152,7 @@ def _pads_by_name(opname: str, padding: str, lengths: Lengths, spans: list[int],
     return tuple([(total // 2, total - total // 2) for total in missing])
 
 
-def _pads_by_number(opname: str, padding: Any, axes: int) -> tuple[tuple[int, int], ...]:
+def _pads_by_number(opname: str, padding: tuple[Any, ...], axes: int) -> tuple[tuple[int, int], ...]:
     """The pads that are given as numbers or pairs of numbers."""
     each = list(padding) if isinstance(padding, Sequence) or np.ndim(padding) else [padding] * axes
     try:

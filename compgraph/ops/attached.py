@@ -13,7 +13,7 @@ from typing import Any
 _PREFIX = "__compgraph_"
 
 
-def attach(function: Any, key: str, value: Any) -> bool:
+def attach(function: Callable[..., Any], key: str, value: object) -> bool:
     """Attach a value to a function, under the name `key`; return False if the callable is not a plain Python function."""
     if type(function) is not FunctionType:
         return False
@@ -22,7 +22,7 @@ def attach(function: Any, key: str, value: Any) -> bool:
     return True
 
 
-def get_attached(function: Any, key: str) -> Any:
+def get_attached(function: object, key: str) -> Any:
     """The value that `attach` attached to a function under the name `key`, or None."""
     if type(function) is not FunctionType:
         return None
@@ -34,7 +34,7 @@ def get_attached(function: Any, key: str) -> Any:
 EXTERNAL_REGISTRIES: dict[str, tuple[Callable[[Any], Any], Callable[[Any, Any], Any]]] = {}
 
 
-def external_data(function: Any) -> dict[str, Any]:
+def external_data(function: Callable[..., Any]) -> dict[str, Any]:
     """Return the data of a callable that `attach` rejects, from `EXTERNAL_REGISTRIES`."""
     if type(function) is FunctionType:
         return {}

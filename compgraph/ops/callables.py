@@ -7,6 +7,9 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from ..array_types import Array
 
 
 class Packed:
@@ -17,7 +20,7 @@ class Packed:
     def __init__(self, function: Callable[..., Any]) -> None:
         self.function = function
 
-    def __call__(self, *operands: Any, **options: Any) -> Any:
+    def __call__(self, *operands: object, **options: object) -> Any:
         """Call the function with the operands packed."""
         return self.function(operands, **options)
 
@@ -35,7 +38,7 @@ class Keyworded:
         self.names = names
         self.counts = counts
 
-    def __call__(self, *operands: Any, **options: Any) -> Any:
+    def __call__(self, *operands: object, **options: object) -> Any:
         """Call the function, naming the last operands."""
         cut = len(operands) - len(self.names)
         return self.function(*operands[:cut], **self.keyword_values(operands[cut:]), **options)
@@ -49,7 +52,7 @@ class Keyworded:
         return {k: _integers(v) if k in self.counts and getattr(v, "function", None) is None else v for k, v in pairs}
 
 
-def _integers(value: Any) -> Any:
+def _integers(value: Array) -> Any:
     """The integers of an array or node: one, or nested tuples of them."""
     elements = np.asarray(value.raw_value if hasattr(value, "raw_value") else value).tolist()
     return _tuples(elements) if isinstance(elements, list) else elements
@@ -68,7 +71,7 @@ class Configured:
         self.function = function
         self.options = dict(options)
 
-    def __call__(self, *operands: Any) -> Any:
+    def __call__(self, *operands: object) -> Any:
         """Call the ufunc with its options."""
         return self.function(*operands, **self.options)
 
@@ -109,7 +112,7 @@ class UfuncMethod:
         self.method = method
         self.__name__ = f"{ufunc.__name__}.{method}"
 
-    def __call__(self, *operands: Any, **options: Any) -> Any:
+    def __call__(self, *operands: object, **options: object) -> Any:
         """Call the method."""
         return getattr(self.ufunc, self.method)(*operands, **options)
 
@@ -138,12 +141,12 @@ def getitem(x: Any, *index: Any) -> Any:
     return x[index[0] if len(index) == 1 else index]
 
 
-def astype(x: Any, dtype: Any, **options: Any) -> Any:
+def astype(x: Any, dtype: DTypeLike | None, **options: object) -> Any:
     """``x.astype(dtype)``."""
     return x.astype(dtype, **options)
 
 
-def view(x: Any, dtype: Any) -> Any:
+def view(x: NDArray[Any], dtype: DTypeLike | None) -> Any:
     """``x.view(dtype)``. An array whose memory layout allows no such view is copied first."""
     try:
         return x.view(dtype)
@@ -161,7 +164,7 @@ def flatten(x: Any, order: Any = "C") -> Any:
     return x.flatten(order)
 
 
-def power(x: Any, y: Any) -> Any:
+def power(x: Array, y: int) -> Any:
     """``x ** y`` by the operator: of an array, ``** 2`` calls ``np.square``, where the ufunc would call pow."""
     return x**y
 
@@ -171,12 +174,12 @@ def einsum(*operands: Any, subscripts: str, **options: Any) -> Any:
     return np.einsum(subscripts, *operands, **options)
 
 
-def input_of(x: Any) -> Any:
+def input_of(x: NDArray[Any]) -> Any:
     """A copy of `x` as the argument of a traced function, which may write into it."""
     return np.array(x)[()] if isinstance(x, np.generic) else copy_as_laid(x)
 
 
-def stacked_matmul(a: Any, b: Any) -> Any:
+def stacked_matmul(a: NDArray[Any], b: NDArray[Any]) -> Any:
     """``a @ b`` of stacks of matrices; a single product if `b` repeats one matrix."""
     if a.ndim == b.ndim == 3 and b.strides[0] == 0 and a.strides[0] and a.size and b.size:
         return np.matmul(a.reshape(-1, a.shape[2]), b[0]).reshape(a.shape[0], a.shape[1], b.shape[2])
@@ -185,7 +188,7 @@ def stacked_matmul(a: Any, b: Any) -> Any:
     return np.matmul(a, b)
 
 
-def copy_as_laid(x: Any) -> Any:
+def copy_as_laid(x: NDArray[Any]) -> Any:
     """Copy an array and its memory layout, so that NumPy returns views of the copy exactly where it returns views of `x`.
 
     Whether ``reshape`` returns a view depends on the strides. The copy has the same order of axes in memory, gaps (of one
@@ -207,18 +210,18 @@ def copy_as_laid(x: Any) -> Any:
     return result
 
 
-def added_at(region: Any, values: Any, *, places: Any) -> Any:
+def added_at(region: NDArray[Any], values: NDArray[Any], *, places: NDArray[Any]) -> Any:
     """``np.add.at`` on a region of an array. `places` numbers the elements; equal numbers mean the same element in memory."""
     total = np.array(region).ravel()
     np.add.at(total, np.ravel(places), np.ravel(values))
     return total[places]
 
 
-def complex_sign(z: Any) -> Any:
+def complex_sign(z: Array) -> Any:
     """``sign(z)`` of complex numbers, ``z / abs(z)``: unlike the sign of real numbers it is not piecewise constant."""
     return np.sign(z)
 
 
-def stop_gradient(x: Any) -> Any:
+def stop_gradient(x: Array) -> Any:
     """A copy of `x`, whose derivative is zero."""
     return np.array(x) if isinstance(x, np.ndarray) else x

@@ -9,6 +9,8 @@ import functools
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NoReturn, TypeVar
 
+from numpy.typing import NDArray
+
 from .opnames import public_functions
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -29,11 +31,11 @@ class MissingAttribute:
     def __set_name__(self, owner: type, name: str) -> None:
         self.name = name
 
-    def __get__(self, instance: Any, owner: type | None = None) -> NoReturn:
+    def __get__(self, instance: object, owner: type | None = None) -> NoReturn:
         holder = type(instance).__name__ if instance is not None else getattr(owner, "__name__", "it")
         raise AttributeError(f"{holder!r} has no attribute {self.name!r}: {self.advice}", name=self.name, obj=instance)
 
-    def __set__(self, instance: Any, value: Any) -> None:
+    def __set__(self, instance: NDArray[Any], value: bool) -> None:
         self.__get__(instance)
 
 
@@ -54,7 +56,7 @@ def with_advice(advice: Mapping[str, str]) -> Callable[[F], F]:
 
     def decorate(function: F) -> F:
         @functools.wraps(function)
-        def wrapper(*args: Any, **kwargs: Any) -> Any:
+        def wrapper(*args: object, **kwargs: object) -> Any:
             if kwargs:
                 reject_options(function.__name__, kwargs, advice)
             return function(*args, **kwargs)
@@ -84,7 +86,7 @@ class AdviceFinder:
     def __init__(self, package: str, advice: Mapping[str, str]) -> None:
         self._package, self._advice = package, advice
 
-    def find_spec(self, name: str, path: Any = None, target: Any = None) -> None:
+    def find_spec(self, name: str, path: Any = None, target: object = None) -> None:
         """Raise for ``import package.name`` and ``from package import name``; return None for other modules."""
         package, _, module = name.rpartition(".")
         if package == self._package and module in self._advice:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -61,7 +62,7 @@ def register_operation(function: Any, opname: str, policy: Policy = "rule", **da
     _functions_by_opname[opname] = function
 
 
-def register_user_function(function: Any, opname: str) -> None:
+def register_user_function(function: Callable[..., Any], opname: str) -> None:
     """Register a user's function as an operation; its opname is free again when the function is garbage-collected."""
     if attach(function, "opname", opname):
         _user_functions[opname] = function
@@ -69,20 +70,20 @@ def register_user_function(function: Any, opname: str) -> None:
         register_operation(function, opname)
 
 
-def register_piecewise(function: Any, opname: str, **data: Any) -> None:
+def register_piecewise(function: Callable[..., Any], opname: str, **data: Any) -> None:
     """Register a piecewise constant operation, which needs no rule; `data` are further fields of its `OpSpec`."""
     register_operation(function, opname, "piecewise", **data)
     PIECEWISE.add(function)
 
 
-def spec_of(function: Any) -> OpSpec | None:
+def spec_of(function: Callable[..., Any] | Packed) -> OpSpec | None:
     """The `OpSpec` of the function within adapters; None for a user's function."""
     while isinstance(function, (Configured, Keyworded, Packed)):
         function = function.function
     return SPECS.get(function)
 
 
-def operand_names(function: Any) -> tuple[str, ...]:
+def operand_names(function: Callable[..., Any] | Packed | UfuncMethod) -> tuple[str, ...]:
     """The names of the parameters of a function that may be nodes, in order."""
     if isinstance(function, UfuncMethod):
         return ("array", "initial", "where") if function.method == "reduce" else ("array",)
@@ -90,13 +91,13 @@ def operand_names(function: Any) -> tuple[str, ...]:
 
 
 @functools.cache
-def keyworded(function: Any, names: tuple[str, ...]) -> Keyworded:
+def keyworded(function: Callable[..., Any] | Packed | UfuncMethod, names: tuple[str, ...]) -> Keyworded:
     """Return `function` as a `Keyworded` with these names; a name that is not an operand of the function is a count."""
     operands = operand_names(function)
     return Keyworded(function, names, tuple(name for name in names if name not in operands))
 
 
-def operand_count(function: Any, argument_count: int) -> int:
+def operand_count(function: Callable[..., Any] | Packed | None, argument_count: int) -> int:
     """The number of operands among the arguments of a recorded function; indices are not operands."""
     return 1 if function in INDEXED else argument_count
 
@@ -117,5 +118,5 @@ def public_functions(module: Any = np) -> dict[str, Any]:
     return {name: f for name in module.__all__ if callable(f := getattr(module, name)) and _is_hashable(f) and f in recorded}
 
 
-def _is_hashable(f: Any) -> bool:
+def _is_hashable(f: Callable[..., Any] | type) -> bool:
     return f.__hash__ is not None

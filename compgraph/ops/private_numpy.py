@@ -21,12 +21,12 @@ METHODS_MODULE = "numpy._core._methods"  # where the Python functions behind the
 sequence_of_arrays: FunctionType = np._core.shape_base._arrays_for_stack_dispatcher  # type: ignore[attr-defined]
 
 
-def implementation(function: Any) -> Any:
+def implementation(function: object) -> Any:
     """NumPy's code of a function without the dispatch to ``__array_function__``; the function itself if it never dispatches."""
     return getattr(function, "_implementation", function)
 
 
-def resolve_copy_option(copy: Any) -> bool | None:
+def resolve_copy_option(copy: object) -> bool | None:
     """Convert the option ``copy=`` to True (always), False (never) or None (if needed)."""
     if isinstance(copy, np._CopyMode):
         return None if copy is np._CopyMode.IF_NEEDED else copy is np._CopyMode.ALWAYS

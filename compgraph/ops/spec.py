@@ -126,12 +126,12 @@ class OpSpec:
     gives_indices: bool = False
 
 
-def is_elementwise(function: Any) -> bool:
+def is_elementwise(function: Callable[..., Any]) -> bool:
     """Whether a function is a ufunc of single elements."""
     return isinstance(function, np.ufunc) and function.signature is None
 
 
-def _recorded_spec(policy: Policy, function: Any, operands: str, data: dict[str, Any]) -> OpSpec:
+def _recorded_spec(policy: Policy, function: Callable[..., Any], operands: str, data: dict[str, Any]) -> OpSpec:
     if is_elementwise(function):
         data.setdefault("kind", "elementwise")
         data.setdefault("lowering", function.__name__)
@@ -141,23 +141,23 @@ def _recorded_spec(policy: Policy, function: Any, operands: str, data: dict[str,
     return OpSpec(function, policy, operands=operands, **data)
 
 
-def default_opname(function: Any) -> str:
+def default_opname(function: Callable[..., Any]) -> str:
     """The name of a NumPy function, prefixed by ``linalg_`` or ``fft_`` for functions of these modules."""
     module = str(getattr(function, "__module__", "")).removeprefix("numpy").strip(".")
     return f"{module}_{function.__name__}" if module in ("linalg", "fft") else str(function.__name__)
 
 
-def rule(function: Any, operands: str = "", **data: Any) -> OpSpec:
+def rule(function: Callable[..., Any], operands: str = "", **data: Any) -> OpSpec:
     """An operation with a rule."""
     return _recorded_spec("rule", function, operands, data)
 
 
-def packed(function: Any, **data: Any) -> OpSpec:
+def packed(function: Callable[..., Any], **data: Any) -> OpSpec:
     """An operation with a rule whose operands are packed in a sequence."""
     return _recorded_spec("packed", function, "", data)
 
 
-def piecewise(function: Any, operands: str = "", **data: Any) -> OpSpec:
+def piecewise(function: Callable[..., Any], operands: str = "", **data: Any) -> OpSpec:
     """A recorded operation that is piecewise constant."""
     return _recorded_spec("piecewise", function, operands, data)
 
@@ -177,11 +177,11 @@ def plain(function: Any, **data: Any) -> OpSpec:
     return OpSpec(function, "plain", **data)
 
 
-def writes(function: Any) -> OpSpec:
+def writes(function: Callable[..., Any]) -> OpSpec:
     """A function that writes into its first argument."""
     return OpSpec(function, "writes")
 
 
-def refused(function: Any, advice: str) -> OpSpec:
+def refused(function: Callable[..., Any], advice: str) -> OpSpec:
     """A function that raises."""
     return OpSpec(function, "refused", advice=advice)

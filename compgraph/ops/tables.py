@@ -123,7 +123,7 @@ _WHERE = np.where  # bound here, because the name in `np` is replaced within ope
 _INTEGER_DEPENDENT_SHAPES = frozenset(s.function for s in OPERATIONS if s.length == "integers")
 
 
-def has_value_dependent_shape(function: Any, args: tuple[Any, ...], parent_argnums: tuple[int, ...]) -> bool:
+def has_value_dependent_shape(function: object, args: tuple[Any, ...], parent_argnums: tuple[int, ...]) -> bool:
     """Whether the shape of a result depends on the values of the operands at `parent_argnums`."""
     if function is getitem:  # a mask; with integers, the shape of the index determines the shape of the result
         return any(args[i].raw_value.dtype.kind == "b" for i in parent_argnums if i)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, DTypeLike
 
 from .. import ops
 from ..executor import Writer
@@ -63,7 +65,7 @@ class ListingWriter(Writer):
             return self._call(self.names.function(function.function), self._operands(item), options | function.options)
         return self._simple(item, function, options)
 
-    def _simple(self, item: Any, function: Any, options: dict[str, Any]) -> str:
+    def _simple(self, item: object, function: Callable[..., Any], options: dict[str, Any]) -> str:
         """Return the code of an operator, a method, or a function with leading operands."""
         operands = self._operands(item)
         if function in INFIX and len(operands) == 2 and not options:
@@ -101,7 +103,7 @@ class ListingWriter(Writer):
     def _operands(self, item: Any) -> list[str]:
         return [self.operand(operand, item) for operand in item.args]
 
-    def operand(self, operand: Any, item: Any) -> str:
+    def operand(self, operand: object, item: object) -> str:
         """Return the code of an operand: its name, or a Python literal."""
         if isinstance(operand, (Value, MultiOutput)) and operand in self.names:
             return self.names[operand]
@@ -137,7 +139,7 @@ class ListingWriter(Writer):
                 return f"np.{name}({shape}{dtype})"
         return f"{self.names.array(np.array(start))}.copy()"
 
-    def target(self, write: Any) -> str:
+    def target(self, write: Write) -> str:
         """Return the code of the written array: a node, or a part of the root."""
         root = self.roots[id(write.memory)]
         written_view = self._views.get(id(write.window))
@@ -166,7 +168,7 @@ def _nondefault_options(path: str, options: dict[str, Any], names: Names) -> dic
     }
 
 
-def _is_equal(one: Any, other: Any) -> bool:
+def _is_equal(one: ArrayLike | DTypeLike | None, other: object) -> bool:
     return type(one) is type(other) and type(one) in (int, float, str, bool, tuple) and bool(one == other)
 
 

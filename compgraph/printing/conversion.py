@@ -10,8 +10,10 @@ from typing import Any
 
 import numpy as np
 import sympy as sp
+from numpy.typing import NDArray
 
 from .. import ops
+from ..array_types import Operand
 from ..graph import walk
 from ..ops import Configured, Keyworded, Output
 from ..storage import Write
@@ -148,7 +150,7 @@ class Converter:
         self.symbols[name] = node.shape, node.dtype
         return arrays.symbol(name, node.shape, node.dtype.kind)
 
-    def _add_array(self, name: str, array: Any) -> sp.Expr:
+    def _add_array(self, name: str, array: NDArray[Any]) -> sp.Expr:
         """Return the symbol of a plain array; register it also for the negative and the transpose, which derivatives use."""
         body = arrays.symbol(name, array.shape, array.dtype.kind)
         self.symbols[name], self.constants[name] = (array.shape, array.dtype), array
@@ -159,7 +161,7 @@ class Converter:
             self._arrays_by_value.setdefault(_key(array.T), arrays.transposed_body(body))
         return body
 
-    def _constant(self, value: Any) -> sp.Expr:
+    def _constant(self, value: Operand) -> sp.Expr:
         array = np.asarray(value)
         array_body = self._arrays_by_value.get(_key(array)) if array.ndim else None
         if array_body is not None:
@@ -183,7 +185,7 @@ class Converter:
             return sp.core.symbol.Str(_option_text(value))
         return self._constant(value)
 
-    def _matrix(self, value: Any) -> Any:
+    def _matrix(self, value: NDArray[Any]) -> Any:
         body = self._body(value)
         return body if isinstance(body, sp.core.symbol.Str) else arrays.matrix(body, np.shape(_plain(value)))
 
@@ -397,7 +399,7 @@ class Converter:
         a, b = item.args
         return self._solution(item, a, self._matrix(b)) if np.ndim(_plain(a)) == 2 and item.ndim < 3 else None
 
-    def _solution(self, item: Any, a: Any, *right: Any) -> sp.Expr | None:
+    def _solution(self, item: NDArray[Any], a: NDArray[Any], *right: object) -> sp.Expr | None:
         a = self._matrix(a)
         if isinstance(a, (sp.OneMatrix, sp.ZeroMatrix)) or (
             isinstance(a, sp.MatMul) and not a.as_coeff_matrices()[1][0].is_square
@@ -480,12 +482,12 @@ def number(value: Any) -> sp.Expr:
     return sp.Float(value)
 
 
-def is_diagonal(index: Any, shape: Shape) -> bool:
+def is_diagonal(index: NDArray[Any], shape: Shape) -> bool:
     """Whether flat indices of a matrix are those of its diagonal."""
     return len(shape) == 2 and shape[0] == shape[1] and np.array_equal(index, np.arange(0, shape[0] ** 2, shape[0] + 1))
 
 
-def is_identity(array: Any) -> bool:
+def is_identity(array: NDArray[Any]) -> bool:
     """Whether an array of real numbers is a nonzero multiple of the identity matrix."""
     if array.ndim != 2 or array.shape[0] != array.shape[1] or len(array) < 2 or array.dtype.kind not in "iuf":
         return False
@@ -500,11 +502,11 @@ def _operands(item: Any) -> tuple[Any, ...]:
     return (*written, *[item.args[p] for p in item.parent_argnums]) if getattr(item, "opname", None) not in FILL_VALUES else ()
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: Operand) -> Any:
     return value.raw_value if isinstance(value, Value) else freeze_operand(value)
 
 
-def _kind(value: Any) -> str:
+def _kind(value: Operand) -> str:
     return value.dtype.kind if isinstance(value, Value) else np.asarray(freeze_operand(value)).dtype.kind
 
 
@@ -532,12 +534,12 @@ def _option_text(value: Any) -> str:
     return "..." if value is Ellipsis else str(_plain(value))
 
 
-def _is_simple(value: Any) -> bool:
+def _is_simple(value: object) -> bool:
     """Whether the text of an option determines its value."""
     if isinstance(value, (tuple, list)):
         return all(map(_is_simple, value))
     return value is None or value is Ellipsis or isinstance(value, (int, float, str, np.integer, slice))
 
 
-def _key(array: Any) -> Any:
+def _key(array: NDArray[Any]) -> Any:
     return array.shape, array.tobytes(), array.dtype

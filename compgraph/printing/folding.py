@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..storage import Write
 from ..values import Value
@@ -71,7 +72,7 @@ def _equality_key(item: Any) -> Any:
     return item.opname, len(item.args), *numbers, *_kind(item), len(getattr(item, "scope", ()))
 
 
-def _kind(item: Any) -> tuple[Any, ...]:
+def _kind(item: NDArray[Any] | Write) -> tuple[Any, ...]:
     return type(item), getattr(item, "shape", None), getattr(item, "dtype", None)
 
 

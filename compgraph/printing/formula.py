@@ -6,6 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+from numpy.typing import ArrayLike
+
 from .names import is_automatic, latex_name
 from .steps import results_of
 
@@ -69,7 +72,7 @@ class Formula:
         return f"$$\n{self}\n$$"
 
 
-def latex(results: Any, *, names: Mapping[str, Any] | None = None) -> Formula:
+def latex(results: ArrayLike, *, names: Mapping[str, Any] | None = None) -> Formula:
     r"""Write the graph of some nodes as mathematics, in LaTeX.
 
     Names are those of the nodes: ``W_1`` has a subscript, ``alpha`` is a Greek letter. An intermediate value with a
@@ -119,7 +122,7 @@ def latex(results: Any, *, names: Mapping[str, Any] | None = None) -> Formula:
     return formula_of([Equation(left, right) for left, right in zip(lefts, expressions, strict=True)], converter)
 
 
-def to_sympy(node: Any, *, names: Mapping[str, Any] | None = None) -> Any:
+def to_sympy(node: ArrayLike | dict[str, Any], *, names: Mapping[str, Any] | None = None) -> Any:
     """Convert the graph of a node to a SymPy expression of its leaves.
 
     Scalars become symbols, which are real if the dtype is real. Matrices become matrix symbols, vectors become matrix symbols
@@ -191,7 +194,7 @@ def formula_of(results: list[Equation], converter: Converter) -> Formula:
     return Formula(results, between, shapes)
 
 
-def _membership(name: str, shape: tuple[int, ...], dtype: Any) -> str:
+def _membership(name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> str:
     field = {"c": r"\mathbb{C}", "f": r"\mathbb{R}", "b": r"\{0, 1\}"}.get(dtype.kind, r"\mathbb{Z}")
     lengths = r" \times ".join(map(str, shape))
     return f"{name} \\in {field}^{{{lengths}}}"

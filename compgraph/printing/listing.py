@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from numpy.typing import NDArray
+
 from ..guards import guards_of
 from ..storage import Write
 from ..values import MultiOutput, Value, VariableNode
@@ -53,7 +55,7 @@ class Listing:
     __repr__ = __str__
 
 
-def program(results: Any, *, limit: int | None = LIMIT, fold: bool | None = None) -> Listing:
+def program(results: object, *, limit: int | None = LIMIT, fold: bool | None = None) -> Listing:
     """Write the graph of some nodes as lines of Python: leaves first, then all operations in order, the result last.
 
     The comment of each line has the shape and dtype of its result, and the user's line. Writes into arrays are in order, parts in
@@ -137,7 +139,7 @@ def _lines(item: Any, writer: ListingWriter, is_updated: bool) -> list[Line]:
     return [Line(code, ", ".join(filter(None, parts)), getattr(item, "scope", ()) if is_made else (), item)]
 
 
-def _describe(item: Any) -> str:
+def _describe(item: NDArray[Any] | MultiOutput) -> str:
     """Return the shape and dtype of a value, or the number of results of a multi-output operation."""
     return f"{len(item.raw_value)} results" if isinstance(item, MultiOutput) else f"{item.shape} {item.dtype}"
 

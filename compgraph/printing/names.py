@@ -6,9 +6,11 @@ import builtins
 import keyword
 import re
 import sys
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .. import ops
 from ..graph import full_name
@@ -28,7 +30,7 @@ def is_automatic(node: Any) -> bool:
     return node._name is None or bool(re.fullmatch(rf"{re.escape(node.opname or node.kind)}_\d+", node._name))
 
 
-def is_number(node: Any) -> bool:
+def is_number(node: NDArray[Any]) -> bool:
     """Whether a node is a scalar constant without a name chosen by the user."""
     return isinstance(node, ConstantNode) and node.ndim == 0 and is_automatic(node)
 
@@ -55,13 +57,13 @@ class Names:
             if not isinstance(item, Write) and item not in self._names and not is_number(item):
                 self._names[item] = self._numbered("v")
 
-    def __contains__(self, item: Any) -> bool:
+    def __contains__(self, item: object) -> bool:
         return item in self._names
 
-    def __getitem__(self, item: Any) -> str:
+    def __getitem__(self, item: object) -> str:
         return self._names[item]
 
-    def define(self, item: Any) -> str:
+    def define(self, item: object) -> str:
         """Return the name of an item, assigned in the constructor."""
         return self._names[item]
 
@@ -73,14 +75,14 @@ class Names:
             self.bound[existing] = value
         return existing
 
-    def array(self, array: Any) -> str:
+    def array(self, array: NDArray[Any]) -> str:
         """Bind an array to a name, and return the name: ``c0``, ``c1`` ..."""
         if id(array) not in self._arrays:
             name = self._arrays[id(array)] = self._numbered("c")
             self.bound[name] = array
         return self._arrays[id(array)]
 
-    def function(self, function: Any) -> str:
+    def function(self, function: Callable[..., Any]) -> str:
         """Return the public name of a function, or a name bound to it."""
         for path in _candidate_paths(function):
             candidate = _resolve(path)
@@ -117,7 +119,7 @@ class Names:
             return self._type(value)
         return self._array(value) if isinstance(value, np.ndarray) else self.bind(value, "option")
 
-    def index(self, index: Any) -> str:
+    def index(self, index: object) -> str:
         """Return an index as it is written between brackets."""
         if isinstance(index, tuple) and index:
             return ", ".join(map(self.index, index)) + ("," if len(index) == 1 else "")
@@ -130,13 +132,13 @@ class Names:
             return str(index)
         return self.literal(index)
 
-    def _collection(self, value: Any) -> str:
+    def _collection(self, value: Sequence[Any]) -> str:
         if isinstance(value, dict):
             return "{" + ", ".join(f"{self.literal(k)}: {self.literal(v)}" for k, v in value.items()) + "}"
         inner = ", ".join(map(self.literal, value))
         return f"[{inner}]" if isinstance(value, list) else f"({inner}{',' if len(value) == 1 else ''})"
 
-    def _number(self, value: Any) -> str:
+    def _number(self, value: complex) -> str:
         if isinstance(value, (float, complex)) and not np.isfinite(value):
             self.module("np")
             if isinstance(value, complex):
@@ -155,7 +157,7 @@ class Names:
             return f"np.{name}"
         return name if getattr(builtins, name, None) is value else self.bind(value, name)
 
-    def _array(self, value: Any) -> str:
+    def _array(self, value: NDArray[Any]) -> str:
         if type(value) is not np.ndarray or value.ndim > 1 or value.size > SMALL or value.dtype.kind not in "biufc":
             return self.array(value)
         self.module("np")
@@ -179,7 +181,7 @@ class Names:
         return self._unused_name(f"{letter}{self._count}")
 
 
-def _candidate_paths(function: Any) -> list[str]:
+def _candidate_paths(function: Callable[..., Any]) -> list[str]:
     """Return the possible public paths of a function: ``np.linalg.norm``, ``cg.relu``."""
     if isinstance(function, np.ufunc):
         return [f"np.{function.__name__}", f"scipy.special.{function.__name__}"]

@@ -15,7 +15,7 @@ from .symbolic_arrays import Entry, Unit, broadcast
 WORDS = {"det": r"\det", "max": r"\max", "min": r"\min", "inverse": r"\operatorname{inv}"}
 
 
-def to_latex(expression: Any) -> str:
+def to_latex(expression: object) -> str:
     """Return an expression in LaTeX."""
     text: str = Printer().doprint(expression)
     return text
@@ -35,7 +35,7 @@ class Printer(LatexPrinter):
 
     # ----------------------------------------------------------------------------- functions of entries
 
-    def _print_Entry(self, expr: Any) -> str:
+    def _print_Entry(self, expr: Entry) -> str:
         return str(self._print(expr.array))
 
     def _print_Elementwise(self, expr: Any) -> str:
@@ -91,7 +91,7 @@ class Printer(LatexPrinter):
             else self._parentheses(expr)
         )
 
-    def _parentheses(self, expr: Any) -> str:
+    def _parentheses(self, expr: object) -> str:
         return f"\\left({self._print(expr)}\\right)"
 
     def _print_Mod(self, expr: Any, exp: str | None = None) -> str:
@@ -130,13 +130,13 @@ class Printer(LatexPrinter):
         variables = expr.args[2].variables[: 1 if expr.shape[1] == 1 else 2]
         return f"\\left({self._print(expr.args[2].expr)}\\right)_{{{' '.join(map(self._print, variables))}}}"
 
-    def _print_Unit(self, expr: Any) -> str:
+    def _print_Unit(self, expr: Unit) -> str:
         return f"\\mathbf{{e}}_{{{expr.args[1]}}}"
 
     def _print_OneMatrix(self, expr: Any) -> str:
         return r"\mathbf{1}" if expr.shape[1] == 1 else r"\mathbf{1}^{T}" if expr.shape[0] == 1 else r"\mathbf{1} \mathbf{1}^{T}"
 
-    def _print_ZeroMatrix(self, expr: Any) -> str:
+    def _print_ZeroMatrix(self, expr: object) -> str:
         return r"\mathbf{0}"
 
     def _print_Norm(self, expr: Any, exp: str | None = None) -> str:
@@ -171,7 +171,7 @@ class Printer(LatexPrinter):
     _print_ProtectedPiecewise = _print_Piecewise
 
 
-def _factor_order(factor: Any) -> tuple[bool, Any]:
+def _factor_order(factor: object) -> tuple[bool, Any]:
     """Return the position of a factor in a product: arrays before functions of them."""
     return not isinstance(factor, Entry), sp.default_sort_key(factor)
 

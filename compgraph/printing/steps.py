@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from numpy.typing import NDArray
+
 from ..graph import walk
 from ..storage import Write, memory_of
 from ..values import MultiOutput, Value, require_history
@@ -12,7 +14,7 @@ from ..values import MultiOutput, Value, require_history
 LISTS = (list, tuple)
 
 
-def results_of(operator: str, results: Any) -> list[Any]:
+def results_of(operator: str, results: object) -> list[Any]:
     """Return the nodes in nested lists, tuples and dictionaries; raise a TypeError for other objects and batched values."""
     if isinstance(results, dict):
         return [node for part in results.values() for node in results_of(operator, part)]
@@ -37,7 +39,7 @@ def steps_of(results: Iterable[Any]) -> list[Any]:
     needed: dict[Any, None] = {}
     read: set[int] = set()  # the logs, by id, of values that are read later
 
-    def need(item: Any) -> None:
+    def need(item: NDArray[Any] | MultiOutput) -> None:
         needed[item] = None
         memory = memory_of(item) if isinstance(item, Value) else None
         if memory is not None:

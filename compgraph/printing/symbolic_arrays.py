@@ -49,7 +49,7 @@ class ProtectedPiecewise(sp.Expr):
     ``args`` are its pairs of expression and condition.
     """
 
-    def doit(self, **hints: Any) -> sp.Expr:
+    def doit(self, **hints: object) -> sp.Expr:
         """Return the `sympy.Piecewise`."""
         return sp.Piecewise(*[pair.doit(**hints) for pair in self.args])
 
@@ -114,7 +114,7 @@ class Elementwise(_FunctionOfEntries, MatrixExpr):
         """The precedence for printers."""
         return int(precedence(self.args[0].expr))
 
-    def _entry(self, i: Any, j: Any, **kwargs: Any) -> sp.Expr:
+    def _entry(self, i: object, j: object, **kwargs: object) -> sp.Expr:
         return element(self.body, (i, j), self.shape)
 
 
@@ -139,7 +139,7 @@ class Unit(MatrixExpr):
         """The lengths of the axes."""
         return self.args[0], sp.S.One
 
-    def _entry(self, i: Any, j: Any, **kwargs: Any) -> sp.Expr:
+    def _entry(self, i: object, j: object, **kwargs: object) -> sp.Expr:
         return KroneckerDelta(i, self.args[1])
 
     def _numpycode(self, printer: Any) -> str:
@@ -152,7 +152,7 @@ class Norm(sp.Expr):
 
     is_commutative = is_extended_real = is_nonnegative = True
 
-    def doit(self, **hints: Any) -> sp.Expr:
+    def doit(self, **hints: object) -> sp.Expr:
         """The square root."""
         matrix = self.args[0].doit(**hints)
         return sp.sqrt(total(sp.Abs(Entry(matrix, False)) ** 2, tuple(map(int, matrix.shape))).doit())
@@ -178,7 +178,7 @@ class Determinant(sp.Determinant):
 class Operation(sp.Atom):
     """An operation without a counterpart in SymPy: its name, its options as text, and what computes it."""
 
-    def __new__(cls, name: str, options: tuple[str, ...] = (), compute: Any = None) -> Operation:
+    def __new__(cls, name: str, options: tuple[str, ...] = (), compute: tuple[Any, ...] | None = None) -> Operation:
         """Make an operation; those of equal names and options are equal."""
         operation: Operation = super().__new__(cls)
         operation.name, operation.options, operation.compute = name, options, compute
@@ -187,7 +187,7 @@ class Operation(sp.Atom):
     def _hashable_content(self) -> tuple[Any, ...]:
         return self.name, self.options
 
-    def _sympystr(self, printer: Any) -> str:
+    def _sympystr(self, printer: object) -> str:
         return str(self.name)
 
 
@@ -205,7 +205,7 @@ class MatrixResult(MatrixExpr):
         """The lengths of the axes."""
         return tuple(self.args[1])
 
-    def _entry(self, i: Any, j: Any, **kwargs: Any) -> sp.Expr:
+    def _entry(self, i: object, j: object, **kwargs: object) -> sp.Expr:
         return MatrixElement(self, i, j)
 
 
@@ -271,7 +271,7 @@ def matrix(body: sp.Expr, shape: Shape) -> Any:
     return _elementwise_array(Elementwise, body, full)
 
 
-def _elementwise_array(kind: Any, body: sp.Expr, shape: Shape) -> Any:
+def _elementwise_array(kind: type, body: sp.Expr, shape: Shape) -> Any:
     entries = sorted(body.atoms(Entry), key=sp.default_sort_key)
     free = unused_names((f"a_{k}" for k in itertools.count()), body)
     variables = [sp.Symbol(name, real=each.is_real) for name, each in zip(free, entries, strict=False)]
@@ -300,14 +300,14 @@ def broadcast(array: Any, full: Shape) -> Any:
     return array if (rows, columns) == full else sp.MatMul(MatrixElement(array, 0, 0), sp.OneMatrix(*full))
 
 
-def _times(scalar: sp.Expr, matrix: Any) -> Any:
+def _times(scalar: sp.Expr, matrix: object) -> Any:
     if scalar == 1 or isinstance(matrix, sp.ZeroMatrix):
         return matrix
     coefficient, factors = matrix.as_coeff_matrices() if isinstance(matrix, sp.MatMul) else (sp.S.One, (matrix,))
     return sp.MatMul(scalar * coefficient, *factors)
 
 
-def body_of(matrix: Any, is_real: bool = True) -> sp.Expr:
+def body_of(matrix: object, is_real: bool = True) -> sp.Expr:
     """Return the body of a matrix: sums become sums of bodies, and scalar factors multiply entries."""
     if isinstance(matrix, sp.MatAdd):
         return sp.Add(*[body_of(term, is_real) for term in matrix.args])
@@ -339,7 +339,7 @@ def element(body: sp.Expr, index: Sequence[Any], shape: Shape) -> sp.Expr:
     return body.xreplace(replacements)
 
 
-def transpose(matrix: Any) -> Any:
+def transpose(matrix: object) -> Any:
     """Return the transpose, expanded for sums and products."""
     return sp.Transpose(matrix).doit(deep=False)
 
@@ -379,12 +379,12 @@ def transposed_body(body: sp.Expr) -> sp.Expr:
     return body.xreplace({entry: Entry(transpose(entry.array), bool(entry.is_real)) for entry in body.atoms(Entry)})
 
 
-def product(*factors: Any) -> Any:
+def product(*factors: object) -> Any:
     """Return a product of matrices, with numbers in front, and without identity matrices."""
     return sp.MatMul(*factors).doit(deep=False) if len(factors) > 1 else factors[0]
 
 
-def inner(x: Any, y: Any) -> sp.Expr:
+def inner(x: object, y: object) -> sp.Expr:
     """Return the inner product of two columns."""
     scalar, factors = product(transpose(x), y).as_coeff_mmul()
     return scalar * MatrixElement(factors, 0, 0)
@@ -426,7 +426,7 @@ def scatter(piece: sp.Expr, own: Shape, index: Sequence[Any], shape: Shape) -> s
     return scalar * body_of(product(*factors), not own or bool(piece.is_real))
 
 
-def _columns(index: Any, places: range, length: int) -> Any:
+def _columns(index: int | slice, places: range, length: int) -> Any:
     """Return the columns of the identity matrix at an index; None for all columns."""
     if not isinstance(index, slice):
         return Unit(sp.Integer(length), sp.Integer(places[0]))

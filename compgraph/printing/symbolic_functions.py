@@ -24,7 +24,7 @@ def condition(x: E) -> Any:
     return sp.Ne(protect(x), 0)
 
 
-def truth(condition: Any) -> E:
+def truth(condition: object) -> E:
     """Convert a condition to a number."""
     return sp.Piecewise((1, protect(sp.sympify(condition))), (0, True))
 
@@ -34,7 +34,7 @@ def where(holds: E, x: E, y: E) -> E:
     return sp.Piecewise((x, protect(condition(holds))), (y, True))
 
 
-def _comparison(relation: Any) -> Callable[[E, E], E]:
+def _comparison(relation: type) -> Callable[[E, E], E]:
     return lambda x, y: truth(relation(protect(sp.sympify(x)), protect(sp.sympify(y))))
 
 

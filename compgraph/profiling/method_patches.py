@@ -42,7 +42,7 @@ def patch_method(
     call = original.__func__ if is_class_method else original
 
     @functools.wraps(call)
-    def profiled(*args: Any, **kwargs: Any) -> Any:
+    def profiled(*args: object, **kwargs: object) -> Any:
         recorder = active_profiler()
         if recorder is None:
             return call(*args, **kwargs)

@@ -8,6 +8,7 @@ from time import perf_counter
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..context import open_scopes
 from ..frames import source_lines
@@ -53,11 +54,13 @@ class Recorder:
 
     # ------------------------------------------------------------------------------------------ operations
 
-    def wrap(self, interpreter: Any) -> Profiling:
+    def wrap(self, interpreter: object) -> Profiling:
         """Return an interpreter that records the operations of another one."""
         return Profiling(interpreter, self)
 
-    def record_operation(self, result: Any, function: Function, args: tuple[Any, ...], start: float, steps: Entry | None) -> None:
+    def record_operation(
+        self, result: NDArray[Any], function: Function, args: tuple[Any, ...], start: float, steps: Entry | None
+    ) -> None:
         """Record an operation that began at `start`."""
         values = [a.raw_value if isinstance(a, Value) else a for a in args]
         if not is_recorded(result):
@@ -72,7 +75,7 @@ class Recorder:
                     self.track(entry, a)
         self._add_call(entry, start, values, steps, node.raw_value)
 
-    def record_attached(self, result: Any) -> None:
+    def record_attached(self, result: object) -> None:
         """Record an operation whose result was computed before, without a time."""
         node = result if isinstance(result, Value) else _record_of(result)
         entry = self.step(FORWARD, node.function, node.code, node.instruction, node.scope)
@@ -87,7 +90,7 @@ class Recorder:
             code, instruction, scope = top.code, top.instruction, top.scope
         return top.step(direction, function, code, instruction, scope)
 
-    def _add_call(self, entry: Entry, start: float, values: Sequence[object], steps: Entry | None, plain: Any) -> None:
+    def _add_call(self, entry: Entry, start: float, values: Sequence[object], steps: Entry | None, plain: object) -> None:
         entry.calls += 1
         if steps is not None:
             entry.merge(steps)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import itertools
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -29,19 +30,21 @@ def parameters_of(function: Any) -> tuple[str, ...]:
 
 
 @functools.cache
-def _leading_operands(function: Any, operand_names: tuple[str, ...]) -> tuple[int, frozenset[str]]:
+def _leading_operands(function: object, operand_names: tuple[str, ...]) -> tuple[int, frozenset[str]]:
     """The number of operands that lead the parameters, and the keywords that `_bind_by_name` handles: operands and ``out=``."""
     pairs = zip(parameters_of(function), operand_names, strict=False)
     return sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], pairs)), frozenset({*operand_names, "out"})
 
 
-def _may_hold_node(option: Any) -> bool:
+def _may_hold_node(option: tuple[Any, ...] | bool | str | None) -> bool:
     """Whether an option may be, or contain, a node."""
     kind = type(option)
     return kind not in PLAIN_OPTIONS and (kind is not tuple or any(isinstance(x, Value) for x in flatten_sequences(option)))
 
 
-def bind_arguments(function: Any, operand_names: tuple[str, ...], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def bind_arguments(
+    function: Callable[..., Any], operand_names: tuple[str, ...], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
     """Split the call ``function(*args, **kwargs)`` into operands (named in `operand_names`) and options, and record it."""
     leading, reserved = _leading_operands(function, operand_names)
     if 0 < len(args) <= leading:
@@ -54,7 +57,9 @@ def bind_arguments(function: Any, operand_names: tuple[str, ...], args: tuple[An
     return _bind_by_name(function, operand_names, args, kwargs)
 
 
-def _bind_by_name(function: Any, operand_names: tuple[str, ...], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _bind_by_name(
+    function: Callable[..., Any], operand_names: tuple[str, ...], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
     """`bind_arguments` for every form of call that NumPy allows: operands by keyword, ``out=``, nodes among the options."""
     names = parameters_of(function)
     if len(args) > len(names):
@@ -90,7 +95,7 @@ def record_keywords(function: Any, operand_names: tuple[str, ...], operands: tup
     return bind(function, as_operands(operands), options or NO_OPTIONS)
 
 
-def _stack_option(name: str, option: Any) -> Any:
+def _stack_option(name: str, option: tuple[int, ...]) -> Any:
     """Stack an option that is a sequence with nodes into one node; convert a node for ``where`` to booleans."""
     node = stack_nested(option)
     return np.not_equal(node, 0) if name == "where" and isinstance(node, Value) and node.dtype != bool else node

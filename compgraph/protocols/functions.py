@@ -23,7 +23,9 @@ from .rebinding import rebind
 ndarray = np.ndarray
 
 
-def array_function(self: Any, function: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def array_function(
+    self: Any, function: Callable[..., Any], types: tuple[Any, ...], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
     """``Node.__array_function__``: record the call of a NumPy function, or raise; NotImplemented for other libraries' arrays."""
     if any(
         not issubclass(t, (Value, Buffer)) and t is not Borrowed and t.__array_function__ is not ndarray.__array_function__
@@ -34,7 +36,7 @@ def array_function(self: Any, function: Any, types: Any, args: tuple[Any, ...], 
     return call_on_nodes(function, args, kwargs)
 
 
-def call_on_nodes(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def call_on_nodes(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Record the call of a ufunc or function with a node among its arguments, or raise a TypeError."""
     if isinstance(function, np.ufunc):
         return function(*map(stack_nested, args), **kwargs)
@@ -54,7 +56,7 @@ def _recording_handler(operand_names: str) -> Any:
 
 
 def _packing_handler(packed: ops.Packed) -> Any:
-    def handler(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def handler(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         names = parameters_of(function)
         options = {**dict(zip(names, args, strict=False)), **kwargs}
         if names[0] not in options or set(options) - set(names):
@@ -71,11 +73,11 @@ def _packing_handler(packed: ops.Packed) -> Any:
     return handler
 
 
-def with_user_line(handler: Any) -> Any:
+def with_user_line(handler: Callable[..., Any]) -> Any:
     """Wrap a handler that records several nodes, so that all of them get the user's line of the call."""
 
     @functools.wraps(handler)
-    def steps(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def steps(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         code, instruction = source_lines.user_line()
         before = next_sequence_number()
         result = handler(function, args, kwargs)
@@ -87,7 +89,7 @@ def with_user_line(handler: Any) -> Any:
 
 
 @with_user_line
-def _run_numpy_code(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _run_numpy_code(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     own = rebind(ops.implementation(function))
     if function in ops.STACKING_FUNCTIONS and args:
         return own([stack_nested(a) for a in args[0]], *args[1:], **kwargs)
@@ -97,7 +99,7 @@ def _run_numpy_code(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
 
 
 @with_user_line
-def _run_replacement(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _run_replacement(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     if function not in _STRUCTURED:
         args, kwargs = tuple(map(stack_nested, args)), {name: stack_nested(value) for name, value in kwargs.items()}
     return ops.REPLACED_FUNCTIONS[function](*args, **kwargs)
@@ -106,7 +108,7 @@ def _run_replacement(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any
 _STRUCTURED = frozenset({np.piecewise, np.choose, np.select, np.block, np.histogramdd})  # their list arguments are not arrays
 
 
-def _call_on_values(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _call_on_values(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     if function in _WRITES_FILES and is_recording():
         note_saved(full_name(function))
     args, kwargs = tuple(map(stack_nested, args)), {name: stack_nested(value) for name, value in kwargs.items()}
@@ -121,7 +123,7 @@ def _call_on_values(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
     return result
 
 
-def _plain_arguments(function: Any, arguments: Any) -> Any:
+def _plain_arguments(function: Callable[..., Any], arguments: object) -> Any:
     """Return the arguments of a plain function; one that only reads shapes and dtypes receives a single batch element."""
     if function not in _METADATA_QUERIES:
         return to_values(arguments)
@@ -139,7 +141,7 @@ _METADATA_QUERIES = (
 _GUARDED = _SHAPE_QUERIES | {np.allclose, np.array_equal, np.array_equiv}
 
 
-def _call_by_names(function: Any, names: tuple[str, ...], count: int, *values: Any) -> Any:
+def _call_by_names(function: Callable[..., Any], names: tuple[str, ...], count: int, *values: object) -> Any:
     """Call a function with the values after the first `count` as keyword arguments; guards re-evaluate calls by it."""
     return function(*values[:count], **dict(zip(names, values[count:], strict=True)))
 
@@ -147,7 +149,7 @@ def _call_by_names(function: Any, names: tuple[str, ...], count: int, *values: A
 _WRITES_FILES = frozenset({np.save, np.savez, np.savez_compressed, np.savetxt})
 
 
-def _einsum(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _einsum(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """``np.einsum``, in both of its forms: with subscripts, or with lists of axes, which become subscripts."""
     subscripts, *operands = args
     if not isinstance(subscripts, str):
@@ -173,11 +175,11 @@ def _einsum_letters(args: tuple[Any, ...]) -> tuple[str, list[Any]]:
     return (f"{terms}->{letters(args[-1])}" if len(args) % 2 else terms), [args[2 * i] for i in range(pairs)]
 
 
-def _calling_handler(ours: Any) -> Any:
+def _calling_handler(ours: Callable[..., Any]) -> Any:
     return lambda function, args, kwargs: ours(*map(stack_nested, args), **kwargs)
 
 
-def _bind_with_order(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _bind_with_order(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """``reshape`` and ``ravel``, whose ``order=`` may depend on the memory layout; see `resolve_order`."""
     arguments = {**dict(zip(parameters_of(function), args, strict=False)), **kwargs}
     node = as_operand(arguments.pop("a"))
@@ -186,7 +188,7 @@ def _bind_with_order(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any
     return bind_arguments(function, ("a",), (node,), arguments)
 
 
-def _clip(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _clip(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """``np.clip``: its keywords ``min=`` and ``max=`` are newer names of the second and third operand."""
     if len(args) == 1 and not kwargs.keys() & {"a_min", "a_max"}:
         kwargs = dict(kwargs)
@@ -194,13 +196,13 @@ def _clip(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     return bind_arguments(function, ("a", "a_min", "a_max"), args, kwargs)
 
 
-def _broadcast_arrays(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _broadcast_arrays(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     args = tuple(map(stack_nested, args))
     shape = np.broadcast_shapes(*[np.shape(a) for a in args])
     return tuple([np.broadcast_to(a, shape) for a in args])
 
 
-def _column_stack(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _column_stack(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     columns = map(stack_nested, *args or kwargs.values())
     return np.concatenate([c if np.ndim(c) > 1 else np.reshape(as_operand(c), (-1, 1)) for c in columns], axis=1)
 

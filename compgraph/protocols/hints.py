@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .. import ops
 from ..values import Node, Value
@@ -60,7 +62,7 @@ _ATTRIBUTES = {
 }
 
 
-def _dir_without_hints(node: Any) -> list[str]:
+def _dir_without_hints(node: NDArray[Any]) -> list[str]:
     return ops.without_missing_attributes(np.ndarray.__dir__(node), type(node))
 
 
@@ -120,13 +122,13 @@ FOREIGN_NAMES = {
 }
 
 
-def with_gradient_hint(name: str, function: Any) -> Any:
+def with_gradient_hint(name: str, function: Callable[..., Any]) -> Any:
     """Wrap NumPy's ``gradient`` (finite differences): a call that means derivatives raises. Other functions are unchanged."""
     if name != "gradient":
         return function
 
     @functools.wraps(function)
-    def gradient(f: Any, *spacings: Any, **options: Any) -> Any:
+    def gradient(f: NDArray[Any], *spacings: object, **options: object) -> Any:
         if "wrt" in options or (isinstance(f, Value) and np.ndim(f) == 0):
             raise TypeError(
                 "compgraph.gradient is np.gradient, finite differences along the axes of an array, and a scalar has none; "

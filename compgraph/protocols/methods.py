@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import functools
 import inspect
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from .. import ops
+from ..array_types import Array, Operand
 from ..bind import bind, record_active
 from ..context import is_fast_path
 from ..frames import source_lines
@@ -36,9 +39,9 @@ from .ufuncs import array_ufunc
 ndarray = np.ndarray
 
 
-def _method(function: Any) -> Any:
+def _method(function: Callable[..., Any]) -> Any:
     @functools.wraps(function)
-    def method(self: Value, *args: Any, **kwargs: Any) -> Any:
+    def method(self: Value, *args: object, **kwargs: object) -> Any:
         if kwargs:
             ops.reject_options(function.__name__, kwargs, FOREIGN_OPTIONS)
         return handler(function, (self, *args), kwargs) if handler else function(self, *args, **kwargs)
@@ -50,7 +53,7 @@ def _method(function: Any) -> Any:
 _FIXED_TYPES = frozenset({int, slice, type(None), type(Ellipsis), np.int64})  # index parts that are immutable and no nodes
 
 
-def _getitem(self: Value, index: Any) -> Any:
+def _getitem(self: Value, index: object) -> Any:
     if type(index) not in _FIXED_TYPES and not (type(index) is tuple and _FIXED_TYPES.issuperset(map(type, index))):
         require_computed(index, "an index")
         index = _copy_index_arrays(index)
@@ -82,7 +85,7 @@ def _selects_view(parts: tuple[Any, ...]) -> bool:
     )
 
 
-def _copy_index_arrays(index: Any) -> Any:
+def _copy_index_arrays(index: object) -> Any:
     """Copy the lists and arrays in an index, because the caller may change them later."""
     if type(index) is tuple:
         return tuple([part if type(part) in _FIXED_TYPES else _copy_index_arrays(part) for part in index])
@@ -100,14 +103,21 @@ def _transpose(self: Value, *axes: Any) -> Any:
     return np.transpose(self, order)
 
 
-def _astype(self: Value, dtype: Any, order: Any = "K", casting: Any = "unsafe", subok: bool = True, copy: bool = True) -> Any:
+def _astype(
+    self: Value,
+    dtype: Array | DTypeLike,
+    order: NDArray[Any] | list[Any] | str = "K",
+    casting: bool | str = "unsafe",
+    subok: bool = True,
+    copy: bool = True,
+) -> Any:
     dtype = np.dtype(dtype)
     if dtype.kind not in "biufc":
         raise TypeError(f"a node holds numbers; use node.value.astype({dtype}) where its graph is not needed any more")
     return bind(ops.astype, (self,), {"dtype": dtype, "order": order, "casting": casting, "copy": copy})
 
 
-def _view(self: Value, dtype: Any = ops.NO_VALUE, type: Any = None) -> Any:
+def _view(self: Value, dtype: Any = ops.NO_VALUE, type: object = None) -> Any:
     if isinstance(dtype, (int, np.integer, tuple)):
         raise TypeError("x.view(dtype) reads the memory as another dtype. x.reshape(shape) changes the shape")
     if type is not None or (inspect.isclass(dtype) and issubclass(dtype, ndarray)):
@@ -141,13 +151,13 @@ def _clip_method(self: Value, min: Any = None, max: Any = None, out: Any = None,
     return np.clip(self, min, max, out, **options)
 
 
-def _contains(self: Value, element: Any) -> bool:
+def _contains(self: Value, element: ArrayLike | str) -> bool:
     is_member = _holds(to_values(self), to_values(element))
     note_guard("in", _holds, (self, element), is_member, source_lines.user_frame(2))
     return is_member
 
 
-def _holds(array: Any, element: Any) -> bool:
+def _holds(array: NDArray[Any], element: ArrayLike | str) -> bool:
     return bool(np.any(array == element))
 
 
@@ -162,31 +172,31 @@ def _round(self: Value, digits: int | None = None) -> Any:
     return rounded_value
 
 
-def _rounded(number: Any) -> Any:
+def _rounded(number: Operand) -> Any:
     return round(np.asarray(number).item())
 
 
-def _copy(self: Value, order: Any = "C") -> Any:
+def _copy(self: Value, order: str = "C") -> Any:
     return bind(ops.copy, (self,), {"order": order})
 
 
-def _flatten(self: Value, order: Any = "C") -> Any:
+def _flatten(self: Value, order: str = "C") -> Any:
     node, order = resolve_order(self, order)
     return bind(ops.flatten, (node,), {"order": order})
 
 
 def _refused_method(name: str, instead: str) -> Any:
-    def method(self: Value, *args: Any, **kwargs: Any) -> Any:
+    def method(self: Value, *args: object, **kwargs: object) -> Any:
         require_history(self)
         raise TypeError(f"the array method {name} is not supported on nodes, since its result would lose the graph; {instead}")
 
     return method
 
 
-def _read_only_property(read: Any, name: str) -> property:
+def _read_only_property(read: Callable[..., Any], name: str) -> property:
     """A property with the getter `read`, which raises when it is set."""
 
-    def raise_on_set(self: Value, value: Any) -> None:
+    def raise_on_set(self: Value, value: float | str) -> None:
         raise TypeError(f"setting .{name} of a node in place would bypass its graph; make a new node instead")
 
     return property(read, raise_on_set)
@@ -216,10 +226,10 @@ def _format(self: Value, spec: str) -> str:
     return format(np.asarray(self.raw_value)[()], spec)
 
 
-def _view_property(read: Any) -> property:
+def _view_property(read: Callable[..., Any] | type) -> property:
     """A property whose getter `read` returns a view of the node; setting it writes into the view."""
 
-    def write(self: Value, value: Any) -> None:
+    def write(self: Value, value: object) -> None:
         read(self)[...] = value
 
     return property(read, write)
@@ -229,7 +239,7 @@ def _imag(self: Value) -> Any:
     return np.imag(self)
 
 
-def _set_imag(self: Value, value: Any) -> None:
+def _set_imag(self: Value, value: object) -> None:
     require_history(self)
     if self.dtype.kind != "c":
         raise TypeError("a real node has no imaginary part to set")

@@ -98,7 +98,7 @@ def _binary(name: str, function: Any, compute: Callable[[Any, Any], Any]) -> tup
     return forward, reflected
 
 
-def _ufunc_operator(function: Any, is_reflected: bool) -> Callable[[Any, Any], Any]:
+def _ufunc_operator(function: Callable[..., Any], is_reflected: bool) -> Callable[[Any, Any], Any]:
     """A binary operator as of arrays: it calls the ufunc, or defers to an operand whose ``__array_ufunc__`` is None."""
     ufunc = np.power if function is ops.power else function
 
@@ -110,12 +110,12 @@ def _ufunc_operator(function: Any, is_reflected: bool) -> Callable[[Any, Any], A
     return operate
 
 
-def _takes_precedence(other: Any) -> bool:
+def _takes_precedence(other: object) -> bool:
     """Whether the other operand's operator runs: that of SciPy's sparse matrices, whose operators handle nodes."""
     return type(other).__module__.startswith("scipy.sparse")
 
 
-def _has_operator(other: Any, method: str) -> bool:
+def _has_operator(other: object, method: str) -> bool:
     """Whether an object has an operator of its own, and is not an array, number or sequence for NumPy."""
     kind: Any = type(other)
     return _class_has_operator(kind, method)
@@ -131,12 +131,12 @@ _NUMBERS = (ndarray, np.generic, int, float, complex)
 _ARRAY_LIKE = ("__array__", "__array_ufunc__", "__array_interface__", "__array_struct__", "__len__", "__buffer__")
 
 
-def _has_priority(other: Any) -> bool:
+def _has_priority(other: object) -> bool:
     """Whether NumPy's arrays defer to an object because of its ``__array_priority__``."""
     return bool(getattr(type(other), "__array_priority__", 0) > 0)
 
 
-def _repeats_sequence(node: Value, other: Any) -> bool:
+def _repeats_sequence(node: Value, other: object) -> bool:
     """Whether ``*`` repeats a sequence, as in ``[0] * n``: NumPy integers, unlike arrays, defer to the sequence."""
     return isinstance(other, _SEQUENCES) and node.is_scalar and node.dtype.kind in "iu"
 
@@ -147,7 +147,7 @@ _SEQUENCES = (list, tuple, str, bytes, bytearray, array.array, deque)
 def _comparison(name: str, ufunc: np.ufunc) -> Any:
     by_numpy, by_array = _ufunc_operator(ufunc, is_reflected=False), getattr(ndarray, f"__{name}__")
 
-    def compare(self: Value, other: Any) -> Any:
+    def compare(self: Value, other: object) -> Any:
         if isinstance(other, Value) or type(other) in PLAIN_TYPES:
             return bind(ufunc, (self, other))
         if isinstance(other, (str, bytes)):
@@ -160,14 +160,14 @@ def _comparison(name: str, ufunc: np.ufunc) -> Any:
     return compare
 
 
-def _in_place(name: str, forward: Any) -> Any:
+def _in_place(name: str, forward: Callable[..., Any]) -> Any:
     """``a += b``: record the result and store it into ``a``. For a scalar, return it; Python rebinds the name ``a``.
 
     An update of a variable writes plain numbers in place and is not recorded.
     """
     by_numpy = getattr(ndarray, f"__i{name}__")
 
-    def in_place(self: Value, other: Any) -> Any:
+    def in_place(self: Value, other: object) -> Any:
         try:
             rebinds = self.is_scalar
         except AttributeError as error:

@@ -34,7 +34,7 @@ class Primitive:
     def _signature(self) -> inspect.Signature:
         return inspect.signature(self.function)
 
-    def __call__(self, *args: Any, name: str | None = None, **options: Any) -> Any:
+    def __call__(self, *args: object, name: str | None = None, **options: object) -> Any:
         """Apply the function. The result is a node if an operand is one, or if it is given a name."""
         if not options and name is None:
             if len(args) == 1 and isinstance(args[0], Value):
@@ -58,7 +58,7 @@ class Primitive:
     def __copy__(self) -> Primitive:
         return self
 
-    def __deepcopy__(self, memo: Any) -> Primitive:
+    def __deepcopy__(self, memo: object) -> Primitive:
         return self
 
 
@@ -68,7 +68,7 @@ def primitive(function: F) -> F: ...
 def primitive(*, opname: str) -> Callable[[F], F]: ...
 
 
-def primitive(function: Any = None, *, opname: str | None = None) -> Any:
+def primitive(function: Callable[..., Any] | None = None, *, opname: str | None = None) -> Any:
     """Make a function of arrays a primitive: each call of it with nodes is one node of the graph.
 
     Parameters
@@ -140,7 +140,7 @@ def accept_name(function: Callable[..., Any]) -> Callable[..., Any]:
     """Add an argument ``name=`` to a NumPy function: the name of the result, which becomes a node even of plain arguments."""
 
     @functools.wraps(function)
-    def call(*args: Any, name: str | None = None, **kwargs: Any) -> Any:
+    def call(*args: object, name: str | None = None, **kwargs: object) -> Any:
         if kwargs:
             ops.reject_options(function.__name__, kwargs, FOREIGN_OPTIONS)
         if not any(isinstance(x, Value) for x in flatten_sequences((args, tuple(kwargs.values())))):
@@ -158,7 +158,7 @@ def accept_name(function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-def namespace(module: Any, place: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+def namespace(module: object, place: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """``__getattr__`` and ``__dir__`` of our module `place`: the functions of NumPy's `module`, wrapped by `accept_name`."""
     functions = ops.public_functions(module)
     get_primitive = functools.cache(lambda name: accept_name(functions[name]))
@@ -171,7 +171,7 @@ def namespace(module: Any, place: str) -> tuple[Callable[[str], Any], Callable[[
     return get, lambda: sorted(functions)
 
 
-def _compute_without_nodes(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], name: str | None) -> Any:
+def _compute_without_nodes(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], name: str | None) -> Any:
     """Call a function that is recorded in steps on plain arguments; with ``name=``, its results become nodes without operands."""
     calls = function in ops.CALLING_FUNCTIONS
     result = call_on_nodes(function, args, kwargs) if calls else function(*args, **kwargs)
@@ -185,7 +185,7 @@ def _without_operands(value: Any) -> Any:
     return type(value)(map(_without_operands, value)) if isinstance(value, (tuple, list)) else inert_leaf(value)
 
 
-def _with_operand_as_node(function: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:
+def _with_operand_as_node(function: Callable[..., Any], args: tuple[Any, ...]) -> tuple[Any, ...]:
     """Convert the first operand to a node; of a sequence of operands, its first."""
     place = 1 if args and isinstance(args[0], str) else 0  # einsum begins with its subscripts
     if len(args) <= place:
@@ -198,7 +198,7 @@ def _with_operand_as_node(function: Any, args: tuple[Any, ...]) -> tuple[Any, ..
     return (*args[:place], first_operand, *args[place + 1 :])
 
 
-def expand(x: Any, axis: int | tuple[int, ...] = -1, *, name: str | None = None) -> Any:
+def expand(x: object, axis: int | tuple[int, ...] = -1, *, name: str | None = None) -> Any:
     """`x` with more axes of length one, so that it broadcasts: a vector becomes a column.
 
     Parameters
@@ -230,7 +230,7 @@ def expand(x: Any, axis: int | tuple[int, ...] = -1, *, name: str | None = None)
     return accept_name(np.expand_dims)(x, axis, name=name)
 
 
-def stop_gradient(x: Any) -> Any:
+def stop_gradient(x: object) -> Any:
     """The value of `x`, treated as a constant by differentiation.
 
     Parameters

@@ -6,6 +6,7 @@ function: its code is the same, and its globals bind such names to functions tha
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from types import FunctionType, ModuleType
 from typing import Any
 
@@ -22,10 +23,10 @@ class _Converter:
         self._values = tuple(map(ensure_array, values))
         self._converter = ARRAY_CONVERTER(*[getattr(value, "raw_value", value) for value in self._values])
 
-    def as_arrays(self, subok: bool = True, pyscalars: Any = "convert_if_no_array") -> tuple[Any, ...]:
+    def as_arrays(self, subok: bool = True, pyscalars: object = "convert_if_no_array") -> tuple[Any, ...]:
         return self._values
 
-    def wrap(self, array: Any, to_scalar: bool | None = None) -> Any:
+    def wrap(self, array: object, to_scalar: bool | None = None) -> Any:
         return array
 
     def __getattr__(self, name: str) -> Any:
@@ -54,14 +55,14 @@ class _Module(ModuleType):
         return _replacement(getattr(self._module, name) if original is None else original)
 
 
-def _replacement(value: Any) -> Any:
+def _replacement(value: object) -> Any:
     try:
         return _REPLACEMENTS.get(value, value)
     except TypeError:  # not hashable
         return value
 
 
-def rebind(function: Any) -> Any:
+def rebind(function: Callable[..., Any]) -> Any:
     """Copy a Python function of NumPy with globals that accept nodes; other callables are returned unchanged."""
     if not isinstance(function, FunctionType) or not function.__module__.startswith("numpy"):
         return function

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -34,7 +35,7 @@ ndarray = np.ndarray
 _FAMILIAR = OPERAND_TYPES | ARRAYS
 
 
-def array_ufunc(self: Value, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
+def array_ufunc(self: Value, ufunc: np.ufunc, method: str, *inputs: Any, **options: object) -> Any:
     """``Node.__array_ufunc__``: record the call of a ufunc or ufunc method; NotImplemented for arrays of other libraries."""
     if options or method != "__call__" or ufunc not in ops.SMOOTH_UFUNCS:
         return _general_ufunc(ufunc, method, inputs, options)
@@ -117,12 +118,12 @@ def _calls_python(ufunc: np.ufunc) -> bool:
     return ufunc not in ops.OPNAMES and bool(ufunc.types) and set("".join(ufunc.types)) <= set("O->")
 
 
-def call_on_elements(function: Any, operands: tuple[Any, ...], options: dict[str, Any] | None = None) -> Any:
+def call_on_elements(function: Callable[..., Any], operands: tuple[Any, ...], options: dict[str, Any] | None = None) -> Any:
     """Call a function of object arrays, with nodes converted to object arrays of their elements."""
     return function(*map(_as_object_array, operands), **(options or {}))
 
 
-def _as_object_array(operand: Any) -> Any:
+def _as_object_array(operand: object) -> Any:
     """An object array of the elements of a node, which represent Python numbers; other values are unchanged."""
     if not isinstance(operand, Value):
         return operand
@@ -140,7 +141,7 @@ def _unrecorded_error(ufunc: np.ufunc, method: str, instead: str) -> TypeError:
     return LeakError(unsupported(f"{ufunc.__name__}{method}(){at}", instead))
 
 
-def _is_scalar_out(target: Any, frame: Any) -> bool:
+def _is_scalar_out(target: object, frame: Any) -> bool:
     """Whether NumPy's Python code, such as ``mean``, passes a scalar node as ``out=``; it then uses the returned object."""
     filename = frame.f_code.co_filename
     is_users = source_lines.is_packaged(filename) and not source_lines.is_package_code(filename)  # a function that the user calls

@@ -67,7 +67,7 @@ def widths(bands: Any, lower: bool) -> tuple[int, int]:
     return (count, 0) if lower else (0, count)
 
 
-def order_of_rows(piv: Any, count: int) -> Any:
+def order_of_rows(piv: object, count: int) -> Any:
     """The permutation of `count` rows by LAPACK's exchanges, of row k with row ``piv[k]`` for each k in turn."""
     piv = np.asarray(guarded_value(piv, "the order of the rows of a decomposition")).astype(np.intp)
     order = np.broadcast_to(np.arange(count), (*piv.shape[:-1], count)).copy()

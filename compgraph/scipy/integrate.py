@@ -15,7 +15,7 @@ from .tools import array
 __all__ = ["POLICY"]
 
 
-def _ratio(a: Any, b: NDArray[Any]) -> Any:
+def _ratio(a: object, b: NDArray[Any]) -> Any:
     """``a / b``, zero where `b` is zero."""
     is_nonzero = np.asarray(to_values(b)) != 0
     return a / b if np.all(is_nonzero) else np.where(is_nonzero, a / np.where(is_nonzero, b, 1.0), 0.0)
@@ -33,7 +33,7 @@ def _odd_simpson(y: NDArray[Any], x: NDArray[Any] | None, dx: Any) -> Any:
     return np.sum(total / 6.0 * (first * (2.0 - _ratio(1.0, ratio)) + middle + last * (2.0 - ratio)), axis=-1)
 
 
-def _last_interval(y: NDArray[Any], x: NDArray[Any] | None, dx: Any) -> Any:
+def _last_interval(y: NDArray[Any], x: NDArray[Any] | None, dx: object) -> Any:
     """Integral over the last interval of the parabola through the last three samples.
 
     K. V. Cartwright, "Simpson's rule cumulative integration with MS Excel and irregularly-spaced data", J. Math. Sci. Math.

@@ -35,7 +35,7 @@ def own_class(module: str, name: str, *methods: str) -> Mapping[str, Callable[..
     """
     kind = functools.cache(lambda: getattr(importlib.import_module(module), name))
 
-    def create(self: Any, *args: Any, **kwargs: Any) -> None:
+    def create(self: Any, *args: object, **kwargs: object) -> None:
         function = unpatched(inspect.getattr_static(kind(), "__init__"))
         if not holds_nodes(self) and not any(map(carries_node, (*args, *kwargs.values()))):
             function(self, *args, **kwargs)
@@ -45,13 +45,13 @@ def own_class(module: str, name: str, *methods: str) -> Mapping[str, Callable[..
         for attribute, value in _attributes(self):
             setattr(self, attribute, to_caller(value))
 
-    def call(method: str, self: Any, *args: Any, **kwargs: Any) -> Any:
+    def call(method: str, self: Any, *args: object, **kwargs: object) -> Any:
         return _rebind_method(inspect.getattr_static(kind(), method))(copy_for_nodes(self), *args, **kwargs)
 
     return {name: create, **{f"{name}.{method}": functools.partial(call, method) for method in methods}}
 
 
-def _call_traced(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+def _call_traced(function: Callable[..., Any], *args: object, **kwargs: object) -> Any:
     """Call a function within a tracing context, so that arrays that it fills with nodes become tracers."""
     with nullcontext() if is_tracing() else Tracing():
         return function(*args, **kwargs)
@@ -62,7 +62,7 @@ def holds_nodes(instance: object) -> bool:
     return getattr(type(instance), "_holds_node", False)
 
 
-def copy_for_nodes(instance: Any) -> Any:
+def copy_for_nodes(instance: object) -> Any:
     """Return a shallow copy of a plain object, with methods that run on nodes; private objects in it are copied likewise."""
     if holds_nodes(instance):
         return instance
@@ -76,7 +76,7 @@ def copy_for_nodes(instance: Any) -> Any:
     return new_instance
 
 
-def _attributes(instance: Any) -> Iterator[tuple[str, Any]]:
+def _attributes(instance: object) -> Iterator[tuple[str, Any]]:
     """The attributes in the ``__dict__`` and the slots of an object."""
     slots = [name for kind in type(instance).__mro__ for name in getattr(kind, "__slots__", ())]
     for name in [*getattr(instance, "__dict__", ()), *slots]:
@@ -84,13 +84,13 @@ def _attributes(instance: Any) -> Iterator[tuple[str, Any]]:
             yield name, getattr(instance, name)
 
 
-def class_of_nodes(kind: Any) -> Any:
+def class_of_nodes(kind: type) -> Any:
     """The subclass of a class of SciPy's, of the same name, whose methods run on nodes."""
     return kind if getattr(kind, "_holds_node", False) else _class_of_nodes(kind)
 
 
 @functools.cache
-def _class_of_nodes(kind: Any) -> Any:
+def _class_of_nodes(kind: type) -> Any:
     methods: dict[str, Any] = {}
     for name in dir(kind):
         attribute = inspect.getattr_static(kind, name)
@@ -102,7 +102,7 @@ def _class_of_nodes(kind: Any) -> Any:
     return type(kind.__name__, (kind,), {**methods, "__module__": kind.__module__, "__slots__": (), "_holds_node": True})
 
 
-def _rebind_attribute(attribute: Any) -> Any:
+def _rebind_attribute(attribute: object) -> Any:
     """An attribute of a class, with the functions of SciPy's in it rebound."""
     if isinstance(attribute, FunctionType):
         is_refused = attribute in ops.PUBLIC_NAMES and attribute not in HANDLERS
@@ -120,7 +120,7 @@ def _rebind_method(function: FunctionType) -> Callable[..., Any]:
     make = functools.cache(lambda: rebind(unpatched(function)))
 
     @functools.wraps(function)
-    def method(*args: Any, **kwargs: Any) -> Any:
+    def method(*args: object, **kwargs: object) -> Any:
         result = to_caller(_call_traced(make(), *args, **kwargs))
         if is_scipys(type(result)) and not holds_nodes(result) and carries_node(result):
             result.__class__ = class_of_nodes(type(result))
@@ -144,7 +144,7 @@ class _ReplacedModule(ModuleType):
 
     def _for_nodes(self, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(function)
-        def call(*args: Any, **kwargs: Any) -> Any:
+        def call(*args: object, **kwargs: object) -> Any:
             is_plain = not any(type(v) in TRACEABLE or carries_node(v) for v in (*args, *kwargs.values()))
             return self._own(name)(*args, **kwargs) if is_plain else function(*args, **kwargs)
 

@@ -38,7 +38,7 @@ Shape = SupportsIndex | tuple[SupportsIndex, ...]
 
 
 def _asarray(
-    a: Any, dtype: DTypeLike | None = None, order: Any = None, *, device: object = None, copy: bool | None = None
+    a: Any, dtype: DTypeLike | None = None, order: object = None, *, device: object = None, copy: bool | None = None
 ) -> Any:
     if type(a) in TRACEABLE and not copy and (dtype is None or a.dtype == dtype):
         return a  # the same object, because a node may be written into it later
@@ -46,7 +46,7 @@ def _asarray(
 
 
 def _array(
-    object: Any, dtype: DTypeLike | None = None, *, copy: Any = True, order: Any = "K", subok: bool = False, ndmin: int = 0
+    object: object, dtype: DTypeLike | None = None, *, copy: bool = True, order: str = "K", subok: bool = False, ndmin: int = 0
 ) -> Any:
     if not carries_node(object):
         return _traceable(np.array)(object, dtype, copy=copy, order=order, ndmin=ndmin)
@@ -56,7 +56,7 @@ def _array(
 def _traceable(constructor: Function) -> Function:
     """Return `constructor` with its result as a buffer into which nodes can be written."""
 
-    def construct(*args: Any, **kwargs: Any) -> Any:
+    def construct(*args: object, **kwargs: object) -> Any:
         array = constructor(*args, **kwargs)
         return as_buffer(array) if type(array) is np.ndarray and array.dtype.kind in "fc" else array
 
@@ -137,7 +137,7 @@ class _Number(type):
 
     number: type
 
-    def __call__(cls, x: Any = 0, *more: Any) -> Any:
+    def __call__(cls, x: object = 0, *more: object) -> Any:
         if not isinstance(x, Value) or x.ndim:
             return cls.number(x, *more)
         return int(np.trunc(x)) if cls.number is int else x  # int() is piecewise constant
@@ -167,7 +167,7 @@ class _IndexedWriter:
     def __init__(self, x: Any, index: Any = ...) -> None:
         self.x, self.index = x, index
 
-    def __getitem__(self, index: Any) -> _IndexedWriter:
+    def __getitem__(self, index: object) -> _IndexedWriter:
         return _IndexedWriter(self.x, index)
 
     def set(self, y: Any, copy: bool | None = None, xp: object = None) -> Any:
@@ -192,7 +192,7 @@ class _IndexedWriter:
 
 
 def _apply_where(
-    cond: Any, args: Any, f1: Function, f2: Function | None = None, /, *, fill_value: Any = None,
+    cond: Any, args: object, f1: Function, f2: Function | None = None, /, *, fill_value: float | None = None,
     kwargs: Mapping[str, Any] | None = None, xp: object = None,
 ) -> Any:  # fmt: skip
     """``xpx.apply_where`` by selection instead of writes; functions are not called on empty arrays."""
@@ -201,7 +201,7 @@ def _apply_where(
     cond, *operands = np.broadcast_arrays(cond, *operands)
     count = len(operands) - len(names)
 
-    def on_elements(function: Function, where: Any) -> Any:
+    def on_elements(function: Function, where: object) -> Any:
         call = lambda *args: function(*args[:count], **dict(zip(names, args[count:], strict=True)))  # noqa: E731
         return _on_elements(call, where, operands)
 
@@ -273,7 +273,7 @@ def own_code(module: str, *names: str) -> Mapping[str, Function]:
     return {name: functools.partial(run_own_code, module, name) for name in names}
 
 
-def run_own_code(module: str, name: str, *args: Any, **kwargs: Any) -> Any:
+def run_own_code(module: str, name: str, *args: object, **kwargs: object) -> Any:
     """Call a function of SciPy, rebound if a node is among the arguments.
 
     Parameters
@@ -295,7 +295,7 @@ def run_own_code(module: str, name: str, *args: Any, **kwargs: Any) -> Any:
     return to_caller(result)
 
 
-def to_caller(result: Any) -> Any:
+def to_caller(result: object) -> Any:
     """At the top level, convert tracers in a result to nodes and buffers to arrays; within an operator, return it unchanged."""
     if is_tracing():
         return result
@@ -357,7 +357,7 @@ def rebind(function: Function) -> Any:
     return copy
 
 
-def rebind_instance(instance: Any) -> Any:
+def rebind_instance(instance: object) -> Any:
     """Return an object with the attributes of `instance`, shared with it, and rebound methods."""
     if not hasattr(instance, "__dict__") or hasattr(instance, "_original"):
         return instance
@@ -368,7 +368,7 @@ def rebind_instance(instance: Any) -> Any:
     return copy
 
 
-def original_instance(instance: Any) -> Any:
+def original_instance(instance: object) -> Any:
     """Return the object from which `rebind_instance` made `instance`."""
     return getattr(instance, "_original", instance)
 
@@ -416,7 +416,7 @@ _UNCHANGED_NAMES = {
 }
 
 
-def _rebind_method(value: Any) -> Any:
+def _rebind_method(value: object) -> Any:
     if isinstance(value, FunctionType):
         return rebind(unpatched(value))
     if isinstance(value, (staticmethod, classmethod)) and isinstance(value.__func__, FunctionType):
@@ -529,7 +529,7 @@ def _rebind_for_nodes(function: FunctionType) -> Any:
     make = functools.cache(lambda: rebind(function))
 
     @functools.wraps(function)
-    def call(*args: Any, **kwargs: Any) -> Any:
+    def call(*args: object, **kwargs: object) -> Any:
         if function.__name__ in _ALWAYS_REBOUND or any(map(carries_node, (*args, *kwargs.values()))):
             return make()(*args, **kwargs)
         if any(value is NUMPY for value in (*args, *kwargs.values())):

@@ -65,21 +65,21 @@ def ufunc_opname(module: str, name: str) -> str:
     return f"{module.removeprefix('scipy.')}_{name.strip('_')}"
 
 
-def _public(module: Any) -> list[str]:
+def _public(module: object) -> list[str]:
     return [name for name in getattr(module, "__all__", dir(module)) if not name.startswith("_")]
 
 
-def public_names(module: Any) -> set[str]:
+def public_names(module: object) -> set[str]:
     """The public names of a module of SciPy, without its submodules."""
     return {name for name in _public(module) if not inspect.ismodule(getattr(module, name))}
 
 
-def _resolve(module: Any, name: str) -> Any:
+def _resolve(module: object, name: str) -> Any:
     """Return the object of a dotted name; None if this version of SciPy does not have it."""
     return functools.reduce(lambda holder, part: getattr(holder, part, None), name.split("."), module)
 
 
-def _function(scipy_object: Any) -> Any:
+def _function(scipy_object: object) -> Any:
     """The function that a call runs: the ``__init__`` of a class, the function of a bound method."""
     if inspect.ismethod(scipy_object):
         return scipy_object.__func__
@@ -110,14 +110,19 @@ def _replacement_handler(ours: Callable[..., Any]) -> Handler:
     return handler
 
 
-def _own_code_handler(policy: Policy, name: str, function: Any) -> Handler:
+def _own_code_handler(policy: Policy, name: str, function: Callable[..., Any]) -> Handler:
     handler = _replacement_handler(functools.partial(run_own_code, policy.module, name))
     options = policy.fixed_options.get(name)
     return handler if options is None else functools.partial(_with_fixed_options, f"{policy.module}.{name}", options, handler)
 
 
 def _with_fixed_options(
-    name: str, options: Mapping[str, str], handler: Handler, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+    name: str,
+    options: Mapping[str, str],
+    handler: Handler,
+    function: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
 ) -> Any:
     signature = _signature(function)
     arguments = signature.bind(*args, **kwargs).arguments
@@ -128,13 +133,15 @@ def _with_fixed_options(
     return handler(function, args, kwargs)
 
 
-def _patch_function(policy: Policy, name: str, function: Any, kind: str, replace: bool = False) -> None:
+def _patch_function(policy: Policy, name: str, function: object, kind: str, replace: bool = False) -> None:
     implementation = python_implementation(function)
     if implementation is None:
         return  # written in C, which raises for tracers
     ops.PUBLIC_NAMES[function] = f"{policy.module}.{name}"
 
-    def handle(implementation: Any, original: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def handle(
+        implementation: Callable[..., Any], original: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
         return HANDLERS[function](function, args, kwargs)
 
     handler: Any = handle
@@ -145,10 +152,12 @@ def _patch_function(policy: Policy, name: str, function: Any, kind: str, replace
     patch_code(implementation, handler, always=name in policy.always, replace=replace)
 
 
-def _sequential_if_batched(handler: Any, name: str) -> Any:
+def _sequential_if_batched(handler: Callable[..., Any], name: str) -> Any:
     """A replacement that computes a batch element by element if its steps depend on numbers that differ between elements."""
 
-    def handle_batches(function: Any, original: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def handle_batches(
+        function: Callable[..., Any], original: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
         try:
             return handler(function, original, args, kwargs)
         except (BatchedValueError, IndexError) as error:  # an IndexError of a plain array
@@ -161,7 +170,7 @@ def _sequential_if_batched(handler: Any, name: str) -> Any:
     return handle_batches
 
 
-def _patch_to_raise(policy: Policy, name: str, scipy_object: Any) -> None:
+def _patch_to_raise(policy: Policy, name: str, scipy_object: object) -> None:
     function = _function(scipy_object)
     implementation = python_implementation(function)
     if implementation is None or function in HANDLERS or function in ops.OPNAMES:
@@ -169,7 +178,9 @@ def _patch_to_raise(policy: Policy, name: str, scipy_object: Any) -> None:
     full = ops.PUBLIC_NAMES[function] = f"{policy.module}.{name}"
     advice = policy.refused.get(name, "functions that keep the graph, or cg.primitive with a rule of your own")
 
-    def dispatch(function: Any, original: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def dispatch(
+        function: Callable[..., Any], original: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
         leaves = flatten_sequences((args, tuple(kwargs.values())))
         nodes = [leaf for leaf in leaves if isinstance(leaf, Value)]
         if not any(getattr(leaf, "_holds_node", False) for leaf in leaves) and all(type(node) in INERT for node in nodes):

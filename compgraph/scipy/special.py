@@ -13,7 +13,7 @@ from ..values import INERT, Value
 from .policy import Policy
 
 
-def _plain(name: str, value: Any, function: str) -> Any:
+def _plain(name: str, value: list[Any] | int, function: str) -> Any:
     """A count as an array or an inert node; raise a TypeError for a differentiable node."""
     if isinstance(value, Value) and type(value) not in INERT:
         raise TypeError(f"scipy.special.{function}: {name} is a count, and no derivative by it is known; give a plain number")
@@ -37,7 +37,7 @@ def multigammaln(a: Any, d: Any) -> Any:
     return constant + sum(sc.gammaln(a - (j - 1.0) / 2) for j in range(1, int(d) + 1))
 
 
-def _reject_exact(exact: Any, function: str) -> None:
+def _reject_exact(exact: bool, function: str) -> None:
     if exact:
         raise TypeError(f"scipy.special.{function}: exact=True returns integers, which have no derivative; leave it out")
 
@@ -90,7 +90,7 @@ def diric(x: Any, n: Any) -> Any:
     return np.where(is_valid, sign * np.sinc(np.where(is_valid, n, 1) * rest) / np.sinc(rest), np.nan)
 
 
-def zeta(x: Any, q: Any = None, out: Any = None) -> Any:
+def zeta(x: object, q: object = None, out: object = None) -> Any:
     """The zeta function of Riemann, or with `q` that of Hurwitz: two ufuncs of SciPy."""
     if out is not None:
         raise TypeError("scipy.special.zeta: out= is not supported with nodes; assign the result: y[:] = zeta(x, q)")

@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 
 from .. import ops
+from ..array_types import Array
 from ..bind import bind
 from ..graph import as_operand, stack_nested, to_values
 from ..values import Value
 
 
-def array(x: Any) -> Any:
+def array(x: object) -> Any:
     """An argument as an array; a node, or a list with nodes in it, as a node."""
     x = stack_nested(x)
     return x if isinstance(x, Value) else np.asarray(as_operand(x))
@@ -26,7 +27,7 @@ def floating(x: Any) -> Any:
     return x if x.dtype == wide else x.astype(wide)
 
 
-def plain(x: Any) -> Any:
+def plain(x: object) -> Any:
     """The numbers of an array or a node."""
     return np.asarray(to_values(x))
 
@@ -36,7 +37,7 @@ def column(x: Any, ndim: int) -> Any:
     return np.reshape(x, (-1,) + (1,) * (ndim - 1))
 
 
-def _zeros(x: Any, order: int, what: str) -> Any:
+def _zeros(x: Array, order: int, what: str) -> Any:
     return np.zeros_like(x)[()]
 
 
@@ -48,7 +49,7 @@ def zero_to_order(x: Any, order: int, what: str) -> Any:
     return bind(_zeros, (x,), {"order": order, "what": what}) if isinstance(x, Value) else _zeros(x, order, what)
 
 
-def limit_order(order: int, what: str, node: Any) -> Any:
+def limit_order(order: int, what: str, node: object) -> Any:
     """The value of `node`; a derivative of higher order than `order` raises a TypeError that names `what`."""
     if not isinstance(node, Value):
         return node
@@ -58,23 +59,23 @@ def limit_order(order: int, what: str, node: Any) -> Any:
 class StoredAttribute:
     """A descriptor that stores values unchanged, where SciPy's class has a property that would convert them."""
 
-    def __set_name__(self, owner: Any, name: str) -> None:
+    def __set_name__(self, owner: object, name: str) -> None:
         self.name = name
 
-    def __get__(self, instance: Any, owner: Any = None) -> Any:
+    def __get__(self, instance: object, owner: object = None) -> Any:
         return self if instance is None else instance.__dict__[self.name]
 
-    def __set__(self, instance: Any, value: Any) -> None:
+    def __set__(self, instance: object, value: object) -> None:
         instance.__dict__[self.name] = value
 
 
 @functools.cache
-def class_with_mixin(mixin: Any, kind: Any) -> Any:
+def class_with_mixin(mixin: type, kind: type) -> Any:
     """A subclass of `kind`, of the same name, whose methods are those of `mixin`, which record."""
     return kind if issubclass(kind, mixin) else type(kind.__name__, (mixin, kind), {"__module__": kind.__module__})
 
 
-def add_mixin(self: Any, mixin: Any) -> None:
+def add_mixin(self: Any, mixin: type) -> None:
     """Change the class of an object that contains nodes, so that it has the methods of `mixin`, which record."""
     kind: Any = type(self)
     self.__class__ = class_with_mixin(mixin, kind)

@@ -33,7 +33,7 @@ class CopiedGuards:
         self._copied = copied_nodes  # the nodes that are copied
         self._latest_guards: dict[GuardLog, dict[int, Guard]] = {}
 
-    def latest_guard(self, leaf: Any, last_operation: float, now: float) -> tuple[str, float] | None:
+    def latest_guard(self, leaf: object, last_operation: float, now: float) -> tuple[str, float] | None:
         """Return the text of the latest guard about a leaf, and its sequence number relative to `now`; None without a guard.
 
         `last_operation` is the sequence number of the graph's last operation. Later guards count only if their value was used.

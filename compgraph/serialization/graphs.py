@@ -18,7 +18,9 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from ..array_types import Array
 from ..bind import bind
 from ..context import reset_after_fork
 from ..frames import source_lines
@@ -57,21 +59,21 @@ class Buffer:
 
     __slots__ = ("array",)
 
-    def __init__(self, array: Any) -> None:
+    def __init__(self, array: NDArray[Any]) -> None:
         self.array = array
 
     def __reduce__(self) -> Any:
         return _identity, (self.array,)
 
-    def __deepcopy__(self, memo: Any) -> Any:
+    def __deepcopy__(self, memo: dict[Any, Any]) -> Any:
         return copy.deepcopy(self.array, memo)
 
 
-def _identity(array: Any) -> Any:
+def _identity(array: NDArray[Any]) -> Any:
     return array
 
 
-def _memory_owner(array: Any) -> Any:
+def _memory_owner(array: object) -> Any:
     """Return the array that owns the memory of a view, or the last array in the chain of bases if no array owns it."""
     base = array
     while base is not None:
@@ -87,7 +89,7 @@ class Arrays:
     def __init__(self) -> None:
         self._buffers: dict[int, tuple[Any, Buffer, BufferCopy | None]] = {}
 
-    def _buffer(self, owner: Any) -> tuple[Any, Buffer, BufferCopy | None]:
+    def _buffer(self, owner: NDArray[Any]) -> tuple[Any, Buffer, BufferCopy | None]:
         entry = self._buffers.get(id(owner))
         if entry is None:
             is_simple = type(owner) is ndarray and owner.flags.c_contiguous
@@ -96,7 +98,7 @@ class Arrays:
             entry = self._buffers[id(owner)] = (owner, buffer, buffer_copy)
         return entry
 
-    def code(self, plain: Any) -> Any:
+    def code(self, plain: Array | tuple[NDArray[Any], ...]) -> Any:
         """Return the pickled form of a value: a `Buffer`, or a buffer and the layout of a view, or the scalar itself."""
         if type(plain) is tuple:
             return ("outputs", *map(self.code, plain))
@@ -109,7 +111,7 @@ class Arrays:
         return ("view", buffer, plain.shape, place, plain.flags.writeable)
 
 
-def _decode(code: Any) -> Any:
+def _decode(code: Array | tuple[Any, ...]) -> Any:
     """Return the array that `Arrays.code` encoded."""
     if type(code) is not tuple:
         return code.view(ndarray) if isinstance(code, ndarray) and type(code) is not ndarray else code
@@ -140,7 +142,7 @@ class EncodedLog:
         return _rebuild_log, (self.root, self.code)
 
 
-def _rebuild_log(root: Any, code: Any) -> None:
+def _rebuild_log(root: Any, code: list[Any]) -> None:
     """Restore the write log of a node's buffer."""
     root.memory = Memory()
     for place, index, saved, value, is_node, sequence_number, scope in code:
@@ -180,7 +182,7 @@ class GraphEncoder:
         self._copied_guards = CopiedGuards(self.visited)
         self._last = -math.inf
 
-    def ancestors(self, node: Any) -> list[Any]:
+    def ancestors(self, node: NDArray[Any]) -> list[Any]:
         """Return the ancestors of a node, the node, and the values written into their buffers: oldest first."""
         unvisited = lambda item: [other for other in _references(item) if other not in self.visited]  # noqa: E731
         queue = [] if node in self.visited else list(walk([node], unvisited))
@@ -264,7 +266,7 @@ class Session(GraphEncoder):
         return list, (), None, iter(self.ancestors(self._node))
 
 
-def _reduce_node(node: Any, protocol: Any = None) -> Any:
+def _reduce_node(node: object, protocol: int | None = None) -> Any:
     """``__reduce_ex__`` of nodes."""
     _require_picklable(node)
     session = Session.current()
@@ -292,10 +294,20 @@ def _require_picklable(node: Any) -> None:
 
 
 def _rebuild_node(
-    feed: Any, function: Any, cls: Any, plain: Any, args: Any, options: Any, sequence_number: float, name: str | None,
-    line: str | None, scope: tuple[str, ...], origin_or_declared: Any = None, lost_guard: tuple[str, float] | None = None,
+    feed: list[Any] | None,
+    function: object,
+    cls: Any,
+    plain: Array | tuple[Any, ...],
+    args: tuple[Any, ...],
+    options: dict[str, Any],
+    sequence_number: float,
+    name: str | None,
+    line: str | None,
+    scope: tuple[str, ...],
+    origin_or_declared: tuple[Any, ...] | Origin | None = None,
+    lost_guard: tuple[str, float] | None = None,
     read_sequence_number: float | None = None,
-) -> Any:  # fmt: skip
+) -> Any:
     """Rebuild a node from its parts, with a sequence number below that of every later node."""
     # Positive if a pickler outlived its first dump, and wrote younger nodes later.
     while sequence_number >= 0 and next_sequence_number() <= sequence_number:

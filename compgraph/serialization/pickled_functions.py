@@ -11,6 +11,7 @@ import copyreg
 import importlib
 import pickle
 import sys
+from collections.abc import Callable
 from types import FunctionType
 from typing import Any
 
@@ -27,7 +28,7 @@ _unmarked_functions: dict[str, Any] = {}  # by opname: unpickled callables witho
 class PickledFunction:
     """A function in a pickle: cloudpickle writes its code; pickle writes module and name, or raises if they do not resolve."""
 
-    def __init__(self, function: Any) -> None:
+    def __init__(self, function: Callable[..., Any]) -> None:
         self.function = function
 
     def __reduce__(self) -> Any:
@@ -43,7 +44,7 @@ class PickledFunction:
         return _import_pickled_function, (*place, opname)
 
 
-def module_and_name(function: Any) -> tuple[str, str]:
+def module_and_name(function: object) -> tuple[str, str]:
     """Return the module and the qualified name of a function."""
     path = getattr(function, "__qualname__", None) or getattr(function, "__name__", "")
     return str(getattr(function, "__module__", None) or ""), str(path)
@@ -82,7 +83,9 @@ def _import_pickled_function(module: str, path: str, opname: str) -> Any:
     return function
 
 
-def _register_pickled_function(function: Any, opname: str, place: tuple[str, str], attributes: dict[str, Any]) -> Any:
+def _register_pickled_function(
+    function: Callable[..., Any], opname: str, place: tuple[str, str], attributes: dict[str, Any]
+) -> Any:
     """Return a function from a pickle, and register it unless an equal one is registered.
 
     Only the code of the function is complete: the objects that it refers to may refer back to it.
@@ -109,12 +112,12 @@ def _register(function: Any, opname: str, attributes: dict[str, Any]) -> None:
         ops.EXTERNAL_REGISTRIES[what][1](function, value)
 
 
-def _came_from_pickle(existing: Any, opname: str) -> bool:
+def _came_from_pickle(existing: Callable[..., Any], opname: str) -> bool:
     """Whether a function came from an earlier pickle; a newer one with its opname may replace it."""
     return ops.get_attached(existing, "arrived") is not None or _unmarked_functions.get(opname) is existing
 
 
-def _is_equal(existing: Any, function: Any, place: tuple[str, str]) -> bool:
+def _is_equal(existing: Callable[..., Any], function: Callable[..., Any], place: tuple[str, str]) -> bool:
     """Whether a function defined in this program equals the pickled one."""
     if type(existing) is FunctionType:
         return _has_same_code(existing, function, place) and not (
@@ -126,7 +129,7 @@ def _is_equal(existing: Any, function: Any, place: tuple[str, str]) -> bool:
         return False
 
 
-def _has_same_code(existing: Any, function: Any, place: tuple[str, str]) -> bool:
+def _has_same_code(existing: Callable[..., Any], function: Callable[..., Any], place: tuple[str, str]) -> bool:
     are_functions = type(existing) is FunctionType and type(function) is FunctionType
     return are_functions and module_and_name(existing) == place and existing.__code__ == function.__code__
 
@@ -157,7 +160,7 @@ def pickled_form(function: Any) -> Any:
     return PickledFunction(function)
 
 
-def resolve_function(name: Any) -> Any:
+def resolve_function(name: object) -> Any:
     """Return the function of a `pickled_form`; return a function unchanged."""
     if not isinstance(name, str):
         return name
@@ -181,7 +184,7 @@ _MAKERS: dict[Any, Any] = {
 }
 
 
-def _make_adapter(kind: Any, name: Any, setting: Any) -> Any:
+def _make_adapter(kind: type, name: str | None, setting: tuple[Any, ...] | int | None) -> Any:
     return _MAKERS[kind](resolve_function(name), setting)
 
 
@@ -217,7 +220,7 @@ def _reduce_primitive(primitive: Primitive) -> Any:
     return object.__new__, (Primitive,), (pickled_form(primitive.function), others)
 
 
-def _set_primitive_state(primitive: Primitive, state: Any) -> None:
+def _set_primitive_state(primitive: Primitive, state: tuple[Any, ...]) -> None:
     name, others = state
     function = resolve_function(name)
     vars(primitive).update(others, function=function, __wrapped__=function)

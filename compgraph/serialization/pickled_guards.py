@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from ..frames import source_lines
@@ -26,7 +27,13 @@ def _reduce_guard(guard: Guard) -> Any:
 
 
 def _rebuild_guard(
-    what: str, function: Any, args: Any, recorded_value: Any, line: str | None, sequence_number: float, *strict: bool
+    what: str,
+    function: Callable[..., Any] | type,
+    args: tuple[Any, ...],
+    recorded_value: tuple[Any, ...] | int | str,
+    line: str | None,
+    sequence_number: float,
+    *strict: bool,
 ) -> Guard:
     while sequence_number >= 0 and next_sequence_number() <= sequence_number:
         pass  # positive if a pickler outlived its first dump; see `graphs`

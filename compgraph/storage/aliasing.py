@@ -7,18 +7,19 @@ import weakref
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .node_slots import Opaque
 
 ndarray = np.ndarray
 
 
-def address_of(array: Any) -> int:
+def address_of(array: NDArray[Any]) -> int:
     """The address of an array's first element."""
     return int(array.__array_interface__["data"][0])
 
 
-def owner_of(array: Any) -> Any:
+def owner_of(array: object) -> Any:
     """The object that owns an array's memory: the end of its chain of ``.base``. For a `Buffer`, that of its array."""
     if isinstance(array, Opaque):
         array = array.raw_value
@@ -55,7 +56,7 @@ ROOT_CACHE_INTERVAL = 16
 _distant_roots: dict[int, tuple[weakref.ref[Any], Any]] = {}
 
 
-def _discard_root(number: int, _: Any) -> None:
+def _discard_root(number: int, _: object) -> None:
     _distant_roots.pop(number, None)
 
 
@@ -72,7 +73,7 @@ def viewed_operand(node: Any) -> Any:
     return None
 
 
-def layout_of(plain: Any, start: int) -> dict[str, Any]:
+def layout_of(plain: NDArray[Any], start: int) -> dict[str, Any]:
     """The layout of an array in memory that begins at address `start`: the arguments of `window` without the shape."""
     return {"dtype": plain.dtype, "offset": address_of(plain) - start if plain.size else 0, "strides": plain.strides}
 
@@ -82,7 +83,7 @@ def layout_in(buffer: Any, view: Any) -> dict[str, Any]:
     return {"shape": view.shape, **layout_of(view, address_of(buffer))}
 
 
-def window(buffer: Any, shape: tuple[int, ...], dtype: Any, offset: int, strides: tuple[int, ...]) -> Any:
+def window(buffer: NDArray[Any], shape: tuple[int, ...], dtype: np.dtype[Any], offset: int, strides: tuple[int, ...]) -> Any:
     """A view of given shape, dtype and strides that begins `offset` bytes after the array's first element."""
     if 0 in shape:
         return np.empty(shape, dtype)
@@ -94,7 +95,9 @@ def window(buffer: Any, shape: tuple[int, ...], dtype: Any, offset: int, strides
 class _StridedView:
     """Exposes a part of an array with any strides, including negative ones, by ``__array_interface__``."""
 
-    def __init__(self, base: Any, shape: tuple[int, ...], dtype: Any, offset: int, strides: tuple[int, ...]) -> None:
+    def __init__(
+        self, base: NDArray[Any], shape: tuple[int, ...], dtype: np.dtype[Any], offset: int, strides: tuple[int, ...]
+    ) -> None:
         self.base = base
         self.__array_interface__ = {
             "data": (address_of(base) + offset, not base.flags.writeable), "shape": shape, "typestr": dtype.str,
@@ -102,14 +105,14 @@ class _StridedView:
         }  # fmt: skip
 
 
-def scatter_to_buffer(values: Any, count: int, dtype: Any, offset: int, strides: tuple[int, ...]) -> Any:
+def scatter_to_buffer(values: NDArray[Any], count: int, dtype: np.dtype[Any], offset: int, strides: tuple[int, ...]) -> Any:
     """A flat buffer of `count` elements with `values` in the window at `offset` with `strides`, and zeros elsewhere."""
     buffer = np.zeros(count, dtype)
     window(buffer, values.shape, values.dtype, offset, strides)[...] = values
     return buffer
 
 
-def overlaps_itself(array: Any) -> bool:
+def overlaps_itself(array: NDArray[Any]) -> bool:
     """Whether several elements of an array may share an address, as after broadcasting or in sliding windows."""
     if array.flags.forc and array.size:
         return False
@@ -122,7 +125,7 @@ def overlaps_itself(array: Any) -> bool:
     return False
 
 
-def last_writers(shape: tuple[int, ...], index: Any) -> tuple[Any, Any]:
+def last_writers(shape: tuple[int, ...], index: NDArray[Any] | tuple[Any, ...]) -> tuple[Any, Any]:
     """For each element of ``a[index]``, the number of the last element at the same position; and its own number."""
     scratch = np.empty(shape, np.intp)  # only the indexed positions are accessed
     numbers = np.arange(scratch[index].size).reshape(np.shape(scratch[index]))

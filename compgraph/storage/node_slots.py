@@ -18,7 +18,7 @@ TRANSFORM_SLOTS = (
 )  # fmt: skip
 
 
-def _raise_on_set_shape(self: Any, shape: Any) -> None:
+def _raise_on_set_shape(self: Any, shape: tuple[int, ...]) -> None:
     raise TypeError("setting .shape of a node in place would bypass its graph; make a new node instead")
 
 
@@ -56,7 +56,7 @@ class Opaque:
             raise TypeError("iteration over a 0-d array")
         return map(self.__getitem__, range(self.raw_value.shape[0]))
 
-    def __delitem__(self, index: Any) -> None:
+    def __delitem__(self, index: object) -> None:
         raise ValueError("cannot delete array elements")
 
     def __array_namespace__(self, *, api_version: Any = None) -> Any:

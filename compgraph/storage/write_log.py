@@ -17,6 +17,7 @@ from operator import attrgetter
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..frames import format_line
 from .aliasing import layout_of, root_of, window
@@ -84,7 +85,7 @@ class Write:
         (self.code, self.instruction), self.scope = line, scope
         self.is_complete = True
 
-    def with_value(self, memory: Memory, value: Any, is_node: bool) -> Write:
+    def with_value(self, memory: Memory, value: object, is_node: bool) -> Write:
         """Return the same write with another value, for the log of another buffer."""
         place, line = (self.window, self.index, self.saved), (self.code, self.instruction)
         return Write(memory, place, value, is_node, self.sequence_number, line, self.scope)
@@ -124,7 +125,7 @@ class Memory:
         if self.log and not self.log[-1].is_complete:
             raise interrupted_write_error(self.log[-1].line)
 
-    def append(self, write: Write, function: Callable[..., object], *args: Any) -> None:
+    def append(self, write: Write, function: Callable[..., object], *args: object) -> None:
         """Append a write to the log and execute it by ``function(*args)``; undo both if that fails or is interrupted."""
         write.is_complete = False
         try:
@@ -145,7 +146,7 @@ class Memory:
         self.log.pop()
 
 
-def memory_of(node: Any) -> Memory | None:
+def memory_of(node: object) -> Memory | None:
     """The log of the buffer of a node; None if the buffer was never written into."""
     return root_of(node).memory or None
 
@@ -208,7 +209,7 @@ class BufferCopy:
 
     __slots__ = ("_windows", "buffer", "count", "dtype", "low")
 
-    def __init__(self, template: Any) -> None:
+    def __init__(self, template: NDArray[Any]) -> None:
         self.low, high = np.lib.array_utils.byte_bounds(template) if template.size else (0, 0)
         self.dtype = template.dtype
         self.count = -(-(high - self.low) // template.itemsize)
@@ -216,17 +217,17 @@ class BufferCopy:
         self._windows: dict[int, tuple[Any, Any]] = {}
 
     @classmethod
-    def copy_of(cls, array: Any) -> BufferCopy:
+    def copy_of(cls, array: NDArray[Any]) -> BufferCopy:
         """A buffer copy with the values of an array."""
         buffer_copy = cls(array)
         buffer_copy.window(array)[...] = array
         return buffer_copy
 
-    def place(self, plain: Any) -> dict[str, Any]:
+    def place(self, plain: NDArray[Any]) -> dict[str, Any]:
         """The position of a view of the array in the buffer: the arguments of `cut` without the shape."""
         return layout_of(plain, self.low)
 
-    def window(self, plain: Any) -> Any:
+    def window(self, plain: NDArray[Any]) -> Any:
         """The window of the buffer that corresponds to `plain`, a view of the array."""
         entry = self._windows.get(id(plain))
         if entry is None:  # the entry keeps the view alive, so its id stays unique

@@ -44,7 +44,7 @@ class Tracing(Setting):
         LOGS.add(weakref.ref(self._log, LOGS.discard))
         super().__enter__()
 
-    def __exit__(self, kind: Any = None, error: Any = None, trace: Any = None) -> None:  # type: ignore[override]
+    def __exit__(self, kind: type | None = None, error: Any = None, trace: object = None) -> None:  # type: ignore[override]
         super().__exit__(kind, error, trace)
         _close(self._log, error)
 
@@ -75,7 +75,7 @@ class Strict(Context):
         LOGS.add(weakref.ref(log, LOGS.discard))
         self._enter({_tracing: True, OWN_LOG: log, **others}, 3)
 
-    def __exit__(self, kind: Any, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(self, kind: type | None, error: BaseException | None, trace: TracebackType | None) -> None:
         _close(self._leave().changes[OWN_LOG], error)
 
 

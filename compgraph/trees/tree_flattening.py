@@ -87,10 +87,10 @@ def _register(kind: type) -> None:
     """Register a dataclass as a container of its fields."""
     names = tuple(field.name for field in dataclasses.fields(kind))
 
-    def parts(instance: Any) -> tuple[tuple[Any, ...], tuple[str, ...], tuple[str, ...]]:
+    def parts(instance: object) -> tuple[tuple[Any, ...], tuple[str, ...], tuple[str, ...]]:
         return tuple(getattr(instance, name) for name in names), names, names
 
-    def rebuild(names: Any, values: Any) -> Any:
+    def rebuild(names: tuple[str, ...], values: tuple[Any, ...]) -> Any:
         instance: Any = object.__new__(kind)  # as it was, whatever its __init__ takes or checks
         for name, value in zip(names, values, strict=True):
             object.__setattr__(instance, name, value)
@@ -102,7 +102,7 @@ def _register(kind: type) -> None:
             _registered.add(kind)
 
 
-def _rebuilt(example: Any) -> Any:
+def _rebuilt(example: object) -> Any:
     return flatten(example)[1]
 
 

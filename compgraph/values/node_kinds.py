@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, DTypeLike
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from .. import ops
 from ..context import automatic_name, default_float, is_recording, sealed_until
@@ -246,7 +246,7 @@ untracked: dict[int, Any] = {}
 on_untracked_freed: list[Callable[[Any], None]] = []  # called with each untracked node that is about to be freed
 
 
-def _notify_freed(node: Any) -> None:
+def _notify_freed(node: NDArray[Any]) -> None:
     if type(untracked.pop(id(node), None)) is weakref.ref:  # views that NumPy made without dispatch have no entry
         for callback in on_untracked_freed:
             callback(node)
@@ -360,7 +360,13 @@ def mark_used(node: Any) -> None:
 
 
 def rebuild_node(
-    kind: Any, plain: Any, function: Any, args: tuple[Any, ...], options: Any, sequence_number: float, name: str | None
+    kind: Any,
+    plain: ArrayLike,
+    function: object,
+    args: tuple[Any, ...],
+    options: dict[str, Any],
+    sequence_number: float,
+    name: str | None,
 ) -> Any:
     """Make a node or MultiOutput with a given history, from a pickle or for another node."""
     if kind is MultiOutput:
@@ -383,7 +389,7 @@ def with_operands(item: Any, args: tuple[Any, ...], plain: Any = None) -> Any:
     return copy_location(item, rebuild_node(type(item), plain, item.function, args, item.options, item.sequence_number, name))
 
 
-def new_argument(argument: Any) -> Any:
+def new_argument(argument: NDArray[Any]) -> Any:
     """Make an argument node over a copy of an argument, because a function may write into it; NumPy scalars are not copied."""
     if isinstance(argument, np.generic):
         node = new_leaf(_asarray(argument), ArgumentScalarNode, None)

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..context import is_deriving
 from ..storage import Write
@@ -69,12 +70,12 @@ def current_copy(array: Any) -> Any:
     return saved
 
 
-def is_plain_array(value: Any) -> bool:
+def is_plain_array(value: object) -> bool:
     """Whether a value is an array but not a node."""
     return isinstance(value, ndarray) and not isinstance(value, Value)
 
 
-def constant_operand(value: Any) -> ConstantNode:
+def constant_operand(value: NDArray[Any]) -> ConstantNode:
     """A plain number or array of the caller as a constant node with its present value."""
     return ConstantNode.hold(save_operand(value) if is_plain_array(value) else value)
 
@@ -92,7 +93,7 @@ def as_plain_views(args: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple([new_view(unwrap_buffer(a), ndarray) if is_plain_array(a) else a for a in args])
 
 
-def _shared_copy(array: Any) -> Any:
+def _shared_copy(array: NDArray[Any]) -> Any:
     entry = _copies.get(id(array))
     if entry is not None and entry[0]() is array:
         copy = entry[1]()
@@ -100,7 +101,7 @@ def _shared_copy(array: Any) -> Any:
             return copy
     key, copy = id(array), array.copy("K")
 
-    def forget(reference: Any) -> None:
+    def forget(reference: object) -> None:
         if _copies.get(key, (None, None))[1] is reference:
             del _copies[key]
 
@@ -108,7 +109,7 @@ def _shared_copy(array: Any) -> Any:
     return copy
 
 
-def fingerprinted_view(array: Any) -> Any:
+def fingerprinted_view(array: NDArray[Any]) -> Any:
     """A view of a large array with a fingerprint, which `require_unchanged` checks."""
     view = array.view()
     key = id(view)
@@ -172,7 +173,7 @@ def _require_same_bits(array: Any, node: Any) -> None:
         )
 
 
-def has_same_bits(one: Any, other: Any) -> bool:
+def has_same_bits(one: NDArray[Any], other: NDArray[Any]) -> bool:
     """Whether two plain arrays have equal shape, dtype and bits; beyond 8-byte dtypes, large arrays compare by value."""
     if one.shape != other.shape or one.dtype != other.dtype:
         return False
@@ -183,7 +184,7 @@ def has_same_bits(one: Any, other: Any) -> bool:
     return bool(np.array_equal(one, other))
 
 
-def fingerprint(array: Any) -> int:
+def fingerprint(array: NDArray[Any]) -> int:
     """A hash of an array's bits: sums modulo 2**64 of its words, each with a factor for its position."""
     array = array[tuple([slice(None) if step else slice(1) for step in array.strides])]  # without broadcast axes
     if array.flags.c_contiguous or array.flags.f_contiguous:
@@ -192,7 +193,7 @@ def fingerprint(array: Any) -> int:
     return hash(tuple([_fingerprint(np.ascontiguousarray(part)) for part in parts]))
 
 
-def _fingerprint(array: Any) -> int:
+def _fingerprint(array: NDArray[Any]) -> int:
     """The `fingerprint` of a contiguous array of one axis."""
     octets = array.view(np.uint8)
     block_bytes = octets.size // _FACTORS.nbytes * _FACTORS.nbytes

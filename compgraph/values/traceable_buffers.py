@@ -12,6 +12,7 @@ import weakref
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..context import wrappers
 from ..storage import Opaque, OpaqueTransform, owner_of
@@ -51,7 +52,7 @@ ARRAYS = TRACEABLE | {ndarray}  # the classes of plain arrays
 OPAQUE_CLASSES.update(kind.__name__ for kind in BUFFERS)
 
 
-def new_buffer(array: Any, root: Any = None) -> Any:
+def new_buffer(array: NDArray[Any], root: Buffer | TransformBuffer | None = None) -> Any:
     """A buffer over a plain array; if `root` is given, a view of the buffer `root`."""
     if root is None:
         buffer_wrappers = wrappers.get()
@@ -69,7 +70,7 @@ def new_buffer(array: Any, root: Any = None) -> Any:
     return buffer
 
 
-def _register_view(root: Any, view: Any) -> None:
+def _register_view(root: Any, view: Buffer | TransformBuffer) -> None:
     """Append a weak reference to a view to the list of its root."""
     views = root.memory
     if views is None:
@@ -79,14 +80,14 @@ def _register_view(root: Any, view: Any) -> None:
         views[:] = [reference for reference in views if reference() is not None]
 
 
-def as_buffer(new_array: Any) -> Any:
+def as_buffer(new_array: NDArray[Any]) -> Any:
     """Wrap a new plain array in a buffer; return other values, and arrays over exposed memory, unchanged."""
     if type(new_array) is not ndarray or new_array.dtype.kind not in NUMERIC:
         return new_array
     return new_array if new_array.base is not None and _is_exposed(owner_of(new_array)) else new_buffer(new_array)
 
 
-def _is_exposed(owner: Any) -> bool:
+def _is_exposed(owner: NDArray[Any]) -> bool:
     """Whether an array's memory owner may back another buffer: a memoryview, or an object with ``__array_interface__``.
 
     Writes into one of two buffers over the same memory would not reach the other.
@@ -96,7 +97,7 @@ def _is_exposed(owner: Any) -> bool:
     return not isinstance(owner, ndarray)
 
 
-def borrow(array: Any) -> Any:
+def borrow(array: NDArray[Any]) -> Any:
     """View a plain array of the caller as a borrowed array."""
     return new_view(array, Borrowed)
 

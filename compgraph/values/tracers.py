@@ -55,7 +55,7 @@ class TransformTracer(OpaqueTransform, Tracer):  # type: ignore[misc]
         TRANSFORM_TRACERS.add(cls)
 
 
-def define_tracer(kind: type[Node], **attributes: Any) -> None:
+def define_tracer(kind: type[Node], **attributes: object) -> None:
     """Define the tracer class for a class of nodes."""
     inherited = {name: getattr(kind, name) for name in ("kind", "what", "is_scalar", "is_index")}
     own = {"shown_as": kind.shown_as or kind, "node_kind": kind, "__class__": reported_class if kind.is_scalar else kind}
@@ -64,13 +64,13 @@ def define_tracer(kind: type[Node], **attributes: Any) -> None:
     TRACERS[kind] = type(name, (Tracer,), {"__slots__": (), "__module__": __name__, **inherited, **own, **attributes})
 
 
-def node_class(value: Any) -> Any:
+def node_class(value: object) -> Any:
     """The class of a node, or of the node that corresponds to a tracer."""
     kind = type(value)
     return getattr(kind, "node_kind", kind)
 
 
-def is_tracer(value: Any) -> bool:
+def is_tracer(value: object) -> bool:
     """Whether a value is a tracer."""
     return issubclass(type(value), Tracer)
 
@@ -102,7 +102,7 @@ def is_number(node: Any) -> bool:
     return not node.ndim and bool(node.is_scalar)
 
 
-def is_python_number(value: Any) -> bool:
+def is_python_number(value: object) -> bool:
     """Whether a value is a Python number, or a node that represents one."""
     if type(value) in _NUMBERS:
         return True
@@ -113,7 +113,7 @@ def is_python_number(value: Any) -> bool:
 _NUMBERS = frozenset({int, float, bool})
 
 
-def mark_python_number(node: Any) -> Any:
+def mark_python_number(node: object) -> Any:
     """Mark a node as representing a Python number, so that its class is reported as float; return it."""
     key = id(node)
     _python_numbers[key] = weakref.ref(

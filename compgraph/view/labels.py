@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from types import EllipsisType
 from typing import Any
 
@@ -136,7 +137,7 @@ def _index(node: Any) -> Any:
     return node.args[1] if len(node.args) == 2 else tuple(node.args[1:])
 
 
-def index_text(index: Any) -> str:
+def index_text(index: Sequence[Any] | int | slice) -> str:
     """Format an index, without its brackets.
 
     Examples
@@ -148,7 +149,7 @@ def index_text(index: Any) -> str:
     return text if len(text) <= MAX_INDEX_TEXT else UNKNOWN
 
 
-def _part_text(part: Any) -> str:
+def _part_text(part: object) -> str:
     if isinstance(part, slice):
         start, stop, step = ("" if each is None else _part_text(each) for each in (part.start, part.stop, part.step))
         return f"{start}:{stop}:{step}" if step else f"{start}:{stop}"
@@ -162,7 +163,7 @@ def _part_text(part: Any) -> str:
     return format_brief(array) if array.ndim else str(array[()]).replace("-", "−")
 
 
-def place_text(array: np.ndarray[Any, Any], window: np.ndarray[Any, Any], index: Any) -> str:
+def place_text(array: np.ndarray[Any, Any], window: np.ndarray[Any, Any], index: int | slice) -> str:
     """Return the index in `array` of ``window[index]``, where `window` is `array` or a view of it.
 
     Examples

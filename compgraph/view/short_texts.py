@@ -7,7 +7,9 @@ import re
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
+from ..array_types import Array
 from ..frames import assigned_name
 from ..values import Value
 
@@ -60,7 +62,7 @@ def name_of(node: Value) -> str | None:
     return chosen if chosen is not None or node.opname is not None else assigned_name(node.code, node.instruction)
 
 
-def format_array(value: Any, elements: int = 6, digits: int = 4) -> str:
+def format_array(value: NDArray[Any], elements: int = 6, digits: int = 4) -> str:
     """Format an array: all of a small one, the corners of a large one.
 
     Examples
@@ -80,7 +82,7 @@ def format_array(value: Any, elements: int = 6, digits: int = 4) -> str:
     return "[" + "\n ".join(parts) + "]"
 
 
-def format_brief(value: Any) -> str:
+def format_brief(value: ArrayLike) -> str:
     """Format an array in one line: of a large one the first element and the last.
 
     Examples
@@ -102,7 +104,7 @@ def _row(array: np.ndarray[Any, Any], elements: int, digits: int) -> str:
     return "[" + " ".join("…" if each is None else format_number(each, digits) for each in ends) + "]"
 
 
-def format_number(value: Any, digits: int) -> str:
+def format_number(value: Array, digits: int) -> str:
     """Format a NumPy scalar."""
     if value.dtype.kind in "fc":
         return f"{value:.{digits}g}".replace("-", "−")

@@ -14,6 +14,7 @@ from types import EllipsisType
 from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..graph import GraphNode, operands_of, walk
 from ..storage import Memory, Write, by_sequence_number, root_of, value_at, viewed_operand
@@ -104,7 +105,7 @@ def _operands_except_writes(item: Value | MultiOutput) -> list[GraphNode]:
     return [each for each in operands_of(item) if not isinstance(each, Write)]
 
 
-def _overlap(write: Write, plain: Any) -> bool:
+def _overlap(write: Write, plain: NDArray[Any]) -> bool:
     """Whether a write may have changed a view."""
     part = part_of(write.window, write.index)
     return np.may_share_memory(write.window if part is None else part, plain)
@@ -122,7 +123,7 @@ def value_at_creation(item: Item) -> Any:
     return np.asarray(value_at(item, item.sequence_number))
 
 
-def part_of(window: np.ndarray[Any, Any], index: Any) -> np.ndarray[Any, Any] | None:
+def part_of(window: np.ndarray[Any, Any], index: object) -> np.ndarray[Any, Any] | None:
     """Return ``window[index]`` as a view; None if NumPy would copy."""
     parts = index if isinstance(index, tuple) else (index,)
     if not all(part is None or isinstance(part, (int, np.integer, slice, EllipsisType)) for part in parts):

@@ -140,7 +140,7 @@ def find_rule(function: Any) -> BatchRule:
     return RULES_BY_KIND["elementwise" if is_elementwise else "sequential"]
 
 
-def has_elementwise_derivative(function: Any) -> bool:
+def has_elementwise_derivative(function: object) -> bool:
     """Whether the derivative rule of a function declares it elementwise."""
     try:
         rule = by_function[function]

@@ -158,7 +158,7 @@ def _join(results: list[Any], name: str, wrap: Callable[[Any], Any]) -> Any:
     return first
 
 
-def _construct(kind: Any, *parts: object) -> Any:
+def _construct(kind: type, *parts: object) -> Any:
     try:
         return kind(*parts)
     except TypeError as error:  # a constructor with other parameters than the fields

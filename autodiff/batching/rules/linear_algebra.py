@@ -201,7 +201,7 @@ def multi_dot(call: Call) -> Any:
     """``np.linalg.multi_dot``, from left to right."""
     factors = [[v, b, n] for v, b, n in zip(call.values, call.batched, call.ndims, strict=True)]
 
-    def multiply(left: Any, right: Any) -> Any:
+    def multiply(left: list[Any], right: list[Any]) -> Any:
         (a, in_a, na), (b, in_b, nb) = left, right
         product = matrix_product(a, b, [in_a, in_b], [na, nb]) if in_a or in_b else np.matmul(a, b)
         return [product, in_a or in_b, na + nb - 2]

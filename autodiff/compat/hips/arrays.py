@@ -6,8 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from compgraph import ops
+from compgraph.array_types import Operand
 from compgraph.interception import patch_code
 
 from .boxes import getval
@@ -15,13 +17,13 @@ from .boxes import getval
 Function = Callable[..., Any]
 
 
-def metadata(value: Any) -> tuple[tuple[int, ...], int, Any, bool]:
+def metadata(value: Operand) -> tuple[tuple[int, ...], int, Any, bool]:
     """The shape, the number of axes and the dtype of a value, and whether it is complex."""
     array = np.asarray(getval(value))
     return array.shape, array.ndim, array.dtype, array.dtype.kind == "c"
 
 
-def unbroadcast(x: Any, target_meta: Any, broadcast_idx: int = 0) -> Any:
+def unbroadcast(x: Any, target_meta: tuple[Any, ...], broadcast_idx: int = 0) -> Any:
     """The sum of a cotangent over the axes along which its operand was broadcast.
 
     Parameters
@@ -52,7 +54,7 @@ def unbroadcast(x: Any, target_meta: Any, broadcast_idx: int = 0) -> Any:
     return np.real(x) if np.iscomplexobj(x) and not is_complex else x
 
 
-def unbroadcast_f(target: Any, f: Function) -> Function:
+def unbroadcast_f(target: Operand, f: Function) -> Function:
     """The function that applies `f` to a cotangent and sums the result to the shape of `target`.
 
     Examples
@@ -64,24 +66,24 @@ def unbroadcast_f(target: Any, f: Function) -> Function:
     return lambda g: unbroadcast(f(g), target_meta)
 
 
-def match_complex(target: Any, x: Any) -> Any:
+def match_complex(target: complex, x: complex) -> Any:
     """`x`, real or complex as `target` is."""
     if np.iscomplexobj(x) and not np.iscomplexobj(target):
         return np.real(x)
     return x + 0j if np.iscomplexobj(target) and not np.iscomplexobj(x) else x
 
 
-def replace_zero(x: Any, val: Any) -> Any:
+def replace_zero(x: NDArray[Any], val: float) -> Any:
     """`x` with `val` in place of its zeros."""
     return np.where(x, x, val)
 
 
-def balanced_eq(x: Any, z: Any, y: Any) -> Any:
+def balanced_eq(x: object, z: object, y: object) -> Any:
     """One where `x` equals `z` and `y` does not, one half where all are equal, else zero."""
     return (x == z) / (1.0 + (x == y))
 
 
-def make_diagonal(D: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:  # noqa: N803  (autograd's name)
+def make_diagonal(D: NDArray[Any], offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:  # noqa: N803  (autograd's name)
     """Matrices with the vectors `D` as their diagonals, in the last two axes.
 
     Examples
@@ -100,7 +102,7 @@ def concatenate_args(axis: int, *args: Any) -> Any:
     return np.concatenate(args, axis)
 
 
-def array_from_args(array_args: Any, array_kwargs: Any, *args: Any) -> Any:
+def array_from_args(array_args: Any, array_kwargs: Any, *args: object) -> Any:
     """The array of the list of `args`."""
     return np.array([*args], *array_args, **array_kwargs)
 
@@ -108,7 +110,7 @@ def array_from_args(array_args: Any, array_kwargs: Any, *args: Any) -> Any:
 class _ListOfArrays(list[Any]):
     """The arrays of an iterator argument of a NumPy function. NumPy's protocol calls the function with the list."""
 
-    def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
+    def __array_function__(self, function: Any, types: object, args: Any, kwargs: Any) -> Any:
         return function([*self], *args[1:], **kwargs)
 
 
@@ -117,6 +119,6 @@ def accept_iterators() -> None:
     patch_code(ops.sequence_of_arrays, _materialize_iterator, always=True)
 
 
-def _materialize_iterator(function: Any, original: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _materialize_iterator(function: object, original: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     arrays = args[0] if args else kwargs["arrays"]
     return original(arrays) if hasattr(arrays, "__getitem__") or not hasattr(arrays, "__next__") else (_ListOfArrays(arrays),)

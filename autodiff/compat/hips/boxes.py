@@ -15,7 +15,7 @@ from ...batching import base_of
 _type = type
 
 
-def isbox(value: Any) -> bool:
+def isbox(value: object) -> bool:
     """Whether a value is a tracer of a differentiated function.
 
     Parameters
@@ -39,12 +39,12 @@ def isbox(value: Any) -> bool:
     return value.dtype.kind in "fc" and _type(base_of(value)) not in INERT
 
 
-def contains_box(value: Any) -> bool:
+def contains_box(value: object) -> bool:
     """Whether a value is a box, or a container with boxes."""
     return isbox(value) or (isinstance(value, (list, tuple, dict)) and any(map(isbox, flatten(value)[0])))
 
 
-def getval(value: Any) -> Any:
+def getval(value: object) -> Any:
     """Return the numbers of a box, which have no derivative.
 
     Parameters
@@ -69,7 +69,7 @@ def getval(value: Any) -> Any:
     return plain[()] if isinstance(plain, np.ndarray) and not plain.ndim else plain
 
 
-def kind_of(value: Any) -> type:
+def kind_of(value: object) -> type:
     """Return the class of a value, or for a box that of its numbers."""
     if isinstance(value, Value):
         return represented_class(value)
@@ -91,7 +91,7 @@ def add_value_attribute() -> None:
 class _ByContent(type):
     """A metaclass that recognizes instances by a predicate, not by their class."""
 
-    def __instancecheck__(cls, instance: Any) -> bool:
+    def __instancecheck__(cls, instance: object) -> bool:
         return bool(cls._recognizes(instance))  # type: ignore[attr-defined]
 
 
@@ -103,12 +103,12 @@ class Box(Value, metaclass=_ByContent):
 
     __slots__ = ()
 
-    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+    def __new__(cls, *args: object, **kwargs: object) -> Any:
         """Raise: boxes are made by the operators."""
         raise TypeError(f"{cls.__name__}: boxes are the tracers of autodiff, which its operators make")
 
     @classmethod
-    def _recognizes(cls, instance: Any) -> bool:
+    def _recognizes(cls, instance: object) -> bool:
         return cls is Box and isbox(instance)
 
     @classmethod
@@ -120,7 +120,7 @@ class ArrayBox(Box):
     """The class of arrays and numbers that are boxes, for ``isinstance``."""
 
     @classmethod
-    def _recognizes(cls, instance: Any) -> bool:
+    def _recognizes(cls, instance: object) -> bool:
         return isbox(instance)
 
 
@@ -128,7 +128,7 @@ class SequenceBox(Box):
     """The class of lists and tuples that hold boxes, for ``isinstance``."""
 
     @classmethod
-    def _recognizes(cls, instance: Any) -> bool:
+    def _recognizes(cls, instance: object) -> bool:
         return isinstance(instance, (list, tuple)) and contains_box(instance)
 
 
@@ -136,5 +136,5 @@ class DictBox(Box):
     """The class of dictionaries that hold boxes, for ``isinstance``."""
 
     @classmethod
-    def _recognizes(cls, instance: Any) -> bool:
+    def _recognizes(cls, instance: object) -> bool:
         return isinstance(instance, dict) and contains_box(instance)

@@ -8,6 +8,8 @@ import numpy as np
 from scipy import special
 from scipy.special import beta, betainc, betaincinv, gamma, gammainc, gammaincc, gammainccinv, gammaincinv, gammaln
 
+from compgraph.array_types import Array
+
 from .primitives import defjvp, defvjp, primitive
 
 __all__ = [
@@ -18,12 +20,12 @@ __all__ = [
 _SMALLEST = 1e-35
 
 
-def _clipped(p: Any) -> Any:
+def _clipped(p: Array) -> Any:
     return np.clip(p, _SMALLEST, 1 - _SMALLEST)
 
 
 @primitive
-def _log(p: Any) -> Any:
+def _log(p: Array) -> Any:
     """The logarithm of a probability, at least log(1e-35). Its derivative does not vanish at probabilities below."""
     return np.log(_clipped(p))
 
@@ -32,7 +34,7 @@ defvjp(_log, lambda ans, p: lambda g: g / _clipped(p))
 defjvp(_log, lambda g, ans, p: g / _clipped(p))
 
 
-def gammaincln(a: Any, x: Any) -> Any:
+def gammaincln(a: object, x: object) -> Any:
     """The logarithm of the regularized lower incomplete gamma function.
 
     Examples
@@ -43,7 +45,7 @@ def gammaincln(a: Any, x: Any) -> Any:
     return _log(special.gammainc(a, x))
 
 
-def gammainccln(a: Any, x: Any) -> Any:
+def gammainccln(a: object, x: object) -> Any:
     """The logarithm of the regularized upper incomplete gamma function.
 
     Examples
@@ -54,7 +56,7 @@ def gammainccln(a: Any, x: Any) -> Any:
     return _log(special.gammaincc(a, x))
 
 
-def betaincln(a: Any, b: Any, x: Any) -> Any:
+def betaincln(a: object, b: object, x: object) -> Any:
     """The logarithm of the regularized incomplete beta function.
 
     Examples

@@ -7,6 +7,9 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from compgraph.array_types import Array, Operand
 
 from .operators import make_vjp
 from .primitives import defvjp, primitive
@@ -15,7 +18,7 @@ from .vspaces import vspace
 Function = Callable[..., Any]
 
 
-def flatten(value: Any) -> tuple[Any, Function]:
+def flatten(value: dict[str, Any]) -> tuple[Any, Function]:
     """The numbers of nested lists, tuples and dictionaries in one vector, and the function that nests such a vector.
 
     Parameters
@@ -40,13 +43,13 @@ def flatten(value: Any) -> tuple[Any, Function]:
     restore = _collect(value, parts)
     vector = np.concatenate([np.ravel(part) for part in parts]) if parts else np.array([])
 
-    def unflatten(vector: Any) -> Any:
+    def unflatten(vector: NDArray[Any]) -> Any:
         return restore(vector)
 
     return vector, unflatten
 
 
-def _collect(value: Any, parts: list[Any]) -> Function:
+def _collect(value: ArrayLike | dict[str, Any], parts: list[Any]) -> Function:
     """Append the arrays in a value to `parts`; return the function of the vector of all that restores this value."""
     if isinstance(value, dict):
         of_keys = {key: _collect(value[key], parts) for key in sorted(value)}
@@ -61,13 +64,13 @@ def _collect(value: Any, parts: list[Any]) -> Function:
     return lambda vector: np.reshape(vector[start:stop], shape)[()]
 
 
-def flatten_func(func: Function, example: Any) -> tuple[Function, Function, Any]:
+def flatten_func(func: Function, example: dict[str, Any]) -> tuple[Function, Function, Any]:
     """A function of nested arguments as one of vectors, the function that nests a vector, and `example` as a vector."""
     vector, unflatten = flatten(example)
     return lambda x, *args: flatten(func(unflatten(x), *args))[0], unflatten, vector
 
 
-def const_graph(fun: Function, *args: Any, **kwargs: Any) -> Function:
+def const_graph(fun: Function, *args: object, **kwargs: object) -> Function:
     """`fun` with its first arguments given. autograd records its graph once; this package records it in each call."""
     return functools.partial(fun, *args, **kwargs)
 
@@ -76,10 +79,10 @@ def unflatten_optimizer(optimize: Function) -> Function:
     """Make an optimizer of vectors one of nested lists, tuples and dictionaries."""
 
     @functools.wraps(optimize)
-    def nested(grad: Function, x0: Any, callback: Function | None = None, *args: Any, **kwargs: Any) -> Any:
+    def nested(grad: Function, x0: Any, callback: Function | None = None, *args: object, **kwargs: object) -> Any:
         start, unflatten = flatten(x0)
 
-        def called(x: Any, i: int, g: Any) -> None:
+        def called(x: NDArray[Any], i: int, g: NDArray[Any]) -> None:
             if callback:
                 callback(unflatten(x), i, unflatten(g))
 
@@ -89,7 +92,9 @@ def unflatten_optimizer(optimize: Function) -> Function:
 
 
 @unflatten_optimizer
-def sgd(grad: Function, x: Any, callback: Function, num_iters: int = 200, step_size: float = 0.1, mass: float = 0.9) -> Any:
+def sgd(
+    grad: Function, x: NDArray[Any], callback: Function, num_iters: int = 200, step_size: float = 0.1, mass: float = 0.9
+) -> Any:
     """Gradient descent with momentum.
 
     Parameters
@@ -125,7 +130,7 @@ def sgd(grad: Function, x: Any, callback: Function, num_iters: int = 200, step_s
 @unflatten_optimizer
 def rmsprop(
     grad: Function,
-    x: Any,
+    x: NDArray[Any],
     callback: Function,
     num_iters: int = 100,
     step_size: float = 0.1,
@@ -151,7 +156,7 @@ def rmsprop(
 @unflatten_optimizer
 def adam(
     grad: Function,
-    x: Any,
+    x: NDArray[Any],
     callback: Function,
     num_iters: int = 100,
     step_size: float = 0.001,
@@ -177,7 +182,7 @@ def adam(
 
 
 @primitive
-def fixed_point(f: Function, a: Any, x0: Any, distance: Function, tol: float) -> Any:
+def fixed_point(f: Function, a: tuple[Any, ...] | np.generic | float, x0: Operand, distance: Function, tol: float) -> Any:
     """The fixed point of ``f(a)``, by iteration; its derivative by `a` is that of the implicit function theorem.
 
     Parameters
@@ -212,8 +217,8 @@ def fixed_point(f: Function, a: Any, x0: Any, distance: Function, tol: float) ->
     return x
 
 
-def _fixed_point_vjp(ans: Any, f: Function, a: Any, x0: Any, distance: Function, tol: float) -> Function:
-    def adjoint_step(params: Any) -> Function:
+def _fixed_point_vjp(ans: Array, f: Function, a: Array, x0: float, distance: Function, tol: float) -> Function:
+    def adjoint_step(params: tuple[Any, ...]) -> Function:
         a, x, cotangent = params
         pull, _ = make_vjp(f(a))(x)
         return lambda g: vspace(x).add(pull(g), cotangent)

@@ -50,12 +50,12 @@ def _subvals(x: Any, ivs: Any) -> tuple[Any, ...]:
     return tuple(values)
 
 
-def _subval(x: Any, i: int, v: Any) -> tuple[Any, ...]:
+def _subval(x: object, i: int, v: object) -> tuple[Any, ...]:
     """The tuple of `x` with another value at one position."""
     return _subvals(x, [(i, v)])
 
 
-def _wraps(fun: Any, namestr: str = "{fun}", docstr: str = "{doc}", **kwargs: Any) -> Any:
+def _wraps(fun: object, namestr: str = "{fun}", docstr: str = "{doc}", **kwargs: object) -> Any:
     """A decorator that gives a function the name and the docstring of another, or texts made of them."""
     format_fields = {"fun": getattr(fun, "__name__", "[unknown name]"), "doc": getattr(fun, "__doc__", ""), **kwargs}
 
@@ -157,7 +157,7 @@ def _attribute_from(source: str, name: str) -> Any:
 class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     """An importer of names such as ``autograd.numpy.linalg`` and ``autograd.scipy.stats``, as the modules of NumPy and SciPy."""
 
-    def find_spec(self, fullname: str, path: Any, target: Any = None) -> Any:
+    def find_spec(self, fullname: str, path: object, target: object = None) -> Any:
         """Return a specification for a name of NumPy or SciPy below autograd, and None for others."""
         if self._source_of(fullname) is None:
             return None

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from compgraph.context import recording_on
 from compgraph.frames import warn_user
@@ -54,8 +55,8 @@ def unary_to_nary(unary_operator: Function) -> Function:
     """
 
     @functools.wraps(unary_operator)
-    def nary_operator(fun: Function, argnum: Argnum = 0, *options: Any, **named: Any) -> Function:
-        def nary_f(*args: Any, **kwargs: Any) -> Any:
+    def nary_operator(fun: Function, argnum: Argnum = 0, *options: object, **named: object) -> Function:
+        def nary_f(*args: object, **kwargs: object) -> Any:
             positions = [argnum] if isinstance(argnum, int) else [*argnum]
 
             def unary_f(x: Any) -> Any:
@@ -73,7 +74,7 @@ def unary_to_nary(unary_operator: Function) -> Function:
     return nary_operator
 
 
-def _named(function: Function, operator: str, fun: Any, argnum: Argnum) -> Function:
+def _named(function: Function, operator: str, fun: Callable[..., Any], argnum: Argnum) -> Function:
     """Return a derivative, with the function in its name and docstring."""
     name = getattr(fun, "__name__", "[unknown name]")
     function.__name__ = f"{operator}_of_{name}_wrt_argnum_{argnum}"
@@ -84,7 +85,7 @@ def _named(function: Function, operator: str, fun: Any, argnum: Argnum) -> Funct
 def _nary(operator: Function, derive: Function, fun: Function, argnum: Argnum) -> Function:
     """The function that an operator returns, from one of the arguments, in which floats replace integers."""
 
-    def derived(*args: Any, **kwargs: Any) -> Any:
+    def derived(*args: object, **kwargs: object) -> Any:
         return derive(_convert_integers(args, argnum), kwargs)
 
     return _named(derived, operator.__name__, fun, argnum)
@@ -100,7 +101,7 @@ def _convert_integers(args: Sequence[Any], argnum: Argnum) -> tuple[Any, ...]:
     return tuple(arguments)
 
 
-def floating(value: Any) -> Any:
+def floating(value: ArrayLike | dict[str, Any]) -> Any:
     """A value with floats in place of its integers."""
     if isinstance(value, np.ndarray | np.generic) and value.dtype.kind in "biu":
         return value.astype(float)
@@ -161,7 +162,7 @@ class Linearized:
         """Cotangents of ones."""
         return [np.ones(out.shape, out.dtype) for out in self.outs]
 
-    def vjp(self, g: Any) -> Any:
+    def vjp(self, g: object) -> Any:
         """The cotangent of the argument, from that of the value."""
         leaves, structure = flatten(g)
         if structure != self.trace.structure:
@@ -188,7 +189,7 @@ def make_vjp_at(fun: Function, x: Any) -> tuple[Function, Any]:
     return linearization.vjp, linearization.value
 
 
-def make_jvp_at(fun: Function, x: Any) -> Function:
+def make_jvp_at(fun: Function, x: object) -> Function:
     """The derivative in forward mode of a function of one argument: ``autograd.core.make_jvp``."""
     return make_jvp(fun)(x)  # type: ignore[no-any-return]
 
@@ -248,7 +249,7 @@ def make_jvp(fun: Function, argnum: Argnum = 0) -> Function:
         arguments = Arguments("make_jvp", fun, args, kwargs, argnum)
         leaves = tuple(arguments.arrays())
 
-        def jvp(g: Any) -> tuple[Any, Any]:
+        def jvp(g: object) -> tuple[Any, Any]:
             tangents = [_broadcast_cotangent(t, x) for t, x in zip(arguments.flatten_tangents(g), leaves, strict=True)]
             return operators.jvp(arguments, leaves, tuple(tangents))
 
@@ -483,12 +484,12 @@ def multigrad_dict(fun: Function) -> Function:
     """
     signature = inspect.signature(fun)
 
-    def gradients(*args: Any, **kwargs: Any) -> OrderedDict[str, Any]:
+    def gradients(*args: object, **kwargs: object) -> OrderedDict[str, Any]:
         bound = signature.bind(*args, **kwargs)
         bound.apply_defaults()
         names = [*bound.arguments]
 
-        def call_with_values(*values: Any) -> Any:
+        def call_with_values(*values: object) -> Any:
             bound_arguments = inspect.BoundArguments(signature, OrderedDict(zip(names, values, strict=True)))
             return fun(*bound_arguments.args, **bound_arguments.kwargs)
 
@@ -584,7 +585,7 @@ def make_ggnvp(f: Function, g: Function = _half_square, f_argnum: Argnum = 0) ->
     array([ 4., 16.])
     """
 
-    def derived(*args: Any, **kwargs: Any) -> Function:
+    def derived(*args: object, **kwargs: object) -> Function:
         f_vjp, value = make_vjp(f, f_argnum)(*args, **kwargs)
         f_jvp = make_jvp_reversemode(f, f_argnum)(*args, **kwargs)
         g_hvp = make_hvp(g)(value)[0]

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from compgraph.array_types import Array
 from compgraph.bind import bind
 from compgraph.context import NoGraph, recording_on
 from compgraph.graph import as_operands, to_values
@@ -66,7 +67,7 @@ def primitive(f_raw: Function) -> Function:
     """
 
     @functools.wraps(f_raw, updated=())
-    def f_wrapped(*args: Any, **kwargs: Any) -> Any:
+    def f_wrapped(*args: object, **kwargs: object) -> Any:
         boxed = [position for position, argument in enumerate(args) if contains_box(argument)]
         if not boxed:
             return f_raw(*map(_plain_of_box, args), **kwargs)
@@ -85,16 +86,16 @@ def primitive(f_raw: Function) -> Function:
     return wrapper  # type: ignore[no-any-return]
 
 
-def _name_of(f: Any) -> str:
+def _name_of(f: Callable[..., Any]) -> str:
     return str(getattr(f, "__name__", type(f).__name__))
 
 
-def _plain_of_box(value: Any) -> Any:
+def _plain_of_box(value: object) -> Any:
     """The numbers of a node through which no derivative passes, such as a mask."""
     return getval(value) if isinstance(value, Value) else value
 
 
-def _plain_leaves(value: Any) -> Any:
+def _plain_leaves(value: object) -> Any:
     leaves, structure = flatten(value)
     return unflatten(structure, [*map(getval, leaves)])
 
@@ -112,7 +113,7 @@ class _Call:
         self.point: tuple[Any, tuple[Any, ...]] = None, ()  # the plain value and operands
         self.transposable: set[int] = set()  # positions whose VJP was found to be linear
 
-    def compute(self, *operands: Any) -> Any:
+    def compute(self, *operands: object) -> Any:
         """The value."""
         leaves, self.results = flatten(self.f_raw(*self._arguments(operands), **self.kwargs))
         values = tuple(np.asarray(to_values(leaf))[()] for leaf in leaves)
@@ -123,7 +124,7 @@ class _Call:
         self.point = result, operands
         return result
 
-    def pull(self, adjoint: Any, out: Any, *operands: Any) -> list[Any]:
+    def pull(self, adjoint: Any, out: Any, *operands: object) -> list[Any]:
         """The cotangents of the operands."""
         maker = primitive_vjps.get(self.function)
         if maker is None:
@@ -179,7 +180,7 @@ class _Call:
             args[position] = tree
         return tuple(args)
 
-    def _tree(self, values: Any) -> Any:
+    def _tree(self, values: object) -> Any:
         """Leaves of the value, nested as the function returned them."""
         return unflatten(self.results, [*values] if isinstance(values, tuple) else [values])
 
@@ -237,7 +238,7 @@ def defvjp_argnum(fun: Function, vjpmaker: Function) -> None:
         argument `argnum`.
     """
 
-    def of_argnums(argnums: Sequence[int], *rest: Any) -> Function:
+    def of_argnums(argnums: Sequence[int], *rest: object) -> Function:
         pulls = [vjpmaker(argnum, *rest) for argnum in argnums]
         return lambda g: [pull(g) for pull in pulls]
 
@@ -267,7 +268,7 @@ def defvjp(fun: Function, *vjpmakers: Function | None, argnums: Sequence[int] | 
     """
     makers = dict(zip(itertools.count() if argnums is None else argnums, vjpmakers, strict=False))
 
-    def of_argnum(argnum: int, ans: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Function:
+    def of_argnum(argnum: int, ans: object, args: Sequence[Any], kwargs: dict[str, Any]) -> Function:
         if argnum not in makers:
             raise NotImplementedError(f"VJP of {_name_of(fun)} wrt argnum {argnum} not defined")
         maker = makers[argnum]
@@ -301,7 +302,7 @@ def defjvp_argnum(fun: Function, jvpmaker: Function) -> None:
         ``(argnum, g, ans, args, kwargs)`` returns the tangent of the value, given the tangent of the argument `argnum`.
     """
 
-    def of_argnums(argnums: Sequence[int], gs: Sequence[Any], ans: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    def of_argnums(argnums: Sequence[int], gs: Sequence[Any], ans: Array, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         tangents = [jvpmaker(argnum, g, ans, args, kwargs) for argnum, g in zip(argnums, gs, strict=True)]
         return functools.reduce(vspace(ans).add, map(dense, tangents))
 
@@ -331,7 +332,7 @@ def defjvp(fun: Function, *jvpfuns: Function | str | None, argnums: Sequence[int
     """
     funs = dict(zip(itertools.count() if argnums is None else argnums, jvpfuns, strict=False))
 
-    def of_argnum(argnum: int, g: Any, ans: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    def of_argnum(argnum: int, g: Array, ans: Array, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         if argnum not in funs:
             raise NotImplementedError(f"JVP of {_name_of(fun)} wrt argnum {argnum} not defined")
         definition = funs[argnum]
@@ -361,7 +362,7 @@ def notrace_primitive(f_raw: Function) -> Function:
     """
 
     @functools.wraps(f_raw)
-    def f_wrapped(*args: Any, **kwargs: Any) -> Any:
+    def f_wrapped(*args: object, **kwargs: object) -> Any:
         return f_raw(*map(getval, args), **kwargs)
 
     return f_wrapped
@@ -384,7 +385,7 @@ def _deprecated(primitive_function: Function, method: str) -> Function:
             f"the method {method} of primitives is deprecated; use the function defvjp", DeprecationWarning, stacklevel=2
         )
 
-        def staged(ans: Any, *args: Any, **kwargs: Any) -> Function:
+        def staged(ans: Array, *args: object, **kwargs: object) -> Function:
             return lambda g: maker(g, ans, vspace(args[argnum]), vspace(g), *args, **kwargs)
 
         makers[argnum] = staged if method == "defvjp" else maker

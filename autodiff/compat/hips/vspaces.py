@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
+from compgraph.array_types import Array, Operand
 from compgraph.values import Value
 
 from .boxes import getval, kind_of
@@ -23,7 +25,7 @@ class VSpace:
     mappings: ClassVar[dict[type, Callable[[Any], Any]]] = {}
     iscomplex = False
 
-    def __init__(self, value: Any) -> None:
+    def __init__(self, value: str) -> None:
         pass
 
     def zeros(self) -> Any:
@@ -54,7 +56,7 @@ class VSpace:
         """The product of a value and a number."""
         return self._scalar_mul(x, a)
 
-    def inner_prod(self, x: Any, y: Any) -> Any:
+    def inner_prod(self, x: Array | tuple[Any, ...] | dict[str, Any], y: Array | tuple[Any, ...] | dict[str, Any]) -> Any:
         """The inner product of two values."""
         return self._inner_prod(x, y)
 
@@ -62,19 +64,19 @@ class VSpace:
         """The covector of a value: the complex conjugate."""
         return self._covector(x)
 
-    def _add(self, x: Any, y: Any) -> Any:
+    def _add(self, x: Operand, y: Array) -> Any:
         return x + y
 
-    def _mut_add(self, x: Any, y: Any) -> Any:
+    def _mut_add(self, x: NDArray[Any], y: NDArray[Any]) -> Any:
         return x + y
 
-    def _scalar_mul(self, x: Any, a: Any) -> Any:
+    def _scalar_mul(self, x: Array, a: float) -> Any:
         return x * a
 
-    def _inner_prod(self, x: Any, y: Any) -> Any:
+    def _inner_prod(self, x: Array | Sequence[Any] | dict[str, Any], y: Array | Sequence[Any] | dict[str, Any]) -> Any:
         raise NotImplementedError(f"{type(self).__name__} does not define _inner_prod")
 
-    def _covector(self, x: Any) -> Any:
+    def _covector(self, x: Array) -> Any:
         return x
 
     def __eq__(self, other: object) -> bool:
@@ -91,7 +93,7 @@ class VSpace:
         VSpace.mappings[value_type] = vspace_maker or cls
 
 
-def vspace(value: Any) -> Any:
+def vspace(value: object) -> Any:
     """The vector space of a value.
 
     Parameters
@@ -126,7 +128,7 @@ def vspace(value: Any) -> Any:
 class ArrayVSpace(VSpace):
     """The space of real arrays of one shape and dtype."""
 
-    def __init__(self, value: Any) -> None:
+    def __init__(self, value: Operand) -> None:
         value = np.asarray(value)
         self.shape, self.dtype = value.shape, value.dtype
 
@@ -189,7 +191,7 @@ class ComplexArrayVSpace(ArrayVSpace):
     def _inner_prod(self, x: Any, y: Any) -> Any:
         return np.real(np.dot(np.conj(np.ravel(x)), np.ravel(y)))
 
-    def _covector(self, x: Any) -> Any:
+    def _covector(self, x: Array) -> Any:
         return np.conj(x)
 
 
@@ -223,16 +225,16 @@ class ContainerVSpace(VSpace):
             for vector in vs.standard_basis():
                 yield self._subval(self.zeros(), key, vector)
 
-    def _values(self, value: Any) -> Any:
+    def _values(self, value: Sequence[Any]) -> Any:
         return value
 
     def _pairs(self, value: Any) -> Any:
         return enumerate(value)
 
-    def _map(self, f: Any, *args: Any) -> Any:
+    def _map(self, f: Callable[..., Any], *args: object) -> Any:
         raise NotImplementedError
 
-    def _subval(self, value: Any, key: Any, part: Any) -> Any:
+    def _subval(self, value: Sequence[Any] | dict[str, Any], key: int | str, part: NDArray[Any] | Sequence[Any]) -> Any:
         raise NotImplementedError
 
     def _add(self, x: Any, y: Any) -> Any:
@@ -256,7 +258,7 @@ class SequenceVSpace(ContainerVSpace):
 
     seq_type: type = tuple
 
-    def _map(self, f: Any, *args: Any) -> Any:
+    def _map(self, f: Any, *args: object) -> Any:
         return self.seq_type(map(f, self.shape, *args))
 
     def _subval(self, value: Any, key: Any, part: Any) -> Any:
@@ -278,7 +280,7 @@ class TupleVSpace(SequenceVSpace):
 class NamedTupleVSpace(SequenceVSpace):
     """The space of a named tuple; a subclass states its ``seq_type``."""
 
-    def _map(self, f: Any, *args: Any) -> Any:
+    def _map(self, f: Any, *args: object) -> Any:
         return self.seq_type(*map(f, self.shape, *args))
 
     def _subval(self, value: Any, key: Any, part: Any) -> Any:
@@ -312,11 +314,11 @@ class SparseObject:
         Adds the part to a value of the space, which it may change, and returns the sum.
     """
 
-    def __init__(self, vs: Any, mut_add: Callable[[Any], Any]) -> None:
+    def __init__(self, vs: ArrayVSpace, mut_add: Callable[[Any], Any]) -> None:
         self.vs, self.mut_add = vs, mut_add
 
 
-def dense(cotangent: Any) -> Any:
+def dense(cotangent: object) -> Any:
     """A cotangent without `SparseObject`."""
     return cotangent.mut_add(cotangent.vs.zeros()) if isinstance(cotangent, SparseObject) else cotangent
 

@@ -14,7 +14,9 @@ from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from compgraph.array_types import Array
 from compgraph.bind import attach
 from compgraph.context import NoGraph, is_recording, recording_on
 from compgraph.graph import stack_nested, to_values
@@ -38,7 +40,7 @@ _functions: dict[str, Opaque] = {}
 def solution(
     name: str,
     residual: Residual,
-    x: Any,
+    x: Array,
     leaves: Sequence[Any],
     solve_again: Callable[[list[Any]], Any],
     verify: Verify | None = None,
@@ -94,7 +96,13 @@ def _flatten_residual(residual: Residual) -> Residual:
 
 
 def _solve_with_tangents(
-    name: str, residual: Residual, x: Any, leaves: Sequence[Any], solve_again: Any, verify: Any, tracer: Any
+    name: str,
+    residual: Residual,
+    x: Array,
+    leaves: Sequence[Any],
+    solve_again: Callable[..., Any],
+    verify: Callable[..., Any] | None,
+    tracer: Any,
 ) -> Any:
     """Solve one level below; the tangent is ``-(dg/dx)^-1`` times that of the residual at constant x."""
     level = tracer.level
@@ -113,12 +121,17 @@ def _solve_with_tangents(
     )
 
 
-def _primal(value: Any, level: int) -> Any:
+def _primal(value: object, level: int) -> Any:
     return value.primal if isinstance(value, TangentNode) and value.level == level else value
 
 
 def polish(
-    name: str, residual: Residual, x: Any, leaves: Sequence[Any], verify: Verify | None, earlier_residual: Any = None
+    name: str,
+    residual: Residual,
+    x: Array,
+    leaves: Sequence[Any],
+    verify: Verify | None,
+    earlier_residual: NDArray[Any] | None = None,
 ) -> Any:
     """Return the Newton steps from the solver's result to the solution, on plain numbers.
 
@@ -151,7 +164,7 @@ def polish(
         return (at - x)[()]
 
 
-def require_regular(name: str, matrix: Any) -> Any:
+def require_regular(name: str, matrix: NDArray[Any]) -> Any:
     """Return the Jacobian with respect to the unknowns; raise if it is singular."""
     plain = np.asarray(to_values(matrix))
     if not np.all(np.isfinite(plain)) or np.linalg.cond(plain) > 0.1 / np.finfo(plain.dtype).eps:
@@ -166,12 +179,12 @@ class Solution:
         self,
         name: str,
         residual: Residual,
-        x: Any,
-        leaves: Any,
+        x: Array,
+        leaves: list[Any],
         positions: list[int],
         closure: Closure,
-        solve_again: Any,
-        verify: Any,
+        solve_again: Callable[..., Any],
+        verify: Callable[..., Any] | None,
     ) -> None:
         self.name, self.residual, self.captured, self.solve_again, self.positions = (
             name,
@@ -198,13 +211,13 @@ class Solution:
                 raise ValueError(f"{self.name}: the captured {describe(node)} has changed since the solution. Pass it by args=")
         return leaves
 
-    def compute(self, *operands: Any) -> Any:
+    def compute(self, *operands: object) -> Any:
         """Solve for other operands."""
         operand_values = operands if self.captured else [np.asarray(operand)[()] for operand in operands]
         result = np.asarray(self.solve_again(self._fill_leaves(operand_values)))
         return result.astype(self.dtype, copy=False).reshape(self.shape)[()]
 
-    def _exact_solution(self, out: Any, leaves: list[Any]) -> Any:
+    def _exact_solution(self, out: object, leaves: list[Any]) -> Any:
         """Return the exact solution, at which derivatives of `out` are taken."""
         plain = to_values([out, *leaves])
         key = [*plain, *self.captured]

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from compgraph.array_types import Array, Operand
 from compgraph.bind import bind
 from compgraph.context import is_recording, recording_on
 from compgraph.graph import stack_nested, walk
@@ -48,7 +49,7 @@ class NodeRecorder:
         self.returned_node = False
         self.recorded_values: dict[Any, Any] = {}
 
-    def __call__(self, *x: Any) -> Any:
+    def __call__(self, *x: object) -> Any:
         """Return the function's result as plain numbers."""
         result = self.f(*x)
         if type(result) is float or type(result) is np.float64:
@@ -68,10 +69,10 @@ class NodeRecorder:
         return result.raw_value
 
 
-def find_captured_nodes(result: Any, start: int) -> list[Any]:
+def find_captured_nodes(result: object, start: int) -> list[Any]:
     """Return the active nodes from which a result was computed, made at or before a sequence number."""
 
-    def is_outside(node: Any) -> bool:
+    def is_outside(node: object) -> bool:
         return isinstance(node, (Value, MultiOutput)) and node.sequence_number <= start
 
     def operands_inside(node: Any) -> list[Any]:
@@ -119,7 +120,7 @@ def functional(
     return bind(_functional, tuple(recorder.captured), {"call": Functional(apply, f, recorder, _as_array(value))})
 
 
-def _as_array(value: Any) -> Any:
+def _as_array(value: Operand) -> Any:
     return value if isinstance(value, Value) else np.asarray(value)[()]
 
 
@@ -134,7 +135,7 @@ def _split_tangent(result: Any, level: int, top: Any) -> tuple[Any, Any]:
 class Functional:
     """One value of a linear functional."""
 
-    def __init__(self, apply: Function, f: Function, recorder: NodeRecorder, value: Any) -> None:
+    def __init__(self, apply: Function, f: Function, recorder: NodeRecorder, value: Array) -> None:
         self.apply, self.f, self.captured, self.recorded_values, self.value = (
             apply,
             f,
@@ -143,7 +144,7 @@ class Functional:
             value,
         )
 
-    def compute(self, *operands: Any) -> Any:
+    def compute(self, *operands: object) -> Any:
         """Return the stored value."""
         self._require_same(operands)
         return self.value
@@ -177,7 +178,7 @@ class Functional:
             start += node.size
         return parts
 
-    def _slope(self, recorded: bool, seed: Any, *x: Any) -> Any:
+    def _slope(self, recorded: bool, seed: Array | None, *x: object) -> Any:
         """Return the gradient at one point with respect to all captured nodes, as one vector."""
         targets = self.captured
         with recording_on():

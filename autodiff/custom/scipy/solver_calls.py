@@ -8,9 +8,11 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import OptimizeResult
 
 from compgraph import ops
+from compgraph.array_types import Operand
 from compgraph.bind import bind, stack_object_array
 from compgraph.context import NoGraph
 from compgraph.graph import as_operands, flatten_sequences, to_values
@@ -25,7 +27,7 @@ STARTS = frozenset({"x0", "xin", "p0", "a", "b", "x1", "brack", "bracket", "init
 _PLAIN = frozenset({float, int, bool, str, np.float64, type(None)})
 
 
-def has_node(value: Any) -> bool:
+def has_node(value: object) -> bool:
     """Whether nested values, or SciPy's bounds and constraints among them, contain an active node."""
     for leaf in flatten(value)[0]:
         parts = [getattr(leaf, name) for name in ("A", "lb", "ub") if hasattr(leaf, "lb") and hasattr(leaf, name)]
@@ -51,7 +53,7 @@ class Callback:
         functools.update_wrapper(self, function)
         self.function, self.depends_on_nodes = function, False
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: object, **kwargs: object) -> Any:
         """Return the function's result as plain numbers."""
         if self.depends_on_nodes:
             with NoGraph():
@@ -59,7 +61,7 @@ class Callback:
         result = self.function(*args, **kwargs)
         return result if type(result) in _PLAIN else self._plain(result)
 
-    def _plain(self, result: Any) -> Any:
+    def _plain(self, result: ArrayLike) -> Any:
         if type(result) is np.ndarray:
             result = stack_object_array(result)
         if isinstance(result, Value):
@@ -71,7 +73,7 @@ class Callback:
 
 
 @functools.cache
-def _parameters(function: Any) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _parameters(function: Callable[..., Any]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the names of all parameters of a function, and of the parameters without a default."""
     kinds = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
     parameters = [p for p in inspect.signature(function).parameters.values() if p.kind in kinds]
@@ -103,7 +105,12 @@ class Call:
     """
 
     def __init__(
-        self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], callbacks: str, node_parameters: str = ""
+        self,
+        function: Callable[..., Any],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        callbacks: str,
+        node_parameters: str = "",
     ) -> None:
         self.name = function.__name__
         self.scipy_function = unpatched(function)
@@ -155,7 +162,9 @@ class Call:
         functions = [*[self.arguments[name] for name in self._callbacks], *self.other_callbacks]
         return any(f.depends_on_nodes for f in functions)
 
-    def solution(self, x: Any, residual: Callable[..., Any], extract_x: Callable[[Any], Any], verify: Any = None) -> Any:
+    def solution(
+        self, x: Operand, residual: Callable[..., Any], extract_x: Callable[[Any], Any], verify: Callable[..., Any] | None = None
+    ) -> Any:
         """Return the result as a node; see `implicit_solution.solution`.
 
         Parameters
@@ -183,7 +192,7 @@ class Call:
         return solution(f"scipy_optimize_{self.name}", list_residual, x if x.ndim else x[()], leaves, solve_again, verify)
 
 
-def is_number(value: Any) -> bool:
+def is_number(value: ArrayLike | str) -> bool:
     """Whether a field of a result is a floating-point number, or an array or list of them."""
     kinds = [
         getattr(leaf, "dtype", np.dtype(type(leaf) if type(leaf) is float else int)).kind for leaf in flatten_sequences(value)
@@ -191,19 +200,19 @@ def is_number(value: Any) -> bool:
     return any(kind in "fc" for kind in kinds)
 
 
-def _piecewise_constant(*operands: Any, value: Any) -> Any:
+def _piecewise_constant(*operands: object, value: NDArray[Any]) -> Any:
     return np.array(value)[()]
 
 
 ops.register_piecewise(_piecewise_constant, "scipy_optimize_unmoved")
 
 
-def piecewise_constant(value: Any, *operands: Any) -> Any:
+def piecewise_constant(value: object, *operands: object) -> Any:
     """Return a node with a value that is piecewise constant in the operands."""
     return value if isinstance(value, Value) else bind(_piecewise_constant, as_operands(operands), {"value": value})
 
 
-def with_value(value: Any, node: Any) -> Any:
+def with_value(value: Operand, node: object) -> Any:
     """Return a node with SciPy's value, from which its own differs by rounding or the tolerance."""
     plain = to_values(node)
     return node if np.array_equal(plain, value) else node + (np.asarray(value) - plain)[()]
@@ -229,7 +238,7 @@ class _PartialResult(dict[str, Any]):
             )
         return super().__getitem__(name)
 
-    def get(self, name: str, default: Any = None) -> Any:
+    def get(self, name: str, default: object = None) -> Any:
         """Return the value of a key, or the default."""
         return self[name] if name in self.keys() else default
 
@@ -265,6 +274,6 @@ def _items(result: dict[str, Any]) -> Iterable[tuple[str, Any]]:
     return dict.items(result)
 
 
-def _is_operator(value: Any) -> bool:
+def _is_operator(value: int | str) -> bool:
     """Whether a value represents a matrix, such as the inverse Hessian of L-BFGS."""
     return hasattr(value, "matvec") or hasattr(value, "toarray") or hasattr(value, "todense")

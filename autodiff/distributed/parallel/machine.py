@@ -115,7 +115,7 @@ class Failed(NamedTuple):
         return error.with_traceback(self.place.as_traceback())
 
 
-def packed(thing: Any) -> bytes:
+def packed(thing: list[int] | dict[str, Any] | Callable[..., Any]) -> bytes:
     """An object, pickled for other processes."""
     sent: bytes = pickle.dumps(thing)
     return sent

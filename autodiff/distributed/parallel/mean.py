@@ -10,7 +10,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from compgraph.array_types import Array
 from compgraph.bind import bind
 
 from ...custom import Opaque, has_node, instantiate_zeros
@@ -35,7 +37,7 @@ class Mean:
         self.operands: tuple[Any, ...] = ()
         self.kept: list[Any] = []
 
-    def compute(self, *leaves: Any) -> Any:
+    def compute(self, *leaves: object) -> Any:
         """The mean; its gradient is computed with it, and kept."""
         value, slopes = self.ask(self.order, leaves, True)
         self.operands, self.kept = leaves, slopes
@@ -49,11 +51,11 @@ class Mean:
             self.compute(*operands)  # an operand was written into since, or the graph runs again
         return self.kept
 
-    def pull(self, adjoint: Any, out: Any, *operands: Any) -> list[Any]:
+    def pull(self, adjoint: object, out: object, *operands: object) -> list[Any]:
         """The adjoints of the leaves."""
         return [adjoint * s for s in self.slopes(*operands, recorded=has_node(adjoint, *operands))]
 
-    def push(self, position: int, tangent: Any, out: Any, *operands: Any) -> Any:
+    def push(self, position: int, tangent: Array, out: object, *operands: object) -> Any:
         """The tangent of the mean from that of one leaf."""
         return np.sum(self.slopes(*operands, recorded=has_node(tangent, *operands))[position] * tangent)
 
@@ -64,13 +66,13 @@ class Slopes:
     def __init__(self, ask: Ask, order: int, known: list[Any] | None = None) -> None:
         self.ask, self.order, self.known = ask, order, known
 
-    def compute(self, *leaves: Any) -> Any:
+    def compute(self, *leaves: object) -> Any:
         """The gradient, one array for each leaf."""
         known, self.known = self.known, None  # when the graph runs again, leaves have other values
         gradients = [np.array(s)[()] for s in known or self.ask(self.order, leaves, True)[1]]
         return tuple(gradients) if len(gradients) > 1 else gradients[0]
 
-    def pull(self, adjoint: Any, out: Any, *operands: Any) -> list[Any]:
+    def pull(self, adjoint: Any, out: Any, *operands: object) -> list[Any]:
         """The adjoints of the leaves: the Hessian times the adjoints of the gradient."""
         directions = instantiate_zeros(adjoint, out) if isinstance(out, tuple) else (adjoint,)
         inputs = (*operands, *directions)
@@ -78,7 +80,7 @@ class Slopes:
             return list(slopes_at(self.ask, self.order + 1, inputs)[: len(operands)])
         return self.ask(self.order + 1, inputs, True)[1][: len(operands)]
 
-    def push(self, position: int, tangent: Any, out: Any, *operands: Any) -> Any:
+    def push(self, position: int, tangent: Any, out: NDArray[Any] | tuple[Any, ...], *operands: object) -> Any:
         """The tangents of the gradient from that of one leaf: the Hessian is symmetric, so this is the same product."""
         if not isinstance(out, tuple):
             return self.pull(tangent, out, *operands)[0]

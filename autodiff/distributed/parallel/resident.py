@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from compgraph.graph import to_values
 from compgraph.values import INERT, TRACEABLE, Value, current_copy
@@ -51,7 +52,7 @@ class Kept:
     def __iter__(self) -> Any:
         raise TypeError("an array that was left with the machines is indexed by many rows at once, and cannot be iterated over")
 
-    def __getitem__(self, rows: Any) -> Kept:
+    def __getitem__(self, rows: ArrayLike | str | slice) -> Kept:
         if isinstance(rows, slice):
             return Kept(self.key, self._array, self._rows[rows], self._whole or self)
         index = np.asarray(rows)
@@ -116,7 +117,7 @@ class Rows:
         return [x.part(first, last) if isinstance(x, Kept) else x[first:last] for x in self.leaves]
 
 
-def _as_rows(x: Any) -> Any:
+def _as_rows(x: NDArray[Any]) -> Any:
     """An array of a batch, as a plain array or a `Kept`."""
     if isinstance(x, Value):
         if type(x) not in INERT:

@@ -12,6 +12,7 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from compgraph.executor import between, origin_of, origins_of, replay
 from compgraph.values import Value
@@ -57,7 +58,7 @@ def _measured(items: list[Any], feeds: Mapping[Any, Any]) -> tuple[dict[Any, flo
     for _ in range(2):
         begun: list[tuple[Any, float]] = []
 
-        def look(item: Any, place: int, replacements: Any, begun: list[tuple[Any, float]] = begun) -> None:
+        def look(item: NDArray[Any], place: int, replacements: dict[Any, Any], begun: list[tuple[Any, float]] = begun) -> None:
             if not begun or begun[-1][0] is not item:
                 begun.append((item, time.perf_counter()))
 
@@ -99,7 +100,7 @@ def _crossing(items: list[Any], operations: list[Any], size: Mapping[Any, int]) 
     return crossing
 
 
-def _best(before: Any, crossing: Any, count: int) -> list[int]:
+def _best(before: NDArray[Any], crossing: NDArray[Any], count: int) -> list[int]:
     """The edges at which to cut into at most `count` runs, so that the slowest is fastest; of equals, the fewest runs."""
     n = len(before) - 1
     cost = before[None, :] - before[:, None] + crossing[None, :] + crossing[:, None]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from numpy.typing import NDArray
+
 from compgraph.executor import needed, origins_of
 from compgraph.guards import guards_of, warn_leaks
 from compgraph.values import PlaceholderNode, Value, VariableNode, describe, require_history
@@ -29,14 +31,14 @@ def client_of(client: Any) -> tuple[Any, bool]:
     return client, False
 
 
-def count_of(name: str, value: Any) -> int:
+def count_of(name: str, value: int) -> int:
     """Return an integer, checked to be at least 1."""
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
         raise ValueError(f"Split: {name} is a number from 1 on, not {value!r}")
     return value
 
 
-def variables_of(tree: Any) -> tuple[list[Any], Any]:
+def variables_of(tree: list[Any] | dict[str, Any]) -> tuple[list[Any], Any]:
     """Return the leaves of the nested parameters, and their structure."""
     leaves, structure = flatten(tree)
     if not leaves:
@@ -49,7 +51,7 @@ def variables_of(tree: Any) -> tuple[list[Any], Any]:
     return leaves, structure
 
 
-def graph_of(output: Any) -> list[Any]:
+def graph_of(output: NDArray[Any]) -> list[Any]:
     """Return the graph of the output, with the guards, in the order of recording."""
     require_history(output)
     if not isinstance(output, Value) or not is_operation(output):
@@ -62,12 +64,12 @@ def graph_of(output: Any) -> list[Any]:
     return needed([output, *checkable_guards], origins_of)
 
 
-def _is_fed(item: Any) -> bool:
+def _is_fed(item: object) -> bool:
     """Whether an item replaces a placeholder in a run of an executor with the same variables."""
     return isinstance(item, PlaceholderNode) and not hasattr(item, "declared")
 
 
-def require_used(output: Any, items: list[Any], parameters: list[Any]) -> None:
+def require_used(output: NDArray[Any], items: list[Any], parameters: list[Any]) -> None:
     """Raise if the output does not depend on a parameter."""
     known = frozenset(items)
     for parameter in parameters:

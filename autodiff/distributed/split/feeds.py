@@ -35,7 +35,7 @@ class Feeds:
                 "Split: micro_batches divides the first axis of placeholders declared as (None, ...), but no placeholder is"
             )
 
-    def checked(self, feed: Any) -> Batch:
+    def checked(self, feed: object) -> Batch:
         """The values that were fed, checked, by placeholder."""
         if not isinstance(feed, Mapping):
             raise TypeError(f"Split takes a mapping of placeholders or names to values, not a {type(feed).__name__}")
@@ -56,7 +56,7 @@ class Feeds:
             raise ValueError("Split: the fed arrays have no rows")
         return batch
 
-    def _named(self, key: Any) -> Any:
+    def _named(self, key: str) -> Any:
         matches = [node for node in self.placeholders if node is key or (isinstance(key, str) and node.name == key)]
         if len(matches) == 1:
             return matches[0]

@@ -46,7 +46,7 @@ class Here:
             self.address[part] = "this process"
             self.fresh.add(part)
 
-    async def call(self, part: int, epoch: int, method: str, *args: Any) -> Any:
+    async def call(self, part: int, epoch: int, method: str, *args: object) -> Any:
         """Call a method of a part."""
         return unwrap(self._machine.call(part, epoch, method, *args))
 
@@ -206,7 +206,7 @@ class Machines:
 
     # --------------------------------------------------------------------------------------------- calls
 
-    async def call(self, part: int, epoch: int, method: str, *args: Any) -> Any:
+    async def call(self, part: int, epoch: int, method: str, *args: object) -> Any:
         """Call a method of a part; raises a LostError if its machine is lost."""
         if part not in self.address:
             raise LostError
@@ -228,7 +228,7 @@ class Machines:
         passed: PassResult = unwrap(response)
         return passed
 
-    async def _call_actor(self, address: str, method: str, *args: Any) -> Any:
+    async def _call_actor(self, address: str, method: str, *args: object) -> Any:
         if address not in self._actors or self._actors[address].status not in ("finished", "pending"):
             self._lose(address)
             raise LostError

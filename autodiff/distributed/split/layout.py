@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from numpy.typing import NDArray
+
 from compgraph.executor import origins_of
 from compgraph.guards import Guard
 from compgraph.ops import Output, getitem
@@ -23,7 +25,7 @@ def is_operation(item: Any) -> bool:
     return bool(item.args) or bool(getattr(item, "memory", None))
 
 
-def group_of(item: Any, roots: Mapping[int, Any]) -> Any:
+def group_of(item: object, roots: Mapping[int, Any]) -> Any:
     """Return the key of an item's stage: the root of a written or viewed buffer, a multi-output operation, or the item itself."""
     if isinstance(item, Write):
         return roots[id(item.memory)]
@@ -107,7 +109,7 @@ def completed(items: list[Any], placement: Mapping[Any, int]) -> dict[Any, int]:
     return {item: parts[group_of(item, roots)] for item in operations}
 
 
-def looks_in(item: Any) -> bool:
+def looks_in(item: NDArray[Any]) -> bool:
     """Whether an item is ``x[index]`` of an active x.
 
     It stays with x: so less travels, and adjoints of elements are joined before they are added to those of the whole x.
@@ -149,7 +151,7 @@ def stages(items: list[Any], part: Mapping[Any, int]) -> dict[Any, Stage]:
     return {item: (phase[group_of(item, roots)], part[item]) for item in order}
 
 
-def _refuse(group: Any) -> None:
+def _refuse(group: NDArray[Any]) -> None:
     what = "a result" if isinstance(group, (MultiOutput, Guard)) else f"the {describe(group)}"
     raise ValueError(
         f"the parts cannot run sequentially: {what} is written into, read in another part, and written into again with "

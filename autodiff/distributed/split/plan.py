@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import cloudpickle  # type: ignore[import-untyped]
+from numpy.typing import NDArray
 
 from compgraph.executor import between, cut_items, needed, origin_of, origins_of, replay
 from compgraph.guards import Guard, UnchangedGuard
@@ -112,7 +113,7 @@ class Plan:
         The ports of parameters that several stages read, or one stage of another part than their home.
     """
 
-    def __init__(self, output: Any, parameters: list[Any], items: list[Any], parts: Mapping[Any, int]) -> None:
+    def __init__(self, output: NDArray[Any], parameters: list[Any], items: list[Any], parts: Mapping[Any, int]) -> None:
         self.output, self.parameters, self.items = output, parameters, items
         self.index = {parameter: i for i, parameter in enumerate(parameters)}
         self.feeds = {node: i for i, node in enumerate(item for item in items if isinstance(item, PlaceholderNode))}
@@ -155,7 +156,7 @@ class Plan:
 
     # ----------------------------------------------------------------------------------------- ports
 
-    def _lay(self, value: Any) -> None:
+    def _lay(self, value: NDArray[Any]) -> None:
         """Enter the ports of a value."""
         uses = self._uses.get(value, [])
         home = self.stage.get(value)
@@ -170,11 +171,11 @@ class Plan:
             uses = [use for use in uses if isinstance(use[0], Guard)]
         self._lay_any(uses, value, False, is_written)
 
-    def _picks(self, value: Any, use: tuple[Any, int]) -> bool:
+    def _picks(self, value: NDArray[Any], use: tuple[Any, int]) -> bool:
         """Whether a reader is ``parameter[index]``; adjoints of elements are joined, and added last; see `layout.looks_in`."""
         return value not in self.stage and use[1] == 0 and looks_in(use[0])
 
-    def _lay_back(self, uses: list[tuple[Any, int]], value: Any, shares: bool) -> None:
+    def _lay_back(self, uses: list[tuple[Any, int]], value: NDArray[Any], shares: bool) -> None:
         """Enter the ports through which cotangents return: one for the youngest readers, as long as they are in one stage."""
         home, latest = self.stage.get(value), None
         for item, place in uses:
@@ -185,7 +186,7 @@ class Plan:
                     latest = Port(value, home, target, next(self._numbers), True)
                 self._ports[item, place] = latest
 
-    def _lay_any(self, uses: list[tuple[Any, int]], value: Any, differentiable: bool, each: bool) -> None:
+    def _lay_any(self, uses: list[tuple[Any, int]], value: NDArray[Any], differentiable: bool, each: bool) -> None:
         """Enter one port for each stage, or for each reader if `each`; their order does not matter."""
         home, ports = self.stage.get(value), {}
         for item, place in uses:
@@ -195,7 +196,7 @@ class Plan:
                     ports[target] = Port(value, home, target, next(self._numbers), differentiable)
                 self._ports[item, place] = ports[target]
 
-    def _is_at_home(self, parameter: Any, target: Stage) -> bool:
+    def _is_at_home(self, parameter: NDArray[Any], target: Stage) -> bool:
         return target[1] == self.homes[self.index[parameter]]
 
     def _read(self, item: Any, place: int, replacements: Mapping[Any, Any]) -> Any:
@@ -240,7 +241,7 @@ class Plan:
         count = sum(1 for item in reached if is_operation(item))
         return Piece(stage, incoming, links, cloudpickle.dumps(shipped), count)
 
-    def _links(self, stage: Stage, incoming: list[Port], outgoing: list[Port], feeds: Any, goes_back: bool) -> Links:
+    def _links(self, stage: Stage, incoming: list[Port], outgoing: list[Port], feeds: tuple[Any, ...], goes_back: bool) -> Links:
         """Return the inputs and outputs of a stage."""
         return Links(
             stage,

@@ -9,6 +9,7 @@ from typing import Any
 
 import cloudpickle  # type: ignore[import-untyped]
 import numpy as np
+from numpy.typing import NDArray
 
 from compgraph.storage import by_sequence_number
 from compgraph.values import PlaceholderNode, VariableNode, describe
@@ -101,8 +102,8 @@ class Split:
 
     def __init__(
         self,
-        output: Any,
-        parameters: Any,
+        output: NDArray[Any],
+        parameters: list[Any] | dict[str, Any],
         client: Any,
         *,
         place: Mapping[str, int] | str = "auto",
@@ -331,7 +332,7 @@ class Split:
         values, gradients = await self._there_and_back(batches, weights, "slopes")
         return values, {i: unpack(g, own=True)[()] for i, g in gradients.items()}
 
-    async def _call(self, part: int, method: str, *args: Any) -> Any:
+    async def _call(self, part: int, method: str, *args: object) -> Any:
         return await self._hosts.call(part, self._epoch, method, *args)
 
     # ---------------------------------------------------------------------------------------------- the plan

@@ -109,7 +109,7 @@ def _trace(x: NDArray[Any]) -> Any:
 linalg_det_grad = function_of_matrices("linalg_det", cofactors)
 
 
-def _slogdet(g: Any, out: Any, a: NDArray[Any]) -> Any:
+def _slogdet(g: tuple[Any, ...], out: tuple[Any, ...], a: NDArray[Any]) -> Any:
     """The derivative of the logarithm is the transposed inverse; a complex sign rotates by its imaginary part."""
     phase = None if g[0] is None or out[0].dtype.kind != "c" else np.multiply(1j, np.imag(g[0] * out[0]))
     parts = [part for part in (phase, g[1]) if part is not None]

@@ -110,10 +110,10 @@ linalg_solve_grad = general("linalg_solve", _solve_a, _solve_b).tangent(
 def function_of_matrices(opname: str, weights: Callable[..., Any]) -> Any:
     """Declare a function from matrices to numbers by its partial derivatives, ``weights(out, x, **options)``."""
 
-    def formula(g: NDArray[Any], out: NDArray[Any], x: NDArray[Any], **options: Any) -> Any:
+    def formula(g: NDArray[Any], out: NDArray[Any], x: NDArray[Any], **options: object) -> Any:
         return g[..., None, None] * weights(out[..., None, None], x, **options)
 
-    def tangent(t: NDArray[Any], out: NDArray[Any], x: NDArray[Any], **options: Any) -> Any:
+    def tangent(t: NDArray[Any], out: NDArray[Any], x: NDArray[Any], **options: object) -> Any:
         return np.sum(t * weights(out[..., None, None], x, **options), axis=(-2, -1))
 
     return general(opname, formula).tangent(tangent)

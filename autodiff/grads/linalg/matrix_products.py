@@ -110,7 +110,7 @@ def _tensordot_axes(axes: Any, a: Any, b: Any) -> tuple[list[int], list[int]]:
     return [i % a.ndim for i in of_a], [i % b.ndim for i in of_b]
 
 
-def _tensordot_a(g: NDArray[Any], out: NDArray[Any], a: NDArray[Any], b: NDArray[Any], axes: Any = 2) -> Any:
+def _tensordot_a(g: NDArray[Any], out: NDArray[Any], a: NDArray[Any], b: NDArray[Any], axes: tuple[Any, ...] | int = 2) -> Any:
     a, b = ensure_array(a), ensure_array(b)
     of_a, of_b = _tensordot_axes(axes, a, b)
     free_a, free_b = ([i for i in range(x.ndim) if i not in used] for x, used in ((a, of_a), (b, of_b)))
@@ -119,7 +119,7 @@ def _tensordot_a(g: NDArray[Any], out: NDArray[Any], a: NDArray[Any], b: NDArray
     return np.transpose(summed, np.argsort(order).tolist())
 
 
-def _tensordot_b(g: NDArray[Any], out: NDArray[Any], a: NDArray[Any], b: NDArray[Any], axes: Any = 2) -> Any:
+def _tensordot_b(g: NDArray[Any], out: NDArray[Any], a: NDArray[Any], b: NDArray[Any], axes: tuple[Any, ...] | int = 2) -> Any:
     a, b = ensure_array(a), ensure_array(b)
     of_a, of_b = _tensordot_axes(axes, a, b)
     free_a, free_b = ([i for i in range(x.ndim) if i not in used] for x, used in ((a, of_a), (b, of_b)))
@@ -150,7 +150,7 @@ def _explicit(subscripts: str, operands: tuple[Any, ...]) -> tuple[list[str], st
     return expanded, dots + "".join(sorted(c for c in set(letters) if letters.count(c) == 1))
 
 
-def _einsum(position: int, g: NDArray[Any], out: NDArray[Any], *operands: Any, subscripts: str, **options: Any) -> Any:
+def _einsum(position: int, g: NDArray[Any], out: NDArray[Any], *operands: Any, subscripts: str, **options: object) -> Any:
     """Contract the cotangent with the other operands.
 
     An axis that only this operand has, or the others only with length one, was summed: its cotangent is repeated (a
@@ -214,7 +214,7 @@ rule_factories[OnAxes] = on_axes_rule
 # ----------------------------------------------------------------------------------------- products
 
 
-def _kron_parts(g: NDArray[Any], x: NDArray[Any], other: Any, mine: int) -> Any:
+def _kron_parts(g: NDArray[Any], x: NDArray[Any], other: NDArray[Any], mine: int) -> Any:
     """Contract the cotangent of a Kronecker product with the other factor; axes alternate between the factors."""
     nd = max(x.ndim, other.ndim)
     shapes = [(1,) * (nd - y.ndim) + y.shape for y in (x, other)]
@@ -266,7 +266,7 @@ vecdot_grad = multilinear(
 ).moves_elements()
 
 
-def _vecdot(g: NDArray[Any], x: NDArray[Any], other: Any, axis: int) -> Any:
+def _vecdot(g: NDArray[Any], x: NDArray[Any], other: NDArray[Any], axis: int) -> Any:
     x, other = (np.moveaxis(ensure_array(y), axis, -1) for y in (x, other))
     return _unbroadcast_and_move(g[..., None] * other, x, axis)
 

@@ -10,7 +10,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
+from compgraph.array_types import Array, Operand
 from compgraph.graph import to_values
 from compgraph.ops import NO_VALUE
 from compgraph.values import Value
@@ -87,7 +89,7 @@ def _pad_columns(x: Any, columns: int) -> Any:
     return np.concatenate([x, np.zeros((*x.shape[:-1], missing), x.dtype)], axis=-1) if missing else x
 
 
-def qr(g: Any, out: Any, a: Any, mode: str = "reduced") -> Any:
+def qr(g: NDArray[Any] | tuple[Any, ...], out: NDArray[Any] | tuple[Any, ...], a: Any, mode: str = "reduced") -> Any:
     """Return the cotangent of `a` from those of q and r."""
     if not a.size:
         return np.zeros_like(a)
@@ -103,7 +105,7 @@ def qr(g: Any, out: Any, a: Any, mode: str = "reduced") -> Any:
     return total if gr is None else total + np.matmul(np.conjugate(q), gr)
 
 
-def qr_tangent(t: Any, out: Any, a: Any, mode: str = "reduced") -> Any:
+def qr_tangent(t: Array, out: Any, a: Any, mode: str = "reduced") -> Any:
     """Return the tangents of q and r."""
     if not a.size:  # the factors of an empty matrix are constant
         return np.zeros_like(out) if mode == "r" else tuple(map(np.zeros_like, out))
@@ -127,7 +129,7 @@ linalg_qr_grad = general("linalg_qr", qr).tangent(qr_tangent)
 # -------------------------------------------------------------------------------------------- norms
 
 
-def _is_euclidean(axes: tuple[int, ...], ord: Any) -> bool:
+def _is_euclidean(axes: tuple[int, ...], ord: ArrayLike | str | None) -> bool:
     """Whether a norm is the root of a sum of squares."""
     return (
         ord is None
@@ -136,16 +138,16 @@ def _is_euclidean(axes: tuple[int, ...], ord: Any) -> bool:
     )
 
 
-def _axes_of(x: Any, axis: Any) -> tuple[int, ...]:
+def _axes_of(x: Any, axis: int | tuple[int, ...] | None) -> tuple[int, ...]:
     return tuple(range(x.ndim)) if axis is None else axis if isinstance(axis, tuple) else (axis,)
 
 
-def length(x: Any, axis: Any = None, ord: Any = None, **_: Any) -> Any:
+def length(x: Any, axis: int | tuple[int, ...] | None = None, ord: Any = None, **_: object) -> Any:
     """Return the numbers whose Euclidean length a norm is, or None."""
     return np.conjugate(x) if _is_euclidean(_axes_of(x, axis), ord) else None
 
 
-def norm(out: Any, x: Any, axis: Any = None, ord: Any = None, **_: Any) -> Any:
+def norm(out: Any, x: Any, axis: int | tuple[int, ...] | None = None, ord: Any = None, **_: object) -> Any:
     """Return the partial derivatives of a norm; 0, a subgradient, where the norm or an element is 0."""
     axes = _axes_of(x, axis)
     if _is_euclidean(axes, ord):
@@ -172,7 +174,7 @@ def norm(out: Any, x: Any, axis: Any = None, ord: Any = None, **_: Any) -> Any:
     return signs * (sizes / np.where(out == 0, 1, out)) ** (ord - 1)
 
 
-def _shares_at_nonzero(s: Any, shares: Any) -> Any:
+def _shares_at_nonzero(s: object, shares: Any) -> Any:
     """Return the shares of singular values, 0 where one is 0: there it has a corner as `abs` does."""
     zero = zero_values(s)
     if not isinstance(s, Value) or not np.any(zero & (np.asarray(to_values(shares)) != 0)):
@@ -188,7 +190,14 @@ def _extremal_shares(s: Any, ord: Any, axis: int = -1) -> Any:
     return _shares(s < best if ord > 0 else s > best, best, s, axis)
 
 
-def norm_corner(out: Any, x: Any, share: Any, axis: Any = None, ord: Any = None, **_: Any) -> Any:
+def norm_corner(
+    out: NDArray[Any],
+    x: NDArray[Any],
+    share: NDArray[Any],
+    axis: int | tuple[int, ...] | None = None,
+    ord: Any = None,
+    **_: object,
+) -> Any:
     """Return where norms by sums or by the largest have a corner: at elements of 0, at ties for the largest, at 0."""
     axes = _axes_of(x, axis)
     if _is_euclidean(axes, ord) or isinstance(ord, str) or len(axes) == 2 or ord == 0:
@@ -226,7 +235,7 @@ def _cutoff(a: Any, s: Any, rcond: Any, rtol: Any) -> Any:
     return np.asarray(rcond)[..., None] * np.max(s, axis=-1, keepdims=True, initial=0)
 
 
-def _cut(a: Any, hermitian: bool = False, rcond: Any = None, rtol: Any = NO_VALUE) -> Any:
+def _cut(a: Any, hermitian: bool = False, rcond: Operand | None = None, rtol: object = NO_VALUE) -> Any:
     """Return the decomposition of a, and 1 / s for the used singular values; None if all others are 0 up to rounding."""
     u, s, vh = np.linalg.svd(a, full_matrices=False, hermitian=hermitian)
     kept = s > _cutoff(a, s, rcond, rtol)
@@ -239,7 +248,7 @@ def _complements(out: Any, a: Any) -> tuple[Any, Any]:
     return np.eye(a.shape[-2]) - np.matmul(a, out), np.eye(a.shape[-1]) - np.matmul(out, a)
 
 
-def pinv(g: Any, out: Any, a: Any, rcond: Any = None, hermitian: bool = False, rtol: Any = NO_VALUE) -> Any:
+def pinv(g: Any, out: Any, a: Any, rcond: Operand | None = None, hermitian: bool = False, rtol: object = NO_VALUE) -> Any:
     """Compute the formula of Golub and Pereyra; if nonzero singular values are cut off, differentiate the used ones."""
     cut = _cut(a, hermitian, rcond, rtol)
     if cut is not None:
@@ -266,7 +275,9 @@ def pinv(g: Any, out: Any, a: Any, rcond: Any = None, hermitian: bool = False, r
     return fold_hermitian(total) if hermitian else total
 
 
-def pinv_tangent(t: Any, out: Any, a: Any, rcond: Any = None, hermitian: bool = False, rtol: Any = NO_VALUE) -> Any:
+def pinv_tangent(
+    t: Any, out: object, a: Any, rcond: Operand | None = None, hermitian: bool = False, rtol: object = NO_VALUE
+) -> Any:
     """Return the tangent of the pseudo-inverse."""
     cut = _cut(a, hermitian, rcond, rtol)
     if cut is not None:
@@ -285,7 +296,7 @@ def pinv_tangent(t: Any, out: Any, a: Any, rcond: Any = None, hermitian: bool = 
     )
 
 
-def _pinv_batch(position: int, g: Any, out: Any, a: Any, **options: Any) -> Any:
+def _pinv_batch(position: int, g: object, out: Any, a: Any, **options: Any) -> Any:
     """Process a batch as one more axis of the stack, unless the formula branches on the cotangent."""
     return NotImplemented if _cut(a, **options) is not None else pinv(g, out, a, **options)
 
@@ -318,7 +329,7 @@ def lstsq_a(g: Any, out: Any, a: Any, b: Any, rcond: Any = None) -> Any:
     return total if g[3] is None else total + svd(g[3], out[3], a, compute_uv=False)
 
 
-def lstsq_b(g: Any, out: Any, a: Any, b: Any, rcond: Any = None) -> Any:
+def lstsq_b(g: tuple[Any, ...], out: tuple[Any, ...], a: object, b: Any, rcond: Operand | None = None) -> Any:
     """Return the cotangent of the right-hand sides."""
     _, inverse, columns, x, rest = _lstsq_parts(out, a, b, rcond)
     total = 0 * columns
@@ -337,7 +348,7 @@ def lstsq_tangent_a(t: Any, out: Any, a: Any, b: Any, rcond: Any = None) -> Any:
     return dx, left, None, svd_tangent(t, out[3], a, compute_uv=False)
 
 
-def lstsq_tangent_b(t: Any, out: Any, a: Any, b: Any, rcond: Any = None) -> Any:
+def lstsq_tangent_b(t: Any, out: Any, a: object, b: object, rcond: Operand | None = None) -> Any:
     """Return the tangents of solution and squared residuals along the right-hand sides."""
     _, inverse, _, _, rest = _lstsq_parts(out, a, b, rcond)
     left = 2 * np.real(np.sum(np.conjugate(rest) * np.reshape(t, rest.shape), axis=0)) if out[1].size else None

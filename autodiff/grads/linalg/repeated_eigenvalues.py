@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from compgraph import ops
 from compgraph.bind import bind
@@ -27,26 +28,26 @@ from compgraph.guards import evaluate_guarded
 from ...rules import DerivativeWarning, linear
 
 
-def _rounding(w: Any) -> Any:
+def _rounding(w: NDArray[Any]) -> Any:
     """Return the rounding error of values."""
     return np.max(np.abs(w), axis=-1, keepdims=True, initial=0) * (w.shape[-1] * np.finfo(w.dtype).eps)
 
 
-def equal_pairs(w: Any) -> Any:
+def equal_pairs(w: object) -> Any:
     """Return which values are equal up to rounding, as a table of all pairs."""
     return evaluate_guarded("which values of a decomposition are equal", _equal, w)
 
 
-def _equal(w: Any) -> Any:
+def _equal(w: NDArray[Any]) -> Any:
     return np.abs(w[..., None, :] - w[..., :, None]) <= _rounding(w)[..., None]
 
 
-def zero_values(w: Any) -> Any:
+def zero_values(w: object) -> Any:
     """Return which values are zero up to rounding."""
     return evaluate_guarded("which values of a decomposition are zero", _zero, w)
 
 
-def _zero(w: Any) -> Any:
+def _zero(w: NDArray[Any]) -> Any:
     return np.abs(w) <= _rounding(w)
 
 
@@ -55,12 +56,12 @@ def _equal_off_diagonal(w: Any) -> Any:
     return equal_pairs(w) & ~np.eye(w.shape[-1], dtype=bool)
 
 
-def _zero_pairs(w: Any) -> Any:
+def _zero_pairs(w: object) -> Any:
     """Return the pairs of different positions whose values are zero."""
     return _equal_off_diagonal(w) & zero_values(w)[..., None, :]
 
 
-def check_independent(opname: str, v: Any) -> None:
+def check_independent(opname: str, v: object) -> None:
     """Warn if eigenvectors are nearly dependent, that is, the matrix is nearly defective."""
     if evaluate_guarded("whether eigenvectors are nearly dependent", _are_dependent, v):
         warn_user(
@@ -71,7 +72,7 @@ def check_independent(opname: str, v: Any) -> None:
         )
 
 
-def _are_dependent(v: Any) -> bool:
+def _are_dependent(v: NDArray[Any]) -> bool:
     """Whether the matrix of eigenvectors is so ill-conditioned that derivatives have no correct digit."""
     if not v.size or not np.isfinite(v).all():
         return False
@@ -80,13 +81,13 @@ def _are_dependent(v: Any) -> bool:
         return bool(np.any(condition * (condition * np.finfo(v.dtype).eps) > 0.1))
 
 
-def _matters(change: Any, where: Any, of: Any) -> bool:
+def _matters(change: NDArray[Any], where: NDArray[Any], of: NDArray[Any]) -> bool:
     """Whether a table of changes exceeds rounding somewhere; `of` is the array it was computed from."""
     size = np.max(np.abs(np.asarray(to_values(of))), initial=0)
     return bool(np.any(np.where(where, np.abs(np.asarray(to_values(change))), 0) > 1e3 * np.finfo(size.dtype).eps * size))
 
 
-def _plus_conj_transpose(table: Any, sign: int) -> Any:
+def _plus_conj_transpose(table: object, sign: int) -> Any:
     """Return a table plus or minus its conjugate transpose."""
     table = np.asarray(to_values(table))
     return table + sign * np.conjugate(np.swapaxes(table, -1, -2))
@@ -104,7 +105,7 @@ def _warn(opname: str, what: str) -> None:
 _MISSING = "in functions of both values and vectors, the part between vectors of equal values is missing"
 
 
-def check_cotangent(opname: str, w: Any, value_cotangent: Any, turn: Any, against: Any = None) -> None:
+def check_cotangent(opname: str, w: Any, value_cotangent: object, turn: Any, against: Any = None) -> None:
     """Warn of cotangents that do not determine the derivative.
 
     Parameters
@@ -135,7 +136,7 @@ def check_cotangent(opname: str, w: Any, value_cotangent: Any, turn: Any, agains
             _warn(opname, "it depends on the basis chosen for their vectors, so it is infinite")
 
 
-def check_rank(s: Any, a: Any, value_cotangent: Any = None, moved: tuple[Any, ...] = ()) -> None:
+def check_rank(s: object, a: Any, value_cotangent: Any = None, moved: tuple[Any, ...] = ()) -> None:
     """Warn if a rectangular matrix has lost rank: the vectors of zero values change discontinuously.
 
     Parameters
@@ -168,7 +169,7 @@ def _warn_of_zeros(what: str) -> None:
     )
 
 
-def check_tangent(opname: str, w: Any, inner: Any) -> None:
+def check_tangent(opname: str, w: object, inner: object) -> None:
     """Warn of tangents that mix vectors of equal values: these separate along another basis."""
     where = _equal_off_diagonal(w)
     if not where.any():
@@ -190,7 +191,7 @@ def _value_and_tangents(x: Any) -> Iterator[Any]:
     yield to_values(x)
 
 
-def diagonal_matrix(values: Any, w: Any, of: str) -> Any:
+def diagonal_matrix(values: NDArray[Any], w: NDArray[Any], of: str) -> Any:
     """Return matrices with the cotangent of `w`, values by the decomposition `of`, on their diagonals."""
     return np.eye(w.shape[-1]) * values[..., None, :]
 
@@ -198,13 +199,13 @@ def diagonal_matrix(values: Any, w: Any, of: str) -> Any:
 ops.register_operation(diagonal_matrix, "diagonal_matrix")
 
 
-def on_diagonal(values: Any, w: Any, of: str) -> Any:
+def on_diagonal(values: object, w: object, of: str) -> Any:
     """Compute `diagonal_matrix`, recorded so that its rule can check equal values."""
     equal_pairs(w)  # the rule depends only on which values are equal
     return bind(diagonal_matrix, (values, np.asarray(to_values(w))), {"of": of})
 
 
-def _diagonal_matrix(g: Any, out: Any, values: Any, w: Any, of: str) -> Any:
+def _diagonal_matrix(g: NDArray[Any], out: NDArray[Any], values: NDArray[Any], w: NDArray[Any], of: str) -> Any:
     """Warn if the weights of equal values change: the derivative between them would change by an unknown amount."""
     if _matters(g if of == "linalg_eig" else _plus_conj_transpose(g, 1), _equal_off_diagonal(w), g):
         _warn(of, "in its own derivative, the part between vectors of equal values is missing")

@@ -11,6 +11,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
+
+from compgraph.array_types import Array
 
 from ...rules import Rule, general
 from .matrix_inverses import (
@@ -47,11 +50,13 @@ def batch_unless_equal(rule: Rule) -> Rule:
     For equal values the formulas branch on the cotangent, so the batch is processed element by element.
     """
 
-    def pull(position: int, g: Any, out: Any, a: Any, **options: Any) -> Any:
+    def pull(
+        position: int, g: NDArray[Any] | tuple[Any, ...], out: NDArray[Any] | tuple[Any, ...], a: object, **options: object
+    ) -> Any:
         formula: Any = rule.formulas[0]
         return NotImplemented if _has_equal_values(out) else formula(g, out, a, **options)
 
-    def push(tangents: Any, out: Any, a: Any, **options: Any) -> Any:
+    def push(tangents: list[Any], out: object, a: object, **options: object) -> Any:
         formula: Any = rule.tangents[0]
         return NotImplemented if _has_equal_values(out) else formula(tangents[0], out, a, **options)
 
@@ -89,11 +94,11 @@ def _eigh_tangent(t: Any, out: Any, a: Any, UPLO: Any = "L") -> Any:  # noqa: N8
 linalg_eigh_grad = batch_unless_equal(general("linalg_eigh", _eigh).tangent(_eigh_tangent))
 
 
-def _eigvalsh(g: Any, out: Any, a: Any, UPLO: Any = "L") -> Any:  # noqa: N803
+def _eigvalsh(g: Any, out: object, a: Any, UPLO: Any = "L") -> Any:  # noqa: N803
     return _eigh((g, None), np.linalg.eigh(a, UPLO), a, UPLO)
 
 
-def _eigvalsh_tangent(t: Any, out: Any, a: Any, UPLO: Any = "L") -> Any:  # noqa: N803
+def _eigvalsh_tangent(t: Any, out: object, a: Any, UPLO: Any = "L") -> Any:  # noqa: N803
     v = np.linalg.eigh(a, UPLO)[1]
     return np.real(diagonals(matmul_chain(conj_transpose(v), mirror_triangle(t, UPLO.upper() == "U"), v)))
 
@@ -131,7 +136,7 @@ def eig(g: Any, out: Any, a: Any) -> Any:
     return np.linalg.solve(transpose(v), np.matmul(middle, transpose(v)))
 
 
-def eig_tangent(t: Any, out: Any, a: Any) -> Any:
+def eig_tangent(t: Array, out: Any, a: Any) -> Any:
     """Return the tangents of eigenvalues and eigenvectors."""
     w, v = out
     check_independent("linalg_eig", v)
@@ -148,7 +153,7 @@ def eig_tangent(t: Any, out: Any, a: Any) -> Any:
 linalg_eig_grad = batch_unless_equal(general("linalg_eig", eig).tangent(eig_tangent))
 
 
-def _eigvals_tangent(t: Any, out: Any, a: Any) -> Any:
+def _eigvals_tangent(t: NDArray[Any], out: object, a: Any) -> Any:
     v = np.linalg.eig(a)[1]
     check_independent("linalg_eigvals", v)
     return diagonals(np.linalg.solve(v, np.matmul(t, v)))
@@ -223,7 +228,7 @@ def svd(g: Any, out: Any, a: Any, full_matrices: Any = True, compute_uv: Any = T
     return fold_hermitian(total) if hermitian else total
 
 
-def svd_tangent(t: Any, out: Any, a: Any, full_matrices: Any = True, compute_uv: Any = True, hermitian: Any = False) -> Any:
+def svd_tangent(t: Any, out: Any, a: Any, full_matrices: bool = True, compute_uv: Any = True, hermitian: Any = False) -> Any:
     """Return the tangents of u, s and vh."""
     t = mirror_triangle(t) if hermitian else t
     u, s, v, matrix, inverse = _svd_parts(out, a, compute_uv, hermitian)

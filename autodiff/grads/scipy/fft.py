@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 import scipy
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from ...rules import Rule, linear
 
@@ -46,7 +46,7 @@ def fit(g: NDArray[Any], like: Any, axes: Axes) -> Any:
     return g[tuple(kept)]
 
 
-def along(weights: Any, axis: int) -> Any:
+def along(weights: NDArray[Any], axis: int) -> Any:
     """Reshape a vector to broadcast along one axis, which is counted from the end."""
     return np.reshape(weights, (-1, *[1] * (-1 - axis)))
 
@@ -61,7 +61,7 @@ def _other(norm: Any) -> str:
     return _OTHER.get(norm, "forward")
 
 
-def _weights(n: int, axis: int, inner: float, dtype: Any) -> Any:
+def _weights(n: int, axis: int, inner: float, dtype: DTypeLike | None) -> Any:
     """Return 1 for frequency zero and the highest of an even number, `inner` for those between."""
     weights = np.full(n // 2 + 1, inner, np.finfo(dtype).dtype)
     weights[0] = 1
@@ -70,13 +70,13 @@ def _weights(n: int, axis: int, inner: float, dtype: Any) -> Any:
     return along(weights, axis)
 
 
-def _from_half(g: NDArray[Any], n: int, axis: int, norm: Any) -> Any:
+def _from_half(g: NDArray[Any], n: int, axis: int, norm: str | None) -> Any:
     """Compute the transpose of ``rfft`` of length n."""
     halved = np.conjugate(g) * _weights(n, axis, 0.5, g.dtype)
     return scipy.fft.irfft(halved, n, axis, norm=_other(norm))
 
 
-def _to_half(g: NDArray[Any], axis: int, norm: Any) -> Any:
+def _to_half(g: NDArray[Any], axis: int, norm: str | None) -> Any:
     """Compute the transpose of ``irfft``."""
     return np.conjugate(scipy.fft.rfft(g, axis=axis, norm=_other(norm))) * _weights(g.shape[axis], axis, 2, g.dtype)
 
@@ -84,30 +84,30 @@ def _to_half(g: NDArray[Any], axis: int, norm: Any) -> Any:
 # Each gives the adjoint before it is cut or padded, from (g, axes, lengths, norm).
 
 
-def _fft(g: NDArray[Any], axes: Axes, lengths: list[int], norm: Any) -> Any:
+def _fft(g: NDArray[Any], axes: Axes, lengths: list[int], norm: dict[str, Any] | str | None) -> Any:
     return scipy.fft.fftn(g, axes=axes, norm=norm)
 
 
-def _ifft(g: NDArray[Any], axes: Axes, lengths: list[int], norm: Any) -> Any:
+def _ifft(g: NDArray[Any], axes: Axes, lengths: list[int], norm: str | None) -> Any:
     return scipy.fft.ifftn(g, axes=axes, norm=norm)
 
 
-def _rfft(g: NDArray[Any], axes: Axes, lengths: list[int], norm: Any) -> Any:
+def _rfft(g: NDArray[Any], axes: Axes, lengths: list[int], norm: str | None) -> Any:
     g = scipy.fft.fftn(g, axes=axes[:-1], norm=norm) if axes[:-1] else g
     return _from_half(g, lengths[-1], axes[-1], norm)
 
 
-def _irfft(g: NDArray[Any], axes: Axes, lengths: list[int], norm: Any) -> Any:
+def _irfft(g: NDArray[Any], axes: Axes, lengths: list[int], norm: str | None) -> Any:
     g = _to_half(g, axes[-1], norm)
     return scipy.fft.ifftn(g, axes=axes[:-1], norm=norm) if axes[:-1] else g
 
 
-def _hfft(g: NDArray[Any], axes: Axes, lengths: list[int], norm: Any) -> Any:
+def _hfft(g: NDArray[Any], axes: Axes, lengths: list[int], norm: str | None) -> Any:
     """``hfftn(x)`` is ``irfftn(conj(x))`` with the other norm."""
     return np.conjugate(_irfft(g, axes, lengths, _other(norm)))
 
 
-def _ihfft(g: NDArray[Any], axes: Axes, lengths: list[int], norm: Any) -> Any:
+def _ihfft(g: NDArray[Any], axes: Axes, lengths: list[int], norm: str | None) -> Any:
     """``ihfftn(x)`` is ``conj(rfftn(x))`` with the other norm."""
     return _rfft(np.conjugate(g), axes, lengths, _other(norm))
 
@@ -119,7 +119,13 @@ def _along_axis(name: str, transpose: _Transpose) -> Rule:
     """Declare the rule of a transform along one axis."""
 
     def formula(
-        g: NDArray[Any], out: NDArray[Any], x: NDArray[Any], n: Any = None, axis: int = -1, norm: Any = None, **_: Any
+        g: NDArray[Any],
+        out: NDArray[Any],
+        x: NDArray[Any],
+        n: int | None = None,
+        axis: int = -1,
+        norm: str | None = None,
+        **_: object,
     ) -> Any:
         axes, lengths = places(x, None if n is None else [n], [axis])
         return fit(transpose(g, axes, lengths, norm), x, axes)
@@ -127,10 +133,12 @@ def _along_axis(name: str, transpose: _Transpose) -> Rule:
     return linear(f"scipy_fft_{name}", formula)
 
 
-def _along_axes(name: str, transpose: _Transpose, default: Any = None) -> Rule:
+def _along_axes(name: str, transpose: _Transpose, default: tuple[int, ...] | None = None) -> Rule:
     """Declare the rule of a transform along several axes."""
 
-    def formula(g: Any, out: Any, x: Any, s: Any = None, axes: Any = default, norm: Any = None, **_: Any) -> Any:
+    def formula(
+        g: object, out: object, x: Any, s: Any = None, axes: Any = default, norm: dict[str, Any] | str | None = None, **_: object
+    ) -> Any:
         negative_axes, lengths = places(x, s, axes)
         return fit(transpose(g, negative_axes, lengths, norm), x, negative_axes)
 
@@ -177,7 +185,7 @@ _ENDS = {
 }
 
 
-def _weighted(g: NDArray[Any], axes: Any, ends: tuple[float, float], inner: float = 1.0) -> Any:
+def _weighted(g: NDArray[Any], axes: tuple[int, ...], ends: tuple[float, float], inner: float = 1.0) -> Any:
     """Multiply by factors at both ends of axes, and between them; a single element has the factors of both ends."""
     for axis in axes:
         weights = np.full(g.shape[axis], inner, np.finfo(g.dtype).dtype)
@@ -189,7 +197,9 @@ def _weighted(g: NDArray[Any], axes: Any, ends: tuple[float, float], inner: floa
     return g
 
 
-def _transposed(name: str, g: NDArray[Any], axes: Any, kind: int, norm: Any, orthogonalize: Any, workers: Any) -> Any:
+def _transposed(
+    name: str, g: NDArray[Any], axes: tuple[int, ...], kind: int, norm: str | None, orthogonalize: bool | None, workers: object
+) -> Any:
     """Compute the transposed transform along axes."""
     function = getattr(scipy.fft, f"{name}n")
     options = {"axes": axes, "norm": norm, "orthogonalize": orthogonalize, "workers": workers}
@@ -206,9 +216,16 @@ def _real_along_axis(name: str) -> Rule:
     """Declare the rule of a transform along one axis."""
 
     def formula(
-        g: NDArray[Any], out: NDArray[Any], x: NDArray[Any], type: int = 2, n: Any = None, axis: int = -1, norm: Any = None,
-        workers: Any = None, orthogonalize: Any = None,
-    ) -> Any:  # fmt: skip
+        g: NDArray[Any],
+        out: NDArray[Any],
+        x: NDArray[Any],
+        type: int = 2,
+        n: int | None = None,
+        axis: int = -1,
+        norm: str | None = None,
+        workers: object = None,
+        orthogonalize: bool | None = None,
+    ) -> Any:
         axes, _ = places(x, None if n is None else [n], [axis])
         return fit(_transposed(name, g, axes, type, norm, orthogonalize, workers), x, axes)
 
@@ -219,7 +236,7 @@ def _real_along_axes(name: str) -> Rule:
     """Declare the rule of a transform along several axes."""
 
     def formula(
-        g: Any, out: Any, x: Any, type: int = 2, s: Any = None, axes: Any = None, norm: Any = None,
+        g: Any, out: object, x: Any, type: int = 2, s: Any = None, axes: Any = None, norm: Any = None,
         workers: Any = None, orthogonalize: Any = None,
     ) -> Any:  # fmt: skip
         negative_axes, _ = places(x, s, axes)

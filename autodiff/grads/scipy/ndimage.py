@@ -15,7 +15,7 @@ import math
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from compgraph.bind import bind
 from compgraph.graph import to_values
@@ -57,7 +57,15 @@ def _back1d(g: NDArray[Any], weights: Any, axis: int, mode: int, origin: int) ->
 
 
 def _weights1d(
-    g: NDArray[Any], out: NDArray[Any], x: NDArray[Any], weights: Any, axis: int, mode: int, cval: float, origin: int, dtype: Any
+    g: NDArray[Any],
+    out: NDArray[Any],
+    x: NDArray[Any],
+    weights: Any,
+    axis: int,
+    mode: int,
+    cval: float,
+    origin: int,
+    dtype: DTypeLike | None,
 ) -> Any:
     whole = _constant(x, axis, _ends(weights.shape[0], origin), mode, cval)
     return cross_correlate_kernel(_lines(whole, axis), _lines(g, axis), np.zeros((1, 1, weights.shape[0])))[0, 0]
@@ -79,7 +87,15 @@ ndimage_correlate1d_grad = general(
 
 
 def _uniform(
-    g: NDArray[Any], out: NDArray[Any], x: NDArray[Any], size: int, axis: int, mode: int, cval: float, origin: int, dtype: Any
+    g: NDArray[Any],
+    out: NDArray[Any],
+    x: NDArray[Any],
+    size: int,
+    axis: int,
+    mode: int,
+    cval: float,
+    origin: int,
+    dtype: DTypeLike | None,
 ) -> Any:
     return _back1d(g, np.full(size, 1 / size, g.dtype), axis, mode, origin)
 
@@ -90,7 +106,14 @@ ndimage_uniform_filter1d_grad = general("ndimage_uniform_filter1d", _uniform).ta
 
 
 def _back(
-    g: NDArray[Any], out: NDArray[Any], x: NDArray[Any], weights: Any, mode: int, cval: float, origins: Any, dtype: Any
+    g: NDArray[Any],
+    out: NDArray[Any],
+    x: NDArray[Any],
+    weights: Any,
+    mode: int,
+    cval: float,
+    origins: Any,
+    dtype: DTypeLike | None,
 ) -> Any:
     lengths = [n + m - 1 for n, m in zip(g.shape, weights.shape, strict=True)]
     cotangent = cross_correlate_back(g[None, None], weights[None, None], np.zeros((1, 1, *lengths)))[0, 0]
@@ -100,7 +123,14 @@ def _back(
 
 
 def _weights(
-    g: NDArray[Any], out: NDArray[Any], x: NDArray[Any], weights: Any, mode: int, cval: float, origins: Any, dtype: Any
+    g: NDArray[Any],
+    out: NDArray[Any],
+    x: NDArray[Any],
+    weights: Any,
+    mode: int,
+    cval: float,
+    origins: Any,
+    dtype: DTypeLike | None,
 ) -> Any:
     for axis in range(g.ndim):
         x = _constant(x, axis, _ends(weights.shape[axis], origins[axis]), mode, cval)
@@ -172,7 +202,7 @@ def _within(x: NDArray[Any], n: int, mode: int) -> tuple[Any, Any, Any]:
     return np.where(turned, -1.0, 1.0), np.where(turned, end - shift, shift), beyond & False
 
 
-def _b_spline(u: Any, order: int, derivative: int = 0) -> Any:
+def _b_spline(u: NDArray[Any], order: int, derivative: int = 0) -> Any:
     """A centred B-spline at u, by truncated powers (C. de Boor, "A practical guide to splines", IX)."""
     power = order - derivative
     if power < 0:
@@ -245,7 +275,7 @@ class _Places:
         return np.reshape(total, self.c.shape)
 
 
-def _folded(j: Any, n: int, mode: int) -> Any:
+def _folded(j: NDArray[Any], n: int, mode: int) -> Any:
     """As `kernels.positions`, of any places."""
     before, after = max(0, -int(np.min(j, initial=0))), max(0, int(np.max(j, initial=0)) - n + 1)
     return kernels.positions(n, before, after, mode)[j + before]
@@ -255,17 +285,19 @@ def _by_coefficients(
     g: NDArray[Any],
     out: NDArray[Any],
     c: NDArray[Any],
-    coordinates: Any,
+    coordinates: object,
     order: int,
     mode: int,
     cval: float,
     padding: int,
-    dtype: Any,
+    dtype: DTypeLike | None,
 ) -> Any:
     return _Places(c, coordinates, order, mode, padding).transposed(g)
 
 
-def _slopes(c: NDArray[Any], coordinates: Any, order: int, mode: int, cval: float, padding: int, dtype: Any) -> Any:
+def _slopes(
+    c: NDArray[Any], coordinates: object, order: int, mode: int, cval: float, padding: int, dtype: DTypeLike | None
+) -> Any:
     places = _Places(c, coordinates, order, mode, padding)
     return np.stack([places.value(c, axis, cval) for axis in range(c.ndim)])
 

@@ -15,13 +15,13 @@ from ...rules import Rule, general, multilinear
 # ---------------------------------------------------------------------------------------------------------- convolutions
 
 
-def _axes(x: NDArray[Any], axes: Any) -> tuple[int, ...]:
+def _axes(x: NDArray[Any], axes: tuple[int, ...] | None) -> tuple[int, ...]:
     if axes is None:
         return tuple(range(x.ndim))
     return tuple([int(axis) % x.ndim for axis in np.ravel(axes)])
 
 
-def _full_cotangent(g: NDArray[Any], first: Any, second: Any, mode: str, axes: Any) -> Any:
+def _full_cotangent(g: NDArray[Any], first: Any, second: Any, mode: str, axes: tuple[int, ...]) -> Any:
     """Return the cotangent of the full result; the result is a part of it."""
     before = [(0, 0)] * g.ndim
     for axis in axes:
@@ -32,7 +32,7 @@ def _full_cotangent(g: NDArray[Any], first: Any, second: Any, mode: str, axes: A
     return np.pad(g, before) if any(map(any, before)) else g
 
 
-def _convolve_transposed(name: str, g: NDArray[Any], kernel: Any, axes: Any, method: Any) -> Any:
+def _convolve_transposed(name: str, g: NDArray[Any], kernel: Any, axes: Any, method: str) -> Any:
     """Compute the transpose of the full convolution with a kernel."""
     turned = np.flip(kernel, axes)
     if name == "fftconvolve":
@@ -53,8 +53,8 @@ def _convolution(name: str, acting: str) -> Rule:
             in2: Any,
             mode: str = "full",
             method: str = "auto",
-            axes: Any = None,
-            **_: Any,
+            axes: tuple[int, ...] | None = None,
+            **_: object,
         ) -> Any:
             in1, in2 = ensure_array(in1), ensure_array(in2)
             other = in1 if position else in2
@@ -115,7 +115,7 @@ def _lagged_products(g: NDArray[Any], u: Any, count: int) -> Any:
     return np.pad(summed, (0, count - summed.shape[0]))
 
 
-def _recursive(g: NDArray[Any], a: NDArray[Any], signal: Any, count: int, axis: int) -> Any:
+def _recursive(g: NDArray[Any], a: NDArray[Any], signal: object, count: int, axis: int) -> Any:
     """The adjoint of coefficients that meet a signal before the recursive part does."""
     through = scipy.signal.lfilter(np.ones(1, a.dtype), a, signal, axis)
     return _lagged_products(np.moveaxis(g, axis, -1), np.moveaxis(through, axis, -1), count)
@@ -146,7 +146,7 @@ def _insert_zeros(x: NDArray[Any], up: int, length: int) -> Any:
 
 
 def _upfirdn_x(
-    g: NDArray[Any], out: NDArray[Any], h: Any, x: NDArray[Any], up: int = 1, down: int = 1, axis: int = -1, **_: Any
+    g: NDArray[Any], out: NDArray[Any], h: Any, x: NDArray[Any], up: int = 1, down: int = 1, axis: int = -1, **_: object
 ) -> Any:
     """The kernel turned around, up and down exchanged; zeros before it bring the first result to the first element."""
     late = len(h) - 1
@@ -157,7 +157,7 @@ def _upfirdn_x(
 
 
 def _upfirdn_h(
-    g: NDArray[Any], out: NDArray[Any], h: Any, x: NDArray[Any], up: int = 1, down: int = 1, axis: int = -1, **_: Any
+    g: NDArray[Any], out: NDArray[Any], h: Any, x: NDArray[Any], up: int = 1, down: int = 1, axis: int = -1, **_: object
 ) -> Any:
     length = max(g.shape[axis] * down, x.shape[axis] * up)
     spread = _insert_zeros(np.moveaxis(g, axis, -1), down, length), _insert_zeros(np.moveaxis(x, axis, -1), up, length)

@@ -5,12 +5,14 @@ The cotangent of the elements of a matrix is that of the matrix at their positio
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from compgraph.array_types import Array
 from compgraph.graph import to_values
 
 from ...rules import general, linear, multilinear
@@ -73,19 +75,21 @@ def _sparse_linalg() -> Any:
     return linalg.sparse_systems
 
 
-def _back(g: NDArray[Any], out: NDArray[Any], data: Any, b: NDArray[Any], *, pattern: Any, kept: Any, trans: str = "N") -> Any:
+def _back(
+    g: NDArray[Any], out: NDArray[Any], data: Any, b: NDArray[Any], *, pattern: object, kept: object, trans: str = "N"
+) -> Any:
     return _sparse_linalg().factored(data, g, pattern=pattern, kept=kept, trans=TRANSPOSED[trans])
 
 
 def _pull_elements(
-    g: NDArray[Any], out: NDArray[Any], data: Any, b: NDArray[Any], *, pattern: Any, kept: Any, trans: str = "N"
+    g: NDArray[Any], out: NDArray[Any], data: Any, b: NDArray[Any], *, pattern: Any, kept: object, trans: str = "N"
 ) -> Any:
     weights = _back(g, out, data, b, pattern=pattern, kept=kept, trans=trans)
     return -_at_positions(weights, out, pattern if trans == "N" else pattern.T)
 
 
 def _push_elements(
-    t: NDArray[Any], out: NDArray[Any], data: Any, b: NDArray[Any], *, pattern: Any, kept: Any, trans: str = "N"
+    t: NDArray[Any], out: NDArray[Any], data: Any, b: NDArray[Any], *, pattern: Any, kept: object, trans: str = "N"
 ) -> Any:
     moved = _sparse().product(t, out, pattern=pattern if trans == "N" else pattern.T)
     return -_sparse_linalg().factored(data, moved, pattern=pattern, kept=kept, trans=trans)
@@ -123,7 +127,7 @@ def _bordered(data: Any, w: NDArray[Any], v: NDArray[Any], pattern: Any) -> tupl
     return elements, _sparse().Pattern(matrix)
 
 
-def _require_simple(elements: Any, matrix: Any) -> None:
+def _require_simple(elements: Array, matrix: Any) -> None:
     """Raise if K is singular up to rounding: the eigenvalue is not simple, and its vectors have no derivative."""
     plain = scipy.sparse.csc_array((elements, (matrix.row, matrix.col)), shape=matrix.shape)
     probe = np.cos(np.arange(plain.shape[0]) + 0.5)
@@ -138,7 +142,7 @@ def _require_simple(elements: Any, matrix: Any) -> None:
         )
 
 
-def _pull_pairs(g: NDArray[Any], out: NDArray[Any], data: Any, *, pattern: Any, find: Any) -> Any:
+def _pull_pairs(g: NDArray[Any], out: NDArray[Any], data: Any, *, pattern: Any, find: Callable[..., Any]) -> Any:
     (gw, gv), (w, v) = g, out
     total: Any = 0
     for k in range(v.shape[1]):
@@ -151,7 +155,7 @@ def _pull_pairs(g: NDArray[Any], out: NDArray[Any], data: Any, *, pattern: Any, 
     return total
 
 
-def _push_pairs(t: NDArray[Any], out: Any, data: Any, *, pattern: Any, find: Any) -> Any:
+def _push_pairs(t: NDArray[Any], out: tuple[Any, ...], data: Any, *, pattern: object, find: Callable[..., Any]) -> Any:
     w, v = out
     pair_tangents = []
     for k in range(v.shape[1]):

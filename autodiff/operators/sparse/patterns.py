@@ -10,6 +10,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
+
+from compgraph.array_types import Array
 
 
 class Patterns:
@@ -28,7 +31,7 @@ class Patterns:
         self.columns = columns
         self._unions: dict[tuple[int, int], tuple[Any, Any, Any]] = {}
 
-    def _csr(self, indices: Any, indptr: Any) -> Any:
+    def _csr(self, indices: NDArray[Any], indptr: NDArray[Any]) -> Any:
         return self._make((np.ones(len(indices), bool), indices, indptr), shape=(len(indptr) - 1, self.columns))
 
     def identity(self) -> Any:
@@ -61,7 +64,7 @@ class Patterns:
             self._unions[key] = (union, a, b)  # kept alive, so that their ids stay unique
         return self._unions[key][0]
 
-    def take_rows(self, pattern: Any, places: Any) -> Any:
+    def take_rows(self, pattern: Any, places: Array | None) -> Any:
         """Return the rows at some positions, empty ones for negative positions; the pattern itself if `places` is None."""
         if places is None:
             return pattern
@@ -77,7 +80,7 @@ class Patterns:
         within = np.arange(indptr[-1]) + np.repeat(starts - indptr[:-1], counts)
         return self._csr(pattern.indices[within], indptr)
 
-    def scatter_rows(self, pattern: Any, places: Any, rows: int) -> Any:
+    def scatter_rows(self, pattern: Any, places: Array, rows: int) -> Any:
         """Scatter rows to positions; rows at the same position are united."""
         places = np.ravel(places)
         counts = np.diff(pattern.indptr)
@@ -98,7 +101,7 @@ class Patterns:
         counts = np.concatenate([np.diff(g.indptr) for g in patterns])
         return self._csr(np.concatenate([g.indices for g in patterns]), np.concatenate([[0], np.cumsum(counts)]))
 
-    def matrix_product(self, matrix: Any, pattern: Any) -> Any:
+    def matrix_product(self, matrix: NDArray[Any], pattern: object) -> Any:
         """Return the pattern of the product of a matrix with values of a pattern."""
         product = self._make(matrix != 0) @ pattern
         product.sort_indices()

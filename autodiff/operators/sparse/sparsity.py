@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from compgraph.array_types import Array
 from compgraph.ops import Keyworded, Output, opname_of, spec_of
 from compgraph.values import MultiOutput, describe
 
@@ -76,16 +77,16 @@ def _propagate_pattern(patterns: Patterns, node: Any, operand_patterns: list[Any
     return patterns.full_rows(operand_patterns, size) if pattern is None else pattern
 
 
-def _positions(x: Any, start: int = 0) -> Any:
+def _positions(x: Array, start: int = 0) -> Any:
     return np.arange(start, start + math.prod(np.shape(x))).reshape(np.shape(x))
 
 
-def _broadcast_positions(x: Any, shape: tuple[int, ...]) -> Any:
+def _broadcast_positions(x: Array, shape: tuple[int, ...]) -> Any:
     """Return the operand position of each element of a broadcast result; None without broadcasting."""
     return None if np.shape(x) == shape else np.broadcast_to(_positions(x), shape)
 
 
-def _reduced_positions(node: Any, x: Any, axis: Any = None, keepdims: Any = False, **_: Any) -> Any:
+def _reduced_positions(node: Any, x: Any, axis: int | None = None, keepdims: bool = False, **_: object) -> Any:
     """Return the result position of each element of a reduced array."""
     return np.broadcast_to(restore_axes(_positions(node.raw_value), x, axis, keepdims), x.shape)
 
@@ -112,7 +113,7 @@ def _scattered_pattern(patterns: Patterns, node: Any, operand_patterns: list[Any
     return patterns.scatter_rows(patterns.stack_rows(parts), np.concatenate(places), math.prod(like.shape))
 
 
-def _product_pattern(patterns: Patterns, node: Any, operand_patterns: list[Any], operands: list[Any]) -> Any:
+def _product_pattern(patterns: Patterns, node: object, operand_patterns: list[Any], operands: list[Any]) -> Any:
     """Return the pattern of a product of a matrix and a vector; zero coefficients add no dependence."""
     a, b = map(np.asarray, operands)
     if operand_patterns[0] is None and (a.ndim, b.ndim) == (2, 1):
@@ -131,7 +132,7 @@ MULTI_OPERAND_PATTERNS = {
 # ------------------------------------------------------------------------------------------ derivatives
 
 
-def sparse_jacobian(trace: Trace, out: Any) -> list[Any]:
+def sparse_jacobian(trace: Trace, out: object) -> list[Any]:
     """Return the Jacobian for each input of a trace, as sparse matrices."""
     _require_real(trace, out)
     linearization = trace.linearized(out)
@@ -139,7 +140,7 @@ def sparse_jacobian(trace: Trace, out: Any) -> list[Any]:
     return [_compressed_jacobian(linearization, i) for i in range(len(trace.inputs))]
 
 
-def sparse_hessian(trace: Trace, out: Any) -> Any:
+def sparse_hessian(trace: Trace, out: object) -> Any:
     """Return the Hessian for the only input of a trace, as a sparse matrix."""
     _require_real(trace, out)
     (gradient,) = gradient_nodes(trace.operator, trace.inputs, out)
@@ -148,7 +149,7 @@ def sparse_hessian(trace: Trace, out: Any) -> Any:
     return _compressed_jacobian(linearization, 0)
 
 
-def _require_real(trace: Trace, out: Any) -> None:
+def _require_real(trace: Trace, out: object) -> None:
     if isinstance(out, TangentNode):
         raise TypeError(f"{trace.operator}: a sparse matrix cannot carry tangents of an outer derivative; leave out sparse=True")
     for node in (out, *trace.inputs):
@@ -189,7 +190,7 @@ def _compressed_jacobian(linearization: Linearization, i: int) -> Any:
     return csr_array((data, pattern.indices, pattern.indptr), shape=shape)
 
 
-def _color_directions(colors: Any, chunk: slice, like: Any) -> Any:
+def _color_directions(colors: Array, chunk: slice, like: Any) -> Any:
     """Return the directions for a chunk of colors: ones at the elements of the color."""
     groups = (colors == np.arange(chunk.start, chunk.stop)[:, None]).astype(like.dtype)
     return groups.reshape(-1, *like.shape)

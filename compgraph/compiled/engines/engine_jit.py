@@ -21,7 +21,7 @@ from .libraries import Library, find_library
 class EngineSpecializations(Specializations):
     """The programs of one call signature. What cannot be compiled raises, because the user chose where to run."""
 
-    def __init__(self, jitted: Any, call: Call) -> None:
+    def __init__(self, jitted: EngineJitted, call: Call) -> None:
         super().__init__(jitted, call)
         self.is_eager = True
 
@@ -50,7 +50,7 @@ class EngineJitted(Jitted[..., Any]):
         """The backend of the library."""
         return backend_of(self.library)
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: object, **kwargs: object) -> Any:
         """Call the function: run a program that matches the arguments, on the library's device."""
         library = self.library
         if is_tracing():

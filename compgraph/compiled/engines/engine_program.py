@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from ... import ops
+from ...array_types import Operand
 from ...executor import VALUE_DEPENDENT_DTYPE, GlobalNames, Schedule, Writer
 from ...guards import EvaluationGuard, Guard, is_shape_guard
 from ...storage import Write, layout_in, root_of, value_at, viewed_operand, window
@@ -77,7 +78,7 @@ class Results(tuple[Any, ...]):
 
     has_nan: Any
 
-    def __new__(cls, outputs: Iterable[Any], has_nan: Any) -> Results:
+    def __new__(cls, outputs: Iterable[Any], has_nan: object) -> Results:
         """Return the outputs with the number."""
         instance = super().__new__(cls, outputs)
         instance.has_nan = has_nan
@@ -208,7 +209,7 @@ class _EngineWriter(Writer):
 
     # ---------------------------------------------------------------------------------------------- operands
 
-    def operand(self, operand: Any, item: Any) -> str:
+    def operand(self, operand: object, item: object) -> str:
         """Return the name of an operand; a view of an array that was written into since is computed again first."""
         if isinstance(operand, Value):
             self._refresh(operand)
@@ -216,7 +217,7 @@ class _EngineWriter(Writer):
             return self.names[operand]
         return self._constant(np.asarray(operand))
 
-    def _refresh(self, node: Any) -> None:
+    def _refresh(self, node: object) -> None:
         root = root_of(node)
         if root is node or not root.memory or node in self._inputs or viewed_operand(node) is None:
             return
@@ -224,7 +225,7 @@ class _EngineWriter(Writer):
             self._lines.append(f"{self.names[node]} = {self.operation(node)}")
             self._read_at[node] = self._writes[root]
 
-    def _constant(self, value: Any, dtype: Any = None) -> str:
+    def _constant(self, value: Operand, dtype: np.dtype[Any] | None = None) -> str:
         """Return the source of a plain array or number as an array of the library."""
         array = np.asarray(value, dtype)
         if array.dtype.kind not in "biufc":
@@ -246,11 +247,11 @@ class _EngineWriter(Writer):
         name = self.operand(operand, None)
         return name if operand.dtype == dtype else f"cast({name}, {self._dtype(dtype)})"
 
-    def _dtype(self, dtype: Any) -> str:
+    def _dtype(self, dtype: np.dtype[Any]) -> str:
         self._library.dtype(dtype)
         return self._shared(np.dtype(dtype), np.dtype(dtype).name)
 
-    def _shared(self, value: Any, wanted: str) -> str:
+    def _shared(self, value: np.dtype[Any] | Callable[..., Any], wanted: str) -> str:
         """Return the one name of a function or a dtype."""
         if value not in self._names:
             number = f"_{len(self._names)}" if wanted in self.names.objects else ""
@@ -258,7 +259,7 @@ class _EngineWriter(Writer):
             self.names.objects[name] = value
         return self._names[value]
 
-    def _plain(self, operand: Any) -> str:
+    def _plain(self, operand: object) -> str:
         """Return the source of an operand that may be a plain index or integer."""
         if isinstance(operand, Value):
             return self.operand(operand, None)
@@ -308,7 +309,7 @@ class _EngineWriter(Writer):
         constant = self._constant(value_at(item, item.sequence_number) if item.memory else item.raw_value)
         return f"{self.names.define(item)} = {constant}"
 
-    def statement(self, item: Any) -> str:
+    def statement(self, item: object) -> str:
         """Return the statement of an item; for a write, the rebinding of the array's name."""
         if not isinstance(item, Write):
             self._read_at[item] = self._writes.get(root_of(item), 0) if isinstance(item, Value) and item.args else 0
@@ -399,7 +400,13 @@ class _EngineWriter(Writer):
         return f"cast({expression}, {self._dtype(item.dtype)})"
 
     def _operands(
-        self, item: Any, function: Any, key: str, operands: Sequence[Any], dtype: Any, options: dict[str, Any]
+        self,
+        item: Any,
+        function: Callable[..., Any],
+        key: str,
+        operands: Sequence[Any],
+        dtype: np.dtype[Any] | None,
+        options: dict[str, Any],
     ) -> list[str]:
         """Return the sources of the operands, in the dtypes that NumPy converts them to."""
         if isinstance(function, np.ufunc) and function.signature is None:
@@ -428,7 +435,7 @@ class _EngineWriter(Writer):
         return sources
 
     @staticmethod
-    def _dtype_of(item: Any, key: str, position: int, operand: Any) -> Any:
+    def _dtype_of(item: Any, key: str, position: int, operand: object) -> Any:
         """Return the dtype to which NumPy converts an operand of a function other than a ufunc."""
         operand_dtype = np.asarray(_example(operand)).dtype
         if isinstance(item, MultiOutput):
@@ -455,7 +462,7 @@ class _EngineWriter(Writer):
         move = self._shared(array_api.moveaxis, "moveaxis")
         return f"{move}(xp, {source}, {tuple(axes)}, {tuple(to)})"
 
-    def _of_dtype(self, item: Any, function: Any, operands: Sequence[Any]) -> Any:
+    def _of_dtype(self, item: Any, function: Callable[..., Any], operands: Sequence[Any]) -> Any:
         """Return the counterpart of a function that returns real numbers if it can, and let the program check that."""
         name, condition = function.__name__, _REAL_IF.get(function.__name__)
         operands = operands[-1:] if name != "power" else operands[:1]
@@ -468,7 +475,7 @@ class _EngineWriter(Writer):
         self._require(f"{'' if is_real else '~'}xp.all({' & '.join(conditions)})")
         return getattr(np, name)
 
-    def _value(self, name: str, value: Any, item: Any) -> str:
+    def _value(self, name: str, value: object, item: Any) -> str:
         """Return the source of an operand that is passed by keyword, such as a mask or the first value of a sum."""
         if value is None or value is True:
             return repr(value)
@@ -476,7 +483,9 @@ class _EngineWriter(Writer):
             return self._typed(value, np.result_type(item.dtype, np.asarray(_example(value))))
         return self._typed(value, bool if name == "where" else item.dtype)
 
-    def _scattered(self, operands: Sequence[Any], layout: Sequence[int], dtype: Any) -> tuple[list[str], tuple[int, ...]]:
+    def _scattered(
+        self, operands: Sequence[Any], layout: Sequence[int], dtype: np.dtype[Any]
+    ) -> tuple[list[str], tuple[int, ...]]:
         """Return the sources of the operands of `scatter`, and its layout with complete indices."""
         sources, start = [self.operand(operands[0], None)], 1
         counts = []
@@ -489,7 +498,7 @@ class _EngineWriter(Writer):
         return sources, tuple(counts)
 
 
-def _kind(operand: Any) -> Any:
+def _kind(operand: object) -> Any:
     """Return the dtype of an operand, or the class of a number of Python's, which NumPy converts to that of the others."""
     if hasattr(operand, "dtype"):
         return operand.dtype
@@ -504,7 +513,7 @@ def _dtype_option(ufunc: ops.Configured) -> Any:
     return ufunc.options.get("dtype")
 
 
-def _example(operand: Any) -> Any:
+def _example(operand: object) -> Any:
     return operand.raw_value if isinstance(operand, Value) else operand
 
 

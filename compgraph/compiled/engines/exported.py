@@ -30,7 +30,7 @@ class ExportedFunction:
 
     __wrapped__: Callable[..., Any]
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: object, **kwargs: object) -> Any:
         """Compute the function by the library."""
         library = self._library
         leaves, structure = flatten_arguments(args, kwargs, None)
@@ -49,7 +49,7 @@ class ExportedFunction:
             outputs = tuple(library.nan_unless(in_range, output) for output in outputs)
         return build(outputs)
 
-    def _trace(self, leaves: list[Any], structure: Any) -> tuple[EngineProgram, tuple[int, ...], Callable[..., Any]]:
+    def _trace(self, leaves: list[Any], structure: object) -> tuple[EngineProgram, tuple[int, ...], Callable[..., Any]]:
         library = self._library
         plain = [library.example(leaf) if library.is_array(leaf) else leaf for leaf in leaves]
         if self._examples is not None:
@@ -86,7 +86,7 @@ class ExportedFunction:
         return program, call.dynamic, trace.build
 
 
-def _is_array(value: Any) -> bool:
+def _is_array(value: object) -> bool:
     return isinstance(value, (np.ndarray, np.generic))
 
 

@@ -51,7 +51,7 @@ class ImportedFunction:
         """
         count = max(outputs, 1)
 
-        def pull(*args: Any) -> tuple[Any, ...]:
+        def pull(*args: object) -> tuple[Any, ...]:
             cotangents, operands = args[:count], args[count:]
             return self.library.vjp(self.f, operands, cotangents if outputs else cotangents[0])
 
@@ -60,8 +60,8 @@ class ImportedFunction:
     def pushforward(self, position: int) -> ImportedFunction:
         """The function of a tangent of one operand and the operands that returns the tangent of the result."""
 
-        def push(tangent: Any, *operands: Any) -> Any:
-            def of_one(x: Any) -> Any:
+        def push(tangent: object, *operands: object) -> Any:
+            def of_one(x: object) -> Any:
                 return self.f(*operands[:position], x, *operands[position + 1 :])
 
             return self.library.jvp(of_one, operands[position], tangent)

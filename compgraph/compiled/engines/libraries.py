@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ... import ops
+from ...array_types import Array
 from ...nn import Windows
 from . import array_api
 from .array_api import UnsupportedError
@@ -58,11 +59,11 @@ class Library:
 
     # ------------------------------------------------------------------------------------------------ arrays
 
-    def is_array(self, value: Any) -> bool:
+    def is_array(self, value: Array) -> bool:
         """Whether a value is an array of the library."""
         return hasattr(value, "__array_namespace__") and not isinstance(value, (np.ndarray, np.generic))
 
-    def dtype(self, dtype: Any) -> Any:
+    def dtype(self, dtype: np.dtype[Any]) -> Any:
         """Return the library's dtype of one of NumPy's."""
         library_dtype = getattr(self.namespace, np.dtype(dtype).name, None)
         if library_dtype is None:
@@ -73,11 +74,11 @@ class Library:
         """Return a copy of a plain array in the memory of the library's device."""
         return self.namespace.asarray(np.array(value, order="C"), dtype=self.dtype(value.dtype))
 
-    def to_numpy(self, value: Any) -> Any:
+    def to_numpy(self, value: object) -> Any:
         """Return a copy of a library's array as a plain one, or a NumPy scalar."""
         return np.array(value)[()]
 
-    def argument(self, value: Any) -> Any:
+    def argument(self, value: object) -> Any:
         """Return a library's array as an argument of a compiled function: a number that may change stays an array."""
         numpy_value = self.to_numpy(value)
         return numpy_value if numpy_value.dtype.kind in "fc" else np.asarray(numpy_value)
@@ -86,7 +87,7 @@ class Library:
         """Return a result as an array that shares no memory with others."""
         return self.namespace.asarray(value, copy=True)
 
-    def cast(self, value: Any, dtype: Any) -> Any:
+    def cast(self, value: Any, dtype: np.dtype[Any]) -> Any:
         """Convert to a dtype of NumPy's; from complex to real numbers, their real parts."""
         wanted = self.dtype(dtype)
         if value.dtype == wanted:
@@ -115,7 +116,7 @@ class Library:
         xp, places = self.namespace, np.arange(array_api.size_of(array)).reshape(array.shape)[index]
         return array_api.put(xp, array, places, xp.broadcast_to(value, np.shape(places)))
 
-    def example(self, value: Any) -> Any:
+    def example(self, value: object) -> Any:
         """Return values of an array at which a function can be traced: its own, if they are known."""
         return self.to_numpy(value)
 
@@ -129,15 +130,15 @@ class Library:
     def require_precision(self, is_double: bool) -> None:
         """Raise a TypeError if a program needs double precision and the library does not have it."""
 
-    def vjp(self, f: Function, operands: Sequence[Any], cotangents: Any) -> tuple[Any, ...]:
+    def vjp(self, f: Function, operands: Sequence[Any], cotangents: object) -> tuple[Any, ...]:
         """Return the cotangents of the operands of a function; zeros for integers."""
         raise UnsupportedError(f"derivatives by {self.name}")
 
-    def jvp(self, f: Function, operand: Any, tangent: Any) -> Any:
+    def jvp(self, f: Function, operand: object, tangent: object) -> Any:
         """Return the tangent of a function of one operand."""
         raise UnsupportedError(f"derivatives by {self.name}")
 
-    def add_item(self, array: Any, index: Any, value: Any) -> Any:
+    def add_item(self, array: object, index: object, value: object) -> Any:
         """Return a copy with values added at an index, repeatedly for repeated elements."""
         raise NotImplementedError
 
@@ -153,22 +154,22 @@ class Library:
 class Convolving(Library):
     """A library with convolutions of its own."""
 
-    def convolve(self, x: Any, kernel: Any, windows: Windows, groups: int) -> Any:
+    def convolve(self, x: object, kernel: object, windows: Windows, groups: int) -> Any:
         """Return the cross-correlation of arrays with channels; the kernel is not conjugated."""
         raise NotImplementedError
 
-    def transposed(self, x: Any, kernel: Any, windows: Windows, groups: int, g: Any) -> tuple[Any, Any]:
+    def transposed(self, x: object, kernel: object, windows: Windows, groups: int, g: object) -> tuple[Any, Any]:
         """Return the cotangents of the array and of the kernel."""
         raise NotImplementedError
 
-    def cross_correlate(self, x: Any, kernel: Any, **options: Any) -> Any:
+    def cross_correlate(self, x: Any, kernel: Any, **options: object) -> Any:
         """See `compgraph.cross_correlate`."""
         if x.ndim < 3 or array_api.is_complex(self.namespace, x):
             return array_api.neural_networks.cross_correlate(self.namespace, x, kernel, **options)
         windows, groups = _geometry(x.shape, kernel.shape, options)
         return self.convolve(x, kernel, windows, groups)
 
-    def cross_correlate_back(self, g: Any, kernel: Any, like: Any, **options: Any) -> Any:
+    def cross_correlate_back(self, g: Any, kernel: Any, like: Any, **options: object) -> Any:
         """See `compgraph.nn.convolutions.cross_correlate_back`."""
         if g.ndim < 3 or array_api.is_complex(self.namespace, g):
             return array_api.neural_networks.cross_correlate_back(self.namespace, g, kernel, like, **options)
@@ -176,7 +177,7 @@ class Convolving(Library):
         windows, groups = _geometry(shape, kernel.shape, options)
         return self.transposed(self.namespace.zeros(shape, dtype=g.dtype), kernel, windows, groups, g)[0]
 
-    def cross_correlate_kernel(self, x: Any, g: Any, like: Any, **options: Any) -> Any:
+    def cross_correlate_kernel(self, x: Any, g: Any, like: Any, **options: object) -> Any:
         """See `compgraph.nn.convolutions.cross_correlate_kernel`."""
         if g.ndim < 3 or array_api.is_complex(self.namespace, g):
             return array_api.neural_networks.cross_correlate_kernel(self.namespace, x, g, like, **options)
@@ -206,13 +207,13 @@ class Jax(NumPyNamed, Convolving):
         self.jax = importlib.import_module("jax")
         super().__init__(importlib.import_module("jax.numpy"))
 
-    def convolve(self, x: Any, kernel: Any, windows: Windows, groups: int) -> Any:
+    def convolve(self, x: object, kernel: object, windows: Windows, groups: int) -> Any:
         """Return the cross-correlation by XLA."""
         return self.jax.lax.conv_general_dilated(
             x, kernel, windows.strides, windows.pads, rhs_dilation=windows.dilation, feature_group_count=groups
         )
 
-    def transposed(self, x: Any, kernel: Any, windows: Windows, groups: int, g: Any) -> tuple[Any, Any]:
+    def transposed(self, x: object, kernel: object, windows: Windows, groups: int, g: object) -> tuple[Any, Any]:
         """Return the cotangents by JAX; unused ones are not compiled."""
         return self.jax.vjp(lambda a, b: self.convolve(a, b, windows, groups), x, kernel)[1](g)  # type: ignore[no-any-return]
 
@@ -220,11 +221,11 @@ class Jax(NumPyNamed, Convolving):
         """Return the function of ``jax.scipy.special``."""
         return getattr(importlib.import_module("jax.scipy.special"), _SPECIAL_ALIASES.get(name, name), None)
 
-    def is_array(self, value: Any) -> bool:
+    def is_array(self, value: Array) -> bool:
         """Whether a value is an array or a tracer of JAX."""
         return isinstance(value, self.jax.Array)
 
-    def set_item(self, array: Any, index: Any, value: Any) -> Any:
+    def set_item(self, array: Any, index: object, value: Any) -> Any:
         """Return an updated copy, which XLA may compute in place."""
         return array.at[index].set(value)
 
@@ -232,11 +233,11 @@ class Jax(NumPyNamed, Convolving):
         """Return a copy with values added at an index, repeatedly for repeated elements."""
         return array.at[index].add(value)
 
-    def own(self, value: Any) -> Any:
+    def own(self, value: object) -> Any:
         """Return the array: arrays of JAX are never written into."""
         return value
 
-    def example(self, value: Any) -> Any:
+    def example(self, value: object) -> Any:
         """Return values of an array; for a tracer, numbers between 0.5 and 1.5."""
         if not isinstance(value, self.jax.core.Tracer):
             return self.to_numpy(value)
@@ -256,14 +257,14 @@ class Jax(NumPyNamed, Convolving):
         """Return the cotangents of the operands of a function; zeros for integers."""
         real = [k for k, x in enumerate(operands) if array_api.is_floating(self.namespace, x)]
 
-        def of_real(*values: Any) -> Any:
+        def of_real(*values: object) -> Any:
             every = dict(enumerate(operands)) | dict(zip(real, values, strict=True))
             return f(*[every[k] for k in range(len(operands))])
 
         operand_cotangents = iter(self.jax.vjp(of_real, *[operands[k] for k in real])[1](cotangents))
         return tuple(next(operand_cotangents) if k in real else self.namespace.zeros(x.shape) for k, x in enumerate(operands))
 
-    def jvp(self, f: Function, operand: Any, tangent: Any) -> Any:
+    def jvp(self, f: Function, operand: object, tangent: object) -> Any:
         """Return the tangent of a function of one operand."""
         return self.jax.jvp(f, (operand,), (tangent,))[1]
 
@@ -291,21 +292,21 @@ class CuPy(NumPyNamed):
         """Return the function of ``cupyx.scipy.special``."""
         return getattr(importlib.import_module("cupyx.scipy.special"), name, None)
 
-    def is_array(self, value: Any) -> bool:
+    def is_array(self, value: Array) -> bool:
         """Whether a value is an array of CuPy."""
         return isinstance(value, self.cupy.ndarray)
 
-    def to_numpy(self, value: Any) -> Any:
+    def to_numpy(self, value: object) -> Any:
         """Return a copy in the host's memory."""
         return self.cupy.asnumpy(value)[()]
 
-    def set_item(self, array: Any, index: Any, value: Any) -> Any:
+    def set_item(self, array: Any, index: object, value: Any) -> Any:
         """Return an updated copy."""
         array = array.copy()
         array[index] = value
         return array
 
-    def add_item(self, array: Any, index: Any, value: Any) -> Any:
+    def add_item(self, array: Any, index: object, value: object) -> Any:
         """Return a copy with values added at an index, repeatedly for repeated elements."""
         array = array.copy()
         self.cupy.add.at(array, index, value)
@@ -327,7 +328,7 @@ class Torch(Convolving):
         make_fx = importlib.import_module("torch.fx.experimental.proxy_tensor").make_fx
         traced: list[Function] = []
 
-        def call(*arrays: Any) -> Any:
+        def call(*arrays: object) -> Any:
             if not traced:
                 try:
                     traced.append(make_fx(run)(*arrays))
@@ -337,14 +338,14 @@ class Torch(Convolving):
 
         return call
 
-    def convolve(self, x: Any, kernel: Any, windows: Windows, groups: int) -> Any:
+    def convolve(self, x: object, kernel: object, windows: Windows, groups: int) -> Any:
         """Return the cross-correlation by PyTorch."""
         f = self.torch.nn.functional
         x = f.pad(x, [n for pads in windows.pads[::-1] for n in pads]) if np.any(windows.pads) else x
         run = (f.conv1d, f.conv2d, f.conv3d)[len(windows.lengths) - 1]
         return run(x, kernel, stride=windows.strides, dilation=windows.dilation, groups=groups)
 
-    def transposed(self, x: Any, kernel: Any, windows: Windows, groups: int, g: Any) -> tuple[Any, Any]:
+    def transposed(self, x: object, kernel: object, windows: Windows, groups: int, g: object) -> tuple[Any, Any]:
         """Return the cotangents by PyTorch."""
         return self.torch.func.vjp(lambda a, b: self.convolve(a, b, windows, groups), x, kernel)[1](g)  # type: ignore[no-any-return]
 
@@ -352,11 +353,11 @@ class Torch(Convolving):
         """Return the function of ``torch.special``."""
         return getattr(self.torch.special, _TORCH_SPECIAL.get(name, name), None)
 
-    def is_array(self, value: Any) -> bool:
+    def is_array(self, value: Array) -> bool:
         """Whether a value is a tensor."""
         return isinstance(value, self.torch.Tensor)
 
-    def from_numpy(self, value: Any) -> Any:
+    def from_numpy(self, value: object) -> Any:
         """Return a copy on the default device."""
         return self.torch.asarray(np.array(value, order="C"), device=self.torch.get_default_device())
 
@@ -368,28 +369,28 @@ class Torch(Convolving):
         """Return a copy."""
         return value.clone()
 
-    def set_item(self, array: Any, index: Any, value: Any) -> Any:
+    def set_item(self, array: Any, index: object, value: Any) -> Any:
         """Return an updated copy."""
         array = array.clone()
         array[_tensors(self.torch, index, array)] = value
         return array
 
-    def vjp(self, f: Function, operands: Sequence[Any], cotangents: Any) -> tuple[Any, ...]:
+    def vjp(self, f: Function, operands: Sequence[Any], cotangents: object) -> tuple[Any, ...]:
         """Return the cotangents of the operands of a function; zeros for integers."""
         real = [k for k, x in enumerate(operands) if x.is_floating_point() or x.is_complex()]
 
-        def of_real(*values: Any) -> Any:
+        def of_real(*values: object) -> Any:
             every = dict(enumerate(operands)) | dict(zip(real, values, strict=True))
             return f(*[every[k] for k in range(len(operands))])
 
         operand_cotangents = iter(self.torch.func.vjp(of_real, *[operands[k] for k in real])[1](cotangents))
         return tuple(next(operand_cotangents) if k in real else self.torch.zeros(x.shape) for k, x in enumerate(operands))
 
-    def jvp(self, f: Function, operand: Any, tangent: Any) -> Any:
+    def jvp(self, f: Function, operand: object, tangent: object) -> Any:
         """Return the tangent of a function of one operand."""
         return self.torch.func.jvp(f, (operand,), (tangent,))[1]
 
-    def add_item(self, array: Any, index: Any, value: Any) -> Any:
+    def add_item(self, array: Any, index: object, value: object) -> Any:
         """Return a copy with values added at an index, repeatedly for repeated elements."""
         parts = index if isinstance(index, tuple) else (index,)
         positions = np.arange(array.numel()).reshape(tuple(array.shape))
@@ -436,7 +437,7 @@ def library_named(name: str) -> Library:
 
 
 @functools.cache
-def library_of(namespace: Any) -> Library:
+def library_of(namespace: object) -> Library:
     """Return the library of a namespace of the array API standard."""
     return Library(namespace)
 
@@ -467,7 +468,7 @@ def _numpy_names() -> dict[Any, tuple[str, ...]]:
     return names
 
 
-def key_of(function: Any) -> str:
+def key_of(function: Callable[..., Any]) -> str:
     """Return the name of an operation in `array_api_ops`."""
     spec = ops.spec_of(function)
     names = _numpy_names().get(function, ())
@@ -479,7 +480,7 @@ def key_of(function: Any) -> str:
 
 
 @functools.cache
-def counterpart(library: Library, function: Any) -> Function:
+def counterpart(library: Library, function: Callable[..., Any]) -> Function:
     """Return the function of a library that computes an operation from its arrays; raise an `UnsupportedError`.
 
     The result takes the operands and options of NumPy's function.
@@ -506,7 +507,7 @@ def counterpart(library: Library, function: Any) -> Function:
     raise UnsupportedError(f"{library.name} has no counterpart of {key}")
 
 
-def _direct(library: Library, function: Any) -> Function | None:
+def _direct(library: Library, function: Callable[..., Any]) -> Function | None:
     """Return the function of one of NumPy's names."""
     names = sorted(_numpy_names().get(function, ()), key=lambda name: name.rpartition(".")[2] != function.__name__)
     return next((f for name in names if (f := library.function(name)) is not None), None)

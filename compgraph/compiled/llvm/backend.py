@@ -14,6 +14,7 @@ from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
 from ... import ops
+from ...array_types import Array
 from ...executor import NumPyBackend, Schedule, ScheduleInterpreter, TripCountFamily
 from ...guards import EvaluationGuard, Guard, GuardError, ProgramMismatchError
 from ...storage import Write, window
@@ -100,7 +101,9 @@ class MachineProgram:
         The operations that call NumPy, with the reasons.
     """
 
-    def __init__(self, schedule: Schedule, lowered: LoweredProgram | None = None, numpy_program: Any = None) -> None:
+    def __init__(
+        self, schedule: Schedule, lowered: LoweredProgram | None = None, numpy_program: Callable[..., Any] | None = None
+    ) -> None:
         self._schedule, self._numpy_program = schedule, numpy_program
         (steps, self._inputs, outputs), self._results = lowered or LoweredProgram.from_schedule(schedule)
         units = products_as_nests(fuse_steps(steps))
@@ -258,7 +261,7 @@ class MachineProgram:
         self._free_workspaces.append((workspace, start))
         return tuple([array if array.shape else array[()] for array in outputs]), flags
 
-    def _run_machine_code(self, function: Any, arguments: list[int], tiles: int, keepalive: Any) -> int:
+    def _run_machine_code(self, function: Any, arguments: list[int], tiles: int, keepalive: object) -> int:
         """Run a function; return its floating-point exceptions."""
         if tiles:
             threads = self._threads or thread_pool.processors()
@@ -301,11 +304,11 @@ class MachineProgram:
         outputs: tuple[Any, ...] = self._numpy_program(values)
         return outputs
 
-    def _call_numpy(self, step: NumPyCall, arrays: dict[Any, Any], numpy_values: dict[Any, Any], workspace: Any) -> None:
+    def _call_numpy(self, step: NumPyCall, arrays: dict[Any, Any], numpy_values: dict[Any, Any], workspace: NDArray[Any]) -> None:
         """Run a NumPy call; store its result in `numpy_values`, and in `arrays` if it has a buffer."""
         item = step.item
 
-        def value(operand: Any) -> Any:
+        def value(operand: object) -> Any:
             if not isinstance(operand, (Node, MultiOutput)):
                 return operand
             if operand in numpy_values:
@@ -338,7 +341,7 @@ class MachineProgram:
                 raise ProgramMismatchError(f"{item.opname} returned an array of shape {np.shape(result)}")
             arrays[step.out.buffer] = np.asarray(result, order="C")
 
-    def _array(self, view: BufferView, arrays: dict[Any, Any], workspace: Any) -> Any:
+    def _array(self, view: BufferView, arrays: dict[Any, Any], workspace: NDArray[Any]) -> Any:
         """Return a view as a NumPy array."""
         buffer = view.buffer
         strides = tuple(s * buffer.dtype.itemsize for s in view.strides)
@@ -424,7 +427,7 @@ def _record_array(records: Sequence[tuple[Kernel, int]], addresses: Mapping[Kern
     return np.array(words, np.int64)
 
 
-def _copy_if_shared(result: Any, reused: Sequence[Any]) -> Any:
+def _copy_if_shared(result: Array, reused: Sequence[Any]) -> Any:
     """Return a result of NumPy, copied if it shares memory with an array whose memory is reused."""
     if isinstance(result, np.ndarray):
         return result.copy() if any(np.may_share_memory(result, array) for array in reused) else result
@@ -476,7 +479,7 @@ class TableProgram:
         The family that it was compiled from.
     """
 
-    def __init__(self, program: Any, family: TripCountFamily) -> None:
+    def __init__(self, program: MachineProgram, family: TripCountFamily) -> None:
         self._program, self._tables = program, family.tables
         self.source, self.llvm = program.source, program.llvm
         self.report, self.numpy_calls = program.report, program.numpy_calls
@@ -486,7 +489,7 @@ class TableProgram:
         outputs: tuple[Any, ...] = self._program([*values, *self._tables])
         return outputs
 
-    def drawing(self, options: Any, names: Sequence[str] = ()) -> Any:
+    def drawing(self, options: object, names: Sequence[str] = ()) -> Any:
         """Return the drawing of `visualize_at`."""
         tables = [f"table {number}" for number in range(1, 1 + len(self._tables))]
         return self._program.drawing(options, [*names, *tables])

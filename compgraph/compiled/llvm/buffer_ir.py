@@ -14,6 +14,7 @@ from math import prod
 from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from .convolution_geometry import ConvolutionGeometry
 
@@ -95,7 +96,7 @@ def c_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(prod(shape[k + 1 :]) for k in range(len(shape)))
 
 
-def dense_view(dtype: Any, shape: tuple[int, ...], node: Any = None) -> BufferView:
+def dense_view(dtype: DTypeLike, shape: tuple[int, ...], node: object = None) -> BufferView:
     """Return an array in C order in a buffer of its own."""
     return BufferView(Buffer(np.dtype(dtype), prod(shape), node), 0, shape, c_strides(shape))
 

@@ -53,22 +53,22 @@ EXACT = frozenset({*_FLOAT_OPS, *_INTEGER_OPS, *_BOOLEAN_OPS, *_GENERIC_OPS, *_O
 _TYPES = {"f8": DOUBLE, "f4": FLOAT, "b1": BIT, **{f"{k}{n}": Type(f"i{8 * n}") for k in "iu" for n in (1, 2, 4, 8)}}
 
 
-def is_compilable(dtype: Any) -> bool:
+def is_compilable(dtype: np.dtype[Any]) -> bool:
     """Return whether a dtype is supported."""
     return dtype.isnative and dtype.str[1:] in _TYPES
 
 
-def type_of(dtype: Any) -> Type:
+def type_of(dtype: np.dtype[Any]) -> Type:
     """Return the IR type of the values of a dtype."""
     return _TYPES[dtype.str[1:]]
 
 
-def memory_type(dtype: Any) -> Type:
+def memory_type(dtype: np.dtype[Any]) -> Type:
     """Return the IR type of the values of a dtype in memory, where a boolean is a byte."""
     return BYTE if dtype.kind == "b" else type_of(dtype)
 
 
-def can_compute(name: str, dtype: Any) -> bool:
+def can_compute(name: str, dtype: np.dtype[Any]) -> bool:
     """Return whether an operation is compiled for operands of a dtype."""
     if name in _GENERIC_OPS:
         return True
@@ -79,7 +79,7 @@ def can_compute(name: str, dtype: Any) -> bool:
     return name in _INTEGER_OPS or name in _ORDERED
 
 
-def emit(ir: IRBuilder, name: str, operands: list[Value], dtype: Any) -> Value:
+def emit(ir: IRBuilder, name: str, operands: list[Value], dtype: np.dtype[Any]) -> Value:
     """Emit an operation on operands of one dtype."""
     kind = dtype.kind
     if name in ("copy", "positive"):
@@ -195,7 +195,7 @@ def _emit_float(ir: IRBuilder, name: str, *operands: Value) -> Value:
     return mathematics.emit(ir, name, *operands)
 
 
-def convert(ir: IRBuilder, value: Value, source: Any, target: Any) -> Value:
+def convert(ir: IRBuilder, value: Value, source: np.dtype[Any], target: np.dtype[Any]) -> Value:
     """Convert a value from one dtype to another, as NumPy does."""
     if source == target:
         return value

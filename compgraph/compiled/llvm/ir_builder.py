@@ -174,7 +174,7 @@ class IRBuilder:
         self._lines.append(f"{name} = {instruction}")
         return Value(name, type)
 
-    def number(self, x: Any, type: Type) -> Value:
+    def number(self, x: float, type: Type) -> Value:
         """Return a constant, in each lane of a type."""
         if type.is_float:
             rounded = np.float32(x) if type.scalar == "float" else x  # LLVM writes both types as doubles

@@ -152,7 +152,7 @@ class _DrawingBuilder:
         name = self._names.get(view.buffer)
         return self._entry("constant" if name is None else "variable", name or "constant", view, None)
 
-    def add_result(self, name: str, view: BufferView | None, item: Any) -> None:
+    def add_result(self, name: str, view: BufferView | None, item: object) -> None:
         """Draw a result."""
         number = self._entry("result", name, view, None)
         if view is not None:

@@ -30,7 +30,9 @@ def processors() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def run_tiles(function: Callable[..., int], arguments: Sequence[Any], count: int, threads: int, keepalive: Any) -> int:
+def run_tiles(
+    function: Callable[..., int], arguments: Sequence[Any], count: int, threads: int, keepalive: tuple[Any, ...]
+) -> int:
     """Run all tiles of a computation.
 
     Parameters
@@ -69,7 +71,7 @@ def run_tiles(function: Callable[..., int], arguments: Sequence[Any], count: int
 class Job:
     """A tiled computation in progress; see `run_tiles`."""
 
-    def __init__(self, function: Callable[..., int], arguments: Sequence[Any], count: int, keepalive: Any) -> None:
+    def __init__(self, function: Callable[..., int], arguments: Sequence[Any], count: int, keepalive: tuple[Any, ...]) -> None:
         self._function, self._arguments, self._count, self._keepalive = function, arguments, count, keepalive
         self._tiles = itertools.count()  # threads draw the indices of tiles from one counter
         self._flags: list[int] = []

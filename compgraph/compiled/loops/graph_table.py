@@ -99,7 +99,7 @@ class GraphTable:
         plain = value_at(item, item.sequence_number)
         return ("made", type(item), plain.dtype, plain.shape, plain.strides, plain.tobytes())
 
-    def _of_write(self, item: Any, flat: list[int]) -> Any:
+    def _of_write(self, item: Write, flat: list[int]) -> Any:
         """Return the kind of a write."""
         root = self._roots[id(item.memory)]
         flat.append(root)

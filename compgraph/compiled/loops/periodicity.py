@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 MIN_TRIP_COUNT = 8  # iterations of a run
 WINDOW_LENGTHS = (1, 3, 6, 12, 24, 48, 96)  # items per window; distances of equal windows are candidate periods
@@ -68,7 +69,7 @@ def find_runs(rows: RowTable, least: int) -> list[PeriodicRun]:
     return sorted(runs)
 
 
-def likely_periods(kinds: Any, most: int = MAX_PERIODS) -> list[int]:
+def likely_periods(kinds: NDArray[Any], most: int = MAX_PERIODS) -> list[int]:
     """Return the most frequent distances between equal windows, the shortest first."""
     counts: dict[int, int] = {}
     for length in WINDOW_LENGTHS:
@@ -86,7 +87,7 @@ def likely_periods(kinds: Any, most: int = MAX_PERIODS) -> list[int]:
     return sorted(likely)
 
 
-def find_runs_of_period(rows: RowTable, period: int, is_excluded: Any, least: int) -> Iterator[PeriodicRun]:
+def find_runs_of_period(rows: RowTable, period: int, is_excluded: NDArray[Any], least: int) -> Iterator[PeriodicRun]:
     """Yield the runs of one period with at least `least` items, none of them excluded."""
     kinds, numbers, may_change = rows.kinds, rows.numbers, rows.may_change
     if len(kinds) < period * MIN_TRIP_COUNT:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ...bind import bind
 from ...context import Setting, collector, trace_guards
@@ -106,7 +107,7 @@ class LoopTruncation:
         return counts_by_loop[sum(counts[:-1]) : sum(counts)]
 
 
-def truncate_graph(result: Any, args: Sequence[Any], since: float) -> TruncatedGraph | None:
+def truncate_graph(result: object, args: Sequence[Any], since: float) -> TruncatedGraph | None:
     """Detect the loops in the result of a function; return None without loops, or if truncation may be unsafe."""
     leaves, structure = flatten(result)
     leaves = [result_leaf(value) if not isinstance(value, Value) else value for value in leaves]
@@ -170,7 +171,7 @@ class TruncatedGraph:
     """
 
     def __init__(
-        self, rows: GraphTable, cuts: list[TruncatedLoop], leaves: list[Any], structure: Any, args: Sequence[Any]
+        self, rows: GraphTable, cuts: list[TruncatedLoop], leaves: list[Any], structure: object, args: Sequence[Any]
     ) -> None:
         self._rows, self.cuts, self._leaves, self._structure, self._args = rows, cuts, leaves, structure, args
         self.tables: list[Any] = []
@@ -223,7 +224,7 @@ class TruncatedGraph:
             for turn in range(many)
         }
 
-        def lying(value: Any) -> Any:
+        def lying(value: object) -> Any:
             row = place[value]  # operands and argument tracers are items
             shift = next((shift for start, stop, shift in moved if start <= row < stop), 0)
             return items[row - shift]
@@ -301,7 +302,7 @@ def find_loops(rows: GraphTable) -> list[TruncatedLoop]:
     return chosen
 
 
-def _candidate_periods(kinds: Any) -> list[int]:
+def _candidate_periods(kinds: NDArray[Any]) -> list[int]:
     """Return likely periods, the shortest first."""
     if len(kinds) <= 2 * SAMPLE:
         return likely_periods(kinds, MAX_PERIODS)
@@ -328,7 +329,7 @@ def _truncatable(rows: GraphTable, run: PeriodicRun) -> TruncatedLoop | None:
     return TruncatedLoop(run, least) if run.trip_count >= MIN_SAVING * least else None
 
 
-def _memory_distance(rows: GraphTable, run: PeriodicRun, change: Any) -> int:
+def _memory_distance(rows: GraphTable, run: PeriodicRun, change: NDArray[Any]) -> int:
     """Return the maximal distance in iterations between accesses to the same element of an array with writes."""
     touched: dict[int, list[tuple[Any, Any]]] = {}
     roots = {int(rows.numbers[row, 0]) for row in range(run.start, run.start + run.period) if type(rows.items[row]) is Write}

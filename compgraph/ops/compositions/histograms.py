@@ -5,12 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from .tools import as_array, is_node, record_call
 
 
 def histogramdd(
-    sample: Any, weights: Any = None, *, bins: tuple[Any, ...], range: tuple[Any, ...], density: Any
+    sample: NDArray[Any],
+    weights: NDArray[Any] | None = None,
+    *,
+    bins: tuple[Any, ...],
+    range: tuple[Any, ...],
+    density: bool | None,
 ) -> tuple[Any, ...]:
     """``numpy.histogramdd`` of a table, with bins and a range for each column: the counts, then the edges of each column.
 
@@ -29,11 +35,11 @@ def _reject_nodes(option: Any, name: str, function: str) -> None:
         raise TypeError(f"np.{function}: {name}= cannot be a node; give node.value")
 
 
-def _has_length(option: Any) -> bool:
+def _has_length(option: ArrayLike) -> bool:
     return bool(np.ndim(option)) if isinstance(option, np.ndarray) else hasattr(option, "__len__")
 
 
-def histogramdd_in_steps(sample: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None) -> Any:
+def histogramdd_in_steps(sample: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: object = None) -> Any:
     """``numpy.histogramdd``."""
     _reject_nodes(bins, "bins", "histogramdd")
     _reject_nodes(range, "range", "histogramdd")

@@ -5,10 +5,11 @@ NumPy's own implementations write into a plain array, or convert their argument 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .tools import is_node, leaves, record_call, stack_sequence
 
@@ -28,7 +29,7 @@ def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = 
     return tuple([x.copy() for x in grids]) if copy else grids
 
 
-def apply_along_axis(func1d: Callable[..., Any], axis: int, arr: Any, *args: Any, **kwargs: Any) -> Any:
+def apply_along_axis(func1d: Callable[..., Any], axis: int, arr: Any, *args: object, **kwargs: object) -> Any:
     """``numpy.apply_along_axis``: a function of vectors, applied to each vector along an axis."""
     rows = np.moveaxis(arr, axis, -1)
     shape = rows.shape[:-1]
@@ -74,12 +75,12 @@ def replace_nonfinite(x: Any, nan: Any = 0.0, posinf: Any = None, neginf: Any = 
     return result[()] if result.ndim == 0 else result
 
 
-def pad(array: Any, pad_width: Any, mode: Any = "constant", **options: Any) -> Any:
+def pad(array: Any, pad_width: Any, mode: Any = "constant", **options: object) -> Any:
     """``numpy.pad`` as it is recorded: its options are plain."""
     return np.pad(array, pad_width, mode, **options)
 
 
-def pad_with_nodes(array: Any, pad_width: Any, mode: Any = "constant", **options: Any) -> Any:
+def pad_with_nodes(array: Any, pad_width: Any, mode: NDArray[Any] | list[Any] | str = "constant", **options: object) -> Any:
     """``numpy.pad``, whose `constant_values` may be nodes: they are selected by position. Other calls are recorded as `pad`."""
     if callable(mode):
         raise TypeError("np.pad: mode= cannot be a function, which writes into an array; use np.concatenate")
@@ -114,7 +115,7 @@ def vander(x: Any, N: Any = None, increasing: bool = False) -> Any:  # noqa: N80
     return np.stack(powers, axis=1) if powers else np.zeros((np.size(x), 0), x.dtype)
 
 
-def block(arrays: Any) -> Any:
+def block(arrays: NDArray[Any] | Sequence[Any]) -> Any:
     """``numpy.block``: nested lists of blocks as one array."""
     depth, inner = 0, arrays
     while isinstance(inner, list):

@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 
+from ...array_types import Array
 from .tools import as_array, ensure_array, is_node, leaves
 
 
-def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> Any:
+def piecewise(x: Any, condlist: ArrayLike, funclist: Any, *args: object, **kw: object) -> Any:
     """``numpy.piecewise``: each function is called on the elements where its condition holds."""
     x = ensure_array(x)
     conditions = _condition_arrays(x, condlist)
@@ -35,7 +37,7 @@ def _condition_arrays(x: Any, condlist: Any) -> list[Any]:
     return [_as_boolean(condition) for condition in condlist]
 
 
-def _is_scalar(condition: Any) -> bool:
+def _is_scalar(condition: NDArray[Any] | list[Any]) -> bool:
     return bool(np.isscalar(condition) or getattr(condition, "is_scalar", False))
 
 
@@ -44,7 +46,7 @@ def _as_boolean(condition: Any) -> Any:
     return condition if condition.dtype == bool else condition.astype(bool)
 
 
-def _assign_where(array: Any, condition: Any, shape: tuple[int, ...], values: Any) -> Any:
+def _assign_where(array: Any, condition: Array, shape: tuple[int, ...], values: Any) -> Any:
     """``array[condition] = values`` as a new array; `shape` is that of ``array[condition]``."""
     values = _cast_for_assignment(values, array.dtype)
     if values.ndim > len(shape) and values.shape[: values.ndim - len(shape)] == (1,) * (values.ndim - len(shape)):
@@ -59,7 +61,7 @@ def _assign_where(array: Any, condition: Any, shape: tuple[int, ...], values: An
     return np.where(mask, values[np.maximum(places, 0)], array)
 
 
-def _cast_for_assignment(values: Any, dtype: Any) -> Any:
+def _cast_for_assignment(values: Any, dtype: DTypeLike | None) -> Any:
     """Values converted to a dtype, as by an assignment into an array of it."""
     values = as_array(values) if any(map(is_node, leaves(values))) else values
     if is_node(values):

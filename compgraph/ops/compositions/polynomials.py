@@ -33,7 +33,7 @@ def _cast_like(array: Any, result: Any) -> Any:
     return result if result.dtype == array.dtype else result.astype(array.dtype, casting="same_kind")
 
 
-def polyfit(x: Any, y: Any, deg: Any, rcond: Any = None, full: Any = False, w: Any = None, cov: Any = False) -> Any:
+def polyfit(x: Any, y: Any, deg: Any, rcond: Any = None, full: bool = False, w: Any = None, cov: bool = False) -> Any:
     """``numpy.polyfit``."""
     x, y = ensure_array(x) + 0.0, ensure_array(y) + 0.0
     w = None if w is None else ensure_array(w) + 0.0
@@ -54,7 +54,7 @@ def polyfit(x: Any, y: Any, deg: Any, rcond: Any = None, full: Any = False, w: A
     return (c, _covariance(powers, scale, residuals, y, cov)) if cov else c
 
 
-def _covariance(powers: Any, scale: Any, residuals: Any, y: Any, cov: Any) -> Any:
+def _covariance(powers: Any, scale: Any, residuals: object, y: Any, cov: bool | str) -> Any:
     """The covariance of the coefficients."""
     base = np.linalg.inv(np.dot(powers.T, powers))
     base = _cast_like(base, base / np.outer(scale, scale))

@@ -8,20 +8,23 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from .tools import as_array, is_node, leaves, record_call, stack_sequence
 
 # ----------------------------------------------------------------------------------------------- taking
 
 
-def compress(condition: Any, a: Any, axis: Any = None, out: Any = None) -> Any:
+def compress(condition: Any, a: Any, axis: int | tuple[int, ...] | None = None, out: Any = None) -> Any:
     """The slices of `a` where a condition holds."""
     if np.ndim(condition) != 1:
         raise ValueError("condition must be a 1-d array")
     return record_call(np.take, a, np.flatnonzero(condition), axis=axis, out=out)
 
 
-def compress_method(a: Any, condition: Any, axis: Any = None, out: Any = None) -> Any:
+def compress_method(
+    a: object, condition: NDArray[Any] | list[Any], axis: int | tuple[int, ...] | None = None, out: object = None
+) -> Any:
     """``a.compress(condition)``."""
     return compress(condition, a, axis, out)
 
@@ -31,7 +34,7 @@ def extract(condition: Any, arr: Any) -> Any:
     return compress(np.ravel(condition), np.ravel(arr))
 
 
-def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Any:
+def choose(a: Any, choices: Any, out: NDArray[Any] | None = None, mode: str = "raise") -> Any:
     """``numpy.choose``: each element of `a` is the number of the array from which an element is taken."""
     if out is not None:
         raise TypeError("np.choose(..., out=) would lose the graph of its result; use result = np.choose(...)")
@@ -68,12 +71,12 @@ def select(condlist: Any, choicelist: Any, default: Any = 0) -> Any:
     return result if result.dtype == dtype else result.astype(dtype)
 
 
-def _as_array_or_number(value: Any) -> Any:
+def _as_array_or_number(value: object) -> Any:
     """An array, or a node; a Python number as it is, since it has no dtype."""
     return value if type(value) in (int, float, complex) else as_array(value)
 
 
-def _as_positions(obj: Any, x: Any, axis: Any) -> Any:
+def _as_positions(obj: Any, x: Any, axis: int | tuple[int, ...] | None) -> Any:
     """Positions along an axis: convert a slice to an array, a list with nodes to one node; leave other values unchanged."""
     if isinstance(obj, list) and any(map(is_node, leaves(obj))):
         return stack_sequence(obj)
@@ -90,12 +93,12 @@ def delete(arr: Any, obj: Any, axis: Any = None) -> Any:
     return np.delete(arr, obj, axis)
 
 
-def insert_at(arr: Any, obj: Any, values: Any, axis: Any = None) -> Any:
+def insert_at(arr: object, obj: object, values: object, axis: int | tuple[int, ...] | None = None) -> Any:
     """``numpy.insert``: an array with values put in before the positions `obj`."""
     return record_call(insert, arr, _as_positions(obj, arr, axis), values, axis=axis)
 
 
-def delete_at(arr: Any, obj: Any, axis: Any = None) -> Any:
+def delete_at(arr: Any, obj: Any, axis: int | tuple[int, ...] | None = None) -> Any:
     """``numpy.delete``: an array without the elements at the positions `obj`."""
     obj = _as_positions(obj, arr, axis)
     return record_call(delete, arr, obj if np.size(obj) else np.zeros(0, int), axis=axis)
@@ -112,7 +115,7 @@ def sort_complex(a: Any) -> Any:
 # ------------------------------------------------------------------------------------------------ sets
 
 
-def unique(ar: Any, sorted: bool = True, **options: Any) -> Any:
+def unique(ar: ArrayLike, sorted: bool = True, **options: Any) -> Any:
     """``numpy.unique`` with ``return_index=True`` as it is recorded, piecewise constant: `unique_values` uses its positions."""
     outputs = np.unique(ar, return_index=True, **options)
     if not sorted and len(outputs) == 2 and options["axis"] is None:  # as NumPy's hash table leaves them
@@ -178,7 +181,7 @@ def intersect1d(ar1: Any, ar2: Any, assume_unique: bool = False, return_indices:
     return (values, place1, place2) if assume_unique else (values, first1[place1], first2[place2])
 
 
-def trim_zeros(filt: Any, trim: Any = "fb", axis: Any = None) -> Any:
+def trim_zeros(filt: object, trim: Any = "fb", axis: int | tuple[int, ...] | None = None) -> Any:
     """``numpy.trim_zeros``: the part of an array within its outermost zeros."""
     x = as_array(filt)
     np.trim_zeros(np.zeros((0,) * x.ndim), trim, axis)  # raises for invalid options

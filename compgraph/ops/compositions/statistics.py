@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from .tools import ensure_array, is_node, to_plain
 
@@ -22,7 +23,7 @@ def without_overwrite_input(function: Function) -> Function:
     """Wrap a function so that ``overwrite_input=True``, which would reorder the elements of a node, raises."""
 
     @functools.wraps(function)
-    def call(*args: Any, overwrite_input: Any = False, **options: Any) -> Any:
+    def call(*args: object, overwrite_input: bool = False, **options: object) -> Any:
         if overwrite_input:
             raise TypeError(
                 f"np.{function.__name__}: overwrite_input= would overwrite a node, whose value the graph needs; leave it out"
@@ -109,7 +110,7 @@ def _differences_along(f: Any, axis: int, steps: Any, order: int) -> Any:
     return np.concatenate([part if part.dtype == f.dtype else part.astype(f.dtype) for part in parts], axis=axis)
 
 
-def gradient(f: Any, *spacing: Any, axis: Any = None, edge_order: int = 1) -> Any:
+def gradient(f: Any, *spacing: object, axis: int | tuple[int, ...] | None = None, edge_order: int = 1) -> Any:
     """``numpy.gradient``."""
     f = ensure_array(f)
     axes = range(f.ndim) if axis is None else axis if isinstance(axis, (tuple, list)) else (axis,)
@@ -126,7 +127,7 @@ def gradient(f: Any, *spacing: Any, axis: Any = None, edge_order: int = 1) -> An
     return derivatives[0] if len(derivatives) == 1 else tuple(derivatives)
 
 
-def _match_bits(x: Any, expected: Any) -> Any:
+def _match_bits(x: object, expected: NDArray[Any]) -> Any:
     """Add a constant to `x`, so that its bits equal those of NumPy's result.
 
     They differ where coordinates are a node with equal spacing, for which NumPy has a shorter formula.
@@ -148,7 +149,7 @@ def _weights(weights: Any, name: str, count: int) -> Any:
     return weights
 
 
-def _variables_in_rows(x: Any, dtype: Any, transposed: bool) -> Any:
+def _variables_in_rows(x: Any, dtype: DTypeLike | None, transposed: bool) -> Any:
     """Variables in rows."""
     if x.ndim > 2:
         raise ValueError("cov: data has more than 2 dimensions")
@@ -157,9 +158,16 @@ def _variables_in_rows(x: Any, dtype: Any, transposed: bool) -> Any:
 
 
 def cov(
-    m: Any, y: Any = None, rowvar: Any = True, bias: Any = False, ddof: Any = None, fweights: Any = None, aweights: Any = None,
-    *, dtype: Any = None,
-) -> Any:  # fmt: skip
+    m: Any,
+    y: Any = None,
+    rowvar: ArrayLike = True,
+    bias: int = False,
+    ddof: int | None = None,
+    fweights: object = None,
+    aweights: NDArray[Any] | None = None,
+    *,
+    dtype: DTypeLike | None = None,
+) -> Any:
     """``numpy.cov``."""
     if ddof is not None and ddof != int(ddof):
         raise ValueError("ddof must be integer")
@@ -197,7 +205,7 @@ def cov(
     return np.squeeze((products * np.true_divide(1, degrees_of_freedom)).astype(products.dtype, copy=False))
 
 
-def corrcoef(x: Any, y: Any = None, rowvar: Any = True, *, dtype: Any = None) -> Any:
+def corrcoef(x: Any, y: Any = None, rowvar: Any = True, *, dtype: DTypeLike | None = None) -> Any:
     """``numpy.corrcoef``."""
     c = cov(x, y, rowvar, dtype=dtype)
     if c.ndim == 0:

@@ -6,9 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 
-def is_node(value: Any) -> bool:
+def is_node(value: NDArray[Any]) -> bool:
     """Whether a value is a node."""
     return hasattr(type(value), "opname")
 
@@ -20,12 +21,12 @@ def to_plain(value: Any) -> Any:
     return np.asarray(value.raw_value if is_node(value) else value)
 
 
-def ensure_array(value: Any) -> Any:
+def ensure_array(value: NDArray[Any]) -> Any:
     """Convert a value by ``np.asanyarray``; return a node unchanged, because NumPy's C code may reject it."""
     return value if is_node(value) else np.asanyarray(value)
 
 
-def record_call(function: Callable[..., Any], *operands: Any, **options: Any) -> Any:
+def record_call(function: Callable[..., Any], *operands: object, **options: object) -> Any:
     """Record the call of a function of this package by a node's ``__array_function__``; without a node, call it."""
     node = next((x for x in (*operands, *leaves([*options.values()])) if is_node(x)), None)
     if node is None:
@@ -33,12 +34,12 @@ def record_call(function: Callable[..., Any], *operands: Any, **options: Any) ->
     return node.__array_function__(function, (type(node),), operands, options)
 
 
-def leaves(value: Any) -> list[Any]:
+def leaves(value: object) -> list[Any]:
     """The values in nested lists and tuples, in order."""
     return [leaf for part in value for leaf in leaves(part)] if isinstance(value, (list, tuple)) else [value]
 
 
-def stack_sequence(value: Any) -> Any:
+def stack_sequence(value: object) -> Any:
     """A sequence with nodes in it as one array."""
     return np.stack([stack_sequence(part) for part in value]) if isinstance(value, (list, tuple)) else value
 

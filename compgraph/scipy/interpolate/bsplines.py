@@ -28,13 +28,13 @@ def interval_of(t: Any, k: int, x: Any) -> Any:
     return np.clip(np.searchsorted(t, plain(x), side="right") - 1, k, _last(t, k))
 
 
-def _last(t: Any, k: int) -> int:
+def _last(t: NDArray[Any], k: int) -> int:
     """The last interval of the base that is not empty."""
     n = len(t) - k - 1
     return int(np.searchsorted(t, t[n], side="left")) - 1
 
 
-def basis(t: Any, k: int, x: Any, where: Any, nu: int = 0) -> Any:
+def basis(t: Any, k: int, x: object, where: Any, nu: int = 0) -> Any:
     """The ``k + 1`` B-splines that are not zero at each place, or their derivatives: an array of shape ``(len(x), k + 1)``."""
 
     def knot(offset: int) -> Any:
@@ -71,7 +71,7 @@ def evaluate_spline(t: NDArray[Any], c: NDArray[Any], k: int, x: NDArray[Any], n
     return values if extrapolate or not np.any(outside) else np.where(outside[:, None], np.nan, values)
 
 
-def spline_of(t: Any, c: Any, k: int, extrapolate: Any = True, axis: int = 0) -> Any:
+def spline_of(t: object, c: object, k: int, extrapolate: bool | str = True, axis: int = 0) -> Any:
     """A ``BSpline`` of nodes."""
     return class_of_nodes(scipy.interpolate.BSpline).construct_fast(t, c, k, extrapolate, axis)
 
@@ -80,7 +80,13 @@ def spline_of(t: Any, c: Any, k: int, extrapolate: Any = True, axis: int = 0) ->
 
 
 def make_interp_spline(
-    x: Any, y: Any, k: Any = 3, t: Any = None, bc_type: Any = None, axis: int = 0, check_finite: bool = True
+    x: Any,
+    y: Any,
+    k: Any = 3,
+    t: Any = None,
+    bc_type: tuple[Any, ...] | str | None = None,
+    axis: int = 0,
+    check_finite: bool = True,
 ) -> Any:
     """``scipy.interpolate.make_interp_spline``."""
     x, y, k = floating(x), floating(y), operator.index(k)
@@ -104,11 +110,11 @@ def make_interp_spline(
     return spline_of(t, np.reshape(solution, rows.shape), k, axis=axis)
 
 
-def _plain_end(end: Any) -> Any:
+def _plain_end(end: list[Any]) -> Any:
     return end if end is None or isinstance(end, str) else [(order, plain(v)) for order, v in end]
 
 
-def _end_values(end: Any, shape: tuple[int, ...]) -> list[tuple[int, Any]]:
+def _end_values(end: list[Any] | str | None, shape: tuple[int, ...]) -> list[tuple[int, Any]]:
     """The derivatives that are known at an end."""
     if end is None:
         return []
@@ -117,7 +123,7 @@ def _end_values(end: Any, shape: tuple[int, ...]) -> list[tuple[int, Any]]:
     return [(order, np.reshape(array(v), shape)) for order, v in end]
 
 
-def _knots(x: Any, k: int, model: Any, ends: Any, bc_type: Any) -> Any:
+def _knots(x: Any, k: int, model: Any, ends: tuple[Any, ...], bc_type: tuple[Any, ...] | str | None) -> Any:
     """The knots that SciPy chooses, which are points, or between points."""
     if k == 0:
         return np.concatenate([x, x[-1:]])
@@ -157,7 +163,7 @@ def _collocation(t: Any, k: int, x: Any, left: list[int], right: list[int]) -> A
     return _bands(rows, np.concatenate(firsts), n, k, k)
 
 
-def _bands(rows: Any, firsts: Any, n: int, lower: int, upper: int) -> Any:
+def _bands(rows: Any, firsts: NDArray[Any], n: int, lower: int, upper: int) -> Any:
     """A square matrix by its diagonals, from the elements of each row, which begin at a column."""
     width = rows.shape[1]
     j = np.arange(n)
@@ -169,7 +175,7 @@ def _bands(rows: Any, firsts: Any, n: int, lower: int, upper: int) -> Any:
     return np.where(inside, rows[i, np.clip(offset, 0, width - 1)], 0.0)
 
 
-def _periodic_coefficients(x: Any, y: Any, t: Any, k: int) -> Any:
+def _periodic_coefficients(x: NDArray[Any], y: Any, t: NDArray[Any], k: int) -> Any:
     """The coefficients of a periodic spline: derivatives below the degree are equal at both ends."""
     n = len(t) - k - 1
     rows = []
@@ -184,7 +190,7 @@ def _periodic_coefficients(x: Any, y: Any, t: Any, k: int) -> Any:
     return np.reshape(solution, right.shape)
 
 
-def _dense(rows: Any, firsts: Any, n: int) -> Any:
+def _dense(rows: Any, firsts: NDArray[Any], n: int) -> Any:
     offset = np.arange(n) - firsts[:, None]
     inside = (offset >= 0) & (offset < rows.shape[1])
     return np.where(inside, np.take_along_axis(rows, np.clip(offset, 0, rows.shape[1] - 1), 1), 0.0)

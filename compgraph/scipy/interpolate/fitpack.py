@@ -24,9 +24,19 @@ _EXTENSIONS = {"extrapolate": 0, "zeros": 1, "raise": 2, "const": 3}
 
 
 def splrep(
-    x: NDArray[Any], y: NDArray[Any], w: NDArray[Any] | None = None, xb: Any = None, xe: Any = None, k: int = 3, task: int = 0,
-    s: float | None = None, t: NDArray[Any] | None = None, full_output: int = 0, per: int = 0, quiet: int = 1,
-) -> tuple[Any, Any, int]:  # fmt: skip
+    x: NDArray[Any],
+    y: NDArray[Any],
+    w: NDArray[Any] | None = None,
+    xb: object = None,
+    xe: object = None,
+    k: int = 3,
+    task: int = 0,
+    s: float | None = None,
+    t: NDArray[Any] | None = None,
+    full_output: int = 0,
+    per: int = 0,
+    quiet: int = 1,
+) -> tuple[Any, Any, int]:
     """``scipy.interpolate.splrep``."""
     options = {"per": per, "full_output": full_output, "xb": xb is not None, "xe": xe is not None}
     for name, is_given in options.items():
@@ -37,7 +47,7 @@ def splrep(
     return _tck(floating(x), floating(y), k, None if t is None else floating(t), w)
 
 
-def _tck(x: NDArray[Any], y: NDArray[Any], k: int, inner: NDArray[Any] | None, w: Any) -> tuple[Any, Any, int]:
+def _tck(x: NDArray[Any], y: NDArray[Any], k: int, inner: NDArray[Any] | None, w: object) -> tuple[Any, Any, int]:
     """Knots, coefficients and degree of the spline through all points; with inner knots, of that of least squares."""
     if inner is None:
         curve = bsplines.make_interp_spline(x, y, k)
@@ -73,7 +83,7 @@ def splev(x: NDArray[Any], tck: Sequence[Any], der: int = 0, ext: int = 0) -> An
     return np.reshape(values, x.shape)
 
 
-def splint(a: Any, b: Any, tck: Sequence[Any], full_output: int = 0) -> Any:
+def splint(a: object, b: object, tck: Sequence[Any], full_output: int = 0) -> Any:
     """The integral of a spline that is zero beyond its knots."""
     if full_output:
         raise TypeError("scipy.interpolate.splint: full_output= returns integrals of the basis, which are not recorded. Omit it")
@@ -93,7 +103,16 @@ def spalde(x: NDArray[Any], tck: Sequence[Any]) -> Any:
 # ------------------------------------------------------------------------------------------ classes
 
 
-def _create(self: Any, x: NDArray[Any], y: NDArray[Any], inner: Any, w: Any, bbox: Any, k: int, ext: int | str) -> None:
+def _create(
+    self: Any,
+    x: NDArray[Any],
+    y: NDArray[Any],
+    inner: NDArray[Any] | None,
+    w: object,
+    bbox: Sequence[Any],
+    k: int,
+    ext: int | str,
+) -> None:
     if any(end is not None for end in bbox):
         raise TypeError("bbox= of a spline that is made of nodes is not recorded. Use scipy.interpolate.make_interp_spline")
     x, y = floating(x), floating(y)
@@ -106,9 +125,16 @@ def _create(self: Any, x: NDArray[Any], y: NDArray[Any], inner: Any, w: Any, bbo
 
 
 def init_univariate_spline(
-    self: Any, x: NDArray[Any], y: NDArray[Any], w: Any = None, bbox: Any = (None, None), k: int = 3, s: float | None = None,
-    ext: int | str = 0, check_finite: bool = False,
-) -> None:  # fmt: skip
+    self: Any,
+    x: NDArray[Any],
+    y: NDArray[Any],
+    w: object = None,
+    bbox: tuple[Any, ...] = (None, None),
+    k: int = 3,
+    s: float | None = None,
+    ext: int | str = 0,
+    check_finite: bool = False,
+) -> None:
     """``UnivariateSpline.__init__``."""
     if s is None or s != 0:
         raise TypeError(_KNOT_SEARCH.format("scipy.interpolate.UnivariateSpline"))
@@ -116,17 +142,30 @@ def init_univariate_spline(
 
 
 def init_interpolated_spline(
-    self: Any, x: NDArray[Any], y: NDArray[Any], w: Any = None, bbox: Any = (None, None), k: int = 3, ext: int | str = 0,
+    self: Any,
+    x: NDArray[Any],
+    y: NDArray[Any],
+    w: object = None,
+    bbox: Sequence[Any] = (None, None),
+    k: int = 3,
+    ext: int | str = 0,
     check_finite: bool = False,
-) -> None:  # fmt: skip
+) -> None:
     """``InterpolatedUnivariateSpline.__init__``."""
     _create(self, x, y, None, w, bbox, k, ext)
 
 
 def init_lsq_spline(
-    self: Any, x: NDArray[Any], y: NDArray[Any], t: NDArray[Any], w: Any = None, bbox: Any = (None, None), k: int = 3,
-    ext: int | str = 0, check_finite: bool = False,
-) -> None:  # fmt: skip
+    self: Any,
+    x: NDArray[Any],
+    y: NDArray[Any],
+    t: NDArray[Any],
+    w: object = None,
+    bbox: tuple[Any, ...] = (None, None),
+    k: int = 3,
+    ext: int | str = 0,
+    check_finite: bool = False,
+) -> None:
     """``LSQUnivariateSpline.__init__``."""
     _create(self, x, y, floating(t), w, bbox, k, ext)
 

@@ -100,7 +100,7 @@ def lagrange(x: NDArray[Any], w: NDArray[Any]) -> Any:
     return np.poly1d(total)
 
 
-def _lagrange_derivatives(points: NDArray[Any], values: Any, x: NDArray[Any], count: int) -> list[Any]:
+def _lagrange_derivatives(points: NDArray[Any], values: object, x: NDArray[Any], count: int) -> list[Any]:
     """A polynomial and its derivatives: values at the points, and from them those of derivatives, weighted at `x`."""
     n = len(points)
     same = np.eye(n, dtype=bool)

@@ -11,6 +11,7 @@ import scipy.interpolate
 import scipy.spatial
 from numpy.typing import NDArray
 
+from ...array_types import Array
 from ..tools import column, floating, plain
 from .regular_grids import ndim_coords_from_arrays
 
@@ -42,7 +43,7 @@ def _monomial_powers(ndim: int, degree: int, xp: object) -> NDArray[np.int64]:
 
 
 def _build_and_solve_system(
-    y: NDArray[Any], d: NDArray[Any], smoothing: NDArray[Any], kernel: str, epsilon: Any, powers: NDArray[Any], xp: object
+    y: NDArray[Any], d: NDArray[Any], smoothing: NDArray[Any], kernel: str, epsilon: object, powers: NDArray[Any], xp: object
 ) -> tuple[Any, Any, Any]:
     """Shift and scale of the monomials, and the coefficients of the interpolant.
 
@@ -59,9 +60,16 @@ def _build_and_solve_system(
 
 
 def compute_interpolation(
-    x: NDArray[Any], y: NDArray[Any], kernel: str, epsilon: Any, powers: NDArray[Any], shift: NDArray[Any], scale: NDArray[Any],
-    coeffs: NDArray[Any], xp: object,
-) -> Any:  # fmt: skip
+    x: NDArray[Any],
+    y: NDArray[Any],
+    kernel: str,
+    epsilon: object,
+    powers: NDArray[Any],
+    shift: NDArray[Any],
+    scale: NDArray[Any],
+    coeffs: NDArray[Any],
+    xp: object,
+) -> Any:
     """The values of an interpolant at points."""
     basis = np.concatenate([_radial(x, y, kernel, epsilon), _monomials(x, powers, shift, scale)], axis=1)
     return basis @ coeffs
@@ -108,7 +116,7 @@ def griddata(points: Any, values: Any, xi: Any, method: str = "linear", fill_val
     return np.reshape(interpolated_values, shape + values.shape[1:])
 
 
-def _in_triangles(points: Any, values: Any, x: Any, triangles: Any, query_points: Any, fill_value: Any) -> Any:
+def _in_triangles(points: Any, values: Any, x: Any, triangles: Any, query_points: Array, fill_value: float) -> Any:
     """The values of linear functions on triangles: those at the corners, weighted by barycentric coordinates."""
     where = triangles.find_simplex(query_points)
     corners = triangles.simplices[where]

@@ -31,7 +31,7 @@ def _operation(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
         ops.register_operation(function, opname("scipy.linalg", name))
 
         @functools.wraps(function)
-        def call(*operands: Any, **options: Any) -> Any:
+        def call(*operands: object, **options: object) -> Any:
             return bind(function, as_operands(operands), options)
 
         return call
@@ -111,7 +111,7 @@ def _lstsq(a: Array, b: Array, cond: float | None, check_finite: bool, lapack_dr
     return results if s is None else (*results, s)
 
 
-def _is_lower(lower: Any) -> bool:
+def _is_lower(lower: bool) -> bool:
     """Whether a factor is in the lower triangle. For a stack SciPy returns one flag per matrix."""
     return bool(np.all(lower))
 
@@ -167,7 +167,7 @@ def solve_banded(
     return _solve_banded(ab, b, l_and_u=(int(lower), int(upper)), check_finite=check_finite)
 
 
-def solve_toeplitz(c_or_cr: Any, b: Array, check_finite: bool = True) -> Any:
+def solve_toeplitz(c_or_cr: object, b: Array, check_finite: bool = True) -> Any:
     """``scipy.linalg.solve_toeplitz``, which calls Cython."""
     c, r = map(as_operand, c_or_cr) if isinstance(c_or_cr, tuple) else (as_operand(c_or_cr), None)
     r = np.conjugate(c) if r is None else r
@@ -195,7 +195,7 @@ def lstsq(
 
 
 @_operation("norm")
-def _norm(a: Array, **options: Any) -> Any:
+def _norm(a: Array, **options: object) -> Any:
     """A Python float, which BLAS returns, becomes a NumPy scalar of the dtype of `a`, which widens other arrays no more."""
     return np.asarray(scipy.linalg.norm(a, **options), dtype=a.real.dtype if a.dtype.kind in "fc" else None)[()]
 
@@ -212,7 +212,13 @@ def _pinvh(a: Array, atol: float | None, rtol: float | None, lower: bool, check_
     return inverse, np.asarray(rank)[()]
 
 
-def norm(a: Array, ord: Any = None, axis: Any = None, keepdims: bool = False, check_finite: bool = True) -> Any:
+def norm(
+    a: Array,
+    ord: float | str | None = None,
+    axis: int | tuple[int, ...] | None = None,
+    keepdims: bool = False,
+    check_finite: bool = True,
+) -> Any:
     """``scipy.linalg.norm``, which calls BLAS and LAPACK."""
     return _norm(a, ord=ord, axis=axis, keepdims=keepdims, check_finite=check_finite)
 

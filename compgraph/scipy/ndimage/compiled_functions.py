@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import functools
 import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from ...array_types import Array
 from ...graph import to_values
 from ...values import Value
 from . import kernels
@@ -19,7 +21,7 @@ def _fill_output(kernel: Callable[..., Any]) -> Callable[..., Any]:
     """Wrap a kernel so that it fills its argument `output`; plain arguments are passed to SciPy's C function."""
 
     @functools.wraps(kernel)
-    def fill(*args: Any) -> Any:
+    def fill(*args: object) -> Any:
         if not any(isinstance(value, Value) for value in args):
             return getattr(kernels.c_module(), kernel.__name__[1:])(*args)
         output, result = kernel(*args)
@@ -52,7 +54,9 @@ def _uniform_filter1d(x: Any, size: int, axis: int, output: Any, mode: int, cval
 
 
 @_fill_output
-def _min_or_max_filter1d(x: Any, size: int, axis: int, output: Any, mode: int, cval: float, origin: int, minimum: int) -> Any:
+def _min_or_max_filter1d(
+    x: object, size: int, axis: int, output: object, mode: int, cval: float, origin: int, minimum: int
+) -> Any:
     extended_array = _extend(x, axis, size // 2 + origin, size - size // 2 - 1 - origin, mode, cval)
     neighbors = np.lib.stride_tricks.sliding_window_view(extended_array, size, axis)
     return output, _extreme(neighbors, minimum)
@@ -60,7 +64,7 @@ def _min_or_max_filter1d(x: Any, size: int, axis: int, output: Any, mode: int, c
 
 @_fill_output
 def _min_or_max_filter(
-    x: Any, footprint: Any, structure: Any, output: Any, mode: int, cval: float, origins: Any, minimum: int
+    x: object, footprint: Array, structure: Any, output: object, mode: int, cval: float, origins: list[int], minimum: int
 ) -> Any:
     neighbors = _neighborhoods(x, footprint, mode, cval, origins)
     if structure is not None:
@@ -76,7 +80,9 @@ def _extreme(neighbors: Any, minimum: int) -> Any:
 
 
 @_fill_output
-def _rank_filter(x: Any, rank: int, footprint: Any, output: Any, mode: int, cval: float, origins: Any) -> Any:
+def _rank_filter(
+    x: object, rank: int, footprint: NDArray[Any], output: object, mode: int, cval: float, origins: list[int]
+) -> Any:
     return output, np.sort(_neighborhoods(x, footprint, mode, cval, origins), axis=-1)[..., rank]
 
 
@@ -94,7 +100,7 @@ def _extend(x: Any, axis: int, before: int, after: int, mode: int, cval: float) 
     return np.where(np.reshape(outside, (-1, *[1] * (x.ndim - 1 - axis % x.ndim))), cval, extended_array)
 
 
-def _neighborhoods(x: Any, footprint: Any, mode: int, cval: float, origins: Any) -> Any:
+def _neighborhoods(x: Any, footprint: Array, mode: int, cval: float, origins: Sequence[int]) -> Any:
     """The neighbours of each element, along a last axis."""
     for axis, (size, origin) in enumerate(zip(footprint.shape, origins, strict=True)):
         x = _extend(x, axis, size // 2 + origin, size - size // 2 - 1 - origin, mode, cval)
@@ -108,8 +114,8 @@ def _spline_filter1d(x: Any, order: int, axis: int, output: Any, mode: int) -> A
 
 @_fill_output
 def _geometric_transform(
-    c: Any, mapping: Any, coordinates: Any, matrix: Any, shift: Any, output: Any, order: int, mode: int, cval: float,
-    padding: int, arguments: Any, keywords: Any,
+    c: Any, mapping: object, coordinates: Any, matrix: Any, shift: Any, output: Any, order: int, mode: int, cval: float,
+    padding: int, arguments: object, keywords: object,
 ) -> Any:  # fmt: skip
     if mapping is not None:
         raise TypeError(
@@ -132,7 +138,7 @@ def _sum_in_order(start: Any, factors: Any, grid: Any) -> Any:
 
 @_fill_output
 def _zoom_shift(
-    c: Any, zoom: Any, shift: Any, output: Any, order: int, mode: int, cval: float, padding: int, grid_mode: Any
+    c: Any, zoom: Any, shift: Any, output: Any, order: int, mode: int, cval: float, padding: int, grid_mode: bool
 ) -> Any:
     half = 0.5 if grid_mode else 0.0
     lines = []
@@ -144,12 +150,12 @@ def _zoom_shift(
 
 
 @_fill_output
-def _fourier_filter(x: Any, sizes: Any, n: int, axis: int, output: Any, kind: int) -> Any:
+def _fourier_filter(x: object, sizes: object, n: int, axis: int, output: object, kind: int) -> Any:
     return output, x * _factor("fourier_filter", x, sizes, n, axis, output, kind)
 
 
 @_fill_output
-def _fourier_shift(x: Any, shifts: Any, n: int, axis: int, output: Any) -> Any:
+def _fourier_shift(x: object, shifts: NDArray[Any], n: int, axis: int, output: object) -> Any:
     return output, x * _factor("fourier_shift", x, shifts, n, axis, output)
 
 

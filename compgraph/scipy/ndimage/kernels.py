@@ -12,6 +12,7 @@ import math
 from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike, NDArray
 
 from ...protocols import primitive
 
@@ -38,7 +39,7 @@ def positions(n: int, before: int, after: int, mode: int) -> Any:
 
 
 @primitive(opname="ndimage_extended")
-def extend_array(x: Any, *, axis: int, before: int, after: int, mode: int) -> Any:
+def extend_array(x: NDArray[Any], *, axis: int, before: int, after: int, mode: int) -> Any:
     """An array extended along an axis; with zeros in the mode "constant"."""
     places = positions(x.shape[axis], before, after, mode)
     extended_array = np.take(x, places, axis)
@@ -47,7 +48,7 @@ def extend_array(x: Any, *, axis: int, before: int, after: int, mode: int) -> An
 
 
 @primitive(opname="ndimage_folded")
-def fold_array(g: Any, *, axis: int, before: int, after: int, mode: int) -> Any:
+def fold_array(g: NDArray[Any], *, axis: int, before: int, after: int, mode: int) -> Any:
     """The transpose of `extend_array`: elements beyond the ends are added to their origins."""
     moved = np.moveaxis(g, axis, 0)
     n = moved.shape[0] - before - after
@@ -60,7 +61,9 @@ def fold_array(g: Any, *, axis: int, before: int, after: int, mode: int) -> Any:
 
 
 @primitive(opname="ndimage_correlate1d")
-def correlate1d(x: Any, weights: Any, *, axis: int, mode: int, cval: float, origin: int, dtype: Any) -> Any:
+def correlate1d(
+    x: NDArray[Any], weights: NDArray[Any], *, axis: int, mode: int, cval: float, origin: int, dtype: DTypeLike | None
+) -> Any:
     """As ``scipy.ndimage.correlate1d``."""
     output = np.empty(x.shape, dtype)
     c_module().correlate1d(x, np.ascontiguousarray(weights, np.float64), axis % x.ndim, output, mode, cval, origin)
@@ -68,7 +71,9 @@ def correlate1d(x: Any, weights: Any, *, axis: int, mode: int, cval: float, orig
 
 
 @primitive(opname="ndimage_correlate")
-def correlate(x: Any, weights: Any, *, mode: int, cval: float, origins: tuple[int, ...], dtype: Any) -> Any:
+def correlate(
+    x: NDArray[Any], weights: NDArray[Any], *, mode: int, cval: float, origins: tuple[int, ...], dtype: DTypeLike | None
+) -> Any:
     """As ``scipy.ndimage.correlate``."""
     output = np.empty(x.shape, dtype)
     c_module().correlate(x, np.ascontiguousarray(weights, np.float64), output, mode, cval, origins)
@@ -76,7 +81,9 @@ def correlate(x: Any, weights: Any, *, mode: int, cval: float, origins: tuple[in
 
 
 @primitive(opname="ndimage_uniform_filter1d")
-def uniform_filter1d(x: Any, *, size: int, axis: int, mode: int, cval: float, origin: int, dtype: Any) -> Any:
+def uniform_filter1d(
+    x: NDArray[Any], *, size: int, axis: int, mode: int, cval: float, origin: int, dtype: DTypeLike | None
+) -> Any:
     """As ``scipy.ndimage.uniform_filter1d``."""
     output = np.empty(x.shape, dtype)
     c_module().uniform_filter1d(x, size, axis % x.ndim, output, mode, cval, origin)
@@ -84,12 +91,12 @@ def uniform_filter1d(x: Any, *, size: int, axis: int, mode: int, cval: float, or
 
 
 @primitive(opname="ndimage_spline_filter1d")
-def spline_filter1d(x: Any, *, order: int, axis: int, mode: int) -> Any:
+def spline_filter1d(x: NDArray[Any], *, order: int, axis: int, mode: int) -> Any:
     """As ``scipy.ndimage.spline_filter1d``: the coefficients of the spline through the elements of each line."""
     return _spline_filter(x, order, axis, mode)
 
 
-def _spline_filter(x: Any, order: int, axis: int, mode: int) -> Any:
+def _spline_filter(x: NDArray[Any], order: int, axis: int, mode: int) -> Any:
     output = np.empty(x.shape, np.float64)
     c_module().spline_filter1d(x, order, axis % x.ndim, output, mode)
     return output
@@ -110,7 +117,7 @@ _POLES = {  # M. Unser, "Splines: a perfect fit for signal and image processing"
 
 
 @primitive(opname="ndimage_spline_filter1d_back")
-def spline_filter1d_back(g: Any, *, order: int, axis: int, mode: int) -> Any:
+def spline_filter1d_back(g: NDArray[Any], *, order: int, axis: int, mode: int) -> Any:
     """The transpose of `spline_filter1d` of a line that is reflected at its ends.
 
     Mathematically the filter is its own transpose. But some versions of SciPy compute its first element from one that they have
@@ -158,7 +165,9 @@ def _first_element(n: int, z: float) -> Any:
 
 
 @primitive(opname="ndimage_interpolated")
-def interpolate(c: Any, coordinates: Any, *, order: int, mode: int, cval: float, padding: int, dtype: Any) -> Any:
+def interpolate(
+    c: NDArray[Any], coordinates: NDArray[Any], *, order: int, mode: int, cval: float, padding: int, dtype: DTypeLike | None
+) -> Any:
     """As ``scipy.ndimage.map_coordinates`` of coefficients `c`, which are longer at each end by `padding`."""
     output = np.empty(coordinates.shape[1:], dtype)
     places = np.ascontiguousarray(coordinates, np.float64)

@@ -14,12 +14,12 @@ from ...graph import as_operand
 ops.register_operation(scipy.signal.lfilter, "scipy_signal_lfilter")
 
 
-def arrays(*values: Any) -> tuple[Any, ...]:
+def arrays(*values: object) -> tuple[Any, ...]:
     """Convert values to arrays; nodes are unchanged."""
     return tuple([ops.ensure_array(as_operand(value)) for value in values])
 
 
-def lfilter(b: Any, a: Any, x: Any, axis: int = -1, zi: Any = None) -> Any:
+def lfilter(b: Any, a: Any, x: Any, axis: int = -1, zi: object = None) -> Any:
     """As ``scipy.signal.lfilter``. An initial state is an input to the recursive part alone, ``A y = B x + zi``."""
     b, a, x = arrays(b, a, x)
     output = bind(scipy.signal.lfilter, (b, a, x), {"axis": axis})
@@ -52,7 +52,7 @@ def _fit_length(x: Any, length: int) -> Any:
     return x[..., :length] if missing <= 0 else np.concatenate([x, np.zeros((*x.shape[:-1], missing), x.dtype)], axis=-1)
 
 
-def _tail(coefficients: Any, x: Any, length: int) -> Any:
+def _tail(coefficients: object, x: Any, length: int) -> Any:
     """The results of a convolution after the end of the signal, ``sum over k of c[k] x[n + m - k]`` for m from 0 on."""
     c = _fit_length(coefficients, 2 * length + 1)
     m, j = np.ogrid[:length, :length]

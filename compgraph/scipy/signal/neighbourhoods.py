@@ -36,7 +36,7 @@ def medfilt(volume: Any, kernel_size: Any = None) -> Any:
     return order_filter(volume, np.ones(tuple(sizes.tolist())), int(np.prod(sizes)) // 2)
 
 
-def medfilt2d(input: Any, kernel_size: Any = 3) -> Any:
+def medfilt2d(input: Any, kernel_size: int = 3) -> Any:
     """As ``scipy.signal.medfilt2d``."""
     (input,) = arrays(input)
     if np.ndim(input) != 2:
@@ -66,7 +66,7 @@ def convolve2d(in1: Any, in2: Any, mode: str = "full", boundary: str = "fill", f
     return full[tuple([slice(start, start + n) for start, n in zip(starts, in1.shape, strict=True)])]
 
 
-def correlate2d(in1: Any, in2: Any, mode: str = "full", boundary: str = "fill", fillvalue: Any = 0) -> Any:
+def correlate2d(in1: Any, in2: Any, mode: str = "full", boundary: str = "fill", fillvalue: int = 0) -> Any:
     """As ``scipy.signal.correlate2d``: a convolution with the kernel turned around, and conjugated."""
     in1, in2 = arrays(in1, in2)
     flipped = np.conjugate(np.flip(in2))
@@ -77,6 +77,6 @@ def correlate2d(in1: Any, in2: Any, mode: str = "full", boundary: str = "fill", 
     return full[tuple([slice(start, start + n) for start, n in zip(starts, in1.shape, strict=True)])]
 
 
-def choose_conv_method(in1: Any, in2: Any, mode: str = "full", measure: bool = False) -> Any:
+def choose_conv_method(in1: object, in2: object, mode: str = "full", measure: bool = False) -> Any:
     """As ``scipy.signal.choose_conv_method``, which depends on shapes alone for floating-point arrays."""
     return scipy.signal.choose_conv_method(*[np.zeros(x.shape, x.dtype) for x in arrays(in1, in2)], mode, measure)

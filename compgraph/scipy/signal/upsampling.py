@@ -13,7 +13,7 @@ from .filters import arrays
 ops.register_operation(scipy.signal.upfirdn, "scipy_signal_upfirdn")
 
 
-def upfirdn(h: Any, x: Any, up: int = 1, down: int = 1, axis: int = -1, mode: str = "constant", cval: Any = 0) -> Any:
+def upfirdn(h: object, x: object, up: int = 1, down: int = 1, axis: int = -1, mode: str = "constant", cval: int = 0) -> Any:
     """As ``scipy.signal.upfirdn``, with zeros around the signal."""
     if mode != "constant" or cval:
         raise TypeError(

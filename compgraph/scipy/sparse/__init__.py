@@ -34,15 +34,15 @@ _METHODS: dict[str, Callable[..., Any]] = {
 _OF_ARRAYS = {"__mul__": matrix_methods.multiply, "__rmul__": matrix_methods.multiply}
 
 
-def _rmul_of_matrix(a: Any, b: Any) -> Any:
+def _rmul_of_matrix(a: object, b: object) -> Any:
     return _product_of_matrix(a, b, matrix_methods.rmatmul)
 
 
-def _mul_of_matrix(a: Any, b: Any) -> Any:
+def _mul_of_matrix(a: object, b: object) -> Any:
     return _product_of_matrix(a, b, matrix_methods.matmul)
 
 
-def _product_of_matrix(a: Any, b: Any, product: Any) -> Any:
+def _product_of_matrix(a: object, b: object, product: Callable[..., Any]) -> Any:
     """``a * b`` of what SciPy calls a matrix: a product, but with a number."""
     is_number = not scipy.sparse.issparse(b) and getattr(b, "ndim", 1) == 0
     return matrix_methods.multiply(a, b) if is_number else product(a, b)

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
+from numpy.typing import DTypeLike
 
 from ...graph import stack_nested
 from ...interception import unpatched
@@ -25,7 +26,9 @@ _CLASSES_WITH_NODES = tuple(
 )
 
 
-def init_matrix(self: Any, arg1: Any, shape: Any = None, dtype: Any = None, copy: bool = False, **options: Any) -> None:
+def init_matrix(
+    self: Any, arg1: object, shape: object = None, dtype: DTypeLike | None = None, copy: bool = False, **options: object
+) -> None:
     """The ``__init__`` of SciPy's classes, of elements that are nodes."""
     kind = type(self)
     if not issubclass(kind, _CLASSES_WITH_NODES):
@@ -37,7 +40,7 @@ def init_matrix(self: Any, arg1: Any, shape: Any = None, dtype: Any = None, copy
     self.__class__ = type(matrix)
 
 
-def _matrix_of(kind: Any, arg1: Any, shape: Any) -> Any:
+def _matrix_of(kind: Any, arg1: object, shape: object) -> Any:
     """The matrix of a class; in the format csr if that class cannot hold nodes."""
     if isinstance(arg1, tuple) and len(arg1) == 3:
         data = stack_nested(arg1[0])
@@ -78,7 +81,7 @@ def diagonal_constructor(name: str) -> Function:
     """Replace `diags` and `diags_array`."""
     own = unpatched(getattr(scipy.sparse, name))
 
-    def construct(diagonals: Any, *args: Any, format: Any = None, dtype: Any = None, **options: Any) -> Any:
+    def construct(diagonals: Any, *args: Any, format: object = None, dtype: Any = None, **options: Any) -> Any:
         offsets = args[0] if args else options.get("offsets", 0)
         single = np.ndim(offsets) == 0 and (len(diagonals) == 0 or np.ndim(diagonals[0]) == 0)
         rows = [diagonals] if single else list(diagonals)
@@ -94,11 +97,11 @@ def diagonal_constructor(name: str) -> Function:
     return construct
 
 
-def _in_format(matrix: Any, name: Any) -> Any:
+def _in_format(matrix: Any, name: object) -> Any:
     return matrix.asformat(name if name in FORMATS else "csr")
 
 
-def spdiags(data: Any, diags: Any, m: Any = None, n: Any = None, format: Any = None) -> Any:
+def spdiags(data: Any, diags: object, m: object = None, n: object = None, format: Any = None) -> Any:
     """``scipy.sparse.spdiags``."""
     data = stack_nested(data)
     number_matrix = unpatched(scipy.sparse.spdiags)(_numbers(np.atleast_2d(data)), diags, m, n)
@@ -109,7 +112,9 @@ def block_constructor(name: str) -> Function:
     """Replace functions that build a matrix of blocks."""
     own = unpatched(getattr(scipy.sparse, name))
 
-    def construct(blocks: Any, *args: Any, format: Any = None, dtype: Any = None, **options: Any) -> Any:
+    def construct(
+        blocks: list[Any], *args: object, format: str | None = None, dtype: DTypeLike | None = None, **options: object
+    ) -> Any:
         elements: list[Any] = []
         count = 0
 
@@ -141,7 +146,7 @@ def block_constructor(name: str) -> Function:
     return construct
 
 
-def kron(A: Any, B: Any, format: Any = None) -> Any:  # noqa: N803 (SciPy's names)
+def kron(A: object, B: object, format: Any = None) -> Any:  # noqa: N803 (SciPy's names)
     """``scipy.sparse.kron``."""
     one, two = (sum_duplicates(m if scipy.sparse.issparse(m) else scipy.sparse.coo_array(stack_nested(m))) for m in (A, B))
     own = unpatched(scipy.sparse.kron)
@@ -160,7 +165,7 @@ def triangle_function(name: str) -> Function:
     """Replace `tril` and `triu`."""
     own = unpatched(getattr(scipy.sparse, name))
 
-    def construct(A: Any, k: int = 0, format: Any = None) -> Any:  # noqa: N803 (SciPy's names)
+    def construct(A: object, k: int = 0, format: str | None = None) -> Any:  # noqa: N803 (SciPy's names)
         source = sum_duplicates(A if scipy.sparse.issparse(A) else scipy.sparse.coo_array(stack_nested(A)))
         return _in_format(read_elements(own(number_elements(source), k), source.data), format or source.format)
 
@@ -182,7 +187,7 @@ def swapaxes(A: Any, axis1: int, axis2: int) -> Any:  # noqa: N803 (SciPy's name
     return A if axis1 % 2 == axis2 % 2 else A.transpose()
 
 
-def find(A: Any) -> Any:  # noqa: N803 (SciPy's name)
+def find(A: object) -> Any:  # noqa: N803 (SciPy's name)
     """``scipy.sparse.find``: the places and the elements that are not zero."""
     source = sum_duplicates(A if scipy.sparse.issparse(A) else scipy.sparse.coo_array(stack_nested(A))).tocoo()
     is_nonzero = np.flatnonzero(np.asarray(getattr(source.data, "raw_value", source.data)) != 0)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
+from numpy.typing import DTypeLike
 
 from ...graph import stack_nested, to_values
 from ...protocols import unsupported
@@ -52,7 +53,7 @@ def rmatmul(a: Any, b: Any) -> Any:
     return np.transpose(matmul(a.transpose(), np.transpose(stack_nested(b))))
 
 
-def dot(a: Any, b: Any) -> Any:
+def dot(a: object, b: object) -> Any:
     """``a.dot(b)``, where b may be a number."""
     return multiply(a, b) if not scipy.sparse.issparse(b) and np.ndim(stack_nested(b)) == 0 else matmul(a, b)
 
@@ -100,7 +101,7 @@ def _multiply_sparse(a: Any, b: Any) -> Any:
     return matrix_from_positions(a, places, a.data[one] * b.data[two]).tocsr()
 
 
-def divide(a: Any, b: Any) -> Any:
+def divide(a: object, b: object) -> Any:
     """``a / b`` by a number or a dense array."""
     if scipy.sparse.issparse(b):
         raise TypeError(unsupported("the quotient of sparse matrices", "A.toarray() / B.toarray()"))
@@ -125,12 +126,12 @@ def add(a: Any, b: Any, sign: int = 1) -> Any:
     return matrix_from_positions(a, places, data).asformat("csr" if a.format == "coo" else a.format)
 
 
-def subtract(a: Any, b: Any) -> Any:
+def subtract(a: object, b: object) -> Any:
     """``a - b``."""
     return add(a, b, -1)
 
 
-def rsubtract(a: Any, b: Any) -> Any:
+def rsubtract(a: object, b: object) -> Any:
     """``b - a``."""
     return add(negative(a), b)
 
@@ -145,12 +146,12 @@ def negative(a: Any) -> Any:
 _UFUNCS = "sin tan arcsin arctan sinh tanh arcsinh arctanh rint sign expm1 log1p deg2rad rad2deg floor ceil trunc sqrt"
 
 
-def _elementwise(ufunc: Any) -> Callable[[Any], Any]:
+def _elementwise(ufunc: Callable[..., Any]) -> Callable[[Any], Any]:
     return lambda self: build_matrix(self, ufunc(self.data))
 
 
 def _raise_unsupported(what: str, replacements: str) -> Callable[..., Any]:
-    def raise_unsupported(self: Any, *args: Any) -> Any:
+    def raise_unsupported(self: Any, *args: object) -> Any:
         raise TypeError(unsupported(f"{what} of a sparse matrix", replacements))
 
     return raise_unsupported
@@ -180,19 +181,19 @@ class NodeMatrixMethods:
     def _is_array(self) -> bool:
         return isinstance(self, scipy.sparse.sparray)
 
-    def __mul__(self, other: Any) -> Any:
+    def __mul__(self, other: object) -> Any:
         return multiply(self, other) if self._is_array() else dot(self, other)
 
-    def __rmul__(self, other: Any) -> Any:
+    def __rmul__(self, other: object) -> Any:
         is_number = not scipy.sparse.issparse(other) and np.ndim(stack_nested(other)) == 0
         return multiply(self, other) if self._is_array() or is_number else rmatmul(self, other)
 
-    def __pow__(self, n: Any) -> Any:
+    def __pow__(self, n: int) -> Any:
         if not self._is_array():
             raise TypeError(unsupported("the power of a sparse matrix", "A @ A, or A.power(n) of the elements"))
         return self.power(n)
 
-    def power(self, n: Any, dtype: Any = None) -> Any:
+    def power(self, n: int, dtype: DTypeLike | None = None) -> Any:
         """The powers of the elements."""
         if not n > 0:
             raise NotImplementedError("zero and negative powers of a sparse matrix are dense; use A.toarray()")
@@ -220,7 +221,7 @@ class NodeMatrixMethods:
     conjugate = conj = _elementwise(np.conj)
     real, imag = property(_elementwise(np.real)), property(_elementwise(np.imag))
 
-    def astype(self, dtype: Any, casting: str = "unsafe", copy: bool = True) -> Any:
+    def astype(self, dtype: DTypeLike | None, casting: str = "unsafe", copy: bool = True) -> Any:
         """With elements of another dtype."""
         return build_matrix(self, self.data.astype(dtype))
 
@@ -240,7 +241,7 @@ class NodeMatrixMethods:
         """The transposed matrix."""
         return self.transpose()
 
-    def asformat(self, format: Any, copy: bool = False) -> Any:
+    def asformat(self, format: str, copy: bool = False) -> Any:
         """The matrix in another format: csr, csc or coo."""
         if format not in (None, *FORMATS):
             raise TypeError(f"a matrix whose elements are nodes is in the format csr, csc or coo, not {format}")
@@ -259,17 +260,17 @@ class NodeMatrixMethods:
         """The matrix as places and elements."""
         return self.asformat("coo")
 
-    def reshape(self, *shape: Any, **options: Any) -> Any:
+    def reshape(self, *shape: object, **options: object) -> Any:
         """The matrix in another shape."""
         return sum_duplicates(self)._rearrange(lambda m: m.reshape(*shape, **options))
 
-    def toarray(self, order: Any = None, out: Any = None) -> Any:
+    def toarray(self, order: object = None, out: object = None) -> Any:
         """The dense matrix."""
         if out is not None:
             raise TypeError("toarray: out= cannot be filled with nodes; use the result")
         return dense(self.data, pattern=pattern_of(self))
 
-    def todense(self, order: Any = None, out: Any = None) -> Any:
+    def todense(self, order: object = None, out: object = None) -> Any:
         """The dense matrix, as an array."""
         return self.toarray(order, out)
 
@@ -282,7 +283,7 @@ class NodeMatrixMethods:
         """The sum of a diagonal."""
         return np.sum(self.diagonal(offset))
 
-    def sum(self, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
+    def sum(self, axis: Any = None, dtype: DTypeLike | None = None, out: object = None) -> Any:
         """The sum of the elements, or of each column (axis 0) or row (axis 1)."""
         if out is not None:
             raise TypeError("sum: out= cannot be filled with nodes; use the result")

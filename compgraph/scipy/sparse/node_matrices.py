@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
+from ...array_types import Array
 from ...protocols import unsupported
 from ...values import Value
 from .pattern_operations import Pattern, summation_matrix, times
@@ -95,7 +96,7 @@ def sum_duplicates(matrix: Any) -> Any:
     return matrix_from_positions(matrix, places, data).asformat(matrix.format)
 
 
-def matrix_from_positions(like: Any, places: Any, data: Any) -> Any:
+def matrix_from_positions(like: Any, places: Array, data: Any) -> Any:
     """A coo matrix of the shape and kind of another, with elements at positions that are numbered by rows."""
     kind = scipy.sparse.coo_array if isinstance(like, scipy.sparse.sparray) else scipy.sparse.coo_matrix
     return build_matrix(kind((np.ones(places.size), np.divmod(places, like.shape[1])), shape=like.shape), data)
@@ -106,7 +107,7 @@ def flat_positions(pattern: Pattern) -> Any:
     return pattern.rows.astype(np.int64) * pattern.shape[1] + pattern.cols
 
 
-def pattern_of(matrix: Any) -> Pattern:
+def pattern_of(matrix: object) -> Pattern:
     """The pattern of a matrix, cached if its elements are nodes."""
     if not has_nodes(type(matrix)):
         return Pattern(matrix)

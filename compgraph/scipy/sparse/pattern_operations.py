@@ -11,7 +11,9 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 import scipy.sparse.linalg
+from numpy.typing import NDArray
 
+from ...array_types import Array
 from ...interception import unpatched
 from ...protocols import primitive
 
@@ -45,7 +47,7 @@ class Pattern:
         self._transposed: Pattern | None = None
         self._places: Any = None
 
-    def matrix(self, data: Any, kind: Any = None) -> Any:
+    def matrix(self, data: NDArray[Any], kind: Any = None) -> Any:
         """The sparse array with these elements, of a class of this format."""
         kind = kind or getattr(scipy.sparse, f"{self.format}_array")
         first, second = self._parts
@@ -88,7 +90,7 @@ class Pattern:
         return self._places
 
 
-def summation_matrix(targets: Any, count: int) -> Any:
+def summation_matrix(targets: NDArray[Any], count: int) -> Any:
     """The matrix that adds each of several numbers to one of `count` sums."""
     targets = np.asarray(targets)
     ones = np.ones(targets.size, np.int8)  # so that sums keep their dtype
@@ -99,25 +101,25 @@ def summation_matrix(targets: Any, count: int) -> Any:
 
 
 @primitive(opname="scipy_sparse_times")
-def times(x: Any, *, matrix: Any) -> Any:
+def times(x: Array, *, matrix: Any) -> Any:
     """``matrix @ x`` with a plain sparse matrix of any format."""
     return unpatched(type(matrix).__matmul__)(matrix, x)
 
 
 @primitive(opname="scipy_sparse_matmul")
-def product(data: Any, x: Any, *, pattern: Any) -> Any:
+def product(data: NDArray[Any], x: NDArray[Any], *, pattern: Pattern) -> Any:
     """``A @ x``, where `data` are the elements of A, and x is a vector or a dense matrix."""
     return pattern.matrix(data) @ x
 
 
 @primitive(opname="scipy_sparse_toarray")
-def dense(data: Any, *, pattern: Any) -> Any:
+def dense(data: NDArray[Any], *, pattern: Pattern) -> Any:
     """The dense matrix with these elements."""
     return pattern.matrix(data).toarray()
 
 
 @primitive(opname="scipy_sparse_solve")
-def solution(data: Any, b: Any, *, pattern: Any, **options: Any) -> Any:
+def solution(data: NDArray[Any], b: NDArray[Any], *, pattern: Pattern, **options: object) -> Any:
     """The x with ``A @ x = b``, where `data` are the elements of A, and b is a vector or a dense matrix."""
     kind = np.result_type(data, b, np.float32 if np.result_type(data, b) == np.float32 else np.float64)
     matrix = pattern.matrix(np.asarray(data, kind))

@@ -23,7 +23,7 @@ def _weighted_sum(x: Any, w: Any) -> Any:
     return np.sum(x if w is None else w * x, axis=-1)
 
 
-def _root(x: Any, power: Any = 0.5) -> Any:
+def _root(x: Any, power: object = 0.5) -> Any:
     """A root, whose derivative at 0 is defined as 0."""
     zero = plain(x) == 0
     return x**power if not np.any(zero) else np.where(zero, 0.0, np.where(zero, 1.0, x) ** power)
@@ -44,7 +44,7 @@ def cityblock(u: Any, v: Any, w: Any = None) -> Any:
     return _weighted_sum(np.abs(u - v), w)
 
 
-def chebyshev(u: Any, v: Any, w: Any = None) -> Any:
+def chebyshev(u: Any, v: Any, w: object = None) -> Any:
     """The largest absolute value of the elements with positive weight."""
     gaps = np.abs(u - v)
     return np.max(gaps if w is None else np.where(plain(w) > 0, gaps, 0.0), axis=-1)
@@ -68,7 +68,7 @@ def seuclidean(u: Any, v: Any, V: Any) -> Any:  # noqa: N803
     return _root(np.sum((u - v) ** 2 / floating(V), axis=-1))
 
 
-def mahalanobis(u: Any, v: Any, VI: Any) -> Any:  # noqa: N803
+def mahalanobis(u: Any, v: Any, VI: object) -> Any:  # noqa: N803
     """As `euclidean`, by the inverse of the covariances."""
     difference = u - v
     inverse = floating(VI)
@@ -101,12 +101,12 @@ def correlation(u: Any, v: Any, w: Any = None, centered: bool = True) -> Any:
     return np.clip(1.0 - _weighted_sum(u * v, w) / np.sqrt(_weighted_sum(u * u, w) * _weighted_sum(v * v, w)), 0.0, 2.0)
 
 
-def cosine(u: Any, v: Any, w: Any = None) -> Any:
+def cosine(u: object, v: object, w: object = None) -> Any:
     """One minus the cosine of the angle."""
     return correlation(u, v, w, centered=False)
 
 
-def _divergence(p: Any, q: Any, base: Any, axis: int, keepdims: bool) -> Any:
+def _divergence(p: Any, q: Any, base: float | None, axis: int, keepdims: bool) -> Any:
     p, q = p / np.sum(p, axis=axis, keepdims=True), q / np.sum(q, axis=axis, keepdims=True)
     m = (p + q) / 2.0
     both = [np.sum(scipy.special.rel_entr(x, m), axis=axis, keepdims=keepdims) for x in (p, q)]
@@ -114,7 +114,7 @@ def _divergence(p: Any, q: Any, base: Any, axis: int, keepdims: bool) -> Any:
     return _root((divergence if base is None else divergence / np.log(base)) / 2.0)
 
 
-def jensenshannon(p: Any, q: Any, base: Any = None, *, axis: int = 0, keepdims: bool = False) -> Any:
+def jensenshannon(p: object, q: object, base: float | None = None, *, axis: int = 0, keepdims: bool = False) -> Any:
     """``scipy.spatial.distance.jensenshannon``."""
     return _divergence(array(p), array(q), base, axis, keepdims)
 
@@ -146,7 +146,7 @@ def vector_distance(name: str) -> Formula:
     """The function of two vectors for a named metric."""
     formula, _ = METRICS[name]
 
-    def distance(u: Any, v: Any, *args: Any, **kwargs: Any) -> Any:
+    def distance(u: object, v: object, *args: object, **kwargs: object) -> Any:
         arguments = [array(a) if isinstance(a, (list, tuple)) else a for a in (u, v, *args)]
         kwargs = {key: array(a) if isinstance(a, (list, tuple)) else a for key, a in kwargs.items()}
         own = unpatched(getattr(scipy.spatial.distance, name))
@@ -156,7 +156,7 @@ def vector_distance(name: str) -> Formula:
     return distance
 
 
-def _formula(metric: Any, others: dict[str, Any], points: Callable[[], Any]) -> tuple[Formula, dict[str, Any]]:
+def _formula(metric: str, others: dict[str, Any], points: Callable[[], Any]) -> tuple[Formula, dict[str, Any]]:
     """Return the formula of a named metric, and its further arguments; variances are those of the points."""
     name = metric.lower()
     name = _OTHER_NAMES.get(name, name)
@@ -180,7 +180,7 @@ def _formula(metric: Any, others: dict[str, Any], points: Callable[[], Any]) -> 
     return formula, others
 
 
-def cdist(XA: Any, XB: Any, metric: Any = "euclidean", *, out: Any = None, **others: Any) -> Any:  # noqa: N803
+def cdist(XA: object, XB: object, metric: Callable[..., Any] | str = "euclidean", *, out: object = None, **others: object) -> Any:  # noqa: N803
     """``scipy.spatial.distance.cdist``."""
     if out is not None:
         raise TypeError("scipy.spatial.distance.cdist: out= cannot take nodes; use the result")
@@ -194,7 +194,7 @@ def cdist(XA: Any, XB: Any, metric: Any = "euclidean", *, out: Any = None, **oth
     return formula(one[:, None], two[None], **others)
 
 
-def pdist(X: Any, metric: Any = "euclidean", *, out: Any = None, **others: Any) -> Any:  # noqa: N803
+def pdist(X: object, metric: Callable[..., Any] | str = "euclidean", *, out: object = None, **others: object) -> Any:  # noqa: N803
     """``scipy.spatial.distance.pdist``."""
     if out is not None:
         raise TypeError("scipy.spatial.distance.pdist: out= cannot take nodes; use the result")
@@ -208,7 +208,7 @@ def pdist(X: Any, metric: Any = "euclidean", *, out: Any = None, **others: Any) 
     return formula(x[i], x[j], **others)
 
 
-def squareform(X: Any, force: str = "no", checks: bool = True) -> Any:  # noqa: N803
+def squareform(X: object, force: str = "no", checks: bool = True) -> Any:  # noqa: N803
     """``scipy.spatial.distance.squareform``."""
     x = array(X)
     scipy.spatial.distance.squareform(plain(x), force, checks)  # raises where SciPy does
@@ -223,7 +223,7 @@ def squareform(X: Any, force: str = "no", checks: bool = True) -> Any:  # noqa: 
     return np.where(np.eye(n, dtype=bool), np.zeros((), x.dtype), x[places])
 
 
-def directed_hausdorff(u: Any, v: Any, rng: Any = 0, **other: Any) -> Any:
+def directed_hausdorff(u: Any, v: Any, rng: int = 0, **other: object) -> Any:
     """``scipy.spatial.distance.directed_hausdorff``: the distance between the two points that decide it."""
     u, v = floating(u), floating(v)
     _, i, j = scipy.spatial.distance.directed_hausdorff(plain(u), plain(v), rng, **other)
@@ -233,7 +233,7 @@ def directed_hausdorff(u: Any, v: Any, rng: Any = 0, **other: Any) -> Any:
 # ------------------------------------------------------------------------------------------ of scipy.spatial
 
 
-def minkowski_distance_p(x: Any, y: Any, p: Any = 2.0) -> Any:
+def minkowski_distance_p(x: object, y: object, p: float = 2.0) -> Any:
     """``scipy.spatial.minkowski_distance_p``."""
     gaps = np.abs(floating(y) - floating(x))
     if plain(p) == np.inf:
@@ -241,7 +241,7 @@ def minkowski_distance_p(x: Any, y: Any, p: Any = 2.0) -> Any:
     return np.sum(gaps if plain(p) == 1 else _root(gaps, p), axis=-1)
 
 
-def minkowski_distance(x: Any, y: Any, p: Any = 2.0) -> Any:
+def minkowski_distance(x: object, y: object, p: float = 2.0) -> Any:
     """``scipy.spatial.minkowski_distance``."""
     total = minkowski_distance_p(x, y, p)
     return total if plain(p) in (1, np.inf) else _root(total, 1.0 / p)

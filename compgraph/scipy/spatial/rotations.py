@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import scipy.spatial.transform
+from numpy.typing import ArrayLike
 
 from ..tools import add_mixin, array, class_with_mixin, floating, limit_order, plain
 
@@ -28,7 +29,7 @@ def _unit(q: Any) -> Any:
     return q / size
 
 
-def _positive(q: Any) -> Any:
+def _positive(q: object) -> Any:
     """The quaternion of the same rotation whose scalar is not negative."""
     return np.where(plain(q)[..., 3:] < 0, -1.0, 1.0) * q
 
@@ -157,7 +158,7 @@ def quaternion(rotation: Any) -> Any:
     return rotation._nodes if isinstance(rotation, NodeRotation) else rotation.as_quat()
 
 
-def rotation_of(q: Any) -> Any:
+def rotation_of(q: object) -> Any:
     """A rotation of nodes."""
     rotation: Any = object.__new__(class_with_mixin(NodeRotation, scipy.spatial.transform.Rotation))
     _set(rotation, q)
@@ -181,7 +182,7 @@ class NodeRotation:
             raise TypeError("Single rotation has no len().")
         return int(self._nodes.shape[0])
 
-    def __getitem__(self, index: Any) -> Any:
+    def __getitem__(self, index: ArrayLike | slice) -> Any:
         """A selection of the rotations."""
         if self._nodes.ndim == 1:
             raise TypeError("Single rotation is not subscriptable.")
@@ -218,7 +219,7 @@ class NodeRotation:
         q = _positive(self._nodes)
         return q[..., :3] / (1 + q[..., 3:])
 
-    def apply(self, vectors: Any, inverse: bool = False) -> Any:
+    def apply(self, vectors: object, inverse: bool = False) -> Any:
         """Rotate vectors."""
         return apply(self, vectors, inverse)
 
@@ -231,19 +232,19 @@ class NodeRotation:
         q = self._nodes
         return 2 * np.arctan2(np.linalg.norm(q[..., :3], axis=-1), np.abs(q[..., 3]))
 
-    def __mul__(self, other: Any) -> Any:
+    def __mul__(self, other: object) -> Any:
         """The composition with another rotation, which is applied first."""
         if not isinstance(other, scipy.spatial.transform.Rotation):
             return NotImplemented
         return rotation_of(_unit(_product(self._nodes, quaternion(other))))
 
-    def __rmul__(self, other: Any) -> Any:
+    def __rmul__(self, other: object) -> Any:
         """The composition with a plain rotation, which is applied last."""
         if not isinstance(other, scipy.spatial.transform.Rotation):
             return NotImplemented
         return rotation_of(_unit(_product(quaternion(other), self._nodes)))
 
-    def __pow__(self, n: Any, modulus: None = None) -> Any:
+    def __pow__(self, n: object, modulus: None = None) -> Any:
         """A multiple of the angle about the same axis."""
         return rotation_of(_quaternion_from_vector(_to_vector(self._nodes) * n))
 
@@ -251,7 +252,7 @@ class NodeRotation:
         """Pickle the quaternions."""
         return rotation_of, (self._nodes,)
 
-    def _raise_unsupported(self, *args: Any, **kwargs: Any) -> Any:
+    def _raise_unsupported(self, *args: object, **kwargs: object) -> Any:
         raise TypeError("not supported by rotations created from nodes; use as_quat(), as_matrix() or as_rotvec()")
 
     mean = reduce = approx_equal = as_davenport = __setitem__ = _raise_unsupported
@@ -261,13 +262,13 @@ class NodeRotation:
         return f"<Rotation of nodes, {self._nodes!r}>"
 
 
-def init_rotation(self: Any, quat: Any, normalize: bool = True, copy: bool = True, scalar_first: bool = False) -> None:
+def init_rotation(self: Any, quat: object, normalize: bool = True, copy: bool = True, scalar_first: bool = False) -> None:
     """``Rotation.__init__``."""
     add_mixin(self, NodeRotation)
     _set(self, from_quat(quat, scalar_first=scalar_first)._nodes)
 
 
-def from_quat(quat: Any, *, scalar_first: bool = False) -> Any:
+def from_quat(quat: object, *, scalar_first: bool = False) -> Any:
     """``Rotation.from_quat``."""
     q = floating(quat)
     if q.ndim < 1 or q.shape[-1] != 4:
@@ -275,7 +276,7 @@ def from_quat(quat: Any, *, scalar_first: bool = False) -> Any:
     return rotation_of(_unit(np.concatenate([q[..., 1:], q[..., :1]], axis=-1) if scalar_first else q))
 
 
-def from_matrix(matrix: Any, *, assume_valid: bool = False) -> Any:
+def from_matrix(matrix: object, *, assume_valid: bool = False) -> Any:
     """``Rotation.from_matrix``."""
     m = floating(matrix)
     if m.shape[-2:] != (3, 3):
@@ -283,7 +284,7 @@ def from_matrix(matrix: Any, *, assume_valid: bool = False) -> Any:
     return rotation_of(_quaternion_from_matrix(m if assume_valid else _nearest_rotation(m)))
 
 
-def from_rotvec(rotvec: Any, degrees: bool = False) -> Any:
+def from_rotvec(rotvec: object, degrees: bool = False) -> Any:
     """``Rotation.from_rotvec``."""
     v = floating(rotvec)
     if v.ndim < 1 or v.shape[-1] != 3:
@@ -291,19 +292,19 @@ def from_rotvec(rotvec: Any, degrees: bool = False) -> Any:
     return rotation_of(_quaternion_from_vector(np.deg2rad(v) if degrees else v))
 
 
-def from_euler(seq: str, angles: Any, degrees: bool = False) -> Any:
+def from_euler(seq: str, angles: object, degrees: bool = False) -> Any:
     """``Rotation.from_euler``."""
     return rotation_of(_quaternion_from_euler(seq, floating(angles), degrees))
 
 
-def from_mrp(mrp: Any) -> Any:
+def from_mrp(mrp: object) -> Any:
     """``Rotation.from_mrp``."""
     m = floating(mrp)
     square = np.sum(m * m, axis=-1, keepdims=True)
     return rotation_of(np.concatenate([2 * m, 1 - square], axis=-1) / (1 + square))
 
 
-def from_nodes(quat: Any, *others: Any, **more: Any) -> Any:
+def from_nodes(quat: object, *others: object, **more: object) -> Any:
     """Create the result of SciPy's own code from its quaternions."""
     return rotation_of(array(quat))
 
@@ -317,7 +318,7 @@ def apply(self: Any, vectors: Any, inverse: bool = False) -> Any:
     return (matrix @ vectors[..., None])[..., 0]
 
 
-def power(self: Any, n: Any, modulus: None = None) -> Any:
+def power(self: Any, n: object, modulus: None = None) -> Any:
     """``Rotation.__pow__`` of a plain rotation with a node as the exponent."""
     return rotation_of(_quaternion_from_vector(_to_vector(quaternion(self)) * n))
 

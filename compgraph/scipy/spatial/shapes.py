@@ -14,7 +14,7 @@ from ..tools import add_mixin, array, floating, plain
 from .distances import minkowski_distance
 
 
-def procrustes(data1: Any, data2: Any) -> Any:
+def procrustes(data1: object, data2: object) -> Any:
     """``scipy.spatial.procrustes``: J. C. Gower, "Generalized procrustes analysis", Psychometrika 40 (1975)."""
     one, two = floating(data1), floating(data2)
     if one.ndim != 2 or one.shape != two.shape or not one.size:
@@ -54,17 +54,17 @@ class NodeKDTree:
     _nodes: Any
     data = property(lambda self: self._nodes)
 
-    def query(self, x: Any, k: Any = 1, eps: float = 0.0, p: float = 2.0, **options: Any) -> Any:
+    def query(self, x: object, k: int = 1, eps: float = 0.0, p: float = 2.0, **options: object) -> Any:
         """The nearest points: their distances, and which they are."""
         return query_kdtree(self, x, k, eps, p, **options)
 
-    def _raise_unsupported(self, *args: Any, **kwargs: Any) -> Any:
+    def _raise_unsupported(self, *args: object, **kwargs: object) -> Any:
         raise TypeError("a KDTree over nodes supports query() only; use the distances of scipy.spatial.distance.cdist")
 
     sparse_distance_matrix = _raise_unsupported
 
 
-def init_kdtree(self: Any, data: Any, *args: Any, **kwargs: Any) -> None:
+def init_kdtree(self: Any, data: Any, *args: object, **kwargs: object) -> None:
     """``KDTree.__init__``."""
     data = floating(data)
     unpatched(scipy.spatial.KDTree.__init__)(self, plain(data), *args, **kwargs)
@@ -73,7 +73,7 @@ def init_kdtree(self: Any, data: Any, *args: Any, **kwargs: Any) -> None:
         add_mixin(self, NodeKDTree)
 
 
-def query_kdtree(self: Any, x: Any, k: Any = 1, eps: float = 0.0, p: float = 2.0, **options: Any) -> Any:
+def query_kdtree(self: Any, x: Any, k: list[int] | int = 1, eps: float = 0.0, p: float = 2.0, **options: object) -> Any:
     """``KDTree.query``: which points are nearest is a choice; the distances to them are recorded."""
     x = array(x)
     numbers, where = unpatched(scipy.spatial.KDTree.query)(self, plain(x), k, eps, p, **options)

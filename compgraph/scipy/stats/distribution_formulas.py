@@ -8,18 +8,20 @@ parameter, so these are written by functions that are smooth there.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import scipy.special as sc
 import scipy.stats as st
 
+from ...array_types import Array
 from ...values import INERT, Value
 
 _LOG_ROOT_2PI = 0.5 * math.log(2 * math.pi)
 
 
-def _log1p_over(x: Any, c: Any) -> Any:
+def _log1p_over(x: object, c: object) -> Any:
     """``log(1 + c x) / c``, at c = 0 `x`."""
     return np.log1p(sc.inv_boxcox1p(x, c))
 
@@ -68,7 +70,7 @@ def _skewnorm_logpdf(self: Any, x: Any, a: Any) -> Any:
     return math.log(2) - _LOG_ROOT_2PI - 0.5 * x * x + sc.log_ndtr(a * x)
 
 
-def _ncx2_logpdf(self: Any, x: Any, df: Any, nc: Any) -> Any:
+def _ncx2_logpdf(self: Any, x: Any, df: Array, nc: Any) -> Any:
     """By a Bessel function; of no noncentrality by the density, which has a derivative there."""
     is_central = nc == 0
     positive = np.where(is_central, 1.0, nc)
@@ -79,7 +81,7 @@ def _ncx2_logpdf(self: Any, x: Any, df: Any, nc: Any) -> Any:
     return np.where(is_central, np.log(sc._ufuncs._ncx2_pdf(x, df, np.where(is_central, nc, 0.0))), log)
 
 
-def _pearson3(normal: Any, positive: Any, negative: Any) -> Any:
+def _pearson3(normal: Callable[..., Any], positive: Any, negative: Any) -> Any:
     """A gamma distribution, for a negative skewness reversed; of a skewness near 0 SciPy has the normal one."""
 
     def method(self: Any, x: Any, skew: Any) -> Any:
@@ -111,13 +113,13 @@ def _pearson3_sf(x: Any, beta: Any) -> Any:
 # -------------------------------------------------------------------------------------------- compiled
 
 
-def _genhyperbolic_logpdf(self: Any, x: Any, p: Any, a: Any, b: Any) -> Any:
+def _genhyperbolic_logpdf(self: Any, x: Any, p: Array, a: Any, b: Any) -> Any:
     root, size = np.sqrt(a * a - b * b), np.hypot(1, x)
     scale = p * np.log(root) - (p - 0.5) * np.log(a) - _LOG_ROOT_2PI - np.log(sc.kve(p, root)) + root
     return scale + b * x + (p - 0.5) * np.log(size) + np.log(sc.kve(p - 0.5, a * size)) - a * size
 
 
-def _geninvgauss_logpdf(self: Any, x: Any, p: Any, b: Any) -> Any:
+def _geninvgauss_logpdf(self: Any, x: Any, p: Array, b: Any) -> Any:
     return (p - 1) * np.log(x) - 0.5 * b * (x + 1 / x) - np.log(2 * sc.kve(p, b)) + b
 
 

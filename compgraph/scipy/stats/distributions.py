@@ -13,8 +13,10 @@ from typing import Any
 import numpy as np
 import scipy.special as sc
 import scipy.stats as st
+from numpy.typing import NDArray
 
 from ... import ops
+from ...array_types import Array, Operand
 from ...bind import bind
 from ...graph import stack_nested, to_values
 from ...protocols import stop_gradient
@@ -28,18 +30,18 @@ Method = Callable[..., Any]
 # -------------------------------------------------------------------------------------------- operations
 
 
-def evaluate_numerically(x: Any, *shapes: Any, distribution: Any, name: str) -> Any:
+def evaluate_numerically(x: Array, *shapes: Any, distribution: object, name: str) -> Any:
     """A distribution function, or the inverse of one, as SciPy computes it: the values of the method `name`."""
     arguments = np.broadcast_arrays(x, *shapes)  # some of SciPy's loops go through them in parallel
     return getattr(distribution, name)(*arguments)
 
 
-def density(distribution: Any, x: Any, *shapes: Any) -> Any:
+def density(distribution: object, x: NDArray[Any], *shapes: object) -> Any:
     """The density of a standard distribution, of arrays or nodes."""
     return rebind_instance(distribution)._pdf(x, *shapes)
 
 
-def _quantile(q: Any, loc: Any, *shapes: Any, distribution: Any, name: str) -> Any:
+def _quantile(q: Operand, loc: int, *shapes: object, distribution: object, name: str) -> Any:
     return getattr(distribution, name)(q, *shapes, loc=loc)
 
 
@@ -56,7 +58,7 @@ def _is_active(*values: object) -> bool:
 
 
 def _numeric(name: str) -> Method:
-    def method(self: Any, x: Any, *shapes: Any) -> Any:
+    def method(self: Any, x: object, *shapes: object) -> Any:
         distribution = original_instance(self)
         if not any(isinstance(value, Value) for value in (x, *shapes)):
             return getattr(distribution, name)(x, *shapes)
@@ -68,7 +70,7 @@ def _numeric(name: str) -> Method:
 def _require_plain_parameters(name: str) -> Method:
     """A density that SciPy computes in C or by differences."""
 
-    def method(self: Any, *args: Any) -> Any:
+    def method(self: Any, *args: object) -> Any:
         if _is_active(*args):
             raise TypeError(
                 f"scipy.stats.{self.name}: SciPy has its density as numbers alone, and no derivative of that is known (of cdf "
@@ -79,7 +81,7 @@ def _require_plain_parameters(name: str) -> Method:
     return method
 
 
-def _pdf(self: Any, x: Any, *shapes: Any) -> Any:
+def _pdf(self: Any, x: object, *shapes: object) -> Any:
     if type(original_instance(self))._logpdf is st.rv_continuous._logpdf:
         raise TypeError(
             f"scipy.stats.{self.name}: it has no formula of its density, which SciPy computes by differences; define _pdf or "
@@ -91,7 +93,7 @@ def _pdf(self: Any, x: Any, *shapes: Any) -> Any:
 def _log_of_smaller(one: str, other: str) -> Method:
     """The logarithm of `one`, by log1p of `other` where that is the smaller; SciPy chooses by the median, which it solves for."""
 
-    def method(self: Any, x: Any, *shapes: Any) -> Any:
+    def method(self: Any, x: object, *shapes: object) -> Any:
         value = getattr(self, one)(x, *shapes)
         is_smaller = value < 0.5
         return np.where(is_smaller, np.log(np.where(is_smaller, value, 1)), np.log1p(-getattr(self, other)(x, *shapes)))
@@ -102,7 +104,7 @@ def _log_of_smaller(one: str, other: str) -> Method:
 def _integration_method(name: str, what: str) -> Method:
     """A method for which SciPy integrates: its numbers for plain shape parameters, and an error for others."""
 
-    def method(self: Any, *args: Any) -> Any:
+    def method(self: Any, *args: object) -> Any:
         if _is_active(*args):
             raise TypeError(
                 f"scipy.stats.{self.name}.{what}: SciPy integrates it, and its derivative by the shape parameters is not known; "
@@ -168,7 +170,7 @@ _WITHOUT_DERIVATIVE = {
 
 
 def _raising_method(advice: str) -> Method:
-    def method(self: Any, *args: Any) -> Any:
+    def method(self: Any, *args: object) -> Any:
         raise TypeError(f"scipy.stats.{self.name}: no derivative of it is known; use {advice}")
 
     return method
@@ -196,7 +198,7 @@ replace_methods({
 def _count_method(name: str) -> Method:
     """A method of a discrete distribution, which is piecewise constant in the count and in the location."""
 
-    def method(self: Any, k: Any, *args: Any, **kwargs: Any) -> Any:
+    def method(self: Any, k: NDArray[Any], *args: object, **kwargs: object) -> Any:
         shapes, loc, _ = self._parse_args(*args, **kwargs)
         count = stop_gradient(array(k) - array(loc))
         return run_own_code("scipy.stats", f"rv_discrete.{name}", self, count, *shapes)
@@ -205,14 +207,14 @@ def _count_method(name: str) -> Method:
 
 
 def _quantile_method(name: str) -> Method:
-    def method(self: Any, q: Any, *args: Any, **kwargs: Any) -> Any:
+    def method(self: Any, q: object, *args: object, **kwargs: object) -> Any:
         shapes, loc, _ = self._parse_args(*args, **kwargs)
         return bind(_quantile, tuple(map(stack_nested, (q, loc, *shapes))), {"distribution": self, "name": name})
 
     return method
 
 
-def _moment(self: Any, order: Any, *args: Any, **kwargs: Any) -> Any:
+def _moment(self: Any, order: int, *args: object, **kwargs: object) -> Any:
     """A moment about 0, by the binomial theorem: SciPy's, of a location of 0, has no derivative by the location."""
     shapes, loc, scale = self._parse_args(*args, **kwargs)
     loc, scale = stack_nested(loc), stack_nested(scale)
@@ -223,7 +225,7 @@ def _moment(self: Any, order: Any, *args: Any, **kwargs: Any) -> Any:
     return np.where(scale > 0, sum(terms), self.badvalue)
 
 
-def _draws(self: Any, *args: Any, **kwargs: Any) -> Any:
+def _draws(self: Any, *args: object, **kwargs: object) -> Any:
     """Draws of the standard distribution, scaled and moved: nodes for loc and scale alone."""
     if isinstance(self, st.rv_discrete):
         raise TypeError(

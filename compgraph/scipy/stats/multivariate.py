@@ -40,19 +40,19 @@ class _Factor:
         """Return vectors, along the last axis, whose covariance is the identity."""
         return x @ self.U
 
-    def _support_mask(self, x: Any) -> bool:
+    def _support_mask(self, x: object) -> bool:
         return True
 
 
-def _factor(matrix: Any, **options: Any) -> Any:
+def _factor(matrix: object, **options: object) -> Any:
     return _Factor(matrix) if isinstance(matrix, Value) else _multivariate._PSD(matrix, **options)
 
 
-def _covariance_of(factor: Any) -> Any:
+def _covariance_of(factor: object) -> Any:
     return factor if isinstance(factor, _Factor) else CovViaPSD(factor)
 
 
-def _get_blas_funcs(names: Any, arrays: Any = ()) -> Any:
+def _get_blas_funcs(names: str, arrays: tuple[Any, ...] = ()) -> Any:
     """`scipy.linalg.get_blas_funcs`, of ``trsm``, which solves a triangular system."""
     if names != "trsm" or not any(isinstance(a, Value) for a in arrays):
         return scipy.linalg.get_blas_funcs(names, arrays)
@@ -75,7 +75,7 @@ class FrozenDistribution:
         As its methods take them.
     """
 
-    def __init__(self, distribution: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def __init__(self, distribution: object, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         kwargs.pop("seed", None)
         self._distribution, self._args, self._kwargs = distribution, args, kwargs
 
@@ -85,14 +85,14 @@ class FrozenDistribution:
             raise AttributeError(f"{type(self._distribution).__name__} of nodes has no {name!r}")
         takes_point = name in ("pdf", "logpdf", "pmf", "logpmf", "cdf", "logcdf")
 
-        def call(*args: Any, **kwargs: Any) -> Any:
+        def call(*args: object, **kwargs: object) -> Any:
             point = args[:1] if takes_point else ()
             return method(self._distribution, *point, *self._args, *args[len(point) :], **{**self._kwargs, **kwargs})
 
         return call
 
 
-def _freeze(self: Any, *args: Any, **kwargs: Any) -> Any:
+def _freeze(self: Any, *args: object, **kwargs: object) -> Any:
     return FrozenDistribution(self, args, kwargs)
 
 

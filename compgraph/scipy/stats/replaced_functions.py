@@ -32,7 +32,7 @@ def _boxcox_llf(data: Any, axis: int = 0, *, lmb: Any) -> Any:
 _validate: Any = rebind(_validate_distribution)
 
 
-def _cdf_distance(p: int, u_values: Any, v_values: Any, u_weights: Any = None, v_weights: Any = None) -> Any:
+def _cdf_distance(p: int, u_values: object, v_values: object, u_weights: object = None, v_weights: object = None) -> Any:
     """As in SciPy, which calls a method of an array that may be plain with one that may be a node."""
     (u, u_weights), (v, v_weights) = _validate(u_values, u_weights), _validate(v_values, v_weights)
     points = np.sort(np.concatenate([u, v]))
@@ -64,7 +64,7 @@ class _Estimate:
     def __getitem__(self, dtype: str) -> Callable[..., Any]:
         return self.estimate
 
-    def estimate(self, points: Any, values: Any, xi: Any, cho_cov: Any, dtype: object = None) -> Any:
+    def estimate(self, points: Any, values: object, xi: Any, cho_cov: Any, dtype: object = None) -> Any:
         """Return a weighted sum of the kernels at `points`, of shape (n, d), for each of `xi`, of shape (m, d)."""
         white, data = np.linalg.solve(cho_cov, np.transpose(xi)), np.linalg.solve(cho_cov, np.transpose(points))
         square = np.sum((data[:, :, None] - white[:, None, :]) ** 2, axis=0)
@@ -84,7 +84,7 @@ replace_functions({
 
 
 def _raising_method(name: str, advice: str) -> Callable[..., Any]:
-    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+    def method(self: Any, *args: object, **kwargs: object) -> Any:
         if any(map(carries_node, (self, *args, *kwargs.values()))):
             raise TypeError(f"scipy.stats.gaussian_kde.{name}: it is not recorded; use {advice}")
         return unpatched(getattr(st.gaussian_kde, name))(self, *args, **kwargs)

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import scipy
+from numpy.typing import NDArray
 
 from compgraph.graph import stack_nested, to_values
 from compgraph.interception import unpatched
@@ -27,7 +28,15 @@ NEWTON_STEPS = 3  # steps: derivatives to order 7
 MAX_UNKNOWNS = 1500  # of the linear systems, which are dense
 
 
-def solve_bvp(fun: Any, bc: Any, x: Any, y: Any, p: Any = None, S: Any = None, **options: Any) -> Any:  # noqa: N803
+def solve_bvp(
+    fun: Callable[..., Any],
+    bc: Callable[..., Any],
+    x: object,
+    y: object,
+    p: list[float] | None = None,
+    S: object = None,  # noqa: N803
+    **options: Any,
+) -> Any:
     """``scipy.integrate.solve_bvp``; the start of the search has no derivative."""
     if isinstance(stack_nested(x), Value) or isinstance(stack_nested(S), Value):
         raise TypeError(
@@ -73,7 +82,7 @@ def solve_bvp(fun: Any, bc: Any, x: Any, y: Any, p: Any = None, S: Any = None, *
 def _as_plain_function(function: Function) -> Function:
     """Return a user's function whose results are plain numbers."""
 
-    def plain(*args: Any) -> Any:
+    def plain(*args: object) -> Any:
         result = function(*args)
         return (
             tuple(to_values(stack_nested(part)) for part in result)
@@ -97,11 +106,11 @@ class Collocation:
         size = self.shape[0] * self.shape[1]
         return np.reshape(z[:size], self.shape), z[size:]
 
-    def rate(self, x: Any, y: Any, p: Any) -> Any:
+    def rate(self, x: NDArray[Any], y: object, p: object) -> Any:
         """Return the rates of change at points."""
         return stack_nested(self.fun(x, y, p) if self.has_parameters else self.fun(x, y))
 
-    def residual(self, z: Any) -> Any:
+    def residual(self, z: object) -> Any:
         """Return the residual of the equation at the middle of each interval, and of the boundary conditions."""
         y, p = self.split_unknowns(z)
         h = np.diff(self.x)

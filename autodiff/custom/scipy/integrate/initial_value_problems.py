@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 import scipy
+from numpy.typing import ArrayLike, NDArray
 
+from compgraph.array_types import Array, Operand
 from compgraph.graph import stack_nested, to_values
 from compgraph.interception import unpatched
 from compgraph.scipy import limit_order
@@ -24,7 +26,7 @@ NEWTON_STEPS = 3  # for the time of an event: derivatives to order 7
 
 def solve_ivp(
     fun: Any, t_span: Any, y0: Any, method: Any = "RK45", t_eval: Any = None, dense_output: bool = False, events: Any = None,
-    vectorized: bool = False, args: Any = None, **options: Any,
+    vectorized: bool = False, args: tuple[Any, ...] | None = None, **options: Any,
 ) -> Any:  # fmt: skip
     """``scipy.integrate.solve_ivp``."""
     scipy_function = unpatched(scipy.integrate.solve_ivp)
@@ -41,7 +43,7 @@ def solve_ivp(
         None if event_functions is None else [_plain_event(event, extra_arguments, problem.recorder) for event in event_functions]
     )
 
-    def run(**overrides: Any) -> Any:
+    def run(**overrides: object) -> Any:
         options_now = {"t_eval": to_values(stack_nested(t_eval)), "dense_output": dense_output, "events": plain_events, **options}
         options_now.update(overrides)
         return scipy_function(
@@ -76,7 +78,7 @@ def solve_ivp(
     return scipy_result
 
 
-def _set_states(scipy_result: Any, problem: Problem, solution: Solution, t_span: Any, t_eval: Any) -> None:
+def _set_states(scipy_result: Any, problem: Problem, solution: Solution, t_span: Any, t_eval: object) -> None:
     """Replace the states of SciPy's result by nodes."""
     if t_eval is not None:
         times = stack_nested(t_eval)
@@ -100,7 +102,7 @@ def _set_states(scipy_result: Any, problem: Problem, solution: Solution, t_span:
 # ------------------------------------------------------------------------------------------ events
 
 
-def _set_events(scipy_result: Any, solution: Solution, events: Any, args: Any, t_eval: Any) -> None:
+def _set_events(scipy_result: Any, solution: Solution, events: list[Any], args: tuple[Any, ...], t_eval: Any) -> None:
     """Replace the times and states of events by nodes, by the implicit function theorem."""
     last = to_values(scipy_result.t)[-1] if len(scipy_result.t) else None
     for k, event in enumerate(events):
@@ -116,7 +118,7 @@ def _set_events(scipy_result: Any, solution: Solution, events: Any, args: Any, t
         scipy_result.y_events[k] = pin_value(states, scipy_result.y_events[k])
 
 
-def _crossing_time(g: Function, time: Any) -> Any:
+def _crossing_time(g: Function, time: Array) -> Any:
     """Return the time at which a function is zero, by Newton steps; each step doubles the order of derivatives."""
     t: Any = time
     for _ in range(NEWTON_STEPS):
@@ -130,7 +132,7 @@ def _crossing_time(g: Function, time: Any) -> Any:
     return limit_order(2**NEWTON_STEPS - 1, "the time of an event of scipy.integrate.solve_ivp", pin_value(t, time))
 
 
-def _as_scalar(value: Any) -> Any:
+def _as_scalar(value: Array) -> Any:
     value = stack_nested(value)
     return np.reshape(value, ()) if isinstance(value, Value) else np.asarray(value, float).reshape(())[()]
 
@@ -141,10 +143,10 @@ def _as_list(events: Any) -> list[Any] | None:
     return [events] if callable(events) else list(events)
 
 
-def _plain_event(event: Function, args: Any, recorder: NodeRecorder) -> Function:
+def _plain_event(event: Function, args: tuple[Any, ...], recorder: NodeRecorder) -> Function:
     """Return an event for SciPy, with the attributes by which users configure it."""
 
-    def plain(t: Any, y: Any) -> Any:
+    def plain(t: Operand, y: NDArray[Any]) -> Any:
         event_value = _as_scalar(event(t, y, *args))
         recorder.returned_node = recorder.returned_node or isinstance(event_value, Value)
         return to_values(event_value)
@@ -161,21 +163,21 @@ def _plain_event(event: Function, args: Any, recorder: NodeRecorder) -> Function
 class Problem:
     """A rate of change and an initial state."""
 
-    def __init__(self, name: str, f: Function, y0: Any, vectorized: bool = False) -> None:
+    def __init__(self, name: str, f: Function, y0: object, vectorized: bool = False) -> None:
         self.name, self.f, self.vectorized = name, f, vectorized
         y0 = stack_nested(y0)
         y0 = y0 if isinstance(y0, Value) else np.asarray(y0)
         self.y0 = y0 if y0.dtype.kind == "c" and y0.dtype == complex else y0.astype(complex if y0.dtype.kind == "c" else float)
         self.recorder = NodeRecorder(f)
 
-    def rate(self, t: Any, y: Any) -> Any:
+    def rate(self, t: Operand, y: Any) -> Any:
         """Return the rate as a vector, plain or a node."""
         derivative = stack_nested(self.f(t, y[:, None]) if self.vectorized else self.f(t, y))
         derivative = derivative if isinstance(derivative, Value) else np.asarray(derivative, self.y0.dtype)
         return np.ravel(derivative) if derivative.ndim != 1 else derivative
 
 
-def _is_active(value: Any) -> bool:
+def _is_active(value: Operand) -> bool:
     value = stack_nested(value)
     return isinstance(value, Value) and type(value) not in INERT
 
@@ -204,7 +206,7 @@ def states_at(problem: Problem, t0: Any, times: Any, options: dict[str, Any]) ->
     plain_times, start = np.asarray(to_values(times), float), float(to_values(t0))
     count = 0
 
-    def counted_rate(t: Any, y: Any) -> Any:
+    def counted_rate(t: Any, y: ArrayLike) -> Any:
         nonlocal count
         count += 1
         if count > 12 * MAX_STEPS:
@@ -230,7 +232,15 @@ def states_at(problem: Problem, t0: Any, times: Any, options: dict[str, Any]) ->
     return np.stack(columns, axis=1)
 
 
-def odeint(func: Any, y0: Any, t: Any, args: Any = (), Dfun: Any = None, *positional_arguments: Any, **options: Any) -> Any:  # noqa: N803
+def odeint(
+    func: Callable[..., Any],
+    y0: object,
+    t: object,
+    args: tuple[Any, ...] = (),
+    Dfun: Any = None,  # noqa: N803
+    *positional_arguments: object,
+    **options: object,
+) -> Any:
     """``scipy.integrate.odeint``."""
     args = args if isinstance(args, tuple) else (args,)
     t_first = options.get("tfirst", positional_arguments[16] if len(positional_arguments) > 16 else False)

@@ -28,10 +28,22 @@ _C_FUNCTION: Any = ctypes.CFUNCTYPE(None).__base__  # the base class of ctypes f
 
 
 def quad(
-    func: Any, a: Any, b: Any, args: Any = (), full_output: Any = 0, epsabs: float = 1.49e-8, epsrel: float = 1.49e-8,
-    limit: int = 50, points: Any = None, weight: Any = None, wvar: Any = None, wopts: Any = None, maxp1: int = 50,
-    limlst: int = 50, complex_func: bool = False,
-) -> Any:  # fmt: skip
+    func: object,
+    a: Any,
+    b: Any,
+    args: tuple[Any, ...] = (),
+    full_output: object = 0,
+    epsabs: float = 1.49e-8,
+    epsrel: float = 1.49e-8,
+    limit: int = 50,
+    points: Any = None,
+    weight: Any = None,
+    wvar: Any = None,
+    wopts: Any = None,
+    maxp1: int = 50,
+    limlst: int = 50,
+    complex_func: bool = False,
+) -> Any:
     """``scipy.integrate.quad``."""
     args = args if isinstance(args, tuple) else (args,)
     if isinstance(func, _C_FUNCTION):
@@ -64,7 +76,7 @@ def quad(
     return (value, *scipy_result[1:])
 
 
-def quad_vec(f: Any, a: Any, b: Any, *positional_arguments: Any, args: Any = (), **options: Any) -> Any:
+def quad_vec(f: Any, a: Any, b: Any, *positional_arguments: Any, args: tuple[Any, ...] = (), **options: Any) -> Any:
     """``scipy.integrate.quad_vec``."""
     scipy_function = unpatched(scipy.integrate.quad_vec)
     args = args if isinstance(args, tuple) else (args,)
@@ -132,7 +144,9 @@ nquad, dblquad, tplquad = map(_scipy_code, ("nquad", "dblquad", "tplquad"))
 # ------------------------------------------------------------------------------------------ the limits
 
 
-def _add_limit_derivatives(name: str, value: Any, f: Function, a: Any, b: Any, weight: Any = None, wvar: Any = None) -> Any:
+def _add_limit_derivatives(
+    name: str, value: object, f: Function, a: float, b: object, weight: Any = None, wvar: object = None
+) -> Any:
     """Make an integral between fixed limits depend on the limits that are nodes."""
     for limit, sign in ((a, -1), (b, 1)):
         if isinstance(limit, Value) and type(limit) not in INERT and limit.dtype.kind == "f" and np.isfinite(limit.raw_value):

@@ -14,7 +14,9 @@ from typing import Any
 
 import numpy as np
 import scipy
+from numpy.typing import NDArray
 
+from compgraph.array_types import Array
 from compgraph.frames import source_lines
 from compgraph.graph import stack_nested, to_values
 from compgraph.guards import note_guard
@@ -27,7 +29,7 @@ METHODS = ("RK23", "RK45", "DOP853")
 ORDER = 8  # of the method for steps of length zero
 
 
-def explicit_method(method: Any) -> Any:
+def explicit_method(method: str) -> Any:
     """Return the class of an explicit method, from its name or class; None for other methods."""
     known = {name: getattr(scipy.integrate, name) for name in METHODS}
     return known.get(method) if isinstance(method, str) else method if method in known.values() else None
@@ -56,7 +58,7 @@ def advance(rate: Function, y: Any, start: Any, end: Any) -> Any:
 class Piece:
     """One step, with SciPy's interpolating polynomial."""
 
-    def __init__(self, rate: Function, method: Any, t_old: Any, t: Any, y_old: Any, first: Any) -> None:
+    def __init__(self, rate: Function, method: Any, t_old: Any, t: Any, y_old: Any, first: object) -> None:
         self.rate, self.method, self.t_old, self.t, self.h, self.y_old = rate, method, t_old, t, t - t_old, y_old
         self.y, self.slopes = step(rate, method, t_old, y_old, self.h, first)
 
@@ -102,17 +104,17 @@ class Solution:
         The first and the last time.
     """
 
-    def __init__(self, ts: Any, pieces: list[Piece]) -> None:
+    def __init__(self, ts: NDArray[Any], pieces: list[Piece]) -> None:
         self.ts, self.interpolants, self.n_segments = np.asarray(ts), pieces, len(pieces)
         self.ascending = bool(self.ts[-1] >= self.ts[0])
         self.t_min, self.t_max = min(self.ts[0], self.ts[-1]), max(self.ts[0], self.ts[-1])
 
-    def _segments(self, t: Any) -> Any:
+    def _segments(self, t: Array) -> Any:
         ascending_times, side = (self.ts, "left") if self.ascending else (self.ts[::-1], "right")
         segment_indices = np.clip(np.searchsorted(ascending_times, t, side=side) - 1, 0, self.n_segments - 1)  # type: ignore[call-overload]
         return segment_indices if self.ascending else self.n_segments - 1 - segment_indices
 
-    def __call__(self, t: Any) -> Any:
+    def __call__(self, t: object) -> Any:
         """The states at times: of shape ``(n,)`` or ``(n, len(t))``."""
         t = stack_nested(t)
         t = t if isinstance(t, Value) else np.asarray(t)
@@ -127,7 +129,7 @@ class Solution:
         return states[:, inverse_order]
 
 
-def integrate_steps(rate: Function, method: Any, y0: Any, spans: Sequence[tuple[Any, Any]]) -> list[Piece]:
+def integrate_steps(rate: Function, method: type, y0: object, spans: Sequence[tuple[Any, Any]]) -> list[Piece]:
     """Compute the steps between given times sequentially."""
     pieces: list[Piece] = []
     y, first = y0, rate(spans[0][0], y0) if spans else None
@@ -137,17 +139,17 @@ def integrate_steps(rate: Function, method: Any, y0: Any, spans: Sequence[tuple[
     return pieces
 
 
-def pin_value(node: Any, value: Any) -> Any:
+def pin_value(node: object, value: Array) -> Any:
     """Return a node with SciPy's value, from which its own differs by less than the tolerance."""
     if not isinstance(node, Value) or np.array_equal(node.raw_value, value):
         return node
     return node + (value - np.asarray(to_values(node)))
 
 
-def guard_step_choice(what: str, node: Any) -> None:
+def guard_step_choice(what: str, node: object) -> None:
     """Add a guard, because a replay with other values does not choose the steps again."""
     note_guard(what, functools.partial(_is_close, np.array(to_values(node))), (node,), True, source_lines.user_frame(2))
 
 
-def _is_close(recorded: Any, current: Any) -> bool:
+def _is_close(recorded: NDArray[Any], current: NDArray[Any]) -> bool:
     return bool(np.shape(current) == recorded.shape and np.allclose(current, recorded, rtol=1e-10, atol=1e-12, equal_nan=True))

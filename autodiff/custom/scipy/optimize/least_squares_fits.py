@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import scipy.optimize
+from numpy.typing import NDArray
 
 from compgraph.graph import stack_nested, to_values
 from compgraph.values import Value
@@ -28,17 +29,17 @@ _LOSSES: dict[str, Function] = {
 }
 
 
-def _cost(residuals: Function, loss: Any = "linear", scale: Any = 1.0) -> Function:
+def _cost(residuals: Function, loss: str = "linear", scale: float = 1.0) -> Function:
     """Return the cost function: half the sum of the losses of the squared residuals."""
     rho: Function = (lambda z: loss(z)[0]) if callable(loss) else _LOSSES[loss]
 
-    def cost(x: Any, *extra: Any) -> Any:
+    def cost(x: object, *extra: object) -> Any:
         return 0.5 * scale**2 * np.sum(rho((np.ravel(stack_nested(residuals(x, *extra))) / scale) ** 2))
 
     return cost
 
 
-def least_squares(*args: Any, **kwargs: Any) -> Any:
+def least_squares(*args: object, **kwargs: object) -> Any:
     """``scipy.optimize.least_squares``."""
     call = Call(scipy.optimize.least_squares, args, kwargs, "fun jac", node_parameters="bounds kwargs f_scale loss")
     by_name = call.arguments.pop("kwargs", None) or {}
@@ -71,7 +72,7 @@ def _bind_keywords(function: Function, by_name: dict[str, Any]) -> Function:
     return lambda *args: function(*args, **by_name)
 
 
-def leastsq(*args: Any, **kwargs: Any) -> Any:
+def leastsq(*args: object, **kwargs: object) -> Any:
     """``scipy.optimize.leastsq``."""
     call = Call(scipy.optimize.leastsq, args, kwargs, "func Dfun")
     scipy_result = call()
@@ -93,7 +94,7 @@ def leastsq(*args: Any, **kwargs: Any) -> Any:
     )
 
 
-def _residual_jacobian(residuals: Function, x: Any) -> Any:
+def _residual_jacobian(residuals: Function, x: object) -> Any:
     """Return the Jacobian of the residuals."""
     return jacobian(lambda z: np.ravel(stack_nested(residuals(z))))(x)
 
@@ -101,7 +102,7 @@ def _residual_jacobian(residuals: Function, x: Any) -> Any:
 # --------------------------------------------------------------------------------------------- curve_fit
 
 
-def curve_fit(*args: Any, **kwargs: Any) -> Any:
+def curve_fit(*args: object, **kwargs: object) -> Any:
     """``scipy.optimize.curve_fit``."""
     call = Call(scipy.optimize.curve_fit, args, kwargs, "f jac", node_parameters="xdata ydata sigma bounds")
     data = {name: stack_nested(call.arguments.get(name)) for name in ("xdata", "ydata", "sigma")}
@@ -154,7 +155,7 @@ def _weighted_residuals(call: Call, data: dict[str, Any]) -> Function:
     return weighted_residuals
 
 
-def _parameter_covariance(call: Call, residuals: Function, popt: Any, scipy_covariance: Any) -> Any:
+def _parameter_covariance(call: Call, residuals: Function, popt: object, scipy_covariance: NDArray[Any]) -> Any:
     """Compute ``inv(J.T @ J)`` at the solution, scaled by the mean square of the residuals if sigma is relative."""
     if not np.all(np.isfinite(scipy_covariance)):
         return scipy_covariance

@@ -5,7 +5,7 @@ Unless the solution is degenerate, the set of active constraints is constant nea
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -27,7 +27,7 @@ def _degeneracy_error(name: str, what: str) -> ValueError:
 # ------------------------------------------------------------------------------------------ least squares
 
 
-def nnls(*args: Any, **kwargs: Any) -> Any:
+def nnls(*args: object, **kwargs: object) -> Any:
     """``scipy.optimize.nnls``."""
     call = Call(scipy.optimize.nnls, args, kwargs, "", node_parameters="A b")
     a, b = (stack_nested(call.user_arguments[name]) for name in "Ab")
@@ -71,7 +71,7 @@ def _solve_bounded(name: str, a: Any, b: Any, x: Any, low: Any, high: Any) -> An
     return piecewise_constant(with_value(x, np.concatenate(parts)[np.argsort(order)]), a, b)
 
 
-def lsq_linear(*args: Any, **kwargs: Any) -> Any:
+def lsq_linear(*args: object, **kwargs: object) -> Any:
     """``scipy.optimize.lsq_linear``."""
     call = Call(scipy.optimize.lsq_linear, args, kwargs, "", node_parameters="A b bounds")
     a, b = (stack_nested(call.user_arguments[name]) for name in "Ab")
@@ -94,7 +94,7 @@ def lsq_linear(*args: Any, **kwargs: Any) -> Any:
 # ---------------------------------------------------------------------------------------- linear programs
 
 
-def linprog(*args: Any, **kwargs: Any) -> Any:
+def linprog(*args: object, **kwargs: object) -> Any:
     """``scipy.optimize.linprog``."""
     names = "c A_ub b_ub A_eq b_eq bounds"
     call = Call(scipy.optimize.linprog, args, kwargs, "", node_parameters=names)
@@ -175,7 +175,7 @@ def _solve_vertex(problem_data: dict[str, Any], scipy_result: Any) -> Any:
     return with_value(scipy_result.x, np.linalg.solve(np.concatenate(rows), np.concatenate(ends)))
 
 
-def _lower_and_upper(bounds: Any, n: int) -> tuple[Any, Any]:
+def _lower_and_upper(bounds: Sequence[Any], n: int) -> tuple[Any, Any]:
     """Return the lower and the upper bounds; infinite for missing ones."""
     if isinstance(bounds, np.ndarray):
         both: Any = np.broadcast_to(bounds, (n, 2))
@@ -192,7 +192,7 @@ def _lower_and_upper(bounds: Any, n: int) -> tuple[Any, Any]:
     return both[0], both[1]
 
 
-def milp(*args: Any, **kwargs: Any) -> Any:
+def milp(*args: object, **kwargs: object) -> Any:
     """``scipy.optimize.milp``: differentiable in the cost; the solution is piecewise constant."""
     call = Call(scipy.optimize.milp, args, kwargs, "", node_parameters="c")
     c = stack_nested(call.user_arguments["c"])
@@ -208,7 +208,7 @@ def milp(*args: Any, **kwargs: Any) -> Any:
     )
 
 
-def isotonic_regression(y: Any, *, weights: Any = None, increasing: bool = True) -> Any:
+def isotonic_regression(y: object, *, weights: object = None, increasing: bool = True) -> Any:
     """``scipy.optimize.isotonic_regression``: the mean of each block."""
     y, weights = np.atleast_1d(stack_nested(y)), None if weights is None else np.atleast_1d(stack_nested(weights))
     scipy_function = unpatched(scipy.optimize.isotonic_regression)

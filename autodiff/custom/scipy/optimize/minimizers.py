@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import scipy.optimize
 
+from compgraph.array_types import Array
 from compgraph.graph import stack_nested, to_values
 
 from ....operators import grad
@@ -24,7 +25,7 @@ def _objective(call: Call) -> Function:
     return (lambda *args: function(*args)[0]) if call.user_arguments.get("jac") is True else function
 
 
-def _evaluate(call: Call, f: Function, x: Any) -> Any:
+def _evaluate(call: Call, f: Function, x: object) -> Any:
     return np.reshape(stack_nested(f(x, *call.extra)), ())
 
 
@@ -41,7 +42,7 @@ def _result_with_nodes(call: Call, scipy_result: Any, constraints: Sequence[Cons
     return with_node_fields(scipy_result, fields)
 
 
-def minimize(*args: Any, **kwargs: Any) -> Any:
+def minimize(*args: object, **kwargs: object) -> Any:
     """``scipy.optimize.minimize``."""
     call = Call(scipy.optimize.minimize, args, kwargs, "fun jac hess hessp", node_parameters="bounds constraints")
     bounds = _take_bounds(call)
@@ -68,7 +69,7 @@ def _take_bounds(call: Call, name: str = "bounds") -> Any:
     return bounds
 
 
-def minimize_scalar(*args: Any, **kwargs: Any) -> Any:
+def minimize_scalar(*args: object, **kwargs: object) -> Any:
     """``scipy.optimize.minimize_scalar``."""
     call = Call(scipy.optimize.minimize_scalar, args, kwargs, "fun", node_parameters="bounds")
     bounds = _take_bounds(call)
@@ -87,7 +88,7 @@ def _wrap_fmin(name: str, callbacks: str, unsupported: str = "retall") -> Functi
     """Wrap a function that returns x; with ``full_output=True`` a tuple of x, the value and counts."""
     function = getattr(scipy.optimize, name)
 
-    def wrapper(*args: Any, **kwargs: Any) -> Any:
+    def wrapper(*args: object, **kwargs: object) -> Any:
         call = Call(function, args, kwargs, callbacks)
         scipy_result = call()
         if not call.depends_on_nodes:
@@ -103,7 +104,7 @@ def _wrap_fmin(name: str, callbacks: str, unsupported: str = "retall") -> Functi
     return wrapper
 
 
-def _extract_x(scipy_result: Any) -> Any:
+def _extract_x(scipy_result: Array) -> Any:
     return scipy_result[0] if isinstance(scipy_result, tuple) else scipy_result
 
 
@@ -125,7 +126,7 @@ brent = _wrap_fmin("brent", "func")
 golden = _wrap_fmin("golden", "func")
 
 
-def fminbound(*args: Any, **kwargs: Any) -> Any:
+def fminbound(*args: object, **kwargs: object) -> Any:
     """``scipy.optimize.fminbound``."""
     call = Call(scipy.optimize.fminbound, args, kwargs, "func", node_parameters="x1 x2")
     ends = call.arguments["x1"], call.arguments["x2"]
@@ -143,7 +144,7 @@ def fminbound(*args: Any, **kwargs: Any) -> Any:
     )
 
 
-def fmin_l_bfgs_b(*args: Any, **kwargs: Any) -> Any:
+def fmin_l_bfgs_b(*args: object, **kwargs: object) -> Any:
     """``scipy.optimize.fmin_l_bfgs_b``."""
     call = Call(scipy.optimize.fmin_l_bfgs_b, args, kwargs, "func fprime", node_parameters="bounds")
     bounds = _take_bounds(call)
@@ -163,7 +164,7 @@ def _objective_without_gradient(call: Call) -> Function:
     return (lambda *args: function(*args)[0]) if gives_both else function
 
 
-def fmin_tnc(*args: Any, **kwargs: Any) -> Any:
+def fmin_tnc(*args: object, **kwargs: object) -> Any:
     """``scipy.optimize.fmin_tnc``."""
     call = Call(scipy.optimize.fmin_tnc, args, kwargs, "func fprime", node_parameters="bounds")
     bounds = _take_bounds(call)
@@ -182,7 +183,7 @@ def fmin_tnc(*args: Any, **kwargs: Any) -> Any:
     )
 
 
-def fmin_slsqp(*args: Any, **kwargs: Any) -> Any:
+def fmin_slsqp(*args: object, **kwargs: object) -> Any:
     """``scipy.optimize.fmin_slsqp``."""
     names = "func f_eqcons f_ieqcons fprime fprime_eqcons fprime_ieqcons"
     call = Call(scipy.optimize.fmin_slsqp, args, kwargs, names, node_parameters="bounds eqcons ieqcons")
@@ -209,7 +210,7 @@ def fmin_slsqp(*args: Any, **kwargs: Any) -> Any:
     )
 
 
-def fmin_cobyla(*args: Any, **kwargs: Any) -> Any:
+def fmin_cobyla(*args: object, **kwargs: object) -> Any:
     """``scipy.optimize.fmin_cobyla``."""
     call = Call(scipy.optimize.fmin_cobyla, args, kwargs, "func", node_parameters="cons consargs")
     cons = call.arguments["cons"]
@@ -233,7 +234,7 @@ def _wrap_bounded_search(name: str, callbacks: str = "func", node_parameters: st
     """Wrap a function that searches between bounds."""
     function = getattr(scipy.optimize, name)
 
-    def wrapper(*args: Any, **kwargs: Any) -> Any:
+    def wrapper(*args: object, **kwargs: object) -> Any:
         call = Call(function, args, kwargs, callbacks, node_parameters=f"bounds {node_parameters}")
         bounds = _take_bounds(call)
         constraints: list[Constraint] = []
@@ -258,7 +259,7 @@ shgo = _wrap_bounded_search("shgo", node_parameters="constraints")
 direct = _wrap_bounded_search("direct")
 
 
-def basinhopping(*args: Any, **kwargs: Any) -> Any:
+def basinhopping(*args: object, **kwargs: object) -> Any:
     """``scipy.optimize.basinhopping``."""
     call = Call(scipy.optimize.basinhopping, args, kwargs, "func", node_parameters="minimizer_kwargs")
     options = dict(call.arguments.get("minimizer_kwargs") or {})

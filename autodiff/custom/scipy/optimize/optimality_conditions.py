@@ -14,8 +14,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.optimize
+from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import Bounds, LinearConstraint, NonlinearConstraint
 
+from compgraph.array_types import Array
 from compgraph.context import NoGraph
 from compgraph.graph import stack_nested, to_values
 from compgraph.interception import unpatched
@@ -55,11 +57,11 @@ def solve_optimality(call: Call, x: Any, f: Function, constraints: Sequence[Cons
     count = sum(part.which.size for part in active)
     size = x.size
 
-    def conditions(y: Any, *extra: Any) -> Any:
+    def conditions(y: Any, *extra: object) -> Any:
         at, constraint_multipliers = (y[:size], y[size:]) if count else (y, None)
         at = np.reshape(at, x.shape) if x.ndim else np.reshape(at, ())
 
-        def lagrangian(z: Any) -> Any:
+        def lagrangian(z: object) -> Any:
             value = _scalar(f(z, *extra))
             return value - np.sum(constraint_multipliers * _active_values(active, z, extra)) if count else value
 
@@ -69,7 +71,7 @@ def solve_optimality(call: Call, x: Any, f: Function, constraints: Sequence[Cons
     if not count:
         return call.solution(x, conditions, extract_x, lambda at: _verify(call, at, np.zeros(0), active, constraints))
 
-    def verify(y: Any) -> None:
+    def verify(y: NDArray[Any]) -> None:
         at = np.reshape(y[:size], x.shape)[()]
         _verify(call, at, y[size:], active, constraints)
 
@@ -82,7 +84,9 @@ def solve_optimality(call: Call, x: Any, f: Function, constraints: Sequence[Cons
     return np.reshape(stationary_point[:size], x.shape) if x.ndim else stationary_point[0]
 
 
-def _verify(call: Call, at: Any, multipliers: Any, active: Sequence[Active], constraints: Sequence[Constraint]) -> None:
+def _verify(
+    call: Call, at: Array, multipliers: NDArray[Any], active: Sequence[Active], constraints: Sequence[Constraint]
+) -> None:
     """Raise if the assumed active set is not that at the solution itself."""
     extra = to_values(call.extra)
     is_equation = np.concatenate([np.zeros(0, bool), *[np.full(part.which.size, part.constraint.is_equation) for part in active]])
@@ -94,20 +98,20 @@ def _verify(call: Call, at: Any, multipliers: Any, active: Sequence[Active], con
         raise ValueError(f"{call.name}: {_DEGENERATE}")
 
 
-def _scalar(value: Any) -> Any:
+def _scalar(value: object) -> Any:
     return np.reshape(stack_nested(value), ())
 
 
-def _constraint_values(constraint: Constraint, z: Any, extra: Any) -> Any:
+def _constraint_values(constraint: Constraint, z: object, extra: tuple[Any, ...]) -> Any:
     return np.ravel(stack_nested(constraint.function(z, *extra)))
 
 
-def _active_values(active: Sequence[Active], z: Any, extra: Any) -> Any:
+def _active_values(active: Sequence[Active], z: object, extra: tuple[Any, ...]) -> Any:
     """Return the active elements of all constraints, which are zero at the solution."""
     return np.concatenate([_constraint_values(part.constraint, z, extra)[part.which] for part in active])
 
 
-def _find_active(call: Call, x: Any, f: Function, constraints: Sequence[Constraint]) -> tuple[list[Active], Any]:
+def _find_active(call: Call, x: NDArray[Any], f: Function, constraints: Sequence[Constraint]) -> tuple[list[Active], Any]:
     """Return the active constraints at a solution, and their multipliers."""
     if not constraints:
         return [], np.zeros(0)
@@ -131,14 +135,19 @@ def _find_active(call: Call, x: Any, f: Function, constraints: Sequence[Constrai
     return _find_multipliers(call.name, candidates, slope, np.concatenate(gradients), np.concatenate(slacks), is_equation)
 
 
-def _constraint_jacobian(constraint: Constraint, x: Any, extra: Any) -> Any:
+def _constraint_jacobian(constraint: Constraint, x: NDArray[Any], extra: tuple[NDArray[Any], ...]) -> Any:
     """Return the Jacobian of a constraint."""
     jacobian = to_values(jacrev(lambda z: _constraint_values(constraint, z, extra))(x[()]))
     return np.reshape(jacobian, (-1, x.size))
 
 
 def _find_multipliers(
-    name: str, candidates: list[Active], slope: Any, gradients: Any, slacks: Any, is_equation: Any
+    name: str,
+    candidates: list[Active],
+    slope: NDArray[Any],
+    gradients: NDArray[Any],
+    slacks: NDArray[Any],
+    is_equation: NDArray[Any],
 ) -> tuple[list[Active], Any]:
     """Return the nearly active constraints that have a multiplier, and the multipliers."""
     signs = np.where(is_equation, -1.0, 1.0)[:, None] * gradients  # multipliers of equations have either sign
@@ -159,7 +168,7 @@ def _find_multipliers(
     return active, multipliers[has_multiplier]
 
 
-def plain_bounds(bounds: Any) -> Any:
+def plain_bounds(bounds: object) -> Any:
     """Replace nodes in bounds by plain values."""
     if not isinstance(bounds, Bounds):
         return to_values(bounds) if not isinstance(bounds, zip) else list(bounds)
@@ -178,12 +187,12 @@ def bounds_to_constraints(bounds: Any) -> list[Constraint]:
     return _ends_to_constraints([low for low, _ in pairs], [high for _, high in pairs])
 
 
-def pair_to_constraints(bounds: Any) -> list[Constraint]:
+def pair_to_constraints(bounds: tuple[Any, ...]) -> list[Constraint]:
     """Convert ``(low, high)``, two numbers or arrays, to constraints."""
     return bounds_to_constraints(bounds) if isinstance(bounds, Bounds) else _ends_to_constraints(*bounds)
 
 
-def _ends_to_constraints(low: Any, high: Any) -> list[Constraint]:
+def _ends_to_constraints(low: ArrayLike, high: ArrayLike) -> list[Constraint]:
     """Convert lower and upper ends to constraints; None and infinite ends have none."""
     ends = []
     for end, default in ((low, -np.inf), (high, np.inf)):
@@ -193,7 +202,7 @@ def _ends_to_constraints(low: Any, high: Any) -> list[Constraint]:
     return _interval_constraints(lambda z, *extra: z, *ends)
 
 
-def convert_constraints(call: Call, constraints: Any) -> tuple[Any, list[Constraint]]:
+def convert_constraints(call: Call, constraints: object) -> tuple[Any, list[Constraint]]:
     """Return constraints as passed to SciPy, without nodes, and as functions."""
     several = constraints if isinstance(constraints, (list, tuple)) else [constraints]
     plain_constraints: list[Any] = []
@@ -205,7 +214,7 @@ def convert_constraints(call: Call, constraints: Any) -> tuple[Any, list[Constra
     return plain_constraints, constraint_functions
 
 
-def _convert_constraint(call: Call, constraint: Any) -> tuple[Any, list[Constraint]]:
+def _convert_constraint(call: Call, constraint: object) -> tuple[Any, list[Constraint]]:
     if isinstance(constraint, dict):
         return _convert_dict(call, constraint)
     if not isinstance(constraint, (Bounds, LinearConstraint, NonlinearConstraint)):
@@ -224,7 +233,7 @@ def _convert_constraint(call: Call, constraint: Any) -> tuple[Any, list[Constrai
     return plain, _interval_constraints(lambda z, *extra: constraint.fun(z), constraint.lb, constraint.ub)
 
 
-def wrap_callback(call: Call, function: Any) -> Any:
+def wrap_callback(call: Call, function: Callable[..., Any]) -> Any:
     """Wrap a function of a constraint as a `Callback` of the call."""
     wrapped = Callback(function)
     call.other_callbacks.append(wrapped)
@@ -241,7 +250,7 @@ def _convert_dict(call: Call, constraint: dict[str, Any]) -> tuple[Any, list[Con
     return plain, [Constraint(lambda z, *extra: constraint["fun"](z, *further), is_equation)]
 
 
-def _interval_constraints(function: Any, low: Any, high: Any) -> list[Constraint]:
+def _interval_constraints(function: Callable[..., Any], low: object, high: object) -> list[Constraint]:
     """Return the constraints ``low <= function(x) <= high``; where the ends are equal, an equation."""
     ends = np.broadcast_arrays(np.asarray(to_values(low), float), np.asarray(to_values(high), float))
     equal = ends[0] == ends[1]
@@ -255,8 +264,8 @@ def _interval_constraints(function: Any, low: Any, high: Any) -> list[Constraint
     return constraints
 
 
-def _one_sided_constraint(function: Any, end: Any, sign: float, selected: Any) -> Any:
-    def distance(z: Any, *extra: Any) -> Any:
+def _one_sided_constraint(function: Callable[..., Any], end: object, sign: float, selected: Array) -> Any:
+    def distance(z: object, *extra: object) -> Any:
         numbers = np.ravel(stack_nested(function(z, *extra)))
         which = np.broadcast_to(selected, numbers.shape)
         return sign * (numbers - np.broadcast_to(stack_nested(end), numbers.shape))[which]

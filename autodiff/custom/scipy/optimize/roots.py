@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import scipy.optimize
+from numpy.typing import ArrayLike
 
 from compgraph.graph import stack_nested
 
@@ -15,12 +16,12 @@ from ..solver_calls import Call, with_node_fields, with_value
 Function = Callable[..., Any]
 
 
-def _first_result(scipy_result: Any) -> Any:
+def _first_result(scipy_result: ArrayLike) -> Any:
     """Return the solution from a result that may be a tuple."""
     return scipy_result[0] if isinstance(scipy_result, tuple) else scipy_result
 
 
-def root(*args: Any, **kwargs: Any) -> Any:
+def root(*args: object, **kwargs: object) -> Any:
     """``scipy.optimize.root``."""
     call = Call(scipy.optimize.root, args, kwargs, "fun jac")
     scipy_result = call()
@@ -31,16 +32,16 @@ def root(*args: Any, **kwargs: Any) -> Any:
     return with_node_fields(scipy_result, {"x": x, "fun": with_value(scipy_result.fun, _evaluate(equations, x, call))})
 
 
-def _first_output(function: Any) -> Any:
+def _first_output(function: Callable[..., Any]) -> Any:
     """Drop the derivative from a function that returns a value and its derivative."""
     return lambda *args: function(*args)[0]
 
 
-def _evaluate(function: Any, x: Any, call: Call) -> Any:
+def _evaluate(function: Callable[..., Any], x: object, call: Call) -> Any:
     return stack_nested(function(x, *call.extra))
 
 
-def fsolve(*args: Any, **kwargs: Any) -> Any:
+def fsolve(*args: object, **kwargs: object) -> Any:
     """``scipy.optimize.fsolve``."""
     call = Call(scipy.optimize.fsolve, args, kwargs, "func fprime")
     scipy_result = call()
@@ -53,7 +54,7 @@ def fsolve(*args: Any, **kwargs: Any) -> Any:
     return (x, info, *scipy_result[2:])
 
 
-def root_scalar(*args: Any, **kwargs: Any) -> Any:
+def root_scalar(*args: object, **kwargs: object) -> Any:
     """``scipy.optimize.root_scalar``."""
     call = Call(scipy.optimize.root_scalar, args, kwargs, "f fprime fprime2")
     scipy_result = call()
@@ -68,7 +69,7 @@ def _wrap_scalar_solver(name: str, callbacks: str) -> Function:
     """Wrap a function that returns a root; with ``full_output=True`` a tuple."""
     function = getattr(scipy.optimize, name)
 
-    def wrapper(*args: Any, **kwargs: Any) -> Any:
+    def wrapper(*args: object, **kwargs: object) -> Any:
         call = Call(function, args, kwargs, callbacks)
         scipy_result = call()
         if not call.depends_on_nodes:
@@ -89,7 +90,7 @@ bisect, brentq, brenth, ridder, toms748 = (
 newton = _wrap_scalar_solver("newton", "func fprime fprime2")
 
 
-def fixed_point(*args: Any, **kwargs: Any) -> Any:
+def fixed_point(*args: object, **kwargs: object) -> Any:
     """``scipy.optimize.fixed_point``."""
     call = Call(scipy.optimize.fixed_point, args, kwargs, "func")
     scipy_result = call()
@@ -104,7 +105,7 @@ def _wrap_quasi_newton(name: str) -> Function:
     """Wrap a quasi-Newton method, which returns only x."""
     function = getattr(scipy.optimize, name)
 
-    def wrapper(*args: Any, **kwargs: Any) -> Any:
+    def wrapper(*args: object, **kwargs: object) -> Any:
         call = Call(function, args, kwargs, "F")
         scipy_result = call()
         return call.solution(np.asarray(scipy_result), call.function, lambda x: x) if call.depends_on_nodes else scipy_result

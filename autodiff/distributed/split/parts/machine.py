@@ -61,7 +61,7 @@ class Machine:
         self.parts.pop(part, None)
         return result(None)
 
-    def call(self, part: int, epoch: int, method: str, *args: Any) -> Response:
+    def call(self, part: int, epoch: int, method: str, *args: object) -> Response:
         """Call a method of a part; what earlier epochs left is forgotten."""
         return _call_for_response(self._call, part, epoch, method, args)
 
@@ -130,7 +130,7 @@ class Machine:
     def _is_wanted(self) -> bool:
         return True
 
-    async def _compute(self, function: Callable[..., Any], *args: Any) -> Any:
+    async def _compute(self, function: Callable[..., Any], *args: object) -> Any:
         """The result of a function that may take long."""
         return function(*args)
 
@@ -147,7 +147,7 @@ class Resident(Machine):
     def _is_wanted(self) -> bool:
         return any(actor is self for actor in get_worker().state.actors.values())
 
-    async def _compute(self, function: Callable[..., Any], *args: Any) -> Any:
+    async def _compute(self, function: Callable[..., Any], *args: object) -> Any:
         run = contextvars.copy_context().run
         return await asyncio.get_running_loop().run_in_executor(get_worker().executors["actor"], run, function, *args)
 
@@ -178,7 +178,7 @@ class Resident(Machine):
             task.cancel()
 
 
-def _call_for_response(function: Callable[..., Any], *args: Any) -> Response:
+def _call_for_response(function: Callable[..., Any], *args: object) -> Response:
     try:
         return result(function(*args))
     except Exception as error:

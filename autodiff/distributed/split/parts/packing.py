@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from compgraph.array_types import Array
+
 
 class Packed(NamedTuple):
     """An array as it is sent.
@@ -32,7 +34,7 @@ class Packed(NamedTuple):
     flipped: tuple[int, ...]
 
 
-def pack(value: Any) -> Packed:
+def pack(value: Array) -> Packed:
     """An array made ready to be sent; it shares memory with nothing."""
     array = np.asarray(value)
     shape, strides = array.shape, array.strides

@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, S
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .packing import Packed, pack, unpack
 from .part import Part, summed, weighed
@@ -83,7 +84,7 @@ class Mail:
         for future in self._held.values():
             future.cancel()
 
-    def _future(self, key: Any) -> asyncio.Future[Any]:
+    def _future(self, key: tuple[Any, ...]) -> asyncio.Future[Any]:
         if key not in self._held:
             self._held[key] = asyncio.get_running_loop().create_future()
         return self._held[key]
@@ -95,13 +96,13 @@ class Mail:
             if not future.done():
                 future.set_result(value)
 
-    async def take(self, key: Any) -> Any:
+    async def take(self, key: tuple[Any, ...]) -> Any:
         """A value for this part alone."""
         value = await self._future(key)
         self._held.pop(key, None)
         return value
 
-    async def look(self, key: Any) -> Any:
+    async def look(self, key: tuple[Any, ...]) -> Any:
         """A value that others look at too."""
         return await self._future(key)
 
@@ -292,7 +293,7 @@ class Pass:
                 parts = await self.mail.take(("adjoint", micro, key))
                 self._add(self.part.ways[key], micro, key[1], unpack(parts[0]))
 
-    def _add(self, index: int, micro: int, port: int, adjoint: Any) -> None:
+    def _add(self, index: int, micro: int, port: int, adjoint: NDArray[Any]) -> None:
         self._sums.setdefault(index, {}).setdefault(micro, {})[port] = adjoint
 
     def _gradients(self) -> dict[int, Any]:
@@ -309,5 +310,5 @@ class Pass:
         return None
 
 
-def _opened(value: Any) -> Any:
+def _opened(value: NDArray[Any] | Packed) -> Any:
     return unpack(value) if isinstance(value, Packed) else value

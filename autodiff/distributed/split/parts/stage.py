@@ -68,7 +68,7 @@ class StageGraph:
         """Compute the stage's values; an error gets a note with the line of the user's code that recorded the operation."""
         reached: Any = None
 
-        def look(item: Any, place: int, replacements: Any) -> None:
+        def look(item: object, place: int, replacements: dict[Any, Any]) -> None:
             nonlocal reached
             reached = item
 

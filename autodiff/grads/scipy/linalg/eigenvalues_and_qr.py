@@ -10,7 +10,9 @@ from typing import Any
 
 import numpy as np
 import scipy
+from numpy.typing import NDArray
 
+from compgraph.array_types import Array, Operand
 from compgraph.graph import to_values
 from compgraph.guards import guarded_value
 from compgraph.values import Value
@@ -38,7 +40,7 @@ from .factorizations import _take_order
 # ---------------------------------------------------------------------------------------- eigenvectors
 
 
-def _tangential_part(gv: Any, v: Any) -> Any:
+def _tangential_part(gv: NDArray[Any], v: NDArray[Any]) -> Any:
     """Return the adjoint of normalized vectors without the part along them, which has no effect."""
     along = np.sum(gv * v, axis=-2, keepdims=True)
     size = np.max(np.abs(to_values(gv)), initial=0)
@@ -50,7 +52,7 @@ def _tangential_part(gv: Any, v: Any) -> Any:
     return gv - np.real(along) * np.conjugate(v)
 
 
-def _pull_pair(gw: Any, gv: Any, w: Any, v: Any, a: Any, b: Any) -> tuple[Any, Any]:
+def _pull_pair(gw: object, gv: Any, w: Any, v: Any, a: object, b: Array | None) -> tuple[Any, Any]:
     """Return the adjoints of a and b, given those of values and right vectors."""
     if b is None:
         return eig((gw, gv), (w, v), a), None
@@ -63,7 +65,7 @@ def _pull_pair(gw: Any, gv: Any, w: Any, v: Any, a: Any, b: Any) -> tuple[Any, A
     return matmul_chain(rows, middle, transpose(v)), -matmul_chain(rows, middle * w[..., None, :], transpose(v))
 
 
-def _push_pair(t: Any, position: int, w: Any, v: Any, a: Any, b: Any) -> tuple[Any, Any]:
+def _push_pair(t: Array, position: int, w: Any, v: Any, a: object, b: Array | None) -> tuple[Any, Any]:
     """Return the tangents of values and right vectors; the latter are not valid for complex vectors of pairs."""
     if b is None:
         return eig_tangent(t, (w, v), a)  # type: ignore[no-any-return]
@@ -75,7 +77,7 @@ def _push_pair(t: Any, position: int, w: Any, v: Any, a: Any, b: Any) -> tuple[A
     return diagonals(inner), vector_tangent - v * scale
 
 
-def _eig_parts(out: Any, left: Any, right: Any, a: Any, b: Any) -> tuple[Any, Any, Any]:
+def _eig_parts(out: Any, left: object, right: object, a: object, b: NDArray[Any] | None) -> tuple[Any, Any, Any]:
     """Return values, left and right vectors; the right ones are computed if they are missing."""
     if not (left or right):
         w, vl, vr = out, None, None
@@ -84,7 +86,7 @@ def _eig_parts(out: Any, left: Any, right: Any, a: Any, b: Any) -> tuple[Any, An
     return w, vl, _right_vectors(w, a, b) if vr is None else vr
 
 
-def _right_vectors(w: Any, a: Any, b: Any) -> Any:
+def _right_vectors(w: object, a: object, b: NDArray[Any] | None) -> Any:
     """Return the right vectors in the order of the values."""
     recomputed, v = scipy.linalg.eig(a, b)
     values, recomputed_values = to_values(w), to_values(recomputed)
@@ -100,7 +102,7 @@ def _require_inhomogeneous(options: dict[str, Any]) -> None:
         raise TypeError("scipy.linalg.eig: homogeneous_eigvals is not differentiable. Omit it")
 
 
-def _require_right_vectors(right: Any) -> None:
+def _require_right_vectors(right: bool) -> None:
     """Raise without right vectors, because SciPy then does not normalize left ones."""
     if not right:
         raise TypeError("scipy.linalg.eig(a, b): left vectors alone have no derivative. Pass left=True and right=True")
@@ -110,7 +112,7 @@ def _flags(options: dict[str, Any], values_only: bool) -> tuple[Any, Any]:
     return (False, False) if values_only else (options.get("left", False), options.get("right", True))
 
 
-def _pull_eig(position: int, values_only: bool, g: Any, out: Any, a: Any, b: Any = None, **options: Any) -> Any:
+def _pull_eig(position: int, values_only: bool, g: Any, out: Any, a: Any, b: Any = None, **options: object) -> Any:
     _require_inhomogeneous(options)
     left, right = _flags(options, values_only)
     w, vl, vr = _eig_parts(out, left, right, a, b)
@@ -126,7 +128,9 @@ def _pull_eig(position: int, values_only: bool, g: Any, out: Any, a: Any, b: Any
     return total
 
 
-def _push_eig(position: int, values_only: bool, t: Any, out: Any, a: Any, b: Any = None, **options: Any) -> Any:
+def _push_eig(
+    position: int, values_only: bool, t: NDArray[Any], out: object, a: object, b: NDArray[Any] | None = None, **options: object
+) -> Any:
     _require_inhomogeneous(options)
     left, right = _flags(options, values_only)
     w, vl, vr = _eig_parts(out, left, right, a, b)
@@ -163,11 +167,20 @@ scipy_linalg_eigvals_grad = _declare_eig("scipy_linalg_eigvals", True)
 # ----------------------------------------------------------------------------------------- singular values
 
 
-def _pull_svd(g: Any, out: Any, a: Any, full_matrices: Any = True, compute_uv: Any = True, **_: Any) -> Any:
+def _pull_svd(
+    g: NDArray[Any] | tuple[Any, ...],
+    out: object,
+    a: object,
+    full_matrices: NDArray[Any] | tuple[Any, ...] | bool = True,
+    compute_uv: tuple[Any, ...] | bool = True,
+    **_: object,
+) -> Any:
     return svd(g, out, a, full_matrices, compute_uv)
 
 
-def _push_svd(t: Any, out: Any, a: Any, full_matrices: Any = True, compute_uv: Any = True, **_: Any) -> Any:
+def _push_svd(
+    t: object, out: NDArray[Any] | tuple[Any, ...], a: object, full_matrices: bool = True, compute_uv: bool = True, **_: object
+) -> Any:
     return svd_tangent(t, out, a, full_matrices, compute_uv)
 
 
@@ -196,7 +209,7 @@ def _raise_no_tangent(name: str) -> None:
     )
 
 
-def _qr_split(out: Any, mode: str, pivoting: Any) -> tuple[Any, Any, Any]:
+def _qr_split(out: tuple[Any, ...], mode: str, pivoting: bool) -> tuple[Any, Any, Any]:
     """Return q or None, r, and the order of the columns or None."""
     parts = out[:-1] if pivoting else out
     order = (
@@ -207,7 +220,7 @@ def _qr_split(out: Any, mode: str, pivoting: Any) -> tuple[Any, Any, Any]:
     return (None if mode == "r" else parts[0]), parts[-1], order
 
 
-def _pull_qr(g: Any, out: Any, a: Any, mode: str = "full", pivoting: Any = False, **_: Any) -> Any:
+def _pull_qr(g: Any, out: Any, a: Any, mode: str = "full", pivoting: Any = False, **_: object) -> Any:
     _require_not_raw(mode)
     q, r, order = _qr_split(out, mode, pivoting)
     gr, gq = g[len(g) - 2 if pivoting else -1], None if q is None else g[0]
@@ -232,7 +245,7 @@ def _require_not_raw(mode: str) -> None:
         raise TypeError("scipy.linalg.qr: mode='raw' is not differentiable. Use mode='economic'")
 
 
-def _push_qr(t: Any, out: Any, a: Any, mode: str = "full", pivoting: Any = False, **_: Any) -> Any:
+def _push_qr(t: Any, out: tuple[Any, ...], a: Any, mode: str = "full", pivoting: bool = False, **_: object) -> Any:
     _require_not_raw(mode)
     q, r, order = _qr_split(out, mode, pivoting)
     if not a.size:
@@ -257,7 +270,9 @@ def _reversed_adjoint(x: Any, rows: bool, columns: bool) -> Any:
     return conj_transpose(x[..., :: -1 if rows else 1, :: -1 if columns else 1])
 
 
-def _pull_rq(g: Any, out: Any, a: Any, mode: str = "full", **_: Any) -> Any:
+def _pull_rq(
+    g: NDArray[Any] | tuple[Any, ...], out: NDArray[Any] | tuple[Any, ...], a: Any, mode: str = "full", **_: object
+) -> Any:
     gr, gq = (g, None) if mode == "r" else g
     r, q = (out, None) if mode == "r" else out
     if not a.size or (gr is None and gq is None):
@@ -281,7 +296,7 @@ def _rq_pair(q: Any, r: Any, x: Any, k: int) -> tuple[Any, Any]:
     return np.matmul(x[..., :k], np.linalg.inv(square[..., :k])), square
 
 
-def _push_rq(t: Any, out: Any, a: Any, mode: str = "full", **_: Any) -> Any:
+def _push_rq(t: Operand, out: Any, a: Any, mode: str = "full", **_: object) -> Any:
     r, q = (out, None) if mode == "r" else out
     if not a.size:
         return 0 * out if mode == "r" else tuple([0 * part for part in out])

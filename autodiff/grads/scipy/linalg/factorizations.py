@@ -7,12 +7,14 @@ for forward and reverse mode algorithmic differentiation" (2008), for matrices t
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import scipy
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
+from compgraph.array_types import Operand
 from compgraph.guards import guarded_value
 from compgraph.scipy import banded_matrices
 
@@ -36,7 +38,7 @@ scipy_linalg_cholesky_grad = general(
 ).tangent(lambda t, out, a, lower=False, **_: cholesky_tangent(t, out, a, not lower))
 
 
-def _triangle(x: NDArray[Any], lower: Any) -> Any:
+def _triangle(x: NDArray[Any], lower: bool) -> Any:
     mask = np.tri(x.shape[-1], dtype=bool)
     return np.where(mask if lower else mask.T, x, 0)
 
@@ -47,23 +49,23 @@ def _keeps_other_triangle() -> bool:
     return bool(scipy.linalg.cho_factor(np.array([[4.0, 1.0], [1.0, 4.0]]))[0][1, 0])
 
 
-def _other_triangle(x: NDArray[Any], lower: Any) -> Any:
+def _other_triangle(x: NDArray[Any], lower: bool) -> Any:
     mask = np.tri(x.shape[-1], dtype=bool)
     return np.where((mask if lower else mask.T) | (not _keeps_other_triangle()), 0, x)
 
 
-def _cho_factor(g: NDArray[Any], out: NDArray[Any], a: NDArray[Any], lower: Any, **_: Any) -> Any:
+def _cho_factor(g: NDArray[Any], out: NDArray[Any], a: NDArray[Any], lower: bool, **_: object) -> Any:
     return cholesky(_triangle(g, lower), _triangle(out, lower), a, not lower) + _other_triangle(g, lower)
 
 
-def _cho_factor_tangent(t: NDArray[Any], out: NDArray[Any], a: NDArray[Any], lower: Any, **_: Any) -> Any:
+def _cho_factor_tangent(t: NDArray[Any], out: NDArray[Any], a: NDArray[Any], lower: bool, **_: object) -> Any:
     return cholesky_tangent(t, _triangle(out, lower), a, not lower) + _other_triangle(t, lower)
 
 
 scipy_linalg_cho_factor_grad = general("scipy_linalg_cho_factor", _cho_factor).tangent(_cho_factor_tangent)
 
 
-def _cholesky_banded(g: NDArray[Any], out: NDArray[Any], ab: Any, lower: Any = False, **_: Any) -> Any:
+def _cholesky_banded(g: NDArray[Any], out: NDArray[Any], ab: Any, lower: bool = False, **_: object) -> Any:
     below, above = banded_matrices.widths(ab, lower)
     cotangent = cholesky(
         banded_matrices.dense(g, below, above),
@@ -74,7 +76,7 @@ def _cholesky_banded(g: NDArray[Any], out: NDArray[Any], ab: Any, lower: Any = F
     return np.where(banded_matrices.inside(ab.shape[-1], below, above), banded_matrices.banded(cotangent, below, above), g)
 
 
-def _cholesky_banded_tangent(t: NDArray[Any], out: NDArray[Any], ab: Any, lower: Any = False, **_: Any) -> Any:
+def _cholesky_banded_tangent(t: NDArray[Any], out: NDArray[Any], ab: Any, lower: bool = False, **_: object) -> Any:
     below, above = banded_matrices.widths(ab, lower)
     dense = banded_matrices.dense(t, below, above)
     tangent = cholesky_tangent(dense, banded_matrices.dense(out, below, above), dense, not lower)
@@ -99,7 +101,7 @@ def _above(x: NDArray[Any]) -> Any:
     return np.where(_under(x), 0, x)
 
 
-def _take_order(x: NDArray[Any], order: Any, axis: int = -2) -> Any:
+def _take_order(x: NDArray[Any], order: NDArray[Any], axis: int = -2) -> Any:
     """Permute rows or columns."""
     order = order[..., None] if axis == -2 else order[..., None, :]
     return np.take_along_axis(x, np.broadcast_to(order, (*x.shape[:-2], *order.shape[-2:])), axis)
@@ -128,11 +130,11 @@ def _lu_tangent(t: NDArray[Any], lower: Any, upper: Any) -> tuple[Any, Any]:
     return np.matmul(t, second) - np.matmul(lower, _above(middle)), np.matmul(_above(middle), upper)
 
 
-def _rows(order: Any) -> Any:
+def _rows(order: object) -> Any:
     return np.asarray(guarded_value(order, "the order of the rows of a decomposition")).astype(np.intp)
 
 
-def _lu_apart(g: NDArray[Any], out: Any, a: NDArray[Any], **_: Any) -> Any:
+def _lu_apart(g: NDArray[Any], out: tuple[Any, ...], a: NDArray[Any], **_: object) -> Any:
     order, lower, upper = out
     if not a.size:
         return 0 * a
@@ -140,7 +142,7 @@ def _lu_apart(g: NDArray[Any], out: Any, a: NDArray[Any], **_: Any) -> Any:
     return _take_order(_lu(gl, gu, lower, upper), _rows(order))
 
 
-def _lu_apart_tangent(t: NDArray[Any], out: Any, a: NDArray[Any], **_: Any) -> Any:
+def _lu_apart_tangent(t: NDArray[Any], out: tuple[Any, ...], a: NDArray[Any], **_: object) -> Any:
     order, lower, upper = out
     if not a.size:
         return None, 0 * lower, 0 * upper
@@ -156,7 +158,7 @@ def _parts(both: Any) -> tuple[Any, Any]:
     return _below(both)[..., :k] + np.eye(both.shape[-2], k), _above(both)[..., :k, :]
 
 
-def _lu_factor(g: Any, out: Any, a: NDArray[Any], **_: Any) -> Any:
+def _lu_factor(g: tuple[Any, ...], out: tuple[Any, ...], a: NDArray[Any], **_: object) -> Any:
     both, piv = out
     k = min(a.shape[-2:])
     if not a.size or g[0] is None:
@@ -165,7 +167,7 @@ def _lu_factor(g: Any, out: Any, a: NDArray[Any], **_: Any) -> Any:
     return _take_order(permuted_cotangent, np.argsort(banded_matrices.order_of_rows(piv, a.shape[-2]), axis=-1))
 
 
-def _lu_factor_tangent(t: NDArray[Any], out: Any, a: NDArray[Any], **_: Any) -> Any:
+def _lu_factor_tangent(t: NDArray[Any], out: Sequence[Any], a: NDArray[Any], **_: object) -> Any:
     both, piv = out
     if not a.size:
         return 0 * both, None
@@ -179,19 +181,26 @@ scipy_linalg_lu_factor_grad = general("scipy_linalg_lu_factor", _lu_factor).tang
 # a = l d l^H with rows and columns in order; d has blocks of one and two.
 
 
-def _ldl_parts(out: Any) -> tuple[Any, Any, Any, Any]:
+def _ldl_parts(out: tuple[Any, ...]) -> tuple[Any, Any, Any, Any]:
     """Return the triangle, its inverse, the inverse of d, and the mask of its blocks."""
     triangle = np.linalg.inv(_take_order(out[0], _rows(out[2])))
     blocks = guarded_value(out[1] != 0, "the blocks of a decomposition") | np.eye(out[1].shape[-1], dtype=bool)
     return _take_order(out[0], _rows(out[2])), triangle, np.linalg.inv(out[1]), blocks
 
 
-def _of_triangle(blocks: Any, lower: Any) -> Any:
+def _of_triangle(blocks: NDArray[Any], lower: Operand | None) -> Any:
     mask = np.tri(blocks.shape[-1], dtype=bool)
     return (mask if lower else mask.T) & ~blocks
 
 
-def _ldl(g: Any, out: Any, a: NDArray[Any], lower: Any = True, hermitian: Any = True, **_: Any) -> Any:
+def _ldl(
+    g: tuple[Any, ...],
+    out: tuple[Any, ...],
+    a: NDArray[Any],
+    lower: Operand | None = True,
+    hermitian: ArrayLike | str = True,
+    **_: object,
+) -> Any:
     order = _rows(out[2])
     triangle, inverse, of_blocks, blocks = _ldl_parts(out)
     middle: Any = 0
@@ -210,7 +219,9 @@ def _ldl(g: Any, out: Any, a: NDArray[Any], lower: Any = True, hermitian: Any = 
     )
 
 
-def _ldl_tangent(t: NDArray[Any], out: Any, a: NDArray[Any], lower: Any = True, hermitian: Any = True, **_: Any) -> Any:
+def _ldl_tangent(
+    t: NDArray[Any], out: tuple[Any, ...], a: NDArray[Any], lower: bool = True, hermitian: bool = True, **_: object
+) -> Any:
     order = _rows(out[2])
     triangle, inverse, of_blocks, blocks = _ldl_parts(out)
     triangle_of_t = t * triangle_weights(a.shape[-1], not lower)
@@ -252,7 +263,7 @@ def _push_polar(t: NDArray[Any], u: Any, a: NDArray[Any]) -> Any:
     return tangent
 
 
-def _polar(g: Any, out: Any, a: NDArray[Any], side: Any = "right") -> Any:
+def _polar(g: tuple[Any, ...], out: tuple[Any, ...], a: NDArray[Any], side: str = "right") -> Any:
     """With ``p = u^H a``, or ``a u^H``, pass the adjoint of p to both."""
     u, total, gu = out[0], 0 * a, g[0]
     if g[1] is not None:
@@ -265,7 +276,7 @@ def _polar(g: Any, out: Any, a: NDArray[Any], side: Any = "right") -> Any:
     return total if gu is None else total + _pull_polar(gu, u, a)
 
 
-def _polar_tangent(t: NDArray[Any], out: Any, a: NDArray[Any], side: Any = "right") -> Any:
+def _polar_tangent(t: NDArray[Any], out: Sequence[Any], a: NDArray[Any], side: str = "right") -> Any:
     u = out[0]
     du = _push_polar(t, u, a)
     if side == "right":
@@ -280,7 +291,7 @@ scipy_linalg_polar_grad = general("scipy_linalg_polar", _polar).tangent(_polar_t
 # ----------------------------------------------------------------------------------------- balancing
 
 
-def _balance(g: Any, out: Any, a: NDArray[Any], separate: Any = False, **_: Any) -> Any:
+def _balance(g: tuple[Any, ...], out: tuple[Any, ...], a: NDArray[Any], separate: bool = False, **_: object) -> Any:
     """The scales are powers of two, which are piecewise constant."""
     turn = out[1]
     return 0 * a if g[0] is None else matmul_chain(transpose(np.linalg.inv(turn)), g[0], transpose(turn))

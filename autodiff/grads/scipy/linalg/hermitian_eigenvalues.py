@@ -18,6 +18,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from compgraph.array_types import Operand
 from compgraph.guards import evaluate_guarded
 from compgraph.scipy import banded_matrices
 
@@ -45,9 +46,17 @@ class _Pair:
     """A decomposition with all its vectors; the result may be a part."""
 
     def __init__(
-        self, out: NDArray[Any], a: NDArray[Any], b: Any, lower: Any = True, type: Any = 1, eigvals_only: Any = False,
-        subset_by_index: Any = None, subset_by_value: Any = None, **_: Any,
-    ) -> None:  # fmt: skip
+        self,
+        out: NDArray[Any],
+        a: NDArray[Any],
+        b: NDArray[Any] | None,
+        lower: object = True,
+        type: int = 1,
+        eigvals_only: bool = False,
+        subset_by_index: tuple[int, ...] | None = None,
+        subset_by_value: tuple[float, ...] | None = None,
+        **_: object,
+    ) -> None:
         self.upper, self.type, self.b = not lower, type if b is not None else 1, b
         w, v = (out, None) if eigvals_only else out
         is_part = subset_by_index is not None or subset_by_value is not None
@@ -63,7 +72,7 @@ class _Pair:
         self.whole: Any = whole
         self.inverse: Any = np.linalg.inv(whole) if self.type > 1 else None
 
-    def _among(self, part: Any, whole: Any) -> Any:
+    def _among(self, part: NDArray[Any], whole: NDArray[Any]) -> Any:
         """Return all vectors, with those of the result inserted."""
         end = self.first + self.count
         return np.concatenate([whole[..., : self.first], part, whole[..., end:]], axis=-1)
@@ -86,7 +95,7 @@ class _Pair:
         """The vectors u of ``a u = w c u``, where c is b, or its inverse for the other types."""
         return np.matmul(self.whole, self.v) if self.type == 2 else self.v
 
-    def pull(self, gw: Any, gv: Any) -> tuple[Any, Any]:
+    def pull(self, gw: object, gv: Any) -> tuple[Any, Any]:
         """Return the adjoints of the Hermitian matrices."""
         gw, gv = self.widen(gw), self.widen(gv)
         w, u = self.w, self.vectors
@@ -110,7 +119,7 @@ class _Pair:
             return of_a, of_c
         return of_a, beside - matmul_chain(transpose(self.inverse), of_c, transpose(self.inverse))
 
-    def push(self, da: Any, db: Any) -> tuple[Any, Any]:
+    def push(self, da: object, db: NDArray[Any] | None) -> tuple[Any, Any]:
         """Return the tangents of values and vectors."""
         w, u = self.w, self.vectors
         dc = db if self.type == 1 or db is None else -matmul_chain(self.inverse, db, self.inverse)
@@ -129,7 +138,7 @@ class _Pair:
         return np.real(diagonals(inner)), dv
 
 
-def _first(w: NDArray[Any], by_index: Any, by_value: Any) -> int:
+def _first(w: NDArray[Any], by_index: tuple[int, ...] | None, by_value: NDArray[Any] | tuple[Any, ...] | None) -> int:
     """Return the position of the first requested value."""
     if by_index is not None:
         return int(by_index[0])
@@ -139,7 +148,7 @@ def _first(w: NDArray[Any], by_index: Any, by_value: Any) -> int:
     return int(np.max(counts, initial=0))
 
 
-def _split_cotangents(g: Any, eigvals_only: Any) -> tuple[Any, Any]:
+def _split_cotangents(g: Any, eigvals_only: object) -> tuple[Any, Any]:
     return (g, None) if eigvals_only else g
 
 
@@ -171,10 +180,10 @@ def _declare_pair(opname: str, **fixed: Any) -> Rule:
             return True
         return bool(np.any(equal_pairs(w) & ~np.eye(w.shape[-1], dtype=bool)))
 
-    def pull(position: int, g: NDArray[Any], out: NDArray[Any], *operands: Any, **options: Any) -> Any:
+    def pull(position: int, g: NDArray[Any], out: NDArray[Any], *operands: object, **options: object) -> Any:
         return NotImplemented if alone(out, options) else formula(position)(g, out, *operands, **options)
 
-    def push(tangents: Any, out: NDArray[Any], *operands: Any, **options: Any) -> Any:
+    def push(tangents: list[NDArray[Any]], out: NDArray[Any], *operands: Any, **options: object) -> Any:
         active_positions = [position for position, t in enumerate(tangents) if t is not None]
         stacked = any(x is not None and x.ndim > 2 for x in operands)
         if len(active_positions) > 1 or stacked or alone(out, options):
@@ -192,7 +201,7 @@ scipy_linalg_eigvalsh_grad = _declare_pair("scipy_linalg_eigvalsh", eigvals_only
 _SELECTED = {0: "a", 1: "v", 2: "i", "all": "a", "value": "v", "index": "i"}
 
 
-def _options(eigvals_only: Any, select: Any, select_range: Any) -> dict[str, Any]:
+def _options(eigvals_only: Operand | None, select: Any, select_range: Any) -> dict[str, Any]:
     """Return the options of `eigh`."""
     select = _SELECTED.get(select, select).lower() if isinstance(select, str) else _SELECTED[select]
     select = _SELECTED.get(select, select)
@@ -217,7 +226,13 @@ def _diagonal_below(x: NDArray[Any]) -> Any:
 def _declare_tridiagonal(opname: str, eigvals_only: bool) -> Rule:
     def back(position: int) -> Any:
         def formula(
-            g: NDArray[Any], out: NDArray[Any], d: Any, e: Any, select: Any = "a", select_range: Any = None, **options: Any
+            g: NDArray[Any],
+            out: NDArray[Any],
+            d: object,
+            e: object,
+            select: object = "a",
+            select_range: object = None,
+            **options: Any,
         ) -> Any:
             chosen = _options(eigvals_only or options.get("eigvals_only"), select, select_range)
             matrix_cotangent = _pull(0, g, out, _tridiagonal(d, e), **chosen)
@@ -227,7 +242,7 @@ def _declare_tridiagonal(opname: str, eigvals_only: bool) -> Rule:
 
     def forth(position: int) -> Any:
         def tangent(
-            t: NDArray[Any], out: NDArray[Any], d: Any, e: Any, select: Any = "a", select_range: Any = None, **options: Any
+            t: NDArray[Any], out: NDArray[Any], d: Any, e: Any, select: object = "a", select_range: object = None, **options: Any
         ) -> Any:
             chosen = _options(eigvals_only or options.get("eigvals_only"), select, select_range)
             moved = _tridiagonal(0 * d, t) if position else _tridiagonal(t, 0 * e)
@@ -244,9 +259,15 @@ scipy_linalg_eigvalsh_tridiagonal_grad = _declare_tridiagonal("scipy_linalg_eigv
 
 def _declare_banded(opname: str, only: bool) -> Rule:
     def back(
-        g: Any, out: Any, a: Any, lower: Any = False, eigvals_only: Any = False, select: Any = "a", select_range: Any = None,
-        **_: Any,
-    ) -> Any:  # fmt: skip
+        g: NDArray[Any] | tuple[Any, ...],
+        out: object,
+        a: Any,
+        lower: Any = False,
+        eigvals_only: bool = False,
+        select: str = "a",
+        select_range: tuple[Any, ...] | None = None,
+        **_: object,
+    ) -> Any:
         below, above = banded_matrices.widths(a, lower)
         chosen = _options(only or eigvals_only, select, select_range)
         return banded_matrices.banded(
@@ -254,9 +275,15 @@ def _declare_banded(opname: str, only: bool) -> Rule:
         )
 
     def forth(
-        t: Any, out: Any, a: Any, lower: Any = False, eigvals_only: Any = False, select: Any = "a", select_range: Any = None,
-        **_: Any,
-    ) -> Any:  # fmt: skip
+        t: object,
+        out: NDArray[Any] | tuple[Any, ...],
+        a: Any,
+        lower: Any = False,
+        eigvals_only: bool = False,
+        select: str = "a",
+        select_range: tuple[Any, ...] | None = None,
+        **_: object,
+    ) -> Any:
         below, above = banded_matrices.widths(a, lower)
         chosen = _options(only or eigvals_only, select, select_range)
         return _push(

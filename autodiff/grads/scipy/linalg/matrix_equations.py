@@ -38,12 +38,12 @@ scipy_linalg_solve_sylvester_grad = general(
 # a x + x a^H = q
 
 
-def _lyapunov(g: NDArray[Any], out: NDArray[Any], a: NDArray[Any], q: Any) -> Any:
+def _lyapunov(g: NDArray[Any], out: NDArray[Any], a: NDArray[Any], q: object) -> Any:
     solution = scipy.linalg.solve_continuous_lyapunov(transpose(a), g)
     return -np.matmul(solution, transpose(out)) - np.conjugate(np.matmul(transpose(solution), out))
 
 
-def _lyapunov_tangent(t: NDArray[Any], out: NDArray[Any], a: NDArray[Any], q: Any) -> Any:
+def _lyapunov_tangent(t: NDArray[Any], out: NDArray[Any], a: NDArray[Any], q: object) -> Any:
     return scipy.linalg.solve_continuous_lyapunov(a, -np.matmul(t, out) - np.matmul(out, conj_transpose(t)))
 
 
@@ -56,12 +56,12 @@ scipy_linalg_solve_continuous_lyapunov_grad = general(
 # a x a^H - x + q = 0
 
 
-def _stein(g: NDArray[Any], out: NDArray[Any], a: NDArray[Any], q: Any, method: Any = None) -> Any:
+def _stein(g: NDArray[Any], out: NDArray[Any], a: NDArray[Any], q: object, method: object = None) -> Any:
     solution = scipy.linalg.solve_discrete_lyapunov(transpose(a), g, method=method)
     return matmul_chain(solution, np.conjugate(a), transpose(out)) + np.conjugate(matmul_chain(transpose(solution), a, out))
 
 
-def _stein_tangent(t: NDArray[Any], out: NDArray[Any], a: NDArray[Any], q: Any, method: Any = None) -> Any:
+def _stein_tangent(t: NDArray[Any], out: NDArray[Any], a: NDArray[Any], q: object, method: str | None = None) -> Any:
     right = matmul_chain(t, out, conj_transpose(a)) + matmul_chain(a, out, conj_transpose(t))
     return scipy.linalg.solve_discrete_lyapunov(a, right, method=method)
 
@@ -81,7 +81,15 @@ class _Riccati:
     """The terms of the derivatives of a solution x."""
 
     def __init__(
-        self, discrete: bool, x: NDArray[Any], a: NDArray[Any], b: NDArray[Any], q: Any, r: Any, e: Any = None, s: Any = None
+        self,
+        discrete: bool,
+        x: NDArray[Any],
+        a: NDArray[Any],
+        b: NDArray[Any],
+        q: NDArray[Any],
+        r: NDArray[Any],
+        e: Any = None,
+        s: object = None,
     ) -> None:
         self.discrete, self.x, self.b = discrete, x, b
         self.e = np.eye(a.shape[-1]) if e is None else e

@@ -42,11 +42,11 @@ def frechet_derivative(function: Function, a: NDArray[Any], e: Any) -> Any:
     return function(np.concatenate(rows, axis=-2))[..., :n, n:] * scale
 
 
-def _checked_derivative(name: str, function: Function, a: NDArray[Any], e: Any, out: NDArray[Any]) -> Any:
+def _checked_derivative(name: str, function: Function, a: NDArray[Any], e: object, out: NDArray[Any]) -> Any:
     """Compute `frechet_derivative`; raise if it belongs to a different branch of the function."""
     block_values: list[Any] = []
 
-    def kept(block: Any) -> Any:
+    def kept(block: object) -> Any:
         block_values.append(function(block))
         return block_values[-1]
 
@@ -75,7 +75,7 @@ def _declare_function(opname: str, function: Callable[..., Any], checked: bool =
     """Declare an analytic function of matrices, ``function(a, *parameters)``."""
     name = opname.removeprefix("scipy_linalg_")
 
-    def moved(a: NDArray[Any], e: Any, out: NDArray[Any], options: dict[str, Any]) -> Any:
+    def moved(a: NDArray[Any], e: object, out: NDArray[Any], options: dict[str, Any]) -> Any:
         if options.get("disp", True) is False:
             raise TypeError(f"scipy.linalg.{name}: disp=False is not differentiable. Omit it")
         run = functools.partial(function, **{k: v for k, v in options.items() if k == "t"})
@@ -118,7 +118,7 @@ def _frechet_parts(out: NDArray[Any], options: dict[str, Any]) -> bool:
     return bool(options.get("compute_expm", True))
 
 
-def _frechet_a(g: NDArray[Any], out: NDArray[Any], a: NDArray[Any], e: Any, **options: Any) -> Any:
+def _frechet_a(g: NDArray[Any], out: NDArray[Any], a: NDArray[Any], e: Any, **options: object) -> Any:
     of_value, of_derivative = g if _frechet_parts(out, options) else (None, g)
     total = 0 * a
     if of_value is not None:
@@ -128,17 +128,17 @@ def _frechet_a(g: NDArray[Any], out: NDArray[Any], a: NDArray[Any], e: Any, **op
     return total
 
 
-def _frechet_e(g: Any, out: NDArray[Any], a: NDArray[Any], e: Any, **options: Any) -> Any:
+def _frechet_e(g: NDArray[Any] | tuple[Any, ...], out: NDArray[Any], a: NDArray[Any], e: Any, **options: object) -> Any:
     of_derivative = g[1] if _frechet_parts(out, options) else g
     return 0 * e if of_derivative is None else frechet_derivative(scipy.linalg.expm, transpose(a), of_derivative)
 
 
-def _frechet_tangent_a(t: NDArray[Any], out: NDArray[Any], a: NDArray[Any], e: Any, **options: Any) -> Any:
+def _frechet_tangent_a(t: NDArray[Any], out: NDArray[Any], a: NDArray[Any], e: object, **options: object) -> Any:
     moved = frechet_derivative(_exponential(e), a, t)
     return (frechet_derivative(scipy.linalg.expm, a, t), moved) if _frechet_parts(out, options) else moved
 
 
-def _frechet_tangent_e(t: NDArray[Any], out: NDArray[Any], a: NDArray[Any], e: Any, **options: Any) -> Any:
+def _frechet_tangent_e(t: NDArray[Any], out: NDArray[Any], a: NDArray[Any], e: object, **options: object) -> Any:
     moved = frechet_derivative(scipy.linalg.expm, a, t)
     return (None, moved) if _frechet_parts(out, options) else moved
 
@@ -185,13 +185,13 @@ scipy_linalg_sqrtm_grad = (
 )
 
 
-def _signm(g: NDArray[Any], out: NDArray[Any], a: NDArray[Any], **options: Any) -> Any:
+def _signm(g: NDArray[Any], out: NDArray[Any], a: NDArray[Any], **options: object) -> Any:
     _without_disp("signm", options)
     solved = solve_sum_equation("signm", transpose(np.matmul(out, a)), g)
     return solved - matmul_chain(transpose(out), solved, transpose(out))
 
 
-def _signm_tangent(t: NDArray[Any], out: NDArray[Any], a: NDArray[Any], **options: Any) -> Any:
+def _signm_tangent(t: NDArray[Any], out: NDArray[Any], a: NDArray[Any], **options: object) -> Any:
     _without_disp("signm", options)
     return solve_sum_equation("signm", np.matmul(out, a), t - matmul_chain(out, t, out))
 

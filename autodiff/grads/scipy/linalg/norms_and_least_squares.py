@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from ....rules import general, reduction
 from ...corners import as_norm, with_corners
@@ -28,7 +29,13 @@ from ...linalg import (
 scipy_linalg_det_grad = function_of_matrices("scipy_linalg_det", lambda out, a, check_finite=True: cofactors(out, a))
 
 
-def _weights(out: NDArray[Any], a: NDArray[Any], ord: Any = None, axis: Any = None, check_finite: Any = True) -> Any:
+def _weights(
+    out: NDArray[Any],
+    a: NDArray[Any],
+    ord: float | str | None = None,
+    axis: int | tuple[int, ...] | None = None,
+    check_finite: bool = True,
+) -> Any:
     return norm(out, a, axis, ord)
 
 
@@ -40,7 +47,7 @@ scipy_linalg_norm_grad = as_norm(
 # ------------------------------------------------------------------------------------- pseudo-inverses
 
 
-def _cutoff(a: NDArray[Any], atol: Any, rtol: Any) -> Any:
+def _cutoff(a: NDArray[Any], atol: object, rtol: object) -> Any:
     """Return the fraction of the largest singular value below which SciPy treats others as 0."""
     largest = np.linalg.norm(a, 2, axis=(-2, -1)) if a.size else np.zeros(a.shape[:-2])
     rtol = max(a.shape[-2:]) * np.finfo(a.dtype).eps if rtol is None else rtol
@@ -51,11 +58,25 @@ def _plain(a: NDArray[Any]) -> Any:
     return getattr(a, "raw_value", a)
 
 
-def _pull_pinv(g: Any, out: Any, a: NDArray[Any], atol: Any = None, rtol: Any = None, check_finite: Any = True) -> Any:
+def _pull_pinv(
+    g: tuple[Any, ...],
+    out: tuple[Any, ...],
+    a: NDArray[Any],
+    atol: float | None = None,
+    rtol: float | None = None,
+    check_finite: bool = True,
+) -> Any:
     return 0 * a if g[0] is None else pinv(g[0], out[0], a, rtol=_cutoff(_plain(a), atol, rtol))
 
 
-def _push_pinv(t: NDArray[Any], out: Any, a: NDArray[Any], atol: Any = None, rtol: Any = None, check_finite: Any = True) -> Any:
+def _push_pinv(
+    t: NDArray[Any],
+    out: tuple[Any, ...],
+    a: NDArray[Any],
+    atol: float | None = None,
+    rtol: float | None = None,
+    check_finite: bool = True,
+) -> Any:
     return pinv_tangent(t, out[0], a, rtol=_cutoff(_plain(a), atol, rtol)), None
 
 
@@ -63,7 +84,13 @@ scipy_linalg_pinv_grad = general("scipy_linalg_pinv", _pull_pinv).tangent(_push_
 
 
 def _pull_pinvh(
-    g: Any, out: Any, a: NDArray[Any], atol: Any = None, rtol: Any = None, lower: Any = True, check_finite: Any = True
+    g: tuple[Any, ...],
+    out: tuple[Any, ...],
+    a: NDArray[Any],
+    atol: object = None,
+    rtol: float | None = None,
+    lower: bool = True,
+    check_finite: bool = True,
 ) -> Any:
     """The upper triangle of a matrix is the lower one of its adjoint."""
     if g[0] is None:
@@ -74,14 +101,20 @@ def _pull_pinvh(
 
 
 def _push_pinvh(
-    t: NDArray[Any], out: Any, a: NDArray[Any], atol: Any = None, rtol: Any = None, lower: Any = True, check_finite: Any = True
+    t: NDArray[Any],
+    out: tuple[Any, ...],
+    a: NDArray[Any],
+    atol: object = None,
+    rtol: float | None = None,
+    lower: bool = True,
+    check_finite: bool = True,
 ) -> Any:
     cut = _cutoff_of_triangle(_plain(a), atol, rtol, lower)
     a, t = (a, t) if lower else (conj_transpose(a), conj_transpose(t))
     return pinv_tangent(t, out[0], a, hermitian=True, rtol=cut), None
 
 
-def _cutoff_of_triangle(a: NDArray[Any], atol: Any, rtol: Any, lower: Any) -> Any:
+def _cutoff_of_triangle(a: NDArray[Any], atol: object, rtol: object, lower: bool) -> Any:
     triangle = np.tril(a, -1) if lower else np.triu(a, 1)
     return _cutoff(triangle + conj_transpose(triangle) + np.real(a) * np.eye(a.shape[-1]), atol, rtol)
 
@@ -92,7 +125,7 @@ scipy_linalg_pinvh_grad = general("scipy_linalg_pinvh", _pull_pinvh).tangent(_pu
 # smallest turn, dn = -pinv(a) da n.
 
 
-def _pull_null_space(g: NDArray[Any], out: NDArray[Any], a: NDArray[Any], **_: Any) -> Any:
+def _pull_null_space(g: NDArray[Any], out: NDArray[Any], a: NDArray[Any], **_: object) -> Any:
     if not out.size or not a.size:
         return 0 * a
     if a.shape[-1] - out.shape[-1] < min(a.shape[-2:]):
@@ -109,7 +142,7 @@ def _pull_null_space(g: NDArray[Any], out: NDArray[Any], a: NDArray[Any], **_: A
     return -np.matmul(transpose(np.linalg.pinv(a)), np.matmul(g, transpose(out)))
 
 
-def _push_null_space(t: NDArray[Any], out: NDArray[Any], a: NDArray[Any], **_: Any) -> Any:
+def _push_null_space(t: NDArray[Any], out: NDArray[Any], a: NDArray[Any], **_: object) -> Any:
     raise TypeError(
         "scipy.linalg.null_space: the basis is not unique, so it has no tangent. Use the projection on the space, "
         "np.eye(n) - np.linalg.pinv(a) @ a"
@@ -121,7 +154,7 @@ scipy_linalg_null_space_grad = general("scipy_linalg_null_space", _pull_null_spa
 # ----------------------------------------------------------------------------------------- least squares
 
 
-def _numpy_results(out: Any, a: NDArray[Any], cond: Any) -> tuple[Any, float]:
+def _numpy_results(out: tuple[Any, ...], a: NDArray[Any], cond: Any) -> tuple[Any, float]:
     """Return the results in NumPy's shapes, and the cutoff."""
     x, residues, rank, *values = out
     if not values and int(_plain(rank)) < min(a.shape):
@@ -131,7 +164,7 @@ def _numpy_results(out: Any, a: NDArray[Any], cond: Any) -> tuple[Any, float]:
 
 
 def _pull(formula: Any) -> Any:
-    def pull(g: Any, out: Any, a: NDArray[Any], b: NDArray[Any], cond: Any = None, **_: Any) -> Any:
+    def pull(g: Any, out: Any, a: NDArray[Any], b: NDArray[Any], cond: Any = None, **_: object) -> Any:
         shaped, cond = _numpy_results(out, a, cond)
         residues, values = None, g[3] if len(g) > 3 else None
         if g[1] is not None:  # real, whatever their dtype is
@@ -141,8 +174,8 @@ def _pull(formula: Any) -> Any:
     return pull
 
 
-def _push(formula: Any) -> Any:
-    def push(t: NDArray[Any], out: Any, a: NDArray[Any], b: NDArray[Any], cond: Any = None, **_: Any) -> Any:
+def _push(formula: Callable[..., Any]) -> Any:
+    def push(t: NDArray[Any], out: Any, a: NDArray[Any], b: NDArray[Any], cond: ArrayLike | None = None, **_: object) -> Any:
         shaped, cond = _numpy_results(out, a, cond)
         dx, left, _, ds = formula(t, shaped, a, b, rcond=cond)
         return (dx, None if left is None else np.reshape(left, out[1].shape), None, ds)[: len(out)]

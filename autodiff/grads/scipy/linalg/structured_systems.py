@@ -40,7 +40,7 @@ def _declare_solver(opname: str, solve: Formula, solve_transposed: Formula, appl
         ``(y, x, a, **options)`` returns the adjoint of `a`, given that of the assumed matrix, ``-y @ x.T``.
     """
 
-    def pull(position: int, g: NDArray[Any], out: NDArray[Any], a: NDArray[Any], b: NDArray[Any], **options: Any) -> Any:
+    def pull(position: int, g: NDArray[Any], out: NDArray[Any], a: NDArray[Any], b: NDArray[Any], **options: object) -> Any:
         single, (g, x) = as_columns(b, g, out)
         solution = side_by_side(lambda right: solve_transposed(a, right, **options), a.ndim, g)
         if position == 0:
@@ -48,7 +48,13 @@ def _declare_solver(opname: str, solve: Formula, solve_transposed: Formula, appl
         return solution[..., 0] if single else solution
 
     def push(
-        position: int, t: NDArray[Any], out: NDArray[Any], a: NDArray[Any], b: NDArray[Any], batched: bool = False, **options: Any
+        position: int,
+        t: NDArray[Any],
+        out: NDArray[Any],
+        a: NDArray[Any],
+        b: NDArray[Any],
+        batched: bool = False,
+        **options: object,
     ) -> Any:
         single, (x,) = as_columns(b, out)
         t = t[..., None] if single and position else t
@@ -67,12 +73,14 @@ def _declare_solver(opname: str, solve: Formula, solve_transposed: Formula, appl
 # ------------------------------------------------------------------------------------------- matrices
 
 
-def _solve(a: NDArray[Any], right: Any, assume_a: Any = None, lower: Any = False, transposed: Any = False, **_: Any) -> Any:
+def _solve(
+    a: NDArray[Any], right: object, assume_a: str | None = None, lower: bool = False, transposed: bool = False, **_: object
+) -> Any:
     return scipy.linalg.solve(a, right, lower=lower, assume_a=assume_a, transposed=transposed)
 
 
 def _solve_transposed(
-    a: NDArray[Any], right: Any, assume_a: Any = None, lower: Any = False, transposed: Any = False, **_: Any
+    a: NDArray[Any], right: object, assume_a: str | None = None, lower: bool = False, transposed: bool = False, **_: object
 ) -> Any:
     if transposed:
         return scipy.linalg.solve(a, right, lower=lower, assume_a=assume_a)
@@ -80,7 +88,7 @@ def _solve_transposed(
 
 
 def _solve_apply(
-    t: NDArray[Any], x: NDArray[Any], assume_a: Any = None, lower: Any = False, transposed: Any = False, **_: Any
+    t: NDArray[Any], x: NDArray[Any], assume_a: str | None = None, lower: bool = False, transposed: bool = False, **_: object
 ) -> Any:
     if t.shape[-1] == 1:  # SciPy divides by it, however many rows there are
         return t * x
@@ -89,7 +97,13 @@ def _solve_apply(
 
 
 def _pull_matrix_solve(
-    y: NDArray[Any], x: NDArray[Any], a: NDArray[Any], assume_a: Any = None, lower: Any = False, transposed: Any = False, **_: Any
+    y: NDArray[Any],
+    x: NDArray[Any],
+    a: NDArray[Any],
+    assume_a: str | None = None,
+    lower: bool = False,
+    transposed: bool = False,
+    **_: object,
 ) -> Any:
     if a.size == 1:
         before = y.ndim - max(x.ndim, a.ndim)
@@ -105,7 +119,9 @@ scipy_linalg_solve_grad = _declare_solver("scipy_linalg_solve", _solve, _solve_t
 _TRANS = {"N": 0, "T": 1, "C": 2}
 
 
-def _triangular(a: NDArray[Any], right: Any, trans: Any = 0, lower: Any = False, unit_diagonal: Any = False, **_: Any) -> Any:
+def _triangular(
+    a: NDArray[Any], right: object, trans: int = 0, lower: bool = False, unit_diagonal: bool = False, **_: object
+) -> Any:
     return scipy.linalg.solve_triangular(a, right, trans=trans, lower=lower, unit_diagonal=unit_diagonal)
 
 
@@ -116,13 +132,13 @@ def _triangular_transposed(a: NDArray[Any], right: Any, trans: Any = 0, **option
     return _triangular(a, right, 1 - trans, **options)
 
 
-def _triangle(x: NDArray[Any], lower: Any, unit_diagonal: Any) -> Any:
+def _triangle(x: NDArray[Any], lower: bool, unit_diagonal: bool) -> Any:
     mask = np.tri(x.shape[-1], k=-1 if unit_diagonal else 0)
     return np.where(mask if lower else mask.T, x, 0)
 
 
 def _triangular_apply(
-    t: NDArray[Any], x: NDArray[Any], trans: Any = 0, lower: Any = False, unit_diagonal: Any = False, **_: Any
+    t: NDArray[Any], x: NDArray[Any], trans: Any = 0, lower: bool = False, unit_diagonal: bool = False, **_: object
 ) -> Any:
     trans = _TRANS.get(trans, trans)
     t = _triangle(t, lower, unit_diagonal)
@@ -130,7 +146,7 @@ def _triangular_apply(
 
 
 def _pull_matrix_triangular(
-    y: NDArray[Any], x: NDArray[Any], a: NDArray[Any], trans: Any = 0, lower: Any = False, unit_diagonal: Any = False, **_: Any
+    y: NDArray[Any], x: NDArray[Any], a: NDArray[Any], trans: Any = 0, lower: Any = False, unit_diagonal: Any = False, **_: object
 ) -> Any:
     total = -np.matmul(y, transpose(x))
     trans = _TRANS.get(trans, trans)
@@ -151,11 +167,15 @@ def _structure(assume_a: Any, lower: Any) -> Structure:
     return Structure(assume_a, lower)
 
 
-def _pull_inv(g: NDArray[Any], out: NDArray[Any], a: NDArray[Any], assume_a: Any = None, lower: Any = False, **_: Any) -> Any:
+def _pull_inv(
+    g: NDArray[Any], out: NDArray[Any], a: NDArray[Any], assume_a: str | None = None, lower: bool = False, **_: object
+) -> Any:
     return _structure(assume_a, lower).fold(-matmul_chain(transpose(out), g, transpose(out)))
 
 
-def _push_inv(t: NDArray[Any], out: NDArray[Any], a: NDArray[Any], assume_a: Any = None, lower: Any = False, **_: Any) -> Any:
+def _push_inv(
+    t: NDArray[Any], out: NDArray[Any], a: NDArray[Any], assume_a: str | None = None, lower: bool = False, **_: object
+) -> Any:
     return -matmul_chain(out, _structure(assume_a, lower).read(t), out)
 
 
@@ -171,11 +191,11 @@ scipy_linalg_inv_grad = (
 # ------------------------------------------------------------------------------------------ diagonals
 
 
-def _banded(ab: Any, right: Any, l_and_u: tuple[int, int], **_: Any) -> Any:
+def _banded(ab: object, right: object, l_and_u: tuple[int, int], **_: object) -> Any:
     return scipy.linalg.solve_banded(l_and_u, ab, right)
 
 
-def _banded_transposed(ab: Any, right: Any, l_and_u: tuple[int, int], **_: Any) -> Any:
+def _banded_transposed(ab: object, right: object, l_and_u: tuple[int, int], **_: object) -> Any:
     return scipy.linalg.solve_banded(l_and_u[::-1], banded_matrices.transposed(ab, *l_and_u), right)
 
 
@@ -195,22 +215,22 @@ def _half_bands(n: int, below: int, above: int) -> Any:
     return half_bands
 
 
-def _hermitian(ab: Any, right: Any, lower: Any = False, **_: Any) -> Any:
+def _hermitian(ab: object, right: object, lower: bool = False, **_: object) -> Any:
     return scipy.linalg.solveh_banded(ab, right, lower=lower)
 
 
-def _hermitian_transposed(ab: Any, right: Any, lower: Any = False, **_: Any) -> Any:
+def _hermitian_transposed(ab: Any, right: Any, lower: object = False, **_: object) -> Any:
     return np.conjugate(scipy.linalg.solveh_banded(ab, np.conjugate(right), lower=lower))
 
 
-def _hermitian_apply(t: NDArray[Any], x: NDArray[Any], lower: Any = False, **_: Any) -> Any:
+def _hermitian_apply(t: NDArray[Any], x: NDArray[Any], lower: bool = False, **_: object) -> Any:
     below, above = banded_matrices.widths(t, lower)
     half_bands = t * _half_bands(t.shape[-1], below, above)
     other = np.conjugate(banded_matrices.transposed(half_bands, below, above))
     return banded_matrices.product(half_bands, x, below, above) + banded_matrices.product(other, x, above, below)
 
 
-def _pull_matrix_hermitian(y: NDArray[Any], x: NDArray[Any], ab: Any, lower: Any = False, **_: Any) -> Any:
+def _pull_matrix_hermitian(y: NDArray[Any], x: NDArray[Any], ab: Any, lower: bool = False, **_: object) -> Any:
     below, above = banded_matrices.widths(ab, lower)
     both = banded_matrices.outer(y, x, below, above) + np.conjugate(banded_matrices.outer(x, y, below, above))
     return -both * _half_bands(ab.shape[-1], below, above)
@@ -235,7 +255,7 @@ def _cornered(c: NDArray[Any], r: Any) -> Any:
     return np.concatenate([np.broadcast_arrays(c[..., :1], r[..., :1])[0], r[..., 1:]], axis=-1)
 
 
-def _solve_toeplitz(g: NDArray[Any], c: NDArray[Any], r: Any, b: NDArray[Any]) -> Any:
+def _solve_toeplitz(g: NDArray[Any], c: NDArray[Any], r: object, b: NDArray[Any]) -> Any:
     single, (g,) = as_columns(b, g)
     return single, scipy.linalg.solve_toeplitz((_cornered(c, r), c), g)
 
@@ -251,7 +271,7 @@ def _toeplitz_matrix(position: int, g: NDArray[Any], out: NDArray[Any], c: NDArr
     return _along_diagonals(transpose(outer)) * (np.arange(r.shape[-1]) > 0)
 
 
-def _toeplitz_right(g: NDArray[Any], out: NDArray[Any], c: NDArray[Any], r: Any, b: NDArray[Any], **_: Any) -> Any:
+def _toeplitz_right(g: NDArray[Any], out: NDArray[Any], c: NDArray[Any], r: object, b: NDArray[Any], **_: object) -> Any:
     single, y = _solve_toeplitz(g, c, r, b) if out.size else (False, g)
     return y[..., 0] if single else y
 
@@ -286,7 +306,7 @@ class Structure:
     Without an assumption SciPy looks at all elements, and takes the shortest way; the solution is that of the whole matrix.
     """
 
-    def __init__(self, assume_a: str | None, lower: Any) -> None:
+    def __init__(self, assume_a: str | None, lower: bool) -> None:
         self.kind = _NAMES.get(assume_a or "general", assume_a or "general")
         self.upper = not lower
 

@@ -99,13 +99,13 @@ special_nbinom_sf_grad = special(
 
 
 # The noncentral t and F distributions, by the argument and the noncentrality
-def _t_slope(t: NDArray[Any], df: Any, nc: Any) -> Any:
+def _t_slope(t: NDArray[Any], df: NDArray[Any], nc: object) -> Any:
     """The derivative of the density, by moments of the distribution of chi."""
     root = np.sqrt(df)
     return (nc / root * t_moment(df + 2.0, df, nc, t) - t / df * t_moment(df + 3.0, df, nc, t)) / root
 
 
-def _f_tilted(x: NDArray[Any], dfn: Any, dfd: Any, nc: Any) -> tuple[Any, Any, Any]:
+def _f_tilted(x: NDArray[Any], dfn: NDArray[Any], dfd: NDArray[Any], nc: Any) -> tuple[Any, Any, Any]:
     """The share w of beta, its derivative, and the density with the derivative of its confluent function in place of that."""
     a, b, total = 0.5 * dfn, 0.5 * dfd, dfd + dfn * x
     w, slope = dfn * x / total, dfn * dfd / total**2
@@ -119,7 +119,7 @@ def _f_slope(g: NDArray[Any], out: NDArray[Any], x: NDArray[Any], dfn: Any, dfd:
     return g * (out * (bend * slope - 2 * dfn / (dfd + dfn * x)) + 0.5 * nc * slope * tilted)
 
 
-def _f_by_nc(g: NDArray[Any], out: NDArray[Any], x: NDArray[Any], dfn: Any, dfd: Any, nc: Any) -> Any:
+def _f_by_nc(g: NDArray[Any], out: NDArray[Any], x: NDArray[Any], dfn: NDArray[Any], dfd: NDArray[Any], nc: object) -> Any:
     w, _, tilted = _f_tilted(x, dfn, dfd, nc)
     return g * (0.5 * (w * tilted - out))
 

@@ -11,6 +11,8 @@ import numpy as np
 import scipy.special as sc
 from numpy.typing import NDArray
 
+from compgraph.array_types import Operand
+
 from ....rules import Formula, Rule
 from .gamma_functions import beta_density, gamma_density
 from .parameter_derivatives import betainc_slopes, gammainc_slope
@@ -132,7 +134,7 @@ special_gdtria_grad = special(
 
 
 # Normal: x = mean + deviation * ndtri(p)
-def _quantile_slope(p: Any) -> Any:
+def _quantile_slope(p: object) -> Any:
     return np.exp(0.5 * sc.ndtri(p) ** 2) * ROOT_2PI
 
 
@@ -157,7 +159,7 @@ def _chi_noncentral(x: NDArray[Any], df: Any, nc: Any) -> Any:
     return 0.5 * np.exp(power) * sc.hyp0f1(0.5 * df, 0.25 * nc * x)
 
 
-def _chi_shift(x: NDArray[Any], df: Any, nc: Any) -> Any:
+def _chi_shift(x: NDArray[Any], df: Operand, nc: object) -> Any:
     return -_chi_noncentral(x, df + 2.0, nc)
 
 
@@ -186,12 +188,12 @@ def t_moment(order: Any, df: Any, nc: Any, t: NDArray[Any]) -> Any:
     return scale * (even + b * np.sqrt(2 / a) * odd)
 
 
-def t_noncentral(df: Any, nc: Any, t: NDArray[Any]) -> Any:
+def t_noncentral(df: Operand, nc: object, t: NDArray[Any]) -> Any:
     """The density of the noncentral t distribution."""
     return t_moment(df + 1.0, df, nc, t) / np.sqrt(df)
 
 
-def t_shift(df: Any, nc: Any, t: NDArray[Any]) -> Any:
+def t_shift(df: Operand, nc: object, t: NDArray[Any]) -> Any:
     """The derivative of its distribution function by the noncentrality."""
     return -t_moment(df, df, nc, t)
 
@@ -259,7 +261,7 @@ def _kolmogorov_slope(x: NDArray[Any]) -> Any:
     return np.where(x <= 0, 0, np.where(small, -ROOT_2PI * near / (little * little), far))
 
 
-def _smirnov_slope(n: Any, x: NDArray[Any]) -> Any:
+def _smirnov_slope(n: Operand, x: NDArray[Any]) -> Any:
     """The sum of the derivatives of ``comb(n, j) x (1 - x - j / n)**(n - j) (x + j / n)**(j - 1)``."""
     j = np.arange(int(np.max(n, initial=0)) + 1)
     n = (0 * x + np.floor(n))[..., None]

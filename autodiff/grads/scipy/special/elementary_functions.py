@@ -122,7 +122,7 @@ def _boxcox_slope(log: Any, exponent: Any) -> Any:
     return log * log * exprel_slope(exponent * log)
 
 
-def _inverse_slope(y: NDArray[Any], exponent: Any) -> Any:
+def _inverse_slope(y: NDArray[Any], exponent: object) -> Any:
     """The derivative of ``log1p(exponent * y) / exponent`` with respect to the exponent."""
     return y * y * near(exponent * y, 0.1, _LOG_SLOPE, lambda far: (far / (1 + far) - np.log1p(far)) / (far * far))
 
@@ -166,7 +166,7 @@ def _tukey_density(out: NDArray[Any], x: NDArray[Any], shape: Any) -> Any:
     return np.where(beyond, 0, 1 / (p ** (shape - 1) + (1 - p) ** (shape - 1)))
 
 
-def _tukey_shape(g: NDArray[Any], out: NDArray[Any], x: NDArray[Any], shape: Any) -> Any:
+def _tukey_shape(g: NDArray[Any], out: NDArray[Any], x: NDArray[Any], shape: object) -> Any:
     p = np.where(np.abs(x) * shape >= 1, 0.5, out)
     slope = _boxcox_slope(np.log(p), shape) - _boxcox_slope(np.log1p(-p), shape)
     return -g * (_tukey_density(out, x, shape) * slope)

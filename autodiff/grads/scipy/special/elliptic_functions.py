@@ -9,6 +9,8 @@ import numpy as np
 import scipy.special as sc
 from numpy.typing import NDArray
 
+from compgraph.array_types import Operand
+
 from ...elementwise_functions import near, series
 from .ufunc_rules import several, special
 
@@ -26,7 +28,7 @@ def _k_slope(m: Any, p: Any) -> Any:
     return np.where(close, series(np.where(close, m, 0), _K_SLOPE), far)
 
 
-def _e_slope(m: Any) -> Any:
+def _e_slope(m: object) -> Any:
     return near(m, 0.1, _E_SLOPE, lambda far: (sc.ellipe(far) - sc.ellipk(far)) / (2 * far))
 
 
@@ -36,7 +38,7 @@ special_ellipe_grad = special("ellipe", lambda g, out, m: g * _e_slope(m))
 
 
 # The incomplete ones of Legendre, by the symmetric ones of Carlson within half a turn, which divide by nothing
-def _parts(phi: Any, m: Any) -> tuple[Any, Any, Any, Any]:
+def _parts(phi: Any, m: object) -> tuple[Any, Any, Any, Any]:
     """Half turns, then sine, squared cosine, and ``1 - m sin**2`` of the rest."""
     turns = np.rint(phi / math.pi)
     rest = phi - turns * math.pi
@@ -48,12 +50,12 @@ def _with_turns(turns: Any, whole: Any, part: Any) -> Any:
     return np.where(turns == 0, 0, 2 * turns * np.where(turns == 0, 0, whole)) + part
 
 
-def _first_kind_slope(phi: Any, m: Any) -> Any:
+def _first_kind_slope(phi: object, m: Any) -> Any:
     turns, sine, cosine2, delta2 = _parts(phi, m)
     return _with_turns(turns, _k_slope(m, 1 - m), sine**3 * sc.elliprd(cosine2, 1, delta2) / 6)
 
 
-def _second_kind_slope(phi: Any, m: Any) -> Any:
+def _second_kind_slope(phi: object, m: object) -> Any:
     turns, sine, cosine2, delta2 = _parts(phi, m)
     return _with_turns(turns, _e_slope(m), -(sine**3) * sc.elliprd(cosine2, delta2, 1) / 6)
 
@@ -71,7 +73,7 @@ special_ellipeinc_grad = special(
 
 
 # Jacobi's functions: sn, cn and dn of u, and the amplitude, whose integral of the first kind is u
-def _amplitude_slope(out: Any, m: Any) -> Any:
+def _amplitude_slope(out: tuple[Any, ...], m: object) -> Any:
     """With respect to m."""
     return -out[2] * _first_kind_slope(out[3], m)
 
@@ -106,7 +108,7 @@ def _d_first(x: NDArray[Any], y: NDArray[Any], z: NDArray[Any]) -> Any:
     return (sc.elliprd(x, y, z) - sc.elliprd(y, z, x)) / (2 * (z - x))
 
 
-def _j_first(out: NDArray[Any], x: NDArray[Any], y: NDArray[Any], z: NDArray[Any], p: Any) -> Any:
+def _j_first(out: NDArray[Any], x: NDArray[Any], y: NDArray[Any], z: NDArray[Any], p: Operand) -> Any:
     return (out - sc.elliprd(y, z, x)) / (2 * (p - x))
 
 

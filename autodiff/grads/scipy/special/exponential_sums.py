@@ -13,7 +13,7 @@ from ....rules import Rule, elementwise, general, restore_axes
 # -------------------------------------------------------------------------------------------- sums of exponentials
 
 
-def _weights(out: NDArray[Any], a: NDArray[Any], axis: Any, keepdims: Any, return_sign: Any) -> Any:
+def _weights(out: NDArray[Any], a: NDArray[Any], axis: int | tuple[int, ...] | None, keepdims: bool, return_sign: bool) -> Any:
     """The share of each term in the sum, without its weight."""
     if return_sign and np.result_type(a).kind == "c":
         raise TypeError("scipy.special.logsumexp: of complex numbers, return_sign=True is not analytic; leave it out")
@@ -23,16 +23,22 @@ def _weights(out: NDArray[Any], a: NDArray[Any], axis: Any, keepdims: Any, retur
     return share if sign is None else share * restore_axes(sign, a, axis, keepdims)
 
 
-def _passed(g: Any, a: NDArray[Any], axis: Any, keepdims: Any, return_sign: Any) -> Any:
+def _passed(g: Any, a: NDArray[Any], axis: int | tuple[int, ...] | None, keepdims: bool, return_sign: object) -> Any:
     return restore_axes(g[0] if return_sign else g, a, axis, keepdims)
 
 
-def _signed(return_sign: Any, log: Any) -> Any:
+def _signed(return_sign: bool, log: object) -> Any:
     return (log, np.zeros_like(log)) if return_sign else log
 
 
 def _term(
-    g: Any, out: NDArray[Any], a: NDArray[Any], b: Any = None, axis: Any = None, keepdims: Any = False, return_sign: Any = False
+    g: Any,
+    out: NDArray[Any],
+    a: NDArray[Any],
+    b: NDArray[Any] | tuple[Any, ...] | None = None,
+    axis: int | tuple[int, ...] | None = None,
+    keepdims: bool = False,
+    return_sign: Any = False,
 ) -> Any:
     if return_sign and g[0] is None:
         return None
@@ -42,7 +48,13 @@ def _term(
 
 
 def _weight(
-    g: Any, out: NDArray[Any], a: NDArray[Any], b: NDArray[Any], axis: Any = None, keepdims: Any = False, return_sign: Any = False
+    g: NDArray[Any] | tuple[Any, ...],
+    out: NDArray[Any],
+    a: NDArray[Any],
+    b: NDArray[Any],
+    axis: int | tuple[int, ...] | None = None,
+    keepdims: bool = False,
+    return_sign: bool = False,
 ) -> Any:
     if return_sign and g[0] is None:
         return None
@@ -54,10 +66,10 @@ def _term_tangent(
     t: NDArray[Any],
     out: NDArray[Any],
     a: NDArray[Any],
-    b: Any = None,
-    axis: Any = None,
-    keepdims: Any = False,
-    return_sign: Any = False,
+    b: NDArray[Any] | tuple[Any, ...] | None = None,
+    axis: int | tuple[int, ...] | None = None,
+    keepdims: bool = False,
+    return_sign: bool = False,
 ) -> Any:
     share = _weights(out, a, axis, keepdims, return_sign)
     share = share if b is None else np.where(b == 0, 0, b * share)
@@ -69,9 +81,9 @@ def _weight_tangent(
     out: NDArray[Any],
     a: NDArray[Any],
     b: NDArray[Any],
-    axis: Any = None,
-    keepdims: Any = False,
-    return_sign: Any = False,
+    axis: int | tuple[int, ...] | None = None,
+    keepdims: bool = False,
+    return_sign: bool = False,
 ) -> Any:
     share = _weights(out, np.broadcast_to(a, np.broadcast_shapes(a.shape, b.shape)), axis, keepdims, return_sign)
     return _signed(return_sign, np.sum(t * share, axis=axis, keepdims=bool(keepdims)))
@@ -80,7 +92,7 @@ def _weight_tangent(
 scipy_special_logsumexp_grad = general("scipy_special_logsumexp", _term, _weight).tangent(_term_tangent, _weight_tangent)
 
 
-def _softmax(g: NDArray[Any], out: NDArray[Any], x: NDArray[Any], axis: Any = None) -> Any:
+def _softmax(g: NDArray[Any], out: NDArray[Any], x: NDArray[Any], axis: int | tuple[int, ...] | None = None) -> Any:
     """The Jacobian diag(p) - p p^T is symmetric, so it serves both modes."""
     return out * (g - np.sum(g * out, axis=axis, keepdims=True))
 
@@ -97,7 +109,7 @@ scipy_special_log_softmax_grad = general(
 def _spherical(name: str, below: int, above: int) -> Rule:
     """``(2 n + 1) f_n' = below n f_(n-1) + above (n + 1) f_(n+1)``, DLMF 10.51.2 and 10.51.5, which divides by no argument."""
 
-    def formula(g: NDArray[Any], out: NDArray[Any], z: NDArray[Any], n: Any, derivative: bool = False) -> Any:
+    def formula(g: NDArray[Any], out: NDArray[Any], z: NDArray[Any], n: object, derivative: bool = False) -> Any:
         function = getattr(sc, name)
         if not derivative:
             return g * function(n, z, True)

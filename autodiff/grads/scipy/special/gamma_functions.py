@@ -127,7 +127,7 @@ def _voigt(sigma: Any, x: NDArray[Any], gamma: Any) -> tuple[Any, Any]:
     return z, (2j / ROOT_PI - 2 * z * sc.wofz(z)) / (sigma * ROOT_2PI)
 
 
-def _voigt_sigma(g: NDArray[Any], out: NDArray[Any], x: NDArray[Any], sigma: Any, gamma: Any) -> Any:
+def _voigt_sigma(g: NDArray[Any], out: NDArray[Any], x: NDArray[Any], sigma: object, gamma: object) -> Any:
     z, slope = _voigt(sigma, x, gamma)
     return -g * ((out + np.real(slope * z)) / sigma)
 

@@ -55,7 +55,7 @@ def _note(opname: str, arguments: Sequence[Any]) -> None:
 
 
 def _pull_arguments(slopes: Sequence[Formula]) -> Formula:
-    def formula(g: Any, out: NDArray[Any], *operands: Any) -> Any:
+    def formula(g: tuple[Any, ...], out: NDArray[Any], *operands: object) -> Any:
         return sum(adjoint * slope(out, *operands) for adjoint, slope in zip(g, slopes, strict=True) if adjoint is not None)
 
     return formula
@@ -66,7 +66,7 @@ def _push_argument(slopes: Sequence[Formula]) -> Formula:
 
 
 def _unknown_derivative(name: str, argument: str) -> Formula:
-    def formula(*_: Any, **__: Any) -> Any:
+    def formula(*_: object, **__: object) -> Any:
         raise TypeError(
             f"scipy.special.{name.strip('_')}: no derivative with respect to its argument {argument} is known; give a "
             "plain value for it, or make a function of your own with cg.primitive and a rule"

@@ -12,6 +12,8 @@ import numpy as np
 import scipy.special as sc
 from numpy.typing import NDArray
 
+from compgraph.array_types import Operand
+
 from ....rules import Formula, Rule
 from .ufunc_rules import DEGREE, several, special
 
@@ -58,17 +60,17 @@ special("mathieu_b", "m", "q")
 _PARAMETERS = "m n c"
 
 
-def _prolate(out: Any, m: Any, c: NDArray[Any], value: Any, x: NDArray[Any]) -> Any:
+def _prolate(out: tuple[Any, ...], m: int, c: NDArray[Any], value: Operand, x: NDArray[Any]) -> Any:
     inverse = 1 / (1 - x * x)
     return inverse * (2 * x * out[1] - (value - c * c * x * x - m * m * inverse) * out[0])
 
 
-def _oblate_angular(out: Any, m: Any, c: NDArray[Any], value: Any, x: NDArray[Any]) -> Any:
+def _oblate_angular(out: tuple[Any, ...], m: int, c: NDArray[Any], value: Operand, x: NDArray[Any]) -> Any:
     inverse = 1 / (1 - x * x)
     return inverse * (2 * x * out[1] - (value + c * c * x * x - m * m * inverse) * out[0])
 
 
-def _oblate_radial(out: Any, m: Any, c: NDArray[Any], value: Any, x: NDArray[Any]) -> Any:
+def _oblate_radial(out: tuple[Any, ...], m: int, c: NDArray[Any], value: Operand, x: NDArray[Any]) -> Any:
     inverse = 1 / (1 + x * x)
     return inverse * ((value - c * c * x * x - m * m * inverse) * out[0] - 2 * x * out[1])
 

@@ -33,7 +33,7 @@ _SLOPES: dict[str, tuple[Formula, ...]] = {
 }
 
 
-def _argument(g: NDArray[Any], out: NDArray[Any], x: NDArray[Any], *shapes: Any, distribution: Any, name: str) -> Any:
+def _argument(g: NDArray[Any], out: NDArray[Any], x: NDArray[Any], *shapes: object, distribution: object, name: str) -> Any:
     """A distribution function has the density as its derivative, the inverse one over the density there."""
     sign = -1 if name in ("_sf", "_isf") else 1
     if name in ("_cdf", "_sf"):

@@ -92,7 +92,7 @@ def sinc(xp: Namespace, x: Array) -> Array:
     return xp.sin(angle_) / angle_
 
 
-def unwrap(xp: Namespace, p: Array, discont: Any = None, axis: int = -1, *, period: float = 2 * math.pi) -> Array:
+def unwrap(xp: Namespace, p: Array, discont: object = None, axis: int = -1, *, period: float = 2 * math.pi) -> Array:
     if p.ndim == 0 or not xp.isdtype(p.dtype, "real floating"):
         raise UnsupportedError("unwrap of numbers and integers")
     size = p.shape[axis]

@@ -12,7 +12,7 @@ Array = Any
 
 
 def _fourier(name: str, takes_complex: bool) -> Reduction:
-    def transform(xp: Namespace, a: Array, n: Any = None, axis: int = -1, norm: str | None = None) -> Array:
+    def transform(xp: Namespace, a: Array, n: object = None, axis: int = -1, norm: str | None = None) -> Array:
         if takes_complex and not is_complex(xp, a):
             a = xp.astype(a, xp.complex64 if a.dtype == xp.float32 else xp.complex128)
         return getattr(xp.fft, name)(a, n=n, axis=axis, norm=norm or "backward")
@@ -20,7 +20,7 @@ def _fourier(name: str, takes_complex: bool) -> Reduction:
     return transform
 
 
-def _fourier_of_axes(name: str, takes_complex: bool, last: Any = None) -> Reduction:
+def _fourier_of_axes(name: str, takes_complex: bool, last: tuple[int, ...] | None = None) -> Reduction:
     def transform(xp: Namespace, a: Array, s: Any = None, axes: Any = last, norm: str | None = None) -> Array:
         if takes_complex and not is_complex(xp, a):
             a = xp.astype(a, xp.complex64 if a.dtype == xp.float32 else xp.complex128)

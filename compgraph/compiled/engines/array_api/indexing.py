@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
+from numpy.typing import NDArray
 
 from ....storage import window
 from .positions import (
@@ -33,7 +34,7 @@ Namespace = Any
 Array = Any
 
 
-def getitem(xp: Namespace, x: Array, *index: Any) -> Array:
+def getitem(xp: Namespace, x: Array, *index: object) -> Array:
     """See `ops.getitem`."""
     parts = tuple(index[0]) if len(index) == 1 and isinstance(index[0], tuple) else index
     if is_basic(parts):
@@ -80,7 +81,7 @@ def _values_at(xp: Namespace, shape: tuple[int, ...], index: Sequence[Any], valu
     return xp.flip(box, axis=tuple(backwards)) if backwards else box, ranges
 
 
-def take(xp: Namespace, a: Array, indices: Any, axis: Any = None, mode: str = "raise") -> Array:
+def take(xp: Namespace, a: Array, indices: Any, axis: int | None = None, mode: str = "raise") -> Array:
     if axis is None:
         a, axis = flat(xp, a), 0
     axis, is_plain = normalize_axis_index(int(axis), a.ndim), is_static((indices,))
@@ -92,7 +93,7 @@ def take(xp: Namespace, a: Array, indices: Any, axis: Any = None, mode: str = "r
     return getitem(xp, a, *(slice(None),) * axis, indices)
 
 
-def take_along_axis(xp: Namespace, arr: Array, indices: Any, axis: Any = -1) -> Array:
+def take_along_axis(xp: Namespace, arr: Array, indices: Any, axis: int = -1) -> Array:
     if axis is None:
         arr, axis = flat(xp, arr), 0
     if isinstance(indices, np.ndarray):
@@ -111,7 +112,7 @@ def insert(xp: Namespace, arr: Array, obj: Any, values: Array, axis: Any = None)
     return gather(xp, both, np.insert(places[0], obj, places[1], axis=axis))
 
 
-def sort(xp: Namespace, a: Array, axis: Any = -1, stable: Any = None, descending: bool = False) -> Array:
+def sort(xp: Namespace, a: Array, axis: int = -1, stable: object = None, descending: bool = False) -> Array:
     if axis is None:
         a, axis = flat(xp, a), 0
     if is_complex(xp, a):
@@ -119,13 +120,13 @@ def sort(xp: Namespace, a: Array, axis: Any = -1, stable: Any = None, descending
     return xp.sort(a, axis=int(axis), descending=bool(descending)) if a.ndim else a
 
 
-def argsort(xp: Namespace, a: Array, axis: Any = -1, stable: Any = None, descending: bool = False) -> Array:
+def argsort(xp: Namespace, a: Array, axis: int = -1, stable: object = None, descending: bool = False) -> Array:
     if axis is None:
         a, axis = flat(xp, a), 0
     return xp.argsort(a, axis=int(axis), descending=bool(descending))
 
 
-def searchsorted(xp: Namespace, a: Array, v: Array, side: str = "left", sorter: Any = None) -> Array:
+def searchsorted(xp: Namespace, a: Array, v: Array, side: str = "left", sorter: object = None) -> Array:
     if sorter is not None:
         a = getitem(xp, a, sorter)
     return xp.reshape(xp.searchsorted(a, flat(xp, v), side=side), v.shape)
@@ -149,7 +150,9 @@ def unravel_index(xp: Namespace, indices: Array, shape: tuple[int, ...], order: 
     return tuple(coordinates[::-1] if order == "C" else coordinates)
 
 
-def window_(xp: Namespace, buffer: Array, shape: Any, dtype: Any, offset: int, strides: Any) -> Array:
+def window_(
+    xp: Namespace, buffer: Array, shape: tuple[int, ...], dtype: np.dtype[Any], offset: int, strides: tuple[int, ...]
+) -> Array:
     """See `storage.window`."""
     if is_complex(xp, buffer) != (dtype.kind == "c"):
         raise UnsupportedError("a view of the parts of complex numbers")
@@ -199,13 +202,13 @@ def add_item(xp: Namespace, total: Array, index: tuple[Any, ...], values: Array)
     return add_at(xp, total, flat_positions(xp, total.shape, index, total), values)
 
 
-def added_at(xp: Namespace, region: Array, values: Array, *, places: Any) -> Array:
+def added_at(xp: Namespace, region: Array, values: Array, *, places: object) -> Array:
     total = flat(xp, region)
     places = np.asarray(places)
     return gather(xp, add_at(xp, total, places.ravel(), flat(xp, values)), places)
 
 
-def bincount(xp: Namespace, x: Any, weights: Array, minlength: int = 0) -> Array:
+def bincount(xp: Namespace, x: NDArray[Any], weights: Array, minlength: int = 0) -> Array:
     if not isinstance(x, np.ndarray):
         raise UnsupportedError("bincount of computed integers: the length depends on values; use np.add.at on np.zeros(n)")
     return add_at(xp, xp.zeros((max(int(x.max(initial=-1)) + 1, minlength),), dtype=weights.dtype), x, weights)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -77,7 +77,7 @@ def polyint(xp: Namespace, p: Array, k: Any = None, m: int = 1) -> Array:
     return p
 
 
-def _rows(xp: Namespace, x: Array, axis: Any) -> tuple[Array, tuple[int, ...]]:
+def _rows(xp: Namespace, x: Array, axis: tuple[int, ...]) -> tuple[Array, tuple[int, ...]]:
     """Merge the axes of a reduction into a last one; return also the axes."""
     axes = tuple(range(x.ndim)) if axis is None else normalize_axis_tuple(axis, x.ndim)
     rest = [k for k in range(x.ndim) if k not in axes]
@@ -85,7 +85,7 @@ def _rows(xp: Namespace, x: Array, axis: Any) -> tuple[Array, tuple[int, ...]]:
     return xp.reshape(rows, (*[x.shape[k] for k in rest], math.prod(x.shape[k] for k in axes))), axes
 
 
-def _neighbors(xp: Namespace, rows: Array, q: Any, skips: bool) -> Iterator[tuple[Array, Array, Array]]:
+def _neighbors(xp: Namespace, rows: Array, q: Array, skips: bool) -> Iterator[tuple[Array, Array, Array]]:
     """Yield for each quantile the sorted numbers below and above it, and the share of the way between them."""
     ranked, length = xp.sort(rows, axis=-1), rows.shape[-1]
     known = ~xp.isnan(rows)
@@ -106,7 +106,7 @@ def _neighbors(xp: Namespace, rows: Array, q: Any, skips: bool) -> Iterator[tupl
 
 
 def _quantile(scale: float, skips: bool, middle: bool = False) -> Reduction:
-    def quantile(xp: Namespace, a: Array, q: Any = 0.5, axis: Any = None, keepdims: Any = False, **options: Any) -> Array:
+    def quantile(xp: Namespace, a: Array, q: Any = 0.5, axis: Any = None, keepdims: object = False, **options: object) -> Array:
         _require_linear(options)
         rows, axes = _rows(xp, a, axis)
         q = np.asarray(q, float) / scale
@@ -127,7 +127,16 @@ median, quantile, percentile = _quantile(1, False), _quantile(1, False), _quanti
 nanmedian, nanquantile, nanpercentile = _quantile(1, True), _quantile(1, True), _quantile(100, True)
 
 
-def _row_weights(xp: Namespace, out: Array, x: Array, *, function: Any, skips: bool, axis: Any, options: dict[str, Any]) -> Array:
+def _row_weights(
+    xp: Namespace,
+    out: Array,
+    x: Array,
+    *,
+    function: Callable[..., Any],
+    skips: bool,
+    axis: tuple[int, ...],
+    options: dict[str, Any],
+) -> Array:
     """See `autodiff.grads.order_statistics`: the share of each element of a row in its quantile."""
     _require_linear(options)
     rows, _ = _rows(xp, x, axis)

@@ -62,7 +62,9 @@ def linalg_slogdet(xp: Namespace, a: Array) -> Any:
     return tuple(xp.linalg.slogdet(a))
 
 
-def linalg_norm(xp: Namespace, x: Array, ord: Any = None, axis: Any = None, keepdims: Any = False) -> Array:
+def linalg_norm(
+    xp: Namespace, x: Array, ord: int | None = None, axis: tuple[int, ...] | int | None = None, keepdims: bool = False
+) -> Array:
     if axis is None:
         if ord is None:
             norm = xp.linalg.vector_norm(flat(xp, x))
@@ -77,7 +79,7 @@ def linalg_norm(xp: Namespace, x: Array, ord: Any = None, axis: Any = None, keep
     return expand_dims(xp, norm, axes) if keepdims else norm
 
 
-def linalg_cond(xp: Namespace, x: Array, p: Any = None) -> Array:
+def linalg_cond(xp: Namespace, x: Array, p: object = None) -> Array:
     if p in (None, 2, -2):
         values = xp.linalg.svdvals(x)
         return values[..., -1] / values[..., 0] if p == -2 else values[..., 0] / values[..., -1]
@@ -90,7 +92,7 @@ def linalg_pinv(xp: Namespace, a: Array, rcond: Any = None, hermitian: bool = Fa
     return xp.linalg.pinv(a, rtol=plain(xp, limit, a, real(xp, a).dtype) if np.ndim(limit) else float(limit))
 
 
-def linalg_lstsq(xp: Namespace, a: Array, b: Array, rcond: Any = None, *, rank: int) -> tuple[Array, ...]:
+def linalg_lstsq(xp: Namespace, a: Array, b: Array, rcond: Array | None = None, *, rank: int) -> tuple[Array, ...]:
     """The results for matrices of a rank, which the program checks."""
     limit = (
         float(np.finfo(np.dtype(str(real(xp, a).dtype).rpartition(".")[2])).eps) * max(a.shape) if rcond is None else float(rcond)

@@ -43,12 +43,12 @@ def logsumexp(xp: Namespace, x: Array, axis: Any = None, keepdims: bool = False)
     return drop_axes(xp, log_sum, axis, x.ndim, keepdims)
 
 
-def log_softmax(xp: Namespace, x: Array, axis: Any = -1) -> Array:
+def log_softmax(xp: Namespace, x: Array, axis: object = -1) -> Array:
     shifted = x - max_(xp, x, axis=axis, keepdims=True)
     return shifted - xp.log(sum_(xp, xp.exp(shifted), axis=axis, keepdims=True))
 
 
-def softmax(xp: Namespace, x: Array, axis: Any = -1) -> Array:
+def softmax(xp: Namespace, x: Array, axis: object = -1) -> Array:
     shares = xp.exp(x - max_(xp, x, axis=axis, keepdims=True))
     return shares / sum_(xp, shares, axis=axis, keepdims=True)
 
@@ -112,7 +112,7 @@ def _shape_of(correlation: Correlation, channels: int, lengths: tuple[int, ...])
     return lengths if correlation.flat else (correlation.batch, channels, *lengths)
 
 
-def cross_correlate(xp: Namespace, x: Array, kernel: Array, **options: Any) -> Array:
+def cross_correlate(xp: Namespace, x: Array, kernel: Array, **options: object) -> Array:
     correlation = correlation_of("cross_correlate", x.shape, kernel.shape, options)
     matrices = xp.reshape(conj(xp, kernel), (correlation.groups, correlation.results, correlation.height))
     out = xp.matmul(matrices, _columns(xp, correlation, x))
@@ -126,7 +126,7 @@ def conv(xp: Namespace, x: Array, kernel: Array, **options: Any) -> Array:
     return cross_correlate(xp, x, kernel, **options)
 
 
-def cross_correlate_back(xp: Namespace, g: Array, kernel: Array, like: Any, **options: Any) -> Array:
+def cross_correlate_back(xp: Namespace, g: Array, kernel: Array, like: Any, **options: object) -> Array:
     lengths = tuple(like.shape[2:] if like.ndim > 2 else like.shape)
     shape = lengths if g.ndim == 1 else (g.shape[0], kernel.shape[1] * options.get("groups", 1), *lengths)
     correlation = correlation_of("cross_correlate_back", shape, kernel.shape, options)
@@ -145,7 +145,7 @@ def cross_correlate_back(xp: Namespace, g: Array, kernel: Array, like: Any, **op
     return xp.reshape(_spread(xp, correlation.windows, parts), shape)
 
 
-def cross_correlate_kernel(xp: Namespace, x: Array, g: Array, like: Any, **options: Any) -> Array:
+def cross_correlate_kernel(xp: Namespace, x: Array, g: Array, like: Any, **options: object) -> Array:
     lengths = tuple(like.shape[2:] if like.ndim > 2 else like.shape)
     shape = lengths if g.ndim == 1 else (g.shape[1], x.shape[1] // options.get("groups", 1), *lengths)
     correlation = correlation_of("cross_correlate_kernel", x.shape, shape, options)
@@ -158,12 +158,12 @@ def _pooling(name: str, shape: tuple[int, ...], options: dict[str, Any]) -> Wind
     return pooling_windows(name, tuple(shape), **options)
 
 
-def pooled_max(xp: Namespace, x: Array, **options: Any) -> Array:
+def pooled_max(xp: Namespace, x: Array, **options: object) -> Array:
     windows = _pooling("max_pool", x.shape, options)
     return functools.reduce(xp.maximum, _slices(windows, _padded(xp, windows, x, -math.inf)))
 
 
-def pooled_mean(xp: Namespace, x: Array, **options: Any) -> Array:
+def pooled_mean(xp: Namespace, x: Array, **options: object) -> Array:
     windows = _pooling("mean_pool", x.shape, options)
     total = functools.reduce(xp.add, _slices(windows, _padded(xp, windows, x)))
     return total / plain(xp, count_window_elements(windows, np.float64), x, x.dtype)
@@ -176,20 +176,20 @@ def _winners(xp: Namespace, windows: Windows, x: Array, best: Array) -> tuple[li
     return won, xp.maximum(functools.reduce(xp.add, won), xp.ones_like(best))
 
 
-def max_pool_back(xp: Namespace, g: Array, x: Array, best: Array, **options: Any) -> Array:
+def max_pool_back(xp: Namespace, g: Array, x: Array, best: Array, **options: object) -> Array:
     windows = _pooling("max_pool", x.shape, options)
     won, count = _winners(xp, windows, x, best)
     return _spread(xp, windows, [w * (g / count) for w in won])
 
 
-def max_pool_along(xp: Namespace, t: Array, x: Array, best: Array, **options: Any) -> Array:
+def max_pool_along(xp: Namespace, t: Array, x: Array, best: Array, **options: object) -> Array:
     windows = _pooling("max_pool", x.shape, options)
     won, count = _winners(xp, windows, x, best)
     parts = _slices(windows, _padded(xp, windows, t))
     return functools.reduce(xp.add, [w * part for w, part in zip(won, parts, strict=True)]) / count
 
 
-def mean_pool_back(xp: Namespace, g: Array, like: Any, **options: Any) -> Array:
+def mean_pool_back(xp: Namespace, g: Array, like: Any, **options: object) -> Array:
     windows = _pooling("mean_pool", like.shape, options)
     share = g / plain(xp, count_window_elements(windows, np.float64), g, g.dtype)
     return _spread(xp, windows, [share] * math.prod(windows.window))

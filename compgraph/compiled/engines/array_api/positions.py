@@ -8,6 +8,9 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
+
+from ....array_types import Operand
 
 Namespace = Any
 Array = Any
@@ -22,7 +25,7 @@ def size_of(x: Array) -> int:
     return math.prod(x.shape)
 
 
-def plain(xp: Namespace, values: Any, like: Array, dtype: Any = None) -> Array:
+def plain(xp: Namespace, values: Operand, like: Array, dtype: object = None) -> Array:
     """Return a plain array as an array of the namespace, on the device of another one."""
     device = {} if (place := getattr(like, "device", None)) is None or callable(place) else {"device": place}
     return xp.asarray(values, dtype=dtype, **device)
@@ -124,7 +127,7 @@ def embedded(xp: Namespace, values: Array, shape: Sequence[int], ranges: Sequenc
     return values
 
 
-def gather(xp: Namespace, x: Array, positions: Any) -> Array:
+def gather(xp: Namespace, x: Array, positions: NDArray[Any]) -> Array:
     """Return the elements at positions of the flattened array; 0 where a position is negative."""
     positions = np.asarray(positions)
     vector = flat(xp, x)
@@ -136,7 +139,7 @@ def gather(xp: Namespace, x: Array, positions: Any) -> Array:
     return xp.reshape(xp.take(vector, plain(xp, positions.ravel(), x, xp.int64), axis=0), positions.shape)
 
 
-def moved(xp: Namespace, function: Callable[..., Any], x: Array, *args: Any, **options: Any) -> Array:
+def moved(xp: Namespace, function: Callable[..., Any], x: Array, *args: object, **options: object) -> Array:
     """Compute a function of NumPy's that moves elements: NumPy moves their positions, by which they are gathered.
 
     The function may put zeros between elements.
@@ -145,7 +148,7 @@ def moved(xp: Namespace, function: Callable[..., Any], x: Array, *args: Any, **o
     return gather(xp, x, np.asarray(positions) - 1)
 
 
-def put(xp: Namespace, x: Array, positions: Any, values: Array) -> Array:
+def put(xp: Namespace, x: Array, positions: NDArray[Any], values: Array) -> Array:
     """Return a copy of an array with values at distinct positions of the flattened array (plain integers)."""
     size, chosen = size_of(x), np.arange(size_of(x))
     chosen[np.ravel(positions)] = size + np.arange(np.size(positions))

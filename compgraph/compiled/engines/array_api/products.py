@@ -55,7 +55,7 @@ def vecmat(xp: Namespace, v: Array, a: Array) -> Array:
     return xp.matmul(conj(xp, v)[..., None, :], a)[..., 0, :]
 
 
-def tensordot(xp: Namespace, a: Array, b: Array, axes: Any = 2) -> Array:
+def tensordot(xp: Namespace, a: Array, b: Array, axes: tuple[Any, ...] | int = 2) -> Array:
     if not isinstance(axes, (int, np.integer)):
         axes = tuple(tuple(normalize_axis_tuple(part, x.ndim)) for part, x in zip(axes, (a, b), strict=True))
     return xp.tensordot(a, b, axes=axes)
@@ -69,7 +69,7 @@ def kron(xp: Namespace, a: Array, b: Array) -> Array:
     return xp.reshape(product, tuple(m * n for m, n in zip(first.shape, second.shape, strict=True)))
 
 
-def cross(xp: Namespace, a: Array, b: Array, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: Any = None) -> Array:
+def cross(xp: Namespace, a: Array, b: Array, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None) -> Array:
     axisa, axisb, axisc = (axisa, axisb, axisc) if axis is None else (axis,) * 3
     a, b = moveaxis(xp, a, axisa, -1), moveaxis(xp, b, axisb, -1)
     (x, y, *z), (u, v, *w) = ([p[..., k] for k in range(p.shape[-1])] for p in (a, b))
@@ -80,7 +80,7 @@ def cross(xp: Namespace, a: Array, b: Array, axisa: int = -1, axisb: int = -1, a
     return moveaxis(xp, xp.stack(list(xp.broadcast_arrays(*parts)), axis=-1), -1, axisc)
 
 
-def einsum(xp: Namespace, *operands: Array, subscripts: str, dtype: Any = None) -> Array:
+def einsum(xp: Namespace, *operands: Array, subscripts: str, dtype: object = None) -> Array:
     if hasattr(xp, "einsum"):
         return xp.einsum(subscripts, *operands)
     input_subscripts, arrow, wanted = subscripts.replace(" ", "").partition("->")

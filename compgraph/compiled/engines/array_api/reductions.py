@@ -16,7 +16,7 @@ Namespace = Any
 Array = Any
 
 
-def reduce_axes(xp: Namespace, name: str, a: Array, axis: Any, keepdims: Any) -> Array:
+def reduce_axes(xp: Namespace, name: str, a: Array, axis: Any, keepdims: bool) -> Array:
     """Reduce over some axes; over none if `axis` is an empty tuple."""
     function = getattr(xp, name)
     axis = () if not a.ndim else axis  # NumPy's reductions take the axes 0 and -1 of numbers
@@ -41,7 +41,7 @@ def select(xp: Namespace, a: Array, where: Any, identity: complex) -> Array:
     return xp.where(mask, a, number(xp, identity, a))
 
 
-def has_value(value: Any) -> bool:
+def has_value(value: object) -> bool:
     return value is not None and value is not np._NoValue
 
 
@@ -52,11 +52,11 @@ def _reduction(name: str, identity: float, join: str) -> Reduction:
     def reduce(
         xp: Namespace,
         a: Array,
-        axis: Any = None,
-        dtype: Any = None,
-        keepdims: Any = False,
+        axis: int | None = None,
+        dtype: object = None,
+        keepdims: object = False,
         initial: Any = None,
-        where: Any = True,
+        where: bool = True,
     ) -> Array:
         neutral = identity
         if not is_floating(xp, a) and math.isinf(abs(identity)):
@@ -81,7 +81,7 @@ min_ = _reduction("min", math.inf, "minimum")
 
 
 def _logic(name: str, identity: bool) -> Reduction:
-    def reduce(xp: Namespace, a: Array, axis: Any = None, keepdims: Any = False, where: Any = True) -> Array:
+    def reduce(xp: Namespace, a: Array, axis: int | None = None, keepdims: bool = False, where: bool = True) -> Array:
         return reduce_axes(xp, name, select(xp, a != 0 if a.dtype != xp.bool else a, where, identity), axis, keepdims)
 
     return reduce
@@ -90,13 +90,13 @@ def _logic(name: str, identity: bool) -> Reduction:
 all_, any_ = _logic("all", True), _logic("any", False)
 
 
-def _count(xp: Namespace, a: Array, axis: Any, where: Any) -> Array:
+def _count(xp: Namespace, a: Array, axis: tuple[int, ...] | int | None, where: Any) -> Array:
     """Return how many elements a reduction has, with its axes kept."""
     ones = select(xp, xp.ones_like(real(xp, a)), where, 0)
     return sum_(xp, ones, axis=axis, keepdims=True)
 
 
-def drop_axes(xp: Namespace, x: Array, axis: Any, ndim: int, keepdims: Any) -> Array:
+def drop_axes(xp: Namespace, x: Array, axis: tuple[int, ...] | int | None, ndim: int, keepdims: object) -> Array:
     """Remove the axes of a reduction that were kept."""
     if keepdims and keepdims is not np._NoValue:
         return x
@@ -104,13 +104,20 @@ def drop_axes(xp: Namespace, x: Array, axis: Any, ndim: int, keepdims: Any) -> A
     return xp.squeeze(x, axis=axes) if axes else x
 
 
-def mean(xp: Namespace, a: Array, axis: Any = None, dtype: Any = None, keepdims: Any = False, where: Any = True) -> Array:
+def mean(
+    xp: Namespace,
+    a: Array,
+    axis: tuple[int, ...] | None = None,
+    dtype: type | None = None,
+    keepdims: bool = False,
+    where: object = True,
+) -> Array:
     total = sum_(xp, a, axis=axis, keepdims=True, where=where)
     return drop_axes(xp, total / xp.astype(_count(xp, a, axis, where), total.dtype), axis, a.ndim, keepdims)
 
 
 def var(
-    xp: Namespace, a: Array, axis: Any = None, dtype: Any = None, ddof: float = 0, keepdims: Any = False, where: Any = True,
+    xp: Namespace, a: Array, axis: Any = None, dtype: object = None, ddof: float = 0, keepdims: Any = False, where: Any = True,
     mean: Any = None, correction: float | None = None,
 ) -> Array:  # fmt: skip
     ddof = correction if has_value(correction) and correction is not None else ddof
@@ -129,7 +136,9 @@ def std(xp: Namespace, a: Array, **options: Any) -> Array:
 
 
 def _without_nan(reduce: Reduction) -> Reduction:
-    def reduced(xp: Namespace, a: Array, axis: Any = None, where: Any = True, **options: Any) -> Array:
+    def reduced(
+        xp: Namespace, a: Array, axis: tuple[int, ...] | int | None = None, where: bool = True, **options: object
+    ) -> Array:
         kept = ~xp.isnan(a) if is_floating(xp, a) else xp.ones_like(a, dtype=xp.bool)
         kept = select(xp, kept, where, False)
         return reduce(xp, xp.where(kept, a, xp.zeros_like(a)), axis=axis, where=kept, **options)
@@ -142,7 +151,7 @@ nanvar, nanstd = _without_nan(var), _without_nan(std)
 
 
 def _nan_extremum(reduce: Reduction) -> Reduction:
-    def reduced(xp: Namespace, a: Array, axis: Any = None, keepdims: Any = False, **options: Any) -> Array:
+    def reduced(xp: Namespace, a: Array, axis: int | None = None, keepdims: object = False, **options: object) -> Array:
         keepdims = keepdims is not np._NoValue and keepdims
         extremum = _without_nan(reduce)(xp, a, axis=axis, keepdims=keepdims, **options)
         if not is_floating(xp, a):
@@ -155,12 +164,12 @@ def _nan_extremum(reduce: Reduction) -> Reduction:
 nanmax, nanmin = _nan_extremum(max_), _nan_extremum(min_)
 
 
-def count_nonzero(xp: Namespace, a: Array, axis: Any = None, keepdims: Any = False) -> Array:
+def count_nonzero(xp: Namespace, a: Array, axis: int | None = None, keepdims: bool = False) -> Array:
     return sum_(xp, xp.astype(a != 0 if a.dtype != xp.bool else a, xp.int64), axis=axis, keepdims=keepdims)
 
 
 def _position(name: str) -> Reduction:
-    def reduce(xp: Namespace, a: Array, axis: Any = None, keepdims: Any = False) -> Array:
+    def reduce(xp: Namespace, a: Array, axis: int | None = None, keepdims: object = False) -> Array:
         keepdims = keepdims is not np._NoValue and bool(keepdims)
         if a.dtype == xp.bool:
             a = xp.astype(a, xp.int8)
@@ -172,16 +181,18 @@ def _position(name: str) -> Reduction:
 argmax, argmin = _position("argmax"), _position("argmin")
 
 
-def ptp(xp: Namespace, a: Array, axis: Any = None, keepdims: Any = False) -> Array:
+def ptp(xp: Namespace, a: Array, axis: tuple[int, ...] | None = None, keepdims: bool = False) -> Array:
     return max_(xp, a, axis=axis, keepdims=keepdims) - min_(xp, a, axis=axis, keepdims=keepdims)
 
 
-def trace(xp: Namespace, a: Array, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None) -> Array:
+def trace(xp: Namespace, a: Array, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: object = None) -> Array:
     return sum_(xp, moved(xp, np.diagonal, a, offset, axis1, axis2), axis=-1)
 
 
 def _cumulative(name: str) -> Reduction:
-    def accumulate(xp: Namespace, a: Array, axis: Any = None, dtype: Any = None, include_initial: bool = False) -> Array:
+    def accumulate(
+        xp: Namespace, a: Array, axis: int | None = None, dtype: type | None = None, include_initial: bool = False
+    ) -> Array:
         if axis is None:
             a, axis = flat(xp, a), 0
         return getattr(xp, name)(a, axis=int(axis), dtype=a.dtype, include_initial=bool(include_initial))
@@ -193,15 +204,15 @@ cumsum = cumulative_sum = _cumulative("cumulative_sum")
 cumprod = cumulative_prod = _cumulative("cumulative_prod")
 
 
-def nancumsum(xp: Namespace, a: Array, **options: Any) -> Array:
+def nancumsum(xp: Namespace, a: Array, **options: object) -> Array:
     return cumsum(xp, xp.where(xp.isnan(a), xp.zeros_like(a), a), **options)
 
 
-def nancumprod(xp: Namespace, a: Array, **options: Any) -> Array:
+def nancumprod(xp: Namespace, a: Array, **options: object) -> Array:
     return cumprod(xp, xp.where(xp.isnan(a), xp.ones_like(a), a), **options)
 
 
-def ediff1d(xp: Namespace, ary: Array, to_end: Any = None, to_begin: Any = None) -> Array:
+def ediff1d(xp: Namespace, ary: Array, to_end: object = None, to_begin: object = None) -> Array:
     vector = flat(xp, ary)
     steps = vector[1:] - vector[:-1] if vector.shape[0] else vector
     parts = [to_begin, steps, to_end]

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_tuple
+from numpy.typing import NDArray
 
 from .positions import UnsupportedError, flat, is_static, moved, plain, size_of
 from .reductions import Reduction
@@ -41,7 +42,7 @@ def flatten(xp: Namespace, x: Array, order: str = "C") -> Array:
     return ravel(xp, x, order)
 
 
-def transpose(xp: Namespace, a: Array, axes: Any = None) -> Array:
+def transpose(xp: Namespace, a: Array, axes: NDArray[Any] | tuple[int, ...] | None = None) -> Array:
     order = range(a.ndim)[::-1] if axes is None else normalize_axis_tuple(axes, a.ndim)
     return xp.permute_dims(a, tuple(order)) if a.ndim > 1 else a
 
@@ -52,7 +53,7 @@ def swapaxes(xp: Namespace, a: Array, axis1: int, axis2: int) -> Array:
     return xp.permute_dims(a, tuple(order))
 
 
-def moveaxis(xp: Namespace, a: Array, source: Any, destination: Any) -> Array:
+def moveaxis(xp: Namespace, a: Array, source: tuple[int, ...] | int, destination: tuple[int, ...] | int) -> Array:
     starts, ends = normalize_axis_tuple(source, a.ndim), normalize_axis_tuple(destination, a.ndim)
     order = [k for k in range(a.ndim) if k not in starts]
     for end, start in sorted(zip(ends, starts, strict=True)):
@@ -60,33 +61,33 @@ def moveaxis(xp: Namespace, a: Array, source: Any, destination: Any) -> Array:
     return xp.permute_dims(a, tuple(order)) if a.ndim > 1 else a
 
 
-def squeeze(xp: Namespace, a: Array, axis: Any = None) -> Array:
+def squeeze(xp: Namespace, a: Array, axis: tuple[int, ...] | None = None) -> Array:
     axes = [k for k, n in enumerate(a.shape) if n == 1] if axis is None else normalize_axis_tuple(axis, a.ndim)
     return xp.reshape(a, tuple(n for k, n in enumerate(a.shape) if k not in axes))
 
 
-def expand_dims(xp: Namespace, a: Array, axis: Any) -> Array:
+def expand_dims(xp: Namespace, a: Array, axis: tuple[int, ...] | int) -> Array:
     count = a.ndim + (1 if isinstance(axis, (int, np.integer)) else len(axis))
     axes, lengths = normalize_axis_tuple(axis, count), iter(a.shape)
     return xp.reshape(a, tuple(1 if k in axes else next(lengths) for k in range(count)))
 
 
-def broadcast_to(xp: Namespace, array: Array, shape: Any, subok: bool = False) -> Array:
+def broadcast_to(xp: Namespace, array: Array, shape: tuple[int, ...], subok: bool = False) -> Array:
     return xp.broadcast_to(array, (int(shape),) if isinstance(shape, (int, np.integer)) else tuple(map(int, shape)))
 
 
-def concatenate(xp: Namespace, arrays: Sequence[Array], axis: Any = 0, dtype: Any = None) -> Array:
+def concatenate(xp: Namespace, arrays: Sequence[Array], axis: int = 0, dtype: object = None) -> Array:
     if axis is None:
         arrays, axis = [flat(xp, a) for a in arrays], 0
     return xp.concat(list(arrays), axis=int(axis))
 
 
-def stack(xp: Namespace, arrays: Sequence[Array], axis: Any = 0, dtype: Any = None) -> Array:
+def stack(xp: Namespace, arrays: Sequence[Array], axis: int = 0, dtype: object = None) -> Array:
     return xp.stack(list(arrays), axis=int(axis))
 
 
 def moving(function: Callable[..., Any]) -> Reduction:
-    def move(xp: Namespace, a: Array, *args: Any, **options: Any) -> Array:
+    def move(xp: Namespace, a: Array, *args: object, **options: object) -> Array:
         if not is_static(args):
             raise UnsupportedError(f"{function.__name__} by computed integers")
         return moved(xp, function, a, *args, **options)
@@ -100,7 +101,7 @@ sliding_window_view = moving(np.lib.stride_tricks.sliding_window_view)
 fft_fftshift, fft_ifftshift, delete = moving(np.fft.fftshift), moving(np.fft.ifftshift), moving(np.delete)
 
 
-def pad(xp: Namespace, array: Array, pad_width: Any, mode: str = "constant", **options: Any) -> Array:
+def pad(xp: Namespace, array: Array, pad_width: Any, mode: str = "constant", **options: object) -> Array:
     if mode in ("edge", "reflect", "symmetric", "wrap") and options.get("reflect_type", "even") == "even":
         return moved(xp, np.pad, array, pad_width, mode)
     if mode not in ("constant", "empty") or not {"constant_values"}.issuperset(options):
@@ -115,7 +116,7 @@ def pad(xp: Namespace, array: Array, pad_width: Any, mode: str = "constant", **o
 
 
 def _filled(value: int) -> Reduction:
-    def make(xp: Namespace, a: Array, dtype: Any = None, shape: Any = None) -> Array:
+    def make(xp: Namespace, a: Array, dtype: object = None, shape: object = None) -> Array:
         return xp.full_like(a, value) if shape is None else xp.full(shape, value, dtype=a.dtype)
 
     return make
@@ -124,7 +125,7 @@ def _filled(value: int) -> Reduction:
 zeros_like, ones_like, empty_like = _filled(0), _filled(1), _filled(0)
 
 
-def full_like(xp: Namespace, a: Array, fill_value: Array, dtype: Any = None, shape: Any = None) -> Array:
+def full_like(xp: Namespace, a: Array, fill_value: Array, dtype: object = None, shape: Any = None) -> Array:
     return xp.broadcast_to(fill_value, a.shape if shape is None else tuple(np.atleast_1d(shape).tolist()))
 
 
@@ -134,7 +135,7 @@ def linspace(
     stop: Array,
     num: int = 50,
     endpoint: bool = True,
-    dtype: Any = None,
+    dtype: object = None,
     axis: int = 0,
     retstep: bool = False,
 ) -> Array:

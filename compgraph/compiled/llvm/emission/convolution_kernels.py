@@ -181,7 +181,7 @@ class ChannelConvolution:
 
     # ------------------------------------------------------------------------------------------ parts
 
-    def call_shared(self, key: Any, write: Callable[..., None], *addresses: Value) -> None:
+    def call_shared(self, key: tuple[Any, ...], write: Callable[..., None], *addresses: Value) -> None:
         """Emit a call of a function of some addresses; `write` emits the function on the first use of a key."""
         name = f"{self.ir.name}.{hashlib.sha256(repr(key).encode()).hexdigest()[:16]}"
 

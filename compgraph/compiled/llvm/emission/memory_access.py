@@ -64,7 +64,9 @@ class MemoryAccess(NamedTuple):
         terms = [(stride, index) for stride, index in zip(view.strides, indices, strict=False) if index is not None]
         return address_of(self.ir, view, self.start, self.loop_indices, terms)
 
-    def read(self, operand: Any, indices: Sequence[Value | None], dtype: np.dtype[Any], lanes: int = 1) -> Value:
+    def read(
+        self, operand: np.generic | int | BufferView, indices: Sequence[Value | None], dtype: np.dtype[Any], lanes: int = 1
+    ) -> Value:
         """Load an operand as a dtype: a number, or elements of a view whose last stride is 1 or 0."""
         ir = self.ir
         if not isinstance(operand, BufferView):

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from ....array_types import Operand
 from .. import elementwise_ops
 from ..buffer_ir import Buffer, BufferView, Reduce
 from ..ir_builder import LONG, IRBuilder, Type, Value
@@ -389,7 +390,7 @@ class _NestEmitter:
             ir.store(ir.lane(value, k), self._lane_address(address, view, k), size)
 
 
-def _identity(operation: str, dtype: Any) -> Any:
+def _identity(operation: str, dtype: np.dtype[Any]) -> Any:
     """Return the identity of a reduction."""
     identity = _IDENTITIES[operation]
     if dtype.kind in "iu" and operation in ("maximum", "minimum"):
@@ -397,7 +398,7 @@ def _identity(operation: str, dtype: Any) -> Any:
     return identity
 
 
-def _convert_constant(number: Any, dtype: Any) -> Any:
+def _convert_constant(number: Operand, dtype: np.dtype[Any]) -> Any:
     """Convert a number to a dtype."""
     scalar = np.asarray(number).astype(dtype)[()]
     return float(scalar) if dtype.kind == "f" else int(scalar)

@@ -23,7 +23,7 @@ def _axis_slice(view: BufferView, axis: int, start: int, stop: int) -> BufferVie
     return BufferView(view.buffer, view.offset + start * view.strides[axis], lengths, view.strides)
 
 
-def _copy_into(state: LoweringState, value: Any, target: BufferView) -> None:
+def _copy_into(state: LoweringState, value: object, target: BufferView) -> None:
     source_dtype = value.buffer.dtype if isinstance(value, BufferView) else target.buffer.dtype
     state.append_map("copy", (value,), target, source_dtype, is_write=True)
 

@@ -259,7 +259,7 @@ def _order_factors(factors: list[Factor], out: Labels) -> list[Factor]:
     return factors
 
 
-def _merge_repeated_labels(state: LoweringState, factor: Factor, lengths: dict[Hashable, int], dtype: Any) -> Factor:
+def _merge_repeated_labels(state: LoweringState, factor: Factor, lengths: dict[Hashable, int], dtype: np.dtype[Any]) -> Factor:
     """Return a factor with unique labels, without axes of length 1 that broadcast."""
     view, labels = factor
     view = view if view.buffer.dtype == dtype else state.copy_of(view, dtype)

@@ -17,7 +17,7 @@ from ....bind import bind
 from ....values import ConstantNode, Value
 
 
-def _constant_table(table: Any) -> NDArray[Any] | None:
+def _constant_table(table: object) -> NDArray[Any] | None:
     """Return the values of a constant sorted vector of numbers; None for other operands."""
     if isinstance(table, Value):
         table = table.raw_value if isinstance(table, ConstantNode) and not table.memory else None
@@ -29,12 +29,12 @@ def _constant_table(table: Any) -> NDArray[Any] | None:
     return np.array(values) if bool(np.all(values[:-1] <= values[1:])) and not np.isnan(values[-1]) else None
 
 
-def _gather(table: Any, index: Any) -> Any:
+def _gather(table: object, index: object) -> Any:
     """``table[index]``, recorded also if only the index is a node."""
     return bind(ops.getitem, (table, index))
 
 
-def _searchsorted(a: Any, v: Any, sorter: Any = None, side: str = "left") -> Any:
+def _searchsorted(a: object, v: object, sorter: object = None, side: str = "left") -> Any:
     """``np.searchsorted`` in a constant table, by a binary search whose number of steps follows from the length of the table."""
     table = _constant_table(a)
     if table is None or sorter is not None or not isinstance(v, Value) or not v.size or v.dtype.kind not in "iuf":
@@ -56,12 +56,12 @@ def _searchsorted(a: Any, v: Any, sorter: Any = None, side: str = "left") -> Any
     return position
 
 
-def _digitize(x: Any, bins: Any, right: bool = False) -> Any:
+def _digitize(x: object, bins: object, right: bool = False) -> Any:
     """``np.digitize`` in increasing constant bins."""
     return _searchsorted(bins, x, side="left" if right else "right")
 
 
-def _interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None) -> Any:
+def _interp(x: Any, xp: Any, fp: object, left: Any = None, right: Any = None, period: object = None) -> Any:
     """``np.interp`` at constant knots."""
     knots = _constant_table(xp)
     values = fp if isinstance(fp, Value) else np.asarray(fp)

@@ -16,7 +16,7 @@ MAX_COLUMNS = 64  # of a right-hand side
 _TOO_LARGE = f"matrices of more than {MAX_LENGTH} rows are not compiled"
 
 
-def _matrix(state: LoweringState, operand: Any, dtype: np.dtype[Any]) -> BufferView | str:
+def _matrix(state: LoweringState, operand: object, dtype: np.dtype[Any]) -> BufferView | str:
     """Return the view of a small square matrix, or a stack of them, as a floating-point dtype; or why it is unsupported."""
     view = state.view(operand)
     if view is None or dtype.kind != "f" or len(view.shape) < 2 or 0 in view.shape:
@@ -65,7 +65,7 @@ def _inv(state: LoweringState, item: Any) -> str:
     return ""
 
 
-def _sign_and_logarithm(state: LoweringState, operand: Any, dtype: np.dtype[Any]) -> tuple[BufferView, BufferView] | str:
+def _sign_and_logarithm(state: LoweringState, operand: object, dtype: np.dtype[Any]) -> tuple[BufferView, BufferView] | str:
     """Append the sign of a determinant, and the logarithm of its absolute value."""
     a = _matrix(state, operand, dtype)
     if isinstance(a, str):

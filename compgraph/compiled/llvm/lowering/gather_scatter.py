@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .... import ops
 from ....values import Value
@@ -82,7 +83,7 @@ def _expand_index(state: LoweringState, view: BufferView, index: Sequence[Any]) 
     return [*parts[:where], Ellipsis, *[slice(None)] * (len(view.shape) - count), *parts[where + 1 :]]
 
 
-def _index_parts(state: LoweringState, i: Any) -> list[Any] | None:
+def _index_parts(state: LoweringState, i: object) -> list[Any] | None:
     """Return one part of an index, or the arrays of a mask; None if unsupported."""
     if i is None or i is Ellipsis or isinstance(i, slice):
         return [i]
@@ -242,12 +243,12 @@ def _scatter(state: LoweringState, item: Any) -> str:
     return ""
 
 
-def _append_scatter(state: LoweringState, operation: str, target: FancyIndex, value: Any) -> None:
+def _append_scatter(state: LoweringState, operation: str, target: FancyIndex, value: np.generic | float | BufferView) -> None:
     value = value.broadcast(target.view.shape) if isinstance(value, BufferView) else value
     state.steps.append(Scatter(operation, (value, *target.indices), target.view, target.lengths, target.strides))
 
 
-def lower_fancy_write(state: LoweringState, target_view: BufferView, index: Any, value: Any) -> bool:
+def lower_fancy_write(state: LoweringState, target_view: BufferView, index: NDArray[Any] | tuple[Any, ...], value: Any) -> bool:
     """Append ``target_view[index] = value`` at an index with constant arrays; return False if NumPy must do it."""
     target = fancy_index(state, target_view, index if isinstance(index, tuple) else (index,))
     if (
@@ -266,7 +267,7 @@ def lower_fancy_write(state: LoweringState, target_view: BufferView, index: Any,
     return True
 
 
-def _is_order_defined(target_view: BufferView, index: Any) -> bool:
+def _is_order_defined(target_view: BufferView, index: NDArray[Any] | tuple[Any, ...]) -> bool:
     """Return whether the order of writes does not matter, or is that of the index."""
     arrays = [np.asarray(i) for i in (index if isinstance(index, tuple) else (index,)) if isinstance(i, (np.ndarray, list))]
     if all(a.ndim <= 1 or a.dtype == bool for a in arrays):

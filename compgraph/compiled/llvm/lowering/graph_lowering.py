@@ -8,8 +8,10 @@ from math import prod
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .... import ops
+from ....array_types import Array
 from ....context import rerecording
 from ....executor import Schedule, needed, require_shape
 from ....guards import Guard, is_shape_guard
@@ -51,7 +53,7 @@ LOWERINGS: dict[Any, LowerItem] = {
 NAMED_LOWERINGS: dict[str, LowerItem] = {**gather_scatter.NAMED_LOWERINGS, **array_assembly.NAMED_LOWERINGS}
 
 
-def lowering_of(function: Any) -> LowerItem | None:
+def lowering_of(function: object) -> LowerItem | None:
     """Return the function that appends the steps of items of a function, or None."""
     if isinstance(function, ops.Keyworded):
         is_known = masked_ops.NODE_KEYWORDS.issuperset(function.names)  # an axis that is a node may differ between runs
@@ -73,7 +75,7 @@ _CHUNK = 2**13  # elements compared at once
 _CONSTANT_POWERS = {2.0: "square", 1.0: "copy", -1.0: "reciprocal"}  # exponents
 
 
-def _with_layout_of(dtype: Any, array: Any) -> BufferView:
+def _with_layout_of(dtype: np.dtype[Any], array: Array) -> BufferView:
     """Return a new array with the axis order in memory of another one (NumPy's order "K")."""
     view = dense_view(dtype, np.shape(array))
     if not isinstance(array, np.ndarray) or array.flags.c_contiguous:
@@ -82,7 +84,7 @@ def _with_layout_of(dtype: Any, array: Any) -> BufferView:
     return BufferView(view.buffer, 0, view.shape, tuple(s // view.buffer.dtype.itemsize for s in strides))
 
 
-def _uniform_value(array: Any, view: BufferView) -> Any:
+def _uniform_value(array: NDArray[Any], view: BufferView) -> Any:
     """Return the number that all elements of an array equal, otherwise its view."""
     numbers = np.asarray(array).ravel("K")
     if not numbers.size:
@@ -95,7 +97,7 @@ def _uniform_value(array: Any, view: BufferView) -> Any:
     return numbers[0]
 
 
-def _elementwise_name(function: Any) -> str:
+def _elementwise_name(function: Callable[..., Any]) -> str:
     """Return the name under which an elementwise function is compiled; empty if it is not."""
     spec = ops.spec_of(function)
     if spec is not None:
@@ -203,7 +205,7 @@ class GraphLowering(LoweringState):
         self.append_map("require", (holds,), dense_view(bool, ()))
         return True
 
-    def _has_known_shape(self, item: Any) -> bool:
+    def _has_known_shape(self, item: object) -> bool:
         """Return whether the shape of an item is that of its view in every run."""
         view = self.views.get(item)
         if view is None or not view.buffer.is_numpy_result:
@@ -222,7 +224,7 @@ class GraphLowering(LoweringState):
         else:
             self.views[item] = view
 
-    def _has_constant_contents(self, item: Any) -> bool:
+    def _has_constant_contents(self, item: object) -> bool:
         """Return whether an array has the same contents before each run; variables may be set in between."""
         return not isinstance(item, VariableNode) and item not in self._inputs
 
@@ -306,7 +308,7 @@ class GraphLowering(LoweringState):
             else array_assembly.lower_reshape_copy(self, item)
         )
 
-    def _lower_copy(self, item: Any, source: Any) -> str:
+    def _lower_copy(self, item: Any, source: object) -> str:
         if not isinstance(source, BufferView):
             return UNSUPPORTED
         out = dense_view(source.buffer.dtype, np.shape(item.raw_value), item)
@@ -321,7 +323,7 @@ class GraphLowering(LoweringState):
         self.append_map("copy", (source,), out)
         return ""
 
-    def _lower_elementwise(self, item: Any, function: Any, name: str, operands: list[Any]) -> str:
+    def _lower_elementwise(self, item: Any, function: object, name: str, operands: list[Any]) -> str:
         dtype = np.asarray(item.raw_value).dtype
         operands = operands[:1] if function is ops.astype else operands
         if any(o is None for o in operands) or (item.options and function is not ops.astype):
@@ -351,7 +353,7 @@ class GraphLowering(LoweringState):
         return ""
 
     @staticmethod
-    def _compute_dtype(name: str, operands: Sequence[Any], dtype: Any) -> Any:
+    def _compute_dtype(name: str, operands: Sequence[Any], dtype: np.dtype[Any]) -> Any:
         """Return the dtype to which NumPy converts the operands of an operation."""
         kinds = [o.buffer.dtype if isinstance(o, BufferView) else o for o in operands]
         kinds = [k.dtype if isinstance(k, np.generic) else k for k in kinds]
@@ -442,7 +444,7 @@ class GraphLowering(LoweringState):
         views = {a: self.views[a] for a in read if a in self.views}
         self.steps.append(NumPyCall(item, views, out, reason))
 
-    def _append_checks(self, item: Any) -> None:
+    def _append_checks(self, item: object) -> None:
         """Add the runtime checks of a result; fixed shapes need none."""
         checks = self._schedule.checks.get(item, ())
         last = self.steps[-1] if self.steps else None

@@ -7,6 +7,7 @@ from math import prod
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ....storage import owner_of
 from ....values import ConstantNode, Value
@@ -19,7 +20,7 @@ EMPTY = "there is nothing to reduce"
 MAX_SHARED_BYTES = 2048  # bytes of the largest constants that are deduplicated
 
 
-def casts_like_numpy(value: Any, dtype: np.dtype[Any]) -> bool:
+def casts_like_numpy(value: object, dtype: np.dtype[Any]) -> bool:
     """Return whether a view or number is converted to a dtype as by NumPy; float views are checked at run time."""
     if isinstance(value, BufferView):
         return True
@@ -60,7 +61,7 @@ class LoweringState:
         self._keepalive: list[Any] = []  # arrays whose ids are keys
         self._scratch: dict[Any, BufferView] = {}
 
-    def external(self, array: Any, item: Any = None) -> BufferView:
+    def external(self, array: NDArray[Any], item: object = None) -> BufferView:
         """Return a view of an existing array: an input, a constant, or a variable, which is read at run time."""
         if any(s % array.itemsize for s in array.strides):
             raise NotImplementedError("the strides of an array are not multiples of its itemsize")
@@ -71,14 +72,14 @@ class LoweringState:
             self._keepalive.append(array)
         return self._external_views[id(array)]
 
-    def view(self, operand: Any) -> BufferView | None:
+    def view(self, operand: object) -> BufferView | None:
         """Return the view of an operand; None if it is not an array of a supported dtype."""
         view = self.views.get(operand) if isinstance(operand, Value) else None
         if isinstance(operand, np.ndarray) and not isinstance(operand, Value):
             view = self.constant(operand)
         return None if view is None or not elementwise_ops.is_compilable(view.buffer.dtype) else view
 
-    def constant(self, array: Any) -> BufferView:
+    def constant(self, array: NDArray[Any]) -> BufferView:
         """Return a view of a constant array; small equal constants share a buffer."""
         if array.nbytes > MAX_SHARED_BYTES:
             return self.external(array)
@@ -87,7 +88,7 @@ class LoweringState:
             self._constants[key] = self.external(array)
         return self._constants[key]
 
-    def operand(self, operand: Any) -> Any:
+    def operand(self, operand: object) -> Any:
         """Return the view of an operand, or the number that all its elements equal; None if unsupported."""
         if not isinstance(operand, np.ndarray):
             return operand if isinstance(operand, (bool, int, float, np.generic)) else None
@@ -98,7 +99,7 @@ class LoweringState:
             return view
         return np.asarray(view.buffer.node)[(0,) * len(view.shape)]
 
-    def _is_fixed(self, operand: Any) -> bool:
+    def _is_fixed(self, operand: object) -> bool:
         is_constant = isinstance(operand, ConstantNode) and operand not in self._inputs and not operand.memory
         return is_constant or not isinstance(operand, Value)
 
@@ -117,7 +118,12 @@ class LoweringState:
         )
 
     def append_map(
-        self, name: str, operands: Sequence[Any], out: BufferView, compute_dtype: Any = None, is_write: bool = False
+        self,
+        name: str,
+        operands: Sequence[Any],
+        out: BufferView,
+        compute_dtype: np.dtype[Any] | None = None,
+        is_write: bool = False,
     ) -> None:
         """Append a `Map`; operands are converted to the dtype `compute_dtype`, by default that of `out`."""
         compute_dtype = compute_dtype if compute_dtype is not None else out.buffer.dtype
@@ -131,7 +137,7 @@ class LoweringState:
         view = self.views[item] = dense_view(array.dtype, array.shape, item)
         return view
 
-    def assign_view(self, item: Any, source: BufferView, view: BufferView) -> None:
+    def assign_view(self, item: object, source: BufferView, view: BufferView) -> None:
         """Make a view of `source` the value of an item, or a copy if NumPy copies and `source` has writes."""
         if self.is_shared(item) or not self.is_mutable(source):
             self.views[item] = view
@@ -139,14 +145,14 @@ class LoweringState:
             self.views[item] = out = dense_view(view.buffer.dtype, view.shape, item)
             self.append_map("copy", (view,), out)
 
-    def scratch(self, dtype: Any, size: int) -> BufferView:
+    def scratch(self, dtype: np.dtype[Any], size: int) -> BufferView:
         """Return scratch memory for one step. Steps with equal sizes share it, so that repeated steps have the same structure."""
         key = np.dtype(dtype), size
         if key not in self._scratch:
             self._scratch[key] = dense_view(dtype, (size,))
         return self._scratch[key]
 
-    def copy_of(self, view: BufferView, dtype: Any) -> BufferView:
+    def copy_of(self, view: BufferView, dtype: np.dtype[Any]) -> BufferView:
         """Append a copy of an array as a dtype."""
         out = dense_view(dtype, view.shape)
         self.append_map("copy", (view,), out, view.buffer.dtype)

@@ -22,7 +22,12 @@ LowerItem = Callable[[LoweringState, Any], str]
 
 
 def _map_like(
-    state: LoweringState, name: str, *operands: Any, like: BufferView, dtype: Any = None, compute_dtype: Any = None
+    state: LoweringState,
+    name: str,
+    *operands: object,
+    like: BufferView,
+    dtype: np.dtype[Any] | None = None,
+    compute_dtype: np.dtype[Any] | None = None,
 ) -> BufferView:
     """Append an elementwise operation; return its result, with the shape, and by default the dtype, of `like`."""
     out = dense_view(dtype or like.buffer.dtype, like.shape)
@@ -157,7 +162,7 @@ def _masked_reduction(operation: str, lower_unmasked: LowerItem | None) -> Lower
     return lower
 
 
-def _apply_mask(state: LoweringState, operand: BufferView, mask: Any, fill_value: Any, dtype: Any) -> Any:
+def _apply_mask(state: LoweringState, operand: BufferView, mask: object, fill_value: Any, dtype: np.dtype[Any]) -> Any:
     """Return an array with `fill_value` where a mask is False, and the mask; or the reason if not supported."""
     x = operand if operand.buffer.dtype == dtype else state.copy_of(operand, dtype)
     if mask is True:
@@ -171,7 +176,7 @@ def _apply_mask(state: LoweringState, operand: BufferView, mask: Any, fill_value
 
 
 def _masked_mean(
-    state: LoweringState, item: Any, filled: BufferView, is_selected: BufferView | None, reduction_axes: frozenset[int]
+    state: LoweringState, item: object, filled: BufferView, is_selected: BufferView | None, reduction_axes: frozenset[int]
 ) -> str:
     """Divide the sum of the selected elements by their number."""
     if filled.buffer.dtype.kind != "f" or is_selected is None:
@@ -224,7 +229,7 @@ def _nan_reduction(operation: str, lower_plain: LowerItem) -> LowerItem:
     return lower
 
 
-def _nan_extremum(state: LoweringState, item: Any, best: BufferView, count: BufferView) -> str:
+def _nan_extremum(state: LoweringState, item: object, best: BufferView, count: BufferView) -> str:
     """Lower an extremum; nan with NumPy's warning if all elements are nan."""
     best, count = reductions.with_item_shape(best, item), reductions.with_item_shape(count, item)
     one_or_nan = dense_view(best.buffer.dtype, best.shape)

@@ -29,7 +29,7 @@ def reduced_axes(item: Any, count: int) -> frozenset[int]:
 
 
 def append_reduction(
-    state: LoweringState, operation: str, operand: BufferView, reduction_axes: frozenset[int], item: Any = None
+    state: LoweringState, operation: str, operand: BufferView, reduction_axes: frozenset[int], item: object = None
 ) -> BufferView:
     """Append a reduction; return its result, with strides of 0 along the reduced axes."""
     shape = tuple(n for k, n in enumerate(operand.shape) if k not in reduction_axes)
@@ -75,14 +75,14 @@ def _reduction(operation: str) -> Any:
     return lower
 
 
-def has_known_options(options: Any, known: set[str]) -> bool:
+def has_known_options(options: dict[str, Any], known: set[str]) -> bool:
     """Return whether all options are among `known`, or have their defaults."""
     others = {name: value for name, value in options.items() if name not in known}
     defaults = {"where": (True,), "out": (None,), "initial": (np._NoValue,)}
     return all(any(value is default for default in defaults.get(name, ())) for name, value in others.items())
 
 
-def _reduce_empty(state: LoweringState, item: Any, name: str) -> str:
+def _reduce_empty(state: LoweringState, item: object, name: str) -> str:
     if name not in _IDENTITIES:
         return EMPTY
     out = state.result(item)
@@ -97,7 +97,7 @@ def _drop_unit_axes(view: BufferView, reduction_axes: frozenset[int], item: Any)
     return BufferView(view.buffer, view.offset, shape, tuple(strides))
 
 
-def _reduce_unit_axes(state: LoweringState, item: Any, name: str, operand: BufferView) -> str:
+def _reduce_unit_axes(state: LoweringState, item: object, name: str, operand: BufferView) -> str:
     """Lower a reduction along axes of length 1: a copy; sums begin with 0, which removes the sign of -0."""
     out = state.result(item)
     if name in ("add", "mean") and out.buffer.dtype.kind == "f":
@@ -273,7 +273,7 @@ def _unrolled_arg_extremum(state: LoweringState, item: Any, operand: BufferView,
     return ""
 
 
-def _scan(operation: str, default: Any) -> Any:
+def _scan(operation: str, default: object) -> Any:
     def lower(state: LoweringState, item: Any) -> str:
         operand, dtype = state.view(item.args[0]), np.asarray(item.raw_value).dtype
         if operand is None or len(item.args) > 1 or not has_known_options(item.options, {"axis", "dtype"}):

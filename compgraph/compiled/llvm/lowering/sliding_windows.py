@@ -199,7 +199,12 @@ class _PoolLowering:
         return "" if np.size(self.item.raw_value) else "there is nothing to pool"
 
     def append_map(
-        self, name: str, shape: tuple[int, ...], *operands: Any, dtype: Any = None, compute_dtype: Any = None
+        self,
+        name: str,
+        shape: tuple[int, ...],
+        *operands: object,
+        dtype: np.dtype[Any] | None = None,
+        compute_dtype: np.dtype[Any] | None = None,
     ) -> BufferView:
         """Append an elementwise operation with a new array as its result."""
         out = dense_view(self.dtype if dtype is None else dtype, shape)
@@ -212,7 +217,7 @@ class _PoolLowering:
         self.state.append_map(name, operands, out)
         return ""
 
-    def pad(self, x: BufferView, value: Any) -> BufferView:
+    def pad(self, x: BufferView, value: object) -> BufferView:
         """Return an array with its padding."""
         if not any(map(any, self.windows.pads)):
             return x
@@ -240,7 +245,7 @@ class _PoolLowering:
             views.append(BufferView(padded.buffer, padded.offset + offset, shape, strides))
         return views
 
-    def reduce_windows(self, name: str, views: list[BufferView], dtype: Any) -> BufferView:
+    def reduce_windows(self, name: str, views: list[BufferView], dtype: np.dtype[Any]) -> BufferView:
         """Reduce all window positions by a binary operation."""
         total = views[0]
         for view in views[1:]:

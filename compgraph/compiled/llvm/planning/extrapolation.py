@@ -13,7 +13,9 @@ from dataclasses import fields, replace
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
+from ....array_types import Operand
 from ..buffer_ir import Buffer, BufferView, Gather, Loop, LoopIndex, NumPyCall, Scatter, Step
 from .loop_rerolling import MAX_BYTES
 
@@ -119,7 +121,7 @@ class _Rewriter:
             raise NotImplementedError("it calls NumPy")
         return replace(step, **{field.name: self._field(step, field.name) for field in fields(step)})
 
-    def _field(self, step: Any, name: str) -> Any:
+    def _field(self, step: object, name: str) -> Any:
         value = getattr(step, name)
         if isinstance(value, BufferView):
             return self._view(value)
@@ -131,7 +133,7 @@ class _Rewriter:
         self.structure.append(value)
         return value
 
-    def _constant(self, value: Any) -> Any:
+    def _constant(self, value: Operand) -> Any:
         """Record a number operand, which must not change."""
         array = np.asarray(value)
         self.structure.append((type(value), array.dtype, array.tobytes()))
@@ -186,7 +188,7 @@ class _Rewriter:
         return Buffer(buffer.dtype, size, table, is_external=True)
 
 
-def _varying_ends(array: Any) -> tuple[int, int]:
+def _varying_ends(array: NDArray[Any]) -> tuple[int, int]:
     """Return the number of leading and trailing entries outside of a table's constant middle, or its size and 0."""
     if array.ndim != 1 or array.size < 2 * MAX_ENDS or array.strides != (array.itemsize,):
         return array.size, 0

@@ -201,7 +201,7 @@ class _RecordBuilder:
     def _step_signature(self, step: Any, is_in_memory: Callable[[BufferView], bool], registers: frozenset[Buffer]) -> Hashable:
         """Return the signature of a step with constant strides and numbers."""
 
-        def operand_signature(operand: Any) -> Hashable:
+        def operand_signature(operand: float | BufferView) -> Hashable:
             if not isinstance(operand, BufferView):
                 number = np.asarray(operand)
                 return number.dtype.str, number.tobytes()

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ...loops import MIN_TRIP_COUNT, PeriodicRun, find_runs
 from ..buffer_ir import Buffer, BufferView, Loop, LoopIndex, Map, Step
@@ -264,7 +265,7 @@ class LoopSet:
                 is_regular[:distance] = False  # they would write values that are copied before the loop
         return is_regular
 
-    def _is_one_loop_value(self, numbers: Any) -> Any:
+    def _is_one_loop_value(self, numbers: NDArray[Any]) -> Any:
         """Return a mask of the buffers that are one value of one loop, at different iterations."""
         is_in_range = (numbers >= 0) & (numbers < len(self._owner))
         owners = np.where(is_in_range, self._owner[np.where(is_in_range, numbers, 0)], -1)
@@ -406,7 +407,7 @@ def _loop_step(table: StepTable, loop: RerolledLoop, loops: LoopSet, row: int, l
     return with_columns(table.steps[row], values)
 
 
-def _loop_constant(constants: list[Any], dtype: Any, loop_index: LoopIndex) -> Any:
+def _loop_constant(constants: list[Any], dtype: np.dtype[Any], loop_index: LoopIndex) -> Any:
     """Return a constant that all iterations share, or a view of a table with one constant per iteration."""
     table = np.array([np.asarray(constant).astype(dtype) for constant in constants], dtype)
     if len({entry.tobytes() for entry in table}) == 1:

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 from ..buffer_ir import (
     Buffer,
@@ -185,7 +184,7 @@ class _Fusion:
             self._read[step.out.buffer] = []
 
 
-def describe_item(item: Any) -> str:
+def describe_item(item: object) -> str:
     """Return the name of a graph item: its operation and its line."""
     line = getattr(item, "line", None)
     name = getattr(item, "opname", None) or type(item).__name__

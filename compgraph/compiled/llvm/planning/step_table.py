@@ -64,7 +64,7 @@ def with_columns(step: Step, values: Sequence[Any]) -> Step:
     return NumPyCall(step.item, dict(zip(step.views, values, strict=False)), out, step.reason, step.checks)
 
 
-def _as_operand(value: Any, shape: tuple[int, ...]) -> Any:
+def _as_operand(value: np.generic | float | BufferView, shape: tuple[int, ...]) -> Any:
     """Return an operand broadcast to a shape; a view that replaced a constant is a single element."""
     if not isinstance(value, BufferView) or value.shape == shape:
         return value
@@ -184,7 +184,7 @@ def _written_views(step: Step) -> list[BufferView]:
     return [step.out] if step.out is not None else []
 
 
-def _structure_of(step: Any, step_columns: Sequence[Any], loop_indices: dict[LoopIndex, int]) -> tuple[Any, ...]:
+def _structure_of(step: object, step_columns: Sequence[Any], loop_indices: dict[LoopIndex, int]) -> tuple[Any, ...]:
     """Return the structure that a step has in all iterations; nested loop indices are numbered by depth and order."""
     if isinstance(step, Loop):
         loop_indices[step.loop_index] = len(loop_indices)

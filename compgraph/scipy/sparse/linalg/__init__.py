@@ -32,7 +32,7 @@ def _linear_operator_method(name: str) -> Any:
     return apply
 
 
-def _product(self: Any, x: Any) -> Any:
+def _product(self: Any, x: object) -> Any:
     x = stack_nested(x)
     if not hasattr(x, "ndim") or x.ndim not in (1, 2):
         raise TypeError("a LinearOperator that is scaled by a node is not supported; scale its result")

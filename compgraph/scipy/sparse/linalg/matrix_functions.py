@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 import scipy.sparse.linalg
+from numpy.typing import NDArray
 
 from ....graph import stack_nested, to_values
 from ....interception import unpatched
@@ -20,7 +21,7 @@ from .sparse_systems import expm_multiply as applied
 TERMS = 24  # of the exponential series of a matrix of norm 1: the remainder is less than 1e-24
 
 
-def norm(x: Any, ord: Any = None, axis: Any = None) -> Any:
+def norm(x: Any, ord: object = None, axis: int | tuple[int, ...] | None = None) -> Any:
     """``scipy.sparse.linalg.norm``."""
     x = sum_duplicates(x)
     if axis in (None, (0, 1), (1, 0)) and ord in (None, "fro", "f"):
@@ -44,7 +45,7 @@ def inv(A: Any) -> Any:  # noqa: N803 (SciPy's name)
     return kind(inverse).asformat(A.format)
 
 
-def matrix_power(A: Any, power: int) -> Any:  # noqa: N803 (SciPy's name)
+def matrix_power(A: object, power: int) -> Any:  # noqa: N803 (SciPy's name)
     """``scipy.sparse.linalg.matrix_power``."""
     if power < 0:
         raise ValueError("exponent must be >= 0")
@@ -57,13 +58,13 @@ def matrix_power(A: Any, power: int) -> Any:  # noqa: N803 (SciPy's name)
 
 
 def expm_multiply(
-    A: Any,  # noqa: N803 (SciPy's name)
-    B: Any,  # noqa: N803
-    start: Any = None,
-    stop: Any = None,
-    num: Any = None,
-    endpoint: Any = None,
-    traceA: Any = None,  # noqa: N803
+    A: object,  # noqa: N803 (SciPy's name)
+    B: object,  # noqa: N803
+    start: int | None = None,
+    stop: int | None = None,
+    num: int | None = None,
+    endpoint: object = None,
+    traceA: object = None,  # noqa: N803
 ) -> Any:
     """``scipy.sparse.linalg.expm_multiply`` at one time: the exponential series, in as many steps as its norm is large."""
     if any(option is not None for option in (start, stop, num, endpoint)):
@@ -90,7 +91,7 @@ def expm_multiply(
 # ---------------------------------------------------------------------------------------------- eigenvalues
 
 
-def eigsh(A: Any, k: int = 6, M: Any = None, sigma: Any = None, **options: Any) -> Any:  # noqa: N803 (SciPy's names)
+def eigsh(A: object, k: int = 6, M: object = None, sigma: float | None = None, **options: object) -> Any:  # noqa: N803 (SciPy's names)
     """``scipy.sparse.linalg.eigsh`` of real symmetric matrices."""
     if not scipy.sparse.issparse(A):
         raise TypeError(unsupported("eigsh of other objects than sparse matrices", "np.linalg.eigh, or a sparse matrix"))
@@ -102,7 +103,7 @@ def eigsh(A: Any, k: int = 6, M: Any = None, sigma: Any = None, **options: Any) 
     with_vectors = options.pop("return_eigenvectors", True)
     own = unpatched(scipy.sparse.linalg.eigsh)
 
-    def find(numbers: Any) -> Any:
+    def find(numbers: NDArray[Any]) -> Any:
         w, v = own(pattern.matrix(numbers), k, sigma=to_values(sigma), **options)
         if with_vectors:
             return w, v
@@ -114,7 +115,7 @@ def eigsh(A: Any, k: int = 6, M: Any = None, sigma: Any = None, **options: Any) 
     return (w, v) if with_vectors else w
 
 
-def svds(A: Any, k: int = 6, *args: Any, **options: Any) -> Any:  # noqa: N803 (SciPy's name)
+def svds(A: object, k: int = 6, *args: object, **options: object) -> Any:  # noqa: N803 (SciPy's name)
     """``scipy.sparse.linalg.svds`` of real matrices: eigenvalues of ``[[0, A], [A.T, 0]]``."""
     if not scipy.sparse.issparse(A):
         raise TypeError(unsupported("svds of other objects than sparse matrices", "np.linalg.svd"))
@@ -127,7 +128,7 @@ def svds(A: Any, k: int = 6, *args: Any, **options: Any) -> Any:  # noqa: N803 (
     m, n = pattern.shape
     own = unpatched(scipy.sparse.linalg.svds)
 
-    def find(numbers: Any) -> Any:
+    def find(numbers: NDArray[Any]) -> Any:
         u, s, vh = own(pattern.matrix(numbers[: pattern.count]), k, **options)
         return s, np.concatenate([u, vh.T]) / np.sqrt(2)
 

@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 import scipy.sparse.linalg
+from numpy.typing import NDArray
 
+from ....array_types import Array
 from ....frames import warn_user
 from ....graph import stack_nested, to_values
 from ....interception import argument_has_node, unpatched
@@ -35,11 +37,11 @@ class Factorization:
         As `splu` takes them.
     """
 
-    def __init__(self, matrix: Any, data: Any, options: dict[str, Any]) -> None:
+    def __init__(self, matrix: object, data: NDArray[Any], options: dict[str, Any]) -> None:
         self.options, self.data = options, data
         self.lu = unpatched(scipy.sparse.linalg.splu)(matrix, **options)
 
-    def for_elements(self, data: Any, pattern: Any) -> Any:
+    def for_elements(self, data: NDArray[Any], pattern: Any) -> Any:
         """The factorization with elements."""
         if data is self.data:
             return self.lu
@@ -47,25 +49,25 @@ class Factorization:
 
 
 @primitive(opname="scipy_sparse_linalg_factored")
-def factored(data: Any, b: Any, *, pattern: Any, kept: Any, trans: str = "N") -> Any:
+def factored(data: NDArray[Any], b: NDArray[Any], *, pattern: object, kept: Factorization, trans: str = "N") -> Any:
     """The solution of ``A @ x = b``, or with ``trans="T"`` of ``A.T @ x = b``, by a factorization."""
     return kept.for_elements(data, pattern).solve(np.asarray(b, np.result_type(data, b, np.float32)), trans)
 
 
 @primitive(opname="scipy_sparse_linalg_incomplete")
-def incomplete(b: Any, *, lu: Any, trans: str = "N") -> Any:
+def incomplete(b: Array, *, lu: Any, trans: str = "N") -> Any:
     """Apply an incomplete factorization of a plain matrix to a right-hand side, in which it is linear."""
     return lu.solve(b, trans)
 
 
 @primitive(opname="scipy_sparse_linalg_expm_multiply")
-def expm_multiply(x: Any, *, matrix: Any) -> Any:
+def expm_multiply(x: NDArray[Any], *, matrix: object) -> Any:
     """``expm(matrix) @ x`` with a plain matrix."""
     return unpatched(scipy.sparse.linalg.expm_multiply)(matrix, x)
 
 
 @primitive(opname="scipy_sparse_linalg_eigenpairs")
-def eigenpairs(data: Any, *, pattern: Any, find: Any) -> Any:
+def eigenpairs(data: NDArray[Any], *, pattern: object, find: Callable[..., Any]) -> Any:
     """Some eigenvalues and normalized eigenvectors of a symmetric sparse matrix, ``find(data)``."""
     return find(data)
 
@@ -80,7 +82,7 @@ def plain_matrix(matrix: Any) -> Any:
     return build_matrix(matrix, to_values(matrix.data)) if has_nodes(type(matrix)) else matrix
 
 
-def spsolve(A: Any, b: Any, permc_spec: Any = None, use_umfpack: bool = True) -> Any:  # noqa: N803 (SciPy's name)
+def spsolve(A: Any, b: Any, permc_spec: str | None = None, use_umfpack: bool = True) -> Any:  # noqa: N803 (SciPy's name)
     """``scipy.sparse.linalg.spsolve``."""
     if scipy.sparse.issparse(b):
         raise TypeError(unsupported("spsolve with a sparse right-hand side", "spsolve(A, b.toarray())"))
@@ -107,7 +109,7 @@ def _require_square(name: str, matrix: Any, b: Any = None) -> None:
 
 def spsolve_triangular(
     A: Any,  # noqa: N803 (SciPy's name)
-    b: Any,
+    b: object,
     lower: bool = True,
     overwrite_A: bool = False,  # noqa: N803
     overwrite_b: bool = False,
@@ -131,7 +133,7 @@ def spsolve_triangular(
 class NodeFactorization:
     """The result of `splu` for a matrix whose elements are nodes, or while a function is traced."""
 
-    def __init__(self, matrix: Any, options: dict[str, Any]) -> None:
+    def __init__(self, matrix: object, options: dict[str, Any]) -> None:
         self._data, self._pattern = elements_and_pattern(matrix)
         plain = to_values(self._data)
         self._factorization = Factorization(self._pattern.matrix(plain).tocsc(), plain, options)
@@ -155,10 +157,10 @@ class NodeFactorization:
 class IncompleteFactorization:
     """The result of `spilu` for a plain matrix while a function is traced."""
 
-    def __init__(self, lu: Any) -> None:
+    def __init__(self, lu: object) -> None:
         self._lu = lu
 
-    def solve(self, rhs: Any, trans: str = "N") -> Any:
+    def solve(self, rhs: object, trans: str = "N") -> Any:
         """Return the solution for a right-hand side."""
         if trans == "H":
             return np.conj(incomplete(np.conj(stack_nested(rhs)), lu=self._lu, trans="T"))
@@ -168,7 +170,7 @@ class IncompleteFactorization:
         return getattr(self._lu, name)
 
 
-def splu(A: Any, *args: Any, **options: Any) -> Any:  # noqa: N803 (SciPy's name)
+def splu(A: Any, *args: object, **options: object) -> Any:  # noqa: N803 (SciPy's name)
     """``scipy.sparse.linalg.splu``; SciPy's own object for plain arguments outside of traces."""
     own = unpatched(scipy.sparse.linalg.splu)
     if not argument_has_node(A) and (not is_tracing() or not scipy.sparse.issparse(A)):
@@ -178,7 +180,7 @@ def splu(A: Any, *args: Any, **options: Any) -> Any:  # noqa: N803 (SciPy's name
     return NodeFactorization(A, {**dict(zip(names, args, strict=False)), **options})
 
 
-def spilu(A: Any, *args: Any, **options: Any) -> Any:  # noqa: N803 (SciPy's name)
+def spilu(A: Any, *args: object, **options: object) -> Any:  # noqa: N803 (SciPy's name)
     """``scipy.sparse.linalg.spilu``, of plain matrices."""
     if argument_has_node(A):
         raise TypeError(unsupported("spilu", "splu, which is exact, or spilu of a plain matrix for a preconditioner"))
@@ -200,7 +202,7 @@ def iterative(name: str) -> Solver:
     """Replace an iterative solver: the value is computed by SciPy, the derivative is that of the solution."""
     own = unpatched(getattr(scipy.sparse.linalg, name))
 
-    def solve_recorded(A: Any, b: Any, x0: Any = None, **options: Any) -> Any:  # noqa: N803 (SciPy's names)
+    def solve_recorded(A: object, b: Any, x0: object = None, **options: Any) -> Any:  # noqa: N803 (SciPy's names)
         matrix = getattr(A, "A", A) if isinstance(A, scipy.sparse.linalg.LinearOperator) else A
         if isinstance(matrix, scipy.sparse.linalg.LinearOperator):
             raise TypeError(unsupported(f"{name} with a LinearOperator", "a sparse matrix, or autodiff.custom_gradient"))

@@ -1,0 +1,13 @@
+"""Types of arrays and numbers, for annotations."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Array", "Operand"]
+
+Array: TypeAlias = NDArray[Any] | np.number[Any] | np.bool_  # NumPy's scalars have the attributes of 0-d arrays
+Operand: TypeAlias = NDArray[Any] | np.number[Any] | np.bool_ | complex  # what arithmetic accepts
