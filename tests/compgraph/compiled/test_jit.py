@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+import scipy.linalg
 
 import autodiff as ad
 import compgraph as cg
@@ -592,3 +593,14 @@ def test_jit_report_begins_with_verdict() -> None:
     assert first.endswith("compiled by llvm, with 3 NumPy calls in each run")
     assert any("sort" in line and "(3 times in each run)" in line and "use elementwise" in line for line in rest)
     assert "runs as NumPy: it writes into an argument" in cg.jit(writes).compile(x).report().splitlines()[0]
+
+
+def test_jit_compiles_around_matrix_exponential() -> None:
+    a = np.random.default_rng(0).random((4, 4))
+    derivative = ad.value_and_grad(lambda a: np.sum(np.sin(scipy.linalg.expm(a))))
+    jitted = cg.jit(derivative, cache=False)
+    jitted.compile(a)
+    assert "compiled by llvm, with 2 NumPy calls" in jitted.report()
+    for scale in (1.0, 3.0, 0.0):
+        for value, expected in zip(jitted(scale * a), derivative(scale * a), strict=True):
+            np.testing.assert_allclose(value, expected, rtol=1e-12, atol=1e-15)
