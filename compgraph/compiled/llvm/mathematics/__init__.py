@@ -13,6 +13,7 @@ from ..ir_builder import DOUBLE, FLOAT, IRBuilder, Value
 from . import single_precision
 from .error_function import erf, erfc
 from .exponentials import cosh, exp, exp2, expm1, sigmoid, sinh, tanh
+from .gamma_functions import gammaln, psi
 from .logarithms import arccosh, arcsinh, arctanh, log, log1p, log2, log10, logaddexp, logaddexp2, softplus
 from .powers import cbrt, hypot, power
 from .trigonometry import arccos, arcsin, arctan, arctan2, cos, sin, tan
@@ -22,7 +23,7 @@ _FUNCTIONS: dict[str, Callable[..., Value]] = {
     function.__name__: function
     for function in (
         exp, exp2, expm1, tanh, sigmoid, sinh, cosh, log, log2, log10, log1p, sin, cos, tan, arcsin, arccos, arctan, arctan2,
-        arcsinh, arccosh, arctanh, erf, erfc, power, cbrt, softplus, logaddexp, logaddexp2, hypot,
+        arcsinh, arccosh, arctanh, erf, erfc, gammaln, psi, power, cbrt, softplus, logaddexp, logaddexp2, hypot,
     )
 }  # fmt: skip
 _SINGLE_PRECISION: dict[str, Callable[..., Value]] = {
