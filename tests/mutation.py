@@ -5,7 +5,7 @@
 1. One run of the default tests under coverage records the lines that each test executes, and its duration (``--map``).
 2. Mutations are sampled at random, equally from the four families.
 3. For each, the tests that execute the mutated line run, cheapest first, until one fails. If all pass, the other tests of the
-   same function and of the mirrored folder follow. A mutant survives if all of these pass.
+   same function and of the mirrored folder follow. A mutant survives if every test passes.
 
 A test that also fails without the mutation is not counted. ``--results`` holds one line of JSON per mutant; a run that is
 interrupted continues there.

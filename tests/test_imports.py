@@ -1,4 +1,4 @@
-"""Data flows one way: which room may import which, and which module of a room may import which."""
+"""The import order: packages that a package may import, and modules that a module of a package may import."""
 
 from __future__ import annotations
 

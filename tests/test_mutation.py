@@ -1,4 +1,4 @@
-"""The mutation check: which mutants are made, and whether a test notices them."""
+"""The mutation check: generated mutants, and their detection by tests."""
 
 from __future__ import annotations
 

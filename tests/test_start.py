@@ -94,9 +94,9 @@ assert {{*package.__all__}} <= {{*dir(package)}}, {{*package.__all__}} - {{*dir(
 from {name} import *
 names = {{*globals()}}
 assert {{*package.__all__}} <= names, {{*package.__all__}} - names
-for each in package.__all__:
-    assert getattr(package, each) is globals()[each], each
-assert [each for each in dir(package) if not hasattr(package, each)] == []
+for name in package.__all__:
+    assert getattr(package, name) is globals()[name], name
+assert [name for name in dir(package) if not hasattr(package, name)] == []
 try:
     package.nowhere
 except AttributeError as error:

@@ -1,4 +1,4 @@
-"""Compiled functions called on nodes: one operation once there is a program, with compiled derivatives of every order."""
+"""Compiled functions called on nodes are recorded as one operation, with compiled derivatives of every order."""
 
 from __future__ import annotations
 

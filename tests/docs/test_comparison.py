@@ -1,4 +1,4 @@
-"""The page that compares packages: our column is what its programs give, and the page shows it."""
+"""The comparison page: this package's column equals the outcome of its programs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pages for users of other packages: the programs side by side give the same, and what the tables name exists."""
+"""The pages for users of other packages: side-by-side programs agree, and the names in the tables exist."""
 
 from __future__ import annotations
 

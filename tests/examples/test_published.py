@@ -222,7 +222,7 @@ def test_published_logistic_regression_by_fed_weights() -> None:
 
 
 def test_published_total_derivative_is_sum_over_branches() -> None:
-    """The total derivative is the sum of what each branch gives while the others are constants."""
+    """The total derivative is the sum over branches of the derivative with all other branches constant."""
     branches = [np.sin, np.exp, np.sqrt, np.tanh]
 
     def tree(*v: Any) -> Any:

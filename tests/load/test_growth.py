@@ -189,7 +189,7 @@ VECTORS: dict[str, Callable[[Any], Any]] = {
     "the largest so far": np.maximum.accumulate,
 }
 
-# The series of these is to grow as the square of the order: products of series.
+# Taylor series whose cost may grow quadratically in the order, because they multiply series.
 SERIES: dict[str, Callable[[Any], Any]] = {
     "exp": np.exp,
     "sin": np.sin,

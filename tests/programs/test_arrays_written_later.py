@@ -1,4 +1,4 @@
-"""The caller's arrays are written into after use: a derivative is that of the values that were used, or raises."""
+"""Captured arrays that are written into after use: the derivative uses their values at the time of use, or raises."""
 
 from __future__ import annotations
 

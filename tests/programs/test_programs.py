@@ -1,4 +1,4 @@
-"""Programs written for plain NumPy, differentiated unchanged: right or loud, and no right one becomes wrong."""
+"""Programs for plain NumPy, differentiated unchanged: right or an error or warning, and no regression of right ones."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_program_outcomes(programs: list[tuple[str, Program]]) -> None:
                     result = outcome(program, mode)
                     assert result.kind in (("right", "loud", "warned") if mode in others else ("right",)), result
             with failures.case(f"{program.name}, derivative"):
-                assert np.max(np.abs(given_of(program).known.gradient)) > 1e-6, "there is no derivative to lose"
+                assert np.max(np.abs(given_of(program).known.gradient)) > 1e-6, "zero derivatives hide leaks"
 
 
 def test_program_corpora_are_complete() -> None:
@@ -93,7 +93,7 @@ def hang(x: Any) -> Any:
 
 @pytest.mark.parametrize("kind", ["right", "loud", "silent", "warned", "hang"])
 def test_harness_recognizes(kind: str) -> None:
-    patience = 0.1 if kind == "hang" else PATIENCE  # others may wait for a collection of what tests before left
+    patience = 0.1 if kind == "hang" else PATIENCE  # other kinds may be delayed by a garbage collection after earlier tests
     with Failures(kind) as failures:
         for mode in MODES:
             with failures.case(mode):

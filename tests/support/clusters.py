@@ -1,4 +1,4 @@
-"""Clusters of processes on this machine, for tests: loopback only, each ended by whoever started it."""
+"""Clusters of processes on this machine, for tests: on loopback only; the caller that starts a cluster shuts it down."""
 
 from __future__ import annotations
 

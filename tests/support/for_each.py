@@ -1,4 +1,4 @@
-"""Tests that go through their cases in one item of pytest and report every failure by name."""
+"""Tests of many cases in one item of pytest, which report every failing case by name."""
 
 from __future__ import annotations
 

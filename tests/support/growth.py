@@ -6,12 +6,12 @@ steps
     Lines of Python that run, and calls of Python functions, anywhere: in this project, in NumPy, in the standard library.
     A loop steps through its line once per iteration.
 bytes
-    Memory asked for, as `tracemalloc` sees it between two lines, calls or returns (also of functions in C): arrays, tuples and
-    lists of any length, whoever makes them. So a single call that makes an array of n zeros, or copies n arguments, is
-    seen although it is one step. Of memory that is allocated and freed in between, the peak counts.
+    Memory allocated between two lines, calls or returns (also of C functions), as measured by `tracemalloc`: arrays, tuples and
+    lists of any length. A single call that allocates n zeros or copies n arguments is therefore counted, although it is one
+    step. Memory allocated and freed in between counts by its peak.
 
-Not seen is what works on memory that is there already within one step, such as the sum of a list of numbers. Both numbers
-are the same in every run on one Python, to a few steps: nothing depends on the machine, nor on what else it does.
+Work within one step on existing memory, such as the sum of a list, is not counted. Both counts are reproducible on one Python,
+to a few steps; they do not depend on the machine or its load.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A signal may come between any two steps of the interpreter: an exception raised at one of them, as a handler raises it."""
+"""Simulated signals: raises an exception at a chosen bytecode, as a signal handler does."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Losses that the tests of distributed share: a module of its own, so that other processes can import it."""
+"""Loss functions of the distributed tests, in a module that worker processes can import."""
 
 from __future__ import annotations
 

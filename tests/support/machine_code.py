@@ -1,4 +1,4 @@
-"""Executors that make machine code, and the comparison of their results with NumPy's to the bit."""
+"""Executors that compile machine code, compared with NumPy bit for bit."""
 
 from __future__ import annotations
 

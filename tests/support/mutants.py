@@ -1,4 +1,4 @@
-"""Mutants of a module: expressions of code that computes, and what may replace them."""
+"""Mutants of a module: expressions and their possible replacements."""
 
 from __future__ import annotations
 

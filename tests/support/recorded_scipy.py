@@ -1,6 +1,6 @@
-"""A program that prints the operations that calls of SciPy's functions record; the argument ``autodiff`` imports that too.
+"""A program that prints the operations recorded by calls of SciPy; with the argument ``autodiff`` it imports `autodiff` first.
 
-``tests/compgraph/scipy/test_recording.py`` runs it in processes of their own.
+``tests/compgraph/scipy/test_recording.py`` runs it in separate processes.
 """
 
 from __future__ import annotations

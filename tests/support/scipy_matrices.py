@@ -1,4 +1,4 @@
-"""Matrices by their diagonals, as ``scipy.linalg`` takes them."""
+"""Matrices in the diagonal forms of ``scipy.linalg``."""
 
 from __future__ import annotations
 

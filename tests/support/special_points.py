@@ -1,7 +1,6 @@
-"""A regular point of each ufunc of ``scipy.special``, as the names of its arguments and their values.
+"""A regular point of each ufunc of ``scipy.special``: names of arguments and their values.
 
-``?`` behind a name: no derivative with respect to the argument is known. ``!``: SciPy takes whole numbers
-only.
+``?`` after a name: no derivative with respect to this argument is known. ``!``: SciPy accepts integers only.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Graphs to be split, and operations that imitate work by sleeping."""
+"""Graphs to be split, and operations that sleep to simulate work."""
 
 from __future__ import annotations
 

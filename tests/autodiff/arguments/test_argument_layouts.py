@@ -1,4 +1,4 @@
-"""The copy that an operator makes of an argument lies as that does: NumPy makes views of the one where it does of the other."""
+"""Operators copy arguments with their memory layout, so that NumPy returns views in the same cases."""
 
 from __future__ import annotations
 

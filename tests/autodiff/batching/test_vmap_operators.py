@@ -1,4 +1,4 @@
-"""Every operator within `vmap`, and outside of it, to any depth, against a loop over examples."""
+"""Every operator within `vmap`, and outside of it, to any depth, against a loop over batch elements."""
 
 from __future__ import annotations
 

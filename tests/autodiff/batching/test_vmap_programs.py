@@ -1,4 +1,4 @@
-"""Random programs with views and writes in place, of many examples at once against a loop; and their gradients."""
+"""Random programs with views and writes in place under `vmap`, and their gradients, against a loop."""
 
 from __future__ import annotations
 

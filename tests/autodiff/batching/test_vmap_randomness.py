@@ -1,4 +1,4 @@
-"""Random numbers within `vmap`: refused, one draw for all, another for each; and those that vmap sees too late."""
+"""Random numbers within `vmap`: errors, one draw for the batch, one per element, and draws detected afterwards."""
 
 from __future__ import annotations
 
@@ -201,7 +201,7 @@ def test_vmap_allowed_draw_does_not_hide_others() -> None:
 
 
 def test_vmap_cached_normal_draw_is_detected() -> None:
-    """As NumPy draws two at once, the generator's bits then stay as they are."""
+    """NumPy draws normal numbers in pairs: the second draw leaves the generator's state unchanged."""
     np.random.seed(0)  # noqa: NPY002
     for _ in range(5):
         np.random.normal()  # noqa: NPY002

@@ -1,6 +1,6 @@
-"""Derivatives at the edges: corners, ends of domains, singular matrices; first and second ones, in both modes.
+"""First and second derivatives at corners, ends of domains and singular matrices, in both modes.
 
-Where the derivative exists it is right; where it does not, or cannot be known there, a warning names the operation.
+A derivative that exists is right. Otherwise a warning names the operation.
 """
 
 from __future__ import annotations

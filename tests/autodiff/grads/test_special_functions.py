@@ -1,4 +1,4 @@
-"""All ufuncs of ``scipy.special``: recorded, and each argument's derivative right or refused by name."""
+"""All ufuncs of ``scipy.special`` are recorded. The derivative by each argument is right, or an error names the argument."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def results(out: Any) -> tuple[Any, ...]:
 
 
 def slope_of(function: Callable[[Any], Any], x: Any) -> Any:
-    """A difference of seventh order; some of these functions have ten digits only, which a small step would lose."""
+    """Central difference of sixth order with a large step, because some functions are accurate to ten digits only."""
     step = 4e-3 * max(1.0, abs(x))
     weights = {1: 45, 2: -9, 3: 1}
     parts = [w * (np.array(function(x + k * step)) - np.array(function(x - k * step))) for k, w in weights.items()]

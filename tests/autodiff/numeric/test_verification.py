@@ -1,4 +1,4 @@
-"""Gradients that lost a part: found by verify= and check_gradient; results that depend on nothing."""
+"""Incomplete gradients are detected by verify= and check_gradient; results that depend on no variable."""
 
 from __future__ import annotations
 

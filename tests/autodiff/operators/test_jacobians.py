@@ -1,4 +1,4 @@
-"""Jacobians, Hessians and products with them; first of all, that no rule is wrongly batched."""
+"""Jacobians, Hessians and products with them, and that every rule is batched correctly."""
 
 from __future__ import annotations
 
@@ -458,7 +458,7 @@ def test_recorded_gradient_nodes_have_source_lines() -> None:
 
 
 def test_recorded_gradient_of_written_array_has_source_lines() -> None:
-    """The lines are those of operations or writes, or else of the call. None is in this package."""
+    """Each node has the line of its operation or write, or of the call of `gradient`; never a line of this package."""
     x = cg.variable(POINT)
     y = np.zeros_like(x)
     y[1:] = np.sin(x)[:-1] * x[1:]

@@ -1,4 +1,4 @@
-"""Every operator on arguments and results that nest, by argnums of every kind, with auxiliary results, in each other."""
+"""Every operator with nested arguments and results, every form of argnums, auxiliary results, and operators inside operators."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Learning rates, clipping, and the optimizer that finds its steps itself."""
+"""Learning-rate schedules, gradient clipping, and `StepController`, which controls its learning rate."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The adjoint of an element that was not chosen is a structural zero, even if it is multiplied by nan or infinity.
+"""The adjoint of an element that was not selected is a structural zero, even when multiplied by nan or infinity.
 
 Programs are compared with central differences of plain NumPy, which only see the branch that is taken.
 """

@@ -1,4 +1,4 @@
-"""Declared rules: completeness, calls by hand, wrong rules, special points."""
+"""Declared rules: completeness, direct calls, wrong rules, special points."""
 
 from __future__ import annotations
 

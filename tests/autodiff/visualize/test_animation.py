@@ -1,4 +1,4 @@
-"""Animations of a sweep: its numbers, its words, the page in a browser, and the pictures."""
+"""Animations of a sweep: numbers, text, the page in a browser, and images."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``cg.r_``, ``cg.c_``, ``bmat`` and ``asmatrix``: NumPy's values, and nothing of the graph is lost."""
+"""``cg.r_``, ``cg.c_``, ``bmat`` and ``asmatrix``: NumPy's values, with a complete graph."""
 
 from __future__ import annotations
 

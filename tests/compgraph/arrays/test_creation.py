@@ -1,4 +1,4 @@
-"""Functions that make arrays of nodes: as NumPy's for values, and nothing of the graph is lost."""
+"""Constructors of arrays from nodes: NumPy's values, with a complete graph."""
 
 from __future__ import annotations
 

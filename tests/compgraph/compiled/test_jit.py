@@ -1,4 +1,4 @@
-"""`jit`: compiled functions give what the functions give, for all nestings, types, shapes and layouts of arguments."""
+"""`jit`: compiled functions return the functions' results for all structures, types, shapes and layouts of arguments."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Decisions by values: each answer has a program of its own, and no GuardError reaches the user."""
+"""Branches on values: each outcome has its own program, and no GuardError reaches the user."""
 
 from __future__ import annotations
 

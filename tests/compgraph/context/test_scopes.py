@@ -1,4 +1,4 @@
-"""Scopes: which nodes know which names, and that they cost nothing where none is open."""
+"""Scopes: the names of nodes within them, and no overhead outside of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Guards of executors are rare. `tests/test_operations.py` executes the graph of every operation again."""
+"""Executors of derivative rules need few guards. `tests/test_operations.py` replays the graph of every operation."""
 
 from __future__ import annotations
 

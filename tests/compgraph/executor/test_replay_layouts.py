@@ -1,4 +1,4 @@
-"""A graph recorded with an array that lies one way in memory, and run with one that lies another way."""
+"""Replays of a graph with arrays in a memory layout different from the recorded one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`Schedule`: a further pass and a further backend are one function and one registration each."""
+"""`Schedule`: adding a pass or a backend takes one function and one registration."""
 
 from __future__ import annotations
 

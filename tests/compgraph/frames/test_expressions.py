@@ -1,4 +1,4 @@
-"""The callable that a frame is calling, read off the source."""
+"""The callable that a frame is calling, read from the source."""
 
 from __future__ import annotations
 

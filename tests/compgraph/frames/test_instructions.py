@@ -1,4 +1,4 @@
-"""Reading the current instruction: equal results on every Python, specialized, traced, monitored or not."""
+"""Reading the current instruction: equal results on every Python, with specialized, traced or monitored code."""
 
 from __future__ import annotations
 

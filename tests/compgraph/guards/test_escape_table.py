@@ -1,4 +1,4 @@
-"""The table of routes out of the graph: each behaves as documented, and none is silently wrong."""
+"""Every documented leak behaves as its table states, and never gives a silently wrong derivative."""
 
 from __future__ import annotations
 
@@ -285,7 +285,7 @@ def test_escape_route_is_accepted_by_verification(route: Route) -> None:
 
 @in_modes("raises", "used")
 def test_escape_route_losing_graph_raises(route: Route, mode: str) -> None:
-    """The error says where, and what to do; or it is one of those that NumPy's protocols let us raise before anything is done."""
+    """The message names the user's line and a remedy, unless NumPy's protocols raise before anything is computed."""
     run(route.code, POINT.copy())
     with pytest.raises((TypeError, ValueError), match=r"[Uu]se |[Ww]rite |make it by|Make the array|pass |Draw ") as caught:
         MODES[mode](function_of(route))
@@ -350,7 +350,7 @@ def test_escape_route_undetectable_is_found_by_verification(route: Route) -> Non
 
 @each(lambda route: outcome(route, "strict") in ("raises", "used", "recorded") and route.top in ("hole", "raises"))
 def test_escape_route_of_forward_variables(route: Route) -> None:
-    """Right, or without an operator around them NumPy's own errors, as they are."""
+    """Outside of operators, forward variables give the right Jacobian or NumPy's own error."""
     f = function_of(route)
     try:
         jacobian = f(variables(POINT)).jacobian

@@ -1,4 +1,4 @@
-"""Guards: decisions of Python while a graph was recorded are re-checked in each run, or known to be lost."""
+"""Guards: decisions of Python while recording are re-checked in each replay, or reported as uncheckable."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Integers and booleans that nothing recorded reads: a later run tells where they are others, and of nothing else."""
+"""Integers and booleans that no recorded operation reads: a replay warns if they change, and only then."""
 
 from __future__ import annotations
 

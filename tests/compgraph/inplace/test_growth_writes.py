@@ -1,7 +1,7 @@
-"""The cost of writes in place: twice the size takes twice the steps, or as many as the mathematics needs.
+"""The cost of writes in place grows linearly, or as the mathematics requires.
 
 Steps are counted, not timed: calls of Python and C functions, by `sys.setprofile`;
-and elements that are copied. The sweep of many directions together gives what each gives alone.
+and elements that are copied. A sweep of many directions gives the results of one sweep per direction.
 """
 
 from __future__ import annotations

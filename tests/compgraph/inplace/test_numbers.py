@@ -1,4 +1,4 @@
-"""Single numbers written at single places, within a function that is differentiated: the short way gives what every way gives."""
+"""The fast path for scalars written to single elements gives the results of the general path."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Views and their operands share memory: writes into either are visible in the other, in all modes.
 
-The table is found, not written: every example of an operation and of a public name whose result shares memory with an
-argument, when plain NumPy runs it.
+The table is computed: it has every case of an operation or public name whose result shares memory with an argument when
+plain NumPy runs it.
 """
 
 from __future__ import annotations

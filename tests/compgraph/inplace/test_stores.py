@@ -384,7 +384,7 @@ def test_writes_in_loops_are_linear(run: Any) -> None:
         return best
 
     seconds(100)
-    assert any(seconds(4000) / seconds(2000) < 2.6 for _ in range(3))  # of what grows with the square none is
+    assert any(seconds(4000) / seconds(2000) < 2.6 for _ in range(3))  # quadratic growth would give 4
 
 
 PEAKS = """

@@ -1,4 +1,4 @@
-"""Arrays made within a function that is differentiated: NumPy's own to all the world, nodes once a node is written into them."""
+"""Arrays made within a differentiated function are NumPy arrays until a node is written into them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Modules of SciPy's that are imported late, within a function that is differentiated, say, ask for nodes at once."""
+"""SciPy modules imported late, for example within a differentiated function, are patched at once."""
 
 from __future__ import annotations
 

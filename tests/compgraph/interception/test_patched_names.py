@@ -1,4 +1,4 @@
-"""Names by which arrays are made mean more while a function is differentiated, and only then."""
+"""NumPy's constructors are patched while a function is differentiated, and only then."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bad calls of every public name end in an error that is about the call, never in one about our own internals."""
+"""Bad calls of every public name raise an error about the call, never about internals of this package."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.support.failures import Failures
 
 PUBLIC_NAMES: dict[str, list[str]] = json.loads((Path(__file__).parents[2] / "public_names.json").read_text())
 PACKAGES = tuple(str(Path(package.__file__ or "").parent) for package in (cg, ad))
-# An error of one of these kinds that arises in a line of ours speaks of our own variables; NumPy's AxisError is a ValueError.
+# Errors that a bad call must not raise in a line of this package. NumPy's AxisError is also a ValueError.
 OUR_OWN = (
     AttributeError, KeyError, IndexError, RecursionError, UnboundLocalError, AssertionError, NameError, ZeroDivisionError,
     StopIteration, NotImplementedError, SystemError, np.linalg.LinAlgError,

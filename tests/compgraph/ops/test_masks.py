@@ -1,4 +1,4 @@
-"""Masks in every form NumPy takes them: values and gradients are those of plain NumPy."""
+"""Masks in every form that NumPy accepts: values and gradients equal those of plain NumPy."""
 
 from __future__ import annotations
 

@@ -521,7 +521,7 @@ def test_frompyfunc_receives_elements() -> None:
     x = cg.variable([1.0, 2.0])
     first, second = np.frompyfunc(lambda a: a * a, 1, 1)(x)
     assert gradient(first + second)[x].tolist() == [2.0, 4.0]
-    assert gradient(np.vectorize(lambda a: a * a)(x))[x].tolist() == [2.0, 4.0]  # in Python itself, it asks the node
+    assert gradient(np.vectorize(lambda a: a * a)(x))[x].tolist() == [2.0, 4.0]  # calls the function on elements of the node
 
 
 # ------------------------------------------------------------------------------------------- functions
@@ -533,7 +533,7 @@ SHAPES: dict[str, tuple[int, ...]] = {
 
 
 class Data:
-    """Arrays of one dtype, and the names of those that were used."""
+    """Arrays of one dtype; records the names of the arrays used."""
 
     def __init__(self, dtype: str, layout: str, nodes: frozenset[str] = frozenset()) -> None:
         self._made: dict[str, Any] = {}
@@ -1206,12 +1206,12 @@ def inputs(kind: str) -> tuple[Any, Any, Any]:
     return cg.variable(matrix) * 1.0, cg.variable(vector) * 1.0, cg.variable(scalar) * 1.0
 
 
-# np.vecdot(v, v, v), whose out= is its operand: each product is of what the one before has overwritten.
+# np.vecdot(v, v, v), whose out= is its operand: each product reads elements that the previous one overwrote.
 # np.dot with a 0-d out= returns a scalar, not out; np.rot90(m, k) computes k %= 4 in place.
 SLIPS_OF_NUMPY = {("np.vecdot", "three vectors"), ("np.dot", "three scalars"), *[("np.rot90", label) for label in POSITIONS]}
 # Both results are written into one array, where NumPy keeps sometimes the first and sometimes the second: raises.
 SLIPS_OF_NUMPY |= {("np.modf", "three vectors"), ("np.modf", "three scalars")}
-# Before NumPy 2.4.5, the products of a matrix by one that is out= as well are of what has been overwritten.
+# Before NumPy 2.4.5, matrix products whose out= is an operand read elements already overwritten.
 _matrix = np.eye(2)
 if not np.array_equal(np.vecmat(np.eye(2, dtype=bool), _matrix, _matrix), np.eye(2)):
     SLIPS_OF_NUMPY |= {("np.vecmat", "mask and two"), ("np.matvec", "mask and two")}

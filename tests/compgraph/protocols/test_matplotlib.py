@@ -1,4 +1,4 @@
-"""Nodes are drawn as the arrays they are: the rendered pixels are those of plain arrays, and nothing warns."""
+"""Matplotlib draws nodes as arrays: the rendered pixels equal those of plain arrays, and there are no warnings."""
 
 from __future__ import annotations
 

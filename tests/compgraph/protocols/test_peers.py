@@ -1,4 +1,4 @@
-"""Nodes among other array types: dispatch, errors, and that an error changes nothing."""
+"""Nodes among other array types: dispatch, errors, and unchanged state after errors."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ def test_peer_argument_of_method_raises(x: Any) -> None:
 
 
 def test_peer_is_called_for_empty_update(x: Any) -> None:
-    """In place there is no other answer than to write, or not to write."""
+    """An in-place operator cannot return the peer's result, so it raises."""
     for peer in (OptOutPeer(), OperatorlessPeer(), ProtocolPeer()):
         for operate in IN_PLACE.values():
             with pytest.raises(TypeError):

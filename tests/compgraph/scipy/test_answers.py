@@ -1,4 +1,4 @@
-"""Functions that stand outside ``compgraph`` answer for SciPy's."""
+"""Replacements of SciPy functions that are defined outside of ``compgraph``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Derivatives of ``scipy.interpolate``: splines, by values, by points, and by places."""
+"""Derivatives of ``scipy.interpolate``: splines, by their data, knots and evaluation points."""
 
 from __future__ import annotations
 

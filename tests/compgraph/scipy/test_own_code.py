@@ -1,4 +1,4 @@
-"""SciPy's own Python code that is run on nodes."""
+"""SciPy's own Python code, run on nodes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files of parameters: round trips, refusals, damaged files, and loading in place."""
+"""Files of parameters: round trips, errors, damaged files, and loading in place."""
 
 from __future__ import annotations
 
@@ -298,7 +298,7 @@ def test_load_in_place(tmp_path: Path) -> None:
 
 
 def test_load_in_place_is_a_write(tmp_path: Path) -> None:
-    """A gradient of what used the value before does not take the new one for it."""
+    """A graph recorded before the load does not use the loaded value."""
     w = cg.variable([1.0, 2.0], "w")
     cg.save(tmp_path / "p", {"w": cg.variable([5.0, 6.0])})
     loss = np.sum(w**2)

@@ -1,4 +1,4 @@
-"""Ways around tracers that once were silent, or crashed: each is right, raises or warns."""
+"""Regression tests of code that bypassed tracers silently or crashed: now right, an error or a warning."""
 
 from __future__ import annotations
 

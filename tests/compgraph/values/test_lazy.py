@@ -1,4 +1,4 @@
-"""Lazy arrays, of Dask and its like, are not loaded without a word."""
+"""Lazy arrays, such as Dask's, are not computed silently."""
 
 from __future__ import annotations
 

@@ -416,7 +416,7 @@ def test_page_on_narrow_screen_turns_graph(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_page_labels_are_not_covered(tmp_path: Path) -> None:
-    """No arrow passes through the text of an adjoint, and none is hidden by a node."""
+    """Adjoint labels are crossed by no arrow and covered by no node."""
     output = expression()
     nodes = [node for node in breadth_first(output) if isinstance(node, cg.Node) and not isinstance(node, cg.ConstantNode)]
     with shown(tmp_path, output, adjoints=gradient(output, wrt=nodes)) as page:
@@ -444,7 +444,7 @@ def test_page_fits_graph_on_resize(tmp_path: Path) -> None:
         small = scale(page)
         page.get_by_role("button", name=re.compile("^mul, θ")).click()
         page.wait_for_function(f"eye.scale < {small} && Math.abs(eye.scale - fitting()) < 1e-9")
-        page.keyboard.press("Escape")  # closes the hint, if there is one, then the panel
+        page.keyboard.press("Escape")  # closes the hint, if open, then the panel
         page.keyboard.press("Escape")
         page.wait_for_function(f"Math.abs(eye.scale - {small}) < 1e-9")
         page.get_by_role("button", name="Zoom in").click()

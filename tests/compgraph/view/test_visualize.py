@@ -422,7 +422,7 @@ def fill_in_loop(count: int, name: str | None = None) -> Any:
 
 
 def test_drawing_of_loop_with_writes_is_acyclic() -> None:
-    """Each write leads from the array before to the array after; readers read the last; there are no circles."""
+    """Each write has an arrow from the array before it to the array after it; readers have one from the last write."""
     assert labelled_edges(visualize_at(fill_in_loop(2))) == {
         ("y", "y[0] ="), ("x", "[0]"), ("[0]", "y[0] ="),
         ("y[0] =", "[0]"), ("[0]", "×"), ("w", "×"), ("×", "+"), ("x", "[1]"), ("[1]", "+"), ("+", "y[1] ="),

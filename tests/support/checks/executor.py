@@ -1,4 +1,4 @@
-"""A case recorded once and executed again: with other values, in another order, with other lengths.
+"""A case recorded once and replayed with other values, in another memory order, and with other lengths.
 
 A run gives the bits of the eager computation, or raises; it never gives other numbers.
 """

@@ -1,4 +1,4 @@
-"""Jacobians of variables, which forward mode carries along and reverse mode pulls back, against central differences."""
+"""Jacobians of variables in forward and reverse mode, against central differences."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Many directions through a recorded graph together, against each direction by itself."""
+"""Batched directions through a recorded graph, against one direction at a time."""
 
 from __future__ import annotations
 

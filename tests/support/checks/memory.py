@@ -1,4 +1,4 @@
-"""Memory of contributions and of gradients: new arrays, or views of documented arrays."""
+"""Memory of cotangent contributions and gradients: new arrays, or views of documented arrays."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The text of a recorded program, executed."""
+"""The printed source of a recorded program, executed."""
 
 from __future__ import annotations
 

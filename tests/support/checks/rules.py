@@ -1,6 +1,6 @@
 """Rules against central differences of plain NumPy: both modes, second order, dtypes, memory layouts.
 
-A check is a function of a `Case` that raises AssertionError. Checks are applied to wrong rules too, which they have to find.
+A check is a function of a `Case` that raises AssertionError. The tests also apply checks to wrong rules, which must fail.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Arrays that a function was given, written into after the operation."""
+"""Plain operands that are written into after the operation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Programs of the kinds that HIPS/autograd shows in its examples, written anew with NumPy and SciPy as the only imports."""
+"""Programs like the examples of HIPS/autograd, rewritten with NumPy and SciPy as the only imports."""
 
 import numpy as np
 import scipy.linalg

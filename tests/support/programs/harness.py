@@ -35,7 +35,7 @@ FROZEN = Path(__file__).with_name("right.json")  # what stays right
 PATIENCE = 20  # seconds
 TOLERANCE = 1e-5  # relative to the largest derivative
 LOOSE = 1e-2  # that of second derivatives, whose differences are less exact
-OURS = ("graph", "derivative", "gradient")  # a warning about a lost graph has one of these words
+OURS = ("graph", "derivative", "gradient")  # words of warnings about a lost graph
 
 
 class Outcome(NamedTuple):

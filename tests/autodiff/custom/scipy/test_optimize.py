@@ -1,4 +1,4 @@
-"""Derivatives of ``scipy.optimize``: solutions of equations, minimisers, fits and programs, as users write them."""
+"""Derivatives of ``scipy.optimize``: solutions of equations, minimizers, fits and linear programs."""
 
 from __future__ import annotations
 

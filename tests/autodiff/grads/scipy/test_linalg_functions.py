@@ -1,4 +1,4 @@
-"""Derivatives of functions of matrices, of norms, and of matrices that are built of numbers, in ``scipy.linalg``."""
+"""Derivatives of ``scipy.linalg``: functions of matrices, norms, and structured matrices built from their elements."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The structure of Jacobians, the coloring of their columns, and the sparse derivatives found by both."""
+"""Sparsity patterns of Jacobians, coloring of their columns, and sparse derivatives."""
 
 from __future__ import annotations
 

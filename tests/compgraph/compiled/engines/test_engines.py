@@ -335,7 +335,7 @@ def test_to_jax_supports_jax_transformations() -> None:
 
 @pytest.mark.parametrize("name", ["jax", "torch"])
 def test_to_jax_checked_integer_results_raise(name: str) -> None:
-    """No nan can stand for an integer when an index is out of range."""
+    """Integers have no nan that could mark an index out of range."""
     library = cg.jit(np.sin, backend=backend_of(name)).library
     export = cg.to_jax if name == "jax" else cg.to_torch
 

@@ -1,4 +1,4 @@
-"""Machine code against the executor's NumPy: every case of the tables and random programs, with other values than recorded."""
+"""Machine code against the executor's NumPy: every case of the tables, and random programs, with new values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Functions that are written with others: each is compiled, and agrees with NumPy, in value and gradient."""
+"""Operations lowered to compositions of others are compiled, and agree with NumPy in value and gradient."""
 
 from __future__ import annotations
 

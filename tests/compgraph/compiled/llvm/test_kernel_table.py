@@ -1,4 +1,4 @@
-"""Kernels: units of one structure share code, whatever their shapes, strides, places and numbers are."""
+"""Kernels: units of one structure share code, independent of shapes, strides, offsets and constants."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Loops found again in the straight line of a trace: right for all kinds of dependence, small, and compiled in moments."""
+"""Loop rerolling of straight-line traces: right for all kinds of dependence, small code, short compilation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Large nests in pieces: the same bits with any number of threads, flags, forks, interrupts, several callers."""
+"""Tiled nests on a thread pool: equal bits for any number of threads; flags, forks, interrupts, concurrent callers."""
 
 from __future__ import annotations
 
