@@ -13,8 +13,8 @@ AT_TOP = {
     "recorded": "recorded",
     "raises": "raises",
     "noticed": "noticed",
-    "hole": "not seen",
-    "constant": "nothing to lose",
+    "hole": "undetected",
+    "constant": "no derivative",
 }
 WITHIN = {
     "recorded": "recorded",
@@ -22,14 +22,14 @@ WITHIN = {
     "error": "raises Python's own error",
     "used": "raises where it is used",
     "warns": "warns",
-    "meant": "is meant so",
-    "text": "not seen",
-    "constant": "nothing to lose",
+    "meant": "intended",
+    "text": "undetected",
+    "constant": "no derivative",
 }
 
 
 class Route(NamedTuple):
-    """One route.
+    """A snippet that may lead a value out of its graph, and its outcomes.
 
     Attributes
     ----------
