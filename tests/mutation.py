@@ -207,7 +207,7 @@ class Map:
         self._lines: dict[str, dict[int, set[str]]] = {}
 
     @classmethod
-    def made(cls, file: Path, jobs: int, tests: Sequence[str]) -> Map:
+    def by_run(cls, file: Path, jobs: int, tests: Sequence[str]) -> Map:
         """Run the default tests, or some of them, under coverage."""
         file.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix="mutation-") as scratch:
@@ -360,7 +360,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
     map = None
     if options.executed or not options.list:
-        map = Map(options.map) if options.map.exists() else Map.made(options.map, options.jobs, shlex.split(options.tests))
+        map = Map(options.map) if options.map.exists() else Map.by_run(options.map, options.jobs, shlex.split(options.tests))
     sites = all_sites()
     if options.family:
         sites = {options.family: sites[options.family]}

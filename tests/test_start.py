@@ -203,13 +203,13 @@ assert isinstance(scipy.linalg.inv(np.eye(2) * x), cg.Node)
 
 
 @pytest.mark.parametrize(
-    "made",
+    "call",
     [
         "cg.Executor([y])",
-        *[pytest.param(made, marks=pytest.mark.exhaustive) for made in ("y", "cg.conv(y, np.ones(1))", "ad.optimizers.Adam(x)")],
+        *[pytest.param(call, marks=pytest.mark.exhaustive) for call in ("y", "cg.conv(y, np.ones(1))", "ad.optimizers.Adam(x)")],
     ],
 )
-def test_pickles_load_in_fresh_process(made: str, tmp_path: Path) -> None:
+def test_pickles_load_in_fresh_process(call: str, tmp_path: Path) -> None:
     import pickle
 
     program = f"""
@@ -219,7 +219,7 @@ import autodiff as ad, compgraph as cg
 x = cg.variable([1.0, 2.0], "x")
 y = np.tanh(x) * 2
 with open(sys.argv[1], "wb") as file:
-    pickle.dump({made}, file)
+    pickle.dump({call}, file)
 """
     path = tmp_path / "pickled"
     process = subprocess.run([sys.executable, "-c", program, path], capture_output=True, text=True, check=False, cwd=ROOT)

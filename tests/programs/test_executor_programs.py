@@ -263,16 +263,16 @@ def test_executor_other_write_indices_match_eager_or_raise(fuse: bool, seed: int
     program = Program(seed, writing=True)
     leaves, nodes = record_program(program, fed(program, 0))
     executor = cg.Executor(nodes, fuse=fuse)
-    refused: list[str] = []
+    messages: list[str] = []
     for run in range(6):
         at = values(500 + 10 * seed + run, 2)
         try:
             outputs = executor.run({leaves[name]: value for name, value in at.items()})
         except cg.GuardError as error:
-            refused.append(str(error))
+            messages.append(str(error))
             continue
         assert_as_eager(outputs, program, at)
-    assert all("write" in message or "np." in message for message in refused)
+    assert all("write" in message or "np." in message for message in messages)
 
 
 def test_executor_in_threads_with_own_values() -> None:

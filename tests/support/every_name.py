@@ -580,7 +580,7 @@ TABLES: dict[str, Examples] = {
 EXAMPLES: Examples = {name: some for examples in TABLES.values() for name, some in examples.items()}
 
 # Names that raise all the same, and their messages.
-REFUSED: dict[str, str] = {
+UNSUPPORTED: dict[str, str] = {
     "np.ndarray.resize": "np.resize makes a new node",  # NumPy itself resizes no array that shares its memory, as a node does
 }
 # NumPy's vectorized loops give wrong values here on some machines, where the derivative raises; see `folding`.

@@ -18,7 +18,7 @@ from tests.support.special_points import POINTS
 
 special: Any = importlib.import_module("scipy.special")
 SLOPES = [(name, position) for name, point in POINTS.items() for position, key in enumerate(point) if key[-1] not in "?!"]
-REFUSED = [(name, position) for name, point in POINTS.items() for position, key in enumerate(point) if key[-1] == "?"]
+UNSUPPORTED = [(name, position) for name, point in POINTS.items() for position, key in enumerate(point) if key[-1] == "?"]
 WHOLE = [(name, position) for name, point in POINTS.items() for position, key in enumerate(point) if key[-1] == "!"]
 
 
@@ -81,7 +81,7 @@ def test_special_ufunc_slope(name: str, position: int) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:non-integer arg n is deprecated")  # SciPy, of any n that is not of an integer dtype
-@for_each(("name", "position"), REFUSED)
+@for_each(("name", "position"), UNSUPPORTED)
 def test_special_ufunc_unknown_derivative_raises(name: str, position: int) -> None:
     function, x = along(name, position)
     variable = cg.variable(float(x))

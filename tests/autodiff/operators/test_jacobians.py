@@ -518,7 +518,7 @@ def test_jacobian_of_complex_arguments() -> None:
             operator(lambda z: np.sum(np.abs(z) ** 2))(z)
 
 
-REFUSED: dict[str, tuple[Function, type[Exception], str]] = {
+ERRORS: dict[str, tuple[Function, type[Exception], str]] = {
     "integers": (lambda: jacrev(np.sin)(np.arange(3)), TypeError, "is not differentiable"),
     "argnums": (lambda: jacfwd(np.sin, argnums=1)(POINT), ValueError, "jacfwd: argnums 1 is out of range"),
     "None": (lambda: jacobian(lambda x: None)(POINT), TypeError, "jacobian: the function returned None"),
@@ -528,8 +528,8 @@ REFUSED: dict[str, tuple[Function, type[Exception], str]] = {
 }
 
 
-@for_each("label", REFUSED)
+@for_each("label", ERRORS)
 def test_jacobian_bad_calls_raise(label: str) -> None:
-    call, error, message = REFUSED[label]
+    call, error, message = ERRORS[label]
     with pytest.raises(error, match=message):
         call()

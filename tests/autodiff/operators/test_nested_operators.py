@@ -389,7 +389,7 @@ class TestCheckGrads:
 
 
 P = {"a": W, "b": 2.0}
-REFUSED: dict[str, tuple[Function, type[Exception], str]] = {
+ERRORS: dict[str, tuple[Function, type[Exception], str]] = {
     "integers": (
         lambda: ad.jacrev(np.sum)({"n": [1.0, np.arange(3)]}),
         TypeError,
@@ -438,9 +438,9 @@ REFUSED: dict[str, tuple[Function, type[Exception], str]] = {
 }
 
 
-@for_each("label", REFUSED)
+@for_each("label", ERRORS)
 def test_operators_bad_pytree_calls_raise(label: str) -> None:
-    call, error, message = REFUSED[label]
+    call, error, message = ERRORS[label]
     with pytest.raises(error, match=message):
         call()
 

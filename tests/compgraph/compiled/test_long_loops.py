@@ -363,14 +363,14 @@ def _program(seed: int) -> Callable[[Any], Any]:
     """Loops of random statements that read values of this and of earlier iterations."""
     rng = np.random.default_rng(seed)
     loops = [rng.integers(0, 12, int(rng.integers(1, 5))).tolist() for _ in range(int(rng.integers(1, 3)))]
-    turns, shift = int(rng.integers(110, 150)), int(rng.integers(1, 5))
+    iterations, shift = int(rng.integers(110, 150)), int(rng.integers(1, 5))
     late = rng.integers(1, 6, 2).tolist()
 
     def f(x: Any) -> Any:
         a, b, u = x[0], x[1] * 1.0, x[:5] * 1.0
         y, history = np.zeros(LENGTH, x.dtype), [x[k] for k in range(6)]
         for statements in loops:
-            for i in range(turns):
+            for i in range(iterations):
                 for statement in statements:
                     if statement == 0:
                         a = np.sin(a) * 0.9 + x[i]
@@ -422,9 +422,9 @@ def test_long_loop_random_programs_match_numpy(cut_soon: None, seed: int) -> Non
 
 
 def test_long_loop_wrong_extrapolation_is_not_used(cut_soon: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    def wrong(programs: Any, turns: Any, lengths: Any) -> Any:
+    def wrong(programs: Any, iterations: Any, lengths: Any) -> Any:
         requests.append(lengths)
-        return extrapolation.extrapolate(programs, turns, tuple(n - 1 for n in lengths))
+        return extrapolation.extrapolate(programs, iterations, tuple(n - 1 for n in lengths))
 
     requests: list[Any] = []
     monkeypatch.setattr(backend, "extrapolate", wrong)
@@ -453,9 +453,9 @@ def test_long_loop_failing_with_few_iterations_compiles_fully(
     check_compiled(careless, x, cut=False)
 
 
-def _loop(turns: int, offset: int, by: int, size: int) -> StepProgram:
+def _loop(iterations: int, offset: int, by: int, size: int) -> StepProgram:
     """A program with one loop, that writes into a buffer."""
-    buffer, own, counter = Buffer(np.dtype(float), 40, is_external=True), Buffer(np.dtype(float), size), LoopIndex(turns)
+    buffer, own, counter = Buffer(np.dtype(float), 40, is_external=True), Buffer(np.dtype(float), size), LoopIndex(iterations)
     out = BufferView(own, offset, (), (), ((counter, by),))
     step = Map("copy", (BufferView(buffer, 0, (), (), ((counter, 1),)),), out, np.dtype(float))
     return StepProgram([Loop(counter, [step])], [buffer], [BufferView(own, 0, (size,), (1,))])
@@ -472,7 +472,7 @@ def test_extrapolation_of_growing_numbers() -> None:
 
 
 @pytest.mark.parametrize(
-    ("programs", "wanted", "what"),
+    ("programs", "trip_count", "what"),
     [
         ([_loop(n, n * n, 0, 100) for n in (5, 6, 9)], 12, "not linear"),
         ([_loop(n, n - 1, -1, n) for n in (5, 6)] + [_loop(9, 8, -1, 10)], 12, "not linear"),
@@ -481,19 +481,19 @@ def test_extrapolation_of_growing_numbers() -> None:
         ([_loop(n, 0, 1, 30) for n in (5, 6, 9)], 31, "out of bounds"),
     ],
 )
-def test_extrapolation_of_uneven_growth_is_rejected(programs: Any, wanted: int, what: str) -> None:
+def test_extrapolation_of_uneven_growth_is_rejected(programs: Any, trip_count: int, what: str) -> None:
     with pytest.raises(NotImplementedError, match=what):
-        extrapolation.extrapolate(programs, [(5,), (6,), (9,)], (wanted,))
+        extrapolation.extrapolate(programs, [(5,), (6,), (9,)], (trip_count,))
 
 
 # ------------------------------------------------------------------------------------------------------- very long ones
 
 
 @pytest.mark.exhaustive
-@pytest.mark.parametrize("turns", [10_001])
+@pytest.mark.parametrize("iterations", [10_001])
 @pytest.mark.parametrize("f", [neighbours, in_place, numbers_that_change])
-def test_long_loop_of_very_many_iterations(f: Callable[..., Any], turns: int) -> None:
-    check_compiled(ad.value_and_grad(f), np.random.default_rng(1).uniform(-0.5, 0.5, turns))
+def test_long_loop_of_very_many_iterations(f: Callable[..., Any], iterations: int) -> None:
+    check_compiled(ad.value_and_grad(f), np.random.default_rng(1).uniform(-0.5, 0.5, iterations))
 
 
 @pytest.mark.exhaustive

@@ -178,13 +178,13 @@ def test_scope_is_per_thread() -> None:
 def test_scope_absence_costs_no_lookup(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where no scope is open, an operation neither asks for one nor leaves the short way."""
 
-    def asked(*args: Any) -> Any:
+    def fail(*args: Any) -> Any:
         raise AssertionError("an operation outside of all scopes looked for one")
 
     x = variable([1.0, 2.0])
-    monkeypatch.setattr("compgraph.values.node.open_scopes", asked)
+    monkeypatch.setattr("compgraph.values.node.open_scopes", fail)
     np.sum(np.sin(x) * 2 @ np.ones(2))
-    monkeypatch.setattr(operators, "bind", asked)
+    monkeypatch.setattr(operators, "bind", fail)
     assert (x * 2).scope == ()
     with pytest.raises(AssertionError, match="looked for one"), cg.scope("a"):
         x * 2

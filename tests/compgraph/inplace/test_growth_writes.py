@@ -68,7 +68,7 @@ def shrinking(x: Any) -> Any:
     return total
 
 
-def in_turns(x: Any) -> Any:
+def alternating(x: Any) -> Any:
     a, b = np.zeros_like(x), np.zeros_like(x)
     for i in range(1, len(x)):
         a[i] = np.sin(b[i - 1]) + x[i]
@@ -84,7 +84,7 @@ def forward(f: Callable[[Any], Any]) -> Callable[[Array], Any]:
     return lambda x: jvp(f, [x], [np.ones_like(x)])
 
 
-LOOPS = {f.__name__: f for f in (recurrence, nested_views, nested_reads, shrinking, in_turns)}
+LOOPS = {f.__name__: f for f in (recurrence, nested_views, nested_reads, shrinking, alternating)}
 MODES: dict[str, Callable[[Any], Callable[[Array], Any]]] = {
     "grad": grad,
     "forward": forward,
@@ -117,7 +117,7 @@ def test_jacobian_of_filled_array_is_linear(derive: Any) -> None:
     assert np.allclose(table.toarray() if hasattr(table, "toarray") else table, np.diag(np.cos(point(7))))
 
 
-@pytest.mark.parametrize("loop", ["recurrence", "in_turns"])
+@pytest.mark.parametrize("loop", ["recurrence", "alternating"])
 def test_second_derivative_copies_are_linear(loop: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """No reader of an element makes a copy of the array as it was then."""
     copied = 0

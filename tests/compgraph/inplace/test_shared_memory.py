@@ -168,7 +168,7 @@ OVERLAPPING: dict[str, Callable[[Any], Any]] = {
     "broadcast_arrays": lambda a: np.broadcast_arrays(a, np.ones((2, *a.shape)))[0],
     "sliding_window_view": lambda a: np.lib.stride_tricks.sliding_window_view(a, 2, axis=-1),
 }
-LAID: dict[str, Callable[[Any], Any]] = {
+ZEROS: dict[str, Callable[[Any], Any]] = {
     "in C order": np.zeros_like,
     "of no tangent": lambda x: cg.zeros(x.shape),
     "complex, of no tangent": lambda x: cg.zeros(x.shape, complex),
@@ -176,7 +176,7 @@ LAID: dict[str, Callable[[Any], Any]] = {
     "complex": lambda x: np.zeros_like(x, dtype=complex),
     "complex, in Fortran order": lambda x: np.zeros_like(x, dtype=complex, order="F"),
 }
-SEEN: dict[str, Callable[[Any], Any]] = {
+VIEWS_OF_VIEW: dict[str, Callable[[Any], Any]] = {
     "itself": lambda v: v,
     "real": lambda v: v.real,
     "imag": lambda v: v.imag,
@@ -190,16 +190,16 @@ def check_overlapping_view(overlapping: str, layout: str, view_name: str) -> Non
     def program(view: Callable[[Any], Any], a: Any, x: Any) -> Any:
         fixed = view(a)
         fill(a, np.sin(x) * (1 + 0.5j) if a.dtype.kind == "c" else np.sin(x))
-        late = fixed if view_name == "imag" and a.dtype.kind == "f" else SEEN[view_name](fixed)
+        late = fixed if view_name == "imag" and a.dtype.kind == "f" else VIEWS_OF_VIEW[view_name](fixed)
         return read(late) + read(late * late)
 
     x = np.array([[0.3, 0.5, 0.7], [0.2, 0.9, 1.1]])
-    check(program, LAID[layout], OVERLAPPING[overlapping], (x,), True)
+    check(program, ZEROS[layout], OVERLAPPING[overlapping], (x,), True)
 
 
 def test_shared_memory_overlapping_views_second_order() -> None:
     with Failures("overlapping views") as failures:
-        for overlapping, layout, view_name in itertools.product(OVERLAPPING, LAID, SEEN):
+        for overlapping, layout, view_name in itertools.product(OVERLAPPING, ZEROS, VIEWS_OF_VIEW):
             with failures.case(f"{overlapping}, {layout}, {view_name}"):
                 check_overlapping_view(overlapping, layout, view_name)
 

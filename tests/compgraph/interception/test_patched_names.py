@@ -154,7 +154,7 @@ def test_patched_names_with_patched_numpy() -> None:
 
 
 @pytest.mark.parametrize(
-    ("draw", "wanted"),
+    ("draw", "slope"),
     [
         (lambda rng, x: rng.normal(x[0], x[1]), lambda d, x: [1.0, (d - x[0]) / x[1]]),
         (
@@ -167,13 +167,13 @@ def test_patched_names_with_patched_numpy() -> None:
         (lambda rng, x: rng.pareto(x[1]), lambda d, x: [0.0, -(d + 1) * np.log(d + 1) / x[1]]),
     ],
 )
-def test_random_draws_follow_parameters(draw: Any, wanted: Any) -> None:
+def test_random_draws_follow_parameters(draw: Any, slope: Any) -> None:
     sample = draw(np.random.default_rng(7), X)
     outside = np.random.default_rng(7)
     for generator in (lambda: np.random.default_rng(7), lambda: outside):
         value, gradient = ad.value_and_grad(lambda x, generator=generator: draw(generator(), x))(X)
         np.testing.assert_allclose(value, sample, rtol=1e-14)
-        np.testing.assert_allclose(gradient, wanted(sample, X), rtol=1e-12)
+        np.testing.assert_allclose(gradient, slope(sample, X), rtol=1e-12)
     state = np.random.default_rng(7)
     draw(state, X)
     assert outside.bit_generator.state == state.bit_generator.state

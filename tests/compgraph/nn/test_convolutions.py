@@ -175,7 +175,7 @@ def test_pooling_and_cross_correlate_dtypes() -> None:
     assert cg.cross_correlate([1, 2, 3], [1, 1]).tolist() == [3, 5]
 
 
-REFUSED: list[tuple[Callable[[Any], Any], str]] = [
+ERRORS: list[tuple[Callable[[Any], Any], str]] = [
     (lambda x: cg.conv(x, np.ones((1, 3, 2))), "2 channels.*takes 3"),
     (lambda x: cg.conv(x, np.ones(3)), "give both one axis"),
     (lambda x: cg.conv(x, np.ones((3, 1, 2)), groups=2), "divides 3"),
@@ -198,7 +198,7 @@ REFUSED: list[tuple[Callable[[Any], Any], str]] = [
 
 def test_sliding_windows_bad_arguments_raise() -> None:
     with Failures("calls") as failures:
-        for k, (call, message) in enumerate(REFUSED):
+        for k, (call, message) in enumerate(ERRORS):
             with failures.case(f"call {k}: {message}"):
                 for x in (np.ones((2, 2, 4)), cg.variable(np.ones((2, 2, 4)))):
                     with pytest.raises(ValueError, match=message):

@@ -222,7 +222,7 @@ def test_bad_call_raises_error_about_the_call(names: list[str]) -> None:
                 assert not wrong, "\n".join(wrong)
 
 
-KNOWN: list[tuple[Callable[[], Any], str]] = [
+MESSAGES: list[tuple[Callable[[], Any], str]] = [
     (lambda: cg.primitive([1, 2]), "of a function of arrays, not of a list"),
     (lambda: cg.primitive(lambda x: x, opname=3), "opname is the name of the operation"),
     (lambda: cg.primitive(Nameless()), "has no name; give one"),
@@ -244,7 +244,7 @@ class Nameless:
         return x
 
 
-@pytest.mark.parametrize(("call", "match"), KNOWN)
+@pytest.mark.parametrize(("call", "match"), MESSAGES)
 def test_bad_call_messages(call: Callable[[], Any], match: str) -> None:
     with pytest.raises(TypeError, match=match):
         call()

@@ -233,11 +233,11 @@ def _take(draw: Draw, shape: tuple[int, ...]) -> Function:
 
 
 def _join(function: Function) -> Callable[[Draw, tuple[int, ...]], Function]:
-    def drawn(draw: Draw, shape: tuple[int, ...]) -> Function:
+    def draw_function(draw: Draw, shape: tuple[int, ...]) -> Function:
         axis = draw(_axis(len(shape)))
         return lambda x: function([x, np.ones(shape, np.float32), -x], axis=axis)
 
-    return drawn
+    return draw_function
 
 
 def _spread(draw: Draw, shape: tuple[int, ...]) -> Function:
@@ -254,11 +254,11 @@ def _pad(draw: Draw, shape: tuple[int, ...]) -> Function:
 def _along(function: Callable[..., Any]) -> Callable[[Draw, tuple[int, ...]], Function]:
     """A function with a whole number and an axis."""
 
-    def drawn(draw: Draw, shape: tuple[int, ...]) -> Function:
+    def draw_function(draw: Draw, shape: tuple[int, ...]) -> Function:
         number, axis = draw(st.integers(-3, 3)), draw(_axis(len(shape)))
         return lambda x: function(x, number, axis)
 
-    return drawn
+    return draw_function
 
 
 def _as_it_is(function: Function) -> Callable[[Draw, tuple[int, ...]], Function]:
@@ -339,13 +339,13 @@ SHAPING: dict[str, Callable[[Draw, tuple[int, ...]], Function]] = {
 }
 
 
-@pytest.mark.parametrize("drawn", SHAPING.values(), ids=SHAPING)
+@pytest.mark.parametrize("draw_function", SHAPING.values(), ids=SHAPING)
 @SOME
 @given(st.data(), shapes)
 def test_layouts_of_shape_functions(
-    drawn: Callable[[Draw, tuple[int, ...]], Function], data: st.DataObject, shape: tuple[int, ...]
+    draw_function: Callable[[Draw, tuple[int, ...]], Function], data: st.DataObject, shape: tuple[int, ...]
 ) -> None:
-    check(drawn(data.draw, shape), data.draw(arrays(shape)))
+    check(draw_function(data.draw, shape), data.draw(arrays(shape)))
 
 
 # ---------------------------------------------------------------------------------------- completeness

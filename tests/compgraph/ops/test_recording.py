@@ -536,7 +536,7 @@ class Data:
     """Arrays of one dtype; records the names of the arrays used."""
 
     def __init__(self, dtype: str, layout: str, nodes: frozenset[str] = frozenset()) -> None:
-        self._made: dict[str, Any] = {}
+        self._arrays: dict[str, Any] = {}
         self._dtype, self._layout, self._nodes = dtype, layout, nodes
         self.used: dict[str, None] = {}
 
@@ -544,10 +544,10 @@ class Data:
         if name not in SHAPES:
             raise AttributeError(name)
         self.used[name] = None
-        if name not in self._made:
+        if name not in self._arrays:
             array = self.laid_out(numbers(SHAPES[name], self._dtype, 11 + len(name) + ord(name[0])))
-            self._made[name] = node_of(array) if name in self._nodes else array
-        return self._made[name]
+            self._arrays[name] = node_of(array) if name in self._nodes else array
+        return self._arrays[name]
 
     def laid_out(self, array: Array) -> Array:
         if self._layout == "Fortran":
@@ -891,7 +891,7 @@ def test_stop_gradient_of_sequence() -> None:
 # -------------------------------------------------------------------------------- methods and attributes
 
 
-def twin(x: Any) -> Any:
+def paired(x: Any) -> Any:
     """The complex dtype of pairs of real numbers, or the dtype of the parts; the same dtype if neither exists."""
     kind = {"f": "c", "c": "f"}.get(x.dtype.kind)
     size = x.dtype.itemsize * 2 if kind == "c" else x.dtype.itemsize // 2
@@ -940,8 +940,8 @@ METHODS: dict[str, list[Callable[[Any], Any]]] = {
     "flatten": [lambda x: x.flatten(), lambda x: x.flatten("F"), lambda x: x.flatten(order="A")],
     "view": [
         lambda x: x.view(), lambda x: x.view(x.dtype),
-        lambda x: x[:, :2].view(twin(x)), lambda x: x[..., :1].view(twin(x)), lambda x: x[:0].view(twin(x)),
-        lambda x: x[0].view(twin(x)),
+        lambda x: x[:, :2].view(paired(x)), lambda x: x[..., :1].view(paired(x)), lambda x: x[:0].view(paired(x)),
+        lambda x: x[0].view(paired(x)),
     ],
     "T": [lambda x: x.T, lambda x: x[0].T],
     "mT": [lambda x: x.mT, lambda x: x[0].mT],
@@ -975,14 +975,14 @@ PLAIN_ATTRIBUTES = {
     "size",
     "strides",
 }
-REFUSED_ATTRIBUTES = {"flat"}
+UNSUPPORTED_ATTRIBUTES = {"flat"}
 SPECIAL_METHODS = {name for name in dir(np.ndarray) if name.startswith("__")}
 
 
 def test_ndarray_attributes_all_have_policy() -> None:
     policies: list[set[str]] = [
         set(METHODS) - REFUSED_METHODS, set(ops.PLAIN_METHODS), set(ops.WRITING_METHODS), REFUSED_METHODS,
-        PLAIN_ATTRIBUTES, REFUSED_ATTRIBUTES,
+        PLAIN_ATTRIBUTES, UNSUPPORTED_ATTRIBUTES,
     ]  # fmt: skip
     ordinary = {name for name in dir(np.ndarray) if name not in SPECIAL_METHODS}
     assert set().union(*policies) - SPECIAL_METHODS == ordinary

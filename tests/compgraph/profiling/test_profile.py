@@ -215,12 +215,12 @@ def test_profile_does_not_change_results() -> None:
 
 def test_profile_parts_sum_to_at_most_the_whole() -> None:
     x = matrix()
-    begun = time.perf_counter()
+    start = time.perf_counter()
     with cg.profile() as p:
         for _ in range(20):
             gradient(np.sum(np.tanh(x @ x)))
         time.sleep(0.02)
-    took = time.perf_counter() - begun
+    took = time.perf_counter() - start
     table = p.table(limit=None)
     assert 0.02 < p.seconds <= took
     assert sum(row.own for row in table.rows) == pytest.approx(p.operations_seconds)

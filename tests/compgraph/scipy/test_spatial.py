@@ -138,7 +138,7 @@ def test_spatial_stress_majorization_beside_penalty() -> None:
 
 
 @for_each(
-    ("wrong", "told"),
+    ("wrong", "match"),
     [
         (lambda a: cdist(a, B, "hamming"), "has no derivative"),
         (lambda a: pdist(a, "jaccard"), "has no derivative"),
@@ -149,8 +149,8 @@ def test_spatial_stress_majorization_beside_penalty() -> None:
         (lambda a: scipy.spatial.ConvexHull(a).volume, "ConvexHull"),
     ],
 )
-def test_spatial_unsupported_calls_raise(wrong: Any, told: str) -> None:
-    with pytest.raises(TypeError, match=told):
+def test_spatial_unsupported_calls_raise(wrong: Any, match: str) -> None:
+    with pytest.raises(TypeError, match=match):
         ad.grad(lambda a: np.sum(wrong(a)))(A)
 
 

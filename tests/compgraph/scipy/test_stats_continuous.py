@@ -164,12 +164,12 @@ def output_for_nodes(function: Any, *arguments: Any) -> Any:
     """The result of a function for nodes."""
     values: list[Any] = []
 
-    def kept(*inputs: Any) -> Any:
+    def value_of(*inputs: Any) -> Any:
         result = function(*inputs)
         values.append(result.value)
         return np.sum(inputs[0]) + 0 * np.sum(np.where(np.isfinite(result), result, 0))
 
-    ad.grad(kept)(*arguments)
+    ad.grad(value_of)(*arguments)
     return values[0]
 
 

@@ -184,7 +184,7 @@ def test_stats_functions_derivatives(rows: Rows) -> None:
     rows.check(jacobians=True)
 
 
-REFUSED = {
+UNSUPPORTED = {
     "masked elements": (lambda x: st.describe(x, nan_policy="omit")[3], "nan_policy"),
     "an estimated power": (lambda x: st.boxcox(np.exp(x)), "lmbda"),
     "an estimated power of both signs": (lambda x: st.yeojohnson(x), "lmbda"),
@@ -195,9 +195,9 @@ REFUSED = {
 }
 
 
-@for_each("name", REFUSED)
+@for_each("name", UNSUPPORTED)
 def test_stats_functions_unsupported_results_raise(name: str) -> None:
-    function, message = REFUSED[name]
+    function, message = UNSUPPORTED[name]
     with pytest.raises(TypeError, match=message):
         ad.grad(lambda x: np.sum(function(x)[0] + x))(sample)
 

@@ -508,10 +508,10 @@ def test_drawing_shows_index_of_write(place: Callable[[Any], Any], text: str) ->
 def test_drawing_releases_graph() -> None:
     """It holds texts."""
     x = variable([1.0, 2.0])
-    picture, gone = visualize_at(x * 2), weakref.ref(x)
+    picture, reference = visualize_at(x * 2), weakref.ref(x)
     del x
     gc.collect()
-    assert gone() is None
+    assert reference() is None
     assert "Computation graph" in picture.html()
 
 

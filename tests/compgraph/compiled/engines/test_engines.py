@@ -21,7 +21,7 @@ from tests.support.random_slices import program_of_slices
 
 X = np.linspace(0.1, 1.0, 10)
 # Operations that no library computes: lengths or dtypes that depend on values, bits, sets.
-REFUSED = {
+UNSUPPORTED = {
     "histogram", "histogram2d", "histogram_bin_edges", "histogramdd", "intersect1d", "logn", "partition", "poly", "polydiv",
     "polymul", "roots", "setdiff1d", "setxor1d", "trim_zeros", "union1d", "unique", "unique_all", "unique_counts",
     "unique_inverse", "unique_values",
@@ -83,7 +83,7 @@ def test_engines_operations_match_numpy_or_raise(backend: Any, monkeypatch: pyte
             with failures.case(name):
                 if compare_case(cases_of(name)[0]):
                     run.add(name)
-    assert set(names) - run == REFUSED | LACKING[jitted.library.name]
+    assert set(names) - run == UNSUPPORTED | LACKING[jitted.library.name]
 
 
 def run_twice(f: Any, backend: Any, first: tuple[Any, ...], *others: tuple[Any, ...]) -> Any:

@@ -158,7 +158,7 @@ def recurrent(w: Any, x: Any) -> Any:
     return np.sum(h * h)
 
 
-def first_again(x: Any) -> Any:
+def read_first(x: Any) -> Any:
     history, total = [], 0.0
     for i in range(len(x)):
         history.append(np.sin(x[i]))
@@ -185,7 +185,7 @@ def own_buffers(x: Any) -> Any:
 
 KINDS: list[Callable[..., Any]] = [
     neighbours, in_place, two_back, far_back, backwards, every_other, numbers_that_change, numbers_for_vectors, heat,
-    fresh_arrays, within_loops, triangular, first_again, swap_buffers, own_buffers,
+    fresh_arrays, within_loops, triangular, read_first, swap_buffers, own_buffers,
 ]  # fmt: skip
 
 
@@ -250,13 +250,13 @@ def _program(seed: int) -> Callable[[Any], Any]:
     """A loop of random statements that read values of this and of earlier iterations."""
     rng = np.random.default_rng(seed)
     chosen = rng.integers(0, 14, int(rng.integers(2, 6))).tolist()
-    turns, inner, shift = int(rng.integers(9, 16)), int(rng.integers(8, 11)), int(rng.integers(1, 5))
+    iterations, inner, shift = int(rng.integers(9, 16)), int(rng.integers(8, 11)), int(rng.integers(1, 5))
     late = rng.integers(0, 9, 3).tolist()
 
     def f(x: Any) -> Any:
         a, b, u = x[0], x[1] * 1.0, x[:5] * 1.0
         y, history = np.zeros(40, x.dtype), [x[k] for k in range(6)]
-        for i in range(turns):
+        for i in range(iterations):
             for statement in chosen:
                 if statement == 0:
                     a = np.sin(a) * 0.9 + x[i]
@@ -292,8 +292,8 @@ def _program(seed: int) -> Callable[[Any], Any]:
         total = a + b * 0.5 + np.sum(u) + np.sum(y * y)
         for k in late:
             total = total + history[k % len(history)] * (k + 1)
-        for k in range(turns):
-            total = total + history[(turns - k) % len(history)] * x[k]
+        for k in range(iterations):
+            total = total + history[(iterations - k) % len(history)] * x[k]
         return total
 
     return f
