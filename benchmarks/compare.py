@@ -1,4 +1,4 @@
-"""Race this package against hand-written NumPy, HIPS/autograd, MyGrad, PyTorch and JAX: one run, one thread."""
+"""Benchmark against hand-written NumPy, HIPS/autograd, MyGrad, PyTorch and JAX, in one run on one thread."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ Times = dict[str, dict[str, float]]
 
 @dataclass(frozen=True)
 class Target:
-    """That `who`, this package, takes at most `limit` times what `peer` takes, on the same task or on the task `of`."""
+    """A limit of the time of `who`, this package, relative to `peer` on the same task or on the task `of`."""
 
     task: str
     peer: str
@@ -135,7 +135,7 @@ def _plain(value: Any) -> np.ndarray[Any, Any]:
 
 
 def seconds(run: Run, number: int) -> float:
-    """Time `number` calls, with the garbage collector on and nothing left for it from before."""
+    """Time `number` calls, with the garbage collector enabled and just run."""
     gc.collect()
     start = time.perf_counter()
     for _ in range(number):
@@ -144,7 +144,7 @@ def seconds(run: Run, number: int) -> float:
 
 
 def settle() -> None:
-    """Bring the process to the state of one that has run a while, so that no task depends on those before it.
+    """Bring the allocator and the collector into a steady state, so that no task depends on earlier ones.
 
     Once 24 megabytes have been freed, glibc keeps freed blocks of that size for the next array; until then it hands each back to
     the system, and a step of the network spends more time on getting memory than on arithmetic. The objects of the imported
@@ -203,7 +203,7 @@ def race(tasks: Sequence[Task], peers: dict[str, Peer], rounds: int, shortest: f
 
 
 def ratio(times: Times, target: Target) -> float | None:
-    """Divide the two times a target is about; None if one was not measured."""
+    """Return the ratio of a target's two times; None if one was not measured."""
     ours = times.get(target.task, {}).get(target.who)
     theirs = times.get(target.of or target.task, {}).get(target.peer)
     return ours / theirs if ours and theirs else None
@@ -236,7 +236,7 @@ def target_table(times: Times, titles: dict[str, str]) -> list[list[str]]:
 
 
 def _digits(number: float | None) -> str:
-    """Show three significant digits, or all digits before the point."""
+    """Format with three significant digits, or all digits before the point."""
     if number is None:
         return "-"
     return f"{number:,.0f}" if number >= 100 else f"{number:#.3g}"
@@ -312,7 +312,7 @@ def arguments(given: Sequence[str] | None, tasks: Sequence[str]) -> argparse.Nam
 
 
 def main(given: Sequence[str] | None = None) -> None:
-    """Run the race and print what came of it."""
+    """Run the benchmark and print its tables."""
     tasks = all_tasks()
     options = arguments(given, [task.name for task in tasks])
     tasks = [task for task in tasks if not options.only or task.name in options.only]

@@ -1,4 +1,4 @@
-"""The programs that `comparing` runs: what users have, what leaves the graph, and what each package's own words are."""
+"""The programs that `comparing` runs: users' NumPy programs, leaks of the graph, and programs in each package's own API."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Results of several packages for the same programs: each cell of ``docs/comparison.md`` is a run.
+"""Outcomes of the same programs in several packages: each cell of ``docs/comparison.md`` is a run.
 
 Run ``python benchmarks/comparing.py`` (with the extra ``bench``) to print the tables, with ``--write`` to put them into the page.
-A peer that is not installed has a dash. A cell says "yes" where the derivative is that of a central difference, or what came.
+A package that is not installed has a dash. A cell is "yes" if the derivative equals a central difference, otherwise the outcome.
 """
 
 from __future__ import annotations
@@ -78,14 +78,14 @@ def gradient_by(peer: str, names: dict[str, Any], f: Callable[[Any], Any], x: An
 
 
 def right(found: Any, expected: Any, close: float = 1e-5) -> str:
-    """Whether numbers are right."""
+    """Return "yes" if numbers agree, otherwise the wrong outcome."""
     found = np.asarray(found.detach() if hasattr(found, "detach") and not isinstance(found, np.ndarray) else found)
     same = found.shape == np.shape(expected) and np.allclose(found, expected, rtol=close, atol=close)
     return "yes" if same else "**wrong, silently**"
 
 
 def shown(value: Any) -> str:
-    """A number, or what there is in its place."""
+    """Format a number, or the object in its place."""
     return f"`{value}`" if value is None else f"{complex(value):.4g}" if np.iscomplexobj(value) else f"{float(value):.4g}"
 
 
@@ -105,7 +105,7 @@ def differences(f: Callable[[Any], Any], x: Any) -> Any:
 
 
 def of_program(peer: str, source: str, own: bool = False) -> str:
-    """The cell of a program in NumPy's words, which is run unchanged; or with the peer's own functions for NumPy's."""
+    """The cell of a NumPy program, run unchanged or with the package's functions in place of NumPy's."""
     names = namespace(peer)
     exec(textwrap.dedent(source), names)
     expected = differences(names["f"], X)
@@ -119,7 +119,7 @@ def of_program(peer: str, source: str, own: bool = False) -> str:
 
 
 def of_own(peer: str, source: str | None) -> str:
-    """The cell of a program in the peer's own words."""
+    """The cell of a program in the package's own API."""
     if source is None:
         return "no"
     names = namespace(peer)

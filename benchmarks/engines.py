@@ -3,11 +3,11 @@
 Each program is a loss as people write it in NumPy; its value and gradient are computed
 
 - by NumPy, and by ``cg.jit``, on the processor,
-- by ``cg.jit(..., backend="jax")`` and ``backend="torch"`` on the library's default device, a GPU where there is one,
+- by ``cg.jit(..., backend="jax")`` and ``backend="torch"`` on the library's default device, a GPU if available,
 - by JAX and by PyTorch, from programs written by hand for them.
 
-Arguments lie on the device, and products have the precision of their dtype. Times are medians, results are compared first.
-``python benchmarks/engines.py`` prints a table; with ``--scale large`` of the sizes for a GPU.
+Arguments are on the device, and products have the precision of their dtype. Results are compared before the timings; times are
+medians. ``python benchmarks/engines.py`` prints a table; ``--scale large`` selects sizes for a GPU.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ ENGINES = ("NumPy", "cg.jit", "cg on jax", "jax", "cg on torch", "torch")
 
 
 class Program(NamedTuple):
-    """A loss with its arguments, the first of which is differentiated; ``loss_of(np)`` is the loss, written for a library."""
+    """A loss and its arguments. The first argument is differentiated; ``loss_of(np)`` is the loss, written for a library."""
 
     name: str
     loss_of: Callable[[Any], Callable[..., Any]]

@@ -1,10 +1,9 @@
-"""How much memory the reverse sweep needs, next to PyTorch: a network of 50 layers of one size, in double precision.
+"""Memory of the reverse sweep, here and in PyTorch, for a network of 50 equal layers in double precision.
 
-All numbers are in layers' worth, the size of one array of activations. `forward` is what the graph holds; `sweep` is the
-peak beyond that, while the gradients of all weights, or of the first alone, are computed; both keep the graph. the second
-table is of value and gradients at once, where no graph need be kept: `between` is the memory held between calls, such as the
-memory that a compiled program works in, and `peak` what a call needs beyond that. The modules that a process loads once are not
-counted.
+The unit is the size of one layer's activations. `forward` is the memory of the graph; `sweep` is the peak beyond that while the
+gradients of all weights, or of the first alone, are computed and the graph is kept. The second table measures value and gradients
+together, without keeping a graph: `between` is the memory held between calls, such as the workspace of a compiled program, and
+`peak` the memory of a call beyond that. Modules that a process loads once are not counted.
 """
 
 from __future__ import annotations
@@ -75,7 +74,7 @@ def torchs(first_only: bool) -> tuple[float, float]:
 
 
 def loss(inputs: Any, weights: list[Any]) -> Any:
-    """What is differentiated."""
+    """The differentiated function."""
     h = inputs
     for w in weights:
         h = np.tanh(h @ w)
@@ -120,7 +119,7 @@ def torch_together() -> tuple[float, float]:
 
 
 def _sizes(run: Any) -> Any:
-    """How much a profiled run held, after each of its allocations."""
+    """The allocated bytes of a profiled run after each allocation."""
     events = [e for e in run.profiler.kineto_results.events() if e.name() == "[memory]"]
     return np.cumsum([e.nbytes() for e in sorted(events, key=lambda e: e.start_ns())])
 

@@ -1,6 +1,6 @@
-"""The packages that are raced: how each takes a function of arrays to its value and gradients.
+"""The compared packages, with their computation of the value and gradients of a function of arrays.
 
-A peer that is not installed raises ImportError when it is made, and is left out.
+The constructor of a package that is not installed raises an ImportError, and the package is skipped.
 """
 
 from __future__ import annotations

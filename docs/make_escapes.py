@@ -51,7 +51,7 @@ it may test for the attribute.
 `np.ones`, `np.full`, `np.empty` and similar constructors accept nodes, which helps with code that cannot be changed.
 
 A view or copy of a node that NumPy makes without dispatching (`np.array(x, subok=True)`) is a node without a history and raises
-when it is used. So does an array of zeros (`np.zeros_like(x)`, `cg.zeros`) that C code has filled.
+when it is used. The same holds for an array of zeros (`np.zeros_like(x)`, `cg.zeros`) that C code has filled.
 
 `isinstance(v, float)`, `type(v)`, `hasattr(v, "__len__")`, `match`, `functools.singledispatch` and `np.isscalar(v)` treat a
 scalar node as the number that it represents: an `np.float64` for an element or a sum, a `float` for a Python number. `type`,

@@ -158,7 +158,7 @@ class Tree:
             return passed, report_data
 
     def noticing(self, site: Site, tests: Sequence[str], seconds: dict[str, float]) -> str:
-        """Return a test that fails with a mutation and passes without, or what happened instead; empty if all pass."""
+        """Return a test that fails with a mutation and passes without, or another outcome; empty if all pass."""
         text = (self.root / site.path).read_text()
         try:
             while rest := [test for test in tests if self.sound.get(test, True)]:
@@ -189,7 +189,7 @@ def beside(file: Path) -> Path:
 
 
 class Map:
-    """Which tests execute a line, and how long each takes; tests that fail without a mutation are left out.
+    """The tests that execute a line, and their durations; tests that fail without a mutation are excluded.
 
     Parameters
     ----------
@@ -274,7 +274,7 @@ class Result:
 
 
 class Check:
-    """Runs mutants in several copies of the tree, and keeps the results in a file.
+    """A run of mutants in several copies of the tree, with results in a file.
 
     Parameters
     ----------
@@ -340,7 +340,7 @@ class Check:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Sample mutants, run them, and print what the default tests notice."""
+    """Sample mutants, run them, and print the share detected by the default tests."""
     folder = Path(tempfile.gettempdir(), "compgraph-mutation")
     parser = argparse.ArgumentParser(prog="python -m tests.mutation", description=__doc__.split("\n")[0] if __doc__ else "")
     parser.add_argument("--count", type=int, default=200, help="how many mutants")

@@ -23,11 +23,11 @@ OF_RULES = RULE_CHECKS.keys() - {"single precision", "layouts"}
 
 
 def pairs_of(operation: str) -> tuple[Pairs, Pairs, Pairs]:
-    """Pairs of a case and a check: of the first case of each kind, of the others in every run, and the rest.
+    """Pairs of a case and a check: for the first case of each kind, for other cases in every run, and the rest.
 
-    The first case of each kind is run through all checks; ufuncs of ``scipy.special``, which every transform treats alike, are
-    run through some of the transforms in turn. The other cases are run through the checks of values and derivatives,
-    through `vmap`, which is cheap and has branches for arguments of its own, and through the transforms in turn.
+    The first case of each kind runs all checks, except for ufuncs of ``scipy.special``, which every transform treats alike: these
+    run some transforms, cyclically. Other cases run the checks of values and derivatives, `vmap`, which is cheap and depends on
+    the arguments, and one transform, cyclically.
     """
     first: Pairs = []
     others: Pairs = []

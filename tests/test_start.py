@@ -24,7 +24,7 @@ LATE = [
     *("asyncio", "concurrent.futures", "html", "http", "importlib.resources", "json", "multiprocessing", "pathlib", "subprocess"),
     *("typing_extensions", "unittest", "urllib"),
 ]
-# What a program may have imported before, and when.
+# Imports that a program may do before, and their time.
 ORDERS = {
     "before": ("import scipy.linalg, scipy.special", "", ""),
     "before, in part": ("import scipy.linalg", "", "cg.variable(1.0)"),
@@ -105,12 +105,12 @@ except AttributeError as error:
     assert run(program) == f"{name} has no 'nowhere'\n"
 
 
-OTHER_ROOMS = [pytest.param(room, marks=pytest.mark.exhaustive) for room in ("compiled", "debugging", "view", "nn")]
+OTHER_PACKAGES = [pytest.param(package, marks=pytest.mark.exhaustive) for package in ("compiled", "debugging", "view", "nn")]
 
 
-@pytest.mark.parametrize("room", ["executor", *OTHER_ROOMS])
-def test_packages_are_attributes_after_import(room: str) -> None:
-    assert run(f"import compgraph; print(compgraph.{room}.__name__)") == f"compgraph.{room}\n"
+@pytest.mark.parametrize("package", ["executor", *OTHER_PACKAGES])
+def test_packages_are_attributes_after_import(package: str) -> None:
+    assert run(f"import compgraph; print(compgraph.{package}.__name__)") == f"compgraph.{package}\n"
 
 
 def test_late_module_tables_hold_numpy_functions() -> None:
@@ -126,8 +126,8 @@ def f(x):
     assert np.zeros.is_differentiation_patch
     import scipy.fft, scipy.integrate, scipy.interpolate, scipy.linalg, scipy.ndimage, scipy.optimize, scipy.signal, scipy.stats
     for name in ("view", "executor", "compiled", "trees"):
-        room = getattr(cg, name, None) or importlib.import_module(f"compgraph.{name}")
-        for found in pkgutil.walk_packages(room.__path__, f"compgraph.{name}."):
+        package = getattr(cg, name, None) or importlib.import_module(f"compgraph.{name}")
+        for found in pkgutil.walk_packages(package.__path__, f"compgraph.{name}."):
             if not found.name.startswith("compgraph.compiled.llvm") or importlib.util.find_spec("llvmlite"):
                 importlib.import_module(found.name)
     cg.debugging, ad.optimizers

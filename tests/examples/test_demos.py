@@ -210,7 +210,7 @@ def test_demo_boundary_value_reference_solves_problem() -> None:
 
 def test_demo_differences_are_exact_for_polynomials() -> None:
     boundary = demo("boundary_value")
-    for row, offset in enumerate([0, 2, 4]):  # at the first, the middle, the last of five neighbours
+    for row, offset in enumerate([0, 2, 4]):  # at the first, the middle, the last of five neighbors
         at = np.arange(5.0) - offset
         for power in range(5):
             assert boundary.SLOPES[row] @ at**power == pytest.approx(float(power == 1), abs=1e-12)

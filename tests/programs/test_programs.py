@@ -43,7 +43,7 @@ def test_program_outcomes(programs: list[tuple[str, Program]]) -> None:
                     result = outcome(program, mode)
                     assert result.kind in (("right", "loud", "warned") if mode in others else ("right",)), result
             with failures.case(f"{program.name}, derivative"):
-                assert np.max(np.abs(inputs_of(program).known.gradient)) > 1e-6, "zero derivatives hide leaks"
+                assert np.max(np.abs(inputs_of(program).reference.gradient)) > 1e-6, "zero derivatives hide leaks"
 
 
 def test_program_corpora_are_complete() -> None:

@@ -21,7 +21,7 @@ def _same_leaf(a: Any, b: Any) -> bool:
     if type(a) is not type(b):
         return False
     if isinstance(a, (np.ndarray, np.generic)):
-        rounding = 64 * float(np.finfo(a.dtype).eps) if a.dtype.kind in "fc" else 0.0  # of sums in another order
+        rounding = 64 * float(np.finfo(a.dtype).eps) if a.dtype.kind in "fc" else 0.0  # sums in another order
         return a.dtype == b.dtype and a.shape == b.shape and np.allclose(a, b, max(1e-9, rounding), 1e-12, equal_nan=True)
     return repr(a) == repr(b)
 

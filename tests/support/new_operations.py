@@ -25,7 +25,7 @@ def squared_sine(x: Any) -> Any:
 
 
 def upside_down(x: Any) -> Any:
-    """A new function that moves elements."""
+    """A new operation that permutes elements."""
     return np.copy(x[::-1])
 
 

@@ -22,5 +22,5 @@ RULES = {
     opname: rule
     for opname, rule in rules.items()
     if opname not in UNKNOWN | _ELSEWHERE
-    and not opname.startswith(("scipy_", "ndimage_"))  # whichever modules of SciPy are loaded
+    and not opname.startswith(("scipy_", "ndimage_"))  # independent of the loaded SciPy modules
 }

@@ -51,7 +51,7 @@ CALLS: dict[str, dict[str, Any]] = {
 
 
 def names_of(results: Any) -> list[str]:
-    """The operations behind the nodes among the results of a call."""
+    """The operations in the graphs of a call's results."""
     nodes = [each for each in (results if isinstance(results, tuple) else (results,)) if isinstance(each, cg.Node)]
     return [node.opname for node in cg.topological_order(nodes) if node.opname]
 
@@ -75,7 +75,7 @@ def main() -> None:
 
 
 def smooth() -> set[str]:
-    """The operations with a derivative, without those that `autodiff` defines for its own rules."""
+    """The operations with a derivative, without those internal to `autodiff`."""
     functions = {**opnames._functions_by_opname, **opnames._user_functions}
     return {name for name, f in functions.items() if f not in ops.PIECEWISE and not is_of_autodiff(f)}
 

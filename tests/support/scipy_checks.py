@@ -12,7 +12,7 @@ import autodiff as ad
 from tests.support.failures import Failures
 
 Function = Callable[..., Any]
-STEP = 1e-3  # of differences of fourth order
+STEP = 1e-3  # step of the fourth-order differences
 
 
 def functions(table: dict[str, Any], in_full: Collection[str] = ()) -> list[Any]:
@@ -21,10 +21,9 @@ def functions(table: dict[str, Any], in_full: Collection[str] = ()) -> list[Any]
     Parameters
     ----------
     table : dict
-        ``{name of the function: [(label, function, *arguments), ...]}``. A callable in place of a list builds it when the test
-        runs.
+        ``{function name: [(label, function, *arguments), ...]}``. A callable in place of a list builds it when the test runs.
     in_full : collection of str
-        Names whose rows are calls of different functions, and are all checked in full.
+        Names whose rows call different functions; all their rows are checked in full.
     """
     parameters = []
     for name, rows in table.items():
@@ -35,7 +34,7 @@ def functions(table: dict[str, Any], in_full: Collection[str] = ()) -> list[Any]
 
 
 class Rows:
-    """The calls of one function of SciPy.
+    """Calls of one SciPy function.
 
     By default the first is checked in full, and the others by value and first derivatives.
     """
@@ -48,7 +47,7 @@ class Rows:
     def check(self, order: int = 2, tolerance: float = 2e-6, jacobians: bool = False) -> None:
         """Compare all rows with plain SciPy and with differences of it, and report each that fails.
 
-        With `jacobians`, those of both modes are compared too: of the first row and the last, or of all.
+        With `jacobians`, Jacobians of both modes are compared too, for the first and the last row, or for all.
         """
         rows = self.rows() if callable(self.rows) else self.rows
         with Failures(self.name) as failures:
@@ -128,13 +127,13 @@ def checked(function: Function, arguments: tuple[Any, ...], order: int = 2, tole
     arguments : tuple of array_like
         Floating or complex arrays, all differentiated; the function is smooth about them.
     order : {1, 2}
-        Whether second derivatives are looked at.
+        Order of the highest derivatives to check.
     tolerance : float
         Of first derivatives, relative to the largest; of second ones a hundredfold.
     """
     total = _Total(function, arguments, tolerance)
     arrays, directions, gradients = total.arrays, total.directions, total.gradients
-    differences = []  # along each argument by itself; along all of them it is their sum
+    differences = []  # per argument; their sum is the derivative along all arguments
     for place in total.argnums:
         alone = [d if k == place else np.zeros_like(d) for k, d in enumerate(directions)]
         differences.append(_difference(lambda s, alone=alone: total(*_moved(arrays, alone, s))))
@@ -164,7 +163,7 @@ def _second(total: Function, arrays: Any, directions: Any, scale: float, toleran
 
 
 def _narrow(total: Function, arrays: Any, gradients: Any, scale: float) -> None:
-    """In float32 the gradient has that dtype, and nearly the same numbers."""
+    """In float32 the gradient has this dtype and nearly the same numbers."""
     narrow = tuple([a.astype(np.complex64 if a.dtype.kind == "c" else np.float32) for a in arrays])
     for one, two in zip(gradients, ad.grad(total, tuple(range(len(arrays))))(*narrow), strict=True):
         assert two.dtype == np.result_type(one.dtype, narrow[0].dtype) or two.dtype.itemsize * 2 == one.dtype.itemsize

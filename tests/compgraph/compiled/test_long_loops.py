@@ -63,7 +63,7 @@ def check_compiled(g: Callable[..., Any], *args: Array, cut: bool = True) -> Any
 # ------------------------------------------------------------------------------------------------------- kinds of loops
 
 
-def neighbours(x: Any) -> Any:
+def neighbors(x: Any) -> Any:
     total = 0.0
     for i in range(len(x) - 1):
         total = total + x[i] * x[i + 1]
@@ -199,7 +199,7 @@ def choose_by_values(x: Any) -> Any:
 
 
 KINDS: list[Callable[..., Any]] = [
-    neighbours, in_place, two_back, far_back, far_back_in_memory, numbers_that_change, numbers_that_change_late, heat,
+    neighbors, in_place, two_back, far_back, far_back_in_memory, numbers_that_change, numbers_that_change_late, heat,
     fresh_arrays, own_buffers, swap_buffers, backwards, peel_first_iterations, in_a_row, within_loops, recurrent,
     choose_by_values,
 ]  # fmt: skip
@@ -223,7 +223,7 @@ def test_long_loop_is_extrapolated(cut_soon: None, f: Callable[..., Any], transf
 def test_long_loop_is_detected_by_samples(cut_soon: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """Periods of a long trace are looked for in a few parts of it."""
     monkeypatch.setattr(truncation, "SAMPLE", 100)
-    check_compiled(ad.value_and_grad(neighbours), np.linspace(-0.6, 0.7, LENGTH))
+    check_compiled(ad.value_and_grad(neighbors), np.linspace(-0.6, 0.7, LENGTH))
 
 
 @pytest.mark.parametrize("f", [numbers_that_change, in_place, recurrent])
@@ -428,7 +428,7 @@ def test_long_loop_wrong_extrapolation_is_not_used(cut_soon: None, monkeypatch: 
 
     requests: list[Any] = []
     monkeypatch.setattr(backend, "extrapolate", wrong)
-    check_compiled(ad.value_and_grad(neighbours), np.linspace(0.1, 0.9, LENGTH), cut=False)
+    check_compiled(ad.value_and_grad(neighbors), np.linspace(0.1, 0.9, LENGTH), cut=False)
     assert requests == [(LENGTH - 2,)] or requests == [(LENGTH - 1,)]
 
 
@@ -443,13 +443,13 @@ def test_long_loop_failing_with_few_iterations_compiles_fully(
 
     def careless(x: Any) -> Any:
         try:
-            return ad.grad(neighbours)(x)
+            return ad.grad(neighbors)(x)
         except Exception:
             return x * 2
 
     monkeypatch.setattr(truncation, broken, fails)
     x = np.linspace(0.1, 0.9, LENGTH)
-    check_compiled(ad.value_and_grad(neighbours), x, cut=False)
+    check_compiled(ad.value_and_grad(neighbors), x, cut=False)
     check_compiled(careless, x, cut=False)
 
 
@@ -491,7 +491,7 @@ def test_extrapolation_of_uneven_growth_is_rejected(programs: Any, trip_count: i
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("iterations", [10_001])
-@pytest.mark.parametrize("f", [neighbours, in_place, numbers_that_change])
+@pytest.mark.parametrize("f", [neighbors, in_place, numbers_that_change])
 def test_long_loop_of_very_many_iterations(f: Callable[..., Any], iterations: int) -> None:
     check_compiled(ad.value_and_grad(f), np.random.default_rng(1).uniform(-0.5, 0.5, iterations))
 
@@ -499,7 +499,7 @@ def test_long_loop_of_very_many_iterations(f: Callable[..., Any], iterations: in
 @pytest.mark.exhaustive
 def test_long_loop_of_hundred_thousand_iterations() -> None:
     x = np.random.default_rng(1).uniform(-0.5, 0.5, 100_001)
-    jitted = cg.jit(ad.value_and_grad(neighbours), cache=False).compile(x)
+    jitted = cg.jit(ad.value_and_grad(neighbors), cache=False).compile(x)
     assert is_cut(jitted), jitted.report()
     value, slope = jitted(x)
     np.testing.assert_allclose(value, np.dot(x[1:], x[:-1]), rtol=1e-12)
@@ -510,7 +510,7 @@ def test_long_loop_of_hundred_thousand_iterations() -> None:
 def test_long_loop_with_living_placeholder() -> None:
     """While one lives lengths are guarded; a program is of one shape."""
     placeholder = cg.placeholder((3,), name="p")
-    f = ad.value_and_grad(neighbours)
+    f = ad.value_and_grad(neighbors)
     jitted = cg.jit(f).compile(np.linspace(0.0, 1.0, 4000))
     assert is_cut(jitted)
     assert placeholder.shape == (3,)

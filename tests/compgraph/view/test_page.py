@@ -281,7 +281,7 @@ def test_page_hover_shows_value_and_shape(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("width", WIDTHS)
 def test_page_click_opens_panel(tmp_path: Path, width: str) -> None:
-    """Formula, value, adjoint and line of code; and the way to the neighbours."""
+    """Formula, value, adjoint and line of code; and the way to the neighbors."""
     output = expression()
     nodes = [node for node in breadth_first(output) if isinstance(node, cg.Node) and not isinstance(node, cg.ConstantNode)]
     with shown(tmp_path, output, width, adjoints=gradient(output, wrt=nodes)) as page:

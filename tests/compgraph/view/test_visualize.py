@@ -685,7 +685,7 @@ def test_drawing_of_thousands_of_nodes_is_quick(layers: int) -> None:
         assert time.process_time() - start < 4 * recorded
 
 
-# ------------------------------------------------------------------------------------------------ colours
+# ------------------------------------------------------------------------------------------------ colors
 
 
 def contrast(one: str, other: str) -> float:
@@ -707,7 +707,7 @@ def luminance(color: str) -> float:
 
 @pytest.mark.parametrize("theme", [LIGHT, DARK])
 def test_themes_have_sufficient_contrast(theme: Theme) -> None:
-    """WCAG AA: 4.5 for text, 3 for what must be seen; the tutorial's colours are those of the light theme."""
+    """WCAG AA: 4.5 for text, 3 for what must be seen; the tutorial's colors are those of the light theme."""
     backgrounds = (theme.background, theme.box, theme.inner_box)
     for kind in ("variable", "constant", "operation", "active"):
         assert contrast(getattr(theme, kind), getattr(theme, f"{kind}_text")) >= 4.5
@@ -720,7 +720,7 @@ def test_themes_have_sufficient_contrast(theme: Theme) -> None:
 
 
 def test_contrast_matches_wcag_values() -> None:
-    """Known values: equal colours, the extremes, and a gray."""
+    """Known values: equal colors, the extremes, and a gray."""
     assert contrast("white", "white") == 1
     assert contrast("black", "white") == 21
     assert contrast("white", "purple3") == pytest.approx(6.9, abs=0.05)

@@ -13,7 +13,7 @@ from tests.support.arguments import Case
 
 
 def loss(out: Any) -> Any:
-    """A real number made of all that a function returned."""
+    """A real number that depends on all results of a function."""
     parts = out if isinstance(out, (tuple, list)) else (out,)
     return sum(np.sum(np.real(part) ** 2 + np.imag(part)) for part in parts if part.dtype.kind in "fc")
 

@@ -759,7 +759,7 @@ def joined(x):
 
 
 @program
-def vectorised(x):
+def vectorized(x):
     f = np.vectorize(lambda t, k: t**k if t > 1 else math.sin(t))
     return np.sum(f(x, 3.0))
 

@@ -326,7 +326,7 @@ def test_brentq_third_derivatives() -> None:
 
 
 def test_root_of_nested_minimize() -> None:
-    """An inner minimiser in the equations of an outer root, both using a parameter from outside."""
+    """An inner minimizer in the equations of an outer root, both using a parameter from outside."""
 
     def at(p: Any) -> Any:
         def inner(x: Any) -> Any:

@@ -56,7 +56,7 @@ def _flat(value: Any) -> list[Any]:
 # ------------------------------------------------------------------------------------------------------- kinds of loops
 
 
-def neighbours(x: Any) -> Any:
+def neighbors(x: Any) -> Any:
     total = 0.0
     for i in range(len(x) - 1):
         total = total + x[i] * x[i + 1]
@@ -184,7 +184,7 @@ def own_buffers(x: Any) -> Any:
 
 
 KINDS: list[Callable[..., Any]] = [
-    neighbours, in_place, two_back, far_back, backwards, every_other, numbers_that_change, numbers_for_vectors, heat,
+    neighbors, in_place, two_back, far_back, backwards, every_other, numbers_that_change, numbers_for_vectors, heat,
     fresh_arrays, within_loops, triangular, read_first, swap_buffers, own_buffers,
 ]  # fmt: skip
 
@@ -211,7 +211,7 @@ def test_nested_loops_become_nested_loops() -> None:
 
 @pytest.mark.parametrize(
     "derivative",
-    [ad.hessian(neighbours), lambda x: ad.hvp(neighbours)(x, np.cos(x)), lambda x: ad.jvp(neighbours, (x,), (np.sin(x),))],
+    [ad.hessian(neighbors), lambda x: ad.hvp(neighbors)(x, np.cos(x)), lambda x: ad.jvp(neighbors, (x,), (np.sin(x),))],
     ids=["hessian", "hvp", "jvp"],
 )
 def test_loops_other_derivatives(derivative: Any) -> None:
@@ -224,7 +224,7 @@ def test_loops_other_derivatives(derivative: Any) -> None:
 
 
 def test_long_loop_compiles_to_bounded_code() -> None:
-    jitted = compiled(ad.value_and_grad(neighbours), np.linspace(0.0, 1.0, 600))
+    jitted = compiled(ad.value_and_grad(neighbors), np.linspace(0.0, 1.0, 600))
     assert loops_in(jitted) <= 4
     assert len(jitted.llvm().splitlines()) < 400
     assert len(jitted.source().splitlines()) < 60
