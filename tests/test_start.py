@@ -86,7 +86,7 @@ print([name for name in ("scipy", "optree", "subprocess", "json") if name in sys
 
 @pytest.mark.parametrize("package", [cg, ad])
 def test_public_names_are_available_after_import(package: object) -> None:
-    """By attribute, by ``from``, and in `dir`: in a process of its own, where no test has asked for them."""
+    """By attribute, by ``from``, and in `dir`, in a separate process without earlier imports."""
     name = package.__name__  # type: ignore[attr-defined]
     program = f"""
 import {name} as package
@@ -114,7 +114,7 @@ def test_packages_are_attributes_after_import(package: str) -> None:
 
 
 def test_late_module_tables_hold_numpy_functions() -> None:
-    """They may be imported while ``np.zeros`` means another function, and with what holds in the function that needs them."""
+    """They may be imported while ``np.zeros`` is patched, and within the contexts of the function that needs them."""
     program = """
 import importlib, pkgutil, sys
 import numpy as np

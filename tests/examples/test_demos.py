@@ -186,7 +186,7 @@ def test_demo_boundary_value_in_double_precision() -> None:
 
 @pytest.mark.slow
 def test_demo_boundary_value_step_controller_fails() -> None:
-    """Growth is stopped too late; then every swing, and what rounding leaves, is taken for a rise."""
+    """Growth of the step stops too late; then each oscillation and rounding error counts as a rise."""
     boundary = demo("boundary_value")
     inner = cg.variable(boundary.first_guess(20), "y", dtype=np.float32)
     optimizer = boundary.make_optimizer("adapted", inner)

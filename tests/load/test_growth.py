@@ -28,7 +28,7 @@ Program = Callable[[], object]
 
 @pytest.fixture(scope="module", autouse=True)
 def _traced_once() -> None:
-    """From Python 3.12 on, code that is traced for the first time is given memory for that."""
+    """From Python 3.12 on, code allocates memory when it is traced for the first time."""
     growth_of(lambda n: USES["gradient"](lambda x: total(np.concatenate([x] * n)), points(2)), 8)
 
 
@@ -255,7 +255,7 @@ def test_work_of_joining_in_one_call_is_linear() -> None:
 
 
 def test_work_of_moving_element_cotangents_makes_no_arrays() -> None:
-    """The tangent of each of n elements makes no array of n."""
+    """The tangents of n elements allocate no array of n elements each."""
     require_growth(lambda n: USES["hvp"](lambda x: PATTERNS["elements"](x, n), points(n)), 60, bytes_margin=0.1)
 
 

@@ -232,7 +232,7 @@ NO_LINE = ("no array", "drawn", "drawn by Python", "verify")  # errors raised wh
 
 @for_each("name", ERRORS)
 def test_vmap_unsupported_call_raises_with_advice(name: str) -> None:
-    """The error gives advice and the user's line."""
+    """The error names a remedy and the user's line."""
     f, advice = ERRORS[name]
     with pytest.raises((TypeError, ValueError), match=advice) as raised:
         ad.vmap(f)(XS)
@@ -290,7 +290,7 @@ def test_vmap_different_batch_sizes_raise() -> None:
 
 
 def test_vmap_every_operation_has_batching_rule() -> None:
-    """Ufuncs and elementwise rules have theirs by form; SciPy's functions and users' run in a loop; all others are declared."""
+    """Ufuncs and elementwise rules are batched by kind, SciPy's and users' functions in a loop, others by declared rules."""
     numpys = {
         function
         for function, name in ops.OPNAMES.items()

@@ -306,7 +306,7 @@ def loop_over_nested_batch(f: Function, xs: Any) -> Any:
 
 
 def test_vmap_gradient_within_function_is_differentiable() -> None:
-    """With respect to what a function outside of vmap was given."""
+    """Derivatives with respect to the argument of a function outside of the vmap."""
 
     def f(w: Any, examples: Any) -> Any:
         return np.sum(examples(lambda x: ad.reverse.gradients(np.sum(np.sin(w * x)), [w])[0])(XS) ** 2)

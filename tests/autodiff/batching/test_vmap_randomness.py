@@ -171,7 +171,7 @@ def test_vmap_draw_detected_too_late_raises(name: str) -> None:
 
 
 def test_vmap_draws_of_bound_methods_are_detected() -> None:
-    """Also where all names in the code are known not to draw."""
+    """Also if all names in the code are functions that do not draw."""
     for f in (OBJECT.mean_added, partial(lambda source, x: x + source.mean(), Drawing)):
         with pytest.raises(TypeError, match=r"cannot intercept.*as an argument"):
             ad.vmap(f)(XS)

@@ -302,7 +302,7 @@ def test_jvp_of_forward_variables() -> None:
 
 
 def test_jvp_of_forward_variables_with_writes() -> None:
-    """The buffers of an inner derivative take values that carry a Jacobian, and its tangents do too."""
+    """Buffers and tangents of an inner derivative may hold values with a Jacobian."""
 
     def inner(x: Any, v: Any) -> Any:
         b = np.zeros_like(x, shape=(4,))

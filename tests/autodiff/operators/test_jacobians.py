@@ -443,7 +443,7 @@ def test_hvp_equals_hessian_times_vector(label: str) -> None:
 
 
 def test_recorded_gradient_nodes_have_source_lines() -> None:
-    """Each node of it has the line of the operation whose derivative it belongs to."""
+    """Each node of the derivative has the line of the differentiated operation."""
     x = cg.variable(POINT)
     y = np.tanh(x)
     u, _, _ = np.linalg.svd(np.outer(y, x) + np.diag(y[[0, 0, 1]]))

@@ -278,7 +278,7 @@ GENUINE: dict[str, tuple[Program, list[float]]] = {
 
 
 class TestGenuine:
-    """Values that are computed and used keep the result of floating-point arithmetic."""
+    """Computed zeros that are used follow floating-point arithmetic."""
 
     @for_each("how", ["grad", "gradient", "gradients"])
     @for_each("name", GENUINE)
@@ -459,7 +459,7 @@ CHOICES: list[Callable[[Any, Any, Any], Any]] = [
 
 
 def random_program(seed: int) -> tuple[Program, Any]:
-    """A program with operations that are singular at some elements, where only the others are chosen."""
+    """A program with operations that are singular at elements which are not selected."""
     rng = np.random.default_rng(seed)
 
     def pick(options: list[Any]) -> Any:

@@ -44,7 +44,7 @@ def uses_helper(x: Any) -> Any:
 
 
 def check_after_changes(jitted: Any, *changes: Any) -> None:
-    """After each change the compiled function gives what the function gives."""
+    """After each change the compiled function returns the function's result."""
     assert is_compiled(jitted), jitted.report()
     for change in (lambda: None, *changes):
         change()
@@ -275,7 +275,7 @@ def test_captured_change_during_background_compilation() -> None:
 
 
 class Container(dict):  # type: ignore[type-arg]
-    """A model of objects of many classes, whose one number is `k`."""
+    """A model of objects of many classes with one number, `k`."""
 
 
 class Row(list):  # type: ignore[type-arg]
@@ -412,7 +412,7 @@ def decimal_precision() -> Any:
 
 
 def decimal_precision_alone() -> Any:
-    """No other function of a library is called, whose settings would be compared too."""
+    """No other library function is called, whose settings would be compared too."""
     third = decimal.Decimal("0.333333")
     return lambda x: 2 * x if decimal.Decimal(1) / 3 < third else x, lambda value: setattr(
         decimal.getcontext(), "prec", 2 + 20 * (value == 3.0)

@@ -137,7 +137,7 @@ def test_context_of_generator_inside_another_context(context: Any, holds: Any) -
 
 
 def test_context_of_generator_is_within_that_of_caller() -> None:
-    """A generator's own context is within those of who resumes it, though these were entered later."""
+    """A generator's own context is inside those of its caller, although these were entered later."""
 
     def generator() -> Iterator[Any]:
         with cg.no_graph():
@@ -519,7 +519,7 @@ def test_context_object_in_threads(context: Any, holds: Any) -> None:
 
 @BY_THREADS
 def test_context_of_asyncio_tasks(context: Any, holds: Any) -> None:
-    """A coroutine's context holds for the coroutines it awaits and tasks started inside, and not for others."""
+    """A coroutine's context applies to coroutines it awaits and to tasks started inside, not to others."""
 
     async def other() -> bool:
         await asyncio.sleep(0)

@@ -45,7 +45,7 @@ def test_scope_nodes_record_enclosing_scopes() -> None:
 
 
 def test_scope_path_opens_nested_scopes() -> None:
-    """A path opens several scopes at once; a scope may be opened again, and within itself."""
+    """A path opens several scopes; a scope may be reopened, also within itself."""
     x = variable(1.0)
     again = cg.scope("a/b")
     with again:
@@ -78,7 +78,7 @@ def test_scope_name_must_be_string() -> None:
 
 
 def test_scope_is_shared_by_outputs_and_constants_of_operation() -> None:
-    """An operation with several outputs, and the constants made of raw operands when they are looked at."""
+    """An operation with several outputs, and constants created from plain operands on demand."""
     x = variable([4.0, 5.0])
     with cg.scope("a"):
         quotient, remainder = np.divmod(x, np.array([2.0, 3.0]))
@@ -176,7 +176,7 @@ def test_scope_is_per_thread() -> None:
 
 
 def test_scope_absence_costs_no_lookup(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where no scope is open, an operation neither asks for one nor leaves the short way."""
+    """Outside of scopes, operations do not look for one, and use the fast path."""
 
     def fail(*args: Any) -> Any:
         raise AssertionError("an operation outside of all scopes looked for one")

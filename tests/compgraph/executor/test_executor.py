@@ -514,7 +514,7 @@ def two_layers() -> tuple[Any, ...]:
 
 
 def test_executor_feeds_cotangents() -> None:
-    """Also with another shape, with nodes that depend on it, nodes that do not, and derivatives."""
+    """Also with another shape, for nodes that depend on it or not, and for derivatives."""
     x, w, v, hidden, out = two_layers()
     dh, dv = gradients(out, [hidden, v])
     cotangent = np.random.default_rng(0).normal(size=(5, 2))

@@ -28,7 +28,7 @@ def write_through_view(view: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 
 def write_without_read(view: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """The same, if the array with writes is not read again, or was made before its source was written into."""
+    """The same if the array with writes is not read later, or was created before a write into its source."""
 
     def program(x: Any) -> Any:
         y, z = x * 1, x * 2

@@ -28,7 +28,7 @@ callees: list[Any] = []  # what the frames that converted a `Number` were doing
 
 
 class Number:
-    """A number that looks at who converts it."""
+    """A number that records the callable that converts it."""
 
     def __float__(self) -> float:
         callees.append(callee(sys._getframe(1)))
@@ -86,7 +86,7 @@ class ConversionProbe(Holder):
 
 
 class Real(float):
-    """A class whose instances are made by `float`."""
+    """A class whose constructor calls `float`."""
 
     def __new__(cls, value: Any, local: Any = None) -> Any:
         return super().__new__(cls, value)

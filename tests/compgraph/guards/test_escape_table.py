@@ -145,7 +145,7 @@ def belongs_to_a_graph(result: Any) -> bool:
 
 
 def function_of(route: Route) -> Callable[[Any], Any]:
-    """The snippet as a function whose derivative is wrong if the snippet lost a part of it."""
+    """The snippet as a function whose derivative is wrong if the snippet leaks."""
     return lambda x: np.sum(x) + total(run(route.code, x * 1))
 
 
@@ -171,7 +171,7 @@ def node() -> Any:
 
 
 def each(condition: Callable[[Route], Any]) -> Callable[[Callable[[Route], None]], Callable[[], None]]:
-    """Make a check of a route a test of all routes that meet a condition."""
+    """Parametrize a check of a route over all routes that satisfy a condition."""
 
     def decorate(check: Callable[[Route], None]) -> Callable[[], None]:
         def test() -> None:
@@ -248,7 +248,7 @@ def outcome(route: Route, mode: str = "grad") -> str:
 
 
 def in_modes(*outcomes: str) -> Callable[[Callable[[Route, str], None]], Callable[[str], None]]:
-    """Make a check of a route in a mode a test of all routes with the given outcomes, in each mode."""
+    """Parametrize a check of a route over all routes with the given outcomes and over all modes."""
 
     def decorate(check: Callable[[Route, str], None]) -> Callable[[str], None]:
         @pytest.mark.parametrize("mode", MODES)

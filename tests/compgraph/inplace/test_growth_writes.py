@@ -119,7 +119,7 @@ def test_jacobian_of_filled_array_is_linear(derive: Any) -> None:
 
 @pytest.mark.parametrize("loop", ["recurrence", "alternating"])
 def test_second_derivative_copies_are_linear(loop: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No reader of an element makes a copy of the array as it was then."""
+    """Readers of an element do not copy the array."""
     copied = 0
 
     def counting(node: Any, sequence_number: float, value: Any = None) -> Any:

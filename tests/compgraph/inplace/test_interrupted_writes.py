@@ -224,7 +224,7 @@ def test_interrupted_rollback_makes_reads_raise() -> None:
 
 
 class Interrupting:
-    """A number in whose reading a signal comes."""
+    """A number whose conversion is interrupted by a signal."""
 
     def __init__(self, number: float) -> None:
         self.number = number

@@ -139,7 +139,7 @@ def check(program: Any, blank: Any, function: Any, args: tuple[Any, ...], second
 
 
 def check_examples(first: bool) -> None:
-    """Check by all programs the first example of each operation, or all others."""
+    """Check the first case of each operation by all programs, or all other cases."""
     labels = set()
     with Failures("views") as failures:
         for label, (function, args) in sharing_table().items():
@@ -205,7 +205,7 @@ def test_shared_memory_overlapping_views_second_order() -> None:
 
 
 def test_shared_memory_table_of_views_is_complete() -> None:
-    """NumPy decides which results are views; these names are known to give views."""
+    """NumPy decides which results are views; these functions return views."""
     names = {label.split()[0] for label in sharing_table()}
     views = {"broadcast_to", "diagonal", "sliding_window_view", "real", "ravel", "reshape", "einsum", "astype", "diff", "rot90"}
     assert names >= views | {"np.broadcast_arrays", "np.linalg.diagonal", "np.atleast_2d", "np.asanyarray", "np.ndarray.view"}

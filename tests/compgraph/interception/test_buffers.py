@@ -266,7 +266,7 @@ def test_buffer_conversion_shares_memory_or_raises() -> None:
 
 
 def check_conversion(convert: Callable[[Any], Any], is_on: bool, step: int, context: Any) -> None:
-    """Write into a buffer and its conversion in turn, and compare with plain arrays."""
+    """Write alternately into a buffer and its conversion, and compare with plain arrays."""
 
     def f(x: Any) -> Any:
         a = np.zeros(3 * step)[::step]

@@ -187,7 +187,7 @@ def test_random_draws_without_derivative_raise() -> None:
 
 
 def test_padded_list_of_nodes_does_not_recurse() -> None:
-    """It asked itself again, until Python's stack was full."""
+    """It called itself until Python's stack overflowed."""
     x = np.array([1.0, 2.0])
     for mode, slopes in {"constant": [8.0, 16.0], "edge": [32.0, 64.0]}.items():
         for operator in (ad.grad, ad.jacfwd):
@@ -214,7 +214,7 @@ def test_patched_names_in_nested_parameters_and_operators() -> None:
 
 
 def test_patched_names_in_partials() -> None:
-    """It may make arrays, as ``filled`` does."""
+    """It may create arrays, as ``filled`` does."""
     inner = functools.partial(lambda g, x: np.sum(x), [fill_buffer])
     with intercept(ad.grad(inner), (X,)) as opened:
         assert opened.is_closed is False

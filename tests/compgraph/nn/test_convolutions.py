@@ -118,7 +118,7 @@ def test_cross_correlate_batches_directions(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def check_directions(label: str, function: Any) -> None:
-    """Compare Jacobians, which take all directions together, with rows and columns."""
+    """Compare Jacobians, which batch all directions, with single rows and columns."""
     x_shape, k_shape, options = SLIDING[label]
     args = real(*x_shape), shifted(*k_shape)
     for i in range(2):
@@ -141,7 +141,7 @@ def test_pooling_batches_directions(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def check_directions_of_pools(label: str, function: Any) -> None:
-    """Compare Jacobians, which take all directions together, in both modes."""
+    """Compare Jacobians, which batch all directions, in both modes."""
     shape, options = POOLED[label]
     x = real(*shape)
     rows = ad.jacrev(lambda x: function(x, **options))(x)
@@ -150,7 +150,7 @@ def check_directions_of_pools(label: str, function: Any) -> None:
 
 
 def forbid_sequential_directions(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make a sequential loop over directions an error."""
+    """Raise if directions are processed sequentially."""
 
     def refuse(rule: Any, *_: Any) -> Any:
         raise AssertionError(f"{rule} looped")

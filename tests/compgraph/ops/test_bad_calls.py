@@ -139,7 +139,7 @@ def plausible(parameter: str, values: list[Any]) -> list[Any]:
 
 
 def methods(instance: Any) -> list[Any]:
-    """The public methods that our own class gives an object, and the object if it can be called."""
+    """The public methods that a class of this package defines for an object, and the object if it is callable."""
     kind = type(instance)
     if not kind.__module__.startswith(("autodiff", "compgraph")):
         return [instance] if callable(instance) else []

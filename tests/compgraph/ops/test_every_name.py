@@ -57,7 +57,7 @@ NONDIFF_GROUPS = groups({"functions and methods": NONDIFF})
 
 @contextmanager
 def unless_numpy_is_wrong(case: Case) -> Iterator[None]:
-    """Let an error pass that says NumPy's own value is wrong here; `test_ufunc_methods` holds it to that."""
+    """Ignore an error about a wrong value of NumPy itself, which `test_ufunc_methods` checks."""
     try:
         yield
     except RuntimeError as error:
@@ -179,7 +179,7 @@ def check_any_derivative(case: Case) -> None:
 
 
 def test_other_names_mostly_accept_an_example() -> None:
-    """A name whose every example NumPy refuses would prove nothing."""
+    """NumPy must accept at least one example of each name."""
     unseen = set()
     for name, some in NONDIFF.items():
         if all(_raises(function, args) for _, function, *args in some):

@@ -50,7 +50,7 @@ LAYOUTS: dict[str, Callable[[Array], Array]] = {
 
 
 def _as_window(x: Array, step: int) -> Array:
-    """The same numbers, as a window on a larger array whose other elements are nan."""
+    """The same numbers as a view of a larger array whose other elements are nan."""
     larger = np.full([n * abs(step) for n in x.shape], np.nan, x.dtype)
     window = larger[(..., *(slice(None, None, step) for _ in x.shape))]
     window[...] = x
@@ -77,7 +77,7 @@ def arrays(draw: Draw, shape: Any = shapes, make: Any = off_zero, plane: Any = c
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Let NumPy say nothing of means of nothing, of casts and of infinities."""
+    """Ignore NumPy's warnings of empty means, casts and infinities."""
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore", RuntimeWarning)
         yield

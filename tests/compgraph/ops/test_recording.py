@@ -1179,7 +1179,7 @@ def loss(result: Any) -> str | None:
 
 
 class ProtocolCallCounter:
-    """Counts the times NumPy asks a node what a function or an operator means."""
+    """Count the calls of a node's protocol methods by NumPy."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.times = 0
@@ -1231,7 +1231,7 @@ CALLED = {name: function for name, function in EVERYTHING.items() if name not in
 @for_each(("position", "name"), itertools.product(POSITIONS, CALLED))
 @for_each("kind", KINDS)
 def test_functions_never_lose_graph(position: str, name: str, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every function, with nodes wherever they fit: what NumPy asks a node about is recorded, or refused.
+    """Every function, with nodes as any argument: calls that NumPy dispatches are recorded, or raise.
 
     Plain arrays stay unchanged, and nodes are written as NumPy writes arrays.
     """
@@ -1263,7 +1263,7 @@ OF_OTHER_SHAPES = {
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("kind", ["variable", "complex"])
 def test_functions_accept_nodes_in_every_position(kind: str) -> None:
-    """Whatever gives a node gives NumPy's own result, bit for bit; and everything that is recorded does so somewhere."""
+    """Recorded results equal NumPy's bit for bit, and every recorded operation occurs in some case."""
     recorded = set()
     left_out = {*CONVERSIONS, "np.empty_like"}  # what empty_like holds is arbitrary
     cases = itertools.product([(name, f) for name, f in CALLED.items() if name not in left_out], POSITIONS.items())
@@ -1303,7 +1303,7 @@ def test_unsupported_function_raises() -> None:
 
 
 def test_functions_without_dispatch_give_plain_or_unusable() -> None:
-    """The documented limit: conversions give plain arrays, or nodes that refuse to be used."""
+    """The documented limit: conversions return plain arrays, or nodes that raise when used."""
     x = cg.variable([1.0, 2.0])
     for name in ("array", "asarray", "ascontiguousarray", "asfortranarray"):
         result = getattr(np, name)(x)

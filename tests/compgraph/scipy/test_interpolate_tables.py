@@ -36,7 +36,7 @@ INSIDE = np.array([[0.3, 0.2], [0.7, 0.5], [0.5, 0.65]])
 
 
 def set_values_later(x: Any, y: Any, z: Any) -> Any:
-    """A polynomial whose values are set after it was made of points."""
+    """A polynomial whose values are set after its construction from points."""
     polynomial = BarycentricInterpolator(x)
     polynomial.set_yi(y)
     return polynomial(z)

@@ -106,7 +106,7 @@ def test_spatial_first_derivatives(rows: Rows) -> None:
 
 @for_each("metric", [name for name in NAMES if name != "jensenshannon"])
 def test_pdist_zero_distances_have_zero_derivative(metric: str) -> None:
-    """On the diagonal every distance is 0, and its derivative is taken to be 0: beside it the others are right."""
+    """Distances on the diagonal are 0 and have the derivative 0; the others are right."""
 
     def f(a: Any) -> Any:
         return np.sum(np.exp(-cdist(a, a, metric)))

@@ -115,7 +115,7 @@ def test_rotation_keeps_class() -> None:
 
 
 def test_rotation_fit_beside_penalty() -> None:
-    """Points and the same points turned: at the turn itself the gradient vanishes."""
+    """Points and the rotated points: the gradient vanishes at the rotation."""
     target = PLAIN[0].apply(X)
 
     def loss(r: Any) -> Any:

@@ -158,7 +158,7 @@ def check_dask(what: str) -> None:
 
 
 def test_dask_names_of_nodes_are_distinct() -> None:
-    """Nodes with the same numbers have different histories; a task that is given one is not taken for another's."""
+    """Nodes with equal numbers have different histories, so their tasks are not merged."""
     dask = pytest.importorskip("dask")
     first, second = cg.variable(2.0), cg.variable([2.0, 3.0])
     assert len({dask.base.tokenize(n) for n in (first, first * 1, second, second * 1)}) == 4

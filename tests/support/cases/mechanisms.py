@@ -145,7 +145,7 @@ def reduction_cases(draw: Draw) -> Case:
 
 @st.composite
 def gather_cases(draw: Draw) -> Case:
-    """Elements taken at any positions, some of them several times and some not at all."""
+    """Elements at arbitrary positions, some repeated and some omitted."""
     shape = draw(array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=3))
     x = argument(draw, shape, 0, real, True)
     size = x.size

@@ -26,7 +26,7 @@ def spoilt(others: list[Any]) -> None:
 
 
 def check_written_operands(case: Case) -> None:
-    """The gradient by each argument, with the others plain and written into later, is that of the values before."""
+    """Gradients by each argument, with the others plain and overwritten later, use the values before the write."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for position in range(len(case.args)) if len(case.args) > 1 else ():

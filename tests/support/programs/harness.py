@@ -102,7 +102,7 @@ class ModeInputs(NamedTuple):
         return result if self.reference.value.ndim == 0 else np.sum(result)
 
     def beside(self, *args: Any) -> Any:
-        """The same beside a term that keeps its graph, so that the loss of another does not show."""
+        """The same plus a term that keeps its graph, which hides a loss of the first term's graph."""
         penalty = sum(np.sum(a**2) for a in args)  # before the program, which may write into its argument
         return self.total(*args) + penalty
 
@@ -116,7 +116,7 @@ class Compared(NamedTuple):
 
 
 def _row(parts: Any) -> Any:
-    """Arrays of any shape one after another."""
+    """Concatenate arrays of any shape."""
     return np.concatenate([flat(p) for p in parts])
 
 

@@ -135,7 +135,7 @@ def test_engines_computed_indices_beside_masks(backend: Any) -> None:
 
 
 def test_engines_dtype_option(backend: Any) -> None:
-    """The option `dtype` says in which dtype a ufunc or a reduction computes."""
+    """The option `dtype` sets the dtype in which a ufunc or a reduction computes."""
     small, large = (X * 250).astype(np.uint8), X * 1e10
     for f, x in [
         (lambda x: np.add(x, 1, dtype=np.int64), small),

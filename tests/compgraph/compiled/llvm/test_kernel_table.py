@@ -20,7 +20,7 @@ rng = np.random.default_rng(5)
 
 
 def jacobi(iterations: int) -> Program:
-    """Two buffers in turn."""
+    """Two alternating buffers."""
 
     def f(a: Any) -> Any:
         a, b = a.copy(), np.zeros_like(a)

@@ -47,7 +47,7 @@ class Both:
         return [rng.standard_normal(shape).astype(self.dtype) for shape in self.shapes]
 
     def check(self, values: list[Array] | None = None) -> Any:
-        """Compare the two; gives the program."""
+        """Compare both, and return the program."""
         feed = dict(zip(self.holders, values or self.values(), strict=True))
         expected, outputs = self.numpy.run(feed), self.machine.run(feed)
         for f, e in zip(outputs, expected, strict=True):

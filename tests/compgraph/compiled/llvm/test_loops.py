@@ -31,7 +31,7 @@ def loops_in(jitted: Any) -> int:
 
 
 def check_loop(g: Callable[..., Any], *args: Array, loops: int = 1) -> None:
-    """Compiled, with so many loops at least, a function gives NumPy's results, at other values too."""
+    """Compile a function with at least so many loops, and compare with NumPy, also at other values."""
     jitted = compiled(g, *args)
     assert is_compiled(jitted), jitted.report()
     assert loops_in(jitted) >= loops, jitted.source()

@@ -81,7 +81,7 @@ def every(random):
 
 
 def near(x):
-    """Numbers about another."""
+    """Numbers near a given one."""
     return lambda random: x * (1 + np.ldexp(random.integers(-(2**20), 2**20, COUNT).astype(float), -52))
 
 
