@@ -143,7 +143,7 @@ def seconds(run: Run, number: int) -> float:
     return time.perf_counter() - start
 
 
-def settle() -> None:
+def reach_steady_state() -> None:
     """Bring the allocator and the collector into a steady state, so that no task depends on earlier ones.
 
     Once 24 megabytes have been freed, glibc keeps freed blocks of that size for the next array; until then it hands each back to
@@ -189,14 +189,14 @@ def race(tasks: Sequence[Task], peers: dict[str, Peer], rounds: int, shortest: f
             check(task, name, peers[name], reference)
             run = task.start(name, peers[name])
             runs[task.name][name] = run, calibrated(run, shortest)
-    found: dict[str, dict[str, list[float]]] = {task: {name: [] for name in runs[task]} for task in runs}
+    samples: dict[str, dict[str, list[float]]] = {task: {name: [] for name in runs[task]} for task in runs}
     order = random.Random(0)
     for _ in tqdm(range(rounds), "rounds", file=sys.stderr):
         for task_name in order.sample(list(runs), len(runs)):
             for name in order.sample(list(runs[task_name]), len(runs[task_name])):
                 run, number = runs[task_name][name]
-                found[task_name][name].append(seconds(run, number) / number)
-    return {task: {name: 1e6 * statistics.median(times) for name, times in row.items()} for task, row in found.items()}
+                samples[task_name][name].append(seconds(run, number) / number)
+    return {task: {name: 1e6 * statistics.median(times) for name, times in row.items()} for task, row in samples.items()}
 
 
 # ------------------------------------------------------------------------------------------ reporting
@@ -289,7 +289,7 @@ def update(table: str, readme: Path = README) -> None:
 # --------------------------------------------------------------------------------------- command line
 
 
-def arguments(given: Sequence[str] | None, tasks: Sequence[str]) -> argparse.Namespace:
+def arguments(argv: Sequence[str] | None, tasks: Sequence[str]) -> argparse.Namespace:
     """Parse the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=15, metavar="N", help="how often each is measured (default 15)")
@@ -299,7 +299,7 @@ def arguments(given: Sequence[str] | None, tasks: Sequence[str]) -> argparse.Nam
     parser.add_argument("--peers", default=",".join(PEERS), metavar="A,B", help="the packages (default %(default)s)")
     parser.add_argument("--markdown", action="store_true", help="print the table as Markdown")
     parser.add_argument("--update", action="store_true", help="write the table into the README as well")
-    options = parser.parse_args(given)
+    options = parser.parse_args(argv)
     options.peers = options.peers.split(",")
     unknown = set(options.peers) - set(PEERS)
     if unknown:
@@ -311,13 +311,13 @@ def arguments(given: Sequence[str] | None, tasks: Sequence[str]) -> argparse.Nam
     return options
 
 
-def main(given: Sequence[str] | None = None) -> None:
+def main(argv: Sequence[str] | None = None) -> None:
     """Run the benchmark and print its tables."""
     tasks = all_tasks()
-    options = arguments(given, [task.name for task in tasks])
+    options = arguments(argv, [task.name for task in tasks])
     tasks = [task for task in tasks if not options.only or task.name in options.only]
     peers, missing = available(options.peers)
-    settle()
+    reach_steady_state()
     times = race(tasks, peers, options.rounds)
     titles = {task.name: task.title for task in tasks}
     print(report(times, titles, missing, options.rounds, options.markdown))

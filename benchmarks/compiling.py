@@ -85,9 +85,9 @@ def measured(rounds: int) -> list[list[str]]:
     for title in programs(PEERS["numpy"][0](), "numpy"):
         cells, operations = [], 0
         for name, (peer, way) in ways.items():
-            found = [way(*programs(peer, name)[title]) for _ in range(rounds)]
-            operations = max(operations, found[0][1])
-            cells.append(f"{statistics.median(seconds for seconds, _ in found):.2f} s")
+            times = [way(*programs(peer, name)[title]) for _ in range(rounds)]
+            operations = max(operations, times[0][1])
+            cells.append(f"{statistics.median(seconds for seconds, _ in times):.2f} s")
         rows.append([title, f"{operations:,}", *cells])
     return rows
 

@@ -206,7 +206,7 @@ def runner(engine: str, program: Program) -> Callable[[], Any]:
         backend = engine.removeprefix("cg on ") if engine.startswith("cg on ") else None
         function = cg.jit(function, backend=backend)
         function.compile(*program.arguments)
-    wait: Callable[[Any], Any] = lambda found: found  # noqa: E731
+    wait: Callable[[Any], Any] = lambda result: result  # noqa: E731
     if engine == "cg on jax":
         import jax
 
@@ -230,12 +230,12 @@ def _by_torch(program: Program, arguments: list[Any]) -> Callable[[], Any]:
     return run
 
 
-def _synchronized(found: Any) -> Any:
+def _synchronized(result: Any) -> Any:
     import torch
 
     if torch.cuda.is_available():
         torch.cuda.synchronize()
-    return found
+    return result
 
 
 def median_time(call: Callable[[], Any], limit: float) -> float:

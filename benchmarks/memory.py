@@ -39,13 +39,13 @@ def ours(first_only: bool) -> tuple[float, float]:
     for w in weights:
         h = np.tanh(h @ w)
     loss = np.sum(h * h)
-    held = tracemalloc.get_traced_memory()[0]
+    resident = tracemalloc.get_traced_memory()[0]
     tracemalloc.reset_peak()
-    found = gradient(loss, weights[:1] if first_only else weights)
+    gradients = gradient(loss, weights[:1] if first_only else weights)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert len(found) == (1 if first_only else LAYERS)
-    return held / LAYER, (peak - held) / LAYER
+    assert len(gradients) == (1 if first_only else LAYERS)
+    return resident / LAYER, (peak - resident) / LAYER
 
 
 def torchs(first_only: bool) -> tuple[float, float]:
@@ -65,12 +65,12 @@ def torchs(first_only: bool) -> tuple[float, float]:
                 h = torch.tanh(h @ w)
             loss = (h * h).sum()
             if backward:
-                found = torch.autograd.grad(loss, weights[:1] if first_only else weights, retain_graph=True)
-                assert len(found)
+                gradients = torch.autograd.grad(loss, weights[:1] if first_only else weights, retain_graph=True)
+                assert len(gradients)
         return float(_sizes(run).max() if backward else _sizes(run)[-1]) / LAYER
 
-    held = measure(False)
-    return held, measure(True) - held
+    resident = measure(False)
+    return resident, measure(True) - resident
 
 
 def loss(inputs: Any, weights: list[Any]) -> Any:
@@ -92,13 +92,13 @@ def together(is_compiled: bool) -> tuple[float, float]:
     if is_compiled:
         run = cg.jit(run, threads=1).compile(inputs, weights)
         gc.collect()
-    held = tracemalloc.get_traced_memory()[0]
+    resident = tracemalloc.get_traced_memory()[0]
     tracemalloc.reset_peak()
-    _, found = run(inputs, weights)
+    _, gradients = run(inputs, weights)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert len(found) == LAYERS
-    return held / LAYER, (peak - held) / LAYER
+    assert len(gradients) == LAYERS
+    return resident / LAYER, (peak - resident) / LAYER
 
 
 def torch_together() -> tuple[float, float]:
@@ -113,8 +113,8 @@ def torch_together() -> tuple[float, float]:
         for w in weights:
             h = torch.tanh(h @ w)
         value = (h * h).sum()
-        found = torch.autograd.grad(value, weights)
-    assert len(found) == LAYERS
+        gradients = torch.autograd.grad(value, weights)
+    assert len(gradients) == LAYERS
     return 0.0, float(_sizes(run).max()) / LAYER
 
 
@@ -132,15 +132,15 @@ def main() -> None:
     print("gradients of      who        forward  sweep")
     for first_only in (False, True):
         for name, measure in (("compgraph", ours), *(() if alone else (("PyTorch", torchs),))):
-            held, swept = measure(first_only)
-            print(f"{'the first weight' if first_only else 'all weights':17} {name:9} {held:8.1f} {swept:6.1f}")
+            resident, swept = measure(first_only)
+            print(f"{'the first weight' if first_only else 'all weights':17} {name:9} {resident:8.1f} {swept:6.1f}")
     print("\nvalue and gradients at once  between   peak")
     ways: dict[str, Any] = {"compgraph": lambda: together(False), "cg.jit": lambda: together(True)} | (
         {} if alone else {"PyTorch": torch_together}
     )
     for name, way in ways.items():
-        held, peak = way()
-        print(f"{name:27} {held:8.1f} {peak:6.1f}")
+        resident, peak = way()
+        print(f"{name:27} {resident:8.1f} {peak:6.1f}")
 
 
 if __name__ == "__main__":

@@ -88,13 +88,13 @@ def _chain(peer: Peer) -> Callable[..., Any]:
 
 
 def _chain_by_hand(x: Array) -> tuple[Any, list[Array]]:
-    kept = []
+    stored = []
     for _ in range(10):
         t = np.tanh(1.01 * x)
-        kept.append((x, t))
+        stored.append((x, t))
         x = t + 0.5 * np.sin(x)
     adjoint = np.ones_like(x)
-    for before, t in reversed(kept):
+    for before, t in reversed(stored):
         adjoint = adjoint * (1.01 * (1 - t * t) + 0.5 * np.cos(before))
     return x.sum(), [adjoint]
 

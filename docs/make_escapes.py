@@ -69,8 +69,8 @@ def row(route: tuple[str, str, str, str, bool, str]) -> str:
     """One line of a table."""
     code, top, within, instead, patched, strict = route
     outcomes = [TABLE["WITHIN"][within], TABLE["AT_TOP"][top]]
-    told = [*(["patched"] if patched else []), *([f"strict: {TABLE['WITHIN'][strict]}"] if strict else [])]
-    cells = [f"`{code}`".replace("|", "\\|"), *outcomes, instead, "; ".join(told)]
+    notes = [*(["patched"] if patched else []), *([f"strict: {TABLE['WITHIN'][strict]}"] if strict else [])]
+    cells = [f"`{code}`".replace("|", "\\|"), *outcomes, instead, "; ".join(notes)]
     return f"| {' | '.join(cells)} |"
 
 

@@ -228,11 +228,11 @@ def test_training_steps_release_memory(step: Callable[[Any], None]) -> None:
     assert len(gc.get_objects()) <= before + 10
 
 
-@pytest.mark.parametrize("told", [True, False])
-def test_written_buffers_are_collected(told: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("is_collected", [True, False])
+def test_written_buffers_are_collected(is_collected: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Graphs with writes are cycles; the collector counts objects, and receives their sizes as well."""
     collector = Collector()
-    collector.limit = collector.min_limit = 2**24 if told else 2**40
+    collector.limit = collector.min_limit = 2**24 if is_collected else 2**40
     monkeypatch.setattr(stores, "collector", collector)
     monkeypatch.setattr(replay, "collector", collector)
     x = cg.variable(np.ones(50_000), "x")
@@ -247,7 +247,7 @@ def test_written_buffers_are_collected(told: bool, monkeypatch: pytest.MonkeyPat
             gradient(total)
 
     piled = 15 * 6 * x.nbytes
-    assert (peak_of(steps) < piled / 2) == told
+    assert (peak_of(steps) < piled / 2) == is_collected
 
 
 def test_collector_runs_less_often_without_garbage(monkeypatch: pytest.MonkeyPatch) -> None:

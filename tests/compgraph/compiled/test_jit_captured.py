@@ -299,12 +299,12 @@ class Level(enum.Enum):
 
 
 class Singleton:
-    made: Any = None
+    instance: Any = None
     k = 1.0
 
     def __new__(cls) -> Any:
-        cls.made = cls.made or object.__new__(cls)
-        return cls.made
+        cls.instance = cls.instance or object.__new__(cls)
+        return cls.instance
 
 
 class Described:
@@ -487,7 +487,7 @@ STATES = {
     "enum": lambda: (lambda x: x * Level.LOW.value, lambda value: setattr(Level.LOW, "_value_", value)),
     "descriptor": lambda: (lambda x, owner=_OWNER: x * owner.field, _set(vars(Owner)["field"])),
     "attribute that hides __getattr__": lambda: (lambda x, owner=_OWNER: x * owner.k, lambda value: setattr(_OWNER, "k", value)),
-    "frozen dataclass": lambda: (lambda made: (lambda x: x * made.k, _set(made)))(Frozen()),
+    "frozen dataclass": lambda: (lambda instance: (lambda x: x * instance.k, _set(instance)))(Frozen()),
     "class": class_of_an_object,
     "attribute dictionary": attribute_dictionary,
     "class attribute that hides another": method_that_hides_another,
@@ -669,9 +669,9 @@ def labeled(scale: float) -> _Labeled:
 
 def test_static_arguments_are_distinguished() -> None:
     cases: dict[str, tuple[Any, list[Any]]] = {
-        "attributes of a named tuple": (lambda x, held: x * held.scale, [labeled(2.0), labeled(3.0)]),
-        "fields without a tuple": (lambda x, held: x * held.a, [_Slotted(2.0), _Slotted(3.0)]),
-        "signs of zeros": (lambda x, held: np.copysign(x, held[0]), [(0.0, 1), (-0.0, 1)]),
+        "attributes of a named tuple": (lambda x, config: x * config.scale, [labeled(2.0), labeled(3.0)]),
+        "fields without a tuple": (lambda x, config: x * config.a, [_Slotted(2.0), _Slotted(3.0)]),
+        "signs of zeros": (lambda x, config: np.copysign(x, config[0]), [(0.0, 1), (-0.0, 1)]),
     }
     with Failures("static arguments") as failures:
         for name, (f, values) in cases.items():

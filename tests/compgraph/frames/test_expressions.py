@@ -471,24 +471,24 @@ SCRIPT = """
 import math, sys
 from compgraph.frames import is_assigning, callee, has_source, unknown
 
-found = []
+results = []
 
 class Number:
     def __float__(self):
         frame = sys._getframe(1)
-        found.append((callee(frame), is_assigning(frame), has_source(frame.f_code, frame.f_lasti)))
+        results.append((callee(frame), is_assigning(frame), has_source(frame.f_code, frame.f_lasti)))
         return 0.5
 
-class Told:
+class Target:
     def __setitem__(self, index, value):
-        found.append(is_assigning(sys._getframe(1)))
+        results.append(is_assigning(sys._getframe(1)))
 
-x, told = Number(), Told()
+x, target = Number(), Target()
 def f():
     float(x), math.sin(x)
-    told[0] = told[:2] = told.a = 1
+    target[0] = target[:2] = target.a = 1
 f()
-print(found)
+print(results)
 """
 
 

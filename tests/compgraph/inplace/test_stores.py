@@ -402,9 +402,9 @@ def peak(steps):
 
     tracemalloc.start()
     jvp(f, [np.ones(1000)], [np.ones(1000)])
-    found = tracemalloc.get_traced_memory()[1]
+    size = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    return found
+    return size
 
 peak(5)
 print(peak(20), peak(200))
