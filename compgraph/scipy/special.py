@@ -199,7 +199,7 @@ POLICY = Policy(
     lowered={
         "expit": "sigmoid",
         "digamma": "psi",
-        **{name: name for name in ("erf", "erfc", "exp2", "expm1", "log1p", "cbrt", "gammaln", "psi")},
+        **{name: name for name in _names("erf erfc exp2 expm1 log1p cbrt gammaln psi log_expit logit entr ndtr log_ndtr")},
     },
     formulas=_FORMULAS,
     smooth={

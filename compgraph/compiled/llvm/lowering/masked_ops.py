@@ -85,18 +85,22 @@ def _round(state: LoweringState, item: Any) -> str:
     return ""
 
 
-def _xlogy(state: LoweringState, item: Any) -> str:
-    """Lower ``x * log(y)``, 0 where `x` is 0 unless `y` is nan."""
-    x, y = map(state.operand, item.args)
-    dtype = np.asarray(item.raw_value).dtype
-    if x is None or y is None or item.options or dtype.kind != "f" or state.is_exact:
-        return EXACT_BITS if state.is_exact else UNSUPPORTED
-    out = state.result(item)
-    is_zero = state.map_like("equal", x, 0, like=out, dtype=np.dtype(bool))
-    is_nan = state.map_like("isnan", y, like=out, dtype=np.dtype(bool))
-    safe_y = state.map_like("where", is_nan, y, 1, like=out)
-    state.append_map("multiply", (x, state.map_like("log", state.map_like("where", is_zero, safe_y, y, like=out), like=out)), out)
-    return ""
+def _product_with_logarithm(name: str) -> LowerItem:
+    """Return the lowering of ``x * log(y)`` or ``x * log1p(y)``, 0 where `x` is 0 unless `y` is nan."""
+
+    def lower(state: LoweringState, item: Any) -> str:
+        x, y = map(state.operand, item.args)
+        dtype = np.asarray(item.raw_value).dtype
+        if x is None or y is None or item.options or dtype.kind != "f" or state.is_exact:
+            return EXACT_BITS if state.is_exact else UNSUPPORTED
+        out = state.result(item)
+        is_zero = state.map_like("equal", x, 0, like=out, dtype=np.dtype(bool))
+        is_nan = state.map_like("isnan", y, like=out, dtype=np.dtype(bool))
+        safe_y = state.map_like("where", is_zero, state.map_like("where", is_nan, y, 1, like=out), y, like=out)
+        state.append_map("multiply", (x, state.map_like(name, safe_y, like=out)), out)
+        return ""
+
+    return lower
 
 
 # --------------------------------------------------------------------------------------------- masked reductions
@@ -248,7 +252,8 @@ _NAN_REDUCTIONS = {
 LOWERINGS: dict[Any, LowerItem] = {
     np.clip: _clip,
     np.round: _round,
-    scipy.special.xlogy: _xlogy,
+    scipy.special.xlogy: _product_with_logarithm("log"),
+    scipy.special.xlog1py: _product_with_logarithm("log1p"),
     ops.function_by_opname("nan_to_num"): _nan_to_num,
     **{function: _masked_reduction(name, reductions.LOWERINGS[function]) for function, name in _REDUCTIONS.items()},
     **{function: _nan_reduction(name, reductions.LOWERINGS[whole]) for function, (name, whole) in _NAN_REDUCTIONS.items()},
