@@ -5,25 +5,25 @@ import os
 import random
 import tempfile
 
-for library in ("OMP", "OPENBLAS", "MKL"):  # one BLAS thread, so that a run beside other load is not slowed a hundredfold
+for library in ("OMP", "OPENBLAS", "MKL"):  # one BLAS thread: with more, other load may slow a run a hundredfold
     os.environ.setdefault(f"{library}_NUM_THREADS", "1")
 
-# Programs that tests compile are kept apart from the user's.
+# Tests have their own cache of compiled programs.
 os.environ.setdefault("COMPGRAPH_CACHE", os.path.join(tempfile.gettempdir(), f"compgraph-tests-{getattr(os, 'getuid', int)()}"))
 
 import pytest  # noqa: E402  (after the threads are set, since the rest imports NumPy)
 
 from tests.support.garbage import spare_what_stands  # noqa: E402
 
-# Modules whose import lets the names of another package mean this one are imported by tests in processes of their own. pytest
-# would set the attribute `compgraph.autodiff` to a module that is not `autodiff`.
+# Tests import modules that redirect imports of other packages in separate processes. pytest would set the attribute
+# `compgraph.autodiff` to a module that is not `autodiff`.
 collect_ignore = ["tests/support", "tests/mutation.py", "autodiff/compat/autograd.py", "autodiff/compat/autograd_plugin.py"]
 collect_ignore += ["compgraph/autodiff"]
 _FINISHED = itertools.count(1)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the options by which a part of the tests is chosen."""
+    """Add the options that select a part of the tests."""
     group = parser.getgroup("parts of the tests")
     group.addoption("--share", type=float, default=1.0, help="run a random share of the exhaustive tests, such as 0.1")
     group.addoption("--seed", type=int, default=0, help="the seed by which that share is chosen")
@@ -79,12 +79,12 @@ def first_cases(request: pytest.FixtureRequest) -> bool:
 
 
 def pytest_collection_finish() -> None:
-    """Freeze what collection made."""
+    """Freeze the objects created by collection."""
     spare_what_stands()
 
 
 @pytest.hookimpl(trylast=True)  # when the test has ended
 def pytest_runtest_teardown() -> None:
-    """Freeze what tests leave behind: imported modules, captured reports."""
+    """Freeze objects that tests leave behind: imported modules, captured reports."""
     if next(_FINISHED) % 500 == 0:
         spare_what_stands()

@@ -1,4 +1,4 @@
-"""Race this package against hand-written NumPy, HIPS/autograd, MyGrad, PyTorch and JAX: one run, one thread."""
+"""Benchmark against hand-written NumPy, HIPS/autograd, MyGrad, PyTorch and JAX, in one run on one thread."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ Times = dict[str, dict[str, float]]
 
 @dataclass(frozen=True)
 class Target:
-    """That `who`, this package, takes at most `limit` times what `peer` takes, on the same task or on the task `of`."""
+    """A limit of the time of `who`, this package, relative to `peer` on the same task or on the task `of`."""
 
     task: str
     peer: str
@@ -135,7 +135,7 @@ def _plain(value: Any) -> np.ndarray[Any, Any]:
 
 
 def seconds(run: Run, number: int) -> float:
-    """Time `number` calls, with the garbage collector on and nothing left for it from before."""
+    """Time `number` calls, with the garbage collector enabled and just run."""
     gc.collect()
     start = time.perf_counter()
     for _ in range(number):
@@ -143,8 +143,8 @@ def seconds(run: Run, number: int) -> float:
     return time.perf_counter() - start
 
 
-def settle() -> None:
-    """Bring the process to the state of one that has run a while, so that no task depends on those before it.
+def reach_steady_state() -> None:
+    """Bring the allocator and the collector into a steady state, so that no task depends on earlier ones.
 
     Once 24 megabytes have been freed, glibc keeps freed blocks of that size for the next array; until then it hands each back to
     the system, and a step of the network spends more time on getting memory than on arithmetic. The objects of the imported
@@ -189,21 +189,21 @@ def race(tasks: Sequence[Task], peers: dict[str, Peer], rounds: int, shortest: f
             check(task, name, peers[name], reference)
             run = task.start(name, peers[name])
             runs[task.name][name] = run, calibrated(run, shortest)
-    found: dict[str, dict[str, list[float]]] = {task: {name: [] for name in runs[task]} for task in runs}
+    samples: dict[str, dict[str, list[float]]] = {task: {name: [] for name in runs[task]} for task in runs}
     order = random.Random(0)
     for _ in tqdm(range(rounds), "rounds", file=sys.stderr):
         for task_name in order.sample(list(runs), len(runs)):
             for name in order.sample(list(runs[task_name]), len(runs[task_name])):
                 run, number = runs[task_name][name]
-                found[task_name][name].append(seconds(run, number) / number)
-    return {task: {name: 1e6 * statistics.median(times) for name, times in row.items()} for task, row in found.items()}
+                samples[task_name][name].append(seconds(run, number) / number)
+    return {task: {name: 1e6 * statistics.median(times) for name, times in row.items()} for task, row in samples.items()}
 
 
 # ------------------------------------------------------------------------------------------ reporting
 
 
 def ratio(times: Times, target: Target) -> float | None:
-    """Divide the two times a target is about; None if one was not measured."""
+    """Return the ratio of a target's two times; None if one was not measured."""
     ours = times.get(target.task, {}).get(target.who)
     theirs = times.get(target.of or target.task, {}).get(target.peer)
     return ours / theirs if ours and theirs else None
@@ -236,7 +236,7 @@ def target_table(times: Times, titles: dict[str, str]) -> list[list[str]]:
 
 
 def _digits(number: float | None) -> str:
-    """Show three significant digits, or all digits before the point."""
+    """Format with three significant digits, or all digits before the point."""
     if number is None:
         return "-"
     return f"{number:,.0f}" if number >= 100 else f"{number:#.3g}"
@@ -289,7 +289,7 @@ def update(table: str, readme: Path = README) -> None:
 # --------------------------------------------------------------------------------------- command line
 
 
-def arguments(given: Sequence[str] | None, tasks: Sequence[str]) -> argparse.Namespace:
+def arguments(argv: Sequence[str] | None, tasks: Sequence[str]) -> argparse.Namespace:
     """Parse the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=15, metavar="N", help="how often each is measured (default 15)")
@@ -299,7 +299,7 @@ def arguments(given: Sequence[str] | None, tasks: Sequence[str]) -> argparse.Nam
     parser.add_argument("--peers", default=",".join(PEERS), metavar="A,B", help="the packages (default %(default)s)")
     parser.add_argument("--markdown", action="store_true", help="print the table as Markdown")
     parser.add_argument("--update", action="store_true", help="write the table into the README as well")
-    options = parser.parse_args(given)
+    options = parser.parse_args(argv)
     options.peers = options.peers.split(",")
     unknown = set(options.peers) - set(PEERS)
     if unknown:
@@ -311,13 +311,13 @@ def arguments(given: Sequence[str] | None, tasks: Sequence[str]) -> argparse.Nam
     return options
 
 
-def main(given: Sequence[str] | None = None) -> None:
-    """Run the race and print what came of it."""
+def main(argv: Sequence[str] | None = None) -> None:
+    """Run the benchmark and print its tables."""
     tasks = all_tasks()
-    options = arguments(given, [task.name for task in tasks])
+    options = arguments(argv, [task.name for task in tasks])
     tasks = [task for task in tasks if not options.only or task.name in options.only]
     peers, missing = available(options.peers)
-    settle()
+    reach_steady_state()
     times = race(tasks, peers, options.rounds)
     titles = {task.name: task.title for task in tasks}
     print(report(times, titles, missing, options.rounds, options.markdown))

@@ -1,7 +1,7 @@
-"""Results of several packages for the same programs: each cell of ``docs/comparison.md`` is a run.
+"""Outcomes of the same programs in several packages: each cell of ``docs/comparison.md`` is a run.
 
 Run ``python benchmarks/comparing.py`` (with the extra ``bench``) to print the tables, with ``--write`` to put them into the page.
-A peer that is not installed has a dash. A cell says "yes" where the derivative is that of a central difference, or what came.
+A package that is not installed has a dash. A cell is "yes" if the derivative equals a central difference, otherwise the outcome.
 """
 
 from __future__ import annotations
@@ -28,19 +28,26 @@ X = np.array([0.7, 1.3, 0.4])
 
 def available() -> set[str]:
     """The peers that are installed."""
-    found = set()
+    result = set()
     for peer in PEERS:
         try:
             importlib.import_module(peer)
         except ImportError:
             continue
-        found.add(peer)
-    return found
+        result.add(peer)
+    return result
 
 
 def namespace(peer: str) -> dict[str, Any]:
     """The namespace of programs: NumPy and SciPy under their own names, and the peer under its usual ones."""
-    names: dict[str, Any] = {"np": np, "X": X, "importlib": importlib, "right": right, "shown": shown, "raising": raising}
+    names: dict[str, Any] = {
+        "np": np,
+        "X": X,
+        "importlib": importlib,
+        "agreement": agreement,
+        "format_value": format_value,
+        "error_of": error_of,
+    }
     for name in ("math", "pandas", "scipy"):
         names[name] = importlib.import_module(name)
     for part in ("special", "linalg", "stats", "interpolate", "integrate", "optimize", "sparse"):
@@ -77,19 +84,19 @@ def gradient_by(peer: str, names: dict[str, Any], f: Callable[[Any], Any], x: An
     return tensor.grad.numpy()
 
 
-def right(found: Any, expected: Any, close: float = 1e-5) -> str:
-    """Whether numbers are right."""
-    found = np.asarray(found.detach() if hasattr(found, "detach") and not isinstance(found, np.ndarray) else found)
-    same = found.shape == np.shape(expected) and np.allclose(found, expected, rtol=close, atol=close)
+def agreement(result: Any, expected: Any, close: float = 1e-5) -> str:
+    """Return "yes" if numbers agree, otherwise the wrong outcome."""
+    result = np.asarray(result.detach() if hasattr(result, "detach") and not isinstance(result, np.ndarray) else result)
+    same = result.shape == np.shape(expected) and np.allclose(result, expected, rtol=close, atol=close)
     return "yes" if same else "**wrong, silently**"
 
 
-def shown(value: Any) -> str:
-    """A number, or what there is in its place."""
+def format_value(value: Any) -> str:
+    """Format a number, or the object in its place."""
     return f"`{value}`" if value is None else f"{complex(value):.4g}" if np.iscomplexobj(value) else f"{float(value):.4g}"
 
 
-def raising(program: Callable[[], Any]) -> str:
+def error_of(program: Callable[[], Any]) -> str:
     """Return the error of a program, or that it raises none."""
     try:
         program()
@@ -104,8 +111,8 @@ def differences(f: Callable[[Any], Any], x: Any) -> Any:
     return np.array([(f(x + step) - f(x - step)) / 2e-6 for step in steps])
 
 
-def of_program(peer: str, source: str, own: bool = False) -> str:
-    """The cell of a program in NumPy's words, which is run unchanged; or with the peer's own functions for NumPy's."""
+def program_cell(peer: str, source: str, own: bool = False) -> str:
+    """The cell of a NumPy program, run unchanged or with the package's functions in place of NumPy's."""
     names = namespace(peer)
     exec(textwrap.dedent(source), names)
     expected = differences(names["f"], X)
@@ -113,13 +120,13 @@ def of_program(peer: str, source: str, own: bool = False) -> str:
         names["np"] = names[{"compgraph": "np", "autograd": "anp", "mygrad": "mg", "jax": "jnp", "torch": "torch"}[peer]]
 
     def run() -> str:
-        return right(gradient_by(peer, names, names["f"], X), expected)
+        return agreement(gradient_by(peer, names, names["f"], X), expected)
 
-    return answered(run)
+    return outcome_of(run)
 
 
-def of_own(peer: str, source: str | None) -> str:
-    """The cell of a program in the peer's own words."""
+def api_cell(peer: str, source: str | None) -> str:
+    """The cell of a program in the package's own API."""
     if source is None:
         return "no"
     names = namespace(peer)
@@ -128,20 +135,20 @@ def of_own(peer: str, source: str | None) -> str:
         exec(textwrap.dedent(source), names)
         return str(names["answer"])
 
-    return answered(run)
+    return outcome_of(run)
 
 
-def answered(run: Callable[[], str]) -> str:
+def outcome_of(run: Callable[[], str]) -> str:
     """Return the result of a run, or its error; warnings beside a wrong number are included."""
-    with warnings.catch_warnings(record=True) as given:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
-            found = run()
+            result = run()
         except Exception as error:  # whatever a peer raises is the answer
             return f"raises {type(error).__name__}"
-    if "wrong" in found and given:
-        return f"wrong, warns ({given[-1].category.__name__})"
-    return found
+    if "wrong" in result and caught:
+        return f"wrong, warns ({caught[-1].category.__name__})"
+    return result
 
 
 def table(rows: dict[str, Any], cell: Callable[[str, Any], str], peers: set[str]) -> str:
@@ -159,10 +166,10 @@ def tables(peers: set[str]) -> dict[str, str]:
     """All tables, by the name of their place in the page."""
     numpys = {title: source for title, source in UNCHANGED.items() if "scipy" not in title}
     return {
-        "unchanged": table(UNCHANGED, of_program, peers),
-        "renamed": table(numpys, functools.partial(of_program, own=True), peers),
-        "leaving": table(LEAVING, of_program, peers),
-        "own": table(OWN, of_own, peers),
+        "unchanged": table(UNCHANGED, program_cell, peers),
+        "renamed": table(numpys, functools.partial(program_cell, own=True), peers),
+        "leaving": table(LEAVING, program_cell, peers),
+        "own": table(OWN, api_cell, peers),
     }
 
 
@@ -172,11 +179,11 @@ def main() -> None:
     parser.add_argument("--write", action="store_true", help="put the tables into docs/comparison.md")
     write = parser.parse_args().write
     text = PAGE.read_text()
-    for name, found in tables(available()).items():
-        print(f"\n{name}\n\n{found}")
+    for name, result in tables(available()).items():
+        print(f"\n{name}\n\n{result}")
         begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
         before, after = text.split(begin)[0], text.split(end)[1]
-        text = f"{before}{begin}\n{found}\n{end}{after}"
+        text = f"{before}{begin}\n{result}\n{end}{after}"
     if write:
         PAGE.write_text(text)
 

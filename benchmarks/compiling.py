@@ -1,7 +1,7 @@
-"""How long compiling takes, next to JAX: seconds from the first call of a function to its compiled value and gradient.
+"""Compile times of `cg.jit` and JAX: seconds from the first call of a function to its compiled value and gradient.
 
-Disk caches are not used; everything that is loaded only once has been. Each time is the median of some
-functions that are made anew. The loop is one of Python's for `cg.jit`, and a `fori_loop` for JAX, which would unroll the other.
+Disk caches are not used, and modules are loaded before. Each time is the median over several new functions. The loop is a Python
+loop for `cg.jit`, and a `fori_loop` for JAX, which would unroll a Python loop.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def programs(peer: Peer, name: str) -> dict[str, tuple[Function, Any]]:
 
 
 def by_jit(function: Function, x: Any) -> tuple[float, int]:
-    """The seconds that `cg.jit` takes, and of how many operations."""
+    """The compile time of `cg.jit` in seconds, and the number of operations."""
     import autodiff
     import compgraph as cg
 
@@ -85,9 +85,9 @@ def measured(rounds: int) -> list[list[str]]:
     for title in programs(PEERS["numpy"][0](), "numpy"):
         cells, operations = [], 0
         for name, (peer, way) in ways.items():
-            found = [way(*programs(peer, name)[title]) for _ in range(rounds)]
-            operations = max(operations, found[0][1])
-            cells.append(f"{statistics.median(seconds for seconds, _ in found):.2f} s")
+            times = [way(*programs(peer, name)[title]) for _ in range(rounds)]
+            operations = max(operations, times[0][1])
+            cells.append(f"{statistics.median(seconds for seconds, _ in times):.2f} s")
         rows.append([title, f"{operations:,}", *cells])
     return rows
 

@@ -1,8 +1,8 @@
-"""The cost of sharing the rows of a batch among machines, and when it pays.
+"""The overhead of data parallelism, and when it pays.
 
-Run ``python benchmarks/data_parallel.py`` with nothing else running. It starts processes on this machine, as many as
-``--machines`` says, and prints the overhead of a step, what a megabyte of parameters adds, the efficiency with work that only
-waits, and how long steps of three networks take in one process and in several.
+Run ``python benchmarks/data_parallel.py`` with nothing else running. It starts ``--machines``
+processes on this machine, and prints the overhead of a step, the time per megabyte of parameters, the efficiency with simulated
+work (sleeping), and the times of steps of three networks in one process and in several.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ IMITATED = [(0.01, 0.04), (0.1, 0.04), (0.1, 1), (1, 1), (1, 15)]  # seconds in 
 
 
 def light(params: Any, x: Any) -> Any:
-    """Next to no work, with a gradient of the size of the parameters."""
+    """A loss of negligible cost, with a gradient of the size of the parameters."""
     return np.mean(x) * params[0][0] + np.mean(params[1])
 
 
 def waiting(params: Any, seconds: Any) -> Any:
-    """Work that takes so many seconds in sum, and no processor."""
+    """Simulated work: sleeps for so many seconds in total."""
     time.sleep(float(np.sum(seconds)))
     return np.mean(params) * np.mean(seconds)
 
@@ -81,7 +81,7 @@ def of_parameters(client: Client, machines: int, megabytes: float, count: int) -
 
 
 def imitated(client: Client, machines: int, seconds: float, megabytes: float, grains: int = 16) -> float:
-    """Seconds of a step with work that takes so many in one process: it waits, so each process is a machine of its own."""
+    """Seconds of a step with simulated work, which sleeps, so that each process behaves as a separate machine."""
     p, x = np.zeros(int(megabytes * 1e6 / 8)), np.full(160, seconds / 160)
     with DataParallel(waiting, client, grains=grains) as mean:
         return best(lambda: mean.value_and_grad(p, x), 5)

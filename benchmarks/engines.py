@@ -3,11 +3,11 @@
 Each program is a loss as people write it in NumPy; its value and gradient are computed
 
 - by NumPy, and by ``cg.jit``, on the processor,
-- by ``cg.jit(..., backend="jax")`` and ``backend="torch"`` on the library's default device, a GPU where there is one,
+- by ``cg.jit(..., backend="jax")`` and ``backend="torch"`` on the library's default device, a GPU if available,
 - by JAX and by PyTorch, from programs written by hand for them.
 
-Arguments lie on the device, and products have the precision of their dtype. Times are medians, results are compared first.
-``python benchmarks/engines.py`` prints a table; with ``--scale large`` of the sizes for a GPU.
+Arguments are on the device, and products have the precision of their dtype. Results are compared before the timings; times are
+medians. ``python benchmarks/engines.py`` prints a table; ``--scale large`` selects sizes for a GPU.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ ENGINES = ("NumPy", "cg.jit", "cg on jax", "jax", "cg on torch", "torch")
 
 
 class Program(NamedTuple):
-    """A loss with its arguments, the first of which is differentiated; ``loss_of(np)`` is the loss, written for a library."""
+    """A loss and its arguments. The first argument is differentiated; ``loss_of(np)`` is the loss, written for a library."""
 
     name: str
     loss_of: Callable[[Any], Callable[..., Any]]
@@ -206,7 +206,7 @@ def runner(engine: str, program: Program) -> Callable[[], Any]:
         backend = engine.removeprefix("cg on ") if engine.startswith("cg on ") else None
         function = cg.jit(function, backend=backend)
         function.compile(*program.arguments)
-    wait: Callable[[Any], Any] = lambda found: found  # noqa: E731
+    wait: Callable[[Any], Any] = lambda result: result  # noqa: E731
     if engine == "cg on jax":
         import jax
 
@@ -230,12 +230,12 @@ def _by_torch(program: Program, arguments: list[Any]) -> Callable[[], Any]:
     return run
 
 
-def _synchronized(found: Any) -> Any:
+def _synchronized(result: Any) -> Any:
     import torch
 
     if torch.cuda.is_available():
         torch.cuda.synchronize()
-    return found
+    return result
 
 
 def median_time(call: Callable[[], Any], limit: float) -> float:

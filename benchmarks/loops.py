@@ -1,4 +1,4 @@
-"""Further tasks that a compiler gains by: loops that write in place, and all pairs of points."""
+"""Further tasks that gain from compilation: loops that write in place, and all pairs of points."""
 
 from __future__ import annotations
 

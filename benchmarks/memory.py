@@ -1,10 +1,9 @@
-"""How much memory the reverse sweep needs, next to PyTorch: a network of 50 layers of one size, in double precision.
+"""Memory of the reverse sweep, here and in PyTorch, for a network of 50 equal layers in double precision.
 
-All numbers are in layers' worth, the size of one array of activations. `forward` is what the graph holds; `sweep` is the
-peak beyond that, while the gradients of all weights, or of the first alone, are computed; both keep the graph. the second
-table is of value and gradients at once, where no graph need be kept: `between` is the memory held between calls, such as the
-memory that a compiled program works in, and `peak` what a call needs beyond that. The modules that a process loads once are not
-counted.
+The unit is the size of one layer's activations. `forward` is the memory of the graph; `sweep` is the peak beyond that while the
+gradients of all weights, or of the first alone, are computed and the graph is kept. The second table measures value and gradients
+together, without keeping a graph: `between` is the memory held between calls, such as the workspace of a compiled program, and
+`peak` the memory of a call beyond that. Modules that a process loads once are not counted.
 """
 
 from __future__ import annotations
@@ -40,13 +39,13 @@ def ours(first_only: bool) -> tuple[float, float]:
     for w in weights:
         h = np.tanh(h @ w)
     loss = np.sum(h * h)
-    held = tracemalloc.get_traced_memory()[0]
+    resident = tracemalloc.get_traced_memory()[0]
     tracemalloc.reset_peak()
-    found = gradient(loss, weights[:1] if first_only else weights)
+    gradients = gradient(loss, weights[:1] if first_only else weights)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert len(found) == (1 if first_only else LAYERS)
-    return held / LAYER, (peak - held) / LAYER
+    assert len(gradients) == (1 if first_only else LAYERS)
+    return resident / LAYER, (peak - resident) / LAYER
 
 
 def torchs(first_only: bool) -> tuple[float, float]:
@@ -66,16 +65,16 @@ def torchs(first_only: bool) -> tuple[float, float]:
                 h = torch.tanh(h @ w)
             loss = (h * h).sum()
             if backward:
-                found = torch.autograd.grad(loss, weights[:1] if first_only else weights, retain_graph=True)
-                assert len(found)
+                gradients = torch.autograd.grad(loss, weights[:1] if first_only else weights, retain_graph=True)
+                assert len(gradients)
         return float(_sizes(run).max() if backward else _sizes(run)[-1]) / LAYER
 
-    held = measure(False)
-    return held, measure(True) - held
+    resident = measure(False)
+    return resident, measure(True) - resident
 
 
 def loss(inputs: Any, weights: list[Any]) -> Any:
-    """What is differentiated."""
+    """The differentiated function."""
     h = inputs
     for w in weights:
         h = np.tanh(h @ w)
@@ -93,13 +92,13 @@ def together(is_compiled: bool) -> tuple[float, float]:
     if is_compiled:
         run = cg.jit(run, threads=1).compile(inputs, weights)
         gc.collect()
-    held = tracemalloc.get_traced_memory()[0]
+    resident = tracemalloc.get_traced_memory()[0]
     tracemalloc.reset_peak()
-    _, found = run(inputs, weights)
+    _, gradients = run(inputs, weights)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert len(found) == LAYERS
-    return held / LAYER, (peak - held) / LAYER
+    assert len(gradients) == LAYERS
+    return resident / LAYER, (peak - resident) / LAYER
 
 
 def torch_together() -> tuple[float, float]:
@@ -114,13 +113,13 @@ def torch_together() -> tuple[float, float]:
         for w in weights:
             h = torch.tanh(h @ w)
         value = (h * h).sum()
-        found = torch.autograd.grad(value, weights)
-    assert len(found) == LAYERS
+        gradients = torch.autograd.grad(value, weights)
+    assert len(gradients) == LAYERS
     return 0.0, float(_sizes(run).max()) / LAYER
 
 
 def _sizes(run: Any) -> Any:
-    """How much a profiled run held, after each of its allocations."""
+    """The allocated bytes of a profiled run after each allocation."""
     events = [e for e in run.profiler.kineto_results.events() if e.name() == "[memory]"]
     return np.cumsum([e.nbytes() for e in sorted(events, key=lambda e: e.start_ns())])
 
@@ -133,15 +132,15 @@ def main() -> None:
     print("gradients of      who        forward  sweep")
     for first_only in (False, True):
         for name, measure in (("compgraph", ours), *(() if alone else (("PyTorch", torchs),))):
-            held, swept = measure(first_only)
-            print(f"{'the first weight' if first_only else 'all weights':17} {name:9} {held:8.1f} {swept:6.1f}")
+            resident, swept = measure(first_only)
+            print(f"{'the first weight' if first_only else 'all weights':17} {name:9} {resident:8.1f} {swept:6.1f}")
     print("\nvalue and gradients at once  between   peak")
     ways: dict[str, Any] = {"compgraph": lambda: together(False), "cg.jit": lambda: together(True)} | (
         {} if alone else {"PyTorch": torch_together}
     )
     for name, way in ways.items():
-        held, peak = way()
-        print(f"{name:27} {held:8.1f} {peak:6.1f}")
+        resident, peak = way()
+        print(f"{name:27} {resident:8.1f} {peak:6.1f}")
 
 
 if __name__ == "__main__":

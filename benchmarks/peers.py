@@ -1,6 +1,6 @@
-"""The packages that are raced: how each takes a function of arrays to its value and gradients.
+"""The compared packages, with their computation of the value and gradients of a function of arrays.
 
-A peer that is not installed raises ImportError when it is made, and is left out.
+The constructor of a package that is not installed raises an ImportError, and the package is skipped.
 """
 
 from __future__ import annotations
@@ -76,8 +76,8 @@ def compgraph() -> Peer:
 
         def run() -> tuple[Any, Sequence[Any]]:
             loss = function(*leaves, *data)
-            found = gradient(loss)
-            gradients = [found[p] for p in leaves]
+            by_variable = gradient(loss)
+            gradients = [by_variable[p] for p in leaves]
             if rate:
                 for p, g in zip(leaves, gradients, strict=True):
                     p -= rate * g
@@ -118,11 +118,11 @@ def executor(fuse: bool = False) -> Peer:
         feed = {holder: d for holder, d in zip(holders, data, strict=True) if holder in used}
 
         def run() -> tuple[Any, Sequence[Any]]:
-            value, *found = run_graph(feed)
+            value, *gradients = run_graph(feed)
             if rate:
-                for p, g in zip(leaves, found, strict=True):
+                for p, g in zip(leaves, gradients, strict=True):
                     p -= rate * g
-            return value, found
+            return value, gradients
 
         return run
 

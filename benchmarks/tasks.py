@@ -1,7 +1,7 @@
-"""The tasks: each once over any package's NumPy-like namespace, and once by hand.
+"""The tasks: each as a function of a NumPy-like namespace, and with a gradient by hand.
 
-The version by hand is what a good NumPy programmer writes who derives the gradient on paper: it keeps what the
-derivative needs, in plain expressions. All other peers are checked against it.
+The version by hand is NumPy code of a programmer who derived the gradient on paper; it stores the values that the derivative
+needs. All packages are checked against it.
 """
 
 from __future__ import annotations
@@ -88,13 +88,13 @@ def _chain(peer: Peer) -> Callable[..., Any]:
 
 
 def _chain_by_hand(x: Array) -> tuple[Any, list[Array]]:
-    kept = []
+    stored = []
     for _ in range(10):
         t = np.tanh(1.01 * x)
-        kept.append((x, t))
+        stored.append((x, t))
         x = t + 0.5 * np.sin(x)
     adjoint = np.ones_like(x)
-    for before, t in reversed(kept):
+    for before, t in reversed(stored):
         adjoint = adjoint * (1.01 * (1 - t * t) + 0.5 * np.cos(before))
     return x.sum(), [adjoint]
 
@@ -171,7 +171,7 @@ def _network_by_hand(
 
 
 def loop(length: int, peers: tuple[str, ...] = RECORDED) -> Task:
-    """Add products of neighbouring elements in a Python loop; by hand it is a loop as well."""
+    """Add products of neighboring elements in a Python loop; the version by hand is a loop too."""
     x = np.random.default_rng(3).standard_normal(length + 1)
     special = {"jax": lambda peer: _loop_compiled(length)}
     return Task(
@@ -304,7 +304,7 @@ def _convolution_by_hand(x: Array, kernel: Array, weights: Array) -> tuple[Any, 
 
 @dataclass(frozen=True)
 class Derivative(Task):
-    """A computation with a timed derivative other than the gradient, with respect to its only parameter.
+    """A computation whose timed derivative is chosen by `operator`, with respect to its only parameter.
 
     Attributes
     ----------

@@ -73,7 +73,7 @@ def written() -> cg.GraphPicture:
     return cg.visualize_at(cg.sum(y, name="s"))
 
 
-def turns() -> cg.GraphPicture:
+def iterations() -> cg.GraphPicture:
     """A loop with writes, in the page about pictures."""
     x, w = cg.variable([1.0, 2.0, 3.0], "x"), cg.variable(0.9, "w")
     y = cg.zeros(3)
@@ -116,62 +116,66 @@ def in_place() -> cg.GraphPicture:
     return cg.GraphPicture(HEAD + "\n".join(line.replace("\n", "\\n") for line in lines) + "\n}\n")
 
 
-def rooms() -> cg.GraphPicture:
+def packages() -> cg.GraphPicture:
     """The packages and their imports: the arrows that do not follow from others."""
     arrows: dict[str, set[str]] = {}
     for path in [p for package in ("compgraph", "autodiff") for p in (ROOT / package).rglob("*.py")]:
         inside = path.relative_to(ROOT).with_suffix("").parts
-        if _is_room(inside):
-            arrows.setdefault(".".join(inside[:2]), set()).update(_rooms_imported(path, inside))
+        if _is_subpackage(inside):
+            arrows.setdefault(".".join(inside[:2]), set()).update(_imported_subpackages(path, inside))
     reached: dict[str, set[str]] = {}
 
-    def below(room: str) -> set[str]:
-        if room not in reached:
-            reached[room] = set().union(*(below(other) | {other} for other in arrows[room]))
-        return reached[room]
+    def imports_below(subpackage: str) -> set[str]:
+        if subpackage not in reached:
+            reached[subpackage] = set().union(*(imports_below(other) | {other} for other in arrows[subpackage]))
+        return reached[subpackage]
 
-    drawn = []
+    statements = []
     for package in ("compgraph", "autodiff"):
-        names = [f'"{room}" [label="{room.partition(".")[2]}"]' for room in sorted(arrows) if room.startswith(package)]
-        drawn += [
+        names = [
+            f'"{subpackage}" [label="{subpackage.partition(".")[2]}"]'
+            for subpackage in sorted(arrows)
+            if subpackage.startswith(package)
+        ]
+        statements += [
             f"subgraph cluster_{package} {{",
             f'label={package} color=gray70 style=rounded fontname="Helvetica"',
             *names,
             "}",
         ]
-    for room in sorted(arrows):
-        direct = arrows[room] - set().union(*(below(other) for other in arrows[room]))
-        drawn += [f'"{room}" -> "{other}"' for other in sorted(direct)]
-    return cg.GraphPicture(HEAD + "\n".join(drawn) + "\n}\n")
+    for subpackage in sorted(arrows):
+        direct = arrows[subpackage] - set().union(*(imports_below(other) for other in arrows[subpackage]))
+        statements += [f'"{subpackage}" -> "{other}"' for other in sorted(direct)]
+    return cg.GraphPicture(HEAD + "\n".join(statements) + "\n}\n")
 
 
 MODULES = [("compgraph", "bind"), ("compgraph", "interpreters"), ("compgraph", "graph")]
 
 
-def _is_room(parts: tuple[str, ...]) -> bool:
+def _is_subpackage(parts: tuple[str, ...]) -> bool:
     """Whether a dotted name leads into a sub-package (not the alias of another), or one of the modules that others import."""
     is_package = (ROOT / Path(*parts[:2])).is_dir() and parts[:2] != ("compgraph", "autodiff")
     return len(parts) > 1 and (is_package or parts[:2] in MODULES)
 
 
-def _rooms_imported(path: Path, inside: tuple[str, ...]) -> set[str]:
+def _imported_subpackages(path: Path, inside: tuple[str, ...]) -> set[str]:
     """Return the other sub-packages that a module imports."""
     home = inside[:-1]
-    found = set()
+    imported = set()
     for statement in ast.walk(ast.parse(path.read_text())):
         if isinstance(statement, ast.ImportFrom):
             base = home[: len(home) - statement.level + 1] if statement.level else ()
             module = (*base, *(statement.module or "").split(".")) if statement.module else base
             for name in [alias.name for alias in statement.names]:
                 parts = (*module, name)
-                if parts[0] in ("compgraph", "autodiff") and _is_room(parts):
-                    found.add(".".join(parts[:2]))
-    return found - {".".join(inside[:2])}
+                if parts[0] in ("compgraph", "autodiff") and _is_subpackage(parts):
+                    imported.add(".".join(parts[:2]))
+    return imported - {".".join(inside[:2])}
 
 
 PICTURES: dict[str, Callable[[], cg.GraphPicture]] = {
     drawing.__name__.replace("_", "-"): drawing
-    for drawing in (expression, loss, scopes, compiled, product, written, turns, flow, in_place, rooms)
+    for drawing in (expression, loss, scopes, compiled, product, written, iterations, flow, in_place, packages)
 }
 
 

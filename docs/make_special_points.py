@@ -134,10 +134,10 @@ def function(code: str) -> Any:
 
 def derivative(code: str, point: Any) -> tuple[Any, bool]:
     """The derivative at a point, and whether its rule warns."""
-    with warnings.catch_warnings(record=True) as said:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        found = ad.grad(function(code))(np.float64(point) if isinstance(point, float) else np.array(point))
-    return found, any("in the derivative of" in str(w.message) for w in said)
+        value = ad.grad(function(code))(np.float64(point) if isinstance(point, float) else np.array(point))
+    return value, any("in the derivative of" in str(w.message) for w in caught)
 
 
 def words(value: Any) -> str:
@@ -150,8 +150,8 @@ def words(value: Any) -> str:
 
 def row(code: str, point: Any) -> str:
     """One line of a table."""
-    found, warned = derivative(code, point)
-    return f"| `{code}` | {words(point)} | {words(found)} | {'warns' if warned else ''} |\n"
+    value, warned = derivative(code, point)
+    return f"| `{code}` | {words(point)} | {words(value)} | {'warns' if warned else ''} |\n"
 
 
 def page() -> str:

@@ -1,9 +1,9 @@
 """Solve the equation of a damped oscillator, ``2 y'' + y' + 2 y = 0``, with values given at both ends: y(0) = 1, y(6.1) = 0.1.
 
-The unknowns are values of y at equal distances. Finite differences of them say by how much the equation is missed; the sum of
-the squares of that is made small. With 20 points in single precision this is done by ArrayFlow's optimizer, gradient descent
-with much inertia, at a fixed step size: where it is to find the size itself (``--optimizer adapted`` and ``printed``), it does
-not get there. With more points in double precision SciPy's trust-region method is given gradient and Hessian.
+The unknowns are values of y at equally spaced points. The loss is the sum of squared residuals of the equation in finite
+differences. With 20 points in single precision, ArrayFlow's optimizer minimizes it, by gradient descent with inertia and a fixed
+step size. With an adaptive step size (``--optimizer adapted`` and ``printed``) it does not converge. With more points in double
+precision, SciPy's trust-region method gets the gradient and the Hessian.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from autodiff.optimizers import SGD, Optimizer, StepController, minimize
 OPTIMIZERS = ("stepcontroller", "adapted", "printed", "sgd")
 END, FIRST, LAST = 6.1, 1.0, 0.1
 
-# The derivatives as sums of five neighbours, times the distance and its square: at the first two points, in the middle, and
+# The derivatives as sums of five neighbors, times the distance and its square: at the first two points, in the middle, and
 # at the last two points.
 SLOPES = np.array([[-25 / 12, 4, -3, 4 / 3, -1 / 4], [1 / 12, -2 / 3, 0, 2 / 3, -1 / 12], [1 / 4, -4 / 3, 3, -4, 25 / 12]])
 BENDS = np.array(
@@ -68,15 +68,15 @@ def loss_of(inner: Any) -> Any:
 
 
 def first_guess(points: int) -> Array:
-    """A curve that is not a solution, without its ends."""
+    """The initial curve, without its ends."""
     return np.sin(np.linspace(0, END, points)[1:-1] / 1.4) + 1
 
 
 def make_optimizer(name: str, inner: cg.VariableNode) -> Optimizer:
     """An optimizer of the 18 values between the ends.
 
-    The curvature of the loss is from 0.06 to 3e5: the largest allows no larger steps, the smallest asks for the inertia. With
-    so much of it the loss swings on its way down, and each swing up would make the step smaller, as rounding does later on.
+    The curvature of the loss ranges from 0.06 to 3e5: the largest limits the step size, the smallest requires the inertia. With
+    much inertia the loss oscillates, and each rise would reduce an adaptive step size, as would rounding errors later.
     """
     if name == "stepcontroller":
         return StepController([inner], 0.006, beta=0.002, fixed=True)
@@ -103,7 +103,7 @@ def in_double_precision(points: int) -> Solution:
 
 
 def draw(solutions: list[Solution], file: Path) -> None:
-    """Each solution upon the analytic one, with its errors below."""
+    """Draw each solution with the analytic one, and its errors below."""
     figure, axes = new_figure(11, 6, 2, 2, sharex=True, height_ratios=[2, 1])
     smooth = np.linspace(0, END, 300)
     for (above, below), (y, title) in zip(axes.T, solutions, strict=True):

@@ -1,9 +1,9 @@
-"""Find the curve of a hanging rope, by letting it slide down the gradient of its energy.
+"""Compute the curve of a hanging rope by gradient descent on its energy.
 
-The rope hangs from two points at distance 1, in segments of equal width; the heights between them begin at random. It is
-elastic: the energy is that of gravity, plus the square of its length above 1.1. The curve found is compared with the
-catenary, the parabola and the arc of a circle that are as long as the rope has become. ArrayFlow's optimizer finds the size of
-the steps for up to some 50 segments; for more there is ``--optimizer sgd``, gradient descent with momentum.
+The rope hangs from two points at distance 1, in segments of equal width; the heights between them are random at first. It is
+elastic: the energy is that of gravity, plus the square of its length above 1.1. The result is compared with the catenary, the
+parabola and the arc of the same length. ArrayFlow's optimizer adapts the step size for up to about 50 segments; for more use
+``--optimizer sgd``, gradient descent with momentum.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def make_optimizer(name: str, inner: cg.VariableNode) -> Optimizer:
 
 
 def hang(segments: int, steps: int, seed: int, name: str = OPTIMIZERS[0]) -> list[Array]:
-    """Heights before the first step, at moments in between, and after the last one, by the optimizer of a name."""
+    """Run the descent by a named optimizer; return the heights before, during and after it."""
     rng = np.random.default_rng(seed)
     inner = cg.variable(-5 / segments * rng.random(segments - 1), "heights")
     optimizer = make_optimizer(name, inner)
@@ -103,7 +103,7 @@ def length_of(heights: Array) -> float:
 
 
 def draw(heights: Array, file: Path) -> None:
-    """The rope among the three curves of its length, and how far all are above the catenary."""
+    """Draw the rope with three curves of its length, and their heights above the catenary."""
     length, x = length_of(heights), np.linspace(0, 1, 401)
     points = np.linspace(0, 1, len(heights))
     curves = {"parabola": (x, parabola(length, x), GREEN, "--"), "arc of a circle": (*arc(length, 401), ORANGE, "-.")}
@@ -121,7 +121,7 @@ def draw(heights: Array, file: Path) -> None:
 
 
 def animate(heights: list[Array], file: Path) -> None:
-    """The descent, one frame for each moment; the last one stays for a while."""
+    """Animate the descent, one frame per saved state; the last frame is shown longer."""
     x, last = np.linspace(0, 1, len(heights[0])), heights[-1]
     figure, axes = new_figure(6, 4)
     axes.plot(x, catenary(length_of(last), x), "--", color=GRAY, linewidth=1, label="catenary")

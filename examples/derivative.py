@@ -1,4 +1,4 @@
-"""Take the derivative of ``|sin x| exp(-x / 3)`` from 0 to 12, and compare it with the one found by hand."""
+"""Compute the derivative of ``|sin x| exp(-x / 3)`` from 0 to 12, and compare it with the one by hand."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Handwritten digits for the examples: where they come from, and how they are dealt out in batches."""
+"""Handwritten digits for the examples: sources and batches."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def load_data(data: str, data_home: str | None = None) -> list[Array]:
 def fetch_mnist(data_home: str | None) -> tuple[Array, Array]:
     """The images and labels of MNIST, from scikit-learn's cache or else from openml.org."""
     earlier = socket.getdefaulttimeout()
-    socket.setdefaulttimeout(10)  # a server that says nothing for so many seconds is taken to be out of reach
+    socket.setdefaulttimeout(10)  # timeout of the server, in seconds
     try:
         with warnings.catch_warnings(action="ignore"):  # failures raise
             options = {"return_X_y": True, "as_frame": False, "parser": "liac-arff", "n_retries": 1, "delay": 0.1}
@@ -90,12 +90,12 @@ def shifted(images: Array, most: float, rng: np.random.Generator) -> Array:
     """The images, each moved by up to `most` pixels (one, at most) along both axes; new pixels at the edge are blank."""
     side = side_of(images)
     moved = images.reshape(-1, side, side)
-    for _ in range(2):  # along the last axis, which is another one each time
+    for _ in range(2):  # along the last axis; the loop swaps the axes
         moved = moved.swapaxes(1, 2)
         by = rng.uniform(-most, most, size=(len(images), 1, 1)).astype(images.dtype)
         padded = np.pad(moved, ((0, 0), (0, 0), (1, 1)))
         left, right = padded[..., :-2], padded[..., 2:]
-        # Between pixels, the mean of the neighbours, weighted by how near they are.
+        # Linear interpolation between pixels.
         moved = moved + np.maximum(by, 0) * (left - moved) + np.maximum(-by, 0) * (right - moved)
     return moved.reshape(images.shape)
 

@@ -1,9 +1,8 @@
-"""Train the network of `mnist.py` on several machines, one of which is killed on the way.
+"""Train the network of `mnist.py` on several machines, and kill one of them during training.
 
-The program starts a cluster of its own, of processes on this machine; on a real one only the line that makes the client
-differs. It shares each batch among the machines, kills one of them in the middle, continues with the others and with a
-new one, and then trains the same network in this process alone, to show that it ends with the same
-numbers, bit for bit.
+The program starts a cluster of processes on this machine; for another cluster only the line that creates the client differs. It
+splits each batch among the machines, kills one of them, and continues with the others and a new one. Then it trains the same
+network in this process alone, and compares the parameters bit for bit.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ from autodiff.optimizers import Adam
 
 
 def loss(parameters: dict[str, Array], images: Array, labels: Array) -> Any:
-    """The mean of the cross-entropy over the images it is given."""
+    """The mean cross-entropy of some images."""
     return cg.softmax_cross_entropy(dense(images, parameters), labels)
 
 
@@ -53,7 +52,7 @@ def train(mean: DataParallel, images: Array, labels: Array, options: argparse.Na
 
 
 def kill_one(client: Client, mean: DataParallel) -> None:
-    """End the process of a machine as nothing can prevent it."""
+    """Kill the process of a machine by SIGKILL."""
     address = mean.machines[0].address
     process = client.run(os.getpid, workers=[address])[address]
     print(f"Killing the process {process}", file=sys.stderr)

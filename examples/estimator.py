@@ -1,4 +1,4 @@
-"""A network as an estimator of scikit-learn's, for pipelines and grid searches: a pattern to copy.
+"""A network as a scikit-learn estimator, for pipelines and grid searches: a template.
 
 `Network` has the common parts; a classifier and a regressor define their targets and losses.
 """
@@ -34,7 +34,7 @@ class Network(BaseEstimator):  # type: ignore[misc]
         self.warm_start, self.random_state = warm_start, random_state
 
     def fit(self, X: Any, y: Any) -> Self:  # noqa: N803  (scikit-learn's name)
-        """Train from new weights, or with `warm_start` from those that there are."""
+        """Train from new weights, or with `warm_start` from the current ones."""
         is_new = not (self.warm_start and hasattr(self, "parameters_"))
         X, y = self._checked(X, y, is_new)  # noqa: N806
         if is_new:
@@ -60,7 +60,7 @@ class Network(BaseEstimator):  # type: ignore[misc]
         return self
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:  # noqa: N803
-        """Go once through more samples; a classifier needs all `classes` the first time."""
+        """Train one epoch on further samples; the first call of a classifier needs all `classes`."""
         is_new = not hasattr(self, "parameters_")
         X, y = self._checked(X, y, is_new, classes)  # noqa: N806
         if is_new:
@@ -127,7 +127,7 @@ class NetworkClassifier(ClassifierMixin, Network):  # type: ignore[misc]
 
 
 class NetworkRegressor(RegressorMixin, Network):  # type: ignore[misc]
-    """Numbers, by the mean of squares, in units of the spread of the targets first seen."""
+    """Regression by the mean squared error, in units of the standard deviation of the first targets."""
 
     def _checked(self, X: Any, y: Any, is_new: bool, classes: Any = None) -> tuple[Array, Array]:  # noqa: N803
         X, y = validate_data(self, X, y, reset=is_new, dtype=np.float64, y_numeric=True)  # noqa: N806

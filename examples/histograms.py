@@ -1,7 +1,7 @@
-"""Teach a small network to tell histograms of normally distributed numbers (class 1) from others (class 0); then hack it.
+"""Teach a small network to tell histograms of normally distributed numbers (class 1) from others (class 0); then fool it.
 
-The network cross-correlates a histogram with three kernels, pools, and puts two linear layers on top. The hacking takes the
-gradient with respect to a histogram of class 0 instead of the weights, and moves the histogram until the network says class 1.
+The network cross-correlates a histogram with three kernels, pools, and applies two linear layers. Fooling it takes the gradient
+with respect to a histogram of class 0 instead of the weights, and moves the histogram until the network classifies it as class 1.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Network(NamedTuple):
     w2: Any
 
     def logits(self, x: Any) -> Any:
-        """How sure the network is of class 1, of each row of `x`: positive for class 1, negative for class 0."""
+        """The logit of class 1 for each row of `x`: positive for class 1, negative for class 0."""
         pooled = cg.max_pool(cg.cross_correlate(cg.expand(x, 1), self.kernels), 2)
         return (np.reshape(pooled, (len(x), -1)) @ self.w1 + self.b1) @ self.w2
 
@@ -75,7 +75,7 @@ def make_network(rng: np.random.Generator) -> Network:
 
 def train(network: Network, steps: int, rng: np.random.Generator, name: str = OPTIMIZERS[0]) -> list[float]:
     """Update the weights in place, by new examples in each step; returns the losses."""
-    # New examples make the loss uneven, so that steps soon grow no more, and shrink: the first is to be large.
+    # New examples make the loss noisy, so the step size soon stops growing and shrinks: the first must be large.
     optimizer = Adam(network, learning_rate=0.03) if name == "adam" else step_controller(name, network, 0.5, window=100)
     losses = []
     for _ in tqdm(range(steps), desc="Training"):
@@ -88,12 +88,12 @@ def train(network: Network, steps: int, rng: np.random.Generator, name: str = OP
 
 @cg.no_graph()
 def accuracy(network: Network, x: Array, classes: Array) -> float:
-    """The fraction of histograms whose class the network finds."""
+    """The fraction of correctly classified histograms."""
     return float(np.mean((network.logits(x) > 0) == classes))
 
 
 def hack(network: Network, histogram: Array) -> tuple[Array, Array]:
-    """The histogram moved uphill until the network takes it for class 1, and the direction of the first step."""
+    """Move the histogram up the gradient until its class is 1; return it and the direction of the first step."""
     x, first = cg.variable(histogram[None], "x"), None
     for _ in tqdm(range(1000), desc="Hacking"):
         logit = network.logits(x)[0]
@@ -107,12 +107,12 @@ def hack(network: Network, histogram: Array) -> tuple[Array, Array]:
 
 @cg.no_graph()
 def logit_of(network: Network, histogram: Array) -> float:
-    """How sure the network is that a histogram is of class 1."""
+    """The logit of class 1 for a histogram."""
     return float(network.logits(histogram[None])[0])
 
 
 def probability(network: Network, histogram: Array) -> float:
-    """How probable it is to the network that a histogram is of class 1."""
+    """The probability of class 1 for a histogram."""
     return float(cg.sigmoid(logit_of(network, histogram)))
 
 

@@ -1,7 +1,7 @@
-"""Get stuck in a local optimum, and get around it.
+"""Gradient descent into a local optimum, and from another start to the global one.
 
-Gradient descent looks for a, b, c of ``exp(a t) sin(b t + c)`` from given values. From (0, 0, 0) it ends where every
-direction is uphill, but far from a fit; from (-0.1, 1.2, 1.2) it finds a solution.
+Gradient descent looks for a, b, c of ``exp(a t) sin(b t + c)`` from given values. From (0, 0, 0) it ends in a
+local minimum far from a fit; from (-0.1, 1.2, 1.2) it finds a solution.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ TARGET = np.exp(-0.5 * t) * np.sin(4 * t + 3)
 
 
 class Descent(NamedTuple):
-    """Where a descent went, one row of a, b, c for each step and one for the start; and the loss at its end."""
+    """The path of a descent, one row of a, b, c per step after the start, and its final loss."""
 
     path: Array
     loss: float
@@ -42,12 +42,12 @@ def curve(a: Any, b: Any, c: Any) -> Any:
 
 
 def loss_of(a: Any, b: Any, c: Any) -> Any:
-    """The root of the mean square of what the function is off."""
+    """The root mean square of the residuals."""
     return np.sqrt(np.mean((curve(a, b, c) - TARGET) ** 2, axis=-1))
 
 
 def descend(start: tuple[float, ...], steps: int, name: str = OPTIMIZERS[0]) -> Descent:
-    """Follow the gradient from a start, for at most so many steps."""
+    """Descend from a start, for at most so many steps."""
     parameters = [cg.variable(value, name) for value, name in zip(start, "abc", strict=True)]
     optimizer = SGD(parameters, learning_rate=0.01) if name == "sgd" else step_controller(name, parameters, 1e-4)
     path = [start]
@@ -69,7 +69,7 @@ def landscape(a: Array, b: Array) -> Array:
 
 
 def draw(descents: dict[tuple[float, ...], Descent], file: Path) -> None:
-    """The loss over (a, b) with both ways down, and the curves they ended with."""
+    """Draw the loss over (a, b) with both paths, and the final curves."""
     a, b = np.linspace(-3.25, 0.5, 101), np.linspace(-1, 6, 141)
     figure, (left, right) = new_figure(13, 5.2, 1, 2)
     losses = left.contourf(a, b, landscape(a, b), levels=np.linspace(0, 0.6, 31), cmap="viridis", extend="max")

@@ -1,7 +1,7 @@
-"""Tell the handwritten digits 0 and 1 apart by logistic regression, as a graph that is made once and run many times.
+"""Distinguish the handwritten digits 0 and 1 by logistic regression, as a graph that is recorded once and run many times.
 
 The images and labels are placeholders, the derivatives of the loss are nodes of the same graph, and an executor computes
-both for one batch after the other. Without arguments this takes the digits of 8 x 8 pixels that scikit-learn brings along;
+both for one batch after the other. By default the program uses the digits of 8 x 8 pixels of scikit-learn;
 with ``--data mnist`` those of 28 x 28 pixels from openml.org, which are downloaded once. It prints the loss of each epoch
 and the percentage of held-out digits that it distinguishes, plots the learned weights, and draws the graph.
 """

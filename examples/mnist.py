@@ -1,16 +1,16 @@
 """Train a small neural network to read handwritten digits.
 
-Without arguments this takes the 1797 digits of 8 x 8 pixels that scikit-learn brings along, and a network of one hidden
-layer, which learns by plain gradient descent; with ``--model cnn`` a network of convolutions; with ``--data mnist`` the
-70000 digits of 28 x 28 pixels from openml.org, which are downloaded once. It prints how many digits out of a hundred that
-the network was not trained on it reads correctly, and draws the graph of the loss.
+By default the program trains a network of one hidden layer on the 1797 digits of 8 x 8 pixels of scikit-learn, by gradient
+descent. ``--model cnn`` selects a network of convolutions, ``--data mnist`` the 70000 digits of 28 x 28 pixels from openml.org,
+which are downloaded once. The program prints the percentage of held-out digits that are classified correctly, and draws the graph
+of the loss.
 
 With ``--checkpoint FILE`` the program can be killed at any moment; started again with the same options, it continues from
 the file, and ends with the same numbers, bit for bit, as if it had never stopped.
 
 With ``--jit`` the loss and its gradients are compiled to machine code before the first step. On one core the whole run of the
 network of convolutions then takes 3 to 4 seconds instead of 6, that of the other 2.4 instead of 2.7. The numbers differ in their
-last bits, so that a checkpoint is for one way or the other.
+last bits, so a checkpoint requires the same setting.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ RATE = {"sgd": 0.1, "adagrad": 0.02, "rmsprop": 0.001, "adam": 0.003, "adamw": 0
 RATE_OF_DENSE_DIGITS = 0.8  # by sgd: the gradient grows with the ink of an image; MNIST has six times as much
 SCHEDULE = {"dense": "constant", "cnn": "cosine"}
 SHIFT = {"dense": 0.0, "cnn": 0.5}
-MISREAD = 12  # so many are plotted
-CHUNK = 500  # so many images go through a network together when it only reads
+MISREAD = 12  # number of plotted images
+CHUNK = 500  # images per batch of predictions
 
 
 @cg.no_graph()
@@ -49,7 +49,7 @@ def guesses(model: Model, parameters: Parameters, images: Array) -> Array:
 
 
 def draw_graph(model: Model, parameters: Parameters, images: Array, labels: Array, filename: Path) -> None:
-    """Write a picture of how the loss of a batch is computed."""
+    """Write a picture of the graph of a batch's loss."""
     logits = model.logits(cg.constant(images.astype(model.dtype), "x"), parameters)
     loss = cg.softmax_cross_entropy(logits, cg.constant(labels, "labels"))
     loss.name = "loss"
@@ -57,7 +57,7 @@ def draw_graph(model: Model, parameters: Parameters, images: Array, labels: Arra
 
 
 def plot(losses: list[float], images: Array, labels: Array, guessed: Array, filename: Path) -> None:
-    """Write a picture of the loss while the network learnt, and of held-out images that it misreads."""
+    """Write a picture of the loss during training, and of misclassified held-out images."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(10, 4), layout="constrained")
@@ -107,7 +107,7 @@ def read_options(parser: argparse.ArgumentParser, argv: list[str] | None) -> arg
 
 
 def listed(defaults: Mapping[str, object]) -> str:
-    """Defaults that depend on something, in words."""
+    """Defaults that depend on other options, as text."""
     return ", ".join(f"{value} for {case}" for case, value in defaults.items())
 
 

@@ -1,4 +1,4 @@
-"""Two small networks that read digits: a fully connected one, and one of convolutions."""
+"""Two small networks that classify digits: fully connected, and convolutional."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from compgraph.view.visualize import FORMATS
 
 
 def require_writable(parser: argparse.ArgumentParser, option: str, file: Path) -> None:
-    """End the program, before it has done any work, if a file that it is to write cannot be written."""
+    """End the program before it has done any work if an output file cannot be written."""
     try:
         is_new = not file.exists()
         file.open("ab").close()
@@ -22,7 +22,7 @@ def require_writable(parser: argparse.ArgumentParser, option: str, file: Path) -
 
 
 def require_suffix(parser: argparse.ArgumentParser, option: str, file: Path, suffixes: tuple[str, ...]) -> None:
-    """End the program if the name of a picture does not say one of the formats that can be written."""
+    """End the program if the suffix of a picture is not a supported format."""
     if file.suffix[1:].lower() not in suffixes:
         parser.error(f"argument {option}: the name must end in one of .{', .'.join(suffixes)}, not {file.name!r}")
 
@@ -36,7 +36,7 @@ def require_picture(parser: argparse.ArgumentParser, option: str, file: Path) ->
 
 
 def require_plot(parser: argparse.ArgumentParser, option: str, file: Path, otherwise: str) -> None:
-    """End the program if Matplotlib cannot write a plot into a file; `otherwise` says how to do without."""
+    """End the program if Matplotlib cannot write a plot into a file; `otherwise` suggests an alternative."""
     if find_spec("matplotlib") is None:
         parser.error(f'argument {option}: a plot needs Matplotlib (pip install ".[examples]"); {otherwise}')
     require_suffix(parser, option, file, ("png", "svg", "pdf"))

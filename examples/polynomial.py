@@ -1,4 +1,4 @@
-"""Find the coefficients of a polynomial from 20 of its values, by gradient descent that finds the size of its steps."""
+"""Fit the coefficients of a polynomial to 20 of its values, by gradient descent with an adaptive step size."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ POWERS = np.vander(t, 4, increasing=True)
 
 
 def fit(steps: int, name: str = "stepcontroller") -> tuple[cg.VariableNode, StepController]:
-    """The coefficients found, and the optimizer with its history."""
+    """Return the coefficients, and the optimizer with its history."""
     w = cg.variable(np.zeros(4), "w")
     optimizer = step_controller(name, [w], 1e-5)
     for _ in tqdm(range(steps), desc="Fitting"):

@@ -41,16 +41,16 @@ class Whole(NamedTuple):
 
 # ArrayFlow's optimizer with the inertia of the paper's equation 73, and with that of its Algorithm 1 as printed.
 INERTIA = {"stepcontroller": "average", "printed": "two gradients"}
-LOST = 1e30  # such a large loss does not recover; near 1e15 some do
+LOST = 1e30  # larger losses do not recover; near 1e15 some do
 
 
 def step_controller(name: str, parameters: Any, rate: float, **settings: Any) -> StepController:
-    """ArrayFlow's optimizer, by the name it has among the options."""
+    """ArrayFlow's optimizer, by its name among the options."""
     return StepController(parameters, rate, inertia=INERTIA[name], **settings)
 
 
 def take_step(optimizer: Optimizer, loss: Any) -> None:
-    """One step down the gradient of a loss; the program ends if the loss has left all bounds."""
+    """Take one step of gradient descent; end the program if the loss diverges."""
     if not abs(loss) < LOST:
         how = f"The loss is {float(loss):.1e} after {optimizer.steps} steps"
         sys.exit(f"{how}; the last steps were too large: {optimizer.learning_rate:.1e}")
@@ -61,7 +61,7 @@ def take_step(optimizer: Optimizer, loss: Any) -> None:
 def read_options(
     argv: list[str] | None, description: str | None, optimizers: tuple[str, ...] = (), **numbers: Whole
 ) -> argparse.Namespace:
-    """The options of the command line: an optimizer, the numbers, and the folder for pictures, made if it is missing."""
+    """The options of the command line: an optimizer, numbers, and the folder for pictures, which is created if missing."""
     parser = argparse.ArgumentParser(description=description)
     for name, (default, least, text) in numbers.items():
         help_text = f"{text}; at least {least}, default: {default}"

@@ -1,4 +1,4 @@
-"""Training that can be stopped at any moment, and continues from its checkpoint with the same bits."""
+"""Training that can be interrupted at any moment, and resumes from its checkpoint with the same bits."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Settings:
 
 
 class Training:
-    """A network as it learns: everything that changes in the course of it, which is what a checkpoint holds."""
+    """The state of a training, which a checkpoint contains."""
 
     def __init__(self, settings: Settings, images: Array, labels: Array) -> None:
         self.settings, self.images, self.labels = settings, images, labels
@@ -55,7 +55,7 @@ class Training:
         self.made_with = asdict(settings) | {"checksum_of_the_data": checksum}
 
     def run(self, checkpoint: Path | None = None, every: int = 100) -> None:
-        """Take the steps that are still to be taken, and write a checkpoint after `every` so many and after the last."""
+        """Take the remaining steps, and write a checkpoint after `every` so many and after the last."""
         last, done = self.settings.iterations, len(self.losses)
         bar = tqdm(range(done + 1, last + 1), total=last, initial=done, desc="Training")
         for iteration in bar:
@@ -87,18 +87,18 @@ class Training:
     def _compiled(self) -> Any:
         """The loss and its gradients by the parameters as one compiled function, made before the first step.
 
-        Otherwise the first steps would run as NumPy, whose last bits are others, until a thread in the background is ready.
+        Otherwise the first steps would run as NumPy, whose last bits differ, until the background thread has compiled.
         """
         rows = slice(self.settings.batch_size)
         compiled = cg.jit(value_and_grad(self.loss))
         return compiled.compile(self._arrays(), self.images[rows].astype(self.model.dtype), self.labels[rows])
 
     def _arrays(self) -> dict[str, Array]:
-        """The parameters as they are now."""
+        """The current parameters."""
         return {name: parameter.value for name, parameter in self.parameters.items()}
 
     def state(self) -> dict[str, Any]:
-        """All that the following steps depend on."""
+        """Return everything that the following steps depend on."""
         return {
             "made_with": json.dumps(self.made_with),
             "rng": json.dumps(self.rng.bit_generator.state),
@@ -123,19 +123,19 @@ class Training:
 
 
 def make_optimizer(settings: Settings, parameters: Any) -> Optimizer:
-    """The optimizer of a name; under the schedule "cosine" its learning rate falls to nothing along half a wave."""
+    """The optimizer of a name; with the schedule "cosine" its learning rate decreases to zero along half a wave."""
     rate = settings.rate if settings.schedule == "constant" else Cosine(settings.rate, steps=max(settings.iterations, 1))
     optimizer: Optimizer = OPTIMIZERS[settings.optimizer](parameters, learning_rate=rate)
     return optimizer
 
 
 def part_of(file: Path) -> Path:
-    """Where a checkpoint stands while it is being written."""
+    """The temporary file of a checkpoint while it is written."""
     return file.with_name(file.name + ".part")
 
 
 def write_checkpoint(file: Path, state: dict[str, Any]) -> None:
-    """Put a state into a file: at any moment, whatever happens, it holds all of the earlier state or all of this."""
+    """Write a state into a file atomically: after an interruption it contains the previous state or the new one."""
     part = part_of(file)
     with part.open("wb") as stream:
         np.savez(stream, **state)

@@ -1,7 +1,7 @@
 """Run notebooks, and write them back with new outputs, without parts that differ between runs.
 
 ``python notebooks/run.py`` runs all of them, ``python notebooks/run.py notebooks/03-reverse-mode.ipynb`` one.
-Tests run them too, but leave the files as they are.
+Tests run them too, without changing the files.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@
 1. One run of the default tests under coverage records the lines that each test executes, and its duration (``--map``).
 2. Mutations are sampled at random, equally from the four families.
 3. For each, the tests that execute the mutated line run, cheapest first, until one fails. If all pass, the other tests of the
-   same function and of the mirrored folder follow. A mutant survives if all of these pass.
+   same function and of the mirrored folder follow. A mutant survives if every test passes.
 
 A test that also fails without the mutation is not counted. ``--results`` holds one line of JSON per mutant; a run that is
 interrupted continues there.
@@ -158,7 +158,7 @@ class Tree:
             return passed, report_data
 
     def noticing(self, site: Site, tests: Sequence[str], seconds: dict[str, float]) -> str:
-        """Return a test that fails with a mutation and passes without, or what happened instead; empty if all pass."""
+        """Return a test that fails with a mutation and passes without, or another outcome; empty if all pass."""
         text = (self.root / site.path).read_text()
         try:
             while rest := [test for test in tests if self.sound.get(test, True)]:
@@ -189,7 +189,7 @@ def beside(file: Path) -> Path:
 
 
 class Map:
-    """Which tests execute a line, and how long each takes; tests that fail without a mutation are left out.
+    """The tests that execute a line, and their durations; tests that fail without a mutation are excluded.
 
     Parameters
     ----------
@@ -207,7 +207,7 @@ class Map:
         self._lines: dict[str, dict[int, set[str]]] = {}
 
     @classmethod
-    def made(cls, file: Path, jobs: int, tests: Sequence[str]) -> Map:
+    def by_run(cls, file: Path, jobs: int, tests: Sequence[str]) -> Map:
         """Run the default tests, or some of them, under coverage."""
         file.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix="mutation-") as scratch:
@@ -274,7 +274,7 @@ class Result:
 
 
 class Check:
-    """Runs mutants in several copies of the tree, and keeps the results in a file.
+    """A run of mutants in several copies of the tree, with results in a file.
 
     Parameters
     ----------
@@ -340,7 +340,7 @@ class Check:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Sample mutants, run them, and print what the default tests notice."""
+    """Sample mutants, run them, and print the share detected by the default tests."""
     folder = Path(tempfile.gettempdir(), "compgraph-mutation")
     parser = argparse.ArgumentParser(prog="python -m tests.mutation", description=__doc__.split("\n")[0] if __doc__ else "")
     parser.add_argument("--count", type=int, default=200, help="how many mutants")
@@ -360,7 +360,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
     map = None
     if options.executed or not options.list:
-        map = Map(options.map) if options.map.exists() else Map.made(options.map, options.jobs, shlex.split(options.tests))
+        map = Map(options.map) if options.map.exists() else Map.by_run(options.map, options.jobs, shlex.split(options.tests))
     sites = all_sites()
     if options.family:
         sites = {options.family: sites[options.family]}

@@ -1,4 +1,4 @@
-"""The decorator that calls a test for each value, `tests.support.for_each`."""
+"""`tests.support.for_each`, the decorator that calls a test for each value."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Data flows one way: which room may import which, and which module of a room may import which."""
+"""The import order: packages that a package may import, and modules that a module of a package may import."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.support.failures import Failures
 
 ROOT = Path(compgraph.__file__).resolve().parent.parent
 
-# For each room, the rooms of its package that it may import, directly or not: those before it.
+# Import order: a sub-package may import those before it.
 COMPGRAPH = ["ops", "frames", "context", "tracing", "storage", "values", "interpreters", "bind", "graph", "trees"]
 COMPGRAPH += ["guards", "inplace", "arrays", "protocols", "executor", "nn", "interception"]
 COMPGRAPH += ["scipy", "view", "compiled", "serialization", "printing", "profiling"]
@@ -20,7 +20,7 @@ LAST_OF_COMPGRAPH = ["linalg", "fft", "emath", "debugging", "versions", "autodif
 PROGRAMS = ["__main__", "_stubs"]  # they read both packages, and nothing imports them
 AUTODIFF = ["numeric", "arguments", "rules", "batching", "grads", "forward", "reverse", "operators", "custom"]
 LAST_OF_AUTODIFF = ["checks", "formulas", "optimizers", "visualize", "distributed", "compat"]
-BESIDE = [  # rooms that do not know each other
+BESIDE = [  # pairs of sub-packages that do not import each other
     {"inplace", "arrays"},
     {"protocols", "executor"},
     {"nn", "interception"},
@@ -29,8 +29,8 @@ BESIDE = [  # rooms that do not know each other
 ]
 # These import the core, register with it, or wrap its methods; no package of the core imports them.
 OUTSIDE = {"view", "printing", "profiling", "serialization", "compiled", "debugging"}
-CORE = [room for room in COMPGRAPH if room not in OUTSIDE]
-# What packages of the core import that is neither NumPy nor of Python's own library.
+CORE = [subpackage for subpackage in COMPGRAPH if subpackage not in OUTSIDE]
+# Third-party packages other than NumPy that sub-packages of the core import.
 OTHERS = {
     "trees": {"optree"},
     "scipy": {"scipy"},
@@ -71,7 +71,7 @@ def statements(path: Path) -> list[tuple[str, str]]:
 
 
 def others(path: Path) -> set[str]:
-    """The packages that a module imports, at any place, without NumPy, Python's own and the project's."""
+    """Third-party packages that a module imports anywhere, without NumPy."""
     tree = [*ast.walk(ast.parse(path.read_text()))]
     names = {alias.name for each in tree if isinstance(each, ast.Import) for alias in each.names}
     names |= {each.module for each in tree if isinstance(each, ast.ImportFrom) and not each.level and each.module}
@@ -80,7 +80,7 @@ def others(path: Path) -> set[str]:
 
 @cache
 def imported(path: Path) -> set[str]:
-    """The project's modules that a module imports, as ``package.room.module``."""
+    """The project's modules that a module imports, as ``package.subpackage.module``."""
     full = {(source, f"{source}.{name}") for source, name in statements(path)}
     return {name if _is_module(name) else source for source, name in full}
 
@@ -90,7 +90,7 @@ def _is_module(name: str) -> bool:
     return path.is_dir() or path.with_suffix(".py").exists()
 
 
-def room_of(name: str) -> str:
+def subpackage_of(name: str) -> str:
     return name.split(".")[1]
 
 
@@ -103,29 +103,31 @@ def test_imports_follow_allowed_direction() -> None:
 
 def check_arrows(path: Path) -> None:
     """Fail if a module imports from a package that is later in the order, or on the same level."""
-    package, room = name_of(path).split(".")[:2]
-    if room in PROGRAMS:
+    package, subpackage = name_of(path).split(".")[:2]
+    if subpackage in PROGRAMS:
         return
     order = ORDER[package]
-    assert room in order, f"{room} has no place among the rooms"
+    assert subpackage in order, f"{subpackage} has no place in the import order"
     last = LAST_OF_COMPGRAPH if package == "compgraph" else LAST_OF_AUTODIFF
     for other in imported(path):
         assert other.split(".")[1:2] not in [[program] for program in PROGRAMS], f"{other} is a program"
         if other.split(".")[0] != package:
             assert package == "autodiff", f"compgraph must not import {other}"
-        elif room_of(other) != room and room not in last:
-            assert order.index(room_of(other)) < order.index(room), f"{room} precedes {room_of(other)}"
-            assert not any({room, room_of(other)} <= pair for pair in BESIDE), f"{room} is on the level of {room_of(other)}"
+        elif subpackage_of(other) != subpackage and subpackage not in last:
+            assert order.index(subpackage_of(other)) < order.index(subpackage), f"{subpackage} precedes {subpackage_of(other)}"
+            assert not any({subpackage, subpackage_of(other)} <= pair for pair in BESIDE), (
+                f"{subpackage} is on the level of {subpackage_of(other)}"
+            )
 
 
 def test_imports_of_core_exclude_outer_packages() -> None:
     with Failures("imports") as failures:
         for path in modules():
-            package, room = name_of(path).split(".")[:2]
-            if package == "compgraph" and room in CORE:
+            package, subpackage = name_of(path).split(".")[:2]
+            if package == "compgraph" and subpackage in CORE:
                 with failures.case(name_of(path)):
-                    assert not {room_of(other) for other in imported(path) if "." in other} & OUTSIDE
-                    assert others(path) <= OTHERS.get(room, set())
+                    assert not {subpackage_of(other) for other in imported(path) if "." in other} & OUTSIDE
+                    assert others(path) <= OTHERS.get(subpackage, set())
 
 
 def test_imports_of_view_by_backend_are_limited() -> None:
@@ -142,24 +144,24 @@ def test_imports_of_modules_are_private_to_package() -> None:
 
 
 def check_that_private_modules_are_left_alone(path: Path) -> None:
-    """Fail if a module imports from a module of another package, or what that package does not have for others."""
+    """Fail if a module imports from a module of another sub-package, or a name that its ``__init__`` does not export."""
     mine = name_of(path if path.name == "__init__.py" else path.parent)
     for source, name in statements(path):
-        room = ROOT / Path(*source.split("."))
+        subpackage = ROOT / Path(*source.split("."))
         is_near = f"{mine}.".startswith(f"{source.rpartition('.')[0]}.") or mine.startswith("compgraph.ops.")
         if is_near or source in ("compgraph.bind", "compgraph.interpreters", "compgraph.graph"):  # top-level modules
             continue
-        assert room.is_dir(), f"{source} is private to its room"
+        assert subpackage.is_dir(), f"{source} is private to its sub-package"
         if len(source.split(".")) > 1 and not f"{mine}.".startswith(f"{source}."):
-            assert name in _shown(room / "__init__.py") or source == "autodiff.grads", f"{source} does not show {name}"
+            assert name in _shown(subpackage / "__init__.py") or source == "autodiff.grads", f"{source} does not show {name}"
 
 
 @cache
-def _shown(room: Path) -> set[str]:
-    """The names that the ``__init__`` of a room imports from its modules, and its rooms."""
-    imports = [s for s in ast.parse(room.read_text()).body if isinstance(s, ast.ImportFrom)]
+def _shown(path: Path) -> set[str]:
+    """The names that the ``__init__`` of a sub-package imports from its modules, and its own sub-packages."""
+    imports = [s for s in ast.parse(path.read_text()).body if isinstance(s, ast.ImportFrom)]
     return {alias.asname or alias.name for s in imports for alias in s.names} | {
-        p.name for p in room.parent.iterdir() if p.is_dir()
+        p.name for p in path.parent.iterdir() if p.is_dir()
     }
 
 

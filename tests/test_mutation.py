@@ -1,4 +1,4 @@
-"""The mutation check: which mutants are made, and whether a test notices them."""
+"""The mutation check: generated mutants, and their detection by tests."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.support.failures import Failures
 from tests.support.mutants import sites_of
 
 # A line of a module, and its mutants.
-MADE = {
+MUTANTS = {
     "f = lambda g, x: -g / x": [
         "sign '-g' -> 'g'", "sign '-g / x' -> '-(-g / x)'", "operator '-g / x' -> '-g * x'",
         "operands swapped '-g / x' -> 'x / -g'",
@@ -54,7 +54,7 @@ MADE = {
 
 def test_mutants_of_each_line_are_complete() -> None:
     with Failures("mutants") as failures:
-        for line, expected in MADE.items():
+        for line, expected in MUTANTS.items():
             with failures.case(line):
                 mutants = [str(site).partition(" ")[2] for site in sites_of("guards", "m.py", line)]
                 assert sorted(mutants) == sorted(expected)

@@ -17,33 +17,35 @@ pytestmark = [
 ]
 
 Pairs = list[tuple[Case, str]]
-IN_TURN, OF_SPECIAL = 1, 6  # transforms by which a case is checked in every run, if not by all
+CASE_TRANSFORMS, SPECIAL_TRANSFORMS = 1, 6  # transforms per run: of a further case, of the first case of a special function
 # The mechanism tests (tests/autodiff/rules/test_mechanisms.py) vary dtypes and layouts.
 OF_RULES = RULE_CHECKS.keys() - {"single precision", "layouts"}
 
 
 def pairs_of(operation: str) -> tuple[Pairs, Pairs, Pairs]:
-    """Pairs of a case and a check: of the first case of each kind, of the others in every run, and the rest.
+    """Pairs of a case and a check: for the first case of each kind, for other cases in every run, and the rest.
 
-    The first case of each kind is run through all checks; ufuncs of ``scipy.special``, which every transform treats alike, are
-    run through some of the transforms in turn. The other cases are run through the checks of values and derivatives,
-    through `vmap`, which is cheap and has branches for arguments of its own, and through the transforms in turn.
+    The first case of each kind runs all checks, except for ufuncs of ``scipy.special``, which every transform treats alike: these
+    run some transforms, cyclically. Other cases run the checks of values and derivatives, `vmap`, which is cheap and depends on
+    the arguments, and one transform, cyclically.
     """
     first: Pairs = []
     others: Pairs = []
     rest: Pairs = []
     kinds = set()
-    turns = cycle(TRANSFORMS)
+    transforms = cycle(TRANSFORMS)
     for _ in range(OPERATIONS.index(operation) % len(TRANSFORMS)):  # operations of few cases begin with different ones
-        next(turns)
+        next(transforms)
     for case in cases_of(operation):
         if case.kind not in kinds:
             kinds.add(case.kind)
-            of_first = {*RULE_CHECKS, *islice(turns, OF_SPECIAL)} if operation.startswith("special_") else CHECKS.keys()
+            of_first = (
+                {*RULE_CHECKS, *islice(transforms, SPECIAL_TRANSFORMS)} if operation.startswith("special_") else CHECKS.keys()
+            )
             for name in CHECKS:
                 (first if name in of_first else rest).append((case, name))
             continue
-        chosen = {*OF_RULES, "vmap", *islice(turns, IN_TURN)}
+        chosen = {*OF_RULES, "vmap", *islice(transforms, CASE_TRANSFORMS)}
         for name in CHECKS:
             (others if name in chosen else rest).append((case, name))
     return first, others, rest

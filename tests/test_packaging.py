@@ -13,8 +13,12 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-NAMES = {"scikit-learn": "sklearn", "pillow": "PIL", "scipy": "scipy"}  # imported by another name than they are installed by
-# Who imports what only some need, which the extra brings.
+NAMES = {
+    "scikit-learn": "sklearn",
+    "pillow": "PIL",
+    "scipy": "scipy",
+}  # import names that differ from the installed ones
+# Modules that import optional dependencies, and the extra that installs these.
 EXTRAS = {
     "compgraph/compiled/llvm": ["jit"],
     "compgraph/printing": ["formulas"],
@@ -43,7 +47,7 @@ def declared_names(requirements: list[str]) -> set[str]:
 
 @functools.cache
 def imported_names(path: Path) -> set[str]:
-    """The packages of others that a module imports at its top level, or when a function of it is called."""
+    """Third-party packages that a module imports at its top level or within functions."""
     names = set()
     for statement in ast.walk(ast.parse(path.read_text())):
         if isinstance(statement, ast.Import):

@@ -1,4 +1,4 @@
-"""The check of prose finds phrases to rewrite, and leaves code and plain sentences alone."""
+"""The prose checker finds phrases to rewrite, and accepts code and plain sentences."""
 
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path

@@ -24,7 +24,7 @@ LATE = [
     *("asyncio", "concurrent.futures", "html", "http", "importlib.resources", "json", "multiprocessing", "pathlib", "subprocess"),
     *("typing_extensions", "unittest", "urllib"),
 ]
-# What a program may have imported before, and when.
+# Imports that a program may do before, and their time.
 ORDERS = {
     "before": ("import scipy.linalg, scipy.special", "", ""),
     "before, in part": ("import scipy.linalg", "", "cg.variable(1.0)"),
@@ -86,7 +86,7 @@ print([name for name in ("scipy", "optree", "subprocess", "json") if name in sys
 
 @pytest.mark.parametrize("package", [cg, ad])
 def test_public_names_are_available_after_import(package: object) -> None:
-    """By attribute, by ``from``, and in `dir`: in a process of its own, where no test has asked for them."""
+    """By attribute, by ``from``, and in `dir`, in a separate process without earlier imports."""
     name = package.__name__  # type: ignore[attr-defined]
     program = f"""
 import {name} as package
@@ -94,9 +94,9 @@ assert {{*package.__all__}} <= {{*dir(package)}}, {{*package.__all__}} - {{*dir(
 from {name} import *
 names = {{*globals()}}
 assert {{*package.__all__}} <= names, {{*package.__all__}} - names
-for each in package.__all__:
-    assert getattr(package, each) is globals()[each], each
-assert [each for each in dir(package) if not hasattr(package, each)] == []
+for name in package.__all__:
+    assert getattr(package, name) is globals()[name], name
+assert [name for name in dir(package) if not hasattr(package, name)] == []
 try:
     package.nowhere
 except AttributeError as error:
@@ -105,16 +105,16 @@ except AttributeError as error:
     assert run(program) == f"{name} has no 'nowhere'\n"
 
 
-OTHER_ROOMS = [pytest.param(room, marks=pytest.mark.exhaustive) for room in ("compiled", "debugging", "view", "nn")]
+OTHER_PACKAGES = [pytest.param(package, marks=pytest.mark.exhaustive) for package in ("compiled", "debugging", "view", "nn")]
 
 
-@pytest.mark.parametrize("room", ["executor", *OTHER_ROOMS])
-def test_packages_are_attributes_after_import(room: str) -> None:
-    assert run(f"import compgraph; print(compgraph.{room}.__name__)") == f"compgraph.{room}\n"
+@pytest.mark.parametrize("package", ["executor", *OTHER_PACKAGES])
+def test_packages_are_attributes_after_import(package: str) -> None:
+    assert run(f"import compgraph; print(compgraph.{package}.__name__)") == f"compgraph.{package}\n"
 
 
 def test_late_module_tables_hold_numpy_functions() -> None:
-    """They may be imported while ``np.zeros`` means another function, and with what holds in the function that needs them."""
+    """They may be imported while ``np.zeros`` is patched, and within the contexts of the function that needs them."""
     program = """
 import importlib, pkgutil, sys
 import numpy as np
@@ -126,8 +126,8 @@ def f(x):
     assert np.zeros.is_differentiation_patch
     import scipy.fft, scipy.integrate, scipy.interpolate, scipy.linalg, scipy.ndimage, scipy.optimize, scipy.signal, scipy.stats
     for name in ("view", "executor", "compiled", "trees"):
-        room = getattr(cg, name, None) or importlib.import_module(f"compgraph.{name}")
-        for found in pkgutil.walk_packages(room.__path__, f"compgraph.{name}."):
+        package = getattr(cg, name, None) or importlib.import_module(f"compgraph.{name}")
+        for found in pkgutil.walk_packages(package.__path__, f"compgraph.{name}."):
             if not found.name.startswith("compgraph.compiled.llvm") or importlib.util.find_spec("llvmlite"):
                 importlib.import_module(found.name)
     cg.debugging, ad.optimizers
@@ -203,13 +203,13 @@ assert isinstance(scipy.linalg.inv(np.eye(2) * x), cg.Node)
 
 
 @pytest.mark.parametrize(
-    "made",
+    "call",
     [
         "cg.Executor([y])",
-        *[pytest.param(made, marks=pytest.mark.exhaustive) for made in ("y", "cg.conv(y, np.ones(1))", "ad.optimizers.Adam(x)")],
+        *[pytest.param(call, marks=pytest.mark.exhaustive) for call in ("y", "cg.conv(y, np.ones(1))", "ad.optimizers.Adam(x)")],
     ],
 )
-def test_pickles_load_in_fresh_process(made: str, tmp_path: Path) -> None:
+def test_pickles_load_in_fresh_process(call: str, tmp_path: Path) -> None:
     import pickle
 
     program = f"""
@@ -219,7 +219,7 @@ import autodiff as ad, compgraph as cg
 x = cg.variable([1.0, 2.0], "x")
 y = np.tanh(x) * 2
 with open(sys.argv[1], "wb") as file:
-    pickle.dump({made}, file)
+    pickle.dump({call}, file)
 """
     path = tmp_path / "pickled"
     process = subprocess.run([sys.executable, "-c", program, path], capture_output=True, text=True, check=False, cwd=ROOT)

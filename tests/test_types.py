@@ -1,4 +1,4 @@
-"""Types that users' checkers infer."""
+"""Types that type checkers infer in users' code."""
 
 from __future__ import annotations
 

@@ -83,6 +83,13 @@ def _reduced(
     return np.broadcast_to(reshaped, (s.shape[0], *x.shape))
 
 
+def _operand_at(rule: Rule, position: int, operands: Sequence[Any], options: dict[str, Any]) -> Any:
+    """Return an operand of a call; one that was passed by keyword is among the options."""
+    if position < len(operands):
+        return operands[position]
+    return options[ops.operand_names(ops.function_by_opname(rule.opname))[position]]
+
+
 def _propagates_zeros(rule: Rule, options: dict[str, Any]) -> bool:
     """Whether the formulas of a rule map structural zeros to structural zeros."""
     return rule.maps_zeros(**options) if callable(rule.maps_zeros) else rule.maps_zeros
@@ -110,7 +117,7 @@ def _propagate(rule: Rule, position: int, batched: bool, s: Any, out: Any, *oper
     elif _has_own_sweep(options):
         support = options["call"].supports(position, s, out, *operands)
     else:
-        support = _support_of_mixed(s, operands[position], batched)
+        support = _support_of_mixed(s, _operand_at(rule, position, operands, options), batched)
     if rule.selection_mask is not None and position == 0:
         support = support * np.where(rule.selection_mask(*operands, **options), 1.0, 0.0)
     return support

@@ -196,7 +196,11 @@ POLICY = Policy(
     module="scipy.special",
     smooth_ufuncs=frozenset(_names(_UFUNCS)),
     piecewise_ufuncs=frozenset({"gammasgn", "round"}),
-    lowered={"expit": "sigmoid", **{name: name for name in ("erf", "erfc", "exp2", "expm1", "log1p", "cbrt")}},
+    lowered={
+        "expit": "sigmoid",
+        "digamma": "psi",
+        **{name: name for name in _names("erf erfc exp2 expm1 log1p cbrt gammaln psi log_expit logit entr ndtr log_ndtr")},
+    },
     formulas=_FORMULAS,
     smooth={
         "logsumexp": "a b",

@@ -1,4 +1,4 @@
-"""Derivatives as mathematics look like a textbook's, and are right."""
+"""Formulas of derivatives, in LaTeX and SymPy: textbook form and right values."""
 
 from __future__ import annotations
 

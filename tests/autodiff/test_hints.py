@@ -1,4 +1,4 @@
-"""Spellings of other packages: they work, or the error gives the spelling to use; none is silently ignored."""
+"""Spellings of other packages work, or raise with the spelling to use; they are never silently ignored."""
 
 from __future__ import annotations
 

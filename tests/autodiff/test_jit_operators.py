@@ -9,7 +9,7 @@ import pytest
 
 import autodiff as ad
 import compgraph as cg
-from tests.support.jitting import agrees, compiled, is_compiled, same
+from tests.support.jitting import assert_agrees, compiled, is_compiled, same
 
 RNG = np.random.default_rng(0)
 W, V = RNG.normal(size=(3, 2)), RNG.normal(size=(3, 2))
@@ -59,7 +59,7 @@ OPERATORS = {
 @pytest.mark.parametrize("name", OPERATORS)
 def test_jit_operators_are_compiled(name: str) -> None:
     f, *calls = OPERATORS[name]
-    agrees(f, *calls, programs=None)
+    assert_agrees(f, *calls, programs=None)
 
 
 def test_jit_of_taylor() -> None:

@@ -1,4 +1,4 @@
-"""Compiled functions called on nodes: one operation once there is a program, with compiled derivatives of every order."""
+"""Compiled functions called on nodes are recorded as one operation, with compiled derivatives of every order."""
 
 from __future__ import annotations
 
@@ -188,12 +188,12 @@ def test_jit_distinguishes_rounding_from_changed_function() -> None:
 
 
 EFFECTS: dict[str, Callable[..., Any]] = {
-    "list": lambda x, held, rng: held.append(1),
-    "count": lambda x, held, rng: held.__setitem__(0, held[0] + 1),
-    "array": lambda x, held, rng: np.add(held[1], 1, out=held[1]),
-    "generator": lambda x, held, rng: rng.random(),
-    "argument": lambda x, held, rng: np.multiply(x, 2, out=x),
-    "none": lambda x, held, rng: None,
+    "list": lambda x, state, rng: state.append(1),
+    "count": lambda x, state, rng: state.__setitem__(0, state[0] + 1),
+    "array": lambda x, state, rng: np.add(state[1], 1, out=state[1]),
+    "generator": lambda x, state, rng: rng.random(),
+    "argument": lambda x, state, rng: np.multiply(x, 2, out=x),
+    "none": lambda x, state, rng: None,
 }
 OPERATORS: dict[str, Callable[[Any, Any], Any]] = {  # of a function and of a compiler of functions
     "jit": lambda f, jit: jit(f),

@@ -1,4 +1,4 @@
-"""`debug`: memory of nodes that is written into behind the graph's back."""
+"""`debug`: unrecorded writes into the memory of nodes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page that compares packages: our column is what its programs give, and the page shows it."""
+"""The comparison page: this package's column equals the outcome of its programs."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ def test_comparison_page_matches_program_results(comparing: Any) -> None:
 
 def test_comparison_unchanged_programs_are_right(comparing: Any) -> None:
     for title, source in comparing.UNCHANGED.items():
-        assert comparing.of_program("compgraph", source) == "yes", title
+        assert comparing.program_cell("compgraph", source) == "yes", title
     for title, source in comparing.LEAVING.items():
-        assert comparing.of_program("compgraph", source) in ("yes", "wrong, warns (LeakWarning)"), title
+        assert comparing.program_cell("compgraph", source) in ("yes", "wrong, warns (LeakWarning)"), title
 
 
 def test_comparison_wrong_result_is_reported(comparing: Any) -> None:
     wrong = "def f(x): return np.sum(ad.stop_gradient(x) * x) if isinstance(x, cg.Node) else np.sum(x * x)"
-    assert comparing.of_program("compgraph", wrong) == "**wrong, silently**"
+    assert comparing.program_cell("compgraph", wrong) == "**wrong, silently**"
     raising = "def f(x): return [][0] if isinstance(x, cg.Node) else np.sum(x)"
-    assert comparing.of_program("compgraph", raising) == "raises IndexError"
+    assert comparing.program_cell("compgraph", raising) == "raises IndexError"

@@ -34,7 +34,7 @@ CLIPPED = """() => [...document.querySelectorAll("main *, article *")].filter(e 
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of the built pages. Tests that run side by side build them once: the first to come, the others wait."""
+    """The folder of the built pages. Parallel tests build them once: the first process builds, the others wait."""
     for module in ("sphinx", "furo", "myst_parser", "numpydoc"):
         pytest.importorskip(module, reason=HOW_TO_GET_IT)
     place = tmp_path_factory.getbasetemp()
@@ -43,7 +43,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def once(folder: Path, make: Callable[[Path], str]) -> Path:
-    """The pages in a folder that one of several processes makes, which leaves there what went wrong for the others to say."""
+    """The pages in a folder that one of several processes builds; it stores errors there, which the others raise."""
     report = folder / "said.txt"
     try:
         folder.mkdir()
@@ -136,7 +136,7 @@ def test_docs_layout_check_detects_clipping(built: Path) -> None:
 
 
 def test_docs_pages_are_built_once(tmp_path: Path) -> None:
-    """However many ask for them; and all learn what went wrong."""
+    """Any number of processes build once, and all raise the error."""
     calls: list[Path] = []
 
     def slowly(folder: Path) -> str:

@@ -1,4 +1,4 @@
-"""The pages for users of other packages: the programs side by side give the same, and what the tables name exists."""
+"""The pages for users of other packages: side-by-side programs agree, and the names in the tables exist."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PACKAGES = {"autograd": "autograd", "pytorch": "torch", "jax": "jax", "mygrad": 
 FENCED = re.compile(r"^```(py|python)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
-def answers(page: str, word: str) -> list[Any]:
+def results_of(page: str, word: str) -> list[Any]:
     """The answers of the programs of one side of a page, run sequentially."""
     names: dict[str, Any] = {"__name__": page}
     results = []
@@ -34,13 +34,13 @@ def answers(page: str, word: str) -> list[Any]:
 @pytest.mark.parametrize("page", PACKAGES)
 def test_comparison_programs_give_equal_results(page: str) -> None:
     cg.reset()
-    ours = contextvars.Context().run(answers, page, "python")
+    ours = contextvars.Context().run(results_of, page, "python")
     assert len(ours) == 2
     try:
         importlib.import_module(PACKAGES[page])
     except ImportError:
         pytest.skip(f"{PACKAGES[page]} is not installed: its own side is not run")
-    theirs = answers(page, "py")
+    theirs = results_of(page, "py")
     assert len(theirs) == 2
     for one, other in zip(ours, theirs, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-6)

@@ -1,4 +1,4 @@
-"""The README's code runs, and prints what its comments say."""
+"""The README's code runs and prints the output in its comments."""
 
 from __future__ import annotations
 

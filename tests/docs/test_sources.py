@@ -1,4 +1,4 @@
-"""The table of claims: each row names a test, and every test and file that it names is there."""
+"""The table of claims: each row names a test, and every named test and file exists."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def claims() -> list[list[str]]:
 
 
 def functions(path: Path) -> set[str]:
-    """The names of the functions at the top of a module, and of those in its classes."""
+    """Names of a module's functions and methods."""
     body = ast.parse(path.read_text()).body
     inner = [item for part in body if isinstance(part, ast.ClassDef) for item in part.body]
     return {item.name for item in (*body, *inner) if isinstance(item, ast.FunctionDef)}

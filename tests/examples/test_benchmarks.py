@@ -70,13 +70,13 @@ def test_benchmark_reference_gradients_match_differences(tasks: list[Any], furth
 def test_benchmark_values_and_gradients_match_numpy(
     compare: Any, tasks: list[Any], further: list[Any], peers: dict[str, Any]
 ) -> None:
-    """The package gives the values and gradients of NumPy by hand."""
+    """Values and gradients of this package equal those by hand in NumPy."""
     for task in [*tasks, *further]:
         compare.check(task, "compgraph", peers["compgraph"], peers["numpy"])
 
 
 def test_benchmark_compiled_values_match_numpy(compare: Any, tasks: list[Any], further: list[Any], peers: dict[str, Any]) -> None:
-    """So it does compiled, with steps of training, second derivatives, and two threads."""
+    """The same compiled, with training steps, second derivatives, and two threads."""
     pytest.importorskip("llvmlite")
     make, compiled = importlib.import_module("tasks"), compare.available(["jit"])[0]["jit"]
     convolution = make.convolution(batch=2, channels=2, results=2, side=4)
@@ -103,7 +103,7 @@ def test_benchmark_measures_compilation(compare: Any, peers: dict[str, Any]) -> 
 
 @pytest.mark.parametrize("operator", ["gradient", "hvp", "hessian", "sparse hessian"])
 def test_benchmark_other_derivatives_match_references(compare: Any, peers: dict[str, Any], operator: str) -> None:
-    """The package gives the derivatives by hand, and these those by differences."""
+    """Derivatives of the package equal those by hand, which equal differences."""
     make = importlib.import_module("tasks")
     chain = [make.chain_derivative(5, operator, ("numpy", "compgraph"))] if operator in ("gradient", "hvp") else []
     for task in (make.rosenbrock(6, operator), make.vector_map(5), *chain):
@@ -193,7 +193,7 @@ def test_benchmark_missing_peer_is_omitted(compare: Any, monkeypatch: pytest.Mon
 
 
 def test_benchmark_update_replaces_table_between_markers(compare: Any, tmp_path: Path) -> None:
-    """The table goes between the markers, as often as wanted; the README has them."""
+    """The table is written between the markers of the README, repeatedly."""
     begin, end = compare.MARKERS
     readme = tmp_path / "README.md"
     readme.write_text(f"before\n{begin}\n{end}\nafter", encoding="utf-8")

@@ -186,7 +186,7 @@ def test_demo_boundary_value_in_double_precision() -> None:
 
 @pytest.mark.slow
 def test_demo_boundary_value_step_controller_fails() -> None:
-    """Growth is stopped too late; then every swing, and what rounding leaves, is taken for a rise."""
+    """Growth of the step stops too late; then each oscillation and rounding error counts as a rise."""
     boundary = demo("boundary_value")
     inner = cg.variable(boundary.first_guess(20), "y", dtype=np.float32)
     optimizer = boundary.make_optimizer("adapted", inner)
@@ -210,7 +210,7 @@ def test_demo_boundary_value_reference_solves_problem() -> None:
 
 def test_demo_differences_are_exact_for_polynomials() -> None:
     boundary = demo("boundary_value")
-    for row, offset in enumerate([0, 2, 4]):  # at the first, the middle, the last of five neighbours
+    for row, offset in enumerate([0, 2, 4]):  # at the first, the middle, the last of five neighbors
         at = np.arange(5.0) - offset
         for power in range(5):
             assert boundary.SLOPES[row] @ at**power == pytest.approx(float(power == 1), abs=1e-12)

@@ -1,4 +1,4 @@
-"""The example that trains on several machines: the bits of one process, with a machine killed or not."""
+"""The example that trains on several machines: results equal those of one process bit for bit, also if a machine is killed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The example that learns to read digits: accuracy, output, pictures, options, and MNIST without a network.
+"""The example on handwritten digits: accuracy, output, pictures, options, and MNIST without internet access.
 
 Checkpoints are tested in test_mnist_checkpoint.
 """

@@ -87,7 +87,7 @@ def current_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 
 
 def interrupt_after(steps: int, monkeypatch: pytest.MonkeyPatch, *options: str) -> None:
-    """Begin to train, and fail in the step after so many."""
+    """Start a training that fails after so many steps."""
     step, countdown = training.Training.step, iter(range(steps))
 
     def failing(self: training.Training) -> None:

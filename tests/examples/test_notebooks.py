@@ -1,4 +1,4 @@
-"""Notebooks are committed as they ran: whole, in order, without errors. That they still run is seen by nbmake."""
+"""Notebooks are committed as they ran: whole, in order, without errors. nbmake checks that they still run."""
 
 from __future__ import annotations
 

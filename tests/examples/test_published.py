@@ -133,7 +133,7 @@ def test_published_check_gradient() -> None:
 
 
 def test_published_network_learns_by_plain_updates() -> None:
-    """Two layers, slices in turn, losses that stay in a list as nodes and are averaged, ``-=`` on the variables."""
+    """Two layers, successive slices, losses that are nodes in a list and averaged, ``-=`` on the variables."""
     digits = load_digits()
     images, labels, rng = digits.data / 16, np.eye(10)[digits.target], np.random.default_rng(0)
     sizes = {"w1": (64, 32), "b1": 32, "w2": (32, 10), "b2": 10}
@@ -222,7 +222,7 @@ def test_published_logistic_regression_by_fed_weights() -> None:
 
 
 def test_published_total_derivative_is_sum_over_branches() -> None:
-    """The total derivative is the sum of what each branch gives while the others are constants."""
+    """The total derivative is the sum over branches of the derivative with all other branches constant."""
     branches = [np.sin, np.exp, np.sqrt, np.tanh]
 
     def tree(*v: Any) -> Any:

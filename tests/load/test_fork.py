@@ -1,4 +1,4 @@
-"""A process may fork while other threads record, draw, pickle, run and compile graphs: its children hang at nothing."""
+"""A process may fork while other threads record, draw, pickle, run and compile graphs: its children do not deadlock."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ Program = Callable[[], object]
 
 @pytest.fixture(scope="module", autouse=True)
 def _traced_once() -> None:
-    """From Python 3.12 on, code that is traced for the first time is given memory for that."""
+    """From Python 3.12 on, code allocates memory when it is traced for the first time."""
     growth_of(lambda n: USES["gradient"](lambda x: total(np.concatenate([x] * n)), points(2)), 8)
 
 
@@ -72,7 +72,7 @@ JOINED: dict[str, Callable[[list[Any]], Any]] = {
     "broadcast_arrays": lambda xs: np.stack(np.broadcast_arrays(*xs)),
 }
 # Operations with any number of results, and values used any number of times.
-TAKEN: dict[str, Callable[[Any, int], Any]] = {
+PATTERNS: dict[str, Callable[[Any, int], Any]] = {
     "elements": lambda x, n: sum(v * v for v in x[:n]),
     "rows": lambda x, n: sum(total(v) for v in np.reshape(x, (n, 2))),
     "elements of a matrix": lambda x, n: sum(np.reshape(x, (n, 2))[i, 0] * x[i] for i in range(n)),
@@ -189,7 +189,7 @@ VECTORS: dict[str, Callable[[Any], Any]] = {
     "the largest so far": np.maximum.accumulate,
 }
 
-# The series of these is to grow as the square of the order: products of series.
+# Taylor series whose cost may grow quadratically in the order, because they multiply series.
 SERIES: dict[str, Callable[[Any], Any]] = {
     "exp": np.exp,
     "sin": np.sin,
@@ -219,7 +219,11 @@ def of_parts(joined: str, use: str) -> Callable[[int], Program]:
 
 # Variants that the default run omits.
 RARE = {
-    *("hvp, " + taken for taken in TAKEN if taken not in ("elements", "slices", "a chain", "checkpoint", "custom_gradient")),
+    *(
+        "hvp, " + count_operands
+        for count_operands in PATTERNS
+        if count_operands not in ("elements", "slices", "a chain", "checkpoint", "custom_gradient")
+    ),
     *("gradient, " + joined for joined in ("concatenate, axis None", "hstack", "vstack", "dstack", "bmat", "asarray")),
     *("twice, concatenate", "taylor, concatenate", "masked, concatenate"),
     *("vjp of n results, again", "linearize of n leaves"),
@@ -251,15 +255,15 @@ def test_work_of_joining_in_one_call_is_linear() -> None:
 
 
 def test_work_of_moving_element_cotangents_makes_no_arrays() -> None:
-    """The tangent of each of n elements makes no array of n."""
-    require_growth(lambda n: USES["hvp"](lambda x: TAKEN["elements"](x, n), points(n)), 60, bytes_margin=0.1)
+    """The tangents of n elements allocate no array of n elements each."""
+    require_growth(lambda n: USES["hvp"](lambda x: PATTERNS["elements"](x, n), points(n)), 60, bytes_margin=0.1)
 
 
-@for_each_name([f"{use}, {pattern}" for pattern in TAKEN for use in ("gradient", "hvp")])
+@for_each_name([f"{use}, {pattern}" for pattern in PATTERNS for use in ("gradient", "hvp")])
 def test_work_is_linear_in_results_and_uses(name: str) -> None:
     use, pattern = name.split(", ", 1)
     size = 8 if use == "gradient" else 4
-    require_growth(lambda n: USES[use](lambda x: TAKEN[pattern](x, n), points(2 * n)), size)
+    require_growth(lambda n: USES[use](lambda x: PATTERNS[pattern](x, n), points(2 * n)), size)
 
 
 @for_each_name(CALLS)
@@ -299,10 +303,10 @@ def within_one_step(n: int) -> Program:
 
 
 def of_copied_operands(n: int) -> Program:
-    def taken(*operands: Any) -> int:
+    def count_operands(*operands: Any) -> int:
         return len(operands)
 
-    return lambda: [taken(*range(n)) for _ in range(n)]
+    return lambda: [count_operands(*range(n)) for _ in range(n)]
 
 
 @pytest.mark.parametrize("program", [by_steps, within_one_step, of_copied_operands])
@@ -360,7 +364,7 @@ def deep_in_scopes(n: int) -> Any:
     return in_scopes(cg.variable([1.0, 2.0]), n)
 
 
-DRAWN: dict[str, Callable[[int], Any]] = {
+DRAWINGS: dict[str, Callable[[int], Any]] = {
     "writes": write_by_steps,
     "one operand, n times": lambda n: np.concatenate([cg.variable([1.0], "x")] * n),
     "n operands": lambda n: np.stack([cg.variable(1.0) * k for k in range(n)]),
@@ -375,7 +379,7 @@ def test_drawing_limit_bounds_size(fold: bool | None) -> None:
     limit = 10
     nothing = len(cg.visualize_at(cg.variable(1.0)).html())
     with Failures("drawn") as failures:
-        for (name, draw), n, scopes in itertools.product(DRAWN.items(), (40, 160), ("open", "closed")):
+        for (name, draw), n, scopes in itertools.product(DRAWINGS.items(), (40, 160), ("open", "closed")):
             with failures.case(f"{name}, {n}, scopes {scopes}"):
                 picture = cg.visualize_at(draw(n), limit=limit, fold=fold, scopes=scopes, values=True, shapes=True, lines=True)
                 assert picture.source.count(" -> ") <= 8 * limit
@@ -406,7 +410,7 @@ def test_animation_of_too_many_uses_raises() -> None:
 # ------------------------------------------------------------------------------------------- memory that remains
 
 
-def made_in_a_step(opname: str, factor: float) -> tuple[Any, Any]:
+def node_of_new_primitive(opname: str, factor: float) -> tuple[Any, Any]:
     """A node of a unique primitive, and a weak reference to its function."""
 
     @cg.primitive(opname=opname)
@@ -421,7 +425,7 @@ def made_in_a_step(opname: str, factor: float) -> tuple[Any, Any]:
 def test_primitive_and_rule_are_freed_with_last_use(names: str) -> None:
     pairs = []
     for k in range(20):
-        node, function = made_in_a_step("growing" if names == "one name" else f"growing_{k}", k)
+        node, function = node_of_new_primitive("growing" if names == "one name" else f"growing_{k}", k)
         assert gradient(node)["x"] == 6 * k
         pairs.append((node, function))
     gc.collect()

@@ -444,7 +444,7 @@ def test_no_graph_is_per_thread() -> None:
 
 @pytest.mark.usefixtures("_switching_often")
 def test_no_graph_object_serves_many_threads() -> None:
-    """As a decorator, and as a context that was made once and is entered again and again."""
+    """As a decorator, and as a context that is created once and entered repeatedly."""
     x = cg.variable([1.0, 2.0], "x")
     quiet = cg.no_graph()
 
@@ -464,7 +464,7 @@ def test_no_graph_object_serves_many_threads() -> None:
 
 
 def test_recording_is_enabled_in_new_thread() -> None:
-    """The state of the thread that starts another is not handed on."""
+    """A new thread does not inherit the state of its parent."""
     x = cg.variable(1.0)
     with cg.no_graph():
         assert in_threads(lambda number: isinstance(x * 2, cg.Node), 2) == [True, True]

@@ -1,4 +1,4 @@
-"""The caller's arrays are written into after use: a derivative is that of the values that were used, or raises."""
+"""Captured arrays that are written into after use: the derivative uses their values at the time of use, or raises."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def in_place(x: Any, d: Any) -> Any:
 
 
 def nested(x: Any, d: Any) -> Any:
-    """Derivatives within, to which the arrays are given as tangents and adjoints too."""
+    """Nested derivatives, with the arrays as tangents and adjoints too."""
     slope = ad.grad(lambda z: np.sum(z**2 * x * d["a"]))(x * d["a"])
     rows = ad.jacobian(lambda z: z**2 * x * d["a"])(x * d["a"]) @ d["a"]
     moved = ad.jvp(lambda z: z**2 * x * d["a"], (x,), (d["a"],))[1]

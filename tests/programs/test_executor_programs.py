@@ -1,8 +1,8 @@
-"""Random programs, run again by an executor with other values: the bits are those of the same program computed eagerly.
+"""Random programs replayed by an executor with new values: results equal those of the eager program bit for bit.
 
-A program is a list of steps, each of which takes values from pools of matrices, vectors and scalars, and puts its result
-back. It is recorded once, over placeholders and variables, and its outputs with their first and second derivatives are
-run with other values and other lengths; then the function itself is called with these.
+A program is a list of steps. Each step takes operands from pools of matrices, vectors and scalars and adds its result to
+them. The program is recorded once, on placeholders and variables. Its outputs, with first and second derivatives, are
+replayed with new values and lengths, and compared with calls of the function on these.
 """
 
 from __future__ import annotations
@@ -263,16 +263,16 @@ def test_executor_other_write_indices_match_eager_or_raise(fuse: bool, seed: int
     program = Program(seed, writing=True)
     leaves, nodes = record_program(program, fed(program, 0))
     executor = cg.Executor(nodes, fuse=fuse)
-    refused: list[str] = []
+    messages: list[str] = []
     for run in range(6):
         at = values(500 + 10 * seed + run, 2)
         try:
             outputs = executor.run({leaves[name]: value for name, value in at.items()})
         except cg.GuardError as error:
-            refused.append(str(error))
+            messages.append(str(error))
             continue
         assert_as_eager(outputs, program, at)
-    assert all("write" in message or "np." in message for message in refused)
+    assert all("write" in message or "np." in message for message in messages)
 
 
 def test_executor_in_threads_with_own_values() -> None:

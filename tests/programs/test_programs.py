@@ -1,4 +1,4 @@
-"""Programs written for plain NumPy, differentiated unchanged: right or loud, and no right one becomes wrong."""
+"""Programs for plain NumPy, differentiated unchanged: right or an error or warning, and no regression of right ones."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 import autodiff as ad
 import compgraph as cg
 from tests.support.failures import Failures
-from tests.support.programs.harness import CORPORA, FROZEN, MODES, PATIENCE, given_of, outcome
+from tests.support.programs.harness import CORPORA, FROZEN, MODES, PATIENCE, inputs_of, outcome
 from tests.support.programs.program import Corpus, Program
 
 RIGHT: dict[str, dict[str, list[str]]] = json.loads(FROZEN.read_text())  # each program with the modes in which it is not right
@@ -43,7 +43,7 @@ def test_program_outcomes(programs: list[tuple[str, Program]]) -> None:
                     result = outcome(program, mode)
                     assert result.kind in (("right", "loud", "warned") if mode in others else ("right",)), result
             with failures.case(f"{program.name}, derivative"):
-                assert np.max(np.abs(given_of(program).known.gradient)) > 1e-6, "there is no derivative to lose"
+                assert np.max(np.abs(inputs_of(program).reference.gradient)) > 1e-6, "zero derivatives hide leaks"
 
 
 def test_program_corpora_are_complete() -> None:
@@ -57,34 +57,34 @@ def test_program_corpora_are_complete() -> None:
 
 
 # Programs with a known end, by which the harness itself is judged.
-MADE = Corpus()
+CORPUS = Corpus()
 
 
-@MADE.at(np.array([1.0, 2.0]))
+@CORPUS.at(np.array([1.0, 2.0]))
 def right(x: Any) -> Any:
     return np.sum(x**3)
 
 
-@MADE.at(np.array([1.0, 2.0]))
+@CORPUS.at(np.array([1.0, 2.0]))
 def loud(x: Any) -> Any:
     if isinstance(x, cg.Node):
         raise TypeError("no")
     return np.sum(x**3)
 
 
-@MADE.at(np.array([1.0, 2.0]))
+@CORPUS.at(np.array([1.0, 2.0]))
 def silent(x: Any) -> Any:
     return x[0] ** 3 + 1e-3 * ad.stop_gradient(x)[1] ** 2
 
 
-@MADE.at(np.array([1.0, 2.0]))
+@CORPUS.at(np.array([1.0, 2.0]))
 def warned(x: Any) -> Any:
     if isinstance(x, cg.Node):
         warnings.warn("this has no derivative", stacklevel=1)
     return silent(x)
 
 
-@MADE.at(np.array([1.0, 2.0]))
+@CORPUS.at(np.array([1.0, 2.0]))
 def hang(x: Any) -> Any:
     while isinstance(x, cg.Node):
         pass
@@ -93,11 +93,11 @@ def hang(x: Any) -> Any:
 
 @pytest.mark.parametrize("kind", ["right", "loud", "silent", "warned", "hang"])
 def test_harness_recognizes(kind: str) -> None:
-    patience = 0.1 if kind == "hang" else PATIENCE  # others may wait for a collection of what tests before left
+    patience = 0.1 if kind == "hang" else PATIENCE  # other kinds may be delayed by a garbage collection after earlier tests
     with Failures(kind) as failures:
         for mode in MODES:
             with failures.case(mode):
-                assert outcome(MADE[kind], mode, patience).kind == kind
+                assert outcome(CORPUS[kind], mode, patience).kind == kind
 
 
 def test_harness_ignores_unrelated_warnings() -> None:
@@ -126,4 +126,4 @@ def test_reference_of_kink_raises() -> None:
     for k, kink in enumerate([lambda x: abs(x - 1.0), lambda x: abs(x - 1.0) + 3 * x, lambda x: abs(x - 1.0) ** 0.5]):
         corpus.add(f"kink {k}", kink, 1.0)
         with pytest.raises(ValueError, match=f"kink {k} has no derivative there"):
-            given_of(corpus[f"kink {k}"])
+            inputs_of(corpus[f"kink {k}"])

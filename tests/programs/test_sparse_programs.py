@@ -16,7 +16,7 @@ Step = Callable[[Any, Any, np.random.Generator], Any]
 
 
 def smooth(y: Any) -> Any:
-    """Numbers near 1, whatever they are made of."""
+    """Map any numbers to numbers near 1."""
     return 1.5 + np.tanh(y)
 
 

@@ -1,4 +1,4 @@
-"""Parts of cases: the form of a case, makers of arguments, patterns of shapes and options."""
+"""Parts of cases: the class `Case`, constructors of arguments, patterns of shapes and options."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A headless browser for the tests of pages: `opened` loads a file and watches what the page says."""
+"""A headless browser for the tests of pages: `opened` loads a file and fails on console errors and network requests."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 CANDIDATES = ("chromium", "chromium-browser", "google-chrome", "chrome")
-HOW_TO_GET_IT = "no Chromium was found: install the package `chromium` of the system, or set CHROMIUM to the program's path"
-# A page of ours asks the network for nothing; nor shall the browser.
+HOW_TO_GET_IT = "Chromium is not installed: install the system package `chromium`, or set CHROMIUM to the path of the program"
+# Pages send no network requests; these options keep the browser from sending its own.
 ARGUMENTS = [
     "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
     "--disable-background-networking", "--disable-component-update", "--disable-sync",
@@ -23,7 +23,7 @@ WIDTHS = {"phone": (390, 844), "desktop": (1280, 800)}
 
 
 def chromium() -> str:
-    """The path of Chromium; if it is not installed the test is skipped, with advice."""
+    """Return the path of Chromium, or skip the test."""
     executable = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, CANDIDATES)), None)
     if executable is None:
         pytest.skip(HOW_TO_GET_IT)
@@ -32,7 +32,7 @@ def chromium() -> str:
 
 @contextmanager
 def opened(page_file: Path, width: str = "desktop", dark: bool = False) -> Iterator[Any]:
-    """A page in the browser, at a width of `WIDTHS`; errors on its console, and requests for anything else, fail the test."""
+    """Load a page at a width of `WIDTHS`; errors on its console and requests of other files fail the test."""
     sync_api = pytest.importorskip("playwright.sync_api", reason="pip install playwright")
     with sync_api.sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium(), args=ARGUMENTS)
@@ -44,7 +44,7 @@ def opened(page_file: Path, width: str = "desktop", dark: bool = False) -> Itera
         page.on("pageerror", lambda error: messages.append(str(error)))
         page.on("requestfailed", lambda request: messages.append(f"failed: {request.url}"))
         page.on(
-            "request", lambda r: None if r.url.startswith(("file:", "data:", "blob:")) else messages.append(f"asked: {r.url}")
+            "request", lambda r: None if r.url.startswith(("file:", "data:", "blob:")) else messages.append(f"requested: {r.url}")
         )
         page.goto(page_file.resolve().as_uri())
         try:
@@ -55,7 +55,7 @@ def opened(page_file: Path, width: str = "desktop", dark: bool = False) -> Itera
 
 
 def require_self_contained(page: str) -> None:
-    """Fail if a page has an address, or loads another file."""
+    """Fail if a page contains a URL or loads another file."""
     assert re.findall(r'\b(?:src|href)\s*=|url\((?!#)|@import|https?://(?!www\.w3\.org/2000/svg")', page) == []
 
 

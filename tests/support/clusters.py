@@ -1,4 +1,4 @@
-"""Clusters of processes on this machine, for tests: loopback only, each ended by whoever started it."""
+"""Clusters of processes on this machine, for tests: on loopback only; the caller that starts a cluster shuts it down."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[2]
 
 @contextmanager
 def processes_of(machines: int) -> Iterator[LocalCluster]:
-    """A cluster of so many processes; one that is killed is started again."""
+    """A cluster of processes, which are restarted when killed."""
     options: dict[str, Any] = {"n_workers": machines, "threads_per_worker": 1, "host": "127.0.0.1", "dashboard_address": ":0"}
     with LocalCluster(processes=True, silence_logs=50, **options) as cluster:
         yield cluster
@@ -27,28 +27,28 @@ def processes_of(machines: int) -> Iterator[LocalCluster]:
 
 @contextmanager
 def threads_of(machines: int) -> Iterator[Client]:
-    """A client of so many threads of this process, which are there at once."""
+    """A client of worker threads in this process, which start at once."""
     with Client(processes=False, n_workers=machines, threads_per_worker=1, dashboard_address=":0") as client:
         yield client
 
 
 def close_thread(client: Client, address: str) -> None:
-    """End one of the machines of `threads_of`, without a word to those that use it."""
+    """Close one of the workers of `threads_of` without notifying its users."""
     (worker,) = [worker for worker in client.cluster.workers.values() if worker.address == address]
     client.sync(worker.close, nanny=False)
 
 
 class Processes:
-    """A scheduler and workers, each a process of its own that can be killed.
+    """A scheduler and workers in separate processes that can be killed.
 
     Parameters
     ----------
     folder : Path
         For their files.
     machines : int
-        How many workers.
+        Number of workers.
     nanny : bool
-        Whether each has a process beside it that starts it again.
+        Whether each worker has a nanny process that restarts it.
     """
 
     def __init__(self, folder: Path, machines: int, nanny: bool = False) -> None:
@@ -76,14 +76,14 @@ class Processes:
         self.workers.append(self._start("worker", "--scheduler-file", str(self.file), *options, **variables))
 
     def client(self) -> Client:
-        """A client, when all are there."""
+        """A client, after all workers have connected."""
         client = Client(scheduler_file=str(self.file), direct_to_workers=True, timeout=20)
         if self.workers:
             client.wait_for_workers(len(self.workers), timeout=60)
         return client
 
     def close(self) -> None:
-        """End all of them."""
+        """Terminate all processes."""
         for process in [*self.workers, self.scheduler]:
             if process.poll() is None:
                 with suppress(ProcessLookupError):
@@ -99,7 +99,7 @@ class Processes:
 
 @contextmanager
 def processes(folder: Path, machines: int, nanny: bool = False) -> Iterator[Processes]:
-    """Processes, and their end."""
+    """Start processes, and terminate them at the end of the block."""
     cluster = Processes(folder, machines, nanny)
     try:
         yield cluster

@@ -31,7 +31,7 @@ class Drawing(metaclass=Meta):
     python = staticmethod(random.gauss)
     rng = np.random.default_rng(3)
     old = OLD
-    mean = staticmethod(OLD.normal)  # named like a function that is known not to draw
+    mean = staticmethod(OLD.normal)  # has the name of a function that does not draw
 
     class Within:
         normal = OLD.normal

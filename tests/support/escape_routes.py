@@ -1,6 +1,6 @@
-"""Data: the routes by which a value can leave its graph, and what happens on each, at the top level and within operators.
+"""Data: code by which a value can leave its graph, with the outcome at the top level and within operators.
 
-`docs/escapes.md` is made from this table, and `test_escape_table` walks it. In a snippet, ``x`` is a node that depends on
+`docs/escapes.md` is made from this table, and `test_escape_table` runs every row. In a snippet, ``x`` is a node that depends on
 a variable of three elements, ``plain`` and ``square`` are plain arrays of zeros, ``np``, ``cg``, ``scipy`` and Python's
 modules are there, and the last expression is the result.
 """
@@ -13,8 +13,8 @@ AT_TOP = {
     "recorded": "recorded",
     "raises": "raises",
     "noticed": "noticed",
-    "hole": "not seen",
-    "constant": "nothing to lose",
+    "hole": "undetected",
+    "constant": "no derivative",
 }
 WITHIN = {
     "recorded": "recorded",
@@ -22,14 +22,14 @@ WITHIN = {
     "error": "raises Python's own error",
     "used": "raises where it is used",
     "warns": "warns",
-    "meant": "is meant so",
-    "text": "not seen",
-    "constant": "nothing to lose",
+    "meant": "intended",
+    "text": "undetected",
+    "constant": "no derivative",
 }
 
 
 class Route(NamedTuple):
-    """One route.
+    """A snippet that may lead a value out of its graph, and its outcomes.
 
     Attributes
     ----------

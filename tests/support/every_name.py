@@ -1,8 +1,8 @@
 """Data for `test_every_name`: every public name of NumPy with a useful derivative, called as a user of NumPy calls it.
 
 A name has one or more examples ``(label, function, *arguments)``, as in `cases`: functions of float arrays in plain
-NumPy, which may return lists and tuples of arrays. What NumPy keeps from a node, because it never asks, stands under
-the same name in compgraph: `either` calls that for nodes, and NumPy's own for plain arrays.
+NumPy, which may return lists and tuples of arrays. Functions that do not dispatch in NumPy exist
+under the same name in compgraph: `either` calls compgraph's for nodes, and NumPy's for plain arrays.
 """
 
 from __future__ import annotations
@@ -580,10 +580,10 @@ TABLES: dict[str, Examples] = {
 EXAMPLES: Examples = {name: some for examples in TABLES.values() for name, some in examples.items()}
 
 # Names that raise all the same, and their messages.
-REFUSED: dict[str, str] = {
+UNSUPPORTED: dict[str, str] = {
     "np.ndarray.resize": "np.resize makes a new node",  # NumPy itself resizes no array that shares its memory, as a node does
 }
-# NumPy's vectorised loops give wrong values here on some machines; the derivative of those is refused, see `folding`.
+# NumPy's vectorized loops give wrong values here on some machines, where the derivative raises; see `folding`.
 MISCOUNTED = {f"np.{name}.{method}" for name in ("arctan2", "atan2", "pow", "power") for method in ("reduce", "reduceat")}
 
 # ------------------------------------------------------------------------------------------- comparing

@@ -35,7 +35,7 @@ def ufunc_calls(names: list[str]) -> Examples:
 
 
 def _keeps_dtype(ufunc: Any, x: Any, *others: Any) -> bool:
-    """Whether what a ufunc gives can be put where its first operand was; ``ufunc.at`` of a node casts no further."""
+    """Whether a ufunc's result can be cast to the dtype of its first operand, as ``ufunc.at`` of a node requires."""
     try:
         with np.errstate(all="ignore"):
             return bool(np.can_cast(ufunc(x, *others).dtype, x.dtype, "same_kind"))

@@ -1,4 +1,4 @@
-"""Tests that go through their cases in one item of pytest and report every failure by name."""
+"""Tests of many cases in one item of pytest, which report every failing case by name."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ class _Loop:
 
 
 def _sample(lengths: list[int]) -> Iterator[Place]:
-    """Places that go once through the longest axis, or once through all combinations of the others, whichever are more.
+    """Indices that cover the longest axis once, or all combinations of the other axes, whichever are more.
 
     The combinations are shuffled, since the longest axis may itself be a cross product whose period fits theirs.
     """

@@ -53,7 +53,7 @@ def _caller(operation: Any, shape: tuple[int, ...]) -> Callable[..., Any]:
 
     def call(*operands: Any) -> Any:
         args = [a.raw_value if isinstance(a, Value) else a for a in record.args]
-        if function is ops.getitem:  # whose other operands are parts of the index
+        if function is ops.getitem:  # the other operands belong to the index
             operands = operands[:1]
         for position, operand in enumerate(operands):
             if not isinstance(operand, str):
@@ -68,7 +68,7 @@ def _caller(operation: Any, shape: tuple[int, ...]) -> Callable[..., Any]:
 
 
 def computed(expression: Any, values: Mapping[str, Any]) -> Any:
-    """The value of an expression, given those of its symbols, all by name."""
+    """The value of an expression for values of its symbols by name."""
     symbols = sorted(expression.free_symbols, key=str)
     printer = _Printer(expression)
     undefined = {each.func.__name__: _public(each.func.__name__) for each in expression.atoms(AppliedUndef)}

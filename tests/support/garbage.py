@@ -6,6 +6,6 @@ import gc
 
 
 def spare_what_stands() -> None:
-    """Freeze all present objects, so that a collection within a test does not traverse them."""
+    """Freeze all existing objects, so that a collection during a test does not traverse them."""
     gc.collect()
     gc.freeze()

@@ -1,4 +1,4 @@
-"""Marks of tests that draw by Graphviz or Matplotlib, which optional dependencies bring."""
+"""Skip marks of tests that need Graphviz or Matplotlib, which are optional dependencies."""
 
 from __future__ import annotations
 

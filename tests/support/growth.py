@@ -6,12 +6,12 @@ steps
     Lines of Python that run, and calls of Python functions, anywhere: in this project, in NumPy, in the standard library.
     A loop steps through its line once per iteration.
 bytes
-    Memory asked for, as `tracemalloc` sees it between two lines, calls or returns (also of functions in C): arrays, tuples and
-    lists of any length, whoever makes them. So a single call that makes an array of n zeros, or copies n arguments, is
-    seen although it is one step. Of memory that is allocated and freed in between, the peak counts.
+    Memory allocated between two lines, calls or returns (also of C functions), as measured by `tracemalloc`: arrays, tuples and
+    lists of any length. A single call that allocates n zeros or copies n arguments is therefore counted, although it is one
+    step. Memory allocated and freed in between counts by its peak.
 
-Not seen is what works on memory that is there already within one step, such as the sum of a list of numbers. Both numbers
-are the same in every run on one Python, to a few steps: nothing depends on the machine, nor on what else it does.
+Work within one step on existing memory, such as the sum of a list, is not counted. Both counts are reproducible on one Python,
+to a few steps; they do not depend on the machine or its load.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def growth_of(prepared: Callable[[int], Callable[[], object]], n: int, runs: int
     n : int
         The smallest of three sizes, n, 2n and 4n.
     runs : int
-        How often each size runs. The least work counts, since a table of the process may grow meanwhile, and be copied.
+        Number of runs per size. The least work counts, because a hash table of the process may be resized during a run.
     """
     prepared(4 * n)()  # fill caches of the first use, and grow tables of the process
     a, b, c = counted = tuple([_least_work(prepared, k * n, runs) for k in (1, 2, 4)])
@@ -111,8 +111,8 @@ def require_growth(
     exponent : float
         The power.
     bytes_margin : float
-        How much larger the exponent of the bytes may be. A list or a hash table that grows is copied now and then, by which
-        the bytes of small programs are uneven.
+        Tolerance of the exponent of the bytes: growing lists and hash tables are reallocated in jumps, which matter in small
+        programs.
     """
     for runs in (1, 3):
         growth = growth_of(prepared, n, runs)
@@ -129,12 +129,12 @@ def _least_work(prepared: Callable[[int], Callable[[], object]], n: int, runs: i
 
 
 def _exponent(a: int, b: int, c: int) -> float:
-    """The p of ``k + m * n**p``: what does not depend on the size drops out of the differences; 0 if they are nothing."""
+    """The p of ``k + m * n**p``; the constant cancels in the differences. 0 if the differences vanish."""
     return math.log2((c - b) / max(b - a, 1)) if c - a > 0.1 * a else 0.0
 
 
 def calls(run: Callable[[], object]) -> int:
-    """How many functions a program calls, those in C among them except ``id``."""
+    """Count the functions that a program calls, including C functions except ``id``."""
     count = 0
 
     def told(frame: Any, event: str, argument: Any) -> None:

@@ -1,4 +1,4 @@
-"""A signal may come between any two steps of the interpreter: an exception raised at one of them, as a handler raises it."""
+"""Simulated signals: raises an exception at a chosen bytecode, as a signal handler does."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from collections.abc import Callable
 from types import CodeType
 from typing import Any
 
-# Names of locks taken in a `with` statement. It is left in C, before signals are checked; an exception raised here would
-# leave the lock held for ever, and the threads of later tests wait for it.
+# Names of locks taken in a `with` statement. C code releases it before signals are checked; an exception raised here
+# would leave the lock locked, and threads of later tests would wait for it.
 _LOCKS = {"_lock", "callbacks_lock", "_counts_lock", "_locks_lock", "_registering"}
 
-# Up to Python 3.12 the names of keyword arguments wait in a register between KW_NAMES and the call. No signal is handled there.
-# An exception that a trace function raises there leaves them to the next call, which reads its arguments wrongly and may crash.
+# Up to Python 3.12, KW_NAMES stores the names of keyword arguments for the following call, and no signal is handled in between.
+# An exception of a trace function there would leave them for the next call, which would misread its arguments and may crash.
 _KEYWORDS = dis.opmap.get("KW_NAMES")
 _CALLS = {
     dis.opmap[name]: offset
@@ -30,28 +30,28 @@ def _is_passing_keywords(frame: Any) -> bool:
 
 
 class Interruption:
-    """Runs something, and raises KeyboardInterrupt at one of its steps.
+    """Run a function, and raise KeyboardInterrupt at one of its bytecodes.
 
     Parameters
     ----------
     at : int or None
-        Which step, from 1 on; with None steps are only counted.
+        Number of the step, from 1; with None steps are only counted.
     within : callable
-        Whether steps of a function's code count: of all, unless told.
+        Whether steps of a code object count; by default all do.
 
     Attributes
     ----------
     steps : int
-        How many there were.
+        Number of steps.
     """
 
     def __init__(self, at: int | None, within: Callable[[CodeType], bool] = lambda code: True) -> None:
         self.at, self.within, self.steps = at, within, 0
 
     def __call__(self, run: Callable[[], Any]) -> bool:
-        """Whether it came to be interrupted."""
+        """Run; return whether the interruption occurred."""
         before = sys.gettrace()
-        sys._getframe().f_trace_opcodes = True  # by which Python 3.12 knows, when tracing begins, that bytecodes are traced
+        sys._getframe().f_trace_opcodes = True  # Python 3.12 checks this when tracing begins
         sys.settrace(self._called)
         try:
             run()

@@ -21,7 +21,7 @@ def _same_leaf(a: Any, b: Any) -> bool:
     if type(a) is not type(b):
         return False
     if isinstance(a, (np.ndarray, np.generic)):
-        rounding = 64 * float(np.finfo(a.dtype).eps) if a.dtype.kind in "fc" else 0.0  # of sums in another order
+        rounding = 64 * float(np.finfo(a.dtype).eps) if a.dtype.kind in "fc" else 0.0  # sums in another order
         return a.dtype == b.dtype and a.shape == b.shape and np.allclose(a, b, max(1e-9, rounding), 1e-12, equal_nan=True)
     return repr(a) == repr(b)
 
@@ -36,8 +36,8 @@ def is_compiled(jitted: Any) -> bool:
     return "program 1" in jitted.report() and "as NumPy" not in jitted.report()
 
 
-def agrees(f: Any, *calls: tuple[Any, ...], programs: int | None = 1) -> Any:
-    """Compiled, all calls give what the function gives, by so many programs."""
+def assert_agrees(f: Any, *calls: tuple[Any, ...], programs: int | None = 1) -> Any:
+    """Assert that a function is compiled to so many programs, and that all calls return its results."""
     jitted = compiled(f, *calls[0])
     assert is_compiled(jitted), jitted.report()
     for args in calls:
@@ -49,7 +49,7 @@ def agrees(f: Any, *calls: tuple[Any, ...], programs: int | None = 1) -> Any:
     return jitted
 
 
-def refused(f: Any, *args: Any, words: str = "", **kwargs: Any) -> Any:
+def assert_not_compiled(f: Any, *args: Any, words: str = "", **kwargs: Any) -> Any:
     """Assert that nothing is compiled, that the report has the reason, and that the results are NumPy's."""
     jitted = compiled(f, *args, **kwargs)
     assert "runs as NumPy" in jitted.report(), jitted.report()

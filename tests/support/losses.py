@@ -1,4 +1,4 @@
-"""Losses that the tests of distributed share: a module of its own, so that other processes can import it."""
+"""Loss functions of the distributed tests, in a module that worker processes can import."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def waves(w: Any, x: Any, y: Any) -> Any:
 
 
 def network(params: Any, x: Any, y: Any) -> Any:
-    """A small network that reads digits."""
+    """A small network for digits."""
     hidden = np.tanh(x @ params["w1"] + params["b1"])
     return cg.softmax_cross_entropy(hidden @ params["w2"] + params["b2"], y)
 
@@ -52,7 +52,7 @@ def network_parameters(pixels: int = 20, hidden: int = 16, classes: int = 4, see
 
 @dataclass(frozen=True)
 class Line:
-    """Parameters of a type of their own."""
+    """Parameters as a user-defined class."""
 
     w: Any
     b: Any
@@ -68,11 +68,11 @@ def of_line(params: Line, x: Any, y: Any) -> Any:
 
 
 class NoSuchWordError(Exception):
-    """An error of the user's own."""
+    """A user-defined error."""
 
 
 def raising(params: Any, x: Any, y: Any) -> Any:
-    """A loss that raises, in a function that it calls."""
+    """A loss that raises in a nested call."""
     try:
         return looked_up("word")
     except KeyError as missing:
@@ -90,7 +90,7 @@ def exits(params: Any, x: Any, y: Any) -> Any:
 
 
 def raises_what_does_not_pickle(params: Any, x: Any, y: Any) -> Any:
-    """A loss whose error cannot be sent."""
+    """A loss whose error cannot be pickled."""
 
     class OddError(Exception):
         def __reduce__(self) -> Any:
@@ -100,12 +100,12 @@ def raises_what_does_not_pickle(params: Any, x: Any, y: Any) -> Any:
 
 
 def returns_a_vector(params: Any, x: Any, y: Any) -> Any:
-    """No mean, but all squares."""
+    """A wrong loss: the vector of squares."""
     return (x @ params["w"] - y) ** 2
 
 
 def returns_an_integer(params: Any, x: Any, y: Any) -> Any:
-    """A number that depends on nothing."""
+    """A constant integer."""
     return len(x)
 
 
@@ -124,7 +124,7 @@ def warns(params: Any, x: Any, y: Any) -> Any:
 
 
 def slowed(folder: Path, params: Any, x: Any, y: Any) -> Any:
-    """The network's loss, on a machine that is as slow as a file named after its process says, in seconds a row."""
+    """The network's loss on a slow machine; a file named after its process has the seconds per row."""
     file = folder / str(os.getpid())
     if file.exists():
         time.sleep(float(file.read_text()) * len(x))
@@ -132,7 +132,7 @@ def slowed(folder: Path, params: Any, x: Any, y: Any) -> Any:
 
 
 def slow_once(file: Path, params: Any, x: Any, y: Any) -> Any:
-    """The network's loss, which takes a second the first time after the file was made."""
+    """The network's loss, which takes a second in the first call after the file was created."""
     with suppress(FileNotFoundError):
         file.unlink()
         time.sleep(1.0)
@@ -140,11 +140,11 @@ def slow_once(file: Path, params: Any, x: Any, y: Any) -> Any:
 
 
 def deadly(params: Any, x: Any, y: Any) -> Any:
-    """A loss that ends its process at once."""
+    """A loss that exits its process at once."""
     os.kill(os.getpid(), signal.SIGKILL)
 
 
 def sleeping(seconds: Any, x: Any) -> Any:
-    """A loss that takes as long as its parameter says, for each grain."""
+    """A loss that sleeps for the seconds in its parameter, per grain."""
     time.sleep(float(np.asarray(seconds)))
     return np.mean(x) * seconds

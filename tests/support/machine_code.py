@@ -1,4 +1,4 @@
-"""Executors that make machine code, and the comparison of their results with NumPy's to the bit."""
+"""Executors that compile machine code, compared with NumPy bit for bit."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import compgraph as cg
 
 
 def compiled(nodes: Any) -> cg.Executor:
-    """An executor that makes machine code."""
+    """An executor that compiles machine code."""
     executor = cg.Executor(nodes)
     executor._backend = "llvm"
     return executor
 
 
 def program_of(executor: cg.Executor) -> Any:
-    """What it made."""
+    """The program of a compiled executor."""
     return next(iter(executor._programs.values()))
 
 

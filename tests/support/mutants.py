@@ -1,4 +1,4 @@
-"""Mutants of a module: expressions of code that computes, and what may replace them."""
+"""Mutants of a module: expressions and their possible replacements."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-Mutation = tuple[str, ast.expr, ast.expr]  # kind, the expression, what replaces it
+Mutation = tuple[str, ast.expr, ast.expr]  # kind, expression, replacement
 
 OPERATORS: dict[type, type] = {ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div, ast.Div: ast.Mult}
 NON_COMMUTATIVE = ast.Sub | ast.Div | ast.FloorDiv | ast.Pow | ast.MatMult
@@ -64,12 +64,12 @@ def _is_sequence(node: ast.AST) -> bool:
 
 
 def _is_sign(node: ast.AST) -> bool:
-    """Whether a factor is 1 or -1, so that division by it is the same."""
+    """Whether a factor is 1 or -1, so that multiplication equals division."""
     return ast.unparse(node).startswith(("(-1) ** ", "np.sign(", "sign"))
 
 
 def _is_of_costs(test: ast.AST) -> bool:
-    """Whether a condition compares with a limit that a constant names (``size > HEAVY``), which decides on costs alone."""
+    """Whether a condition compares with a named limit (``size > HEAVY``), which affects costs only."""
     compared = [node for node in ast.walk(test) if isinstance(node, ast.Compare) and isinstance(node.ops[0], ORDERED)]
     return any(isinstance(part, ast.Name) and part.id.isupper() for node in compared for part in ast.walk(node))
 
@@ -170,7 +170,7 @@ MUTATIONS_OF_GUARDS = [*MUTATIONS, conditions]
 
 @dataclass(frozen=True)
 class Site:
-    """One mutation: the place of an expression and what replaces it.
+    """One mutation: the position of an expression and its replacement.
 
     Attributes
     ----------
@@ -227,7 +227,7 @@ class _Finder(ast.NodeVisitor):
 
     def _visit_body(self, node: Any) -> None:
         before = self.function, self.is_import
-        if self.is_import:  # a nested function counts as part of the one around it
+        if self.is_import:  # a nested function counts as part of its outer function
             self.function, self.is_import = (node.lineno, node.end_lineno), False
         for statement in node.body if isinstance(node.body, list) else [node.body]:
             self.visit(statement)
@@ -252,7 +252,7 @@ class _Finder(ast.NodeVisitor):
             self.generic_visit(node)
 
     def _skip(self, node: ast.AST) -> None:
-        """Visit nothing below."""
+        """Skip the children of a node."""
 
     visit_Raise = visit_Assert = visit_JoinedStr = _skip  # noqa: N815
 

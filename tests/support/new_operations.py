@@ -1,7 +1,7 @@
-"""Three new operations, added as CONTRIBUTING says: an entry of the table and a rule. The program tries each in every transform.
+"""A program that adds three operations as CONTRIBUTING describes, by a table entry and a rule, and runs every transform.
 
-It runs in a process of its own (``python -m tests.support.new_operations``), because the tables of this one are compared with
-NumPy's names.
+It needs a separate process (``python -m tests.support.new_operations``), because other tests compare the tables of the
+current one with NumPy's names.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def squared_sine(x: Any) -> Any:
 
 
 def upside_down(x: Any) -> Any:
-    """A new function that moves elements."""
+    """A new operation that permutes elements."""
     return np.copy(x[::-1])
 
 

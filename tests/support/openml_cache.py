@@ -13,7 +13,7 @@ from sklearn.datasets import load_digits
 
 
 def write_cache(folder: Path) -> None:
-    """Put 200 of the small digits, enlarged to 28 x 28 pixels, into a folder, as if they were MNIST and downloaded to it."""
+    """Write 200 small digits, enlarged to 28 x 28 pixels, into a folder in the form of downloaded MNIST data."""
     digits = load_digits()
     images = np.pad(np.kron(digits.images[:200], np.ones((3, 3))), ((0, 0), (2, 2), (2, 2))).reshape(200, 784)
     rows = np.column_stack([images * 255 // 16, digits.target[:200]]).astype(int)

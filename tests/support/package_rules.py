@@ -9,7 +9,7 @@ from autodiff.grads.scipy.special.ufunc_rules import UNKNOWN
 from autodiff.rules import rules
 
 grads._load_family("scipy.special")
-# tests/compgraph/scipy has the tests of these modules. UNKNOWN holds operations without a known derivative.
+# Modules tested in tests/compgraph/scipy. UNKNOWN holds operations without a known derivative.
 _OF_SCIPY = ("densities", "functions", "parameters", "distributions")
 _ELSEWHERE = {
     rule.opname
@@ -22,5 +22,5 @@ RULES = {
     opname: rule
     for opname, rule in rules.items()
     if opname not in UNKNOWN | _ELSEWHERE
-    and not opname.startswith(("scipy_", "ndimage_"))  # whichever modules of SciPy are loaded
+    and not opname.startswith(("scipy_", "ndimage_"))  # independent of the loaded SciPy modules
 }

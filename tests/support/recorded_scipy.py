@@ -1,6 +1,6 @@
-"""A program that prints the operations that calls of SciPy's functions record; the argument ``autodiff`` imports that too.
+"""A program that prints the operations recorded by calls of SciPy; with the argument ``autodiff`` it imports `autodiff` first.
 
-``tests/compgraph/scipy/test_recording.py`` runs it in processes of their own.
+``tests/compgraph/scipy/test_recording.py`` runs it in separate processes.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ CALLS: dict[str, dict[str, Any]] = {
 
 
 def names_of(results: Any) -> list[str]:
-    """The operations behind the nodes among the results of a call."""
+    """The operations in the graphs of a call's results."""
     nodes = [each for each in (results if isinstance(results, tuple) else (results,)) if isinstance(each, cg.Node)]
     return [node.opname for node in cg.topological_order(nodes) if node.opname]
 
@@ -75,7 +75,7 @@ def main() -> None:
 
 
 def smooth() -> set[str]:
-    """The operations with a derivative, without those that `autodiff` defines for its own rules."""
+    """The operations with a derivative, without those internal to `autodiff`."""
     functions = {**opnames._functions_by_opname, **opnames._user_functions}
     return {name for name, f in functions.items() if f not in ops.PIECEWISE and not is_of_autodiff(f)}
 

@@ -12,7 +12,7 @@ import autodiff as ad
 from tests.support.failures import Failures
 
 Function = Callable[..., Any]
-STEP = 1e-3  # of differences of fourth order
+STEP = 1e-3  # step of the fourth-order differences
 
 
 def functions(table: dict[str, Any], in_full: Collection[str] = ()) -> list[Any]:
@@ -21,10 +21,9 @@ def functions(table: dict[str, Any], in_full: Collection[str] = ()) -> list[Any]
     Parameters
     ----------
     table : dict
-        ``{name of the function: [(label, function, *arguments), ...]}``. A callable in place of a list builds it when the test
-        runs.
+        ``{function name: [(label, function, *arguments), ...]}``. A callable in place of a list builds it when the test runs.
     in_full : collection of str
-        Names whose rows are calls of different functions, and are all checked in full.
+        Names whose rows call different functions; all their rows are checked in full.
     """
     parameters = []
     for name, rows in table.items():
@@ -35,7 +34,7 @@ def functions(table: dict[str, Any], in_full: Collection[str] = ()) -> list[Any]
 
 
 class Rows:
-    """The calls of one function of SciPy.
+    """Calls of one SciPy function.
 
     By default the first is checked in full, and the others by value and first derivatives.
     """
@@ -48,7 +47,7 @@ class Rows:
     def check(self, order: int = 2, tolerance: float = 2e-6, jacobians: bool = False) -> None:
         """Compare all rows with plain SciPy and with differences of it, and report each that fails.
 
-        With `jacobians`, those of both modes are compared too: of the first row and the last, or of all.
+        With `jacobians`, Jacobians of both modes are compared too, for the first and the last row, or for all.
         """
         rows = self.rows() if callable(self.rows) else self.rows
         with Failures(self.name) as failures:
@@ -84,14 +83,14 @@ class _Total:
         rng = np.random.default_rng(3)
         self.function, self.tolerance = function, tolerance
         self.arrays = tuple([np.asarray(a, dtype=np.result_type(np.asarray(a), np.float32)) for a in arguments])
-        self.places = tuple(range(len(self.arrays)))
+        self.argnums = tuple(range(len(self.arrays)))
         plain = _flat(function(*self.arrays))
         self.is_complex = plain.dtype.kind == "c"
         self.weights = rng.standard_normal(plain.size) + 1j * rng.standard_normal(plain.size)
-        value, self.found = ad.value_and_grad(self, self.places)(*self.arrays)
+        value, self.gradients = ad.value_and_grad(self, self.argnums)(*self.arrays)
         np.testing.assert_allclose(value, self._weighted(plain), rtol=1e-12, atol=1e-12)
         self.directions = [_direction(rng, a) for a in self.arrays]
-        self.largest = max([1.0, *[float(np.max(np.abs(g), initial=0.0)) for g in self.found]])
+        self.largest = max([1.0, *[float(np.max(np.abs(g), initial=0.0)) for g in self.gradients]])
 
     def __call__(self, *arguments: Any) -> Any:
         return self._weighted(_flat(self.function(*arguments)))
@@ -100,12 +99,12 @@ class _Total:
         total = np.sum(np.real(flat) * self.weights.real)
         return total + np.sum(np.imag(flat) * self.weights.imag) if self.is_complex else total
 
-    def check_first_order(self, wanted: float) -> float:
+    def check_first_order(self, difference: float) -> float:
         """Compare both modes with the difference along all directions, and return the scale of tolerances."""
-        scale = max(self.largest, abs(wanted))
-        assert _along(self.found, self.directions) == pytest.approx(wanted, abs=self.tolerance * scale), "reverse mode"
+        scale = max(self.largest, abs(difference))
+        assert _along(self.gradients, self.directions) == pytest.approx(difference, abs=self.tolerance * scale), "reverse mode"
         _, tangent = ad.jvp(self, self.arrays, tuple(self.directions))
-        assert float(tangent) == pytest.approx(wanted, abs=self.tolerance * scale), "forward mode"
+        assert float(tangent) == pytest.approx(difference, abs=self.tolerance * scale), "forward mode"
         return scale
 
 
@@ -128,14 +127,14 @@ def checked(function: Function, arguments: tuple[Any, ...], order: int = 2, tole
     arguments : tuple of array_like
         Floating or complex arrays, all differentiated; the function is smooth about them.
     order : {1, 2}
-        Whether second derivatives are looked at.
+        Order of the highest derivatives to check.
     tolerance : float
         Of first derivatives, relative to the largest; of second ones a hundredfold.
     """
     total = _Total(function, arguments, tolerance)
-    arrays, directions, gradients = total.arrays, total.directions, total.found
-    differences = []  # along each argument by itself; along all of them it is their sum
-    for place in total.places:
+    arrays, directions, gradients = total.arrays, total.directions, total.gradients
+    differences = []  # per argument; their sum is the derivative along all arguments
+    for place in total.argnums:
         alone = [d if k == place else np.zeros_like(d) for k, d in enumerate(directions)]
         differences.append(_difference(lambda s, alone=alone: total(*_moved(arrays, alone, s))))
     scale = total.check_first_order(sum(differences))
@@ -143,7 +142,7 @@ def checked(function: Function, arguments: tuple[Any, ...], order: int = 2, tole
         one = _along(gradients[place : place + 1], directions[place : place + 1])
         assert one == pytest.approx(difference, abs=tolerance * scale), f"argument {place}"
     squares = lambda *values: total(*values) + sum(np.sum(np.real(g) ** 2) for g in values)  # noqa: E731
-    beside = ad.grad(squares, total.places)(*map(_laid_otherwise, arrays))
+    beside = ad.grad(squares, total.argnums)(*map(_in_other_layout, arrays))
     for one, two, array in zip(gradients, beside, arrays, strict=True):
         np.testing.assert_allclose(two, one + 2 * np.real(array), atol=1e-9 * scale, err_msg="beside a term, in other memory")
     if order > 1:
@@ -152,19 +151,19 @@ def checked(function: Function, arguments: tuple[Any, ...], order: int = 2, tole
 
 
 def _second(total: Function, arrays: Any, directions: Any, scale: float, tolerance: float) -> None:
-    places = tuple(range(len(arrays)))
+    argnums = tuple(range(len(arrays)))
 
     def slope(*values: Any) -> Any:
-        return sum(np.sum(np.real(d * g)) for g, d in zip(ad.grad(total, places)(*values), directions, strict=True))
+        return sum(np.sum(np.real(d * g)) for g, d in zip(ad.grad(total, argnums)(*values), directions, strict=True))
 
     expected = _difference(lambda s: slope(*_moved(arrays, directions, s)))
     room = 100 * tolerance * max(scale, abs(expected))
-    assert _along(ad.grad(slope, places)(*arrays), directions) == pytest.approx(expected, abs=room), "reverse over reverse"
+    assert _along(ad.grad(slope, argnums)(*arrays), directions) == pytest.approx(expected, abs=room), "reverse over reverse"
     assert float(ad.jvp(slope, arrays, tuple(directions))[1]) == pytest.approx(expected, abs=room), "forward over reverse"
 
 
 def _narrow(total: Function, arrays: Any, gradients: Any, scale: float) -> None:
-    """In float32 the gradient has that dtype, and nearly the same numbers."""
+    """In float32 the gradient has this dtype and nearly the same numbers."""
     narrow = tuple([a.astype(np.complex64 if a.dtype.kind == "c" else np.float32) for a in arrays])
     for one, two in zip(gradients, ad.grad(total, tuple(range(len(arrays))))(*narrow), strict=True):
         assert two.dtype == np.result_type(one.dtype, narrow[0].dtype) or two.dtype.itemsize * 2 == one.dtype.itemsize
@@ -195,7 +194,7 @@ def _along(gradients: Any, directions: Any) -> float:
     return float(sum(np.sum(np.real(g * d)) for g, d in zip(gradients, directions, strict=True)))
 
 
-def _laid_otherwise(array: Any) -> Any:
+def _in_other_layout(array: Any) -> Any:
     """The same numbers with gaps in memory; of matrices, in Fortran order."""
     if array.ndim > 1:
         return np.asfortranarray(array)

@@ -1,4 +1,4 @@
-"""Matrices by their diagonals, as ``scipy.linalg`` takes them."""
+"""Matrices in the diagonal forms of ``scipy.linalg``."""
 
 from __future__ import annotations
 
@@ -14,5 +14,5 @@ LOWER[2] = [0.3, -0.2, 0.4, 0.0, 0.0]
 
 
 def as_complex(x: Any) -> Any:
-    """A complex array like a real one, with the same zeros and real where numbers are large."""
+    """Convert a real array to a complex one with the same zeros, real at large elements."""
     return x + 0.3j * np.where(np.abs(x) < 1, x, 0)

@@ -1,7 +1,6 @@
-"""A regular point of each ufunc of ``scipy.special``, as the names of its arguments and their values.
+"""A regular point of each ufunc of ``scipy.special``: names of arguments and their values.
 
-``?`` behind a name: no derivative with respect to the argument is known. ``!``: SciPy takes whole numbers
-only.
+``?`` after a name: no derivative with respect to this argument is known. ``!``: SciPy accepts integers only.
 """
 
 from __future__ import annotations
@@ -257,7 +256,7 @@ pro_rad2_cv m?=1 n?=2 c?=1.5 cv?=6.9447848136442785 x?=1.4
 
 
 def _read(lines: str) -> dict[str, dict[str, int | float | complex]]:
-    """For each ufunc, its arguments; the signs stay at the names."""
+    """Parse the arguments of each ufunc; names include the signs."""
     return {
         name: {argument.split("=")[0]: _number(argument.split("=")[1]) for argument in arguments}
         for name, *arguments in map(str.split, lines.strip().split("\n"))

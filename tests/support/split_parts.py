@@ -1,4 +1,4 @@
-"""Graphs to be split, and operations that imitate work by sleeping."""
+"""Graphs to be split, and operations that sleep to simulate work."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import compgraph as cg
 
 @cg.primitive
 def resting(x: Any, *, seconds: float) -> Any:
-    """X itself, after some time; its adjoint takes twice as long."""
+    """Return x after a delay; the adjoint takes twice as long."""
     time.sleep(seconds)
     return np.array(x)
 
@@ -30,7 +30,7 @@ autodiff.rule(resting, _rested, kind="general")
 
 @cg.primitive
 def failing(x: Any) -> Any:
-    """X itself, unless it is large."""
+    """Return x, or raise if it is large."""
     if np.max(x) > 100:
         raise ArithmeticError("too large for this function")
     return np.array(x)
@@ -41,7 +41,7 @@ autodiff.rule(failing, lambda g, out, x: g, kind="elementwise")
 
 @cg.primitive
 def dying(x: Any, *, path: str) -> Any:
-    """X itself; the process ends if the file is there, which it removes."""
+    """Return x; if the file exists, remove it and exit the process."""
     if os.path.exists(path):
         os.remove(path)
         os.kill(os.getpid(), signal.SIGKILL)

@@ -1,4 +1,4 @@
-"""A program as users write it. Type checkers accept it, and infer the types that it asserts; see `test_types`."""
+"""A typical user program. Type checkers accept it and infer the types that it asserts; see `test_types`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Arguments that share memory can be read; a write into one raises."""
+"""Arguments that share memory are read-only: a write into one raises."""
 
 import dataclasses
 from typing import Any

@@ -1,4 +1,4 @@
-"""The copy that an operator makes of an argument lies as that does: NumPy makes views of the one where it does of the other."""
+"""Operators copy arguments with their memory layout, so that NumPy returns views in the same cases."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def write_through_view(view: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 
 def copy_with_layout(x: Array) -> Array:
-    """Another array that lies exactly as one does, that may be written into."""
+    """A writable copy of an array with exactly its memory layout."""
     buffer = np.zeros(1000, x.dtype)
     view = np.lib.stride_tricks.as_strided(buffer[500:], x.shape, x.strides)
     view[...] = x

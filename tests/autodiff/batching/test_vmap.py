@@ -164,7 +164,7 @@ def test_vmap_connects_variables_of_outer_graph() -> None:
 INDICES = RNG.integers(0, 4, size=(3, 2))
 
 
-def put(target: Any, index: Any, value: Any) -> Any:
+def assigned(target: Any, index: Any, value: Any) -> Any:
     target[index] = value
     return target
 
@@ -173,9 +173,9 @@ def put(target: Any, index: Any, value: Any) -> Any:
 ACROSS: dict[str, Callable[[Any, Any], Any]] = {
     "taken": lambda x, k: x[k],
     "taken of two axes": lambda x, k: np.reshape(x, (2, 2))[k // 2, k % 2],
-    "written": lambda x, k: put(x * 1.0, k, 7.0),
-    "written into an array made inside": lambda x, k: put(np.zeros(4), k, x[:2]),
-    "written where a mask holds": lambda x, k: put(x * 1.0, np.arange(4) > k[0], 7.0),
+    "written": lambda x, k: assigned(x * 1.0, k, 7.0),
+    "written into an array made inside": lambda x, k: assigned(np.zeros(4), k, x[:2]),
+    "written where a mask holds": lambda x, k: assigned(x * 1.0, np.arange(4) > k[0], 7.0),
     "masked sum": lambda x, k: np.sum(x, where=np.arange(4) > k[0]),
 }
 
@@ -203,7 +203,7 @@ def test_nested_vmap_batched_mask_raises() -> None:
 
 # --------------------------------------------------------------------------------------------- refusals
 
-REFUSED: dict[str, tuple[Function, str]] = {
+ERRORS: dict[str, tuple[Function, str]] = {
     "if": (lambda x: x if x.sum() > 0 else -x, "np.where"),
     "float": (lambda x: float(x[0]), "np.where"),
     "int": (lambda x: np.zeros(int(x[0])), "np.where"),
@@ -230,10 +230,10 @@ REFUSED: dict[str, tuple[Function, str]] = {
 NO_LINE = ("no array", "drawn", "drawn by Python", "verify")  # errors raised when no line of the function runs
 
 
-@for_each("name", REFUSED)
+@for_each("name", ERRORS)
 def test_vmap_unsupported_call_raises_with_advice(name: str) -> None:
-    """The error gives advice and the user's line."""
-    f, advice = REFUSED[name]
+    """The error names a remedy and the user's line."""
+    f, advice = ERRORS[name]
     with pytest.raises((TypeError, ValueError), match=advice) as raised:
         ad.vmap(f)(XS)
     assert name in NO_LINE or str(raised.value).count('test_vmap.py", line') == 1
@@ -290,7 +290,7 @@ def test_vmap_different_batch_sizes_raise() -> None:
 
 
 def test_vmap_every_operation_has_batching_rule() -> None:
-    """Ufuncs and elementwise rules have theirs by form; SciPy's functions and users' run in a loop; all others are declared."""
+    """Ufuncs and elementwise rules are batched by kind, SciPy's and users' functions in a loop, others by declared rules."""
     numpys = {
         function
         for function, name in ops.OPNAMES.items()

@@ -152,7 +152,7 @@ def test_vmap_ufunc_at_keeps_array_of_caller() -> None:
     np.testing.assert_array_equal(result, np.stack(rows))
 
 
-REFUSED: dict[str, tuple[Function, str]] = {
+ERRORS: dict[str, tuple[Function, str]] = {
     "mask": (lambda x, i, v: update_at(np.add, x, x > 1, 1.0), "np.where"),
     "out of range": (lambda x, i, v: update_at(np.add, x, i + 9, 1.0), "out of bounds"),
     "shapes": (lambda x, i, v: update_at(np.add, x, i, v[:3]), "broadcast"),
@@ -165,8 +165,8 @@ REFUSED: dict[str, tuple[Function, str]] = {
 }
 
 
-@for_each("name", REFUSED)
+@for_each("name", ERRORS)
 def test_vmap_ufunc_at_bad_calls_raise(name: str) -> None:
-    f, message = REFUSED[name]
+    f, message = ERRORS[name]
     with pytest.raises((TypeError, ValueError, IndexError), match=message):
         ad.vmap(f)(XS, INDICES, VS)

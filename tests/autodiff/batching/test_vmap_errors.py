@@ -1,4 +1,4 @@
-"""Errors that come through `vmap`: its own name the user's line, and the user's own stay as they are."""
+"""Errors within `vmap`: those it raises name the user's line, and the user's own pass through unchanged."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_vmap_keeps_user_error_that_wraps_package_error() -> None:
 
 
 def test_vmap_value_used_after_return_raises() -> None:
-    """Rather than be of no example, or of those of another vmap."""
+    """A leaked batched value belongs to no batch, so its use raises."""
     leaks: list[Any] = []
     np.testing.assert_array_equal(ad.vmap(lambda x: (leaks.append(x), 2 * x)[1])(np.ones((3, 2))), np.full((3, 2), 2.0))
     uses: list[Any] = [

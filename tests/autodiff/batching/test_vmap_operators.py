@@ -1,4 +1,4 @@
-"""Every operator within `vmap`, and outside of it, to any depth, against a loop over examples."""
+"""Every operator within `vmap`, and outside of it, to any depth, against a loop over batch elements."""
 
 from __future__ import annotations
 
@@ -191,7 +191,7 @@ def test_jacobian_of_vmap_matches_loop(operator: Any) -> None:
 
 
 @ad.custom_gradient
-def of_one(x: Any) -> Any:
+def log1pexp(x: Any) -> Any:
     e = np.exp(x)
     return np.log(1 + e), lambda g: g * (1 - 1 / (1 + e))
 
@@ -207,7 +207,7 @@ def halve(x: Any, w: Any) -> Any:
 
 
 OWN: dict[str, Function] = {
-    "of one": lambda x, w: np.sum(of_one(x) * w),
+    "of one": lambda x, w: np.sum(log1pexp(x) * w),
     "of two": lambda x, w: np.sum(of_two(x, w)["a"] ** 2 + of_two(x, w)["b"] ** 2),
     "halved": lambda x, w: halve(x, w) ** 2 + np.sum(x) * np.sum(w),
 }
@@ -306,7 +306,7 @@ def loop_over_nested_batch(f: Function, xs: Any) -> Any:
 
 
 def test_vmap_gradient_within_function_is_differentiable() -> None:
-    """With respect to what a function outside of vmap was given."""
+    """Derivatives with respect to the argument of a function outside of the vmap."""
 
     def f(w: Any, examples: Any) -> Any:
         return np.sum(examples(lambda x: ad.reverse.gradients(np.sum(np.sin(w * x)), [w])[0])(XS) ** 2)
@@ -335,7 +335,7 @@ def test_vmap_executor_runs_for_each_element() -> None:
     same(ad.vmap(lambda x: execute.run({"x": x}) * 2)(XS), np.sum(np.sin(XS) * XS, axis=1) * 2)
 
 
-REFUSED: dict[str, tuple[Function, str]] = {
+ERRORS: dict[str, tuple[Function, str]] = {
     "sparse": (ad.jacobian(np.sin, sparse=True), "loop over the batch elements"),
     "sparse hessian": (ad.hessian(lambda x: np.sum(np.sin(x)), sparse=True), "loop over the batch elements"),
     "root of a captured argument": (lambda p: ad.root(lambda x: x * x - p, np.ones(3)), "vmap"),
@@ -343,9 +343,9 @@ REFUSED: dict[str, tuple[Function, str]] = {
 }
 
 
-@for_each("name", REFUSED)
+@for_each("name", ERRORS)
 def test_vmap_unsupported_operators_raise(name: str) -> None:
-    f, advice = REFUSED[name]
+    f, advice = ERRORS[name]
     with pytest.raises((TypeError, ValueError), match=advice):
         ad.vmap(f)(XS)
 

@@ -1,4 +1,4 @@
-"""Random programs with views and writes in place, of many examples at once against a loop; and their gradients."""
+"""Random programs with views and writes in place under `vmap`, and their gradients, against a loop."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from tests.programs.test_in_place_programs import SHAPES, run, total
 
 COUNT = 3
 PROGRAMS = 60  # of each search
-DRAWN = 12
+MAX_STEPS = 12
 
 
 def draw_program(rng: Any) -> tuple[list[tuple[int, ...]], list[tuple[int, ...]]]:
     """A random program, and the shapes of its arguments."""
-    program = [tuple(int(rng.integers(0, most)) for most in (5, 12, 12, 64, 8)) for _ in range(rng.integers(1, DRAWN))]
+    program = [tuple(int(rng.integers(0, most)) for most in (5, 12, 12, 64, 8)) for _ in range(rng.integers(1, MAX_STEPS))]
     shapes = [SHAPES[rng.integers(len(SHAPES))] for _ in range(rng.integers(1, 4))]
     return program, shapes
 

@@ -1,4 +1,4 @@
-"""Random numbers within `vmap`: refused, one draw for all, another for each; and those that vmap sees too late."""
+"""Random numbers within `vmap`: errors, one draw for the batch, one per element, and draws detected afterwards."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ UNSEEN: dict[str, Callable[[], Any]] = {
     "older kind": lambda: OLD.normal(),
     "Python's object": lambda: PYTHONS.random(),
     "SciPy": lambda: stats.norm.rvs(size=2),
-    "a method in a list": lambda held=[normal]: held[0](),
+    "a method in a list": lambda source=[normal]: source[0](),
     "a method as a default": lambda draw=normal: draw(),
     "a method of a generator": lambda draw=HOLDER.rng.normal: draw(),
     "a method of Python's": lambda *, draw=PYTHONS.random: draw(),
@@ -136,9 +136,9 @@ UNSEEN: dict[str, Callable[[], Any]] = {
     "of a class in a class": lambda: Drawing.Within.normal(),
     "of a class in a list": lambda: CLASSES[0].static(),
     "of a class in a dictionary": lambda: DICTIONARY["class"].static(),
-    "of a class in a variable around": (lambda held: lambda: held.static())(Drawing),
-    "of a class as a default": lambda held=Drawing: held.static(),
-    "of a class in an attribute": lambda: SimpleNamespace(held=Drawing).held.static(),
+    "of a class in a variable around": (lambda source: lambda: source.static())(Drawing),
+    "of a class as a default": lambda source=Drawing: source.static(),
+    "of a class in an attribute": lambda: SimpleNamespace(source=Drawing).source.static(),
     "by a method": lambda: OBJECT.method(),
     "by a method of a class": lambda: Drawing.of_class(),
     "by a property": lambda: OBJECT.attribute,
@@ -157,7 +157,7 @@ UNSEEN: dict[str, Callable[[], Any]] = {
     "a queue": lambda: QUEUE[0].normal(),
     "a module in a module": lambda: PACKAGE.inner.old.normal(),
     "of a class in a module": lambda: PACKAGE.Drawing.static(),
-    "the shared one in a variable": lambda: (lambda held: held.normal())(np.random.mtrand._rand),  # type: ignore[attr-defined]
+    "the shared one in a variable": lambda: (lambda source: source.normal())(np.random.mtrand._rand),  # type: ignore[attr-defined]
 }
 
 
@@ -171,7 +171,7 @@ def test_vmap_draw_detected_too_late_raises(name: str) -> None:
 
 
 def test_vmap_draws_of_bound_methods_are_detected() -> None:
-    """Also where all names in the code are known not to draw."""
+    """Also if all names in the code are functions that do not draw."""
     for f in (OBJECT.mean_added, partial(lambda source, x: x + source.mean(), Drawing)):
         with pytest.raises(TypeError, match=r"cannot intercept.*as an argument"):
             ad.vmap(f)(XS)
@@ -201,7 +201,7 @@ def test_vmap_allowed_draw_does_not_hide_others() -> None:
 
 
 def test_vmap_cached_normal_draw_is_detected() -> None:
-    """As NumPy draws two at once, the generator's bits then stay as they are."""
+    """NumPy draws normal numbers in pairs: the second draw leaves the generator's state unchanged."""
     np.random.seed(0)  # noqa: NPY002
     for _ in range(5):
         np.random.normal()  # noqa: NPY002

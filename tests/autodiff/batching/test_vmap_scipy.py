@@ -1,4 +1,4 @@
-"""SciPy's functions of many examples at once, recorded or in steps that look at numbers, against a loop."""
+"""SciPy's functions under `vmap`, with batching rules or called per element, against a loop."""
 
 from __future__ import annotations
 

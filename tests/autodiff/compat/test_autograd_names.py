@@ -1,4 +1,4 @@
-"""The names of HIPS/autograd mean this package once `autodiff.compat.autograd` is imported: each test runs a process."""
+"""`import autodiff.compat.autograd` makes ``import autograd`` import this package. Each test runs a process."""
 
 from __future__ import annotations
 

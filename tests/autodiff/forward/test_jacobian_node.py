@@ -1,4 +1,4 @@
-"""Jacobians carried along in forward mode, and the same in reverse mode: `autodiff.forward.variables`, `reverse.variables`."""
+"""Jacobians by `autodiff.forward.variables` and `autodiff.reverse.variables`."""
 
 from __future__ import annotations
 
@@ -302,7 +302,7 @@ def test_jvp_of_forward_variables() -> None:
 
 
 def test_jvp_of_forward_variables_with_writes() -> None:
-    """The buffers of an inner derivative take values that carry a Jacobian, and its tangents do too."""
+    """Buffers and tangents of an inner derivative may hold values with a Jacobian."""
 
     def inner(x: Any, v: Any) -> Any:
         b = np.zeros_like(x, shape=(4,))
@@ -347,7 +347,7 @@ def test_forward_variables_connect_to_outer_graph() -> None:
     close(reverse.gradient(np.sum(j), w)[w], np.cos(V), 1e-12)
 
 
-FOLLOWED: dict[str, Function] = {  # their rules do not say how they take many tangents: one formula is recorded for all
+FOLLOWED: dict[str, Function] = {  # their rules have no batched tangent: one formula is recorded for all directions
     "qr": lambda a: np.linalg.qr(a)[1],
     "cumprod": np.cumprod,
     "solve": lambda a: np.linalg.solve(a, a[0] ** 2),

@@ -1,4 +1,4 @@
-"""Derivatives of determinants of regular, singular and almost singular matrices, against their expansion by permutations."""
+"""Derivatives of determinants of regular, singular and almost singular matrices, against the Leibniz formula."""
 
 from __future__ import annotations
 

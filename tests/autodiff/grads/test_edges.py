@@ -1,6 +1,6 @@
-"""Derivatives at the edges: corners, ends of domains, singular matrices; first and second ones, in both modes.
+"""First and second derivatives at corners, ends of domains and singular matrices, in both modes.
 
-Where the derivative exists it is right; where it does not, or cannot be known there, a warning names the operation.
+A derivative that exists is right. Otherwise a warning names the operation.
 """
 
 from __future__ import annotations
@@ -220,7 +220,7 @@ def test_edges_first_derivative_is_right_or_warns(name: str, mode: str) -> None:
 @for_each("mode", [*SECOND, *FORWARD])
 @for_each("name", [name for name, edge in SMOOTH.items() if edge.second is not UNASKED])
 def test_edges_smooth_second_derivative_is_exact(name: str, mode: str) -> None:
-    """The result is right, or forward mode gives nan with a warning, because it does not see later uses of a norm."""
+    """The result is right, or forward mode gives nan with a warning, because it does not depend on later uses of a norm."""
     edge = SMOOTH[name]
     result, messages = derivative_and_warnings((SECOND | FORWARD)[mode], edge)
     if mode in SECOND or not messages:
@@ -277,7 +277,7 @@ def test_edges_gradient_recorded_at_corner_replays_elsewhere(power: int) -> None
 
 
 def difference(f: Callable[[Any], Any], x: Any, step: float = 1e-5) -> Any:
-    """Central differences of plain NumPy, with the error of the third order taken out."""
+    """Central differences of plain NumPy, extrapolated to remove the third-order error."""
 
     def columns(h: float) -> Any:
         return np.stack([(f(x + h * e) - f(x - h * e)) / (2 * h) for e in directions(x)])
@@ -287,7 +287,7 @@ def difference(f: Callable[[Any], Any], x: Any, step: float = 1e-5) -> Any:
 
 @for_each("wide", [False, True])
 def test_qr_of_singular_matrix(wide: bool) -> None:
-    """The last column of a square q is what the others leave, and r is as smooth."""
+    """The other columns determine the last column of a square q, and r is smooth."""
     x = np.hstack([SINGULAR, WEIGHTS[0][:, :2]]) if wide else SINGULAR
 
     def f(x: Any) -> Any:

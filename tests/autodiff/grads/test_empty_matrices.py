@@ -1,4 +1,4 @@
-"""Matrices with an axis of no length: values are NumPy's, and derivatives have the shapes they must have."""
+"""Matrices with an axis of length zero: NumPy's values, and derivatives of the right shape."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Steps that are exact to an order have derivatives up to that order; higher ones raise."""
+"""Approximations that are exact up to an order have derivatives up to that order; higher ones raise."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rules of numpy.linalg: what raises."""
+"""Rules of numpy.linalg: errors."""
 
 from __future__ import annotations
 

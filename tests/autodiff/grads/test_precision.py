@@ -1,4 +1,4 @@
-"""A derivative has the precision of the result that it is of."""
+"""A derivative has the dtype precision of the differentiated result."""
 
 from __future__ import annotations
 

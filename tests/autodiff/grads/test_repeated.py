@@ -1,4 +1,4 @@
-"""Equal eigenvalues and singular values: derivatives are right, or a warning is given."""
+"""Equal eigenvalues and singular values: derivatives are right, or warn."""
 
 from __future__ import annotations
 

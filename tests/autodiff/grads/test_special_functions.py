@@ -1,4 +1,4 @@
-"""All ufuncs of ``scipy.special``: recorded, and each argument's derivative right or refused by name."""
+"""All ufuncs of ``scipy.special`` are recorded. The derivative by each argument is right, or an error names the argument."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.support.special_points import POINTS
 
 special: Any = importlib.import_module("scipy.special")
 SLOPES = [(name, position) for name, point in POINTS.items() for position, key in enumerate(point) if key[-1] not in "?!"]
-REFUSED = [(name, position) for name, point in POINTS.items() for position, key in enumerate(point) if key[-1] == "?"]
+UNSUPPORTED = [(name, position) for name, point in POINTS.items() for position, key in enumerate(point) if key[-1] == "?"]
 WHOLE = [(name, position) for name, point in POINTS.items() for position, key in enumerate(point) if key[-1] == "!"]
 
 
@@ -35,7 +35,7 @@ def results(out: Any) -> tuple[Any, ...]:
 
 
 def slope_of(function: Callable[[Any], Any], x: Any) -> Any:
-    """A difference of seventh order; some of these functions have ten digits only, which a small step would lose."""
+    """Central difference of sixth order with a large step, because some functions are accurate to ten digits only."""
     step = 4e-3 * max(1.0, abs(x))
     weights = {1: 45, 2: -9, 3: 1}
     parts = [w * (np.array(function(x + k * step)) - np.array(function(x - k * step))) for k, w in weights.items()]
@@ -81,7 +81,7 @@ def test_special_ufunc_slope(name: str, position: int) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:non-integer arg n is deprecated")  # SciPy, of any n that is not of an integer dtype
-@for_each(("name", "position"), REFUSED)
+@for_each(("name", "position"), UNSUPPORTED)
 def test_special_ufunc_unknown_derivative_raises(name: str, position: int) -> None:
     function, x = along(name, position)
     variable = cg.variable(float(x))

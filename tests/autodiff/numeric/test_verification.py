@@ -1,4 +1,4 @@
-"""Gradients that lost a part: found by verify= and check_gradient; results that depend on nothing."""
+"""Incomplete gradients are detected by verify= and check_gradient; results that depend on no variable."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ LOST: dict[str, tuple[Callable[[Any], Any], str]] = {
     "bytes": (lambda x: x[0] * np.frombuffer(x.tobytes())[1], r"\.tobytes\(\) at File .*test_verification"),
     "text": (lambda x: np.sum(x) * float(f"{x[1]}"), "No conversion was recorded.*round trips through text"),
 }
-REFUSED: dict[str, tuple[Callable[[Any], Any], str]] = {
+ERRORS: dict[str, tuple[Callable[[Any], Any], str]] = {
     "array": (lambda x: np.sum(x * np.array(x)), r"x \* np\.array\(x\).*cg\.array"),
     "slice": (lambda x: np.sum(x * filled(x)), r"in filled: plain\[:\] = x.*cg\.zeros"),
     "function": (lambda x: np.sum(x) * math.exp(x[0]), r"math\.exp\(\) takes.*Use np\.exp"),
@@ -46,9 +46,9 @@ def filled(x: Any) -> Any:
     return plain
 
 
-@for_each("name", REFUSED)
+@for_each("name", ERRORS)
 def test_verify_conversion_raises_where_it_happens(name: str) -> None:
-    f, named = REFUSED[name]
+    f, named = ERRORS[name]
     cg.interception(False)  # by which most of it is right
     try:
         for call in (lambda: ad.grad(f)(POINT), lambda: ad.jvp(f, (POINT,), (POINT,)), lambda: check_gradient(f, [POINT])):

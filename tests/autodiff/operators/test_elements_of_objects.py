@@ -1,4 +1,4 @@
-"""Elements of an argument in objects: users' classes with operators, arrays of objects, lists, `statistics`."""
+"""Elements of an argument inside objects: users' classes with operators, object arrays, lists, `statistics`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Jacobians, Hessians and products with them; first of all, that no rule is wrongly batched."""
+"""Jacobians, Hessians and products with them, and that every rule is batched correctly."""
 
 from __future__ import annotations
 
@@ -443,7 +443,7 @@ def test_hvp_equals_hessian_times_vector(label: str) -> None:
 
 
 def test_recorded_gradient_nodes_have_source_lines() -> None:
-    """Each node of it has the line of the operation whose derivative it belongs to."""
+    """Each node of the derivative has the line of the differentiated operation."""
     x = cg.variable(POINT)
     y = np.tanh(x)
     u, _, _ = np.linalg.svd(np.outer(y, x) + np.diag(y[[0, 0, 1]]))
@@ -458,7 +458,7 @@ def test_recorded_gradient_nodes_have_source_lines() -> None:
 
 
 def test_recorded_gradient_of_written_array_has_source_lines() -> None:
-    """The lines are those of operations or writes, or else of the call. None is in this package."""
+    """Each node has the line of its operation or write, or of the call of `gradient`; never a line of this package."""
     x = cg.variable(POINT)
     y = np.zeros_like(x)
     y[1:] = np.sin(x)[:-1] * x[1:]
@@ -518,7 +518,7 @@ def test_jacobian_of_complex_arguments() -> None:
             operator(lambda z: np.sum(np.abs(z) ** 2))(z)
 
 
-REFUSED: dict[str, tuple[Function, type[Exception], str]] = {
+ERRORS: dict[str, tuple[Function, type[Exception], str]] = {
     "integers": (lambda: jacrev(np.sin)(np.arange(3)), TypeError, "is not differentiable"),
     "argnums": (lambda: jacfwd(np.sin, argnums=1)(POINT), ValueError, "jacfwd: argnums 1 is out of range"),
     "None": (lambda: jacobian(lambda x: None)(POINT), TypeError, "jacobian: the function returned None"),
@@ -528,8 +528,8 @@ REFUSED: dict[str, tuple[Function, type[Exception], str]] = {
 }
 
 
-@for_each("label", REFUSED)
+@for_each("label", ERRORS)
 def test_jacobian_bad_calls_raise(label: str) -> None:
-    call, error, message = REFUSED[label]
+    call, error, message = ERRORS[label]
     with pytest.raises(error, match=message):
         call()

@@ -1,4 +1,4 @@
-"""Jacobians by columns of functions that write in place: batches of tangents, or of adjoints where tangents cannot pass."""
+"""Forward-mode Jacobians of functions that write in place, by batched tangents, or adjoints where tangents raise."""
 
 from __future__ import annotations
 

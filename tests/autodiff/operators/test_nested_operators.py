@@ -1,4 +1,4 @@
-"""Every operator on arguments and results that nest, by argnums of every kind, with auxiliary results, in each other."""
+"""Every operator with nested arguments and results, every form of argnums, auxiliary results, and operators inside operators."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def flat(tree: Any) -> Array:
 
 
 def filled(tree: Any, numbers: Array) -> Any:
-    """A tree like another, with these numbers."""
+    """Return a tree with the structure of another and these numbers."""
     leaves, structure = flatten(tree)
     ends = np.cumsum([np.size(leaf) for leaf in leaves])
     parts = np.split(numbers, ends[:-1])
@@ -389,7 +389,7 @@ class TestCheckGrads:
 
 
 P = {"a": W, "b": 2.0}
-REFUSED: dict[str, tuple[Function, type[Exception], str]] = {
+ERRORS: dict[str, tuple[Function, type[Exception], str]] = {
     "integers": (
         lambda: ad.jacrev(np.sum)({"n": [1.0, np.arange(3)]}),
         TypeError,
@@ -438,9 +438,9 @@ REFUSED: dict[str, tuple[Function, type[Exception], str]] = {
 }
 
 
-@for_each("label", REFUSED)
+@for_each("label", ERRORS)
 def test_operators_bad_pytree_calls_raise(label: str) -> None:
-    call, error, message = REFUSED[label]
+    call, error, message = ERRORS[label]
     with pytest.raises(error, match=message):
         call()
 
@@ -513,7 +513,7 @@ def test_second_derivatives_within_first(one: str, other: str) -> None:
 
 @for_each("inner", [ad.grad, ad.jacobian, ad.hessian, ad.value_and_grad])
 def test_inner_derivative_of_outer_values_leaves_no_nodes(inner: Function) -> None:
-    """An inner graph makes a node of the outer value it reads; it is not handed on as one."""
+    """An inner graph converts an outer value to a node, which does not leave that graph."""
 
     def f(x: Any) -> Any:
         return inner(lambda y: np.sum(x * y * y))(x), 2 * x, x

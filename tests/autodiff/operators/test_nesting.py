@@ -1,4 +1,4 @@
-"""Derivatives within derivatives: the classic traps, mixed modes in every order, control flow, writes; and no graph."""
+"""Nested derivatives: perturbation confusion, modes in every order, control flow, writes, and `no_graph`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Within no_graph numbers are constants: no derivative passes, in any mode."""
+"""Results computed within `no_graph` are constants in every mode."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Learning rates, clipping, and the optimizer that finds its steps itself."""
+"""Learning-rate schedules, gradient clipping, and `StepController`, which controls its learning rate."""
 
 from __future__ import annotations
 
@@ -221,7 +221,7 @@ def test_step_controller_follows_algorithm(accelerating: bool, start_rate: float
 
 
 def fit_wave(grow: str, dtype: Any, steps: int) -> Any:
-    """ArrayFlow's demo of a damped wave whose three parameters are found."""
+    """ArrayFlow's demo: fit the three parameters of a damped wave."""
     t = np.linspace(0, 5, 100).astype(dtype)
     target = (np.exp(-0.5 * t) * np.sin(4 * t + 3)).astype(dtype)
     a, b, c = (cg.variable(start, dtype=dtype) for start in (-0.1, 1.2, 1.2))

@@ -1,4 +1,4 @@
-"""SciPy's minimisers with exact derivatives."""
+"""SciPy's minimizers with exact derivatives."""
 
 from __future__ import annotations
 

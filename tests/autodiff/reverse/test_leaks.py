@@ -1,4 +1,4 @@
-"""Numbers that left a graph and came back as constants: `gradient` warns of them, and of nothing else."""
+"""Values that leaked from a graph and returned as constants: `gradient` warns of these alone."""
 
 from __future__ import annotations
 

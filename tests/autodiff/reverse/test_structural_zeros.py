@@ -1,4 +1,4 @@
-"""The adjoint of an element that was not chosen is a structural zero, even if it is multiplied by nan or infinity.
+"""The adjoint of an element that was not selected is a structural zero, even when multiplied by nan or infinity.
 
 Programs are compared with central differences of plain NumPy, which only see the branch that is taken.
 """
@@ -23,7 +23,7 @@ from tests.support.for_each import for_each, sampled
 Program = Callable[[Any], Any]
 OBSERVED = np.array([1.0, np.nan, 3.0])
 TABLE = np.array([[1.0, 2.0, 3.0], [np.nan, 1.0, np.inf]])
-KEPT = np.array([False, True, True])
+MASK = np.array([False, True, True])
 X = np.array([0.0, 2.0, 3.0])
 
 
@@ -35,44 +35,44 @@ def _quiet() -> Iterator[None]:
 
 def written(x: Any) -> Any:
     y = np.zeros_like(x)
-    y[KEPT] = np.log(x)[KEPT]
+    y[MASK] = np.log(x)[MASK]
     return np.sum(np.sin(y))
 
 
 def overwrite_selection(x: Any) -> Any:
     y = np.log(x) * x
-    y[~KEPT] = 2.0 * x[~KEPT]
+    y[~MASK] = 2.0 * x[~MASK]
     return np.sum(y)
 
 
 def copy_selection(x: Any) -> Any:
     y = np.zeros_like(x)
-    np.copyto(y, np.log(x), where=KEPT)
+    np.copyto(y, np.log(x), where=MASK)
     return np.sum(y * y)
 
 
 def add_in_place(x: Any) -> Any:
     y = np.ones_like(x)
-    y += np.where(KEPT, np.sqrt(x), x)
-    y *= np.where(KEPT, np.log(x), 1.0)
+    y += np.where(MASK, np.sqrt(x), x)
+    y *= np.where(MASK, np.log(x), 1.0)
     return np.sum(y)
 
 
 def loop_over_elements(x: Any) -> Any:
     """A loop over elements, as a page of a textbook has it."""
     roots = np.sqrt(x)
-    return sum(np.exp(roots[i]) * x[i] for i in range(3) if KEPT[i])
+    return sum(np.exp(roots[i]) * x[i] for i in range(3) if MASK[i])
 
 
 SELECTING: dict[str, Program] = {
-    "where": lambda x: np.sum(np.where(KEPT, np.log(x), 0.0)),
+    "where": lambda x: np.sum(np.where(MASK, np.log(x), 0.0)),
     "where of a comparison": lambda x: np.sum(np.where(x > 1, np.log(x), 3 * x)),
-    "where, other branch": lambda x: np.sum(np.where(~KEPT, x * x, np.sqrt(x) * np.exp(np.sqrt(x)))),
+    "where, other branch": lambda x: np.sum(np.where(~MASK, x * x, np.sqrt(x) * np.exp(np.sqrt(x)))),
     "where of a number": lambda x: np.where(x[1] > 0.1, np.sqrt(x[1]), 0.0) + np.where(x[0] > 0.1, np.sqrt(x[0]), 0.0),
-    "where within where": lambda x: np.sum(np.where(KEPT, np.where(x > 2.5, 1 / x, np.log(x)), x)),
+    "where within where": lambda x: np.sum(np.where(MASK, np.where(x > 2.5, 1 / x, np.log(x)), x)),
     "where, one condition for all": lambda x: np.sum(np.where(np.sum(x) > 10, np.log(x), x**2)),
-    "norm at a row": lambda x: np.sum(np.where(KEPT, np.sqrt(np.sum(np.stack([x, 2 * x], 1) ** 2, axis=1)), 0.0)),
-    "mask": lambda x: np.sum(np.log(x)[KEPT]),
+    "norm at a row": lambda x: np.sum(np.where(MASK, np.sqrt(np.sum(np.stack([x, 2 * x], 1) ** 2, axis=1)), 0.0)),
+    "mask": lambda x: np.sum(np.log(x)[MASK]),
     "mask of a comparison": lambda x: np.sum(np.log(x)[x > 1] ** 2),
     "slice": lambda x: np.sum(np.log(x)[1:]),
     "integer": lambda x: np.sqrt(x)[2] * x[0],
@@ -80,12 +80,12 @@ SELECTING: dict[str, Program] = {
     "rows": lambda x: np.sum(np.log(np.stack([x, x + 1]))[:, [1, 2]]),
     "loop": loop_over_elements,
     "take": lambda x: np.sum(np.take(np.log(x), [2, 1])),
-    "extract": lambda x: np.sum(np.extract(KEPT, np.log(x))),
-    "compress": lambda x: np.sum(np.compress(KEPT, np.log(x))),
+    "extract": lambda x: np.sum(np.extract(MASK, np.log(x))),
+    "compress": lambda x: np.sum(np.compress(MASK, np.log(x))),
     "delete": lambda x: np.sum(np.delete(np.log(x), 0)),
     "choose": lambda x: np.sum(np.choose([0, 1, 1], [x, np.log(x)])),
-    "select": lambda x: np.sum(np.select([KEPT, ~KEPT], [np.log(x), 2 * x])),
-    "piecewise": lambda x: np.sum(np.piecewise(x, [KEPT, ~KEPT], [lambda z: np.log(z), lambda z: 2 * z])),
+    "select": lambda x: np.sum(np.select([MASK, ~MASK], [np.log(x), 2 * x])),
+    "piecewise": lambda x: np.sum(np.piecewise(x, [MASK, ~MASK], [lambda z: np.log(z), lambda z: 2 * z])),
     "maximum": lambda x: np.sum(np.maximum(np.cbrt(x), 1.0)),
     "minimum": lambda x: np.sum(np.minimum(-np.cbrt(x), -1.0)),
     "fmax": lambda x: np.sum(np.fmax(np.log(x), -1.0)),
@@ -96,14 +96,14 @@ SELECTING: dict[str, Program] = {
     "ptp": lambda x: np.ptp(np.concatenate([np.cbrt(x), [-1.0]])),
     "median": lambda x: np.median(np.cbrt(x)),
     "sort": lambda x: np.sum(np.sort(np.cbrt(x))[1:] ** 3),
-    "sum(where=)": lambda x: np.sum(np.log(x), where=KEPT),
-    "add.reduce(where=)": lambda x: np.add.reduce(np.log(x), where=KEPT),
-    "mean(where=)": lambda x: np.mean(np.log(x), where=KEPT),
-    "var(where=)": lambda x: np.var(np.log(x), where=KEPT),
-    "std(where=)": lambda x: np.std(np.log(x), where=KEPT),
-    "prod(where=)": lambda x: np.prod(np.sqrt(x), where=KEPT),
-    "max(where=)": lambda x: np.max(np.sqrt(x), where=KEPT, initial=-1.0),
-    "log(where=, out=)": lambda x: np.sum(np.log(x, where=KEPT, out=np.zeros_like(x)) * x),
+    "sum(where=)": lambda x: np.sum(np.log(x), where=MASK),
+    "add.reduce(where=)": lambda x: np.add.reduce(np.log(x), where=MASK),
+    "mean(where=)": lambda x: np.mean(np.log(x), where=MASK),
+    "var(where=)": lambda x: np.var(np.log(x), where=MASK),
+    "std(where=)": lambda x: np.std(np.log(x), where=MASK),
+    "prod(where=)": lambda x: np.prod(np.sqrt(x), where=MASK),
+    "max(where=)": lambda x: np.max(np.sqrt(x), where=MASK, initial=-1.0),
+    "log(where=, out=)": lambda x: np.sum(np.log(x, where=MASK, out=np.zeros_like(x)) * x),
     "nansum": lambda x: np.nansum((OBSERVED - x) ** 2),
     "nanmean": lambda x: np.nanmean((OBSERVED - x) ** 2),
     "nanmean along an axis": lambda x: np.sum(np.nanmean((TABLE[:, :2] - x[:2]) ** 3, axis=0)),
@@ -122,23 +122,23 @@ SELECTING: dict[str, Program] = {
     "overwritten": overwrite_selection,
     "copyto": copy_selection,
     "added in place": add_in_place,
-    "reshaped": lambda x: np.sum(np.where(KEPT.reshape(3, 1), np.reshape(np.log(x), (3, 1)) * x, 0.0)),
+    "reshaped": lambda x: np.sum(np.where(MASK.reshape(3, 1), np.reshape(np.log(x), (3, 1)) * x, 0.0)),
     "turned": lambda x: np.sum(np.stack([np.log(x), np.sqrt(x)], axis=1).T[:, 1:] ** 2),
     "rolled": lambda x: np.sum(np.roll(np.log(x), 1)[[0, 2]] ** 2),
-    "repeated": lambda x: np.sum(np.where(np.repeat(KEPT, 2), np.repeat(np.log(x), 2), 0.0)),
+    "repeated": lambda x: np.sum(np.where(np.repeat(MASK, 2), np.repeat(np.log(x), 2), 0.0)),
     "accumulated": lambda x: np.sum(np.where([True, True, False], np.cumsum(np.log(x)[::-1]), 0.0)),
     "padded": lambda x: np.sum(np.pad(np.log(x), (2, 1))[3:] ** 2),
     "concatenated": lambda x: np.sum(np.concatenate([np.log(x), x])[1:] ** 2),
-    "broadcast": lambda x: np.sum(np.where(KEPT, np.log(x) * np.array([[1.0], [2.0]]), x)),
-    "power": lambda x: np.sum(np.where(KEPT, x**-1.0 + x**0.5, 0.0)),
-    "power of the second derivative": lambda x: np.sum(np.where(KEPT, x**1.5, 0.0)),
-    "division": lambda x: np.sum(np.where(KEPT, np.sin(x) / x, 1.0)),
-    "arctan2": lambda x: np.sum(np.where(KEPT, np.arctan2(x * x, x), 0.0)),
+    "broadcast": lambda x: np.sum(np.where(MASK, np.log(x) * np.array([[1.0], [2.0]]), x)),
+    "power": lambda x: np.sum(np.where(MASK, x**-1.0 + x**0.5, 0.0)),
+    "power of the second derivative": lambda x: np.sum(np.where(MASK, x**1.5, 0.0)),
+    "division": lambda x: np.sum(np.where(MASK, np.sin(x) / x, 1.0)),
+    "arctan2": lambda x: np.sum(np.where(MASK, np.arctan2(x * x, x), 0.0)),
     "rows of a product": lambda x: np.sum((TABLE @ x)[[0]] ** 2),
     "columns of a product": lambda x: np.sum(np.einsum("ij,j->i", TABLE, x * x)[:1]),
     "a product of selected": lambda x: np.dot(np.log(x)[1:], x[:2]),
-    "checkpoint": lambda x: np.sum(np.where(KEPT, ad.checkpoint(np.log)(np.sqrt(x)), 0.0)),
-    "within a checkpoint": lambda x: np.sum(ad.checkpoint(lambda z: np.where(KEPT, np.log(z), z))(x) ** 2),
+    "checkpoint": lambda x: np.sum(np.where(MASK, ad.checkpoint(np.log)(np.sqrt(x)), 0.0)),
+    "within a checkpoint": lambda x: np.sum(ad.checkpoint(lambda z: np.where(MASK, np.log(z), z))(x) ** 2),
 }
 
 
@@ -219,7 +219,7 @@ class TestSelections:
 
     def test_selection_jacobian_matches_difference(self) -> None:
         def f(x: Any) -> Any:
-            return np.where(KEPT, np.log(x), x[::-1])
+            return np.where(MASK, np.log(x), x[::-1])
 
         for jacobian in (ad.jacrev, ad.jacfwd, ad.jacobian):
             np.testing.assert_allclose(jacobian(f)(X), difference(f, X), rtol=1e-6)
@@ -236,10 +236,10 @@ class TestSelections:
 
     def test_selection_of_complex_numbers(self) -> None:
         def f(z: Any) -> Any:
-            return np.sum(np.abs(np.where(KEPT, np.log(z), 0) ** 2))
+            return np.sum(np.abs(np.where(MASK, np.log(z), 0) ** 2))
 
         def safe(z: Any) -> Any:
-            return np.sum(np.abs(np.where(KEPT, np.log(np.where(KEPT, z, 1)), 0) ** 2))
+            return np.sum(np.abs(np.where(MASK, np.log(np.where(MASK, z, 1)), 0) ** 2))
 
         z = X + 0j
         np.testing.assert_allclose(ad.grad(f)(z), ad.grad(safe)(z))
@@ -278,7 +278,7 @@ GENUINE: dict[str, tuple[Program, list[float]]] = {
 
 
 class TestGenuine:
-    """Values that are computed and used keep the result of floating-point arithmetic."""
+    """Computed zeros that are used follow floating-point arithmetic."""
 
     @for_each("how", ["grad", "gradient", "gradients"])
     @for_each("name", GENUINE)
@@ -338,7 +338,7 @@ class TestHowItIsDone:
     def test_unselected_element_does_not_warn(self) -> None:
         with np.errstate(all="ignore"):
             x = cg.variable(X)
-            y = np.sum(np.where(KEPT, np.log(x) * np.sqrt(x), 0.0))
+            y = np.sum(np.where(MASK, np.log(x) * np.sqrt(x), 0.0))
         with np.errstate(all="warn"), warnings.catch_warnings():
             warnings.simplefilter("error")
             assert np.isfinite(gradient(y)[x]).all()
@@ -347,7 +347,7 @@ class TestHowItIsDone:
 
     def test_selected_element_warns(self) -> None:
         x = cg.variable(X)
-        y = np.sum(np.where(~KEPT, np.sqrt(x), np.log(x)))
+        y = np.sum(np.where(~MASK, np.sqrt(x), np.log(x)))
         with np.errstate(all="warn"), pytest.warns(RuntimeWarning, match="divide by zero in the derivative of sqrt"):
             assert gradient(y)[x][0] == np.inf
         with np.errstate(all="raise"), pytest.raises(FloatingPointError):
@@ -358,7 +358,7 @@ class TestHowItIsDone:
 
     def test_debug_accepts_structural_zeros(self) -> None:
         with cg.debug():
-            derivative = ad.grad(lambda x: np.sum(np.where(KEPT, np.sqrt(x), 0.0)))(X)
+            derivative = ad.grad(lambda x: np.sum(np.where(MASK, np.sqrt(x), 0.0)))(X)
         np.testing.assert_allclose(derivative, [0, 0.5 / np.sqrt(2), 0.5 / np.sqrt(3)])
 
     def test_recorded_sweep_is_freed_with_graph(self) -> None:
@@ -459,7 +459,7 @@ CHOICES: list[Callable[[Any, Any, Any], Any]] = [
 
 
 def random_program(seed: int) -> tuple[Program, Any]:
-    """A program with operations that are singular at some elements, where only the others are chosen."""
+    """A program with operations that are singular at elements which are not selected."""
     rng = np.random.default_rng(seed)
 
     def pick(options: list[Any]) -> Any:

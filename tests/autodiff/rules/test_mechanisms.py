@@ -54,7 +54,7 @@ def whole_numbers(shape: Shape, dtype: Any) -> Array:
 
 
 DTYPES = st.sampled_from([np.float64, np.float32, np.complex128, np.complex64])
-LAID = st.sampled_from(["C", *LAYOUTS])
+ALL_LAYOUTS = st.sampled_from(["C", *LAYOUTS])
 
 
 def with_layout(x: Array, layout: str) -> Array:
@@ -81,7 +81,7 @@ def check_unbroadcast(shapes: Any, dtype: Any, layout: str, is_node: bool) -> No
 @pytest.mark.parametrize("count", FEW_AND_MANY_CHEAP)
 def test_unbroadcast_sums_over_copies(count: int) -> None:
     shapes = mutually_broadcastable_shapes(num_shapes=2, min_side=0, max_dims=4, max_side=3)
-    search(check_unbroadcast, count, shapes=shapes, dtype=DTYPES, layout=LAID, is_node=st.booleans())
+    search(check_unbroadcast, count, shapes=shapes, dtype=DTYPES, layout=ALL_LAYOUTS, is_node=st.booleans())
 
 
 def check_unbroadcast_of_fewer(shape: Shape, dtype: Any, data: st.DataObject, is_node: bool) -> None:
@@ -158,7 +158,7 @@ def check_rule(case: Case, layouts: Sequence[str], single: Sequence[bool]) -> No
 @pytest.mark.parametrize("kind", KINDS)
 def test_rule_kind_agrees_in_both_modes(kind: str, count: int) -> None:
     """Both modes, first and second order, on any shapes, dtypes and layouts."""
-    layouts, single = st.tuples(LAID, LAID, LAID), st.tuples(st.booleans(), st.booleans(), st.booleans())
+    layouts, single = st.tuples(ALL_LAYOUTS, ALL_LAYOUTS, ALL_LAYOUTS), st.tuples(st.booleans(), st.booleans(), st.booleans())
     search(check_rule, count, case=KINDS[kind], layouts=layouts, single=single)
 
 

@@ -1,4 +1,4 @@
-"""Declared rules: completeness, calls by hand, wrong rules, special points."""
+"""Declared rules: completeness, direct calls, wrong rules, special points."""
 
 from __future__ import annotations
 
@@ -627,7 +627,7 @@ class TestPoles:
 
 
 class TestNaN:
-    """A nan must not give a derivative of 0."""
+    """The derivative at nan must not be 0."""
 
     @for_each("function", [np.maximum, np.minimum])
     @for_each("args", [(np.nan, 1.0), (1.0, np.nan), (np.nan, np.nan)])

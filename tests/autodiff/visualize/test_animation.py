@@ -1,4 +1,4 @@
-"""Animations of a sweep: its numbers, its words, the page in a browser, and the pictures."""
+"""Animations of a sweep: numbers, text, the page in a browser, and images."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def steps_of(case: Case) -> list[Any]:
 
 
 def test_animation_formula_texts_are_each_used() -> None:
-    """A text that never gives the number of its rule is never shown, and wrong."""
+    """A formula that never evaluates to the number of its rule is wrong, and is never shown."""
     declared = {(rule.opname, k) for rule in rules.values() for k, text in enumerate(rule.texts) if text}
     assert len(declared) > 50
     missing = {*declared}
@@ -109,7 +109,7 @@ def test_animation_shows_cotangent_times_derivative() -> None:
 
 
 def test_animation_omits_wrong_formula_text() -> None:
-    """The formula of a rule is shown only if it gives the number of the rule."""
+    """The formula of a rule is shown only if it evaluates to the number of the rule."""
 
     @cg.primitive
     def cube(x: Any) -> Any:
@@ -242,7 +242,7 @@ def test_animation_number_formatting(value: Any, shown: str) -> None:
 
 
 def test_animation_abbreviates_arrays() -> None:
-    """The middle of an array is left out; on a node stands its shape if it is long."""
+    """Long arrays are abbreviated in the middle; a node shows the shape of a long one."""
     assert inner(np.arange(9.0)) == "[0 1 … 8]"
     assert inner(np.zeros((9, 9))) == "[[0 0 … 0] [0 0 … 0] … [0 0 … 0]]"
     assert inner(-1.0) == "(−1)"
@@ -323,14 +323,14 @@ def test_animation_operation_without_rule_raises() -> None:
 
 
 def test_animation_within_debug() -> None:
-    """The sweep of `cg.debug` is another one, with the same numbers."""
+    """`cg.debug` has a different sweep with the same numbers."""
     with cg.debug():
         x = variable(2.0, "x")
         assert animate(x * x).sweep.result[x] == 4.0
 
 
 def test_animation_warns_once() -> None:
-    """An infinite derivative gives one warning, although the rule is called twice."""
+    """An infinite derivative warns once, although the rule is called twice."""
     x = variable(0.0, "x")
     f = np.sqrt(x)
     with pytest.warns(RuntimeWarning, match="in the derivative of sqrt") as caught:
@@ -567,7 +567,7 @@ def test_animation_page_keys(page_file: Path) -> None:
 
 @pytest.mark.slow
 def test_animation_page_focus_is_visible_everywhere(page_file: Path) -> None:
-    """The tab key goes through the graph, its nodes and all controls; the focus has an outline, or a ring around a node."""
+    """The tab key visits the graph, its nodes and all controls; the focus has an outline, or a ring around a node."""
     with opened(page_file) as page:
         page.keyboard.press("ArrowRight")
         page.locator("#theme").focus()
@@ -691,7 +691,7 @@ def test_animation_names_are_formatted_as_in_drawing() -> None:
 
 
 def test_animation_title_names_variables() -> None:
-    """As the user calls them, also where no name was given."""
+    """The user's names, also for variables without an explicit name."""
     cg.reset()
     w, b = variable(2.0), variable(3.0, "b_1")
     assert "Reverse mode: the derivative of f with respect to w<" in animate(w * w).html()
@@ -714,7 +714,7 @@ def test_animation_page_buttons_look_different(page_file: Path) -> None:
 
 @pytest.mark.slow
 def test_animation_page_on_phone_turns_graph(page_file: Path) -> None:
-    """Layers lie below one another there."""
+    """On a phone, layers are below each other."""
     for width, is_turned in (("desktop", False), ("phone", True)):
         with opened(page_file, width) as page:
             assert (page.evaluate("size.w / size.h") < 1) is is_turned

@@ -1,4 +1,4 @@
-"""Compiled modules get NumPy's own functions by the names that are exchanged for Python code."""
+"""Compiled modules look up NumPy's own functions under names that are patched for Python code."""
 
 from __future__ import annotations
 

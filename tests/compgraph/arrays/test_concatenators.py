@@ -1,4 +1,4 @@
-"""``cg.r_``, ``cg.c_``, ``bmat`` and ``asmatrix``: NumPy's values, and nothing of the graph is lost."""
+"""``cg.r_``, ``cg.c_``, ``bmat`` and ``asmatrix``: NumPy's values, with a complete graph."""
 
 from __future__ import annotations
 
@@ -168,7 +168,7 @@ def _negate(y: Any) -> Any:
 
 @pytest.mark.parametrize("call", NUMPYS_OWN.values(), ids=NUMPYS_OWN)
 def test_concatenator_view_with_leading_axes_keeps_history(call: Any) -> None:
-    """NumPy makes one without a word, in ``np.c_`` and ``np.r_`` above all."""
+    """NumPy creates one silently, above all in ``np.c_`` and ``np.r_``."""
     assert np.array_equal(call(cg.variable(X)).value, call(X.copy()))
     check_grads(call, [X], order=2)
     with cg.no_graph():

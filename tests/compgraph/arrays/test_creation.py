@@ -1,4 +1,4 @@
-"""Functions that make arrays of nodes: as NumPy's for values, and nothing of the graph is lost."""
+"""Constructors of arrays from nodes: NumPy's values, with a complete graph."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def test_array_of_list_filled_in_loop() -> None:
 
 
 MODES = [True, None, False, 1, 0, np._CopyMode.ALWAYS, np._CopyMode.IF_NEEDED, np._CopyMode.NEVER]
-GIVEN: dict[str, Any] = {
+OPERANDS: dict[str, Any] = {
     "array": lambda x: x,
     "another order": lambda x: x.T,
     "list": lambda x: [[x[0, 0], x[1, 1]], [1.0, 2.0]],
@@ -120,7 +120,7 @@ OPTIONS: list[dict[str, Any]] = [{}, {"dtype": "float32"}, {"dtype": "float64"},
 @pytest.mark.parametrize("name", ["array", "asarray", "asanyarray"])
 def test_copy_option_matches_numpy(name: str) -> None:
     with Failures(name) as failures:
-        for options, operand, copy in itertools.product(OPTIONS, GIVEN, MODES):
+        for options, operand, copy in itertools.product(OPTIONS, OPERANDS, MODES):
             with failures.case(f"copy={copy!r} of {operand}, {options}"):
                 check_copy(name, options, operand, copy)
 
@@ -128,7 +128,7 @@ def test_copy_option_matches_numpy(name: str) -> None:
 def check_copy(name: str, options: dict[str, Any], operand: str, copy: Any) -> None:
     """Compare value, dtype, order, and whether memory is shared, with NumPy's."""
     x = cg.variable(X)
-    node, plain = GIVEN[operand](x), GIVEN[operand](X)
+    node, plain = OPERANDS[operand](x), OPERANDS[operand](X)
     try:
         expected = getattr(np, name)(plain, copy=copy, **options)
     except ValueError:

@@ -43,7 +43,7 @@ def filled(make: Callable[[], Any], x: Any) -> Any:
     return b[0] + b[1]
 
 
-MADE: dict[str, Callable[[Any], Any]] = {
+CONSTRUCTIONS: dict[str, Callable[[Any], Any]] = {
     "array": lambda x: np.sum(np.array([x[0], x[1] * x[0]])),
     "array of a node": lambda x: np.sum(np.array(x) ** 2),
     "asarray": lambda x: np.sum(np.asarray(x) ** 2),
@@ -67,14 +67,14 @@ MADE: dict[str, Callable[[Any], Any]] = {
 
 def test_patched_numpy_keeps_graph() -> None:
     with Failures("programs") as failures:
-        for name in MADE:
+        for name in CONSTRUCTIONS:
             with failures.case(name):
                 check_graph_is_kept(name)
 
 
 def check_graph_is_kept(name: str) -> None:
     """Check derivatives within a patched NumPy, which is restored afterwards."""
-    f, point = MADE[name], np.array([0.7, 1.9])
+    f, point = CONSTRUCTIONS[name], np.array([0.7, 1.9])
 
     def patched(x: Any) -> Any:
         with cg.patched_numpy():

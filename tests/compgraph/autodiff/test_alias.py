@@ -42,7 +42,7 @@ def run(program: str, *path: Path, check: bool = True) -> subprocess.CompletedPr
 
 @pytest.fixture
 def foreign(tmp_path: Path) -> Path:
-    """A folder that holds another package called ``autodiff``."""
+    """A folder with another package called ``autodiff``."""
     package = tmp_path / "foreign" / "autodiff"
     package.mkdir(parents=True)
     (package / "__init__.py").write_text("print('foreign')\n")

@@ -23,7 +23,7 @@ import autodiff as ad
 import compgraph as cg
 from tests.support.failures import Failures
 from tests.support.for_each import for_each
-from tests.support.jitting import compiled, is_compiled, refused, same
+from tests.support.jitting import assert_not_compiled, compiled, is_compiled, same
 
 pytest.importorskip("llvmlite", reason="without a compiler these functions run as NumPy")
 
@@ -44,7 +44,7 @@ def uses_helper(x: Any) -> Any:
 
 
 def check_after_changes(jitted: Any, *changes: Any) -> None:
-    """After each change the compiled function gives what the function gives."""
+    """After each change the compiled function returns the function's result."""
     assert is_compiled(jitted), jitted.report()
     for change in (lambda: None, *changes):
         change()
@@ -251,15 +251,15 @@ def test_captured_library_name_patch_is_detected(module: Any, name: str, monkeyp
 
 def test_captured_state_of_too_many_values_runs_as_numpy() -> None:
     many = list(range(5000))
-    refused(lambda x: x * many[3], X, words="5000 values")
+    assert_not_compiled(lambda x: x * many[3], X, words="5000 values")
 
 
 def test_captured_nodes_run_as_numpy() -> None:
     w = cg.variable(2.0)
-    jitted = refused(lambda x: x * w, X, words="a node of a graph")
+    jitted = assert_not_compiled(lambda x: x * w, X, words="a node of a graph")
     assert isinstance(jitted(X), cg.Node)
     c = cg.constant(2.0)
-    refused(lambda x: x * c, X, words="a node of a graph")
+    assert_not_compiled(lambda x: x * c, X, words="a node of a graph")
 
 
 def test_captured_change_during_background_compilation() -> None:
@@ -275,7 +275,7 @@ def test_captured_change_during_background_compilation() -> None:
 
 
 class Container(dict):  # type: ignore[type-arg]
-    """A model of objects of many classes, whose one number is `k`."""
+    """A model of objects of many classes with one number, `k`."""
 
 
 class Row(list):  # type: ignore[type-arg]
@@ -299,12 +299,12 @@ class Level(enum.Enum):
 
 
 class Singleton:
-    made: Any = None
+    instance: Any = None
     k = 1.0
 
     def __new__(cls) -> Any:
-        cls.made = cls.made or object.__new__(cls)
-        return cls.made
+        cls.instance = cls.instance or object.__new__(cls)
+        return cls.instance
 
 
 class Described:
@@ -412,7 +412,7 @@ def decimal_precision() -> Any:
 
 
 def decimal_precision_alone() -> Any:
-    """No other function of a library is called, whose settings would be compared too."""
+    """No other library function is called, whose settings would be compared too."""
     third = decimal.Decimal("0.333333")
     return lambda x: 2 * x if decimal.Decimal(1) / 3 < third else x, lambda value: setattr(
         decimal.getcontext(), "prec", 2 + 20 * (value == 3.0)
@@ -459,7 +459,7 @@ def item(owner: Any, key: Any = 0) -> Any:
     return lambda: (lambda x: x * owner[key], _item(owner, key))
 
 
-_KEPT = {"k": 1.0}
+_MAPPING = {"k": 1.0}
 _POLYNOMIAL, _POLY1D = np.polynomial.Polynomial([1.0, 2.0]), np.poly1d([1.0, 2.0])
 _RECORDS = np.ones(2, [("v", float)])
 _OWNER = Owner()
@@ -477,7 +477,7 @@ STATES = {
     "UserDict": item(collections.UserDict(k=1.0), "k"),
     "UserList": item(collections.UserList([1.0])),
     "ChainMap": item(collections.ChainMap({}, {"k": 1.0}), "k"),
-    "mapping proxy": lambda: (lambda x, view=types.MappingProxyType(_KEPT): x * view["k"], _item(_KEPT, "k")),
+    "mapping proxy": lambda: (lambda x, view=types.MappingProxyType(_MAPPING): x * view["k"], _item(_MAPPING, "k")),
     "array.array": item(array.array("d", [1.0])),
     "Polynomial": lambda: (lambda x: _POLYNOMIAL(x), _item(_POLYNOMIAL.coef, 0)),
     "poly1d": lambda: (lambda x: _POLY1D(x), lambda value: _item(_POLY1D, 0)(value)),
@@ -487,7 +487,7 @@ STATES = {
     "enum": lambda: (lambda x: x * Level.LOW.value, lambda value: setattr(Level.LOW, "_value_", value)),
     "descriptor": lambda: (lambda x, owner=_OWNER: x * owner.field, _set(vars(Owner)["field"])),
     "attribute that hides __getattr__": lambda: (lambda x, owner=_OWNER: x * owner.k, lambda value: setattr(_OWNER, "k", value)),
-    "frozen dataclass": lambda: (lambda made: (lambda x: x * made.k, _set(made)))(Frozen()),
+    "frozen dataclass": lambda: (lambda instance: (lambda x: x * instance.k, _set(instance)))(Frozen()),
     "class": class_of_an_object,
     "attribute dictionary": attribute_dictionary,
     "class attribute that hides another": method_that_hides_another,
@@ -551,7 +551,7 @@ UNKNOWN = {
 @for_each("name", UNKNOWN)
 def test_captured_incomparable_state_is_not_compiled(name: str) -> None:
     value = UNKNOWN[name]
-    refused(lambda x: x * (value is not None), X, words="variable 'value'")
+    assert_not_compiled(lambda x: x * (value is not None), X, words="variable 'value'")
 
 
 def test_captured_method_of_tuple_of_faked_module_is_compared() -> None:
@@ -563,15 +563,15 @@ def test_captured_method_of_tuple_of_faked_module_is_compared() -> None:
 
 
 class ProbeRecorder:
-    asked: list[str]
+    read_names: list[str]
 
     def __init__(self) -> None:
-        self.asked = []
+        self.read_names = []
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__array"):
             raise AttributeError(name)
-        self.asked.append(name)
+        self.read_names.append(name)
         return 2.0
 
 
@@ -586,7 +586,7 @@ def test_captured_user_objects_are_not_probed() -> None:
     assert same(ad.grad(lambda x: np.sum(f(x)))(X), np.full(5, 2.0))
     function = cg.jit(lambda x, instance: x * instance.k).compile(X, probed)
     assert same(function(X, probed), X * 2.0)
-    assert set(probed.asked) == {"k"}
+    assert set(probed.read_names) == {"k"}
 
 
 def test_captured_dictionary_order_is_compared() -> None:
@@ -669,9 +669,9 @@ def labeled(scale: float) -> _Labeled:
 
 def test_static_arguments_are_distinguished() -> None:
     cases: dict[str, tuple[Any, list[Any]]] = {
-        "attributes of a named tuple": (lambda x, held: x * held.scale, [labeled(2.0), labeled(3.0)]),
-        "fields without a tuple": (lambda x, held: x * held.a, [_Slotted(2.0), _Slotted(3.0)]),
-        "signs of zeros": (lambda x, held: np.copysign(x, held[0]), [(0.0, 1), (-0.0, 1)]),
+        "attributes of a named tuple": (lambda x, config: x * config.scale, [labeled(2.0), labeled(3.0)]),
+        "fields without a tuple": (lambda x, config: x * config.a, [_Slotted(2.0), _Slotted(3.0)]),
+        "signs of zeros": (lambda x, config: np.copysign(x, config[0]), [(0.0, 1), (-0.0, 1)]),
     }
     with Failures("static arguments") as failures:
         for name, (f, values) in cases.items():
@@ -743,7 +743,7 @@ def test_captured_modules_as_values_are_compared() -> None:
         jitted = compiled(f, X)
         assert is_compiled(jitted), jitted.report()
         assert same(jitted(X), f(X))
-    refused(lambda x: x * (clock[0] is not None), X, words="clock")
+    assert_not_compiled(lambda x: x * (clock[0] is not None), X, words="clock")
 
 
 def attributed(x: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Decisions by values: each answer has a program of its own, and no GuardError reaches the user."""
+"""Branches on values: each outcome has its own program, and no GuardError reaches the user."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 import autodiff as ad
 import compgraph as cg
 from tests.support.for_each import for_each
-from tests.support.jitting import agrees, compiled, is_compiled, refused, same
+from tests.support.jitting import assert_agrees, assert_not_compiled, compiled, is_compiled, same
 
 X = np.linspace(-1.0, 2.0, 6)
 
@@ -44,16 +44,16 @@ def sort_by_hand(x: Any) -> Any:
 
 
 def test_jit_guards_branches() -> None:
-    agrees(clip_by_branches, (X,), (X * 20,), (X * -20,), (X,), (X * 20,), programs=None)
+    assert_agrees(clip_by_branches, (X,), (X * 20,), (X * -20,), (X,), (X * 20,), programs=None)
 
 
 def test_jit_guards_value_dependent_loops() -> None:
-    jitted = agrees(newton, (np.float64(2),), (np.float64(100),), (np.float64(2.1),), programs=None)
+    jitted = assert_agrees(newton, (np.float64(2),), (np.float64(100),), (np.float64(2.1),), programs=None)
     assert same(jitted(np.float64(3)), newton(np.float64(3)))
 
 
 def test_jit_guards_keep_both_branches() -> None:
-    jitted = agrees(lambda x: x if x[0] > 0 else -x, (X,), (-X,), programs=2)
+    jitted = assert_agrees(lambda x: x if x[0] > 0 else -x, (X,), (-X,), programs=2)
     for _ in range(3):
         for x in (X, -X):
             assert same(jitted(x), jitted.__wrapped__(x))
@@ -66,8 +66,8 @@ def test_jit_guards_integer_conversions() -> None:
             x = x * 1.5
         return x
 
-    agrees(f, (X, 2))
-    jitted = refused(f, X, np.array(2))
+    assert_agrees(f, (X, 2))
+    jitted = assert_not_compiled(f, X, np.array(2))
     assert "int(n)" in jitted.report()
     for n in (2, 3):
         assert same(jitted(X, np.array(n)), f(X, np.array(n)))
@@ -103,14 +103,14 @@ def test_jit_guards_of_numbers_are_machine_code() -> None:
 
 def test_jit_guards_list_indices() -> None:
     functions = [np.sin, np.cos, np.tan]
-    agrees(lambda x, k: functions[k](x), (X, 0))
-    agrees(lambda x: functions[int(x[0] > 0)](x), (X,), (-X,), programs=2)
+    assert_agrees(lambda x, k: functions[k](x), (X, 0))
+    assert_agrees(lambda x: functions[int(x[0] > 0)](x), (X,), (-X,), programs=2)
 
 
 def test_jit_guards_mask_lengths() -> None:
-    agrees(lambda x: x[x > 0].sum(), (X,), (-X,), (X + 1,), programs=None)
-    agrees(lambda x: np.flatnonzero(x > 0), (X,), (-X,), programs=None)
-    agrees(lambda x: np.unique(np.round(x)), (X,), (X * 3,), programs=None)
+    assert_agrees(lambda x: x[x > 0].sum(), (X,), (-X,), (X + 1,), programs=None)
+    assert_agrees(lambda x: np.flatnonzero(x > 0), (X,), (-X,), programs=None)
+    assert_agrees(lambda x: np.unique(np.round(x)), (X,), (X * 3,), programs=None)
 
 
 def test_jit_guards_too_many_branches_run_as_numpy() -> None:
@@ -141,15 +141,15 @@ def test_jit_guards_branches_without_effect() -> None:
     def f(x: Any, y: Any) -> Any:
         return x * (2 if y > 0 else 3)
 
-    agrees(f, (X, np.float64(1)), (X, np.float64(-1)), (X, np.float64(1)), programs=2)
+    assert_agrees(f, (X, np.float64(1)), (X, np.float64(-1)), (X, np.float64(1)), programs=2)
 
 
 def test_jit_guards_boolean_results() -> None:
     alive = cg.placeholder((None,))  # while one is alive, reads of shapes are recorded
-    agrees(lambda x: bool(x[0] > 0), (X,), (-X,), programs=2)
-    agrees(lambda x: (len(x), x.shape, x.ndim, x.sum() > 0), (X,), (-X,), programs=None)
+    assert_agrees(lambda x: bool(x[0] > 0), (X,), (-X,), programs=2)
+    assert_agrees(lambda x: (len(x), x.shape, x.ndim, x.sum() > 0), (X,), (-X,), programs=None)
     del alive
-    agrees(lambda x: (len(x), x.shape, x.ndim, x.sum() > 0), (X,), (-X,), programs=None)
+    assert_agrees(lambda x: (len(x), x.shape, x.ndim, x.sum() > 0), (X,), (-X,), programs=None)
 
 
 def test_jit_guards_branch_that_returns_constants() -> None:
@@ -158,7 +158,7 @@ def test_jit_guards_branch_that_returns_constants() -> None:
             return 1.0
         return 2.0
 
-    agrees(f, (X,), (-X,), (X,), programs=2)
+    assert_agrees(f, (X,), (-X,), (X,), programs=2)
 
 
 def test_jit_guards_value_dependent_errors() -> None:
@@ -174,7 +174,7 @@ def test_jit_guards_value_dependent_errors() -> None:
 
 
 def test_jit_guards_emath_and_value_dependent_dtypes() -> None:
-    agrees(lambda x: np.emath.sqrt(x), (X + 2,), (X,), programs=None)
+    assert_agrees(lambda x: np.emath.sqrt(x), (X + 2,), (X,), programs=None)
 
 
 def test_jit_guards_value_dependent_writes() -> None:
@@ -185,7 +185,7 @@ def test_jit_guards_value_dependent_writes() -> None:
         y[y > 1] = 1.0
         return y
 
-    agrees(f, (X,), (-X,), (X * 3,), programs=None)
+    assert_agrees(f, (X,), (-X,), (X * 3,), programs=None)
 
 
 def test_jit_guards_try_last_program_first() -> None:

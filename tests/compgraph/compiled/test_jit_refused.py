@@ -20,7 +20,7 @@ import pytest
 
 import autodiff as ad
 import compgraph as cg
-from tests.support.jitting import compiled, is_compiled, refused, same
+from tests.support.jitting import assert_not_compiled, compiled, is_compiled, same
 
 X = np.linspace(1.0, 2.0, 6)
 COUNT = 0
@@ -35,7 +35,7 @@ def counts(x: Any) -> Any:
 
 def test_jit_rejects_global_counters() -> None:
     before = COUNT
-    jitted = refused(counts, X, words="assigns the global 'COUNT'")
+    jitted = assert_not_compiled(counts, X, words="assigns the global 'COUNT'")
     for _ in range(5):
         jitted(X)
     assert before + 5 == COUNT
@@ -49,7 +49,7 @@ def test_jit_rejects_nonlocal_assignment() -> None:
         count += 1
         return x
 
-    jitted = refused(f, X, words="nonlocal 'count'")
+    jitted = assert_not_compiled(f, X, words="nonlocal 'count'")
     jitted(X)
     assert count == 1
 
@@ -71,12 +71,12 @@ def test_jit_rejects_changed_lists_and_dictionaries() -> None:
         array[...] += 1
         return x * 2
 
-    jitted = refused(appends, X, words="changed by a call")
+    jitted = assert_not_compiled(appends, X, words="changed by a call")
     log.clear()
     jitted(X)
     assert len(log) == 1
-    refused(stores, X, words="'cache'")
-    jitted = refused(adds, X, words="'array'")
+    assert_not_compiled(stores, X, words="'cache'")
+    jitted = assert_not_compiled(adds, X, words="'array'")
     before = array.copy()
     jitted(X)
     assert same(array, before + 1)
@@ -97,11 +97,11 @@ class Counter:
 
 def test_jit_rejects_attribute_assignment() -> None:
     counter = Counter()
-    jitted = refused(counter.counted, X, words="calls was changed")
+    jitted = assert_not_compiled(counter.counted, X, words="calls was changed")
     counter.calls = 0
     assert same(jitted(X), X)
     assert counter.calls == 1
-    refused(counter.remembering, X, words="last was changed")
+    assert_not_compiled(counter.remembering, X, words="last was changed")
 
 
 def test_jit_rejects_writes_into_arguments() -> None:
@@ -113,11 +113,11 @@ def test_jit_rejects_writes_into_arguments() -> None:
         d["a"][0] = 7.0
         return d["a"] * 2
 
-    jitted = refused(f, X.copy(), X, words="writes into an argument")
+    jitted = assert_not_compiled(f, X.copy(), X, words="writes into an argument")
     x = X.copy()
     jitted(x, X)
     assert same(x, X + X)
-    jitted = refused(g, {"a": X.copy()}, words="writes into an argument")
+    jitted = assert_not_compiled(g, {"a": X.copy()}, words="writes into an argument")
     d = {"a": X.copy()}
     assert jitted(d)[0] == 14.0
     assert d["a"][0] == 7.0
@@ -143,27 +143,27 @@ def test_jit_rejects_keys_added_to_argument() -> None:
         d["b"] = d["a"] * 2
         return d["b"]
 
-    jitted = refused(f, {"a": X})
+    jitted = assert_not_compiled(f, {"a": X})
     d = {"a": X}
     jitted(d)
     assert "b" in d
 
 
 def test_jit_rejects_results_that_are_not_numbers() -> None:
-    refused(lambda x: f"{x.sum():.2f}", X)
-    refused(lambda x: (x, "text"), X, words="returns a str")
-    refused(lambda x: iter(x), X)
-    refused(lambda x: {1, 2}, X, words="returns a set")
+    assert_not_compiled(lambda x: f"{x.sum():.2f}", X)
+    assert_not_compiled(lambda x: (x, "text"), X, words="returns a str")
+    assert_not_compiled(lambda x: iter(x), X)
+    assert_not_compiled(lambda x: {1, 2}, X, words="returns a set")
 
 
 @pytest.mark.parametrize(
-    "taken", [lambda x: x * float(x[0]), lambda x: x.tolist(), lambda x: x * x[0].item()], ids=["float", "tolist", "item"]
+    "function", [lambda x: x * float(x[0]), lambda x: x.tolist(), lambda x: x * x[0].item()], ids=["float", "tolist", "item"]
 )
 @pytest.mark.filterwarnings("ignore:.*no derivative")
-def test_jit_conversions_to_python_numbers_match_function(taken: Any) -> None:
-    jitted = cg.jit(taken).compile(X)
+def test_jit_conversions_to_python_numbers_match_function(function: Any) -> None:
+    jitted = cg.jit(function).compile(X)
     for x in (X, X * 2, -X):
-        assert same(jitted(x), taken(x))
+        assert same(jitted(x), function(x))
 
 
 def test_jit_conversions_in_c_match_function() -> None:
@@ -172,7 +172,7 @@ def test_jit_conversions_in_c_match_function() -> None:
     jitted = cg.jit(lambda x: np.array([math.hypot(a, 1.0) for a in x])).compile(X)
     for x in (X, X * 2):
         assert same(jitted(x), jitted.__wrapped__(x))
-    refused(lambda x: np.frombuffer(x.tobytes()), X)
+    assert_not_compiled(lambda x: np.frombuffer(x.tobytes()), X)
 
 
 DRAWS = {
@@ -187,19 +187,19 @@ DRAWS = {
 
 @pytest.mark.parametrize("name", DRAWS)
 def test_jit_rejects_random_numbers(name: str) -> None:
-    jitted = refused(DRAWS[name], X, words="random")
+    jitted = assert_not_compiled(DRAWS[name], X, words="random")
     assert not np.array_equal(jitted(X), jitted(X))
 
 
 def test_jit_rejects_generators_in_containers() -> None:
     container = {"rng": np.random.default_rng(0)}
-    jitted = refused(lambda x: x + container["rng"].normal(), X)
+    jitted = assert_not_compiled(lambda x: x + container["rng"].normal(), X)
     assert not np.array_equal(jitted(X), jitted(X))
-    jitted = refused(lambda x, rng: x + rng.normal(), X, np.random.default_rng(0), words="random")
+    jitted = assert_not_compiled(lambda x, rng: x + rng.normal(), X, np.random.default_rng(0), words="random")
     rng = np.random.default_rng(1)
     assert not np.array_equal(jitted(X, rng), jitted(X, rng))
     old = np.random.RandomState(0)
-    jitted = refused(lambda x, rng=old: x + rng.rand(), X)
+    jitted = assert_not_compiled(lambda x, rng=old: x + rng.rand(), X)
     assert not np.array_equal(jitted(X), jitted(X))
 
 
@@ -214,7 +214,7 @@ def test_jit_rejects_print(capsys: pytest.CaptureFixture[str]) -> None:
         print(x.sum())
         return x
 
-    jitted = refused(f, X, words="it prints")
+    jitted = assert_not_compiled(f, X, words="it prints")
     assert "test_jit_refused.py" in jitted.report()
     capsys.readouterr()
     jitted(X)
@@ -222,12 +222,12 @@ def test_jit_rejects_print(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_jit_rejects_clock() -> None:
-    refused(lambda x: x * time.perf_counter(), X, words="reads the clock")
+    assert_not_compiled(lambda x: x * time.perf_counter(), X, words="reads the clock")
 
 
 def test_jit_rejects_globals_call_and_eval() -> None:
-    refused(lambda x: x * globals()["COUNT"], X, words="globals()")
-    refused(lambda x: eval("x * 2"), X, words="runs text")
+    assert_not_compiled(lambda x: x * globals()["COUNT"], X, words="globals()")
+    assert_not_compiled(lambda x: eval("x * 2"), X, words="runs text")
 
 
 def test_jit_rejects_value_dependent_scipy_families() -> None:
@@ -237,7 +237,7 @@ def test_jit_rejects_value_dependent_scipy_families() -> None:
     knots, values = np.arange(5.0), np.arange(5.0) ** 2
     table = interp1d(knots, values)
     for f in (lambda x: interp1d(knots, values)(x), lambda x: table(x), lambda x: scipy.interpolate.interp1d(knots, values)(x)):
-        jitted = refused(f, X, words="scipy.interpolate")
+        jitted = assert_not_compiled(f, X, words="scipy.interpolate")
         assert same(jitted(X + 1.7), f(X + 1.7))
     special = compiled(lambda x: scipy.special.gammaln(x), X)
     assert is_compiled(special), special.report()
@@ -246,7 +246,7 @@ def test_jit_rejects_value_dependent_scipy_families() -> None:
 
 def test_jit_rejects_plain_results_of_numpy() -> None:
     f = lambda x, i: x.reshape(2, 3)[np.ix_(i, i)]  # noqa: E731
-    jitted = refused(f, X, np.array([0, 1]), words="np.ix_")
+    jitted = assert_not_compiled(f, X, np.array([0, 1]), words="np.ix_")
     assert same(jitted(X, np.array([1, 1])), f(X, np.array([1, 1])))
 
 
@@ -264,13 +264,13 @@ def test_jit_rejects_no_graph_block() -> None:
             y = x * 2
         return x + y
 
-    jitted = refused(f, X, words="no_graph")
+    jitted = assert_not_compiled(f, X, words="no_graph")
     assert same(jitted(X * 2), X * 6)
 
 
 def test_jit_of_captured_variable_is_recorded() -> None:
     w = cg.variable(3.0, "w")
-    jitted = refused(lambda x: x * w, X)
+    jitted = assert_not_compiled(lambda x: x * w, X)
     w[...] = 4.0
     assert same(jitted(X).value, X * 4)
 
@@ -279,7 +279,7 @@ def test_jit_plain_array_indexed_by_values() -> None:
     table = np.arange(20.0)
     places = np.array([1, 5, 2])
     for f in (lambda i: table[i], lambda i: table[i + 1] * 2, lambda i: table[np.argsort(i)]):
-        jitted = refused(f, places, words="tracing raised LeakError")
+        jitted = assert_not_compiled(f, places, words="tracing raised LeakError")
         for other in (places, places + 3):
             assert same(jitted(other), f(other))
 
@@ -345,9 +345,9 @@ def test_jit_ignores_draws_outside() -> None:
 
 
 def test_jit_rejects_conversion_to_text() -> None:
-    refused(lambda x: x * len(str(np.round(x))), X, words="str()")
-    refused(lambda x: x * len(repr(x)), X, words="repr()")
-    refused(lambda x: x * len(f"{np.argsort(x)}"), X, words="format()")
+    assert_not_compiled(lambda x: x * len(str(np.round(x))), X, words="str()")
+    assert_not_compiled(lambda x: x * len(repr(x)), X, words="repr()")
+    assert_not_compiled(lambda x: x * len(f"{np.argsort(x)}"), X, words="format()")
 
 
 class Log:
@@ -418,21 +418,21 @@ def test_jit_repeats_side_effects(name: str) -> None:
         assert jitted.wait(30)
     assert "program" not in jitted.report()
     for log_entry in (log, plain):
-        log_entry.seen = (
+        log_entry.state = (
             log_entry.n,
             len(log_entry.items),
             log_entry.text.getvalue(),
             log_entry.queue.qsize(),
             log_entry.event.is_set(),
         )  # type: ignore[attr-defined]
-    assert log.seen == plain.seen  # type: ignore[attr-defined]
+    assert log.state == plain.state  # type: ignore[attr-defined]
 
 
 def test_jit_repeats_undone_side_effect() -> None:
     namespace = types.SimpleNamespace()
 
     def f(x: Any) -> Any:
-        namespace.seen = True
+        namespace.state = True
         return x * 2
 
     jitted = cg.jit(f)
@@ -440,7 +440,7 @@ def test_jit_repeats_undone_side_effect() -> None:
         vars(namespace).pop("seen", None)
         jitted(X)
         assert jitted.wait(30)
-        assert namespace.seen
+        assert namespace.state
 
 
 def test_jit_compiles_despite_unreached_side_effect() -> None:

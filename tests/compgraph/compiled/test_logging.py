@@ -27,7 +27,7 @@ def noisy(x: Any) -> Any:
 
 
 def records(caplog: pytest.LogCaptureFixture, level: int) -> list[str]:
-    """The messages of one level, all of which are by the package."""
+    """Messages of one level, after checking that the package logged them."""
     assert all(record.name.startswith(f"{LOGGER}.") for record in caplog.records)
     return [record.getMessage() for record in caplog.records if record.levelno == level]
 

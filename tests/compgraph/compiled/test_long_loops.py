@@ -63,7 +63,7 @@ def check_compiled(g: Callable[..., Any], *args: Array, cut: bool = True) -> Any
 # ------------------------------------------------------------------------------------------------------- kinds of loops
 
 
-def neighbours(x: Any) -> Any:
+def neighbors(x: Any) -> Any:
     total = 0.0
     for i in range(len(x) - 1):
         total = total + x[i] * x[i + 1]
@@ -199,7 +199,7 @@ def choose_by_values(x: Any) -> Any:
 
 
 KINDS: list[Callable[..., Any]] = [
-    neighbours, in_place, two_back, far_back, far_back_in_memory, numbers_that_change, numbers_that_change_late, heat,
+    neighbors, in_place, two_back, far_back, far_back_in_memory, numbers_that_change, numbers_that_change_late, heat,
     fresh_arrays, own_buffers, swap_buffers, backwards, peel_first_iterations, in_a_row, within_loops, recurrent,
     choose_by_values,
 ]  # fmt: skip
@@ -223,7 +223,7 @@ def test_long_loop_is_extrapolated(cut_soon: None, f: Callable[..., Any], transf
 def test_long_loop_is_detected_by_samples(cut_soon: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """Periods of a long trace are looked for in a few parts of it."""
     monkeypatch.setattr(truncation, "SAMPLE", 100)
-    check_compiled(ad.value_and_grad(neighbours), np.linspace(-0.6, 0.7, LENGTH))
+    check_compiled(ad.value_and_grad(neighbors), np.linspace(-0.6, 0.7, LENGTH))
 
 
 @pytest.mark.parametrize("f", [numbers_that_change, in_place, recurrent])
@@ -363,14 +363,14 @@ def _program(seed: int) -> Callable[[Any], Any]:
     """Loops of random statements that read values of this and of earlier iterations."""
     rng = np.random.default_rng(seed)
     loops = [rng.integers(0, 12, int(rng.integers(1, 5))).tolist() for _ in range(int(rng.integers(1, 3)))]
-    turns, shift = int(rng.integers(110, 150)), int(rng.integers(1, 5))
+    iterations, shift = int(rng.integers(110, 150)), int(rng.integers(1, 5))
     late = rng.integers(1, 6, 2).tolist()
 
     def f(x: Any) -> Any:
         a, b, u = x[0], x[1] * 1.0, x[:5] * 1.0
         y, history = np.zeros(LENGTH, x.dtype), [x[k] for k in range(6)]
         for statements in loops:
-            for i in range(turns):
+            for i in range(iterations):
                 for statement in statements:
                     if statement == 0:
                         a = np.sin(a) * 0.9 + x[i]
@@ -422,13 +422,13 @@ def test_long_loop_random_programs_match_numpy(cut_soon: None, seed: int) -> Non
 
 
 def test_long_loop_wrong_extrapolation_is_not_used(cut_soon: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    def wrong(programs: Any, turns: Any, lengths: Any) -> Any:
+    def wrong(programs: Any, iterations: Any, lengths: Any) -> Any:
         requests.append(lengths)
-        return extrapolation.extrapolate(programs, turns, tuple(n - 1 for n in lengths))
+        return extrapolation.extrapolate(programs, iterations, tuple(n - 1 for n in lengths))
 
     requests: list[Any] = []
     monkeypatch.setattr(backend, "extrapolate", wrong)
-    check_compiled(ad.value_and_grad(neighbours), np.linspace(0.1, 0.9, LENGTH), cut=False)
+    check_compiled(ad.value_and_grad(neighbors), np.linspace(0.1, 0.9, LENGTH), cut=False)
     assert requests == [(LENGTH - 2,)] or requests == [(LENGTH - 1,)]
 
 
@@ -443,19 +443,19 @@ def test_long_loop_failing_with_few_iterations_compiles_fully(
 
     def careless(x: Any) -> Any:
         try:
-            return ad.grad(neighbours)(x)
+            return ad.grad(neighbors)(x)
         except Exception:
             return x * 2
 
     monkeypatch.setattr(truncation, broken, fails)
     x = np.linspace(0.1, 0.9, LENGTH)
-    check_compiled(ad.value_and_grad(neighbours), x, cut=False)
+    check_compiled(ad.value_and_grad(neighbors), x, cut=False)
     check_compiled(careless, x, cut=False)
 
 
-def _loop(turns: int, offset: int, by: int, size: int) -> StepProgram:
+def _loop(iterations: int, offset: int, by: int, size: int) -> StepProgram:
     """A program with one loop, that writes into a buffer."""
-    buffer, own, counter = Buffer(np.dtype(float), 40, is_external=True), Buffer(np.dtype(float), size), LoopIndex(turns)
+    buffer, own, counter = Buffer(np.dtype(float), 40, is_external=True), Buffer(np.dtype(float), size), LoopIndex(iterations)
     out = BufferView(own, offset, (), (), ((counter, by),))
     step = Map("copy", (BufferView(buffer, 0, (), (), ((counter, 1),)),), out, np.dtype(float))
     return StepProgram([Loop(counter, [step])], [buffer], [BufferView(own, 0, (size,), (1,))])
@@ -472,7 +472,7 @@ def test_extrapolation_of_growing_numbers() -> None:
 
 
 @pytest.mark.parametrize(
-    ("programs", "wanted", "what"),
+    ("programs", "trip_count", "what"),
     [
         ([_loop(n, n * n, 0, 100) for n in (5, 6, 9)], 12, "not linear"),
         ([_loop(n, n - 1, -1, n) for n in (5, 6)] + [_loop(9, 8, -1, 10)], 12, "not linear"),
@@ -481,25 +481,25 @@ def test_extrapolation_of_growing_numbers() -> None:
         ([_loop(n, 0, 1, 30) for n in (5, 6, 9)], 31, "out of bounds"),
     ],
 )
-def test_extrapolation_of_uneven_growth_is_rejected(programs: Any, wanted: int, what: str) -> None:
+def test_extrapolation_of_uneven_growth_is_rejected(programs: Any, trip_count: int, what: str) -> None:
     with pytest.raises(NotImplementedError, match=what):
-        extrapolation.extrapolate(programs, [(5,), (6,), (9,)], (wanted,))
+        extrapolation.extrapolate(programs, [(5,), (6,), (9,)], (trip_count,))
 
 
 # ------------------------------------------------------------------------------------------------------- very long ones
 
 
 @pytest.mark.exhaustive
-@pytest.mark.parametrize("turns", [10_001])
-@pytest.mark.parametrize("f", [neighbours, in_place, numbers_that_change])
-def test_long_loop_of_very_many_iterations(f: Callable[..., Any], turns: int) -> None:
-    check_compiled(ad.value_and_grad(f), np.random.default_rng(1).uniform(-0.5, 0.5, turns))
+@pytest.mark.parametrize("iterations", [10_001])
+@pytest.mark.parametrize("f", [neighbors, in_place, numbers_that_change])
+def test_long_loop_of_very_many_iterations(f: Callable[..., Any], iterations: int) -> None:
+    check_compiled(ad.value_and_grad(f), np.random.default_rng(1).uniform(-0.5, 0.5, iterations))
 
 
 @pytest.mark.exhaustive
 def test_long_loop_of_hundred_thousand_iterations() -> None:
     x = np.random.default_rng(1).uniform(-0.5, 0.5, 100_001)
-    jitted = cg.jit(ad.value_and_grad(neighbours), cache=False).compile(x)
+    jitted = cg.jit(ad.value_and_grad(neighbors), cache=False).compile(x)
     assert is_cut(jitted), jitted.report()
     value, slope = jitted(x)
     np.testing.assert_allclose(value, np.dot(x[1:], x[:-1]), rtol=1e-12)
@@ -510,7 +510,7 @@ def test_long_loop_of_hundred_thousand_iterations() -> None:
 def test_long_loop_with_living_placeholder() -> None:
     """While one lives lengths are guarded; a program is of one shape."""
     placeholder = cg.placeholder((3,), name="p")
-    f = ad.value_and_grad(neighbours)
+    f = ad.value_and_grad(neighbors)
     jitted = cg.jit(f).compile(np.linspace(0.0, 1.0, 4000))
     assert is_cut(jitted)
     assert placeholder.shape == (3,)

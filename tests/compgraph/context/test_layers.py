@@ -37,7 +37,7 @@ CONTEXTS: dict[str, tuple[Callable[[], Any], Callable[[], bool]]] = {
     "default_dtype": (lambda: cg.default_dtype(np.float32), lambda: cg.variable([1.0]).dtype == np.float32),
     "patched_numpy": (cg.patched_numpy, lambda: isinstance(np.asarray(X), cg.Node)),
 }
-MADE_BEFORE = pytest.mark.parametrize(
+REUSABLE = pytest.mark.parametrize(
     ("context", "holds"),
     [(c, h) for name, (c, h) in CONTEXTS.items() if name != "default_dtype"],
     ids=[name for name in CONTEXTS if name != "default_dtype"],
@@ -137,7 +137,7 @@ def test_context_of_generator_inside_another_context(context: Any, holds: Any) -
 
 
 def test_context_of_generator_is_within_that_of_caller() -> None:
-    """A generator's own context is within those of who resumes it, though these were entered later."""
+    """A generator's own context is inside those of its caller, although these were entered later."""
 
     def generator() -> Iterator[Any]:
         with cg.no_graph():
@@ -231,7 +231,7 @@ def test_context_wrapped_by_user_context_managers(context: Any, holds: Any) -> N
     assert not holds()
 
 
-@MADE_BEFORE
+@REUSABLE
 def test_context_entered_by_hand(context: Any, holds: Any) -> None:
     one, other = context(), context()
     one.__enter__()
@@ -332,7 +332,7 @@ def test_context_holds_if_recording_precedes_block(context: Any, holds: Any) -> 
             assert not holds(), name
 
 
-@MADE_BEFORE
+@REUSABLE
 def test_contexts_of_one_statement_hold_across_yield(context: Any, holds: Any) -> None:
     def is_other() -> bool:
         return cg.variable([1.0]).dtype == np.float32
@@ -425,7 +425,7 @@ def _enter_by_hand(context: Any, holds: Any) -> Iterator[bool]:
     yield not holds()
 
 
-@MADE_BEFORE
+@REUSABLE
 @pytest.mark.parametrize("enter", [_in_a_stack, _in_a_class, _enter_by_hand])
 def test_context_entered_by_hand_in_generator(enter: Any, context: Any, holds: Any) -> None:
     for _ in range(2):
@@ -438,26 +438,26 @@ def test_context_entered_by_hand_in_generator(enter: Any, context: Any, holds: A
 def test_context_of_pytest_hook_wrapper(context: Any, holds: Any) -> None:
     """Its context holds for the hooks that it wraps."""
 
-    class Told:
+    class HookSpec:
         @pluggy.HookspecMarker("told")
-        def ask(self) -> Any: ...
+        def is_active(self) -> Any: ...
 
-    class Answers:
+    class HookImpl:
         @pluggy.HookimplMarker("told")
-        def ask(self) -> bool:
+        def is_active(self) -> bool:
             return bool(holds())
 
     class Wraps:
         @pluggy.HookimplMarker("told")(wrapper=True)
-        def ask(self) -> Any:
+        def is_active(self) -> Any:
             with context():
                 return (yield)
 
     manager = pluggy.PluginManager("told")
-    manager.add_hookspecs(Told)
-    manager.register(Answers())
+    manager.add_hookspecs(HookSpec)
+    manager.register(HookImpl())
     manager.register(Wraps())
-    assert manager.hook.ask() == [True]
+    assert manager.hook.is_active() == [True]
     assert not holds()
 
 
@@ -477,7 +477,7 @@ def test_context_interrupted_on_entry(enter: Any, monkeypatch: pytest.MonkeyPatc
     assert isinstance(X * 2, cg.OperationalNode)
 
 
-@MADE_BEFORE
+@REUSABLE
 def test_context_object_entered_again(context: Any, holds: Any) -> None:
     again = context()
     for _ in range(2):
@@ -519,7 +519,7 @@ def test_context_object_in_threads(context: Any, holds: Any) -> None:
 
 @BY_THREADS
 def test_context_of_asyncio_tasks(context: Any, holds: Any) -> None:
-    """A coroutine's context holds for the coroutines it awaits and tasks started inside, and not for others."""
+    """A coroutine's context applies to coroutines it awaits and to tasks started inside, not to others."""
 
     async def other() -> bool:
         await asyncio.sleep(0)

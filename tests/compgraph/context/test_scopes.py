@@ -1,4 +1,4 @@
-"""Scopes: which nodes know which names, and that they cost nothing where none is open."""
+"""Scopes: the names of nodes within them, and no overhead outside of them."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_scope_nodes_record_enclosing_scopes() -> None:
 
 
 def test_scope_path_opens_nested_scopes() -> None:
-    """A path opens several scopes at once; a scope may be opened again, and within itself."""
+    """A path opens several scopes; a scope may be reopened, also within itself."""
     x = variable(1.0)
     again = cg.scope("a/b")
     with again:
@@ -78,7 +78,7 @@ def test_scope_name_must_be_string() -> None:
 
 
 def test_scope_is_shared_by_outputs_and_constants_of_operation() -> None:
-    """An operation with several outputs, and the constants made of raw operands when they are looked at."""
+    """An operation with several outputs, and constants created from plain operands on demand."""
     x = variable([4.0, 5.0])
     with cg.scope("a"):
         quotient, remainder = np.divmod(x, np.array([2.0, 3.0]))
@@ -176,15 +176,15 @@ def test_scope_is_per_thread() -> None:
 
 
 def test_scope_absence_costs_no_lookup(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where no scope is open, an operation neither asks for one nor leaves the short way."""
+    """Outside of scopes, operations do not look for one, and use the fast path."""
 
-    def asked(*args: Any) -> Any:
+    def fail(*args: Any) -> Any:
         raise AssertionError("an operation outside of all scopes looked for one")
 
     x = variable([1.0, 2.0])
-    monkeypatch.setattr("compgraph.values.node.open_scopes", asked)
+    monkeypatch.setattr("compgraph.values.node.open_scopes", fail)
     np.sum(np.sin(x) * 2 @ np.ones(2))
-    monkeypatch.setattr(operators, "bind", asked)
+    monkeypatch.setattr(operators, "bind", fail)
     assert (x * 2).scope == ()
     with pytest.raises(AssertionError, match="looked for one"), cg.scope("a"):
         x * 2

@@ -408,11 +408,11 @@ def test_placeholder_shape_dtype_and_errors() -> None:
 # ------------------------------------------------------------------------------------- what must not be quietly wrong
 
 
-@pytest.mark.parametrize("given", [np.float32, bool, np.int8, ">f8"])
-def test_executor_repeats_conversions_in_each_run(given: Any) -> None:
+@pytest.mark.parametrize("dtype", [np.float32, bool, np.int8, ">f8"])
+def test_executor_repeats_conversions_in_each_run(dtype: Any) -> None:
     x = cg.placeholder((None,), name="x")
     executor = cg.Executor([x / 3, x + x])
-    for value in (np.ones(2, given), np.zeros(2, given)):
+    for value in (np.ones(2, dtype), np.zeros(2, dtype)):
         for actual, expected in zip(executor.run({"x": value}), [value.astype(float) / 3, value.astype(float) * 2], strict=True):
             assert actual.dtype == float
             np.testing.assert_array_equal(actual, expected)
@@ -514,7 +514,7 @@ def two_layers() -> tuple[Any, ...]:
 
 
 def test_executor_feeds_cotangents() -> None:
-    """Also with another shape, with nodes that depend on it, nodes that do not, and derivatives."""
+    """Also with another shape, for nodes that depend on it or not, and for derivatives."""
     x, w, v, hidden, out = two_layers()
     dh, dv = gradients(out, [hidden, v])
     cotangent = np.random.default_rng(0).normal(size=(5, 2))

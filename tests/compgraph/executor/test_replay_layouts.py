@@ -1,4 +1,4 @@
-"""A graph recorded with an array that lies one way in memory, and run with one that lies another way."""
+"""Replays of a graph with arrays in a memory layout different from the recorded one."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def write_through_view(view: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 
 def write_without_read(view: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """The same, if the array with writes is not read again, or was made before its source was written into."""
+    """The same if the array with writes is not read later, or was created before a write into its source."""
 
     def program(x: Any) -> Any:
         y, z = x * 1, x * 2

@@ -1,4 +1,4 @@
-"""Later runs with other values of the same shape: what a rule or a function chose by values is chosen again, or guarded."""
+"""Replays with new values of the same shape: choices that depend on values are made again, or guarded."""
 
 from __future__ import annotations
 

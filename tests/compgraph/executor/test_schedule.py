@@ -1,4 +1,4 @@
-"""`Schedule`: a further pass and a further backend are one function and one registration each."""
+"""`Schedule`: adding a pass or a backend takes one function and one registration."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Backend:
 
 
 def graph() -> tuple[Any, list[Any]]:
-    """A network whose loss was chosen by a decision, its gradient, and the parts of a decomposition."""
+    """A network whose loss depends on a branch, its gradient, and the results of a decomposition."""
     x = cg.placeholder((5000,), name="x", example=np.linspace(-1.0, 1.0, 5000))
     y = np.tanh(x) * 2 + np.exp(np.sin(x)) if x[0] < 0 else x
     loss = np.sum(y[y > 0] ** 2) + np.sum(np.linalg.qr(np.outer(x[:3], x[-3:]) + np.eye(3))[1])

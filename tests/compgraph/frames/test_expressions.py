@@ -1,4 +1,4 @@
-"""The callable that a frame is calling, read off the source."""
+"""The callable that a frame is calling, read from the source."""
 
 from __future__ import annotations
 
@@ -24,29 +24,29 @@ from tests.support.failures import Failures
 
 pytestmark = pytest.mark.portable
 
-asked: list[Any] = []  # what the frames that converted a `Number` were doing
+callees: list[Any] = []  # what the frames that converted a `Number` were doing
 
 
 class Number:
-    """A number that looks at who converts it."""
+    """A number that records the callable that converts it."""
 
     def __float__(self) -> float:
-        asked.append(callee(sys._getframe(1)))
+        callees.append(callee(sys._getframe(1)))
         return 0.5
 
     def __complex__(self) -> complex:
-        asked.append(callee(sys._getframe(1)))
+        callees.append(callee(sys._getframe(1)))
         return 0.5j
 
     def __index__(self) -> int:
-        asked.append(callee(sys._getframe(1)))
+        callees.append(callee(sys._getframe(1)))
         return 1
 
     def __format__(self, spec: str) -> str:
         return format(float(self), spec)
 
     def __bool__(self) -> bool:
-        asked.append(callee(sys._getframe(1)))
+        callees.append(callee(sys._getframe(1)))
         return True
 
 
@@ -86,7 +86,7 @@ class ConversionProbe(Holder):
 
 
 class Real(float):
-    """A class whose instances are made by `float`."""
+    """A class whose constructor calls `float`."""
 
     def __new__(cls, value: Any, local: Any = None) -> Any:
         return super().__new__(cls, value)
@@ -158,25 +158,25 @@ def after_another_local() -> Any:
 
 
 def in_class_body() -> Any:
-    class Body:
+    class Class:
         y = math.sin(x)
 
-    return Body
+    return Class
 
 
 def name_of_class_body() -> Any:
-    class Body:
+    class Class:
         float = math.sin
         y = float(x)
 
-    return Body
+    return Class
 
 
 def comprehension_in_class_body() -> Any:
-    class Body:
+    class Class:
         y = [math.exp(v) for v in (x, x)]  # noqa: RUF012
 
-    return Body
+    return Class
 
 
 def nested() -> Any:
@@ -309,13 +309,13 @@ FORMS: dict[str, tuple[Callable[[], Any], Any]] = {
 
 def recorded_callees(form: Callable[[], Any]) -> list[Any]:
     """Results recorded while a form ran twice; errors of the number's type do not matter."""
-    asked.clear()
+    callees.clear()
     for _ in range(2):
         try:
             form()
         except TypeError:
-            asked[:] = asked or ["TypeError"]
-    return list(asked)
+            callees[:] = callees or ["TypeError"]
+    return list(callees)
 
 
 def test_callee_is_identified() -> None:
@@ -390,11 +390,11 @@ def iteration_variable_of_a_module() -> Any:
 
 
 def iteration_variable_of_a_class() -> Any:
-    class Body:
+    class Class:
         f = float
         y = [f(x) for f in (math.sin, math.sin)]  # noqa: RUF012
 
-    return Body
+    return Class
 
 
 UNSURE: dict[str, tuple[Callable[[], Any], tuple[Any, ...]]] = {
@@ -425,16 +425,16 @@ def test_callee_is_unknown_if_ambiguous() -> None:
 def test_callee_is_unknown_if_name_was_rebound() -> None:
     around: dict[str, Any] = {"x": x, "f": math.sin}
     around["rebind"] = lambda: around.update(f=lambda value: value)
-    asked.clear()
+    callees.clear()
     exec(compile_with_source("f(rebind() or x)"), around)
-    assert asked == [unknown]
+    assert callees == [unknown]
 
 
 def test_callee_is_unknown_in_rewritten_asserts() -> None:
-    asked.clear()
+    callees.clear()
     assert math.sin(x) > 0
     assert float(x) == 0.5
-    assert [a in (unknown, expected) for a, expected in zip(asked, (math.sin, float), strict=True)] == [True, True]
+    assert [a in (unknown, expected) for a, expected in zip(callees, (math.sin, float), strict=True)] == [True, True]
 
 
 def test_callee_in_long_functions_with_extended_args() -> None:
@@ -442,9 +442,9 @@ def test_callee_in_long_functions_with_extended_args() -> None:
     text = f"def f(m, x):\n{many}\n    w = m.sin(x)\n    return m.hypot({', '.join(['x'] * 300)}), w"
     around: dict[str, Any] = {}
     exec(compile_with_source(text), around)
-    asked.clear()
+    callees.clear()
     around["f"](SimpleNamespace(**{f"a{k}": k for k in range(300)}, sin=math.sin, hypot=math.hypot), x)
-    assert asked == [math.sin] + [math.hypot] * 300
+    assert callees == [math.sin] + [math.hypot] * 300
 
 
 def test_callee_cache_is_bounded() -> None:
@@ -459,36 +459,36 @@ def test_callee_cache_is_bounded() -> None:
 
 
 def test_callee_of_decorator() -> None:
-    asked.clear()
+    callees.clear()
 
     @(lambda function: (math.sin(x), function)[1])
     def decorated() -> None: ...
 
-    assert asked == [math.sin]
+    assert callees == [math.sin]
 
 
 SCRIPT = """
 import math, sys
 from compgraph.frames import is_assigning, callee, has_source, unknown
 
-found = []
+results = []
 
 class Number:
     def __float__(self):
         frame = sys._getframe(1)
-        found.append((callee(frame), is_assigning(frame), has_source(frame.f_code, frame.f_lasti)))
+        results.append((callee(frame), is_assigning(frame), has_source(frame.f_code, frame.f_lasti)))
         return 0.5
 
-class Told:
+class Target:
     def __setitem__(self, index, value):
-        found.append(is_assigning(sys._getframe(1)))
+        results.append(is_assigning(sys._getframe(1)))
 
-x, told = Number(), Told()
+x, target = Number(), Target()
 def f():
     float(x), math.sin(x)
-    told[0] = told[:2] = told.a = 1
+    target[0] = target[:2] = target.a = 1
 f()
-print(found)
+print(results)
 """
 
 
@@ -506,15 +506,15 @@ def test_callee_with_any_python_options(flags: list[str], tmp_path: Path) -> Non
 def test_callee_of_method_is_an_attribute() -> None:
     names: list[Any] = []
 
-    class Seen:
+    class Probe:
         def __float__(self) -> float:
             names.append(method_called(sys._getframe(1)))
             return 1.0
 
-    math.sin(Seen())
-    array.array("d").append(Seen())  # type: ignore[arg-type]
-    float(Seen())
-    exec("math.sin(seen)", {"math": math, "seen": Seen()})
+    math.sin(Probe())
+    array.array("d").append(Probe())  # type: ignore[arg-type]
+    float(Probe())
+    exec("math.sin(seen)", {"math": math, "seen": Probe()})
     assert list(dict.fromkeys(names)) == ["sin", "append", None]
     assert names[-2:] == [None, None]
 

@@ -1,4 +1,4 @@
-"""Reading the current instruction: equal results on every Python, specialized, traced, monitored or not."""
+"""Reading the current instruction: equal results on every Python, with specialized, traced or monitored code."""
 
 from __future__ import annotations
 
@@ -90,17 +90,17 @@ def monitoring() -> Iterator[None]:
 class AssignmentProbe:
     """A container and an object that check `is_assigning` in each access."""
 
-    seen: list[bool] = []  # noqa: RUF012  (shared on purpose)
+    checks: list[bool] = []  # noqa: RUF012  (shared on purpose)
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        AssignmentProbe.seen.append(is_assigning(sys._getframe(1)))
+        AssignmentProbe.checks.append(is_assigning(sys._getframe(1)))
 
     def __getitem__(self, index: Any) -> Any:
-        AssignmentProbe.seen.append(not is_assigning(sys._getframe(1)))
+        AssignmentProbe.checks.append(not is_assigning(sys._getframe(1)))
         return 1.0
 
     def __setattr__(self, name: str, value: Any) -> None:
-        AssignmentProbe.seen.append(is_assigning(sys._getframe(1)))
+        AssignmentProbe.checks.append(is_assigning(sys._getframe(1)))
 
 
 def assign_in_loop(target: Any) -> None:
@@ -149,10 +149,10 @@ def test_instruction_assignments_are_recognized(run: Any) -> None:
             assign_in_comprehension,
         ):
             with failures.case(write.__name__):
-                AssignmentProbe.seen.clear()
+                AssignmentProbe.checks.clear()
                 run(lambda write=write: write(AssignmentProbe()))
-                assert AssignmentProbe.seen
-                assert all(AssignmentProbe.seen)
+                assert AssignmentProbe.checks
+                assert all(AssignmentProbe.checks)
 
 
 def call_setters(target: Any) -> None:
@@ -162,10 +162,10 @@ def call_setters(target: Any) -> None:
 
 
 def test_instruction_calls_are_not_assignments(run: Any) -> None:
-    AssignmentProbe.seen.clear()
+    AssignmentProbe.checks.clear()
     run(lambda: call_setters(AssignmentProbe()))
-    assert AssignmentProbe.seen
-    assert not any(AssignmentProbe.seen)
+    assert AssignmentProbe.checks
+    assert not any(AssignmentProbe.checks)
 
 
 class Pair(ctypes.Structure):
@@ -198,14 +198,14 @@ def raising() -> None:
     raise ValueError("mine")
 
 
-def raising_again() -> None:
+def raising_from() -> None:
     try:
         float("no number")
     except ValueError as error:
         raise ValueError("mine") from error
 
 
-@pytest.mark.parametrize(("function", "is_own"), [(raising, True), (raising_again, True), (lambda: float("no number"), False)])
+@pytest.mark.parametrize(("function", "is_own"), [(raising, True), (raising_from, True), (lambda: float("no number"), False)])
 def test_instruction_error_origin_is_recognized(function: Callable[[], object], is_own: bool) -> None:
     with pytest.raises(ValueError, match=r"mine|no number") as caught:
         function()
@@ -216,24 +216,24 @@ def test_instruction_error_origin_is_recognized(function: Callable[[], object], 
 class OperatorProbe:
     """A number and a context manager that inspect the frame that converts or enters them."""
 
-    def __init__(self, ask: Callable[[Any], Any]) -> None:
-        self.ask, self.answers = ask, list[Any]()
+    def __init__(self, inspect: Callable[[Any], Any]) -> None:
+        self.inspect, self.results = inspect, list[Any]()
 
     def __float__(self) -> float:
-        self.answers.append(self.ask(sys._getframe(1)))
+        self.results.append(self.inspect(sys._getframe(1)))
         return 1.0
 
     def __enter__(self) -> None:
-        self.answers.append(self.ask(sys._getframe(1)))
+        self.results.append(self.inspect(sys._getframe(1)))
 
     def __exit__(self, *exception: object) -> None:
         pass
 
 
 OPERATES: dict[str, tuple[Callable[[OperatorProbe], Any], bool]] = {
-    "a text": (lambda seen, text="%.1f": text % seen, True),
-    "a call": (lambda seen: float(seen), False),
-    "a loop": (lambda seen: [number for number in map(float, [seen])], False),  # noqa: C416
+    "a text": (lambda probe, text="%.1f": text % probe, True),
+    "a call": (lambda probe: float(probe), False),
+    "a loop": (lambda probe: [number for number in map(float, [probe])], False),  # noqa: C416
 }
 
 
@@ -243,28 +243,28 @@ def test_instruction_operators_are_recognized(run: Any) -> None:
             with failures.case(name):
                 probe = OperatorProbe(is_at_operator)
                 run(lambda form=form, probe=probe: form(probe))
-                assert set(probe.answers) == {expected}
+                assert set(probe.results) == {expected}
 
 
 def test_delegates_is_true_at_yield_from_only(run: Any) -> None:
-    answers: list[bool] = []
+    results: list[bool] = []
 
-    def ask() -> Any:
-        answers.append(is_delegating(sys._getframe(1)))
+    def inspect() -> Any:
+        results.append(is_delegating(sys._getframe(1)))
         yield
 
     def outer() -> Any:
-        yield from ask()
+        yield from inspect()
 
     def looping() -> Any:
-        for value in ask():  # noqa: UP028
+        for value in inspect():  # noqa: UP028
             yield value
 
     run(lambda: list(outer()))
-    assert set(answers) == {True}
-    answers.clear()
+    assert set(results) == {True}
+    results.clear()
     run(lambda: list(looping()))
-    assert set(answers) == {False}
+    assert set(results) == {False}
 
 
 def test_walk_frames_goes_outward() -> None:

@@ -1,4 +1,4 @@
-"""Floating-point warnings stand on the user's line, and Python shows them once for each line of the user's."""
+"""Floating-point warnings are attributed to the user's line; Python shows each once per line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A view or copy that NumPy made of a node without telling the graph refuses to take part in anything."""
+"""Views and copies of a node that NumPy created without recording them raise at their first use."""
 
 from __future__ import annotations
 

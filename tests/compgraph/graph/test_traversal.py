@@ -135,7 +135,7 @@ def test_topological_order_of_any_graph() -> None:
 
 
 def test_topological_order_puts_younger_operands_first() -> None:
-    """A tick younger than its readers' does not put a leaf behind them."""
+    """A leaf precedes its readers, also if its sequence number is larger."""
     x = variable([1.0, 2.0], "x")
     f = x * 3 + 4
     x += 1  # the variable's tick is now the youngest; the constants get theirs when they are looked at

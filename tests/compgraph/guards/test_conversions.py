@@ -145,7 +145,7 @@ NOTICED: dict[str, tuple[Callable[[Any], Any], list[str]]] = {
 }
 
 
-REFUSED: dict[str, tuple[Callable[[Any], Any], str]] = {
+ERRORS: dict[str, tuple[Callable[[Any], Any], str]] = {
     "math": (lambda v: math.sin(v[0]), r"math\.sin\(\) takes the numbers of the result of getitem.*Use np\.sin"),
     "cmath": (lambda v: cmath.sin(v[0]), r"cmath\.sin\(\) takes.*Use np\.sin"),
     "of a variable": (lambda v: math.exp(v), r"math\.exp\(\) takes.*Use np\.exp"),
@@ -157,7 +157,7 @@ REFUSED: dict[str, tuple[Callable[[Any], Any], str]] = {
 
 def test_math_function_at_top_level_raises() -> None:
     with Failures("functions") as failures:
-        for name, (call, message) in REFUSED.items():
+        for name, (call, message) in ERRORS.items():
             with failures.case(name):
                 v = cg.variable(1.5) if name == "of a variable" else vector()
                 with pytest.raises(cg.LeakError, match=rf"{message}.*x\.value or cg\.stop_gradient\(x\)") as caught:

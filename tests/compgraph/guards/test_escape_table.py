@@ -1,4 +1,4 @@
-"""The table of routes out of the graph: each behaves as documented, and none is silently wrong."""
+"""Every documented leak behaves as its table states, and never gives a silently wrong derivative."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ def belongs_to_a_graph(result: Any) -> bool:
 
 
 def function_of(route: Route) -> Callable[[Any], Any]:
-    """The snippet as a function whose derivative is wrong if the snippet lost a part of it."""
+    """The snippet as a function whose derivative is wrong if the snippet leaks."""
     return lambda x: np.sum(x) + total(run(route.code, x * 1))
 
 
@@ -171,7 +171,7 @@ def node() -> Any:
 
 
 def each(condition: Callable[[Route], Any]) -> Callable[[Callable[[Route], None]], Callable[[], None]]:
-    """Make a check of a route a test of all routes that meet a condition."""
+    """Parametrize a check of a route over all routes that satisfy a condition."""
 
     def decorate(check: Callable[[Route], None]) -> Callable[[], None]:
         def test() -> None:
@@ -248,7 +248,7 @@ def outcome(route: Route, mode: str = "grad") -> str:
 
 
 def in_modes(*outcomes: str) -> Callable[[Callable[[Route, str], None]], Callable[[str], None]]:
-    """Make a check of a route in a mode a test of all routes with the given outcomes, in each mode."""
+    """Parametrize a check of a route over all routes with the given outcomes and over all modes."""
 
     def decorate(check: Callable[[Route, str], None]) -> Callable[[str], None]:
         @pytest.mark.parametrize("mode", MODES)
@@ -285,7 +285,7 @@ def test_escape_route_is_accepted_by_verification(route: Route) -> None:
 
 @in_modes("raises", "used")
 def test_escape_route_losing_graph_raises(route: Route, mode: str) -> None:
-    """The error says where, and what to do; or it is one of those that NumPy's protocols let us raise before anything is done."""
+    """The message names the user's line and a remedy, unless NumPy's protocols raise before anything is computed."""
     run(route.code, POINT.copy())
     with pytest.raises((TypeError, ValueError), match=r"[Uu]se |[Ww]rite |make it by|Make the array|pass |Draw ") as caught:
         MODES[mode](function_of(route))
@@ -350,7 +350,7 @@ def test_escape_route_undetectable_is_found_by_verification(route: Route) -> Non
 
 @each(lambda route: outcome(route, "strict") in ("raises", "used", "recorded") and route.top in ("hole", "raises"))
 def test_escape_route_of_forward_variables(route: Route) -> None:
-    """Right, or without an operator around them NumPy's own errors, as they are."""
+    """Outside of operators, forward variables give the right Jacobian or NumPy's own error."""
     f = function_of(route)
     try:
         jacobian = f(variables(POINT)).jacobian

@@ -119,7 +119,7 @@ def matched(shape: Any) -> int:
     raise AssertionError
 
 
-def told(read: Callable[[Any], Any]) -> set[str]:
+def guards_of(read: Callable[[Any], Any]) -> set[str]:
     """The guards that are logged when a function reads a placeholder's shape."""
     cg.reset()
     p = cg.placeholder((None, None), name="p", example=np.ones((2, 3)))
@@ -131,14 +131,14 @@ def test_shape_guard_of_one_axis() -> None:
     with Failures("reads of a shape") as failures:
         for name, (read, axis) in ONE.items():
             with failures.case(name):
-                assert told(read) == {axis}
+                assert guards_of(read) == {axis}
 
 
 def test_shape_guard_of_whole_shape() -> None:
     with Failures("reads of a shape") as failures:
         for name, read in (WHOLE | BLIND).items():
             with failures.case(name):
-                assert told(lambda p, read=read: read(p.shape)) == {""}
+                assert guards_of(lambda p, read=read: read(p.shape)) == {""}
                 p = cg.placeholder((None, None), name="p", example=np.ones((2, 3)))
                 assert isinstance(p.shape, Shape)
                 assert read(p.shape) == read((2, 3))
@@ -165,14 +165,14 @@ def check_reads_beside_an_axis(name: str) -> None:
         read(shape)
         assert shape[0] == 2
 
-    assert told(before) == told(after) == ({""} if name != "whole" else {"[0]"})
+    assert guards_of(before) == guards_of(after) == ({""} if name != "whole" else {"[0]"})
 
 
 def test_shape_guard_late_in_long_function() -> None:
     text = "def f(p):\n" + "\n".join(f"    v{k} = {k}.5" for k in range(300)) + "\n    return p.shape[300 - 299]"
     around: dict[str, Any] = {}
     exec(text, around)
-    assert told(around["f"]) == {"[1]"}
+    assert guards_of(around["f"]) == {"[1]"}
 
 
 def test_shape_guard_of_graph_binds_one_axis() -> None:

@@ -1,4 +1,4 @@
-"""Guards: decisions of Python while a graph was recorded are re-checked in each run, or known to be lost."""
+"""Guards: decisions of Python while recording are re-checked in each replay, or reported as uncheckable."""
 
 from __future__ import annotations
 
@@ -265,7 +265,7 @@ WAYS: dict[str, Callable[[Any], Any]] = {"pickle": lambda graph: pickle.loads(pi
 
 @pytest.fixture
 def _little_garbage() -> None:
-    """Make the collections in `outcomes` traverse only its own objects."""
+    """Limit the garbage collections in `outcomes` to its own objects."""
     spare_what_stands()
 
 
@@ -538,7 +538,7 @@ TRACES: dict[str, Callable[[Any], Any]] = {
 
 @pytest.mark.usefixtures("_little_garbage")
 def test_guard_of_operator_argument_is_dropped() -> None:
-    """They matter to no other graph, so nothing of them is kept."""
+    """No other graph depends on them, so they are freed."""
     with Failures("operators") as failures:
         for name, derive in TRACES.items():
             with failures.case(name):
@@ -570,7 +570,7 @@ INSIDE: dict[str, Callable[[Any, Any], Any]] = {
 
 
 def error_of_wrong_rule(f: Callable[[Any], Any]) -> int:
-    """How an operator ends that is given a function with a wrong result."""
+    """The error of an operator whose function returns a wrong result."""
     try:
         ad.grad(f)(POINT)
     except TypeError:

@@ -1,4 +1,4 @@
-"""Placeholders of integers at the top level: indexing a plain array by one is a guard, whether or not the graph reads it."""
+"""Placeholders of integers at the top level: each index of a plain array is a guard, also outside of the graph."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Arguments that are Python's numbers raise what Python's operators raise of them; NumPy's give infinity, with a warning."""
+"""Python numbers as arguments raise Python's errors (`ZeroDivisionError`); NumPy numbers give infinity and a warning."""
 
 import itertools
 

@@ -1,4 +1,4 @@
-"""Integers and booleans that nothing recorded reads: a later run tells where they are others, and of nothing else."""
+"""Integers and booleans that no recorded operation reads: a replay warns if they change, and only then."""
 
 from __future__ import annotations
 
@@ -34,18 +34,18 @@ def fill_buffer(x: Any, place: Any) -> Any:
     return np.sum(plain @ x)
 
 
-def kept(x: Any) -> Any:
+def keep_order(x: Any) -> Any:
     order = np.argsort(x)
-    KEPT.append(order)
+    ORDERS.append(order)
     return np.sum(K[order] * x)
 
 
-KEPT: list[Any] = []
+ORDERS: list[Any] = []
 # Programs that index plain arrays by computed indices: a run with other values gives results different from NumPy's.
 SILENT: dict[str, Program] = {
     "argsort": lambda x: np.sum(K[np.argsort(x)] * x),
     "argsort, of a freed node": lambda x: np.sum(K[np.argsort(np.sin(x) * 2)] * x),
-    "argsort, kept by the user": kept,
+    "argsort, kept by the user": keep_order,
     "part of argsort": lambda x: np.sum(K[np.argsort(x)[:2]]) * np.sum(x),
     "argmax": lambda x: np.sum(K.take(np.argmax(x)) * x),
     "take": lambda x: np.sum(K.take(np.argsort(x)) * x),
@@ -299,7 +299,7 @@ def test_untracked_index_tests_use_llvm() -> None:
 def test_untracked_index_copies_are_plain_nodes(copied: Callable[[Any], Any]) -> None:
     x = cg.variable(RECORDED, "x")
     order, total = copied([np.argsort(x), np.sum(x * 2)])
-    order_again, total_again = cg.Executor([order, total]).run({"x": OTHER})
-    assert np.array_equal(order_again, np.argsort(OTHER))
-    assert total_again == 8
+    replayed_order, replayed_total = cg.Executor([order, total]).run({"x": OTHER})
+    assert np.array_equal(replayed_order, np.argsort(OTHER))
+    assert replayed_total == 8
     assert type(copied(x > 0)) is type(pickle.loads(pickle.dumps(x > 0)))

@@ -1,4 +1,4 @@
-"""Reads at computed indices, as ``a[np.argmax(x)]``, are copies, also where NumPy has a view."""
+"""Reads at computed indices, such as ``a[np.argmax(x)]``, are copies, also where NumPy returns a view."""
 
 from __future__ import annotations
 

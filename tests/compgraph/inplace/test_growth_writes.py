@@ -1,7 +1,7 @@
-"""The cost of writes in place: twice the size takes twice the steps, or as many as the mathematics needs.
+"""The cost of writes in place grows linearly, or as the mathematics requires.
 
 Steps are counted, not timed: calls of Python and C functions, by `sys.setprofile`;
-and elements that are copied. The sweep of many directions together gives what each gives alone.
+and elements that are copied. A sweep of many directions gives the results of one sweep per direction.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def shrinking(x: Any) -> Any:
     return total
 
 
-def in_turns(x: Any) -> Any:
+def alternating(x: Any) -> Any:
     a, b = np.zeros_like(x), np.zeros_like(x)
     for i in range(1, len(x)):
         a[i] = np.sin(b[i - 1]) + x[i]
@@ -84,7 +84,7 @@ def forward(f: Callable[[Any], Any]) -> Callable[[Array], Any]:
     return lambda x: jvp(f, [x], [np.ones_like(x)])
 
 
-LOOPS = {f.__name__: f for f in (recurrence, nested_views, nested_reads, shrinking, in_turns)}
+LOOPS = {f.__name__: f for f in (recurrence, nested_views, nested_reads, shrinking, alternating)}
 MODES: dict[str, Callable[[Any], Callable[[Array], Any]]] = {
     "grad": grad,
     "forward": forward,
@@ -117,9 +117,9 @@ def test_jacobian_of_filled_array_is_linear(derive: Any) -> None:
     assert np.allclose(table.toarray() if hasattr(table, "toarray") else table, np.diag(np.cos(point(7))))
 
 
-@pytest.mark.parametrize("loop", ["recurrence", "in_turns"])
+@pytest.mark.parametrize("loop", ["recurrence", "alternating"])
 def test_second_derivative_copies_are_linear(loop: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No reader of an element makes a copy of the array as it was then."""
+    """Readers of an element do not copy the array."""
     copied = 0
 
     def counting(node: Any, sequence_number: float, value: Any = None) -> Any:

@@ -1,7 +1,7 @@
-"""A signal may come between any two steps of the interpreter: a write and its entry in the log are one step all the same.
+"""A write and its entry in the log are atomic under signals, which may arrive between any two bytecodes.
 
 An exception is raised before every bytecode of every form of writing, one at a time, as a signal's handler raises
-KeyboardInterrupt. Afterwards nothing has changed, the write is complete, or later uses raise: never a wrong number.
+KeyboardInterrupt. Afterwards nothing has changed, the write is complete, or later uses raise. No result is silently wrong.
 """
 
 from __future__ import annotations
@@ -224,7 +224,7 @@ def test_interrupted_rollback_makes_reads_raise() -> None:
 
 
 class Interrupting:
-    """A number in whose reading a signal comes."""
+    """A number whose conversion is interrupted by a signal."""
 
     def __init__(self, number: float) -> None:
         self.number = number

@@ -1,4 +1,4 @@
-"""Single numbers written at single places, within a function that is differentiated: the short way gives what every way gives."""
+"""The fast path for scalars written to single elements gives the results of the general path."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Array = np.ndarray[Any, Any]
 
 
 def along(x: Any, dtype: Any = float) -> Any:
-    """A product of five factors, kept as it grows, in a buffer with one axis."""
+    """Partial products of five factors, stored in a buffer with one axis."""
     a = np.zeros(6, dtype)
     a[0] = x
     for i in np.arange(1, 6):
@@ -29,7 +29,7 @@ def along(x: Any, dtype: Any = float) -> Any:
 
 
 def across(x: Any) -> Any:
-    """The same in a buffer with two axes, and with places counted from behind."""
+    """The same in a buffer with two axes and negative indices."""
     a = np.zeros((2, 3))
     a[0, 0] = x
     for i in range(1, 6):
@@ -50,7 +50,7 @@ def in_one_place(x: Any) -> Any:
 
 
 def through_a_view(x: Any) -> Any:
-    """The same, read by a view, whose values the rules need, and which was taken before anything was written."""
+    """The same, read through a view that was created before the writes and whose values the rules need."""
     a = np.zeros(6)
     v = a[1:].reshape(5, 1)
     a[0] = x

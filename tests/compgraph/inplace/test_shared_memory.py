@@ -1,7 +1,7 @@
 """Views and their operands share memory: writes into either are visible in the other, in all modes.
 
-The table is found, not written: every example of an operation and of a public name whose result shares memory with an
-argument, when plain NumPy runs it.
+The table is computed: it has every case of an operation or public name whose result shares memory with an argument when
+plain NumPy runs it.
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ def check(program: Any, blank: Any, function: Any, args: tuple[Any, ...], second
 
 
 def check_examples(first: bool) -> None:
-    """Check by all programs the first example of each operation, or all others."""
+    """Check the first case of each operation by all programs, or all other cases."""
     labels = set()
     with Failures("views") as failures:
         for label, (function, args) in sharing_table().items():
@@ -168,7 +168,7 @@ OVERLAPPING: dict[str, Callable[[Any], Any]] = {
     "broadcast_arrays": lambda a: np.broadcast_arrays(a, np.ones((2, *a.shape)))[0],
     "sliding_window_view": lambda a: np.lib.stride_tricks.sliding_window_view(a, 2, axis=-1),
 }
-LAID: dict[str, Callable[[Any], Any]] = {
+ZEROS: dict[str, Callable[[Any], Any]] = {
     "in C order": np.zeros_like,
     "of no tangent": lambda x: cg.zeros(x.shape),
     "complex, of no tangent": lambda x: cg.zeros(x.shape, complex),
@@ -176,7 +176,7 @@ LAID: dict[str, Callable[[Any], Any]] = {
     "complex": lambda x: np.zeros_like(x, dtype=complex),
     "complex, in Fortran order": lambda x: np.zeros_like(x, dtype=complex, order="F"),
 }
-SEEN: dict[str, Callable[[Any], Any]] = {
+VIEWS_OF_VIEW: dict[str, Callable[[Any], Any]] = {
     "itself": lambda v: v,
     "real": lambda v: v.real,
     "imag": lambda v: v.imag,
@@ -190,22 +190,22 @@ def check_overlapping_view(overlapping: str, layout: str, view_name: str) -> Non
     def program(view: Callable[[Any], Any], a: Any, x: Any) -> Any:
         fixed = view(a)
         fill(a, np.sin(x) * (1 + 0.5j) if a.dtype.kind == "c" else np.sin(x))
-        late = fixed if view_name == "imag" and a.dtype.kind == "f" else SEEN[view_name](fixed)
+        late = fixed if view_name == "imag" and a.dtype.kind == "f" else VIEWS_OF_VIEW[view_name](fixed)
         return read(late) + read(late * late)
 
     x = np.array([[0.3, 0.5, 0.7], [0.2, 0.9, 1.1]])
-    check(program, LAID[layout], OVERLAPPING[overlapping], (x,), True)
+    check(program, ZEROS[layout], OVERLAPPING[overlapping], (x,), True)
 
 
 def test_shared_memory_overlapping_views_second_order() -> None:
     with Failures("overlapping views") as failures:
-        for overlapping, layout, view_name in itertools.product(OVERLAPPING, LAID, SEEN):
+        for overlapping, layout, view_name in itertools.product(OVERLAPPING, ZEROS, VIEWS_OF_VIEW):
             with failures.case(f"{overlapping}, {layout}, {view_name}"):
                 check_overlapping_view(overlapping, layout, view_name)
 
 
 def test_shared_memory_table_of_views_is_complete() -> None:
-    """NumPy decides which results are views; these names are known to give views."""
+    """NumPy decides which results are views; these functions return views."""
     names = {label.split()[0] for label in sharing_table()}
     views = {"broadcast_to", "diagonal", "sliding_window_view", "real", "ravel", "reshape", "einsum", "astype", "diff", "rot90"}
     assert names >= views | {"np.broadcast_arrays", "np.linalg.diagonal", "np.atleast_2d", "np.asanyarray", "np.ndarray.view"}

@@ -262,7 +262,7 @@ def test_writes_keep_recorded_operands() -> None:
 
 # ------------------------------------------------------------------------------------------- what raises
 
-REFUSED: dict[str, tuple[Write, type[Exception]]] = {
+ERRORS: dict[str, tuple[Write, type[Exception]]] = {
     "shape": (lambda a, v: setitem(a, 0, v[:3]), ValueError),
     "shape of all": (lambda a, v: operator.iadd(a, v[:3]), ValueError),
     "axes in front": (lambda a, v: operator.iadd(a, v[None, None, None]), ValueError),
@@ -312,7 +312,7 @@ def check_invalid_write(write: Write, error: type[Exception]) -> None:
 
 def test_writes_rejected_by_numpy_change_nothing() -> None:
     with Failures("invalid writes") as failures:
-        for name, (write, error) in REFUSED.items():
+        for name, (write, error) in ERRORS.items():
             with failures.case(name):
                 check_invalid_write(write, error)
 
@@ -384,7 +384,7 @@ def test_writes_in_loops_are_linear(run: Any) -> None:
         return best
 
     seconds(100)
-    assert any(seconds(4000) / seconds(2000) < 2.6 for _ in range(3))  # of what grows with the square none is
+    assert any(seconds(4000) / seconds(2000) < 2.6 for _ in range(3))  # quadratic growth would give 4
 
 
 PEAKS = """
@@ -402,9 +402,9 @@ def peak(steps):
 
     tracemalloc.start()
     jvp(f, [np.ones(1000)], [np.ones(1000)])
-    found = tracemalloc.get_traced_memory()[1]
+    size = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    return found
+    return size
 
 peak(5)
 print(peak(20), peak(200))

@@ -1,4 +1,4 @@
-"""Arrays made within a function that is differentiated: NumPy's own to all the world, nodes once a node is written into them."""
+"""Arrays made within a differentiated function are NumPy arrays until a node is written into them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from compgraph.values import Buffer
 from tests.support.failures import Failures
 
 X = np.array([0.8, 1.3, 0.4])
-GIVEN = np.array([[2.0, 0.5, 0.1], [0.3, 1.5, 0.2], [0.1, 0.4, 3.0]])
+CAPTURED = np.array([[2.0, 0.5, 0.1], [0.3, 1.5, 0.2], [0.1, 0.4, 3.0]])
 
 
 def difference(f: Callable[[Any], Any], h: float = 1e-6) -> Any:
@@ -90,8 +90,8 @@ def of_results(x: Any) -> Any:
     return a * b + c.sum(axis=0)
 
 
-def of_given(x: Any) -> Any:
-    a, b, c = GIVEN.copy(), GIVEN * 2, GIVEN[0] + 1
+def from_captured(x: Any) -> Any:
+    a, b, c = CAPTURED.copy(), CAPTURED * 2, CAPTURED[0] + 1
     a[0, 1] = x[0]
     b[2] = x
     c[1] -= x[1]
@@ -121,7 +121,7 @@ def through_c_code(x: Any) -> Any:
 
 
 PROGRAMS = [
-    by_index, by_view, by_view_of_view, by_function, by_output, by_methods, by_parts_of_complex, of_results, of_given,
+    by_index, by_view, by_view_of_view, by_function, by_output, by_methods, by_parts_of_complex, of_results, from_captured,
     changed_afterwards, through_c_code,
 ]  # fmt: skip
 
@@ -188,11 +188,11 @@ def test_buffer_in_result_is_plain() -> None:
 
 
 def test_buffer_does_not_change_arrays_of_caller() -> None:
-    inner, before = np.zeros(3), GIVEN.copy()
+    inner, before = np.zeros(3), CAPTURED.copy()
 
     def into_global(x: Any) -> Any:
-        GIVEN[0] = x
-        return np.sum(GIVEN)
+        CAPTURED[0] = x
+        return np.sum(CAPTURED)
 
     def into_closure(x: Any) -> Any:
         inner[:2] += x[:2]
@@ -207,8 +207,8 @@ def test_buffer_does_not_change_arrays_of_caller() -> None:
             ad.grad(f)(X, *others)  # type: ignore[operator]
         with pytest.raises(TypeError, match="Copy it inside the function"):
             ad.jvp(lambda x, f=f, others=others: f(x, *others), (X,), (X,))
-    assert type(GIVEN) is np.ndarray
-    assert (before == GIVEN).all()
+    assert type(CAPTURED) is np.ndarray
+    assert (before == CAPTURED).all()
     assert type(inner) is np.ndarray
     assert not inner.any()
 
@@ -266,7 +266,7 @@ def test_buffer_conversion_shares_memory_or_raises() -> None:
 
 
 def check_conversion(convert: Callable[[Any], Any], is_on: bool, step: int, context: Any) -> None:
-    """Write into a buffer and its conversion in turn, and compare with plain arrays."""
+    """Write alternately into a buffer and its conversion, and compare with plain arrays."""
 
     def f(x: Any) -> Any:
         a = np.zeros(3 * step)[::step]

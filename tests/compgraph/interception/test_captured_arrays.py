@@ -1,4 +1,4 @@
-"""Arrays of the caller's in attributes, lists and dictionaries: their copies take nodes, they themselves never do."""
+"""Captured arrays in attributes, lists and dictionaries: nodes can be written into copies of them, never into the originals."""
 
 from __future__ import annotations
 

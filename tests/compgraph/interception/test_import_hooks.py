@@ -1,4 +1,4 @@
-"""Modules of SciPy's that are imported late, within a function that is differentiated, say, ask for nodes at once."""
+"""SciPy modules imported late, for example within a differentiated function, are patched at once."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ PROGRAMS = {
     "attribute, in a graph": """
         x = cg.variable([0.3, 0.5])
         out = np.sum(x) + np.sum(scipy.linalg.solve(np.array([[2.0, 0.0], [0.0, 4.0]]), x**2))
-        found = ad.reverse.gradient(out, [x])[x]
+        gradient = ad.reverse.gradient(out, [x])[x]
     """,
     "attribute, in a function": """
-        found = ad.grad(lambda x: np.sum(x) + np.sum(scipy.linalg.solve(np.diag([2.0, 4.0]), x**2)))(np.array([0.3, 0.5]))
+        gradient = ad.grad(lambda x: np.sum(x) + np.sum(scipy.linalg.solve(np.diag([2.0, 4.0]), x**2)))(np.array([0.3, 0.5]))
     """,
     "import in the function": """
         def f(x):
             from scipy.linalg import solve
             return np.sum(x) + np.sum(solve(np.diag([2.0, 4.0]), x**2))
-        found = ad.grad(f)(np.array([0.3, 0.5]))
+        gradient = ad.grad(f)(np.array([0.3, 0.5]))
     """,
     "import within vmap": """
         def f(x):
             from scipy import stats  # which draws random numbers for its documentation
             from scipy.linalg import solve
             return np.sum(x) + np.sum(solve(np.diag([2.0, 4.0]), x**2))
-        found = ad.vmap(ad.grad(f))(np.array([[0.3, 0.5]]))[0]
+        gradient = ad.vmap(ad.grad(f))(np.array([[0.3, 0.5]]))[0]
     """,
     "by another module of SciPy": """
         def f(x):
@@ -35,7 +35,7 @@ PROGRAMS = {
             import scipy.linalg
             assert abs(ad.grad(lambda v: scipy.stats.norm.logpdf(v))(0.5) + 0.5) < 1e-12
             return np.sum(x) + np.sum(scipy.linalg.solve(np.diag([2.0, 4.0]), x**2))
-        found = ad.grad(f)(np.array([0.3, 0.5]))
+        gradient = ad.grad(f)(np.array([0.3, 0.5]))
     """,
 }
 
@@ -52,7 +52,7 @@ def test_import_hook_patches_modules_imported_later(name: str) -> None:
         "cg.variable(1.0)",
         "assert 'scipy.linalg' not in sys.modules",
         *[line[8:] for line in PROGRAMS[name].splitlines()],
-        "assert np.allclose(found, [1.3, 1.25]), found",
+        "assert np.allclose(gradient, [1.3, 1.25]), gradient",
         "module = sys.modules['scipy.linalg']",
         "assert type(module.__loader__).__name__ == type(module.__spec__.loader).__name__ == 'SourceFileLoader'",
     ]

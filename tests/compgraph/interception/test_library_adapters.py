@@ -1,4 +1,4 @@
-"""Libraries that read the memory of arrays get no node's: numba, h5py, joblib, pyFFTW, iminuit, sqlite3."""
+"""Libraries that read the memory of arrays never read a node's: numba, h5py, joblib, pyFFTW, iminuit, sqlite3."""
 
 from __future__ import annotations
 

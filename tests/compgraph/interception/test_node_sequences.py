@@ -73,7 +73,7 @@ def test_list_of_nodes_is_recorded(name: str) -> None:
     assert np.allclose([parts[a], parts[b]], slopes)
 
 
-REFUSED: dict[str, Callable[[Any, Any], Any]] = {
+ERRORS: dict[str, Callable[[Any, Any], Any]] = {
     "ufunc": lambda a, b: np.sin([a, b]),
     "method of a ufunc": lambda a, b: np.maximum.reduce([a, b]),
     "operator of a plain array": lambda a, b: np.ones(2) * [a, b],
@@ -87,12 +87,12 @@ REFUSED: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 
-@pytest.mark.parametrize("name", REFUSED)
+@pytest.mark.parametrize("name", ERRORS)
 @pytest.mark.filterwarnings("ignore::PendingDeprecationWarning")
 def test_list_in_unpatched_call_raises(name: str) -> None:
     a, b = cg.variable(POINT[0], "a"), cg.variable(POINT[1], "b")
     with pytest.raises(cg.LeakError, match="takes the numbers of the"):
-        REFUSED[name](a, b)
+        ERRORS[name](a, b)
 
 
 def test_plain_list_and_single_node_are_not_recorded() -> None:

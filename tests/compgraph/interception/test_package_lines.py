@@ -1,4 +1,4 @@
-"""Errors of packages that got a tracer name the operation, the user's line and the line of the package that requested numbers."""
+"""Errors in packages that receive a tracer name the operation, the user's line, and the package's line that read its numbers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names by which arrays are made mean more while a function is differentiated, and only then."""
+"""NumPy's constructors are patched while a function is differentiated, and only then."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ def test_patched_names_with_patched_numpy() -> None:
 
 
 @pytest.mark.parametrize(
-    ("draw", "wanted"),
+    ("draw", "slope"),
     [
         (lambda rng, x: rng.normal(x[0], x[1]), lambda d, x: [1.0, (d - x[0]) / x[1]]),
         (
@@ -167,13 +167,13 @@ def test_patched_names_with_patched_numpy() -> None:
         (lambda rng, x: rng.pareto(x[1]), lambda d, x: [0.0, -(d + 1) * np.log(d + 1) / x[1]]),
     ],
 )
-def test_random_draws_follow_parameters(draw: Any, wanted: Any) -> None:
+def test_random_draws_follow_parameters(draw: Any, slope: Any) -> None:
     sample = draw(np.random.default_rng(7), X)
     outside = np.random.default_rng(7)
     for generator in (lambda: np.random.default_rng(7), lambda: outside):
         value, gradient = ad.value_and_grad(lambda x, generator=generator: draw(generator(), x))(X)
         np.testing.assert_allclose(value, sample, rtol=1e-14)
-        np.testing.assert_allclose(gradient, wanted(sample, X), rtol=1e-12)
+        np.testing.assert_allclose(gradient, slope(sample, X), rtol=1e-12)
     state = np.random.default_rng(7)
     draw(state, X)
     assert outside.bit_generator.state == state.bit_generator.state
@@ -187,7 +187,7 @@ def test_random_draws_without_derivative_raise() -> None:
 
 
 def test_padded_list_of_nodes_does_not_recurse() -> None:
-    """It asked itself again, until Python's stack was full."""
+    """It called itself until Python's stack overflowed."""
     x = np.array([1.0, 2.0])
     for mode, slopes in {"constant": [8.0, 16.0], "edge": [32.0, 64.0]}.items():
         for operator in (ad.grad, ad.jacfwd):
@@ -214,7 +214,7 @@ def test_patched_names_in_nested_parameters_and_operators() -> None:
 
 
 def test_patched_names_in_partials() -> None:
-    """It may make arrays, as ``filled`` does."""
+    """It may create arrays, as ``filled`` does."""
     inner = functools.partial(lambda g, x: np.sum(x), [fill_buffer])
     with intercept(ad.grad(inner), (X,)) as opened:
         assert opened.is_closed is False

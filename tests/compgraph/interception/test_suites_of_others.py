@@ -1,4 +1,4 @@
-"""Parts of NumPy's and SciPy's own tests, as they are installed, after their functions were made to ask nodes."""
+"""Parts of the installed NumPy's and SciPy's own test suites, run after this package has patched their functions."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_upstream_tests_pass(which: str, tmp_path: Path) -> None:
     assert spec.origin is not None
     home = Path(spec.origin).parent
     parts = [str(home / part) for part in PARTS[which].split() if (home / part).exists()]
-    assert len(parts) > 5  # as they are installed by pip
+    assert len(parts) > 5  # wheels contain the tests
     (tmp_path / "after_a_derivative.py").write_text(PLUGIN)
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), str(ROOT)])}
     command = [sys.executable, "-m", "pytest", "-q", "-x", "-n", "0", "-p", "no:cacheprovider", "-p", "after_a_derivative"]

@@ -118,7 +118,7 @@ def test_cross_correlate_batches_directions(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def check_directions(label: str, function: Any) -> None:
-    """Compare Jacobians, which take all directions together, with rows and columns."""
+    """Compare Jacobians, which batch all directions, with single rows and columns."""
     x_shape, k_shape, options = SLIDING[label]
     args = real(*x_shape), shifted(*k_shape)
     for i in range(2):
@@ -141,7 +141,7 @@ def test_pooling_batches_directions(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def check_directions_of_pools(label: str, function: Any) -> None:
-    """Compare Jacobians, which take all directions together, in both modes."""
+    """Compare Jacobians, which batch all directions, in both modes."""
     shape, options = POOLED[label]
     x = real(*shape)
     rows = ad.jacrev(lambda x: function(x, **options))(x)
@@ -150,7 +150,7 @@ def check_directions_of_pools(label: str, function: Any) -> None:
 
 
 def forbid_sequential_directions(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make a sequential loop over directions an error."""
+    """Raise if directions are processed sequentially."""
 
     def refuse(rule: Any, *_: Any) -> Any:
         raise AssertionError(f"{rule} looped")
@@ -175,7 +175,7 @@ def test_pooling_and_cross_correlate_dtypes() -> None:
     assert cg.cross_correlate([1, 2, 3], [1, 1]).tolist() == [3, 5]
 
 
-REFUSED: list[tuple[Callable[[Any], Any], str]] = [
+ERRORS: list[tuple[Callable[[Any], Any], str]] = [
     (lambda x: cg.conv(x, np.ones((1, 3, 2))), "2 channels.*takes 3"),
     (lambda x: cg.conv(x, np.ones(3)), "give both one axis"),
     (lambda x: cg.conv(x, np.ones((3, 1, 2)), groups=2), "divides 3"),
@@ -198,7 +198,7 @@ REFUSED: list[tuple[Callable[[Any], Any], str]] = [
 
 def test_sliding_windows_bad_arguments_raise() -> None:
     with Failures("calls") as failures:
-        for k, (call, message) in enumerate(REFUSED):
+        for k, (call, message) in enumerate(ERRORS):
             with failures.case(f"call {k}: {message}"):
                 for x in (np.ones((2, 2, 4)), cg.variable(np.ones((2, 2, 4)))):
                     with pytest.raises(ValueError, match=message):

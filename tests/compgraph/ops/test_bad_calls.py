@@ -1,4 +1,4 @@
-"""Bad calls of every public name end in an error that is about the call, never in one about our own internals."""
+"""Bad calls of every public name raise an error about the call, never about internals of this package."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.support.failures import Failures
 
 PUBLIC_NAMES: dict[str, list[str]] = json.loads((Path(__file__).parents[2] / "public_names.json").read_text())
 PACKAGES = tuple(str(Path(package.__file__ or "").parent) for package in (cg, ad))
-# An error of one of these kinds that arises in a line of ours speaks of our own variables; NumPy's AxisError is a ValueError.
+# Errors that a bad call must not raise in a line of this package. NumPy's AxisError is also a ValueError.
 OUR_OWN = (
     AttributeError, KeyError, IndexError, RecursionError, UnboundLocalError, AssertionError, NameError, ZeroDivisionError,
     StopIteration, NotImplementedError, SystemError, np.linalg.LinAlgError,
@@ -139,7 +139,7 @@ def plausible(parameter: str, values: list[Any]) -> list[Any]:
 
 
 def methods(instance: Any) -> list[Any]:
-    """The public methods that our own class gives an object, and the object if it can be called."""
+    """The public methods that a class of this package defines for an object, and the object if it is callable."""
     kind = type(instance)
     if not kind.__module__.startswith(("autodiff", "compgraph")):
         return [instance] if callable(instance) else []
@@ -222,7 +222,7 @@ def test_bad_call_raises_error_about_the_call(names: list[str]) -> None:
                 assert not wrong, "\n".join(wrong)
 
 
-KNOWN: list[tuple[Callable[[], Any], str]] = [
+MESSAGES: list[tuple[Callable[[], Any], str]] = [
     (lambda: cg.primitive([1, 2]), "of a function of arrays, not of a list"),
     (lambda: cg.primitive(lambda x: x, opname=3), "opname is the name of the operation"),
     (lambda: cg.primitive(Nameless()), "has no name; give one"),
@@ -244,7 +244,7 @@ class Nameless:
         return x
 
 
-@pytest.mark.parametrize(("call", "match"), KNOWN)
+@pytest.mark.parametrize(("call", "match"), MESSAGES)
 def test_bad_call_messages(call: Callable[[], Any], match: str) -> None:
     with pytest.raises(TypeError, match=match):
         call()

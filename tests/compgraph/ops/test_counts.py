@@ -1,4 +1,4 @@
-"""Nodes of integers where NumPy takes integers: axes, shifts, sizes, numbers of pieces."""
+"""Integer nodes where NumPy takes integers: axes, shifts, sizes, numbers of sections."""
 
 from __future__ import annotations
 

@@ -21,11 +21,11 @@ from autodiff.operators.grad import vjp
 from tests.support import every_nondiff_name
 from tests.support.arguments import Case
 from tests.support.checks.rules import close, directions, product
-from tests.support.every_name import EXAMPLES, MISCOUNTED, REFUSED, TABLES, Examples, agree, numbers, parts
+from tests.support.every_name import EXAMPLES, MISCOUNTED, TABLES, UNSUPPORTED, Examples, agree, numbers, parts
 from tests.support.failures import Failures
 
 SURFACE: dict[str, list[str]] = json.loads((Path(__file__).parent / "numpy_surface.json").read_text())
-GONE = {"np.row_stack"} if not hasattr(np, "row_stack") else set()  # what the NumPy at hand has no more
+REMOVED = {"np.row_stack"} if not hasattr(np, "row_stack") else set()  # what the NumPy at hand has no more
 NONDIFF = every_nondiff_name.examples(SURFACE["nondiff"])
 
 pytestmark = [
@@ -57,7 +57,7 @@ NONDIFF_GROUPS = groups({"functions and methods": NONDIFF})
 
 @contextmanager
 def unless_numpy_is_wrong(case: Case) -> Iterator[None]:
-    """Let an error pass that says NumPy's own value is wrong here; `test_ufunc_methods` holds it to that."""
+    """Ignore an error about a wrong value of NumPy itself, which `test_ufunc_methods` checks."""
     try:
         yield
     except RuntimeError as error:
@@ -79,22 +79,22 @@ def unless_written_into_a_plain_array(first: bool) -> Iterator[None]:
 
 
 def test_differentiable_names_all_have_examples() -> None:
-    assert set(EXAMPLES) == set(SURFACE["diff"]) - GONE
+    assert set(EXAMPLES) == set(SURFACE["diff"]) - REMOVED
     assert all(EXAMPLES.values())
-    assert set(REFUSED) <= set(EXAMPLES)
+    assert set(UNSUPPORTED) <= set(EXAMPLES)
 
 
 def test_unsupported_name_raises() -> None:
     with Failures("names that are not supported") as failures:
-        for case in cases({name: EXAMPLES[name] for name in REFUSED}):
-            with failures.case(str(case)), pytest.raises(TypeError, match=REFUSED[case.opname]):
+        for case in cases({name: EXAMPLES[name] for name in UNSUPPORTED}):
+            with failures.case(str(case)), pytest.raises(TypeError, match=UNSUPPORTED[case.opname]):
                 case.function(*map(cg.variable, case.args))
 
 
 @pytest.mark.parametrize("group", DIFF)
 def test_differentiable_name_matches_numpy_and_differences(group: str) -> None:
     with Failures(group) as failures:
-        for case in cases({name: some for name, some in DIFF[group].items() if name not in REFUSED}):
+        for case in cases({name: some for name, some in DIFF[group].items() if name not in UNSUPPORTED}):
             with failures.case(f"{case}, value"):
                 check_value(case)
             with failures.case(f"{case}, derivatives"):
@@ -179,15 +179,15 @@ def check_any_derivative(case: Case) -> None:
 
 
 def test_other_names_mostly_accept_an_example() -> None:
-    """A name whose every example NumPy refuses would prove nothing."""
+    """NumPy must accept at least one example of each name."""
     unseen = set()
     for name, some in NONDIFF.items():
-        if all(_refused(function, args) for _, function, *args in some):
+        if all(_raises(function, args) for _, function, *args in some):
             unseen.add(name)
     assert unseen <= NO_NUMBERS
 
 
-def _refused(function: Callable[..., Any], args: Any) -> bool:
+def _raises(function: Callable[..., Any], args: Any) -> bool:
     try:
         function(*args)
     except TypeError:

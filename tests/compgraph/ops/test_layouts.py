@@ -50,7 +50,7 @@ LAYOUTS: dict[str, Callable[[Array], Array]] = {
 
 
 def _as_window(x: Array, step: int) -> Array:
-    """The same numbers, as a window on a larger array whose other elements are nan."""
+    """The same numbers as a view of a larger array whose other elements are nan."""
     larger = np.full([n * abs(step) for n in x.shape], np.nan, x.dtype)
     window = larger[(..., *(slice(None, None, step) for _ in x.shape))]
     window[...] = x
@@ -77,7 +77,7 @@ def arrays(draw: Draw, shape: Any = shapes, make: Any = off_zero, plane: Any = c
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Let NumPy say nothing of means of nothing, of casts and of infinities."""
+    """Ignore NumPy's warnings of empty means, casts and infinities."""
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore", RuntimeWarning)
         yield
@@ -233,11 +233,11 @@ def _take(draw: Draw, shape: tuple[int, ...]) -> Function:
 
 
 def _join(function: Function) -> Callable[[Draw, tuple[int, ...]], Function]:
-    def drawn(draw: Draw, shape: tuple[int, ...]) -> Function:
+    def draw_function(draw: Draw, shape: tuple[int, ...]) -> Function:
         axis = draw(_axis(len(shape)))
         return lambda x: function([x, np.ones(shape, np.float32), -x], axis=axis)
 
-    return drawn
+    return draw_function
 
 
 def _spread(draw: Draw, shape: tuple[int, ...]) -> Function:
@@ -254,11 +254,11 @@ def _pad(draw: Draw, shape: tuple[int, ...]) -> Function:
 def _along(function: Callable[..., Any]) -> Callable[[Draw, tuple[int, ...]], Function]:
     """A function with a whole number and an axis."""
 
-    def drawn(draw: Draw, shape: tuple[int, ...]) -> Function:
+    def draw_function(draw: Draw, shape: tuple[int, ...]) -> Function:
         number, axis = draw(st.integers(-3, 3)), draw(_axis(len(shape)))
         return lambda x: function(x, number, axis)
 
-    return drawn
+    return draw_function
 
 
 def _as_it_is(function: Function) -> Callable[[Draw, tuple[int, ...]], Function]:
@@ -339,13 +339,13 @@ SHAPING: dict[str, Callable[[Draw, tuple[int, ...]], Function]] = {
 }
 
 
-@pytest.mark.parametrize("drawn", SHAPING.values(), ids=SHAPING)
+@pytest.mark.parametrize("draw_function", SHAPING.values(), ids=SHAPING)
 @SOME
 @given(st.data(), shapes)
 def test_layouts_of_shape_functions(
-    drawn: Callable[[Draw, tuple[int, ...]], Function], data: st.DataObject, shape: tuple[int, ...]
+    draw_function: Callable[[Draw, tuple[int, ...]], Function], data: st.DataObject, shape: tuple[int, ...]
 ) -> None:
-    check(drawn(data.draw, shape), data.draw(arrays(shape)))
+    check(draw_function(data.draw, shape), data.draw(arrays(shape)))
 
 
 # ---------------------------------------------------------------------------------------- completeness

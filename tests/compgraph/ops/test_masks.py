@@ -1,4 +1,4 @@
-"""Masks in every form NumPy takes them: values and gradients are those of plain NumPy."""
+"""Masks in every form that NumPy accepts: values and gradients equal those of plain NumPy."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ USES: dict[str, Callable[[Any, Any, Any, Any], Any]] = {
 }
 
 
-def answer(f: Callable[..., Any], *args: Any) -> Any:
+def outcome(f: Callable[..., Any], *args: Any) -> Any:
     """The result of a function, or the name of its error."""
     try:
         with np.errstate(all="ignore"):
@@ -96,8 +96,8 @@ def check_mask(use: str, form: str) -> None:
     def f(*args: Any) -> Any:
         return USES[use](*args, FORMS[form])
 
-    expected = answer(f, A, B, OLD)
-    result = answer(f, *map(cg.variable, (A, B, OLD)))
+    expected = outcome(f, A, B, OLD)
+    result = outcome(f, *map(cg.variable, (A, B, OLD)))
     if isinstance(expected, str):
         assert result in ("TypeError", "ValueError", "IndexError")
         return
@@ -115,7 +115,7 @@ def check_mask(use: str, form: str) -> None:
             assert np.allclose(ours, theirs, rtol=1e-6, atol=1e-6)
 
 
-MADE_OF_NODES: dict[str, Callable[[Any], Any]] = {
+MASKS_OF_NODES: dict[str, Callable[[Any], Any]] = {
     "comparison": lambda a: a > 1.5,
     "list": lambda a: [a[0] > 5, a[1] > 1, 0, True],
     "array": lambda a: np.asarray([1, 0, 1, 0], bool),
@@ -124,9 +124,9 @@ MADE_OF_NODES: dict[str, Callable[[Any], Any]] = {
 
 def test_mask_made_of_nodes() -> None:
     with Failures("masks") as failures:
-        for use, mask in itertools.product(["add", "copyto", "putmask", "where", "sum", "mean"], MADE_OF_NODES):
+        for use, mask in itertools.product(["add", "copyto", "putmask", "where", "sum", "mean"], MASKS_OF_NODES):
             with failures.case(f"{use}, {mask}"):
-                check_mask_of_nodes(use, MADE_OF_NODES[mask])
+                check_mask_of_nodes(use, MASKS_OF_NODES[mask])
 
 
 def check_mask_of_nodes(use: str, mask: Callable[[Any], Any]) -> None:

@@ -521,7 +521,7 @@ def test_frompyfunc_receives_elements() -> None:
     x = cg.variable([1.0, 2.0])
     first, second = np.frompyfunc(lambda a: a * a, 1, 1)(x)
     assert gradient(first + second)[x].tolist() == [2.0, 4.0]
-    assert gradient(np.vectorize(lambda a: a * a)(x))[x].tolist() == [2.0, 4.0]  # in Python itself, it asks the node
+    assert gradient(np.vectorize(lambda a: a * a)(x))[x].tolist() == [2.0, 4.0]  # calls the function on elements of the node
 
 
 # ------------------------------------------------------------------------------------------- functions
@@ -533,10 +533,10 @@ SHAPES: dict[str, tuple[int, ...]] = {
 
 
 class Data:
-    """Arrays of one dtype, and the names of those that were used."""
+    """Arrays of one dtype; records the names of the arrays used."""
 
     def __init__(self, dtype: str, layout: str, nodes: frozenset[str] = frozenset()) -> None:
-        self._made: dict[str, Any] = {}
+        self._arrays: dict[str, Any] = {}
         self._dtype, self._layout, self._nodes = dtype, layout, nodes
         self.used: dict[str, None] = {}
 
@@ -544,10 +544,10 @@ class Data:
         if name not in SHAPES:
             raise AttributeError(name)
         self.used[name] = None
-        if name not in self._made:
+        if name not in self._arrays:
             array = self.laid_out(numbers(SHAPES[name], self._dtype, 11 + len(name) + ord(name[0])))
-            self._made[name] = node_of(array) if name in self._nodes else array
-        return self._made[name]
+            self._arrays[name] = node_of(array) if name in self._nodes else array
+        return self._arrays[name]
 
     def laid_out(self, array: Array) -> Array:
         if self._layout == "Fortran":
@@ -891,7 +891,7 @@ def test_stop_gradient_of_sequence() -> None:
 # -------------------------------------------------------------------------------- methods and attributes
 
 
-def twin(x: Any) -> Any:
+def paired(x: Any) -> Any:
     """The complex dtype of pairs of real numbers, or the dtype of the parts; the same dtype if neither exists."""
     kind = {"f": "c", "c": "f"}.get(x.dtype.kind)
     size = x.dtype.itemsize * 2 if kind == "c" else x.dtype.itemsize // 2
@@ -940,8 +940,8 @@ METHODS: dict[str, list[Callable[[Any], Any]]] = {
     "flatten": [lambda x: x.flatten(), lambda x: x.flatten("F"), lambda x: x.flatten(order="A")],
     "view": [
         lambda x: x.view(), lambda x: x.view(x.dtype),
-        lambda x: x[:, :2].view(twin(x)), lambda x: x[..., :1].view(twin(x)), lambda x: x[:0].view(twin(x)),
-        lambda x: x[0].view(twin(x)),
+        lambda x: x[:, :2].view(paired(x)), lambda x: x[..., :1].view(paired(x)), lambda x: x[:0].view(paired(x)),
+        lambda x: x[0].view(paired(x)),
     ],
     "T": [lambda x: x.T, lambda x: x[0].T],
     "mT": [lambda x: x.mT, lambda x: x[0].mT],
@@ -975,14 +975,14 @@ PLAIN_ATTRIBUTES = {
     "size",
     "strides",
 }
-REFUSED_ATTRIBUTES = {"flat"}
+UNSUPPORTED_ATTRIBUTES = {"flat"}
 SPECIAL_METHODS = {name for name in dir(np.ndarray) if name.startswith("__")}
 
 
 def test_ndarray_attributes_all_have_policy() -> None:
     policies: list[set[str]] = [
         set(METHODS) - REFUSED_METHODS, set(ops.PLAIN_METHODS), set(ops.WRITING_METHODS), REFUSED_METHODS,
-        PLAIN_ATTRIBUTES, REFUSED_ATTRIBUTES,
+        PLAIN_ATTRIBUTES, UNSUPPORTED_ATTRIBUTES,
     ]  # fmt: skip
     ordinary = {name for name in dir(np.ndarray) if name not in SPECIAL_METHODS}
     assert set().union(*policies) - SPECIAL_METHODS == ordinary
@@ -1179,7 +1179,7 @@ def loss(result: Any) -> str | None:
 
 
 class ProtocolCallCounter:
-    """Counts the times NumPy asks a node what a function or an operator means."""
+    """Count the calls of a node's protocol methods by NumPy."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.times = 0
@@ -1206,12 +1206,12 @@ def inputs(kind: str) -> tuple[Any, Any, Any]:
     return cg.variable(matrix) * 1.0, cg.variable(vector) * 1.0, cg.variable(scalar) * 1.0
 
 
-# np.vecdot(v, v, v), whose out= is its operand: each product is of what the one before has overwritten.
+# np.vecdot(v, v, v), whose out= is its operand: each product reads elements that the previous one overwrote.
 # np.dot with a 0-d out= returns a scalar, not out; np.rot90(m, k) computes k %= 4 in place.
 SLIPS_OF_NUMPY = {("np.vecdot", "three vectors"), ("np.dot", "three scalars"), *[("np.rot90", label) for label in POSITIONS]}
 # Both results are written into one array, where NumPy keeps sometimes the first and sometimes the second: raises.
 SLIPS_OF_NUMPY |= {("np.modf", "three vectors"), ("np.modf", "three scalars")}
-# Before NumPy 2.4.5, the products of a matrix by one that is out= as well are of what has been overwritten.
+# Before NumPy 2.4.5, matrix products whose out= is an operand read elements already overwritten.
 _matrix = np.eye(2)
 if not np.array_equal(np.vecmat(np.eye(2, dtype=bool), _matrix, _matrix), np.eye(2)):
     SLIPS_OF_NUMPY |= {("np.vecmat", "mask and two"), ("np.matvec", "mask and two")}
@@ -1231,7 +1231,7 @@ CALLED = {name: function for name, function in EVERYTHING.items() if name not in
 @for_each(("position", "name"), itertools.product(POSITIONS, CALLED))
 @for_each("kind", KINDS)
 def test_functions_never_lose_graph(position: str, name: str, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every function, with nodes wherever they fit: what NumPy asks a node about is recorded, or refused.
+    """Every function, with nodes as any argument: calls that NumPy dispatches are recorded, or raise.
 
     Plain arrays stay unchanged, and nodes are written as NumPy writes arrays.
     """
@@ -1263,7 +1263,7 @@ OF_OTHER_SHAPES = {
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("kind", ["variable", "complex"])
 def test_functions_accept_nodes_in_every_position(kind: str) -> None:
-    """Whatever gives a node gives NumPy's own result, bit for bit; and everything that is recorded does so somewhere."""
+    """Recorded results equal NumPy's bit for bit, and every recorded operation occurs in some case."""
     recorded = set()
     left_out = {*CONVERSIONS, "np.empty_like"}  # what empty_like holds is arbitrary
     cases = itertools.product([(name, f) for name, f in CALLED.items() if name not in left_out], POSITIONS.items())
@@ -1303,7 +1303,7 @@ def test_unsupported_function_raises() -> None:
 
 
 def test_functions_without_dispatch_give_plain_or_unusable() -> None:
-    """The documented limit: conversions give plain arrays, or nodes that refuse to be used."""
+    """The documented limit: conversions return plain arrays, or nodes that raise when used."""
     x = cg.variable([1.0, 2.0])
     for name in ("array", "asarray", "ascontiguousarray", "asfortranarray"):
         result = getattr(np, name)(x)

@@ -1,4 +1,4 @@
-"""Every public function of the installed NumPy has exactly one policy, so that a new release is noticed."""
+"""Every public function of the installed NumPy has exactly one policy, so functions of a new release fail a test."""
 
 from __future__ import annotations
 

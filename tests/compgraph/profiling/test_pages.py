@@ -1,4 +1,4 @@
-"""The pages of a profile, in a browser: they show everything, answer clicks, keys and searches, and load nothing."""
+"""Pages of a profile in a browser: complete, controlled by clicks, keys and searches, and self-contained."""
 
 from __future__ import annotations
 

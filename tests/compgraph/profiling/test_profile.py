@@ -1,4 +1,4 @@
-"""`cg.profile`: counts, times and bytes of known programs; what holds outside, in threads, generators and errors."""
+"""`cg.profile`: counts, times and bytes of known programs; behavior outside, in threads, generators and after errors."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_profile_scopes_include_their_content() -> None:
 
 
 def _passed_on(entries: dict[str, Any]) -> int:
-    """The bytes of adjoints that rules passed on as they were, or made in place: no more than one array."""
+    """Bytes of adjoints that rules passed on or computed in place: at most one array."""
     rest = 4 * BYTES - entries["outer"].bytes
     assert rest in (0, BYTES)
     return int(rest)
@@ -215,12 +215,12 @@ def test_profile_does_not_change_results() -> None:
 
 def test_profile_parts_sum_to_at_most_the_whole() -> None:
     x = matrix()
-    begun = time.perf_counter()
+    start = time.perf_counter()
     with cg.profile() as p:
         for _ in range(20):
             gradient(np.sum(np.tanh(x @ x)))
         time.sleep(0.02)
-    took = time.perf_counter() - begun
+    took = time.perf_counter() - start
     table = p.table(limit=None)
     assert 0.02 < p.seconds <= took
     assert sum(row.own for row in table.rows) == pytest.approx(p.operations_seconds)
@@ -360,7 +360,7 @@ def test_profile_ends_on_error() -> None:
             gradient(np.sum(bad(np.tanh(x))))
         np.exp(x)
     assert calls(p)["exp"] == 1
-    assert "exp" in {entry.operation for entry in p._root.steps.values()}  # and not a step of what failed
+    assert "exp" in {entry.operation for entry in p._root.steps.values()}  # not a step of the failed sweep
     with pytest.raises(ZeroDivisionError), cg.profile() as p:
         gradient(np.sum(bad(np.tanh(x))))
     assert calls(p)["tanh"] == 1

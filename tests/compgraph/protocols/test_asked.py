@@ -1,4 +1,4 @@
-"""Functions that ask for the class of a value: a node answers for the value it represents, or an error is raised."""
+"""Functions that check the class of a value: a node has the class of the value it represents, or the check raises."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Nodes are drawn as the arrays they are: the rendered pixels are those of plain arrays, and nothing warns."""
+"""Matplotlib draws nodes as arrays: the rendered pixels equal those of plain arrays, and there are no warnings."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def _pyplot(axes: Any, x: Any, y: Any, z: Any, e: Any) -> None:
     plt.xlim(x[0], x[-1])
 
 
-DRAWN: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
+PLOTS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "plot": (lambda axes, x, y: axes.plot(x, y, "r--", x, y * 2, "k."), (x, y)),
     "plot of columns": (lambda axes, x, gy: axes.plot(x, gy), (x, np.stack([y, z], 1))),
     "a point": (lambda axes, x, y: axes.plot(x[1], y[1], "o"), (x, y)),
@@ -113,7 +113,7 @@ def pixels(kind: str, arrays: list[Any]) -> Any:
 
     figure, axes = plt.subplots(figsize=(2, 1.5), subplot_kw={"projection": "3d" if kind in IN_SPACE else None})
     try:
-        DRAWN[kind][0](axes, *arrays)
+        PLOTS[kind][0](axes, *arrays)
         figure.canvas.draw()
         return np.array(figure.canvas.buffer_rgba())
     finally:
@@ -123,7 +123,7 @@ def pixels(kind: str, arrays: list[Any]) -> Any:
 @pytest.mark.parametrize("source", SOURCES)
 def test_nodes_are_drawn_as_arrays(source: str) -> None:
     with Failures("pictures") as failures:
-        for kind, (_, arrays) in DRAWN.items():
+        for kind, (_, arrays) in PLOTS.items():
             with failures.case(kind):
                 expected = pixels(kind, list(arrays))
                 assert len(np.unique(expected.reshape(-1, 4), axis=0)) > 2

@@ -1,4 +1,4 @@
-"""Nodes among other array types: dispatch, errors, and that an error changes nothing."""
+"""Nodes among other array types: dispatch, errors, and unchanged state after errors."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def of_each_kind(values: Any) -> Iterator[Any]:
 
 
 def lacks_history(node: Any) -> bool:
-    """Whether an array is a node that was never told its history, and refuses to be used."""
+    """Whether an array is a node without a history, which raises when it is used."""
     if not isinstance(node, cg.Node):
         return False
     uses: list[Callable[[], Any]] = [
@@ -158,7 +158,7 @@ def test_peer_argument_of_method_raises(x: Any) -> None:
 
 
 def test_peer_is_called_for_empty_update(x: Any) -> None:
-    """In place there is no other answer than to write, or not to write."""
+    """An in-place operator cannot return the peer's result, so it raises."""
     for peer in (OptOutPeer(), OperatorlessPeer(), ProtocolPeer()):
         for operate in IN_PLACE.values():
             with pytest.raises(TypeError):
@@ -167,7 +167,7 @@ def test_peer_is_called_for_empty_update(x: Any) -> None:
 
 
 class Priority:
-    """An older way to ask for precedence; nodes keep theirs, since a result without a graph would be a loss."""
+    """`__array_priority__`, the older protocol: nodes keep precedence, because a plain result would lose the graph."""
 
     __array_priority__ = 1000.0
 
@@ -254,7 +254,7 @@ def test_masked_array_functions_reject_nodes(x: Any) -> None:
 
 @pytest.mark.filterwarnings("ignore::PendingDeprecationWarning")
 def test_matrix_operand_raises() -> None:
-    """Their ``*`` is another operation."""
+    """Their ``*`` is a different operation."""
     x = cg.variable([[1.0, 2.0], [3.0, 4.0]])
     matrix = np.matrix([[1.0, 2.0], [3.0, 4.0]])
     for symbol, operate in (ARITHMETIC | COMPARISONS).items():
@@ -312,7 +312,7 @@ def test_other_subclass_is_an_operand(kind: str, tmp_path: Path, x: Any) -> None
 
 
 def test_other_subclass_first_gives_unusable_result(tmp_path: Path) -> None:
-    """NumPy asks the first of two unrelated subclasses, and that one only knows arrays: what joins them is unusable."""
+    """NumPy dispatches to the first of two unrelated subclasses, which treats a node as an array: the result is unusable."""
     x, peer = cg.variable(np.ones((3, 3))), memory_map(tmp_path)
     for call in (
         lambda: np.concatenate([peer, x[0]]),
@@ -345,7 +345,7 @@ def test_cg_functions_run_before_numpy_dispatch(name: str, tmp_path: Path, x: An
 
 @pytest.mark.parametrize("name", ["max", "sum", "mean", "sin", "stack of a list", "initial"])
 def test_cg_functions_detect_nodes_in_lists_and_options(name: str) -> None:
-    """In a list, or as an option, NumPy would take the numbers and leave the graph."""
+    """In a list, or as an option, NumPy would read the numbers without recording."""
     x, y = cg.variable(2.0, "x"), cg.variable(3.0, "y")
     calls: dict[str, Callable[[], Any]] = {
         "max": lambda: cg.max([x, y]),

@@ -1,4 +1,4 @@
-"""Operators between scalars, arrays without axes and numbers of any kind have NumPy's bits: scalars have loops of their own."""
+"""Operators between scalars, 0-d arrays and numbers equal NumPy's bit for bit. NumPy has separate loops for scalars."""
 
 from __future__ import annotations
 

@@ -26,10 +26,10 @@ X = positive(3, 4)
 
 
 def agree(function: Any, *args: Any) -> None:
-    found, expected = function(*map(cg.variable, args)), function(*args)
-    assert isinstance(found, cg.Node)
-    assert (found.shape, found.dtype) == (np.shape(expected), np.asarray(expected).dtype)
-    assert np.array_equal(found.value, expected, equal_nan=True)
+    result, expected = function(*map(cg.variable, args)), function(*args)
+    assert isinstance(result, cg.Node)
+    assert (result.shape, result.dtype) == (np.shape(expected), np.asarray(expected).dtype)
+    assert np.array_equal(result.value, expected, equal_nan=True)
 
 
 def check_outer(ufunc: np.ufunc) -> None:

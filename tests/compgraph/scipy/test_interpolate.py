@@ -1,4 +1,4 @@
-"""Derivatives of ``scipy.interpolate``: splines, by values, by points, and by places."""
+"""Derivatives of ``scipy.interpolate``: splines, by their data, knots and evaluation points."""
 
 from __future__ import annotations
 
@@ -239,7 +239,7 @@ def test_splines_curve_fit_beside_penalty() -> None:
 
 
 @for_each(
-    ("wrong", "told"),
+    ("wrong", "match"),
     [
         (lambda y: splev(Z, splrep(X, y, s=0.1)), "s > 0"),
         (lambda y: splev(Z, splrep(X, y, per=1)), "per="),
@@ -250,8 +250,8 @@ def test_splines_curve_fit_beside_penalty() -> None:
         (lambda y: make_interp_spline(X + 0.01 * y, [0.0, 1, 2, 1, 3, 0], bc_type="periodic")(Z), "periodic"),
     ],
 )
-def test_splines_unsupported_calls_raise(wrong: Any, told: str) -> None:
-    with pytest.raises(TypeError, match=told):
+def test_splines_unsupported_calls_raise(wrong: Any, match: str) -> None:
+    with pytest.raises(TypeError, match=match):
         ad.grad(lambda y: np.sum(wrong(y)))(Y)
 
 

@@ -36,7 +36,7 @@ INSIDE = np.array([[0.3, 0.2], [0.7, 0.5], [0.5, 0.65]])
 
 
 def set_values_later(x: Any, y: Any, z: Any) -> Any:
-    """A polynomial whose values are set after it was made of points."""
+    """A polynomial whose values are set after its construction from points."""
     polynomial = BarycentricInterpolator(x)
     polynomial.set_yi(y)
     return polynomial(z)
@@ -145,7 +145,7 @@ def test_rbf_interpolator_jacobians_of_both_modes_agree() -> None:
 
 
 @for_each(
-    ("wrong", "told"),
+    ("wrong", "match"),
     [
         (lambda v: RegularGridInterpolator((X, SIDE), v, method="cubic")(PLACES), "cubic"),
         (lambda v: interpn((X, SIDE), v, PLACES, method="splinef2d"), "RectBivariateSpline"),
@@ -153,8 +153,8 @@ def test_rbf_interpolator_jacobians_of_both_modes_agree() -> None:
         (lambda v: BarycentricInterpolator(X, Y).set_yi(v[:, 0]), "in place"),
     ],
 )
-def test_interpolators_unsupported_calls_raise(wrong: Any, told: str) -> None:
-    with pytest.raises(TypeError, match=told):
+def test_interpolators_unsupported_calls_raise(wrong: Any, match: str) -> None:
+    with pytest.raises(TypeError, match=match):
         ad.grad(lambda v: np.sum(wrong(v)))(VALUES)
 
 

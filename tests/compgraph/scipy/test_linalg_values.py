@@ -98,8 +98,8 @@ def check_call(name: str, arguments: tuple[Any, ...]) -> None:
     for one, other in zip(*((result, expected) if many else ((result,), (expected,))), strict=True):
         one, other = np.asarray(to_values(one)), np.asarray(other)
         assert (one.shape, one.dtype) == (other.shape, other.dtype)
-        room = 1e-5 if arguments[0] is NARROW else 1e-13
-        np.testing.assert_allclose(one, other, rtol=room, atol=room)
+        tolerance = 1e-5 if arguments[0] is NARROW else 1e-13
+        np.testing.assert_allclose(one, other, rtol=tolerance, atol=tolerance)
 
 
 GRAPHS: dict[str, Any] = {

@@ -1,4 +1,4 @@
-"""SciPy's own Python code that is run on nodes."""
+"""SciPy's own Python code, run on nodes."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_scipy_own_code_at_top_level_gives_arrays(name: str) -> None:
     np.testing.assert_allclose(gradient(np.sum(result**2))[x], ad.grad(lambda p: np.sum(function(p) ** 2))(point), atol=1e-12)
 
 
-REFUSED: dict[str, Callable[[Any], Any]] = {
+UNSUPPORTED: dict[str, Callable[[Any], Any]] = {
     "roots": lambda x: scipy.interpolate.CubicSpline(POINTS, x).roots(),
     "roots of FITPACK": lambda x: scipy.interpolate.UnivariateSpline(POINTS, x, s=0).roots(),
     "the residual": lambda x: scipy.interpolate.UnivariateSpline(POINTS, x, s=0).get_residual(),
@@ -60,7 +60,7 @@ REFUSED: dict[str, Callable[[Any], Any]] = {
 }
 
 
-@for_each("name", REFUSED)
+@for_each("name", UNSUPPORTED)
 def test_scipy_method_without_derivative_raises_at_top_level(name: str) -> None:
     with pytest.raises(TypeError):
-        REFUSED[name](cg.variable(np.linspace(0.0, 1.0, 9) ** 2))
+        UNSUPPORTED[name](cg.variable(np.linspace(0.0, 1.0, 9) ** 2))

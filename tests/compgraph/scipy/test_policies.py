@@ -1,4 +1,4 @@
-"""Every public name of SciPy is in exactly one place of a policy."""
+"""Every public name of SciPy has exactly one policy."""
 
 from __future__ import annotations
 

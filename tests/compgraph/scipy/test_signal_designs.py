@@ -1,4 +1,4 @@
-"""Derivatives of ``scipy.signal``'s designs of filters, and of the responses of filters and systems."""
+"""Derivatives of ``scipy.signal``: filter design, and responses of filters and systems."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Derivatives of ``scipy.signal``'s spectra, waves and windows."""
+"""Derivatives of ``scipy.signal``: spectra, waveforms and windows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Derivatives of those of ``scipy.signal``'s functions that solve linear systems."""
+"""Derivatives of ``scipy.signal``: responses of linear systems."""
 
 from __future__ import annotations
 

@@ -64,7 +64,7 @@ PLAIN: dict[str, list[tuple[Any, ...]]] = {
     ],
 }
 
-HELD: dict[str, list[tuple[Any, ...]]] = {
+ELEMENTS: dict[str, list[tuple[Any, ...]]] = {
     "products": [
         ("A @ x", lambda d, x: csr(d) @ x, D, X),
         ("A @ X", lambda d, x: csr(d) @ x, D, real(5, 2, seed=4)),
@@ -131,7 +131,7 @@ def test_sparse_plain_matrix_derivatives(rows: Rows) -> None:
     rows.check()
 
 
-@pytest.mark.parametrize("rows", functions(HELD))
+@pytest.mark.parametrize("rows", functions(ELEMENTS))
 def test_sparse_matrix_of_nodes_derivatives(rows: Rows) -> None:
     rows.check()
 

@@ -106,7 +106,7 @@ def test_spatial_first_derivatives(rows: Rows) -> None:
 
 @for_each("metric", [name for name in NAMES if name != "jensenshannon"])
 def test_pdist_zero_distances_have_zero_derivative(metric: str) -> None:
-    """On the diagonal every distance is 0, and its derivative is taken to be 0: beside it the others are right."""
+    """Distances on the diagonal are 0 and have the derivative 0; the others are right."""
 
     def f(a: Any) -> Any:
         return np.sum(np.exp(-cdist(a, a, metric)))
@@ -138,7 +138,7 @@ def test_spatial_stress_majorization_beside_penalty() -> None:
 
 
 @for_each(
-    ("wrong", "told"),
+    ("wrong", "match"),
     [
         (lambda a: cdist(a, B, "hamming"), "has no derivative"),
         (lambda a: pdist(a, "jaccard"), "has no derivative"),
@@ -149,8 +149,8 @@ def test_spatial_stress_majorization_beside_penalty() -> None:
         (lambda a: scipy.spatial.ConvexHull(a).volume, "ConvexHull"),
     ],
 )
-def test_spatial_unsupported_calls_raise(wrong: Any, told: str) -> None:
-    with pytest.raises(TypeError, match=told):
+def test_spatial_unsupported_calls_raise(wrong: Any, match: str) -> None:
+    with pytest.raises(TypeError, match=match):
         ad.grad(lambda a: np.sum(wrong(a)))(A)
 
 

@@ -115,7 +115,7 @@ def test_rotation_keeps_class() -> None:
 
 
 def test_rotation_fit_beside_penalty() -> None:
-    """Points and the same points turned: at the turn itself the gradient vanishes."""
+    """Points and the rotated points: the gradient vanishes at the rotation."""
     target = PLAIN[0].apply(X)
 
     def loss(r: Any) -> Any:
@@ -127,7 +127,7 @@ def test_rotation_fit_beside_penalty() -> None:
 
 
 @for_each(
-    ("wrong", "told", "error"),
+    ("wrong", "match", "error"),
     [
         (lambda r: of(r).mean().as_quat(), "not supported", TypeError),
         (lambda r: Rotation.align_vectors(r, X)[0].as_quat(), "orthogonal_procrustes", TypeError),
@@ -138,6 +138,6 @@ def test_rotation_fit_beside_penalty() -> None:
         (lambda r: Rotation.from_euler("xxy", r).as_quat(), "no two alike", ValueError),
     ],
 )  # fmt: skip
-def test_rotation_unsupported_calls_raise(wrong: Any, told: str, error: Any) -> None:
-    with pytest.raises(error, match=told):
+def test_rotation_unsupported_calls_raise(wrong: Any, match: str, error: Any) -> None:
+    with pytest.raises(error, match=match):
         ad.grad(lambda r: np.sum(wrong(r)))(R)

@@ -1,4 +1,4 @@
-"""Derivatives of what ``scipy.special`` writes in Python."""
+"""Derivatives of the functions that ``scipy.special`` implements in Python."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ def test_continuous_distributions_are_all_tested() -> None:
 
 
 def differentiable_shapes(name: str, method: str) -> list[int]:
-    """The shape parameters by which the derivative is known."""
+    """The shape parameters with a known derivative."""
     if name in (INTEGRATED if method in OF_X[2:] else SOLVED if method in OF_Q else ()):
         return []
     return [k for k in range(len(LAWS[name])) if k not in UNKNOWN.get(name, ())]
@@ -38,7 +38,7 @@ def point(name: str, method: str) -> Any:
 
 
 def method_of(name: str, method: str) -> Any:
-    """A method, of its argument, location, scale, and those shape parameters that are known."""
+    """A method as a function of its argument, location, scale, and the shape parameters with a known derivative."""
     function, places = getattr(getattr(st, name), method), differentiable_shapes(name, method)
 
     def call(x: Any, loc: Any, scale: Any, *shape_values: Any) -> Any:
@@ -142,7 +142,7 @@ def test_skewness_of_zero_raises() -> None:
 
 @for_each("method", [*OF_X, *OF_Q])
 def test_continuous_distributions_outside_support_or_domain(method: str) -> None:
-    """The value is SciPy's own, the derivative 0; a wrong parameter gives nan, and no derivative."""
+    """The value is SciPy's, the derivative 0; a wrong parameter returns nan without a derivative."""
     x = np.array([-1.0, 0.0, 0.2, 0.6, 1.0, 3.0])
     function = lambda x, a: getattr(st.beta, method)(x, a, 3.0)  # noqa: E731
     a = np.array([2.0, 2.0, -1.0, 2.0, 2.0, 2.0])
@@ -164,12 +164,12 @@ def output_for_nodes(function: Any, *arguments: Any) -> Any:
     """The result of a function for nodes."""
     values: list[Any] = []
 
-    def kept(*inputs: Any) -> Any:
+    def value_of(*inputs: Any) -> Any:
         result = function(*inputs)
         values.append(result.value)
         return np.sum(inputs[0]) + 0 * np.sum(np.where(np.isfinite(result), result, 0))
 
-    ad.grad(kept)(*arguments)
+    ad.grad(value_of)(*arguments)
     return values[0]
 
 

@@ -184,7 +184,7 @@ def test_stats_functions_derivatives(rows: Rows) -> None:
     rows.check(jacobians=True)
 
 
-REFUSED = {
+UNSUPPORTED = {
     "masked elements": (lambda x: st.describe(x, nan_policy="omit")[3], "nan_policy"),
     "an estimated power": (lambda x: st.boxcox(np.exp(x)), "lmbda"),
     "an estimated power of both signs": (lambda x: st.yeojohnson(x), "lmbda"),
@@ -195,9 +195,9 @@ REFUSED = {
 }
 
 
-@for_each("name", REFUSED)
+@for_each("name", UNSUPPORTED)
 def test_stats_functions_unsupported_results_raise(name: str) -> None:
-    function, message = REFUSED[name]
+    function, message = UNSUPPORTED[name]
     with pytest.raises(TypeError, match=message):
         ad.grad(lambda x: np.sum(function(x)[0] + x))(sample)
 
@@ -232,7 +232,7 @@ def test_nan_policy_raise_and_propagate() -> None:
 
 @for_each("name", ["skew", "kurtosis", "gmean", "moment", "sem", "iqr", "entropy", "kstat", "zmap", "circmean"])
 def test_nan_policy_omit_derivatives(name: str) -> None:
-    """With nan_policy="omit" the others have the derivative that they have without the nan, and the nan has 0."""
+    """With nan_policy="omit" the derivative at nan is 0, and elsewhere equal to that without the nan."""
     arguments = (np.arange(3.0),) if name == "zmap" else ()
     statistic = lambda x, **options: getattr(st, name)(x, *arguments, **options)  # noqa: E731
     x = np.array([1.0, 0.3, np.nan, 2.0, 0.7])

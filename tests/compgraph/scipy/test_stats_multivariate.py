@@ -100,7 +100,7 @@ def test_multivariate_distributions_derivatives(rows: Rows) -> None:
     rows.check(jacobians=True)
 
 
-REFUSED = {
+UNSUPPORTED = {
     "an integral": (lambda m: st.multivariate_normal.cdf(point, m, cov), "integrates"),
     "of a frozen one": (lambda m: st.multivariate_normal(m, cov).cdf(point), "integrates"),
     "draws": (lambda m: st.multivariate_normal.rvs(m, cov), "cholesky"),
@@ -108,9 +108,9 @@ REFUSED = {
 }
 
 
-@for_each("name", REFUSED)
+@for_each("name", UNSUPPORTED)
 def test_multivariate_distributions_unsupported_calls_raise(name: str) -> None:
-    function, message = REFUSED[name]
+    function, message = UNSUPPORTED[name]
     with pytest.raises(TypeError, match=message):
         ad.grad(lambda m: np.sum(function(m)) + np.sum(m))(mean)
 

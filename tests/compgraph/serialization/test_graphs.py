@@ -1,4 +1,4 @@
-"""Graphs that are pickled, deep-copied and handed to other processes stay whole."""
+"""Graphs stay complete when they are pickled, deep-copied or sent to other processes."""
 
 from __future__ import annotations
 

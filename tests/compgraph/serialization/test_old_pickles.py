@@ -1,4 +1,4 @@
-"""Graphs that were pickled by version 0.1.0 as it was before its modules had rooms are loaded, and mean the same."""
+"""Graphs pickled by version 0.1.0, before its modules were grouped in packages, load with the same meaning."""
 
 from __future__ import annotations
 

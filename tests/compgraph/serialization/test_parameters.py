@@ -1,4 +1,4 @@
-"""Files of parameters: round trips, refusals, damaged files, and loading in place."""
+"""Files of parameters: round trips, errors, damaged files, and loading in place."""
 
 from __future__ import annotations
 
@@ -122,14 +122,14 @@ def inside(save: Callable[[Any], Any], x: Any) -> Any:
     return np.sum(x)
 
 
-def made_inside(save: Callable[[Any], Any], x: Any) -> Any:
+def inside_buffer(save: Callable[[Any], Any], x: Any) -> Any:
     buffer = np.zeros(2)
     buffer[:] = x
     save({"x": buffer})
     return np.sum(buffer)
 
 
-REFUSED: dict[str, tuple[Callable[[Callable[[Any], Any]], Any], type[Exception], str]] = {
+ERRORS: dict[str, tuple[Callable[[Callable[[Any], Any]], Any], type[Exception], str]] = {
     "object": (lambda save: save({"a": [object()]}), TypeError, r"the value at \['a'\]\[0\] is a object, which cannot be saved"),
     "function": (lambda save: save([np.sin]), TypeError, r"the value at \[0\] is a ufunc"),
     "array of objects": (lambda save: save({"a": np.array([None])}), TypeError, r"\['a'\] has dtype object"),
@@ -147,7 +147,7 @@ REFUSED: dict[str, tuple[Callable[[Callable[[Any], Any]], Any], type[Exception],
     "tracer": (lambda save: ad.grad(lambda x: inside(save, x))(np.ones(2)), TypeError, r"\['x'\] is the .* Save its value"),
     "tracer of vmap": (lambda save: ad.vmap(lambda x: inside(save, x))(np.ones((2, 2))), TypeError, "which cannot be saved"),
     "tangent": (lambda save: ad.jvp(lambda x: inside(save, x), (np.ones(2),), (np.ones(2),)), TypeError, "cannot be saved"),
-    "buffer": (lambda save: ad.grad(lambda x: made_inside(save, x))(np.ones(2)), TypeError, "cannot be saved"),
+    "buffer": (lambda save: ad.grad(lambda x: inside_buffer(save, x))(np.ones(2)), TypeError, "cannot be saved"),
 }
 
 
@@ -157,7 +157,7 @@ def holding_itself() -> Any:
     return tree
 
 
-@for_each("label", [*REFUSED, "cycle"])
+@for_each("label", [*ERRORS, "cycle"])
 def test_save_unsupported_values_keep_file(label: str, tmp_path: Path) -> None:
     path = tmp_path / "parameters.npz"
     cg.save(path, [np.ones(2)])
@@ -166,7 +166,7 @@ def test_save_unsupported_values_keep_file(label: str, tmp_path: Path) -> None:
         with pytest.raises(ValueError, match=r"the value at \['a'\]\[0\] is a dict that holds itself"):
             cg.save(path, holding_itself())
     else:
-        call, error, message = REFUSED[label]
+        call, error, message = ERRORS[label]
         with pytest.raises(error, match=message):
             call(lambda tree: cg.save(path, tree))
     assert path.read_bytes() == before
@@ -298,7 +298,7 @@ def test_load_in_place(tmp_path: Path) -> None:
 
 
 def test_load_in_place_is_a_write(tmp_path: Path) -> None:
-    """A gradient of what used the value before does not take the new one for it."""
+    """A graph recorded before the load does not use the loaded value."""
     w = cg.variable([1.0, 2.0], "w")
     cg.save(tmp_path / "p", {"w": cg.variable([5.0, 6.0])})
     loss = np.sum(w**2)

@@ -1,4 +1,4 @@
-"""Ways around tracers that once were silent, or crashed: each is right, raises or warns."""
+"""Regression tests of code that bypassed tracers silently or crashed: now right, an error or a warning."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def tracer(dtype: str, shape: tuple[int, ...]) -> Any:
 
 @pytest.mark.parametrize("shape", [(), (3,), (2, 3), (0,)])
 def test_tracer_gives_no_array_to_numpy(shape: tuple[int, ...]) -> None:
-    """A scalar gives an object array that holds the tracer; its numbers are not exposed."""
+    """A scalar becomes an object array that contains the tracer; its numbers are not exposed."""
     takers: list[Callable[[Any], Any]] = [
         np.asarray, np.array, np.asanyarray, np.ascontiguousarray, lambda a: np.asarray(a, float),
         lambda a: np.array(a, subok=True), lambda a: np.array([a, a], float),
@@ -191,7 +191,7 @@ def write_into_plain(x: Any) -> Any:
 
 
 def of_buffer(x: Any) -> Any:
-    """A buffer that is made in a thread, and given to code outside."""
+    """A buffer that is created in a thread and passed to other code."""
     array = np.zeros_like(x)
     array[0], array[1:] = x[1], x[1:]
     return math.fsum(np.asarray(array))

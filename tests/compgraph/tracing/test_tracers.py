@@ -1,4 +1,4 @@
-"""Tracers: what the values of the graph are within operators, what their methods show, and what operators return."""
+"""Tracers: class, attributes and methods of values within operators, and results of operators."""
 
 from __future__ import annotations
 

@@ -134,12 +134,12 @@ def loss(layers, scale=1.0):
     return np.sum(x) * scale
 
 params = {"all": [Layer(np.eye(2), np.zeros(2)), Layer(np.eye(2) * 2, np.ones(2))], "none": None}
-found = ad.grad(loss)(params)
-assert found["none"] is None and found["all"][1].w.shape == (2, 2)
+gradients = ad.grad(loss)(params)
+assert gradients["none"] is None and gradients["all"][1].w.shape == (2, 2)
 ad.check_grads(loss, [params])
 step = ad.optimizers.Adam(params)
 before = float(loss(params))
-step.step(found)
+step.step(gradients)
 assert float(loss(params)) < before
 assert ad.optimizers.minimize(lambda p: (p["a"] - 3.0) ** 2 + p["b"] ** 2, {"a": 0.0, "b": 1.0}) is not None
 leaves, structure = flatten(params)

@@ -1,4 +1,4 @@
-"""Lazy arrays, of Dask and its like, are not loaded without a word."""
+"""Lazy arrays, such as Dask's, are not computed silently."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def lazies() -> list[Any]:
     return [Lazy(), Graph({"key": "task"})]
 
 
-TAKEN: dict[str, Callable[[Any], Any]] = {
+USES: dict[str, Callable[[Any], Any]] = {
     "variable": cg.variable,
     "variable, shared": lambda d: cg.variable(d, copy=False),
     "in a list": lambda d: cg.variable([d, [1.0, 2.0, 3.0]]),
@@ -73,11 +73,11 @@ TAKEN: dict[str, Callable[[Any], Any]] = {
 
 def test_lazy_array_raises() -> None:
     with Failures("uses") as failures:
-        for what in TAKEN:
+        for what in USES:
             with failures.case(what):
                 for lazy in lazies():
                     with pytest.raises(TypeError, match=r"is not computed yet and would be loaded whole\. Use value\.compute"):
-                        TAKEN[what](lazy)
+                        USES[what](lazy)
 
 
 def test_lazy_array_message_names_argument_and_class() -> None:
@@ -136,7 +136,7 @@ NAMED = r"[Uu]se value\.compute\(\).*autodiff\.distributed\.value_and_grad"
 @pytest.mark.filterwarnings("ignore")
 def test_dask_array_raises() -> None:
     with Failures("uses of Dask's arrays") as failures:
-        for what in [*TAKEN, *MEETING]:
+        for what in [*USES, *MEETING]:
             with failures.case(what):
                 check_dask(what)
 
@@ -153,12 +153,12 @@ def check_dask(what: str) -> None:
 
     array = da.arange(3.0, chunks=2).map_blocks(load, dtype=float, meta=np.array(()))
     with pytest.raises(TypeError, match=NAMED):
-        {**TAKEN, **MEETING}[what](array)
+        {**USES, **MEETING}[what](array)
     assert not sizes, "it was loaded"
 
 
 def test_dask_names_of_nodes_are_distinct() -> None:
-    """Nodes with the same numbers have different histories; a task that is given one is not taken for another's."""
+    """Nodes with equal numbers have different histories, so their tasks are not merged."""
     dask = pytest.importorskip("dask")
     first, second = cg.variable(2.0), cg.variable([2.0, 3.0])
     assert len({dask.base.tokenize(n) for n in (first, first * 1, second, second * 1)}) == 4

@@ -162,7 +162,7 @@ def test_variable_copy_option() -> None:
 
 
 def test_variable_without_copy_of_graph_memory_raises() -> None:
-    """The memory of another node is never shared: writing into the one would change the other behind its back."""
+    """The memory of another node is never shared: a write into one would change the other without a record."""
     x = cg.variable([1.0, 2.0], "x")
     y = x * x
     for node in (x, y):
@@ -199,7 +199,7 @@ def test_constant_copies_and_keeps_dtype() -> None:
 
 
 def test_constant_keeps_memory_layout() -> None:
-    """Sums go through memory in order: another layout can give other last digits."""
+    """Sums follow the order of memory, so the last digits depend on the layout."""
     rng = np.random.default_rng(0)
     a = np.asfortranarray(rng.normal(size=(50, 70)).astype("float32"))
     assert np.isfortran(cg.constant(a))
@@ -494,7 +494,7 @@ def test_variable_update_invalidates_old_graphs() -> None:
 
 
 def test_variable_update_failing_midway_invalidates_old_graphs() -> None:
-    """The array was written before the error was found: a sweep must not take the new values for the old."""
+    """The array was written before the error: a sweep must not use the new values in place of the old."""
     w = cg.variable([2.0, 3.0], "w")
     loss = np.sum(w * w)
     with pytest.raises(FloatingPointError), np.errstate(over="raise"):
@@ -822,7 +822,7 @@ def test_no_graph_as_decorator() -> None:
 
 
 def test_no_graph_decorator_of_generator_raises_or_is_active() -> None:
-    """Calling these only makes an iterator or a coroutine: the context would be over before their first line."""
+    """A call only creates an iterator or a coroutine: the context would end before their first line runs."""
     x = cg.variable(1.0)
 
     def values() -> Any:
@@ -912,7 +912,7 @@ def test_variable_of_large_and_odd_numbers() -> None:
 
 
 def test_leaf_made_from_node_copies_value() -> None:
-    """Leaves take the value of a node: a new beginning, with memory of its own."""
+    """Leaves copy the value of a node."""
     x = cg.variable([1.0, 2.0], "x")
     for make in (cg.variable, cg.constant):
         leaf = make(x * 2)
@@ -945,7 +945,7 @@ def test_node_array_protocols() -> None:
     ],
 )
 def test_node_line_is_that_of_user(call: Callable[[Any, Any], Any]) -> None:
-    """Every way to record an operation gives a line in this file, not in the package."""
+    """However an operation is recorded, its line is in this file, not in the package."""
     lines = [
         node.line for node in topological_order([call(cg.variable([1.0, 2.0], "x"), cg.zeros(2))]) if isinstance(node, cg.Node)
     ]

@@ -119,7 +119,7 @@ def test_page_shows_all_nodes(tmp_path: Path, width: str, dark: bool) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("direction", ["LR", "TB"])
 def test_page_arrows_lead_from_operands_to_operations(tmp_path: Path, direction: str) -> None:
-    """In the direction asked for, and in the order of the operands; no two nodes overlap."""
+    """Nodes are in the requested direction and in the order of operands, without overlaps."""
     with shown(tmp_path, layered(3), direction=direction, fold=False) as page:
         links = page.evaluate("links.map(l => [[l.from.x, l.from.y, l.from.w, l.from.h], [l.to.x, l.to.y], l.points])")
         along = 0 if direction == "LR" else 1
@@ -212,7 +212,7 @@ def test_page_zooms_and_pans(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_page_pinch_zooms(tmp_path: Path) -> None:
-    """Two fingers that part make it larger."""
+    """Pinch to zoom."""
     with shown(tmp_path, expression(), "phone") as page:
         whole = scale(page)
         finger = """(kind, id, x) => graph.dispatchEvent(new PointerEvent(kind,
@@ -252,7 +252,7 @@ def test_page_search_finds_names_and_operations(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_page_search_opens_closed_boxes(tmp_path: Path) -> None:
-    """A match in a closed box is shown when one goes to it."""
+    """Selecting a match in a closed box opens the box."""
     with shown(tmp_path, layered(), scopes="closed") as page:
         assert page.locator(".node").count() == 3
         page.get_by_role("searchbox").fill("W_2")
@@ -281,7 +281,7 @@ def test_page_hover_shows_value_and_shape(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("width", WIDTHS)
 def test_page_click_opens_panel(tmp_path: Path, width: str) -> None:
-    """Formula, value, adjoint and line of code; and the way to the neighbours."""
+    """Formula, value, adjoint and line of code; and the way to the neighbors."""
     output = expression()
     nodes = [node for node in breadth_first(output) if isinstance(node, cg.Node) and not isinstance(node, cg.ConstantNode)]
     with shown(tmp_path, output, width, adjoints=gradient(output, wrt=nodes)) as page:
@@ -304,7 +304,7 @@ def test_page_click_opens_panel(tmp_path: Path, width: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("direction", ["LR", "TB"])
 def test_page_boxes_open_and_close(tmp_path: Path, direction: str) -> None:
-    """One at a time, where they are, or all at once; nested ones too."""
+    """Boxes open one at a time in place, or all together; nested ones too."""
     with shown(tmp_path, layered(), direction=direction) as page:
         everything = page.locator(".node").count()
         first = page.get_by_role("button", name="scope layer1", exact=True)
@@ -338,7 +338,7 @@ def test_page_turn_button_changes_direction(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_page_works_by_keyboard(tmp_path: Path) -> None:
-    """Tab goes through the nodes in the order of computation, focus is seen, Enter opens the panel and closes boxes."""
+    """Tab visits the nodes in the order of computation, focus is visible, Enter opens the panel and closes boxes."""
     with shown(tmp_path, layered()) as page:
         page.locator("#graph").focus()
         stops = []
@@ -363,7 +363,7 @@ def test_page_works_by_keyboard(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_page_controls_have_accessible_names(tmp_path: Path) -> None:
-    """For readers who do not see the page."""
+    """Labels for screen readers."""
     with shown(tmp_path, layered()) as page:
         unnamed = """[...document.querySelectorAll("button, input, [tabindex], [role=button]")].filter(
             (e) => !(e.getAttribute("aria-label") || e.getAttribute("aria-labelledby") || e.textContent.trim()))"""
@@ -374,7 +374,7 @@ def test_page_controls_have_accessible_names(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_page_theme_option_and_button(tmp_path: Path, theme: str) -> None:
-    """The one asked for goes before the browser's; the button changes it."""
+    """An explicit theme precedes the browser's; the button changes it."""
     with shown(tmp_path, expression(), dark=theme == "light", theme=theme) as page:
         assert page.evaluate("getComputedStyle(document.documentElement).colorScheme") == theme
         other = "Dark" if theme == "light" else "Light"
@@ -416,7 +416,7 @@ def test_page_on_narrow_screen_turns_graph(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_page_labels_are_not_covered(tmp_path: Path) -> None:
-    """No arrow passes through the text of an adjoint, and none is hidden by a node."""
+    """Adjoint labels are crossed by no arrow and covered by no node."""
     output = expression()
     nodes = [node for node in breadth_first(output) if isinstance(node, cg.Node) and not isinstance(node, cg.ConstantNode)]
     with shown(tmp_path, output, adjoints=gradient(output, wrt=nodes)) as page:
@@ -444,7 +444,7 @@ def test_page_fits_graph_on_resize(tmp_path: Path) -> None:
         small = scale(page)
         page.get_by_role("button", name=re.compile("^mul, θ")).click()
         page.wait_for_function(f"eye.scale < {small} && Math.abs(eye.scale - fitting()) < 1e-9")
-        page.keyboard.press("Escape")  # closes the hint, if there is one, then the panel
+        page.keyboard.press("Escape")  # closes the hint, if open, then the panel
         page.keyboard.press("Escape")
         page.wait_for_function(f"Math.abs(eye.scale - {small}) < 1e-9")
         page.get_by_role("button", name="Zoom in").click()

@@ -47,7 +47,7 @@ def bundled(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 def install_dot(monkeypatch: pytest.MonkeyPatch, folder: Path, body: str) -> None:
-    """Put a ``dot`` that does what `body` says on the PATH, and nothing else."""
+    """Set the PATH to a folder with a ``dot`` that runs `body`."""
     folder.mkdir()
     program = folder / "dot"
     program.write_text(f"#!{sys.executable}\nimport sys\ndot = sys.stdin.read()\n{body}\n")
@@ -143,7 +143,7 @@ def test_drawing_operator_sign_is_larger_than_words() -> None:
 
 
 def test_drawing_names_leaves_as_in_code() -> None:
-    """A variable without a name has that of Python's variable; where the line gives none, the automatic one."""
+    """A variable without a name is named after the Python variable, or else automatically."""
     cg.reset()
     weight, bias = variable(2.0), variable(1.0)
     assert texts(visualize_at(weight + bias)) == ["+", "weight", "bias"]
@@ -156,7 +156,7 @@ def test_drawing_names_leaves_as_in_code() -> None:
 
 
 def test_drawing_shows_user_name_beside_opname() -> None:
-    """A name given by the user stands below the opname."""
+    """The user's name is below the opname."""
     f = np.exp(variable(2.0, "x"))
     f.name = "growth"
     assert texts(visualize_at(f))[0] == "exp\ngrowth"
@@ -422,7 +422,7 @@ def fill_in_loop(count: int, name: str | None = None) -> Any:
 
 
 def test_drawing_of_loop_with_writes_is_acyclic() -> None:
-    """Each write leads from the array before to the array after; readers read the last; there are no circles."""
+    """Each write has an arrow from the array before it to the array after it; readers have one from the last write."""
     assert labelled_edges(visualize_at(fill_in_loop(2))) == {
         ("y", "y[0] ="), ("x", "[0]"), ("[0]", "y[0] ="),
         ("y[0] =", "[0]"), ("[0]", "×"), ("w", "×"), ("×", "+"), ("x", "[1]"), ("[1]", "+"), ("+", "y[1] ="),
@@ -508,10 +508,10 @@ def test_drawing_shows_index_of_write(place: Callable[[Any], Any], text: str) ->
 def test_drawing_releases_graph() -> None:
     """It holds texts."""
     x = variable([1.0, 2.0])
-    picture, gone = visualize_at(x * 2), weakref.ref(x)
+    picture, reference = visualize_at(x * 2), weakref.ref(x)
     del x
     gc.collect()
-    assert gone() is None
+    assert reference() is None
     assert "Computation graph" in picture.html()
 
 
@@ -685,7 +685,7 @@ def test_drawing_of_thousands_of_nodes_is_quick(layers: int) -> None:
         assert time.process_time() - start < 4 * recorded
 
 
-# ------------------------------------------------------------------------------------------------ colours
+# ------------------------------------------------------------------------------------------------ colors
 
 
 def contrast(one: str, other: str) -> float:
@@ -707,7 +707,7 @@ def luminance(color: str) -> float:
 
 @pytest.mark.parametrize("theme", [LIGHT, DARK])
 def test_themes_have_sufficient_contrast(theme: Theme) -> None:
-    """WCAG AA: 4.5 for text, 3 for what must be seen; the tutorial's colours are those of the light theme."""
+    """WCAG AA: 4.5 for text, 3 for what must be seen; the tutorial's colors are those of the light theme."""
     backgrounds = (theme.background, theme.box, theme.inner_box)
     for kind in ("variable", "constant", "operation", "active"):
         assert contrast(getattr(theme, kind), getattr(theme, f"{kind}_text")) >= 4.5
@@ -720,7 +720,7 @@ def test_themes_have_sufficient_contrast(theme: Theme) -> None:
 
 
 def test_contrast_matches_wcag_values() -> None:
-    """Known values: equal colours, the extremes, and a gray."""
+    """Known values: equal colors, the extremes, and a gray."""
     assert contrast("white", "white") == 1
     assert contrast("black", "white") == 21
     assert contrast("white", "purple3") == pytest.approx(6.9, abs=0.05)
@@ -770,7 +770,7 @@ NAMES = [
 @needs_pygraphviz
 @pytest.mark.usefixtures("bundled")
 def test_drawing_escapes_names() -> None:
-    """Nothing in a name is taken for DOT, HTML or an entity."""
+    """Names are escaped in DOT and HTML."""
     choose = random.Random(0)
     names = NAMES + ["".join(choose.choices(string.punctuation + "ab n", k=8)) for _ in range(60)]
     picture = visualize_at(np.stack([variable(1.0, name) for name in names]))
@@ -808,7 +808,7 @@ def test_drawing_escapes_control_characters() -> None:
 @needs_pygraphviz
 @pytest.mark.usefixtures("bundled")
 def test_bundled_renderer_suppresses_font_warnings(capfd: pytest.CaptureFixture[str]) -> None:
-    """Warnings of the renderer about fonts are kept back."""
+    """Font warnings of the renderer are suppressed."""
     picture = visualize_at(np.sin(variable(1.0, "x")))
     assert parse_svg(picture).tag == f"{SVG}svg"
     assert {"lightblue", "#7d26cd"} <= {shape.get("fill") for shape in parse_svg(picture).iter()}
@@ -1009,7 +1009,7 @@ def test_dark_picture_background_fills_picture(tmp_path: Path) -> None:
 
 @needs_graphviz
 def test_drawing_of_long_arrows_is_quick(tmp_path: Path) -> None:
-    """A loop of sixty turns, unfolded: led around everything, its arrows took Graphviz 20 s; straight, 1 s."""
+    """A loop of sixty iterations, unfolded: routed arrows took Graphviz 20 s, straight ones take 1 s."""
     start = os.times().children_user
     visualize_at(fill_in_loop(60), tmp_path / "turns.svg", fold=False)
     assert os.times().children_user - start < 8

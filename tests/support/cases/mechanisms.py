@@ -119,9 +119,9 @@ def reduction_cases(draw: Draw) -> Case:
     if draw(st.booleans()):
         options["keepdims"] = draw(st.booleans())
     plain = [np.mean, np.var, np.std, cg.logsumexp]
-    begun = [cg.sum, cg.prod, cg.max, cg.min]
+    with_initial = [cg.sum, cg.prod, cg.max, cg.min]
     whole = axis == () or np.prod(shape) < 2
-    function = draw(st.sampled_from(begun if 0 in shape or whole else [*begun, *plain]))
+    function = draw(st.sampled_from(with_initial if 0 in shape or whole else [*with_initial, *plain]))
     if function in plain:
         lines = np.ones(shape).sum(axis=axis)
         if function in (np.var, np.std) and (not lines.size or lines.flat[0] < 2):
@@ -145,7 +145,7 @@ def reduction_cases(draw: Draw) -> Case:
 
 @st.composite
 def gather_cases(draw: Draw) -> Case:
-    """Elements taken at any positions, some of them several times and some not at all."""
+    """Elements at arbitrary positions, some repeated and some omitted."""
     shape = draw(array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=3))
     x = argument(draw, shape, 0, real, True)
     size = x.size

@@ -312,7 +312,7 @@ POLYNOMIALS: dict[str, list[Sketch]] = {
     "special_lpmv": [*few(at(special.lpmv, 1, 2.5), unit), ("degree 0", partial(special.lpmv, 0, 0), unit(2))],
 }
 # Distribution functions of the last argument
-OF_ONE = {
+DISTRIBUTION_ORDERS = {
     "nbdtr": (2, 5),
     "nbdtrc": (2, 5),
     "nbdtri": (2, 5),
@@ -333,7 +333,7 @@ OF_ONE = {
     "kolmogi": (),
 }
 STATISTICS: dict[str, list[Sketch]] = {
-    **{f"special_{name}": few(at(getattr(special, name), *orders), unit)[:1] for name, orders in OF_ONE.items()},
+    **{f"special_{name}": few(at(getattr(special, name), *orders), unit)[:1] for name, orders in DISTRIBUTION_ORDERS.items()},
     **{
         f"special_{name}": [
             ("of both", lambda a, x, name=name: getattr(special, name)(a, np.asarray(2.5, x.dtype), x), near_one(3), unit(2, 1)),

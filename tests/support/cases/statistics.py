@@ -92,7 +92,7 @@ PLACED = np.array([0.3, 1.2, 0.7, 2.5, 1.9, 3.3])
 TABLE = np.stack([PLACED, PLACED[::-1] ** 2, np.cos(PLACED)], axis=1)
 
 
-def all_of(bins: Any, edges: Any) -> Any:
+def joined(bins: Any, edges: Any) -> Any:
     """The bins of a histogram and all its edges, concatenated."""
     return np.concatenate([np.ravel(bins), *edges])
 
@@ -216,11 +216,11 @@ COMPOSED_SKETCHES: dict[str, list[Sketch]] = {
 
 # ---------------------------------------------------------------------------------- what numbers spread
 
-KEPT = {label: REDUCED[label] for label in ("axes -1, 0, keepdims", "all", "number")}
+SOME_REDUCED = {label: REDUCED[label] for label in ("axes -1, 0, keepdims", "all", "number")}
 WHERE = {"where, axis, keepdims": MASKED["where, axis, keepdims"]}
 NANS: dict[str, list[Sketch]] = {
     name: [
-        *optional(function, real, KEPT),
+        *optional(function, real, SOME_REDUCED),
         *optional(function, real, WHERE if initial is None else {}),
         *optional(partial(function, initial=initial or 0.0), real, {} if initial is None else WHERE),
         ("holes", with_holes(function), real(2, 3)),
@@ -263,7 +263,7 @@ for name in ("nansum", "nanprod", "nanmean", "nanvar"):
     NANS[name] += [("dtype", partial(function, dtype=float, axis=0), real(2, 3))]
 
 SPREADS: dict[str, list[Sketch]] = {
-    "ptp": [*optional(np.ptp, real, KEPT), ("zero size kept", partial(np.ptp, axis=1), real(0, 3))],
+    "ptp": [*optional(np.ptp, real, SOME_REDUCED), ("zero size kept", partial(np.ptp, axis=1), real(0, 3))],
 }
 
 # ------------------------------------------------------------------------------------- order statistics
@@ -276,7 +276,7 @@ DISTANCES = [(method, (0.05, 0.47, 0.96)[i % 3]) for i, method in enumerate(METH
 WEIGHTS = np.array([[1.0, 2.0, 1.0], [3.0, 0.5, 2.0]])
 MEDIANS: dict[str, list[Sketch]] = {
     name: [
-        *optional(function, real, KEPT),
+        *optional(function, real, SOME_REDUCED),
         ("zero size kept", partial(function, axis=1), real(0, 3)),
         ("an even number", function, real(4)),
         ("an odd number", function, real(5)),
@@ -286,7 +286,7 @@ MEDIANS: dict[str, list[Sketch]] = {
 }
 QUANTILES: dict[str, list[Sketch]] = {
     name: [
-        *optional(partial(function, q=0.3 * scale), real, KEPT),
+        *optional(partial(function, q=0.3 * scale), real, SOME_REDUCED),
         ("zero size kept", partial(function, q=0.3 * scale, axis=1), real(0, 3)),
         ("several", partial(function, q=np.array([0.0, 0.3, 0.5, 1.0]) * scale), real(2, 3)),
         ("several, axis", lambda x, f=function, s=scale: f(x, [0.2 * s, 0.7 * s], axis=0), real(4, 2)),
@@ -396,11 +396,11 @@ LINE: dict[str, list[Sketch]] = {
         ("density, bins", lambda x: np.histogramdd(x, [2, np.array([-1, 0, 2])], density=True)[0], real(6, 2)),
         ("lists of edges", lambda x, w: np.histogramdd(x, [[-2, 0, 2], [-1, 1, 3.0]], None, True, w)[0], real(6, 2), positive(6)),
         ("edges", lambda x: np.concatenate(np.histogramdd(x, (2, 3))[1]), real(6, 2)),
-        ("all", lambda x, w: all_of(*np.histogramdd(x, (3, 2), None, True, weights=w)), real(6, 2), positive(6)),
-        ("bins not given", lambda x: all_of(*np.histogramdd(x, density=True)), real(6, 1)),
-        ("a vector", lambda x, w: all_of(*np.histogramdd(x, 3, density=True, weights=w)), real(6), positive(6)),
-        ("columns", lambda x, y, w: all_of(*np.histogramdd([x, y], 2, None, True, w)), real(6), shifted(6), positive(6)),
-        ("a column beside plain ones", lambda x, w: all_of(*np.histogramdd((x, PLACED), 2, None, True, w)), real(6), positive(6)),
+        ("all", lambda x, w: joined(*np.histogramdd(x, (3, 2), None, True, weights=w)), real(6, 2), positive(6)),
+        ("bins not given", lambda x: joined(*np.histogramdd(x, density=True)), real(6, 1)),
+        ("a vector", lambda x, w: joined(*np.histogramdd(x, 3, density=True, weights=w)), real(6), positive(6)),
+        ("columns", lambda x, y, w: joined(*np.histogramdd([x, y], 2, None, True, w)), real(6), shifted(6), positive(6)),
+        ("a column beside plain ones", lambda x, w: joined(*np.histogramdd((x, PLACED), 2, None, True, w)), real(6), positive(6)),
         ("zero size", lambda w: np.histogramdd(np.zeros((0, 2)), 2, weights=w)[0], real(0)),
     ],
     "histogram_bin_edges": [

@@ -456,7 +456,7 @@ def _read(index: Any, x: Any) -> Any:
 
 
 def pairs(x: Any) -> Any:
-    """Neighbours as one complex number."""
+    """Neighbors as one complex number."""
     return (x * np.ones(1, x.dtype)).copy().view(np.result_type(x.dtype, np.complex64))
 
 

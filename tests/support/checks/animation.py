@@ -20,14 +20,14 @@ from tests.support.checks.rules import with_argument
 
 
 def waves(array: Any, phase: float = 0.0) -> Any:
-    """Numbers of the shape of an array."""
+    """Return numbers in the shape of an array."""
     return np.cos(np.arange(np.size(array)).reshape(np.shape(array)) + phase)
 
 
 def check_animation(case: Case) -> None:
-    """Every step of both modes has the numbers of the sweep, and can be put into words."""
+    """Every step of both modes has the numbers of the sweep, and a text."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # poles, which other tests look at
+        warnings.simplefilter("ignore")  # poles, which other tests cover
         check_adjoints(case)
         for k in range(len(case.args)):
             check_tangents(case, k)
@@ -67,7 +67,7 @@ def check_tangents(case: Case, position: int) -> None:
 
 
 def check_steps(case: Case) -> None:
-    """A product of adjoint and derivative is shown only where it is the number that was passed; each step has words."""
+    """A product of adjoint and derivative is shown only where it is the number that was passed; each step has a text."""
     variables = [cg.variable(a) for a in case.args]
     out = case.function(*variables)
     sweeps = [backward(out, variables, None), *(forward(out, x, None) for x in variables)]

@@ -14,7 +14,7 @@ from tests.support.arguments import Case
 
 COUNT = 3
 # Functions that branch on the numbers of a batch element, and raise: opname, and the labels of its cases.
-REFUSED: dict[str, set[str]] = {
+UNSUPPORTED: dict[str, set[str]] = {
     "choose": {"method"},
     "getitem": {"recorded mask"},
     "piecewise": {"numbers only, a node one of them", "arguments"},
@@ -49,11 +49,11 @@ def require_same(actual: Any, expected: Any) -> None:
 
 
 def require_loop(f: Callable[..., Any], case: Case) -> None:
-    """Fail unless `vmap` of a function gives the results of a loop, or raises for a case in REFUSED."""
+    """Fail unless `vmap` of a function gives the results of a loop, or raises for a case in UNSUPPORTED."""
     elements = batch_elements(case)
     batch = tuple(np.stack([args[i] for args in elements]) for i in range(len(elements[0])))
     expected = stacked([f(*args) for args in elements])
-    if case.label not in REFUSED.get(case.opname, ()):
+    if case.label not in UNSUPPORTED.get(case.opname, ()):
         require_same(ad.vmap(f)(*batch), expected)
         return
     with pytest.raises((TypeError, ValueError)) as caught:

@@ -1,4 +1,4 @@
-"""A case recorded once and executed again: with other values, in another order, with other lengths.
+"""A case recorded once and replayed with other values, in another memory order, and with other lengths.
 
 A run gives the bits of the eager computation, or raises; it never gives other numbers.
 """
@@ -17,7 +17,7 @@ from autodiff.reverse import gradient, gradients
 from tests.support.arguments import Case
 
 Array = np.ndarray[Any, Any]
-# Rules that choose the number of their terms, or a formula, by the size of their operands: the last bits may differ.
+# Rules whose formula or number of terms depends on the size of the operands: the last bits may differ.
 LAST_BITS = {"i0", "emath_power", "cov", "histogram", "histogramdd", "histogram2d", "special_tklmbda", "linalg_det"}
 
 
@@ -53,7 +53,7 @@ def eager(case: Case, args: list[Array]) -> list[Any] | None:
 
 
 def agree(case: Case, actual: Any, expected: Any) -> bool:
-    """Whether two arrays have the same bits, or nearly so where a rule may choose."""
+    """Whether two arrays are equal bit for bit, or up to rounding for rules with several formulas."""
     actual, expected = np.asarray(actual), np.asarray(expected)
     if actual.shape != expected.shape or actual.dtype != expected.dtype:
         return False
@@ -110,7 +110,7 @@ def by_jvp(function: Any, args: list[Any]) -> list[Any]:
 
 
 def check_recorded_derivatives(case: Case) -> None:
-    """Derivatives recorded by operators have the lengths of the recording: with others they raise, or are right."""
+    """Derivatives recorded by operators are right for other lengths, or raise."""
     for derive in (by_vjp, by_jvp):
         cg.reset()
         holders = [cg.placeholder((None,) * x.ndim, x.dtype, example=x) for x in case.args]

@@ -1,4 +1,4 @@
-"""Jacobians of variables, which forward mode carries along and reverse mode pulls back, against central differences."""
+"""Jacobians of variables in forward and reverse mode, against central differences."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Function = Callable[..., Any]
 
 
 def differences(f: Function, args: tuple[Any, ...]) -> list[Array]:
-    """Jacobians of a plain function by central differences, an element of an argument at a time."""
+    """Jacobians of a plain function by central differences of one element at a time."""
     points = [numeric.plain(a) for a in args]
     out = np.asarray(f(*[p.copy() for p in points]))
     jacobians = []
@@ -53,7 +53,7 @@ def close(actual: Any, expected: Any, rtol: float) -> None:
 
 
 def check(f: Function, *args: Any, rtol: float = 1e-6) -> list[Any]:
-    """Both modes against central differences, and against each other more closely; returns the Jacobians carried."""
+    """Both modes against central differences, and against each other more closely; return the Jacobians."""
     along, back, expected = carried(f, args), pulled(f, args), differences(f, args)
     assert len(along) == len(back) == len(expected)
     for a, b, e in zip(along, back, expected, strict=True):

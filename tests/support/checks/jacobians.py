@@ -1,4 +1,4 @@
-"""Many directions through a recorded graph together, against each direction by itself."""
+"""Batched directions through a recorded graph, against one direction at a time."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from autodiff.reverse.tangent_sweep import push_through
 from tests.support.arguments import Case
 
 Array = np.ndarray[Any, Any]
-COUNT = 5  # hardly any case has an axis of this length, which could be taken for that of the directions
+COUNT = 5  # a length that cases rarely have, so that their axes are not mistaken for the batch axis
 
 
 def near(actual: Any, expected: Any, what: str, rtol: float = 1e-12) -> None:
@@ -38,7 +38,7 @@ def random_batch(array: Any, rng: np.random.Generator, count: int = COUNT) -> Ar
 
 
 def check_together(case: Case, order: int = 1, rtol: float = 1e-12) -> None:
-    """Compare many directions passed together with each direction by itself, for a case or for its gradient."""
+    """Compare batched directions with one direction at a time, for a case or its gradient."""
     rng = np.random.default_rng(zlib.crc32(f"{case.opname}: {case.label}".encode()))
     variables = [cg.variable(x) for x in case.args]
     out: Any = case.function(*variables)
@@ -53,7 +53,7 @@ def check_together(case: Case, order: int = 1, rtol: float = 1e-12) -> None:
 def check_graph(out: Any, variables: list[Any], rng: np.random.Generator, rtol: float = 1e-12) -> None:
     """Directions through the graph of a node, in both modes, at first and at higher order.
 
-    The first is zero: a formula that took a decision by it for all the others would be found out.
+    The first direction is zero, which detects formulas that branch on the first one for the whole batch.
     """
     nodes = collect(out)
     if isinstance(nodes, Tape):
@@ -78,7 +78,7 @@ def check_graph(out: Any, variables: list[Any], rng: np.random.Generator, rtol: 
 
 
 def check_one_tangent(case: Case) -> None:
-    """A tangent pushed through the recorded graph is the one that forward mode carries along."""
+    """A tangent pushed through the recorded graph equals the one of forward mode."""
     rng = np.random.default_rng(1)
     variables = [cg.variable(x) for x in case.args]
     out: Any = case.function(*variables)

@@ -24,7 +24,7 @@ def assert_alike(actual: Any, expected: Any) -> None:
 
 
 def check_machine_code(case: Case) -> None:
-    """Machine code gives the executor's numbers, also at other values than the recorded ones."""
+    """Machine code returns the executor's numbers, also at values different from the recorded ones."""
     from compgraph.compiled.llvm.backend import LLVMBackend  # llvmlite is optional
     from tests.support.machine_code import compiled
 

@@ -1,4 +1,4 @@
-"""Memory of contributions and of gradients: new arrays, or views of documented arrays."""
+"""Memory of cotangent contributions and gradients: new arrays, or views of documented arrays."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ def in_batch(adjoint: Any) -> Any:
 
 
 def contributions_in_batch(node: Any, adjoints: Any) -> list[Any]:
-    """The contributions of several adjoints together."""
+    """The contributions of a batch of adjoints."""
     rule, (out, operands) = by_function[node.function], rule_operands(node, False)
     positions = [p for p in node.parent_argnums if p < len(rule.formulas) and node.args[p].__class__ not in INERT]
     return [pull_batch(rule, p, adjoints, out, *operands, **node.options) for p in positions if rule.formulas[p] is not None]
 
 
 def check_contributions(case: Case) -> None:
-    """A contribution is a new array, or the adjoint, or a view: the sweep adds up contributions in place."""
+    """A contribution is a new array, the adjoint or a view, because the sweep accumulates contributions in place."""
     _, out = recorded(case)
     nodes = collect(out)
     if not isinstance(nodes, list):

@@ -1,4 +1,4 @@
-"""The text of a recorded program, executed."""
+"""The printed source of a recorded program, executed."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def same(result: Any, node: Any) -> bool:
 
 
 def check_program(case: Case) -> None:
-    """The text runs and gives the recorded bits."""
+    """The text runs and reproduces the recorded bits."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         output = case.function(*[cg.variable(a, f"x_{i}") for i, a in enumerate(case.args)])

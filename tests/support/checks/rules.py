@@ -1,6 +1,6 @@
 """Rules against central differences of plain NumPy: both modes, second order, dtypes, memory layouts.
 
-A check is a function of a `Case` that raises AssertionError. Checks are applied to wrong rules too, which they have to find.
+A check is a function of a `Case` that raises AssertionError. The tests also apply checks to wrong rules, which must fail.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def recorded(case: Case, copy: bool = True) -> tuple[list[Any], Any]:
 
 
 def flat(arrays: Any) -> Any:
-    """All numbers of several arrays, or nodes, in one row."""
+    """Concatenate the elements of several arrays or nodes."""
     return np.concatenate([np.ravel(a) for a in arrays])
 
 
@@ -150,7 +150,7 @@ def check_second_order(case: Case) -> None:
 
 
 def check_single_precision(case: Case) -> None:
-    """Adjoints have the precision of their arguments, all or each alone single, and values the dtype NumPy gives them."""
+    """Adjoints have the precision of their arguments, all or each alone single, and values have NumPy's dtype."""
     u, v = directions(case)
     exact = vjp(case.function, *case.args)[1](u)
     exact_tangent = jvp(case.function, case.args, v)[1]
@@ -170,7 +170,7 @@ def check_single_precision(case: Case) -> None:
 
 
 def in_single_precision(case: Case, positions: Sequence[int]) -> Case:
-    """The case with the arguments at some positions of half the precision."""
+    """The case with the arguments at some positions in half the precision."""
     halves = {"f": np.float32, "c": np.complex64}
     return dataclasses.replace(
         case, args=tuple(x.astype(halves[x.dtype.kind]) if i in positions else x for i, x in enumerate(case.args))
@@ -187,7 +187,7 @@ LAYOUTS: dict[str, Layout] = {
 
 
 def _windowed(x: Array, step: int) -> Array:
-    """The same numbers, as a window on a larger array whose other elements are nan."""
+    """The same numbers as a view of a larger array whose other elements are nan."""
     larger = np.full([1 + n * abs(step) for n in x.shape], np.nan, x.dtype)
     start = 1 if step > 0 else -1
     steps: Any = (..., *(slice(start, None, step) for _ in x.shape))

@@ -24,7 +24,7 @@ def traced(f: Function, *args: Any) -> Linearization:
 
 
 def check_sparsity(case: Case) -> None:
-    """The structure contains every element that is not zero."""
+    """The sparsity pattern contains every nonzero element."""
     recorded = traced(case.function, *case.args)
     complex_ = any(node.dtype.kind == "c" for node in (recorded.out, *recorded.inputs))
     if recorded.has_writes or complex_ or not recorded.out.size:

@@ -1,4 +1,4 @@
-"""Arrays that a function was given, written into after the operation."""
+"""Plain operands that are written into after the operation."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.support.arguments import Case
 
 
 def loss(out: Any) -> Any:
-    """A real number made of all that a function returned."""
+    """A real number that depends on all results of a function."""
     parts = out if isinstance(out, (tuple, list)) else (out,)
     return sum(np.sum(np.real(part) ** 2 + np.imag(part)) for part in parts if part.dtype.kind in "fc")
 
@@ -26,7 +26,7 @@ def spoilt(others: list[Any]) -> None:
 
 
 def check_written_operands(case: Case) -> None:
-    """The gradient by each argument, with the others plain and written into later, is that of the values before."""
+    """Gradients by each argument, with the others plain and overwritten later, use the values before the write."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for position in range(len(case.args)) if len(case.args) > 1 else ():

@@ -1,4 +1,4 @@
-"""Programs of the kinds that HIPS/autograd shows in its examples, written anew with NumPy and SciPy as the only imports."""
+"""Programs like the examples of HIPS/autograd, rewritten with NumPy and SciPy as the only imports."""
 
 import numpy as np
 import scipy.linalg
@@ -51,7 +51,7 @@ def rosenbrock(x):
 
 
 @AUTOGRAD.at(np.array([0.5, 0.3]))
-def rosenbrock_minimised_with_gradient(scale):
+def rosenbrock_minimized_with_gradient(scale):
     def f(x):
         return (x[1] - x[0] ** 2) ** 2 + scale[0] * (1 - x[0]) ** 2 + scale[1] * x[1] ** 2
 

@@ -1,6 +1,6 @@
-"""Programs as textbooks and their readers write them, in plain NumPy, without regard to differentiation.
+"""Textbook-style programs in plain NumPy, not written for differentiation.
 
-Each takes an array of six numbers between 0.3 and 1.7, none near another, and gives a number.
+Each takes an array of six well-separated numbers between 0.3 and 1.7, and returns a number.
 """
 
 from __future__ import annotations
@@ -759,7 +759,7 @@ def joined(x):
 
 
 @program
-def vectorised(x):
+def vectorized(x):
     f = np.vectorize(lambda t, k: t**k if t > 1 else math.sin(t))
     return np.sum(f(x, 3.0))
 

@@ -35,7 +35,7 @@ FROZEN = Path(__file__).with_name("right.json")  # what stays right
 PATIENCE = 20  # seconds
 TOLERANCE = 1e-5  # relative to the largest derivative
 LOOSE = 1e-2  # that of second derivatives, whose differences are less exact
-OURS = ("graph", "derivative", "gradient")  # a warning about a lost graph has one of these words
+OURS = ("graph", "derivative", "gradient")  # words of warnings about a lost graph
 
 
 class Outcome(NamedTuple):
@@ -79,11 +79,11 @@ def at_most(seconds: float) -> Iterator[None]:
         signal.signal(signal.SIGALRM, before)
 
 
-class Given(NamedTuple):
+class ModeInputs(NamedTuple):
     """Inputs of a mode: the program, its reference, the direction of modes that need one."""
 
     program: Program
-    known: Reference
+    reference: Reference
     directions: tuple[Any, ...]
 
     @property
@@ -99,10 +99,10 @@ class Given(NamedTuple):
     def total(self, *args: Any) -> Any:
         """The program if it returns a number, otherwise the sum of its result."""
         result = self.program.function(*args)
-        return result if self.known.value.ndim == 0 else np.sum(result)
+        return result if self.reference.value.ndim == 0 else np.sum(result)
 
     def beside(self, *args: Any) -> Any:
-        """The same beside a term that keeps its graph, so that the loss of another does not show."""
+        """The same plus a term that keeps its graph, which hides a loss of the first term's graph."""
         penalty = sum(np.sum(a**2) for a in args)  # before the program, which may write into its argument
         return self.total(*args) + penalty
 
@@ -116,7 +116,7 @@ class Compared(NamedTuple):
 
 
 def _row(parts: Any) -> Any:
-    """Arrays of any shape one after another."""
+    """Concatenate arrays of any shape."""
     return np.concatenate([flat(p) for p in parts])
 
 
@@ -126,45 +126,45 @@ def _compared(actual: Any, expected: Any, beside: Any = 0.0, tolerance: float = 
     return Compared(flat(actual), expected + beside, tolerance * float(np.max(np.abs(expected), initial=0)))
 
 
-def _gradient(case: Given, f: Callable[..., Any], value: Any, beside: Any) -> list[Compared]:
+def _gradient(case: ModeInputs, f: Callable[..., Any], value: Any, beside: Any) -> list[Compared]:
     primal, gradient = ad.value_and_grad(f, argnums=case.argnums)(*case.arguments)
-    return [_compared(primal, np.sum(case.known.value), value), _compared(_row(gradient), case.known.gradient, beside)]
+    return [_compared(primal, np.sum(case.reference.value), value), _compared(_row(gradient), case.reference.gradient, beside)]
 
 
-def grad(case: Given) -> list[Compared]:
+def grad(case: ModeInputs) -> list[Compared]:
     """The gradient, of the program alone."""
     return _gradient(case, case.total, 0.0, 0.0)
 
 
-def grad_beside(case: Given) -> list[Compared]:
+def grad_beside(case: ModeInputs) -> list[Compared]:
     """The gradient, beside a term that keeps its graph."""
     point = _row(case.program.point)
     return _gradient(case, case.beside, np.sum(point**2), 2 * point)
 
 
-def jvp(case: Given) -> list[Compared]:
+def jvp(case: ModeInputs) -> list[Compared]:
     """The derivative along a direction, of the program alone."""
     primal, tangent = ad.jvp(case.program.function, case.arguments, case.directions)
-    slopes = case.known.jacobian @ _row(case.directions)
-    return [_compared(primal, case.known.value.ravel()), _compared(tangent, slopes)]
+    slopes = case.reference.jacobian @ _row(case.directions)
+    return [_compared(primal, case.reference.value.ravel()), _compared(tangent, slopes)]
 
 
-def jvp_beside(case: Given) -> list[Compared]:
+def jvp_beside(case: ModeInputs) -> list[Compared]:
     """The derivative along a direction, beside a term that keeps its tangent."""
     point, direction = _row(case.program.point), _row(case.directions)
     primal, tangent = ad.jvp(case.beside, case.arguments, case.directions)
-    value = _compared(primal, np.sum(case.known.value), np.sum(point**2))
-    return [value, _compared(tangent, case.known.gradient @ direction, 2 * point @ direction)]
+    value = _compared(primal, np.sum(case.reference.value), np.sum(point**2))
+    return [value, _compared(tangent, case.reference.gradient @ direction, 2 * point @ direction)]
 
 
-def jacobian(case: Given) -> list[Compared]:
+def jacobian(case: ModeInputs) -> list[Compared]:
     """All derivatives of all results."""
     blocks = ad.jacobian(case.program.function, argnums=case.argnums)(*case.arguments)
-    parts = [np.reshape(part, (case.known.value.size, -1)) for part in blocks]
-    return [_compared(np.concatenate(parts, axis=1), case.known.jacobian.ravel())]
+    parts = [np.reshape(part, (case.reference.value.size, -1)) for part in blocks]
+    return [_compared(np.concatenate(parts, axis=1), case.reference.jacobian.ravel())]
 
 
-def grad_of_grad(case: Given) -> list[Compared]:
+def grad_of_grad(case: ModeInputs) -> list[Compared]:
     """The second derivative along a direction, of the program beside a term that keeps its graph."""
 
     def slope(*args: Any) -> Any:
@@ -173,14 +173,14 @@ def grad_of_grad(case: Given) -> list[Compared]:
 
     point, direction = _row(case.program.point), _row(case.directions)
     first, gradient = ad.value_and_grad(slope, argnums=case.argnums)(*case.arguments)
-    compared = [_compared(first, case.known.gradient @ direction, 2 * point @ direction)]
+    compared = [_compared(first, case.reference.gradient @ direction, 2 * point @ direction)]
     expected, error = second_derivative(case)
-    if error <= 1e-3 * max(abs(expected), 1e-2 * abs(case.known.gradient @ direction)):
+    if error <= 1e-3 * max(abs(expected), 1e-2 * abs(case.reference.gradient @ direction)):
         compared.append(_compared(_row(gradient) @ direction, expected, 2 * direction @ direction, LOOSE))
     return compared
 
 
-def second_derivative(case: Given) -> tuple[float, float]:
+def second_derivative(case: ModeInputs) -> tuple[float, float]:
     """The second derivative along the direction by NumPy alone, and by how much it may be off."""
     estimates = []
     for step in (2e-2, 1e-2, 5e-3, 2e-3, 1e-3):
@@ -193,20 +193,20 @@ def second_derivative(case: Given) -> tuple[float, float]:
     return best, off
 
 
-MODES: dict[str, Callable[[Given], list[Compared]]] = {
+MODES: dict[str, Callable[[ModeInputs], list[Compared]]] = {
     f.__name__.replace("_", " "): f for f in (grad, grad_beside, jvp, jvp_beside, jacobian, grad_of_grad)
 }
 
 
 @functools.cache
-def given_of(program: Program) -> Given:
+def inputs_of(program: Program) -> ModeInputs:
     """A program, its reference, and a direction."""
     rng = np.random.default_rng(0)
     sizes = [np.maximum(np.abs(p), 0.1) for p in program.point]  # each element moves in proportion to its size
     directions = [size * rng.uniform(0.5, 1, np.shape(size)) for size in sizes]
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
-        return Given(program, reference(program), tuple(float(d) if np.ndim(d) == 0 else d for d in directions))
+        return ModeInputs(program, reference(program), tuple(float(d) if np.ndim(d) == 0 else d for d in directions))
 
 
 @functools.cache
@@ -227,7 +227,7 @@ def outcome(program: Program, mode: str, patience: float = PATIENCE) -> Outcome:
     ValueError
         If the program has no derivative by NumPy alone, and so no reference.
     """
-    case = given_of(program)
+    case = inputs_of(program)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
@@ -237,7 +237,7 @@ def outcome(program: Program, mode: str, patience: float = PATIENCE) -> Outcome:
             return Outcome("hang", f"more than {patience} s")
         except Exception as error:
             return Outcome("loud", f"{type(error).__name__}: {error}")
-    wrong = _wrong(compared, case.known)
+    wrong = _wrong(compared, case.reference)
     if wrong is None:
         return Outcome("right")
     messages = [str(w.message) for w in caught if any(word in str(w.message) for word in OURS)]

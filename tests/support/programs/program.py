@@ -1,4 +1,4 @@
-"""Programs to be differentiated as they stand, and derivatives of them that ask nothing but NumPy."""
+"""Programs to be differentiated unchanged, and reference derivatives by plain NumPy."""
 
 from __future__ import annotations
 

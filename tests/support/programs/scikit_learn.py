@@ -1,4 +1,4 @@
-"""Transformers and predictors of scikit-learn that are written in NumPy, each fitted when it is called for."""
+"""Transformers and predictors of scikit-learn that are written in NumPy, fitted on first use."""
 
 from __future__ import annotations
 

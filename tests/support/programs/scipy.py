@@ -1,4 +1,4 @@
-"""Calls of SciPy, each as it would be written of plain arrays; `test_programs` also has each beside another term.
+"""Calls of SciPy, written for plain arrays; `test_programs` also differentiates each plus a second term.
 
 In an expression ``x`` is the argument: a vector of four positive numbers, or a well-conditioned matrix of three
 rows in the second table, or a signal of eight numbers in the third.

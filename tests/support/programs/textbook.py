@@ -1,7 +1,7 @@
-"""Textbook programs: numerical analysis, as students write it, in NumPy and SciPy alone.
+"""Textbook programs: numerical analysis in NumPy and SciPy alone.
 
-Not here is what an array that is a subclass cannot see: ``type(x) is np.ndarray``, a bisection, whose result is made of
-its limits by comparisons, and text that is printed and read again.
+Excluded is code that no array subclass can trace: ``type(x) is np.ndarray``, bisection (whose result depends on comparisons
+alone), and text that is printed and parsed.
 """
 
 from functools import lru_cache

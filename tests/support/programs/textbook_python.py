@@ -1,4 +1,4 @@
-"""Textbook programs: what Python and NumPy offer around the arithmetic, and how people use it."""
+"""Textbook programs: features of Python and NumPy around the arithmetic, as commonly used."""
 
 import array
 import cmath

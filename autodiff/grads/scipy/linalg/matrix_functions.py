@@ -25,7 +25,9 @@ Function = Callable[[Any], Any]
 
 
 def _size(x: NDArray[Any]) -> Any:
-    return float(np.max(np.abs(x), initial=0)) or 1.0
+    """Return the largest absolute value in an array; 1 if all are 0."""
+    size = np.max(np.abs(x), initial=0)
+    return np.where(size == 0, 1, size)
 
 
 def frechet_derivative(function: Function, a: NDArray[Any], e: Any) -> Any:

@@ -19,7 +19,16 @@ from ....storage import Write, layout_in, value_at
 from ....values import MultiOutput, Value, VariableNode, copy_location
 from .. import elementwise_ops
 from ..buffer_ir import Buffer, BufferView, NumPyCall, c_strides, dense_view
-from . import array_assembly, contractions, factorizations, gather_scatter, masked_ops, reductions, sliding_windows
+from . import (
+    array_assembly,
+    contractions,
+    exponential_sums,
+    factorizations,
+    gather_scatter,
+    masked_ops,
+    reductions,
+    sliding_windows,
+)
 from .contractions import append_matmul
 from .expansions import EXPANSIONS, INEXACT_EXPANSIONS
 from .lowering_state import EXACT_BITS, UNSUPPORTED, LoweringState, casts_like_numpy
@@ -45,10 +54,13 @@ LOWERINGS: dict[Any, LowerItem] = {
     **array_assembly.LOWERINGS,
     **reductions.LOWERINGS,
     **masked_ops.LOWERINGS,
+    **exponential_sums.LOWERINGS,
     **contractions.LOWERINGS,
     **factorizations.LOWERINGS,
     **{ops.function_by_opname(name): lower for name, lower in {**_CONVOLUTIONS, **_POOLING}.items()},
 }
+_NODE_KEYWORDS = masked_ops.NODE_KEYWORDS | exponential_sums.NODE_KEYWORDS
+_KEYWORD_LOWERINGS: dict[Any, LowerItem] = {**masked_ops.KEYWORD_LOWERINGS, **exponential_sums.KEYWORD_LOWERINGS}
 # Functions of derivatives, by their recorded names.
 NAMED_LOWERINGS: dict[str, LowerItem] = {**gather_scatter.NAMED_LOWERINGS, **array_assembly.NAMED_LOWERINGS}
 
@@ -56,8 +68,8 @@ NAMED_LOWERINGS: dict[str, LowerItem] = {**gather_scatter.NAMED_LOWERINGS, **arr
 def lowering_of(function: object) -> LowerItem | None:
     """Return the function that appends the steps of items of a function, or None."""
     if isinstance(function, ops.Keyworded):
-        is_known = masked_ops.NODE_KEYWORDS.issuperset(function.names)  # an axis that is a node may differ between runs
-        return masked_ops.KEYWORD_LOWERINGS.get(function.function) if is_known else None
+        is_known = _NODE_KEYWORDS.issuperset(function.names)  # an axis that is a node may differ between runs
+        return _KEYWORD_LOWERINGS.get(function.function) if is_known else None
     if isinstance(function, ops.Packed):
         return array_assembly.PACKED_LOWERINGS.get(function.function)
     lowering = LOWERINGS.get(function)

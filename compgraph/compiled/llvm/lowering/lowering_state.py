@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .... import ops
 from ....storage import owner_of
 from ....values import ConstantNode, Value
 from .. import elementwise_ops
@@ -28,6 +29,15 @@ def casts_like_numpy(value: object, dtype: np.dtype[Any]) -> bool:
         return bool(np.iinfo(dtype).min <= value <= np.iinfo(dtype).max)
     kind = np.asarray(value).dtype.kind
     return kind in "biu" or (kind == "f" and dtype.kind in "bf")
+
+
+def operands_and_options(item: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Return the operands and options of an item, with operands passed by keyword among the options."""
+    function = item.function
+    if not isinstance(function, ops.Keyworded):
+        return item.args, dict(item.options)
+    cut = len(item.args) - len(function.names)
+    return item.args[:cut], {**item.options, **dict(zip(function.names, item.args[cut:], strict=True))}
 
 
 class LoweringState:
@@ -130,6 +140,12 @@ class LoweringState:
         broadcast_operands = tuple([o.broadcast(out.shape) if isinstance(o, BufferView) else o for o in operands])
         if 0 not in out.shape:
             self.steps.append(Map(name, broadcast_operands, out, compute_dtype, is_write))
+
+    def map_like(self, name: str, *operands: Any, like: BufferView, dtype: Any = None, compute_dtype: Any = None) -> BufferView:
+        """Append an elementwise operation; return its result, with the shape, and by default the dtype, of `like`."""
+        out = dense_view(dtype or like.buffer.dtype, like.shape)
+        self.append_map(name, operands, out, compute_dtype or (None if dtype is None else like.buffer.dtype))
+        return out
 
     def result(self, item: Any) -> BufferView:
         """Allocate a buffer for the value of an item, in C order, and register it."""

@@ -15,24 +15,10 @@ from .... import ops
 from .. import elementwise_ops
 from ..buffer_ir import BufferView, dense_view
 from . import reductions
-from .lowering_state import EMPTY, EXACT_BITS, UNSUPPORTED, LoweringState, casts_like_numpy
+from .lowering_state import EMPTY, EXACT_BITS, UNSUPPORTED, LoweringState, casts_like_numpy, operands_and_options
 from .reductions import append_reduction, reduced_axes
 
 LowerItem = Callable[[LoweringState, Any], str]
-
-
-def _map_like(
-    state: LoweringState,
-    name: str,
-    *operands: object,
-    like: BufferView,
-    dtype: np.dtype[Any] | None = None,
-    compute_dtype: np.dtype[Any] | None = None,
-) -> BufferView:
-    """Append an elementwise operation; return its result, with the shape, and by default the dtype, of `like`."""
-    out = dense_view(dtype or like.buffer.dtype, like.shape)
-    state.append_map(name, operands, out, compute_dtype or (None if dtype is None else like.buffer.dtype))
-    return out
 
 
 # --------------------------------------------------------------------------------------------- elementwise
@@ -75,8 +61,8 @@ def _nan_to_num(state: LoweringState, item: Any) -> str:
     tests = [("isnan", (x,)), ("equal", (x, np.inf)), ("equal", (x, -np.inf))]
     result = x
     for number, (name, operands) in zip(numbers, tests, strict=True):
-        is_matching = _map_like(state, name, *operands, like=x, dtype=np.dtype(bool))
-        result = _map_like(state, "where", is_matching, number, result, like=x)
+        is_matching = state.map_like(name, *operands, like=x, dtype=np.dtype(bool))
+        result = state.map_like("where", is_matching, number, result, like=x)
     state.append_map("copy", (result,), state.result(item))
     return ""
 
@@ -94,44 +80,37 @@ def _round(state: LoweringState, item: Any) -> str:
         state.append_map("rint", (x,), state.result(item))
         return ""
     scale, unscale = ("multiply", "divide") if int(digits) > 0 else ("divide", "multiply")
-    rounded = _map_like(state, "rint", _map_like(state, scale, x, factor, like=x), like=x)
+    rounded = state.map_like("rint", state.map_like(scale, x, factor, like=x), like=x)
     state.append_map(unscale, (rounded, factor), state.result(item))
     return ""
 
 
-def _xlogy(state: LoweringState, item: Any) -> str:
-    """Lower ``x * log(y)``, 0 where `x` is 0 unless `y` is nan."""
-    x, y = map(state.operand, item.args)
-    dtype = np.asarray(item.raw_value).dtype
-    if x is None or y is None or item.options or dtype.kind != "f" or state.is_exact:
-        return EXACT_BITS if state.is_exact else UNSUPPORTED
-    out = state.result(item)
-    is_zero = _map_like(state, "equal", x, 0, like=out, dtype=np.dtype(bool))
-    is_nan = _map_like(state, "isnan", y, like=out, dtype=np.dtype(bool))
-    safe_y = _map_like(state, "where", is_nan, y, 1, like=out)
-    state.append_map(
-        "multiply", (x, _map_like(state, "log", _map_like(state, "where", is_zero, safe_y, y, like=out), like=out)), out
-    )
-    return ""
+def _product_with_logarithm(name: str) -> LowerItem:
+    """Return the lowering of ``x * log(y)`` or ``x * log1p(y)``, 0 where `x` is 0 unless `y` is nan."""
+
+    def lower(state: LoweringState, item: Any) -> str:
+        x, y = map(state.operand, item.args)
+        dtype = np.asarray(item.raw_value).dtype
+        if x is None or y is None or item.options or dtype.kind != "f" or state.is_exact:
+            return EXACT_BITS if state.is_exact else UNSUPPORTED
+        out = state.result(item)
+        is_zero = state.map_like("equal", x, 0, like=out, dtype=np.dtype(bool))
+        is_nan = state.map_like("isnan", y, like=out, dtype=np.dtype(bool))
+        safe_y = state.map_like("where", is_zero, state.map_like("where", is_nan, y, 1, like=out), y, like=out)
+        state.append_map("multiply", (x, state.map_like(name, safe_y, like=out)), out)
+        return ""
+
+    return lower
 
 
 # --------------------------------------------------------------------------------------------- masked reductions
-
-
-def _operands_and_options(item: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Return the operands and options of an item, with operands passed by keyword among the options."""
-    function = item.function
-    if not isinstance(function, ops.Keyworded):
-        return item.args, item.options
-    cut = len(item.args) - len(function.names)
-    return item.args[:cut], {**item.options, **dict(zip(function.names, item.args[cut:], strict=True))}
 
 
 def _masked_reduction(operation: str, lower_unmasked: LowerItem | None) -> LowerItem:
     """Return the lowering of a reduction with ``where=`` or ``initial=``; `lower_unmasked` lowers it without these."""
 
     def lower(state: LoweringState, item: Any) -> str:
-        args, options = _operands_and_options(item)
+        args, options = operands_and_options(item)
         mask, initial = options.get("where", True), options.get("initial", np._NoValue)
         if lower_unmasked is not None and mask is True and initial is np._NoValue:
             return lower_unmasked(state, item)
@@ -172,7 +151,7 @@ def _apply_mask(state: LoweringState, operand: BufferView, mask: object, fill_va
         return UNSUPPORTED
     if np.broadcast_shapes(mask_view.shape, x.shape) != x.shape:
         return UNSUPPORTED
-    return _map_like(state, "where", mask_view, x, fill_value, like=x), mask_view
+    return state.map_like("where", mask_view, x, fill_value, like=x), mask_view
 
 
 def _masked_mean(
@@ -190,7 +169,7 @@ def _count_selected(
     state: LoweringState, is_selected: BufferView, like: BufferView, reduction_axes: frozenset[int]
 ) -> BufferView:
     """Return the number of selected elements along the reduced axes."""
-    ones = _map_like(state, "copy", is_selected, like=like, dtype=np.dtype(np.int64), compute_dtype=np.dtype(bool))
+    ones = state.map_like("copy", is_selected, like=like, dtype=np.dtype(np.int64), compute_dtype=np.dtype(bool))
     return append_reduction(state, "add", ones, reduction_axes)
 
 
@@ -212,13 +191,13 @@ def _nan_reduction(operation: str, lower_plain: LowerItem) -> LowerItem:
         if state.is_exact:
             return EXACT_BITS
         fill_value = {"multiply": 1, "maximum": -np.inf, "minimum": np.inf}.get(operation, 0)
-        is_nan = _map_like(state, "isnan", operand, like=operand, dtype=np.dtype(bool))
-        filled = _map_like(state, "where", is_nan, fill_value, operand, like=operand)
+        is_nan = state.map_like("isnan", operand, like=operand, dtype=np.dtype(bool))
+        filled = state.map_like("where", is_nan, fill_value, operand, like=operand)
         if operation in ("add", "multiply"):
             total = append_reduction(state, operation, filled, reduction_axes)
             state.append_map("copy", (reductions.with_item_shape(total, item),), state.result(item))
             return ""
-        is_selected = _map_like(state, "logical_not", is_nan, like=operand, dtype=np.dtype(bool), compute_dtype=np.dtype(bool))
+        is_selected = state.map_like("logical_not", is_nan, like=operand, dtype=np.dtype(bool), compute_dtype=np.dtype(bool))
         if operation == "mean":
             return _masked_mean(state, item, filled, is_selected, reduction_axes)
         count = _count_selected(state, is_selected, operand, reduction_axes)
@@ -251,16 +230,16 @@ def _nan_variance(
     if delta not in (0, 1):
         return UNSUPPORTED
     dtype, total = operand.buffer.dtype, append_reduction(state, "add", filled, reduction_axes)
-    mean = _map_like(state, "divide", total, count, like=count, dtype=dtype, compute_dtype=dtype)
-    deviation = _map_like(state, "subtract", operand, mean, like=operand)
-    square = _map_like(state, "where", is_nan, 0, _map_like(state, "square", deviation, like=operand), like=operand)
+    mean = state.map_like("divide", total, count, like=count, dtype=dtype, compute_dtype=dtype)
+    deviation = state.map_like("subtract", operand, mean, like=operand)
+    square = state.map_like("where", is_nan, 0, state.map_like("square", deviation, like=operand), like=operand)
     total, count = (reductions.with_item_shape(p, item) for p in (append_reduction(state, "add", square, reduction_axes), count))
-    divisor = _map_like(state, "maximum", _map_like(state, "subtract", count, int(delta), like=count), 0, like=count)
+    divisor = state.map_like("maximum", state.map_like("subtract", count, int(delta), like=count), 0, like=count)
     out = state.result(item)
     if operation == "var":
         state.append_map("divide", (total, divisor), out)
     else:
-        state.append_map("sqrt", (_map_like(state, "divide", total, divisor, like=out),), out)
+        state.append_map("sqrt", (state.map_like("divide", total, divisor, like=out),), out)
     return ""
 
 
@@ -273,7 +252,8 @@ _NAN_REDUCTIONS = {
 LOWERINGS: dict[Any, LowerItem] = {
     np.clip: _clip,
     np.round: _round,
-    scipy.special.xlogy: _xlogy,
+    scipy.special.xlogy: _product_with_logarithm("log"),
+    scipy.special.xlog1py: _product_with_logarithm("log1p"),
     ops.function_by_opname("nan_to_num"): _nan_to_num,
     **{function: _masked_reduction(name, reductions.LOWERINGS[function]) for function, name in _REDUCTIONS.items()},
     **{function: _nan_reduction(name, reductions.LOWERINGS[whole]) for function, (name, whole) in _NAN_REDUCTIONS.items()},

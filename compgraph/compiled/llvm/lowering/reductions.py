@@ -67,7 +67,7 @@ def _reduction(operation: str) -> Any:
         if 0 in operand.shape:
             return _reduce_empty(state, item, name)
         if all(operand.shape[k] == 1 for k in reduction_axes):
-            return _reduce_unit_axes(state, item, name, _drop_unit_axes(operand, reduction_axes, item))
+            return _reduce_unit_axes(state, item, name, drop_reduced_axes(operand, reduction_axes, item))
         if operand.buffer.dtype != dtype:
             operand = state.copy_of(operand, dtype)
         return _assign_buffer(state, item, append_reduction(state, name, operand, reduction_axes, item))
@@ -90,8 +90,8 @@ def _reduce_empty(state: LoweringState, item: object, name: str) -> str:
     return ""
 
 
-def _drop_unit_axes(view: BufferView, reduction_axes: frozenset[int], item: Any) -> BufferView:
-    """Return an array with the shape of an item, without some axes of length 1."""
+def drop_reduced_axes(view: BufferView, reduction_axes: frozenset[int], item: Any) -> BufferView:
+    """Return an array with the shape of an item: its reduced axes have length 1, or strides of 0."""
     shape = np.shape(item.raw_value)
     strides = [s for k, s in enumerate(view.strides) if k not in reduction_axes or len(shape) == len(view.shape)]
     return BufferView(view.buffer, view.offset, shape, tuple(strides))
@@ -116,7 +116,7 @@ def _logical_reduction(operation: str) -> Any:
         if 0 in operand.shape:
             return _reduce_empty(state, item, operation)
         if all(operand.shape[k] == 1 for k in reduction_axes):
-            return _reduce_unit_axes(state, item, operation, _drop_unit_axes(operand, reduction_axes, item))
+            return _reduce_unit_axes(state, item, operation, drop_reduced_axes(operand, reduction_axes, item))
         if operand.buffer.dtype.kind != "b":
             operand = state.copy_of(operand, np.dtype(bool))
         return _assign_buffer(state, item, append_reduction(state, operation, operand, reduction_axes, item))

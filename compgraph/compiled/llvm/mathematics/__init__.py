@@ -11,9 +11,24 @@ from collections.abc import Callable, Sequence
 
 from ..ir_builder import DOUBLE, FLOAT, IRBuilder, Value
 from . import single_precision
-from .error_function import erf, erfc
+from .error_function import erf, erfc, log_ndtr, ndtr
 from .exponentials import cosh, exp, exp2, expm1, sigmoid, sinh, tanh
-from .logarithms import arccosh, arcsinh, arctanh, log, log1p, log2, log10, logaddexp, logaddexp2, softplus
+from .gamma_functions import gammaln, psi
+from .logarithms import (
+    arccosh,
+    arcsinh,
+    arctanh,
+    entr,
+    log,
+    log1p,
+    log2,
+    log10,
+    log_expit,
+    logaddexp,
+    logaddexp2,
+    logit,
+    softplus,
+)
 from .powers import cbrt, hypot, power
 from .trigonometry import arccos, arcsin, arctan, arctan2, cos, sin, tan
 
@@ -22,12 +37,27 @@ _FUNCTIONS: dict[str, Callable[..., Value]] = {
     function.__name__: function
     for function in (
         exp, exp2, expm1, tanh, sigmoid, sinh, cosh, log, log2, log10, log1p, sin, cos, tan, arcsin, arccos, arctan, arctan2,
-        arcsinh, arccosh, arctanh, erf, erfc, power, cbrt, softplus, logaddexp, logaddexp2, hypot,
+        arcsinh, arccosh, arctanh, erf, erfc, ndtr, log_ndtr, gammaln, psi, power, cbrt, softplus, logaddexp, logaddexp2,
+        log_expit, logit, entr, hypot,
     )
 }  # fmt: skip
 _SINGLE_PRECISION: dict[str, Callable[..., Value]] = {
     name: getattr(single_precision, name)
-    for name in ("exp", "expm1", "tanh", "sigmoid", "softplus", "log", "log1p", "sin", "cos", "power")
+    for name in (
+        "exp",
+        "expm1",
+        "tanh",
+        "sigmoid",
+        "softplus",
+        "log",
+        "log1p",
+        "sin",
+        "cos",
+        "power",
+        "gammaln",
+        "entr",
+        "log_ndtr",
+    )
 }
 
 MULTI_INSTRUCTION = frozenset(_FUNCTIONS)  # functions of many instructions
@@ -43,7 +73,7 @@ def emit(ir: IRBuilder, name: str, *operands: Value) -> Value:
     ir : IRBuilder
         The function under construction.
     name : str
-        One of `NAMES`: NumPy's names, ``"sigmoid"``, ``"softplus"``, ``"erf"``, ``"erfc"``.
+        One of `NAMES`: NumPy's names, ``"sigmoid"``, ``"softplus"``, and names of ``scipy.special``.
     *operands : Value
         Floating-point values of one type.
 

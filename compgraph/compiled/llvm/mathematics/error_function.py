@@ -1,10 +1,14 @@
-"""The error function and its complement."""
+"""The error function and its complement, and the normal distribution function and its logarithm."""
 
 from __future__ import annotations
 
+import math
+import sys
+
 from ..ir_builder import IRBuilder, Value
 from .exponentials import exp_bounded, times_exp_of_square
-from .float_primitives import bits, bits_of, clamp_magnitude, copy_sign, is_nan, magnitude, polynomial, ratio
+from .float_primitives import Pair, bits, bits_of, clamp_magnitude, copy_sign, exceeds, is_nan, magnitude, polynomial, ratio
+from .logarithms import combine_log, log_of_sum, split_exponent
 
 # By Remez's algorithm: erf(x) / x - 1 as a polynomial of x**2, for |x| <= 1, right to 2**-57 of erf(x);
 _ERF = (
@@ -51,15 +55,20 @@ def erf(ir: IRBuilder, x: Value) -> Value:
     return ir.select(is_nan(ir, x), x, copy_sign(ir, value, x))
 
 
-def _erfc_tail(ir: IRBuilder, a: Value) -> Value:
-    """Return ``erfc(a)`` from 3/4 on: a polynomial by ``(1 + 2 a) exp(a**2)``, with both factors in two parts."""
+def _scaled_tail(ir: IRBuilder, a: Value) -> Pair:
+    """Return ``erfc(a) exp(a**2)`` for ``1/2 <= a <= 28`` in two parts: a polynomial by ``1 + 2 a``."""
     one, four = ir.double_like(1, a), ir.double_like(4, a)
     t = ir.binary("fdiv", ir.binary("fsub", a, four), ir.binary("fadd", a, four))
     numerator = _polynomial_with_exact_constant(ir, t, _ERFCX)
     twice = ir.binary("fadd", a, a)
     denominator = ir.binary("fadd", twice, one)
     rounding_error = ir.binary("fsub", one, ir.binary("fsub", denominator, twice))
-    return times_exp_of_square(ir, a, *ratio(ir, numerator, denominator, rounding_error))
+    return ratio(ir, numerator, denominator, rounding_error)
+
+
+def _erfc_tail(ir: IRBuilder, a: Value) -> Value:
+    """Return ``erfc(a)`` from 3/4 on."""
+    return times_exp_of_square(ir, a, *_scaled_tail(ir, a))
 
 
 def erfc(ir: IRBuilder, x: Value) -> Value:
@@ -71,3 +80,52 @@ def erfc(ir: IRBuilder, x: Value) -> Value:
     negative = ir.compare("slt", bits(ir, x), ir.long_like(0, x))
     far = ir.select(negative, ir.binary("fsub", ir.double_like(2, x), far), far)
     return ir.select(is_nan(ir, x), x, ir.select(is_near, near, far))
+
+
+_ROOT_HALF = math.sqrt(0.5)
+_NDTR_NEAR = 0.75
+_FAR = 28  # where the polynomial of `_scaled_tail` ends, before the factor of sqrt(2)
+# z erfc(z) exp(z**2) sqrt(pi) as a polynomial of 1 / z**2, by its asymptotic series (DLMF 7.12.1).
+_FAR_TAIL = (1.0, -0.5, 0.75, -1.875, 6.5625, -29.53125)
+
+
+def ndtr(ir: IRBuilder, x: Value) -> Value:
+    """``(1 + erf(x / sqrt(2))) / 2`` near zero, beyond half of `erfc`, or one minus that for positive `x`."""
+    half = ir.double_like(0.5, x)
+    near = copy_sign(ir, ir.binary("fmul", clamp_magnitude(ir, x, _NDTR_NEAR), ir.double_like(_ROOT_HALF, x)), x)
+    _, slope = _erf_slope(ir, near, 0.75)
+    near = ir.fma(half, ir.fma(near, slope, near), half)
+    a = clamp_magnitude(ir, x, 39.5)
+    high, low = _scaled_tail(ir, ir.binary("fmul", a, ir.double_like(_ROOT_HALF, x)))
+    far = times_exp_of_square(ir, a, ir.binary("fmul", high, half), ir.binary("fmul", low, half), is_halved=True)
+    negative = ir.compare("slt", bits(ir, x), ir.long_like(0, x))
+    far = ir.select(negative, far, ir.binary("fsub", ir.double_like(1, x), far))
+    is_near = ir.compare("ult", magnitude(ir, x), ir.long_like(bits_of(_NDTR_NEAR), x))
+    return ir.select(is_nan(ir, x), x, ir.select(is_near, near, far))
+
+
+def log_ndtr(ir: IRBuilder, x: Value) -> Value:
+    """``log(1 - ndtr(-x))`` of positive `x`, ``log(ndtr(x) exp(x**2 / 2)) - x**2 / 2`` below -1, else ``log(ndtr(x))``."""
+    one, half = ir.double_like(1, x), ir.double_like(0.5, x)
+    largest = math.sqrt(2) * math.sqrt(sys.float_info.max) * (1 - 2.0**-50)  # whose square, halved, is finite
+    is_below = ir.compare("sgt", magnitude(ir, x), ir.long_like(bits_of(1), x))
+    negative = ir.compare("slt", bits(ir, x), ir.long_like(0, x))
+    is_below = ir.binary("and", is_below, negative)
+    tail = ndtr(ir, ir.neg(ir.intrinsic("fabs", ir.select(is_below, one, x))))
+    total = ir.binary("fsub", one, tail)
+    rounding_error = ir.binary("fsub", ir.binary("fsub", one, total), tail)
+    total = ir.select(negative, tail, total)
+    above = log_of_sum(ir, total, ir.select(negative, ir.double_like(0, x), rounding_error))
+    above = ir.neg(ir.intrinsic("fabs", above))  # -0 of large `x`
+    a = ir.select(is_below, clamp_magnitude(ir, x, largest), one)
+    z = ir.binary("fmul", a, ir.double_like(_ROOT_HALF, x))
+    near, _ = _scaled_tail(ir, clamp_magnitude(ir, z, _FAR))
+    inverse = ir.binary("fdiv", one, z)
+    far = polynomial(ir, ir.binary("fmul", inverse, inverse), _FAR_TAIL)
+    far = ir.binary("fmul", far, ir.binary("fmul", inverse, ir.double_like(1 / math.sqrt(math.pi), x)))
+    scaled = ir.select(exceeds(ir, z, _FAR), far, near)
+    _, k, f = split_exponent(ir, ir.binary("fmul", scaled, half))
+    below = ir.fma(ir.binary("fmul", a, ir.neg(half)), a, combine_log(ir, k, f))
+    is_infinite = ir.binary("and", negative, exceeds(ir, x, largest))
+    value = ir.select(is_infinite, ir.double_like(-math.inf, x), ir.select(is_below, below, above))
+    return ir.select(is_nan(ir, x), x, value)

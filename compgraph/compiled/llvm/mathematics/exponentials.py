@@ -98,10 +98,15 @@ def exp_of_pair(ir: IRBuilder, x: Value, correction: Value) -> Value:
     )
 
 
-def times_exp_of_square(ir: IRBuilder, x: Value, factor: Value, correction: Value) -> Value:
-    """Return ``(factor + correction) * e**-(x**2)`` of ``|x| <= 28``, corrected for rounding errors."""
+def times_exp_of_square(ir: IRBuilder, x: Value, factor: Value, correction: Value, is_halved: bool = False) -> Value:
+    """Return ``(factor + correction) * e**-(x**2)`` of ``|x| <= 28``, corrected for rounding errors.
+
+    If `is_halved`, the exponent is ``-(x**2) / 2``.
+    """
     square, one = ir.binary("fmul", x, x), ir.double_like(1, x)
     rounding_error = ir.fma(x, x, ir.neg(square))
+    if is_halved:
+        square, rounding_error = (ir.binary("fmul", part, ir.double_like(0.5, x)) for part in (square, rounding_error))
     shifted, r = _reduce_argument(ir, ir.neg(square))
     exp_minus_one = _expm1_reduced(ir, ir.binary("fsub", r, rounding_error), _EXP)
     power = ir.binary("fadd", exp_minus_one, one)

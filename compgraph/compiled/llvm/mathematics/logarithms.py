@@ -1,4 +1,4 @@
-"""Logarithms, inverse hyperbolic functions, softplus and logaddexp.
+"""Logarithms, inverse hyperbolic functions, softplus and logaddexp, logit and entropy.
 
 The operand is ``2**k (1 + f)``, and ``log(1 + f)`` is a polynomial of ``s = f / (2 + f)``, as in fdlibm (e_log.c).
 """
@@ -175,6 +175,56 @@ def softplus(ir: IRBuilder, x: Value) -> Value:
     rest = log1p_of_fraction(ir, exp(ir, ir.neg(ir.intrinsic("fabs", x))))
     positive = ir.compare("sge", bits(ir, x), ir.long_like(0, x))
     return ir.binary("fadd", ir.select(positive, x, ir.double_like(0, x)), rest)
+
+
+def log_expit(ir: IRBuilder, x: Value) -> Value:
+    """``log(1 / (1 + exp(-x)))``."""
+    return ir.neg(softplus(ir, ir.neg(x)))
+
+
+def logit(ir: IRBuilder, x: Value) -> Value:
+    """``log(x / (1 - x))``; between 1/4 and 3/4 ``log(1 + 2 s / (1 - s))`` of ``s = |2 x - 1|``. Quotients have two parts."""
+    one, two = ir.double_like(1, x), ir.double_like(2, x)
+    least = 1 << 52
+    inside = ir.compare("ult", ir.binary("sub", bits(ir, x), ir.long_like(least, x)), ir.long_like(bits_of(1) - least, x))
+    a = ir.select(inside, x, ir.double_like(0.125, x))
+    difference = ir.fma(a, two, ir.double_like(-1, x))
+    s = ir.intrinsic("fabs", difference)
+    is_near = ir.compare("ule", bits(ir, s), ir.long_like(bits_of(0.5), x))
+    subtracted = ir.select(is_near, s, a)
+    numerator = ir.select(is_near, ir.binary("fadd", s, s), a)
+    denominator = ir.binary("fsub", one, subtracted)
+    rounding_error = ir.binary("fsub", ir.binary("fsub", one, denominator), subtracted)
+    high, low = ratio(ir, numerator, denominator, rounding_error)
+    total = ir.binary("fadd", high, one)  # near 1/2, where the quotient is at most 2
+    x_part = ir.binary("fsub", total, high)
+    rounding_error = ir.binary("fadd", ir.binary("fsub", high, ir.binary("fsub", total, x_part)), ir.binary("fsub", one, x_part))
+    total, low = ir.select(is_near, total, high), ir.select(is_near, ir.binary("fadd", rounding_error, low), low)
+    value = log_of_sum(ir, total, low)
+    value = ir.select(is_near, copy_sign(ir, value, difference), value)
+    is_subnormal = ir.compare("ult", ir.binary("sub", bits(ir, x), ir.long_like(1, x)), ir.long_like(least - 1, x))
+    value = call_libm_where(ir, "log", is_subnormal, value, x)
+    is_zero = ir.compare("eq", ir.binary("shl", bits(ir, x), ir.long_like(1, x)), ir.long_like(0, x))
+    is_one = ir.compare("eq", bits(ir, x), bits(ir, one))
+    outside = ir.select(is_zero, ir.double_like(-math.inf, x), ir.double_like(math.nan, x))
+    outside = ir.select(is_one, ir.double_like(math.inf, x), outside)
+    return ir.select(ir.binary("or", inside, is_subnormal), value, outside)
+
+
+def entr(ir: IRBuilder, x: Value) -> Value:
+    """``-x log(x)``, and ``-inf`` for negative `x`."""
+    infinite, zero = ir.double_like(-math.inf, x), ir.double_like(0, x)
+    least, limit = 1 << 52, 2.56e305  # beyond, the product overflows
+    inside = ir.compare("ult", ir.binary("sub", bits(ir, x), ir.long_like(least, x)), ir.long_like(bits_of(limit) - least, x))
+    a = ir.select(inside, x, ir.double_like(0.5, x))
+    _, k, f = split_exponent(ir, a)
+    is_subnormal = ir.compare("ult", ir.binary("sub", bits(ir, x), ir.long_like(1, x)), ir.long_like(least - 1, x))
+    logarithm = call_libm_where(ir, "log", is_subnormal, combine_log(ir, k, f), x)
+    product = ir.binary("fmul", ir.neg(ir.select(is_subnormal, x, a)), logarithm)
+    is_zero = ir.compare("eq", ir.binary("shl", bits(ir, x), ir.long_like(1, x)), ir.long_like(0, x))
+    outside = ir.select(is_zero, zero, infinite)
+    outside = ir.select(ir.compare("uno", x, x), x, outside)
+    return ir.select(ir.binary("or", inside, is_subnormal), product, outside)
 
 
 def _logaddexp(ir: IRBuilder, x: Value, y: Value, power: Callable[[IRBuilder, Value], Value], factor: float) -> Value:

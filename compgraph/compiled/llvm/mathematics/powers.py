@@ -34,7 +34,7 @@ _CUBE_ROOT = (
 )  # fmt: skip
 
 
-def _two_sum(ir: IRBuilder, large: Value, small: Value) -> Pair:
+def two_sum(ir: IRBuilder, large: Value, small: Value) -> Pair:
     """Return the sum and its rounding error; `large` is the larger operand, or zero."""
     total = ir.binary("fadd", large, small)
     return total, ir.binary("fadd", ir.binary("fsub", large, total), small)
@@ -47,10 +47,10 @@ def _two_product(ir: IRBuilder, a: Pair, b: Pair) -> Pair:
     return high, ir.fma(a[1], b[0], ir.fma(a[0], b[1], low))
 
 
-def _log_pair(ir: IRBuilder, x: Value) -> Pair:
+def log_pair(ir: IRBuilder, x: Value) -> Pair:
     """Return ``log(x)`` of a positive normal `x` to some 66 bits."""
     _, k, f = split_exponent(ir, x)
-    denominator, denominator_low = _two_sum(ir, ir.double_like(2, x), f)
+    denominator, denominator_low = two_sum(ir, ir.double_like(2, x), f)
     s = ratio(ir, f, denominator, denominator_low)
     z, z_rest = _two_product(ir, s, s)
     inner = polynomial(ir, z, _ATANH)
@@ -59,10 +59,10 @@ def _log_pair(ir: IRBuilder, x: Value) -> Pair:
     rest = ir.fma(z_rest, ir.double_like(0.2, x), ir.binary("fadd", rest, ir.double_like(_THIRD_REST, x)))
     near = _two_product(ir, s, _two_product(ir, (z, z_rest), (third, rest)))
     two = ir.double_like(2, x)
-    total, first = _two_sum(ir, ir.binary("fmul", k, ir.double_like(LN2_HIGH, x)), ir.binary("fmul", s[0], two))
-    total, second = _two_sum(ir, total, ir.binary("fmul", near[0], two))
+    total, first = two_sum(ir, ir.binary("fmul", k, ir.double_like(LN2_HIGH, x)), ir.binary("fmul", s[0], two))
+    total, second = two_sum(ir, total, ir.binary("fmul", near[0], two))
     rest = ir.fma(ir.binary("fadd", s[1], near[1]), two, ir.binary("fmul", k, ir.double_like(LN2_LOW, x)))
-    return _two_sum(ir, total, ir.binary("fadd", ir.binary("fadd", first, second), rest))
+    return two_sum(ir, total, ir.binary("fadd", ir.binary("fadd", first, second), rest))
 
 
 def sign_of_power(ir: IRBuilder, x: Value, y: Value) -> tuple[Value, Value]:
@@ -80,7 +80,7 @@ def power(ir: IRBuilder, x: Value, y: Value) -> Value:
     """``exp(y log(|x|))`` with the logarithm in two parts; negative where `x` is, and `y` odd."""
     exceptional, sign = sign_of_power(ir, x, y)
     exceptional = ir.binary("or", exceptional, exceeds(ir, y, 2.0**64))
-    high, low = _log_pair(ir, ir.intrinsic("fabs", x))
+    high, low = log_pair(ir, ir.intrinsic("fabs", x))
     times, zero = ir.select(exceptional, ir.double_like(0, y), y), ir.double_like(0, x)
     exponent = ir.binary("fmul", times, high)
     rest = ir.fma(times, low, ir.fma(times, high, ir.neg(exponent)))

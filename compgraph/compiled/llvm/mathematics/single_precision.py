@@ -7,16 +7,22 @@ by Remez's algorithm.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 from ..ir_builder import IRBuilder, Value
+from . import error_function, gamma_functions, logarithms
 from .float_primitives import (
+    INFINITE,
     SHIFT,
     bits,
+    bits_of,
     call_libm_where,
     clamp_magnitude,
     copy_sign,
+    exceeds,
     from_bits,
     is_nan,
+    magnitude,
     polynomial,
     scale_by_power_of_two,
 )
@@ -168,3 +174,29 @@ def power(ir: IRBuilder, x: Value, y: Value) -> Value:
     exponent = ir.binary("fmul", times, combine_log(ir, k, f))
     value = _exp_bounded(ir, copy_sign(ir, clamp_magnitude(ir, exponent, 150), exponent))
     return call_libm_where(ir, "pow", exceptional, from_bits(ir, ir.binary("or", bits(ir, value), sign)), x, y)
+
+
+def _infinite_beyond(ir: IRBuilder, x: Value, is_beyond: Value, infinity: float, function: Callable[..., Value]) -> Value:
+    """Return a function of doubles, infinite where its value exceeds the range of floats, without a flag."""
+    value = function(ir, ir.select(is_beyond, ir.double_like(0.5, x), x))
+    return ir.select(is_beyond, ir.double_like(infinity, x), value)
+
+
+def gammaln(ir: IRBuilder, x: Value) -> Value:
+    """``log(|gamma(x)|)``."""
+    is_beyond = ir.compare("sgt", bits(ir, x), ir.long_like(bits_of(4.0e36), x))
+    is_number = ir.compare("ult", magnitude(ir, x), ir.long_like(INFINITE, x))
+    return _infinite_beyond(ir, x, ir.binary("and", is_beyond, is_number), math.inf, gamma_functions.gammaln)
+
+
+def entr(ir: IRBuilder, x: Value) -> Value:
+    """``-x log(x)``."""
+    is_beyond = ir.compare("sgt", bits(ir, x), ir.long_like(bits_of(4.0e36), x))
+    is_number = ir.compare("ult", magnitude(ir, x), ir.long_like(INFINITE, x))
+    return _infinite_beyond(ir, x, ir.binary("and", is_beyond, is_number), -math.inf, logarithms.entr)
+
+
+def log_ndtr(ir: IRBuilder, x: Value) -> Value:
+    """``log(ndtr(x))``."""
+    is_beyond = ir.binary("and", exceeds(ir, x, 2.6e19), ir.compare("slt", bits(ir, x), ir.long_like(0, x)))
+    return _infinite_beyond(ir, x, ir.binary("and", is_beyond, ir.compare("ord", x, x)), -math.inf, error_function.log_ndtr)

@@ -66,12 +66,12 @@ def reduce_to_quadrant(ir: IRBuilder, x: Value) -> tuple[Value, Value, Value]:
     return exceptional, n, ir.fma(minus_n, ir.double_like(_HALF_PI_PARTS[1], x), rough)
 
 
-def _sine(ir: IRBuilder, high: Value, low: Value, square: Value) -> Value:
+def sine_correction(ir: IRBuilder, high: Value, low: Value, square: Value) -> Value:
     """Return the sine minus `high`."""
     return ir.fma(ir.binary("fmul", high, square), polynomial(ir, square, _SIN), low)
 
 
-def _cosine(ir: IRBuilder, high: Value, low: Value, square: Value) -> tuple[Value, Value]:
+def cosine_pair(ir: IRBuilder, high: Value, low: Value, square: Value) -> tuple[Value, Value]:
     """Return the cosine in two parts: ``1 - square / 2``, and the rest with the rounding error."""
     half, one = ir.binary("fmul", square, ir.double_like(0.5, high)), ir.double_like(1, high)
     near = ir.binary("fsub", one, half)
@@ -95,8 +95,8 @@ def _sine_of_quadrant(ir: IRBuilder, x: Value, name: str, quarters: int) -> Valu
     """The sine, shifted by some quarter turns."""
     exceptional, n, high, low = _reduce_argument(ir, x)
     square = ir.binary("fmul", high, high)
-    sine = ir.binary("fadd", high, _sine(ir, high, low, square))
-    cosine = ir.binary("fadd", *_cosine(ir, high, low, square))
+    sine = ir.binary("fadd", high, sine_correction(ir, high, low, square))
+    cosine = ir.binary("fadd", *cosine_pair(ir, high, low, square))
     return call_libm_where(ir, name, exceptional, select_by_quadrant(ir, x, n, quarters, sine, cosine), x)
 
 
@@ -114,10 +114,10 @@ def tan(ir: IRBuilder, x: Value) -> Value:
     """The quotient of sine and cosine, each in two parts; in odd quadrants minus the quotient of cosine and sine."""
     exceptional, n, high, low = _reduce_argument(ir, x)
     square = ir.binary("fmul", high, high)
-    correction = _sine(ir, high, low, square)
+    correction = sine_correction(ir, high, low, square)
     sine = ir.binary("fadd", high, correction)
     sine_rest = ir.binary("fadd", ir.binary("fsub", high, sine), correction)
-    near, correction = _cosine(ir, high, low, square)
+    near, correction = cosine_pair(ir, high, low, square)
     cosine = ir.binary("fadd", near, correction)
     cosine_rest = ir.binary("fadd", ir.binary("fsub", near, cosine), correction)
     lowest = ir.binary("and", n, ir.long_like(1, x))

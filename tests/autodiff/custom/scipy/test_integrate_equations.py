@@ -190,7 +190,7 @@ def test_solve_ivp_jacobians_of_both_modes_agree() -> None:
 
 
 def test_solve_ivp_fit_beside_penalty() -> None:
-    """The rate of growth that data were made with is where the gradient vanishes."""
+    """The gradient of the misfit vanishes at the growth rate that generated the data."""
     times = np.linspace(0, 2, 9)
     data = unpatched(odeint)(lambda y, t: 0.8 * y * (1 - y), 0.1, times)[:, 0]
 

@@ -1,4 +1,4 @@
-"""Derivatives of ``scipy.optimize``: solutions of equations, minimisers, fits and programs, as users write them."""
+"""Derivatives of ``scipy.optimize``: solutions of equations, minimizers, fits and linear programs."""
 
 from __future__ import annotations
 
@@ -184,7 +184,7 @@ def curve(**options: Any) -> Callable[..., Any]:
 
 Y = model(T, 2.0, 0.7) + NOISE
 B = np.array([[0.6, 0.3, 0.9], [0.1, 0.8, 0.2], [0.5, 0.5, 0.7], [0.9, 0.1, 0.4], [0.3, 0.6, 0.8]])
-WANTED = np.array([1.0, 2.0, 0.5, -1.0, 0.3])
+RIGHT_SIDE = np.array([1.0, 2.0, 0.5, -1.0, 0.3])
 
 FITS: dict[str, list[tuple[Any, ...]]] = {
     "least_squares": [
@@ -209,14 +209,14 @@ FITS: dict[str, list[tuple[Any, ...]]] = {
         ("sigma is a node", lambda s: so.curve_fit(model, T, Y, p0=[1.0, 1.0], sigma=s, **TIGHT)[0], 1 + T),
     ],
     "nnls": [
-        ("a bound", so.nnls, B, WANTED),
+        ("a bound", so.nnls, B, RIGHT_SIDE),
         ("no bound", lambda a: so.nnls(a, a @ np.array([1.0, 2.0, 0.5]) + NOISE[:5])[0], B),
     ],
     "lsq_linear": [
-        ("free", lambda a, b: so.lsq_linear(a, b).x, B, WANTED),
+        ("free", lambda a, b: so.lsq_linear(a, b).x, B, RIGHT_SIDE),
         ("bounds", lambda a, b: so.lsq_linear(a, b, bounds=(-1.0, 0.8), tol=1e-14).x, B, np.arange(5) / 3),
         ("ends", lambda a, s: so.lsq_linear(a, np.arange(5) / 3, bounds=(-s, s), tol=1e-14).x, B, 0.8),
-        ("cost", lambda a, b: so.lsq_linear(a, b).cost, B, WANTED),
+        ("cost", lambda a, b: so.lsq_linear(a, b).cost, B, RIGHT_SIDE),
     ],
     "linprog": [
         ("A_ub", lambda a, b: (lambda r: (r.x, np.reshape(r.fun, 1), r.slack))(so.linprog([-1.0, -2.0], A_ub=a, b_ub=b)),
@@ -326,7 +326,7 @@ def test_brentq_third_derivatives() -> None:
 
 
 def test_root_of_nested_minimize() -> None:
-    """An inner minimiser in the equations of an outer root, both using a parameter from outside."""
+    """An inner minimizer in the equations of an outer root, both using a parameter from outside."""
 
     def at(p: Any) -> Any:
         def inner(x: Any) -> Any:
@@ -392,12 +392,12 @@ def test_solvers_values_equal_scipy() -> None:
     ):
         values: list[Any] = []
 
-        def kept(p: Any, f: Any = f, values: Any = values) -> Any:
+        def value_of(p: Any, f: Any = f, values: Any = values) -> Any:
             x = f(p)
             values.append(x.value)
             return np.sum(x)
 
-        ad.grad(kept)(P)
+        ad.grad(value_of)(P)
         np.testing.assert_array_equal(values[0], f(P))
 
 

@@ -1,4 +1,4 @@
-"""Derivatives of ``scipy.fft``, and who answers for its functions."""
+"""Derivatives of ``scipy.fft``, and which implementation its functions dispatch to."""
 
 from __future__ import annotations
 

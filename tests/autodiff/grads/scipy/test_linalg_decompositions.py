@@ -225,7 +225,7 @@ def test_eigenvectors_phase_invariant_function_has_derivative() -> None:
         ad.jvp(lambda a: np.sum(size(sl.eig(a, b)[1])), (TURNING,), (direction,))
 
 
-REFUSED: dict[str, Any] = {
+UNSUPPORTED: dict[str, Any] = {
     "economic": lambda a: np.sum(sl.qr(a)[0] ** 3),
     "mode='economic'": lambda a: np.sum(sl.rq(a.T)[1] ** 3),
     "node.value": lambda a: np.sum(sl.qr(a, mode="raw")[1]),
@@ -239,11 +239,11 @@ REFUSED: dict[str, Any] = {
 }
 
 
-@for_each("what", REFUSED)
+@for_each("what", UNSUPPORTED)
 @pytest.mark.filterwarnings("error::RuntimeWarning")
 def test_decompositions_without_derivative_raise(what: str) -> None:
     with pytest.raises((TypeError, np.linalg.LinAlgError, RuntimeWarning), match=what):
-        ad.grad(REFUSED[what])(regular(4, 2))
+        ad.grad(UNSUPPORTED[what])(regular(4, 2))
 
 
 def test_qr_determined_columns_of_q_have_derivative() -> None:

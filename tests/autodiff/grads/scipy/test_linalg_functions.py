@@ -1,4 +1,4 @@
-"""Derivatives of functions of matrices, of norms, and of matrices that are built of numbers, in ``scipy.linalg``."""
+"""Derivatives of ``scipy.linalg``: functions of matrices, norms, and structured matrices built from their elements."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def test_fractional_matrix_power_node_exponent_raises() -> None:
 @for_each("function", [sl.logm, partial(sl.fractional_matrix_power, t=0.3)])
 @for_each("a", [INDEFINITE, INDEFINITE.T, -ROTATION, np.diag([-1.0, 2.0])])
 def test_matrix_functions_of_negative_eigenvalues_second_order(function: Any, a: Any) -> None:
-    """Rounding may take the block that the second derivative is a part of to the other side of the cut."""
+    """Rounding may move the block that contains the second derivative across the branch cut."""
     checked(function, (a,), order=1)
 
     def slope(a: Any) -> Any:
@@ -205,7 +205,7 @@ WHOLE = {
 
 @for_each("name", WHOLE)
 def test_matrix_functions_jacobians_and_hessians(name: str) -> None:
-    """Many directions at once give what each gives by itself."""
+    """A batch of directions gives the results of single directions."""
     function, x = WHOLE[name], definite(3, 3) + np.diag([0.0, 1.0, 2.5])
     back = ad.jacobian(function)(x)
     forth = ad.jacfwd(function)(x)

@@ -1,4 +1,4 @@
-"""Derivatives of what in ``scipy.linalg`` solves linear systems and matrix equations, and of inverses."""
+"""Derivatives of ``scipy.linalg``: linear systems, matrix equations and inverses."""
 
 from __future__ import annotations
 

@@ -215,7 +215,7 @@ def test_ndimage_values_equal_scipy() -> None:
 
 
 @for_each(
-    ("call", "told"),
+    ("call", "match"),
     [
         (lambda v: scipy.ndimage.geometric_transform(v, lambda p: p), "map_coordinates"),
         (lambda v: scipy.ndimage.generic_filter(v, np.mean, 3), "vectorized_filter"),
@@ -223,8 +223,8 @@ def test_ndimage_values_equal_scipy() -> None:
         (lambda v: scipy.ndimage.label(v), "plain numbers"),
     ],
 )
-def test_ndimage_unsupported_calls_raise(call: Any, told: str) -> None:
-    with pytest.raises(TypeError, match=told):
+def test_ndimage_unsupported_calls_raise(call: Any, match: str) -> None:
+    with pytest.raises(TypeError, match=match):
         ad.grad(lambda v: np.sum(call(v)))(im)
 
 

@@ -158,7 +158,7 @@ def test_signal_filters_record_scipy_functions() -> None:
 
 
 @for_each(
-    ("call", "told"),
+    ("call", "match"),
     [
         (lambda v: scipy.signal.upfirdn([1.0], v, mode="line"), "mode='line'"),
         (lambda v: scipy.signal.lfilter([1.0, 2.0], [1.0], v, zi=np.ones(3)), "zi has shape"),
@@ -166,6 +166,6 @@ def test_signal_filters_record_scipy_functions() -> None:
         (lambda v: scipy.signal.sosfilt(np.ones((2, 5)), v), "sections of 6"),
     ],
 )
-def test_signal_filters_unsupported_calls_raise(call: Any, told: str) -> None:
-    with pytest.raises((TypeError, ValueError), match=told):
+def test_signal_filters_unsupported_calls_raise(call: Any, match: str) -> None:
+    with pytest.raises((TypeError, ValueError), match=match):
         ad.grad(lambda v: np.sum(call(v)))(x)

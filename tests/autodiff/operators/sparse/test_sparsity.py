@@ -1,4 +1,4 @@
-"""The structure of Jacobians, the coloring of their columns, and the sparse derivatives found by both."""
+"""Sparsity patterns of Jacobians, coloring of their columns, and sparse derivatives."""
 
 from __future__ import annotations
 
@@ -173,7 +173,7 @@ def test_sparse_structure_follows_branches_at_the_point() -> None:
 
 
 OUTER = cg.variable(X)
-REFUSED: dict[str, tuple[Function, type[Exception], str]] = {
+ERRORS: dict[str, tuple[Function, type[Exception], str]] = {
     "complex": (lambda: jacobian(np.sin, sparse=True)(X + 0j), TypeError, "sparse=True is for real numbers"),
     "outer tangents": (lambda: jvp(jacobian(np.sin, sparse=True), (X,), (X,)), TypeError, "cannot carry tangents"),
     "outer gradient": (
@@ -190,9 +190,9 @@ REFUSED: dict[str, tuple[Function, type[Exception], str]] = {
 }
 
 
-@for_each("label", REFUSED)
+@for_each("label", ERRORS)
 def test_sparse_bad_calls_raise(label: str) -> None:
-    call, error, message = REFUSED[label]
+    call, error, message = ERRORS[label]
     with pytest.raises(error, match=message):
         call()
 

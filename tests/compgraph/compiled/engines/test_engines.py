@@ -21,7 +21,7 @@ from tests.support.random_slices import program_of_slices
 
 X = np.linspace(0.1, 1.0, 10)
 # Operations that no library computes: lengths or dtypes that depend on values, bits, sets.
-REFUSED = {
+UNSUPPORTED = {
     "histogram", "histogram2d", "histogram_bin_edges", "histogramdd", "intersect1d", "logn", "partition", "poly", "polydiv",
     "polymul", "roots", "setdiff1d", "setxor1d", "trim_zeros", "union1d", "unique", "unique_all", "unique_counts",
     "unique_inverse", "unique_values",
@@ -83,7 +83,7 @@ def test_engines_operations_match_numpy_or_raise(backend: Any, monkeypatch: pyte
             with failures.case(name):
                 if compare_case(cases_of(name)[0]):
                     run.add(name)
-    assert set(names) - run == REFUSED | LACKING[jitted.library.name]
+    assert set(names) - run == UNSUPPORTED | LACKING[jitted.library.name]
 
 
 def run_twice(f: Any, backend: Any, first: tuple[Any, ...], *others: tuple[Any, ...]) -> Any:
@@ -135,7 +135,7 @@ def test_engines_computed_indices_beside_masks(backend: Any) -> None:
 
 
 def test_engines_dtype_option(backend: Any) -> None:
-    """The option `dtype` says in which dtype a ufunc or a reduction computes."""
+    """The option `dtype` sets the dtype in which a ufunc or a reduction computes."""
     small, large = (X * 250).astype(np.uint8), X * 1e10
     for f, x in [
         (lambda x: np.add(x, 1, dtype=np.int64), small),
@@ -335,7 +335,7 @@ def test_to_jax_supports_jax_transformations() -> None:
 
 @pytest.mark.parametrize("name", ["jax", "torch"])
 def test_to_jax_checked_integer_results_raise(name: str) -> None:
-    """No nan can stand for an integer when an index is out of range."""
+    """Integers have no nan that could mark an index out of range."""
     library = cg.jit(np.sin, backend=backend_of(name)).library
     export = cg.to_jax if name == "jax" else cg.to_torch
 

@@ -1,4 +1,4 @@
-"""Machine code against the executor's NumPy: every case of the tables and random programs, with other values than recorded."""
+"""Machine code against the executor's NumPy: every case of the tables, and random programs, with new values."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def chain(x: Any) -> Any:
     return np.sum(x)
 
 
-def neighbours(x: Any) -> Any:
+def neighbors(x: Any) -> Any:
     total = 0.0
     for i in range(len(x) - 1):
         total = total + x[i] * x[i + 1]
@@ -79,7 +79,7 @@ def classify(x: Any) -> Any:
     return -np.mean(np.where(h > -1.0, h, 0.5 * h))
 
 
-PROGRAMS = [chain, neighbours, recurrence, heat, reverse_in_place, pairwise, classify]
+PROGRAMS = [chain, neighbors, recurrence, heat, reverse_in_place, pairwise, classify]
 
 
 @sampled

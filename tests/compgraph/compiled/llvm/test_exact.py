@@ -121,13 +121,13 @@ LAYOUTS: dict[str, Any] = {
 
 
 # The shape of the argument, the order of its axes in memory, whether its last axis is reversed, and `exact`.
-LAID = [
+ARGUMENT_LAYOUTS = [
     (shape, order, is_reversed, exact)
     for shape, exact in (((2, 3, 4), False), ((3, 2), True))
     for order in itertools.permutations(range(len(shape)))
     for is_reversed in (False, True)
 ]
-SOME_LAID = [
+SAMPLED_LAYOUTS = [
     ((2, 3, 4), (0, 1, 2), True, False),
     ((2, 3, 4), (2, 1, 0), False, False),
     ((2, 3, 4), (1, 2, 0), True, False),
@@ -136,12 +136,18 @@ SOME_LAID = [
 
 
 @for_each(
-    ("name", "laid"),
-    [*itertools.product(LAYOUTS, SOME_LAID)],
-    rest=[*itertools.product(LAYOUTS, [laid for laid in LAID if laid not in SOME_LAID])],
+    ("name", "argument_layout"),
+    [*itertools.product(LAYOUTS, SAMPLED_LAYOUTS)],
+    rest=[
+        *itertools.product(
+            LAYOUTS, [argument_layout for argument_layout in ARGUMENT_LAYOUTS if argument_layout not in SAMPLED_LAYOUTS]
+        )
+    ],
 )
-def test_llvm_results_have_memory_layout_of_numpy(name: str, laid: tuple[tuple[int, ...], tuple[int, ...], bool, bool]) -> None:
-    function, (shape, order, is_reversed, exact) = LAYOUTS[name], laid
+def test_llvm_results_have_memory_layout_of_numpy(
+    name: str, argument_layout: tuple[tuple[int, ...], tuple[int, ...], bool, bool]
+) -> None:
+    function, (shape, order, is_reversed, exact) = LAYOUTS[name], argument_layout
     x = np.random.default_rng(0).standard_normal([shape[k] for k in order]).transpose(np.argsort(order))
     operand = x[..., ::-1] if is_reversed else x
     expected, result = function(operand), cg.jit(function, exact=exact).compile(operand)(operand)

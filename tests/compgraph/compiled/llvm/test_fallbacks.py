@@ -1,4 +1,4 @@
-"""Options and operands that the compiler does not know: NumPy is called for them, within the program."""
+"""Options and operands that the compiler does not support: the program calls NumPy for them."""
 
 from __future__ import annotations
 

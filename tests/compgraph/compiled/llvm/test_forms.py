@@ -1,4 +1,4 @@
-"""Functions that are written with others: each is compiled, and agrees with NumPy, in value and gradient."""
+"""Operations lowered to compositions of others are compiled, and agree with NumPy in value and gradient."""
 
 from __future__ import annotations
 
@@ -47,6 +47,14 @@ CASES: dict[str, tuple[Callable[[Any], Any], Array]] = {
     "clip-special": (lambda x: np.clip(x, -0.5, 0.7), SPECIAL),
     "clip-nan": (lambda x: np.clip(x, np.nan, 0.7), X),
     "xlogy": (lambda x: scipy.special.xlogy(np.abs(x), x * x + 0.1), X),
+    "xlog1py": (lambda x: scipy.special.xlog1py(np.abs(x), x * x - 0.1), X),
+    "xlog1py-zero": (lambda x: scipy.special.xlog1py(np.where(x > 0, x, 0), np.where(x > 0, x, -1)), X),
+    "log_expit": (lambda x: scipy.special.log_expit(3 * x), X),
+    "logit": (lambda x: scipy.special.logit(np.exp(-x * x)), X),
+    "entr": (lambda x: scipy.special.entr(x * x), X),
+    "ndtr": (lambda x: scipy.special.ndtr(2 * x) * x, X),
+    "log_ndtr": (lambda x: scipy.special.log_ndtr(4 * x) * x, X),
+    "gammaln": (lambda x: scipy.special.gammaln(4 * x * x) + scipy.special.gammaln(-x * x), X),
     "round": (lambda x: np.round(x, 1) * x + np.round(x, -1) + np.round(x), 7 * WIDE),
     "nan_to_num": (lambda x: np.nan_to_num(x) * 1e-300, SPECIAL),
     "nan_to_num-of": (lambda x: np.nan_to_num(x, nan=2.0, posinf=3, neginf=-4.0), SPECIAL),
@@ -139,7 +147,7 @@ def check_values_and_gradient(f: Callable[..., Any], *args: Any, rtol: float = 1
     """Compile a function without NumPy calls, and compare its results with NumPy."""
     jitted = compiled(f, *args)
     assert is_compiled(jitted), jitted.report()
-    assert "is called" not in jitted.report(), jitted.report()
+    assert "NumPy call" not in jitted.report(), jitted.report()
     with np.errstate(all="ignore"):
         output, expected = jitted(*args), f(*args)
     one, two = ([r] if not isinstance(r, (tuple, list)) else r for r in (output, expected))

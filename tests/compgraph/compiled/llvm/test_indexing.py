@@ -36,7 +36,7 @@ def report_of(executor: cg.Executor) -> list[str]:
 
 
 def assert_compiled(function: Callable[..., Any], recorded: tuple[Any, ...], others: list[tuple[Any, ...]]) -> None:
-    """A function of arrays, recorded at some values, gives as machine code what NumPy gives at others, and nothing is called."""
+    """Compiled at some values, a function returns NumPy's results at others, without NumPy calls."""
     holders = [cg.placeholder(np.shape(x), np.asarray(x).dtype, example=x) for x in recorded]
     executor = compiled(function(*holders))
     for values in [recorded, *others]:
@@ -395,7 +395,7 @@ def spread(x: Any) -> Any:
 
 
 def walk(x: Any) -> Any:
-    """Each turn reads where the last one says."""
+    """Each iteration reads at an index computed by the previous one."""
     i = np.argmax(x)
     total = x[i] * 1.0
     for _ in range(60):

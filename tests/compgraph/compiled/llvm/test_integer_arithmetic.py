@@ -104,7 +104,7 @@ def test_integer_division_by_zero_warns_as_numpy(function: Any, dtype: Any) -> N
             assert_same(compiled_output(function, least, less), function(least, less))
 
 
-OF_ONE: list[Callable[[Any], Any]] = [
+UNARY: list[Callable[[Any], Any]] = [
     np.absolute, np.sign, np.floor, np.ceil, np.trunc, np.isnan, np.isinf, np.isfinite, np.logical_not,
     lambda x: np.logical_and(x, x - 1), lambda x: np.logical_xor(x, x - x), lambda x: x**2, lambda x: x**1,
 ]  # fmt: skip
@@ -114,13 +114,13 @@ FLOATING = [np.float64, np.float32]
 
 
 # Each function of integers of two sizes, and of floating numbers.
-SAMPLE = [(f, dtype) for k, f in enumerate(OF_ONE) for dtype in (INTEGERS[k % 7], INTEGERS[(k + 1) % 7], FLOATING[k % 2])]
+SAMPLE = [(f, dtype) for k, f in enumerate(UNARY) for dtype in (INTEGERS[k % 7], INTEGERS[(k + 1) % 7], FLOATING[k % 2])]
 
 
 SAMPLE += product([np.rad2deg, np.deg2rad, np.degrees, np.radians, np.signbit], FLOATING)
 
 
-@for_each(("function", "dtype"), SAMPLE, rest=[c for c in product(OF_ONE, [*INTEGERS, *FLOATING]) if c not in SAMPLE])
+@for_each(("function", "dtype"), SAMPLE, rest=[c for c in product(UNARY, [*INTEGERS, *FLOATING]) if c not in SAMPLE])
 def test_unary_functions_match_numpy(function: Any, dtype: Any) -> None:
     with np.errstate(all="ignore"):
         a = np.array(SPECIAL * 3).astype(dtype) if np.dtype(dtype).kind == "f" else integers(dtype, 50)
@@ -136,10 +136,10 @@ def test_boolean_functions_match_numpy(function: Any) -> None:
 
 @sampled
 @for_each("dtype", INTEGERS)
-@for_each("given", FLOATING)
-def test_conversion_to_integers_matches_numpy(dtype: Any, given: Any) -> None:
+@for_each("source_dtype", FLOATING)
+def test_conversion_to_integers_matches_numpy(dtype: Any, source_dtype: Any) -> None:
     limits = np.iinfo(dtype)
-    a = np.array([0.0, -0.0, 0.99, -0.99, 1.5, 100.7, 5.0] * 9, given)
+    a = np.array([0.0, -0.0, 0.99, -0.99, 1.5, 100.7, 5.0] * 9, source_dtype)
     if limits.min < 0:
         a[::5] *= -1
 
@@ -147,17 +147,17 @@ def test_conversion_to_integers_matches_numpy(dtype: Any, given: Any) -> None:
         return x.astype(dtype)
 
     assert_same(compiled_output(function, a), function(a))
-    near = [np.nextafter(given(limits.max) + given(1), given(0)), given(limits.min)]
-    near = np.array([x for x in near if limits.min <= int(x) <= limits.max], given)
+    near = [np.nextafter(source_dtype(limits.max) + source_dtype(1), source_dtype(0)), source_dtype(limits.min)]
+    near = np.array([x for x in near if limits.min <= int(x) <= limits.max], source_dtype)
     assert_same(compiled_output(function, near), function(near))
-    x = cg.placeholder((2,), given, name="x", example=np.ones(2, given))
+    x = cg.placeholder((2,), source_dtype, name="x", example=np.ones(2, source_dtype))
     executor = compiled(function(x))
     for bad in ([np.nan, 1.0], [1e30, 1.0], [1.0, -np.inf]):
         with np.errstate(all="ignore"):
-            expected = np.array(bad, given).astype(dtype)
-            assert_same(executor.run({"x": np.array(bad, given)}), expected)
+            expected = np.array(bad, source_dtype).astype(dtype)
+            assert_same(executor.run({"x": np.array(bad, source_dtype)}), expected)
     with pytest.warns(RuntimeWarning, match="invalid value"):
-        executor.run({"x": np.array([np.nan, 1.0], given)})
+        executor.run({"x": np.array([np.nan, 1.0], source_dtype)})
 
 
 OUT_OF_RANGE: list[Callable[[Any], Any]] = [

@@ -1,4 +1,4 @@
-"""Kernels: units of one structure share code, whatever their shapes, strides, places and numbers are."""
+"""Kernels: units of one structure share code, independent of shapes, strides, offsets and constants."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ rng = np.random.default_rng(5)
 
 
 def jacobi(iterations: int) -> Program:
-    """Two buffers in turn."""
+    """Two alternating buffers."""
 
     def f(a: Any) -> Any:
         a, b = a.copy(), np.zeros_like(a)

@@ -14,7 +14,7 @@ import compgraph as cg
 from autodiff.reverse import gradients
 from tests.support.failures import Failures
 from tests.support.for_each import for_each, sampled
-from tests.support.jitting import agrees
+from tests.support.jitting import assert_agrees
 
 pytest.importorskip("llvmlite")
 from compgraph.compiled.llvm.backend import LLVMBackend
@@ -47,7 +47,7 @@ class Both:
         return [rng.standard_normal(shape).astype(self.dtype) for shape in self.shapes]
 
     def check(self, values: list[Array] | None = None) -> Any:
-        """Compare the two; gives the program."""
+        """Compare both, and return the program."""
         feed = dict(zip(self.holders, values or self.values(), strict=True))
         expected, outputs = self.numpy.run(feed), self.machine.run(feed)
         for f, e in zip(outputs, expected, strict=True):
@@ -119,10 +119,10 @@ def test_convolution_second_derivatives(options: Any) -> None:
 
 
 def test_convolution_operands_of_any_layout() -> None:
-    def laid_otherwise(x: Any, kernel: Any) -> Any:
+    def in_other_layout(x: Any, kernel: Any) -> Any:
         return cg.cross_correlate(np.transpose(x, (3, 2, 0, 1))[:, ::-1, ::2], np.broadcast_to(kernel, (5, 4, 3, 3)), padding=1)
 
-    both = Both(laid_otherwise, [(8, 9, 4, 2), (4, 3, 3)], np.float64)
+    both = Both(in_other_layout, [(8, 9, 4, 2), (4, 3, 3)], np.float64)
     both.check([np.asfortranarray(v) for v in both.values()])
 
 
@@ -199,7 +199,7 @@ PRODUCTS = [
     (1, 1, 1), (3, 3, 1), (1, 5, 7), (7, 5, 1), (2, 2, 2), (5, 8, 16), (16, 3, 15), (17, 9, 33), (31, 16, 10), (9, 1, 9),
     (30, 7, 40), (40, 20, 65), (12, 70, 100), (3, 100, 50), (33, 40, 130),
 ]  # fmt: skip
-LAID = {
+MATRIX_LAYOUTS = {
     "nn": lambda a, b: a @ b,
     "tn": lambda a, b: np.swapaxes(np.swapaxes(a, -1, -2) * 1.0, -1, -2) @ b,
     "nt": lambda a, b: a @ np.swapaxes(np.swapaxes(b, -1, -2) * 1.0, -1, -2),
@@ -209,11 +209,11 @@ LAID = {
 
 @sampled
 @for_each("sizes", PRODUCTS)
-@for_each("laid", LAID)
+@for_each("layout", MATRIX_LAYOUTS)
 @for_each("dtype", DTYPES)
-def test_small_product_matches_numpy(sizes: tuple[int, int, int], laid: str, dtype: Any) -> None:
+def test_small_product_matches_numpy(sizes: tuple[int, int, int], layout: str, dtype: Any) -> None:
     m, k, n = sizes
-    both = Both(LAID[laid], [(m, k), (k, n)], dtype)
+    both = Both(MATRIX_LAYOUTS[layout], [(m, k), (k, n)], dtype)
     program = both.check()
     assert program.report == []
     assert "@.product_" in program.llvm
@@ -385,4 +385,4 @@ def test_dot_of_single_elements_is_compiled() -> None:
             ("tensordot", lambda a, b: np.tensordot(a, b, 0), ((1,), (1,))),
         ):
             with failures.case(name):
-                agrees(f, *[tuple(np.full(shape, x)[()] for x, shape in zip(pair, shapes, strict=True)) for pair in PAIRS])
+                assert_agrees(f, *[tuple(np.full(shape, x)[()] for x, shape in zip(pair, shapes, strict=True)) for pair in PAIRS])

@@ -1,4 +1,4 @@
-"""Object code may lie anywhere: a process that has mapped several GB of libraries compiles as any other."""
+"""Object code may be loaded at any address, also in a process that has mapped several GB of libraries."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Loops found again in the straight line of a trace: right for all kinds of dependence, small, and compiled in moments."""
+"""Loop rerolling of straight-line traces: right for all kinds of dependence, small code, short compilation."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def loops_in(jitted: Any) -> int:
 
 
 def check_loop(g: Callable[..., Any], *args: Array, loops: int = 1) -> None:
-    """Compiled, with so many loops at least, a function gives NumPy's results, at other values too."""
+    """Compile a function with at least so many loops, and compare with NumPy, also at other values."""
     jitted = compiled(g, *args)
     assert is_compiled(jitted), jitted.report()
     assert loops_in(jitted) >= loops, jitted.source()
@@ -56,7 +56,7 @@ def _flat(value: Any) -> list[Any]:
 # ------------------------------------------------------------------------------------------------------- kinds of loops
 
 
-def neighbours(x: Any) -> Any:
+def neighbors(x: Any) -> Any:
     total = 0.0
     for i in range(len(x) - 1):
         total = total + x[i] * x[i + 1]
@@ -158,7 +158,7 @@ def recurrent(w: Any, x: Any) -> Any:
     return np.sum(h * h)
 
 
-def first_again(x: Any) -> Any:
+def read_first(x: Any) -> Any:
     history, total = [], 0.0
     for i in range(len(x)):
         history.append(np.sin(x[i]))
@@ -184,8 +184,8 @@ def own_buffers(x: Any) -> Any:
 
 
 KINDS: list[Callable[..., Any]] = [
-    neighbours, in_place, two_back, far_back, backwards, every_other, numbers_that_change, numbers_for_vectors, heat,
-    fresh_arrays, within_loops, triangular, first_again, swap_buffers, own_buffers,
+    neighbors, in_place, two_back, far_back, backwards, every_other, numbers_that_change, numbers_for_vectors, heat,
+    fresh_arrays, within_loops, triangular, read_first, swap_buffers, own_buffers,
 ]  # fmt: skip
 
 
@@ -211,7 +211,7 @@ def test_nested_loops_become_nested_loops() -> None:
 
 @pytest.mark.parametrize(
     "derivative",
-    [ad.hessian(neighbours), lambda x: ad.hvp(neighbours)(x, np.cos(x)), lambda x: ad.jvp(neighbours, (x,), (np.sin(x),))],
+    [ad.hessian(neighbors), lambda x: ad.hvp(neighbors)(x, np.cos(x)), lambda x: ad.jvp(neighbors, (x,), (np.sin(x),))],
     ids=["hessian", "hvp", "jvp"],
 )
 def test_loops_other_derivatives(derivative: Any) -> None:
@@ -224,7 +224,7 @@ def test_loops_other_derivatives(derivative: Any) -> None:
 
 
 def test_long_loop_compiles_to_bounded_code() -> None:
-    jitted = compiled(ad.value_and_grad(neighbours), np.linspace(0.0, 1.0, 600))
+    jitted = compiled(ad.value_and_grad(neighbors), np.linspace(0.0, 1.0, 600))
     assert loops_in(jitted) <= 4
     assert len(jitted.llvm().splitlines()) < 400
     assert len(jitted.source().splitlines()) < 60
@@ -250,13 +250,13 @@ def _program(seed: int) -> Callable[[Any], Any]:
     """A loop of random statements that read values of this and of earlier iterations."""
     rng = np.random.default_rng(seed)
     chosen = rng.integers(0, 14, int(rng.integers(2, 6))).tolist()
-    turns, inner, shift = int(rng.integers(9, 16)), int(rng.integers(8, 11)), int(rng.integers(1, 5))
+    iterations, inner, shift = int(rng.integers(9, 16)), int(rng.integers(8, 11)), int(rng.integers(1, 5))
     late = rng.integers(0, 9, 3).tolist()
 
     def f(x: Any) -> Any:
         a, b, u = x[0], x[1] * 1.0, x[:5] * 1.0
         y, history = np.zeros(40, x.dtype), [x[k] for k in range(6)]
-        for i in range(turns):
+        for i in range(iterations):
             for statement in chosen:
                 if statement == 0:
                     a = np.sin(a) * 0.9 + x[i]
@@ -292,8 +292,8 @@ def _program(seed: int) -> Callable[[Any], Any]:
         total = a + b * 0.5 + np.sum(u) + np.sum(y * y)
         for k in late:
             total = total + history[k % len(history)] * (k + 1)
-        for k in range(turns):
-            total = total + history[(turns - k) % len(history)] * x[k]
+        for k in range(iterations):
+            total = total + history[(iterations - k) % len(history)] * x[k]
         return total
 
     return f

@@ -22,7 +22,7 @@ from compgraph.compiled.llvm.planning import memory_planning
 Array = np.ndarray[Any, Any]
 
 
-def assert_memory(f: Callable[..., Any], small: tuple[Any, ...], args: tuple[Any, ...], held: float, peak: float) -> None:
+def assert_memory(f: Callable[..., Any], small: tuple[Any, ...], args: tuple[Any, ...], resident: float, peak: float) -> None:
     """Bound the memory that a compiled function holds, and that a call needs beyond it, in sizes of its first argument.
 
     Each bound holds in one of three measurements, because allocations by other threads are counted as well.
@@ -30,9 +30,9 @@ def assert_memory(f: Callable[..., Any], small: tuple[Any, ...], args: tuple[Any
     measured: list[tuple[float, float]] = []
     for _ in range(3):
         measured.append(_current_and_peak(f, small, args))
-        if min(h for h, _ in measured) < held and min(p for _, p in measured) < peak:
+        if min(h for h, _ in measured) < resident and min(p for _, p in measured) < peak:
             return
-    raise AssertionError(f"held and peak {measured}, with bounds {held} and {peak}")
+    raise AssertionError(f"held and peak {measured}, with bounds {resident} and {peak}")
 
 
 def _current_and_peak(f: Callable[..., Any], small: tuple[Any, ...], args: tuple[Any, ...]) -> tuple[float, float]:
@@ -65,7 +65,7 @@ def test_memory_plan_residuals_share_memory_with_gradients() -> None:
     f = ad.value_and_grad(layers, argnums=1)
     small = (x[:2, :2], [w[:2, :2] for w in weights])
     # Held are a cotangent, one that is computed from it, and the nodes; the peak has the gradients.
-    assert_memory(f, small, (x, weights), held=5, peak=20.5)
+    assert_memory(f, small, (x, weights), resident=5, peak=20.5)
     assert beside.shape == (3,)
     jitted = cg.jit(f, threads=1).compile(x, weights)
     assert is_compiled(jitted)
@@ -200,7 +200,7 @@ def test_program_with_writes_keeps_no_trace() -> None:
 
     x = np.random.default_rng(0).standard_normal((96, 96)) * 0.1
     # Held are the work space, and zeros that are written into; its trace has four times as many.
-    assert_memory(ad.value_and_grad(total), (x[:4, :4],), (x,), held=45, peak=np.inf)
+    assert_memory(ad.value_and_grad(total), (x[:4, :4],), (x,), resident=45, peak=np.inf)
 
 
 def test_program_with_writes_restores_arrays_for_numpy_fallback() -> None:

@@ -25,7 +25,7 @@ def drawing(f: Any, *args: Any, options: ProgramOptions = ALL) -> Drawing:
 
 
 def arrows(picture: Drawing) -> set[tuple[str, str]]:
-    """From which text to which, of arrows within a turn."""
+    """The labels at both ends of the arrows within an iteration."""
     return {(picture.entries[a.source].label, picture.entries[a.target].label) for a in picture.arrows if not a.loop_carried}
 
 

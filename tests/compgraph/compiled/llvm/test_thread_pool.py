@@ -1,4 +1,4 @@
-"""Large nests in pieces: the same bits with any number of threads, flags, forks, interrupts, several callers."""
+"""Tiled nests on a thread pool: equal bits for any number of threads; flags, forks, interrupts, concurrent callers."""
 
 from __future__ import annotations
 
@@ -254,17 +254,17 @@ def test_thread_pool_raises_error_of_worker() -> None:
 @pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="signals of this kind are POSIX's")
 def test_thread_pool_interrupt_waits_for_running_chunks() -> None:
     at_work: set[int] = set()
-    begun = threading.Event()
+    started = threading.Event()
     main = threading.main_thread()
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
 
     def piece(number: int) -> int:
         if threading.current_thread() is main:
-            begun.wait(60)
+            started.wait(60)
             signal.raise_signal(signal.SIGINT)
             time.sleep(60)
         at_work.add(number)
-        begun.set()
+        started.set()
         time.sleep(0.1)
         signal.pthread_kill(main.ident or 0, signal.SIGINT)  # and another, while it waits
         time.sleep(0.2)

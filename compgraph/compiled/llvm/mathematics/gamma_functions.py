@@ -1,0 +1,172 @@
+"""The logarithm of the gamma function, and its derivative.
+
+Near the zeros, a polynomial of a quotient interpolates the function at Chebyshev nodes. From 3 on, a polynomial replaces
+the Stirling series (DLMF 5.11.1 and 5.11.2). Recurrences (DLMF 5.5.1 and 5.5.2) shift small operands, a reflection (DLMF 5.5.4)
+negative ones. The coefficients are by mpmath. As in SciPy, poles are infinite or nan without flags.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+
+from ..ir_builder import IRBuilder, Value
+from .float_primitives import bits, bits_of, call_libm_where, clamp_magnitude, from_bits, is_nan, magnitude, polynomial, ratio
+from .logarithms import combine_log, split_exponent
+from .powers import log_pair
+from .trigonometry import cosine_pair, sine_correction
+
+_CENTER = 1.375  # polynomials near the zeros are of t = (x - c) / (x + c)
+_SMALL = 0.75  # below it a recurrence is used
+_LOG_GAMMA_FAR, _DIGAMMA_FAR = 3.0, 2.5  # from there on, a series
+_LARGEST = 2.556348e305  # the largest operand of SciPy's gammaln with a finite result
+_TINY = 2.0**-1024  # whose inverse overflows
+
+# log(gamma(x)) / ((x - 1) (x - 2)) for 3/4 <= x <= 3, right to 2**-57: the constant in two parts, and the other coefficients.
+_LOG_GAMMA_CONSTANT = 0.5024224884952694, 5.5018350638808196e-17
+_LOG_GAMMA = (
+    -0.44907267850537497, 0.12895292459802024, -0.15450486623037799, 0.08585501645824452, -0.09501881167525227,
+    0.06413162638335787, -0.06874743134979806, 0.05110287611493297, -0.05388317977905035, 0.042453948395920836,
+    -0.044311570612657364, 0.036292702935173435, -0.0376404163263698, 0.03184186938921277, -0.03271584256793766,
+    0.026878507479372368, -0.02780637292324888, 0.03120136599502141, -0.03541732135135346, 0.01549927692596692,
+)  # fmt: skip
+# psi(x) / (x - root) for 3/4 <= x <= 5/2, right to 2**-55.
+_DIGAMMA_CONSTANT = 1.0080828832111486, 1.9984243879077538e-17
+_DIGAMMA = (
+    -1.3517500432512504, 0.9659871042629722, -1.030218857928898, 0.9779246583750734, -1.0072843597641574, 0.9865818272957747,
+    -1.0016028790308564, 0.9901330450981661, -0.9991691360132836, 0.9918612912734698, -0.997890039514439, 0.9928874177184114,
+    -0.9972324905766763, 0.9922145222257787, -0.9948887733608043, 1.0103882458382922, -1.0184120312151173, 0.8558931287770936,
+    -0.8276571972777332, 1.6174532735151919, -1.6903925237052058,
+)  # fmt: skip
+# x (log(gamma(x)) - (x - 1/2) log(x) + x - log(2 pi) / 2) as a polynomial of 1 / x**2, for x >= 3: right to 2**-56 of the result.
+_STIRLING = (
+    0.0833333333333333, -0.0027777777777198667, 0.0007936507724226743, -0.0005952350112477844, 0.0008415163747249217,
+    -0.0019068287216766513, 0.006092362809879146, -0.023023369716838427, 0.08133058725404782, -0.20709276946433305,
+    0.2618076244779907,
+)  # fmt: skip
+# x**2 (log(x) - 1 / (2 x) - psi(x)) as a polynomial of 1 / x**2, for x >= 5/2: right to 2**-58 of the result.
+_DIGAMMA_TAIL = (
+    0.08333333333333331, -0.008333333333290996, 0.0039682539481119715, -0.0041666628219269855, 0.007575365816723422,
+    -0.021068167379269368, 0.08228900717706253, -0.4114232522949609, 2.317031159971655, -12.733126282988389, 60.327896943070584,
+    -223.19840760631672, 586.3539082608623, -958.3186662203595, 726.5859560185779,
+)  # fmt: skip
+# The positive zero of psi, in two parts, and the same minus one.
+_ROOT, _ROOT_REST = 1.4616321449683622, 9.549995429965697e-17
+_ROOT_MINUS_ONE, _ROOT_MINUS_ONE_REST = 0.46163214496836236, -1.5522348162858677e-17
+# log(2 pi) / 2 - 1/2, and pi, in two parts.
+_STIRLING_CONSTANT, _STIRLING_CONSTANT_REST = 0.4189385332046727, 1.6728209650585413e-17
+_PI_REST = 1.2246467991473532e-16
+
+
+def _is_below(ir: IRBuilder, x: Value, limit: float) -> Value:
+    """Return where a positive `x` is below a limit."""
+    return ir.compare("ult", bits(ir, x), ir.long_like(bits_of(limit), x))
+
+
+def _rational(ir: IRBuilder, x: Value, constant: tuple[float, float], coefficients: tuple[float, ...]) -> Value:
+    """Evaluate a polynomial of ``(x - c) / (x + c)``, whose constant has two parts."""
+    center = ir.double_like(_CENTER, x)
+    denominator = ir.binary("fadd", x, center)
+    x_part = ir.binary("fsub", denominator, center)
+    rounding_error = ir.binary("fsub", x, x_part)
+    rounding_error = ir.binary("fadd", rounding_error, ir.binary("fsub", center, ir.binary("fsub", denominator, x_part)))
+    t, t_rest = ratio(ir, ir.binary("fsub", x, center), denominator, rounding_error)
+    rest = ir.fma(t_rest, ir.double_like(coefficients[0], x), ir.double_like(constant[1], x))
+    rest = ir.fma(t, polynomial(ir, t, coefficients), rest)
+    return ir.binary("fadd", rest, ir.double_like(constant[0], x))
+
+
+def _near_operands(ir: IRBuilder, x: Value, far: float) -> tuple[Value, Value, Value, Value]:
+    """Return where `x` is below 3/4, where it is below `far`, `x` there, and that plus one where it is small."""
+    is_small, is_near = _is_below(ir, x, _SMALL), _is_below(ir, x, far)
+    near = ir.select(is_near, x, ir.double_like(1.5, x))
+    return is_small, is_near, near, ir.select(is_small, ir.binary("fadd", near, ir.double_like(1, x)), near)
+
+
+def _log_gamma_of_positive(ir: IRBuilder, x: Value) -> Value:
+    """Return ``log(gamma(x))`` of a positive normal number."""
+    one = ir.double_like(1, x)
+    log, log_rest = log_pair(ir, x)
+    is_small, is_near, near, y = _near_operands(ir, x, _LOG_GAMMA_FAR)
+    first = ir.select(is_small, near, ir.binary("fsub", near, one))
+    product = ir.binary("fmul", first, ir.binary("fsub", first, one))
+    value = ir.fma(product, _rational(ir, y, _LOG_GAMMA_CONSTANT, _LOG_GAMMA), ir.double_like(0, x))  # not -0 at 1
+    shifted = ir.binary("fsub", ir.binary("fsub", value, log), log_rest)
+    value = ir.select(is_small, shifted, value)
+    # beyond 3: (x - 1/2) (log(x) - 1) + constant + the rest of the series, with the first product in two parts
+    a = ir.select(is_near, ir.double_like(4, x), x)
+    factor = ir.binary("fsub", log, one)
+    factor_rest = ir.binary("fadd", ir.binary("fsub", ir.binary("fsub", log, factor), one), log_rest)
+    times = ir.binary("fsub", a, ir.double_like(0.5, x))
+    product = ir.binary("fmul", times, factor)
+    rest = ir.fma(times, factor_rest, ir.fma(times, factor, ir.neg(product)))
+    inverse = ir.binary("fdiv", one, a)
+    series = polynomial(ir, ir.binary("fmul", inverse, inverse), _STIRLING)
+    rest = ir.binary("fadd", ir.fma(inverse, series, ir.double_like(_STIRLING_CONSTANT_REST, x)), rest)
+    far = ir.binary("fadd", ir.binary("fadd", product, ir.double_like(_STIRLING_CONSTANT, x)), rest)
+    return ir.select(is_near, value, far)
+
+
+def gammaln(ir: IRBuilder, x: Value) -> Value:
+    """``log(|gamma(x)|)``; C's library computes it for negative and subnormal operands."""
+    infinite = ir.double_like(math.inf, x)
+    is_finite = ir.compare("ult", magnitude(ir, x), bits(ir, infinite))
+    exceptional = ir.compare("slt", bits(ir, x), ir.long_like(1 << 52, x))
+    is_tiny = ir.compare("ule", magnitude(ir, x), ir.long_like(bits_of(_TINY), x))
+    is_pole = ir.binary("and", exceptional, ir.compare("oeq", ir.intrinsic("rint", x), x))
+    is_large = ir.compare("sgt", bits(ir, x), ir.long_like(bits_of(_LARGEST), x))
+    is_pole = ir.binary("or", is_pole, ir.binary("or", is_tiny, is_large))
+    value = _log_gamma_of_positive(ir, ir.select(exceptional, ir.double_like(1.5, x), clamp_magnitude(ir, x, _LARGEST)))
+    value = ir.select(is_pole, infinite, value)
+    calls = ir.binary("and", ir.binary("and", exceptional, is_finite), ir.binary("xor", is_pole, ir.number(1, is_pole.type)))
+    value = call_libm_where(ir, "lgamma", calls, value, x)
+    return ir.select(is_finite, value, x)
+
+
+def psi(ir: IRBuilder, x: Value) -> Value:
+    """The digamma function."""
+    one, infinite = ir.double_like(1, x), ir.double_like(math.inf, x)
+    is_negative = ir.compare("slt", bits(ir, x), ir.long_like(0, x))
+    # the magnitude, from the least number whose inverse is finite to the largest number
+    a = from_bits(ir, ir.intrinsic("umax", magnitude(ir, x), ir.long_like(bits_of(_TINY) + 1, x)))
+    a = clamp_magnitude(ir, a, sys.float_info.max)
+    positive = ir.select(is_negative, ir.binary("fadd", a, one), a)
+    is_small, is_near, near, y = _near_operands(ir, positive, _DIGAMMA_FAR)
+    roots = (_ROOT, _ROOT_REST), (_ROOT_MINUS_ONE, _ROOT_MINUS_ONE_REST)
+    high, low = (ir.select(is_small, ir.double_like(r[1], x), ir.double_like(r[0], x)) for r in zip(*roots, strict=True))
+    factor = _rational(ir, y, _DIGAMMA_CONSTANT, _DIGAMMA)
+    value = ir.fma(ir.binary("fsub", near, high), factor, ir.neg(ir.binary("fmul", low, factor)))
+    value = ir.select(is_small, ir.binary("fsub", value, ir.binary("fdiv", one, near)), value)
+    far = ir.select(is_near, ir.double_like(4, x), positive)
+    _, k, f = split_exponent(ir, far)
+    inverse = ir.binary("fdiv", one, far)
+    square = ir.binary("fmul", inverse, inverse)
+    rest = ir.fma(square, polynomial(ir, square, _DIGAMMA_TAIL), ir.binary("fmul", inverse, ir.double_like(0.5, x)))
+    value = ir.select(is_near, value, ir.binary("fsub", combine_log(ir, k, f), rest))
+    with ir.branch_if_unlikely(ir.any(is_negative), value) as replacements:
+        replacements[0] = ir.select(is_negative, _reflect(ir, a, value), value)
+    is_tiny = ir.compare("ule", magnitude(ir, x), ir.long_like(bits_of(_TINY), x))
+    value = ir.select(is_tiny, ir.neg(ir.intrinsic("copysign", infinite, x)), replacements[0])
+    is_infinite = ir.compare("eq", bits(ir, x), bits(ir, infinite))
+    return ir.select(ir.binary("or", is_infinite, is_nan(ir, x)), x, value)
+
+
+def _reflect(ir: IRBuilder, a: Value, reflected: Value) -> Value:
+    """Return ``psi(1 + a) + pi / tan(pi a)``, which is ``psi(-a)``; nan where `a` is an integer."""
+    a, quarter = clamp_magnitude(ir, a, 2.0**53), ir.double_like(0.25, a)
+    rest = ir.binary("fsub", a, ir.intrinsic("rint", a))  # exact
+    distance = ir.intrinsic("fabs", rest)
+    is_pole = ir.compare("eq", bits(ir, distance), ir.long_like(0, a))
+    is_close = _is_below(ir, distance, 2.0**-40)  # to a pole: there it is 1 / rest
+    is_steep = _is_below(ir, distance, 0.25)
+    t = ir.select(is_steep, distance, ir.binary("fsub", ir.double_like(0.5, a), distance))
+    angle = ir.binary("fmul", t, ir.double_like(math.pi, a))
+    low = ir.fma(t, ir.double_like(_PI_REST, a), ir.fma(t, ir.double_like(math.pi, a), ir.neg(angle)))
+    square = ir.binary("fmul", angle, angle)
+    sine = ir.binary("fadd", angle, sine_correction(ir, angle, low, square))
+    cosine = ir.binary("fadd", *cosine_pair(ir, angle, low, square))
+    numerator = ir.binary("fmul", ir.select(is_steep, cosine, sine), ir.double_like(math.pi, a))
+    numerator = ir.select(is_close, ir.double_like(1, a), numerator)
+    denominator = ir.select(is_close, ir.select(is_pole, quarter, distance), ir.select(is_steep, sine, cosine))
+    cotangent = ir.intrinsic("copysign", ir.binary("fdiv", numerator, denominator), rest)
+    return ir.select(is_pole, ir.double_like(math.nan, a), ir.binary("fadd", reflected, cotangent))
