@@ -177,7 +177,7 @@ def blocks_of(x: Any) -> Any:
 
 
 REFUSED: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
-    "no dask array": (lambda: dist.value_and_grad(loss)(P, X, Y), TypeError, "none of the arguments.*autodiff.value_and_grad"),
+    "no dask array": (lambda: dist.value_and_grad(loss)(P, X, Y), TypeError, "no argument except.*autodiff.value_and_grad"),
     "a parameter": (lambda: dist.value_and_grad(loss)(blocks_of(X), X, Y), TypeError, "argument 0 is a dask Array, but a param"),
     "rows": (
         lambda: dist.value_and_grad(loss)(P, blocks_of(X), Y[1:]),
@@ -189,7 +189,7 @@ REFUSED: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "unknown": (
         lambda: dist.value_and_grad(loss)(P, blocks_of(X)[blocks_of(Y) > 0], Y),
         ValueError,
-        r"unknown numbers of rows; x\.compute_chunk_sizes\(\)",
+        r"unknown numbers of rows. Call x\.compute_chunk_sizes\(\)",
     ),
     "a node": (lambda: dist.value_and_grad(loss)(cg.variable(P["w"]), blocks_of(X)), TypeError, "argument 0 is a node"),
     "data are a node": (lambda: dist.value_and_grad(loss)(P, blocks_of(X), cg.variable(Y)), TypeError, "argument 2 is a node"),
@@ -198,8 +198,8 @@ REFUSED: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
         TypeError,
         r"argument 0\['b'\] is a node",
     ),
-    "a number": (lambda: dist.value_and_grad(loss)(P, blocks_of(X), blocks_of(Y)[0]), TypeError, "a single number"),
-    "a list": (lambda: dist.value_and_grad(loss)(P, blocks_of(X), Y.tolist()), TypeError, r"give np.array\(\.\.\.\)"),
+    "a number": (lambda: dist.value_and_grad(loss)(P, blocks_of(X), blocks_of(Y)[0]), TypeError, "a dask Array without axes"),
+    "a list": (lambda: dist.value_and_grad(loss)(P, blocks_of(X), Y.tolist()), TypeError, r"Pass np.array\(\.\.\.\)"),
     "delayed": (lambda: dist.value_and_grad(loss)(P, blocks_of(X), dask.delayed(Y)), TypeError, "argument 2 is a dask Delayed"),
     "masked": (
         lambda: dist.value_and_grad(loss)(P, da.ma.masked_less(blocks_of(X), 0), Y),
@@ -225,7 +225,7 @@ def test_wrong_arguments_raise() -> None:
 
 def test_a_variable_from_outside_is_refused() -> None:
     outside = cg.variable(2.0, "outside")
-    with pytest.raises(TypeError, match="a variable from outside, whose derivative would be lost"):
+    with pytest.raises(TypeError, match="a variable of an enclosing scope, so its derivative would be lost"):
         dist.value_and_grad(lambda w, x: np.mean(x @ w) * outside)(P["w"], blocks_of(X))
     found = dist.value_and_grad(lambda w, x: np.mean(x @ w) * outside.value)(P["w"], blocks_of(X))
     assert np.allclose(found[1], 2 * X.mean(axis=0))
@@ -393,7 +393,7 @@ def test_no_machine_is_an_error() -> None:
         dask.config.set(scheduler="distributed"),
     ):
         start = time.monotonic()
-        with pytest.raises(TimeoutError, match=r"no machine has been at work for 0\.5 seconds with the scheduler at tcp://127"):
+        with pytest.raises(TimeoutError, match=r"the scheduler at tcp://127.* had no machine for 0\.5 seconds"):
             dist.value_and_grad(loss, wait=0.5)(P, blocks_of(X), Y)
         assert time.monotonic() - start < 10
 
@@ -426,7 +426,7 @@ def test_a_scheduler_that_is_killed_is_an_error(tmp_path: Any) -> None:
             threading.Timer(1.0, process.kill).start()
             start = time.monotonic()
             with (
-                pytest.raises(ConnectionError, match=f"the scheduler at {address} does not answer any more"),
+                pytest.raises(ConnectionError, match=f"the scheduler at {address} does not answer"),
                 dask.config.set(scheduler="distributed"),
             ):
                 dist.value_and_grad(functools.partial(slow))(P, da.from_array(X, chunks=(1, 7)), Y)

@@ -113,7 +113,7 @@ def test_data_parallel_without_scheduler_raises(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(cluster, "DISCONNECTED_TIMEOUT", 0.2)
     with threads_of(1) as client, dist.DataParallel(network, client, wait=5) as loss:
         monkeypatch.setattr(client.scheduler, "identity", failing, raising=False)
-        with pytest.raises(ConnectionError, match=r"the scheduler at inproc://\S+ does not answer any more"):
+        with pytest.raises(ConnectionError, match=r"the scheduler at inproc://\S+ does not answer"):
             loss.value_and_grad(network_parameters(), X, Y)
 
 
@@ -125,7 +125,7 @@ def test_blocks_whose_task_is_cancelled_raise(monkeypatch: pytest.MonkeyPatch) -
     with (
         threads_of(1),
         dask.config.set(scheduler="distributed"),
-        pytest.raises(ConnectionError, match="does not answer any more"),
+        pytest.raises(ConnectionError, match="does not answer"),
     ):
         dist.value_and_grad(lambda w, x: np.mean(x @ w))(np.ones(20), da.from_array(X, chunks=(20, 20)))
 
