@@ -183,9 +183,9 @@ def test_what_nobody_refers_to_is_forgotten(client: Client) -> None:
         half = x[:20]
         key = y.key
         del x, y
-        assert list(loss._kept) == [half.key]  # the block whose rows are still in use
+        assert list(loss._arrays) == [half.key]  # rows of this array are still in use
         assert loss(LINE, half, V[:20]) == dist.DataParallel(squares)(LINE, U[:20], V[:20])
-        assert all(key not in member.stored_keys for member in loss._machines.members.values())
+        assert all(key not in member.stored_keys for member in loss._pool.members.values())
 
 
 def test_remote_array_index_other_than_rows_raises() -> None:
@@ -243,9 +243,9 @@ def test_a_node_from_outside_is_refused(client: Client) -> None:
 
     for where in (client, None):
         with dist.DataParallel(loss, where) as mean:
-            with pytest.raises(TypeError, match="uses a node from outside"):
+            with pytest.raises(TypeError, match="uses a node of an enclosing scope"):
                 mean.value_and_grad(LINE, U, V)
-            with pytest.raises(TypeError, match="uses a node from outside"):
+            with pytest.raises(TypeError, match="uses a node of an enclosing scope"):
                 mean(LINE, U, V)
 
 
@@ -323,7 +323,7 @@ def test_a_dask_array_is_sent_elsewhere(line: dist.DataParallel) -> None:
 
 
 def test_parameters_that_are_none(line: dist.DataParallel) -> None:
-    with pytest.raises(TypeError, match="hold no array"):
+    with pytest.raises(TypeError, match="contain no array"):
         line({}, U, V)
     with pytest.raises(TypeError, match="is not differentiable"):
         line({"w": np.arange(3), "b": 0.0}, U, V)

@@ -200,7 +200,7 @@ def test_no_machine_is_an_error(tmp_path: Path) -> None:
 
 
 def test_a_loss_that_kills_its_process_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("autodiff.distributed.parallel.step.MOST", 2)
+    monkeypatch.setattr("autodiff.distributed.parallel.step.MAX_LOSSES", 2)
     with processes(tmp_path, 2) as cluster, cluster.client() as client:
         loss = dist.DataParallel(deadly, client, grains=1)
         with loss, pytest.raises(RuntimeError, match="2 machines were lost, one after the other"):

@@ -54,7 +54,7 @@ def test_data_parallel_logs_shares_and_machines(caplog: pytest.LogCaptureFixture
             assert any(text.endswith(f"{address}: joined") for text in messages(caplog, logging.INFO))
         assert messages(caplog, logging.WARNING) == []
         caplog.clear()
-        lose_once(monkeypatch, "sums")
+        lose_once(monkeypatch, "compute_sums")
         loss.value_and_grad(network_parameters(), kept_x, kept_y)
         (lost,) = messages(caplog, logging.WARNING)
         assert lost.endswith(": lost: the machine is gone")

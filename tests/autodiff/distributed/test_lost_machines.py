@@ -1,6 +1,6 @@
-"""Machines that leave, fail and fall silent, where they are threads of this process.
+"""Machines that leave, fail and fall silent, as threads of this process.
 
-Processes that are killed and stopped are in test_faults and test_split_machines.
+Killed and stopped processes are tested in test_faults and test_split_machines.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ import autodiff.distributed as dist
 import compgraph as cg
 from autodiff.distributed import cluster, computing
 from autodiff.distributed.cluster import Actor
-from autodiff.distributed.parallel import machines
-from autodiff.distributed.parallel import step as stepping
+from autodiff.distributed.parallel import pool
+from autodiff.distributed.parallel import step as step_module
 from autodiff.distributed.split import hosts, splitting
 from autodiff.optimizers import Adam
 from tests.support.clusters import close_thread, threads_of
@@ -75,18 +75,18 @@ def test_data_parallel_goes_on_without_machine_that_left(expected: list[bytes]) 
 
 def test_data_parallel_replaces_machine_lost_in_step(expected: list[bytes], monkeypatch: pytest.MonkeyPatch) -> None:
     with threads_of(2) as client, dist.DataParallel(network, client) as loss:
-        due = failing_once(monkeypatch, "sums")
+        due = failing_once(monkeypatch, "compute_sums")
         assert bits(loss.value_and_grad(network_parameters(), X, Y)) == expected
         assert due == []
         assert any(record.fault.startswith("lost: the machine is gone") for record in loss.log.faults)
-        monkeypatch.setattr(stepping, "MOST", 1)
-        failing_once(monkeypatch, "sums")
+        monkeypatch.setattr(step_module, "MAX_LOSSES", 1)
+        failing_once(monkeypatch, "compute_sums")
         with pytest.raises(RuntimeError, match="1 machines were lost, one after the other, on rows"):
             loss.value_and_grad(network_parameters(), X, Y)
 
 
 def test_data_parallel_overtakes_silent_machine(expected: list[bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stepping, "LEAST_PATIENCE", 0.1)
+    monkeypatch.setattr(step_module, "MIN_PATIENCE", 0.1)
     file = tmp_path / "slow"
     with threads_of(2) as client, dist.DataParallel(partial(slow_once, file), client, patience=1.0) as loss:
         for _ in range(3):
@@ -97,7 +97,7 @@ def test_data_parallel_overtakes_silent_machine(expected: list[bytes], tmp_path:
 
 
 def test_data_parallel_without_machine_raises(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(machines, "LOOK_EVERY", 0.05)
+    monkeypatch.setattr(pool, "REFRESH_INTERVAL", 0.05)
     with threads_of(1) as client, dist.DataParallel(network, client, wait=0.5) as loss:
         loss.value_and_grad(network_parameters(), X, Y)
         close_thread(client, loss.machines[0].address)
@@ -121,7 +121,7 @@ def test_data_parallel_without_scheduler_raises(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_blocks_whose_task_is_cancelled_raise(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(computing, "_wait", lambda client, future, patience, where: future.cancel())
+    monkeypatch.setattr(computing, "_wait", lambda client, future, timeout, where: future.cancel())
     with (
         threads_of(1),
         dask.config.set(scheduler="distributed"),
