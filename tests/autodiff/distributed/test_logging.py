@@ -80,7 +80,7 @@ def test_split_logs_parts_and_lost_machines(caplog: pytest.LogCaptureFixture, mo
             net.step(rows(10, 1))
             (lost,) = messages(caplog, logging.WARNING)
             assert " is lost, with parts [" in lost
-            assert any(text.startswith("all parts load the kept state") for text in messages(caplog, logging.INFO))
+            assert any(text.startswith("all parts load the saved state") for text in messages(caplog, logging.INFO))
             caplog.clear()
         assert {text for text in messages(caplog, logging.INFO) if text.endswith(" is released")}
         assert messages(caplog, logging.WARNING) == []

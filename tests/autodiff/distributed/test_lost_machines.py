@@ -142,10 +142,10 @@ def require_same_state(net: Any, here: Any) -> None:
         assert np.asarray(found).tobytes() == np.asarray(wanted).tobytes(), name
 
 
-@pytest.mark.parametrize("age", [hosts.LOOK, 0.0], ids=["unnoticed", "noticed"])
+@pytest.mark.parametrize("age", [hosts.POLL_INTERVAL, 0.0], ids=["unnoticed", "noticed"])
 def test_split_goes_on_without_machine_that_left(age: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whether the list of machines is read again before the next call, or is as old as it may be."""
-    monkeypatch.setattr(hosts, "LOOK", age)
+    """The list of machines is as old as allowed, or updated before the next call."""
+    monkeypatch.setattr(hosts, "POLL_INTERVAL", age)
     loss, parameters = split_network()
     here = dist.Split(loss, parameters, None, place=TWO, optimizer=ADAM)
     with threads_of(3) as client, dist.Split(loss, parameters, client, place=TWO, optimizer=ADAM) as net:
@@ -216,7 +216,7 @@ def test_split_without_machine_raises(monkeypatch: pytest.MonkeyPatch) -> None:
     loss, parameters = split_network()
     with threads_of(2) as client, dist.Split(loss, parameters, client, place=TWO, optimizer=ADAM, wait=0.5) as net:
         train(net, range(1))
-        monkeypatch.setattr(splitting, "LOSSES", 1)
+        monkeypatch.setattr(splitting, "MAX_LOSSES", 1)
         failing_once(monkeypatch, "pass_through")
         with pytest.raises(RuntimeError, match="1 times in this call a machine was lost"):
             train(net, range(1, 2))

@@ -39,7 +39,7 @@ def require_same_bits(output: Any, parameters: list[Any], place: Any, feed: dict
 
 
 def stages_of(net: Any) -> list[tuple[int, int]]:
-    return [piece.stage for piece in net._plan.pieces]
+    return [stage_plan.stage for stage_plan in net._plan.stage_plans]
 
 
 # ------------------------------------------------------------------------------------- the bits of one process
@@ -323,7 +323,7 @@ def test_another_state_changes_nothing() -> None:
     before = net.state_dict()
     with pytest.raises(ValueError, match="another optimizer's"):
         net.load_state_dict(before | {"more": 1})
-    with pytest.raises(ValueError, match=r"parameter\.1 is not there"):
+    with pytest.raises(ValueError, match=r"parameter\.1 is missing"):
         dist.Split(loss, parameters, None, place=TWO).load_state_dict({"parameter.0": before["parameter.0"]})
     assert all(np.array_equal(value, net.state_dict()[name]) for name, value in before.items())
 
@@ -333,9 +333,9 @@ def test_what_is_written_into_a_feed_later_does_not_count() -> None:
     net = dist.Split(loss, parameters, None, place=TWO, optimizer=partial(SGD, learning_rate=0.1), keep_every=5)
     feed = rows(5)
     net.step(feed)
-    kept = [batch[node].copy() for batch in net._since for node in batch]
+    kept = [batch[node].copy() for batch in net._unsaved_steps for node in batch]
     feed["x"][...] = 0.0
-    assert all(np.array_equal(a, b) for a, b in zip(kept, [b[n] for b in net._since for n in b], strict=True))
+    assert all(np.array_equal(a, b) for a, b in zip(kept, [b[n] for b in net._unsaved_steps for n in b], strict=True))
     assert np.any(kept[0])
 
 
@@ -377,8 +377,8 @@ def test_decisions_are_asked_again() -> None:
 
 
 def test_a_linear_cut_has_the_bits_of_one_process() -> None:
-    from autodiff.distributed.split.automatic import linear
-    from autodiff.distributed.split.layout import completed
+    from autodiff.distributed.split.automatic import partition_linearly
+    from autodiff.distributed.split.layout import complete_placement
     from autodiff.distributed.split.plan import Plan
 
     loss, parameters = network(width=64)
@@ -388,20 +388,20 @@ def test_a_linear_cut_has_the_bits_of_one_process() -> None:
     assert value == expected
     assert [g.tobytes() for g in found] == [g.tobytes() for g in slopes]
     assert list(net.machines) == [0]
-    feeds = net._feeds.checked(rows(50))
-    parts = completed(net._items, linear(net._items, 3, feeds))
-    assert Plan(loss, parameters, net._items, parts).pieces
+    feeds = net._feeds.check(rows(50))
+    parts = complete_placement(net._items, partition_linearly(net._items, 3, feeds))
+    assert Plan(loss, parameters, net._items, parts).stage_plans
 
 
 def test_a_linear_cut_falls_where_the_work_is_halved_and_little_crosses() -> None:
-    from autodiff.distributed.split.automatic import _best
+    from autodiff.distributed.split.automatic import _best_cuts
 
     before = np.array([0.0, 1.0, 2.0, 3.0, 4.0])
     free = np.zeros(5)
-    assert _best(before, free, 2) == [0, 2, 4]
-    assert _best(before, np.array([0, 0.1, 9.0, 0.1, 0]), 2) in ([0, 1, 4], [0, 3, 4])
-    assert _best(before, np.array([0, 9.0, 9.0, 9.0, 0]), 3) == [0, 4]
-    assert _best(before, free, 4) == [0, 1, 2, 3, 4]
+    assert _best_cuts(before, free, 2) == [0, 2, 4]
+    assert _best_cuts(before, np.array([0, 0.1, 9.0, 0.1, 0]), 2) in ([0, 1, 4], [0, 3, 4])
+    assert _best_cuts(before, np.array([0, 9.0, 9.0, 9.0, 0]), 3) == [0, 4]
+    assert _best_cuts(before, free, 4) == [0, 1, 2, 3, 4]
 
 
 # -------------------------------------------------------------------------------------------- clear refusals
@@ -411,18 +411,18 @@ WRONG_SETTINGS: list[tuple[dict[str, Any], Any, str]] = [
     (
         {"place": {"first": 0, "third": 1}},
         ValueError,
-        "no operation of the graph is in a scope 'third'; its scopes are 'first'",
+        "no operation of the graph is in a scope 'third'. The scopes of the graph are 'first'",
     ),
-    ({"place": {"first": "a"}}, TypeError, "the part of scope 'first' is a number from 0 on, not 'a'"),
-    ({"place": {"first": -1}}, TypeError, "a number from 0 on"),
-    ({"place": {}}, TypeError, 'place is "auto", or a mapping'),
-    ({"place": "by hand"}, TypeError, 'place is "auto", or a mapping'),
-    ({"micro_batches": 0}, ValueError, "micro_batches is a number from 1 on"),
-    ({"keep_every": 1.5}, ValueError, "keep_every is a number from 1 on"),
-    ({"optimizer": lambda p: p}, TypeError, "optimizer makes an optimizer of a list of arrays"),
-    ({"optimizer": StepController}, TypeError, "optimizer makes an optimizer|whose step asks for more"),
-    ({"wait": 0}, ValueError, "wait is a number of seconds"),
-    ({"client": 3}, TypeError, "client is a dask.distributed.Client"),
+    ({"place": {"first": "a"}}, TypeError, "the part of scope 'first' must be a non-negative integer, not 'a'"),
+    ({"place": {"first": -1}}, TypeError, "must be a non-negative integer"),
+    ({"place": {}}, TypeError, 'place must be "auto" or a mapping'),
+    ({"place": "by hand"}, TypeError, 'place must be "auto" or a mapping'),
+    ({"micro_batches": 0}, ValueError, "micro_batches must be an integer of at least 1"),
+    ({"keep_every": 1.5}, ValueError, "keep_every must be an integer of at least 1"),
+    ({"optimizer": lambda p: p}, TypeError, "optimizer returned a list. Pass a constructor"),
+    ({"optimizer": StepController}, TypeError, "whose step takes more than gradients. Pass a constructor"),
+    ({"wait": 0}, ValueError, "wait is a positive number of seconds"),
+    ({"client": 3}, TypeError, "client must be a dask.distributed.Client"),
 ]
 
 
@@ -436,12 +436,12 @@ def test_wrong_settings_raise() -> None:
 
 WRONG_FEEDS: list[tuple[Any, Any, str]] = [
     ({"x": np.ones((2, 8))}, ValueError, "no value was fed for the placeholder 'y'"),
-    ({"x": np.ones((2, 8)), "y": [0, 1], "z": 1}, KeyError, "no placeholder of the graph is called 'z'; there are"),
+    ({"x": np.ones((2, 8)), "y": [0, 1], "z": 1}, KeyError, "no placeholder of the graph is called 'z'. The placeholders are"),
     ({"x": np.ones((3, 8)), "y": [0, 1]}, ValueError, "equally many rows, not 3 of 'x', 2 of 'y'"),
     ({"x": np.ones((0, 8)), "y": np.zeros(0, int)}, ValueError, "have no rows"),
     ({"x": np.ones((2, 7)), "y": [0, 1]}, ValueError, r"shape \(2, 7\) was fed for the placeholder 'x'"),
     ({"x": np.ones((2, 8)), "y": [0.5, 1]}, TypeError, "was fed for the placeholder 'y'"),
-    ([1, 2], TypeError, "takes a mapping"),
+    ([1, 2], TypeError, "must be a mapping"),
 ]
 
 
@@ -460,13 +460,13 @@ def test_wrong_parameters() -> None:
     loss, parameters = network()
     other = cg.variable(1.0, "other")
     for place in (TWO, "auto"):
-        with pytest.raises(ValueError, match="does not depend on the parameter 'other'; leave it out"):
+        with pytest.raises(ValueError, match=r"does not depend on the parameter 'other'\. Leave it out"):
             dist.Split(loss, [*parameters, other], None, place=place)  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="given twice"):
+    with pytest.raises(ValueError, match="passed twice"):
         dist.Split(loss, [parameters[0], parameters[0]], None, place=TWO)
-    with pytest.raises(TypeError, match=r"parameters are variables \(cg.variable\), not a ndarray"):
+    with pytest.raises(TypeError, match=r"parameters must be variables \(cg.variable\), not a ndarray"):
         dist.Split(loss, [np.ones(3)], None, place=TWO)
-    with pytest.raises(TypeError, match="the output is a result of operations on nodes, not a"):
+    with pytest.raises(TypeError, match="the output must be a result of operations on nodes, not a"):
         dist.Split(np.ones(3), parameters, None, place=TWO)
     with pytest.raises(TypeError, match="step needs optimizer="):
         dist.Split(loss, parameters, None, place=TWO).step(rows(3))
@@ -542,7 +542,7 @@ def test_derivatives_through_several_parts_are_refused() -> None:
     with cg.scope("second"):
         value = cg.sum(h * h)
     (slope,) = gradients(value, [u])
-    with pytest.raises(ValueError, match="passes through several parts; place in one part"):
+    with pytest.raises(ValueError, match=r"passes through several parts\. Place the differentiated"):
         dist.Split(value + slope * slope, [u], None, place=TWO)
 
 

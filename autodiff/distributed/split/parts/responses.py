@@ -1,4 +1,4 @@
-"""Responses of an actor: a result, or an error of a part that the client raises. Methods of the actor raise no errors."""
+"""Responses of an actor: a result, or an error of a part, which the client raises. Methods of the actor raise no errors."""
 
 from __future__ import annotations
 
