@@ -58,7 +58,7 @@ class Request(NamedTuple):
 class ShareRequest(NamedTuple):
     """The share of one machine in a step.
 
-    A named tuple is pickled as one object, whereas Dask serializes several arguments one by one.
+    A named tuple is pickled as one object, whereas Dask serializes several arguments separately.
 
     Attributes
     ----------

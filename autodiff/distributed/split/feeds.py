@@ -31,9 +31,7 @@ class Feeds:
         self.placeholders, self.micro_batches = placeholders, micro_batches
         self.row_placeholders = [node for node in placeholders if node.declared and node.declared[0] is None]
         if micro_batches > 1 and not self.row_placeholders:
-            raise ValueError(
-                "Split: micro_batches divides the first axis of placeholders declared as (None, ...), but there is none."
-            )
+            raise ValueError("Split: micro_batches divides the first axis of placeholders declared as (None, ...). Declare one.")
 
     def check(self, feed: Any) -> Batch:
         """Return the checked feed, by placeholder."""

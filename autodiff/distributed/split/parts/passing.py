@@ -169,7 +169,7 @@ class Pass:
     mailbox : Mailbox
         The values and cotangents that other parts send to this part.
     compute : callable
-        Runs a function that may take long, in a thread outside the event loop if there is one.
+        Runs a slow function, on a machine in a thread outside the event loop.
     send : callable
         Sends values to a part, and returns their cotangents.
     """
