@@ -35,35 +35,35 @@ ONE, TWO = {"first": 0, "second": 0}, {"first": 0, "second": 1}
 ADAM = partial(Adam, learning_rate=0.01)
 
 
-def bits(found: tuple[Any, dict[str, Any]]) -> list[bytes]:
-    value, slopes = found
+def bits(actual: tuple[Any, dict[str, Any]]) -> list[bytes]:
+    value, slopes = actual
     return [np.asarray(value).tobytes(), *(slopes[name].tobytes() for name in slopes)]
 
 
 @pytest.fixture(scope="module")
 def expected() -> list[bytes]:
-    """The bits of one process."""
+    """The bits of a run in one process."""
     return bits(dist.DataParallel(network).value_and_grad(network_parameters(), X, Y))
 
 
-def failing_once(monkeypatch: pytest.MonkeyPatch, method: str) -> list[str]:
-    """Let the next call of a method of an actor fail as if its machine were gone; the list is empty afterwards."""
-    call, due = Actor.call, [method]
+def fail_once(monkeypatch: pytest.MonkeyPatch, method: str) -> list[str]:
+    """Let the next call of a method of an actor raise as for a lost machine. The returned list is empty after that call."""
+    call, pending = Actor.call, [method]
 
     async def failing(self: Actor, name: str, *args: Any) -> Any:
-        if name in due:
-            due.clear()
+        if name in pending:
+            pending.clear()
             raise ConnectionError("the machine is gone")
         return await call(self, name, *args)
 
     monkeypatch.setattr(Actor, "call", failing)
-    return due
+    return pending
 
 
 # ----------------------------------------------------------------------------------------- DataParallel
 
 
-def test_data_parallel_goes_on_without_machine_that_left(expected: list[bytes]) -> None:
+def test_data_parallel_continues_without_machine(expected: list[bytes]) -> None:
     with threads_of(3) as client, dist.DataParallel(network, client) as loss:
         assert bits(loss.value_and_grad(network_parameters(), X, Y)) == expected
         leaving = loss.machines[0].address
@@ -75,12 +75,12 @@ def test_data_parallel_goes_on_without_machine_that_left(expected: list[bytes]) 
 
 def test_data_parallel_replaces_machine_lost_in_step(expected: list[bytes], monkeypatch: pytest.MonkeyPatch) -> None:
     with threads_of(2) as client, dist.DataParallel(network, client) as loss:
-        due = failing_once(monkeypatch, "compute_sums")
+        pending = fail_once(monkeypatch, "compute_sums")
         assert bits(loss.value_and_grad(network_parameters(), X, Y)) == expected
-        assert due == []
+        assert pending == []
         assert any(record.fault.startswith("lost: the machine is gone") for record in loss.log.faults)
         monkeypatch.setattr(step_module, "MAX_LOSSES", 1)
-        failing_once(monkeypatch, "compute_sums")
+        fail_once(monkeypatch, "compute_sums")
         with pytest.raises(RuntimeError, match="1 machines were lost, one after the other, on rows"):
             loss.value_and_grad(network_parameters(), X, Y)
 
@@ -138,12 +138,12 @@ def train(net: Any, steps: range) -> list[float]:
 
 
 def require_same_state(net: Any, here: Any) -> None:
-    for (name, found), (_, wanted) in zip(sorted(net.state_dict().items()), sorted(here.state_dict().items()), strict=True):
-        assert np.asarray(found).tobytes() == np.asarray(wanted).tobytes(), name
+    for (name, actual), (_, expected) in zip(sorted(net.state_dict().items()), sorted(here.state_dict().items()), strict=True):
+        assert np.asarray(actual).tobytes() == np.asarray(expected).tobytes(), name
 
 
 @pytest.mark.parametrize("age", [hosts.POLL_INTERVAL, 0.0], ids=["unnoticed", "noticed"])
-def test_split_goes_on_without_machine_that_left(age: float, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_split_continues_without_machine(age: float, monkeypatch: pytest.MonkeyPatch) -> None:
     """The list of machines is as old as allowed, or updated before the next call."""
     monkeypatch.setattr(hosts, "POLL_INTERVAL", age)
     loss, parameters = split_network()
@@ -162,14 +162,14 @@ def test_split_goes_on_without_machine_that_left(age: float, monkeypatch: pytest
 def test_split_replaces_machine_lost_in_step(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
     loss, parameters = split_network()
     here = dist.Split(loss, parameters, None, place=TWO, optimizer=ADAM)
-    due = failing_once(monkeypatch, method)
+    pending = fail_once(monkeypatch, method)
     with threads_of(3) as client, dist.Split(loss, parameters, client, place=TWO, optimizer=ADAM) as net:
         assert train(net, range(2)) == train(here, range(2))
         require_same_state(net, here)
-        assert due == []
+        assert pending == []
 
 
-def test_split_replaces_machine_that_leaves_without_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_split_replaces_silent_machine_that_leaves(monkeypatch: pytest.MonkeyPatch) -> None:
     loss, parameters = split_network()
     here = dist.Split(loss, parameters, None, place=ONE, optimizer=ADAM)
     with threads_of(3) as client, dist.Split(loss, parameters, client, place=ONE, optimizer=ADAM) as net:
@@ -217,7 +217,7 @@ def test_split_without_machine_raises(monkeypatch: pytest.MonkeyPatch) -> None:
     with threads_of(2) as client, dist.Split(loss, parameters, client, place=TWO, optimizer=ADAM, wait=0.5) as net:
         train(net, range(1))
         monkeypatch.setattr(splitting, "MAX_LOSSES", 1)
-        failing_once(monkeypatch, "pass_through")
+        fail_once(monkeypatch, "pass_through")
         with pytest.raises(RuntimeError, match="1 times in this call a machine was lost"):
             train(net, range(1, 2))
         for address in set(net.machines.values()) | {*client.scheduler_info()["workers"]}:
