@@ -17,6 +17,8 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.special import log_softmax, logsumexp
+from scipy.stats import norm
 from tqdm import tqdm
 
 import autodiff as ad
@@ -238,21 +240,19 @@ def recurrent_network(n: int, steps: int) -> Program:
     return Program(f, (rng.random((n, n)) / n, rng.random(n), rng.random((steps, n))))
 
 
-def kalman_filter(steps: int) -> Program:
-    """The likelihood of a Kalman filter with four states and two observations, as a function of noise and observations."""
-    transition, observed = np.eye(4) + 0.1 * np.eye(4, k=2), np.eye(2, 4)
+def hidden_markov_model(n: int, steps: int) -> Program:
+    """The likelihood of observations in a hidden Markov model, by the forward algorithm in logarithms."""
 
-    def f(noise: Any, observations: Any) -> Any:
-        state, covariance, total = np.zeros(4), np.eye(4), 0.0
-        for row in observations:
-            state, covariance = transition @ state, transition @ covariance @ transition.T + np.exp(noise) * np.eye(4)
-            uncertainty, error = observed @ covariance @ observed.T + 0.1 * np.eye(2), row - observed @ state
-            gain = np.linalg.solve(uncertainty, observed @ covariance).T
-            total = total + 0.5 * (error @ np.linalg.solve(uncertainty, error) + np.linalg.slogdet(uncertainty)[1])
-            state, covariance = state + gain @ error, covariance - gain @ observed @ covariance
-        return total
+    def f(transitions: Any, initial: Any, means: Any, widths: Any, observed: Any) -> Any:
+        log_transitions = log_softmax(transitions, axis=1)
+        log_densities = norm.logpdf(observed[:, None], means, np.exp(widths))
+        alpha = log_softmax(initial) + log_densities[0]
+        for i in range(1, steps):
+            alpha = logsumexp(alpha[:, None] + log_transitions, axis=0) + log_densities[i]
+        return -logsumexp(alpha)
 
-    return Program(f, (np.array(-1.0), rng.standard_normal((steps, 2))))
+    arguments = (rng.normal(size=(n, n)), rng.normal(size=n), rng.normal(size=n), 0.1 * rng.normal(size=n))
+    return Program(f, (*arguments, rng.normal(size=steps)))
 
 
 PROGRAMS: dict[str, Callable[[], Program]] = {
@@ -269,7 +269,7 @@ PROGRAMS: dict[str, Callable[[], Program]] = {
     "shortest paths 60": lambda: shortest_paths(60),
     "Gram-Schmidt 30 x 20": lambda: gram_schmidt(30, 20),
     "recurrent network 128 x 100": lambda: recurrent_network(128, 100),
-    "Kalman filter 100": lambda: kalman_filter(100),
+    "hidden Markov model 8 x 300": lambda: hidden_markov_model(8, 300),
 }
 
 
