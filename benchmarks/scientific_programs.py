@@ -240,6 +240,23 @@ def recurrent_network(n: int, steps: int) -> Program:
     return Program(f, (rng.random((n, n)) / n, rng.random(n), rng.random((steps, n))))
 
 
+def kalman_filter(steps: int) -> Program:
+    """The likelihood of a Kalman filter with four states and two observations, as a function of noise and observations."""
+    transition, observed = np.eye(4) + 0.1 * np.eye(4, k=2), np.eye(2, 4)
+
+    def f(noise: Any, observations: Any) -> Any:
+        state, covariance, total = np.zeros(4), np.eye(4), 0.0
+        for row in observations:
+            state, covariance = transition @ state, transition @ covariance @ transition.T + np.exp(noise) * np.eye(4)
+            uncertainty, error = observed @ covariance @ observed.T + 0.1 * np.eye(2), row - observed @ state
+            gain = np.linalg.solve(uncertainty, observed @ covariance).T
+            total = total + 0.5 * (error @ np.linalg.solve(uncertainty, error) + np.linalg.slogdet(uncertainty)[1])
+            state, covariance = state + gain @ error, covariance - gain @ observed @ covariance
+        return total
+
+    return Program(f, (np.array(-1.0), rng.standard_normal((steps, 2))))
+
+
 def hidden_markov_model(n: int, steps: int) -> Program:
     """The likelihood of observations in a hidden Markov model, by the forward algorithm in logarithms."""
 
@@ -269,6 +286,7 @@ PROGRAMS: dict[str, Callable[[], Program]] = {
     "shortest paths 60": lambda: shortest_paths(60),
     "Gram-Schmidt 30 x 20": lambda: gram_schmidt(30, 20),
     "recurrent network 128 x 100": lambda: recurrent_network(128, 100),
+    "Kalman filter 100": lambda: kalman_filter(100),
     "hidden Markov model 8 x 300": lambda: hidden_markov_model(8, 300),
 }
 
