@@ -64,7 +64,7 @@ def best(run: Callable[[], Any], count: int) -> float:
 
 
 def overhead(client: Client, machines: int) -> float:
-    """Milliseconds of a step with next to no work, one grain for each machine."""
+    """Milliseconds of a step with next to no work and one shard per machine."""
     p, x = [np.zeros(1), np.zeros(10)], np.ones(64)
     here = best(lambda: DataParallel(light, grains=1).value_and_grad(p, x), 50)
     with DataParallel(light, client, grains=machines, patience=1e9) as mean:

@@ -17,6 +17,8 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.special import log_softmax, logsumexp
+from scipy.stats import norm
 from tqdm import tqdm
 
 import autodiff as ad
@@ -255,6 +257,21 @@ def kalman_filter(steps: int) -> Program:
     return Program(f, (np.array(-1.0), rng.standard_normal((steps, 2))))
 
 
+def hidden_markov_model(n: int, steps: int) -> Program:
+    """The likelihood of observations in a hidden Markov model, by the forward algorithm in logarithms."""
+
+    def f(transitions: Any, initial: Any, means: Any, widths: Any, observed: Any) -> Any:
+        log_transitions = log_softmax(transitions, axis=1)
+        log_densities = norm.logpdf(observed[:, None], means, np.exp(widths))
+        alpha = log_softmax(initial) + log_densities[0]
+        for i in range(1, steps):
+            alpha = logsumexp(alpha[:, None] + log_transitions, axis=0) + log_densities[i]
+        return -logsumexp(alpha)
+
+    arguments = (rng.normal(size=(n, n)), rng.normal(size=n), rng.normal(size=n), 0.1 * rng.normal(size=n))
+    return Program(f, (*arguments, rng.normal(size=steps)))
+
+
 PROGRAMS: dict[str, Callable[[], Program]] = {
     "jacobi 4,000 x 400": lambda: jacobi(4000, 400),
     "heat 25^3 x 20": lambda: heat(25, 20),
@@ -270,6 +287,7 @@ PROGRAMS: dict[str, Callable[[], Program]] = {
     "Gram-Schmidt 30 x 20": lambda: gram_schmidt(30, 20),
     "recurrent network 128 x 100": lambda: recurrent_network(128, 100),
     "Kalman filter 100": lambda: kalman_filter(100),
+    "hidden Markov model 8 x 300": lambda: hidden_markov_model(8, 300),
 }
 
 

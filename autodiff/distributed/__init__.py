@@ -1,8 +1,8 @@
-"""Derivatives and training on several machines (workers of a Dask cluster), by dask.distributed.
+"""Derivatives and training on several machines (workers of a Dask cluster).
 
-A loss over shards of the data (`DataParallel`), a graph whose parts live on different machines (`Split`), and data larger than
-memory (`value_and_grad` of dask arrays). Needs ``pip install "compgraph[distributed]"``; nothing of it is imported by
-``import autodiff``.
+`DataParallel` evaluates a loss over shards of the data, `Split` a graph whose parts are on different machines, and
+`value_and_grad` a loss over dask arrays larger than memory. They need ``pip install "compgraph[distributed]"``.
+``import autodiff`` does not import this package.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-# The module of each public name, imported on first use, so that importing this one does not need Dask.
+# The module of each public name. Modules are imported on first use, so that importing this package does not need Dask.
 _PUBLIC: dict[str, str] = {
     "DataParallel": "data_parallel",
     "Split": "split",

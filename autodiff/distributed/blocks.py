@@ -1,8 +1,8 @@
 """Derivatives of a loss over data larger than memory: Dask arrays, one block of rows at a time.
 
-Each block is one task, which loads its rows, differentiates the loss there, and returns its value and gradient. Dask fuses it
-with the tasks that make the block, so that no block outlives its task. Values and gradients are summed by a tree that depends on
-the number of blocks alone, so the bits do not depend on the assignment of blocks to workers, or on timing.
+There is one task per block: it differentiates the loss on the rows of the block. Dask fuses it with the tasks that compute the
+block, so that a block is freed when its task ends. Values and gradients are summed along a binary tree over the blocks. The tree
+depends on the number of blocks alone, so results do not depend on scheduling, bit for bit.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from typing import Any
 import dask.array as da
 import numpy as np
 from dask.delayed import delayed
-from numpy.typing import NDArray
 
 from compgraph.context import default_dtype, default_float
 from compgraph.values import Value, describe, require_computed
@@ -32,46 +31,48 @@ _NAME = "distributed.value_and_grad"
 def value_and_grad(
     loss: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, *, wait: float = 60.0
 ) -> Callable[..., Any]:
-    """The value and gradient of a mean over the rows of arrays that need not fit into memory.
+    """Value and gradient of a mean over the rows of arrays that need not fit into memory.
 
     Parameters
     ----------
     loss : callable
-        A function of parameters and arrays that returns the mean of something over the rows of the arrays it is given: a
-        scalar, or with `has_aux` a pair of it and anything else.
+        A function of parameters and arrays. It returns a scalar, a mean over the rows of its arrays; with `has_aux` a pair
+        of this scalar and any other value.
     argnums : int, str, or sequence of them
-        The arguments that are the parameters, as in `autodiff.value_and_grad`. They go to every block whole.
+        The parameters: the arguments to differentiate with respect to, as in `autodiff.value_and_grad`. Each block receives
+        all of them.
     has_aux : bool
         Whether `loss` returns a pair ``(value, aux)``.
     wait : float
-        With a distributed client: after how many seconds without a machine a TimeoutError is raised.
+        With a distributed client: the seconds without a machine until a TimeoutError is raised.
 
     Returns
     -------
     callable
         ``(*args, **kwargs) -> (value, gradient)``, or ``((value, aux), gradient)`` with a list of each
-        block's `aux`, in order. Of the other arguments, also nested, at least one is a ``dask.array``. Its blocks
-        along the first axis are what `loss` is given; along other axes they are joined. The other arrays, of Dask and of
-        NumPy, are cut alike. Everything else goes to every block as it is; an array whose first axis is not the
-        rows must be a parameter, or bound by ``functools.partial``.
+        block's `aux`, in order. At least one of the arguments that are not parameters is, or contains, a ``dask.array``.
+        `loss` is called once for each of its blocks along the first axis; blocks along other axes are concatenated. All
+        other arrays, of Dask and NumPy, are divided into the same rows. Other values are passed to each block unchanged.
+        An array whose first axis is not the rows must be a parameter, or bound by ``functools.partial``.
 
     Raises
     ------
     TypeError
-        When called: if no argument is a ``dask.array``, a parameter is one or holds a node, or the loss uses an outer node;
-        and as in `autodiff.value_and_grad`.
+        When called: if no argument is a ``dask.array``; if a parameter is one, or a node; if the loss reads a node of an
+        enclosing scope; and as in `autodiff.value_and_grad`.
     ValueError
-        When called: if the arrays have different numbers of rows, none, or unknown ones; and as in `autodiff.value_and_grad`.
+        When called: if the arrays have no rows, different numbers of rows, or unknown ones; and as in
+        `autodiff.value_and_grad`.
     TimeoutError, ConnectionError
-        When called, with a distributed client: if no machine is there for `wait` seconds; if the scheduler is lost.
+        When called, with a distributed client: if there is no machine for `wait` seconds; if the scheduler is lost.
 
     Notes
     -----
-    The scheduler is the one that Dask would use: threads, what ``dask.config.set(scheduler="synchronous")`` says, or the
-    current ``distributed.Client``. Each thread at work holds one block of rows of each array, and what `loss` makes of it; Dask
-    holds all of an array whose first block depends on all of it (``x - x.mean(axis=0)``), so compute such a mean first. The
-    bits are the same with any scheduler on machines of one kind, but depend on how the arrays are cut. The gradient of a mean
-    over all rows is the mean of the gradients of the blocks, weighted by rows: sum_i n_i/n grad f(X_i, p).
+    Dask's current scheduler is used: threads, the setting ``dask.config.set(scheduler="synchronous")``, or the current
+    ``distributed.Client``. Each thread holds one block of each array and the intermediate values of `loss`. Dask holds a
+    whole array if its first block depends on all of it (``x - x.mean(axis=0)``): compute such a mean first. Results are
+    identical, bit for bit, with any scheduler on machines of one kind; they depend on the chunks of the arrays. The gradient
+    is the mean of the gradients of the blocks, weighted by rows: sum_i n_i/n grad f(X_i, p).
 
     Examples
     --------
@@ -84,187 +85,186 @@ def value_and_grad(
     """
 
     @functools.wraps(loss)
-    def differentiated(*args: object, **kwargs: object) -> Any:
+    def evaluate(*args: Any, **kwargs: Any) -> Any:
         arguments = Arguments(_NAME, loss, args, kwargs, argnums)
-        _require_parameters(arguments)
-        row_arguments = DataArguments(arguments)
+        _check_parameters(arguments)
+        data = DataArguments(arguments)
         value, *gradient_leaves = compute_task(
-            _summed(_parts(Block(arguments, row_arguments, has_aux), arguments, row_arguments)), wait
+            _sum_by_tree(_block_tasks(BlockGradient(arguments, data, has_aux), arguments, data)), timeout=wait
         )
         aux = gradient_leaves.pop() if has_aux else None
         return ((value, aux) if has_aux else value), arguments.nest(gradient_leaves)
 
-    return differentiated
+    return evaluate
 
 
-def _require_parameters(arguments: Arguments) -> None:
-    """Raise for parameters that are not computed yet, or are nodes: blocks are differentiated where their graph is not known."""
+def _check_parameters(arguments: Arguments) -> None:
+    """Raise for parameters that are dask arrays or nodes: a worker does not have the graph of a node."""
     for name, leaf in zip(arguments.names, arguments.leaves, strict=True):
         if isinstance(leaf, da.Array):
             raise TypeError(
-                f"{_NAME}: {name} is a dask Array, but a parameter, which every block is given whole; give its numbers "
-                "(.compute()), or say by argnums which arguments are the parameters"
+                f"{_NAME}: {name} is a dask Array, but a parameter, which each block receives whole. Pass its value "
+                "(.compute()), or select the parameters by argnums."
             )
         if isinstance(leaf, Value):
             raise TypeError(
-                f"{_NAME}: {name} is a node, the {describe(leaf)}, and a derivative by blocks does not continue in its "
-                "graph; give node.value"
+                f"{_NAME}: {name} is a node, the {describe(leaf)}. Derivatives by blocks do not continue in its graph. "
+                "Pass node.value."
             )
     arguments.arrays()
 
 
-class Rows:
-    """Stands among the arguments for a block's rows of an array."""
+class BlockSlot:
+    """A placeholder among the arguments for the block of an array, by the array's index."""
 
-    def __init__(self, place: int) -> None:
-        self.place = place
+    def __init__(self, index: int) -> None:
+        self.index = index
 
 
 class DataArguments:
-    """The arguments that are not parameters.
+    """The arguments that are not parameters: the data, and values passed on unchanged.
 
     Attributes
     ----------
     arrays : list of dask.array.Array
         The arrays with rows, all with the same chunks along the first axis.
     template : tuple of list and dict
-        All arguments, with `Rows` for the arrays, and None for the parameters.
+        All arguments, with `BlockSlot` for the arrays, and None for the parameters.
     chunks : tuple of int
         The number of rows of each block.
     """
 
     def __init__(self, arguments: Arguments) -> None:
-        hidden = [None if place in arguments.selected else a for place, a in enumerate(arguments.args)]
+        args = [None if index in arguments.selected else a for index, a in enumerate(arguments.args)]
         named = {name: None if name in arguments.selected else a for name, a in arguments.kwargs.items()}
-        leaves, structure = flatten((hidden, named))
+        leaves, structure = flatten((args, named))
         names = [path[2:].codify(f"argument {path[1].entry!r}") for path in structure.accessors()]
         row_leaves = [(k, name) for k, name in enumerate(names) if _has_rows(leaves[k], name)]
-        self.chunks = _chunks([leaves[k] for k, _ in row_leaves])
-        self.arrays = [_cut(leaves[k], self.chunks, name) for k, name in row_leaves]
-        _require_arrays((*hidden, *named.values()), sum(self.chunks))
-        for place, (k, _) in enumerate(row_leaves):
-            leaves[k] = Rows(place)
+        self.chunks = _row_chunks([leaves[k] for k, _ in row_leaves])
+        self.arrays = [_align_rows(leaves[k], self.chunks, name) for k, name in row_leaves]
+        _reject_lists_of_rows((*args, *named.values()), sum(self.chunks))
+        for index, (k, _) in enumerate(row_leaves):
+            leaves[k] = BlockSlot(index)
         self.template = unflatten(structure, leaves)
 
 
-def _has_rows(leaf: object, name: str) -> bool:
-    """Whether an argument is data, which is divided into blocks of rows; raise if it is neither data nor a plain value."""
+def _has_rows(leaf: Any, name: str) -> bool:
+    """Whether an argument is an array to divide into blocks of rows; raise if it is neither an array nor a plain value."""
     if isinstance(leaf, Value):
-        raise TypeError(f"{_NAME}: {name} is a node, the {describe(leaf)}; give node.value")
+        raise TypeError(f"{_NAME}: {name} is a node, the {describe(leaf)}. Pass node.value.")
     if isinstance(leaf, da.Array):
         if leaf.ndim == 0:
-            raise TypeError(f"{_NAME}: {name} is a single number that is not computed yet; give its value (.compute())")
+            raise TypeError(f"{_NAME}: {name} is a dask Array without axes. Pass its value (.compute()).")
         return True
     if hasattr(leaf, "to_dask_array"):
-        raise TypeError(f"{_NAME}: {name} is a dask {type(leaf).__name__}; give its array, .to_dask_array(lengths=True)")
+        raise TypeError(f"{_NAME}: {name} is a dask {type(leaf).__name__}. Pass its array, .to_dask_array(lengths=True).")
     require_computed(leaf, f"{_NAME}: {name}")
     return isinstance(leaf, np.ndarray) and leaf.ndim > 0
 
 
-def _chunks(arrays: Sequence[Any]) -> tuple[int, ...]:
-    """How many rows each block has: as in the first Dask array."""
+def _row_chunks(arrays: Sequence[Any]) -> tuple[int, ...]:
+    """Return the number of rows of each block, from the first Dask array."""
     first = next((x for x in arrays if isinstance(x, da.Array)), None)
     if first is None:
         raise TypeError(
-            f"{_NAME}: none of the arguments beside the parameters is a dask.array; for arrays that are in memory there is "
-            "autodiff.value_and_grad, and dask.array.from_array cuts one into blocks"
+            f"{_NAME}: no argument except the parameters is a dask.array. Use autodiff.value_and_grad for arrays in memory, or "
+            "divide one into blocks by dask.array.from_array."
         )
     chunks: tuple[int, ...] = first.chunks[0]
-    if sum(_known(chunks)) == 0:
-        raise ValueError(f"{_NAME}: the arrays have no rows, and a mean over none is not defined")
+    if sum(_require_known_chunks(chunks)) == 0:
+        raise ValueError(f"{_NAME}: the arrays have no rows, so their mean is undefined.")
     return chunks
 
 
-def _known(chunks: tuple[int, ...]) -> tuple[int, ...]:
+def _require_known_chunks(chunks: tuple[int, ...]) -> tuple[int, ...]:
     if any(n != n for n in chunks):  # nan
-        raise ValueError(
-            f"{_NAME}: the blocks of a dask.array have unknown numbers of rows; x.compute_chunk_sizes() finds them, in place"
-        )
+        raise ValueError(f"{_NAME}: the blocks of a dask.array have unknown numbers of rows. Call x.compute_chunk_sizes() first.")
     return chunks
 
 
-def _cut(array: Any, chunks: tuple[int, ...], name: str) -> Any:
-    """An array in blocks of rows; other axes stay as they are cut."""
-    rows = sum(_known(array.chunks[0])) if isinstance(array, da.Array) else len(array)
+def _align_rows(array: Any, chunks: tuple[int, ...], name: str) -> Any:
+    """Return an array with the given chunks of rows; chunks along other axes are unchanged."""
+    rows = sum(_require_known_chunks(array.chunks[0])) if isinstance(array, da.Array) else len(array)
     if rows != sum(chunks):
         raise ValueError(
-            f"{_NAME}: {name} has {rows} rows, the first array {sum(chunks)}; all arrays beside the parameters are cut by rows, "
-            "and one that has none is a parameter (argnums), or bound by functools.partial"
+            f"{_NAME}: {name} has {rows} rows, the first array {sum(chunks)}. All data are divided by rows. "
+            "Select an array without rows as a parameter (argnums), or bind it by functools.partial."
         )
     if not isinstance(array, da.Array):
         return da.from_array(array, chunks=(chunks, *[(n,) for n in array.shape[1:]]), name=False)
     return array if array.chunks[0] == chunks else array.rechunk({0: chunks}, method="tasks")
 
 
-def _require_arrays(arguments: Sequence[Any], rows: int) -> None:
-    """Raise for a list of as many numbers as there are rows: it would go to every block whole."""
+def _reject_lists_of_rows(arguments: Sequence[Any], rows: int) -> None:
+    """Raise for a list with one number per row, which would be passed whole to each block."""
     for argument in arguments:
         if isinstance(argument, (list, tuple)) and len(argument) == rows and all(map(np.isscalar, argument)):
-            raise TypeError(f"{_NAME}: a list of {rows} numbers is not cut into blocks as an array is; give np.array(...)")
+            raise TypeError(f"{_NAME}: a list of {rows} numbers is not divided into blocks. Pass np.array(...).")
 
 
-class Block:
-    """The value and gradient of one block, as a callable. It is sent to where the block is, with all that it needs."""
+class BlockGradient:
+    """The computation of one block: a callable that is pickled and sent to the worker that holds the block."""
 
-    def __init__(self, arguments: Arguments, row_arguments: DataArguments, has_aux: bool) -> None:
-        self.loss, self.places, self.template = arguments.f, arguments.selected, row_arguments.template
-        self.rows, self.has_aux = sum(row_arguments.chunks), has_aux
-        self.number, self.errors = default_float(), np.geterr()
+    def __init__(self, arguments: Arguments, data: DataArguments, has_aux: bool) -> None:
+        self.loss, self.selected, self.template = arguments.f, arguments.selected, data.template
+        self.rows, self.has_aux = sum(data.chunks), has_aux
+        self.dtype, self.errors = default_float(), np.geterr()
 
     def __call__(self, parameters: Sequence[Any], *blocks: Any) -> list[Any]:
-        """The block's weighted share of the value, and of the gradient with respect to each leaf; with aux, that in a list."""
-        return contextvars.Context().run(self._derived, parameters, [_as_anywhere(_gathered(b)) for b in blocks])
+        """Return the value and the gradient of each leaf, weighted by the rows of the block; then aux, within a list."""
+        arrays = [_normalize_layout(_concatenate_pieces(block)) for block in blocks]
+        return contextvars.Context().run(self._differentiate, parameters, arrays)
 
-    def _derived(self, parameters: Sequence[Any], blocks: list[Any]) -> list[Any]:
+    def _differentiate(self, parameters: Sequence[Any], blocks: list[Any]) -> list[Any]:
         leaves, structure = flatten(self.template)
-        args, kwargs = unflatten(structure, [blocks[x.place] if isinstance(x, Rows) else x for x in leaves])
-        for place, tree in zip(self.places, parameters, strict=True):
-            if isinstance(place, int):
-                args[place] = tree
+        args, kwargs = unflatten(structure, [blocks[x.index] if isinstance(x, BlockSlot) else x for x in leaves])
+        for index, tree in zip(self.selected, parameters, strict=True):
+            if isinstance(index, int):
+                args[index] = tree
             else:
-                kwargs[place] = tree
-        with default_dtype(self.number), np.errstate(**self.errors):
-            value, gradient = operators.value_and_grad(self.loss, tuple(self.places), self.has_aux)(*args, **kwargs)
+                kwargs[index] = tree
+        with default_dtype(self.dtype), np.errstate(**self.errors):
+            value, gradient = operators.value_and_grad(self.loss, tuple(self.selected), self.has_aux)(*args, **kwargs)
             value, *aux = value if self.has_aux else (value,)
             numbers = [value, *flatten(gradient)[0]]
-            _require_plain(numbers)
+            _require_no_nodes(numbers)
             weight = len(blocks[0]) / self.rows
             return [*[weight * x for x in numbers], *[[x] for x in aux]]
 
 
-def _gathered(block: NDArray[Any] | list[NDArray[Any]], axis: int = 1) -> Any:
-    """The rows of a block as one array, from its pieces along the other axes, nested in lists."""
+def _concatenate_pieces(block: Any, axis: int = 1) -> Any:
+    """Concatenate the pieces of a block along the axes after the first; Dask passes them as nested lists."""
     if isinstance(block, list):
-        pieces = [_gathered(piece, axis + 1) for piece in block]
+        pieces = [_concatenate_pieces(piece, axis + 1) for piece in block]
         return pieces[0] if len(pieces) == 1 else np.concatenate(pieces, axis)
     if type(block) is not np.ndarray:
         raise TypeError(
-            f"{_NAME}: the blocks of an array are of class {type(block).__name__}; blocks of NumPy's arrays are differentiated "
-            "(x.map_blocks(np.asarray) converts them)"
+            f"{_NAME}: the blocks of an array are of class {type(block).__name__}, not numpy.ndarray. Convert them by "
+            "x.map_blocks(np.asarray)."
         )
     return block
 
 
-def _as_anywhere(block: NDArray[Any]) -> Any:
-    """A block in one layout on every machine: one that was sent may be unaligned, and NumPy then adds in another order."""
+def _normalize_layout(block: Any) -> Any:
+    """Copy a received block that is unaligned or not C-contiguous: the layout determines the order in which NumPy adds."""
     return np.require(block, requirements=["C_CONTIGUOUS", "ALIGNED"])
 
 
-def _require_plain(numbers: Sequence[Any]) -> None:
+def _require_no_nodes(numbers: Sequence[Any]) -> None:
     if any(isinstance(x, Value) for x in numbers):
         raise TypeError(
-            f"{_NAME}: the loss uses a variable from outside, whose derivative would be lost; make it a parameter, or use its "
-            "numbers (variable.value)"
+            f"{_NAME}: the loss uses a variable of an enclosing scope, so its derivative would be lost. Pass it as a parameter, "
+            "or use its value (variable.value)."
         )
 
 
-def _parts(block: Block, arguments: Arguments, row_arguments: DataArguments) -> list[Any]:
-    """A task for each block that has rows."""
+def _block_tasks(block: BlockGradient, arguments: Arguments, data: DataArguments) -> list[Any]:
+    """Return a task for each block that has rows."""
     trees = [arguments.args[p] if isinstance(p, int) else arguments.kwargs[p] for p in arguments.selected]
     parameters = delayed(trees, name=f"parameters-{uuid.uuid4().hex}", traverse=False)
     axes = itertools.count(1)
-    indexed = [(x, (0, *itertools.islice(axes, x.ndim - 1))) for x in row_arguments.arrays]
-    together = da.blockwise(
+    indexed = [(x, (0, *itertools.islice(axes, x.ndim - 1))) for x in data.arrays]
+    blockwise = da.blockwise(
         block,
         (0,),
         *(parameters, None),
@@ -273,17 +273,17 @@ def _parts(block: Block, arguments: Arguments, row_arguments: DataArguments) -> 
         meta=np.empty(0, object),
         align_arrays=False,
     )
-    return [part for part, rows in zip(together.to_delayed(), row_arguments.chunks, strict=True) if rows]
+    return [task for task, rows in zip(blockwise.to_delayed(), data.chunks, strict=True) if rows]
 
 
-def _summed(parts: list[Any]) -> Any:
-    """The sum of the parts, by a tree that depends on their number alone."""
-    plus = delayed(_plus, pure=False)
-    while len(parts) > 1:
-        pairs = [parts[i : i + 2] for i in range(0, len(parts), 2)]
-        parts = [plus(*pair) if len(pair) == 2 else pair[0] for pair in pairs]
-    return parts[0]
+def _sum_by_tree(tasks: list[Any]) -> Any:
+    """Sum the results of tasks along a binary tree, which depends on their number alone."""
+    add = delayed(_add, pure=False)
+    while len(tasks) > 1:
+        pairs = [tasks[i : i + 2] for i in range(0, len(tasks), 2)]
+        tasks = [add(*pair) if len(pair) == 2 else pair[0] for pair in pairs]
+    return tasks[0]
 
 
-def _plus(one: list[Any], other: list[Any]) -> list[Any]:
+def _add(one: list[Any], other: list[Any]) -> list[Any]:
     return [x + y for x, y in zip(one, other, strict=True)]

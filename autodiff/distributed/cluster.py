@@ -16,9 +16,9 @@ DISCONNECTED_TIMEOUT = 5.0  # the same, for any other status of the client
 
 
 class WorkerRegistry:
-    """The workers of a cluster, as the scheduler last listed them; each request to it has a time limit.
+    """The workers of a cluster, as the scheduler last listed them.
 
-    It is used on the client's event loop alone.
+    Each request to the scheduler has a time limit. `refresh` runs on the client's event loop.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ class WorkerRegistry:
     async def _request(self, request_time: float) -> None:
         try:
             identity = await asyncio.wait_for(self.client.scheduler.identity(n_workers=-1), RESPONSE_TIMEOUT)
-        except Exception:  # no answer; `require_scheduler` decides after how long it is lost
+        except Exception:  # `require_scheduler` raises if this persists
             self._silent_since = request_time if self._silent_since is None else self._silent_since
             return
         self._silent_since = None
@@ -75,27 +75,27 @@ class WorkerRegistry:
         self.last_reply = {address: self.last_reply[address] if address in is_silent else now for address in workers}
 
     def require_scheduler(self) -> None:
-        """Raise a ConnectionError if the scheduler has not answered for a while, or the client is closed."""
+        """Raise a ConnectionError if the scheduler is silent for too long, or the client is closed."""
         status = self.client.status
         silent = 0.0 if self._silent_since is None else time.monotonic() - self._silent_since
         if status in ("closed", "closing") or silent > SCHEDULER_TIMEOUTS.get(status, DISCONNECTED_TIMEOUT):
-            where = getattr(self.client.scheduler, "address", "an address that is gone")
+            where = getattr(self.client.scheduler, "address", "an unknown address")
             raise ConnectionError(
-                f"{self._caller}: the scheduler at {where} does not answer any more (client {status}, "
+                f"{self._caller}: the scheduler at {where} does not answer (client {status}, "
                 f"silent for {silent:.0f} s). {self._advice}"
             )
 
 
 class Actor:
-    """An object in another process, called through one client and no other.
+    """A handle of an object on a worker (a Dask actor).
 
-    Dask's own handle takes whichever client is current, and waits for a lost worker to return.
+    Unlike Dask's own handle, it always uses the given client, and does not wait for a lost worker to return.
     """
 
     def __init__(self, client: Any, address: str, future: Any) -> None:
         self._client, self._address, self._future = client, address, future  # releasing the future deletes the object
 
-    async def call(self, method: str, *args: object) -> Any:
+    async def call(self, method: str, *args: Any) -> Any:
         """Call a method on the worker and return its result."""
         request = {"function": method, "actor": self._future.key, "args": [_protocol.to_serialize(x) for x in args], "kwargs": {}}
         if self._client.direct_to_workers:

@@ -14,11 +14,11 @@ from .cluster import WorkerRegistry
 
 _log = logging.getLogger(__name__)
 _POLL_INTERVAL = 1.0  # seconds between updates of the list of workers
-_CALLER, _ADVICE = "distributed.value_and_grad", "The running computation is lost. Call again with another cluster"
+_CALLER, _ADVICE = "distributed.value_and_grad", "Its computation is lost. Call again with a client of another cluster"
 
 
 def compute_task(task: Any, timeout: float) -> Any:
-    """Compute a task with the scheduler that Dask would use, and return its result.
+    """Compute a task with Dask's current scheduler and return the result.
 
     Parameters
     ----------
@@ -30,21 +30,21 @@ def compute_task(task: Any, timeout: float) -> Any:
     Raises
     ------
     TimeoutError
-        If there was no worker for so long.
+        If there was no worker for `timeout` seconds.
     ConnectionError
         If the scheduler is lost.
     """
     client: Any = getattr(get_scheduler(collections=[task]), "__self__", None)
     if not isinstance(client, Client):
         return task.compute()
-    where = str(getattr(client.scheduler, "address", "an address that is gone"))
+    where = str(getattr(client.scheduler, "address", "an unknown address"))
     _log.debug("%d tasks are sent to the scheduler at %s", len(task.dask), where)
     future = client.compute(task)
     try:
         _wait(client, future, timeout, where)
         return future.result()
     except CancelledError as error:
-        raise ConnectionError(f"{_CALLER}: the scheduler at {where} does not answer any more. {_ADVICE}") from error
+        raise ConnectionError(f"{_CALLER}: the scheduler at {where} does not answer. {_ADVICE}") from error
     finally:
         future.release()
 
@@ -63,5 +63,5 @@ def _wait(client: Any, future: Any, timeout: float, where: str) -> None:
             elif time.monotonic() - last_alive > timeout:
                 future.cancel()
                 raise TimeoutError(
-                    f"{_CALLER}: no machine has been at work for {timeout:g} seconds with the scheduler at {where}"
+                    f"{_CALLER}: the scheduler at {where} had no machine for {timeout:g} seconds. Start workers, then call again."
                 ) from None

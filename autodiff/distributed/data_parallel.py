@@ -1,4 +1,4 @@
-"""`DataParallel`: the mean of a loss over a batch whose rows are shared among machines."""
+"""`DataParallel`: the mean of a loss over a batch whose rows are distributed over machines."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from distributed import Client
-from numpy.typing import NDArray
 from tqdm import tqdm
 
 from compgraph.compiled import jit
@@ -22,21 +21,21 @@ from compgraph.values import INERT, Value
 
 from ..arguments import as_argument, flatten, unflatten
 from .parallel import (
-    Failed,
-    Kept,
+    ActorPool,
+    Batch,
+    FailureReport,
     Log,
-    Machine,
-    Machines,
+    LossActor,
+    RemoteArray,
     Request,
-    Rows,
-    Share,
+    ShareRequest,
     Step,
-    assembled,
-    both_at,
-    cuts,
-    mean_at,
-    packed,
-    process,
+    combine_sums,
+    process_name,
+    record_mean,
+    record_mean_and_gradient,
+    serialize,
+    shard_bounds,
 )
 
 HERE = "here"
@@ -44,16 +43,16 @@ T = TypeVar("T")
 
 
 class MachineInfo(NamedTuple):
-    """A machine as `DataParallel.machines` shows it.
+    """The state of a machine; see `DataParallel.machines`.
 
     Attributes
     ----------
     address, name : str
-        Its address, and its name in the cluster.
+        The address of the worker, and its name in the cluster.
     speed : float or None
-        Rows a second; None until it was measured.
+        Rows per second; None before the first measurement.
     is_free : bool
-        Whether it waits for work.
+        Whether the machine is idle.
     """
 
     address: str
@@ -65,53 +64,54 @@ class MachineInfo(NamedTuple):
 class DataParallel:
     """The mean of a loss over the rows of a batch, computed by all machines of a cluster.
 
-    Each machine has the loss and computes its gradient for some of the rows; the parameters live with the client and travel
-    with each step. The result has the same bits whatever the number of machines, their speed, and which of them are lost.
+    Each machine computes the loss and its gradient for some of the rows. The client holds the parameters and sends them with each
+    step. The bits of the result do not depend on the number of machines, their speeds, or failures.
 
     Parameters
     ----------
     loss : callable
-        ``loss(params, *batch)``: the mean over the rows it is given, a real scalar. The parameters nest in any way; every
-        array of the batch has the rows along its first axis. It is sent to the machines once, in its present state.
+        ``loss(params, *batch)``: a real scalar, the mean over the rows of the batch. The parameters nest in any way; each
+        array of the batch has the rows along its first axis. The loss is pickled when `DataParallel` is created.
     client : distributed.Client, optional
-        A client of the cluster, best made with ``direct_to_workers=True``. By default the loss is computed here, with the
-        same bits.
+        A client of the cluster, preferably with ``direct_to_workers=True``. By default the loss is computed in this process,
+        with the same bits.
     grains : int
-        The number of pieces (grains) that a batch is cut into. It decides the bits, and how evenly rows can be shared. More
-        machines than grains are of no use.
+        The number of shards of a batch. It determines the bits of the result, and how evenly rows can be distributed. At most
+        `grains` machines have work.
     patience : float
-        A machine is overtaken if it takes `patience` times as long as its speed predicts, and at least half a second: others
-        that wait for work compute its rows too.
+        If a machine takes `patience` times as long as expected from its speed, and at least half a second, idle machines
+        compute its rows too.
     wait : float
-        After how many seconds without a machine, or without a sign of life of any, to give up.
+        The seconds without a machine, or without a reply or heartbeat of any machine, until a TimeoutError is raised.
     backend : {"jax", "torch", "cupy"} or module, optional
-        The array library by which each machine computes the loss and its gradient, on its own device; see `compgraph.jit`. By
-        default NumPy. Results agree with those of NumPy to rounding, and no longer have the same bits: a machine computes its
-        first grain by NumPy as well, and returns that result.
+        The array library in which each machine computes the loss and its gradient, on its own device; see `compgraph.jit`. By
+        default NumPy. With a library, results agree with those of NumPy up to rounding, and depend on the machines: each
+        machine returns the result of NumPy for its first shard.
 
     Attributes
     ----------
     machines : list of MachineInfo
-        The machines of now.
+        The current machines.
     log : Log
-        The rows that each machine computed, with times and faults; shown as a table, drawn by ``log.plot()``.
+        The rows that each machine computed, with times and faults. It prints as a table; ``log.plot()`` draws it.
 
     Raises
     ------
     TypeError, ValueError
-        If an argument is of a wrong type or value; when called: if the arrays of the batch have no rows, or not equally many.
+        If an argument has a wrong type or value. When called: if the arrays of the batch have no rows, or different numbers
+        of rows.
     TimeoutError
         When called: after `wait` seconds without a machine.
     ConnectionError
-        When called: if the scheduler does not answer. No error changes the parameters.
+        When called: if the scheduler does not answer. Errors leave the parameters unchanged.
 
     Notes
     -----
-    The bits are the same where processors and libraries are of the same kind, with as many threads. A loss that draws random
-    numbers, or has a state, is not the same function twice: pass such numbers as arrays of the batch.
+    Equal bits require processors and libraries of one kind, and equal numbers of threads. The loss must be a pure function: pass
+    random numbers as arrays of the batch.
 
-    Called with nodes it is one node of the graph, with derivatives of every order, in both modes, with respect to the
-    parameters alone: an active node in the batch, or one that the loss uses from outside, raises.
+    For parameters with nodes, the mean is one node of the graph, with derivatives of every order, in both modes, with respect to
+    the parameters alone. Active nodes in the batch or in the enclosing scope of the loss raise a TypeError.
 
     Examples
     --------
@@ -131,38 +131,42 @@ class DataParallel:
     ) -> None:  # fmt: skip
         _check(loss, client, grains, patience, wait)
         if backend is not None and client is None:
-            jit(np.sin, backend=backend)  # a machine elsewhere has its own libraries
+            jit(np.sin, backend=backend)  # raises early; a remote machine has its own libraries
         self.grains, self.patience, self.wait = grains, patience, wait
         self.log = Log()
         self._client = client
-        self._step = itertools.count()
-        self._one_at_a_time = threading.Lock()
-        self._kept: dict[str, np.ndarray[Any, Any]] = {}
+        self._steps = itertools.count()
+        self._lock = threading.Lock()
+        self._arrays: dict[str, np.ndarray[Any, Any]] = {}
         self._value = np.nan
-        self._machines, self._here = None, None
+        self._pool, self._local = None, None
         if client is None:
-            self._here = Machine(loss, process(), self._kept, backend)
+            self._local = LossActor(loss, process_name(), self._arrays, backend)
         else:
-            self._machines = Machines(client, packed(loss), process(), self._kept, self.log, backend)
+            self._pool = ActorPool(client, serialize(loss), process_name(), self._arrays, self.log, backend)
 
     def __reduce__(self) -> Any:
-        raise TypeError("DataParallel holds the connection to its cluster and is not pickled; make one where it is used")
+        raise TypeError("DataParallel holds the connection to its cluster, so it cannot be pickled. Create one in each process.")
 
     # --------------------------------------------------------------------------------------------------- values
 
-    def __call__(self, params: object, *batch: object) -> Any:
-        """The mean of the loss over all rows; a node, if the parameters hold nodes."""
-        return self._asking(params, batch, lambda ask, leaves, _: mean_at(ask, leaves), lambda value, _: value, False)
+    def __call__(self, params: Any, *batch: Any) -> Any:
+        """Return the mean of the loss over all rows; a node, if the parameters contain nodes."""
 
-    def value_and_grad(self, params: object, *batch: object) -> tuple[Any, Any]:
-        """The mean of the loss over all rows, and its gradient.
+        def record(evaluate: Any, leaves: Sequence[Any], _: Any) -> Any:
+            return record_mean(evaluate, leaves)
+
+        return self._record_or_evaluate(params, batch, record, lambda value, _: value, False)
+
+    def value_and_grad(self, params: Any, *batch: Any) -> tuple[Any, Any]:
+        """Return the mean of the loss over all rows, and its gradient.
 
         Parameters
         ----------
         params : array, or arrays nested in any way
             The parameters.
-        *batch : array, or what `put` returned, or such nested
-            The data; each has the rows along its first axis.
+        *batch : array or RemoteArray, or these nested in any way
+            The data, with the rows along the first axis of each array.
 
         Returns
         -------
@@ -172,150 +176,149 @@ class DataParallel:
             Nested as the parameters.
         """
 
-        def recorded(ask: Callable[..., Any], leaves: Sequence[Any], structure: object) -> Any:
-            value, slopes = both_at(ask, leaves)
-            return value, unflatten(structure, slopes)
+        def record(evaluate: Any, leaves: Sequence[Any], structure: Any) -> Any:
+            value, gradient = record_mean_and_gradient(evaluate, leaves)
+            return value, unflatten(structure, gradient)
 
-        value_and_gradient: tuple[Any, Any] = self._asking(
-            params, batch, recorded, lambda *value_and_gradient: value_and_gradient, True
+        value_and_gradient: tuple[Any, Any] = self._record_or_evaluate(
+            params, batch, record, lambda *value_and_gradient: value_and_gradient, True
         )
         return value_and_gradient
 
-    def _asking(
-        self, params: object, batch: Sequence[Any], recorded: Callable[..., Any], plain: Callable[..., Any], slopes: bool
-    ) -> Any:
-        """Return the result of `recorded` for nodes, or of `plain` for the value and the gradient."""
+    def _record_or_evaluate(self, params: Any, batch: Sequence[Any], record: Any, make_result: Any, with_gradient: bool) -> Any:
+        """Return the result of `record` for nodes, or else of `make_result` for the value and the gradient."""
         parameter_leaves, structure = flatten(params)
         if not parameter_leaves:
-            raise TypeError(f"DataParallel: the parameters, {params!r}, hold no array")
+            raise TypeError(f"DataParallel: the parameters, {params!r}, contain no array.")
         leaves = as_operands(tuple([as_argument(x, "DataParallel: a parameter") for x in parameter_leaves]))
-        rows = Rows(batch)
-        trees = _tree(structure), _tree(rows.structure)
+        arrays = Batch(batch)
+        trees = _serialize_structure(structure), _serialize_structure(arrays.structure)
 
-        if is_node := any(map(_is_followed, leaves)):
+        if is_node := any(map(_is_traced, leaves)):
             if any(x.dtype.kind == "c" for x in leaves):
-                raise TypeError(
-                    "DataParallel: complex parameters cannot be nodes here; pass real and imaginary parts as two arrays"
-                )
-            rows = rows.fixed()  # derivatives of second order need the same rows again
+                raise TypeError("DataParallel: complex parameters cannot be nodes. Pass real and imaginary parts as two arrays.")
+            arrays = arrays.snapshot()  # higher derivatives evaluate the same rows again
 
-        def ask(order: int, leaves: Sequence[Any], slopes: bool) -> tuple[Any, list[Any]]:
-            return self._mean(Request(order, slopes, *trees, [np.asarray(to_values(x)) for x in leaves]), rows)
+        def evaluate(order: int, leaves: Sequence[Any], with_gradient: bool) -> tuple[Any, list[Any]]:
+            return self._mean(Request(order, with_gradient, *trees, [np.asarray(to_values(x)) for x in leaves]), arrays)
 
         if is_node:
-            return recorded(ask, leaves, structure)
-        value, gradients = ask(0, leaves, slopes)
-        return plain(value, unflatten(structure, gradients) if slopes else None)
+            return record(evaluate, leaves, structure)
+        value, gradients = evaluate(0, leaves, with_gradient)
+        return make_result(value, unflatten(structure, gradients) if with_gradient else None)
 
     # --------------------------------------------------------------------------------------------------- one step
 
-    def _mean(self, request: Request, rows: Rows) -> tuple[Any, list[Any]]:
-        """The mean over all rows, and its gradient, on plain arrays."""
-        bounds = cuts(rows.count, self.grains)
+    def _mean(self, request: Request, batch: Batch) -> tuple[Any, list[Any]]:
+        """Return the mean over all rows, and its gradient, as plain arrays."""
+        bounds = shard_bounds(batch.count, self.grains)
         count = len(bounds) - 1
-        if rows.keys - set(self._kept):
-            raise ValueError("DataParallel: an array of the batch was left with another object's machines; use `put` of this one")
-        with self._one_at_a_time:
-            if self._here is not None:
-                parts, dtype = self._computed_here(self._here, next(self._step), request, rows, bounds)
+        if batch.keys - set(self._arrays):
+            raise ValueError(
+                "DataParallel: an array of the batch is stored with another object's machines. Use `put` of this one."
+            )
+        with self._lock:
+            if self._local is not None:
+                partial_sums, dtype = self._compute_locally(self._local, next(self._steps), request, batch, bounds)
             else:
-                parts, dtype = self._computed_there(next(self._step), request, rows, bounds)
-        total, *sums = assembled(parts, (0, count))
-        value = np.asarray(total / rows.count).astype(dtype)[()]
+                partial_sums, dtype = self._compute_on_machines(next(self._steps), request, batch, bounds)
+        total, *sums = combine_sums(partial_sums, (0, count))
+        value = np.asarray(total / batch.count).astype(dtype)[()]
         self._value = float(value)
-        return value, [np.asarray(s / rows.count).astype(s.dtype, copy=False)[()] for s in sums]
+        return value, [np.asarray(s / batch.count).astype(s.dtype, copy=False)[()] for s in sums]
 
-    def _computed_here(self, machine: Machine, step: int, request: Request, rows: Rows, bounds: list[int]) -> Any:
-        begun = self.log.now()
-        result = run_isolated(machine.sums, Share(request, rows.pieces(0, rows.count), bounds, (0, len(bounds) - 1), []))
-        fault = "error" if isinstance(result, Failed) else ""
-        self.log.add(step, HERE, range(rows.count), begun, self.log.now(), fault)
-        if isinstance(result, Failed):
-            raise result.raised("this machine")
+    def _compute_locally(self, actor: LossActor, step: int, request: Request, batch: Batch, bounds: list[int]) -> Any:
+        start = self.log.now()
+        share = ShareRequest(request, batch.select(0, batch.count), bounds, (0, len(bounds) - 1), [])
+        result = run_isolated(actor.compute_sums, share)
+        fault = "error" if isinstance(result, FailureReport) else ""
+        self.log.add(step, HERE, range(batch.count), start, self.log.now(), fault)
+        if isinstance(result, FailureReport):
+            raise result.to_exception("this machine")
         return result.sums, result.dtype
 
-    def _computed_there(self, step: int, request: Request, rows: Rows, bounds: list[int]) -> Any:
-        machines: Any = self._machines
+    def _compute_on_machines(self, step: int, request: Request, batch: Batch, bounds: list[int]) -> Any:
+        pool: Any = self._pool
 
         async def run() -> Any:
-            machines.begin(step)
-            batch_step = Step(machines, request, rows.pieces, bounds, self.patience, self.wait)
+            pool.begin_step(step)
+            batch_step = Step(pool, request, batch.select, bounds, self.patience, self.wait)
             await batch_step.run()
             return batch_step
 
         batch_step = self._sync(run)
-        if batch_step.failed is not None:
-            address, failed = batch_step.failed
-            raise failed.raised(address)
-        for category, text in dict.fromkeys(batch_step.warned):
+        if batch_step.failure is not None:
+            address, report = batch_step.failure
+            raise report.to_exception(address)
+        for category, text in dict.fromkeys(batch_step.warnings):
             warn_user(text, category)
-        return batch_step.parts, batch_step.dtype
+        return batch_step.partial_sums, batch_step.dtype
 
     def _sync(self, run: Callable[[], Any]) -> Any:
-        """Run on the client's event loop: the machines' state is used nowhere else."""
+        """Run on the client's event loop, the only place where the state of the machines is used."""
         client: Any = self._client
         if client.asynchronous or client.status == "closed":
-            raise ConnectionError("DataParallel: the client is closed, or asynchronous; give one that is neither")
+            raise ConnectionError("DataParallel: the client is closed or asynchronous. Use an open, synchronous client.")
         return client.sync(run)
 
     # ------------------------------------------------------------------------------------------------- machines
 
-    def put(self, *arrays: object) -> Any:
-        """Leave arrays with all machines, once; machines that join later are given them too.
+    def put(self, *arrays: Any) -> Any:
+        """Store arrays with all machines. Machines that join later receive them too.
 
         Parameters
         ----------
         *arrays : array
-            With the rows along the first axis. The client keeps a copy.
+            Arrays with the rows along the first axis. The client stores a copy.
 
         Returns
         -------
-        Kept, or tuple of Kept
-            What is given in a batch in place of an array: as it is, or indexed by rows (``x[rows]``); then row numbers travel
-            and no data. When nothing refers to it any more, the machines forget the array.
+        RemoteArray, or tuple of RemoteArray
+            References that replace the arrays in a batch, whole or indexed by rows (``x[rows]``), so that row numbers are sent
+            instead of data. When a reference is garbage-collected, the machines delete its array.
         """
         if not arrays:
-            raise TypeError("put: no arrays were given")
-        remote_arrays = [x if isinstance(x, Kept) else self._keep(np.array(x, order="C")) for x in Rows(arrays).leaves]
-        if self._machines is not None:
-            self._sync(self._machines.give)
+            raise TypeError("DataParallel.put: there are no arrays. Pass at least one.")
+        remote_arrays = [x if isinstance(x, RemoteArray) else self._store(np.array(x, order="C")) for x in Batch(arrays).leaves]
+        if self._pool is not None:
+            self._sync(self._pool.send_arrays)
         return remote_arrays[0] if len(remote_arrays) == 1 else tuple(remote_arrays)
 
-    def _keep(self, array: np.ndarray[Any, Any]) -> Kept:
-        """Keep an array as long as its `Kept` exists."""
-        remote_array = Kept(uuid.uuid4().hex, array)
-        self._kept[remote_array.key] = array
-        weakref.finalize(remote_array, self._kept.pop, remote_array.key, None)
+    def _store(self, array: np.ndarray[Any, Any]) -> RemoteArray:
+        """Store an array for the lifetime of its reference."""
+        remote_array = RemoteArray(uuid.uuid4().hex, array)
+        self._arrays[remote_array.key] = array
+        weakref.finalize(remote_array, self._arrays.pop, remote_array.key, None)
         return remote_array
 
     @property
     def machines(self) -> list[MachineInfo]:
-        """The machines of now."""
-        if self._machines is None:
+        """The current machines."""
+        if self._pool is None:
             return [MachineInfo(HERE, HERE, None, True)]
-        self._sync(self._machines.look)
-        return [MachineInfo(m.address, m.name, m.speed, m.busy is None) for m in self._machines.members.values()]
+        self._sync(self._pool.refresh)
+        return [MachineInfo(m.address, m.name, m.speed, m.busy is None) for m in self._pool.members.values()]
 
-    def steps(self, batches: Iterable[T], **options: object) -> Iterator[T]:
-        """Go through batches with a bar that shows the last loss, the steps in a second, and the number of machines.
+    def steps(self, batches: Iterable[T], **options: Any) -> Iterator[T]:
+        """Iterate over batches with a progress bar: the last loss, the steps per second, and the number of machines.
 
         Parameters
         ----------
         batches : iterable
             The batches to yield, one per step.
         **options
-            Options of `tqdm.tqdm`: ``total``, ``desc``, ``disable`` and so on.
+            Options of `tqdm.tqdm`, such as ``total``, ``desc`` and ``disable``.
         """
         with tqdm(batches, **{"unit": "step", "desc": "Training", **options}) as bar:
             for batch in bar:
                 yield batch
-                count = 1 if self._machines is None else len(self._machines.members)
+                count = 1 if self._pool is None else len(self._pool.members)
                 bar.set_postfix(loss=f"{self._value:.4g}", machines=count, refresh=False)
 
     def close(self) -> None:
-        """Let the machines go; the cluster and the client stay."""
-        if self._client is not None and self._machines is not None and self._client.status != "closed":
-            self._sync(self._machines.release)
+        """Release the machines. The cluster and the client stay open."""
+        if self._client is not None and self._pool is not None and self._client.status != "closed":
+            self._sync(self._pool.release)
 
     def __enter__(self) -> DataParallel:
         return self
@@ -324,25 +327,25 @@ class DataParallel:
         self.close()
 
 
-def _is_followed(x: NDArray[Any]) -> bool:
-    """Whether more than a leaf's numbers counts: its graph while recording, or a tangent, recording or not."""
+def _is_traced(x: Any) -> bool:
+    """Whether a leaf is an active node while recording, or carries a tangent."""
     return isinstance(x, Value) and type(x) not in INERT and (is_recording() or bool(x.level))
 
 
-def _tree(structure: Any) -> bytes:
-    """A structure as it is sent: a tree, so that unpickling it imports its types there."""
-    return packed(unflatten(structure, range(structure.num_leaves)))
+def _serialize_structure(structure: Any) -> bytes:
+    """Pickle a structure as a tree of leaf indices, so that unpickling imports its types."""
+    return serialize(unflatten(structure, range(structure.num_leaves)))
 
 
-def _check(loss: Callable[..., Any] | int, client: Any, grains: float, patience: float, wait: float) -> None:
-    """Raise for an argument of a wrong type or value."""
+def _check(loss: Any, client: Any, grains: Any, patience: Any, wait: Any) -> None:
+    """Raise for arguments of a wrong type or value."""
     if not callable(loss):
-        raise TypeError(f"DataParallel: the loss is a function (params, *batch), not {loss!r}")
+        raise TypeError(f"DataParallel: the loss must be a function (params, *batch), not {loss!r}.")
     if client is not None and not isinstance(client, Client):
-        raise TypeError(f"DataParallel: the client is a dask.distributed.Client, not {type(client).__name__}")
+        raise TypeError(f"DataParallel: client must be a dask.distributed.Client, not {type(client).__name__}.")
     if client is not None and client.asynchronous:
-        raise TypeError("DataParallel: the client is asynchronous; it would have to be awaited. Make one that is not")
+        raise TypeError("DataParallel: the client is asynchronous. Create it with asynchronous=False.")
     if not isinstance(grains, (int, np.integer)) or isinstance(grains, bool) or grains < 1:
-        raise ValueError(f"DataParallel: grains is a whole number, at least 1, not {grains!r}")
+        raise ValueError(f"DataParallel: grains must be an integer of at least 1, not {grains!r}.")
     if not patience > 0 or not wait > 0:
-        raise ValueError(f"DataParallel: patience and wait are positive, not {patience!r} and {wait!r}")
+        raise ValueError(f"DataParallel: patience and wait must be positive, not {patience!r} and {wait!r}.")

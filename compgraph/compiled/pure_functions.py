@@ -62,6 +62,12 @@ _PURE: dict[str, str | None] = {
     "numpy.random": "default_rng Generator RandomState SeedSequence PCG64 PCG64DXSM MT19937 Philox SFC64",
     **{f"scipy.{name}": None for name in ("special", "linalg", "fft", "signal", "constants")},
 }  # fmt: skip
+# Distributions whose methods below are formulas of SciPy's: their branches on values are recorded as guards.
+_DISTRIBUTIONS = """
+    bernoulli beta binom cauchy chi2 expon f gamma geom gumbel_l gumbel_r halfcauchy halfnorm invgamma laplace logistic lognorm
+    nbinom norm pareto poisson rayleigh t uniform weibull_min
+"""
+_DISTRIBUTION_METHODS = frozenset({"pdf", "logpdf", "pmf", "logpmf", "cdf", "logcdf", "sf", "logsf"})
 # Exceptions among the modules that are listed as a whole.
 _EXCEPTIONS = frozenset({"set_backend", "set_global_backend", "skip_backend", "register_backend", "set_workers", "seterr"})
 # Functions that read or set attributes of their arguments by names that are not in the code.
@@ -112,6 +118,11 @@ class _PureRegistry:
             self._enter()
             entry = self._values.get(id(value))
         return None if entry is None else entry[1]
+
+    def is_pure_method(self, owner: Any, name: str) -> bool:
+        """Return whether a method of an object is pure, although others may not be."""
+        module = sys.modules.get("scipy.stats") if name in _DISTRIBUTION_METHODS else None
+        return module is not None and any(getattr(module, listed, None) is owner for listed in _DISTRIBUTIONS.split())
 
     def has_module(self, name: str) -> bool:
         """Return whether a module has names on the list."""

@@ -145,6 +145,6 @@ def deadly(params: Any, x: Any, y: Any) -> Any:
 
 
 def sleeping(seconds: Any, x: Any) -> Any:
-    """A loss that sleeps for the seconds in its parameter, per grain."""
+    """A loss that sleeps for the seconds in its parameter, per shard."""
     time.sleep(float(np.asarray(seconds)))
     return np.mean(x) * seconds

@@ -1,14 +1,14 @@
-"""Data-parallel steps: the assignment of rows to machines, the order of the sums, and the log."""
+"""Data-parallel steps: the assignment of shards to machines, the order of the sums, and the log."""
 
-from .grains import assembled, cuts
+from .actor import FailureReport, LossActor, Request, ShareRequest, process_name, serialize
+from .batch import Batch, RemoteArray
 from .log import Log, Record
-from .machine import Failed, Machine, Request, Share, packed, process
-from .machines import Machines
-from .mean import both_at, mean_at
-from .resident import Kept, Rows
+from .mean import record_mean, record_mean_and_gradient
+from .pool import ActorPool
+from .shards import combine_sums, shard_bounds
 from .step import Step
 
 __all__ = [
-    "Failed", "Kept", "Log", "Machine", "Machines", "Record", "Request", "Rows", "Share", "Step", "assembled", "both_at", "cuts",
-    "mean_at", "packed", "process",
+    "ActorPool", "Batch", "FailureReport", "Log", "LossActor", "Record", "RemoteArray", "Request", "ShareRequest", "Step",
+    "combine_sums", "process_name", "record_mean", "record_mean_and_gradient", "serialize", "shard_bounds",
 ]  # fmt: skip

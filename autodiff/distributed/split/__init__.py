@@ -1,7 +1,7 @@
-"""`Split`: a graph cut into parts that live on different machines.
+"""`Split`: a graph divided into parts on different machines.
 
-The client assigns operations to parts (`layout`, `automatic`), cuts the graph into stages (`plan`), sends them to machines
-(`hosts`) and passes micro-batches through (`pipeline`); the machines compute (`parts`).
+The client assigns operations to parts (`layout`, `automatic`), divides the graph into stages (`plan`), sends them to machines
+(`hosts`), and runs micro-batches through them (`pipeline`). The machines compute (`parts`).
 """
 
 from .splitting import Split

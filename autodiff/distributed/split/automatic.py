@@ -1,7 +1,7 @@
-"""Where to cut a graph into parts by default: in the order of recording, by measured time and bytes.
+"""Automatic division of a graph into parts, by measured times and bytes.
 
-Parts that are runs of that order can never wait for each other in a cycle. Of all ways to cut the order into so many runs,
-the one whose slowest part is fastest is taken (dynamic programming, exact for the costs that were measured).
+Each part is a range of the order of recording, so parts never wait for each other in a cycle. Dynamic programming finds the
+division whose slowest part is fastest; it is exact for the measured costs.
 """
 
 from __future__ import annotations
@@ -12,21 +12,20 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from compgraph.executor import between, origin_of, origins_of, replay
 from compgraph.values import Value
 
 from .layout import group_of, is_operation, roots_of
 
-BYTES = 3e8  # that travel from part to part in a second
-WAY = 2e-3  # seconds that sending a value takes, however small it is
-BACK = 2.0  # about so many times as long as forward the backward pass takes
-PLACES = 400  # at most so many places to cut are considered, those where least crosses
+BANDWIDTH = 3e8  # bytes per second between parts
+LATENCY = 2e-3  # seconds per transfer of a value, of any size
+BACKWARD_FACTOR = 2.0  # approximate duration of a backward pass, in forward passes
+MAX_CUTS = 400  # number of cuts to consider: those with the smallest costs of transfer
 
 
-def linear(items: list[Any], count: int, feeds: Mapping[Any, Any]) -> dict[Any, int]:
-    """The part of each operation.
+def partition_linearly(items: list[Any], count: int, feeds: Mapping[Any, Any]) -> dict[Any, int]:
+    """Return the part of each operation.
 
     Parameters
     ----------
@@ -35,84 +34,84 @@ def linear(items: list[Any], count: int, feeds: Mapping[Any, Any]) -> dict[Any, 
     count : int
         The greatest number of parts.
     feeds : mapping
-        Values of the placeholders, as large as those that will be fed.
+        Values of the placeholders, of typical size.
     """
     operations = [item for item in items if is_operation(item)]
-    seconds, size = _measured(items, feeds)
-    crossing = _crossing(items, operations, size)
-    places = [k for k in range(1, len(operations)) if np.isfinite(crossing[k])]
-    places = sorted(sorted(places, key=lambda k: crossing[k])[:PLACES])
-    edges = [0, *places, len(operations)]
-    before = np.concatenate([[0.0], np.cumsum([seconds.get(item, 0.0) for item in operations])]) * (1 + BACK)
-    cuts = _best(before[edges], crossing[edges], min(count, len(edges) - 1))
+    seconds, sizes = _measure(items, feeds)
+    crossing_costs = _crossing_costs(items, operations, sizes)
+    candidates = [k for k in range(1, len(operations)) if np.isfinite(crossing_costs[k])]
+    candidates = sorted(sorted(candidates, key=lambda k: crossing_costs[k])[:MAX_CUTS])
+    edges = [0, *candidates, len(operations)]
+    elapsed = np.concatenate([[0.0], np.cumsum([seconds.get(item, 0.0) for item in operations])]) * (1 + BACKWARD_FACTOR)
+    cuts = _best_cuts(elapsed[edges], crossing_costs[edges], min(count, len(edges) - 1))
     placement = {}
     for part, (a, b) in enumerate(pairwise(cuts)):
         placement.update(dict.fromkeys(operations[edges[a] : edges[b]], part))
     return placement
 
 
-def _measured(items: list[Any], feeds: Mapping[Any, Any]) -> tuple[dict[Any, float], dict[Any, int]]:
-    """The seconds that each operation takes (the shorter of two recordings), and the bytes of its value."""
+def _measure(items: list[Any], feeds: Mapping[Any, Any]) -> tuple[dict[Any, float], dict[Any, int]]:
+    """Return the seconds of each operation (the minimum of two recordings), and the bytes of its value."""
     seconds: dict[Any, float] = {}
     replacements: Mapping[Any, Any] = {}
     for _ in range(2):
-        begun: list[tuple[Any, float]] = []
+        starts: list[tuple[Any, float]] = []
 
-        def look(item: NDArray[Any], place: int, replacements: dict[Any, Any], begun: list[tuple[Any, float]] = begun) -> None:
-            if not begun or begun[-1][0] is not item:
-                begun.append((item, time.perf_counter()))
+        def record_start(item: Any, position: int, replacements: Any, starts: list[tuple[Any, float]] = starts) -> None:
+            if not starts or starts[-1][0] is not item:
+                starts.append((item, time.perf_counter()))
 
-        replacements = replay(items, feeds, reading=look)
-        ends = [start for _, start in begun[1:]] + [time.perf_counter()]
-        for (item, start), end in zip(begun, ends, strict=True):
+        replacements = replay(items, feeds, reading=record_start)
+        ends = [start for _, start in starts[1:]] + [time.perf_counter()]
+        for (item, start), end in zip(starts, ends, strict=True):
             seconds[item] = min(seconds.get(item, np.inf), end - start)
     return seconds, {item: node.raw_value.nbytes for item, node in replacements.items() if isinstance(item, Value)}
 
 
-def _crossing(items: list[Any], operations: list[Any], size: Mapping[Any, int]) -> Any:
-    """For each place between operations, the seconds that values and adjoints take to cross it; infinite where no cut may be."""
-    place = {item: k for k, item in enumerate(operations)}
+def _crossing_costs(items: list[Any], operations: list[Any], sizes: Mapping[Any, int]) -> Any:
+    """Return the seconds in which values and cotangents cross each cut between operations; infinite if a cut is not allowed."""
+    positions = {item: k for k, item in enumerate(operations)}
     roots = roots_of(items)
-    last: dict[Any, int] = {}
-    kept: dict[Any, tuple[int, int]] = {}
+    last_readers: dict[Any, int] = {}
+    spans: dict[Any, tuple[int, int]] = {}
     for k, item in enumerate(operations):
         for source in origins_of(item):
-            if source in place:
-                last[source] = k
-        together = group_of(item, roots)
-        first, _ = kept.get(together, (k, k))
-        kept[together] = first, k
+            if source in positions:
+                last_readers[source] = k
+        group = group_of(item, roots)
+        first, _ = spans.get(group, (k, k))
+        spans[group] = first, k
         origin = origin_of(item)
         if origin is not None:
-            kept[item] = min([place[n] for n in between(origin.output, origin.wrt) if n in place], default=k), k
-    steps = np.zeros(len(operations) + 1)
-    closed = np.zeros(len(operations) + 1)
-    for item, end in last.items():
-        cost = 2 * (size.get(item, 0) / BYTES + WAY)
-        steps[place[item] + 1] += cost
-        steps[end + 1] -= cost
-    for first, end in kept.values():
-        closed[first + 1] += 1
-        closed[end + 1] -= 1
-    crossing = np.cumsum(steps)
-    crossing[np.cumsum(closed) > 0] = np.inf
-    crossing[0] = crossing[-1] = 0.0
-    return crossing
+            spans[item] = min([positions[n] for n in between(origin.output, origin.wrt) if n in positions], default=k), k
+    cost_changes = np.zeros(len(operations) + 1)
+    span_changes = np.zeros(len(operations) + 1)
+    for item, end in last_readers.items():
+        cost = 2 * (sizes.get(item, 0) / BANDWIDTH + LATENCY)
+        cost_changes[positions[item] + 1] += cost
+        cost_changes[end + 1] -= cost
+    for first, end in spans.values():
+        span_changes[first + 1] += 1
+        span_changes[end + 1] -= 1
+    crossing_costs = np.cumsum(cost_changes)
+    crossing_costs[np.cumsum(span_changes) > 0] = np.inf
+    crossing_costs[0] = crossing_costs[-1] = 0.0
+    return crossing_costs
 
 
-def _best(before: NDArray[Any], crossing: NDArray[Any], count: int) -> list[int]:
-    """The edges at which to cut into at most `count` runs, so that the slowest is fastest; of equals, the fewest runs."""
-    n = len(before) - 1
-    cost = before[None, :] - before[:, None] + crossing[None, :] + crossing[:, None]
+def _best_cuts(elapsed: Any, crossing_costs: Any, count: int) -> list[int]:
+    """Return the edges of at most `count` ranges whose slowest is fastest; of equal divisions, the one with the fewest ranges."""
+    n = len(elapsed) - 1
+    cost = elapsed[None, :] - elapsed[:, None] + crossing_costs[None, :] + crossing_costs[:, None]
     cost[np.tril_indices(n + 1)] = np.inf
-    slowest = [np.where(np.arange(n + 1) == 0, 0.0, np.inf)]
+    slowest_part = [np.where(np.arange(n + 1) == 0, 0.0, np.inf)]
     chosen = []
     for _ in range(count):
-        with_next = np.maximum(slowest[-1][:, None], cost)
+        with_next = np.maximum(slowest_part[-1][:, None], cost)
         chosen.append(np.argmin(with_next, axis=0))
-        slowest.append(with_next.min(axis=0))
-    runs = 1 + int(np.argmin([bottlenecks[n] for bottlenecks in slowest[1:]]))
+        slowest_part.append(with_next.min(axis=0))
+    range_count = 1 + int(np.argmin([durations[n] for durations in slowest_part[1:]]))
     cuts = [n]
-    for choice in reversed(chosen[:runs]):
+    for choice in reversed(chosen[:range_count]):
         cuts.append(int(choice[cuts[-1]]))
     return cuts[::-1]

@@ -1,7 +1,7 @@
-"""The layout of a graph: the parts named by scopes, and the stages of each part.
+"""The assignment of operations to parts, by scopes, and to the stages of each part.
 
-A part is on one machine, with its parameters. Values may leave a part and return, so it has stages: the operations of one can run
-without waiting for another part in between. A buffer, its views and all writes into it are in one stage.
+A part is on one machine, with its parameters. Values may leave a part and return, so a part has stages. The operations of a stage
+run without waiting for another part. A buffer, its views and all writes into it are in one stage.
 """
 
 from __future__ import annotations
@@ -9,15 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from numpy.typing import NDArray
-
 from compgraph.executor import origins_of
 from compgraph.guards import Guard
 from compgraph.ops import Output, getitem
 from compgraph.storage import Write, root_of
 from compgraph.values import ACTIVE, MultiOutput, Value, describe
 
-Stage = tuple[int, int]  # how often values changed parts before it, and the part
+Stage = tuple[int, int]  # the number of earlier transfers between parts, and the part
 
 
 def is_operation(item: Any) -> bool:
@@ -25,7 +23,7 @@ def is_operation(item: Any) -> bool:
     return bool(item.args) or bool(getattr(item, "memory", None))
 
 
-def group_of(item: object, roots: Mapping[int, Any]) -> Any:
+def group_of(item: Any, roots: Mapping[int, Any]) -> Any:
     """Return the key of an item's stage: the root of a written or viewed buffer, a multi-output operation, or the item itself."""
     if isinstance(item, Write):
         return roots[id(item.memory)]
@@ -38,25 +36,25 @@ def group_of(item: object, roots: Mapping[int, Any]) -> Any:
 
 
 def roots_of(items: Iterable[Any]) -> dict[int, Any]:
-    """The nodes whose buffers are written into, by the identity of the log."""
+    """Return the nodes with written buffers, by the id of the write log."""
     return {id(item.memory): item for item in items if isinstance(item, Value) and item.memory}
 
 
-def by_scope(items: list[Any], place: Mapping[str, int]) -> dict[Any, int]:
-    """The part of each operation whose scope is placed.
+def place_by_scope(items: list[Any], place: Mapping[str, int]) -> dict[Any, int]:
+    """Return the part of each operation in a scope with a place.
 
     Raises
     ------
     TypeError, ValueError
-        If a part is not a number, or no operation is in a scope.
+        If a part is not an integer, or a scope has no operation.
     """
     if not isinstance(place, Mapping) or not place:
         raise TypeError(
-            f'place is "auto", or a mapping from names of scopes to parts, such as {{"first": 0, "second": 1}}, not {place!r}'
+            f'place must be "auto" or a mapping from scopes to parts, such as {{"first": 0, "second": 1}}, not {place!r}.'
         )
     for name, part in place.items():
         if isinstance(part, bool) or not isinstance(part, int) or part < 0:
-            raise TypeError(f"place: the part of scope {name!r} is a number from 0 on, not {part!r}")
+            raise TypeError(f"place: the part of scope {name!r} must be a non-negative integer, not {part!r}.")
     placement: dict[Any, int] = {}
     used: set[str] = set()
     for item in items:
@@ -68,14 +66,14 @@ def by_scope(items: list[Any], place: Mapping[str, int]) -> dict[Any, int]:
     if unknown:
         scopes = sorted({"/".join(i.scope) for i in items if not isinstance(i, Guard) and i.scope})
         raise ValueError(
-            f"place: no operation of the graph is in a scope {', '.join(map(repr, unknown))}; its scopes are "
-            f"{', '.join(map(repr, scopes)) or 'none: record its parts within `with cg.scope(name):`'}"
+            f"place: no operation of the graph is in a scope {', '.join(map(repr, unknown))}. The scopes of the graph are "
+            f"{', '.join(map(repr, scopes)) or 'none. Record the parts within `with cg.scope(name):`'}."
         )
     return placement
 
 
 def _innermost(scope: tuple[str, ...], place: Mapping[str, int]) -> str | None:
-    """The innermost scope that is placed, by its own name or by its path."""
+    """Return the innermost scope with a place, by name or path."""
     for depth in range(len(scope), 0, -1):
         for name in ("/".join(scope[:depth]), scope[depth - 1]):
             if name in place:
@@ -83,8 +81,8 @@ def _innermost(scope: tuple[str, ...], place: Mapping[str, int]) -> str | None:
     return None
 
 
-def completed(items: list[Any], placement: Mapping[Any, int]) -> dict[Any, int]:
-    """The part of every operation: for one that was not placed, that of its youngest operand, else of its last reader."""
+def complete_placement(items: list[Any], placement: Mapping[Any, int]) -> dict[Any, int]:
+    """Return the part of each operation. Without a place, it is that of the youngest operand, or else of the last reader."""
     roots = roots_of(items)
     parts: dict[Any, int] = {}
     for item, part in placement.items():
@@ -93,67 +91,67 @@ def completed(items: list[Any], placement: Mapping[Any, int]) -> dict[Any, int]:
     for item in operations:
         group = group_of(item, roots)
         if group not in parts:
-            operands = [group_of(source, roots) for source in sorted(origins_of(item), key=_tick)]
-            known = [parts[operand] for operand in operands if operand in parts]
-            if known:
-                parts[group] = known[-1]
+            operands = [group_of(source, roots) for source in sorted(origins_of(item), key=_sequence_number)]
+            operand_parts = [parts[operand] for operand in operands if operand in parts]
+            if operand_parts:
+                parts[group] = operand_parts[-1]
     for item in reversed(operations):
         part = parts.setdefault(group_of(item, roots), 0)
         for source in origins_of(item):
             parts.setdefault(group_of(source, roots), part)
     first: dict[Any, int] = {}
     for item in operations:
-        if looks_in(item) and group_of(item, roots) is item:
+        if is_element_access(item) and group_of(item, roots) is item:
             operand = item.args[0]
             parts[item] = parts[group_of(operand, roots)] if is_operation(operand) else first.setdefault(operand, parts[item])
     return {item: parts[group_of(item, roots)] for item in operations}
 
 
-def looks_in(item: NDArray[Any]) -> bool:
+def is_element_access(item: Any) -> bool:
     """Whether an item is ``x[index]`` of an active x.
 
-    It stays with x: so less travels, and adjoints of elements are joined before they are added to those of the whole x.
+    It belongs to the part of x, so that only elements are sent, and their cotangents are summed before those of x.
     """
     return isinstance(item, Value) and item.function is getitem and type(item.args[0]) in ACTIVE
 
 
-def _tick(item: Any) -> float:
+def _sequence_number(item: Any) -> float:
     return float(item.sequence_number)
 
 
-def stages(items: list[Any], part: Mapping[Any, int]) -> dict[Any, Stage]:
-    """The stage of each operation.
+def compute_stages(items: list[Any], part: Mapping[Any, int]) -> dict[Any, Stage]:
+    """Return the stage of each operation.
 
     Raises
     ------
     ValueError
-        If an array is written into before and after values from it went to another part and came back.
+        If an array is written, read by another part, and written again with a result of that part.
     """
     roots = roots_of(items)
     phase: dict[Any, int] = {}
     order = [item for item in items if item in part]
-    most = len({group_of(item, roots) for item in order})
+    max_phase = len({group_of(item, roots) for item in order})
     changed = True
     while changed:
         changed = False
         for item in order:
             group = group_of(item, roots)
-            before = phase.get(group, 0)
+            earliest = phase.get(group, 0)
             for source in origins_of(item):
                 if source in part:
                     other = group_of(source, roots)
-                    before = max(before, phase.get(other, 0) + (other is not group and part[source] != part[item]))
-            if before > most:
-                _refuse(group)
-            if before != phase.get(group):
-                phase[group] = before
+                    earliest = max(earliest, phase.get(other, 0) + (other is not group and part[source] != part[item]))
+            if earliest > max_phase:
+                _raise_cyclic_writes(group)
+            if earliest != phase.get(group):
+                phase[group] = earliest
                 changed = changed or bool(roots)
     return {item: (phase[group_of(item, roots)], part[item]) for item in order}
 
 
-def _refuse(group: NDArray[Any]) -> None:
-    what = "a result" if isinstance(group, (MultiOutput, Guard)) else f"the {describe(group)}"
+def _raise_cyclic_writes(group: Any) -> None:
+    subject = "a result" if isinstance(group, (MultiOutput, Guard)) else f"the {describe(group)}"
     raise ValueError(
-        f"the parts cannot run sequentially: {what} is written into, read in another part, and written into again with "
-        "what comes back. Write into a copy of it (np.copy) there, or place both in one part"
+        f"the parts cannot run sequentially: {subject} is written into, read in another part, and written into again with "
+        "the result. Write into a copy (np.copy) instead, or place both in one part."
     )

@@ -1,65 +1,67 @@
-"""One pass of some micro-batches through all parts, as the client sees it."""
+"""Passes of micro-batches through all parts: the client side."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any
 
-from .parts import Order, Packed, PassResult, pack, together, unpack, unwrap
+from .parts import Packed, PassRequest, PassResult, gather_or_cancel, pack, unpack, unwrap
 from .plan import Plan
 
 Feed = Mapping[Any, Any]  # the values of placeholders
-Ask = Callable[[int, Order], Coroutine[Any, Any, PassResult]]
+RunPass = Callable[[int, PassRequest], Coroutine[Any, Any, PassResult]]
 
 
 class Pipeline:
-    """Passes through all parts, which run concurrently and send each other values and cotangents.
+    """Passes of micro-batches through all parts. The parts run concurrently, and exchange values and cotangents.
 
     Parameters
     ----------
     plan : Plan
         The stages.
-    ask : callable
-        Runs the pass through one part.
-    renew : callable
-        Begins a new epoch (the number of an attempt), in which parts drop the values of earlier ones.
+    run_pass : callable
+        Runs a pass through one part.
+    next_epoch : callable
+        Returns the number of a new epoch (attempt), in which parts drop the values of earlier ones.
     peers : mapping
-        The machine of each part.
+        For each part, the address of the machine, and the key of its actor.
     """
 
-    def __init__(self, plan: Plan, ask: Ask, renew: Callable[[], int], peers: Mapping[int, tuple[str, str]]) -> None:
-        self.plan, self._ask, self._renew, self._peers = plan, ask, renew, dict(peers)
+    def __init__(
+        self, plan: Plan, run_pass: RunPass, next_epoch: Callable[[], int], peers: Mapping[int, tuple[str, str]]
+    ) -> None:
+        self.plan, self._run_part, self._next_epoch, self._peers = plan, run_pass, next_epoch, dict(peers)
 
     async def forward(self, batches: Sequence[Feed], weights: Sequence[float]) -> list[Any]:
-        """The output for each micro-batch."""
-        return (await self._through(batches, weights, "forward", False))[0]
+        """Return the output for each micro-batch."""
+        return (await self._run_pass(batches, weights, "forward", False))[0]
 
-    async def there_and_back(self, batches: Sequence[Feed], weights: Sequence[float], then: str) -> tuple[list[Any], Any]:
-        """The output for each micro-batch, and the packed gradients; after `then` "prepare" all parts are ready to step."""
-        values, passed = await self._through(batches, weights, then, False)
-        if any(p.met_nan for p in passed):
-            values, passed = await self._through(batches, weights, then, True)
-        for refused in [p.refused for p in passed if p.refused is not None]:
-            unwrap(refused)
-        return values, {i: slope for p in passed for i, slope in p.slopes.items()}
+    async def forward_backward(self, batches: Sequence[Feed], weights: Sequence[float], mode: str) -> tuple[list[Any], Any]:
+        """Return the output for each micro-batch, and the packed gradients. With mode "prepare", all parts prepare a step."""
+        values, results = await self._run_pass(batches, weights, mode, False)
+        if any(p.has_nan for p in results):
+            values, results = await self._run_pass(batches, weights, mode, True)
+        for step_error in [p.step_error for p in results if p.step_error is not None]:
+            unwrap(step_error)
+        return values, {i: gradient for p in results for i, gradient in p.gradients.items()}
 
-    async def _through(
-        self, batches: Sequence[Feed], weights: Sequence[float], then: str, careful: bool
+    async def _run_pass(
+        self, batches: Sequence[Feed], weights: Sequence[float], mode: str, with_supports: bool
     ) -> tuple[list[Any], list[PassResult]]:
-        epoch = self._renew()
-        feeds = self._packed(batches)
+        epoch = self._next_epoch()
+        feeds = self._pack_feeds(batches)
 
-        def order(part: int) -> Order:
-            read = {key for piece in self.plan.pieces if piece.part == part for key in piece.links.feeds}
-            mine = [{key: values[key] for key in read} for values in feeds]
-            return Order(epoch, mine, then, list(weights), careful, self._peers)
+        def make_request(part: int) -> PassRequest:
+            feed_keys = {key for stage_plan in self.plan.stage_plans if stage_plan.part == part for key in stage_plan.links.feeds}
+            part_feeds = [{key: values[key] for key in feed_keys} for values in feeds]
+            return PassRequest(epoch, part_feeds, mode, list(weights), with_supports, self._peers)
 
-        parts = sorted({piece.part for piece in self.plan.pieces})
-        passed = await together(self._ask(part, order(part)) for part in parts)
-        return [unpack(value)[()] for p in passed for value in p.values], passed
+        parts = sorted({stage_plan.part for stage_plan in self.plan.stage_plans})
+        results = await gather_or_cancel(self._run_part(part, make_request(part)) for part in parts)
+        return [unpack(value)[()] for p in results for value in p.values], results
 
-    def _packed(self, batches: Sequence[Feed]) -> list[dict[Any, Packed]]:
-        """The placeholders' values by key; one that all micro-batches share is packed, and sent, once."""
-        different = {id(value): value for feed in batches for value in feed.values()}
-        known = {number: pack(value) for number, value in different.items()}
-        return [{("feed", i): known[id(feed[node])] for node, i in self.plan.feeds.items()} for feed in batches]
+    def _pack_feeds(self, batches: Sequence[Feed]) -> list[dict[Any, Packed]]:
+        """Pack the values of placeholders, by key. A value that all micro-batches share is packed and sent once."""
+        distinct = {id(value): value for feed in batches for value in feed.values()}
+        packed = {number: pack(value) for number, value in distinct.items()}
+        return [{("feed", i): packed[id(feed[node])] for node, i in self.plan.feeds.items()} for feed in batches]

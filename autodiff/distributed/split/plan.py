@@ -1,9 +1,9 @@
-"""A graph divided into stages: the operations, inputs and outputs of each.
+"""Division of a graph into stages, with the operations, inputs and outputs of each stage.
 
-A value that another stage reads goes through a `Port`: a node of its own, recorded just before its reader (`fresh_node`). So a
-cotangent that returns through it is added to the others in the reader's place, and sums have the bits of a single process. For
-that, the youngest readers share a port as long as they are in one stage, and any other reader has its own. The graph is divided
-into stages at the ports.
+A value that another stage reads passes through a `Port`: an additional node, recorded just before its reader (`fresh_node`). The
+cotangent that returns through a port is therefore added at the position of the reader, and sums have the same bits as in one
+process. The youngest readers share a port if they are in one stage; each other reader has its own port. The graph is divided into
+stages at the ports.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import cloudpickle  # type: ignore[import-untyped]
-from numpy.typing import NDArray
 
 from compgraph.executor import between, cut_items, needed, origin_of, origins_of, replay
 from compgraph.guards import Guard, UnchangedGuard
@@ -22,26 +21,26 @@ from compgraph.storage import Write
 from compgraph.values import ACTIVE, INERT, PlaceholderNode, Value, describe
 
 from ...operators import fresh_node
-from .layout import Stage, group_of, is_operation, looks_in, roots_of, stages
+from .layout import Stage, compute_stages, group_of, is_element_access, is_operation, roots_of
 from .parts import RESULT, Links
 
 
 @dataclass(eq=False)
 class Port:
-    """A value on its way from one stage to another.
+    """The transfer of a value from one stage to another.
 
     Attributes
     ----------
     value : Node
         The value, as a node of the whole graph.
     source, target : tuple or None
-        The stages. The source of a parameter is None: it exists before all stages.
+        The stages. The source of a parameter is None, because it exists before all stages.
     number : int
-        Its number in both stages. Among the ports of a value, that of the youngest reader has the smallest.
+        The number of the port in both stages. Among the ports of a value, that of the youngest reader has the smallest number.
     differentiable : bool
         Whether a cotangent is returned.
     node : Node
-        The port's node, once the graph was recorded again with ports.
+        The node of the port, after the graph is recorded again with ports.
     """
 
     value: Any
@@ -53,37 +52,37 @@ class Port:
 
     @property
     def key(self) -> tuple[str, int]:
-        """The key by which stages know it."""
+        """The key of the port in both stages."""
         return "port", self.number
 
 
 @dataclass
-class Piece:
-    """One stage, from the client's side.
+class StagePlan:
+    """The plan of one stage, on the client.
 
     Attributes
     ----------
     stage : tuple
-        Its number, and its part.
+        The number of the stage, and its part.
     incoming : list of Port
-        Its inputs from other stages.
+        The inputs from other stages.
     links : Links
-        The same by keys, and its outputs.
-    shipped : bytes
-        Its graph, pickled for the machine; see `stage.StageGraph`.
-    count : int
-        The number of its operations.
+        The keys of the inputs and outputs.
+    pickled : bytes
+        The graph, pickled for the machine; see `stage.StageGraph`.
+    operation_count : int
+        The number of operations.
     """
 
     stage: Stage
     incoming: list[Port]
     links: Links
-    shipped: bytes
-    count: int
+    pickled: bytes
+    operation_count: int
 
     @property
     def part(self) -> int:
-        """The part it belongs to."""
+        """The part of the stage."""
         return self.stage[1]
 
 
@@ -103,34 +102,36 @@ class Plan:
 
     Attributes
     ----------
-    pieces : list of Piece
-        In an order in which they can run.
+    stage_of : dict
+        The stage of each operation.
+    stage_plans : list of StagePlan
+        The stages, in an order in which they can run.
     index, feeds : dict
-        The number of each parameter, and of each placeholder.
+        The index of each parameter, and of each placeholder.
     homes : list of int
-        For each parameter, the part it lives with.
-    ways : list of Port
-        The ports of parameters that several stages read, or one stage of another part than their home.
+        For each parameter, the part that stores it.
+    parameter_ports : list of Port
+        The ports of parameters that are read by several stages, or by a stage outside of their home.
     """
 
-    def __init__(self, output: NDArray[Any], parameters: list[Any], items: list[Any], parts: Mapping[Any, int]) -> None:
+    def __init__(self, output: Any, parameters: list[Any], items: list[Any], parts: Mapping[Any, int]) -> None:
         self.output, self.parameters, self.items = output, parameters, items
         self.index = {parameter: i for i, parameter in enumerate(parameters)}
         self.feeds = {node: i for i, node in enumerate(item for item in items if isinstance(item, PlaceholderNode))}
-        self.stage = stages(items, parts)
+        self.stage_of = compute_stages(items, parts)
         self._require_whole_derivatives()
         self._roots = roots_of(items)
         self._uses = _uses_of(items)
-        self._passed = _passed(items, parameters, self._roots)
-        self.homes = [self._home(p) for p in parameters]
+        self._active_nodes = _find_active_nodes(items, parameters, self._roots)
+        self.homes = [self._find_home(p) for p in parameters]
         self._ports: dict[tuple[Any, int], Port] = {}
         self._numbers = itertools.count()
         for value in [*parameters, *[i for i in items if isinstance(i, Value) and is_operation(i)]]:
-            self._lay(value)
-        replacements = replay(items, {}, reading=self._read)
-        self._all = sorted(dict.fromkeys(self._ports.values()), key=lambda port: port.number)
-        self.ways = [port for port in self._all if port.source is None]
-        self.pieces = [self._piece(stage, replacements) for stage in sorted(set(self.stage.values()))]
+            self._add_ports(value)
+        replacements = replay(items, {}, reading=self._read_through_port)
+        self._all_ports = sorted(dict.fromkeys(self._ports.values()), key=lambda port: port.number)
+        self.parameter_ports = [port for port in self._all_ports if port.source is None]
+        self.stage_plans = [self._plan_stage(stage, replacements) for stage in sorted(set(self.stage_of.values()))]
 
     def _require_whole_derivatives(self) -> None:
         """Raise if a derivative that is part of the graph is taken through several stages."""
@@ -138,111 +139,113 @@ class Plan:
             origin = origin_of(item)
             if origin is None:
                 continue
-            stages = {self.stage[n] for n in (item, *between(origin.output, origin.wrt)) if n in self.stage}
+            stages = {self.stage_of[n] for n in (item, *between(origin.output, origin.wrt)) if n in self.stage_of}
             if len(stages) > 1:
                 raise ValueError(
-                    f"the derivative of the {describe(origin.output)}, a part of the graph, passes through several parts; "
-                    "place in one part what is differentiated and its derivative"
+                    f"the derivative of the {describe(origin.output)}, within the graph, passes through several parts. Place the "
+                    "differentiated operations and their derivative in one part."
                 )
 
-    def _home(self, parameter: Any) -> int:
-        """The part with most readers of a parameter; if several have as many, the first."""
-        parts = [self.stage[item][1] for item, _ in self._uses.get(parameter, ())]
+    def _find_home(self, parameter: Any) -> int:
+        """Return the part with the most readers of a parameter; of equal parts, the first."""
+        parts = [self.stage_of[item][1] for item, _ in self._uses.get(parameter, ())]
         if not parts:
             raise ValueError(
-                f"Split: the {describe(self.output)} does not depend on the parameter {parameter.name!r}; leave it out"
+                f"Split: the {describe(self.output)} does not depend on the parameter {parameter.name!r}. Leave it out."
             )
         return max(sorted(set(parts)), key=parts.count)
 
     # ----------------------------------------------------------------------------------------- ports
 
-    def _lay(self, value: NDArray[Any]) -> None:
-        """Enter the ports of a value."""
+    def _add_ports(self, value: Any) -> None:
+        """Add the ports of a value."""
         uses = self._uses.get(value, [])
-        home = self.stage.get(value)
-        targets = {self.stage[item] for item, _ in uses}
-        if home is None and len(targets) == 1 and self._is_at_home(value, *targets):
+        home = self.stage_of.get(value)
+        targets = {self.stage_of[item] for item, _ in uses}
+        if home is None and len(targets) == 1 and self._is_home_part(value, *targets):
             return
         is_written = bool(getattr(group_of(value, self._roots), "memory", None))
-        if value in self._passed:
-            back = [use for use in uses if not isinstance(use[0], Guard)]
-            self._lay_back([use for use in back if not self._picks(value, use)], value, not is_written)
-            self._lay_any([use for use in back if self._picks(value, use)], value, True, False)
+        if value in self._active_nodes:
+            differentiable_uses = [use for use in uses if not isinstance(use[0], Guard)]
+            element_reads = [use for use in differentiable_uses if self._is_element_read(value, use)]
+            whole_reads = [use for use in differentiable_uses if not self._is_element_read(value, use)]
+            self._add_differentiable_ports(whole_reads, value, not is_written)
+            self._add_ports_per_stage(element_reads, value, True, False)
             uses = [use for use in uses if isinstance(use[0], Guard)]
-        self._lay_any(uses, value, False, is_written)
+        self._add_ports_per_stage(uses, value, False, is_written)
 
-    def _picks(self, value: NDArray[Any], use: tuple[Any, int]) -> bool:
-        """Whether a reader is ``parameter[index]``; adjoints of elements are joined, and added last; see `layout.looks_in`."""
-        return value not in self.stage and use[1] == 0 and looks_in(use[0])
+    def _is_element_read(self, value: Any, use: tuple[Any, int]) -> bool:
+        """Whether a reader is ``parameter[index]``. Cotangents of elements are added last; see `layout.is_element_access`."""
+        return value not in self.stage_of and use[1] == 0 and is_element_access(use[0])
 
-    def _lay_back(self, uses: list[tuple[Any, int]], value: NDArray[Any], shares: bool) -> None:
-        """Enter the ports through which cotangents return: one for the youngest readers, as long as they are in one stage."""
-        home, latest = self.stage.get(value), None
-        for item, place in uses:
-            target = self.stage[item]
-            shares = shares and target != home and (latest is None or latest.target == target)
+    def _add_differentiable_ports(self, uses: list[tuple[Any, int]], value: Any, can_share: bool) -> None:
+        """Add the ports through which cotangents return. The youngest readers share one if they are in one stage."""
+        home, latest = self.stage_of.get(value), None
+        for item, position in uses:
+            target = self.stage_of[item]
+            can_share = can_share and target != home and (latest is None or latest.target == target)
             if target != home:
-                if latest is None or not shares:
+                if latest is None or not can_share:
                     latest = Port(value, home, target, next(self._numbers), True)
-                self._ports[item, place] = latest
+                self._ports[item, position] = latest
 
-    def _lay_any(self, uses: list[tuple[Any, int]], value: NDArray[Any], differentiable: bool, each: bool) -> None:
-        """Enter one port for each stage, or for each reader if `each`; their order does not matter."""
-        home, ports = self.stage.get(value), {}
-        for item, place in uses:
-            target = self.stage[item]
+    def _add_ports_per_stage(self, uses: list[tuple[Any, int]], value: Any, differentiable: bool, per_reader: bool) -> None:
+        """Add one port per stage, or per reader if `per_reader`; their order does not matter."""
+        home, ports = self.stage_of.get(value), {}
+        for item, position in uses:
+            target = self.stage_of[item]
             if target != home:
-                if each or target not in ports:
+                if per_reader or target not in ports:
                     ports[target] = Port(value, home, target, next(self._numbers), differentiable)
-                self._ports[item, place] = ports[target]
+                self._ports[item, position] = ports[target]
 
-    def _is_at_home(self, parameter: NDArray[Any], target: Stage) -> bool:
+    def _is_home_part(self, parameter: Any, target: Stage) -> bool:
         return target[1] == self.homes[self.index[parameter]]
 
-    def _read(self, item: Any, place: int, replacements: Mapping[Any, Any]) -> Any:
-        """Read an operand of an item through a port. Its first read records all of its ports, that of the last operand first."""
-        port = self._ports.get((item, place))
+    def _read_through_port(self, item: Any, position: int, replacements: Mapping[Any, Any]) -> Any:
+        """Return the port node of an operand, or None. The first read of an item records all its ports, last operand first."""
+        port = self._ports.get((item, position))
         if port is None:
             return None
         for other in range(len(item.args) - 1, -1, -1):
-            later = self._ports.get((item, other))
-            if later is not None and later.node is None:
-                later.node = fresh_node(replacements[later.value])
+            other_port = self._ports.get((item, other))
+            if other_port is not None and other_port.node is None:
+                other_port.node = fresh_node(replacements[other_port.value])
         return port.node
 
-    # ---------------------------------------------------------------------------------------- pieces
+    # ---------------------------------------------------------------------------------------- stages
 
-    def _piece(self, stage: Stage, replacements: Mapping[Any, Any]) -> Piece:
+    def _plan_stage(self, stage: Stage, replacements: Mapping[Any, Any]) -> StagePlan:
         """Return one stage with its graph."""
-        port_nodes = {p.key: p.node for p in self._all if p.target == stage}
-        ported = {port.value for port in self.ways}
-        here = [i for i, p in enumerate(self.parameters) if self.homes[i] == stage[1] and p not in ported]
-        starts = port_nodes | {("parameter", i): self.parameters[i] for i in here}
-        starts |= {("feed", i): node for node, i in self.feeds.items()}
-        outgoing = [p for p in self._all if p.source == stage]
-        ends: dict[Any, Any] = {p.key: p.node for p in outgoing}
-        if self.stage.get(self.output) == stage:
-            ends[RESULT] = replacements[self.output]
-        guards = [replacements[item] for item in self.items if isinstance(item, Guard) and self.stage[item] == stage]
-        reached = frozenset(needed([*ends.values(), *guards], origins_of, stop=starts.values()))
-        starts = {key: node for key, node in starts.items() if node in reached}
-        subgraph_items, stand_ins = cut_items(list(ends.values()), list(starts.values()), guards)
-        passed = {p.key for p in self._all if p.differentiable} | {("parameter", i) for i in here}
-        wanted = [key for key in starts if key in passed]
-        shipped = (
-            {key: subgraph_items[node] for key, node in ends.items()},
+        port_nodes = {p.key: p.node for p in self._all_ports if p.target == stage}
+        ported_values = {port.value for port in self.parameter_ports}
+        local_parameters = [i for i, p in enumerate(self.parameters) if self.homes[i] == stage[1] and p not in ported_values]
+        inputs = port_nodes | {("parameter", i): self.parameters[i] for i in local_parameters}
+        inputs |= {("feed", i): node for node, i in self.feeds.items()}
+        outgoing = [p for p in self._all_ports if p.source == stage]
+        outputs: dict[Any, Any] = {p.key: p.node for p in outgoing}
+        if self.stage_of.get(self.output) == stage:
+            outputs[RESULT] = replacements[self.output]
+        guards = [replacements[item] for item in self.items if isinstance(item, Guard) and self.stage_of[item] == stage]
+        reachable = frozenset(needed([*outputs.values(), *guards], origins_of, stop=inputs.values()))
+        inputs = {key: node for key, node in inputs.items() if node in reachable}
+        subgraph_items, input_nodes = cut_items(list(outputs.values()), list(inputs.values()), guards)
+        active_keys = {p.key for p in self._all_ports if p.differentiable} | {("parameter", i) for i in local_parameters}
+        differentiable_keys = [key for key in inputs if key in active_keys]
+        contents = (
+            {key: subgraph_items[node] for key, node in outputs.items()},
             [subgraph_items[guard] for guard in guards if not isinstance(guard, UnchangedGuard)],
-            dict(zip(starts, stand_ins, strict=True)),
-            wanted,
+            dict(zip(inputs, input_nodes, strict=True)),
+            differentiable_keys,
         )
-        incoming = [p for p in self._all if p.target == stage and p.key in starts]
-        feeds = tuple([key for key in starts if key[0] == "feed"])
-        links = self._links(stage, incoming, outgoing, feeds, bool(wanted))
-        count = sum(1 for item in reached if is_operation(item))
-        return Piece(stage, incoming, links, cloudpickle.dumps(shipped), count)
+        incoming = [p for p in self._all_ports if p.target == stage and p.key in inputs]
+        feeds = tuple([key for key in inputs if key[0] == "feed"])
+        links = self._links(stage, incoming, outgoing, feeds, bool(differentiable_keys))
+        operation_count = sum(1 for item in reachable if is_operation(item))
+        return StagePlan(stage, incoming, links, cloudpickle.dumps(contents), operation_count)
 
-    def _links(self, stage: Stage, incoming: list[Port], outgoing: list[Port], feeds: tuple[Any, ...], goes_back: bool) -> Links:
-        """Return the inputs and outputs of a stage."""
+    def _links(self, stage: Stage, incoming: list[Port], outgoing: list[Port], feeds: Any, has_backward: bool) -> Links:
+        """Return the keys of the inputs and outputs of a stage."""
         return Links(
             stage,
             tuple([p.key for p in incoming if p.source is not None]),
@@ -251,40 +254,41 @@ class Plan:
             {p.key: p.target[1] for p in outgoing},
             tuple([p.key for p in outgoing if p.differentiable]),
             {p.key: p.source[1] if p.source is not None else self._home_of(p) for p in incoming if p.differentiable},
-            goes_back,
+            has_backward,
         )
 
     def _home_of(self, port: Port) -> int:
-        """The home of the parameter that a port leads from."""
+        """Return the home of the parameter of a port."""
         return self.homes[self.index[port.value]]
 
-    def ways_of(self, part: int) -> tuple[dict[Any, int], dict[Any, tuple[bool, int]]]:
-        """For each port of a part's parameters, the parameter's number; and who borrows it: see `part.Part`."""
-        ways = {p.key: self.index[p.value] for p in self.ways if self._home_of(p) == part}
-        read = [p for piece in self.pieces if piece.part != part for p in piece.incoming if p.key in ways]
-        return ways, {p.key: (p.differentiable, p.target[1]) for p in read}
+    def parameter_ports_of(self, part: int) -> tuple[dict[Any, int], dict[Any, tuple[bool, int]]]:
+        """Return `port_parameters` and `remote_readers` of a part; see `part.Part`."""
+        port_parameters = {p.key: self.index[p.value] for p in self.parameter_ports if self._home_of(p) == part}
+        incoming = [port for stage_plan in self.stage_plans if stage_plan.part != part for port in stage_plan.incoming]
+        remote_readers = {p.key: (p.differentiable, p.target[1]) for p in incoming if p.key in port_parameters}
+        return port_parameters, remote_readers
 
 
 def _uses_of(items: list[Any]) -> dict[Any, list[tuple[Any, int]]]:
-    """The readers of each node, and the operand's position, in the order in which a sweep adds their adjoints of the node."""
+    """Return the readers of each node with the position of the operand, in the order in which a sweep adds their cotangents."""
     uses: dict[Any, list[tuple[Any, int]]] = {}
     for item in reversed(items):
         if origin_of(item) is None:
-            for place in range(len(item.args)) if isinstance(item, Guard) else item.parent_argnums:
-                if isinstance(item.args[place], Value):
-                    uses.setdefault(item.args[place], []).append((item, place))
+            for position in range(len(item.args)) if isinstance(item, Guard) else item.parent_argnums:
+                if isinstance(item.args[position], Value):
+                    uses.setdefault(item.args[position], []).append((item, position))
     return uses
 
 
-def _passed(items: list[Any], parameters: list[Any], roots: Mapping[int, Any]) -> set[Any]:
-    """The nodes through which adjoints pass to parameters."""
+def _find_active_nodes(items: list[Any], parameters: list[Any], roots: Mapping[int, Any]) -> set[Any]:
+    """Return the nodes through which cotangents pass to parameters."""
     active_nodes: set[Any] = set(parameters)
     written: set[Any] = set()
     for item in items:
         if isinstance(item, Guard) or not is_operation(item):
             continue
-        read = [source for source in origins_of(item) if not isinstance(source, Write)]
-        depends = any(source in active_nodes or group_of(source, roots) in written for source in read)
+        operands = [source for source in origins_of(item) if not isinstance(source, Write)]
+        depends = any(source in active_nodes or group_of(source, roots) in written for source in operands)
         if depends and isinstance(item, Write):
             written.add(group_of(item, roots))
         elif type(item) not in INERT and (depends or group_of(item, roots) in written):

@@ -1,1 +1,1 @@
-"""Tests of the distributed part. A package, so that its cluster ends with the last of them."""
+"""Tests of autodiff.distributed. This is a package, so that its cluster is closed after its last test."""

@@ -1,4 +1,4 @@
-"""A small cluster for the tests of processes, and losses on the machines of each module's `client`."""
+"""A cluster of processes, and losses on the machines of the `client` fixture of each module."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from tests.support.losses import network, squares
 
 @pytest.fixture(scope="package")
 def cluster() -> Iterator[LocalCluster]:
-    """Two machines, processes of this one, for all modules whose tests leave them as they are."""
+    """A cluster of two processes, for all modules whose tests do not disturb it."""
     with processes_of(2) as cluster:
         yield cluster
 
 
 @pytest.fixture(scope="module")
-def there(client: Client) -> Iterator[dist.DataParallel]:
-    """A network's loss."""
+def remote_loss(client: Client) -> Iterator[dist.DataParallel]:
+    """The loss of a network, on the machines."""
     with dist.DataParallel(network, client) as loss:
         yield loss
 
 
 @pytest.fixture(scope="module")
-def line(client: Client) -> Iterator[dist.DataParallel]:
-    """A line's loss."""
+def mean_squares(client: Client) -> Iterator[dist.DataParallel]:
+    """The loss of a line, on the machines."""
     with dist.DataParallel(squares, client) as loss:
         yield loss

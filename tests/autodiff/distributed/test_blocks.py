@@ -1,4 +1,4 @@
-"""Losses over arrays in blocks: values, bits, memory, and the machines that compute them."""
+"""Losses over arrays in blocks: values, bits, memory, and failures of machines."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ def loss(p: Any, x: Any, y: Any) -> Any:
 
 
 @pytest.fixture
-def together() -> Any:
-    """The value and gradient of all rows at once."""
+def expected_all_rows() -> Any:
+    """The value and gradient of all rows in memory."""
     return ad.value_and_grad(loss)(P, X, Y)
 
 
 @pytest.fixture(autouse=True)
 def one_thread() -> Iterator[None]:
-    """Without a client: one block after the other, unless a test says otherwise."""
+    """Compute blocks sequentially, unless a test sets another scheduler."""
     with dask.config.set(scheduler="synchronous"):
         yield
 
@@ -63,7 +63,7 @@ def close(one: Any, other: Any) -> bool:
 # ------------------------------------------------------------------------------------------- the numbers
 
 
-def test_gradient_is_that_of_all_rows(together: Any) -> None:
+def test_block_gradient_equals_gradient_of_all_rows(expected_all_rows: Any) -> None:
     arrays = {
         "equal blocks": (da.from_array(X, chunks=(20, 7)), da.from_array(Y, chunks=20)),
         "columns": (da.from_array(X, chunks=(20, 3)), da.from_array(Y, chunks=20)),
@@ -78,27 +78,27 @@ def test_gradient_is_that_of_all_rows(together: Any) -> None:
     with Failures("blocks") as failures:
         for name, (x, y) in arrays.items():
             with failures.case(name):
-                found = dist.value_and_grad(loss)(P, x, y)
-                assert close(found, together)
-                assert ad.arguments.flatten(found)[1] == ad.arguments.flatten(together)[1]
+                actual = dist.value_and_grad(loss)(P, x, y)
+                assert close(actual, expected_all_rows)
+                assert ad.arguments.flatten(actual)[1] == ad.arguments.flatten(expected_all_rows)[1]
 
 
-def test_one_block_has_the_bits_of_all_rows(together: Any) -> None:
-    assert same_bits(dist.value_and_grad(loss)(P, da.from_array(X, chunks=-1), Y), together)
+def test_single_block_has_bits_of_all_rows(expected_all_rows: Any) -> None:
+    assert same_bits(dist.value_and_grad(loss)(P, da.from_array(X, chunks=-1), Y), expected_all_rows)
 
 
-def test_pieces_along_several_axes_are_put_together() -> None:
+def test_blocks_along_other_axes_are_concatenated() -> None:
     images = RNG.normal(size=(11, 4, 5, 3))
     weights = RNG.normal(size=(4, 5, 3))
 
     def mean(w: Any, x: Any) -> Any:
         return np.mean(np.sum(np.sin(x * w), axis=(1, 2, 3)))
 
-    found = dist.value_and_grad(mean)(weights, da.from_array(images, chunks=(3, 2, 2, 1)))
-    assert close(found, ad.value_and_grad(mean)(weights, images))
+    actual = dist.value_and_grad(mean)(weights, da.from_array(images, chunks=(3, 2, 2, 1)))
+    assert close(actual, ad.value_and_grad(mean)(weights, images))
 
 
-def test_float32_stays() -> None:
+def test_float32_is_preserved() -> None:
     p = {"w": P["w"].astype(np.float32), "b": np.float32(0.3)}
     x, y = X.astype(np.float32), Y.astype(np.float32)
     value, slope = dist.value_and_grad(loss)(p, da.from_array(x, chunks=(20, 7)), y)
@@ -116,47 +116,47 @@ class Line:
     offset: Any
 
 
-def test_parameters_nest_and_are_chosen() -> None:
+def test_argnums_selects_nested_parameters() -> None:
     x = da.from_array(X, chunks=(20, 7))
 
     def of_line(line: Line, x: Any) -> Any:
         return np.mean((x @ line.slope + line.offset) ** 2)
 
-    found = dist.value_and_grad(of_line)(Line(P["w"], 0.5), x)
-    assert isinstance(found[1], Line)
-    assert close(found, ad.value_and_grad(of_line)(Line(P["w"], 0.5), X))
+    actual = dist.value_and_grad(of_line)(Line(P["w"], 0.5), x)
+    assert isinstance(actual[1], Line)
+    assert close(actual, ad.value_and_grad(of_line)(Line(P["w"], 0.5), X))
 
     def of_three(x: Any, w: Any, *, b: Any, power: int) -> Any:
         return np.mean((x @ w + b) ** power)
 
-    for chosen in (1, "w", (1,), (1, "b"), ["b", 1]):
-        found = dist.value_and_grad(of_three, chosen)(x, P["w"], b=0.5, power=4)
-        assert close(found, ad.value_and_grad(of_three, chosen)(X, P["w"], b=0.5, power=4))
-        assert type(found[1]) is type(ad.value_and_grad(of_three, chosen)(X, P["w"], b=0.5, power=4)[1])
+    for argnums in (1, "w", (1,), (1, "b"), ["b", 1]):
+        actual = dist.value_and_grad(of_three, argnums)(x, P["w"], b=0.5, power=4)
+        assert close(actual, ad.value_and_grad(of_three, argnums)(X, P["w"], b=0.5, power=4))
+        assert type(actual[1]) is type(ad.value_and_grad(of_three, argnums)(X, P["w"], b=0.5, power=4)[1])
 
 
-def test_data_nest_and_may_be_named() -> None:
+def test_data_nested_and_keyword() -> None:
     def of_batch(p: Any, batch: Any, *, scale: float) -> Any:
         return scale * loss(p, batch["x"], batch["more"][0])
 
     batch = {"x": da.from_array(X, chunks=(20, 7)), "more": [Y]}
-    found = dist.value_and_grad(of_batch)(P, batch, scale=2.0)
-    assert close(found, ad.value_and_grad(of_batch)(P, {"x": X, "more": [Y]}, scale=2.0))
+    actual = dist.value_and_grad(of_batch)(P, batch, scale=2.0)
+    assert close(actual, ad.value_and_grad(of_batch)(P, {"x": X, "more": [Y]}, scale=2.0))
     assert close(dist.value_and_grad(loss)(P, X, y=da.from_array(Y, chunks=20)), ad.value_and_grad(loss)(P, X, Y))
 
 
-def test_aux_is_a_list_of_what_each_block_gave(together: Any) -> None:
+def test_aux_is_list_over_blocks(expected_all_rows: Any) -> None:
     def with_count(p: Any, x: Any, y: Any) -> Any:
         return loss(p, x, y), {"rows": len(x), "first": x[0, 0] * p["b"]}
 
     (value, aux), slope = dist.value_and_grad(with_count, has_aux=True)(P, da.from_array(X, chunks=(30, 7)), Y)
-    assert close((value, slope), together)
+    assert close((value, slope), expected_all_rows)
     assert [a["rows"] for a in aux] == [30, 30, 30, 13]
     assert all(type(a["first"]) is np.float64 for a in aux)
     assert np.allclose([a["first"] for a in aux], X[::30, 0] * 0.3)
 
 
-def test_settings_of_the_caller_hold_in_every_block() -> None:
+def test_errstate_of_caller_applies_in_blocks() -> None:
     def divides(p: Any, x: Any) -> Any:
         return np.mean(p / x)
 
@@ -176,8 +176,8 @@ def blocks_of(x: Any) -> Any:
     return da.from_array(x, chunks=(20, *x.shape[1:]))
 
 
-REFUSED: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
-    "no dask array": (lambda: dist.value_and_grad(loss)(P, X, Y), TypeError, "none of the arguments.*autodiff.value_and_grad"),
+WRONG_ARGUMENTS: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
+    "no dask array": (lambda: dist.value_and_grad(loss)(P, X, Y), TypeError, "no argument except.*autodiff.value_and_grad"),
     "a parameter": (lambda: dist.value_and_grad(loss)(blocks_of(X), X, Y), TypeError, "argument 0 is a dask Array, but a param"),
     "rows": (
         lambda: dist.value_and_grad(loss)(P, blocks_of(X), Y[1:]),
@@ -189,7 +189,7 @@ REFUSED: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "unknown": (
         lambda: dist.value_and_grad(loss)(P, blocks_of(X)[blocks_of(Y) > 0], Y),
         ValueError,
-        r"unknown numbers of rows; x\.compute_chunk_sizes\(\)",
+        r"unknown numbers of rows. Call x\.compute_chunk_sizes\(\)",
     ),
     "a node": (lambda: dist.value_and_grad(loss)(cg.variable(P["w"]), blocks_of(X)), TypeError, "argument 0 is a node"),
     "data are a node": (lambda: dist.value_and_grad(loss)(P, blocks_of(X), cg.variable(Y)), TypeError, "argument 2 is a node"),
@@ -198,8 +198,8 @@ REFUSED: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
         TypeError,
         r"argument 0\['b'\] is a node",
     ),
-    "a number": (lambda: dist.value_and_grad(loss)(P, blocks_of(X), blocks_of(Y)[0]), TypeError, "a single number"),
-    "a list": (lambda: dist.value_and_grad(loss)(P, blocks_of(X), Y.tolist()), TypeError, r"give np.array\(\.\.\.\)"),
+    "a number": (lambda: dist.value_and_grad(loss)(P, blocks_of(X), blocks_of(Y)[0]), TypeError, "a dask Array without axes"),
+    "a list": (lambda: dist.value_and_grad(loss)(P, blocks_of(X), Y.tolist()), TypeError, r"Pass np.array\(\.\.\.\)"),
     "delayed": (lambda: dist.value_and_grad(loss)(P, blocks_of(X), dask.delayed(Y)), TypeError, "argument 2 is a dask Delayed"),
     "masked": (
         lambda: dist.value_and_grad(loss)(P, da.ma.masked_less(blocks_of(X), 0), Y),
@@ -218,20 +218,20 @@ REFUSED: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
 
 def test_wrong_arguments_raise() -> None:
     with Failures("arguments") as failures:
-        for name, (call, error, words) in REFUSED.items():
+        for name, (call, error, words) in WRONG_ARGUMENTS.items():
             with failures.case(name), pytest.raises(error, match=words):
                 call()
 
 
-def test_a_variable_from_outside_is_refused() -> None:
+def test_enclosing_variable_raises() -> None:
     outside = cg.variable(2.0, "outside")
-    with pytest.raises(TypeError, match="a variable from outside, whose derivative would be lost"):
+    with pytest.raises(TypeError, match="a variable of an enclosing scope, so its derivative would be lost"):
         dist.value_and_grad(lambda w, x: np.mean(x @ w) * outside)(P["w"], blocks_of(X))
-    found = dist.value_and_grad(lambda w, x: np.mean(x @ w) * outside.value)(P["w"], blocks_of(X))
-    assert np.allclose(found[1], 2 * X.mean(axis=0))
+    actual = dist.value_and_grad(lambda w, x: np.mean(x @ w) * outside.value)(P["w"], blocks_of(X))
+    assert np.allclose(actual[1], 2 * X.mean(axis=0))
 
 
-def test_an_error_of_the_loss_comes_back_as_it_is() -> None:
+def test_loss_error_is_raised_unchanged() -> None:
     def fails(p: Any, x: Any) -> Any:
         if x[0, 0] == X[40, 0]:
             raise KeyError("the third block")
@@ -257,30 +257,30 @@ assert "value_and_grad" in dir(autodiff.distributed)
 
 
 class Alive:
-    """How many blocks there are at once."""
+    """Count the blocks that exist at the same time."""
 
     def __init__(self) -> None:
-        self.now = self.most = self.made = 0
+        self.alive_count = self.max_alive = self.doubled = 0
         self._lock = threading.RLock()
 
     def made_of(self, block: Any) -> Any:
-        made = block * 2.0
+        doubled = block * 2.0
         if block.size:
             with self._lock:
-                self.now, self.made = self.now + 1, self.made + 1
-                self.most = max(self.most, self.now)
-            weakref.finalize(made, self._gone)
-        return made
+                self.alive_count, self.doubled = self.alive_count + 1, self.doubled + 1
+                self.max_alive = max(self.max_alive, self.alive_count)
+            weakref.finalize(doubled, self._count_deleted)
+        return doubled
 
-    def _gone(self) -> None:
+    def _count_deleted(self) -> None:
         with self._lock:
-            self.now -= 1
+            self.alive_count -= 1
 
 
 @pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize("columns", [4, 2])
-def test_no_more_blocks_are_there_than_threads(threads: int, columns: int) -> None:
-    """A block is gone before its thread makes another; in pieces along other axes there are those of one block."""
+def test_live_blocks_at_most_threads(threads: int, columns: int) -> None:
+    """A block is freed before its thread computes the next one, also if it is concatenated from several pieces."""
     alive = Alive()
     x = da.ones((400, 4), chunks=(10, columns)).map_blocks(alive.made_of, dtype=float, meta=np.empty((0, 0)))
     y = da.zeros(400, chunks=10).map_blocks(alive.made_of, dtype=float, meta=np.empty(0))
@@ -293,8 +293,8 @@ def test_no_more_blocks_are_there_than_threads(threads: int, columns: int) -> No
         value, _ = dist.value_and_grad(mean)(np.ones(4), x, y)
     assert value == 64
     pieces = 4 // columns + 1
-    assert alive.made == 40 * pieces
-    assert alive.most <= threads * (pieces + 1)
+    assert alive.doubled == 40 * pieces
+    assert alive.max_alive <= threads * (pieces + 1)
 
 
 MEASURED = """
@@ -315,8 +315,8 @@ print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1e3)
 
 @pytest.mark.slow
 def test_memory_is_bounded() -> None:
-    found = subprocess.run([sys.executable, "-c", MEASURED], check=True, capture_output=True, text=True, timeout=100)
-    assert float(found.stdout) < 40, found.stdout
+    actual = subprocess.run([sys.executable, "-c", MEASURED], check=True, capture_output=True, text=True, timeout=100)
+    assert float(actual.stdout) < 40, actual.stdout
 
 
 # ------------------------------------------------------------------------------------------------- machines
@@ -324,8 +324,8 @@ def test_memory_is_bounded() -> None:
 
 @pytest.fixture
 def client(cluster: Any) -> Iterator[Any]:
-    with Client(cluster) as found:
-        yield found
+    with Client(cluster) as actual:
+        yield actual
 
 
 def by(scheduler: Any, *arguments: Any, of: Any = loss) -> Any:
@@ -333,28 +333,28 @@ def by(scheduler: Any, *arguments: Any, of: Any = loss) -> Any:
         return dist.value_and_grad(of)(*arguments)
 
 
-def test_bits_are_the_same_everywhere(client: Any) -> None:
-    """One thread, several, and several machines; whether the data are here, or made there."""
-    made = da.random.default_rng(1).normal(size=(1000, 7), chunks=(90, 7))
-    for x, y in ((da.from_array(X, chunks=(9, 4)), Y), (made, made[:, 0] * 2 + 1)):
-        alone = by("synchronous", P, x, y)
+def test_bits_do_not_depend_on_scheduler(client: Any) -> None:
+    """One thread, several threads, and several machines, with local data and data computed by tasks."""
+    doubled = da.random.default_rng(1).normal(size=(1000, 7), chunks=(90, 7))
+    for x, y in ((da.from_array(X, chunks=(9, 4)), Y), (doubled, doubled[:, 0] * 2 + 1)):
+        expected = by("synchronous", P, x, y)
         with dask.config.set(num_workers=3):
-            assert same_bits(by("threads", P, x, y), alone)
-        assert same_bits(by("distributed", P, x, y), alone)
+            assert same_bits(by("threads", P, x, y), expected)
+        assert same_bits(by("distributed", P, x, y), expected)
     with threads_of(1):
-        assert same_bits(by("distributed", P, x, y), alone)
+        assert same_bits(by("distributed", P, x, y), expected)
 
 
-def test_memory_layout_of_a_block_changes_no_bit() -> None:
-    """A block from another machine may start at any byte, and have its axes in another order."""
+def test_block_memory_layout_does_not_change_bits() -> None:
+    """A received block may be unaligned, or have another order of axes."""
     rows, p = RNG.normal(size=(90, 7)), {"w": RNG.normal(size=7), "b": 0.3}
     y = RNG.normal(size=90)
     memory = np.frombuffer(b"xyz" + rows.tobytes(), np.uint8)[3:]
     unaligned = memory.view(float).reshape(rows.shape)
     assert not unaligned.flags.aligned
-    found = [dist.value_and_grad(loss)(p, da.from_array(x, chunks=-1), y) for x in (rows, unaligned, np.asfortranarray(rows))]
-    assert same_bits(found[1], found[0])
-    assert same_bits(found[2], found[0])
+    actual = [dist.value_and_grad(loss)(p, da.from_array(x, chunks=-1), y) for x in (rows, unaligned, np.asfortranarray(rows))]
+    assert same_bits(actual[1], actual[0])
+    assert same_bits(actual[2], actual[0])
 
 
 def slow(p: Any, x: Any, y: Any) -> Any:
@@ -363,21 +363,21 @@ def slow(p: Any, x: Any, y: Any) -> Any:
 
 
 @pytest.mark.slow
-def test_a_machine_that_is_killed_changes_nothing() -> None:
+def test_killed_machine_does_not_change_bits() -> None:
     x = da.from_array(X, chunks=(5, 7))
-    alone = by("synchronous", P, x, Y)
+    expected = by("synchronous", P, x, Y)
     with processes_of(2) as cluster, Client(cluster) as client:
         victim = next(iter(client.run(os.getpid).values()))
         killer = threading.Timer(0.3, os.kill, (victim, signal.SIGKILL))
         killer.start()
-        found = by("distributed", P, x, Y, of=slow)
+        actual = by("distributed", P, x, Y, of=slow)
         killer.join()
-        assert same_bits(found, alone)
+        assert same_bits(actual, expected)
         client.wait_for_workers(2, timeout=30)
         assert victim not in client.run(os.getpid).values()
 
 
-def test_an_error_on_a_machine_comes_back(client: Any) -> None:
+def test_loss_error_on_machine_is_raised(client: Any) -> None:
     def fails(p: Any, x: Any) -> Any:
         raise KeyError("there")
 
@@ -386,14 +386,14 @@ def test_an_error_on_a_machine_comes_back(client: Any) -> None:
     assert any(entry.name == "fails" for entry in caught.traceback)
 
 
-def test_no_machine_is_an_error() -> None:
+def test_no_machine_raises() -> None:
     with (
         LocalCluster(n_workers=0, processes=True, dashboard_address=":0") as empty,
         Client(empty),
         dask.config.set(scheduler="distributed"),
     ):
         start = time.monotonic()
-        with pytest.raises(TimeoutError, match=r"no machine has been at work for 0\.5 seconds with the scheduler at tcp://127"):
+        with pytest.raises(TimeoutError, match=r"the scheduler at tcp://127.* had no machine for 0\.5 seconds"):
             dist.value_and_grad(loss, wait=0.5)(P, blocks_of(X), Y)
         assert time.monotonic() - start < 10
 
@@ -409,7 +409,7 @@ if __name__ == "__main__":
 
 
 @pytest.mark.slow
-def test_a_scheduler_that_is_killed_is_an_error(tmp_path: Any) -> None:
+def test_killed_scheduler_raises(tmp_path: Any) -> None:
     program = tmp_path / "scheduler.py"
     program.write_text(SCHEDULER)
     there = {
@@ -426,7 +426,7 @@ def test_a_scheduler_that_is_killed_is_an_error(tmp_path: Any) -> None:
             threading.Timer(1.0, process.kill).start()
             start = time.monotonic()
             with (
-                pytest.raises(ConnectionError, match=f"the scheduler at {address} does not answer any more"),
+                pytest.raises(ConnectionError, match=f"the scheduler at {address} does not answer"),
                 dask.config.set(scheduler="distributed"),
             ):
                 dist.value_and_grad(functools.partial(slow))(P, da.from_array(X, chunks=(1, 7)), Y)

@@ -1,4 +1,4 @@
-"""The mean of a loss over machines: the same gradient, the same bits, a node like any other, and clear refusals."""
+"""`DataParallel`: gradients, bits, stored arrays, errors, and the log."""
 
 from __future__ import annotations
 
@@ -44,49 +44,51 @@ def client(cluster: LocalCluster) -> Iterator[Client]:
 # ------------------------------------------------------------------------------------------- gradients and bits
 
 
-def test_gradient_is_that_of_one_process(there: dist.DataParallel) -> None:
+def test_data_parallel_gradient_equals_one_process(remote_loss: dist.DataParallel) -> None:
     p = network_parameters()
     with Failures("numbers of rows") as failures:
         for rows in (1, 2, 15, 16, 17, 101):
             with failures.case(f"{rows} rows"):
-                value, slope = there.value_and_grad(p, X[:rows], Y[:rows])
+                value, slope = remote_loss.value_and_grad(p, X[:rows], Y[:rows])
                 expected, expected_slope = ad.value_and_grad(network)(p, X[:rows], Y[:rows])
                 assert abs(value - expected) < 1e-12
                 for name in p:
                     assert np.max(np.abs(slope[name] - expected_slope[name])) < 1e-12, name
 
 
-def test_bits_are_those_of_this_process_alone(there: dist.DataParallel) -> None:
-    here, p = dist.DataParallel(network), network_parameters()
+def test_data_parallel_bits_equal_one_process(remote_loss: dist.DataParallel) -> None:
+    local_loss, p = dist.DataParallel(network), network_parameters()
     with Failures("numbers of rows") as failures:
         for rows in (1, 7, 64, 101):
             with failures.case(f"{rows} rows"):
-                assert bits(there.value_and_grad(p, X[:rows], Y[:rows])) == bits(here.value_and_grad(p, X[:rows], Y[:rows]))
+                assert bits(remote_loss.value_and_grad(p, X[:rows], Y[:rows])) == bits(
+                    local_loss.value_and_grad(p, X[:rows], Y[:rows])
+                )
 
 
 @pytest.mark.parametrize("machines", [1, 3, pytest.param(4, marks=pytest.mark.exhaustive)])
-def test_the_bits_do_not_depend_on_the_number_of_machines(machines: int) -> None:
-    here, p = dist.DataParallel(network), network_parameters()
+def test_bits_do_not_depend_on_machine_count(machines: int) -> None:
+    local_loss, p = dist.DataParallel(network), network_parameters()
     with threads_of(machines) as client, dist.DataParallel(network, client) as loss:
         assert len(loss.machines) == machines
         for _ in range(5):  # shares change, as speeds are measured
-            assert bits(loss.value_and_grad(p, X, Y)) == bits(here.value_and_grad(p, X, Y))
+            assert bits(loss.value_and_grad(p, X, Y)) == bits(local_loss.value_and_grad(p, X, Y))
         assert len({r.machine for r in loss.log if len(r.rows)}) == machines
 
 
-def test_layout_and_dtype_of_what_is_given_do_not_change_the_bits(there: dist.DataParallel) -> None:
-    here, p = dist.DataParallel(network), network_parameters()
+def test_argument_layout_does_not_change_bits(remote_loss: dist.DataParallel) -> None:
+    local_loss, p = dist.DataParallel(network), network_parameters()
     p["w1"] = np.asfortranarray(p["w1"])
     for x in (np.asfortranarray(X), X[::-1][::-1], np.repeat(X, 2, axis=1)[:, ::2]):
-        assert bits(there.value_and_grad(p, x, Y)) == bits(here.value_and_grad(network_parameters(), X, Y))
+        assert bits(remote_loss.value_and_grad(p, x, Y)) == bits(local_loss.value_and_grad(network_parameters(), X, Y))
     single = {name: value.astype(np.float32) for name, value in p.items()}
-    value, slope = there.value_and_grad(single, X.astype(np.float32), Y)
+    value, slope = remote_loss.value_and_grad(single, X.astype(np.float32), Y)
     assert value.dtype == np.float32
     assert all(s.dtype == np.float32 for s in slope.values())
-    assert bits((value, slope)) == bits(here.value_and_grad(single, X.astype(np.float32), Y))
+    assert bits((value, slope)) == bits(local_loss.value_and_grad(single, X.astype(np.float32), Y))
 
 
-def test_the_number_of_grains_decides_the_bits_and_nothing_else(client: Client) -> None:
+def test_bits_depend_on_grains_alone(client: Client) -> None:
     p = network_parameters()
     for grains in (1, 3, 40):
         with dist.DataParallel(network, client, grains=grains) as loss:
@@ -107,7 +109,7 @@ class Nested:
     nothing: None = None
 
 
-def test_parameters_nest_in_any_way(client: Client) -> None:
+def test_parameters_nested(client: Client) -> None:
     def loss(p: Any, x: Any, y: Any) -> Any:
         first, (second, _) = p.lines
         return np.mean((x @ first.w + first.b - y) ** 2) + np.sum(second["k"] ** 2)
@@ -123,14 +125,14 @@ def test_parameters_nest_in_any_way(client: Client) -> None:
     assert all(np.allclose(a, b, rtol=1e-12) for a, b in zip(leaves_of(slope), leaves_of(expected_slope), strict=True))
 
 
-def test_a_type_of_parameters_that_the_machines_know_by_import(client: Client) -> None:
+def test_parameters_of_imported_class(client: Client) -> None:
     with dist.DataParallel(losses.of_line, client) as mean:
         slope = mean.value_and_grad(Line(LINE["w"], LINE["b"]), U, V)[1]
     assert isinstance(slope, Line)
     assert np.allclose(slope.w, ad.grad(squares)(LINE, U, V)["w"], rtol=1e-12)
 
 
-def test_the_batch_nests_too(client: Client) -> None:
+def test_batch_nested(client: Client) -> None:
     def loss(p: Any, data: Any) -> Any:
         return squares(p, data["x"], data["y"])
 
@@ -142,9 +144,9 @@ def test_the_batch_nests_too(client: Client) -> None:
 # ---------------------------------------------------------------------------------------------------- training
 
 
-def test_training_has_the_same_bits(there: dist.DataParallel) -> None:
+def test_training_bits_equal_one_process(remote_loss: dist.DataParallel) -> None:
     ends = []
-    for loss in (there, dist.DataParallel(network)):
+    for loss in (remote_loss, dist.DataParallel(network)):
         p = network_parameters()
         optimizer = Adam(p, learning_rate=0.01)
         for rows in np.array_split(np.random.default_rng(1).permutation(len(X)), 9):
@@ -156,36 +158,38 @@ def test_training_has_the_same_bits(there: dist.DataParallel) -> None:
 # ------------------------------------------------------------------------------------------- data left there
 
 
-def test_data_that_was_left_with_the_machines(there: dist.DataParallel) -> None:
-    p, here = network_parameters(), dist.DataParallel(network)
-    x, y = there.put(X, Y)
+def test_put_rows_equal_indexed_arrays(remote_loss: dist.DataParallel) -> None:
+    p, local_loss = network_parameters(), dist.DataParallel(network)
+    x, y = remote_loss.put(X, Y)
     assert (x.shape, x.dtype, len(y)) == (X.shape, X.dtype, len(Y))
     order = np.random.default_rng(2).permutation(len(X))
     for rows in (slice(None), slice(10, 90, 3), slice(50, None, -1), order[:40], order < 50, [3, -1, 5]):
         assert x[rows].shape == X[rows].shape
-        assert bits(there.value_and_grad(p, x[rows], y[rows])) == bits(here.value_and_grad(p, X[rows], Y[rows]))
-        assert bits(there.value_and_grad(p, x[rows], Y[rows])) == bits(here.value_and_grad(p, X[rows], Y[rows]))
-    again = slice(1, None, 2)
-    assert bits(there(p, x[order][again], y[order][again])) == bits(here(p, X[order][again], Y[order][again]))
+        assert bits(remote_loss.value_and_grad(p, x[rows], y[rows])) == bits(local_loss.value_and_grad(p, X[rows], Y[rows]))
+        assert bits(remote_loss.value_and_grad(p, x[rows], Y[rows])) == bits(local_loss.value_and_grad(p, X[rows], Y[rows]))
+    odd_rows = slice(1, None, 2)
+    assert bits(remote_loss(p, x[order][odd_rows], y[order][odd_rows])) == bits(
+        local_loss(p, X[order][odd_rows], Y[order][odd_rows])
+    )
 
 
-def test_data_left_is_a_copy_and_works_here_too() -> None:
-    here, p, x = dist.DataParallel(network), network_parameters(), X.copy()
-    kept = here.put(x)
+def test_put_copies_arrays() -> None:
+    local_loss, p, x = dist.DataParallel(network), network_parameters(), X.copy()
+    remote_array = local_loss.put(x)
     x[:] = 0
-    assert bits(here(p, kept, Y)) == bits(here(p, X, Y))
+    assert bits(local_loss(p, remote_array, Y)) == bits(local_loss(p, X, Y))
 
 
-def test_what_nobody_refers_to_is_forgotten(client: Client) -> None:
+def test_put_array_is_deleted_with_last_reference(client: Client) -> None:
     with dist.DataParallel(squares, client) as loss:
         x, y = loss.put(U, V)
         loss(LINE, x, y)
         half = x[:20]
         key = y.key
         del x, y
-        assert list(loss._kept) == [half.key]  # the block whose rows are still in use
+        assert list(loss._arrays) == [half.key]  # rows of this array are still in use
         assert loss(LINE, half, V[:20]) == dist.DataParallel(squares)(LINE, U[:20], V[:20])
-        assert all(key not in member.stored_keys for member in loss._machines.members.values())
+        assert all(key not in member.stored_keys for member in loss._pool.members.values())
 
 
 def test_remote_array_index_other_than_rows_raises() -> None:
@@ -201,8 +205,8 @@ def test_remote_array_index_other_than_rows_raises() -> None:
 
 
 @pytest.mark.parametrize("there_or_here", [True, False])
-def test_an_error_in_the_loss_comes_back_with_its_traceback(client: Client, there_or_here: bool) -> None:
-    with dist.DataParallel(losses.raising, client if there_or_here else None) as loss:
+def test_loss_error_keeps_traceback(client: Client, is_remote: bool) -> None:
+    with dist.DataParallel(losses.raising, client if is_remote else None) as loss:
         with pytest.raises(losses.NoSuchWordError, match="no such word") as raised:
             loss.value_and_grad(LINE, U, V)
         assert raised.traceback[-1].name == "raising"
@@ -213,7 +217,7 @@ def test_an_error_in_the_loss_comes_back_with_its_traceback(client: Client, ther
         assert any(r.fault.startswith("error") for r in loss.log)
         with pytest.raises(losses.NoSuchWordError):  # and again: nothing hangs, no machine was lost
             loss(LINE, U, V)
-        assert len(loss.machines) == (2 if there_or_here else 1)
+        assert len(loss.machines) == (2 if is_remote else 1)
 
 
 def test_faulty_losses_raise(client: Client) -> None:
@@ -227,15 +231,15 @@ def test_faulty_losses_raise(client: Client) -> None:
                 loss.value_and_grad(LINE, U, V)
 
 
-def test_a_warning_there_is_a_warning_here(client: Client) -> None:
-    with dist.DataParallel(losses.warns, client) as loss, warnings.catch_warnings(record=True) as found:
+def test_loss_warning_is_issued_at_caller(client: Client) -> None:
+    with dist.DataParallel(losses.warns, client) as loss, warnings.catch_warnings(record=True) as actual:
         warnings.simplefilter("always")
         loss(LINE, U, V)
-    assert {str(w.message) for w in found} == {"the learning rate is silly"}
-    assert found[0].filename == __file__
+    assert {str(w.message) for w in actual} == {"the learning rate is silly"}
+    assert actual[0].filename == __file__
 
 
-def test_a_node_from_outside_is_refused(client: Client) -> None:
+def test_enclosing_node_raises(client: Client) -> None:
     penalty = cg.variable(0.5, "penalty")
 
     def loss(p: Any, x: Any, y: Any) -> Any:
@@ -243,27 +247,27 @@ def test_a_node_from_outside_is_refused(client: Client) -> None:
 
     for where in (client, None):
         with dist.DataParallel(loss, where) as mean:
-            with pytest.raises(TypeError, match="uses a node from outside"):
+            with pytest.raises(TypeError, match="uses a node of an enclosing scope"):
                 mean.value_and_grad(LINE, U, V)
-            with pytest.raises(TypeError, match="uses a node from outside"):
+            with pytest.raises(TypeError, match="uses a node of an enclosing scope"):
                 mean(LINE, U, V)
 
 
-def test_machines_compute_by_another_library(client: Client) -> None:
-    """Values, gradients and second derivatives by the option `backend`, here and on the machines."""
+def test_backend_derivatives(client: Client) -> None:
+    """Values, gradients and second derivatives with the option `backend`, locally and on machines."""
     library = pytest.importorskip("array_api_strict")
     value, slope = ad.value_and_grad(squares)(LINE, U, V)
     curvature = ad.hessian(lambda w: squares(LINE | {"w": w}, U, V))(LINE["w"])
     for where in (client, None):
         with dist.DataParallel(squares, where, backend=library, grains=4) as mean:
             for _ in range(2):
-                found, found_slope = mean.value_and_grad(LINE, U, V)
-                assert found == pytest.approx(value, rel=1e-14)
+                actual, found_slope = mean.value_and_grad(LINE, U, V)
+                assert actual == pytest.approx(value, rel=1e-14)
                 np.testing.assert_allclose(found_slope["w"], slope["w"], rtol=1e-13)
             np.testing.assert_allclose(ad.hessian(lambda w: mean(LINE | {"w": w}, U, V))(LINE["w"]), curvature, rtol=1e-12)
 
 
-def test_what_another_library_cannot_compute_raises(client: Client) -> None:
+def test_backend_unsupported_operation_raises(client: Client) -> None:
     library = pytest.importorskip("array_api_strict")
 
     def loss(p: Any, x: Any, y: Any) -> Any:
@@ -278,20 +282,23 @@ def test_what_another_library_cannot_compute_raises(client: Client) -> None:
     for where in (client, None):
         with dist.DataParallel(loss, where, backend=library) as mean, pytest.raises(NotImplementedError, match="unique"):
             mean.value_and_grad(LINE, U, V)
-        with dist.DataParallel(with_node, where, backend=library) as mean, pytest.raises(NotImplementedError, match=reason):
+        with (
+            dist.DataParallel(with_node, where, backend=library) as mean,
+            pytest.raises(NotImplementedError, match=reason),
+        ):
             mean.value_and_grad(LINE, U, V)
     with pytest.raises(ValueError, match="backend must be one of"):
         dist.DataParallel(squares, backend="tensorflow")
 
 
-def test_derivatives_by_the_batch_are_refused(line: dist.DataParallel) -> None:
+def test_active_batch_raises(mean_squares: dist.DataParallel) -> None:
     with pytest.raises(TypeError, match="derivatives are with respect to the parameters alone"):
-        ad.grad(lambda x: line(LINE, x, V))(U)
+        ad.grad(lambda x: mean_squares(LINE, x, V))(U)
     with pytest.raises(TypeError, match="derivatives are with respect to the parameters alone"):
-        ad.grad(lambda p, x: line(p, x, V), argnums=(0, 1))(LINE, U)
+        ad.grad(lambda p, x: mean_squares(p, x, V), argnums=(0, 1))(LINE, U)
 
 
-def test_complex_parameters_are_no_nodes(client: Client) -> None:
+def test_complex_parameter_node_raises(client: Client) -> None:
     loss = dist.DataParallel(lambda p, x: np.mean(np.abs(p * x) ** 2))
     with pytest.raises(TypeError, match="real and imaginary"):
         ad.grad(lambda p: loss(p, V))(1j)
@@ -307,37 +314,37 @@ BATCHES: list[tuple[tuple[Any, ...], type[Exception], str]] = [
 ]
 
 
-def test_wrong_batches_raise(line: dist.DataParallel) -> None:
+def test_wrong_batches_raise(mean_squares: dist.DataParallel) -> None:
     with Failures("batches") as failures:
         for number, (batch, error, words) in enumerate(BATCHES):
-            for loss in (line, dist.DataParallel(squares)):
+            for loss in (mean_squares, dist.DataParallel(squares)):
                 with failures.case(f"{number}: {words}"), pytest.raises(error, match=words):
                     loss.value_and_grad(LINE, *batch)
 
 
-def test_a_dask_array_is_sent_elsewhere(line: dist.DataParallel) -> None:
+def test_dask_array_raises(mean_squares: dist.DataParallel) -> None:
     import dask.array
 
     with pytest.raises(TypeError, match=r"distributed\.value_and_grad"):
-        line(LINE, dask.array.from_array(U, chunks=10), V)
+        mean_squares(LINE, dask.array.from_array(U, chunks=10), V)
 
 
-def test_parameters_that_are_none(line: dist.DataParallel) -> None:
-    with pytest.raises(TypeError, match="hold no array"):
-        line({}, U, V)
+def test_empty_or_integer_parameters_raise(mean_squares: dist.DataParallel) -> None:
+    with pytest.raises(TypeError, match="contain no array"):
+        mean_squares({}, U, V)
     with pytest.raises(TypeError, match="is not differentiable"):
-        line({"w": np.arange(3), "b": 0.0}, U, V)
+        mean_squares({"w": np.arange(3), "b": 0.0}, U, V)
 
 
-def test_data_of_another_object_is_refused(line: dist.DataParallel) -> None:
+def test_remote_array_of_another_object_raises(mean_squares: dist.DataParallel) -> None:
     with pytest.raises(ValueError, match="with another object's machines"):
-        line(LINE, dist.DataParallel(squares).put(U), V)
+        mean_squares(LINE, dist.DataParallel(squares).put(U), V)
 
 
 def test_wrong_options_raise() -> None:
-    wrong: list[dict[str, Any]] = [{"grains": 0}, {"grains": 2.5}, {"patience": 0}, {"wait": -1}]
+    wrong_options: list[dict[str, Any]] = [{"grains": 0}, {"grains": 2.5}, {"patience": 0}, {"wait": -1}]
     with Failures("options") as failures:
-        for options in wrong:
+        for options in wrong_options:
             with failures.case(str(options)), pytest.raises(ValueError, match=next(iter(options))):
                 dist.DataParallel(squares, **options)
     with pytest.raises(TypeError):
@@ -346,12 +353,12 @@ def test_wrong_options_raise() -> None:
         dist.DataParallel(3)
 
 
-def test_it_does_not_pickle_and_says_so() -> None:
+def test_pickle_raises() -> None:
     with pytest.raises(TypeError, match="connection"):
         pickle.dumps(dist.DataParallel(squares))
 
 
-def test_the_loss_as_it_was_when_it_was_given(client: Client) -> None:
+def test_loss_is_pickled_at_construction(client: Client) -> None:
     factor = [1.0]
 
     def loss(p: Any, x: Any) -> Any:
@@ -362,7 +369,7 @@ def test_the_loss_as_it_was_when_it_was_given(client: Client) -> None:
         assert np.isclose(mean(2.0, V), 2 * V.mean(), rtol=1e-12)
 
 
-def test_a_loss_that_the_machines_cannot_load(client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_loss_not_importable_on_machines_raises(client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "only_here.py").write_text("import numpy as np\ndef loss(p, x):\n    return np.mean(p * x)\n")
     monkeypatch.syspath_prepend(tmp_path)
     import only_here
@@ -371,16 +378,16 @@ def test_a_loss_that_the_machines_cannot_load(client: Client, tmp_path: Path, mo
         mean(2.0, V)
 
 
-def test_an_interrupted_step_leaves_all_as_it_was(client: Client) -> None:
+def test_interrupted_step_changes_nothing(client: Client) -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may have had it ignored, where it runs in the background
     with dist.DataParallel(losses.sleeping, client) as loss:
         expected = loss(0.01, V)
         timer = threading.Timer(0.3, signal.pthread_kill, (threading.main_thread().ident, signal.SIGINT))
         timer.start()
-        begun = time.monotonic()
+        start = time.monotonic()
         with pytest.raises(KeyboardInterrupt):
             loss(0.25, V)  # two seconds on each machine
-        assert time.monotonic() - begun < 1.9
+        assert time.monotonic() - start < 1.9
         timer.join()
         assert loss(0.01, V) == expected
 
@@ -388,7 +395,7 @@ def test_an_interrupted_step_leaves_all_as_it_was(client: Client) -> None:
 # -------------------------------------------------------------------------------------------- what people see
 
 
-def test_machines_and_the_log(client: Client) -> None:
+def test_log_records_shares_and_machines(client: Client) -> None:
     with dist.DataParallel(squares, client, patience=1e9) as loss:
         assert [m.speed for m in loss.machines] == [None, None]
         for _ in range(3):
@@ -408,22 +415,22 @@ def test_machines_and_the_log(client: Client) -> None:
         assert {label.get_text() for label in figure.axes[0].get_yticklabels()} == {m.address for m in machines}
 
 
-def test_the_bar(line: dist.DataParallel, capsys: pytest.CaptureFixture[str]) -> None:
-    assert len(line.machines) == 2
-    values = [line(LINE, U[rows], V[rows]) for rows in line.steps(np.array_split(np.arange(37), 4))]
+def test_steps_progress_bar(mean_squares: dist.DataParallel, capsys: pytest.CaptureFixture[str]) -> None:
+    assert len(mean_squares.machines) == 2
+    values = [mean_squares(LINE, U[rows], V[rows]) for rows in mean_squares.steps(np.array_split(np.arange(37), 4))]
     assert len(values) == 4
-    shown = capsys.readouterr().err
-    assert "4/4" in shown
-    assert "step/s" in shown
-    assert f"loss={values[-1]:.4g}" in shown
-    assert "machines=2" in shown
+    output = capsys.readouterr().err
+    assert "4/4" in output
+    assert "step/s" in output
+    assert f"loss={values[-1]:.4g}" in output
+    assert "machines=2" in output
 
 
-def test_threads_of_this_process_are_machines_too() -> None:
+def test_threads_as_machines() -> None:
     with threads_of(2) as client, dist.DataParallel(network, client) as loss:
         p = network_parameters()
         for _ in range(3):
             assert bits(loss.value_and_grad(p, X, Y)) == bits(dist.DataParallel(network).value_and_grad(p, X, Y))
-        found = ad.grad(lambda q: loss(q, X, Y) + np.sum(q["w1"] ** 2))(p)
+        actual = ad.grad(lambda q: loss(q, X, Y) + np.sum(q["w1"] ** 2))(p)
         expected = ad.grad(lambda q: network(q, X, Y) + np.sum(q["w1"] ** 2))(p)
-        assert all(np.allclose(found[name], expected[name], rtol=1e-11, atol=1e-14) for name in p)
+        assert all(np.allclose(actual[name], expected[name], rtol=1e-11, atol=1e-14) for name in p)

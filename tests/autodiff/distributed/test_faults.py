@@ -1,6 +1,6 @@
-"""Faults of machines during training: it ends with the bits of an undisturbed run, or with an error that gives the cause.
+"""Failures of machines during training: the final bits equal those of an undisturbed run, or an error states the cause.
 
-Schedulers and workers are processes of their own, of this machine, and every one is ended by the test that started it.
+Schedulers and workers are separate processes on this computer. Each test ends the processes that it starts.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ X, Y = RNG.normal(size=(64, 20)), RNG.integers(0, 4, 64)
 STEPS = 24
 
 
-def trained(loss: dist.DataParallel, disturb: Callable[[int], None] = lambda step: None, steps: int = STEPS) -> list[bytes]:
-    """The bits of a network after so many steps; `disturb` is called before each."""
+def train(loss: dist.DataParallel, disturb: Callable[[int], None] = lambda step: None, steps: int = STEPS) -> list[bytes]:
+    """Return the bits of a network after some steps; call `disturb` before each step."""
     p = network_parameters()
     optimizer = Adam(p, learning_rate=0.01)
     rng = np.random.default_rng(1)
@@ -45,25 +45,25 @@ def trained(loss: dist.DataParallel, disturb: Callable[[int], None] = lambda ste
 
 @pytest.fixture(scope="module")
 def undisturbed() -> list[bytes]:
-    return trained(dist.DataParallel(network))
+    return train(dist.DataParallel(network))
 
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Processes]:
-    """Two machines, for the tests that leave two of them."""
-    with processes(tmp_path_factory.mktemp("cluster"), 2) as made:
-        yield made
+    """Two machines, for tests after which two machines remain."""
+    with processes(tmp_path_factory.mktemp("cluster"), 2) as cluster:
+        yield cluster
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Where a machine finds out how slow it is: a file named after its process."""
+    """The folder of files that set the slowness of machines, by process id."""
     return tmp_path
 
 
 def process_of(client: Client, address: str) -> int:
-    found: int = client.run(os.getpid, workers=[address])[address]
-    return found
+    process_id: int = client.run(os.getpid, workers=[address])[address]
+    return process_id
 
 
 def slow_down(folder: Path, process: int, seconds_a_row: float) -> None:
@@ -76,7 +76,7 @@ def faults(loss: dist.DataParallel) -> list[str]:
     return [r.fault for r in loss.log.faults if r.fault != "joined"]
 
 
-def test_one_killed_in_mid_step(cluster: Processes, folder: Path, undisturbed: list[bytes]) -> None:
+def test_machine_killed_during_step(cluster: Processes, folder: Path, undisturbed: list[bytes]) -> None:
     cluster.add()
     with cluster.client() as client, dist.DataParallel(partial(slowed, folder), client, patience=1e9) as loss:
 
@@ -86,7 +86,7 @@ def test_one_killed_in_mid_step(cluster: Processes, folder: Path, undisturbed: l
                 slow_down(folder, process_of(client, address), 60.0)  # so that it certainly works when it is killed
                 threading.Timer(0.1, cluster.workers[-1].kill).start()
 
-        assert trained(loss, disturb) == undisturbed
+        assert train(loss, disturb) == undisturbed
         (step,) = {r.step for r in loss.log if r.fault.startswith("lost")}
         shares = [r for r in loss.log if r.step == step and len(r.rows)]
         assert max(r.end for r in shares) - min(r.begin for r in shares) < 1 + 0.1  # it was killed after 0.1 s
@@ -96,7 +96,7 @@ def test_one_killed_in_mid_step(cluster: Processes, folder: Path, undisturbed: l
         assert len(loss.machines) == 2
 
 
-def test_one_stopped_and_continued(cluster: Processes, undisturbed: list[bytes]) -> None:
+def test_machine_stopped_and_continued(cluster: Processes, undisturbed: list[bytes]) -> None:
     stopped = cluster.workers[0]
     with cluster.client() as client, dist.DataParallel(network, client) as loss:
 
@@ -112,7 +112,7 @@ def test_one_stopped_and_continued(cluster: Processes, undisturbed: list[bytes])
                     time.sleep(0.05)
 
         try:
-            assert trained(loss, disturb) == undisturbed
+            assert train(loss, disturb) == undisturbed
         finally:
             stopped.send_signal(signal.SIGCONT)
         assert any(f.startswith("overtaken") for f in faults(loss))
@@ -120,23 +120,23 @@ def test_one_stopped_and_continued(cluster: Processes, undisturbed: list[bytes])
         assert len(last) == 2, "it takes part again"
 
 
-def test_all_stopped_is_an_error(cluster: Processes) -> None:
+def test_all_machines_stopped_raises(cluster: Processes) -> None:
     with cluster.client() as client, dist.DataParallel(network, client, wait=3.0) as loss:
         loss.value_and_grad(network_parameters(), X, Y)
         try:
             for process in cluster.workers:
                 process.send_signal(signal.SIGSTOP)
-            begun = time.monotonic()
+            start = time.monotonic()
             with pytest.raises(TimeoutError, match="no sign of life of any of 2 machines"):
                 loss.value_and_grad(network_parameters(), X, Y)
-            assert time.monotonic() - begun < 10
+            assert time.monotonic() - start < 10
         finally:
             for process in cluster.workers:
                 process.send_signal(signal.SIGCONT)
         loss.value_and_grad(network_parameters(), X, Y)  # and training continues
 
 
-def test_one_becomes_four_times_slower(cluster: Processes, folder: Path, undisturbed: list[bytes]) -> None:
+def test_slower_machine_gets_fewer_rows(cluster: Processes, folder: Path, undisturbed: list[bytes]) -> None:
     with cluster.client() as client, dist.DataParallel(partial(slowed, folder), client, patience=1e9) as loss:
         processes_of = {m.address: process_of(client, m.address) for m in loss.machines}
         slow, fast = processes_of
@@ -147,7 +147,7 @@ def test_one_becomes_four_times_slower(cluster: Processes, folder: Path, undistu
             if step == 8:
                 slow_down(folder, processes_of[slow], 0.008)
 
-        assert trained(loss, disturb) == undisturbed
+        assert train(loss, disturb) == undisturbed
         rows = {(r.step, r.machine): len(r.rows) for r in loss.log}
         assert rows[7, slow] >= 12
         assert rows[STEPS - 1, slow] < rows[STEPS - 1, fast] / 2
@@ -155,7 +155,7 @@ def test_one_becomes_four_times_slower(cluster: Processes, folder: Path, undistu
         assert faults(loss) == []
 
 
-def test_one_joins(tmp_path: Path, undisturbed: list[bytes]) -> None:
+def test_machine_joins_during_training(tmp_path: Path, undisturbed: list[bytes]) -> None:
     with processes(tmp_path, 1) as cluster, cluster.client() as client, dist.DataParallel(network, client) as loss:
 
         def disturb(step: int) -> None:
@@ -165,7 +165,7 @@ def test_one_joins(tmp_path: Path, undisturbed: list[bytes]) -> None:
             elif step == 14:
                 assert len(loss.machines) == 2  # which waits until it was made ready
 
-        assert trained(loss, disturb) == undisturbed
+        assert train(loss, disturb) == undisturbed
         new = loss.log.faults[-1]
         assert new.fault == "joined"
         assert new.step >= 4
@@ -173,7 +173,7 @@ def test_one_joins(tmp_path: Path, undisturbed: list[bytes]) -> None:
         assert len(loss.machines) == 2
 
 
-def test_all_killed_and_started_again(tmp_path: Path, folder: Path, undisturbed: list[bytes]) -> None:
+def test_all_machines_killed_and_restarted(tmp_path: Path, folder: Path, undisturbed: list[bytes]) -> None:
     slow = partial(slowed, folder)
     with processes(tmp_path, 2, nanny=True) as cluster, cluster.client() as client, dist.DataParallel(slow, client) as loss:
         x = loss.put(X)
@@ -185,22 +185,22 @@ def test_all_killed_and_started_again(tmp_path: Path, folder: Path, undisturbed:
                     slow_down(folder, process, 60.0)
                     threading.Timer(0.1, os.kill, (process, signal.SIGKILL)).start()
 
-        assert trained(loss, disturb) == undisturbed
+        assert train(loss, disturb) == undisturbed
         assert sum(f.startswith("lost") for f in faults(loss)) >= 2
         expected = dist.DataParallel(network)(network_parameters(), X, Y)
         assert loss(network_parameters(), x, Y) == expected  # those that came were given the data
 
 
-def test_no_machine_is_an_error(tmp_path: Path) -> None:
+def test_no_machine_raises(tmp_path: Path) -> None:
     with processes(tmp_path, 0) as cluster, cluster.client() as client, dist.DataParallel(network, client, wait=1) as loss:
-        begun = time.monotonic()
+        start = time.monotonic()
         with pytest.raises(TimeoutError, match="no machine for 1 s"):
             loss.value_and_grad(network_parameters(), X, Y)
-        assert time.monotonic() - begun < 5
+        assert time.monotonic() - start < 5
 
 
-def test_a_loss_that_kills_its_process_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("autodiff.distributed.parallel.step.MOST", 2)
+def test_loss_that_kills_its_process_raises(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("autodiff.distributed.parallel.step.MAX_LOSSES", 2)
     with processes(tmp_path, 2) as cluster, cluster.client() as client:
         loss = dist.DataParallel(deadly, client, grains=1)
         with loss, pytest.raises(RuntimeError, match="2 machines were lost, one after the other"):
@@ -208,13 +208,13 @@ def test_a_loss_that_kills_its_process_is_an_error(tmp_path: Path, monkeypatch: 
 
 
 @pytest.mark.filterwarnings("ignore")  # of the client, whose scheduler is gone
-def test_the_scheduler_killed_is_an_error_and_a_checkpoint_goes_on(tmp_path: Path, undisturbed: list[bytes]) -> None:
+def test_killed_scheduler_raises_and_training_resumes(tmp_path: Path, undisturbed: list[bytes]) -> None:
     p = network_parameters()
     optimizer = Adam(p, learning_rate=0.01)
     rng = np.random.default_rng(1)
     batches = [rng.permutation(len(X))[:48] for _ in range(STEPS)]
 
-    def go_on(client: Client, disturb: Callable[[int], None]) -> None:
+    def resume(client: Client, disturb: Callable[[int], None]) -> None:
         with dist.DataParallel(network, client) as loss:
             for step in range(optimizer.steps, STEPS):
                 disturb(step)
@@ -228,21 +228,21 @@ def test_the_scheduler_killed_is_an_error_and_a_checkpoint_goes_on(tmp_path: Pat
         def disturb(step: int) -> None:
             if step == 10:
                 cluster.scheduler.kill()
-                begun.append(time.monotonic())
+                start.append(time.monotonic())
             if step > 10:
                 time.sleep(0.5)
 
-        begun: list[float] = []
-        with pytest.raises(ConnectionError, match=r"the scheduler at tcp://127.* does not answer any more"):
-            go_on(client, disturb)
-        assert time.monotonic() - begun[0] < 30
+        start: list[float] = []
+        with pytest.raises(ConnectionError, match=r"the scheduler at tcp://127.* does not answer"):
+            resume(client, disturb)
+        assert time.monotonic() - start[0] < 30
         client.close(timeout=1)
     np.savez(tmp_path / "state.npz", **optimizer.state_dict())
     optimizer = Adam(p, learning_rate=0.01)
     optimizer.load_state_dict(dict(np.load(tmp_path / "state.npz")))
     assert optimizer.steps < STEPS
     with processes(tmp_path / "two", 1) as cluster, cluster.client() as client:
-        go_on(client, lambda step: None)
+        resume(client, lambda step: None)
     assert [p[name].tobytes() for name in p] == undisturbed
 
 
@@ -272,7 +272,7 @@ if __name__ == "__main__":
 """
 
 
-def test_the_client_killed_goes_on_from_a_state_dict(cluster: Processes, tmp_path: Path, undisturbed: list[bytes]) -> None:
+def test_killed_client_resumes_from_state_dict(cluster: Processes, tmp_path: Path, undisturbed: list[bytes]) -> None:
     environment = os.environ | {"PYTHONPATH": str(ROOT)}
     command = [sys.executable, "-c", PROGRAM, str(cluster.file), str(tmp_path / "state.npz")]
     runs = [subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False) for _ in range(2)]

@@ -1,4 +1,4 @@
-"""Log records of machines: logger ``autodiff.distributed``. Losses of machines are in test_lost_machines."""
+"""Log records of machines: logger ``autodiff.distributed``. Lost machines are tested in test_lost_machines."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ def messages(caplog: pytest.LogCaptureFixture, level: int) -> list[str]:
 
 
 def lose_once(monkeypatch: pytest.MonkeyPatch, method: str) -> None:
-    """Let the next call of a method of an actor fail as if its machine were gone."""
-    call, due = Actor.call, [method]
+    """Let the next call of a method of an actor raise as for a lost machine."""
+    call, pending = Actor.call, [method]
 
     async def failing(self: Actor, name: str, *args: Any) -> Any:
-        if name in due:
-            due.clear()
+        if name in pending:
+            pending.clear()
             raise ConnectionError("the machine is gone")
         return await call(self, name, *args)
 
@@ -43,8 +43,8 @@ def lose_once(monkeypatch: pytest.MonkeyPatch, method: str) -> None:
 
 def test_data_parallel_logs_shares_and_machines(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
     with threads_of(2) as client, caplog.at_level(logging.DEBUG, LOGGER), dist.DataParallel(network, client) as loss:
-        kept_x, kept_y = loss.put(X, Y)
-        loss.value_and_grad(network_parameters(), kept_x, kept_y)
+        remote_x, remote_y = loss.put(X, Y)
+        loss.value_and_grad(network_parameters(), remote_x, remote_y)
         addresses = [machine.address for machine in loss.machines]
         sent = messages(caplog, logging.DEBUG)
         for address in addresses:
@@ -54,8 +54,8 @@ def test_data_parallel_logs_shares_and_machines(caplog: pytest.LogCaptureFixture
             assert any(text.endswith(f"{address}: joined") for text in messages(caplog, logging.INFO))
         assert messages(caplog, logging.WARNING) == []
         caplog.clear()
-        lose_once(monkeypatch, "sums")
-        loss.value_and_grad(network_parameters(), kept_x, kept_y)
+        lose_once(monkeypatch, "compute_sums")
+        loss.value_and_grad(network_parameters(), remote_x, remote_y)
         (lost,) = messages(caplog, logging.WARNING)
         assert lost.endswith(": lost: the machine is gone")
         assert any(text.endswith(" are computed by other machines") for text in messages(caplog, logging.INFO))
@@ -80,7 +80,7 @@ def test_split_logs_parts_and_lost_machines(caplog: pytest.LogCaptureFixture, mo
             net.step(rows(10, 1))
             (lost,) = messages(caplog, logging.WARNING)
             assert " is lost, with parts [" in lost
-            assert any(text.startswith("all parts load the kept state") for text in messages(caplog, logging.INFO))
+            assert any(text.startswith("all parts load the saved state") for text in messages(caplog, logging.INFO))
             caplog.clear()
         assert {text for text in messages(caplog, logging.INFO) if text.endswith(" is released")}
         assert messages(caplog, logging.WARNING) == []

@@ -1,6 +1,6 @@
-"""Machines that leave, fail and fall silent, where they are threads of this process.
+"""Machines that leave, fail and fall silent, as threads of this process.
 
-Processes that are killed and stopped are in test_faults and test_split_machines.
+Killed and stopped processes are tested in test_faults and test_split_machines.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ import autodiff.distributed as dist
 import compgraph as cg
 from autodiff.distributed import cluster, computing
 from autodiff.distributed.cluster import Actor
-from autodiff.distributed.parallel import machines
-from autodiff.distributed.parallel import step as stepping
+from autodiff.distributed.parallel import pool
+from autodiff.distributed.parallel import step as step_module
 from autodiff.distributed.split import hosts, splitting
 from autodiff.optimizers import Adam
 from tests.support.clusters import close_thread, threads_of
@@ -35,35 +35,35 @@ ONE, TWO = {"first": 0, "second": 0}, {"first": 0, "second": 1}
 ADAM = partial(Adam, learning_rate=0.01)
 
 
-def bits(found: tuple[Any, dict[str, Any]]) -> list[bytes]:
-    value, slopes = found
+def bits(actual: tuple[Any, dict[str, Any]]) -> list[bytes]:
+    value, slopes = actual
     return [np.asarray(value).tobytes(), *(slopes[name].tobytes() for name in slopes)]
 
 
 @pytest.fixture(scope="module")
 def expected() -> list[bytes]:
-    """The bits of one process."""
+    """The bits of a run in one process."""
     return bits(dist.DataParallel(network).value_and_grad(network_parameters(), X, Y))
 
 
-def failing_once(monkeypatch: pytest.MonkeyPatch, method: str) -> list[str]:
-    """Let the next call of a method of an actor fail as if its machine were gone; the list is empty afterwards."""
-    call, due = Actor.call, [method]
+def fail_once(monkeypatch: pytest.MonkeyPatch, method: str) -> list[str]:
+    """Let the next call of a method of an actor raise as for a lost machine. The returned list is empty after that call."""
+    call, pending = Actor.call, [method]
 
     async def failing(self: Actor, name: str, *args: Any) -> Any:
-        if name in due:
-            due.clear()
+        if name in pending:
+            pending.clear()
             raise ConnectionError("the machine is gone")
         return await call(self, name, *args)
 
     monkeypatch.setattr(Actor, "call", failing)
-    return due
+    return pending
 
 
 # ----------------------------------------------------------------------------------------- DataParallel
 
 
-def test_data_parallel_goes_on_without_machine_that_left(expected: list[bytes]) -> None:
+def test_data_parallel_continues_without_machine(expected: list[bytes]) -> None:
     with threads_of(3) as client, dist.DataParallel(network, client) as loss:
         assert bits(loss.value_and_grad(network_parameters(), X, Y)) == expected
         leaving = loss.machines[0].address
@@ -75,18 +75,18 @@ def test_data_parallel_goes_on_without_machine_that_left(expected: list[bytes]) 
 
 def test_data_parallel_replaces_machine_lost_in_step(expected: list[bytes], monkeypatch: pytest.MonkeyPatch) -> None:
     with threads_of(2) as client, dist.DataParallel(network, client) as loss:
-        due = failing_once(monkeypatch, "sums")
+        pending = fail_once(monkeypatch, "compute_sums")
         assert bits(loss.value_and_grad(network_parameters(), X, Y)) == expected
-        assert due == []
+        assert pending == []
         assert any(record.fault.startswith("lost: the machine is gone") for record in loss.log.faults)
-        monkeypatch.setattr(stepping, "MOST", 1)
-        failing_once(monkeypatch, "sums")
+        monkeypatch.setattr(step_module, "MAX_LOSSES", 1)
+        fail_once(monkeypatch, "compute_sums")
         with pytest.raises(RuntimeError, match="1 machines were lost, one after the other, on rows"):
             loss.value_and_grad(network_parameters(), X, Y)
 
 
 def test_data_parallel_overtakes_silent_machine(expected: list[bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stepping, "LEAST_PATIENCE", 0.1)
+    monkeypatch.setattr(step_module, "MIN_PATIENCE", 0.1)
     file = tmp_path / "slow"
     with threads_of(2) as client, dist.DataParallel(partial(slow_once, file), client, patience=1.0) as loss:
         for _ in range(3):
@@ -97,7 +97,7 @@ def test_data_parallel_overtakes_silent_machine(expected: list[bytes], tmp_path:
 
 
 def test_data_parallel_without_machine_raises(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(machines, "LOOK_EVERY", 0.05)
+    monkeypatch.setattr(pool, "REFRESH_INTERVAL", 0.05)
     with threads_of(1) as client, dist.DataParallel(network, client, wait=0.5) as loss:
         loss.value_and_grad(network_parameters(), X, Y)
         close_thread(client, loss.machines[0].address)
@@ -113,7 +113,7 @@ def test_data_parallel_without_scheduler_raises(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(cluster, "DISCONNECTED_TIMEOUT", 0.2)
     with threads_of(1) as client, dist.DataParallel(network, client, wait=5) as loss:
         monkeypatch.setattr(client.scheduler, "identity", failing, raising=False)
-        with pytest.raises(ConnectionError, match=r"the scheduler at inproc://\S+ does not answer any more"):
+        with pytest.raises(ConnectionError, match=r"the scheduler at inproc://\S+ does not answer"):
             loss.value_and_grad(network_parameters(), X, Y)
 
 
@@ -121,11 +121,11 @@ def test_data_parallel_without_scheduler_raises(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_blocks_whose_task_is_cancelled_raise(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(computing, "_wait", lambda client, future, patience, where: future.cancel())
+    monkeypatch.setattr(computing, "_wait", lambda client, future, timeout, where: future.cancel())
     with (
         threads_of(1),
         dask.config.set(scheduler="distributed"),
-        pytest.raises(ConnectionError, match="does not answer any more"),
+        pytest.raises(ConnectionError, match="does not answer"),
     ):
         dist.value_and_grad(lambda w, x: np.mean(x @ w))(np.ones(20), da.from_array(X, chunks=(20, 20)))
 
@@ -138,14 +138,14 @@ def train(net: Any, steps: range) -> list[float]:
 
 
 def require_same_state(net: Any, here: Any) -> None:
-    for (name, found), (_, wanted) in zip(sorted(net.state_dict().items()), sorted(here.state_dict().items()), strict=True):
-        assert np.asarray(found).tobytes() == np.asarray(wanted).tobytes(), name
+    for (name, actual), (_, expected) in zip(sorted(net.state_dict().items()), sorted(here.state_dict().items()), strict=True):
+        assert np.asarray(actual).tobytes() == np.asarray(expected).tobytes(), name
 
 
-@pytest.mark.parametrize("age", [hosts.LOOK, 0.0], ids=["unnoticed", "noticed"])
-def test_split_goes_on_without_machine_that_left(age: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whether the list of machines is read again before the next call, or is as old as it may be."""
-    monkeypatch.setattr(hosts, "LOOK", age)
+@pytest.mark.parametrize("age", [hosts.POLL_INTERVAL, 0.0], ids=["unnoticed", "noticed"])
+def test_split_continues_without_machine(age: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The list of machines is as old as allowed, or updated before the next call."""
+    monkeypatch.setattr(hosts, "POLL_INTERVAL", age)
     loss, parameters = split_network()
     here = dist.Split(loss, parameters, None, place=TWO, optimizer=ADAM)
     with threads_of(3) as client, dist.Split(loss, parameters, client, place=TWO, optimizer=ADAM) as net:
@@ -162,14 +162,14 @@ def test_split_goes_on_without_machine_that_left(age: float, monkeypatch: pytest
 def test_split_replaces_machine_lost_in_step(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
     loss, parameters = split_network()
     here = dist.Split(loss, parameters, None, place=TWO, optimizer=ADAM)
-    due = failing_once(monkeypatch, method)
+    pending = fail_once(monkeypatch, method)
     with threads_of(3) as client, dist.Split(loss, parameters, client, place=TWO, optimizer=ADAM) as net:
         assert train(net, range(2)) == train(here, range(2))
         require_same_state(net, here)
-        assert due == []
+        assert pending == []
 
 
-def test_split_replaces_machine_that_leaves_without_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_split_replaces_silent_machine_that_leaves(monkeypatch: pytest.MonkeyPatch) -> None:
     loss, parameters = split_network()
     here = dist.Split(loss, parameters, None, place=ONE, optimizer=ADAM)
     with threads_of(3) as client, dist.Split(loss, parameters, client, place=ONE, optimizer=ADAM) as net:
@@ -216,8 +216,8 @@ def test_split_without_machine_raises(monkeypatch: pytest.MonkeyPatch) -> None:
     loss, parameters = split_network()
     with threads_of(2) as client, dist.Split(loss, parameters, client, place=TWO, optimizer=ADAM, wait=0.5) as net:
         train(net, range(1))
-        monkeypatch.setattr(splitting, "LOSSES", 1)
-        failing_once(monkeypatch, "pass_through")
+        monkeypatch.setattr(splitting, "MAX_LOSSES", 1)
+        fail_once(monkeypatch, "pass_through")
         with pytest.raises(RuntimeError, match="1 times in this call a machine was lost"):
             train(net, range(1, 2))
         for address in set(net.machines.values()) | {*client.scheduler_info()["workers"]}:

@@ -1,4 +1,4 @@
-"""Definitions of a notebook are available on other machines: primitives and their rules, graphs, executors, functions."""
+"""Pickling of definitions in notebooks: primitives and their rules, graphs, executors, functions."""
 
 from __future__ import annotations
 
@@ -152,32 +152,32 @@ assert not failed, failed
 
 
 def run(program: str, *arguments: Any) -> None:
-    found = subprocess.run(
+    results = subprocess.run(
         [sys.executable, "-c", program, *map(str, arguments)],
         capture_output=True,
         text=True,
         timeout=100,
         cwd=Path(__file__).parents[3],
     )
-    assert found.returncode == 0, found.stderr
+    assert results.returncode == 0, results.stderr
 
 
 @pytest.fixture(scope="module")
 def dumped(tmp_path_factory: Any) -> Path:
-    """A folder of what the notebook dumped."""
+    """The folder with the pickles of the notebook."""
     folder: Path = tmp_path_factory.mktemp("notebook")
     run(NOTEBOOK, folder)
     return folder
 
 
 @pytest.mark.slow
-def test_fresh_programs_load_it(dumped: Path) -> None:
-    """Each thing in a program of its own, with the results that it had in the notebook."""
+def test_pickles_load_in_new_processes(dumped: Path) -> None:
+    """Each object returns the results of the notebook in a new process."""
     run(LOADING, *[part for k, name in enumerate(NAMES) for part in (name, dumped / f"{k}.pickle")])
 
 
 @pytest.mark.slow
-def test_what_is_needed_is_imported_with_it(dumped: Path) -> None:
+def test_unpickling_imports_dependencies(dumped: Path) -> None:
     run("import pickle, sys; print(pickle.load(open(sys.argv[1], 'rb'))[0](2.0))", dumped / "0.pickle")
 
 
@@ -196,8 +196,8 @@ SAME = "import numpy as np\nimport autodiff" + DUMPING.split("import autodiff")[
 
 
 @pytest.mark.slow
-def test_joblib_takes_it_too() -> None:
-    """Which has a cloudpickle of its own."""
+def test_joblib_runs_functions() -> None:
+    """joblib has its own copy of cloudpickle."""
     run(
         SAME
         + """
@@ -220,7 +220,7 @@ import autodiff as ad, compgraph as cg
 """
 
 
-def test_another_function_of_that_name_is_an_error(tmp_path: Path) -> None:
+def test_unpickling_conflicting_function_raises(tmp_path: Path) -> None:
     run(DUMPING, tmp_path / "it")
     run(
         AGAIN
@@ -248,8 +248,8 @@ assert primitive(2.0) == 8 and ad.grad(primitive)(2.0) == 12 and ad.reverse.grad
 
 
 @pytest.mark.slow
-def test_loading_twice_gives_the_same_function(tmp_path: Path) -> None:
-    """The program that dumped a function loads the existing one, any number of times."""
+def test_unpickling_twice_returns_same_function(tmp_path: Path) -> None:
+    """The process that pickled a function unpickles the existing one, any number of times."""
     run(
         DUMPING.replace("    cloudpickle.dump", "    cloudpickle.dump")
         + """
@@ -277,8 +277,8 @@ for primitive, node in found:
 
 
 @pytest.mark.slow
-def test_a_later_form_of_a_function_takes_the_place_of_the_earlier(tmp_path: Path) -> None:
-    """As when a cell of a notebook is changed and run again, and the machines are sent the new one."""
+def test_redefined_function_replaces_earlier(tmp_path: Path) -> None:
+    """A changed cell of a notebook runs again, and the new function is sent to the machines."""
     run(DUMPING, tmp_path / "first")
     run(DUMPING.replace("x ** 3", "x ** 5").replace("3 * x * x", "5 * x ** 4"), tmp_path / "second")
     run(
@@ -294,8 +294,8 @@ assert ad.grad(first)(2.0) == 12 and ad.grad(second)(2.0) == 80
     )
 
 
-def test_what_a_closure_holds_is_its_own() -> None:
-    """Functions with the same code are not taken for each other where they hold different values."""
+def test_closures_are_pickled_separately() -> None:
+    """Functions with the same code and different closure values are different."""
 
     def power(exponent: int) -> Any:
         @cg.primitive(opname="raised")
@@ -314,7 +314,7 @@ def test_what_a_closure_holds_is_its_own() -> None:
 
 
 @pytest.mark.slow
-def test_primitives_of_modules_go_by_name(tmp_path: Path) -> None:
+def test_module_primitives_are_pickled_by_name(tmp_path: Path) -> None:
     module = DUMPING.split("with open")[0].split("import cloudpickle, numpy as np")[1]
     (tmp_path / "operations_of_mine.py").write_text("import numpy as np" + module)
     program = """
@@ -338,7 +338,7 @@ assert len(cloudpickle.dumps(cube)) > 300
 
 @dataclasses.dataclass
 class Pair:
-    """Parameters that a machine has not met."""
+    """Parameters of a class that is not importable."""
 
     a: Any
     b: Any
@@ -351,7 +351,7 @@ def client(cluster: LocalCluster) -> Iterator[Client]:
 
 
 def defined_here() -> dict[str, Any]:
-    """Functions like those in the cells of a notebook: functions within a function cannot be imported by name either."""
+    """Return functions that, like those of a notebook, cannot be imported by name."""
 
     @cg.primitive
     def swish(x: Any) -> Any:
@@ -375,33 +375,33 @@ def test_functions_run_on_machines(client: Any) -> None:
         for name, function in defined_here().items():
             for _ in range(2):
                 with failures.case(name):
-                    found = client.run(function, value)
-                    assert len(found) == 2
-                    for there in found.values():
-                        assert all(np.array_equal(a, b) for a, b in zip(there, function(value), strict=True))
+                    results = client.run(function, value)
+                    assert len(results) == 2
+                    for remote_node in results.values():
+                        assert all(np.array_equal(a, b) for a, b in zip(remote_node, function(value), strict=True))
 
 
-def test_nodes_go_from_machine_to_machine_with_their_graphs(client: Any) -> None:
-    """Dask has its own way to send arrays, which would leave the graph behind."""
+def test_nodes_are_sent_with_their_graphs(client: Any) -> None:
+    """Dask's serialization of arrays would lose the graph."""
     first, second = client.scheduler_info()["workers"]
 
-    def made(factor: float) -> Any:
+    def make_node(factor: float) -> Any:
         x = cg.variable(np.arange(3.0), "x")
         return np.broadcast_to(np.sum(x * x) * factor, (2,))
 
     def used(node: Any) -> Any:
         return gradient(node)["x"]
 
-    expected = used(made(3.0))
-    assert np.array_equal(used(client.submit(made, 3.0).result()), expected)
-    assert np.array_equal(used(client.submit(lambda: [made(3.0)[0]] * 2).result()[1]), expected / 2)
-    assert np.array_equal(client.submit(used, made(3.0)).result(), expected)
-    assert np.array_equal(client.submit(used, client.scatter(made(3.0))).result(), expected)
-    there = client.submit(made, 3.0, workers=first)
-    assert np.array_equal(client.submit(used, there, workers=second).result(), expected)
+    expected = used(make_node(3.0))
+    assert np.array_equal(used(client.submit(make_node, 3.0).result()), expected)
+    assert np.array_equal(used(client.submit(lambda: [make_node(3.0)[0]] * 2).result()[1]), expected / 2)
+    assert np.array_equal(client.submit(used, make_node(3.0)).result(), expected)
+    assert np.array_equal(client.submit(used, client.scatter(make_node(3.0))).result(), expected)
+    remote_node = client.submit(make_node, 3.0, workers=first)
+    assert np.array_equal(client.submit(used, remote_node, workers=second).result(), expected)
 
 
-def test_nodes_with_the_same_numbers_are_different_tasks(client: Any) -> None:
+def test_nodes_with_equal_values_are_different_tasks(client: Any) -> None:
     x = cg.variable(np.ones(2), "x")
-    found = [client.submit(lambda node: gradient(node)["x"], node) for node in (x**2, x**3)]
-    assert [f.result().tolist() for f in found] == [[2, 2], [3, 3]]
+    results = [client.submit(lambda node: gradient(node)["x"], node) for node in (x**2, x**3)]
+    assert [f.result().tolist() for f in results] == [[2, 2], [3, 3]]

@@ -1,16 +1,16 @@
 """The worker side: the parts of a graph, their stages, and a pass through them.
 
-The client sends an `Order`, and unwraps the answer: a result or an error.
+The client sends a `PassRequest`, and unwraps the response: a result or an error.
 """
 
-from .machine import Machine, Resident
 from .packing import Packed, pack, unpack
-from .part import weighed
-from .passing import Order, PassResult, together
+from .part import weighted_sum
+from .passing import PassRequest, PassResult, gather_or_cancel
 from .responses import LostError, unwrap
+from .server import PartActor, PartServer
 from .stage import RESULT, Links
 
 __all__ = [
-    "RESULT", "Links", "LostError", "Machine", "Order", "Packed", "PassResult", "Resident", "pack", "together", "unpack",
-    "unwrap", "weighed",
+    "RESULT", "Links", "LostError", "Packed", "PartActor", "PartServer", "PassRequest", "PassResult", "gather_or_cancel", "pack",
+    "unpack", "unwrap", "weighted_sum",
 ]  # fmt: skip

@@ -1,7 +1,7 @@
-"""Arrays in the form that is sent: few bytes, with the same memory layout on arrival.
+"""Serialization of arrays that preserves the memory layout and sends broadcast axes once.
 
-The order in which NumPy and BLAS add numbers depends on the memory layout. So the axes keep their order in memory; one with
-stride 0 is sent once and repeated on arrival, and one with a negative stride gets it back.
+The order in which NumPy and BLAS add numbers depends on the memory layout. Therefore axes keep their order in memory.
+An axis with stride 0 is sent once and broadcast on arrival; a negative stride is restored.
 """
 
 from __future__ import annotations
@@ -10,16 +10,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from compgraph.array_types import Array
-
 
 class Packed(NamedTuple):
-    """An array as it is sent.
+    """A serialized array.
 
     Attributes
     ----------
     array : numpy.ndarray
-        The numbers, in C order.
+        The data, in C order.
     shape : tuple of int
         The shape on arrival.
     axes : tuple of int
@@ -34,8 +32,8 @@ class Packed(NamedTuple):
     flipped: tuple[int, ...]
 
 
-def pack(value: Array) -> Packed:
-    """An array made ready to be sent; it shares memory with nothing."""
+def pack(value: Any) -> Packed:
+    """Serialize an array, without sharing memory."""
     array = np.asarray(value)
     shape, strides = array.shape, array.strides
     once = tuple([slice(0, 1) if step == 0 and n > 1 else slice(None) for n, step in zip(shape, strides, strict=True)])
@@ -45,12 +43,12 @@ def pack(value: Array) -> Packed:
     return Packed(numbers, shape, tuple(np.argsort(order).tolist()) if order else (), flipped)
 
 
-def unpack(packed: Packed, own: bool = False) -> Any:
-    """The array; with `own` in writeable memory of its own."""
+def unpack(packed: Packed, copy: bool = False) -> Any:
+    """Return the array; with `copy`, in writeable memory that is not shared."""
     array, shape, axes, flipped = packed
     array = np.require(array, requirements=["A"]).transpose(axes)
     if array.shape != shape:
         array = np.broadcast_to(array, shape)
     if flipped:
         array = np.flip(array, flipped)
-    return np.array(array, order="K") if own else array
+    return np.array(array, order="K") if copy else array

@@ -14,74 +14,75 @@ from .stage import Key, Links, StageGraph
 
 
 class StaleError(Exception):
-    """A call of a step that was given up."""
+    """A call belongs to an abandoned step."""
 
 
 class Part:
-    """Parameters that live together, their optimizer, and the stages that use them.
+    """The parameters of one part, their optimizer, and the stages of the part.
 
     Parameters
     ----------
     number : int
-        Its number.
+        The number of the part.
     stages : list of tuple
-        The links of each stage, and its graph.
+        The links of each stage, and its pickled graph.
     arrays : mapping
-        The parameters, by their numbers.
-    ways : mapping
-        For each port by which one of its parameters is read, the parameter's number.
-    borrowers : mapping
-        For those of these ports that lead to other parts: whether an adjoint comes back, and the part.
+        The parameters, by their indices.
+    port_parameters : mapping
+        For each port through which one of the parameters is read, the index of the parameter.
+    remote_readers : mapping
+        For each such port that leads to another part: whether a cotangent returns through it, and the part.
     optimizer : bytes or None
         The constructor of the optimizer, pickled.
-    clips : bool
-        Whether the optimizer clips gradients; otherwise the client does, which has those of all parts.
+    clip_in_part : bool
+        Whether the optimizer clips gradients. Otherwise the client does, which has the gradients of all parts.
     """
 
     def __init__(
-        self, number: int, stages: Sequence[tuple[Links, bytes]], arrays: Mapping[int, Packed], ways: Mapping[Key, int],
-        borrowers: Mapping[Key, tuple[bool, int]], optimizer: bytes | None, clips: bool,
+        self, number: int, stages: Sequence[tuple[Links, bytes]], arrays: Mapping[int, Packed],
+        port_parameters: Mapping[Key, int], remote_readers: Mapping[Key, tuple[bool, int]], optimizer: bytes | None,
+        clip_in_part: bool,
     ) -> None:  # fmt: skip
-        self.number, self.ways, self.borrowers = number, ways, borrowers
+        self.number, self.port_parameters, self.remote_readers = number, port_parameters, remote_readers
         self.stages = [(links, StageGraph(graph)) for links, graph in stages]
-        self.arrays = {i: unpack(array, own=True) for i, array in arrays.items()}
+        self.arrays = {i: unpack(array, copy=True) for i, array in arrays.items()}
         make = None if optimizer is None else pickle.loads(optimizer)
         self.optimizer: Optimizer | None = None if make is None or not self.arrays else make(list(self.arrays.values()))
-        if self.optimizer is not None and not clips:
+        if self.optimizer is not None and not clip_in_part:
             self.optimizer._clip = None
         self.epoch = 0
-        self.ready: Any = None
+        self.prepared_gradients: Any = None
 
-    def begin(self, epoch: int) -> None:
+    def begin_epoch(self, epoch: int) -> None:
         """Drop the state of an earlier epoch."""
         if epoch < self.epoch:
             raise StaleError
         if epoch > self.epoch:
-            self.epoch, self.ready = epoch, None
+            self.epoch, self.prepared_gradients = epoch, None
 
-    def checked(self, gradients: Mapping[int, Any]) -> Any:
-        """The gradients of a step, checked. No part takes the step before all have checked theirs."""
+    def check_gradients(self, gradients: Mapping[int, Any]) -> Any:
+        """Return the checked gradients of a step. No part takes the step before all parts have checked theirs."""
         return None if self.optimizer is None else self.optimizer._check_gradients([gradients[i] for i in self.arrays])
 
     def prepare(self, gradients: Mapping[int, Packed]) -> None:
-        """Check given gradients, for `commit` to step along."""
-        self.ready = self.checked({i: unpack(g) for i, g in gradients.items()})
+        """Check gradients and store them for `commit`."""
+        self.prepared_gradients = self.check_gradients({i: unpack(g) for i, g in gradients.items()})
 
-    def commit(self, tells: bool) -> Any:
-        """Take the step that is ready; return the state after it if `tells`."""
+    def commit(self, return_state: bool) -> Any:
+        """Take the prepared step; return the state after it if `return_state`."""
         if self.optimizer is not None:
-            self.optimizer._apply_step(self.ready, self.optimizer.learning_rate)
-        self.ready = None
-        return self.state() if tells else None
+            self.optimizer._apply_step(self.prepared_gradients, self.optimizer.learning_rate)
+        self.prepared_gradients = None
+        return self.state() if return_state else None
 
     def state(self) -> dict[str, Any]:
-        """The parameters and the optimizer's state; parameters are numbered within this part."""
+        """Return the parameters and the state of the optimizer. Parameters are numbered within this part."""
         if self.optimizer is not None:
             return self.optimizer.state_dict()
         return {f"parameter.{k}": array.copy() for k, array in enumerate(self.arrays.values())}
 
     def load(self, state: Mapping[str, Any]) -> None:
-        """Continue from a state."""
+        """Load a state."""
         if self.optimizer is not None:
             self.optimizer.load_state_dict(state)
         else:
@@ -89,19 +90,19 @@ class Part:
                 np.copyto(array, state[f"parameter.{k}"])
 
 
-def summed(by_port: Mapping[int, Any]) -> Any:
-    """The sum of the received values, in the order of the ports."""
+def sum_by_port(by_port: Mapping[int, Any]) -> Any:
+    """Sum received values, in the order of the ports."""
     total: Any = None
     for port in sorted(by_port):
         total = by_port[port] if total is None else total + by_port[port]
     return total
 
 
-def weighed(parts: Sequence[Any], weights: Sequence[float]) -> Any:
-    """Return the sum of values, weighted by the micro-batches' shares of the rows; a single one is returned unchanged."""
-    if len(parts) == 1:
-        return parts[0]
+def weighted_sum(values: Sequence[Any], weights: Sequence[float]) -> Any:
+    """Sum values of micro-batches, weighted by their fractions of the rows. A single value is returned unchanged."""
+    if len(values) == 1:
+        return values[0]
     total: Any = None
-    for part, weight in zip(parts, weights, strict=True):
-        total = part * weight if total is None else total + part * weight
+    for value, weight in zip(values, weights, strict=True):
+        total = value * weight if total is None else total + value * weight
     return total

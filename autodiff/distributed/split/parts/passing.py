@@ -1,7 +1,7 @@
 """One pass of some micro-batches through one part, on its machine.
 
-Each stage runs as soon as its inputs are there. Values go from part to part directly, not through the client, and are answered by
-their cotangents. The client requests its share of the pass from every part, and gets an answer when that is done.
+Each stage runs as soon as its inputs are there. Values are sent from part to part directly, not through the client. The
+reply contains their cotangents. The client requests a pass from every part, and the reply follows when the pass is complete.
 """
 
 from __future__ import annotations
@@ -11,43 +11,44 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, S
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .packing import Packed, pack, unpack
-from .part import Part, summed, weighed
+from .part import Part, sum_by_port, weighted_sum
 from .responses import error_response
-from .stage import RESULT, Key, Links, Record, StageGraph
+from .stage import RESULT, Key, Links, StageGraph, StagePass
 
 Compute = Callable[..., Awaitable[Any]]  # compute(function, *args)
-Parcel = dict[Any, Any]  # values by ("value", micro-batch, key), adjoints by ("adjoint", micro-batch, key)
-Send = Callable[[int, Parcel, list[Any]], Awaitable[Parcel]]  # send(part, values, keys of the adjoints that it answers)
+Payload = dict[Any, Any]  # values by ("value", micro-batch, key), cotangents by ("cotangent", micro-batch, key)
+Send = Callable[[int, Payload, list[Any]], Awaitable[Payload]]  # send(part, values, keys of the returned cotangents)
 
 
-class Order(NamedTuple):
-    """The work of a part in a pass. (One named tuple is pickled at once; Dask inspects other tuples piece by piece.)
+class PassRequest(NamedTuple):
+    """The work of a part in a pass.
+
+    A named tuple is pickled as one object, whereas Dask serializes a plain tuple item by item.
 
     Attributes
     ----------
     epoch : int
-        The number of the attempt; values of earlier ones are dropped.
+        The number of the attempt. Values of earlier attempts are dropped.
     feeds : list of dict
-        For each micro-batch the placeholders' values.
-    then : str
-        "forward" for values alone, "slopes" for the gradient, "prepare" to make a step ready.
+        For each micro-batch, the values of the placeholders.
+    mode : str
+        "forward" computes values alone, "gradient" also the gradient, "prepare" prepares a step of the optimizer.
     weights : list of float
-        Each micro-batch's share of the rows.
-    careful : bool
-        Whether the supports of cotangents are sent with them, so that structural zeros stay zero from part to part (see
+        The fraction of the rows in each micro-batch.
+    with_supports : bool
+        Whether cotangents are sent with their supports, so that structural zeros stay zero in all parts (see
         `autodiff.reverse`).
     peers : dict
-        For each part the address of the machine, and the key of its actor.
+        For each part, the address of the machine, and the key of its actor.
     """
 
     epoch: int
     feeds: list[dict[Key, Packed]]
-    then: str
+    mode: str
     weights: list[float]
-    careful: bool
+    with_supports: bool
     peers: dict[int, tuple[str, str]]
 
 
@@ -57,58 +58,58 @@ class PassResult(NamedTuple):
     Attributes
     ----------
     values : list of Packed
-        The output for each micro-batch, if it is computed here.
-    met_nan : bool
-        Whether a cotangent was NaN.
-    slopes : dict
+        The output for each micro-batch, if it belongs to this part.
+    has_nan : bool
+        Whether a cotangent has NaN.
+    gradients : dict
         The gradients, if requested.
-    refused : tuple or None
-        The error, packed by `responses.error_response`, that prevents a step along the gradients.
+    step_error : tuple or None
+        The error that prevents the step, as returned by `responses.error_response`.
     """
 
     values: list[Packed]
-    met_nan: bool
-    slopes: dict[int, Packed]
-    refused: Any
+    has_nan: bool
+    gradients: dict[int, Packed]
+    step_error: Any
 
 
-class Mail:
-    """Results of other stages: a reader that comes first waits, a value that comes first is held."""
+class Mailbox:
+    """Values from other stages, by key. A reader waits until its value arrives."""
 
     def __init__(self, epoch: int) -> None:
         self.epoch = epoch
-        self._held: dict[Any, asyncio.Future[Any]] = {}
+        self._futures: dict[Any, asyncio.Future[Any]] = {}
 
     def close(self) -> None:
-        """Cancel all who wait."""
-        for future in self._held.values():
+        """Cancel all waiting readers."""
+        for future in self._futures.values():
             future.cancel()
 
-    def _future(self, key: tuple[Any, ...]) -> asyncio.Future[Any]:
-        if key not in self._held:
-            self._held[key] = asyncio.get_running_loop().create_future()
-        return self._held[key]
+    def _future(self, key: Any) -> asyncio.Future[Any]:
+        if key not in self._futures:
+            self._futures[key] = asyncio.get_running_loop().create_future()
+        return self._futures[key]
 
-    def put(self, parcel: Parcel) -> None:
-        """Leave values."""
-        for key, value in parcel.items():
+    def put(self, payload: Payload) -> None:
+        """Deliver values."""
+        for key, value in payload.items():
             future = self._future(key)
             if not future.done():
                 future.set_result(value)
 
-    async def take(self, key: tuple[Any, ...]) -> Any:
-        """A value for this part alone."""
+    async def take(self, key: Any) -> Any:
+        """Wait for a value and remove it."""
         value = await self._future(key)
-        self._held.pop(key, None)
+        self._futures.pop(key, None)
         return value
 
-    async def look(self, key: tuple[Any, ...]) -> Any:
-        """A value that others look at too."""
+    async def peek(self, key: Any) -> Any:
+        """Wait for a value without removing it, because it has several readers."""
         return await self._future(key)
 
 
-async def together(awaitables: Iterable[Awaitable[Any]]) -> list[Any]:
-    """The results of all; the first error is raised, once the others were cancelled and have ended."""
+async def gather_or_cancel(awaitables: Iterable[Awaitable[Any]]) -> list[Any]:
+    """Return all results. If one raises, cancel the others, wait for their end, and raise the first error."""
     tasks = [asyncio.ensure_future(a) for a in awaitables]
     try:
         return list(await asyncio.gather(*tasks))
@@ -120,7 +121,7 @@ async def together(awaitables: Iterable[Awaitable[Any]]) -> list[Any]:
 
 
 class Jobs:
-    """Tasks that run concurrently, and may add others."""
+    """Concurrent tasks, which may add further tasks."""
 
     def __init__(self) -> None:
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -130,9 +131,9 @@ class Jobs:
         """Start another task."""
         task = asyncio.ensure_future(job)
         self._tasks.add(task)
-        task.add_done_callback(self._ended)
+        task.add_done_callback(self._handle_end)
 
-    def _ended(self, task: asyncio.Task[Any]) -> None:
+    def _handle_end(self, task: asyncio.Task[Any]) -> None:
         self._tasks.discard(task)
         error = None if task.cancelled() else task.exception()
         if self._end.done():
@@ -142,173 +143,176 @@ class Jobs:
         elif not self._tasks:
             self._end.set_result(None)
 
-    async def all(self, *jobs: Coroutine[Any, Any, Any]) -> None:
-        """Run these, and those they add, to the end; the first error is raised, once the others were cancelled."""
+    async def run(self, *jobs: Coroutine[Any, Any, Any]) -> None:
+        """Run tasks and those that they add. If one raises, cancel the others, and raise the first error."""
         self._end = asyncio.get_running_loop().create_future()
         for job in jobs:
             self.add(job)
         try:
             await self._end
         finally:
-            left = list(self._tasks)
-            for task in left:
+            remaining = list(self._tasks)
+            for task in remaining:
                 task.cancel()
-            await asyncio.gather(*left, return_exceptions=True)
+            await asyncio.gather(*remaining, return_exceptions=True)
 
 
 class Pass:
-    """One pass.
+    """One pass of some micro-batches through one part.
 
     Parameters
     ----------
     part : Part
         The part.
-    order : Order
+    request : PassRequest
         The computation.
-    mail : Mail
-        Where others leave values and adjoints for this part.
+    mailbox : Mailbox
+        The values and cotangents that other parts send to this part.
     compute : callable
-        Runs a function that may take long, off the event loop where there is a thread for that.
+        Runs a slow function, on a machine in a thread outside the event loop.
     send : callable
-        Sends values to a part, and returns their adjoints.
+        Sends values to a part, and returns their cotangents.
     """
 
-    def __init__(self, part: Part, order: Order, mail: Mail, compute: Compute, send: Send) -> None:
-        self.part, self.order, self.mail, self.compute, self.send = part, order, mail, compute, send
+    def __init__(self, part: Part, request: PassRequest, mailbox: Mailbox, compute: Compute, send: Send) -> None:
+        self.part, self.request, self.mailbox, self.compute, self.send = part, request, mailbox, compute, send
         self.values: dict[int, Packed] = {}
-        self.met_nan = False
+        self.has_nan = False
         self._jobs = Jobs()
-        self._records: dict[Any, Record] = {}
-        self._sums: dict[int, dict[int, dict[int, Any]]] = {}  # adjoints of parameters: by micro-batch, and by port
+        self._stage_passes: dict[Any, StagePass] = {}
+        self._parameter_cotangents: dict[int, dict[int, dict[int, Any]]] = {}  # by parameter, micro-batch and port
 
     async def run(self) -> PassResult:
         """Run the pass."""
-        count = len(self.order.feeds)
-        await self._jobs.all(self._lend(), *[self._through(micro) for micro in range(count)])
-        slopes: dict[int, Packed] = {}
-        refused = None
-        if self.order.then != "forward" and self.part.arrays:
-            await self._collect(count)
-            if self.order.then == "slopes":
-                slopes = await self.compute(lambda: {i: pack(g) for i, g in self._gradients().items()})
+        count = len(self.request.feeds)
+        await self._jobs.run(self._send_parameters(), *[self._run_micro_batch(micro) for micro in range(count)])
+        gradients: dict[int, Packed] = {}
+        step_error = None
+        if self.request.mode != "forward" and self.part.arrays:
+            await self._collect_cotangents(count)
+            if self.request.mode == "gradient":
+                gradients = await self.compute(lambda: {i: pack(g) for i, g in self._gradients().items()})
             else:
-                refused = await self._prepare()
-        return PassResult([self.values[k] for k in sorted(self.values)], self.met_nan, slopes, refused)
+                step_error = await self._prepare()
+        return PassResult([self.values[k] for k in sorted(self.values)], self.has_nan, gradients, step_error)
 
-    async def _lend(self) -> None:
+    async def _send_parameters(self) -> None:
         """Send parameters to the parts that read them."""
-        parcels: dict[int, Parcel] = {}
-        awaited: dict[int, list[Any]] = {}
-        for key, (comes_back, borrower) in self.part.borrowers.items():
-            parcels.setdefault(borrower, {})["value", None, key] = self.part.arrays[self.part.ways[key]]
-            backs = range(len(self.order.feeds) if comes_back else 0)
-            awaited.setdefault(borrower, []).extend([("adjoint", micro, key) for micro in backs])
-        if parcels:
-            packed = await self.compute(lambda: {p: {key: pack(x) for key, x in v.items()} for p, v in parcels.items()})
-            self._send(packed, awaited)
+        payloads: dict[int, Payload] = {}
+        awaited_keys: dict[int, list[Any]] = {}
+        for key, (is_differentiable, reader) in self.part.remote_readers.items():
+            payloads.setdefault(reader, {})["value", None, key] = self.part.arrays[self.part.port_parameters[key]]
+            micro_batches = range(len(self.request.feeds) if is_differentiable else 0)
+            awaited_keys.setdefault(reader, []).extend([("cotangent", micro, key) for micro in micro_batches])
+        if payloads:
+            packed = await self.compute(lambda: {p: {key: pack(x) for key, x in v.items()} for p, v in payloads.items()})
+            self._send(packed, awaited_keys)
 
-    async def _through(self, micro: int) -> None:
-        """One micro-batch forward, and back."""
-        await together(self._forward(links, graph, micro) for links, graph in self.part.stages)
-        if self.order.then != "forward":
-            await together(self._backward(links, micro) for links, _ in self.part.stages if links.goes_back)
+    async def _run_micro_batch(self, micro: int) -> None:
+        """Run one micro-batch forward and backward."""
+        await gather_or_cancel(self._forward(links, graph, micro) for links, graph in self.part.stages)
+        if self.request.mode != "forward":
+            await gather_or_cancel(self._backward(links, micro) for links, _ in self.part.stages if links.has_backward)
 
-    def _send(self, parcels: Mapping[int, Parcel], awaited: Mapping[int, list[Any]]) -> None:
-        """Send values to their parts, and put the returned cotangents into the mail, with the values for this part."""
-        self.mail.put(parcels.get(self.part.number, {}))
-        for part, parcel in parcels.items():
+    def _send(self, payloads: Mapping[int, Payload], awaited_keys: Mapping[int, list[Any]]) -> None:
+        """Send values to other parts, and put the returned cotangents, and values for this part, into the mailbox."""
+        self.mailbox.put(payloads.get(self.part.number, {}))
+        for part, payload in payloads.items():
             if part != self.part.number:
-                self._jobs.add(self._exchange(part, parcel, awaited.get(part, [])))
+                self._jobs.add(self._exchange(part, payload, awaited_keys.get(part, [])))
 
-    async def _exchange(self, part: int, parcel: Parcel, awaited: list[Any]) -> None:
-        self.mail.put(await self.send(part, parcel, awaited if self.order.then != "forward" else []))
+    async def _exchange(self, part: int, payload: Payload, awaited_keys: list[Any]) -> None:
+        self.mailbox.put(await self.send(part, payload, awaited_keys if self.request.mode != "forward" else []))
 
     # ------------------------------------------------------------------------------------------- forward
 
     async def _forward(self, links: Links, graph: StageGraph, micro: int) -> None:
-        """Compute a stage as soon as its inputs are there."""
-        inputs = {key: self.order.feeds[micro][key] for key in links.feeds}
-        for key in links.reads:
-            inputs[key] = await self.mail.take(("value", micro, key))
-        for key in links.borrows:
-            inputs[key] = await self.mail.look(("value", None, key))
-        awaited: dict[int, list[Any]] = {}
-        for key in links.awaits:
-            awaited.setdefault(links.gives[key], []).append(("adjoint", micro, key))
-        self._send(await self.compute(self._computed, links, graph, micro, inputs), awaited)
+        """Compute a stage as soon as its inputs have arrived."""
+        inputs = {key: self.request.feeds[micro][key] for key in links.feeds}
+        for key in links.input_keys:
+            inputs[key] = await self.mailbox.take(("value", micro, key))
+        for key in links.remote_parameters:
+            inputs[key] = await self.mailbox.peek(("value", None, key))
+        awaited_keys: dict[int, list[Any]] = {}
+        for key in links.awaited_outputs:
+            awaited_keys.setdefault(links.output_parts[key], []).append(("cotangent", micro, key))
+        self._send(await self.compute(self._compute_stage, links, graph, micro, inputs), awaited_keys)
 
-    def _computed(self, links: Links, graph: StageGraph, micro: int, inputs: Mapping[Key, Any]) -> dict[int, Parcel]:
+    def _compute_stage(self, links: Links, graph: StageGraph, micro: int, inputs: Mapping[Key, Any]) -> dict[int, Payload]:
         values: dict[Key, Any] = {}
-        for key in graph.stand_ins:
+        for key in graph.input_nodes:
             if key in inputs:
-                values[key] = _opened(inputs[key])
+                values[key] = _unpack_if_packed(inputs[key])
             else:
-                values[key] = self.part.arrays[self.part.ways.get(key, key[1])]
-        record = graph.forward(values)
-        if self.order.then != "forward" and links.goes_back:
-            self._records[links.stage, micro] = record
-        parcels: dict[int, Parcel] = {}
-        for key, node in record.ends.items():
+                values[key] = self.part.arrays[self.part.port_parameters.get(key, key[1])]
+        stage_pass = graph.forward(values)
+        if self.request.mode != "forward" and links.has_backward:
+            self._stage_passes[links.stage, micro] = stage_pass
+        payloads: dict[int, Payload] = {}
+        for key, node in stage_pass.outputs.items():
             if key == RESULT:
                 self.values[micro] = pack(node.raw_value)
                 continue
-            where = links.gives[key]
-            value = np.asarray(node.raw_value) if where == self.part.number else pack(node.raw_value)
-            parcels.setdefault(where, {})["value", micro, key] = value
-        return parcels
+            target = links.output_parts[key]
+            value = np.asarray(node.raw_value) if target == self.part.number else pack(node.raw_value)
+            payloads.setdefault(target, {})["value", micro, key] = value
+        return payloads
 
     # ------------------------------------------------------------------------------------------ backward
 
     async def _backward(self, links: Links, micro: int) -> None:
-        """Pass adjoints back through a stage once all of them are there."""
-        output_cotangents = {key: await self.mail.take(("adjoint", micro, key)) for key in links.awaits}
-        self.mail.put(await self.compute(self._passed_back, links, micro, output_cotangents))
+        """Pass cotangents back through a stage once all of them have arrived."""
+        output_cotangents = {key: await self.mailbox.take(("cotangent", micro, key)) for key in links.awaited_outputs}
+        self.mailbox.put(await self.compute(self._compute_cotangents, links, micro, output_cotangents))
 
-    def _passed_back(self, links: Links, micro: int, output_cotangents: Mapping[Key, Any]) -> Parcel:
-        """The adjoints of what a stage was given; those of this part's parameters are kept for `_gradients` instead."""
-        record, careful = self._records.pop((links.stage, micro)), self.order.careful
-        adjoints = {key: tuple(map(_opened, parts)) for key, parts in output_cotangents.items()}
-        if RESULT in record.ends:
+    def _compute_cotangents(self, links: Links, micro: int, output_cotangents: Mapping[Key, Any]) -> Payload:
+        """Return the cotangents of the inputs of a stage, except those of parameters of this part, which `_gradients` sums."""
+        stage_pass, with_supports = self._stage_passes.pop((links.stage, micro)), self.request.with_supports
+        cotangents = {key: tuple(map(_unpack_if_packed, pair)) for key, pair in output_cotangents.items()}
+        if RESULT in stage_pass.outputs:
             ones = np.ones_like(unpack(self.values[micro]))
-            adjoints[RESULT] = (ones, np.ones(ones.shape)) if careful else (ones,)
-        input_cotangents = record.back({key: adjoints[key] for key in record.ends if key in adjoints}, careful)
-        back: Parcel = {}
-        for key, parts in input_cotangents.items():
-            self.met_nan |= bool(np.isnan(parts[0]).any())
+            cotangents[RESULT] = (ones, np.ones(ones.shape)) if with_supports else (ones,)
+        input_cotangents = stage_pass.backward({k: cotangents[k] for k in stage_pass.outputs if k in cotangents}, with_supports)
+        payload: Payload = {}
+        for key, (cotangent, *support) in input_cotangents.items():
+            self.has_nan |= bool(np.isnan(cotangent).any())
             if key[0] == "parameter":
-                self._add(key[1], micro, 0, parts[0])
-            elif key in self.part.ways:
-                self._add(self.part.ways[key], micro, key[1], parts[0])
+                self._add_cotangent(key[1], micro, 0, cotangent)
+            elif key in self.part.port_parameters:
+                self._add_cotangent(self.part.port_parameters[key], micro, key[1], cotangent)
             else:
-                stays = links.returns[key] == self.part.number
-                back["adjoint", micro, key] = parts if stays else tuple(map(pack, parts))
-        return back
+                is_local = links.cotangent_parts[key] == self.part.number
+                pair = (cotangent, *support)
+                payload["cotangent", micro, key] = pair if is_local else tuple(map(pack, pair))
+        return payload
 
     # ------------------------------------------------------------------------------------- the gradients
 
-    async def _collect(self, count: int) -> None:
-        """Wait for the adjoints of parameters that were read by other parts."""
-        for key, (comes_back, _) in self.part.borrowers.items():
-            for micro in range(count if comes_back else 0):
-                parts = await self.mail.take(("adjoint", micro, key))
-                self._add(self.part.ways[key], micro, key[1], unpack(parts[0]))
+    async def _collect_cotangents(self, count: int) -> None:
+        """Wait for the cotangents of parameters that are read by other parts."""
+        for key, (is_differentiable, _) in self.part.remote_readers.items():
+            for micro in range(count if is_differentiable else 0):
+                cotangent, *_ = await self.mailbox.take(("cotangent", micro, key))
+                self._add_cotangent(self.part.port_parameters[key], micro, key[1], unpack(cotangent))
 
-    def _add(self, index: int, micro: int, port: int, adjoint: NDArray[Any]) -> None:
-        self._sums.setdefault(index, {}).setdefault(micro, {})[port] = adjoint
+    def _add_cotangent(self, index: int, micro: int, port: int, cotangent: Any) -> None:
+        self._parameter_cotangents.setdefault(index, {}).setdefault(micro, {})[port] = cotangent
 
     def _gradients(self) -> dict[int, Any]:
-        """The gradient of each parameter: the adjoints of its readers summed, youngest first; micro-batches summed by weight."""
-        weights: Sequence[float] = self.order.weights
-        return {i: weighed([summed(self._sums[i][micro]) for micro in range(len(weights))], weights) for i in self.part.arrays}
+        """Sum the cotangents of each parameter, youngest reader first, and then the micro-batches, by their weights."""
+        weights: Sequence[float] = self.request.weights
+        micro_batches = range(len(weights))
+        by_micro_batch = {i: [sum_by_port(self._parameter_cotangents[i][m]) for m in micro_batches] for i in self.part.arrays}
+        return {i: weighted_sum(cotangents, weights) for i, cotangents in by_micro_batch.items()}
 
     async def _prepare(self) -> Any:
-        """Make a step ready, or return an error, which counts only if no part met NaN: see `pipeline`."""
+        """Prepare a step, or return an error. The client ignores the error if a cotangent has NaN, and repeats the pass."""
         try:
-            self.part.ready = await self.compute(lambda: self.part.checked(self._gradients()))
+            self.part.prepared_gradients = await self.compute(lambda: self.part.check_gradients(self._gradients()))
         except Exception as error:
             return error_response(error)
         return None
 
 
-def _opened(value: NDArray[Any] | Packed) -> Any:
+def _unpack_if_packed(value: Any) -> Any:
     return unpack(value) if isinstance(value, Packed) else value

@@ -1,4 +1,4 @@
-"""Responses of an actor: a result, or an error of a part that the client raises. Methods of the actor raise no errors."""
+"""Responses of an actor: a result, or an error of a part, which the client raises. Methods of the actor raise no errors."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Response(tuple[Any, ...]):
     """A response. Dask serializes a plain tuple item by item; an instance of a subclass is pickled as one object."""
 
 
-def result(value: object) -> Response:
+def result(value: Any) -> Response:
     """Return the response with a result."""
     return Response(("ok", value))
 
@@ -40,7 +40,7 @@ def error_response(error: BaseException) -> Response:
     return Response(("error", error.with_traceback(None), text))
 
 
-def unwrap(response: Response) -> Any:
+def unwrap(response: Any) -> Any:
     """Return the result in a response, or raise its error."""
     if response[0] == "ok":
         return response[1]

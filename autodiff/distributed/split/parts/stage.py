@@ -1,6 +1,6 @@
 """One stage of a graph, on its machine.
 
-A stage computes its values by recording its graph again, and keeps the nodes; adjoints go back through these by one sweep.
+A stage computes its values by recording its graph again. One reverse sweep through the recorded nodes computes cotangents.
 """
 
 from __future__ import annotations
@@ -20,92 +20,92 @@ from ....reverse import collect, sweep, sweep_supports
 from ....rules import OutputCotangents
 
 Key = Any  # ("port", number), ("parameter", index), ("feed", index), or RESULT
-Adjoint = tuple[Any, ...]  # an adjoint; if careful also its support: where it has no structural zeros
-RESULT = "result"  # the key of the output of the whole graph among what a stage computes
+Cotangent = tuple[Any, ...]  # a cotangent, and with supports also its mask of entries that are not structural zeros
+RESULT = "result"  # the key of the output of the whole graph among the outputs of a stage
 
 
 class Links(NamedTuple):
-    """The inputs and outputs of a stage, with the other stages and parts.
+    """The connections of a stage to other stages and parts.
 
     Attributes
     ----------
     stage : tuple
-        Its number, and its part.
-    reads : tuple
-        The keys of values that other stages, of this part or another, compute.
-    borrows : tuple
+        The number of the stage, and its part.
+    input_keys : tuple
+        The keys of values that are computed by other stages, of any part.
+    remote_parameters : tuple
         The keys of parameters that belong to other parts.
     feeds : tuple
         The keys of placeholders.
-    gives : dict
-        For each value that other stages read, their part.
-    awaits : tuple
-        The keys of values whose cotangents are returned.
-    returns : dict
-        For each cotangent that it computes for others, their part.
-    goes_back : bool
-        Whether cotangents pass through it.
+    output_parts : dict
+        For each value that other stages read, the part that reads it.
+    awaited_outputs : tuple
+        The keys of outputs whose cotangents are returned.
+    cotangent_parts : dict
+        For each cotangent that is computed for another stage, the part of that stage.
+    has_backward : bool
+        Whether cotangents pass through the stage.
     """
 
     stage: Any
-    reads: tuple[Key, ...]
-    borrows: tuple[Key, ...]
+    input_keys: tuple[Key, ...]
+    remote_parameters: tuple[Key, ...]
     feeds: tuple[Key, ...]
-    gives: dict[Key, int]
-    awaits: tuple[Key, ...]
-    returns: dict[Key, int]
-    goes_back: bool
+    output_parts: dict[Key, int]
+    awaited_outputs: tuple[Key, ...]
+    cotangent_parts: dict[Key, int]
+    has_backward: bool
 
 
 class StageGraph:
-    """The graph of a stage, as it was shipped."""
+    """The graph of a stage."""
 
-    def __init__(self, shipped: bytes) -> None:
-        self.ends, guards, self.stand_ins, self.wanted = pickle.loads(shipped)
-        self._items = needed([*self.ends.values(), *guards], origins_of)
+    def __init__(self, pickled: bytes) -> None:
+        self.outputs, guards, self.input_nodes, self.differentiable_keys = pickle.loads(pickled)
+        self._items = needed([*self.outputs.values(), *guards], origins_of)
 
-    def forward(self, values: Mapping[Key, Any]) -> Record:
-        """Compute the stage's values; an error gets a note with the line of the user's code that recorded the operation."""
-        reached: Any = None
+    def forward(self, values: Mapping[Key, Any]) -> StagePass:
+        """Compute the values of the stage. An error gets a note with the user's line that recorded the operation."""
+        current_item: Any = None
 
-        def look(item: object, place: int, replacements: dict[Any, Any]) -> None:
-            nonlocal reached
-            reached = item
+        def note_item(item: Any, position: int, replacements: Any) -> None:
+            nonlocal current_item
+            current_item = item
 
         try:
-            feeds = {node: values[key] for key, node in self.stand_ins.items()}
-            return Record(self, replay_watched(self._items, self.ends.values(), feeds, reading=look))
+            feeds = {node: values[key] for key, node in self.input_nodes.items()}
+            return StagePass(self, replay_watched(self._items, self.outputs.values(), feeds, reading=note_item))
         except Exception as error:
-            if isinstance(reached, Value) and not isinstance(error, GuardError):
-                error.add_note(f"This is the {describe(reached)}, which was recorded at {reached.line}.")
+            if isinstance(current_item, Value) and not isinstance(error, GuardError):
+                error.add_note(f"This is the {describe(current_item)}, which was recorded at {current_item.line}.")
             raise
 
 
-class Record:
-    """One pass through a stage."""
+class StagePass:
+    """The recorded nodes of one pass through a stage."""
 
     def __init__(self, graph: StageGraph, replacements: dict[Any, Any]) -> None:
-        self.ends = {key: replacements[node] for key, node in graph.ends.items()}
-        self.starts = {key: replacements[graph.stand_ins[key]] for key in graph.wanted}
+        self.outputs = {key: replacements[node] for key, node in graph.outputs.items()}
+        self.inputs = {key: replacements[graph.input_nodes[key]] for key in graph.differentiable_keys}
 
-    def back(self, adjoints: Mapping[Key, Adjoint], careful: bool) -> dict[Key, Adjoint]:
-        """Return the cotangents of the inputs from those of the outputs; `careful` with their supports."""
-        nodes = {node: key for key, node in self.starts.items()}
-        if not adjoints:
+    def backward(self, output_cotangents: Mapping[Key, Cotangent], with_supports: bool) -> dict[Key, Cotangent]:
+        """Return the cotangents of the inputs from those of the outputs; with their supports if `with_supports`."""
+        nodes = {node: key for key, node in self.inputs.items()}
+        if not output_cotangents:
             zeros = {key: np.zeros_like(node.raw_value) for node, key in nodes.items()}
-            return {key: (zero, np.zeros(zero.shape)) if careful else (zero,) for key, zero in zeros.items()}
-        joint = join_outputs([self.ends[key] for key in adjoints])
+            return {key: (zero, np.zeros(zero.shape)) if with_supports else (zero,) for key, zero in zeros.items()}
+        joint = join_outputs([self.outputs[key] for key in output_cotangents])
         graph = collect(joint)
-        seeds = OutputCotangents({k: parts[0] for k, parts in enumerate(adjoints.values())})
-        if not careful:
-            with np.errstate(invalid="ignore", divide="ignore"):  # if NaN comes of it, the pass is repeated with supports
+        seeds = OutputCotangents({k: pair[0] for k, pair in enumerate(output_cotangents.values())})
+        if not with_supports:
+            with np.errstate(invalid="ignore", divide="ignore"):  # if the result has NaN, the pass is repeated with supports
                 cotangents = sweep(graph, joint, seeds, set(nodes), False)
             return {key: (_or_zeros(cotangents, node),) for node, key in nodes.items()}
-        supports = {k: parts[1] for k, parts in enumerate(adjoints.values())}
+        supports = {k: pair[1] for k, pair in enumerate(output_cotangents.values())}
         cotangents = sweep(graph, joint, seeds, set(nodes), False, support=OutputCotangents(dict(supports)))
-        where = sweep_supports(graph, joint, OutputCotangents(dict(supports)), set(nodes), False, ())
-        full = {node: np.array(np.broadcast_to(where.get(node, 0.0), node.shape)) for node in nodes}
-        return {key: (_or_zeros(cotangents, node), full[node]) for node, key in nodes.items()}
+        supports_by_node = sweep_supports(graph, joint, OutputCotangents(dict(supports)), set(nodes), False, ())
+        full_supports = {node: np.array(np.broadcast_to(supports_by_node.get(node, 0.0), node.shape)) for node in nodes}
+        return {key: (_or_zeros(cotangents, node), full_supports[node]) for node, key in nodes.items()}
 
 
 def _or_zeros(cotangents: Mapping[Any, Any], node: Any) -> Any:
