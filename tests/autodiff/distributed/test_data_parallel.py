@@ -204,7 +204,7 @@ def test_remote_array_index_other_than_rows_raises() -> None:
 # --------------------------------------------------------------------------------------------------- refusals
 
 
-@pytest.mark.parametrize("there_or_here", [True, False])
+@pytest.mark.parametrize("is_remote", [True, False])
 def test_loss_error_keeps_traceback(client: Client, is_remote: bool) -> None:
     with dist.DataParallel(losses.raising, client if is_remote else None) as loss:
         with pytest.raises(losses.NoSuchWordError, match="no such word") as raised:
