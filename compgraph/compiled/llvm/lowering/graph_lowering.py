@@ -28,6 +28,7 @@ from . import (
     masked_ops,
     reductions,
     sliding_windows,
+    special_functions,
 )
 from .contractions import append_matmul
 from .expansions import EXPANSIONS, INEXACT_EXPANSIONS
@@ -55,6 +56,7 @@ LOWERINGS: dict[Any, LowerItem] = {
     **reductions.LOWERINGS,
     **masked_ops.LOWERINGS,
     **exponential_sums.LOWERINGS,
+    **special_functions.LOWERINGS,
     **contractions.LOWERINGS,
     **factorizations.LOWERINGS,
     **{ops.function_by_opname(name): lower for name, lower in {**_CONVOLUTIONS, **_POOLING}.items()},

@@ -1,4 +1,4 @@
-"""The logarithm of the gamma function, and its derivative.
+"""The logarithm of the gamma function, and its first and second derivatives.
 
 Near the zeros, a polynomial of a quotient interpolates the function at Chebyshev nodes. From 3 on, a polynomial replaces
 the Stirling series (DLMF 5.11.1 and 5.11.2). Recurrences (DLMF 5.5.1 and 5.5.2) shift small operands, a reflection (DLMF 5.5.4)
@@ -21,6 +21,7 @@ _SMALL = 0.75  # below it a recurrence is used
 _LOG_GAMMA_FAR, _DIGAMMA_FAR = 3.0, 2.5  # from there on, a series
 _LARGEST = 2.556348e305  # the largest operand of SciPy's gammaln with a finite result
 _TINY = 2.0**-1024  # whose inverse overflows
+_TRIGAMMA_LEAST = 7.5e-155  # whose inverse has a finite square
 
 # log(gamma(x)) / ((x - 1) (x - 2)) for 3/4 <= x <= 3, right to 2**-57: the constant in two parts, and the other coefficients.
 _LOG_GAMMA_CONSTANT = 0.5024224884952694, 5.5018350638808196e-17
@@ -49,6 +50,20 @@ _DIGAMMA_TAIL = (
     0.08333333333333331, -0.008333333333290996, 0.0039682539481119715, -0.0041666628219269855, 0.007575365816723422,
     -0.021068167379269368, 0.08228900717706253, -0.4114232522949609, 2.317031159971655, -12.733126282988389, 60.327896943070584,
     -223.19840760631672, 586.3539082608623, -958.3186662203595, 726.5859560185779,
+)  # fmt: skip
+# x psi'(x) for 3/4 <= x <= 5/2, right to 2**-57.
+_TRIGAMMA_CONSTANT = 1.4446664672692955, 4.0077223064673197e-17
+_TRIGAMMA = (
+    -1.0287702249643587, 1.2562784068239135, -1.3841132219634964, 1.4361401321937797, -1.450909227326415, 1.45384943452507,
+    -1.4543930522361155, 1.4545214888612767, -1.4545416677501968, 1.454541673645749, -1.4545410044497629, 1.4546280195758263,
+    -1.4546788731146552, 1.4527725522917991, -1.4519555366128738, 1.478779128274879, -1.4868028321027629, 1.252415310059413,
+    -1.2084327391323022, 2.366004406359298, -2.4690778657204855,
+)  # fmt: skip
+# x**3 (psi'(x) - 1 / x - 1 / (2 x**2)) as a polynomial of 1 / x**2, for x >= 5/2: right to 2**-57 of the result.
+_TRIGAMMA_TAIL = (
+    0.1666666666666666, -0.03333333333308724, 0.023809523676236993, -0.033333304323500165, 0.07575419668770778,
+    -0.25286987632443814, 1.1547650027087404, -6.672390286669289, 43.690224262785485, -285.1457459394253, 1656.8844187429738,
+    -7859.101810727172, 28298.199493927805, -71399.56543719153, 111481.95341964334, -80646.17597542703,
 )  # fmt: skip
 # The positive zero of psi, in two parts, and the same minus one.
 _ROOT, _ROOT_REST = 1.4616321449683622, 9.549995429965697e-17
@@ -151,13 +166,37 @@ def psi(ir: IRBuilder, x: Value) -> Value:
     return ir.select(ir.binary("or", is_infinite, is_nan(ir, x)), x, value)
 
 
-def _reflect(ir: IRBuilder, a: Value, reflected: Value) -> Value:
-    """Return ``psi(1 + a) + pi / tan(pi a)``, which is ``psi(-a)``; nan where `a` is an integer."""
-    a, quarter = clamp_magnitude(ir, a, 2.0**53), ir.double_like(0.25, a)
+def trigamma(ir: IRBuilder, x: Value) -> Value:
+    """The derivative of the digamma function, ``zeta(2, x)``."""
+    one, infinite = ir.double_like(1, x), ir.double_like(math.inf, x)
+    is_negative = ir.compare("slt", bits(ir, x), ir.long_like(0, x))
+    a = from_bits(ir, ir.intrinsic("umax", magnitude(ir, x), ir.long_like(bits_of(_TRIGAMMA_LEAST), x)))
+    a = clamp_magnitude(ir, a, sys.float_info.max)
+    positive = ir.select(is_negative, ir.binary("fadd", a, one), a)
+    is_small, is_near, near, y = _near_operands(ir, positive, _DIGAMMA_FAR)
+    value = ir.binary("fdiv", _rational(ir, y, _TRIGAMMA_CONSTANT, _TRIGAMMA), y)
+    inverse = ir.binary("fdiv", one, near)
+    value = ir.select(is_small, ir.fma(inverse, inverse, value), value)
+    inverse = ir.binary("fdiv", one, ir.select(is_near, ir.double_like(4, x), positive))
+    square = ir.binary("fmul", inverse, inverse)
+    rest = ir.binary("fmul", ir.binary("fmul", square, inverse), polynomial(ir, square, _TRIGAMMA_TAIL))
+    rest = ir.fma(square, ir.double_like(0.5, x), rest)
+    value = ir.select(is_near, value, ir.binary("fadd", inverse, rest))
+    with ir.branch_if_unlikely(ir.any(is_negative), value) as replacements:
+        replacements[0] = ir.select(is_negative, _reflect_trigamma(ir, a, value), value)
+    is_tiny = ir.compare("ult", magnitude(ir, x), ir.long_like(bits_of(_TRIGAMMA_LEAST), x))
+    value = ir.select(is_tiny, infinite, replacements[0])
+    is_infinite = ir.compare("eq", bits(ir, x), bits(ir, infinite))
+    return ir.select(is_nan(ir, x), x, ir.select(is_infinite, ir.double_like(0, x), value))
+
+
+def _angle_from_pole(ir: IRBuilder, a: Value) -> tuple[Value, Value, Value, Value, Value]:
+    """Reduce ``pi a``: return the distance of `a` from an integer, with its sign, and where it is below 1/4.
+
+    Return also the sine and the cosine of ``pi`` times the distance, or of pi/2 minus that where it is not below 1/4.
+    """
     rest = ir.binary("fsub", a, ir.intrinsic("rint", a))  # exact
     distance = ir.intrinsic("fabs", rest)
-    is_pole = ir.compare("eq", bits(ir, distance), ir.long_like(0, a))
-    is_close = _is_below(ir, distance, 2.0**-40)  # to a pole: there it is 1 / rest
     is_steep = _is_below(ir, distance, 0.25)
     t = ir.select(is_steep, distance, ir.binary("fsub", ir.double_like(0.5, a), distance))
     angle = ir.binary("fmul", t, ir.double_like(math.pi, a))
@@ -165,6 +204,27 @@ def _reflect(ir: IRBuilder, a: Value, reflected: Value) -> Value:
     square = ir.binary("fmul", angle, angle)
     sine = ir.binary("fadd", angle, sine_correction(ir, angle, low, square))
     cosine = ir.binary("fadd", *cosine_pair(ir, angle, low, square))
+    return rest, distance, is_steep, sine, cosine
+
+
+def _reflect_trigamma(ir: IRBuilder, a: Value, reflected: Value) -> Value:
+    """Return ``(pi / sin(pi a))**2 - psi'(1 + a)``, which is ``psi'(-a)``; infinite where `a` is an integer."""
+    a = clamp_magnitude(ir, a, 2.0**53)
+    _, distance, is_steep, sine, cosine = _angle_from_pole(ir, a)
+    is_pole = ir.compare("eq", bits(ir, distance), ir.long_like(0, a))
+    is_close = _is_below(ir, distance, 2.0**-40)  # there it is the square of 1 / distance
+    sine = ir.select(is_close, ir.select(is_pole, ir.double_like(0.25, a), distance), ir.select(is_steep, sine, cosine))
+    ratio_of_pi = ir.binary("fdiv", ir.select(is_close, ir.double_like(1, a), ir.double_like(math.pi, a)), sine)
+    value = ir.fma(ratio_of_pi, ratio_of_pi, ir.neg(reflected))
+    return ir.select(is_pole, ir.double_like(math.inf, a), value)
+
+
+def _reflect(ir: IRBuilder, a: Value, reflected: Value) -> Value:
+    """Return ``psi(1 + a) + pi / tan(pi a)``, which is ``psi(-a)``; nan where `a` is an integer."""
+    a, quarter = clamp_magnitude(ir, a, 2.0**53), ir.double_like(0.25, a)
+    rest, distance, is_steep, sine, cosine = _angle_from_pole(ir, a)
+    is_pole = ir.compare("eq", bits(ir, distance), ir.long_like(0, a))
+    is_close = _is_below(ir, distance, 2.0**-40)  # to a pole: there it is 1 / rest
     numerator = ir.binary("fmul", ir.select(is_steep, cosine, sine), ir.double_like(math.pi, a))
     numerator = ir.select(is_close, ir.double_like(1, a), numerator)
     denominator = ir.select(is_close, ir.select(is_pole, quarter, distance), ir.select(is_steep, sine, cosine))

@@ -7,12 +7,10 @@ by Remez's algorithm.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 from ..ir_builder import IRBuilder, Value
 from . import error_function, gamma_functions, logarithms
 from .float_primitives import (
-    INFINITE,
     SHIFT,
     bits,
     bits_of,
@@ -22,7 +20,6 @@ from .float_primitives import (
     exceeds,
     from_bits,
     is_nan,
-    magnitude,
     polynomial,
     scale_by_power_of_two,
 )
@@ -43,6 +40,9 @@ _LOG = (
     -0.5000000000885509, 0.33333311097704926, -0.24999985847143194, 0.20002190809882153, -0.16669253379728313,
     0.14219275252875188, -0.1238468237361146, 0.11869260989727567, -0.11786580811767765, 0.06919179578050251,
 )  # fmt: skip
+
+
+_LARGEST = 4e36  # beyond, x log(x) is not a finite float
 
 
 def _reduce_argument(ir: IRBuilder, x: Value) -> tuple[Value, Value]:
@@ -176,27 +176,30 @@ def power(ir: IRBuilder, x: Value, y: Value) -> Value:
     return call_libm_where(ir, "pow", exceptional, from_bits(ir, ir.binary("or", bits(ir, value), sign)), x, y)
 
 
-def _infinite_beyond(ir: IRBuilder, x: Value, is_beyond: Value, infinity: float, function: Callable[..., Value]) -> Value:
-    """Return a function of doubles, infinite where its value exceeds the range of floats, without a flag."""
-    value = function(ir, ir.select(is_beyond, ir.double_like(0.5, x), x))
-    return ir.select(is_beyond, ir.double_like(infinity, x), value)
+def _clamp(ir: IRBuilder, x: Value, limit: float) -> Value:
+    """Clamp a magnitude, so that a function of it is a finite float. LLVM would undo a selection of another operand."""
+    return copy_sign(ir, clamp_magnitude(ir, x, limit), x)
 
 
 def gammaln(ir: IRBuilder, x: Value) -> Value:
     """``log(|gamma(x)|)``."""
-    is_beyond = ir.compare("sgt", bits(ir, x), ir.long_like(bits_of(4.0e36), x))
-    is_number = ir.compare("ult", magnitude(ir, x), ir.long_like(INFINITE, x))
-    return _infinite_beyond(ir, x, ir.binary("and", is_beyond, is_number), math.inf, gamma_functions.gammaln)
+    value = gamma_functions.gammaln(ir, _clamp(ir, x, _LARGEST))
+    is_beyond = ir.compare("sgt", bits(ir, x), ir.long_like(bits_of(_LARGEST), x))
+    value = ir.select(is_beyond, ir.double_like(math.inf, x), value)
+    return ir.select(exceeds(ir, x, math.inf), x, value)
 
 
 def entr(ir: IRBuilder, x: Value) -> Value:
     """``-x log(x)``."""
-    is_beyond = ir.compare("sgt", bits(ir, x), ir.long_like(bits_of(4.0e36), x))
-    is_number = ir.compare("ult", magnitude(ir, x), ir.long_like(INFINITE, x))
-    return _infinite_beyond(ir, x, ir.binary("and", is_beyond, is_number), -math.inf, logarithms.entr)
+    value = logarithms.entr(ir, _clamp(ir, x, _LARGEST))
+    is_beyond = ir.compare("sgt", bits(ir, x), ir.long_like(bits_of(_LARGEST), x))
+    value = ir.select(is_beyond, ir.double_like(-math.inf, x), value)
+    return ir.select(is_nan(ir, x), x, value)
 
 
 def log_ndtr(ir: IRBuilder, x: Value) -> Value:
     """``log(ndtr(x))``."""
+    value = error_function.log_ndtr(ir, _clamp(ir, x, 2.6e19))
     is_beyond = ir.binary("and", exceeds(ir, x, 2.6e19), ir.compare("slt", bits(ir, x), ir.long_like(0, x)))
-    return _infinite_beyond(ir, x, ir.binary("and", is_beyond, ir.compare("ord", x, x)), -math.inf, error_function.log_ndtr)
+    value = ir.select(is_beyond, ir.double_like(-math.inf, x), value)
+    return ir.select(is_nan(ir, x), x, value)

@@ -12,6 +12,7 @@ import scipy.special
 
 import autodiff as ad
 import compgraph as cg
+from autodiff.numeric.finite_differences import gradient as numeric_gradient
 from tests.support.for_each import for_each, sampled
 from tests.support.jitting import compiled, is_compiled
 
@@ -55,6 +56,7 @@ CASES: dict[str, tuple[Callable[[Any], Any], Array]] = {
     "ndtr": (lambda x: scipy.special.ndtr(2 * x) * x, X),
     "log_ndtr": (lambda x: scipy.special.log_ndtr(4 * x) * x, X),
     "gammaln": (lambda x: scipy.special.gammaln(4 * x * x) + scipy.special.gammaln(-x * x), X),
+    "psi": (lambda x: scipy.special.psi(4 * x * x) + scipy.special.digamma(-x * x), X),
     "round": (lambda x: np.round(x, 1) * x + np.round(x, -1) + np.round(x), 7 * WIDE),
     "nan_to_num": (lambda x: np.nan_to_num(x) * 1e-300, SPECIAL),
     "nan_to_num-of": (lambda x: np.nan_to_num(x, nan=2.0, posinf=3, neginf=-4.0), SPECIAL),
@@ -417,3 +419,26 @@ def test_form_of_written_arrays_is_compiled(f: Callable[..., Any]) -> None:
         assert jitted.report().splitlines()[0].endswith("compiled by llvm"), jitted.report()
         output, expected = np.hstack(np.atleast_1d(*_results(jitted(x + 0.05)))), np.hstack(np.atleast_1d(*_results(g(x + 0.05))))
         np.testing.assert_allclose(output, expected, rtol=1e-12)
+
+
+SPECIAL_FUNCTIONS = ("gammaln", "ndtr", "log_ndtr", "logit", "log_expit", "entr")
+
+
+@for_each("name", SPECIAL_FUNCTIONS)
+def test_special_function_derivatives_match_central_differences(name: str) -> None:
+    x = np.random.default_rng(1).uniform(0.1, 0.9, 12)
+    function = getattr(scipy.special, name)
+
+    def total(x: Any) -> Any:
+        return np.sum(function(x) * np.cos(np.arange(12.0)))
+
+    def slope(x: Any) -> Any:
+        return np.sum(ad.grad(total)(x) * np.sin(np.arange(12.0)))
+
+    tangent = np.cos(x)
+    gradient = check_values_and_gradient(ad.grad(total), x)(x)
+    np.testing.assert_allclose(gradient, numeric_gradient(total, [x])[0], rtol=1e-6, atol=1e-8)
+    forward = compiled(lambda x, t: ad.jvp(total, (x,), (t,))[1], x, tangent)(x, tangent)
+    np.testing.assert_allclose(forward, np.sum(gradient * tangent), rtol=1e-11)
+    second = check_values_and_gradient(ad.grad(slope), x)(x)
+    np.testing.assert_allclose(second, numeric_gradient(slope, [x])[0], rtol=1e-5, atol=1e-7)
