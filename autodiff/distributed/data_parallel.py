@@ -38,7 +38,7 @@ from .parallel import (
     shard_bounds,
 )
 
-HERE = "here"
+LOCAL_MACHINE = "here"
 T = TypeVar("T")
 
 
@@ -232,7 +232,7 @@ class DataParallel:
         share = ShareRequest(request, batch.select(0, batch.count), bounds, (0, len(bounds) - 1), [])
         result = run_isolated(actor.compute_sums, share)
         fault = "error" if isinstance(result, FailureReport) else ""
-        self.log.add(step, HERE, range(batch.count), start, self.log.now(), fault)
+        self.log.add(step, LOCAL_MACHINE, range(batch.count), start, self.log.now(), fault)
         if isinstance(result, FailureReport):
             raise result.to_exception("this machine")
         return result.sums, result.dtype
@@ -295,7 +295,7 @@ class DataParallel:
     def machines(self) -> list[MachineInfo]:
         """The current machines."""
         if self._pool is None:
-            return [MachineInfo(HERE, HERE, None, True)]
+            return [MachineInfo(LOCAL_MACHINE, LOCAL_MACHINE, None, True)]
         self._sync(self._pool.refresh)
         return [MachineInfo(m.address, m.name, m.speed, m.busy is None) for m in self._pool.members.values()]
 

@@ -184,10 +184,10 @@ def _draw_record(axes: Any, r: Record, line: int, min_width: float) -> None:
     else:
         axes.barh(line, width, left=r.begin, height=0.6, color=color, edgecolor="white", linewidth=0.8)
     if width >= min_width:
-        ink = color if r.fault else "white" if color == _BLUES[0] else "black"
+        text_color = color if r.fault else "white" if color == _BLUES[0] else "black"
         box = {"color": "white", "pad": 0.5} if r.fault else None
         middle = r.begin + width / 2, line
-        axes.annotate(str(len(r.rows)), middle, ha="center", va="center", fontsize=7, color=ink, clip_on=True, bbox=box)
+        axes.annotate(str(len(r.rows)), middle, ha="center", va="center", fontsize=7, color=text_color, clip_on=True, bbox=box)
 
 
 def _add_legend(axes: Any) -> None:

@@ -207,10 +207,10 @@ class Step:
             raise RuntimeError(f"DataParallel: {address} cannot load the loss: {error}") from error
         silent = time.monotonic() - max([self.start, *(m.last_reply for m in members)])
         if silent > self.wait:
-            what = f"no sign of life of any of {len(members)} machines" if members else "no machine"
+            problem = f"no sign of life of any of {len(members)} machines" if members else "no machine"
             lost = f" (in this step {self.times_lost.max()} were lost on the same shards)" if self.times_lost.any() else ""
             raise TimeoutError(
-                f"DataParallel: {what} for {self.wait:g} s{lost}. The parameters are unchanged by this step. Repeat it when "
+                f"DataParallel: {problem} for {self.wait:g} s{lost}. The parameters are unchanged by this step. Repeat it when "
                 "there are machines."
             )
 

@@ -56,8 +56,8 @@ def list_graph(output: Any) -> list[Any]:
         raise TypeError(f"Split: the output must be a result of operations on nodes, not a {type(output).__name__}.")
     if output.level:
         raise TypeError("Split: the output carries tangents. Pass its primal value.")
-    guards, escaped = guards_of(needed([output], origins_of))
-    warn_leaks(escaped)
+    guards, leaked_values = guards_of(needed([output], origins_of))
+    warn_leaks(leaked_values)
     checkable_guards = [guard for guard in guards if not any(map(_is_fed, needed([guard], origins_of)))]
     return needed([output, *checkable_guards], origins_of)
 

@@ -240,11 +240,11 @@ class Plan:
         )
         incoming = [p for p in self._all_ports if p.target == stage and p.key in inputs]
         feeds = tuple([key for key in inputs if key[0] == "feed"])
-        links = self._links(stage, incoming, outgoing, feeds, bool(differentiable_keys))
+        links = self._make_links(stage, incoming, outgoing, feeds, bool(differentiable_keys))
         operation_count = sum(1 for item in reachable if is_operation(item))
         return StagePlan(stage, incoming, links, cloudpickle.dumps(contents), operation_count)
 
-    def _links(self, stage: Stage, incoming: list[Port], outgoing: list[Port], feeds: Any, has_backward: bool) -> Links:
+    def _make_links(self, stage: Stage, incoming: list[Port], outgoing: list[Port], feeds: Any, has_backward: bool) -> Links:
         """Return the keys of the inputs and outputs of a stage."""
         return Links(
             stage,
