@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy.special
 from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
@@ -105,6 +106,7 @@ class MachineProgram:
         self, schedule: Schedule, lowered: LoweredProgram | None = None, numpy_program: Callable[..., Any] | None = None
     ) -> None:
         self._schedule, self._numpy_program = schedule, numpy_program
+        self._has_special_ufuncs = any(str(getattr(item, "opname", "")).startswith("special_") for item in schedule.items)
         (steps, self._inputs, outputs), self._results = lowered or LoweredProgram.from_schedule(schedule)
         units = products_as_nests(fuse_steps(steps))
         rematerialize(units, outputs)
@@ -230,6 +232,8 @@ class MachineProgram:
 
     def __call__(self, values: Sequence[Any]) -> tuple[Any, ...]:
         """Compute the outputs from the inputs."""
+        if self._has_special_ufuncs and any(action != "ignore" for action in scipy.special.geterr().values()):
+            return self._run_with_numpy(values)  # machine code does not report SciPy's errors
         try:
             outputs, flags = self._run(values) if self._direct_calls is None else self._run_direct_calls(values)
         except (GuardError, ProgramMismatchError):  # perhaps because of a rounding error; NumPy decides

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.special
 
 import autodiff as ad
 import compgraph as cg
@@ -79,3 +80,20 @@ def test_fallback_reduction_along_computed_axis(reduce: Callable[..., Any]) -> N
     executor = cg.Executor(reduce(square * x, axis=np.argmax(x)), jit=True)
     for values in (first, other):
         np.testing.assert_allclose(executor.run({"x": values}), reduce(square * values, axis=np.argmax(values)))
+
+
+def test_special_functions_raise_as_scipy_is_set() -> None:
+    """Poles are silent by default; ``scipy.special.errstate`` is followed."""
+
+    def f(x: Any) -> Any:
+        return scipy.special.gammaln(x) * 2
+
+    x = np.array([-1.0, 2.0, 0.5])
+    jitted = compiled(f, x)
+    assert "NumPy call" not in jitted.report()
+    np.testing.assert_allclose(jitted(x), f(x))
+    with scipy.special.errstate(singular="raise"):
+        np.testing.assert_allclose(jitted(x[1:]), f(x[1:]))
+        with pytest.raises(scipy.special.SpecialFunctionError, match="singularity"):
+            jitted(x)
+    np.testing.assert_allclose(jitted(x), f(x))
