@@ -61,10 +61,13 @@ def test_enter_sets_kind_of_scipy_ufuncs() -> None:
 
 
 def test_lowering_of_every_compiled_function_is_reachable() -> None:
-    """A function that the LLVM back end has by hand is the lowering of an operation, or of an activation of `compgraph.nn`."""
+    """A function that the LLVM back end has by hand is the lowering of an operation, or of an activation of `compgraph.nn`.
+
+    The trigamma function is ``zeta(2, x)``, which `lowering.special_functions` recognizes.
+    """
     mathematics = pytest.importorskip("compgraph.compiled.llvm.mathematics", reason='pip install "compgraph[jit]"')
     register_imported()
-    named = {spec.lowering for spec in ops.SPECS.values()} | {"sigmoid", "softplus"}
+    named = {spec.lowering for spec in ops.SPECS.values()} | {"sigmoid", "softplus", "trigamma"}
     assert mathematics.NAMES - named == set()
 
 
