@@ -232,7 +232,7 @@ class MachineProgram:
 
     def __call__(self, values: Sequence[Any]) -> tuple[Any, ...]:
         """Compute the outputs from the inputs."""
-        if self._has_special_ufuncs and any(action != "ignore" for action in scipy.special.geterr().values()):
+        if self._has_special_ufuncs and _are_special_errors_reported():
             return self._run_with_numpy(values)  # machine code does not report SciPy's errors
         try:
             outputs, flags = self._run(values) if self._direct_calls is None else self._run_direct_calls(values)
@@ -370,6 +370,11 @@ def _allocator(view: BufferView) -> Callable[[], Any]:
         return functools.partial(np.empty, view.shape, dtype)
     strides = tuple(s * dtype.itemsize for s in view.strides)
     return functools.partial(np.empty_like, as_strided(np.empty(1, dtype), view.shape, strides))
+
+
+def _are_special_errors_reported() -> bool:
+    """Return whether `scipy.special.errstate` is set to warn or raise for other errors than those of memory."""
+    return any(action != "ignore" for kind, action in scipy.special.geterr().items() if kind != "memory")
 
 
 def _is_reported_by_numpy(flags: int) -> bool:
