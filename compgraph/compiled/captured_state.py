@@ -538,6 +538,7 @@ class CapturedState:
         self.attributes = self.attributes.union(attributes)
         if attributes and known_functions.is_pure_method(value, attributes[0]):
             self._compare_attribute(type(value), attributes[0], f"{label}.{attributes[0]}")
+            self._compare_name(vars(value), attributes[0], f"{label}.{attributes[0]}")  # it would hide that of the class
         elif value is not MISSING:
             self._queue.append((value, label))
 

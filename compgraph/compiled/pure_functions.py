@@ -122,7 +122,8 @@ class _PureRegistry:
     def is_pure_method(self, owner: Any, name: str) -> bool:
         """Return whether a method of an object is pure, although others may not be."""
         module = sys.modules.get("scipy.stats") if name in _DISTRIBUTION_METHODS else None
-        return module is not None and any(getattr(module, listed, None) is owner for listed in _DISTRIBUTIONS.split())
+        is_listed = module is not None and any(getattr(module, listed, None) is owner for listed in _DISTRIBUTIONS.split())
+        return is_listed and name not in vars(owner)
 
     def has_module(self, name: str) -> bool:
         """Return whether a module has names on the list."""

@@ -102,10 +102,11 @@ def test_jit_density_is_compiled_as_a_bound_method() -> None:
     check_calls(lambda x: density(x) + LOG_DENSITY(x, 0.5), (X,), (3 * X,))
 
 
-def test_jit_notices_a_replaced_density(monkeypatch: Any) -> None:
+@pytest.mark.parametrize("owner", [type(norm), norm])
+def test_jit_notices_a_replaced_density(owner: Any, monkeypatch: Any) -> None:
     jitted = compiled(lambda x: norm.logpdf(x), X)
     assert is_compiled(jitted), jitted.report()
-    monkeypatch.setattr(type(norm), "logpdf", lambda self, x: x + 1)
+    monkeypatch.setattr(owner, "logpdf", (lambda self, x: x + 1) if isinstance(owner, type) else lambda x: x + 1)
     np.testing.assert_array_equal(jitted(X), X + 1)
 
 
