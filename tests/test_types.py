@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import runpy
 import subprocess
@@ -14,6 +15,7 @@ import compgraph
 
 ROOT = Path(compgraph.__file__).resolve().parent.parent
 PROGRAM = Path(__file__).parent / "support" / "typed_program.py"
+MAX_ANY = 0.18  # share of the parameters of both packages
 CHECKERS = {"mypy": ["mypy", "--strict", "--config-file="], "pyright": ["pyright", "--pythonpath", sys.executable]}
 
 
@@ -29,3 +31,17 @@ def test_typed_program_passes_checkers(checker: str, tmp_path: Path) -> None:
 
 def test_typed_program_runs() -> None:
     runpy.run_path(str(PROGRAM))
+
+
+def test_few_parameters_are_any() -> None:
+    annotations = [
+        parameter.annotation
+        for package in ("compgraph", "autodiff")
+        for path in (ROOT / package).rglob("*.py")
+        for function in ast.walk(ast.parse(path.read_text()))
+        if isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef))
+        for parameter in ast.walk(function.args)
+        if isinstance(parameter, ast.arg) and parameter.arg not in ("self", "cls")
+    ]
+    untyped = [each for each in annotations if each is None or (isinstance(each, ast.Name) and each.id == "Any")]
+    assert len(untyped) <= MAX_ANY * len(annotations)
