@@ -676,7 +676,7 @@ def test_static_arguments_are_distinguished() -> None:
     with Failures("static arguments") as failures:
         for name, (f, values) in cases.items():
             with failures.case(name):
-                jitted = cg.jit(f, static_argnames="held")
+                jitted = cg.jit(f, static_argnames="config")
                 for value in values:
                     np.testing.assert_array_equal(jitted.compile(X, value)(X, value), f(X, value))
 
