@@ -135,12 +135,13 @@ def _convolve(a: Any, v: Any, mode: str = "full") -> Any:
     return bind(ops.function_by_opname("conv"), (a, v), {"padding": mode})
 
 
+numpy = ops.NUMPY
 EXPANSIONS: dict[Any, Callable[..., Any]] = {
-    np.searchsorted: _searchsorted,
-    np.digitize: _digitize,
-    np.interp: _interp,
-    np.cross: _cross,
-    np.kron: _kron,
+    numpy.searchsorted: _searchsorted,
+    numpy.digitize: _digitize,
+    numpy.interp: _interp,
+    numpy.cross: _cross,
+    numpy.kron: _kron,
     ops.function_by_opname("delete"): _delete,
 }
-INEXACT_EXPANSIONS: dict[Any, Callable[..., Any]] = {np.sinc: _sinc, np.convolve: _convolve}
+INEXACT_EXPANSIONS: dict[Any, Callable[..., Any]] = {numpy.sinc: _sinc, numpy.convolve: _convolve}

@@ -317,7 +317,7 @@ def _bincount(state: LoweringState, item: Any) -> str:
 
 
 LOWERINGS = {
-    np.bincount: _bincount,
+    ops.NUMPY.bincount: _bincount,
     np.take: _take,
     np.take_along_axis: _take_along_axis,
     ops.function_by_opname("of_class"): _select_class,
