@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from .array_types import Array
 from .context import full_tracebacks, watcher
 from .interpreters import Observed
 from .ops import opname_of
@@ -168,11 +167,11 @@ def debug(*, tracebacks: str = "short") -> Debug:
     return Debug(tracebacks)
 
 
-def _checksum(array: Array) -> int:
+def _checksum(array: Any) -> int:
     return zlib.crc32(np.ascontiguousarray(array).tobytes())
 
 
-def _describe_nonfinite(value: Array) -> str:
+def _describe_nonfinite(value: Any) -> str:
     """Describe the infinite or nan elements of a value; empty if all are finite."""
     values = np.asarray(value)
     if values.dtype.kind not in "fc" or np.all(np.isfinite(values)):

@@ -10,9 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from compgraph.array_types import Array
 from compgraph.bind import bind
 from compgraph.context import NoGraph
 from compgraph.graph import as_operands, to_values
@@ -34,7 +32,7 @@ def root(
     g: Function,
     x0: object,
     *params: object,
-    args: tuple[Any, ...] = (),
+    args: Any = (),
     method: str = "hybr",
     tol: float = 1e-12,
     options: object = None,
@@ -91,7 +89,7 @@ def root(
     """
     problem = create_problem("root", g, x0, params, args)
 
-    def solve(start: NDArray[Any], values: tuple[Any, ...]) -> Any:
+    def solve(start: Any, values: tuple[Any, ...]) -> Any:
         from scipy import optimize
 
         scipy_result = optimize.root(
@@ -110,9 +108,7 @@ def root(
     return problem.restore(_solution("root", problem.function, problem.start, problem.leaves, solve))
 
 
-def fixed_point(
-    f: Function, x0: object, *params: object, args: tuple[Any, ...] = (), tol: float = 1e-12, maxiter: int = 500
-) -> Any:
+def fixed_point(f: Function, x0: object, *params: object, args: Any = (), tol: float = 1e-12, maxiter: int = 500) -> Any:
     """Iterate ``x = f(x, *params)`` to a fixed point, which is a differentiable function of the parameters.
 
     Parameters
@@ -156,7 +152,7 @@ def fixed_point(
     """
     problem = create_problem("fixed_point", f, x0, params, args)
 
-    def solve(start: NDArray[Any], values: tuple[Any, ...]) -> Any:
+    def solve(start: Any, values: tuple[Any, ...]) -> Any:
         x = start
         for _ in range(maxiter):
             before, x = x, np.asarray(to_values(problem.function(_reshape_like(x, start), *values)))
@@ -178,7 +174,7 @@ def fixed_point(
 class Implicit:
     """One call of `root` or `fixed_point`: the root of a function of x and parameters."""
 
-    def __init__(self, name: str, g: Function, start: NDArray[Any], solve: Function) -> None:
+    def __init__(self, name: str, g: Function, start: Any, solve: Function) -> None:
         self.name, self.g, self.solve = name, g, solve
         self.start, self.dtype = start.astype(float), start.dtype
         self.first_solution: tuple[list[Any], Any] | None = None  # a solution with its parameters, and the residual there
@@ -189,7 +185,7 @@ class Implicit:
             solution = self.solve(self.start, tuple(np.asarray(p)[()] for p in params))
         return np.asarray(solution, self.dtype).reshape(self.start.shape)[()]
 
-    def _matrix(self, out: Array, params: tuple[Any, ...]) -> Any:
+    def _matrix(self, out: Any, params: tuple[Any, ...]) -> Any:
         matrix = jacobian_of(self.g, out, params)
         plain = np.asarray(to_values(matrix))
         if not np.all(np.isfinite(plain)) or np.linalg.cond(plain) > 1 / np.finfo(plain.dtype).eps:
@@ -207,7 +203,7 @@ class Implicit:
         _, pull = vjp(lambda x, *p: np.ravel(self.g(x, *p)), out, *params)
         return list(pull(weights)[1:])
 
-    def push(self, position: int, tangent: NDArray[Any], out: NDArray[Any], *params: object) -> Any:
+    def push(self, position: int, tangent: Any, out: Any, *params: object) -> Any:
         """Return the tangent of the solution, given that of one parameter."""
         before, after = params[:position], params[position + 1 :]
         zero_tangent = np.zeros(out.shape, out.dtype)
@@ -253,7 +249,7 @@ def require_no_captures(name: str, g: Function, values: list[Any]) -> Any:
     return to_values(closure.results[0])
 
 
-def jacobian_of(g: Function, x: Array, params: tuple[Any, ...]) -> Any:
+def jacobian_of(g: Function, x: Any, params: tuple[Any, ...]) -> Any:
     """Return the Jacobian of `g` with respect to x, as a square matrix."""
     x = x if isinstance(x, Value) else np.asarray(x)[()]
     matrix = jacrev(lambda z: np.ravel(g(z, *params)))(x)
@@ -262,16 +258,16 @@ def jacobian_of(g: Function, x: Array, params: tuple[Any, ...]) -> Any:
     return np.reshape(matrix, (x.size, x.size))
 
 
-def reshape_vector(flat: NDArray[Any], shape: tuple[int, ...]) -> Any:
+def reshape_vector(flat: Any, shape: tuple[int, ...]) -> Any:
     """Reshape a vector; to a scalar for the shape ()."""
     return np.reshape(flat, shape) if shape else flat[0]
 
 
-def _reshape_like(x: NDArray[Any], like: NDArray[Any]) -> Any:
+def _reshape_like(x: Any, like: Any) -> Any:
     return np.reshape(np.asarray(x, like.dtype), like.shape)[()]
 
 
-def _rounding_error(g: Function, x: NDArray[Any], start: NDArray[Any], values: tuple[Any, ...]) -> float:
+def _rounding_error(g: Function, x: Any, start: Any, values: tuple[Any, ...]) -> float:
     """Return the size of a residual that consists of rounding errors alone."""
     matrix = np.abs(to_values(jacobian_of(g, _reshape_like(x, start), values)))
     return float(1e3 * np.finfo(start.dtype).eps * max(1.0, float(np.max(matrix @ np.abs(np.ravel(x)), initial=0))))

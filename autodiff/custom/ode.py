@@ -6,9 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from compgraph.array_types import Array
 from compgraph.bind import bind
 from compgraph.context import NoGraph
 from compgraph.graph import as_operands, to_values
@@ -29,7 +27,7 @@ def odeint(
     y0: object,
     t: object,
     *params: object,
-    args: tuple[Any, ...] = (),
+    args: Any = (),
     method: str = "DOP853",
     rtol: float = 1e-9,
     atol: float = 1e-11,
@@ -87,7 +85,7 @@ def odeint(
     return problem.restore(_states(problem.function, problem.start, t, problem.leaves, options))
 
 
-def _states(f: Function, y0: object, t: object, params: tuple[Any, ...], options: dict[str, Any]) -> Any:
+def _states(f: Function, y0: object, t: object, params: tuple[Any, ...], options: Any) -> Any:
     """Return the solution as one node; within vmap, solve per batch element."""
     if any_batched(y0, t, params):
         return map_elements(
@@ -97,7 +95,7 @@ def _states(f: Function, y0: object, t: object, params: tuple[Any, ...], options
         return _solve_as_node(f, y0, t, params, options)
 
 
-def _solve_as_node(f: Function, y0: Any, t: Any, params: tuple[Any, ...], options: dict[str, Any]) -> Any:
+def _solve_as_node(f: Function, y0: Any, t: Any, params: tuple[Any, ...], options: Any) -> Any:
     """Return the solution as one node."""
     operands = tuple(as_argument(p) for p in as_operands((y0, t, *params)))
     y0, t, *rest = (to_values(p) for p in operands)
@@ -143,18 +141,18 @@ class Solution:
             raise RuntimeError(f"odeint: the solver failed: {scipy_result.message}")
         return scipy_result.y.T.reshape(len(t), *y0.shape).astype(np.result_type(y0, t, *params))
 
-    def rates(self, out: NDArray[Any], t: NDArray[Any], *params: object) -> Any:
+    def rates(self, out: Any, t: Any, *params: object) -> Any:
         """Return the plain rates at all times."""
         with NoGraph():
             return np.stack([to_values(self.f(out[i], t[i], *params)) for i in range(len(t))])
 
-    def _require_same(self, out: NDArray[Any], *operands: object) -> None:
+    def _require_same(self, out: Any, *operands: object) -> None:
         """Raise if the function returns different rates than when the equation was solved."""
         values = to_values(list(operands))
         if self.first_solution is not None and all(map(np.array_equal, values, self.first_solution[0])):
             require_same("odeint", self.first_solution[1], self.rates(to_values(out), *values[1:]))
 
-    def solve_like(self, f: Function, y0: NDArray[Any], t: NDArray[Any], *params: object) -> Any:
+    def solve_like(self, f: Function, y0: Any, t: Any, *params: object) -> Any:
         """Solve another equation with the same method and tolerances."""
         return odeint(f, y0, t, *params, **self.options)
 
@@ -188,7 +186,7 @@ class Solution:
         f, shape, size = self.f, np.shape(y0), int(np.size(y0))
         k = position - 2
 
-        def forward(state: NDArray[Any], time: Array, *arguments: object) -> Any:
+        def forward(state: Any, time: Any, *arguments: object) -> Any:
             y, state_tangent = reshape_vector(state[:size], shape), reshape_vector(state[size:], shape)
             p, direction = (arguments[:-1], arguments[-1]) if k >= 0 else (arguments, None)
             if k >= 0:

@@ -107,7 +107,7 @@ class Optimizer:
         """The tree of parameters, with current numbers."""
         return unflatten(self._structure, [p.current for p in self._parameters])
 
-    def step(self, gradients: list[Any] | dict[str, Any] | None = None) -> None:
+    def step(self, gradients: Any = None) -> None:
         """Update the parameters.
 
         Parameters

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from compgraph.graph import to_values
 from compgraph.values import Value
@@ -36,7 +35,7 @@ class Method(NamedTuple):
     constraints: bool = False
 
 
-def as_sequence(constraints: tuple[Any, ...]) -> Sequence[Any]:
+def as_sequence(constraints: Any) -> Sequence[Any]:
     """Return constraints as a sequence."""
     if isinstance(constraints, dict) or not isinstance(constraints, (list, tuple)):
         return [constraints]
@@ -92,16 +91,16 @@ class Constraint:
         """Return the flattened value at a vector."""
         return np.ravel(self.f(self.layout.tree(vector), *self.args))
 
-    def value(self, x: NDArray[Any]) -> Any:
+    def value(self, x: Any) -> Any:
         """Return the value as a vector."""
         vector = self.flat(np.copy(x))
         return vector if isinstance(vector, Value) else np.asarray(vector, float)
 
-    def jacobian(self, x: NDArray[Any]) -> Any:
+    def jacobian(self, x: Any) -> Any:
         """Return the Jacobian: a row for each value, a column for each number of the vector."""
         return np.asarray(to_values(jacobian(self.flat)(x)), float)
 
-    def hessian(self, x: NDArray[Any], weights: NDArray[Any]) -> Any:
+    def hessian(self, x: Any, weights: Any) -> Any:
         """Return the Hessian of the sum of the values times `weights`."""
         return np.asarray(to_values(hessian(lambda z: np.sum(self.flat(z) * weights))(x)), float)
 

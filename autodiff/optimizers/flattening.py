@@ -6,7 +6,6 @@ import math
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from compgraph.values import Value, require_computed, require_history
 
@@ -43,7 +42,7 @@ class Layout:
         if not self.start.size:
             raise TypeError("minimize: x0 holds no numbers")
 
-    def vector(self, tree: NDArray[Any] | list[Any] | dict[str, Any]) -> Any:
+    def vector(self, tree: Any) -> Any:
         """Return the numbers of a tree with this structure as one plain vector."""
         leaves, tree_structure = flatten(tree)
         if tree_structure != self.structure:

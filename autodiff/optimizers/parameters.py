@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from compgraph.guards import note_saved
 from compgraph.storage import owner_of
@@ -138,9 +137,7 @@ def _require_disjoint(parameters: list[Parameter]) -> None:
         open_spans.append((stop, i))
 
 
-def gradients_of(
-    gradients: list[NDArray[Any]] | dict[str, Any], parameters: list[Parameter], structure: object, squared: bool
-) -> list[Array]:
+def gradients_of(gradients: Any, parameters: list[Parameter], structure: object, squared: bool) -> list[Array]:
     """Return the gradient of each parameter, as a plain array of its shape and dtype.
 
     Parameters
@@ -176,7 +173,7 @@ def gradients_of(
     return [g.copy() if id(owner_of(g)) in owners else g for g in checked]
 
 
-def _nesting_error(gradients: list[NDArray[Any]] | dict[str, Any], gradient_structure: object, structure: object) -> Exception:
+def _nesting_error(gradients: Any, gradient_structure: object, structure: object) -> Exception:
     """Return the error for an argument of `step` that nests differently from the parameters."""
     if isinstance(gradients, Value) or callable(gradients):
         what = f"the {describe(gradients)}" if isinstance(gradients, Value) else "a function"
@@ -204,7 +201,7 @@ def _look_up(gradients: Gradients, parameter: Parameter) -> Any:
     return gradients[parameter.node]
 
 
-def gradient_for(gradient: Array, parameter: Parameter, squared: bool) -> Array:
+def gradient_for(gradient: Any, parameter: Parameter, squared: bool) -> Array:
     """Return a checked gradient as a plain array with the shape and dtype of its parameter; see `gradients_of`."""
     require_history(gradient)
     if isinstance(gradient, Value):

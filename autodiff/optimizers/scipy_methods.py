@@ -47,10 +47,10 @@ def minimize(
     f: Function,
     x0: object,
     *params: object,
-    args: tuple[Any, ...] = (),
+    args: Any = (),
     method: str | None = None,
-    bounds: NDArray[Any] | None = None,
-    constraints: tuple[Any, ...] = (),
+    bounds: Any = None,
+    constraints: Any = (),
     tol: float | None = None,
     options: dict[str, Any] | None = None,
     callback: Callable[[Any], object] | None = None,
@@ -191,7 +191,7 @@ def _minimize(
     return scipy_result
 
 
-def _search(problem: Problem, start: NDArray[Any], kind: Method, scipy_options: dict[str, Any]) -> Any:
+def _search(problem: Problem, start: Any, kind: Method, scipy_options: dict[str, Any]) -> Any:
     """Return SciPy's result as a function of all nodes that it depends on."""
     from ..custom.scipy import optimize
 
@@ -253,7 +253,7 @@ class Problem:
                 )
             return np.asarray(to_values(self._hessian_map(np.asarray(vector, float))), float)
 
-    def hessian(self, x: NDArray[Any], *params: object) -> Any:
+    def hessian(self, x: Any, *params: object) -> Any:
         """Return the Hessian."""
         return np.asarray(to_values(hessian(self.flat)(x, *params)), float)
 

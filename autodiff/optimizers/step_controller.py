@@ -6,9 +6,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from compgraph.array_types import Operand
 from compgraph.graph import to_values
 from compgraph.values import require_history
 
@@ -141,7 +139,7 @@ class StepController(Optimizer):
         """The loss, its moving average and the step size, for each step so far."""
         return History(*np.array(self._history, float).reshape(-1, 3).T)
 
-    def step(self, gradients: Any = None, loss: Operand | None = None) -> None:
+    def step(self, gradients: Any = None, loss: Any = None) -> None:
         """Adapt the step size, then update the parameters.
 
         Parameters
@@ -217,7 +215,7 @@ class StepController(Optimizer):
         self._losses, self._averages, self.growing = losses, averages, growing
         self._history = [(float(loss), float(average), float(rate)) for loss, average, rate in history]
 
-    def plot(self, axes: NDArray[Any] | tuple[Any, ...] | None = None) -> Any:
+    def plot(self, axes: Any = None) -> Any:
         """Plot the loss, its average and the step size with Matplotlib.
 
         Parameters

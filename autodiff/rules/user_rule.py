@@ -8,10 +8,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
 from compgraph import ops
-from compgraph.array_types import Array, Operand
 from compgraph.bind import bind
 from compgraph.graph import to_values
 from compgraph.protocols import Primitive
@@ -29,8 +27,8 @@ def rule(
     *formulas: Formula | None,
     kind: str | None = None,
     tangents: Sequence[Formula | None] = (),
-    derivative: list[Any] | Callable[..., Any] | None = None,
-    jacobian: list[Any] | Callable[..., Any] | None = None,
+    derivative: Any = None,
+    jacobian: Any = None,
     numerically: bool = False,
     check: bool = False,
 ) -> Any:
@@ -110,12 +108,12 @@ def rule(
 
 
 def _create_rule(
-    function: Primitive,
+    function: Any,
     formulas: Any,
     kind: Any,
     tangents: Any,
-    derivative: list[Any] | Callable[..., Any] | None,
-    jacobian: list[Any] | Callable[..., Any] | None,
+    derivative: Any,
+    jacobian: Any,
     numerically: bool,
 ) -> Rule:
     """Return the rule of a primitive."""
@@ -154,7 +152,7 @@ def _as_view(formula: Formula, *arguments: object, **options: object) -> Any:
     return as_view(formula(*arguments, **options))
 
 
-def _operand_count(function: Primitive) -> int:
+def _operand_count(function: Any) -> int:
     """Return the number of operands of a primitive."""
     kinds = [p.kind for p in inspect.signature(function.function).parameters.values()]
     if inspect.Parameter.VAR_POSITIONAL in kinds:
@@ -162,7 +160,7 @@ def _operand_count(function: Primitive) -> int:
     return sum(kind is not inspect.Parameter.KEYWORD_ONLY for kind in kinds)
 
 
-def _per_operand(what: str, derivatives: list[Any] | Callable[..., Any], count: int, opname: str) -> list[Any]:
+def _per_operand(what: str, derivatives: Any, count: int, opname: str) -> list[Any]:
     """Return a sequence with an entry per operand."""
     each = [derivatives] if callable(derivatives) else list(derivatives)
     if len(each) != count:
@@ -183,7 +181,7 @@ def _pull_derivative(opname: str, slope: Callable[..., Any], g: object, out: obj
     return g * slope(*operands, **options)
 
 
-def _evaluate_jacobian(opname: str, k: int, jacobian: Any, out: Any, operands: Any, options: dict[str, Any]) -> Any:
+def _evaluate_jacobian(opname: str, k: int, jacobian: Any, out: Any, operands: Any, options: Any) -> Any:
     _require_single_output(opname, out)
     jacobian_value = jacobian(*operands, **options)
     wanted = (*np.shape(out), *np.shape(operands[k]))
@@ -196,14 +194,14 @@ def _pull_jacobian(opname: str, k: int, jacobian: Any, g: Any, out: Any, *operan
     return np.tensordot(g, _evaluate_jacobian(opname, k, jacobian, out, operands, options), np.ndim(out))
 
 
-def _push_jacobian(opname: str, k: int, jacobian: object, t: Operand, out: Any, *operands: Any, **options: Any) -> Any:
+def _push_jacobian(opname: str, k: int, jacobian: object, t: Any, out: Any, *operands: Any, **options: Any) -> Any:
     return np.tensordot(_evaluate_jacobian(opname, k, jacobian, out, operands, options), t, np.ndim(operands[k]))
 
 
 # ---------------------------------------------------------------------------------------------- check
 
 
-def _with_checks(unchecked_rule: Rule, function: Primitive) -> Rule:
+def _with_checks(unchecked_rule: Rule, function: Any) -> Rule:
     """Return a rule that compares each formula with central differences at its first use."""
     count = len(unchecked_rule.formulas)
     tangents: Sequence[Any] = unchecked_rule.tangents
@@ -217,7 +215,7 @@ def _with_checks(unchecked_rule: Rule, function: Primitive) -> Rule:
 
 
 def _tangent_by_kind(
-    function: Callable[..., Any], kind: str, k: int, t: NDArray[Any], out: NDArray[Any], *operands: object, **options: object
+    function: Callable[..., Any], kind: str, k: int, t: Any, out: Any, *operands: object, **options: object
 ) -> Any:
     if kind == "linear":
         operands = tuple(np.zeros_like(x) for x in operands)
@@ -227,7 +225,7 @@ def _tangent_by_kind(
 class _CheckedFormula:
     """A formula that is compared with a central difference at its first use."""
 
-    def __init__(self, function: Primitive, position: int, formula: Any, mode: str) -> None:
+    def __init__(self, function: Any, position: int, formula: Any, mode: str) -> None:
         self.function, self.position, self.formula, self.mode = function, position, formula, mode
         self.done = False
 
@@ -246,13 +244,13 @@ class _CheckedFormula:
             self.done = True
         return result
 
-    def _check(self, seed: Any, result: Any, out: Any, operands: list[Any], options: dict[str, Any]) -> None:
+    def _check(self, seed: Any, result: Any, out: Any, operands: list[Any], options: Any) -> None:
         """Compare along the tangent; in reverse mode, along a random direction."""
         k = self.position
         operand = np.asarray(operands[k])
         direction = seed if self.mode == "forward" else finite_differences.random_direction(operand, np.random.default_rng(0))
 
-        def shifted(x: ArrayLike) -> Any:
+        def shifted(x: Any) -> Any:
             return self.function.function(*operands[:k], x, *operands[k + 1 :], **options)
 
         slope = _to_vector(_directional_derivative(shifted, operand, direction))
@@ -281,12 +279,12 @@ def _select_direction(seed: Any, result: Any, like: Any, ndim: int) -> tuple[Any
     return np.reshape(seed[row], np.shape(like)), result[row] if np.ndim(result) > ndim else result
 
 
-def _directional_derivative(f: Callable[..., Any], x: NDArray[Any], direction: Array) -> Any:
+def _directional_derivative(f: Callable[..., Any], x: Any, direction: Any) -> Any:
     """Return the derivative of all results along a direction."""
     return finite_differences.directional(lambda z: _to_vector(f(z)), [x], [direction])
 
 
-def _to_vector(value: Any, like: NDArray[Any] | None = None) -> Any:
+def _to_vector(value: Any, like: Any = None) -> Any:
     """Return all results of an operation as one vector, with zeros for None."""
     if isinstance(value, tuple):
         parts = like if isinstance(like, tuple) else value
@@ -294,7 +292,7 @@ def _to_vector(value: Any, like: NDArray[Any] | None = None) -> Any:
     return np.ravel(value)
 
 
-def _format(value: Array) -> str:
+def _format(value: Any) -> str:
     return np.array2string(np.asarray(value), precision=6, threshold=4)
 
 
@@ -312,7 +310,7 @@ class Slope:
             raise TypeError("rule: a derivative by central differences needs real operands. Pass formulas for complex ones")
         k = self.position
 
-        def shifted(x: Operand) -> Any:
+        def shifted(x: Any) -> Any:
             out = np.asarray(self.function(*values[:k], x, *values[k + 1 :], **options))
             if out.dtype.kind == "c":
                 raise TypeError("rule: a derivative by central differences needs a real result. Pass formulas")

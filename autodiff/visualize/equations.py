@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from compgraph import ops
-from compgraph.array_types import Array, Operand
+from compgraph.array_types import Array
 from compgraph.values import ConstantNode, MultiOutput, Value
 from compgraph.view import chosen_name, escape_unprintable, name_of, typeset_name
 
@@ -74,7 +73,7 @@ class Writer:
     letter: str
     mode: str
 
-    def derivative(self, node: NDArray[Any]) -> Token:
+    def derivative(self, node: Any) -> Token:
         """Return the symbol of the adjoint or tangent of a node."""
         name = self.names[node]
         return Token("partial", self.letter, name) if self.mode == "reverse" else Token("partial", name, self.letter)
@@ -244,7 +243,7 @@ def short(text: str, longest: int = LONGEST) -> str:
     return text if len(text) <= longest else text[: longest - 1] + "…"
 
 
-def number(value: Array, digits: int = 5) -> str:
+def number(value: Any, digits: int = 5) -> str:
     """Return a number as text."""
     value = np.asarray(value)[()]
     if isinstance(value, np.complexfloating):
@@ -253,7 +252,7 @@ def number(value: Array, digits: int = 5) -> str:
     return text.replace("-", "−")
 
 
-def inner(value: Operand) -> str:
+def inner(value: Any) -> str:
     """Return a value within an equation: a number, in parentheses if it has a sign; an abbreviated array; a tuple of these."""
     if isinstance(value, tuple):
         return "(" + ", ".join("–" if v is None else inner(v) for v in value) + ")"
@@ -264,7 +263,7 @@ def inner(value: Operand) -> str:
     return rows(value, 3, 4)
 
 
-def outer(value: Array) -> str:
+def outer(value: Any) -> str:
     """Return a value at the end of an equation: as `inner`, but without parentheses around a number."""
     return number(value) if not isinstance(value, tuple) and np.ndim(value) == 0 else inner(value)
 
@@ -281,7 +280,7 @@ def rows(value: Any, max_length: int, digits: int) -> str:
     return "[" + " ".join(words) + "]"
 
 
-def shape(value: Array) -> str:
+def shape(value: Any) -> str:
     """Return the shape of an array, ``2×3``, or the shapes of a tuple of arrays."""
     if isinstance(value, tuple):
         return ", ".join(map(shape, (v for v in value if v is not None)))

@@ -11,10 +11,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from compgraph import ops
-from compgraph.array_types import Array, Operand
 from compgraph.graph import breadth_first
 from compgraph.storage import Write
 from compgraph.values import ACTIVE, MultiOutput, Value, describe, require_history
@@ -94,7 +92,7 @@ class Pass:
     result: dict[Any, Any]
 
 
-def backward(node: NDArray[Any], wrt: list[Any] | None, seed: Array | None) -> Pass:
+def backward(node: Any, wrt: Any, seed: Any) -> Pass:
     """Return the `Pass` of reverse mode, from `node` to `wrt`."""
     nodes = _unwritten_graph(node)
     wrt_nodes = select_nodes(node, nodes, wrt, "raise")
@@ -125,7 +123,7 @@ def backward(node: NDArray[Any], wrt: list[Any] | None, seed: Array | None) -> P
     return Pass("reverse", node, {node: adjoint}, steps, owned_arrays(adjoints, wrt_nodes, *adjoints.values()))
 
 
-def _with_structural_zeros(part: Array, total: Array) -> Any:
+def _with_structural_zeros(part: Any, total: Any) -> Any:
     """Replace nan by 0 in a contribution where the whole adjoint is not nan: there the sweep has a structural zero."""
     if isinstance(part, tuple):
         return part
@@ -133,7 +131,7 @@ def _with_structural_zeros(part: Array, total: Array) -> Any:
     return np.where(dropped, 0, part)[()] if dropped.any() else part
 
 
-def forward(node: Any, wrt: NDArray[Any] | str | None, seed: Array | list[float] | None) -> Pass:
+def forward(node: Any, wrt: Any, seed: Any) -> Pass:
     """Return the `Pass` of forward mode, from `wrt` to `node`."""
     nodes = _unwritten_graph(node)
     wrt_nodes = select_nodes(node, nodes, wrt, "raise")
@@ -189,7 +187,7 @@ def _tangent_of(event: Any, incoming: list[Any]) -> Any:
     return None if tangent is None else conform(tangent, event.raw_value)
 
 
-def _tangent(start: Any, seed: Array | list[float] | None) -> Any:
+def _tangent(start: Any, seed: Any) -> Any:
     """Return the tangent to start from."""
     if type(start) not in ACTIVE:
         raise ValueError(f"the {describe(start)} is constant; a tangent starts from a variable")
@@ -277,7 +275,7 @@ def evaluate(text: str, event: Any, values: list[Any], incoming: Any) -> Any:
         return None
 
 
-def _matches(value: Operand, part: Array, like: Array) -> bool:
+def _matches(value: Any, part: Any, like: Any) -> bool:
     """Whether a value, summed or broadcast to the shape of `like`, equals `part` up to rounding."""
     try:
         value = conform(np.broadcast_to(value, np.broadcast_shapes(np.shape(value), np.shape(like))), np.asarray(like))

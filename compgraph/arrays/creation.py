@@ -5,11 +5,10 @@ Without a node among their arguments `array` and `full` return a writable node, 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, DTypeLike, NDArray
+from numpy.typing import DTypeLike
 
 from .. import ops
 from ..bind import bind
@@ -215,7 +214,7 @@ def _with_order(node: Any, order: str) -> Any:
     return node
 
 
-def fillable(array: NDArray[Any], name: str | None = None, is_blank: bool = False) -> Any:
+def fillable(array: Any, name: str | None = None, is_blank: bool = False) -> Any:
     """Return a new plain array as a node without operands, into which nodes can be written; `is_blank` if it contains zeros.
 
     Other dtypes than floating and complex ones become an inert node. Under `no_graph` the array stays plain, unless a derivative
@@ -286,9 +285,7 @@ def ones(shape: Any, dtype: DTypeLike | None = None, order: Any = "C", *, name: 
     return fillable(np.ones(shape, default_float() if dtype is None else dtype, order), name)
 
 
-def empty(
-    shape: ArrayLike | Callable[..., Any] | str, dtype: DTypeLike | None = None, order: object = "C", *, name: str | None = None
-) -> Any:
+def empty(shape: Any, dtype: DTypeLike | None = None, order: object = "C", *, name: str | None = None) -> Any:
     """``numpy.empty`` as a node, to be written into.
 
     Parameters

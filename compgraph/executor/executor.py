@@ -143,7 +143,7 @@ class Executor:
     def _state(self) -> Any:
         return self.nodes, (self._single, self._options, self._backend), self.escapes
 
-    def __setstate__(self, state: tuple[Any, ...]) -> None:
+    def __setstate__(self, state: Any) -> None:
         self.nodes, (self._single, self._options, self._backend), self.escapes, *guards = (
             state  # without guards in earlier versions
         )
@@ -247,7 +247,7 @@ class Executor:
             self._keep(key, program)
         return program
 
-    def _keep(self, key: tuple[Any, ...], program: Program) -> None:
+    def _keep(self, key: Any, program: Program) -> None:
         if len(self._programs) >= MAX_PROGRAMS:
             self._programs.pop(next(iter(self._programs)))
         self._programs[key] = program

@@ -13,7 +13,7 @@ copied. Results of windows that cross the end of a line are invalid and dropped 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -31,9 +31,9 @@ def cross_correlate(
     x: ArrayLike,
     kernel: ArrayLike,
     *,
-    strides: tuple[int, ...] | int = 1,
-    padding: tuple[Any, ...] | str = "valid",
-    dilation: tuple[int, ...] | int = 1,
+    strides: int | Sequence[int] = 1,
+    padding: str | int | Sequence[Any] = "valid",
+    dilation: int | Sequence[int] = 1,
     groups: int = 1,
 ) -> Any:
     """Cross-correlate an array with a kernel: slide the kernel over the array and sum the products at each position.
@@ -84,9 +84,9 @@ def conv(
     x: ArrayLike,
     kernel: ArrayLike,
     *,
-    strides: tuple[int, ...] | int = 1,
-    padding: tuple[Any, ...] | str = "valid",
-    dilation: tuple[int, ...] | int = 1,
+    strides: int | Sequence[int] = 1,
+    padding: str | int | Sequence[Any] = "valid",
+    dilation: int | Sequence[int] = 1,
     groups: int = 1,
 ) -> Any:
     """Convolve an array with a kernel: `cross_correlate` with the kernel reversed along the axes that it slides along.
@@ -122,7 +122,7 @@ def kernel_axes(kernel: NDArray[Any]) -> tuple[int, ...]:
     return tuple(range(2, kernel.ndim)) if kernel.ndim > 1 else (0,)
 
 
-def signal_padding(size: int, padding: tuple[Any, ...] | str = "valid", dilation: int = 1, **_: object) -> Any:
+def signal_padding(size: int, padding: str | int | Sequence[Any] = "valid", dilation: int = 1, **_: object) -> Any:
     """Convert the padding of a signal to that of arrays with channels: only "same" differs (in the side of its extra zero)."""
     if not isinstance(padding, str) or padding != "same":
         return padding
@@ -136,9 +136,9 @@ def cross_correlate_back(
     kernel: NDArray[Any],
     like: NDArray[Any],
     *,
-    strides: tuple[int, ...] | int = 1,
-    padding: tuple[Any, ...] | str = "valid",
-    dilation: tuple[int, ...] | int = 1,
+    strides: int | Sequence[int] = 1,
+    padding: str | int | Sequence[Any] = "valid",
+    dilation: int | Sequence[int] = 1,
     groups: int = 1,
 ) -> Any:
     """The adjoint of `x` in `cross_correlate`, for a real kernel: each element of `g` times the kernel, summed over windows.
@@ -170,9 +170,9 @@ def cross_correlate_kernel(
     g: NDArray[Any],
     like: NDArray[Any],
     *,
-    strides: tuple[int, ...] | int = 1,
-    padding: tuple[Any, ...] | str = "valid",
-    dilation: tuple[int, ...] | int = 1,
+    strides: int | Sequence[int] = 1,
+    padding: str | int | Sequence[Any] = "valid",
+    dilation: int | Sequence[int] = 1,
     groups: int = 1,
 ) -> Any:
     """The adjoint of the kernel in `cross_correlate`, for a real kernel.

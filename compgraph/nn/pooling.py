@@ -22,9 +22,9 @@ def max_pool(
     x: ArrayLike,
     window: int | tuple[int, ...],
     *,
-    strides: dict[str, Any] | int | None = None,
-    padding: tuple[Any, ...] | int | str = "valid",
-    dilation: tuple[Any, ...] | int = 1,
+    strides: int | Sequence[int] | None = None,
+    padding: str | int | Sequence[Any] = "valid",
+    dilation: int | Sequence[int] = 1,
     name: str | None = None,
 ) -> Any:
     """The largest element of each window along the last axes.
@@ -72,9 +72,9 @@ def mean_pool(
     x: ArrayLike,
     window: int | tuple[int, ...],
     *,
-    strides: int | None = None,
-    padding: Sequence[Any] | int | str = "valid",
-    dilation: tuple[int, ...] | int = 1,
+    strides: int | Sequence[int] | None = None,
+    padding: str | int | Sequence[Any] = "valid",
+    dilation: int | Sequence[int] = 1,
     name: str | None = None,
 ) -> Any:
     """The mean of each window along the last axes.

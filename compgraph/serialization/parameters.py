@@ -12,13 +12,12 @@ import re
 import secrets
 import zipfile
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.lib import format as npy
-from numpy.typing import NDArray
 
 from ..arrays import constant, variable
 from ..values import ConstantNode, Value, VariableNode, describe, require_history, require_unsealed
@@ -86,7 +85,7 @@ def save(path: str | os.PathLike[str], parameters: object) -> None:
         temporary.unlink(missing_ok=True)
 
 
-def load(path: str | os.PathLike[str], *, into: list[Any] | None = None) -> Any:
+def load(path: str | os.PathLike[str], *, into: Any = None) -> Any:
     """Load parameters that `save` wrote.
 
     Parameters
@@ -172,7 +171,7 @@ class _Encoder:
         advice = "its value, node.value, at the top level" if issubclass(kind, Value) else "arrays, numbers and text"
         raise TypeError(f"cg.save: {_path_text(place)} is {what}, which cannot be saved. Save {advice}")
 
-    def _container(self, value: Sequence[Any] | dict[Any, Any], place: Place) -> Any:
+    def _container(self, value: Any, place: Place) -> Any:
         if any(value is container for container in self._enclosing):
             raise ValueError(f"cg.save: {_path_text(place)} is a {type(value).__name__} that holds itself")
         self._enclosing.append(value)
@@ -230,7 +229,7 @@ class _Decoder:
         self._archive = archive
         self._decoded: dict[tuple[str, str], Any] = {}  # by tag and name: parameters that were one object
 
-    def decode(self, value: list[Any] | int | str) -> Any:
+    def decode(self, value: Any) -> Any:
         """Return a part of the tree."""
         if not isinstance(value, list):
             if value is None or isinstance(value, (bool, int, float, str)):
@@ -292,7 +291,7 @@ def _pairs(stored: Any, target: Any, place: Place) -> Iterator[tuple[Array, Any]
         )
 
 
-def _children(tree: NDArray[Any] | Sequence[Any] | dict[str, Any]) -> dict[Any, Any]:
+def _children(tree: Any) -> dict[Any, Any]:
     return tree if type(tree) is dict else dict(enumerate(tree)) if type(tree) in (list, tuple) else {}
 
 

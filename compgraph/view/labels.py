@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from types import EllipsisType
 from typing import Any
 
@@ -137,7 +136,7 @@ def _index(node: Any) -> Any:
     return node.args[1] if len(node.args) == 2 else tuple(node.args[1:])
 
 
-def index_text(index: Sequence[Any] | int | slice) -> str:
+def index_text(index: Any) -> str:
     """Format an index, without its brackets.
 
     Examples
@@ -163,7 +162,7 @@ def _part_text(part: object) -> str:
     return format_brief(array) if array.ndim else str(array[()]).replace("-", "−")
 
 
-def place_text(array: np.ndarray[Any, Any], window: np.ndarray[Any, Any], index: int | slice) -> str:
+def place_text(array: np.ndarray[Any, Any], window: np.ndarray[Any, Any], index: Any) -> str:
     """Return the index in `array` of ``window[index]``, where `window` is `array` or a view of it.
 
     Examples

@@ -14,7 +14,6 @@ from types import EllipsisType
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..graph import GraphNode, operands_of, walk
 from ..storage import Memory, Write, by_sequence_number, root_of, value_at, viewed_operand
@@ -105,7 +104,7 @@ def _operands_except_writes(item: Value | MultiOutput) -> list[GraphNode]:
     return [each for each in operands_of(item) if not isinstance(each, Write)]
 
 
-def _overlap(write: Write, plain: NDArray[Any]) -> bool:
+def _overlap(write: Write, plain: Any) -> bool:
     """Whether a write may have changed a view."""
     part = part_of(write.window, write.index)
     return np.may_share_memory(write.window if part is None else part, plain)

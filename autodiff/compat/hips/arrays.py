@@ -6,10 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from compgraph import ops
-from compgraph.array_types import Operand
 from compgraph.interception import patch_code
 
 from .boxes import getval
@@ -17,13 +15,13 @@ from .boxes import getval
 Function = Callable[..., Any]
 
 
-def metadata(value: Operand) -> tuple[tuple[int, ...], int, Any, bool]:
+def metadata(value: Any) -> tuple[tuple[int, ...], int, Any, bool]:
     """The shape, the number of axes and the dtype of a value, and whether it is complex."""
     array = np.asarray(getval(value))
     return array.shape, array.ndim, array.dtype, array.dtype.kind == "c"
 
 
-def unbroadcast(x: Any, target_meta: tuple[Any, ...], broadcast_idx: int = 0) -> Any:
+def unbroadcast(x: Any, target_meta: Any, broadcast_idx: int = 0) -> Any:
     """The sum of a cotangent over the axes along which its operand was broadcast.
 
     Parameters
@@ -54,7 +52,7 @@ def unbroadcast(x: Any, target_meta: tuple[Any, ...], broadcast_idx: int = 0) ->
     return np.real(x) if np.iscomplexobj(x) and not is_complex else x
 
 
-def unbroadcast_f(target: Operand, f: Function) -> Function:
+def unbroadcast_f(target: Any, f: Function) -> Function:
     """The function that applies `f` to a cotangent and sums the result to the shape of `target`.
 
     Examples
@@ -66,14 +64,14 @@ def unbroadcast_f(target: Operand, f: Function) -> Function:
     return lambda g: unbroadcast(f(g), target_meta)
 
 
-def match_complex(target: complex, x: complex) -> Any:
+def match_complex(target: Any, x: Any) -> Any:
     """`x`, real or complex as `target` is."""
     if np.iscomplexobj(x) and not np.iscomplexobj(target):
         return np.real(x)
     return x + 0j if np.iscomplexobj(target) and not np.iscomplexobj(x) else x
 
 
-def replace_zero(x: NDArray[Any], val: float) -> Any:
+def replace_zero(x: Any, val: float) -> Any:
     """`x` with `val` in place of its zeros."""
     return np.where(x, x, val)
 
@@ -83,7 +81,7 @@ def balanced_eq(x: object, z: object, y: object) -> Any:
     return (x == z) / (1.0 + (x == y))
 
 
-def make_diagonal(D: NDArray[Any], offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:  # noqa: N803  (autograd's name)
+def make_diagonal(D: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:  # noqa: N803  (autograd's name)
     """Matrices with the vectors `D` as their diagonals, in the last two axes.
 
     Examples

@@ -8,11 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.array_types import Array
-
 
 def convolve(
-    A: Array,  # noqa: N803  (autograd's names)
+    A: Any,  # noqa: N803  (autograd's names)
     B: Any,  # noqa: N803
     axes: Sequence[Sequence[int]] | None = None,
     dot_axes: Sequence[Sequence[int]] = ((), ()),

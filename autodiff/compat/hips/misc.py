@@ -7,9 +7,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
-
-from compgraph.array_types import Array, Operand
 
 from .operators import make_vjp
 from .primitives import defvjp, primitive
@@ -18,7 +15,7 @@ from .vspaces import vspace
 Function = Callable[..., Any]
 
 
-def flatten(value: dict[str, Any]) -> tuple[Any, Function]:
+def flatten(value: Any) -> tuple[Any, Function]:
     """The numbers of nested lists, tuples and dictionaries in one vector, and the function that nests such a vector.
 
     Parameters
@@ -43,13 +40,13 @@ def flatten(value: dict[str, Any]) -> tuple[Any, Function]:
     restore = _collect(value, parts)
     vector = np.concatenate([np.ravel(part) for part in parts]) if parts else np.array([])
 
-    def unflatten(vector: NDArray[Any]) -> Any:
+    def unflatten(vector: Any) -> Any:
         return restore(vector)
 
     return vector, unflatten
 
 
-def _collect(value: ArrayLike | dict[str, Any], parts: list[Any]) -> Function:
+def _collect(value: Any, parts: list[Any]) -> Function:
     """Append the arrays in a value to `parts`; return the function of the vector of all that restores this value."""
     if isinstance(value, dict):
         of_keys = {key: _collect(value[key], parts) for key in sorted(value)}
@@ -64,7 +61,7 @@ def _collect(value: ArrayLike | dict[str, Any], parts: list[Any]) -> Function:
     return lambda vector: np.reshape(vector[start:stop], shape)[()]
 
 
-def flatten_func(func: Function, example: dict[str, Any]) -> tuple[Function, Function, Any]:
+def flatten_func(func: Function, example: Any) -> tuple[Function, Function, Any]:
     """A function of nested arguments as one of vectors, the function that nests a vector, and `example` as a vector."""
     vector, unflatten = flatten(example)
     return lambda x, *args: flatten(func(unflatten(x), *args))[0], unflatten, vector
@@ -82,7 +79,7 @@ def unflatten_optimizer(optimize: Function) -> Function:
     def nested(grad: Function, x0: Any, callback: Function | None = None, *args: object, **kwargs: object) -> Any:
         start, unflatten = flatten(x0)
 
-        def called(x: NDArray[Any], i: int, g: NDArray[Any]) -> None:
+        def called(x: Any, i: int, g: Any) -> None:
             if callback:
                 callback(unflatten(x), i, unflatten(g))
 
@@ -92,9 +89,7 @@ def unflatten_optimizer(optimize: Function) -> Function:
 
 
 @unflatten_optimizer
-def sgd(
-    grad: Function, x: NDArray[Any], callback: Function, num_iters: int = 200, step_size: float = 0.1, mass: float = 0.9
-) -> Any:
+def sgd(grad: Function, x: Any, callback: Function, num_iters: int = 200, step_size: float = 0.1, mass: float = 0.9) -> Any:
     """Gradient descent with momentum.
 
     Parameters
@@ -130,7 +125,7 @@ def sgd(
 @unflatten_optimizer
 def rmsprop(
     grad: Function,
-    x: NDArray[Any],
+    x: Any,
     callback: Function,
     num_iters: int = 100,
     step_size: float = 0.1,
@@ -156,7 +151,7 @@ def rmsprop(
 @unflatten_optimizer
 def adam(
     grad: Function,
-    x: NDArray[Any],
+    x: Any,
     callback: Function,
     num_iters: int = 100,
     step_size: float = 0.001,
@@ -182,7 +177,7 @@ def adam(
 
 
 @primitive
-def fixed_point(f: Function, a: tuple[Any, ...] | np.generic | float, x0: Operand, distance: Function, tol: float) -> Any:
+def fixed_point(f: Function, a: Any, x0: Any, distance: Function, tol: float) -> Any:
     """The fixed point of ``f(a)``, by iteration; its derivative by `a` is that of the implicit function theorem.
 
     Parameters
@@ -217,8 +212,8 @@ def fixed_point(f: Function, a: tuple[Any, ...] | np.generic | float, x0: Operan
     return x
 
 
-def _fixed_point_vjp(ans: Array, f: Function, a: Array, x0: float, distance: Function, tol: float) -> Function:
-    def adjoint_step(params: tuple[Any, ...]) -> Function:
+def _fixed_point_vjp(ans: Any, f: Function, a: Any, x0: float, distance: Function, tol: float) -> Function:
+    def adjoint_step(params: Any) -> Function:
         a, x, cotangent = params
         pull, _ = make_vjp(f(a))(x)
         return lambda g: vspace(x).add(pull(g), cotangent)

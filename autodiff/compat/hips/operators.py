@@ -9,7 +9,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from compgraph.context import recording_on
 from compgraph.frames import warn_user
@@ -101,7 +100,7 @@ def _convert_integers(args: Sequence[Any], argnum: Argnum) -> tuple[Any, ...]:
     return tuple(arguments)
 
 
-def floating(value: ArrayLike | dict[str, Any]) -> Any:
+def floating(value: Any) -> Any:
     """A value with floats in place of its integers."""
     if isinstance(value, np.ndarray | np.generic) and value.dtype.kind in "biu":
         return value.astype(float)

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from compgraph.array_types import Array, Operand
 from compgraph.values import Value
 
 from .boxes import getval, kind_of
@@ -56,7 +54,7 @@ class VSpace:
         """The product of a value and a number."""
         return self._scalar_mul(x, a)
 
-    def inner_prod(self, x: Array | tuple[Any, ...] | dict[str, Any], y: Array | tuple[Any, ...] | dict[str, Any]) -> Any:
+    def inner_prod(self, x: Any, y: Any) -> Any:
         """The inner product of two values."""
         return self._inner_prod(x, y)
 
@@ -64,19 +62,19 @@ class VSpace:
         """The covector of a value: the complex conjugate."""
         return self._covector(x)
 
-    def _add(self, x: Operand, y: Array) -> Any:
+    def _add(self, x: Any, y: Any) -> Any:
         return x + y
 
-    def _mut_add(self, x: NDArray[Any], y: NDArray[Any]) -> Any:
+    def _mut_add(self, x: Any, y: Any) -> Any:
         return x + y
 
-    def _scalar_mul(self, x: Array, a: float) -> Any:
+    def _scalar_mul(self, x: Any, a: float) -> Any:
         return x * a
 
-    def _inner_prod(self, x: Array | Sequence[Any] | dict[str, Any], y: Array | Sequence[Any] | dict[str, Any]) -> Any:
+    def _inner_prod(self, x: Any, y: Any) -> Any:
         raise NotImplementedError(f"{type(self).__name__} does not define _inner_prod")
 
-    def _covector(self, x: Array) -> Any:
+    def _covector(self, x: Any) -> Any:
         return x
 
     def __eq__(self, other: object) -> bool:
@@ -128,7 +126,7 @@ def vspace(value: object) -> Any:
 class ArrayVSpace(VSpace):
     """The space of real arrays of one shape and dtype."""
 
-    def __init__(self, value: Operand) -> None:
+    def __init__(self, value: Any) -> None:
         value = np.asarray(value)
         self.shape, self.dtype = value.shape, value.dtype
 
@@ -191,7 +189,7 @@ class ComplexArrayVSpace(ArrayVSpace):
     def _inner_prod(self, x: Any, y: Any) -> Any:
         return np.real(np.dot(np.conj(np.ravel(x)), np.ravel(y)))
 
-    def _covector(self, x: Array) -> Any:
+    def _covector(self, x: Any) -> Any:
         return np.conj(x)
 
 
@@ -225,7 +223,7 @@ class ContainerVSpace(VSpace):
             for vector in vs.standard_basis():
                 yield self._subval(self.zeros(), key, vector)
 
-    def _values(self, value: Sequence[Any]) -> Any:
+    def _values(self, value: Any) -> Any:
         return value
 
     def _pairs(self, value: Any) -> Any:
@@ -234,7 +232,7 @@ class ContainerVSpace(VSpace):
     def _map(self, f: Callable[..., Any], *args: object) -> Any:
         raise NotImplementedError
 
-    def _subval(self, value: Sequence[Any] | dict[str, Any], key: int | str, part: NDArray[Any] | Sequence[Any]) -> Any:
+    def _subval(self, value: Any, key: Any, part: Any) -> Any:
         raise NotImplementedError
 
     def _add(self, x: Any, y: Any) -> Any:
@@ -314,7 +312,7 @@ class SparseObject:
         Adds the part to a value of the space, which it may change, and returns the sum.
     """
 
-    def __init__(self, vs: ArrayVSpace, mut_add: Callable[[Any], Any]) -> None:
+    def __init__(self, vs: Any, mut_add: Callable[[Any], Any]) -> None:
         self.vs, self.mut_add = vs, mut_add
 
 
