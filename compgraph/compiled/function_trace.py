@@ -10,7 +10,7 @@ import numpy as np
 
 from ..array_types import Array
 from ..context import Setting, call_function, call_wrapper, recording_for_replay, run_isolated, trace_guards
-from ..executor import Schedule, TripCountFamily, needed
+from ..executor import Schedule, TripCountFamily, collect_dependencies
 from ..guards import Guard, collecting_leaks, is_length_guard, select_guards
 from ..interception import UNSEEDED, DrawMonitor, as_borrowed, generator_state, intercept, reachable_generators, with_draw_handler
 from ..scipy import register_imported
@@ -120,7 +120,7 @@ def _trace(
             raise NotCompilableError(f"it writes into an argument (array {position}; {node.memory.log[0].line})")
     outputs = results.outputs
     left_out = unused.select_unread(outputs, inputs)
-    items = needed([*outputs, *inputs, *left_out])
+    items = collect_dependencies([*outputs, *inputs, *left_out])
     guards, escaped = select_guards(noted, items)
     escaped += _unguarded_escapes(escapes)
     if escaped:
@@ -156,7 +156,7 @@ def _truncated_schedule(
     since: float,
 ) -> Schedule:
     """Return the schedule of a trace with truncated loops, which must not depend on values, because these are wrong."""
-    items = needed([*results.outputs, *inputs])
+    items = collect_dependencies([*results.outputs, *inputs])
     guards, escaped = select_guards(noted, items)
     schedule_inputs = [*inputs, *tables]
     hangs = not all(map(is_length_guard, guards))

@@ -153,9 +153,9 @@ def jit(
 
 def _options(threads: int | None, exact: bool, cache: bool) -> dict[str, Any]:
     """Return the checked options of the backend."""
-    from ..executor import checked_threads  # imported on first use, to keep `import compgraph` fast
+    from ..executor import check_threads  # imported on first use, to keep `import compgraph` fast
 
-    number = checked_threads("jit", threads)
+    number = check_threads("jit", threads)
     for name, value in (("exact", exact), ("cache", cache)):
         if not isinstance(value, (bool, np.bool_)):
             raise TypeError(f"jit: {name} must be True or False, not {value!r}")

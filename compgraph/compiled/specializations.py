@@ -270,8 +270,8 @@ class Specializations:
             if trace.family is None:
                 raise
             raise LoopMismatchError from error
-        if hasattr(program, "give_up_values"):
-            program.give_up_values()
+        if hasattr(program, "release_values"):
+            program.release_values()
         times = {"trace": traced_at - start, "compile": time.perf_counter() - traced_at}
         return Specialization(program, trace.build, captured, trace.size, watches_nan, times)
 

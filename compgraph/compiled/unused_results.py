@@ -9,7 +9,7 @@ import numpy as np
 
 from .. import ops
 from ..context import Setting, collector, is_deriving
-from ..executor import OF_SHAPE_ALONE, needed, sources_of
+from ..executor import SHAPE_ONLY_FUNCTIONS, collect_dependencies, sources_of
 from ..guards import EvaluationGuard
 from ..interpreters import Observed
 from ..storage import window
@@ -95,7 +95,7 @@ class UnusedResults:
         """Return the collected nodes that no result depends on."""
         if not self._collected:
             return []
-        read = frozenset(needed(ends, _sources, stop))
+        read = frozenset(collect_dependencies(ends, _sources, stop))
         collected, self._collected = self._collected, []
         left_out = [node for node in collected if _item_of(node) not in read]
         if self.derives and left_out:
@@ -117,7 +117,7 @@ def _item_of(node: Any) -> Any:
 
 def _sources(item: object) -> tuple[Any, ...]:
     """Return the operands of an item; none if it depends on a shape alone."""
-    is_constant = isinstance(item, Value) and item.function in OF_SHAPE_ALONE and not item.memory
+    is_constant = isinstance(item, Value) and item.function in SHAPE_ONLY_FUNCTIONS and not item.memory
     return () if is_constant else sources_of(item)
 
 

@@ -1,20 +1,30 @@
 """Executors: recorded graphs that run again with other values, optimized by passes and compiled by a backend."""
 
 from ..guards import GuardError
-from .codegen import GlobalNames, NumPyBackend, Writer
-from .cse import OF_SHAPE_ALONE, simplify
-from .executor import MISMATCH_ERRORS, Executor, as_fed, has_nan
+from .codegen import CodeWriter, GlobalNames, NumPyBackend
+from .cse import SHAPE_ONLY_FUNCTIONS, simplify
+from .executor import MISMATCH_ERRORS, Executor, convert_fed_value, has_nan
 from .passes import compile_family, compile_schedule, fastest_backend, supports_families
 from .result_checks import VALUE_DEPENDENT_DTYPE, require_shape
-from .retrace import replay, replay_watched
-from .schedule import Program, Schedule, TripCountFamily, checked_threads, needed, origin_of, origins_of, sources_of
+from .retrace import replay, replay_outputs
+from .schedule import (
+    Program,
+    Schedule,
+    TripCountFamily,
+    check_threads,
+    collect_dependencies,
+    origin_of,
+    retrace_sources_of,
+    sources_of,
+)
 from .schedule_interpreter import ScheduleInterpreter
-from .subgraphs import between, cut_items, subgraph
+from .subgraphs import cut_items, items_between, subgraph
 
 __all__ = [
     "MISMATCH_ERRORS",
-    "OF_SHAPE_ALONE",
+    "SHAPE_ONLY_FUNCTIONS",
     "VALUE_DEPENDENT_DTYPE",
+    "CodeWriter",
     "Executor",
     "GlobalNames",
     "GuardError",
@@ -23,23 +33,23 @@ __all__ = [
     "Schedule",
     "ScheduleInterpreter",
     "TripCountFamily",
-    "Writer",
-    "as_fed",
-    "between",
-    "checked_threads",
+    "check_threads",
+    "collect_dependencies",
     "compile_family",
     "compile_schedule",
-    "cut",
+    "convert_fed_value",
+
     "cut_items",
     "fastest_backend",
     "has_nan",
-    "needed",
+    "items_between",
     "origin_of",
-    "origins_of",
     "replay",
-    "replay_watched",
+    "replay_outputs",
     "require_shape",
+    "retrace_sources_of",
     "simplify",
-    "sources_of", "subgraph",
+    "sources_of",
+    "subgraph",
     "supports_families",
 ]  # fmt: skip

@@ -1,7 +1,7 @@
 """Buffer allocation: preallocated memory for the results of a program, shared by results with disjoint live ranges.
 
-A ufunc can write into an array it is given. The results of a program have known shapes, so their buffers are allocated once. A
-buffer is reused as soon as its previous result is dead. An elementwise operation may overwrite its own operand.
+The results of a program have known shapes, so the arrays that ufuncs write into (``out=``) are allocated once. A buffer is
+reused as soon as its previous result is dead. An elementwise operation may overwrite its own operand.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from ..storage import by_sequence_number, owner_of
 from ..values import MultiOutput, Value
 from .schedule import Schedule, sources_of
 
-MIN_BUFFER_BYTES = 4096  # bytes of the smallest result with a buffer
+MIN_BUFFER_BYTES = 4096  # size of the smallest result with a buffer
 
 
 def has_buffer(node: Any) -> bool:
-    """Return whether a result can be written into a buffer: a large array that owns its memory, from a plain ufunc call."""
+    """Return whether a node is a large array that owns its memory, computed by a ufunc without options."""
     plain = node.raw_value
     return (
         isinstance(node, Value)
@@ -43,7 +43,7 @@ def is_elementwise(node: Any) -> bool:
 
 
 def allocate(schedule: Schedule) -> Schedule:
-    """Choose the buffers of results, and when results without one are freed (a pass)."""
+    """Assign buffers to results, and determine when results without a buffer are freed (a pass)."""
     allocation = _Allocation(schedule)
     return replace(schedule, buffers=allocation.buffers, frees=allocation.frees)
 
@@ -60,46 +60,49 @@ class _Allocation:
         for item in schedule.items:
             if isinstance(item, Value):
                 self._owners.setdefault(id(owner_of(item.raw_value)), item)
-        self._last = self._last_uses(units, schedule.outputs)
-        self._free: dict[Any, list[Any]] = defaultdict(list)
-        ending: dict[float, set[Any]] = defaultdict(set)
-        for root, place in self._last.items():
-            ending[place].add(root)
+        self._last_use = self._last_uses(units, schedule.outputs)
+        self._free_buffers: dict[Any, list[Any]] = defaultdict(list)
+        dying: dict[float, set[Any]] = defaultdict(set)
+        for root, place in self._last_use.items():
+            dying[place].add(root)
         for place, unit in enumerate(units):
-            self._give(unit, place, ending[place])
+            self._allocate_unit(unit, place, dying[place])
 
-    def _give(self, unit: list[Any], place: int, ending: set[Any]) -> None:
-        early = ending if len(unit) == 1 and self._may_overwrite(unit[0], ending) else set()
-        self._release(early, place)
+    def _allocate_unit(self, unit: list[Any], place: int, dying: set[Any]) -> None:
+        overwritable = dying if len(unit) == 1 and self._may_overwrite(unit[0], dying) else set()
+        self._release(overwritable, place)
         for node in unit:
             if (
                 isinstance(node, Value)
                 and node not in self._inputs
                 and has_buffer(node)
-                and place < self._last.get(node, -1) < inf
+                and place < self._last_use.get(node, -1) < inf
             ):
-                free = self._free[_layout(node.raw_value)]
+                free = self._free_buffers[_layout(node.raw_value)]
                 self.buffers[node] = free.pop() if free else np.empty_like(node.raw_value)
-        self._release(ending - early, place)
+        self._release(dying - overwritable, place)
 
-    def _may_overwrite(self, node: object, ending: set[Any]) -> bool:
-        """Return whether `node` may overwrite operands that die here, because views do not read them."""
+    def _may_overwrite(self, node: object, dying: set[Any]) -> bool:
+        """Return whether `node` may overwrite operands that die here: no operand is a view of one."""
         if not isinstance(node, Value) or not is_elementwise(node):
             return False
         return all(
-            source in ending or self._first_with(source) not in ending for source in sources_of(node) if isinstance(source, Value)
+            source in dying or self._memory_owner(source) not in dying for source in sources_of(node) if isinstance(source, Value)
         )
 
-    def _release(self, ending: set[Any], place: int) -> None:
-        for root in sorted(ending, key=by_sequence_number):
+    def _release(self, dying: set[Any], place: int) -> None:
+        for root in sorted(dying, key=by_sequence_number):
             buffer = self.buffers.get(root)
             if buffer is not None:
-                self._free[_layout(buffer)].append(buffer)
+                self._free_buffers[_layout(buffer)].append(buffer)
             elif root.args and root not in self._inputs and not root.memory:
                 self.frees[place].append(root)
 
-    def _first_with(self, source: object) -> Any:
-        """Return the first node of the schedule that owns the memory of another; a joint or a scalar owns itself."""
+    def _memory_owner(self, source: object) -> Any:
+        """Return the first node of the schedule that owns the memory of `source`.
+
+        A multi-output operation or a scalar owns its own memory.
+        """
         return self._owners.get(id(owner_of(source.raw_value)), source) if isinstance(source, Value) else source
 
     def _last_uses(self, units: list[list[Any]], outputs: Iterable[Any]) -> dict[Any, float]:
@@ -108,8 +111,8 @@ class _Allocation:
             for item in unit:
                 for source in sources_of(item):
                     if isinstance(source, (Value, MultiOutput)):
-                        last[self._first_with(source)] = place
-        last.update((self._first_with(node), inf) for node in outputs)
+                        last[self._memory_owner(source)] = place
+        last.update((self._memory_owner(node), inf) for node in outputs)
         return last
 
 

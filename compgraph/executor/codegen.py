@@ -42,7 +42,7 @@ class NumPyBackend:
 
     def compile(self, schedule: Schedule) -> NumPyProgram:
         """Return a function that runs the units in order."""
-        return NumPyProgram(*_ProgramWriter(schedule).written())
+        return NumPyProgram(*_ProgramWriter(schedule).generate())
 
 
 class NumPyProgram:
@@ -78,10 +78,10 @@ class Names(Protocol):
     """How generated code names the items of a graph and other objects."""
 
     def __getitem__(self, item: object) -> str:
-        """Return the name of an item that was defined."""
+        """Return the name of a defined item."""
 
     def define(self, item: object) -> str:
-        """Return the name that a statement assigns an item to."""
+        """Assign a name to an item, and return it."""
 
     def function(self, function: Callable[..., Any]) -> str:
         """Return the name of a function."""
@@ -92,11 +92,11 @@ class Names(Protocol):
     def index(self, index: object) -> str:
         """Return the source of an index, without brackets."""
 
-    def bind(self, value: object, wanted: str) -> str:
-        """Return a name that is bound to an object."""
+    def bind(self, value: object, prefix: str) -> str:
+        """Bind an object to a new name that starts with `prefix`, and return the name."""
 
 
-class Writer:
+class CodeWriter:
     """Generates Python, one statement per item of a graph.
 
     Subclasses choose the form of calls and of leaves: executable programs use the recorded calls and bound names,
@@ -106,7 +106,7 @@ class Writer:
     ----------
     names : Names
         Names of items and objects.
-    items : iterable of Node, Joint and Write
+    items : iterable of Node, MultiOutput and Write
         The items to generate code for.
     """
 
@@ -145,8 +145,8 @@ class Writer:
         root = self.roots[id(write.memory)]
         if write.window is root.raw_value:
             return str(self.names[root])
-        place = {name: self.names.literal(value) for name, value in layout_in(root.raw_value, write.window).items()}
-        arguments = ", ".join(f"{name}={value}" for name, value in place.items())
+        layout = {name: self.names.literal(value) for name, value in layout_in(root.raw_value, write.window).items()}
+        arguments = ", ".join(f"{name}={value}" for name, value in layout.items())
         return f"{self.names.function(window)}({self.names[root]}, {arguments})"
 
 
@@ -165,15 +165,15 @@ class GlobalNames:
         return self._names[item]
 
     def define(self, item: object, name: str | None = None) -> str:
-        """Return the next result name; or register a given name for an item."""
+        """Assign `name`, by default the next result name, to an item, and return it."""
         self._names[item] = name = f"v{len(self._names)}" if name is None else name
         return name
 
-    def bind(self, value: object, wanted: str) -> str:
+    def bind(self, value: object, prefix: str) -> str:
         """Return a literal for a simple value, else a new global name."""
         if value is None or type(value) in (bool, int, str) or (type(value) is float and np.isfinite(value)):
             return repr(value)
-        name = f"{wanted}{next(self._numbers)}"
+        name = f"{prefix}{next(self._numbers)}"
         self.objects[name] = value
         return name
 
@@ -186,7 +186,7 @@ class GlobalNames:
         return self.bind(index, "i")
 
     def function(self, function: Callable[..., Any]) -> str:
-        """Return a function's name: NumPy's own if ``np`` has it under this name, else the name with a number."""
+        """Return a function's own name if ``np`` has the function under this name, else a numbered one."""
         ufunc = getattr(function, "__self__", None)
         if isinstance(ufunc, np.ufunc):
             return self.bind(function, f"{_readable_name(ufunc)}_{_readable_name(function)}_")
@@ -197,8 +197,8 @@ class GlobalNames:
         return name
 
 
-class _ProgramWriter(Writer):
-    """Generates the source of a schedule: statements, fused groups, checks and ``del``."""
+class _ProgramWriter(CodeWriter):
+    """Generates the source of a schedule: statements, fused groups, checks and ``del`` statements."""
 
     names: GlobalNames
 
@@ -208,31 +208,31 @@ class _ProgramWriter(Writer):
         self._lines: list[str] = []
         self._inputs = frozenset(schedule.inputs)
 
-    def written(self) -> tuple[str, dict[str, Any]]:
+    def generate(self) -> tuple[str, dict[str, Any]]:
         """Return the source, and the values of its global names."""
         parameters = ", ".join(map(self.names.define, self._schedule.inputs))
-        for place, unit in enumerate(self._schedule.units):
+        for position, unit in enumerate(self._schedule.units):
             if isinstance(unit, Group):
                 self._emit_group(unit)
             else:
                 self._emit(unit[0])
             for item in unit:
                 self._emit_checks(item)
-            self._emit_freed(place)
+            self._emit_del(position)
         self._lines.append(f"return ({', '.join(self._results())},)")
         return "\n    ".join([f"def run({parameters}):", *self._lines]) + "\n", self.names.objects
 
     def _results(self) -> list[str]:
-        """Return the outputs, each in memory of its own."""
+        """Return the expressions of the outputs; those that share memory are copied."""
         earlier_outputs: set[Any] = set()
         results = []
         for node in self._schedule.outputs:
-            own = node not in earlier_outputs and node.args and node not in self._inputs and _is_fresh(node)
-            results.append(self.names[node] if own else f"np.array({self.names[node]})[()]")
+            is_unshared = node not in earlier_outputs and node.args and node not in self._inputs and _has_unshared_memory(node)
+            results.append(self.names[node] if is_unshared else f"np.array({self.names[node]})[()]")
             earlier_outputs.add(node)
         return results
 
-    # ---------------------------------------------------------------------------------------- the lines
+    # ---------------------------------------------------------------------------------------- lines
 
     def _emit(self, item: Any) -> None:
         if isinstance(item, Guard):
@@ -251,7 +251,7 @@ class _ProgramWriter(Writer):
             self._lines.append(f"{self.names.bind(require, f'{require.__name__}_')}({self.names[item]}, {expected_literal})")
 
     def leaf(self, item: Any) -> str:
-        """Return a global name; a copy of it where writes follow."""
+        """Return the definition of a leaf that is written into, a copy of a global; empty for other leaves, which are globals."""
         bound = self.names.literal(item.raw_value)
         if not item.memory:
             self.names.define(item, bound)
@@ -275,40 +275,41 @@ class _ProgramWriter(Writer):
 
     def _emit_group(self, group: Group) -> None:
         """Generate a loop over blocks of elements that runs all operations of the group on each block."""
-        outside = {x: f"x{k}" for k, x in enumerate(group.read)}
+        operand_names = {x: f"x{k}" for k, x in enumerate(group.operands)}
         lines = self._lines
-        flat = {x: f"{name}_" for x, name in outside.items()}
+        flat = {x: f"{name}_" for x, name in operand_names.items()}
         for x, name in flat.items():
             lines.append(f"{name} = {self.names[x]}.reshape(-1)")
-        for node in group.kept:
+        for node in group.outputs:
             buffer = self._schedule.buffers.get(node)
             full = self.names.define(node)
             dtype = self.names.bind(node.dtype, "d") if buffer is None else ""
             allocation = f"np.empty({node.shape}, {dtype})" if buffer is None else self.names.bind(buffer, "b")
             lines += [f"{full} = {allocation}", f"{full}_ = {full}.reshape(-1)"]
-        scratch = {k: self.names.bind(np.empty(BLOCK, dtype), "s") for k, dtype in enumerate(group.scratch)}
+        scratch = {k: self.names.bind(np.empty(BLOCK, dtype), "s") for k, dtype in enumerate(group.scratch_dtypes)}
         lines.append(f"for start in range(0, {group.size}, {BLOCK}):")
         inner = [f"stop = min(start + {BLOCK}, {group.size})"]
-        inner += [f"{name} = {flat[x]}[start:stop]" for x, name in outside.items()]
+        inner += [f"{name} = {flat[x]}[start:stop]" for x, name in operand_names.items()]
         inner += [f"t{k} = {name}[:stop - start]" for k, name in scratch.items()]
-        there = dict(outside)
+        block_names = dict(operand_names)
         for node in group:
-            arguments = [self._in_block(a, there) for a in node.args]
-            there[node] = f"{self.names[node]}_[start:stop]" if node in group.kept else f"t{group.place[node]}"
-            if node in group.kept:
-                inner.append(f"y{self.names[node]} = {there[node]}")
-                there[node] = f"y{self.names[node]}"
-            inner.append(f"{self.names.function(node.function)}({', '.join([*arguments, there[node]])})")
+            arguments = [self._block_operand(a, block_names) for a in node.args]
+            if node in group.outputs:
+                block_names[node] = f"y{self.names[node]}"
+                inner.append(f"{block_names[node]} = {self.names[node]}_[start:stop]")
+            else:
+                block_names[node] = f"t{group.scratch_index[node]}"
+            inner.append(f"{self.names.function(node.function)}({', '.join([*arguments, block_names[node]])})")
         lines += [f"    {line}" for line in inner]
 
-    def _in_block(self, operand: Operand, there: dict[Any, str]) -> str:
-        if isinstance(operand, Value) and operand in there:
-            return there[operand]
+    def _block_operand(self, operand: Operand, block_names: dict[Any, str]) -> str:
+        if isinstance(operand, Value) and operand in block_names:
+            return block_names[operand]
         number = uniform_value(operand, self._inputs) if isinstance(operand, Value) else None
         return self.operand(operand, None) if number is None else self.names.bind(number, "c")
 
-    def _emit_freed(self, place: int) -> None:
-        freed = [node for node in self._schedule.frees.get(place, ()) if node in self.names]
+    def _emit_del(self, position: int) -> None:
+        freed = [node for node in self._schedule.frees.get(position, ()) if node in self.names]
         names = [name for name in map(self.names.__getitem__, freed) if name.startswith("v")]
         if names:
             self._lines.append(f"del {', '.join(names)}")
@@ -325,6 +326,6 @@ def _readable_name(function: object) -> str:
     return name if isinstance(name, str) and name.isidentifier() and name.isascii() else "function"
 
 
-def _is_fresh(node: Any) -> bool:
-    """Return whether a node owns its memory, and nothing else uses it."""
+def _has_unshared_memory(node: Any) -> bool:
+    """Return whether no view or buffer shares the memory of a node."""
     return type(node.raw_value) is not np.ndarray or (node.raw_value.base is None and not node.memory)

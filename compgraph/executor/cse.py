@@ -17,13 +17,11 @@ from ..context import rerecording
 from ..guards import Guard
 from ..storage import Memory, Write, root_of, viewed_operand
 from ..values import ConstantNode, MultiOutput, PlaceholderNode, Value, copy_location, require_history, with_operands
-from .schedule import Schedule, needed, origin_of
+from .schedule import Schedule, collect_dependencies, origin_of
 
-# Functions of the operand's shape alone: constants, if shapes are known.
-OF_SHAPE_ALONE = frozenset({ops.NUMPY.ones_like, ops.NUMPY.zeros_like})
-MAX_COMPARED_BYTES = (
-    4096  # bytes of the largest plain operand or constant compared by value; larger ones are compared by identity
-)
+# Functions whose result depends only on the operand's shape: constants if shapes are known.
+SHAPE_ONLY_FUNCTIONS = frozenset({ops.NUMPY.ones_like, ops.NUMPY.zeros_like})
+MAX_COMPARED_BYTES = 4096  # larger plain operands and constants are compared by identity instead of by value
 
 
 def simplify(nodes: NDArray[Any] | list[Any]) -> Any:
@@ -61,7 +59,7 @@ def simplify(nodes: NDArray[Any] | list[Any]) -> Any:
         require_history(node)
         if not isinstance(node, Value):
             raise TypeError(f"simplify takes nodes, not a {type(node).__name__}")
-    items = needed(outputs)
+    items = collect_dependencies(outputs)
     replacements = simplify_items(items, shapes_known=not any(isinstance(item, PlaceholderNode) for item in items))
     new_outputs = [replacements[node] for node in outputs]
     return new_outputs[0] if single else new_outputs
@@ -70,7 +68,7 @@ def simplify(nodes: NDArray[Any] | list[Any]) -> Any:
 def simplify_schedule(schedule: Schedule) -> Schedule:
     """Merge equal operations and fold constants (a pass)."""
     items = schedule.items
-    replacements = simplify_items(items, frozenset(schedule.inputs), folds=bool(schedule.options.get("fold", True)))
+    replacements = simplify_items(items, frozenset(schedule.inputs), fold_constants=bool(schedule.options.get("fold", True)))
     guards = [replacements[item] for item in items if isinstance(item, Guard)]
     return Schedule.of(
         [replacements[node] for node in schedule.outputs], guards, [replacements.get(node, node) for node in schedule.inputs]
@@ -78,12 +76,13 @@ def simplify_schedule(schedule: Schedule) -> Schedule:
 
 
 def simplify_items(
-    items: Iterable[Any], inputs: frozenset[Any] = frozenset(), shapes_known: bool = True, folds: bool = True
+    items: Iterable[Any], inputs: frozenset[Any] = frozenset(), shapes_known: bool = True, fold_constants: bool = True
 ) -> dict[Any, Any]:
     """Map each item of a graph to its replacement in a smaller graph.
 
-    `inputs` are values from outside and are kept. Unless `shapes_known`, the graph may run with other shapes: then nodes with
-    an origin keep it, are recomputed from it, and are not merged. `folds` enables constant folding.
+    Values of `inputs` are supplied from outside and are not replaced by constants. Unless `shapes_known`, the graph may run with
+    other shapes. Then nodes with an origin keep it, are recomputed from it, and are not merged. `fold_constants` enables
+    constant folding.
     """
     replacements: dict[Any, Any] = {}
     known: dict[Any, Any] = {}
@@ -93,36 +92,37 @@ def simplify_items(
         args = tuple(
             [replacements.get(a, a) if isinstance(a, (Value, MultiOutput)) else a for a in item.args]
         )  # items before the inputs are not part of the graph
-        if item.args and _is_varying(item, varying):
+        if item.args and _has_varying_shape(item, varying):
             varying.add(item)
         if isinstance(item, Guard):
             replacements[item] = item.with_args(args, item.sequence_number)
         elif isinstance(item, Write):
-            replacements[item] = _rewrite(item, args, memories[id(item.memory)])
+            replacements[item] = _copy_write(item, args, memories[id(item.memory)])
         elif not item.args and not item.memory:
             replacements[item] = item
         elif not shapes_known and origin_of(item):
             replacements[item] = with_operands(item, args)
             replacements[item].origin = item.origin
-        elif item in inputs or _is_written(item):
+        elif item in inputs or _touches_written_array(item):
             replacements[item] = with_operands(item, args)
             if isinstance(item, Value) and item.memory:
                 replacements[item].memory = memories[id(item.memory)] = Memory()
-        elif (shapes_known and item.function in OF_SHAPE_ALONE and item not in varying) or (
-            folds and all(item.args[position] not in inputs and _is_constant(args[position]) for position in item.parent_argnums)
+        elif (shapes_known and item.function in SHAPE_ONLY_FUNCTIONS and item not in varying) or (
+            fold_constants
+            and all(item.args[position] not in inputs and _is_constant(args[position]) for position in item.parent_argnums)
         ):
-            replacements[item] = _constant(item, args)
+            replacements[item] = _make_constant(item, args)
             if not isinstance(item, MultiOutput):
-                replacements[item] = known.setdefault(_key_of_value(item.raw_value), replacements[item])
+                replacements[item] = known.setdefault(_value_key(item.raw_value), replacements[item])
         else:
-            key = (item.function, tuple(map(_key, args)), _key(item.options))
+            key = (item.function, tuple(map(_operand_key, args)), _operand_key(item.options))
             if key not in known:
-                known[key] = _with_view_of(with_operands(item, args), item)
+                known[key] = _preserve_view(with_operands(item, args), item)
             replacements[item] = known[key]
     return replacements
 
 
-def _is_varying(item: Any, varying: set[Any]) -> bool:
+def _has_varying_shape(item: Any, varying: set[Any]) -> bool:
     """Return whether the shape of an item may depend on values, as that of an operand in `varying` does."""
     if isinstance(item, (Guard, Write)):
         return False
@@ -132,23 +132,23 @@ def _is_varying(item: Any, varying: set[Any]) -> bool:
 
 
 def _inline_composites(items: Iterable[Any], inputs: frozenset[Any], replacements: dict[Any, Any]) -> Iterator[Any]:
-    """Yield the items, with some composite operations replaced by their steps, which can then be merged with others."""
+    """Yield the items, with some composite operations expanded into steps, which can then be merged with others."""
     for item in items:
-        if item in inputs or not isinstance(item, Value) or item.function not in ops.INLINED or _is_written(item):
+        if item in inputs or not isinstance(item, Value) or item.function not in ops.INLINED or _touches_written_array(item):
             yield item
             continue
         with rerecording():
             out = item.function(*item.args, **item.options)
         ends = frozenset(a for a in item.args if isinstance(a, Value))
-        steps = [step for step in needed([out], stop=ends) if step.args and step not in ends]
+        steps = [step for step in collect_dependencies([out], stop=ends) if step.args and step not in ends]
         for place, step in enumerate(steps):
             step.sequence_number = item.sequence_number - 0.5 + place / (2 * len(steps))
             yield copy_location(item, step)
         replacements[item] = replacements[out]
 
 
-def _is_written(item: Any) -> bool:
-    """Return whether an item is, or reads, an array with writes."""
+def _touches_written_array(item: Any) -> bool:
+    """Return whether an item is an array with writes, or reads one."""
     read = [item.args[position] for position in item.parent_argnums]
     return any(isinstance(node, Value) and root_of(node).memory for node in (item, *read))
 
@@ -159,7 +159,7 @@ def _is_constant(item: object) -> bool:
     )
 
 
-def _constant(item: Any, args: tuple[Any, ...]) -> Any:
+def _make_constant(item: Any, args: tuple[Any, ...]) -> Any:
     if isinstance(item, MultiOutput):
         return with_operands(item, args)
     constant_node = copy_location(item, ConstantNode.hold(item.raw_value, item._name))
@@ -167,8 +167,8 @@ def _constant(item: Any, args: tuple[Any, ...]) -> Any:
     return constant_node
 
 
-def _with_view_of(replacement: Any, item: Any) -> Any:
-    """Return the replacement of `item`; if it is a view of a replaced operand, a view of the new operand."""
+def _preserve_view(replacement: Any, item: Any) -> Any:
+    """Return the replacement of `item`; where `item` is a view of its operand, a view of the new operand."""
     if isinstance(item, MultiOutput):
         if any(replacement.args[p].raw_value is not item.args[p].raw_value for p in item.parent_argnums):
             replacement.raw_value = tuple(_evaluate(replacement))
@@ -188,31 +188,31 @@ def _with_view_of(replacement: Any, item: Any) -> Any:
 
 
 def _evaluate(node: Any) -> Any:
-    """Call the function of a node or joint with its operands."""
+    """Call the function of a node or multi-output operation with its operands."""
     return node.function(*[a.raw_value if isinstance(a, (Value, MultiOutput)) else a for a in node.args], **node.options)
 
 
-def _rewrite(item: Write, args: tuple[Any, ...], memory: Memory) -> Write:
+def _copy_write(item: Write, args: tuple[Any, ...], memory: Memory) -> Write:
     new_write = item.with_value(memory, args[0], isinstance(args[0], Value))
     memory.log.append(new_write)
     return new_write
 
 
-def _key_of_value(plain: NDArray[Any]) -> Any:
+def _value_key(plain: NDArray[Any]) -> Any:
     """Return a key shared by constants of the same type, layout and bits."""
     if plain.nbytes > MAX_COMPARED_BYTES:
         return id(plain)
     return (type(plain), plain.dtype, plain.shape, getattr(plain, "strides", ()), plain.tobytes())
 
 
-def _key(value: object) -> Any:
+def _operand_key(value: object) -> Any:
     """Return a key shared by equal operands or equal options."""
     if isinstance(value, (Value, MultiOutput)):
         return id(value)
     if isinstance(value, (tuple, list)):
-        return (type(value), *map(_key, value))
+        return (type(value), *map(_operand_key, value))
     if isinstance(value, dict):
-        return tuple([(name, _key(option)) for name, option in value.items()])
+        return tuple([(name, _operand_key(option)) for name, option in value.items()])
     if isinstance(value, (np.ndarray, np.generic)) and value.nbytes <= MAX_COMPARED_BYTES and value.dtype.kind in "biufc":
         return (type(value), value.dtype, value.shape, value.tobytes())
     if isinstance(value, (int, float, complex, str, type(None), slice)):

@@ -24,11 +24,11 @@ from ..values import (
     require_unchanged,
 )
 from .passes import compile_schedule, fastest_backend
-from .retrace import replay_watched
-from .schedule import Program, Schedule, checked_threads, needed, origin_of, origins_of
+from .retrace import replay_outputs
+from .schedule import Program, Schedule, check_threads, collect_dependencies, origin_of, retrace_sources_of
 
 MAX_PROGRAMS = 32  # programs cached by an executor; each has buffers of its own
-# Raised by a program for values it was not written for; value-dependent lengths may fail before they are checked.
+# Errors of a program called with values that it was not compiled for; value-dependent lengths may fail before their checks.
 MISMATCH_ERRORS = (ProgramMismatchError, ValueError, IndexError, TypeError)
 
 
@@ -118,36 +118,41 @@ class Executor:
             require_unbatched("an Executor", node)
             if node.level:
                 raise TypeError("an Executor cannot run a value that carries a tangent")
-        self._options = {"simplify": simplify, "fuse": fuse, "threads": checked_threads("an Executor", threads)}
+        self._options = {"simplify": simplify, "fuse": fuse, "threads": check_threads("an Executor", threads)}
         self._backend = fastest_backend() if jit else "numpy"
-        self.escapes = self._prepare(*guards_of(needed(self.nodes, origins_of), strict=strict, runs_here=True))
+        items = collect_dependencies(self.nodes, retrace_sources_of)
+        self.escapes = self._prepare(*guards_of(items, strict=strict, runs_here=True))
         warn_leaks(self.escapes, strict)
 
     def _prepare(self, guards: Sequence[Guard], escaped: Iterable[str] = ()) -> list[str]:
         """Collect the items, guards and names of the graph; return a description of each escaped value."""
         self._guards = guards
-        self._items = needed([*self.nodes, *guards], origins_of)
+        self._items = collect_dependencies([*self.nodes, *guards], retrace_sources_of)
         require_unchanged([item for item in self._items if isinstance(item, (Value, MultiOutput))], for_values=True)
-        self._known = frozenset(i for i in self._items if isinstance(i, Value))
-        self._named = _by_name(self._known)
-        self._placeholders = frozenset(node for node in self._known if isinstance(node, PlaceholderNode))
+        self._graph_nodes = frozenset(i for i in self._items if isinstance(i, Value))
+        self._nodes_by_name = _group_by_name(self._graph_nodes)
+        self._placeholders = frozenset(node for node in self._graph_nodes if isinstance(node, PlaceholderNode))
         self._programs: dict[Any, Program] = {}
         self._has_origins = any(origin_of(item) is not None for item in self._items)
         return list(dict.fromkeys(escaped))
 
     def __reduce__(self) -> Any:
-        """Pickle nodes, guards and options; programs are generated again on demand."""
-        sent = [guard for guard in self._guards if not isinstance(guard, UnchangedGuard)]  # their variables are not pickled
-        return object.__new__, (type(self),), (*self._state(), sent)
+        """Pickle nodes, guards and options; programs are generated again on demand.
+
+        An `UnchangedGuard` is left out, because its variable is not pickled.
+        """
+        pickled_guards = [guard for guard in self._guards if not isinstance(guard, UnchangedGuard)]
+        return object.__new__, (type(self),), (*self._state(), pickled_guards)
 
     def _state(self) -> Any:
         return self.nodes, (self._single, self._options, self._backend), self.escapes
 
     def __setstate__(self, state: Any) -> None:
-        self.nodes, (self._single, self._options, self._backend), self.escapes, *guards = (
-            state  # without guards in earlier versions
-        )
-        guards_and_escapes = (*guards, ()) if guards else guards_of(needed(self.nodes, origins_of), runs_here=True)
+        self.nodes, (self._single, self._options, self._backend), self.escapes, *guards = state
+        if guards:
+            guards_and_escapes: Any = (*guards, ())
+        else:  # pickles of earlier versions have no guards
+            guards_and_escapes = guards_of(collect_dependencies(self.nodes, retrace_sources_of), runs_here=True)
         self.escapes = list(dict.fromkeys([*self.escapes, *self._prepare(*guards_and_escapes)]))
 
     def __copy__(self) -> Executor:
@@ -183,37 +188,37 @@ class Executor:
         """
         feed = {} if feed is None else feed
         if active_watcher() is not None:  # `cg.debug` inspects operations during recording
-            replacements = self._recorded_again(self._fed(feed))
+            replacements = self._retrace(self._convert_feed(feed))
             results: Any = [np.array(replacements[node].raw_value)[()] for node in self.nodes]
             return results[0] if self._single else results
         values = list(feed.values()) if isinstance(feed, Mapping) else [None]
         key = _layout_key(feed, values)
         program = None if key is None else self._programs.get(key)
         if program is None:
-            differing: Any = next((v for v in values if isinstance(v, Value) and v.trace_kind == "batch"), None)
-            if differing is not None:
-                return differing.each("an Executor", lambda *one: self.run(dict(zip(feed, one, strict=True))), values)
-            feeds = self._fed(feed)
+            batch: Any = next((v for v in values if isinstance(v, Value) and v.trace_kind == "batch"), None)
+            if batch is not None:
+                return batch.each("an Executor", lambda *element: self.run(dict(zip(feed, element, strict=True))), values)
+            feeds = self._convert_feed(feed)
             fed_values, values = values, list(feeds.values())
             program = self._program(feeds)
             if key is not None and all(
                 a is b for a, b in zip(fed_values, values, strict=True)
             ):  # otherwise later runs must convert too
-                self._keep(key, program)
+                self._cache_program(key, program)
         try:
             results = program(values)
         except MISMATCH_ERRORS:
-            feeds = self._fed(feed)
-            program, values = self._compiled(feeds), list(feeds.values())
+            feeds = self._convert_feed(feed)
+            program, values = self._compile(feeds), list(feeds.values())
             self._programs.pop(key, None)
-            self._keep(_layout_key(feeds, values), program)
+            self._cache_program(_layout_key(feeds, values), program)
             results = program(values)
         if self._has_origins and has_nan(results):
-            results = self._guarded(self._fed(feed))
+            results = self._run_nan_safe(self._convert_feed(feed))
         return results[0] if self._single else list(results)
 
-    def _guarded(self, feeds: dict[Any, Any]) -> Any:
-        """Return the results of a program whose origins were replayed with nan-safe derivatives."""
+    def _run_nan_safe(self, feeds: dict[Any, Any]) -> Any:
+        """Run a program whose derivatives were recorded in their nan-safe form."""
         values = list(feeds.values())
         key = ("guarded", _layout_key(feeds, values))
         program = self._programs.get(key)
@@ -222,49 +227,49 @@ class Executor:
                 return program(values)
             except MISMATCH_ERRORS:
                 self._programs.pop(key, None)
-        program = run_isolated(self._compiled_guarded, feeds)
-        self._keep(key, program)
+        program = run_isolated(self._compile_nan_safe, feeds)
+        self._cache_program(key, program)
         return program(values)
 
-    def _compiled_guarded(self, feeds: dict[Any, Any]) -> Program:
+    def _compile_nan_safe(self, feeds: dict[Any, Any]) -> Program:
         with recording_for_replay():
-            return self._compiled(feeds)
+            return self._compile(feeds)
 
     def source(self, feed: Mapping[Any, Any] | None = None) -> str:
         """Return the source of the function that computes the results for values of the shapes in `feed`; see `run`."""
-        return self._program(self._fed(feed or {})).source
+        return self._program(self._convert_feed(feed or {})).source
 
     def programs_made(self) -> Iterator[tuple[Program, tuple[str, ...]]]:
         """Iterate over the cached programs, the latest first, each with the names of its inputs (an empty tuple)."""
         return ((program, ()) for program in reversed(list(self._programs.values())))
 
     def _program(self, feeds: dict[Any, Any]) -> Program:
-        """Return the cached program for values of the same shapes, dtypes and layouts, or generate it."""
+        """Return the program for values of these shapes, dtypes and layouts, from the cache if possible."""
         key = _layout_key(feeds, list(feeds.values()))
         program = self._programs.get(key)
         if program is None:
-            program = self._compiled(feeds)
-            self._keep(key, program)
+            program = self._compile(feeds)
+            self._cache_program(key, program)
         return program
 
-    def _keep(self, key: Any, program: Program) -> None:
+    def _cache_program(self, key: Any, program: Program) -> None:
         if len(self._programs) >= MAX_PROGRAMS:
             self._programs.pop(next(iter(self._programs)))
         self._programs[key] = program
 
-    def _compiled(self, feeds: dict[Any, Any]) -> Program:
-        noted: list[Guard] = []
-        replacements = self._recorded_again(feeds, noted)
+    def _compile(self, feeds: dict[Any, Any]) -> Program:
+        guard_log: list[Guard] = []
+        replacements = self._retrace(feeds, guard_log)
         outputs = [replacements[node] for node in self.nodes]
         inputs = [replacements[node] for node in feeds]
         guards = [replacements[guard] for guard in self._guards if guard in replacements]
-        derived, _ = select_guards(noted, needed([*outputs, *guards], stop=inputs))
+        derived, _ = select_guards(guard_log, collect_dependencies([*outputs, *guards], stop=inputs))
         derived = [replace(guard, is_derived=True) for guard in derived]
         return compile_schedule(Schedule.of(outputs, [*guards, *derived], inputs), self._options, self._backend)
 
-    def _recorded_again(self, feeds: dict[Any, Any], noted: list[Guard] | None = None) -> dict[Any, Any]:
+    def _retrace(self, feeds: dict[Any, Any], guard_log: list[Guard] | None = None) -> dict[Any, Any]:
         try:
-            replacements = replay_watched(self._items, self.nodes, feeds, noted)
+            replacements = replay_outputs(self._items, self.nodes, feeds, guard_log)
         except (ValueError, IndexError, TypeError) as error:
             other = [node for node, value in feeds.items() if value.shape != node.shape]
             if not other:
@@ -273,7 +278,7 @@ class Executor:
             raise ValueError(f"the graph cannot be computed with the shapes fed: {shape_description}: {error}") from error
         if self._placeholders.difference(feeds):  # an origin may need a placeholder that a fed node depends on
             self._require_fed(
-                needed([replacements[node] for node in self.nodes], stop=[replacements[node] for node in feeds]), ()
+                collect_dependencies([replacements[node] for node in self.nodes], stop=[replacements[node] for node in feeds]), ()
             )
         return replacements
 
@@ -284,55 +289,55 @@ class Executor:
 
     # ------------------------------------------------------------------------------------------ feeds
 
-    def _fed(self, feed: Mapping[Any, Any]) -> dict[Any, Any]:
-        """Return the values by node, checked and converted."""
+    def _convert_feed(self, feed: Mapping[Any, Any]) -> dict[Any, Any]:
+        """Check and convert the values of a feed; return them by node."""
         if not isinstance(feed, Mapping):
             raise TypeError(f"run takes a mapping of nodes or names to values, not a {type(feed).__name__}")
-        values_by_node = {self._node(key): value for key, value in feed.items()}
+        values_by_node = {self._resolve_key(key): value for key, value in feed.items()}
         if len(values_by_node) < len(feed):
             raise KeyError("a node is fed twice: by itself and by name")
         if self._placeholders.difference(values_by_node):
-            self._require_fed(needed(self.nodes, origins_of, values_by_node), values_by_node)
-        return {node: as_fed(node, value) for node, value in values_by_node.items()}
+            self._require_fed(collect_dependencies(self.nodes, retrace_sources_of, values_by_node), values_by_node)
+        return {node: convert_fed_value(node, value) for node, value in values_by_node.items()}
 
-    def _node(self, key: Any) -> Any:
+    def _resolve_key(self, key: Any) -> Any:
         """Return the node that a key, a node or a name, refers to."""
         if isinstance(key, Value):
             require_history(key)
-            if key not in self._known:
+            if key not in self._graph_nodes:
                 raise KeyError(f"the {describe(key)} is not part of the graph")
             return key
-        matches = self._named.get(key, [])
+        matches = self._nodes_by_name.get(key, [])
         if len(matches) == 1:
             return matches[0]
         if matches:
             raise KeyError(f"{len(matches)} nodes of the graph are called {key!r}; feed by the node itself")
-        raise KeyError(f"no node of the graph is called {key!r}; named are {', '.join(map(repr, self._named)) or 'none'}")
+        raise KeyError(f"no node of the graph is called {key!r}; named are {', '.join(map(repr, self._nodes_by_name)) or 'none'}")
 
 
 def has_nan(results: Iterable[Any]) -> bool:
-    """Return whether results contain nan, which may be an artifact of the short form of a derivative."""
+    """Return whether results contain nan, which the short form of a derivative may cause."""
     return any(r.dtype.kind in "fc" and bool(np.isnan(r).any()) for r in results)
 
 
 def _layout_key(feed: Mapping[Any, Any], values: list[Any]) -> Any:
-    """Return the program key of some values: fed keys, shapes, dtypes and strides; None unless all are arrays."""
+    """Return the cache key of the program for a feed: keys, shapes, dtypes and strides; None unless all values are arrays."""
     if any(type(value) is not np.ndarray for value in values):
         return None
     return tuple([(key, value.shape, value.dtype, value.strides) for key, value in zip(feed, values, strict=True)])
 
 
-def _by_name(nodes: Iterable[Any]) -> dict[str, list[Any]]:
-    """Return the nodes by name, without argument tracers of operators, which have the names of their arguments."""
-    named: dict[str, list[Any]] = {}
+def _group_by_name(nodes: Iterable[Any]) -> dict[str, list[Any]]:
+    """Group the nodes by name. Argument tracers of operators are left out, because they repeat the names of their arguments."""
+    nodes_by_name: dict[str, list[Any]] = {}
     for node in nodes:
         if node._name is not None and node.function is not ops.input_of:
-            named.setdefault(node._name, []).append(node)
-    return named
+            nodes_by_name.setdefault(node._name, []).append(node)
+    return nodes_by_name
 
 
-def as_fed(node: Any, value: object) -> np.ndarray[Any, Any]:
-    """Return a value as an array of a node's dtype; raise if its shape or dtype cannot be fed."""
+def convert_fed_value(node: Any, value: object) -> np.ndarray[Any, Any]:
+    """Convert a value to an array of a node's dtype; raise if its shape or dtype does not match."""
     value = value.raw_value if isinstance(value, Value) else value
     require_computed(value, "what was fed")
     array = np.asarray(value)

@@ -27,15 +27,15 @@ PASSES: dict[str, Callable[[Schedule], Schedule]] = {
 }
 BACKENDS: dict[str, Backend] = {"numpy": NumPyBackend()}
 # Backends that are imported on first use: module and class.
-LAZY = {"llvm": ("compgraph.compiled.llvm.backend", "LLVMBackend")}
+LAZY_BACKENDS = {"llvm": ("compgraph.compiled.llvm.backend", "LLVMBackend")}
 
 
-def backend_named(name: str | Backend) -> Backend:
-    """Return the backend of a name; raise a KeyError if unknown, an ImportError if a dependency is missing."""
+def find_backend(name: str | Backend) -> Backend:
+    """Return a backend by name; raise a KeyError if it is unknown, an ImportError if a dependency is missing."""
     if not isinstance(name, str):
         return name
-    if name not in BACKENDS and name in LAZY:
-        module, kind = LAZY[name]
+    if name not in BACKENDS and name in LAZY_BACKENDS:
+        module, kind = LAZY_BACKENDS[name]
         BACKENDS.setdefault(name, getattr(importlib.import_module(module), kind)())
     return BACKENDS[name]
 
@@ -44,21 +44,21 @@ def backend_named(name: str | Backend) -> Backend:
 def fastest_backend() -> str:
     """Return the name of the machine-code backend if it is available and works, else ``"numpy"``."""
     try:
-        works = getattr(backend_named("llvm"), "works", None)
+        works = getattr(find_backend("llvm"), "works", None)
     except (ImportError, KeyError):
         return "numpy"
     return "llvm" if works is not None and works() else "numpy"
 
 
 def compile_schedule(schedule: Schedule, options: Mapping[str, Any], backend: str | Backend) -> Program:
-    """Run the passes on a schedule and compile it with a backend; `options` disables passes by name."""
-    chosen = backend_named(backend)
+    """Run the passes on a schedule and compile it with a backend; a false value in `options` disables the pass of that name."""
+    chosen = find_backend(backend)
     return chosen.compile(_run_passes(schedule, options, chosen))
 
 
 def compile_family(family: TripCountFamily, options: Mapping[str, Any], backend: str | Backend) -> Program:
     """Compile the program of a family's target trip counts, extrapolated from a few iterations, as `compile_schedule` does."""
-    chosen: Any = backend_named(backend)
+    chosen: Any = find_backend(backend)
     options = {**options, "fold": False}  # expressions of constants differ between iterations, as 0.9 ** k in a sweep
     schedules = [_run_passes(schedule, options, chosen) for schedule in family.schedules]
     program: Program = chosen.compile_family(replace(family, schedules=schedules))
@@ -67,13 +67,13 @@ def compile_family(family: TripCountFamily, options: Mapping[str, Any], backend:
 
 def supports_families(backend: str | Backend) -> bool:
     """Return whether a backend has `compile_family`."""
-    return hasattr(backend_named(backend), "compile_family")
+    return hasattr(find_backend(backend), "compile_family")
 
 
 def _run_passes(schedule: Schedule, options: Mapping[str, Any], chosen: Backend) -> Schedule:
     """Run the enabled passes on a schedule."""
-    left_out = getattr(chosen, "left_out", ())
+    skipped_passes = getattr(chosen, "skipped_passes", ())
     for name, run in PASSES.items():
-        if options.get(name, True) and name not in left_out:
+        if options.get(name, True) and name not in skipped_passes:
             schedule = run(replace(schedule, options=options))
     return replace(schedule, options=options)

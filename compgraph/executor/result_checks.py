@@ -11,7 +11,7 @@ from .. import ops
 from ..guards import Guard, ProgramMismatchError, UntrackedGuard
 from ..storage import value_at
 from ..values import MultiOutput, Value
-from .schedule import Schedule, needed
+from .schedule import Schedule, collect_dependencies
 
 # Functions that return complex or real numbers, depending on the values.
 VALUE_DEPENDENT_DTYPE = frozenset(
@@ -32,9 +32,9 @@ def require_dtype(result: NDArray[Any], dtype: np.dtype[Any]) -> None:
         raise ProgramMismatchError
 
 
-def require_same(result: NDArray[Any], kept: NDArray[Any]) -> None:
+def require_same(result: NDArray[Any], expected: NDArray[Any]) -> None:
     """Raise a ProgramMismatchError unless a result equals the recorded one."""
-    if not np.array_equal(result, kept):
+    if not np.array_equal(result, expected):
         raise ProgramMismatchError(
             "integers or booleans differ from those the graph was recorded with. The graph writes into arrays, and its "
             "derivatives hold only for the recorded indices. Record it again with these values"
@@ -44,8 +44,9 @@ def require_same(result: NDArray[Any], kept: NDArray[Any]) -> None:
 def check(schedule: Schedule) -> Schedule:
     """Add the runtime checks of results to a schedule (a pass).
 
-    Integers and booleans may be indices of writes, for whose recorded values alone a derivative holds. A trace has guards about
-    such indices (the option ``has_index_guards``). The derivative in a graph has none, so all integers and booleans are checked.
+    A recorded derivative holds only for the recorded indices of writes, and any integer or boolean may be such an index. A trace
+    has guards on these indices (the option ``has_index_guards``). A recorded graph has none, so all its integers and booleans
+    are checked.
     """
     inputs = frozenset(schedule.inputs)
     computed = [item for item in schedule.items if (item in inputs or item.args) and isinstance(item, (Value, MultiOutput))]
@@ -53,13 +54,13 @@ def check(schedule: Schedule) -> Schedule:
     if not is_guarded and any(isinstance(item, Value) and item.memory for item in schedule.items):
         watches = [item for item in schedule.items if isinstance(item, UntrackedGuard)]
         tracked_guards = [item for item in schedule.items if isinstance(item, Guard) and item not in watches]
-        unwatched = frozenset(needed([*schedule.outputs, *tracked_guards], stop=inputs) if watches else computed)
+        unwatched = frozenset(collect_dependencies([*schedule.outputs, *tracked_guards], stop=inputs) if watches else computed)
         for item in computed:
             if isinstance(item, Value) and item.raw_value.dtype.kind in "biu" and item in unwatched:
                 schedule.checks.setdefault(item, []).append((require_same, np.array(_initial_value(item))))
     for item in computed:
         if item not in inputs and isinstance(item, Value):
-            _check_kind(item, schedule.checks)
+            _add_type_checks(item, schedule.checks)
     return schedule
 
 
@@ -68,14 +69,16 @@ def _initial_value(item: Value) -> Any:
     return value_at(item, item.sequence_number) if item.memory else item.raw_value
 
 
-def _check_kind(item: Any, checks: dict[Any, list[Any]]) -> None:
-    """Add checks of a result's dtype and shape where these may depend on values."""
+def _add_type_checks(item: Any, checks: dict[Any, list[Any]]) -> None:
+    """Add checks of a result's dtype and shape, which may depend on values."""
     operation = item.args[0] if isinstance(item.function, ops.Output) else item
     function = operation.function
     if isinstance(function, np.ufunc):
         return
     if function in VALUE_DEPENDENT_DTYPE or getattr(function, "function", None) in VALUE_DEPENDENT_DTYPE:
         checks.setdefault(item, []).append((require_dtype, item.dtype))
-    chosen = any(a.raw_value.dtype.kind in "biu" for p in operation.parent_argnums if isinstance(a := operation.args[p], Value))
-    if chosen or ops.has_value_dependent_shape(function, operation.args, operation.parent_argnums):
+    reads_integers = any(
+        a.raw_value.dtype.kind in "biu" for p in operation.parent_argnums if isinstance(a := operation.args[p], Value)
+    )
+    if reads_integers or ops.has_value_dependent_shape(function, operation.args, operation.parent_argnums):
         checks.setdefault(item, []).append((require_shape, item.raw_value.shape))

@@ -1,8 +1,8 @@
 """Retracing: records a graph again, with other values for its leaves.
 
-Every operation and every write is repeated in the order of recording, so lengths derived from the leaves are derived again. A
-node with an `Origin` was computed by a pass through the graph, which may have recorded lengths of the arrays it saw. That pass
-runs again, on the new graph.
+Every operation and every write is repeated in the order of recording, so lengths that depend on the leaves are recomputed. A
+node with an `Origin` was computed by a pass through the graph, such as a derivative, which may have recorded lengths of arrays.
+That pass runs again, on the new graph.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from ..values import (
     next_sequence_number,
     node_class,
 )
-from .schedule import needed, origins_of
+from .schedule import collect_dependencies, retrace_sources_of
 
 ReadOperand = Callable[[Any, int, dict[Any, Any]], Any]
 
@@ -39,53 +39,55 @@ ReadOperand = Callable[[Any, int, dict[Any, Any]], Any]
 def replay(
     items: list[Any],
     feeds: Mapping[Any, Any],
-    instead: Mapping[Any, Any] = NO_OPTIONS,
-    reading: ReadOperand | None = None,
-    noted: list[Guard] | None = None,
+    substitutions: Mapping[Any, Any] = NO_OPTIONS,
+    read_operand: ReadOperand | None = None,
+    guard_log: list[Guard] | None = None,
 ) -> dict[Any, Any]:
     """Record a graph again.
 
     Parameters
     ----------
     items : list
-        The nodes, joints, writes and guards of the graph in the order of recording, as `schedule.needed` returns them.
+        The nodes, multi-output operations, writes and guards of the graph in the order of recording, as from
+        `schedule.collect_dependencies`.
     feeds : mapping
         Plain arrays as values of some of its nodes.
-    instead : mapping, optional
+    substitutions : mapping, optional
         Replacements for some of its nodes.
-    reading : callable, optional
-        ``reading(item, position, replacements)`` is called for each operand before an item is recorded again; the last argument
-        holds the replacements so far. It returns the operand to use, or None for the default one.
-    noted : list of Guard, optional
-        Receives the guards that rules note. By default they are noted like those of other operations.
+    read_operand : callable, optional
+        ``read_operand(item, position, replacements)`` is called for each operand before an item is recorded again. The last
+        argument holds the replacements so far. It returns the operand to use, or None for the default one.
+    guard_log : list of Guard, optional
+        The list to which guards of rules are appended. By default they are logged like those of other operations.
 
     Returns
     -------
     dict
-        The replacement of each node, joint and guard of `items`.
+        The replacement of each node, multi-output operation and guard of `items`.
 
     Raises
     ------
     GuardError
         If Python would have taken another branch with these values.
     """
-    return run_isolated(_record_again, items, feeds, instead, reading, noted)
+    return run_isolated(_record_again, items, feeds, substitutions, read_operand, guard_log)
 
 
-def replay_watched(
-    items: list[Any], outputs: Iterable[Any], feeds: Mapping[Any, Any], noted: list[Guard] | None = None, **more: Any
+def replay_outputs(
+    items: list[Any], outputs: Iterable[Any], feeds: Mapping[Any, Any], guard_log: list[Guard] | None = None, **more: Any
 ) -> dict[Any, Any]:
-    """Replay a graph for some outputs, as `replay` does; values that are only watched are skipped if they cannot be computed."""
+    """Replay a graph for some outputs, as `replay` does; skip untracked indices that cannot be computed, with a warning."""
     try:
-        return replay(items, feeds, noted=noted, **more)
+        return replay(items, feeds, guard_log=guard_log, **more)
     except (ValueError, IndexError, TypeError, GuardError) as error:
         watches = [item for item in items if isinstance(item, UntrackedGuard)]
         if not watches or getattr(error, "is_untracked", False):
             raise
     tracked_guards = [item for item in items if isinstance(item, Guard) and item not in watches]
-    if noted:
-        noted.clear()
-    replacements = replay(needed([*outputs, *tracked_guards], origins_of), feeds, noted=noted, **more)
+    if guard_log:
+        guard_log.clear()
+    items = collect_dependencies([*outputs, *tracked_guards], retrace_sources_of)
+    replacements = replay(items, feeds, guard_log=guard_log, **more)
     for watch in watches:
         watch.warn_once("it cannot be computed as it was while the graph was recorded")
     return replacements
@@ -94,29 +96,28 @@ def replay_watched(
 def _record_again(
     items: list[Any],
     feeds: Mapping[Any, Any],
-    instead: Mapping[Any, Any],
-    reading: ReadOperand | None,
-    noted: list[Guard] | None,
+    substitutions: Mapping[Any, Any],
+    read_operand: ReadOperand | None,
+    guard_log: list[Guard] | None,
 ) -> dict[Any, Any]:
-    again = _Replay(feeds, items)
-    again.replacements.update(instead)
-    again.reading = reading
-
-    # change.
-    again.is_fixed = not any(isinstance(item, PlaceholderNode) for item in (*items, *instead.values()))
-    with rerecording(), collecting_guards(noted):
+    state = _Replay(feeds, items)
+    state.replacements.update(substitutions)
+    state.read_operand = read_operand
+    # Without placeholders no length may change.
+    state.is_fixed = not any(isinstance(item, PlaceholderNode) for item in (*items, *substitutions.values()))
+    with rerecording(), collecting_guards(guard_log):
         for item in items:
-            if item in instead:
+            if item in substitutions:
                 continue
             if isinstance(item, Guard):
-                args = again.operands(item)
+                args = state.operands(item)
                 item.check(*[a.raw_value if isinstance(a, Value) else a for a in args])
-                again.replacements[item] = item.with_args(args, next_sequence_number())
+                state.replacements[item] = item.with_args(args, next_sequence_number())
             elif isinstance(item, Write):
-                again.write(item)
+                state.write(item)
             else:
-                again.record(item)
-    return again.replacements
+                state.record(item)
+    return state.replacements
 
 
 class _Replay:
@@ -127,48 +128,48 @@ class _Replay:
         self.roots = {id(item.memory): item for item in items if isinstance(item, Value) and item.memory}
         self.replacements: dict[Any, Any] = {}
         self.outputs: dict[Any, Any] = {}
-        self.requested: dict[int, list[int]] = {}  # by pass: the positions of the results that are needed
+        self.requested_positions: dict[int, list[int]] = {}  # by pass: the positions of the results that are needed
         for item in items:
             if (origin := getattr(item, "origin", None)) is not None:
-                self.requested.setdefault(id(origin.wrt), []).append(origin.place)
-        self.repeated: dict[int, dict[int, Any]] = {}
-        self.reading: ReadOperand | None = None
+                self.requested_positions.setdefault(id(origin.wrt), []).append(origin.place)
+        self.derivatives_by_pass: dict[int, dict[int, Any]] = {}
+        self.read_operand: ReadOperand | None = None
 
     def operands(self, item: Any) -> tuple[Any, ...]:
         """Return the operands of an item in the new graph."""
-        if self.reading is None:
+        if self.read_operand is None:
             return tuple([self.replacements[a] if isinstance(a, (Value, MultiOutput)) else a for a in item.args])
         new_operands = []
         for place, a in enumerate(item.args):
-            other = self.reading(item, place, self.replacements)
+            other = self.read_operand(item, place, self.replacements)
             if other is None:
                 other = self.replacements[a] if isinstance(a, (Value, MultiOutput)) else a
             new_operands.append(other)
         return tuple(new_operands)
 
     def record(self, item: Any) -> None:
-        """Record a node or joint again."""
-        replacement = self._again(item)
+        """Record a node or multi-output operation again."""
+        replacement = self._replay_item(item)
         if isinstance(item, Value) and replacement is not item:
-            self._require_kind(item, replacement)
+            self._require_same_type(item, replacement)
         if replacement is not item:
             replacement.code, replacement.instruction, replacement._scope = item.code, item.instruction, item.scope
             if isinstance(item, Value):
                 replacement._name = item._name
         self.replacements[item] = replacement
 
-    def _require_kind(self, item: Any, replacement: Any) -> None:
-        """Raise if a result has another dtype; or another shape, where no length may change (`is_fixed`)."""
-        is_other = replacement.dtype != item.dtype
-        if is_other or (self.is_fixed and replacement.raw_value.shape != item.raw_value.shape):
-            was = item.dtype if is_other else f"of shape {item.raw_value.shape}"
+    def _require_same_type(self, item: Any, replacement: Any) -> None:
+        """Raise if the dtype of a result differs from the recorded one; also for its shape if `is_fixed`."""
+        has_other_dtype = replacement.dtype != item.dtype
+        if has_other_dtype or (self.is_fixed and replacement.raw_value.shape != item.raw_value.shape):
+            recorded_type = item.dtype if has_other_dtype else f"of shape {item.raw_value.shape}"
+            new_type = replacement.dtype if has_other_dtype else f"of shape {replacement.raw_value.shape}"
             raise GuardError(
-                f"while the graph was recorded, the {describe(item)} was {was} at {item.line}; with these values it is "
-                f"{replacement.dtype if is_other else f'of shape {replacement.raw_value.shape}'}, so Python may take another "
-                "branch. Record the graph again with such values"
+                f"while the graph was recorded, the {describe(item)} was {recorded_type} at {item.line}; with these values it is "
+                f"{new_type}, so Python may take another branch. Record the graph again with such values"
             )
 
-    def _again(self, item: Any) -> Any:
+    def _replay_item(self, item: Any) -> Any:
         if not item.args:
             if item in self.feeds:
                 return new_leaf(self.feeds[item], node_class(item), None)
@@ -176,7 +177,7 @@ class _Replay:
             return new_leaf(np.array(value_at(item, item.sequence_number)), OperationalNode, None) if item.memory else item
         origin = getattr(item, "origin", None)
         if origin is not None:
-            replacement = self._repeated(origin)
+            replacement = self._recompute_from_origin(origin)
             if item in self.feeds:
                 return attach(self.feeds[item], replacement.function, replacement.args, replacement.options)
             return replacement
@@ -196,28 +197,28 @@ class _Replay:
         self.outputs[joint] = parts
         return joint
 
-    def _repeated(self, origin: Origin) -> Any:
+    def _recompute_from_origin(self, origin: Origin) -> Any:
         """Recompute a node from its origin, in one pass with the other needed results of that pass."""
-        if id(origin.wrt) not in self.repeated:
-            places = self.requested[id(origin.wrt)]
+        if id(origin.wrt) not in self.derivatives_by_pass:
+            places = self.requested_positions[id(origin.wrt)]
             derivatives = origin.derive(
                 self.replacements[origin.output], [self.replacements[origin.wrt[place]] for place in places]
             )
-            self.repeated[id(origin.wrt)] = dict(zip(places, derivatives, strict=True))
-        return self.repeated[id(origin.wrt)][origin.place]
+            self.derivatives_by_pass[id(origin.wrt)] = dict(zip(places, derivatives, strict=True))
+        return self.derivatives_by_pass[id(origin.wrt)][origin.place]
 
     def write(self, item: Write) -> None:
         """Repeat a write, into the replacement of its array."""
         start = next_sequence_number()
         root = self.roots[id(item.memory)]
-        target, there = self.replacements[root], root.raw_value
-        if item.window is not there:
-            if (target.raw_value.shape, target.raw_value.strides) != (there.shape, there.strides):
+        target, buffer = self.replacements[root], root.raw_value
+        if item.window is not buffer:
+            if (target.raw_value.shape, target.raw_value.strides) != (buffer.shape, buffer.strides):
                 raise GuardError(
-                    f"a part of an array of shape {there.shape} was written into at {item.line}; with these values it has "
+                    f"a part of an array of shape {buffer.shape} was written into at {item.line}; with these values it has "
                     f"shape {target.raw_value.shape}, so the part is ambiguous. Record the graph again with such values"
                 )
-            target = bind(window, (target,), layout_in(there, item.window))
+            target = bind(window, (target,), layout_in(buffer, item.window))
         (value,) = self.operands(item)
         store(target, item.index, value)
         written = root_of(target).memory

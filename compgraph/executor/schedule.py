@@ -21,21 +21,19 @@ class Schedule:
     Attributes
     ----------
     units : list of list
-        The units to run, in order: nodes, joints, writes and guards. Each item is a unit of its own, unless fusion made a
-        `Group` of several.
+        The units to run, in order. Each holds one item (a node, multi-output operation, write or guard), or is a fused `Group`.
     inputs : list of Node
-        The nodes with values from outside, in order. Inputs that are needed are among the items; their
+        The nodes whose values are passed to a program, in order. Inputs that outputs depend on are among the items; their
         operands are not.
     outputs : list of Node
         The results, in order.
     buffers : dict
-        The preallocated array of each node that has one. Several nodes share an array, so a program supports one run at a
-        time.
+        Preallocated arrays by node. Several nodes share an array, so a program supports one run at a time.
     frees : dict
-        By unit position, the nodes without a buffer that are dead after it.
+        By position of a unit, the nodes without a buffer that are dead after it.
     checks : dict
-        By node or joint, the requirements of the rest of the schedule: functions of the result and an expected value, which
-        raise a ProgramMismatchError, each with its expected value.
+        Runtime checks by node or multi-output operation: pairs of a function and an expected value. The function takes the
+        result and the expected value, and raises a ProgramMismatchError.
     options : mapping
         The user's options by name; each backend reads those it supports.
     """
@@ -51,7 +49,7 @@ class Schedule:
     @classmethod
     def of(cls, outputs: Sequence[Any], guards: Iterable[Any], inputs: Sequence[Any]) -> Schedule:
         """Return the schedule of some nodes and guards, one item per unit, in the order of recording."""
-        items = needed((*outputs, *guards), stop=inputs)
+        items = collect_dependencies((*outputs, *guards), stop=inputs)
         return cls([[item] for item in items], list(inputs), list(outputs))
 
     @property
@@ -75,15 +73,15 @@ class TripCountFamily:
         The trip counts of the compiled program.
     tables : list
         Arrays passed to the program after the values of a call: constants that differ between iterations.
-    plain : callable
-        ``plain(values)`` computes by NumPy what the program computes from the values of a call and `tables`.
+    numpy_fallback : callable
+        ``numpy_fallback(values)`` computes the outputs of the program with NumPy, from the values of a call and `tables`.
     """
 
     trip_counts: list[tuple[int, ...]]
     schedules: list[Schedule]
     target: tuple[int, ...]
     tables: list[Any]
-    plain: Callable[[Sequence[Any]], tuple[Any, ...]]
+    numpy_fallback: Callable[[Sequence[Any]], tuple[Any, ...]]
 
 
 class Program(Protocol):
@@ -100,20 +98,20 @@ class Program(Protocol):
     def __call__(self, values: Sequence[Any]) -> tuple[Any, ...]:
         """Compute the outputs from the inputs. No two outputs share memory with each other or with anything else.
 
-        Raises a GuardError if a guard has another value than recorded, and a ProgramMismatchError if a check fails. Threads may
-        call it concurrently.
+        Raises a GuardError if the value of a guard differs from the recorded one, and a ProgramMismatchError if a check fails.
+        Threads may call it concurrently.
         """
 
 
 class Backend(Protocol):
-    """Compiles schedules. The attribute ``left_out`` names passes that a backend does not use."""
+    """Compiles schedules. The attribute ``skipped_passes`` names passes that a backend does not use."""
 
     def compile(self, schedule: Schedule) -> Program:
         """Compile a program for values of the shapes, dtypes and layouts of the inputs."""
 
 
 def sources_of(item: Any) -> tuple[Any, ...]:
-    """Return what must be computed or done before an item: its operands and, for a root, all its writes."""
+    """Return the dependencies of an item: its operands and, for the root of a buffer, all its writes."""
     if isinstance(item, Guard):
         return tuple([a for a in item.args if isinstance(a, Value)])
     read = tuple([item.args[position] for position in item.parent_argnums])
@@ -124,18 +122,20 @@ def sources_of(item: Any) -> tuple[Any, ...]:
 
 
 def origin_of(node: object) -> Origin | None:
-    """Return the pass through a graph that computed a node; None for the result of an operation."""
+    """Return the origin of a node: the pass through a graph that computed it; None for the result of an operation."""
     return getattr(node, "origin", None)
 
 
-def origins_of(item: object) -> tuple[Any, ...]:
-    """Return `sources_of` for an item to be retraced: a node with an origin depends on that."""
+def retrace_sources_of(item: object) -> tuple[Any, ...]:
+    """Return the dependencies of an item that is retraced: for a node with an origin, those of the origin."""
     origin = origin_of(item)
     return sources_of(item) if origin is None else (origin.output, origin.wrt[origin.place])
 
 
-def needed(ends: Iterable[Any], sources: Callable[[Any], tuple[Any, ...]] = sources_of, stop: Iterable[Any] = ()) -> list[Any]:
-    """Return all items that some items depend on, leaves first, in the order of recording; the search ends at `stop`."""
+def collect_dependencies(
+    ends: Iterable[Any], sources: Callable[[Any], tuple[Any, ...]] = sources_of, stop: Iterable[Any] = ()
+) -> list[Any]:
+    """Return some items and all their dependencies, leaves first, in the order of recording; the search ends at `stop`."""
     stop_items = frozenset(stop)
     return sorted(walk(ends, lambda item: () if item in stop_items else sources(item)), key=_recording_order)
 
@@ -144,8 +144,8 @@ def _recording_order(item: Any) -> float:
     return float(item.sequence_number) if item.args else -inf
 
 
-def checked_threads(who: str, threads: object) -> int | None:
-    """Return the number of threads passed to a function or class, checked; None means all processors."""
+def check_threads(who: str, threads: object) -> int | None:
+    """Check the option `threads` of a function or class, and return it; None means all processors."""
     if threads is None:
         return None
     if isinstance(threads, bool) or not isinstance(threads, (int, np.integer)):

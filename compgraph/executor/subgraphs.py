@@ -14,7 +14,7 @@ from ..guards import guards_of, log_guard, warn_leaks
 from ..storage import root_of
 from ..values import PlaceholderNode, Value, describe, require_history
 from .retrace import replay
-from .schedule import needed, origin_of, origins_of
+from .schedule import collect_dependencies, origin_of, retrace_sources_of
 
 
 def subgraph(outputs: Any, at: Any) -> tuple[Any, list[Any]]:
@@ -67,9 +67,9 @@ def subgraph(outputs: Any, at: Any) -> tuple[Any, list[Any]]:
     """
     single = _is_single(outputs)
     ends, starts = _as_nodes(outputs, "computes"), _as_nodes(at, "begins at")
-    guards, escaped = guards_of(needed(ends, origins_of))
+    guards, escaped = guards_of(collect_dependencies(ends, retrace_sources_of))
     warn_leaks(escaped)
-    checkable_guards = _answerable_guards(guards, ends, starts)
+    checkable_guards = _checkable_guards(guards, ends, starts)
     replacements, placeholders = cut_items(ends, starts, checkable_guards)
     for guard in checkable_guards:
         log_guard(replacements[guard])
@@ -79,10 +79,10 @@ def subgraph(outputs: Any, at: Any) -> tuple[Any, list[Any]]:
 
 def cut_items(outputs: Sequence[Any], at: Sequence[Any], guards: Iterable[Any]) -> tuple[dict[Any, Any], list[Any]]:
     """Map the items of a subgraph and the guards to their replacements; also return the placeholders. See `subgraph`."""
-    items = needed([*outputs, *guards], origins_of, stop=at)
+    items = collect_dependencies([*outputs, *guards], retrace_sources_of, stop=at)
     _require_cuttable(items, outputs, at)
     placeholders = [_placeholder_for(node) for node in at]
-    replacements = replay(items, {}, instead=dict(zip(at, placeholders, strict=True)))
+    replacements = replay(items, {}, substitutions=dict(zip(at, placeholders, strict=True)))
     return replacements, placeholders
 
 
@@ -103,22 +103,22 @@ def _as_nodes(node_or_nodes: NDArray[Any] | list[Any] | str, what: str) -> list[
     return nodes
 
 
-def _answerable_guards(guards: list[Any], outputs: list[Any], at: list[Any]) -> list[Any]:
-    """Return the guards that depend on leaves of the subgraph alone."""
-    known = frozenset([*needed(outputs, origins_of, stop=at), *at])
+def _checkable_guards(guards: list[Any], outputs: list[Any], at: list[Any]) -> list[Any]:
+    """Return the guards whose leaves are all in the subgraph."""
+    known = frozenset([*collect_dependencies(outputs, retrace_sources_of, stop=at), *at])
     stop = frozenset(at)
     checkable_guards = []
     for guard in guards:
-        behind = needed([guard], origins_of, stop=at)
-        if all(item in known for item in behind if item is not guard and (item in stop or not item.args)):
+        dependencies = collect_dependencies([guard], retrace_sources_of, stop=at)
+        if all(item in known for item in dependencies if item is not guard and (item in stop or not item.args)):
             checkable_guards.append(guard)
     return checkable_guards
 
 
 def _require_cuttable(items: list[Any], outputs: Sequence[Any], at: Sequence[Any]) -> None:
-    known, seen = frozenset(items), set()
+    known, visited = frozenset(items), set()
     for node in at:
-        if node in seen:
+        if node in visited:
             raise ValueError(f"the {describe(node)} is named twice among the nodes where the subgraph begins")
         if node not in known:
             ends = ", the ".join(map(describe, outputs))
@@ -127,12 +127,12 @@ def _require_cuttable(items: list[Any], outputs: Sequence[Any], at: Sequence[Any
             raise ValueError(
                 f"the graph cannot be cut at the {describe(node)}, which was written into; cut at a copy of it (np.copy)"
             )
-        seen.add(node)
+        visited.add(node)
     stop = frozenset(at)
     for item in items:
         if item in stop or (origin := origin_of(item)) is None:
             continue
-        severed = stop.intersection(between(origin.output, origin.wrt))
+        severed = stop.intersection(items_between(origin.output, origin.wrt))
         if severed:
             raise ValueError(
                 f"the graph cannot be cut at the {describe(next(iter(severed)))}, through which the derivative of the "
@@ -140,13 +140,13 @@ def _require_cuttable(items: list[Any], outputs: Sequence[Any], at: Sequence[Any
             )
 
 
-def between(output: NDArray[Any], wrt: Iterable[Any]) -> list[Any]:
+def items_between(output: NDArray[Any], wrt: Iterable[Any]) -> list[Any]:
     """Return the items that `output` depends on and that depend on a node of `wrt`, without the nodes of `wrt`."""
     ends = frozenset(wrt)
-    order = needed([output], origins_of, stop=ends)
+    order = collect_dependencies([output], retrace_sources_of, stop=ends)
     depends: set[Any] = set(ends)
     for item in order:
-        if item not in ends and any(source in depends for source in origins_of(item)):
+        if item not in ends and any(source in depends for source in retrace_sources_of(item)):
             depends.add(item)
     return [item for item in order if item in depends and item not in ends]
 
@@ -156,7 +156,7 @@ def _placeholder_for(node: Any) -> Any:
     if isinstance(node, PlaceholderNode):
         declared = node.declared
     else:
-        behind: Callable[[Any], Any] = origins_of
-        is_free = any(isinstance(n, PlaceholderNode) and None in n.declared for n in walk([node], behind))
+        dependencies: Callable[[Any], Any] = retrace_sources_of
+        is_free = any(isinstance(n, PlaceholderNode) and None in n.declared for n in walk([node], dependencies))
         declared = (None,) * node.ndim if is_free else node.shape
     return placeholder(declared, node.dtype, node.name, example=node.raw_value)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
 from .. import ops
-from ..executor import Writer
+from ..executor import CodeWriter
 from ..ops import INFIX, PIECEWISE, PREFIX, Configured, Keyworded, OnAxes, Packed
 from ..storage import Write, layout_in, owner_of, value_at
 from ..values import MultiOutput, Value, freeze_operand
@@ -25,7 +25,7 @@ METHODS: dict[Any, tuple[str, dict[str, Any]]] = {
 }
 
 
-class ListingWriter(Writer):
+class ListingWriter(CodeWriter):
     """The executor's code generator in the style of user code: operators, methods, keywords, and the user's names.
 
     Parameters

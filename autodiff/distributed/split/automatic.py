@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.executor import between, origin_of, origins_of, replay
+from compgraph.executor import items_between, origin_of, replay, retrace_sources_of
 from compgraph.values import Value
 
 from .layout import group_of, is_operation, roots_of
@@ -61,7 +61,7 @@ def _measure(items: list[Any], feeds: Mapping[Any, Any]) -> tuple[dict[Any, floa
             if not starts or starts[-1][0] is not item:
                 starts.append((item, time.perf_counter()))
 
-        replacements = replay(items, feeds, reading=record_start)
+        replacements = replay(items, feeds, read_operand=record_start)
         ends = [start for _, start in starts[1:]] + [time.perf_counter()]
         for (item, start), end in zip(starts, ends, strict=True):
             seconds[item] = min(seconds.get(item, np.inf), end - start)
@@ -75,7 +75,7 @@ def _crossing_costs(items: list[Any], operations: list[Any], sizes: Mapping[Any,
     last_readers: dict[Any, int] = {}
     spans: dict[Any, tuple[int, int]] = {}
     for k, item in enumerate(operations):
-        for source in origins_of(item):
+        for source in retrace_sources_of(item):
             if source in positions:
                 last_readers[source] = k
         group = group_of(item, roots)
@@ -83,7 +83,7 @@ def _crossing_costs(items: list[Any], operations: list[Any], sizes: Mapping[Any,
         spans[group] = first, k
         origin = origin_of(item)
         if origin is not None:
-            spans[item] = min([positions[n] for n in between(origin.output, origin.wrt) if n in positions], default=k), k
+            spans[item] = min([positions[n] for n in items_between(origin.output, origin.wrt) if n in positions], default=k), k
     cost_changes = np.zeros(len(operations) + 1)
     span_changes = np.zeros(len(operations) + 1)
     for item, end in last_readers.items():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from compgraph.executor import needed, origins_of
+from compgraph.executor import collect_dependencies, retrace_sources_of
 from compgraph.guards import guards_of, warn_leaks
 from compgraph.values import PlaceholderNode, Value, VariableNode, describe, require_history
 
@@ -56,10 +56,10 @@ def list_graph(output: Any) -> list[Any]:
         raise TypeError(f"Split: the output must be a result of operations on nodes, not a {type(output).__name__}.")
     if output.level:
         raise TypeError("Split: the output carries tangents. Pass its primal value.")
-    guards, leaked_values = guards_of(needed([output], origins_of))
+    guards, leaked_values = guards_of(collect_dependencies([output], retrace_sources_of))
     warn_leaks(leaked_values)
-    checkable_guards = [guard for guard in guards if not any(map(_is_fed, needed([guard], origins_of)))]
-    return needed([output, *checkable_guards], origins_of)
+    checkable_guards = [guard for guard in guards if not any(map(_is_fed, collect_dependencies([guard], retrace_sources_of)))]
+    return collect_dependencies([output, *checkable_guards], retrace_sources_of)
 
 
 def _is_fed(item: Any) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.executor import as_fed
+from compgraph.executor import convert_fed_value
 from compgraph.values import Value, describe
 
 from .parts import weighted_sum
@@ -42,7 +42,7 @@ class Feeds:
             node = self._find_placeholder(key)
             if node in batch:
                 raise KeyError(f"the {describe(node)} is fed twice: by itself and by name.")
-            batch[node] = as_fed(node, value)
+            batch[node] = convert_fed_value(node, value)
         missing = [describe(node) for node in self.placeholders if node not in batch]
         if missing:
             raise ValueError(f"no value was fed for the {', the '.join(missing)}")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from compgraph.executor import origins_of
+from compgraph.executor import retrace_sources_of
 from compgraph.guards import Guard
 from compgraph.ops import Output, getitem
 from compgraph.storage import Write, root_of
@@ -91,13 +91,13 @@ def complete_placement(items: list[Any], placement: Mapping[Any, int]) -> dict[A
     for item in operations:
         group = group_of(item, roots)
         if group not in parts:
-            operands = [group_of(source, roots) for source in sorted(origins_of(item), key=_sequence_number)]
+            operands = [group_of(source, roots) for source in sorted(retrace_sources_of(item), key=_sequence_number)]
             operand_parts = [parts[operand] for operand in operands if operand in parts]
             if operand_parts:
                 parts[group] = operand_parts[-1]
     for item in reversed(operations):
         part = parts.setdefault(group_of(item, roots), 0)
-        for source in origins_of(item):
+        for source in retrace_sources_of(item):
             parts.setdefault(group_of(source, roots), part)
     first: dict[Any, int] = {}
     for item in operations:
@@ -137,7 +137,7 @@ def compute_stages(items: list[Any], part: Mapping[Any, int]) -> dict[Any, Stage
         for item in order:
             group = group_of(item, roots)
             earliest = phase.get(group, 0)
-            for source in origins_of(item):
+            for source in retrace_sources_of(item):
                 if source in part:
                     other = group_of(source, roots)
                     earliest = max(earliest, phase.get(other, 0) + (other is not group and part[source] != part[item]))

@@ -15,7 +15,7 @@ from typing import Any
 
 import cloudpickle  # type: ignore[import-untyped]
 
-from compgraph.executor import between, cut_items, needed, origin_of, origins_of, replay
+from compgraph.executor import collect_dependencies, cut_items, items_between, origin_of, replay, retrace_sources_of
 from compgraph.guards import Guard, UnchangedGuard
 from compgraph.storage import Write
 from compgraph.values import ACTIVE, INERT, PlaceholderNode, Value, describe
@@ -128,7 +128,7 @@ class Plan:
         self._numbers = itertools.count()
         for value in [*parameters, *[i for i in items if isinstance(i, Value) and is_operation(i)]]:
             self._add_ports(value)
-        replacements = replay(items, {}, reading=self._read_through_port)
+        replacements = replay(items, {}, read_operand=self._read_through_port)
         self._all_ports = sorted(dict.fromkeys(self._ports.values()), key=lambda port: port.number)
         self.parameter_ports = [port for port in self._all_ports if port.source is None]
         self.stage_plans = [self._plan_stage(stage, replacements) for stage in sorted(set(self.stage_of.values()))]
@@ -139,7 +139,7 @@ class Plan:
             origin = origin_of(item)
             if origin is None:
                 continue
-            stages = {self.stage_of[n] for n in (item, *between(origin.output, origin.wrt)) if n in self.stage_of}
+            stages = {self.stage_of[n] for n in (item, *items_between(origin.output, origin.wrt)) if n in self.stage_of}
             if len(stages) > 1:
                 raise ValueError(
                     f"the derivative of the {describe(origin.output)}, within the graph, passes through several parts. Place the "
@@ -227,7 +227,7 @@ class Plan:
         if self.stage_of.get(self.output) == stage:
             outputs[RESULT] = replacements[self.output]
         guards = [replacements[item] for item in self.items if isinstance(item, Guard) and self.stage_of[item] == stage]
-        reachable = frozenset(needed([*outputs.values(), *guards], origins_of, stop=inputs.values()))
+        reachable = frozenset(collect_dependencies([*outputs.values(), *guards], retrace_sources_of, stop=inputs.values()))
         inputs = {key: node for key, node in inputs.items() if node in reachable}
         subgraph_items, input_nodes = cut_items(list(outputs.values()), list(inputs.values()), guards)
         active_keys = {p.key for p in self._all_ports if p.differentiable} | {("parameter", i) for i in local_parameters}
@@ -287,7 +287,7 @@ def _find_active_nodes(items: list[Any], parameters: list[Any], roots: Mapping[i
     for item in items:
         if isinstance(item, Guard) or not is_operation(item):
             continue
-        operands = [source for source in origins_of(item) if not isinstance(source, Write)]
+        operands = [source for source in retrace_sources_of(item) if not isinstance(source, Write)]
         depends = any(source in active_nodes or group_of(source, roots) in written for source in operands)
         if depends and isinstance(item, Write):
             written.add(group_of(item, roots))

@@ -15,7 +15,7 @@ import numpy as np
 
 from ... import ops
 from ...array_types import Operand
-from ...executor import VALUE_DEPENDENT_DTYPE, GlobalNames, Schedule, Writer
+from ...executor import VALUE_DEPENDENT_DTYPE, CodeWriter, GlobalNames, Schedule
 from ...guards import EvaluationGuard, Guard, is_shape_guard
 from ...storage import Write, layout_in, root_of, value_at, viewed_operand, window
 from ...tracing import without_tracing
@@ -60,7 +60,7 @@ _COMPARING = frozenset({"searchsorted", "digitize", "isin", "isclose"})  # opera
 class EngineBackend:
     """Compiles schedules for a library; a `Backend` of the executor."""
 
-    left_out = frozenset({"fuse", "allocate"})
+    skipped_passes = frozenset({"fuse", "allocate"})
 
     def __init__(self, library: Library) -> None:
         self.library = library
@@ -143,7 +143,7 @@ class EngineProgram:
             guard.check(*[self._library.to_numpy(next(guard_values)) if isinstance(a, Value) else a for a in guard.args])
 
 
-class _EngineWriter(Writer):
+class _EngineWriter(CodeWriter):
     """Generates the source of a program.
 
     Attributes

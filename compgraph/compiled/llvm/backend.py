@@ -52,7 +52,7 @@ MAX_ARGUMENTS = 500  # arguments of one function: ctypes supports at most 1024
 class LLVMBackend:
     """Compiles schedules to machine code; a `Backend` of the executor. It reads the options of `compgraph.jit`."""
 
-    left_out = frozenset({"fuse", "allocate"})  # `planning` has its own passes for these
+    skipped_passes = frozenset({"fuse", "allocate"})  # `planning` has its own passes for these
 
     @staticmethod
     def works() -> bool:
@@ -84,7 +84,7 @@ class LLVMBackend:
     def compile_family(self, family: TripCountFamily) -> Any:
         """Compile a program with the target trip counts, extrapolated from fewer; raise a NotImplementedError if that fails."""
         processor()
-        return TableProgram(MachineProgram(family.schedules[0], extrapolate_program(family), family.plain), family)
+        return TableProgram(MachineProgram(family.schedules[0], extrapolate_program(family), family.numpy_fallback), family)
 
 
 class MachineProgram:
@@ -296,10 +296,10 @@ class MachineProgram:
         outputs = [np.array(numpy_values[item]) if view is None else arrays[view.buffer] for view, item in self._results]
         return tuple([array if array.shape else array[()] for array in outputs]), flags
 
-    def give_up_values(self) -> None:
+    def release_values(self) -> None:
         """Release the recorded values of the nodes; for graphs without other owners."""
         self._numpy_program = ScheduleInterpreter(self._schedule)
-        self._numpy_program.give_up_values()
+        self._numpy_program.release_values()
 
     def _run_with_numpy(self, values: Sequence[Any]) -> tuple[Any, ...]:
         """Compute the results by NumPy."""

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from ...bind import bind
 from ...context import Setting, collector, trace_guards
-from ...executor import needed, replay
+from ...executor import collect_dependencies, replay
 from ...guards import is_length_guard, select_guards
 from ...ops import getitem
 from ...storage import Write
@@ -115,7 +115,7 @@ def truncate_graph(result: object, args: Sequence[Any], since: float) -> Truncat
     if not ends or any(value.trace_kind for value in (*ends, *(a for a in args if isinstance(a, Value)))):
         return None
     argument_nodes = frozenset([a for a in args if isinstance(a, Value)])
-    items = needed(ends, stop=argument_nodes)
+    items = collect_dependencies(ends, stop=argument_nodes)
     if len(items) < MIN_GRAPH_SIZE or _depends_on_values(items, argument_nodes, since):
         return None
     items.sort(key=_tick)

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from compgraph.executor import needed, origins_of, replay_watched
+from compgraph.executor import collect_dependencies, replay_outputs, retrace_sources_of
 from compgraph.guards import GuardError
 from compgraph.values import Value, describe
 
@@ -62,7 +62,7 @@ class StageGraph:
 
     def __init__(self, pickled: bytes) -> None:
         self.outputs, guards, self.input_nodes, self.differentiable_keys = pickle.loads(pickled)
-        self._items = needed([*self.outputs.values(), *guards], origins_of)
+        self._items = collect_dependencies([*self.outputs.values(), *guards], retrace_sources_of)
 
     def forward(self, values: Mapping[Key, Any]) -> StagePass:
         """Compute the values of the stage. An error gets a note with the user's line that recorded the operation."""
@@ -74,7 +74,7 @@ class StageGraph:
 
         try:
             feeds = {node: values[key] for key, node in self.input_nodes.items()}
-            return StagePass(self, replay_watched(self._items, self.outputs.values(), feeds, reading=note_item))
+            return StagePass(self, replay_outputs(self._items, self.outputs.values(), feeds, read_operand=note_item))
         except Exception as error:
             if isinstance(current_item, Value) and not isinstance(error, GuardError):
                 error.add_note(f"This is the {describe(current_item)}, which was recorded at {current_item.line}.")
