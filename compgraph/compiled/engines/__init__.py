@@ -7,11 +7,11 @@ from typing import Any
 
 from .imported import ImportedFunction, from_jax, from_torch, zeros_where_none
 
-_LATE = {"EngineJitted": "engine_jit", "to_jax": "exported", "to_torch": "exported"}  # imported on first use
+_LAZY = {"EngineJitted": "engine_jit", "to_jax": "exported", "to_torch": "exported"}  # imported on first use
 __all__ = ["EngineJitted", "ImportedFunction", "from_jax", "from_torch", "to_jax", "to_torch", "zeros_where_none"]
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _LATE:
+    if name not in _LAZY:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f".{_LATE[name]}", __name__), name)
+    return getattr(importlib.import_module(f".{_LAZY[name]}", __name__), name)

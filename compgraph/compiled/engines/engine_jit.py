@@ -1,4 +1,4 @@
-"""`jit` with ``backend=``: functions that run as programs of another library."""
+"""`jit` with ``backend=``: functions compiled to programs of another array library."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from ...tracing import is_tracing
 from ...trees import flatten, unflatten
-from ..call_signatures import Call, Static, flatten_arguments, key_of, signature_of
+from ..call_signatures import Call, StaticArgument, flatten_arguments, key_of, signature_of
 from ..compile_errors import NotCompilableError
 from ..jitted import Jitted
 from ..node_calls import record_call
@@ -19,14 +19,17 @@ from .libraries import Library, find_library
 
 
 class EngineSpecializations(Specializations):
-    """The programs of one call signature. What cannot be compiled raises, because the user chose where to run."""
+    """The programs of one call signature.
+
+    A call that cannot be compiled raises instead of running as NumPy, because the user chose the library.
+    """
 
     def __init__(self, jitted: EngineJitted, call: Call) -> None:
         super().__init__(jitted, call)
         self.is_eager = True
 
     def has_nan(self, results: Any) -> bool:
-        """Return whether a result is nan, as computed by the program."""
+        """Return whether a result contains nan, as computed by the program."""
         return bool(results.has_nan)
 
     def reject(self, error: NotCompilableError) -> None:
@@ -43,7 +46,7 @@ class EngineJitted(Jitted[..., Any]):
     def __init__(self, f: Callable[..., Any], options: dict[str, Any], static_argnames: tuple[str, ...]) -> None:
         self.library: Library = find_library(options["backend"])
         super().__init__(f, options, static_argnames)
-        self._by_device_key: dict[Any, tuple[Any, tuple[int, ...]]] = {}  # for arguments with arrays of the library
+        self._programs_by_device_key: dict[Any, tuple[Any, tuple[int, ...]]] = {}  # for arguments with arrays of the library
 
     @property
     def backend(self) -> EngineBackend:  # type: ignore[override]
@@ -56,31 +59,31 @@ class EngineJitted(Jitted[..., Any]):
         if is_tracing():
             return record_call(self, args, kwargs)
         leaves, structure = flatten_arguments(args, kwargs, self.names)
-        held = [place for place, leaf in enumerate(leaves) if library.is_array(leaf)]
-        if not held:
+        library_positions = [position for position, leaf in enumerate(leaves) if library.is_array(leaf)]
+        if not library_positions:
             return super().__call__(*args, **kwargs)
         parts = list(leaves)
-        for place in held:
-            parts[place] = None
-        shapes = [(place, leaves[place].dtype, tuple(leaves[place].shape)) for place in held]
+        for position in library_positions:
+            parts[position] = None
+        shapes = [(position, leaves[position].dtype, tuple(leaves[position].shape)) for position in library_positions]
         key = (*key_of(parts, structure, (args, kwargs)), *shapes)
-        programs, dynamic = self._by_device_key.get(key, (None, ()))
+        programs, dynamic = self._programs_by_device_key.get(key, (None, ()))
         if programs is not None:
-            match = programs.run_matching([leaves[place] for place in dynamic])
+            match = programs.run_matching([leaves[position] for position in dynamic])
             if match is not None:
                 return match[0].build(match[1])
         plain = [library.argument(leaf) if library.is_array(leaf) else leaf for leaf in leaves]
-        args, kwargs = unflatten(structure, [leaf.value if type(leaf) is Static else leaf for leaf in plain])
+        args, kwargs = unflatten(structure, [leaf.value if type(leaf) is StaticArgument else leaf for leaf in plain])
         call = signature_of(args, kwargs, self.names)
         programs = self._programs(call)
         if programs is None:
-            raise NotImplementedError(next(reversed(self._notes)))
-        self._by_device_key[key] = programs, call.dynamic
+            raise NotImplementedError(next(reversed(self._fallback_reasons)))
+        self._programs_by_device_key[key] = programs, call.dynamic
         match = programs.run_matching(programs.values(call.leaves))
-        result = programs.call_uncovered(call, args, kwargs) if match is None else match[0].build(match[1])
+        result = programs.call_without_program(call, args, kwargs) if match is None else match[0].build(match[1])
         results, tree = flatten(result)
         with library.context():
             return unflatten(tree, [library.from_numpy(r) if isinstance(r, (np.ndarray, np.generic)) else r for r in results])
 
-    def _note(self, message: str) -> None:
-        raise NotImplementedError(f"{self.called_as()} does not run on backend={self.library.name!r}: {message}")
+    def _note_fallback(self, message: str) -> None:
+        raise NotImplementedError(f"{self.display_name()} does not run on backend={self.library.name!r}: {message}")

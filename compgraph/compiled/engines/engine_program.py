@@ -1,8 +1,8 @@
 """Programs of other libraries: a schedule as one Python function over a library's namespace.
 
-Arrays of these libraries are not written into. A write makes a new array, under the name of the old one; a view of a written
-array is computed again where it is read after the write. Shapes and dtypes are those of the trace, and the program makes
-NumPy's conversions explicit.
+Arrays of these libraries are treated as immutable. A write creates a new array and rebinds the name of the old one. A view of a
+written array is recomputed where it is read after the write. Shapes and dtypes are those of the trace, and the program makes
+NumPy's dtype conversions explicit.
 """
 
 from __future__ import annotations
@@ -25,36 +25,38 @@ from .array_api import UnsupportedError
 from .libraries import Library, counterpart, key_of
 
 MAX_OPERATIONS = 20_000  # of one program: Python loops are unrolled
-_SMALL = 16  # elements of a constant that a program holds instead of receiving it
+_SMALL = 16  # elements of the largest constant that is a global of the program instead of an argument
 
-# Operands that may be plain indices or integers, by position; those of `scatter` follow from its layout.
+# Whether the operand at a position may be a NumPy index or integer; for `scatter` this follows from its layout.
 _PLAIN_OPERANDS: dict[str, Callable[[int], bool]] = {
     "bincount": lambda k: k == 0,
     **dict.fromkeys(("delete", "insert", "repeat", "roll", "tile"), lambda k: k == 1),
     **dict.fromkeys(("quantile", "percentile", "nanquantile", "nanpercentile"), lambda k: k == 1),
 }
-# Functions whose operands keep their dtypes; indices keep theirs too.
+# Functions whose operands are not converted.
 _UNCONVERTED = frozenset({"where", "argmax", "argmin", "count_nonzero", "astype", "real", "imag", "angle", "full_like"})
-_WITHOUT_EFFECT = frozenset({"subok", "casting", "order", "kind", "copy", "optimize", "overwrite_input"})
-# When functions of ``np.emath`` return real numbers, by name.
+_IGNORED_OPTIONS = frozenset({"subok", "casting", "order", "kind", "copy", "optimize", "overwrite_input"})
+# Conditions under which functions of ``np.emath`` return real numbers.
 _REAL_IF = {
     **dict.fromkeys(("sqrt", "log", "log2", "log10", "power"), "({} >= 0)"),
     **dict.fromkeys(("arccos", "arcsin", "arctanh"), "(xp.abs({}) <= 1)"),
 }
 # Operands that stay integers.
-_CLASS_NUMBERS = frozenset({("softmax_cross_entropy", 1), ("_select_class", 1)})
-_LAST = (-1, -2)
-_ORDERED = frozenset({"reshape", "ravel", "flatten", "unravel_index"})
-_VALUES = frozenset({"mean", "where", "initial"})  # options that are arrays
+_CLASS_LABELS = frozenset({("softmax_cross_entropy", 1), ("_select_class", 1)})
+_LAST_AXES = (-1, -2)
+_ORDER_MATTERS = frozenset({"reshape", "ravel", "flatten", "unravel_index"})
+_ARRAY_OPTIONS = frozenset({"mean", "where", "initial"})  # options that are arrays
 _INDEXING = frozenset({"getitem", "take", "take_along_axis"})
-# Reductions that convert their operand to the option `dtype` first.
-_FOLDING = frozenset(
+# Reductions that convert their operand to the option `dtype` before they reduce.
+_CONVERTS_FIRST = frozenset(
     [
         *("sum", "prod", "cumsum", "cumprod", "cumulative_sum", "cumulative_prod", "trace", "mean", "var", "std"),
         *("nansum", "nanprod", "nancumsum", "nancumprod", "nanmean", "nanvar", "nanstd"),
     ]
 )
-_COMPARING = frozenset({"searchsorted", "digitize", "isin", "isclose"})  # operands are converted to their common dtype
+_CONVERTS_TO_COMMON_DTYPE = frozenset(
+    {"searchsorted", "digitize", "isin", "isclose"}
+)  # operands are converted to their common dtype
 
 
 class EngineBackend:
@@ -74,12 +76,12 @@ class EngineBackend:
 
 
 class Results(tuple[Any, ...]):
-    """The outputs of a program, with a flag on the device that is set if one of them is nan."""
+    """The outputs of a program, with a flag on the device: whether one of them contains nan."""
 
     has_nan: Any
 
     def __new__(cls, outputs: Iterable[Any], has_nan: object) -> Results:
-        """Return the outputs with the number."""
+        """Return the outputs with the flag."""
         instance = super().__new__(cls, outputs)
         instance.has_nan = has_nan
         return instance
@@ -93,10 +95,10 @@ class EngineProgram:
     source : str
         The Python source.
     run : callable
-        ``run(*arrays)`` of a library's arrays returns the tuple of the outputs, that of the operands of guards, whether all
-        computed indices were in range (None without any), and whether an output is nan.
+        ``run(*arrays)`` takes a library's arrays. It returns a tuple of the outputs, a tuple of the operands of guards, whether
+        all conditions hold (None without conditions), and whether an output contains nan.
     guards : list of Guard
-        The decisions that each run of the program checks.
+        The guards that each run checks.
     has_double_precision : bool
         Whether 64-bit floating-point numbers occur.
     has_conditions : bool
@@ -114,28 +116,30 @@ class EngineProgram:
         dtypes = {np.asarray(item.raw_value).dtype.char for item in schedule.items if isinstance(item, Value)}
         self.has_double_precision = not dtypes.isdisjoint("dD")
         writer = _EngineWriter(schedule, library)
-        self.source = writer.text()
+        self.source = writer.generate()
         self.guards, self.has_conditions, self._library = writer.guards, bool(writer.conditions), library
         objects = writer.names.objects
         exec(compile(self.source, f"<{library.name} program>", "exec"), objects)
         with library.context(), without_tracing():
             self._constants = [library.from_numpy(array) for array in writer.constants]
-        plain: Callable[..., Any] = objects["run"]
-        self.run: Callable[..., Any] = lambda *arrays: plain(*arrays, *self._constants)
-        self._compiled = library.compile(plain)
+        run: Callable[..., Any] = objects["run"]
+        self.run: Callable[..., Any] = lambda *arrays: run(*arrays, *self._constants)
+        self._compiled = library.compile(run)
 
     def __call__(self, values: Sequence[Any]) -> tuple[Any, ...]:
-        """Compute the outputs: the library's arrays if an input is one, else NumPy's."""
+        """Compute the outputs: arrays of the library if an input is one, else NumPy arrays."""
         library = self._library
-        with library.context(), without_tracing():  # within operators, NumPy's names would make buffers in the library's code
-            held = [library.is_array(value) for value in values]
-            inputs = [v if is_held else library.from_numpy(np.asarray(v)) for v, is_held in zip(values, held, strict=True)]
-            outputs, watched, in_range, has_nan = self._compiled(*inputs, *self._constants)
+        with library.context(), without_tracing():  # otherwise NumPy's names in the library's code are patched within operators
+            is_library_array = [library.is_array(value) for value in values]
+            inputs = [
+                v if is_held else library.from_numpy(np.asarray(v)) for v, is_held in zip(values, is_library_array, strict=True)
+            ]
+            outputs, guard_values, in_range, has_nan = self._compiled(*inputs, *self._constants)
             if in_range is not None and not bool(in_range):
                 raise IndexError("an index is out of range")
             if self.guards:
-                self._check(watched)
-            return Results(map(library.own if any(held) else library.to_numpy, outputs), has_nan)
+                self._check(guard_values)
+            return Results(map(library.copy_result if any(is_library_array) else library.to_numpy, outputs), has_nan)
 
     def _check(self, watched: Sequence[Any]) -> None:
         guard_values = iter(watched)
@@ -165,19 +169,19 @@ class _EngineWriter(CodeWriter):
         self.guards: list[Guard] = []
         self.conditions: list[str] = []
         self._lines: list[str] = []
-        self._watched: list[str] = []  # operands of guards, as they are where Python decides
+        self._guard_operands: list[str] = []  # operands of guards, as of the recorded decision
         self._writes: dict[Any, int] = {}  # by root, the number of writes so far
-        self._read_at: dict[Any, int] = {}  # by view, the number of writes when it was computed
+        self._writes_before: dict[Any, int] = {}  # by view, the number of writes before its last computation
         self._names: dict[Any, str] = {}  # of functions and dtypes
         self.names.objects |= {"cast": library.cast, "xp": library.namespace}
 
-    def text(self) -> str:
-        """Return the source."""
+    def generate(self) -> str:
+        """Generate the source."""
         parameters = [self.names.define(node) for node in self._schedule.inputs]
         for item in self._schedule.items:
             if isinstance(item, Guard):
                 if not isinstance(item, EvaluationGuard) and not is_shape_guard(item):
-                    self._watch(item)
+                    self._emit_guard_operands(item)
             elif item not in self._inputs:
                 try:
                     line = self.statement(item)
@@ -189,28 +193,28 @@ class _EngineWriter(CodeWriter):
         in_range = " & ".join(self.conditions) or "None"
         floats = [o for o, node in zip(outputs, self._schedule.outputs, strict=True) if node.dtype.kind in "fc"]
         has_nan = " | ".join(f"xp.any(xp.isnan({o}))" for o in floats) or "False"
-        tuples = (f"({''.join(f'{name}, ' for name in names)})" for names in (outputs, self._watched))
+        tuples = (f"({''.join(f'{name}, ' for name in names)})" for names in (outputs, self._guard_operands))
         self._lines.append(f"return {', '.join(tuples)}, {in_range}, {has_nan}")
         parameters += [f"c{k}" for k in range(len(self.constants))]
         return "\n    ".join([f"def run({', '.join(parameters)}):", *self._lines]) + "\n"
 
-    def _watch(self, guard: Guard) -> None:
-        """Let the program return the operands of a guard, before later writes."""
+    def _emit_guard_operands(self, guard: Guard) -> None:
+        """Return the operands of a guard from the program, with their values before later writes."""
         self.guards.append(guard)
         for operand in guard.args:
             if isinstance(operand, Value):
-                self._watched.append(f"g{len(self._watched)}")
-                self._lines.append(f"{self._watched[-1]} = {self.operand(operand, None)}")
+                self._guard_operands.append(f"g{len(self._guard_operands)}")
+                self._lines.append(f"{self._guard_operands[-1]} = {self.operand(operand, None)}")
 
     def _require(self, condition: str) -> None:
-        """Let the program return whether a condition holds."""
+        """Add a condition that each run checks."""
         self.conditions.append(f"r{len(self.conditions)}")
         self._lines.append(f"{self.conditions[-1]} = {condition}")
 
     # ---------------------------------------------------------------------------------------------- operands
 
     def operand(self, operand: object, item: object) -> str:
-        """Return the name of an operand; a view of an array that was written into since is computed again first."""
+        """Return the source of an operand; an outdated view of a written array is recomputed first."""
         if isinstance(operand, Value):
             self._refresh(operand)
         if isinstance(operand, (Value, MultiOutput)):
@@ -221,9 +225,9 @@ class _EngineWriter(CodeWriter):
         root = root_of(node)
         if root is node or not root.memory or node in self._inputs or viewed_operand(node) is None:
             return
-        if self._read_at.get(node, 0) < self._writes.get(root, 0):
+        if self._writes_before.get(node, 0) < self._writes.get(root, 0):
             self._lines.append(f"{self.names[node]} = {self.operation(node)}")
-            self._read_at[node] = self._writes[root]
+            self._writes_before[node] = self._writes[root]
 
     def _constant(self, value: Operand, dtype: np.dtype[Any] | None = None) -> str:
         """Return the source of a plain array or number as an array of the library."""
@@ -239,8 +243,8 @@ class _EngineWriter(CodeWriter):
         self.constants.append(array)
         return f"c{len(self.constants) - 1}"
 
-    def _typed(self, operand: Any, dtype: Any) -> str:
-        """Return the source of an operand in a dtype."""
+    def _cast_operand(self, operand: Any, dtype: Any) -> str:
+        """Return the source of an operand, converted to a dtype."""
         if not isinstance(operand, Value):
             with np.errstate(all="ignore"):
                 return self._constant(operand, dtype)
@@ -249,18 +253,18 @@ class _EngineWriter(CodeWriter):
 
     def _dtype(self, dtype: np.dtype[Any]) -> str:
         self._library.dtype(dtype)
-        return self._shared(np.dtype(dtype), np.dtype(dtype).name)
+        return self._bind_once(np.dtype(dtype), np.dtype(dtype).name)
 
-    def _shared(self, value: np.dtype[Any] | Callable[..., Any], wanted: str) -> str:
-        """Return the one name of a function or a dtype."""
+    def _bind_once(self, value: np.dtype[Any] | Callable[..., Any], preferred: str) -> str:
+        """Bind a function or a dtype to one global name, and return the name."""
         if value not in self._names:
-            number = f"_{len(self._names)}" if wanted in self.names.objects else ""
-            self._names[value] = name = f"{wanted.strip('_')}{number}"
+            number = f"_{len(self._names)}" if preferred in self.names.objects else ""
+            self._names[value] = name = f"{preferred.strip('_')}{number}"
             self.names.objects[name] = value
         return self._names[value]
 
-    def _plain(self, operand: object) -> str:
-        """Return the source of an operand that may be a plain index or integer."""
+    def _bind_plain(self, operand: object) -> str:
+        """Return the source of an operand that may be a NumPy index or integer, which is not converted."""
         if isinstance(operand, Value):
             return self.operand(operand, None)
         if isinstance(operand, (np.integer, np.bool_)):
@@ -268,37 +272,37 @@ class _EngineWriter(CodeWriter):
         return self.names.bind(np.asarray(operand) if isinstance(operand, list) else operand, "i")
 
     def _indices(self, shape: tuple[int, ...], index: Sequence[Any]) -> list[str]:
-        """Return the sources of the parts of an index into an array; computed ones must be in range, and are within it."""
+        """Return the sources of the parts of an index; computed ones are checked and clipped to the range."""
         if not any(isinstance(part, Value) for part in index):
-            return [self._plain(part) for part in index]
+            return [self._bind_plain(part) for part in index]
         parts: list[Any] = []
         for part in index:
-            if part is None or part is Ellipsis or isinstance(part, slice) or np.asarray(_example(part)).dtype.kind != "b":
+            if part is None or part is Ellipsis or isinstance(part, slice) or np.asarray(_value_of(part)).dtype.kind != "b":
                 parts.append(part)
             elif isinstance(part, Value) or not np.ndim(part):
                 raise UnsupportedError("the length of x[mask] depends on values; use np.where(mask, x, 0)")
             else:
                 parts += np.nonzero(part)
-        parts, lengths = array_api.expanded(parts, len(shape)), iter(shape)
-        return [self._plain(part) if part is None else self._within(part, next(lengths)) for part in parts]
+        parts, lengths = array_api.expand_index(parts, len(shape)), iter(shape)
+        return [self._bind_plain(part) if part is None else self._checked_index(part, next(lengths)) for part in parts]
 
-    def _indexing(self, key: str, operands: Sequence[Any], options: dict[str, Any]) -> list[str]:
-        """Return the sources of the indices of an operation that selects elements."""
-        shape = np.shape(_example(operands[0]))
+    def _index_sources(self, key: str, operands: Sequence[Any], options: dict[str, Any]) -> list[str]:
+        """Return the sources of the indices of an indexing operation."""
+        shape = np.shape(_value_of(operands[0]))
         if key == "getitem":
             return self._indices(shape, operands[1:])
         if options.get("mode", "raise") != "raise":
-            return [self._plain(operands[1])]
+            return [self._bind_plain(operands[1])]
         axis = options.get("axis", None if key == "take" else -1)
-        return [self._within(operands[1], int(np.prod(shape)) if axis is None else shape[axis])]
+        return [self._checked_index(operands[1], int(np.prod(shape)) if axis is None else shape[axis])]
 
-    def _within(self, index: Any, length: int) -> str:
-        """Return the source of the indices along an axis; computed ones must be in range, and are within it."""
+    def _checked_index(self, index: Any, length: int) -> str:
+        """Return the source of the indices along an axis; computed ones are checked and clipped to the range."""
         if not isinstance(index, Value):
-            return self._plain(index)
+            return self._bind_plain(index)
         if index.dtype.kind == "b":
             raise UnsupportedError("the length of x[mask] depends on values; use np.where(mask, x, 0)")
-        name = self._typed(index, np.int64)
+        name = self._cast_operand(index, np.int64)
         self._require(f"xp.all(({name} >= {-length}) & ({name} < {length}))")
         return f"xp.clip({name}, {-length}, {length - 1})" if length else name
 
@@ -312,19 +316,19 @@ class _EngineWriter(CodeWriter):
     def statement(self, item: object) -> str:
         """Return the statement of an item; for a write, the rebinding of the array's name."""
         if not isinstance(item, Write):
-            self._read_at[item] = self._writes.get(root_of(item), 0) if isinstance(item, Value) and item.args else 0
+            self._writes_before[item] = self._writes.get(root_of(item), 0) if isinstance(item, Value) and item.args else 0
             return super().statement(item)
         root = self.roots[id(item.memory)]
-        name, value = self.names[root], self._typed(item.args[0], root.dtype)
+        name, value = self.names[root], self._cast_operand(item.args[0], root.dtype)
         self._writes[root] = self._writes.get(root, 0) + 1
         parts = item.index if isinstance(item.index, tuple) else (item.index,)
         if not array_api.is_basic(parts) or not root.raw_value.flags.c_contiguous:
-            set_places = self._shared(self._library.set_places, "set_places")
+            set_places = self._bind_once(self._library.set_places, "set_places")
             return f"{name} = {set_places}({name}, {self.names.bind(_positions_of(item, root), 'i')}, {value})"
         if item.window is root.raw_value and all(not isinstance(part, slice) or (part.step or 1) > 0 for part in parts):
-            set_item = self._shared(self._library.set_item, "set_item")
-            return f"{name} = {set_item}({name}, {self._plain(item.index)}, {value})"
-        set_window = self._shared(self._library.set_window, "set_window")
+            set_item = self._bind_once(self._library.set_item, "set_item")
+            return f"{name} = {set_item}({name}, {self._bind_plain(item.index)}, {value})"
+        set_window = self._bind_once(self._library.set_window, "set_window")
         lengths, strides, offset = _window_of(item, root)
         return f"{name} = {set_window}({name}, {lengths}, {strides}, {offset}, {value})"
 
@@ -354,47 +358,48 @@ class _EngineWriter(CodeWriter):
                 dtype = _dtype_option(function)
             function = function.function
         if isinstance(function, ops.UfuncMethod):
-            function, named = _folded(function), {"axis": 0} | named
+            function, named = _reduction_of(function), {"axis": 0} | named
         key = key_of(function)
         if is_converted := function in VALUE_DEPENDENT_DTYPE:
-            function = self._of_dtype(item, function, operands)
+            function = self._real_or_complex_function(item, function, operands)
         if key == "astype":
             return f"cast({self.operand(operands[0], item)}, {self._dtype(item.dtype)})"
         if key == "scatter":
-            sources, options["layout"] = self._scattered(operands, options["layout"], item.dtype)
+            sources, options["layout"] = self._scatter_operands(operands, options["layout"], item.dtype)
         elif is_converted and not isinstance(item, MultiOutput):
-            sources = [self._typed(a, item.dtype) for a in operands]
+            sources = [self._cast_operand(a, item.dtype) for a in operands]
         else:
             sources = self._operands(item, function, key, operands, dtype, options | named)
         if axes is not None:
             sources = [
-                self._move_axes(source, places, _LAST[: len(places)][::-1]) for source, places in zip(sources, axes, strict=False)
+                self._move_axes(source, axes_of_operand, _LAST_AXES[: len(axes_of_operand)][::-1])
+                for source, axes_of_operand in zip(sources, axes, strict=False)
             ]
         arguments = [f"[{', '.join(sources)}]"] if is_packed else sources
         library_function = counterpart(self._library, function)
         if isinstance(named.get("axis"), Value):
             raise UnsupportedError(f"{key}: an axis that is computed")
         arguments += [
-            f"{k}={self._plain(v) if k in getattr(item.function, 'counts', ()) else self._value(k, v, item)}"
+            f"{k}={self._bind_plain(v) if k in getattr(item.function, 'counts', ()) else self._keyword_operand(k, v, item)}"
             for k, v in named.items()
         ]
-        dropped = _WITHOUT_EFFECT - {"order"} if key in _ORDERED else _WITHOUT_EFFECT
+        dropped = _IGNORED_OPTIONS - {"order"} if key in _ORDER_MATTERS else _IGNORED_OPTIONS
         options = {k: v for k, v in options.items() if v is not np._NoValue and k not in dropped and (k, v) != ("out", None)}
         if "out" in options:
             raise UnsupportedError(f"{key}: the option out")
         arguments += [
-            f"{k}={self._value(k, v, item) if k in _VALUES else self.names.bind(v, 'o')}"
+            f"{k}={self._keyword_operand(k, v, item) if k in _ARRAY_OPTIONS else self.names.bind(v, 'o')}"
             for k, v in options.items()
-            if k not in _VALUES or v is not None
+            if k not in _ARRAY_OPTIONS or v is not None
         ]
         if key == "linalg_lstsq":
             arguments.append(f"rank={int(item.raw_value[2])}")
-        name = self._shared(library_function, f"np_{key}")
+        name = self._bind_once(library_function, f"np_{key}")
         expression = f"{name}({', '.join(arguments)})"
         if axes is not None and (inner := axes[len(operands)]):
-            if function is np.vecdot:  # the axis is kept
+            if function is np.vecdot:  # NumPy keeps the axis
                 expression = f"{expression}[..., None]"
-            return self._move_axes(expression, _LAST[: len(inner)][::-1], inner)
+            return self._move_axes(expression, _LAST_AXES[: len(inner)][::-1], inner)
         if isinstance(item, MultiOutput) or isinstance(function, np.ufunc):
             return expression
         return f"cast({expression}, {self._dtype(item.dtype)})"
@@ -411,62 +416,62 @@ class _EngineWriter(CodeWriter):
         """Return the sources of the operands, in the dtypes that NumPy converts them to."""
         if isinstance(function, np.ufunc) and function.signature is None:
             kinds = [_kind(a) for a in operands]
-            wanted: dict[str, Any] = {}
+            dtype_options: dict[str, Any] = {}
             if dtype is not None:
-                wanted = {"signature": (None,) * function.nin + (np.dtype(dtype),) * function.nout, "casting": "unsafe"}
-            loop = function.resolve_dtypes((*kinds, *(None,) * function.nout), **wanted)
-            return [self._typed(a, dtype) for a, dtype in zip(operands, loop[: function.nin], strict=True)]
+                dtype_options = {"signature": (None,) * function.nin + (np.dtype(dtype),) * function.nout, "casting": "unsafe"}
+            loop = function.resolve_dtypes((*kinds, *(None,) * function.nout), **dtype_options)
+            return [self._cast_operand(a, dtype) for a, dtype in zip(operands, loop[: function.nin], strict=True)]
         if key in _INDEXING:
-            return [self.operand(operands[0], item), *self._indexing(key, operands, options)]
+            return [self.operand(operands[0], item), *self._index_sources(key, operands, options)]
         is_plain: Callable[[int], bool] = _PLAIN_OPERANDS.get(key, lambda k: False)
-        if key in _COMPARING:
-            common = np.result_type(*[a if isinstance(a, (int, float)) else np.asarray(_example(a)).dtype for a in operands[:2]])
-            return [self._typed(a, common) for a in operands[:2]] + [self._plain(a) for a in operands[2:]]
+        if key in _CONVERTS_TO_COMMON_DTYPE:
+            common = np.result_type(*[a if isinstance(a, (int, float)) else np.asarray(_value_of(a)).dtype for a in operands[:2]])
+            return [self._cast_operand(a, common) for a in operands[:2]] + [self._bind_plain(a) for a in operands[2:]]
         sources = []
         for k, operand in enumerate(operands):
             if is_plain(k):
-                sources.append(self._plain(operand))
+                sources.append(self._bind_plain(operand))
             elif operand is None:
                 sources.append("None")
-            elif not k and dtype is not None and key in _FOLDING:  # NumPy converts, then folds
-                sources.append(self._typed(operand, dtype))
+            elif not k and dtype is not None and key in _CONVERTS_FIRST:  # NumPy converts, then folds
+                sources.append(self._cast_operand(operand, dtype))
             else:
-                sources.append(self._typed(operand, self._dtype_of(item, key, k, operand)))
+                sources.append(self._cast_operand(operand, self._dtype_of(item, key, k, operand)))
         return sources
 
     @staticmethod
     def _dtype_of(item: Any, key: str, position: int, operand: object) -> Any:
-        """Return the dtype to which NumPy converts an operand of a function other than a ufunc."""
-        operand_dtype = np.asarray(_example(operand)).dtype
+        """Return the dtype to which NumPy converts an operand of a function that is not a ufunc."""
+        operand_dtype = np.asarray(_value_of(operand)).dtype
         if isinstance(item, MultiOutput):
-            wanted = np.result_type(*item.raw_value)
+            result_dtype = np.result_type(*item.raw_value)
             are_floats = key.startswith("linalg") or all(np.asarray(x).dtype.kind in "fc" for x in item.raw_value)
-            return np.result_type(operand_dtype, wanted) if are_floats and operand_dtype.kind in "biu" else operand_dtype
-        wanted = item.dtype
-        if wanted.kind == "b":
+            return np.result_type(operand_dtype, result_dtype) if are_floats and operand_dtype.kind in "biu" else operand_dtype
+        result_dtype = item.dtype
+        if result_dtype.kind == "b":
             return operand_dtype
-        if (key, position) in _CLASS_NUMBERS and operand_dtype.kind in "iu":
+        if (key, position) in _CLASS_LABELS and operand_dtype.kind in "iu":
             return operand_dtype
         if key == "where":
-            return np.dtype(bool) if position == 0 else wanted
-        if key in _UNCONVERTED or (wanted.kind in "biu" and operand_dtype.kind not in "biu"):
+            return np.dtype(bool) if position == 0 else result_dtype
+        if key in _UNCONVERTED or (result_dtype.kind in "biu" and operand_dtype.kind not in "biu"):
             return operand_dtype
-        if wanted.kind == "c" and operand_dtype.kind != "c":
-            return np.dtype(f"f{wanted.itemsize // 2}") if key.startswith("fft") else wanted
-        return operand_dtype if operand_dtype.kind == "c" and wanted.kind != "c" else wanted
+        if result_dtype.kind == "c" and operand_dtype.kind != "c":
+            return np.dtype(f"f{result_dtype.itemsize // 2}") if key.startswith("fft") else result_dtype
+        return operand_dtype if operand_dtype.kind == "c" and result_dtype.kind != "c" else result_dtype
 
     def _move_axes(self, source: str, axes: tuple[int, ...], to: tuple[int, ...]) -> str:
         """Return the source of an array with some axes moved."""
         if tuple(axes) == tuple(to):
             return source
-        move = self._shared(array_api.moveaxis, "moveaxis")
+        move = self._bind_once(array_api.moveaxis, "moveaxis")
         return f"{move}(xp, {source}, {tuple(axes)}, {tuple(to)})"
 
-    def _of_dtype(self, item: Any, function: Callable[..., Any], operands: Sequence[Any]) -> Any:
-        """Return the counterpart of a function that returns real numbers if it can, and let the program check that."""
+    def _real_or_complex_function(self, item: Any, function: Callable[..., Any], operands: Sequence[Any]) -> Any:
+        """Return the function to call for one whose result is real or complex, depending on values; add a condition on these."""
         name, condition = function.__name__, _REAL_IF.get(function.__name__)
         operands = operands[-1:] if name != "power" else operands[:1]
-        if all(np.asarray(_example(a)).dtype.kind == "c" for a in operands):
+        if all(np.asarray(_value_of(a)).dtype.kind == "c" for a in operands):
             return getattr(np, name, function)
         if condition is None or function is np.linalg.eigvals:
             raise UnsupportedError(f"{name}: whether the result is complex depends on values; convert the operand to complex")
@@ -475,23 +480,23 @@ class _EngineWriter(CodeWriter):
         self._require(f"{'' if is_real else '~'}xp.all({' & '.join(conditions)})")
         return getattr(np, name)
 
-    def _value(self, name: str, value: object, item: Any) -> str:
-        """Return the source of an operand that is passed by keyword, such as a mask or the first value of a sum."""
+    def _keyword_operand(self, name: str, value: object, item: Any) -> str:
+        """Return the source of an operand passed by keyword, such as a mask or the initial value of a sum."""
         if value is None or value is True:
             return repr(value)
         if name == "mean":
-            return self._typed(value, np.result_type(item.dtype, np.asarray(_example(value))))
-        return self._typed(value, bool if name == "where" else item.dtype)
+            return self._cast_operand(value, np.result_type(item.dtype, np.asarray(_value_of(value))))
+        return self._cast_operand(value, bool if name == "where" else item.dtype)
 
-    def _scattered(
+    def _scatter_operands(
         self, operands: Sequence[Any], layout: Sequence[int], dtype: np.dtype[Any]
     ) -> tuple[list[str], tuple[int, ...]]:
         """Return the sources of the operands of `scatter`, and its layout with complete indices."""
         sources, start = [self.operand(operands[0], None)], 1
         counts = []
         for count in layout:
-            sources.append(self._typed(operands[start], dtype))
-            parts = self._indices(np.shape(_example(operands[0])), operands[start + 1 : start + 1 + count])
+            sources.append(self._cast_operand(operands[start], dtype))
+            parts = self._indices(np.shape(_value_of(operands[0])), operands[start + 1 : start + 1 + count])
             sources += parts
             counts.append(len(parts))
             start += 1 + count
@@ -499,26 +504,26 @@ class _EngineWriter(CodeWriter):
 
 
 def _kind(operand: object) -> Any:
-    """Return the dtype of an operand, or the class of a number of Python's, which NumPy converts to that of the others."""
+    """Return the dtype of an operand; for a Python number its class, because NumPy promotes it weakly."""
     if hasattr(operand, "dtype"):
         return operand.dtype
     return type(operand) if type(operand) in (int, float, complex) else np.asarray(operand).dtype
 
 
 def _dtype_option(ufunc: ops.Configured) -> Any:
-    """Return the option ``dtype`` of a ufunc, whose other options must be without effect."""
+    """Return the option ``dtype`` of a ufunc; raise an `UnsupportedError` for other options with an effect."""
     others = ufunc.options.keys() - {"dtype", "casting", "order", "subok", "axes", "axis", "keepdims"}
     if others:
         raise UnsupportedError(f"{ufunc.function.__name__}: the option {min(others)}")
     return ufunc.options.get("dtype")
 
 
-def _example(operand: object) -> Any:
+def _value_of(operand: object) -> Any:
     return operand.raw_value if isinstance(operand, Value) else operand
 
 
-def _folded(function: Any) -> Any:
-    """Return the function that is a fold of a ufunc, such as ``np.sum`` of ``np.add.reduce``."""
+def _reduction_of(function: Any) -> Any:
+    """Return the reduction that a method of a ufunc computes: ``np.sum`` for ``np.add.reduce``."""
     fold = ops.FOLDS.get((function.ufunc, function.method))
     if fold is None:
         raise UnsupportedError(f"{function.__name__}")
@@ -529,26 +534,26 @@ def _window_of(write: Write, root: Any) -> tuple[tuple[int, ...], tuple[int, ...
     """Return the lengths, strides and offset of the written elements in the root, in elements."""
     parts = write.index if isinstance(write.index, tuple) else (write.index,)
     written = write.window[parts if Ellipsis in parts else (*parts, ...)]
-    size, place = root.raw_value.itemsize, layout_in(root.raw_value, written)
+    size, layout = root.raw_value.itemsize, layout_in(root.raw_value, written)
     if written.itemsize != size:
         raise UnsupportedError("a write into the real or imaginary part of an array; write complex numbers")
-    return place["shape"], tuple(s // size for s in place["strides"]), place["offset"] // size
+    return layout["shape"], tuple(s // size for s in layout["strides"]), layout["offset"] // size
 
 
 def _positions_of(write: Write, root: Any) -> Any:
     """Return the positions of the written elements in the flattened root."""
     whole = root.raw_value
-    places = np.empty_like(whole, np.int64, subok=False)
-    if places.strides != tuple(s * 8 // whole.itemsize for s in whole.strides):
+    positions = np.empty_like(whole, np.int64, subok=False)
+    if positions.strides != tuple(s * 8 // whole.itemsize for s in whole.strides):
         raise UnsupportedError("a write into a view with gaps; copy it first: np.copy(a)")
-    places[...] = np.arange(whole.size).reshape(whole.shape)
+    positions[...] = np.arange(whole.size).reshape(whole.shape)
     if write.window is not whole:
-        place = layout_in(whole, write.window)
-        if place["dtype"].itemsize != whole.itemsize:
+        layout = layout_in(whole, write.window)
+        if layout["dtype"].itemsize != whole.itemsize:
             raise UnsupportedError("a write into the real or imaginary part of an array; write complex numbers")
-        strides = tuple(s * 8 // whole.itemsize for s in place["strides"])
-        places = window(places, place["shape"], places.dtype, place["offset"] * 8 // whole.itemsize, strides)
-    return np.array(places[write.index])
+        strides = tuple(s * 8 // whole.itemsize for s in layout["strides"])
+        positions = window(positions, layout["shape"], positions.dtype, layout["offset"] * 8 // whole.itemsize, strides)
+    return np.array(positions[write.index])
 
 
 @functools.cache

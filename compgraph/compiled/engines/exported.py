@@ -1,4 +1,4 @@
-"""`to_jax` and `to_torch`: functions of NumPy as functions of another library, to be used in its own transformations."""
+"""`to_jax` and `to_torch`: convert NumPy functions to functions of another library, for its own transformations."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from ..compile_errors import NotCompilableError
 from ..function_trace import trace_function
 from ..result_trees import snapshot_results
 from .engine_program import EngineProgram, backend_of
-from .libraries import Library, library_named
+from .libraries import Library, load_library
 
 
 class ExportedFunction:
-    """A function of NumPy's as one of another library. Made by `to_jax` and `to_torch`."""
+    """A NumPy function converted to another library, as returned by `to_jax` and `to_torch`."""
 
     def __init__(self, f: Callable[..., Any], library: Library, examples: tuple[Any, ...] | None) -> None:
         functools.update_wrapper(self, f)
@@ -31,20 +31,25 @@ class ExportedFunction:
     __wrapped__: Callable[..., Any]
 
     def __call__(self, *args: object, **kwargs: object) -> Any:
-        """Compute the function by the library."""
+        """Call the function with arrays of the library."""
         library = self._library
         leaves, structure = flatten_arguments(args, kwargs, None)
-        held = [place for place, leaf in enumerate(leaves) if library.is_array(leaf) or isinstance(leaf, np.ndarray)]
-        parts = [None if place in held else leaf for place, leaf in enumerate(leaves)]
-        shapes = [(place, str(leaves[place].dtype), tuple(leaves[place].shape)) for place in held]
+        array_positions = [
+            position for position, leaf in enumerate(leaves) if library.is_array(leaf) or isinstance(leaf, np.ndarray)
+        ]
+        parts = [None if position in array_positions else leaf for position, leaf in enumerate(leaves)]
+        shapes = [(position, str(leaves[position].dtype), tuple(leaves[position].shape)) for position in array_positions]
         key = (*key_of(parts, structure, (args, kwargs)), *shapes)
         if key not in self._programs:
             self._programs[key] = self._trace(leaves, structure)
         program, dynamic, build = self._programs[key]
         library.require_precision(program.has_double_precision)
-        inputs = [leaves[place] if library.is_array(leaves[place]) else library.from_numpy(leaves[place]) for place in dynamic]
+        inputs = [
+            leaves[position] if library.is_array(leaves[position]) else library.from_numpy(leaves[position])
+            for position in dynamic
+        ]
         outputs, _, in_range, _ = program.run(*inputs)
-        outputs = tuple(map(library.own, outputs))
+        outputs = tuple(map(library.copy_result, outputs))
         if in_range is not None:
             outputs = tuple(library.nan_unless(in_range, output) for output in outputs)
         return build(outputs)
@@ -53,11 +58,12 @@ class ExportedFunction:
         library = self._library
         plain = [library.example(leaf) if library.is_array(leaf) else leaf for leaf in leaves]
         if self._examples is not None:
-            chosen, tree = flatten_arguments(self._examples, {}, None)
+            example_leaves, tree = flatten_arguments(self._examples, {}, None)
             if tree != structure:
-                raise ValueError("the examples are nested otherwise than the arguments")
+                raise ValueError("the nesting of the examples differs from that of the arguments")
             plain = [
-                np.asarray(x, y.dtype).reshape(y.shape)[()] if _is_array(y) else y for x, y in zip(chosen, plain, strict=True)
+                np.asarray(x, y.dtype).reshape(y.shape)[()] if _is_array(y) else y
+                for x, y in zip(example_leaves, plain, strict=True)
             ]
         args, kwargs = unflatten(structure, plain)
         call = make_call(plain, structure, key_of(plain, structure, (args, kwargs)))
@@ -81,7 +87,7 @@ class ExportedFunction:
         if program.has_conditions and any(node.dtype.kind not in "fc" for node in trace.schedule.outputs):
             raise NotImplementedError(
                 f"to_{name}: a result is an integer or boolean, and a run checks a condition on values, such as a computed index "
-                "that must be in range; no nan can stand for the result where it fails. Return floating-point numbers"
+                "that must be in range. Where it fails the result is nan, which only floating-point numbers have. Return these"
             )
         return program, call.dynamic, trace.build
 
@@ -132,7 +138,7 @@ def to_jax(f: Callable[..., Any], *, examples: tuple[Any, ...] | None = None) ->
     >>> jax.grad(cg.to_jax(energy))(jax.numpy.ones(2))  # doctest: +SKIP
     Array([2., 2.], dtype=float32)
     """
-    return ExportedFunction(f, library_named("jax"), examples)
+    return ExportedFunction(f, load_library("jax"), examples)
 
 
 def to_torch(f: Callable[..., Any], *, examples: tuple[Any, ...] | None = None) -> ExportedFunction:
@@ -165,4 +171,4 @@ def to_torch(f: Callable[..., Any], *, examples: tuple[Any, ...] | None = None) 
     >>> x = torch.ones(2, requires_grad=True)  # doctest: +SKIP
     >>> cg.to_torch(lambda x: np.sum(x**3))(x).backward()  # doctest: +SKIP
     """
-    return ExportedFunction(f, library_named("torch"), examples)
+    return ExportedFunction(f, load_library("torch"), examples)

@@ -1,4 +1,4 @@
-"""`from_jax` and `from_torch`: functions of another library as operations of a graph, with that library's derivatives."""
+"""`from_jax` and `from_torch`: convert functions of another library to operations, with that library's derivatives."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class ImportedFunction:
-    """A function of another library that takes NumPy's arrays and nodes. Made by `from_jax` and `from_torch`.
+    """A function of another library, called with NumPy arrays and nodes; as returned by `from_jax` and `from_torch`.
 
     Parameters
     ----------
@@ -38,16 +38,17 @@ class ImportedFunction:
         if any(isinstance(x, Value) for x in operands):
             return bind(self, as_operands(operands))
         library = self.library
-        with NoGraph(), without_tracing(), library.context():  # names of NumPy's mean NumPy's functions again
+        with NoGraph(), without_tracing(), library.context():  # without patches of NumPy
             result = self.f(*[x if library.is_array(x) else library.from_numpy(np.asarray(x)) for x in operands])
             if isinstance(result, (tuple, list)):
                 return tuple(map(library.to_numpy, result))
             return library.to_numpy(result)
 
     def pullback(self, outputs: int) -> ImportedFunction:
-        """The function of `outputs` cotangents (0 if the result is no tuple) and the operands that returns those of the operands.
+        """Return a function of the output cotangents and the operands that returns the operand cotangents.
 
-        The cotangents are those of the floating-point operands; zeros stand for others.
+        `outputs` is the number of outputs, or 0 for a single array that is not in a tuple. Cotangents of integer operands are
+        zeros.
         """
         count = max(outputs, 1)
 
@@ -58,13 +59,13 @@ class ImportedFunction:
         return ImportedFunction(self.library, pull, f"{self.__name__}_vjp")
 
     def pushforward(self, position: int) -> ImportedFunction:
-        """The function of a tangent of one operand and the operands that returns the tangent of the result."""
+        """Return a function of the tangent of one operand and all operands that returns the tangent of the result."""
 
         def push(tangent: object, *operands: object) -> Any:
-            def of_one(x: object) -> Any:
+            def of_operand(x: object) -> Any:
                 return self.f(*operands[:position], x, *operands[position + 1 :])
 
-            return self.library.jvp(of_one, operands[position], tangent)
+            return self.library.jvp(of_operand, operands[position], tangent)
 
         return ImportedFunction(self.library, push, f"{self.__name__}_jvp")
 
@@ -72,12 +73,12 @@ class ImportedFunction:
         return f"<{self.library.name} function {self.__name__}>"
 
 
-def _imported(name: str, g: Callable[..., Any]) -> ImportedFunction:
+def _import_function(name: str, g: Callable[..., Any]) -> ImportedFunction:
     if not callable(g):
         raise TypeError(f"from_{name}: expected a function, not a {type(g).__name__}")
-    from .libraries import library_named  # imported on first use, to keep `import autodiff` fast
+    from .libraries import load_library  # imported on first use, to keep `import autodiff` fast
 
-    return ImportedFunction(library_named(name), g, getattr(g, "__name__", name))
+    return ImportedFunction(load_library(name), g, getattr(g, "__name__", name))
 
 
 def from_jax(g: Callable[..., Any]) -> ImportedFunction:
@@ -108,7 +109,7 @@ def from_jax(g: Callable[..., Any]) -> ImportedFunction:
     >>> f = cg.from_jax(lambda x: jnp.sum(jnp.sin(x)))  # doctest: +SKIP
     >>> ad.grad(lambda x: f(x) ** 2)([0.0, 1.0])  # doctest: +SKIP
     """
-    return _imported("jax", g)
+    return _import_function("jax", g)
 
 
 def from_torch(g: Callable[..., Any]) -> ImportedFunction:
@@ -139,9 +140,9 @@ def from_torch(g: Callable[..., Any]) -> ImportedFunction:
     >>> f = cg.from_torch(lambda x: torch.special.erfcx(x).sum())  # doctest: +SKIP
     >>> ad.grad(f)([0.0, 1.0])  # doctest: +SKIP
     """
-    return _imported("torch", g)
+    return _import_function("torch", g)
 
 
 def zeros_where_none(cotangents: Sequence[Any], outputs: Sequence[Any]) -> list[Any]:
-    """Return cotangents of several outputs, zero where none has arrived."""
+    """Replace missing cotangents of several outputs by zeros."""
     return [np.zeros(o.shape, o.dtype) if c is None else c for c, o in zip(cotangents, outputs, strict=True)]

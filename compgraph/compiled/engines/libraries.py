@@ -1,4 +1,4 @@
-"""Array libraries that run recorded programs, and which of their functions is the counterpart of an operation."""
+"""Array libraries that run recorded programs, and their counterparts of operations."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Library:
     has_numpy_names : bool
         Whether its functions also have NumPy's names, parameters and meanings.
     has_computed_indices : bool
-        Whether its arrays take NumPy's indices with arrays.
+        Whether its arrays support advanced indexing with computed arrays, as NumPy's do.
     """
 
     name = "array-api"
@@ -64,7 +64,7 @@ class Library:
         return hasattr(value, "__array_namespace__") and not isinstance(value, (np.ndarray, np.generic))
 
     def dtype(self, dtype: np.dtype[Any]) -> Any:
-        """Return the library's dtype of one of NumPy's."""
+        """Return the library's dtype for one of NumPy's; raise an `UnsupportedError` if it has none."""
         library_dtype = getattr(self.namespace, np.dtype(dtype).name, None)
         if library_dtype is None:
             raise UnsupportedError(f"{self.name} has no dtype {np.dtype(dtype)}")
@@ -83,18 +83,18 @@ class Library:
         numpy_value = self.to_numpy(value)
         return numpy_value if numpy_value.dtype.kind in "fc" else np.asarray(numpy_value)
 
-    def own(self, value: Any) -> Any:
+    def copy_result(self, value: Any) -> Any:
         """Return a result as an array that shares no memory with others."""
         return self.namespace.asarray(value, copy=True)
 
     def cast(self, value: Any, dtype: np.dtype[Any]) -> Any:
         """Convert to a dtype of NumPy's; from complex to real numbers, their real parts."""
-        wanted = self.dtype(dtype)
-        if value.dtype == wanted:
+        target = self.dtype(dtype)
+        if value.dtype == target:
             return value
         if np.dtype(dtype).kind != "c" and array_api.is_complex(self.namespace, value):
             value = self.namespace.real(value)
-        return self.namespace.astype(value, wanted)
+        return self.namespace.astype(value, target)
 
     def set_window(self, array: Any, lengths: Any, strides: Any, offset: int, value: Any) -> Any:
         """Return a copy of an array with values in a strided window, given in elements of the array in C order."""
@@ -113,8 +113,8 @@ class Library:
 
     def set_item(self, array: Any, index: Any, value: Any) -> Any:
         """Return a copy of an array with an element or a slice set; `index` is plain."""
-        xp, places = self.namespace, np.arange(array_api.size_of(array)).reshape(array.shape)[index]
-        return array_api.put(xp, array, places, xp.broadcast_to(value, np.shape(places)))
+        xp, positions = self.namespace, np.arange(array_api.size_of(array)).reshape(array.shape)[index]
+        return array_api.put(xp, array, positions, xp.broadcast_to(value, np.shape(positions)))
 
     def example(self, value: object) -> Any:
         """Return values of an array at which a function can be traced: its own, if they are known."""
@@ -151,14 +151,14 @@ class Library:
         return contextlib.nullcontext()
 
 
-class Convolving(Library):
+class ConvolutionLibrary(Library):
     """A library with convolutions of its own."""
 
     def convolve(self, x: object, kernel: object, windows: Windows, groups: int) -> Any:
         """Return the cross-correlation of arrays with channels; the kernel is not conjugated."""
         raise NotImplementedError
 
-    def transposed(self, x: object, kernel: object, windows: Windows, groups: int, g: object) -> tuple[Any, Any]:
+    def convolve_vjp(self, x: object, kernel: object, windows: Windows, groups: int, g: object) -> tuple[Any, Any]:
         """Return the cotangents of the array and of the kernel."""
         raise NotImplementedError
 
@@ -175,7 +175,7 @@ class Convolving(Library):
             return array_api.neural_networks.cross_correlate_back(self.namespace, g, kernel, like, **options)
         shape = (g.shape[0], kernel.shape[1] * options.get("groups", 1), *like.shape[2:])
         windows, groups = _geometry(shape, kernel.shape, options)
-        return self.transposed(self.namespace.zeros(shape, dtype=g.dtype), kernel, windows, groups, g)[0]
+        return self.convolve_vjp(self.namespace.zeros(shape, dtype=g.dtype), kernel, windows, groups, g)[0]
 
     def cross_correlate_kernel(self, x: Any, g: Any, like: Any, **options: object) -> Any:
         """See `compgraph.nn.convolutions.cross_correlate_kernel`."""
@@ -183,7 +183,7 @@ class Convolving(Library):
             return array_api.neural_networks.cross_correlate_kernel(self.namespace, x, g, like, **options)
         shape = (g.shape[1], x.shape[1] // options.get("groups", 1), *like.shape[2:])
         windows, groups = _geometry(x.shape, shape, options)
-        return self.transposed(x, self.namespace.zeros(shape, dtype=g.dtype), windows, groups, g)[1]
+        return self.convolve_vjp(x, self.namespace.zeros(shape, dtype=g.dtype), windows, groups, g)[1]
 
 
 def _geometry(x: Any, kernel: Any, options: dict[str, Any]) -> tuple[Windows, int]:
@@ -191,14 +191,14 @@ def _geometry(x: Any, kernel: Any, options: dict[str, Any]) -> tuple[Windows, in
     return correlation.windows, correlation.groups
 
 
-class NumPyNamed(Library):
+class NumPyLikeLibrary(Library):
     """A library whose functions have NumPy's names, parameters and meanings."""
 
     has_numpy_names = True
     has_computed_indices = True
 
 
-class Jax(NumPyNamed, Convolving):
+class Jax(NumPyLikeLibrary, ConvolutionLibrary):
     """JAX, on its default device."""
 
     name = "jax"
@@ -213,8 +213,8 @@ class Jax(NumPyNamed, Convolving):
             x, kernel, windows.strides, windows.pads, rhs_dilation=windows.dilation, feature_group_count=groups
         )
 
-    def transposed(self, x: object, kernel: object, windows: Windows, groups: int, g: object) -> tuple[Any, Any]:
-        """Return the cotangents by JAX; unused ones are not compiled."""
+    def convolve_vjp(self, x: object, kernel: object, windows: Windows, groups: int, g: object) -> tuple[Any, Any]:
+        """Return the cotangents computed by JAX, which does not compile an unused one."""
         return self.jax.vjp(lambda a, b: self.convolve(a, b, windows, groups), x, kernel)[1](g)  # type: ignore[no-any-return]
 
     def special(self, name: str) -> Function | None:
@@ -233,8 +233,8 @@ class Jax(NumPyNamed, Convolving):
         """Return a copy with values added at an index, repeatedly for repeated elements."""
         return array.at[index].add(value)
 
-    def own(self, value: object) -> Any:
-        """Return the array: arrays of JAX are never written into."""
+    def copy_result(self, value: object) -> Any:
+        """Return the array itself, because arrays of JAX are immutable."""
         return value
 
     def example(self, value: object) -> Any:
@@ -242,8 +242,8 @@ class Jax(NumPyNamed, Convolving):
         if not isinstance(value, self.jax.core.Tracer):
             return self.to_numpy(value)
         dtype = np.dtype(value.dtype)
-        drawn = np.random.default_rng(0).uniform(0.5, 1.5, value.shape)
-        return (drawn if dtype.kind in "fc" else np.zeros(value.shape)).astype(dtype)
+        floats = np.random.default_rng(0).uniform(0.5, 1.5, value.shape)
+        return (floats if dtype.kind in "fc" else np.zeros(value.shape)).astype(dtype)
 
     def require_precision(self, is_double: bool) -> None:
         """Raise a TypeError if a program needs 64-bit numbers while JAX has them disabled."""
@@ -257,11 +257,11 @@ class Jax(NumPyNamed, Convolving):
         """Return the cotangents of the operands of a function; zeros for integers."""
         real = [k for k, x in enumerate(operands) if array_api.is_floating(self.namespace, x)]
 
-        def of_real(*values: object) -> Any:
+        def of_floats(*values: object) -> Any:
             every = dict(enumerate(operands)) | dict(zip(real, values, strict=True))
             return f(*[every[k] for k in range(len(operands))])
 
-        operand_cotangents = iter(self.jax.vjp(of_real, *[operands[k] for k in real])[1](cotangents))
+        operand_cotangents = iter(self.jax.vjp(of_floats, *[operands[k] for k in real])[1](cotangents))
         return tuple(next(operand_cotangents) if k in real else self.namespace.zeros(x.shape) for k, x in enumerate(operands))
 
     def jvp(self, f: Function, operand: object, tangent: object) -> Any:
@@ -279,7 +279,7 @@ class Jax(NumPyNamed, Convolving):
             yield
 
 
-class CuPy(NumPyNamed):
+class CuPy(NumPyLikeLibrary):
     """CuPy, on its current device. Its functions run directly."""
 
     name = "cupy"
@@ -313,7 +313,7 @@ class CuPy(NumPyNamed):
         return array
 
 
-class Torch(Convolving):
+class Torch(ConvolutionLibrary):
     """PyTorch, on its default device (``torch.set_default_device``)."""
 
     name = "torch"
@@ -332,7 +332,7 @@ class Torch(Convolving):
             if not traced:
                 try:
                     traced.append(make_fx(run)(*arrays))
-                except RuntimeError:  # an operation of PyTorch reads a number, which only Python can
+                except RuntimeError:  # an operation of PyTorch reads a number, so it cannot be traced
                     traced.append(run)
             return traced[0](*arrays)
 
@@ -345,7 +345,7 @@ class Torch(Convolving):
         run = (f.conv1d, f.conv2d, f.conv3d)[len(windows.lengths) - 1]
         return run(x, kernel, stride=windows.strides, dilation=windows.dilation, groups=groups)
 
-    def transposed(self, x: object, kernel: object, windows: Windows, groups: int, g: object) -> tuple[Any, Any]:
+    def convolve_vjp(self, x: object, kernel: object, windows: Windows, groups: int, g: object) -> tuple[Any, Any]:
         """Return the cotangents by PyTorch."""
         return self.torch.func.vjp(lambda a, b: self.convolve(a, b, windows, groups), x, kernel)[1](g)  # type: ignore[no-any-return]
 
@@ -365,7 +365,7 @@ class Torch(Convolving):
         """Return a copy in the host's memory."""
         return np.array(value.detach().resolve_conj().resolve_neg().cpu().numpy())[()]
 
-    def own(self, value: Any) -> Any:
+    def copy_result(self, value: Any) -> Any:
         """Return a copy."""
         return value.clone()
 
@@ -379,11 +379,11 @@ class Torch(Convolving):
         """Return the cotangents of the operands of a function; zeros for integers."""
         real = [k for k, x in enumerate(operands) if x.is_floating_point() or x.is_complex()]
 
-        def of_real(*values: object) -> Any:
+        def of_floats(*values: object) -> Any:
             every = dict(enumerate(operands)) | dict(zip(real, values, strict=True))
             return f(*[every[k] for k in range(len(operands))])
 
-        operand_cotangents = iter(self.torch.func.vjp(of_real, *[operands[k] for k in real])[1](cotangents))
+        operand_cotangents = iter(self.torch.func.vjp(of_floats, *[operands[k] for k in real])[1](cotangents))
         return tuple(next(operand_cotangents) if k in real else self.torch.zeros(x.shape) for k, x in enumerate(operands))
 
     def jvp(self, f: Function, operand: object, tangent: object) -> Any:
@@ -422,22 +422,22 @@ def _tensors(torch: Any, index: Any, like: Any) -> Any:
     return torch.asarray(index, device=like.device) if isinstance(index, np.ndarray) else index
 
 
-_MAKERS: dict[str, Callable[[], Library]] = {"jax": Jax, "torch": Torch, "cupy": CuPy}
-NAMES = tuple(_MAKERS)
+_LIBRARY_CLASSES: dict[str, Callable[[], Library]] = {"jax": Jax, "torch": Torch, "cupy": CuPy}
+NAMES = tuple(_LIBRARY_CLASSES)
 
 
 @functools.cache
-def library_named(name: str) -> Library:
+def load_library(name: str) -> Library:
     """Return a library by name; raise an ImportError that names what to install."""
     try:
-        return _MAKERS[name]()
+        return _LIBRARY_CLASSES[name]()
     except ImportError as error:
         extra = name if name != "cupy" else "cupy and array-api-compat"
         raise ImportError(f"backend={name!r} needs {error.name}: pip install 'compgraph[{extra}]'") from error
 
 
 @functools.cache
-def library_of(namespace: object) -> Library:
+def wrap_namespace(namespace: object) -> Library:
     """Return the library of a namespace of the array API standard."""
     return Library(namespace)
 
@@ -447,10 +447,10 @@ def find_library(backend: Any) -> Library:
     if isinstance(backend, str):
         if backend not in NAMES:
             raise ValueError(f"jit: backend must be one of {', '.join(NAMES)}, or a namespace of the array API, not {backend!r}")
-        return library_named(backend)
+        return load_library(backend)
     if not hasattr(backend, "permute_dims"):
         raise TypeError(f"jit: backend must be a name or a namespace of the array API standard, not {backend!r}")
-    return library_of(backend)
+    return wrap_namespace(backend)
 
 
 # --------------------------------------------------------------------------------------------- counterparts
@@ -469,7 +469,7 @@ def _numpy_names() -> dict[Any, tuple[str, ...]]:
 
 
 def key_of(function: Callable[..., Any]) -> str:
-    """Return the name of an operation in `array_api_ops`."""
+    """Return the key of an operation: its name in `array_api`."""
     spec = ops.spec_of(function)
     names = _numpy_names().get(function, ())
     if names and "." in names[0]:
@@ -487,19 +487,19 @@ def counterpart(library: Library, function: Callable[..., Any]) -> Function:
     """
     key = key_of(function)
     if ops.spec_of(function) is None and ops.function_by_opname(ops.opname_of(function)) is not function:
-        raise UnsupportedError(f"{key or 'a function'} is a function of yours; write it in NumPy's functions")
-    if key in _REFUSED:
-        raise UnsupportedError(f"{key}: {_REFUSED[key]}")
-    own = array_api.find(key)
-    direct = _direct(library, function)
+        raise UnsupportedError(f"{key or 'a function'} is a user-defined function; write it with NumPy's functions")
+    if key in _UNSUPPORTED:
+        raise UnsupportedError(f"{key}: {_UNSUPPORTED[key]}")
+    own_function = array_api.find(key)
+    direct = _find_by_numpy_name(library, function)
     if library.has_numpy_names and key in _BY_NUMPY_NAME and direct is not None:
         return direct
-    if key == "scatter" and own is not None and library.has_computed_indices:
-        return functools.partial(own, library.namespace, add=library.add_item)
-    if key in _CONVOLUTIONS and isinstance(library, Convolving):
+    if key == "scatter" and own_function is not None and library.has_computed_indices:
+        return functools.partial(own_function, library.namespace, add=library.add_item)
+    if key in _CONVOLUTIONS and isinstance(library, ConvolutionLibrary):
         return getattr(library, key)  # type: ignore[no-any-return]
-    if own is not None:
-        return functools.partial(own, library.namespace)
+    if own_function is not None:
+        return functools.partial(own_function, library.namespace)
     if direct is not None:
         return direct
     if key.startswith("special_") and (special_function := library.special(key.removeprefix("special_"))) is not None:
@@ -507,14 +507,14 @@ def counterpart(library: Library, function: Callable[..., Any]) -> Function:
     raise UnsupportedError(f"{library.name} has no counterpart of {key}")
 
 
-def _direct(library: Library, function: Callable[..., Any]) -> Function | None:
+def _find_by_numpy_name(library: Library, function: Callable[..., Any]) -> Function | None:
     """Return the function of one of NumPy's names."""
     names = sorted(_numpy_names().get(function, ()), key=lambda name: name.rpartition(".")[2] != function.__name__)
     return next((f for name in names if (f := library.function(name)) is not None), None)
 
 
 _CONVOLUTIONS = frozenset({"cross_correlate", "cross_correlate_back", "cross_correlate_kernel"})
-# Operations that libraries with NumPy's names compute better than gathers and steps.
+# Operations for which the function of a library with NumPy's names is faster than the array API implementation.
 _BY_NUMPY_NAME = frozenset(
     [
         "cbrt",
@@ -551,7 +551,7 @@ _BY_NUMPY_NAME = frozenset(
     ]
 )
 _LENGTH = "the length of the result depends on values; use np.where, or arrays of a fixed length"
-_REFUSED = {
+_UNSUPPORTED = {
     **dict.fromkeys(("nonzero", "flatnonzero", "argwhere", "unique", "roots", "poly", "polymul", "polydiv"), _LENGTH),
     **dict.fromkeys(("histogram", "histogram_bin_edges", "histogramdd"), _LENGTH),
     **dict.fromkeys(("partition", "argpartition"), "the order within the parts is arbitrary; use np.sort"),

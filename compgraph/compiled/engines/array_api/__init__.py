@@ -1,9 +1,9 @@
 """NumPy's operations in terms of the Python array API standard, for libraries that lack them under NumPy's name.
 
-Each function has the name of an operation in `compgraph.ops`, with an underscore if Python has a function of the name. It takes
+Each function has the name of an operation in `compgraph.ops`, with a trailing underscore if it would shadow a builtin. It takes
 a namespace `xp` of the standard (data-apis.org/array-api, 2024.12), then the operands and options of NumPy's function. Operands
-are arrays of the namespace, whose dtypes are already those that NumPy computes with; indices may be plain. The results are those
-of NumPy's documentation.
+are arrays of the namespace, already converted to the dtypes in which NumPy computes; indices may be NumPy arrays. The results
+equal NumPy's.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from .neural_networks import correlation_of
 from .positions import (
     UnsupportedError,
     box_of,
-    expanded,
+    expand_index,
     flat_positions,
     is_basic,
     is_complex,
@@ -40,8 +40,8 @@ from .positions import (
 from .shapes import moveaxis
 
 __all__ = [
-    "UnsupportedError", "box_of", "correlation_of", "expanded", "find", "flat_positions", "is_basic", "is_complex", "is_floating",
-    "is_static", "moveaxis", "number", "places_of", "put", "size_of",
+    "UnsupportedError", "box_of", "correlation_of", "expand_index", "find", "flat_positions", "is_basic", "is_complex",
+    "is_floating", "is_static", "moveaxis", "number", "places_of", "put", "size_of",
 ]  # fmt: skip
 _FAMILIES = (
     elementwise, reductions, shapes, indexing, products, linear_algebra, fourier_transforms, interpolation, neural_networks,
@@ -49,7 +49,7 @@ _FAMILIES = (
 
 
 def find(name: str) -> Callable[..., Any] | None:
-    """Return the function of an operation, or None."""
+    """Return the implementation of an operation by its key, or None."""
     for family in _FAMILIES:
         for spelled in (f"{name}_", name):
             function: Any = getattr(family, spelled, None)

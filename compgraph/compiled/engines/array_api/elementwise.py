@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from .positions import UnsupportedError, is_complex, is_floating, moved, number
+from .positions import UnsupportedError, is_complex, is_floating, move_elements, number
 
 Namespace = Any
 Array = Any
 
 
 def same(xp: Namespace, x: Array) -> Array:
-    """Return the array: copies need no copy where arrays are never changed."""
+    """Return the array itself: arrays are never written into, so a copy is unnecessary."""
     return x
 
 
@@ -100,7 +100,7 @@ def unwrap(xp: Namespace, p: Array, discont: object = None, axis: int = -1, *, p
     folded = xp.remainder(steps + period / 2, number(xp, period, p)) - period / 2
     folded = xp.where((folded == -period / 2) & (steps > 0), number(xp, period / 2, p), folded)
     jumps = xp.where(xp.abs(steps) < (period / 2 if discont is None else discont), xp.zeros_like(steps), folded - steps)
-    first = moved(xp, np.take, p, np.arange(min(size, 1)), axis=axis)
+    first = move_elements(xp, np.take, p, np.arange(min(size, 1)), axis=axis)
     return p + xp.concat([xp.zeros_like(first), xp.cumulative_sum(jumps, axis=axis)], axis=axis)
 
 

@@ -15,18 +15,18 @@ from .positions import (
     UnsupportedError,
     add_at,
     box_of,
-    embedded,
-    expanded,
+    embed,
+    expand_index,
     flat,
     flat_positions,
     gather,
     is_basic,
     is_complex,
     is_static,
-    moved,
+    move_elements,
     number,
     size_of,
-    wrapped,
+    wrap_negative,
 )
 from .reductions import any_
 
@@ -38,45 +38,45 @@ def getitem(xp: Namespace, x: Array, *index: object) -> Array:
     """See `ops.getitem`."""
     parts = tuple(index[0]) if len(index) == 1 and isinstance(index[0], tuple) else index
     if is_basic(parts):
-        return _basic_item(xp, x, expanded(parts, x.ndim))
+        return _basic_item(xp, x, expand_index(parts, x.ndim))
     if is_static(parts):
-        return moved(xp, lambda positions: positions[parts], x)
+        return move_elements(xp, lambda positions: positions[parts], x)
     positions = flat_positions(xp, x.shape, parts, x)
     return xp.reshape(xp.take(flat(xp, x), flat(xp, positions), axis=0), positions.shape)
 
 
 def _basic_item(xp: Namespace, x: Array, parts: Sequence[Any]) -> Array:
-    """Return ``x[parts]``, with slices within the bounds of the array and forwards, as all libraries take them."""
+    """Return ``x[parts]``, by slices within bounds and with positive steps, which all libraries support."""
     index: list[Any] = []
     backwards: list[int] = []
     lengths = iter(x.shape)
     for part in parts:
         length = 0 if part is None else next(lengths)
         if isinstance(part, slice):
-            places = range(length)[part]
-            if len(places) and places.step < 0:
+            positions = range(length)[part]
+            if len(positions) and positions.step < 0:
                 backwards.append(sum(not isinstance(p, int) for p in index))
-                places = places[::-1]
-            part = slice(places[0], places[-1] + 1, places.step) if len(places) else slice(0, 0)
+                positions = positions[::-1]
+            part = slice(positions[0], positions[-1] + 1, positions.step) if len(positions) else slice(0, 0)
         index.append(int(part) if isinstance(part, np.integer) else part)
     selection = x[tuple(index)]
     return xp.flip(selection, axis=tuple(backwards)) if backwards else selection
 
 
 def _values_at(xp: Namespace, shape: tuple[int, ...], index: Sequence[Any], values: Array) -> tuple[Array, list[range]]:
-    """Return values at a basic index of an array with as many axes as the array, and the places along each."""
+    """Return the values of a basic index, reshaped to one axis per axis of the array, and their positions along each."""
     ranges: list[range] = []
     backwards: list[int] = []
     lengths = iter(shape)
     broadcast_values = xp.broadcast_to(values, np.broadcast_to(0, shape)[tuple(index)].shape)
-    for part in expanded(index, len(shape)):
+    for part in expand_index(index, len(shape)):
         if part is None:
             continue
         length = next(lengths)
-        places = range(length)[part] if isinstance(part, slice) else range(length)[int(part) :][:1]
-        if len(places) > 1 and places.step < 0:
+        positions = range(length)[part] if isinstance(part, slice) else range(length)[int(part) :][:1]
+        if len(positions) > 1 and positions.step < 0:
             backwards.append(len(ranges))
-        ranges.append(places[::-1] if places.step < 0 else places)
+        ranges.append(positions[::-1] if positions.step < 0 else positions)
     box = xp.reshape(broadcast_values, tuple(map(len, ranges)))
     return xp.flip(box, axis=tuple(backwards)) if backwards else box, ranges
 
@@ -97,8 +97,8 @@ def take_along_axis(xp: Namespace, arr: Array, indices: Any, axis: int = -1) -> 
     if axis is None:
         arr, axis = flat(xp, arr), 0
     if isinstance(indices, np.ndarray):
-        return moved(xp, np.take_along_axis, arr, indices, axis)
-    indices = wrapped(xp, indices, arr.shape[axis])
+        return move_elements(xp, np.take_along_axis, arr, indices, axis)
+    indices = wrap_negative(xp, indices, arr.shape[axis])
     shape = np.broadcast_shapes(*[tuple(1 if k == axis % arr.ndim else n for k, n in enumerate(x.shape)) for x in (arr, indices)])
     full = [tuple(x.shape[axis] if k == axis % arr.ndim else n for k, n in enumerate(shape)) for x in (arr, indices)]
     return xp.take_along_axis(xp.broadcast_to(arr, full[0]), xp.broadcast_to(indices, full[1]), axis=int(axis))
@@ -108,8 +108,8 @@ def insert(xp: Namespace, arr: Array, obj: Any, values: Array, axis: Any = None)
     if not is_static((obj,)):
         raise UnsupportedError("insert at computed places")
     both = xp.concat([flat(xp, arr), flat(xp, values)])
-    places = [np.arange(size_of(arr)).reshape(arr.shape), size_of(arr) + np.arange(size_of(values)).reshape(values.shape)]
-    return gather(xp, both, np.insert(places[0], obj, places[1], axis=axis))
+    positions = [np.arange(size_of(arr)).reshape(arr.shape), size_of(arr) + np.arange(size_of(values)).reshape(values.shape)]
+    return gather(xp, both, np.insert(positions[0], obj, positions[1], axis=axis))
 
 
 def sort(xp: Namespace, a: Array, axis: int = -1, stable: object = None, descending: bool = False) -> Array:
@@ -172,7 +172,7 @@ def scatter_to_buffer(xp: Namespace, values: Array, count: int, dtype: Any, offs
     shape, start = tuple(values.shape), offset // dtype.itemsize
     steps = tuple(s // dtype.itemsize for s in strides)
     if (box := box_of((count,), shape, steps, start)) is not None:
-        return flat(xp, embedded(xp, xp.reshape(values, box.lengths), box.dims, box.ranges))
+        return flat(xp, embed(xp, xp.reshape(values, box.lengths), box.dims, box.ranges))
     sources = np.full(count, -1)
     sources[places_of(count, shape, steps, start)] = np.arange(size_of(values)).reshape(shape)
     return gather(xp, values, sources)
@@ -186,7 +186,7 @@ def scatter(xp: Namespace, like: Any, *parts: Any, layout: tuple[int, ...], add:
         index = tuple(index[0]) if count == 1 and isinstance(index[0], tuple) else index
         if is_basic(index):
             values, ranges = _values_at(xp, tuple(like.shape), index, parts[start])
-            part = embedded(xp, values, like.shape, ranges)
+            part = embed(xp, values, like.shape, ranges)
             total = part if total is None else total + part
         else:
             total = xp.zeros_like(like) if total is None else total

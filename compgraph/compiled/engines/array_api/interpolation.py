@@ -11,7 +11,7 @@ from numpy.lib.array_utils import normalize_axis_tuple
 
 from .elementwise import conj
 from .indexing import getitem, searchsorted
-from .positions import UnsupportedError, flat, moved, number, plain
+from .positions import UnsupportedError, as_array, flat, move_elements, number
 from .reductions import Reduction, all_, any_, count_nonzero, sum_
 from .shapes import expand_dims, sliding_window_view
 
@@ -27,11 +27,11 @@ def convolve(xp: Namespace, a: Array, v: Array, mode: str = "full") -> Array:
 
 
 def _slide(xp: Namespace, a: Array, kernel: Array, mode: str) -> Array:
-    """Return the products of a kernel with the windows of a vector that is at least as long."""
+    """Return the products of a kernel with the windows of a vector; the kernel is not longer than the vector."""
     size = kernel.shape[0]
     before = {"full": size - 1, "same": size // 2, "valid": 0}[mode]
     after = {"full": size - 1, "same": size - 1 - size // 2, "valid": 0}[mode]
-    return sliding_window_view(xp, moved(xp, np.pad, a, (before, after)), size) @ kernel
+    return sliding_window_view(xp, move_elements(xp, np.pad, a, (before, after)), size) @ kernel
 
 
 def correlate(xp: Namespace, a: Array, v: Array, mode: str = "valid") -> Array:
@@ -65,53 +65,58 @@ def polyval(xp: Namespace, p: Array, x: Array) -> Array:
 
 def polyder(xp: Namespace, p: Array, m: int = 1) -> Array:
     for _ in range(m):
-        p = p[:-1] * plain(xp, np.arange(p.shape[0] - 1, 0, -1), p, p.dtype)
+        p = p[:-1] * as_array(xp, np.arange(p.shape[0] - 1, 0, -1), p, p.dtype)
     return p
 
 
 def polyint(xp: Namespace, p: Array, k: Any = None, m: int = 1) -> Array:
-    constants = xp.zeros((m,), dtype=p.dtype) if k is None else flat(xp, k if hasattr(k, "dtype") else plain(xp, k, p, p.dtype))
+    if k is None:
+        constants = xp.zeros((m,), dtype=p.dtype)
+    else:
+        constants = flat(xp, k if hasattr(k, "dtype") else as_array(xp, k, p, p.dtype))
     constants = xp.broadcast_to(constants, (m,)) if constants.shape[0] == 1 else constants
-    for turn in range(m):
-        p = xp.concat([p / plain(xp, np.arange(p.shape[0], 0, -1), p, p.dtype), constants[turn : turn + 1]])
+    for order in range(m):
+        p = xp.concat([p / as_array(xp, np.arange(p.shape[0], 0, -1), p, p.dtype), constants[order : order + 1]])
     return p
 
 
-def _rows(xp: Namespace, x: Array, axis: tuple[int, ...]) -> tuple[Array, tuple[int, ...]]:
-    """Merge the axes of a reduction into a last one; return also the axes."""
+def _merge_axes(xp: Namespace, x: Array, axis: tuple[int, ...]) -> tuple[Array, tuple[int, ...]]:
+    """Merge the axes of a reduction into one, the last; return the array and the axes."""
     axes = tuple(range(x.ndim)) if axis is None else normalize_axis_tuple(axis, x.ndim)
     rest = [k for k in range(x.ndim) if k not in axes]
     rows = xp.permute_dims(x, (*rest, *axes)) if x.ndim > 1 else x
     return xp.reshape(rows, (*[x.shape[k] for k in rest], math.prod(x.shape[k] for k in axes))), axes
 
 
-def _neighbors(xp: Namespace, rows: Array, q: Array, skips: bool) -> Iterator[tuple[Array, Array, Array]]:
-    """Yield for each quantile the sorted numbers below and above it, and the share of the way between them."""
+def _neighboring_ranks(xp: Namespace, rows: Array, q: Array, skips: bool) -> Iterator[tuple[Array, Array, Array]]:
+    """Yield for each quantile the sorted numbers below and above it, and the weight of the upper one."""
     ranked, length = xp.sort(rows, axis=-1), rows.shape[-1]
-    known = ~xp.isnan(rows)
-    counts = count_nonzero(xp, known, axis=-1, keepdims=True) if skips else None
+    is_number = ~xp.isnan(rows)
+    counts = count_nonzero(xp, is_number, axis=-1, keepdims=True) if skips else None
     for share in np.ravel(q).tolist():
         if counts is None:
-            place = share * (length - 1)
-            low = int(place)
+            rank = share * (length - 1)
+            low = int(rank)
             ends = [ranked[..., k] for k in (low, min(low + 1, length - 1))]
-            yield ends[0], ends[1], number(xp, place - low, rows)
+            yield ends[0], ends[1], number(xp, rank - low, rows)
         else:
             last = xp.astype(xp.maximum(counts - 1, xp.zeros_like(counts)), rows.dtype)
-            place = last * share
-            low = xp.floor(place)
+            rank = last * share
+            low = xp.floor(rank)
             ends = [xp.astype(xp.minimum(low + k, last), xp.int64) for k in (0, 1)]
             below, above = (xp.take_along_axis(ranked, end, axis=-1)[..., 0] for end in ends)
-            yield below, above, (place - low)[..., 0]
+            yield below, above, (rank - low)[..., 0]
 
 
 def _quantile(scale: float, skips: bool, middle: bool = False) -> Reduction:
     def quantile(xp: Namespace, a: Array, q: Any = 0.5, axis: Any = None, keepdims: object = False, **options: object) -> Array:
         _require_linear(options)
-        rows, axes = _rows(xp, a, axis)
+        rows, axes = _merge_axes(xp, a, axis)
         q = np.asarray(q, float) / scale
         unknown = any_(xp, xp.isnan(rows), axis=-1) if not skips else all_(xp, xp.isnan(rows), axis=-1)
-        quantiles = [xp.where(unknown, number(xp, math.nan, a), b + (c - b) * t) for b, c, t in _neighbors(xp, rows, q, skips)]
+        quantiles = [
+            xp.where(unknown, number(xp, math.nan, a), b + (c - b) * t) for b, c, t in _neighboring_ranks(xp, rows, q, skips)
+        ]
         result = xp.reshape(xp.stack(quantiles), (*q.shape, *rows.shape[:-1])) if q.ndim else quantiles[0]
         return expand_dims(xp, result, tuple(k + q.ndim for k in axes)) if keepdims and keepdims is not np._NoValue else result
 
@@ -120,7 +125,7 @@ def _quantile(scale: float, skips: bool, middle: bool = False) -> Reduction:
 
 def _require_linear(options: dict[str, Any]) -> None:
     if options.get("weights") is not None or options.get("method", "linear") != "linear":
-        raise UnsupportedError("a quantile with weights or a method other than linear")
+        raise UnsupportedError("a quantile with weights, or with a method that is not 'linear'")
 
 
 median, quantile, percentile = _quantile(1, False), _quantile(1, False), _quantile(100, False)
@@ -137,13 +142,13 @@ def _row_weights(
     axis: tuple[int, ...],
     options: dict[str, Any],
 ) -> Array:
-    """See `autodiff.grads.order_statistics`: the share of each element of a row in its quantile."""
+    """See `autodiff.grads.order_statistics`: the weight of each element of a row in its quantile."""
     _require_linear(options)
-    rows, _ = _rows(xp, x, axis)
+    rows, _ = _merge_axes(xp, x, axis)
     q = np.asarray(options.get("q", 0.5), float) / (100 if function is np.percentile else 1)
     results = xp.reshape(out, (q.size, *rows.shape[:-1]))
     weights = []
-    for k, (below, above, share) in enumerate(_neighbors(xp, rows, q, skips)):
+    for k, (below, above, share) in enumerate(_neighboring_ranks(xp, rows, q, skips)):
         ends = [xp.where(xp.isnan(results[k, ...]), results[k, ...], end)[..., None] for end in (below, above)]
         equal = [xp.astype(rows == end, rows.dtype) for end in ends]
         ties = [e / sum_(xp, e, axis=-1, keepdims=True) for e in equal]

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_tuple
 
 from .elementwise import conj, imag, real
-from .positions import flat, plain, size_of
+from .positions import as_array, flat, size_of
 from .reductions import count_nonzero, has_value, sum_
 from .shapes import expand_dims, moveaxis
 
@@ -36,7 +36,7 @@ def linalg_cholesky(xp: Namespace, a: Array, upper: bool = False) -> Array:
 def hermitian_of(xp: Namespace, a: Array, triangle: str = "L") -> Array:
     """Return Hermitian matrices from the triangle that NumPy reads."""
     part, k = (xp.tril, -1) if triangle.upper() == "L" else (xp.triu, 1)
-    diagonal = xp.astype(real(xp, a), a.dtype) * plain(xp, np.eye(a.shape[-1]), a, a.dtype)
+    diagonal = xp.astype(real(xp, a), a.dtype) * as_array(xp, np.eye(a.shape[-1]), a, a.dtype)
     return part(a, k=k) + adjoint(xp, part(a, k=k)) + diagonal
 
 
@@ -89,11 +89,11 @@ def linalg_cond(xp: Namespace, x: Array, p: object = None) -> Array:
 def linalg_pinv(xp: Namespace, a: Array, rcond: Any = None, hermitian: bool = False, *, rtol: Any = None) -> Array:
     a = hermitian_of(xp, a) if hermitian else a
     limit = next((r for r in (rcond, rtol) if has_value(r)), 1e-15)
-    return xp.linalg.pinv(a, rtol=plain(xp, limit, a, real(xp, a).dtype) if np.ndim(limit) else float(limit))
+    return xp.linalg.pinv(a, rtol=as_array(xp, limit, a, real(xp, a).dtype) if np.ndim(limit) else float(limit))
 
 
 def linalg_lstsq(xp: Namespace, a: Array, b: Array, rcond: Array | None = None, *, rank: int) -> tuple[Array, ...]:
-    """The results for matrices of a rank, which the program checks."""
+    """Return the results for matrices of a given rank, which the program checks."""
     limit = (
         float(np.finfo(np.dtype(str(real(xp, a).dtype).rpartition(".")[2])).eps) * max(a.shape) if rcond is None else float(rcond)
     )
@@ -129,4 +129,4 @@ def linalg_matrix_power(xp: Namespace, a: Array, n: int) -> Array:
 
 
 def diagonal_matrix(xp: Namespace, values: Array, w: Any, of: str) -> Array:
-    return plain(xp, np.eye(w.shape[-1]), values, values.dtype) * values[..., None, :]
+    return as_array(xp, np.eye(w.shape[-1]), values, values.dtype) * values[..., None, :]

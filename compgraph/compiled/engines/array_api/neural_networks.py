@@ -12,7 +12,7 @@ import numpy as np
 from ....nn import Correlation, Windows, count_window_elements, kernel_axes, pooling_windows, signal_padding
 from .elementwise import conj
 from .indexing import take_along_axis
-from .positions import embedded, flat, plain, size_of
+from .positions import as_array, embed, flat, size_of
 from .reductions import drop_axes, max_, mean, sum_
 from .shapes import pad
 
@@ -60,8 +60,8 @@ def sigmoid_cross_entropy(xp: Namespace, logits: Array, labels: Array) -> Array:
 def softmax_cross_entropy(xp: Namespace, logits: Array, labels: Array) -> Array:
     scale = max(1, size_of(logits) // logits.shape[-1])
     if xp.isdtype(labels.dtype, "integral"):
-        chosen = take_along_axis(xp, log_softmax(xp, logits), labels[..., None], axis=-1)
-        return -sum_(xp, chosen) / scale
+        label_scores = take_along_axis(xp, log_softmax(xp, logits), labels[..., None], axis=-1)
+        return -sum_(xp, label_scores) / scale
     return -sum_(xp, labels * log_softmax(xp, logits)) / scale
 
 
@@ -70,29 +70,29 @@ def _select_class(xp: Namespace, below: Array, labels: Array) -> Array:
 
 
 def _slices(windows: Windows, padded: Array) -> list[Array]:
-    """Return for each place within a window the elements there of all windows."""
+    """Return for each offset within a window the elements of all windows at that offset."""
     slices = []
-    for place in np.ndindex(windows.window):
-        steps = zip(place, windows.dilation, windows.strides, windows.counts, strict=True)
+    for offset in np.ndindex(windows.window):
+        steps = zip(offset, windows.dilation, windows.strides, windows.counts, strict=True)
         slices.append(padded[(..., *[slice(k * d, k * d + s * (n - 1) + 1, s) for k, d, s, n in steps])])
     return slices
 
 
-def _padded(xp: Namespace, windows: Windows, x: Array, value: float = 0.0) -> Array:
-    """Return an array with the padding of windows."""
+def _pad_windows(xp: Namespace, windows: Windows, x: Array, value: float = 0.0) -> Array:
+    """Pad an array as its windows require."""
     widths = [(0, 0)] * (x.ndim - len(windows.lengths)) + list(windows.pads)
     return pad(xp, x, widths, constant_values=value) if np.any(widths) else x
 
 
-def _spread(xp: Namespace, windows: Windows, parts: Sequence[Array]) -> Array:
-    """Return the sum over the places within a window of parts, each put where its windows have that place."""
+def _sum_at_offsets(xp: Namespace, windows: Windows, parts: Sequence[Array]) -> Array:
+    """Sum arrays, one per offset within a window, each added at the elements that its windows have at that offset."""
     total: Any = None
     others = len(parts[0].shape) - len(windows.counts)
-    for part, place in zip(parts, np.ndindex(windows.window), strict=True):
-        steps = zip(place, windows.dilation, windows.strides, windows.counts, strict=True)
+    for part, offset in zip(parts, np.ndindex(windows.window), strict=True):
+        steps = zip(offset, windows.dilation, windows.strides, windows.counts, strict=True)
         ranges = [range(k * d, k * d + s * (n - 1) + 1, s) for k, d, s, n in steps]
         shape = (*part.shape[:others], *windows.padded)
-        part = embedded(xp, part, shape, [*map(range, shape[:others]), *ranges])
+        part = embed(xp, part, shape, [*map(range, shape[:others]), *ranges])
         total = part if total is None else total + part
     return total[windows.inner] if np.any(windows.pads) else total
 
@@ -104,7 +104,7 @@ def correlation_of(name: str, x: tuple[int, ...], kernel: tuple[int, ...], optio
 def _columns(xp: Namespace, correlation: Correlation, x: Array) -> Array:
     """Return the windows of an array as the columns of matrices, of shape (batch, groups, elements of a window, windows)."""
     x = xp.reshape(x, (correlation.batch, correlation.groups, correlation.channels, *correlation.windows.lengths))
-    columns = xp.stack(_slices(correlation.windows, _padded(xp, correlation.windows, x)), axis=3)
+    columns = xp.stack(_slices(correlation.windows, _pad_windows(xp, correlation.windows, x)), axis=3)
     return xp.reshape(columns, (correlation.batch, correlation.groups, correlation.height, math.prod(correlation.windows.counts)))
 
 
@@ -142,7 +142,7 @@ def cross_correlate_back(xp: Namespace, g: Array, kernel: Array, like: Any, **op
     )
     columns = xp.reshape(columns, inside)
     parts = [columns[:, :, :, k, ...] for k in range(inside[3])]
-    return xp.reshape(_spread(xp, correlation.windows, parts), shape)
+    return xp.reshape(_sum_at_offsets(xp, correlation.windows, parts), shape)
 
 
 def cross_correlate_kernel(xp: Namespace, x: Array, g: Array, like: Any, **options: object) -> Array:
@@ -160,36 +160,36 @@ def _pooling(name: str, shape: tuple[int, ...], options: dict[str, Any]) -> Wind
 
 def pooled_max(xp: Namespace, x: Array, **options: object) -> Array:
     windows = _pooling("max_pool", x.shape, options)
-    return functools.reduce(xp.maximum, _slices(windows, _padded(xp, windows, x, -math.inf)))
+    return functools.reduce(xp.maximum, _slices(windows, _pad_windows(xp, windows, x, -math.inf)))
 
 
 def pooled_mean(xp: Namespace, x: Array, **options: object) -> Array:
     windows = _pooling("mean_pool", x.shape, options)
-    total = functools.reduce(xp.add, _slices(windows, _padded(xp, windows, x)))
-    return total / plain(xp, count_window_elements(windows, np.float64), x, x.dtype)
+    total = functools.reduce(xp.add, _slices(windows, _pad_windows(xp, windows, x)))
+    return total / as_array(xp, count_window_elements(windows, np.float64), x, x.dtype)
 
 
-def _winners(xp: Namespace, windows: Windows, x: Array, best: Array) -> tuple[list[Array], Array]:
-    """Return for each place within a window where its largest element is, as 0 and 1, and how many there are of a window."""
-    inside = _slices(windows, _padded(xp, windows, x, math.nan))
-    won = [xp.astype((part >= best) | xp.isnan(best), best.dtype) for part in inside]
-    return won, xp.maximum(functools.reduce(xp.add, won), xp.ones_like(best))
+def _mark_maxima(xp: Namespace, windows: Windows, x: Array, best: Array) -> tuple[list[Array], Array]:
+    """Mark by 1 the elements that are the maximum of their window, per offset; return also their number per window."""
+    slices = _slices(windows, _pad_windows(xp, windows, x, math.nan))
+    marks = [xp.astype((part >= best) | xp.isnan(best), best.dtype) for part in slices]
+    return marks, xp.maximum(functools.reduce(xp.add, marks), xp.ones_like(best))
 
 
 def max_pool_back(xp: Namespace, g: Array, x: Array, best: Array, **options: object) -> Array:
     windows = _pooling("max_pool", x.shape, options)
-    won, count = _winners(xp, windows, x, best)
-    return _spread(xp, windows, [w * (g / count) for w in won])
+    marks, count = _mark_maxima(xp, windows, x, best)
+    return _sum_at_offsets(xp, windows, [mark * (g / count) for mark in marks])
 
 
 def max_pool_along(xp: Namespace, t: Array, x: Array, best: Array, **options: object) -> Array:
     windows = _pooling("max_pool", x.shape, options)
-    won, count = _winners(xp, windows, x, best)
-    parts = _slices(windows, _padded(xp, windows, t))
-    return functools.reduce(xp.add, [w * part for w, part in zip(won, parts, strict=True)]) / count
+    marks, count = _mark_maxima(xp, windows, x, best)
+    parts = _slices(windows, _pad_windows(xp, windows, t))
+    return functools.reduce(xp.add, [mark * part for mark, part in zip(marks, parts, strict=True)]) / count
 
 
 def mean_pool_back(xp: Namespace, g: Array, like: Any, **options: object) -> Array:
     windows = _pooling("mean_pool", like.shape, options)
-    share = g / plain(xp, count_window_elements(windows, np.float64), g, g.dtype)
-    return _spread(xp, windows, [share] * math.prod(windows.window))
+    share = g / as_array(xp, count_window_elements(windows, np.float64), g, g.dtype)
+    return _sum_at_offsets(xp, windows, [share] * math.prod(windows.window))

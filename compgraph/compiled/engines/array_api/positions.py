@@ -1,4 +1,4 @@
-"""Elements of arrays by their positions: strided windows as slices, gathers, and arrays with some elements replaced."""
+"""Elements of arrays by their positions: strided windows as slices, gathers, and updates of some elements."""
 
 from __future__ import annotations
 
@@ -25,15 +25,16 @@ def size_of(x: Array) -> int:
     return math.prod(x.shape)
 
 
-def plain(xp: Namespace, values: Operand, like: Array, dtype: object = None) -> Array:
-    """Return a plain array as an array of the namespace, on the device of another one."""
-    device = {} if (place := getattr(like, "device", None)) is None or callable(place) else {"device": place}
-    return xp.asarray(values, dtype=dtype, **device)
+def as_array(xp: Namespace, values: Operand, like: Array, dtype: object = None) -> Array:
+    """Convert a NumPy array to an array of the namespace, on the device of `like`."""
+    device = getattr(like, "device", None)
+    options = {} if device is None or callable(device) else {"device": device}
+    return xp.asarray(values, dtype=dtype, **options)
 
 
 def number(xp: Namespace, value: complex, like: Array) -> Array:
-    """Return a number as a 0-d array of the dtype of another array."""
-    return plain(xp, value, like, like.dtype)
+    """Convert a number to a 0-d array of the dtype and on the device of `like`."""
+    return as_array(xp, value, like, like.dtype)
 
 
 def is_complex(xp: Namespace, x: Array) -> bool:
@@ -52,14 +53,14 @@ def flat(xp: Namespace, x: Array) -> Array:
 
 
 class Box(NamedTuple):
-    """Elements of an array at slices of another shape of it.
+    """Elements of a reshaped array, as one slice per axis.
 
     Attributes
     ----------
     dims : tuple of int
-        The shape, of as many elements as the array.
+        The shape to which the array is reshaped.
     ranges : tuple of range
-        The places along each of its axes.
+        The positions along each axis.
     """
 
     dims: tuple[int, ...]
@@ -67,17 +68,17 @@ class Box(NamedTuple):
 
     @property
     def slices(self) -> tuple[slice, ...]:
-        """The slices."""
+        """The index of the elements in the reshaped array."""
         return tuple(slice(r.start, r.stop, r.step) for r in self.ranges)
 
     @property
     def lengths(self) -> tuple[int, ...]:
-        """How many elements there are along each axis."""
+        """The number of elements along each axis."""
         return tuple(map(len, self.ranges))
 
 
 def box_of(shape: tuple[int, ...], lengths: Sequence[int], strides: Sequence[int], offset: int) -> Box | None:
-    """Return the elements of a strided window of an array, in C order, as slices; None if they are none.
+    """Return a strided window of an array, in C order, as slices of the reshaped array; None if there are no such slices.
 
     Lengths, strides and the offset are those of the window, in elements.
     """
@@ -95,7 +96,7 @@ def box_of(shape: tuple[int, ...], lengths: Sequence[int], strides: Sequence[int
 
 
 def _ranges_in(dims: tuple[int, ...], steps: Sequence[tuple[int, int]], offset: int) -> tuple[range, ...] | None:
-    """Return the places along each axis of the elements ``offset + sum(k * stride)``; None unless they are slices."""
+    """Return the positions along each axis of the elements ``offset + sum(k * stride)``; None unless they are slices."""
     first, block = np.unravel_index(offset, dims), math.prod(dims)
     rest, ranges = list(steps), []
     for low, length in zip(map(int, first), dims, strict=True):
@@ -110,18 +111,18 @@ def _ranges_in(dims: tuple[int, ...], steps: Sequence[tuple[int, int]], offset: 
     return None if rest else tuple(ranges)
 
 
-def embedded(xp: Namespace, values: Array, shape: Sequence[int], ranges: Sequence[range]) -> Array:
-    """Return an array of zeros of a shape with values at the places along each axis."""
-    for axis, (length, places) in enumerate(zip(shape, ranges, strict=True)):
-        if len(places) == length:
+def embed(xp: Namespace, values: Array, shape: Sequence[int], ranges: Sequence[range]) -> Array:
+    """Return an array of zeros, with values at the positions of `ranges` along each axis."""
+    for axis, (length, positions) in enumerate(zip(shape, ranges, strict=True)):
+        if len(positions) == length:
             continue
-        outer, inner, count = values.shape[:axis], values.shape[axis + 1 :], len(places)
-        if places.step > 1 and count > 1:
-            gaps = xp.zeros((*outer, count, places.step - 1, *inner), dtype=values.dtype)
+        outer, inner, count = values.shape[:axis], values.shape[axis + 1 :], len(positions)
+        if positions.step > 1 and count > 1:
+            gaps = xp.zeros((*outer, count, positions.step - 1, *inner), dtype=values.dtype)
             values = xp.concat([xp.reshape(values, (*outer, count, 1, *inner)), gaps], axis=axis + 1)
-            values = xp.reshape(values, (*outer, count * places.step, *inner))
-            values = values[(slice(None),) * axis + (slice(0, (count - 1) * places.step + 1), ...)]
-        before = places[0] if count else 0
+            values = xp.reshape(values, (*outer, count * positions.step, *inner))
+            values = values[(slice(None),) * axis + (slice(0, (count - 1) * positions.step + 1), ...)]
+        before = positions[0] if count else 0
         ends = [(*outer, n, *inner) for n in (before, length - before - values.shape[axis])]
         values = xp.concat([xp.zeros(ends[0], dtype=values.dtype), values, xp.zeros(ends[1], dtype=values.dtype)], axis=axis)
     return values
@@ -136,13 +137,13 @@ def gather(xp: Namespace, x: Array, positions: NDArray[Any]) -> Array:
         positions = np.where(positions < 0, size_of(x), positions)
     if not positions.size:
         return xp.reshape(vector[:0], positions.shape)
-    return xp.reshape(xp.take(vector, plain(xp, positions.ravel(), x, xp.int64), axis=0), positions.shape)
+    return xp.reshape(xp.take(vector, as_array(xp, positions.ravel(), x, xp.int64), axis=0), positions.shape)
 
 
-def moved(xp: Namespace, function: Callable[..., Any], x: Array, *args: object, **options: object) -> Array:
-    """Compute a function of NumPy's that moves elements: NumPy moves their positions, by which they are gathered.
+def move_elements(xp: Namespace, function: Callable[..., Any], x: Array, *args: object, **options: object) -> Array:
+    """Apply a NumPy function that only moves elements: it is called on their positions, by which they are then gathered.
 
-    The function may put zeros between elements.
+    The function may insert zeros.
     """
     positions = function(np.arange(1, size_of(x) + 1).reshape(x.shape), *args, **options)
     return gather(xp, x, np.asarray(positions) - 1)
@@ -150,10 +151,10 @@ def moved(xp: Namespace, function: Callable[..., Any], x: Array, *args: object, 
 
 def put(xp: Namespace, x: Array, positions: NDArray[Any], values: Array) -> Array:
     """Return a copy of an array with values at distinct positions of the flattened array (plain integers)."""
-    size, chosen = size_of(x), np.arange(size_of(x))
-    chosen[np.ravel(positions)] = size + np.arange(np.size(positions))
+    size, sources = size_of(x), np.arange(size_of(x))
+    sources[np.ravel(positions)] = size + np.arange(np.size(positions))
     both = xp.concat([flat(xp, x), flat(xp, xp.broadcast_to(values, np.shape(positions)))])
-    return gather(xp, xp.reshape(both, (-1,)), chosen.reshape(x.shape))
+    return gather(xp, xp.reshape(both, (-1,)), sources.reshape(x.shape))
 
 
 def add_at(xp: Namespace, x: Array, positions: Any, values: Array) -> Array:
@@ -164,15 +165,15 @@ def add_at(xp: Namespace, x: Array, positions: Any, values: Array) -> Array:
         return x + xp.reshape(hits @ values, x.shape)
     order = np.argsort(positions.ravel(), kind="stable")
     ranked = positions.ravel()[order]
-    turn = np.arange(ranked.size) - np.searchsorted(ranked, ranked)  # the how manieth update of its element
-    for k in range(int(turn.max(initial=-1)) + 1):
+    occurrence = np.arange(ranked.size) - np.searchsorted(ranked, ranked)  # of the same position
+    for k in range(int(occurrence.max(initial=-1)) + 1):
         source = np.full(size_of(x), -1)
-        source[ranked[turn == k]] = order[turn == k]
+        source[ranked[occurrence == k]] = order[occurrence == k]
         x = x + gather(xp, values, source.reshape(x.shape))
     return x
 
 
-def wrapped(xp: Namespace, index: Any, length: int) -> Any:
+def wrap_negative(xp: Namespace, index: Any, length: int) -> Any:
     """Return indices with negative ones counted from the end."""
     if isinstance(index, (int, np.integer, np.ndarray)):
         return np.where(np.asarray(index) < 0, np.asarray(index) + length, index)
@@ -180,25 +181,25 @@ def wrapped(xp: Namespace, index: Any, length: int) -> Any:
 
 
 def flat_positions(xp: Namespace, shape: tuple[int, ...], index: Sequence[Any], like: Array) -> Array:
-    """Return the positions, in the flattened array, of the elements that an index selects; some of its parts are computed."""
-    parts = expanded(index, len(shape))
+    """Return the positions in the flattened array of the elements that an index with computed parts selects."""
+    parts = expand_index(index, len(shape))
     advanced = [k for k, part in enumerate(parts) if part is not None and not isinstance(part, slice)]
     lead = advanced[0] if advanced and advanced == list(range(advanced[0], advanced[-1] + 1)) else 0
     joint = np.broadcast_shapes(*[np.shape(parts[k]) for k in advanced])
     rest = [k for k in range(len(parts)) if k not in advanced]
-    before = [k for k in rest if k < lead]
-    order: list[Any] = [*before, "joint", *[k for k in rest if k not in before]]
+    leading = [k for k in rest if k < lead]
+    order: list[Any] = [*leading, "joint", *[k for k in rest if k not in leading]]
     axis_of = np.cumsum([part is not None for part in parts]) - 1
     lengths = {k: 1 if parts[k] is None else len(range(*parts[k].indices(shape[axis_of[k]]))) for k in rest}
     full = [n for k in order for n in (joint if k == "joint" else (lengths[k],))]
     strides = [math.prod(shape[k + 1 :]) for k in range(len(shape))]
-    total = plain(xp, np.zeros(full, np.int64), like)
+    total = as_array(xp, np.zeros(full, np.int64), like)
     start = 0
     for k in order:
         if k == "joint":
             for j in advanced:
-                part = wrapped(xp, parts[j], shape[axis_of[j]])
-                part = plain(xp, part, like, xp.int64) if isinstance(part, np.ndarray) else xp.astype(part, xp.int64)
+                part = wrap_negative(xp, parts[j], shape[axis_of[j]])
+                part = as_array(xp, part, like, xp.int64) if isinstance(part, np.ndarray) else xp.astype(part, xp.int64)
                 lead_shape = (1,) * (len(joint) - part.ndim)
                 part = xp.reshape(part, (*lead_shape, *part.shape, *(1,) * (len(full) - start - len(joint))))
                 total = total + part * strides[axis_of[j]]
@@ -206,17 +207,21 @@ def flat_positions(xp: Namespace, shape: tuple[int, ...], index: Sequence[Any], 
         else:
             if parts[k] is not None:
                 steps = np.arange(shape[axis_of[k]])[parts[k]] * strides[axis_of[k]]
-                total = total + plain(xp, steps.reshape(-1, *(1,) * (len(full) - start - 1)), like, xp.int64)
+                total = total + as_array(xp, steps.reshape(-1, *(1,) * (len(full) - start - 1)), like, xp.int64)
             start += 1
     return total
 
 
-def expanded(index: Sequence[Any], ndim: int) -> list[Any]:
-    """Return the parts of an index, with slices in place of the ellipsis and of missing parts at the end."""
+def expand_index(index: Sequence[Any], ndim: int) -> list[Any]:
+    """Return the parts of an index, with slices in place of the ellipsis and of omitted axes at the end."""
     used = sum(part is not None and part is not Ellipsis for part in index)
     everything = [slice(None)] * (ndim - used)
-    place = next((k for k, part in enumerate(index) if part is Ellipsis), None)
-    return [*index, *everything] if place is None else [*index[:place], *everything, *index[place + 1 :]]
+    ellipsis_position = next((k for k, part in enumerate(index) if part is Ellipsis), None)
+    return (
+        [*index, *everything]
+        if ellipsis_position is None
+        else [*index[:ellipsis_position], *everything, *index[ellipsis_position + 1 :]]
+    )
 
 
 def is_basic(index: Sequence[Any]) -> bool:

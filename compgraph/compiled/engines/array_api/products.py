@@ -10,7 +10,7 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_tuple
 
 from .elementwise import conj
-from .positions import flat, moved
+from .positions import flat, move_elements
 from .reductions import sum_
 from .shapes import moveaxis
 
@@ -83,7 +83,7 @@ def cross(xp: Namespace, a: Array, b: Array, axisa: int = -1, axisb: int = -1, a
 def einsum(xp: Namespace, *operands: Array, subscripts: str, dtype: object = None) -> Array:
     if hasattr(xp, "einsum"):
         return xp.einsum(subscripts, *operands)
-    input_subscripts, arrow, wanted = subscripts.replace(" ", "").partition("->")
+    input_subscripts, arrow, output = subscripts.replace(" ", "").partition("->")
     terms = input_subscripts.split(",")
     if "." in subscripts:
         free = [c for c in string.ascii_letters if c not in subscripts]
@@ -92,24 +92,24 @@ def einsum(xp: Namespace, *operands: Array, subscripts: str, dtype: object = Non
         terms = [t.replace("...", "".join(most[len(most) - n :])) for t, n in zip(terms, counts, strict=True)]
         inner = input_subscripts.replace("...", "")
         rest = "".join(sorted(c for c in set(inner) - {","} if inner.count(c) == 1))
-        wanted = wanted.replace("...", "".join(most)) if arrow else "".join(most) + rest
+        output = output.replace("...", "".join(most)) if arrow else "".join(most) + rest
         input_subscripts, subscripts = ",".join(terms), "->"
     letters = sorted(set("".join(terms)))
     if "->" not in subscripts:
-        wanted = "".join(c for c in letters if input_subscripts.count(c) == 1)
-    order = [*wanted, *(c for c in letters if c not in wanted)]
+        output = "".join(c for c in letters if input_subscripts.count(c) == 1)
+    order = [*output, *(c for c in letters if c not in output)]
     product = None
     for term, x in zip(terms, operands, strict=True):
         for c in sorted(set(term)):  # diagonals
             while term.count(c) > 1:
                 first, second = term.index(c), term.rindex(c)
-                x = moved(xp, np.diagonal, x, 0, first, second)
+                x = move_elements(xp, np.diagonal, x, 0, first, second)
                 term = "".join(d for k, d in enumerate(term) if k not in (first, second)) + c
         x = xp.permute_dims(x, tuple(sorted(range(len(term)), key=lambda k: order.index(term[k])))) if x.ndim > 1 else x
         lengths = iter(x.shape)
         x = xp.reshape(x, tuple(next(lengths) if c in term else 1 for c in order))
         product = x if product is None else product * x
-    summed = tuple(range(len(wanted), len(order)))
+    summed = tuple(range(len(output), len(order)))
     return sum_(xp, product, axis=summed) if summed else product
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_tuple
 
 from .elementwise import imag, real
-from .positions import flat, is_complex, is_floating, moved, number, plain, size_of
+from .positions import as_array, flat, is_complex, is_floating, move_elements, number, size_of
 
 Namespace = Any
 Array = Any
@@ -37,7 +37,7 @@ def select(xp: Namespace, a: Array, where: Any, identity: complex) -> Array:
     """Return an array with the identity of a reduction where `where` is false."""
     if where is None or where is True or where is np._NoValue:
         return a
-    mask = where if hasattr(where, "dtype") and not isinstance(where, (np.ndarray, np.generic)) else plain(xp, where, a)
+    mask = where if hasattr(where, "dtype") and not isinstance(where, (np.ndarray, np.generic)) else as_array(xp, where, a)
     return xp.where(mask, a, number(xp, identity, a))
 
 
@@ -91,13 +91,13 @@ all_, any_ = _logic("all", True), _logic("any", False)
 
 
 def _count(xp: Namespace, a: Array, axis: tuple[int, ...] | int | None, where: Any) -> Array:
-    """Return how many elements a reduction has, with its axes kept."""
+    """Return the number of reduced elements, with ``keepdims=True``."""
     ones = select(xp, xp.ones_like(real(xp, a)), where, 0)
     return sum_(xp, ones, axis=axis, keepdims=True)
 
 
 def drop_axes(xp: Namespace, x: Array, axis: tuple[int, ...] | int | None, ndim: int, keepdims: object) -> Array:
-    """Remove the axes of a reduction that were kept."""
+    """Remove the axes of a reduction computed with ``keepdims=True``, unless `keepdims`."""
     if keepdims and keepdims is not np._NoValue:
         return x
     axes = tuple(range(ndim)) if axis is None else normalize_axis_tuple(axis, ndim)
@@ -139,9 +139,9 @@ def _without_nan(reduce: Reduction) -> Reduction:
     def reduced(
         xp: Namespace, a: Array, axis: tuple[int, ...] | int | None = None, where: bool = True, **options: object
     ) -> Array:
-        kept = ~xp.isnan(a) if is_floating(xp, a) else xp.ones_like(a, dtype=xp.bool)
-        kept = select(xp, kept, where, False)
-        return reduce(xp, xp.where(kept, a, xp.zeros_like(a)), axis=axis, where=kept, **options)
+        is_number = ~xp.isnan(a) if is_floating(xp, a) else xp.ones_like(a, dtype=xp.bool)
+        is_number = select(xp, is_number, where, False)
+        return reduce(xp, xp.where(is_number, a, xp.zeros_like(a)), axis=axis, where=is_number, **options)
 
     return reduced
 
@@ -186,7 +186,7 @@ def ptp(xp: Namespace, a: Array, axis: tuple[int, ...] | None = None, keepdims: 
 
 
 def trace(xp: Namespace, a: Array, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: object = None) -> Array:
-    return sum_(xp, moved(xp, np.diagonal, a, offset, axis1, axis2), axis=-1)
+    return sum_(xp, move_elements(xp, np.diagonal, a, offset, axis1, axis2), axis=-1)
 
 
 def _cumulative(name: str) -> Reduction:
@@ -216,4 +216,4 @@ def ediff1d(xp: Namespace, ary: Array, to_end: object = None, to_begin: object =
     vector = flat(xp, ary)
     steps = vector[1:] - vector[:-1] if vector.shape[0] else vector
     parts = [to_begin, steps, to_end]
-    return xp.concat([flat(xp, p if hasattr(p, "dtype") else plain(xp, p, ary, ary.dtype)) for p in parts if p is not None])
+    return xp.concat([flat(xp, p if hasattr(p, "dtype") else as_array(xp, p, ary, ary.dtype)) for p in parts if p is not None])

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_tuple
 from numpy.typing import NDArray
 
-from .positions import UnsupportedError, flat, is_static, moved, plain, size_of
+from .positions import UnsupportedError, as_array, flat, is_static, move_elements, size_of
 from .reductions import Reduction
 
 Namespace = Any
@@ -20,12 +20,12 @@ Array = Any
 def reshape(xp: Namespace, a: Array, shape: Any = None, order: str = "C") -> Array:
     shape = (shape,) if isinstance(shape, (int, np.integer)) else tuple(map(int, shape))
     if order == "F" and a.ndim + len(shape) > 2:
-        return moved(xp, np.reshape, a, shape, order="F")
+        return move_elements(xp, np.reshape, a, shape, order="F")
     if order not in ("C", "F", "A"):
         raise UnsupportedError(f"reshape in order {order!r}")
     if -1 in shape:
-        known = -math.prod(shape)
-        shape = tuple(size_of(a) // known if n == -1 else n for n in shape) if known else shape
+        other_size = -math.prod(shape)
+        shape = tuple(size_of(a) // other_size if n == -1 else n for n in shape) if other_size else shape
     return xp.reshape(a, shape)
 
 
@@ -86,43 +86,44 @@ def stack(xp: Namespace, arrays: Sequence[Array], axis: int = 0, dtype: object =
     return xp.stack(list(arrays), axis=int(axis))
 
 
-def moving(function: Callable[..., Any]) -> Reduction:
+def _by_moving_elements(function: Callable[..., Any]) -> Reduction:
     def move(xp: Namespace, a: Array, *args: object, **options: object) -> Array:
         if not is_static(args):
             raise UnsupportedError(f"{function.__name__} by computed integers")
-        return moved(xp, function, a, *args, **options)
+        return move_elements(xp, function, a, *args, **options)
 
     return move
 
 
-roll, tile, repeat = moving(np.roll), moving(np.tile), moving(np.repeat)
-diagonal, diag, diagflat = moving(np.diagonal), moving(np.diag), moving(np.diagflat)
-sliding_window_view = moving(np.lib.stride_tricks.sliding_window_view)
-fft_fftshift, fft_ifftshift, delete = moving(np.fft.fftshift), moving(np.fft.ifftshift), moving(np.delete)
+roll, tile, repeat = _by_moving_elements(np.roll), _by_moving_elements(np.tile), _by_moving_elements(np.repeat)
+diagonal, diag, diagflat = _by_moving_elements(np.diagonal), _by_moving_elements(np.diag), _by_moving_elements(np.diagflat)
+sliding_window_view = _by_moving_elements(np.lib.stride_tricks.sliding_window_view)
+fft_fftshift, fft_ifftshift = _by_moving_elements(np.fft.fftshift), _by_moving_elements(np.fft.ifftshift)
+delete = _by_moving_elements(np.delete)
 
 
 def pad(xp: Namespace, array: Array, pad_width: Any, mode: str = "constant", **options: object) -> Array:
     if mode in ("edge", "reflect", "symmetric", "wrap") and options.get("reflect_type", "even") == "even":
-        return moved(xp, np.pad, array, pad_width, mode)
+        return move_elements(xp, np.pad, array, pad_width, mode)
     if mode not in ("constant", "empty") or not {"constant_values"}.issuperset(options):
         raise UnsupportedError(f"pad with mode {mode!r}")
-    filled = moved(xp, np.pad, array, pad_width)
+    filled = move_elements(xp, np.pad, array, pad_width)
     values = np.asarray(options.get("constant_values", 0))
     if not np.any(values):
         return filled
     inside = np.pad(np.ones(array.shape, bool), pad_width)
     border = np.pad(np.zeros(array.shape, values.dtype), pad_width, constant_values=values.tolist())
-    return xp.where(plain(xp, inside, array), filled, plain(xp, border, array, array.dtype))
+    return xp.where(as_array(xp, inside, array), filled, as_array(xp, border, array, array.dtype))
 
 
-def _filled(value: int) -> Reduction:
+def _filling(value: int) -> Reduction:
     def make(xp: Namespace, a: Array, dtype: object = None, shape: object = None) -> Array:
         return xp.full_like(a, value) if shape is None else xp.full(shape, value, dtype=a.dtype)
 
     return make
 
 
-zeros_like, ones_like, empty_like = _filled(0), _filled(1), _filled(0)
+zeros_like, ones_like, empty_like = _filling(0), _filling(1), _filling(0)
 
 
 def full_like(xp: Namespace, a: Array, fill_value: Array, dtype: object = None, shape: Any = None) -> Array:
@@ -140,7 +141,7 @@ def linspace(
     retstep: bool = False,
 ) -> Array:
     count = num - 1 if endpoint else num
-    share = plain(xp, np.arange(num) / (count or 1), start, start.dtype)
+    share = as_array(xp, np.arange(num) / (count or 1), start, start.dtype)
     first, last = (x[None, ...] for x in xp.broadcast_arrays(start, stop))
     share = xp.reshape(share, (num, *(1,) * (first.ndim - 1)))
     points = first * (1 - share) + last * share if count else first + 0 * share
