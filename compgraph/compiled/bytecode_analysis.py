@@ -18,7 +18,7 @@ _PACKAGES = tuple({sysconfig.get_path(name) + os.sep for name in ("purelib", "pl
 # Builtins with effects that a program does not repeat, and builtins that read state without naming it.
 _EFFECTS = {"print": "prints", "input": "asks for input", "open": "opens files", "breakpoint": "stops in the debugger"}
 _INDIRECT = {"eval": "runs text", "exec": "runs text", "globals": "reads globals()", "__import__": "imports by name"}
-# Settings that make floating-point errors or warnings raise, unless all their arguments are known not to.
+# Settings that may make floating-point errors or warnings raise, depending on their arguments.
 _SETTINGS = frozenset({"errstate", "seterr", "filterwarnings", "simplefilter"})
 _RAISING = {"raise", "call", "error"}
 _NOT_RAISING = {"ignore", "warn", "print", "log", "default", "always", "module", "once"}
@@ -85,7 +85,7 @@ class CodeSummary(NamedTuple):
         The globals, builtins, variables of enclosing functions and modules that it reads, with their attributes.
     attributes : frozenset of str
         Names of attributes that it reads or sets on other values.
-    stored : frozenset of str
+    stored_attributes : frozenset of str
         Names of attributes that it sets or deletes, on any value.
     texts : frozenset of str
         String constants that may be attribute names.
@@ -103,7 +103,7 @@ class CodeSummary(NamedTuple):
 
     chains: frozenset[AttributeChain]
     attributes: frozenset[str]
-    stored: frozenset[str]
+    stored_attributes: frozenset[str]
     texts: frozenset[str]
     reads_by_name: bool
     detects_missing: bool
@@ -115,22 +115,22 @@ class CodeSummary(NamedTuple):
 @functools.lru_cache(maxsize=4096)
 def analyze_code(code: CodeType) -> CodeSummary:
     """Summarize a code object."""
-    read = _BytecodeReader(frozenset(code.co_freevars))
+    reader = _BytecodeReader(frozenset(code.co_freevars))
     for inner in nested_codes(code):
-        read.code(inner)
-    names = read.attributes.union(*[(chain.name, *chain.attributes) for chain in read.chains])
-    is_by_name = bool(names & _NAME_ACCESSORS) or (bool(names & _SETTERS) and code.co_filename != "<string>") or read.matches
-    texts = read.texts if is_by_name or names & _SETTERS else set[str]()
+        reader.read_code(inner)
+    names = reader.attributes.union(*[(chain.name, *chain.attributes) for chain in reader.chains])
+    is_by_name = bool(names & _NAME_ACCESSORS) or (bool(names & _SETTERS) and code.co_filename != "<string>") or reader.matches
+    texts = reader.texts if is_by_name or names & _SETTERS else set[str]()
     return CodeSummary(
-        chains=frozenset(read.chains),
-        attributes=frozenset(read.attributes),
-        stored=frozenset(read.stored),
+        chains=frozenset(reader.chains),
+        attributes=frozenset(reader.attributes),
+        stored_attributes=frozenset(reader.stored_attributes),
         texts=frozenset(texts),
         reads_by_name=is_by_name,
-        detects_missing=read.catches or is_by_name,
+        detects_missing=reader.catches or is_by_name,
         instantiates=bool(names & {"type", "__class__", "__new__"}),
-        formats_text=read.formats or bool(names & _TEXT_FUNCTIONS),
-        effects=tuple(read.effects),
+        formats_text=reader.formats or bool(names & _TEXT_FUNCTIONS),
+        effects=tuple(reader.effects),
     )
 
 
@@ -146,45 +146,45 @@ class _BytecodeReader:
     def __init__(self, outer: frozenset[str]) -> None:
         self._outer = outer
         self.chains, self.effects = set[AttributeChain](), list[str]()
-        self.attributes, self.stored, self.texts = set[str](), set[str](), set[str]()
+        self.attributes, self.stored_attributes, self.texts = set[str](), set[str](), set[str]()
         self.catches = self.matches = self.formats = False
 
-    def code(self, code: CodeType) -> None:
+    def read_code(self, code: CodeType) -> None:
         """Read a code object."""
-        steps = list(dis.get_instructions(code))
-        imports, others = _imports(steps)
+        instructions = list(dis.get_instructions(code))
+        imports, others = _imports(instructions)
         self.chains |= others
-        raised = entered = 0
+        handlers = with_handlers = 0
         chain: AttributeChain | None = None  # the top of the stack
         line = code.co_firstlineno
-        for step in steps:
-            line = _line(step, line)
-            place = f'File "{code.co_filename}", line {line}, in {code.co_name}'
-            name, opname = step.argval, step.opname
+        for instruction in instructions:
+            line = _line_number(instruction, line)
+            where = f'File "{code.co_filename}", line {line}, in {code.co_name}'
+            name, opname = instruction.argval, instruction.opname
             if opname in ("STORE_ATTR", "DELETE_ATTR"):
-                self.stored.add(name)
-            if opname in _ATTRIBUTES and chain is not None and not step.is_jump_target:
+                self.stored_attributes.add(name)
+            if opname in _ATTRIBUTES and chain is not None and not instruction.is_jump_target:
                 chain = chain._replace(attributes=(*chain.attributes, name))
-                self._effects(name, code, place)
+                self._effects(name, code, where)
                 continue
             if chain is not None:
                 self.chains.add(chain)
-            chain = self._new_chain(step, imports)
+            chain = self._new_chain(instruction, imports)
             if opname in _ATTRIBUTES:
                 self.attributes.add(name)
-                self._effects(name, code, place)
+                self._effects(name, code, where)
             elif opname in _GLOBALS and name != "__annotations__":
                 if name in _EFFECTS:
-                    self.effects.append(f"it {_EFFECTS[name]} ({place})")
+                    self.effects.append(f"it {_EFFECTS[name]} ({where})")
                 elif name in _INDIRECT:
-                    self.effects.append(f"it {_INDIRECT[name]}, so the state that it reads is unknown ({place})")
-                self._effects(name, code, place)
+                    self.effects.append(f"it {_INDIRECT[name]}, so the state that it reads is unknown ({where})")
+                self._effects(name, code, where)
             elif opname in ("STORE_GLOBAL", "DELETE_GLOBAL"):
-                self.effects.append(f"it assigns the global {name!r} ({place})")
+                self.effects.append(f"it assigns the global {name!r} ({where})")
             elif opname in ("STORE_DEREF", "DELETE_DEREF") and name in self._outer:
-                self.effects.append(f"it assigns the nonlocal {name!r} ({place})")
+                self.effects.append(f"it assigns the nonlocal {name!r} ({where})")
             elif opname in _FORMATS or (
-                opname == "BINARY_OP" and step.argrepr.startswith("%") and any(map(_is_format, code.co_consts))
+                opname == "BINARY_OP" and instruction.argrepr.startswith("%") and any(map(_is_format, code.co_consts))
             ):
                 self.formats = True
             elif opname == "MATCH_CLASS":
@@ -192,20 +192,20 @@ class _BytecodeReader:
             elif opname == "CHECK_EXC_MATCH":
                 self.catches = True
             elif opname == "PUSH_EXC_INFO":
-                raised += 1
+                handlers += 1
             elif opname == "WITH_EXCEPT_START":
-                entered += 1
+                with_handlers += 1
         if chain is not None:
             self.chains.add(chain)
-        self.catches = self.catches or raised > entered
+        self.catches = self.catches or handlers > with_handlers
         for constant in code.co_consts:
             for text in constant if isinstance(constant, (tuple, frozenset)) else (constant,):
                 if isinstance(text, str) and text.isidentifier():
                     self.texts.add(text)
 
-    def _new_chain(self, step: Any, imports: dict[str, AttributeChain]) -> AttributeChain | None:
-        """Return the chain that an instruction starts by pushing one value; None if it starts none."""
-        name, opname = step.argval, step.opname
+    def _new_chain(self, instruction: Any, imports: dict[str, AttributeChain]) -> AttributeChain | None:
+        """Return the chain that starts with the value an instruction pushes, or None."""
+        name, opname = instruction.argval, instruction.opname
         if opname in _GLOBALS and not name.startswith("@"):  # not names in asserts rewritten by pytest
             return AttributeChain("global", name, 0, ())
         if opname in _FREE and name in self._outer:
@@ -216,20 +216,20 @@ class _BytecodeReader:
             return imports.get(name[-1])
         return None
 
-    def _effects(self, name: str, code: CodeType, place: str) -> None:
-        """Note the side effects implied by reading a name."""
+    def _effects(self, name: str, code: CodeType, where: str) -> None:
+        """Collect the side effects that reading a name implies."""
         if name in _UNGUARDED:
-            self.effects.append(f"it calls np.{name} on values, which is not repeated in a program ({place})")
+            self.effects.append(f"it calls np.{name} on values, which is not repeated in a program ({where})")
         elif name in _SETTINGS and _may_raise(code):
-            self.effects.append(f"it makes floating-point errors or warnings raise, by {name} ({place})")
+            self.effects.append(f"it makes floating-point errors or warnings raise, by {name} ({where})")
         elif name == "seterr" or (name in ("simplefilter", "filterwarnings") and "catch_warnings" not in code.co_names):
-            self.effects.append(f"it changes how errors or warnings are treated, by {name} ({place})")
+            self.effects.append(f"it changes how errors or warnings are treated, by {name} ({where})")
         elif name == "no_graph":
-            self.effects.append(f"it computes within no_graph, which is not recorded ({place})")
+            self.effects.append(f"it computes within no_graph, which is not recorded ({where})")
         elif name in _UNTRACKED:
-            self.effects.append(f"it reads .{name}, through which unknown state is read or written ({place})")
+            self.effects.append(f"it reads .{name}, through which unknown state is read or written ({where})")
         elif name.startswith("__") and name.endswith("__") and name not in _ALLOWED_SPECIAL and name not in _INDIRECT:
-            self.effects.append(f"it reads {name}, through which unknown state is read ({place})")
+            self.effects.append(f"it reads {name}, through which unknown state is read ({where})")
 
 
 def _is_format(constant: object) -> bool:
@@ -237,40 +237,42 @@ def _is_format(constant: object) -> bool:
     return isinstance(constant, str) and "%" in constant
 
 
-def _imports(steps: list[Any]) -> tuple[dict[str, AttributeChain], set[AttributeChain]]:
+def _imports(instructions: list[Any]) -> tuple[dict[str, AttributeChain], set[AttributeChain]]:
     """Return the imports bound to local names that nothing else assigns, and the other imports."""
-    stored = [name for step in steps for name in _stored(step)]
+    assigned = [name for instruction in instructions for name in _assigned_names(instruction)]
     local_imports, others = dict[str, AttributeChain](), set[AttributeChain]()
     whole = chain = None
     takes_names = False
-    for place, step in enumerate(steps):
-        if step.opname == "IMPORT_NAME":
-            takes_names = bool(steps[place - 1].argval)  # from a.b import c; otherwise import a.b.c, perhaps as another name
-            name = step.argval if takes_names else step.argval.partition(".")[0]
-            whole = chain = AttributeChain("import", name, steps[place - 2].argval or 0, ())
+    for position, instruction in enumerate(instructions):
+        if instruction.opname == "IMPORT_NAME":
+            takes_names = bool(instructions[position - 1].argval)  # whether it is `from a.b import c`
+            name = instruction.argval if takes_names else instruction.argval.partition(".")[0]
+            whole = chain = AttributeChain("import", name, instructions[position - 2].argval or 0, ())
         elif chain is None or whole is None:
             continue
-        elif step.opname == "IMPORT_FROM":
+        elif instruction.opname == "IMPORT_FROM":
             before = whole if takes_names else chain
-            chain = before._replace(attributes=(*before.attributes, step.argval))
-        elif step.opname.startswith("STORE_"):
-            names = _stored(step)
-            if names and stored.count(names[0]) == 1:
+            chain = before._replace(attributes=(*before.attributes, instruction.argval))
+        elif instruction.opname.startswith("STORE_"):
+            names = _assigned_names(instruction)
+            if names and assigned.count(names[0]) == 1:
                 local_imports[names[0]] = chain
             else:
                 others.add(chain)
             chain = whole if takes_names else None
-        elif step.opname not in ("SWAP", "POP_TOP", "COPY", "ROT_TWO") or (takes_names and step.opname == "POP_TOP"):
+        elif instruction.opname not in ("SWAP", "POP_TOP", "COPY", "ROT_TWO") or (
+            takes_names and instruction.opname == "POP_TOP"
+        ):
             chain = None
     return local_imports, others
 
 
-def _stored(step: Any) -> tuple[str, ...]:
+def _assigned_names(instruction: Any) -> tuple[str, ...]:
     """Return the local names that an instruction assigns."""
-    if not step.opname.startswith("STORE_FAST"):
+    if not instruction.opname.startswith("STORE_FAST"):
         return ()
-    names = step.argval if isinstance(step.argval, tuple) else (step.argval,)
-    return names[:1] if "LOAD" in step.opname else names
+    names = instruction.argval if isinstance(instruction.argval, tuple) else (instruction.argval,)
+    return names[:1] if "LOAD" in instruction.opname else names
 
 
 def _may_raise(code: CodeType) -> bool:
@@ -279,9 +281,9 @@ def _may_raise(code: CodeType) -> bool:
     return bool(words & _RAISING) or not words & _NOT_RAISING
 
 
-def _line(step: object, line: int) -> int:
+def _line_number(instruction: object, line: int) -> int:
     """Return the line of an instruction, or that of the previous one."""
-    positions = getattr(step, "positions", None)
+    positions = getattr(instruction, "positions", None)
     return line if positions is None or positions.lineno is None else int(positions.lineno)
 
 

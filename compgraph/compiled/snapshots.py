@@ -37,51 +37,53 @@ class ContentSnapshot:
         The elements of a container; the keys, then the values of a mapping.
     """
 
-    __slots__ = ("_held", "_read", "is_same", "label", "parts", "value")
+    __slots__ = ("_base", "_recorded", "is_current", "label", "parts", "value")
 
     def __init__(self, value: Any, label: str) -> None:
         self.value, self.label, self.parts = value, label, list[Any]()
         if issubclass(type(value), ndarray):
             self.value = np.asarray(value)
             if value.nbytes <= MAX_BYTES_KEY:
-                self._held: Any = (value.shape, value.dtype, value.tobytes())
-                self.is_same = self._has_bytes
+                self._recorded: Any = (value.shape, value.dtype, value.tobytes())
+                self.is_current = self._equals_bytes
             else:
-                self._held = self.value.copy("K")
-                self.is_same = self._has_numbers
+                self._recorded = self.value.copy("K")
+                self.is_current = self._equals_array
         elif (base := container_base(value)) is None:
-            self._held = memoryview(value).tobytes()
-            self.is_same = self._has_octets
+            self._recorded = memoryview(value).tobytes()
+            self.is_current = self._equals_buffer
         else:
-            self._read = base
-            self.is_same = self._has_items if base in _MAPPINGS else self._has_parts
-            self._held = self.parts = [*base.keys(value), *base.values(value)] if base in _MAPPINGS else [*base.__iter__(value)]
+            self._base = base
+            self.is_current = self._equals_items if base in _MAPPINGS else self._equals_elements
+            self._recorded = self.parts = (
+                [*base.keys(value), *base.values(value)] if base in _MAPPINGS else [*base.__iter__(value)]
+            )
 
-    def _has_bytes(self) -> bool:
+    def _equals_bytes(self) -> bool:
         value = self.value
-        shape, dtype, octets = self._held
+        shape, dtype, octets = self._recorded
         return bool(value.tobytes() == octets and value.shape == shape and value.dtype == dtype)
 
-    def _has_numbers(self) -> bool:
-        value, held = self.value, self._held
-        if value.shape != held.shape or value.dtype != held.dtype:
+    def _equals_array(self) -> bool:
+        value, recorded = self.value, self._recorded
+        if value.shape != recorded.shape or value.dtype != recorded.dtype:
             return False
         if value.itemsize in _WORDS:
             word = _WORDS[value.itemsize]
-            return bool((value.view(word) == held.view(word)).all())
-        return bool(value.tobytes() == held.tobytes())
+            return bool((value.view(word) == recorded.view(word)).all())
+        return bool(value.tobytes() == recorded.tobytes())
 
-    def _has_octets(self) -> bool:
+    def _equals_buffer(self) -> bool:
         try:
-            return bool(memoryview(self.value).tobytes() == self._held)
+            return bool(memoryview(self.value).tobytes() == self._recorded)
         except ValueError:  # it was released
             return False
 
-    def _has_items(self) -> bool:
-        return _all_unchanged([*self._read.keys(self.value), *self._read.values(self.value)], self._held)
+    def _equals_items(self) -> bool:
+        return _all_unchanged([*self._base.keys(self.value), *self._base.values(self.value)], self._recorded)
 
-    def _has_parts(self) -> bool:
-        return _all_unchanged([*self._read.__iter__(self.value)], self._held)
+    def _equals_elements(self) -> bool:
+        return _all_unchanged([*self._base.__iter__(self.value)], self._recorded)
 
 
 class KeySnapshot(ContentSnapshot):
@@ -91,10 +93,10 @@ class KeySnapshot(ContentSnapshot):
 
     def __init__(self, value: dict[str, Any], label: str) -> None:
         self.value, self.label, self.parts = value, label, []
-        self._held, self.is_same = list(value), self._has_keys
+        self._recorded, self.is_current = list(value), self._equals_keys
 
-    def _has_keys(self) -> bool:
-        return bool(list(self.value) == self._held)
+    def _equals_keys(self) -> bool:
+        return bool(list(self.value) == self._recorded)
 
 
 class SettingSnapshot(ContentSnapshot):
@@ -104,10 +106,10 @@ class SettingSnapshot(ContentSnapshot):
 
     def __init__(self, value: Any, label: str) -> None:
         self.value, self.label, self.parts = value, label, []
-        self._held, self.is_same = value(), self._is_given
+        self._recorded, self.is_current = value(), self._equals_result
 
-    def _is_given(self) -> bool:
-        return bool(self.value() == self._held)
+    def _equals_result(self) -> bool:
+        return bool(self.value() == self._recorded)
 
 
 def decimal_context() -> Any:
@@ -129,10 +131,10 @@ def container_base(value: object) -> Any:
 _WORDS = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
 
 
-def _all_unchanged(current_values: list[Any], held: list[Any]) -> bool:
-    if len(current_values) != len(held):
+def _all_unchanged(current_values: list[Any], recorded: list[Any]) -> bool:
+    if len(current_values) != len(recorded):
         return False
-    return all(map(operator.is_, current_values, held)) or all(map(is_unchanged, current_values, held))
+    return all(map(operator.is_, current_values, recorded)) or all(map(is_unchanged, current_values, recorded))
 
 
 def is_unchanged(current: Any, before: Any) -> bool:
