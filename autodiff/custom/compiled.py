@@ -9,7 +9,7 @@ import numpy as np
 
 import compgraph as cg
 from compgraph.bind import attach
-from compgraph.compiled import record_by
+from compgraph.compiled import set_call_recorder
 from compgraph.context import NoGraph, is_recording, recording_on
 from compgraph.graph import to_values
 from compgraph.tracing import is_compiling
@@ -46,7 +46,7 @@ def _call_on_nodes(jitted: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -
     return unflatten(result_structure, list(output) if len(values) > 1 else [output])
 
 
-record_by(_call_on_nodes)
+set_call_recorder(_call_on_nodes)
 
 
 def _save_plain_value(leaf: object) -> Any:

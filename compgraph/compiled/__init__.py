@@ -8,20 +8,20 @@ from typing import Any
 from .compile_errors import CompileWarning
 from .engines import ImportedFunction, from_jax, from_torch, zeros_where_none
 from .jit import jit
-from .node_calls import record_by
+from .node_calls import set_call_recorder
 
 # Names that are imported on first use, to keep `import compgraph` fast.
-_LATE = {
+_LAZY = {
     "Bound": "jitted", "Jitted": "jitted", "backend": "jitted", "to_jax": "engines", "to_torch": "engines",
     "cache_folder": "llvm.disk_cache", "cached_files": "llvm.disk_cache", "processors": "llvm.thread_pool",
 }  # fmt: skip
 __all__ = [
     "Bound", "CompileWarning", "ImportedFunction", "Jitted", "backend", "cache_folder", "cached_files", "from_jax",
-    "from_torch", "jit", "processors", "record_by", "to_jax", "to_torch", "zeros_where_none",
+    "from_torch", "jit", "processors", "set_call_recorder", "to_jax", "to_torch", "zeros_where_none",
 ]  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _LATE:
+    if name not in _LAZY:
         raise AttributeError(f"module 'compgraph.compiled' has no attribute {name!r}")
-    return getattr(importlib.import_module(f".{_LATE[name]}", __name__), name)
+    return getattr(importlib.import_module(f".{_LAZY[name]}", __name__), name)

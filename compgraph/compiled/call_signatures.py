@@ -57,7 +57,7 @@ class Call(NamedTuple):
 
     def statics(self) -> list[Any]:
         """Return the static leaves."""
-        return [leaf.value if type(leaf) is Static else leaf for leaf in self.leaves if not _is_dynamic(leaf)]
+        return [leaf.value if type(leaf) is StaticArgument else leaf for leaf in self.leaves if not _is_dynamic(leaf)]
 
     def with_values(self, values: Any) -> Call:
         """Return the call with other dynamic values."""
@@ -68,7 +68,7 @@ class Call(NamedTuple):
 
     def arguments(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Return the positional and keyword arguments."""
-        return unflatten(self.structure, [leaf.value if type(leaf) is Static else leaf for leaf in self.leaves])  # type: ignore[no-any-return]
+        return unflatten(self.structure, [leaf.value if type(leaf) is StaticArgument else leaf for leaf in self.leaves])  # type: ignore[no-any-return]
 
 
 class ArgumentState(NamedTuple):
@@ -92,14 +92,14 @@ class ArgumentState(NamedTuple):
     writes: list[int]
 
     @classmethod
-    def of(cls, args: tuple[Any, ...], kwargs: dict[str, Any], statics: StaticNames | None) -> ArgumentState:
+    def of(cls, args: tuple[Any, ...], kwargs: dict[str, Any], statics: StaticParameters | None) -> ArgumentState:
         """Return the state of the arguments of a call."""
         leaves, structure = flatten_arguments(args, kwargs, statics)
         memories = [root_of(leaf).memory if isinstance(leaf, Value) else None for leaf in leaves]
         return cls(leaves, structure, dict_orders((args, kwargs)), [len(memory.log) if memory else 0 for memory in memories])
 
 
-class Static:
+class StaticArgument:
     """An argument declared static: a leaf of any type."""
 
     __slots__ = ("value",)
@@ -111,26 +111,26 @@ class Static:
 class ValueMarker:
     """Replaces a dynamic value while names are assigned to positions."""
 
-    __slots__ = ("place",)
+    __slots__ = ("position",)
 
-    def __init__(self, place: int) -> None:
-        self.place = place
+    def __init__(self, position: int) -> None:
+        self.position = position
 
 
 class NodeArgumentError(Exception):
     """An argument is a node or tracer, so the function itself must be called."""
 
 
-def signature_of(args: tuple[Any, ...], kwargs: dict[str, Any], statics: StaticNames | None = None) -> Call:
+def signature_of(args: tuple[Any, ...], kwargs: dict[str, Any], statics: StaticParameters | None = None) -> Call:
     """Return a call; raise a NodeArgumentError for nodes, a NotCompilableError for unsupported arguments."""
     leaves, structure = flatten_arguments(args, kwargs, statics)
     return make_call(leaves, structure, key_of(leaves, structure, (args, kwargs)))
 
 
-def flatten_arguments(args: tuple[Any, ...], kwargs: dict[str, Any], statics: StaticNames | None) -> tuple[list[Any], Any]:
+def flatten_arguments(args: tuple[Any, ...], kwargs: dict[str, Any], statics: StaticParameters | None) -> tuple[list[Any], Any]:
     """Return the leaves of a call and their nesting."""
     if statics is not None:
-        args, kwargs = statics.marked(args, kwargs)
+        args, kwargs = statics.wrap_static(args, kwargs)
     return flatten((args, kwargs))
 
 
@@ -177,26 +177,26 @@ def dict_orders(tree: Any) -> list[Any]:
 
 def make_call(leaves: list[Any], structure: object, key: tuple[Any, ...]) -> Call:
     """Return the `Call` of leaves with a key."""
-    dynamic = tuple([place for place, leaf in enumerate(leaves) if _is_dynamic(leaf)])
+    dynamic = tuple([position for position, leaf in enumerate(leaves) if _is_dynamic(leaf)])
     shapes = [(leaf.dtype, leaf.shape, leaf.strides) if type(leaf) is ndarray else type(leaf) for leaf in leaves]
     return Call(leaves, structure, dynamic, key, (structure, *shapes))
 
 
 def value_names(call: Call, f: Callable[..., Any]) -> list[str]:
     """Return the names of a call's dynamic values: parameter names, numbered if a parameter holds several."""
-    args, kwargs = call.with_values([ValueMarker(place) for place in range(len(call.dynamic))]).arguments()
+    args, kwargs = call.with_values([ValueMarker(position) for position in range(len(call.dynamic))]).arguments()
     try:
         bound_arguments: dict[str, Any] = dict(inspect.signature(f).bind(*args, **kwargs).arguments)
     except (ValueError, TypeError):
-        bound_arguments = {**{f"argument {place}": value for place, value in enumerate(args, 1)}, **kwargs}
+        bound_arguments = {**{f"argument {position}": value for position, value in enumerate(args, 1)}, **kwargs}
     names = {}
     for name, value in bound_arguments.items():
         markers = [leaf for leaf in flatten(value)[0] if type(leaf) is ValueMarker]
-        names.update({leaf.place: name if leaf is value else f"{name} {number}" for number, leaf in enumerate(markers, 1)})
-    return [names[place] for place in range(len(call.dynamic))]
+        names.update({leaf.position: name if leaf is value else f"{name} {number}" for number, leaf in enumerate(markers, 1)})
+    return [names[position] for position in range(len(call.dynamic))]
 
 
-def quick_key(parts: Iterable[Any], key: list[Any], values: list[Any]) -> bool:
+def extend_quick_key(parts: Iterable[Any], key: list[Any], values: list[Any]) -> bool:
     """Append the most common arguments to a key, and the arrays among them to values; return False for other arguments.
 
     It takes a third of the time of `key_of`. The values are in the iteration order of dictionaries.
@@ -210,11 +210,11 @@ def quick_key(parts: Iterable[Any], key: list[Any], values: list[Any]) -> bool:
             if part and set(map(type, part)) != _STRING_KEYS:
                 return False
             key.append((kind, *part))
-            if not quick_key(part.values(), key, values):
+            if not extend_quick_key(part.values(), key, values):
                 return False
         elif kind is tuple or kind is list:
             key.append((kind, len(part)))
-            if not quick_key(part, key, values):
+            if not extend_quick_key(part, key, values):
                 return False
         elif kind in DYNAMIC_SCALARS:
             key.append(kind)
@@ -231,12 +231,12 @@ def quick_key(parts: Iterable[Any], key: list[Any], values: list[Any]) -> bool:
 
 
 def value_order(call: Call) -> list[int] | None:
-    """Return the position of each program input among the values of `quick_key`; None if the order is the same."""
+    """Return the position of each program input among the values of `extend_quick_key`; None if the order is the same."""
     leaf_positions: list[int] = []
     args, kwargs = call.structure.unflatten(range(len(call.leaves)))
     _collect_positions((*args, *kwargs.values()), leaf_positions)
-    places = [place for place in leaf_positions if place in call.dynamic]
-    return None if places == list(call.dynamic) else [places.index(place) for place in call.dynamic]
+    positions = [position for position in leaf_positions if position in call.dynamic]
+    return None if positions == list(call.dynamic) else [positions.index(position) for position in call.dynamic]
 
 
 def _collect_positions(parts: Iterable[Any], leaf_positions: list[int]) -> None:
@@ -269,13 +269,13 @@ def _is_dynamic(leaf: Array) -> bool:
 def static_key(leaf: Any) -> Any:
     """Return a key that indistinguishable static leaves share; ``==`` would equate 0.0 with -0.0, and 1 with True."""
     kind = type(leaf)
-    if kind is Static:
+    if kind is StaticArgument:
         return _declared_key(leaf.value)
     if issubclass(kind, Value) or kind in TRACEABLE:
         raise NodeArgumentError
-    known = _immutable_key(leaf)
-    if known is not None:
-        return known
+    immutable_key = _immutable_key(leaf)
+    if immutable_key is not None:
+        return immutable_key
     if hasattr(kind, "__array__") or hasattr(kind, "__array_interface__"):
         raise _unsupported_argument(leaf, kind)
     if kind.__hash__ is None:
@@ -292,27 +292,27 @@ def _declared_key(value: object) -> Any:
     except TypeError:
         if type(value) is not slice:
             raise NotCompilableError(f"a static argument is a {type(value).__name__}, which is not hashable") from None
-    return Static, _nested_key(value)
+    return StaticArgument, _nested_key(value)
 
 
 def _nested_key(value: Any) -> Any:
     """Return the key of a static value or a part of one; objects of unknown classes are keyed by identity."""
     kind = type(value)
-    known = _immutable_key(value)
-    if known is not None:
-        return known
+    immutable_key = _immutable_key(value)
+    if immutable_key is not None:
+        return immutable_key
     if isinstance(value, np.generic) and kind.__module__ == "numpy":
         return kind, value.dtype, repr(value)
     if kind is tuple or (isinstance(value, tuple) and hasattr(kind, "_fields") and not hasattr(value, "__dict__")):
         return kind, *map(_nested_key, value)
     hashes: Any = kind.__hash__
-    if hashes is object.__hash__ or not all(map(_has_no_state, kind.__mro__)):
+    if hashes is object.__hash__ or not all(map(_keeps_state_in_dict, kind.__mro__)):
         return kind, id(value)
-    held = object.__getattribute__(value, "__dict__")  # of objects compared by value, such as frozen dataclasses
-    return kind, *((name, _nested_key(part)) for name, part in held.items())
+    namespace = object.__getattribute__(value, "__dict__")  # of objects compared by value, such as frozen dataclasses
+    return kind, *((name, _nested_key(part)) for name, part in namespace.items())
 
 
-def _has_no_state(base: type) -> bool:
+def _keeps_state_in_dict(base: type) -> bool:
     """Return whether instances of a class keep all their state in ``__dict__``."""
     return base is object or (is_heap_type(base) and not vars(base).get("__slots__"))
 
@@ -353,7 +353,7 @@ _INTEGERS = frozenset({np.bool_, *(np.dtype(code).type for code in np.typecodes[
 _COMPARED_BY_IDENTITY: set[type] = set()  # classes compared by identity; their contents are compared by `CapturedState`
 
 
-class StaticNames:
+class StaticParameters:
     """Parameters declared static.
 
     Parameters
@@ -375,13 +375,13 @@ class StaticNames:
                 raise ValueError(f"jit: static_argnames has {name!r}, but the parameters are {', '.join(parameters)}")
         positional = [p.name for p in parameters.values() if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
         self._names = frozenset(names)
-        self._places = frozenset(place for place, name in enumerate(positional) if name in self._names)
+        self._places = frozenset(position for position, name in enumerate(positional) if name in self._names)
 
-    def marked(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    def wrap_static(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Return the arguments with the static ones wrapped as leaves."""
         return (
-            tuple([Static(a) if place in self._places else a for place, a in enumerate(args)]),
-            {name: Static(a) if name in self._names else a for name, a in kwargs.items()},
+            tuple([StaticArgument(a) if position in self._places else a for position, a in enumerate(args)]),
+            {name: StaticArgument(a) if name in self._names else a for name, a in kwargs.items()},
         )
 
 

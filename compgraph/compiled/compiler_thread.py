@@ -22,13 +22,13 @@ from ..context import reset_after_fork
 
 _jobs: queue.SimpleQueue[tuple[Context, Callable[[], None]] | None] = queue.SimpleQueue()
 _thread: threading.Thread | None = None
-_starting = reset_after_fork(threading.Lock())
-tracing = reset_after_fork(threading.RLock())  # one function is traced and compiled at a time
-importing = reset_after_fork(threading.RLock())  # held while the backend is imported; a child would wait for the import forever
-compiling: list[Any] = [tracing]  # locks held while compiling, in locking order
-was_interrupted = False  # whether a thread was compiling at a fork of this process or an ancestor
+_start_lock = reset_after_fork(threading.Lock())
+trace_lock = reset_after_fork(threading.RLock())  # one function is traced and compiled at a time
+import_lock = reset_after_fork(threading.RLock())  # held while the backend is imported; a child would wait for the import forever
+compile_locks: list[Any] = [trace_lock]  # locks held while compiling, in locking order
+forked_while_compiling = False  # whether a thread was compiling at a fork of this process or an ancestor
 FORK_TIMEOUT, IMPORT_FORK_TIMEOUT = 1.0, 20.0  # seconds that a fork waits for a compilation, or for an import
-_held: dict[int, list[Any]] = {}  # locks held by a forking thread
+_held_locks: dict[int, list[Any]] = {}  # locks held by a forking thread
 _last_timeout = -FORK_TIMEOUT  # time of the last fork that timed out
 _is_paused = False  # whether garbage collection is paused for a trace
 generation = 0  # counts forks: jobs submitted before a fork are lost
@@ -37,7 +37,7 @@ generation = 0  # counts forks: jobs submitted before a fork are lost
 def submit(context: Context, job: Callable[[], None]) -> None:
     """Run a job in the compiler thread, in a context; jobs do not raise."""
     global _thread
-    with _starting:
+    with _start_lock:
         if _thread is None:
             _thread = threading.Thread(target=_run_jobs, args=(_jobs,), name="compgraph compiler", daemon=True)
             _thread.start()
@@ -81,28 +81,28 @@ def _stop(jobs: queue.SimpleQueue[tuple[Context, Callable[[], None]] | None], th
 def _before_fork() -> None:
     """Wait until no thread compiles, and block new compilations until the process has forked."""
     global _last_timeout
-    held = _held[threading.get_ident()] = []
-    begun = time.monotonic()
-    until = begun + (FORK_TIMEOUT if begun - _last_timeout > FORK_TIMEOUT else 0)  # only the first process of a pool waits
-    for lock in compiling:
-        if not lock.acquire(timeout=max(until - time.monotonic(), 0)):
-            if importing.acquire(timeout=IMPORT_FORK_TIMEOUT):
-                held.append(importing)
+    acquired = _held_locks[threading.get_ident()] = []
+    start = time.monotonic()
+    deadline = start + (FORK_TIMEOUT if start - _last_timeout > FORK_TIMEOUT else 0)  # only the first process of a pool waits
+    for lock in compile_locks:
+        if not lock.acquire(timeout=max(deadline - time.monotonic(), 0)):
+            if import_lock.acquire(timeout=IMPORT_FORK_TIMEOUT):
+                acquired.append(import_lock)
             _last_timeout = time.monotonic()
             return
-        held.append(lock)
+        acquired.append(lock)
 
 
 def _after_fork() -> None:
-    for lock in reversed(_held.pop(threading.get_ident(), [])):
+    for lock in reversed(_held_locks.pop(threading.get_ident(), [])):
         lock.release()
 
 
 def _after_fork_in_child() -> None:
-    global _thread, _jobs, generation, was_interrupted, _is_paused
+    global _thread, _jobs, generation, forked_while_compiling, _is_paused
     _thread, _jobs, generation = None, queue.SimpleQueue(), generation + 1
-    was_interrupted = was_interrupted or _held.get(threading.get_ident()) != compiling
-    _held.clear()
+    forked_while_compiling = forked_while_compiling or _held_locks.get(threading.get_ident()) != compile_locks
+    _held_locks.clear()
     if _is_paused:  # by a thread that the child does not have
         _is_paused = False
         gc.enable()

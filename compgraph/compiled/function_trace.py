@@ -21,7 +21,7 @@ from .captured_state import CapturedState, require_unchanged
 from .compile_errors import NotCompilableError
 from .loops import TRIP_COUNT_STEP, LoopMismatchError, LoopTruncation
 from .result_trees import ResultTree, require_close_results
-from .unused_results import UnusedResults, guard_computing
+from .unused_results import UnusedResults, make_evaluation_guard
 
 # Conversions whose results are guards, which programs re-check.
 _GUARDED_CONVERSIONS = frozenset({"bool()", "int()", "index()"})
@@ -93,11 +93,11 @@ def _trace(
     register_imported()
     since = next_sequence_number()
     tracing = Tracing(records=True, compiles=True)
-    noted: list[Guard] = []
-    with np.errstate(all="ignore"), tracing, Setting({call_wrapper: truncation, trace_guards: noted}):
+    guard_log: list[Guard] = []
+    with np.errstate(all="ignore"), tracing, Setting({call_wrapper: truncation, trace_guards: guard_log}):
         inputs = [_argument_tracer(value) for value in call.values()]
-        again = partial(_call_function, f, *call.with_values(inputs).arguments(), nan_safe, captured.derives)
-        returned, escapes, unused = again()
+        call_on_tracers = partial(_call_function, f, *call.with_values(inputs).arguments(), nan_safe, captured.uses_autodiff)
+        returned, escapes, unused = call_on_tracers()
         if tracing._log:  # an error was caught, so it took another branch than with NumPy
             raise NotCompilableError(f"it catches an error that is raised only while tracing: {tracing._log[0]}")
         if truncation is not None and truncation.has_failed:
@@ -106,30 +106,32 @@ def _trace(
         del returned
         if truncation is not None and truncation.loops:
             require_unchanged(captured, "while tracing")
-            schedules = [_truncated_schedule(results, noted, escapes, unused, inputs, truncation.tables, since)]
-            for turns in truncation.further_trip_counts():
-                truncation.restart(turns)
-                noted.clear()
-                returned, escapes, unused = again()
+            schedules = [_truncated_schedule(results, guard_log, escapes, unused, inputs, truncation.tables, since)]
+            for trip_counts in truncation.further_trip_counts():
+                truncation.restart(trip_counts)
+                guard_log.clear()
+                returned, escapes, unused = call_on_tracers()
                 further_results = ResultTree(returned, expected)
-                schedules.append(_truncated_schedule(further_results, noted, escapes, unused, inputs, truncation.tables, since))
+                schedules.append(
+                    _truncated_schedule(further_results, guard_log, escapes, unused, inputs, truncation.tables, since)
+                )
             return _family_trace(schedules, truncation, results, _numpy_fallback(f, call, results))
     require_unchanged(captured, "while tracing")
     for position, node in enumerate(inputs):
         if node.memory:
             raise NotCompilableError(f"it writes into an argument (array {position}; {node.memory.log[0].line})")
     outputs = results.outputs
-    left_out = unused.select_unread(outputs, inputs)
-    items = collect_dependencies([*outputs, *inputs, *left_out])
-    guards, escaped = select_guards(noted, items)
+    unread = unused.select_unread(outputs, inputs)
+    items = collect_dependencies([*outputs, *inputs, *unread])
+    guards, escaped = select_guards(guard_log, items)
     escaped += _unguarded_escapes(escapes)
     if escaped:
         leak_descriptions = "; ".join(dict.fromkeys(escaped))
         raise NotCompilableError(f"values leave the graph, and computations with them would not be repeated: {leak_descriptions}")
-    if left_out:
-        guards = [*guards, guard_computing(left_out)]
+    if unread:
+        guards = [*guards, make_evaluation_guard(unread)]
     _require_local_graph(items, inputs, since)
-    build = results.builder()
+    build = results.make_builder()
     argument_values, traced_result = (
         [node.raw_value for node in inputs],
         build([np.array(node.raw_value)[()] for node in outputs]),
@@ -148,7 +150,7 @@ def _unguarded_escapes(escapes: list[Any]) -> list[str]:
 
 def _truncated_schedule(
     results: ResultTree,
-    noted: list[Guard],
+    guard_log: list[Guard],
     escapes: list[Any],
     unused: UnusedResults,
     inputs: list[Any],
@@ -157,15 +159,15 @@ def _truncated_schedule(
 ) -> Schedule:
     """Return the schedule of a trace with truncated loops, which must not depend on values, because these are wrong."""
     items = collect_dependencies([*results.outputs, *inputs])
-    guards, escaped = select_guards(noted, items)
+    guards, escaped = select_guards(guard_log, items)
     schedule_inputs = [*inputs, *tables]
-    hangs = not all(map(is_length_guard, guards))
-    left_out = unused.select_unread(results.outputs, schedule_inputs)
+    depends_on_values = not all(map(is_length_guard, guards))
+    unread = unused.select_unread(results.outputs, schedule_inputs)
     if unused.derives:  # warnings of derivatives of a long loop do not justify tracing all iterations
-        left_out = [node for node in left_out if not isinstance(node.function, np.ufunc)]
+        unread = [node for node in unread if not isinstance(node.function, np.ufunc)]
     if (
-        hangs
-        or left_out
+        depends_on_values
+        or unread
         or escaped
         or _unguarded_escapes(escapes)
         or not results.outputs
@@ -176,25 +178,27 @@ def _truncated_schedule(
     return Schedule.of(results.outputs, (), schedule_inputs)
 
 
-def _family_trace(schedules: list[Schedule], truncation: LoopTruncation, results: ResultTree, plain: Callable[..., Any]) -> Trace:
+def _family_trace(schedules: list[Schedule], truncation: LoopTruncation, results: ResultTree, numpy_fallback: Callable[..., Any]) -> Trace:
     """Return the trace of truncated schedules."""
-    turns, wanted = [truncation.min_trip_counts, *truncation.further_trip_counts()], truncation.trip_counts
+    trip_counts, target = [truncation.min_trip_counts, *truncation.further_trip_counts()], truncation.trip_counts
     sizes = [len(schedule.units) for schedule in schedules]
-    by = [(s - sizes[0]) // TRIP_COUNT_STEP for s in sizes[1:-1]]
-    size = sizes[0] + sum((w - n) * b for w, n, b in zip(wanted, turns[0], by, strict=True))
+    growth = [(s - sizes[0]) // TRIP_COUNT_STEP for s in sizes[1:-1]]
+    size = sizes[0] + sum((w - n) * b for w, n, b in zip(target, trip_counts[0], growth, strict=True))
     tables = [np.asarray(table.raw_value) for table in truncation.tables]
-    return Trace(schedules[0], results.builder(), size, False, TripCountFamily(turns, schedules, wanted, tables, plain))
+    return Trace(
+        schedules[0], results.make_builder(), size, False, TripCountFamily(trip_counts, schedules, target, tables, numpy_fallback)
+    )
 
 
 def _numpy_fallback(f: Any, call: Call, results: ResultTree) -> Callable[[Sequence[Any]], tuple[Any, ...]]:
     """Return a function that computes a program's outputs by NumPy; tables among its inputs are ignored."""
-    blank = call.with_values([None] * len(call.values()))
+    template = call.with_values([None] * len(call.values()))
     kinds = [type(value) for value in call.values()]
 
     def plain(values: Sequence[Any]) -> tuple[Any, ...]:
-        own = [np.array(value) if kind is np.ndarray else value[()] for value, kind in zip(values, kinds, strict=False)]
-        args, kwargs = blank.with_values(own).arguments()
-        return results.computed(f(*args, **kwargs))
+        copies = [np.array(value) if kind is np.ndarray else value[()] for value, kind in zip(values, kinds, strict=False)]
+        args, kwargs = template.with_values(copies).arguments()
+        return results.select_outputs(f(*args, **kwargs))
 
     return plain
 
@@ -205,18 +209,18 @@ def _call_function(
     """Call the function on tracers; return its result, the values that left the graph, and the possibly unused operations."""
     unused = UnusedResults(derives)
     arguments = (*args, *kwargs.values())
-    with intercept(f, arguments, True) as opened, collecting_leaks() as escapes:
-        watch = None if opened.is_closed else DrawDetector(f, arguments)
+    with intercept(f, arguments, True) as patches, collecting_leaks() as escapes:
+        detector = None if patches.is_closed else DrawDetector(f, arguments)
         with (
             Setting(reject_draws()),
-            watch or Setting({}),
+            detector or Setting({}),
             recording_for_replay() if nan_safe else Setting({}),
             unused.collecting(),
         ):
-            named = {name: as_borrowed(value) for name, value in kwargs.items()}
-            returned = call_function(partial(f, **named), [*map(as_borrowed, args)])
-    if watch is not None:
-        watch.require_none()
+            borrowed_kwargs = {name: as_borrowed(value) for name, value in kwargs.items()}
+            returned = call_function(partial(f, **borrowed_kwargs), [*map(as_borrowed, args)])
+    if detector is not None:
+        detector.require_none()
     return returned, escapes, unused
 
 

@@ -131,7 +131,7 @@ def jit(
     """
     from .jitted import Bound, Jitted  # imported on first use, to keep `import compgraph` fast
 
-    options = _options(threads, exact, cache)
+    options = _check_options(threads, exact, cache)
     if backend is not None:
         if threads is not None or exact:
             raise ValueError("jit: threads= and exact= are options of machine code; with backend= the library decides")
@@ -151,7 +151,7 @@ def jit(
     return kind(f.__wrapped__ if isinstance(f, Jitted) else f, options, tuple(names))
 
 
-def _options(threads: int | None, exact: bool, cache: bool) -> dict[str, Any]:
+def _check_options(threads: int | None, exact: bool, cache: bool) -> dict[str, Any]:
     """Return the checked options of the backend."""
     from ..executor import check_threads  # imported on first use, to keep `import compgraph` fast
 

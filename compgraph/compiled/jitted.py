@@ -17,12 +17,12 @@ from . import compiler_thread
 from .call_signatures import (
     Call,
     NodeArgumentError,
-    StaticNames,
+    StaticParameters,
     dict_orders,
+    extend_quick_key,
     flatten_arguments,
     key_of,
     make_call,
-    quick_key,
     signature_of,
     value_order,
 )
@@ -52,11 +52,13 @@ class Jitted(Generic[P, R]):
     def __init__(self, f: Callable[..., Any], options: dict[str, Any], static_argnames: tuple[str, ...]) -> None:
         functools.update_wrapper(self, f)  # which sets `__wrapped__`
         self.options, self.static_argnames = options, static_argnames
-        self.names = StaticNames(f, static_argnames) if static_argnames else None
-        self._by_signature: dict[Any, Specializations] = {}
-        self._by_quick_key: dict[Any, tuple[Specializations, list[int] | None]] = {}  # programs and value order by quick key
+        self.names = StaticParameters(f, static_argnames) if static_argnames else None
+        self._programs_by_signature: dict[Any, Specializations] = {}
+        self._programs_by_quick_key: dict[
+            Any, tuple[Specializations, list[int] | None]
+        ] = {}  # programs and value order by quick key
         self._static_counts: dict[Any, int] = {}
-        self._notes: dict[str, int] = {}
+        self._fallback_reasons: dict[str, int] = {}
 
     __wrapped__: Callable[..., Any]
     specializations = Specializations  # the class of the programs of one signature
@@ -88,19 +90,19 @@ class Jitted(Generic[P, R]):
                 key += (a.dtype, a.shape, a.strides)
         if values is None:
             key, values = [*kwargs], []
-            if self.names is not None or not quick_key((*args, *kwargs.values()), key, values):
+            if self.names is not None or not extend_quick_key((*args, *kwargs.values()), key, values):
                 return self._call_general(args, kwargs, None)
-        flat = tuple(key)
-        known = self._by_quick_key.get(flat)
-        if known is None:
-            return self._call_general(args, kwargs, flat)
-        programs, order = known
-        match = programs.run_matching(values if order is None else [values[place] for place in order])
+        call_key = tuple(key)
+        entry = self._programs_by_quick_key.get(call_key)
+        if entry is None:
+            return self._call_general(args, kwargs, call_key)
+        programs, order = entry
+        match = programs.run_matching(values if order is None else [values[position] for position in order])
         if match is None:
             return self._call_general(args, kwargs, None)
         return match[0].build(match[1])
 
-    def _call_general(self, args: tuple[Any, ...], kwargs: dict[str, Any], flat: object) -> R:
+    def _call_general(self, args: tuple[Any, ...], kwargs: dict[str, Any], call_key: object) -> R:
         """Call with arguments of any kind; `flat` is the quick key under which their programs are cached."""
         try:
             leaves, structure = flatten_arguments(args, kwargs, self.names)
@@ -108,12 +110,12 @@ class Jitted(Generic[P, R]):
         except NodeArgumentError:
             return record_call(self, args, kwargs)
         except NotCompilableError as error:
-            self._note(str(error))
+            self._note_fallback(str(error))
             return self.__wrapped__(*args, **kwargs)
-        programs = self._by_signature.get(key)
+        programs = self._programs_by_signature.get(key)
         if programs is not None and programs.variants:
-            if flat is not None and self.names is None:
-                self._by_quick_key[flat] = programs, value_order(make_call(leaves, structure, key))
+            if call_key is not None and self.names is None:
+                self._programs_by_quick_key[call_key] = programs, value_order(make_call(leaves, structure, key))
             match = programs.run_matching(programs.values(leaves))
             if match is not None:
                 return match[0].build(match[1])
@@ -121,7 +123,7 @@ class Jitted(Generic[P, R]):
         programs = self._programs(call)
         if programs is None:
             return self.__wrapped__(*args, **kwargs)
-        return programs.call_uncovered(call, args, kwargs)
+        return programs.call_without_program(call, args, kwargs)
 
     def run_program(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Any] | None, Callable[..., Any]]:
         """Run a program for plain arrays; return its result in a list (None if no program matches) and a fallback.
@@ -132,44 +134,44 @@ class Jitted(Generic[P, R]):
         try:
             call = signature_of(args, kwargs, self.names)
         except (NodeArgumentError, NotCompilableError):
-            return None, self._by_numpy
+            return None, self._call_numpy
         programs = self._programs(call)
         if programs is None:
-            return None, self._by_numpy
+            return None, self._call_numpy
         match = programs.run_matching(programs.values(call.leaves))
-        return None if match is None else [match[0].build(match[1])], functools.partial(programs.call_uncovered, call)
+        return None if match is None else [match[0].build(match[1])], functools.partial(programs.call_without_program, call)
 
-    def _by_numpy(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def _call_numpy(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         return self.__wrapped__(*args, **kwargs)
 
     @property
     def is_rejected(self) -> bool:
         """Whether calls with some signature always run as NumPy."""
-        return any(programs.rejection is not None for programs in list(self._by_signature.values()))
+        return any(programs.rejection is not None for programs in list(self._programs_by_signature.values()))
 
     def _programs(self, call: Call) -> Specializations | None:
         """Return the specializations of a call's signature; None if there are too many signatures."""
-        programs = self._by_signature.get(call.key)
+        programs = self._programs_by_signature.get(call.key)
         if programs is not None:
             return programs
         count = self._static_counts.get(call.shapes, 0)
         if count >= MAX_STATIC_VALUES:
-            self._note(
+            self._note_fallback(
                 f"static arguments had more than {MAX_STATIC_VALUES} values, and each needs a program of its own; pass "
                 "numbers that change as arrays, or as NumPy scalars (np.float64(t))"
             )
             return None
-        if len(self._by_signature) >= MAX_SIGNATURES:
-            self._note(f"the arguments had more than {MAX_SIGNATURES} combinations of shapes, dtypes and memory layouts")
+        if len(self._programs_by_signature) >= MAX_SIGNATURES:
+            self._note_fallback(f"the arguments had more than {MAX_SIGNATURES} combinations of shapes, dtypes and memory layouts")
             return None
         if len(call.dynamic) < len(call.leaves):
             self._static_counts[call.shapes] = count + 1
-        return self._by_signature.setdefault(call.key, self.specializations(self, call))
+        return self._programs_by_signature.setdefault(call.key, self.specializations(self, call))
 
-    def _note(self, message: str) -> None:
-        if message not in self._notes:
-            _log.info("%s runs as NumPy: %s", self.called_as(), message)
-        self._notes[message] = self._notes.get(message, 0) + 1
+    def _note_fallback(self, message: str) -> None:
+        if message not in self._fallback_reasons:
+            _log.info("%s runs as NumPy: %s", self.display_name(), message)
+        self._fallback_reasons[message] = self._fallback_reasons.get(message, 0) + 1
 
     def roots(self, call: Call) -> Iterator[tuple[Any, str]]:
         """Yield the values where the search for captured state begins: the function, and the static arguments of a call."""
@@ -204,7 +206,7 @@ class Jitted(Generic[P, R]):
         except NodeArgumentError:
             raise TypeError("compile: expected plain arrays, not nodes; calls on nodes are recorded") from None
         except NotCompilableError as error:
-            self._note(str(error))
+            self._note_fallback(str(error))
             return self
         programs = self._programs(call)
         if programs is not None:
@@ -225,7 +227,7 @@ class Jitted(Generic[P, R]):
             False if the timeout expired.
         """
         until = time.perf_counter() + timeout
-        while any(p._pending == compiler_thread.generation for p in list(self._by_signature.values())):
+        while any(p._pending == compiler_thread.generation for p in list(self._programs_by_signature.values())):
             if time.perf_counter() > until:
                 return False
             time.sleep(0.001)
@@ -233,19 +235,19 @@ class Jitted(Generic[P, R]):
 
     def source(self) -> str:
         """Return readable sources of the programs, the latest first; empty without programs."""
-        return self._texts("source")
+        return self._join_sources("source")
 
     def llvm(self) -> str:
         """Return the LLVM IR of the programs; empty if programs are functions of NumPy calls."""
-        return self._texts("llvm")
+        return self._join_sources("llvm")
 
-    def _texts(self, name: str) -> str:
-        texts = [getattr(v.program, name, "") for p in reversed(list(self._by_signature.values())) for v in p.variants]
+    def _join_sources(self, name: str) -> str:
+        texts = [getattr(v.program, name, "") for p in reversed(list(self._programs_by_signature.values())) for v in p.variants]
         return "\n\n".join(filter(None, texts))
 
     def programs_made(self) -> Iterator[tuple[Any, Sequence[str]]]:
         """The programs that exist, the latest first, each with the names of its inputs."""
-        for programs in reversed(list(self._by_signature.values())):
+        for programs in reversed(list(self._programs_by_signature.values())):
             for variant in programs.variants:
                 yield variant.program, programs.names()
 
@@ -255,14 +257,14 @@ class Jitted(Generic[P, R]):
         The verdict is "compiled", "compiled, with N NumPy calls in each run", or "runs as NumPy" with the reason. Each NumPy
         call is listed with its line, its reason, and what to use instead.
         """
-        return report(self.called_as(), self.backend, list(self._by_signature.values()), list(self._notes))
+        return report(self.display_name(), self.backend, list(self._programs_by_signature.values()), list(self._fallback_reasons))
 
-    def called_as(self) -> str:
+    def display_name(self) -> str:
         """Return the qualified name of the function, for messages."""
         return str(getattr(self, "__qualname__", None) or repr(self.__wrapped__))
 
     def __repr__(self) -> str:
-        return f"<jit of {self.called_as()}>"
+        return f"<jit of {self.display_name()}>"
 
     def __get__(self, instance: object, owner: type | None = None) -> Any:
         """Bind to an object, as functions do; the object is a static argument."""

@@ -8,7 +8,7 @@ from typing import Any
 _recorder: Callable[[Any, tuple[Any, ...], dict[str, Any]], Any] | None = None
 
 
-def record_by(recorder: Callable[[Any, tuple[Any, ...], dict[str, Any]], Any]) -> None:
+def set_call_recorder(recorder: Callable[[Any, tuple[Any, ...], dict[str, Any]], Any]) -> None:
     """Set the function ``recorder(jitted, args, kwargs)`` that records calls on nodes."""
     global _recorder
     _recorder = recorder

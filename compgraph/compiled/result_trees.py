@@ -59,12 +59,12 @@ class ResultTree:
             else:
                 self._parts.append((None, _constant(leaf)))  # type: ignore[arg-type]
 
-    def computed(self, returned: Array) -> tuple[Any, ...]:
+    def select_outputs(self, returned: Array) -> tuple[Any, ...]:
         """Return the leaves of other results at the positions of the computed ones."""
         leaves = flatten(returned)[0]
         return tuple([leaf for leaf, (kind, _) in zip(leaves, self._parts, strict=True) if kind is not None])
 
-    def builder(self) -> Callable[[Sequence[Any]], Any]:
+    def make_builder(self) -> Callable[[Sequence[Any]], Any]:
         """Return a function that builds the results from the outputs of a program."""
         simple = all(kind is False for kind, _ in self._parts)
         if simple and self.structure.is_leaf():
@@ -126,18 +126,18 @@ def require_close_results(returned: Any, expected: tuple[list[Any], Any], what: 
     Rounding errors of sums that cancel are bounded by the magnitude of the addends, estimated by `values`.
     """
     leaves, structure = flatten(returned)
-    others, like = expected
+    expected_leaves, expected_structure = expected
     rounding = _MAX_ROUNDINGS * max(map(_rounding, map(np.asarray, values)), default=0.0)
-    if structure != like:
-        raise NotCompilableError(f"{what} has the structure {structure}, NumPy's result {like}")
-    for place, (actual, other) in enumerate(zip(leaves, others, strict=True)):
+    if structure != expected_structure:
+        raise NotCompilableError(f"{what} has the structure {structure}, NumPy's result {expected_structure}")
+    for position, (actual, other) in enumerate(zip(leaves, expected_leaves, strict=True)):
         if type(actual) is not type(other):
             raise NotCompilableError(f"{what} has a {_describe_type(actual)} where NumPy returned a {_describe_type(other)}")
         if isinstance(actual, (ndarray, np.generic)):
             if actual.dtype != other.dtype or actual.shape != other.shape:
                 raise NotCompilableError(f"{what} has {_describe_type(actual)} where NumPy returned {_describe_type(other)}")
             if not are_close(actual, other, rounding):
-                raise NotCompilableError(f"{what} differs from NumPy's (result {place})")
+                raise NotCompilableError(f"{what} differs from NumPy's (result {position})")
         elif repr(actual) != repr(other):
             raise NotCompilableError(f"{what} is {actual!r} where NumPy returned {other!r}")
 
@@ -148,14 +148,14 @@ def _describe_type(value: ArrayLike) -> str:
     return type(value).__name__
 
 
-def are_close(found: Any, other: Any, rounding: float = 0.0) -> bool:
+def are_close(actual: Any, other: Any, rounding: float = 0.0) -> bool:
     """Return whether numbers are equal up to rounding, at least up to the absolute tolerance `rounding`; nan equals nan."""
-    if found.dtype.kind not in "fc":
-        return bool(np.array_equal(found, other))
+    if actual.dtype.kind not in "fc":
+        return bool(np.array_equal(actual, other))
     with np.errstate(all="ignore"):
-        tolerance = _RELATIVE_TOLERANCE.get(found.real.dtype.itemsize, _RELATIVE_TOLERANCE[8])
+        tolerance = _RELATIVE_TOLERANCE.get(actual.real.dtype.itemsize, _RELATIVE_TOLERANCE[8])
         return bool(
-            np.allclose(found, other, rtol=tolerance, atol=max(tolerance * _largest_magnitude(other), rounding), equal_nan=True)
+            np.allclose(actual, other, rtol=tolerance, atol=max(tolerance * _largest_magnitude(other), rounding), equal_nan=True)
         )
 
 

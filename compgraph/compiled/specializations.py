@@ -15,7 +15,7 @@ from ..frames import user_source_line
 from ..guards import GuardError
 from ..tracing import Tracing, user_line_of
 from . import compiler_thread
-from .call_signatures import ArgumentState, Call, Static, copy_with_strides, require_numbers, value_names
+from .call_signatures import ArgumentState, Call, StaticArgument, copy_with_strides, require_numbers, value_names
 from .captured_state import CapturedState, require_unchanged
 from .compile_errors import NotCompilableError, submitted_at
 from .function_trace import Trace, trace_function
@@ -51,20 +51,19 @@ class Specialization:
         The time of each step of the compilation.
     """
 
-    __slots__ = ("build", "captured", "program", "runs", "seconds", "size", "timed", "times", "watches_nan")
+    __slots__ = ("build", "captured", "checks_nan", "program", "runs", "seconds", "size", "timed", "times")
 
     def __init__(
         self,
         program: Any,
         build: Callable[..., Any] | type,
         captured: CapturedState,
-        size: int,
-        watches_nan: bool,
+        size: int, checks_nan: bool,
         times: dict[str, float],
     ):
         self.program, self.build, self.size, self.times = program, build, size, times
         self.captured = captured if captured else None
-        self.watches_nan = watches_nan
+        self.checks_nan = checks_nan
         self.runs = self.timed = 0
         self.seconds = 0.0
 
@@ -92,7 +91,7 @@ class Specializations:
     def __init__(self, jitted: Any, call: Call) -> None:
         self.jitted, self.title = jitted, _describe_signature(call)
         self._dynamic = call.dynamic
-        self._blank = call.with_values([None] * len(call.dynamic))
+        self._call_template = call.with_values([None] * len(call.dynamic))
         self._are_arrays = all(type(value) is np.ndarray for value in call.values())
         self._statics = call.statics()  # kept alive, because the key may contain their ids
         self.variants: tuple[Specialization, ...] = ()
@@ -122,11 +121,11 @@ class Specializations:
             except MISMATCHES:
                 variant.runs -= 1
                 continue
-            if variant.watches_nan and self.has_nan(results):
+            if variant.checks_nan and self.has_nan(results):
                 self._drop(variant)
                 return None
             if variant is not self.variants[0]:
-                self._to_front(variant)
+                self._move_to_front(variant)
             return variant, results
         return None
 
@@ -136,15 +135,15 @@ class Specializations:
 
     def names(self) -> list[str]:
         """Return the names of a program's inputs."""
-        return value_names(self._blank, self.jitted.__wrapped__)
+        return value_names(self._call_template, self.jitted.__wrapped__)
 
     def values(self, leaves: Sequence[Any]) -> list[Any]:
         """Return the inputs of a program among the leaves of a call, as arrays."""
         if self._are_arrays:
-            return [leaves[place] for place in self._dynamic]
-        return [np.asarray(leaves[place]) for place in self._dynamic]
+            return [leaves[position] for position in self._dynamic]
+        return [np.asarray(leaves[position]) for position in self._dynamic]
 
-    def call_uncovered(self, call: Call, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def call_without_program(self, call: Call, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Call the function because no program matches; compile one, now or in the background, if it is due.
 
         The function is called once, with `args` and `kwargs`. They are those of `call`, or nodes with the same values.
@@ -162,12 +161,12 @@ class Specializations:
     def _call_and_compile(self, call: Call, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Call the function as NumPy, and compile a program from the call, immediately or in the background."""
         try:
-            self._require_few()
-            prepared = self.prepare(call)
+            self._require_few_variants()
+            call_and_make_job = self.prepare_call(call)
         except NotCompilableError as error:
             self.reject(error)
             return self.jitted.__wrapped__(*args, **kwargs)
-        result, job = prepared(args, kwargs)
+        result, job = call_and_make_job(args, kwargs)
         if job is not None and self.is_eager:
             job()
         elif job is not None:
@@ -177,29 +176,29 @@ class Specializations:
             compiler_thread.submit(context, job)
         return result
 
-    def prepare(self, call: Call) -> Callable[..., tuple[Any, Any]]:
+    def prepare_call(self, call: Call) -> Callable[..., tuple[Any, Any]]:
         """Return a function that calls the function as NumPy and returns the result and a compilation job."""
         require_numbers(call)
         captured = CapturedState(self.jitted.roots(call))
         if captured.rejection is not None:
             raise NotCompilableError(captured.rejection)
-        own = call.with_values(map(copy_with_strides, call.values()))
+        copied_call = call.with_values(map(copy_with_strides, call.values()))
 
         def prepared(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any]:
             before = ArgumentState.of(args, kwargs, self.jitted.names)
             result = self.jitted.__wrapped__(*args, **kwargs)
             try:
                 require_unchanged(captured, "by a call")
-                _require_unchanged_arguments(before, ArgumentState.of(args, kwargs, self.jitted.names), own)
+                _require_unchanged_arguments(before, ArgumentState.of(args, kwargs, self.jitted.names), copied_call)
                 expected = snapshot_results(result)
             except NotCompilableError as error:
                 self.reject(error)
                 return result, None
-            return result, lambda: self._run_job(own, captured, expected)
+            return result, lambda: self._run_job(copied_call, captured, expected)
 
         return prepared
 
-    def _require_few(self) -> None:
+    def _require_few_variants(self) -> None:
         if len(self.variants) >= MAX_SPECIALIZATIONS:
             raise NotCompilableError(
                 f"Python branches on the values of the arguments (if x > 0, int(x)) in more than {MAX_SPECIALIZATIONS} ways; use "
@@ -216,7 +215,7 @@ class Specializations:
     def _run_job(self, call: Call, captured: CapturedState, expected: tuple[Any, ...]) -> None:
         """Compile a program, or note why it cannot be compiled."""
         try:
-            with compiler_thread.tracing, compiler_thread.pause_garbage_collection():
+            with compiler_thread.trace_lock, compiler_thread.pause_garbage_collection():
                 variant = self._specialize(call, captured, expected)
         except NotCompilableError as error:
             self.reject(error)
@@ -230,7 +229,7 @@ class Specializations:
             self._pending = None
 
     def _log_program(self, variant: Specialization) -> None:
-        name, times = self.jitted.called_as(), variant.times
+        name, times = self.jitted.display_name(), variant.times
         _log.info(
             "compiled %s(%s): %d operations, traced in %.3f s, compiled in %.3f s",
             *(name, self.title, variant.size, times["trace"], times["compile"]),
@@ -241,7 +240,7 @@ class Specializations:
     def _specialize(self, call: Call, captured: CapturedState, expected: Any) -> Specialization:
         if (label := captured.first_change()) is not None:
             raise NotCompilableError(f"{label} changed before the call was traced", is_lasting=False)
-        with compiler_thread.importing:
+        with compiler_thread.import_lock:
             backend = self.jitted.backend
         if not self._nan_safe and supports_families(backend):
             try:
@@ -254,10 +253,10 @@ class Specializations:
         """Compile a trace; raise a LoopMismatchError if truncating its loops failed."""
         start = time.perf_counter()
         trace = trace_function(self.jitted.__wrapped__, call, captured, expected, self._nan_safe, truncates_loops)
-        watches_nan = captured.derives and not self._nan_safe
-        if watches_nan and trace.size < MAX_RETRACED:
+        checks_nan = captured.uses_autodiff and not self._nan_safe
+        if checks_nan and trace.size < MAX_RETRACED:
             nan_safe = trace_function(self.jitted.__wrapped__, call, captured, expected, True)
-            watches_nan = nan_safe.size != trace.size
+            checks_nan = nan_safe.size != trace.size
             del nan_safe
         traced_at = time.perf_counter()
         try:
@@ -273,7 +272,7 @@ class Specializations:
         if hasattr(program, "release_values"):
             program.release_values()
         times = {"trace": traced_at - start, "compile": time.perf_counter() - traced_at}
-        return Specialization(program, trace.build, captured, trace.size, watches_nan, times)
+        return Specialization(program, trace.build, captured, trace.size, checks_nan, times)
 
     def _compile(self, trace: Trace) -> Any:
         """Compile the program of a trace."""
@@ -290,17 +289,17 @@ class Specializations:
         self._tries += 1
         if error.is_lasting or self._tries >= MAX_TRIES:
             self.rejection = str(error)
-            _log.info("%s(%s) runs as NumPy: %s", self.jitted.called_as(), self.title, error)
+            _log.info("%s(%s) runs as NumPy: %s", self.jitted.display_name(), self.title, error)
         else:
             self.notes.append(str(error))
-            _log.info("%s(%s) is not compiled so far: %s", self.jitted.called_as(), self.title, error)
+            _log.info("%s(%s) is not compiled so far: %s", self.jitted.display_name(), self.title, error)
 
     def _drop(self, variant: Specialization) -> None:
         """Discard a program whose derivatives returned nan; later programs use nan-safe derivatives."""
         self._nan_safe = True
-        self.variants = tuple([other for other in self.variants if other is not variant and not other.watches_nan])
+        self.variants = tuple([other for other in self.variants if other is not variant and not other.checks_nan])
 
-    def _to_front(self, variant: Specialization) -> None:
+    def _move_to_front(self, variant: Specialization) -> None:
         others = [other for other in self.variants if other is not variant]
         if len(others) < len(self.variants):
             self.variants = (variant, *others)
@@ -312,33 +311,33 @@ class Specializations:
             time.sleep(0.001)
         if self.rejection is not None or self.run_matching(self.values(call.leaves)) is not None:
             return
-        known = len(self.variants)
-        while self.rejection is None and len(self.variants) <= known:
-            own = call.with_values(map(copy_with_strides, call.values()))  # protects the caller's arrays
+        count = len(self.variants)
+        while self.rejection is None and len(self.variants) <= count:
+            copied_call = call.with_values(map(copy_with_strides, call.values()))  # protects the caller's arrays
             try:
-                self._require_few()
-                prepared = self.prepare(own)
+                self._require_few_variants()
+                call_and_make_job = self.prepare_call(copied_call)
             except NotCompilableError as error:
                 self.reject(error)
                 return
-            _, job = prepared(*own.arguments())
+            _, job = call_and_make_job(*copied_call.arguments())
             if job is not None:
                 job()
 
 
-def _require_unchanged_arguments(before: ArgumentState, after: ArgumentState, own: Call) -> None:
+def _require_unchanged_arguments(before: ArgumentState, after: ArgumentState, copied_call: Call) -> None:
     """Raise a NotCompilableError if a function has written into its arguments, including lists and dictionaries.
 
     `own` is the call with copies of its arrays.
     """
     if before.structure != after.structure or before.orders != after.orders:
         raise NotCompilableError("it modifies an argument (a list, dictionary or object), which a program cannot repeat")
-    for position, (place, copy) in enumerate(zip(own.dynamic, own.values(), strict=True)):
-        value = before.leaves[place]
-        if after.leaves[place] is not value:
+    for position, (leaf_index, copy) in enumerate(zip(copied_call.dynamic, copied_call.values(), strict=True)):
+        value = before.leaves[leaf_index]
+        if after.leaves[leaf_index] is not value:
             raise NotCompilableError("it replaces a value in an argument (a list, dictionary or object)")
         is_plain = type(value) is np.ndarray
-        if before.writes[place] != after.writes[place] or (is_plain and value.tobytes() != copy.tobytes()):
+        if before.writes[leaf_index] != after.writes[leaf_index] or (is_plain and value.tobytes() != copy.tobytes()):
             raise NotCompilableError(
                 f"it writes into an argument (array {position}), which a program cannot repeat; copy it first"
             )
@@ -350,9 +349,9 @@ def _empty_program(values: Sequence[Any]) -> tuple[Any, ...]:
 
 def _describe_error(error: Exception) -> str:
     """Describe an error of tracing that plain NumPy does not raise."""
-    place = user_line_of(error)
-    where = f" ({place})" if place is not None and place not in str(error) else ""
-    return f"tracing raised {type(error).__name__}: {error}{where}"
+    line = user_line_of(error)
+    suffix = f" ({line})" if line is not None and line not in str(error) else ""
+    return f"tracing raised {type(error).__name__}: {error}{suffix}"
 
 
 def _describe_signature(call: Call) -> str:
@@ -362,7 +361,7 @@ def _describe_signature(call: Call) -> str:
         if position in call.dynamic:
             descriptions.append(f"{leaf.dtype}{list(leaf.shape)}" if isinstance(leaf, np.ndarray) else type(leaf).__name__)
         else:
-            value = leaf.value if type(leaf) is Static else leaf
+            value = leaf.value if type(leaf) is StaticArgument else leaf
             kind = type(value)
             text = repr(value) if kind.__module__ in ("builtins", "numpy") else kind.__name__  # runs no user code
             descriptions.append(text if len(text) <= 40 else f"{text[:37]}...")

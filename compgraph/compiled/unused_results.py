@@ -69,10 +69,10 @@ class UnusedResults:
             return bool(item.parent_argnums == (0,))
         if warns == "floats":
             return self.derives or all(kind.kind in _INTEGERS for kind in (*kinds, node.dtype))
-        return self.derives and self._overflows_alone(function, item)
+        return self.derives and self._warns_of_overflow_only(function, item)
 
     @staticmethod
-    def _overflows_alone(function: Any, item: Any) -> bool:
+    def _warns_of_overflow_only(function: Any, item: Any) -> bool:
         """Return whether a function warns only of overflows and infinite operands, for its plain operand."""
         if function in (np.true_divide, ops.power, np.power) and item.parent_argnums == (0,) and len(item.args) > 1:
             plain = np.asarray(item.args[1])
@@ -82,12 +82,12 @@ class UnusedResults:
         is_foreign = type(function) is np.ufunc and getattr(np, function.__name__, None) is not function
         return is_foreign and "O" not in "".join(function.types)  # SciPy's ufuncs do not warn
 
-    def all_among(self, items: Iterable[Any], since: float) -> bool:
+    def are_all_in(self, items: Iterable[Any], since: float) -> bool:
         """Return whether each node collected from a sequence number on is part of a graph."""
-        known = frozenset(items)
-        return all(_item_of(node) in known for node in self._collected if node.sequence_number >= since)
+        graph_items = frozenset(items)
+        return all(_item_of(node) in graph_items for node in self._collected if node.sequence_number >= since)
 
-    def forget(self, since: float) -> None:
+    def discard_since(self, since: float) -> None:
         """Drop the nodes collected from a sequence number on."""
         self._collected = [node for node in self._collected if node.sequence_number < since]
 
@@ -97,17 +97,19 @@ class UnusedResults:
             return []
         read = frozenset(collect_dependencies(ends, _sources, stop))
         collected, self._collected = self._collected, []
-        left_out = [node for node in collected if _item_of(node) not in read]
-        if self.derives and left_out:
+        unread = [node for node in collected if _item_of(node) not in read]
+        if self.derives and unread:
             scatters = [item for item in read if isinstance(item, Value) and item.opname == "scatter"]
-            used = frozenset(item.args[position] for item in scatters for position in item.parent_argnums)
-            left_out = [node for node in left_out if not _is_indexed_again(node, used)]
-        return left_out
+            scatter_indices = frozenset(item.args[position] for item in scatters for position in item.parent_argnums)
+            unread = [node for node in unread if not _is_indexed_again(node, scatter_indices)]
+        return unread
 
 
-def _is_indexed_again(node: Any, used: frozenset[Any]) -> bool:
+def _is_indexed_again(node: Any, scatter_indices: frozenset[Any]) -> bool:
     """Whether indices are checked elsewhere: a derivative writes where an operation has read."""
-    return node.function is ops.getitem and all(node.args[position] in used for position in node.parent_argnums if position)
+    return node.function is ops.getitem and all(
+        node.args[position] in scatter_indices for position in node.parent_argnums if position
+    )
 
 
 def _item_of(node: Any) -> Any:
@@ -121,6 +123,6 @@ def _sources(item: object) -> tuple[Any, ...]:
     return () if is_constant else sources_of(item)
 
 
-def guard_computing(nodes: list[Any]) -> EvaluationGuard:
+def make_evaluation_guard(nodes: list[Any]) -> EvaluationGuard:
     """Return a guard that makes a program compute some nodes."""
     return EvaluationGuard("the errors of unused results", type(None), tuple(nodes), None, None, 0, next_sequence_number())

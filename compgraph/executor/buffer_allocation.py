@@ -63,24 +63,24 @@ class _Allocation:
         self._last_use = self._last_uses(units, schedule.outputs)
         self._free_buffers: dict[Any, list[Any]] = defaultdict(list)
         dying: dict[float, set[Any]] = defaultdict(set)
-        for root, place in self._last_use.items():
-            dying[place].add(root)
-        for place, unit in enumerate(units):
-            self._allocate_unit(unit, place, dying[place])
+        for root, position in self._last_use.items():
+            dying[position].add(root)
+        for position, unit in enumerate(units):
+            self._allocate_unit(unit, position, dying[position])
 
-    def _allocate_unit(self, unit: list[Any], place: int, dying: set[Any]) -> None:
+    def _allocate_unit(self, unit: list[Any], position: int, dying: set[Any]) -> None:
         overwritable = dying if len(unit) == 1 and self._may_overwrite(unit[0], dying) else set()
-        self._release(overwritable, place)
+        self._release(overwritable, position)
         for node in unit:
             if (
                 isinstance(node, Value)
                 and node not in self._inputs
                 and has_buffer(node)
-                and place < self._last_use.get(node, -1) < inf
+                and position < self._last_use.get(node, -1) < inf
             ):
                 free = self._free_buffers[_layout(node.raw_value)]
                 self.buffers[node] = free.pop() if free else np.empty_like(node.raw_value)
-        self._release(dying - overwritable, place)
+        self._release(dying - overwritable, position)
 
     def _may_overwrite(self, node: object, dying: set[Any]) -> bool:
         """Return whether `node` may overwrite operands that die here: no operand is a view of one."""
@@ -90,13 +90,13 @@ class _Allocation:
             source in dying or self._memory_owner(source) not in dying for source in sources_of(node) if isinstance(source, Value)
         )
 
-    def _release(self, dying: set[Any], place: int) -> None:
+    def _release(self, dying: set[Any], position: int) -> None:
         for root in sorted(dying, key=by_sequence_number):
             buffer = self.buffers.get(root)
             if buffer is not None:
                 self._free_buffers[_layout(buffer)].append(buffer)
             elif root.args and root not in self._inputs and not root.memory:
-                self.frees[place].append(root)
+                self.frees[position].append(root)
 
     def _memory_owner(self, source: object) -> Any:
         """Return the first node of the schedule that owns the memory of `source`.
@@ -107,11 +107,11 @@ class _Allocation:
 
     def _last_uses(self, units: list[list[Any]], outputs: Iterable[Any]) -> dict[Any, float]:
         last: dict[Any, float] = {}
-        for place, unit in enumerate(units):
+        for position, unit in enumerate(units):
             for item in unit:
                 for source in sources_of(item):
                     if isinstance(source, (Value, MultiOutput)):
-                        last[self._memory_owner(source)] = place
+                        last[self._memory_owner(source)] = position
         last.update((self._memory_owner(node), inf) for node in outputs)
         return last
 

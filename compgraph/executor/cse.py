@@ -53,8 +53,8 @@ def simplify(nodes: NDArray[Any] | list[Any]) -> Any:
     >>> len(cg.topological_order([f])), len(cg.topological_order([cg.simplify(f)]))
     (4, 3)
     """
-    single = isinstance(nodes, Value)
-    outputs = [nodes] if single else list(nodes)
+    is_single = isinstance(nodes, Value)
+    outputs = [nodes] if is_single else list(nodes)
     for node in outputs:
         require_history(node)
         if not isinstance(node, Value):
@@ -62,7 +62,7 @@ def simplify(nodes: NDArray[Any] | list[Any]) -> Any:
     items = collect_dependencies(outputs)
     replacements = simplify_items(items, shapes_known=not any(isinstance(item, PlaceholderNode) for item in items))
     new_outputs = [replacements[node] for node in outputs]
-    return new_outputs[0] if single else new_outputs
+    return new_outputs[0] if is_single else new_outputs
 
 
 def simplify_schedule(schedule: Schedule) -> Schedule:
@@ -85,7 +85,7 @@ def simplify_items(
     constant folding.
     """
     replacements: dict[Any, Any] = {}
-    known: dict[Any, Any] = {}
+    replacement_by_key: dict[Any, Any] = {}
     memories: dict[int, Memory] = {}
     varying: set[Any] = set()  # items with value-dependent shapes
     for item in _inline_composites(items, inputs, replacements):
@@ -113,12 +113,12 @@ def simplify_items(
         ):
             replacements[item] = _make_constant(item, args)
             if not isinstance(item, MultiOutput):
-                replacements[item] = known.setdefault(_value_key(item.raw_value), replacements[item])
+                replacements[item] = replacement_by_key.setdefault(_value_key(item.raw_value), replacements[item])
         else:
             key = (item.function, tuple(map(_operand_key, args)), _operand_key(item.options))
-            if key not in known:
-                known[key] = _preserve_view(with_operands(item, args), item)
-            replacements[item] = known[key]
+            if key not in replacement_by_key:
+                replacement_by_key[key] = _preserve_view(with_operands(item, args), item)
+            replacements[item] = replacement_by_key[key]
     return replacements
 
 
@@ -141,8 +141,8 @@ def _inline_composites(items: Iterable[Any], inputs: frozenset[Any], replacement
             out = item.function(*item.args, **item.options)
         ends = frozenset(a for a in item.args if isinstance(a, Value))
         steps = [step for step in collect_dependencies([out], stop=ends) if step.args and step not in ends]
-        for place, step in enumerate(steps):
-            step.sequence_number = item.sequence_number - 0.5 + place / (2 * len(steps))
+        for position, step in enumerate(steps):
+            step.sequence_number = item.sequence_number - 0.5 + position / (2 * len(steps))
             yield copy_location(item, step)
         replacements[item] = replacements[out]
 

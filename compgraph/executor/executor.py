@@ -271,10 +271,10 @@ class Executor:
         try:
             replacements = replay_outputs(self._items, self.nodes, feeds, guard_log)
         except (ValueError, IndexError, TypeError) as error:
-            other = [node for node, value in feeds.items() if value.shape != node.shape]
-            if not other:
+            changed = [node for node, value in feeds.items() if value.shape != node.shape]
+            if not changed:
                 raise
-            shape_description = "; ".join(f"{feeds[node].shape} for the {describe(node)}" for node in other)
+            shape_description = "; ".join(f"{feeds[node].shape} for the {describe(node)}" for node in changed)
             raise ValueError(f"the graph cannot be computed with the shapes fed: {shape_description}: {error}") from error
         if self._placeholders.difference(feeds):  # an origin may need a placeholder that a fed node depends on
             self._require_fed(

@@ -70,10 +70,10 @@ def supports_families(backend: str | Backend) -> bool:
     return hasattr(find_backend(backend), "compile_family")
 
 
-def _run_passes(schedule: Schedule, options: Mapping[str, Any], chosen: Backend) -> Schedule:
+def _run_passes(schedule: Schedule, options: Mapping[str, Any], backend: Backend) -> Schedule:
     """Run the enabled passes on a schedule."""
-    skipped_passes = getattr(chosen, "skipped_passes", ())
-    for name, run in PASSES.items():
+    skipped_passes = getattr(backend, "skipped_passes", ())
+    for name, apply_pass in PASSES.items():
         if options.get(name, True) and name not in skipped_passes:
-            schedule = run(replace(schedule, options=options))
+            schedule = apply_pass(replace(schedule, options=options))
     return replace(schedule, options=options)

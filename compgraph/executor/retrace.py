@@ -140,11 +140,11 @@ class _Replay:
         if self.read_operand is None:
             return tuple([self.replacements[a] if isinstance(a, (Value, MultiOutput)) else a for a in item.args])
         new_operands = []
-        for place, a in enumerate(item.args):
-            other = self.read_operand(item, place, self.replacements)
-            if other is None:
-                other = self.replacements[a] if isinstance(a, (Value, MultiOutput)) else a
-            new_operands.append(other)
+        for position, a in enumerate(item.args):
+            operand = self.read_operand(item, position, self.replacements)
+            if operand is None:
+                operand = self.replacements[a] if isinstance(a, (Value, MultiOutput)) else a
+            new_operands.append(operand)
         return tuple(new_operands)
 
     def record(self, item: Any) -> None:
@@ -200,11 +200,11 @@ class _Replay:
     def _recompute_from_origin(self, origin: Origin) -> Any:
         """Recompute a node from its origin, in one pass with the other needed results of that pass."""
         if id(origin.wrt) not in self.derivatives_by_pass:
-            places = self.requested_positions[id(origin.wrt)]
+            positions = self.requested_positions[id(origin.wrt)]
             derivatives = origin.derive(
-                self.replacements[origin.output], [self.replacements[origin.wrt[place]] for place in places]
+                self.replacements[origin.output], [self.replacements[origin.wrt[position]] for position in positions]
             )
-            self.derivatives_by_pass[id(origin.wrt)] = dict(zip(places, derivatives, strict=True))
+            self.derivatives_by_pass[id(origin.wrt)] = dict(zip(positions, derivatives, strict=True))
         return self.derivatives_by_pass[id(origin.wrt)][origin.place]
 
     def write(self, item: Write) -> None:

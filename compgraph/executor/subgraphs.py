@@ -65,7 +65,7 @@ def subgraph(outputs: Any, at: Any) -> tuple[Any, list[Any]]:
     >>> cg.Executor(back).run({inner: first}) == cg.Executor(out).run({"x": [0.5, 1.0]})
     np.True_
     """
-    single = _is_single(outputs)
+    is_single = _is_single(outputs)
     ends, starts = _as_nodes(outputs, "computes"), _as_nodes(at, "begins at")
     guards, escaped = guards_of(collect_dependencies(ends, retrace_sources_of))
     warn_leaks(escaped)
@@ -74,7 +74,7 @@ def subgraph(outputs: Any, at: Any) -> tuple[Any, list[Any]]:
     for guard in checkable_guards:
         log_guard(replacements[guard])
     new_outputs = [replacements[node] for node in ends]
-    return (new_outputs[0] if single else new_outputs), placeholders
+    return (new_outputs[0] if is_single else new_outputs), placeholders
 
 
 def cut_items(outputs: Sequence[Any], at: Sequence[Any], guards: Iterable[Any]) -> tuple[dict[Any, Any], list[Any]]:
@@ -105,22 +105,22 @@ def _as_nodes(node_or_nodes: NDArray[Any] | list[Any] | str, what: str) -> list[
 
 def _checkable_guards(guards: list[Any], outputs: list[Any], at: list[Any]) -> list[Any]:
     """Return the guards whose leaves are all in the subgraph."""
-    known = frozenset([*collect_dependencies(outputs, retrace_sources_of, stop=at), *at])
+    subgraph_items = frozenset([*collect_dependencies(outputs, retrace_sources_of, stop=at), *at])
     stop = frozenset(at)
     checkable_guards = []
     for guard in guards:
         dependencies = collect_dependencies([guard], retrace_sources_of, stop=at)
-        if all(item in known for item in dependencies if item is not guard and (item in stop or not item.args)):
+        if all(item in subgraph_items for item in dependencies if item is not guard and (item in stop or not item.args)):
             checkable_guards.append(guard)
     return checkable_guards
 
 
 def _require_cuttable(items: list[Any], outputs: Sequence[Any], at: Sequence[Any]) -> None:
-    known, visited = frozenset(items), set()
+    subgraph_items, visited = frozenset(items), set()
     for node in at:
         if node in visited:
             raise ValueError(f"the {describe(node)} is named twice among the nodes where the subgraph begins")
-        if node not in known:
+        if node not in subgraph_items:
             ends = ", the ".join(map(describe, outputs))
             raise ValueError(f"the {ends} does not depend on the {describe(node)}, or only through others where the graph is cut")
         if root_of(node).memory:

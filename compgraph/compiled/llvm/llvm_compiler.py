@@ -19,7 +19,7 @@ from . import disk_cache
 
 _log = logging.getLogger(__name__)
 _lock = reset_after_fork(threading.RLock())
-compiler_thread.compiling.append(_lock)
+compiler_thread.compile_locks.append(_lock)
 
 
 class NoCompilerError(RuntimeError):
@@ -36,13 +36,13 @@ def _llvm() -> Any:
     llvm.initialize_native_asmprinter()
     lock = getattr(getattr(llvm.ffi.lib, "_lock", None), "_lock", None)  # held around each call, also by other libraries
     if hasattr(lock, "_at_fork_reinit"):
-        compiler_thread.compiling.append(reset_after_fork(lock))
+        compiler_thread.compile_locks.append(reset_after_fork(lock))
     return llvm
 
 
 def _require_compiler() -> None:
     """Raise if the state of LLVM is unknown after a fork."""
-    if compiler_thread.was_interrupted:
+    if compiler_thread.forked_while_compiling:
         raise NotImplementedError("the process was forked while a thread compiled; start a new process to compile")
 
 
@@ -174,7 +174,7 @@ _loaded: weakref.WeakSet[LoadedCode] = weakref.WeakSet()
 
 def _after_fork_in_child() -> None:
     """Keep loaded code forever if the state of LLVM is unknown, because freeing it would call LLVM."""
-    if compiler_thread.was_interrupted:
+    if compiler_thread.forked_while_compiling:
         for reference in list(_loaded.data):  # type: ignore[attr-defined]  # another thread may have been changing the set
             loaded = reference()
             if loaded is not None:
@@ -182,5 +182,5 @@ def _after_fork_in_child() -> None:
 
 
 if hasattr(os, "register_at_fork"):
-    # after the handler of `compiler_thread`, which sets `was_interrupted`
+    # after the handler of `compiler_thread`, which sets `forked_while_compiling`
     os.register_at_fork(after_in_child=_after_fork_in_child)

@@ -42,7 +42,7 @@ class GraphTable:
 
     def __init__(self, items: Sequence[Any], inputs: Collection[Any]) -> None:
         self.items = items
-        self.place = {item: row for row, item in enumerate(items)}
+        self.row_of = {item: row for row, item in enumerate(items)}
         self._roots = {id(item.memory): row for row, item in enumerate(items) if isinstance(item, Value) and item.memory}
         self._kinds: dict[Any, int] = {}
         kinds, flat, counts, operands = [], list[int](), [], []
@@ -52,7 +52,7 @@ class GraphTable:
             if is_input:
                 key: Any = ("input", id(item))
             else:
-                key = self._of_write(item, flat) if type(item) is Write else self._of_node(item, flat)
+                key = self._write_key(item, flat) if type(item) is Write else self._node_key(item, flat)
             kinds.append(self._kinds.setdefault(key, len(self._kinds)))
             counts.append(len(flat) - before)
             operands.append(0 if is_input else len(item.parent_argnums) + (type(item) is Write))
@@ -63,12 +63,12 @@ class GraphTable:
         self.numbers[np.arange(widest) < self.counts[:, None]] = flat
         self.may_change = np.ones(self.numbers.shape, bool)
 
-    def _of_node(self, item: Any, flat: list[int]) -> Any:
+    def _node_key(self, item: Any, flat: list[int]) -> Any:
         """Return the kind of a node or joint; append its numbers, those of its operands first."""
         function, args = item.function, item.args
         if not args:
-            return self._of_leaf(item)
-        place = self.place
+            return self._leaf_key(item)
+        place = self.row_of
         flat += [place[args[position]] for position in item.parent_argnums]
         key: list[Any] = [function, item.parent_argnums]
         if isinstance(item, Value):
@@ -91,7 +91,7 @@ class GraphTable:
             key.append(tuple([(name, _constant_key(option)) for name, option in item.options.items()]))
         return tuple(key)
 
-    def _of_leaf(self, item: Any) -> Any:
+    def _leaf_key(self, item: Any) -> Any:
         """Return the kind of a leaf: of an array that was created for writes, its contents; other leaves are unique."""
         memory = getattr(item, "memory", None)
         if not memory or item.raw_value.nbytes > MAX_COMPARED_BYTES or len(memory.log) > MAX_WRITES:
@@ -99,19 +99,19 @@ class GraphTable:
         plain = value_at(item, item.sequence_number)
         return ("made", type(item), plain.dtype, plain.shape, plain.strides, plain.tobytes())
 
-    def _of_write(self, item: Write, flat: list[int]) -> Any:
+    def _write_key(self, item: Write, flat: list[int]) -> Any:
         """Return the kind of a write."""
         root = self._roots[id(item.memory)]
         flat.append(root)
         (value,) = item.args
         if item.parent_argnums:
-            flat.append(self.place[value])
+            flat.append(self.row_of[value])
         key = ["write", None if item.parent_argnums else _constant_key(value), _index_key(item.index, flat)]
-        there, window = self.items[root].raw_value, item.window
-        if window is not there:
-            how = layout_in(there, window)
-            flat.append(how["offset"] // there.itemsize)
-            key += (how["offset"] % there.itemsize, how["shape"], how["strides"], how["dtype"])
+        buffer, window = self.items[root].raw_value, item.window
+        if window is not buffer:
+            layout = layout_in(buffer, window)
+            flat.append(layout["offset"] // buffer.itemsize)
+            key += (layout["offset"] % buffer.itemsize, layout["shape"], layout["strides"], layout["dtype"])
         return tuple(key)
 
 

@@ -58,18 +58,18 @@ class RowTable(Protocol):
     may_change: Any
 
 
-def find_runs(rows: RowTable, least: int) -> list[PeriodicRun]:
+def find_runs(rows: RowTable, min_items: int) -> list[PeriodicRun]:
     """Return disjoint runs of at least `least` items, in order; shorter periods take precedence."""
     is_covered = np.zeros(len(rows.kinds), bool)
     runs: list[PeriodicRun] = []
     for period in likely_periods(rows.kinds):
-        for run in find_runs_of_period(rows, period, is_covered, least):
+        for run in find_runs_of_period(rows, period, is_covered, min_items):
             is_covered[run.start : run.stop] = True
             runs.append(run)
     return sorted(runs)
 
 
-def likely_periods(kinds: NDArray[Any], most: int = MAX_PERIODS) -> list[int]:
+def likely_periods(kinds: NDArray[Any], max_periods: int = MAX_PERIODS) -> list[int]:
     """Return the most frequent distances between equal windows, the shortest first."""
     counts: dict[int, int] = {}
     for length in WINDOW_LENGTHS:
@@ -77,17 +77,17 @@ def likely_periods(kinds: NDArray[Any], most: int = MAX_PERIODS) -> list[int]:
             break
         windows = np.lib.stride_tricks.sliding_window_view(kinds, length)
         weights = np.random.default_rng(0).integers(1, 2**31, length) * 2 + 1
-        pieces = windows @ weights  # collisions are harmless, because runs are compared exactly
-        order = np.argsort(pieces, kind="stable")
-        same = pieces[order][1:] == pieces[order][:-1]
-        distances, times = np.unique(np.diff(order)[same], return_counts=True)
-        for distance, many in zip(distances.tolist(), times.tolist(), strict=True):
-            counts[distance] = max(counts.get(distance, 0), many)
-    likely = sorted(counts, key=lambda distance: -counts[distance])[:most]
+        hashes = windows @ weights  # collisions are harmless, because runs are compared exactly
+        order = np.argsort(hashes, kind="stable")
+        same = hashes[order][1:] == hashes[order][:-1]
+        distances, occurrences = np.unique(np.diff(order)[same], return_counts=True)
+        for distance, count in zip(distances.tolist(), occurrences.tolist(), strict=True):
+            counts[distance] = max(counts.get(distance, 0), count)
+    likely = sorted(counts, key=lambda distance: -counts[distance])[:max_periods]
     return sorted(likely)
 
 
-def find_runs_of_period(rows: RowTable, period: int, is_excluded: NDArray[Any], least: int) -> Iterator[PeriodicRun]:
+def find_runs_of_period(rows: RowTable, period: int, is_excluded: NDArray[Any], min_items: int) -> Iterator[PeriodicRun]:
     """Yield the runs of one period with at least `least` items, none of them excluded."""
     kinds, numbers, may_change = rows.kinds, rows.numbers, rows.may_change
     if len(kinds) < period * MIN_TRIP_COUNT:
@@ -99,11 +99,11 @@ def find_runs_of_period(rows: RowTable, period: int, is_excluded: NDArray[Any], 
     edges = np.flatnonzero(np.diff(np.concatenate(([0], alike.view(np.int8), [0]))))
     for start, stop in zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True):
         while stop - start >= period * (MIN_TRIP_COUNT - 1):
-            place = int(np.searchsorted(uneven, start))
-            first = int(uneven[place]) if place < len(uneven) and uneven[place] < stop - period else None
+            index = int(np.searchsorted(uneven, start))
+            first = int(uneven[index]) if index < len(uneven) and uneven[index] < stop - period else None
             end = stop + period if first is None else first + 2 * period
             trip_count = (end - start) // period
-            if trip_count >= MIN_TRIP_COUNT and trip_count * period >= least:
+            if trip_count >= MIN_TRIP_COUNT and trip_count * period >= min_items:
                 yield PeriodicRun(start, period, trip_count)
                 start += trip_count * period
             elif first is None:

@@ -45,35 +45,38 @@ class LoopTruncation:
 
     def __init__(self) -> None:
         self.has_failed = False
-        self._cuts: list[TruncatedGraph | None] = []  # by call, in the order of their starts
+        self._graphs: list[TruncatedGraph | None] = []  # by call, in the order of their starts
         self._number = 0
         self._trip_counts: tuple[int, ...] | None = None  # trip counts of all loops, once they are detected
 
     @property
     def loops(self) -> list[TruncatedLoop]:
         """All truncated loops."""
-        return [cut for graph in self._cuts if graph is not None for cut in graph.cuts]
+        return [loop for graph in self._graphs if graph is not None for loop in graph.loops]
 
     @property
     def min_trip_counts(self) -> tuple[int, ...]:
         """The trip count of each loop in the first trace."""
-        return tuple([cut.min_trip_count for cut in self.loops])
+        return tuple([loop.min_trip_count for loop in self.loops])
 
     @property
     def trip_counts(self) -> tuple[int, ...]:
         """The original trip count of each loop."""
-        return tuple([cut.run.trip_count for cut in self.loops])
+        return tuple([loop.run.trip_count for loop in self.loops])
 
     def further_trip_counts(self) -> list[tuple[int, ...]]:
         """Return the trip counts of further traces, which determine and verify linear growth in each loop."""
-        least = self.min_trip_counts
-        more = [tuple([n + TRIP_COUNT_STEP * (k == place) for k, n in enumerate(least)]) for place in range(len(least))]
-        return [*more, tuple([n + TRIP_COUNT_STEP * (2 + k) for k, n in enumerate(least)])]
+        min_counts = self.min_trip_counts
+        more = [
+            tuple([n + TRIP_COUNT_STEP * (k == position) for k, n in enumerate(min_counts)])
+            for position in range(len(min_counts))
+        ]
+        return [*more, tuple([n + TRIP_COUNT_STEP * (2 + k) for k, n in enumerate(min_counts)])]
 
     @property
     def tables(self) -> list[Any]:
         """Input nodes with the constants that differ between iterations."""
-        return [table for graph in self._cuts if graph is not None for table in graph.tables]
+        return [table for graph in self._graphs if graph is not None for table in graph.tables]
 
     def restart(self, counts_by_loop: Sequence[int]) -> None:
         """Make the next trace use some trip counts, without calling the truncated functions."""
@@ -84,26 +87,26 @@ class LoopTruncation:
         number = self._number
         self._number += 1
         if self._trip_counts is not None:
-            if number >= len(self._cuts):
+            if number >= len(self._graphs):
                 self.has_failed = True
                 raise LoopMismatchError
-            graph = self._cuts[number]
+            graph = self._graphs[number]
             return f(*args) if graph is None else graph.rerecord(self._trip_counts_of(number, self._trip_counts), args)
-        self._cuts.append(None)
+        self._graphs.append(None)
         since = next_sequence_number()
         result = f(*args)
         if self._number > number + 1:  # the inner call has been truncated itself
             return result
         try:
-            graph = self._cuts[number] = truncate_graph(result, args, since)
-            return result if graph is None else graph.rerecord([cut.min_trip_count for cut in graph.cuts], args)
+            graph = self._graphs[number] = truncate_graph(result, args, since)
+            return result if graph is None else graph.rerecord([loop.min_trip_count for loop in graph.loops], args)
         except Exception as error:
             self.has_failed = True
             raise LoopMismatchError from error
 
     def _trip_counts_of(self, number: int, counts_by_loop: Sequence[int]) -> Sequence[int]:
         """Return the trip counts of the loops of one call, among those of all loops."""
-        counts = [len(graph.cuts) if graph is not None else 0 for graph in self._cuts[: number + 1]]
+        counts = [len(graph.loops) if graph is not None else 0 for graph in self._graphs[: number + 1]]
         return counts_by_loop[sum(counts[:-1]) : sum(counts)]
 
 
@@ -118,20 +121,20 @@ def truncate_graph(result: object, args: Sequence[Any], since: float) -> Truncat
     items = collect_dependencies(ends, stop=argument_nodes)
     if len(items) < MIN_GRAPH_SIZE or _depends_on_values(items, argument_nodes, since):
         return None
-    items.sort(key=_tick)
+    items.sort(key=_sequence_number)
     rows = GraphTable(items, argument_nodes)
-    cuts = find_loops(rows)
-    if not cuts:
+    loops = find_loops(rows)
+    if not loops:
         return None
-    truncated_graph = TruncatedGraph(rows, cuts, leaves, structure, args)
-    if not truncated_graph.is_known:
+    truncated_graph = TruncatedGraph(rows, loops, leaves, structure, args)
+    if not truncated_graph.has_fitting_constants:
         return None
     if (collected := collector.get()) is not None:
-        collected.forget(since)
+        collected.discard_since(since)
     return truncated_graph
 
 
-def _tick(item: Any) -> float:
+def _sequence_number(item: Any) -> float:
     return float(item.sequence_number)
 
 
@@ -142,7 +145,7 @@ def _depends_on_values(items: list[Any], argument_nodes: Collection[Any], since:
     if any(getattr(item, "origin", None) is not None for item in items):  # nodes with an origin would be recomputed
         return True
     collected = collector.get()
-    if collected is not None and not collected.all_among(items, since):  # unused results may warn or raise in each iteration
+    if collected is not None and not collected.are_all_in(items, since):  # unused results may warn or raise in each iteration
         return True
     guards, escaped = select_guards(trace_guards.get() or (), items)
     return bool(escaped) or not all(map(is_length_guard, guards))  # a program has fixed shapes
@@ -171,26 +174,26 @@ class TruncatedGraph:
     """
 
     def __init__(
-        self, rows: GraphTable, cuts: list[TruncatedLoop], leaves: list[Any], structure: object, args: Sequence[Any]
+        self, rows: GraphTable, loops: list[TruncatedLoop], leaves: list[Any], structure: object, args: Sequence[Any]
     ) -> None:
-        self._rows, self.cuts, self._leaves, self._structure, self._args = rows, cuts, leaves, structure, args
+        self._rows, self.loops, self._leaves, self._structure, self._args = rows, loops, leaves, structure, args
         self.tables: list[Any] = []
         self._tables_by_operand: dict[tuple[int, int], Any] = {}  # by row in the first iteration, and operand position
-        self.is_known = all(map(self._entered, cuts)) and self._gives_ends()
+        self.has_fitting_constants = all(map(self._tabulate_constants, loops)) and self._returns_only_ends()
 
-    def _gives_ends(self) -> bool:
+    def _returns_only_ends(self) -> bool:
         """Return whether the results depend only on the first and last iterations of each loop."""
         for value in self._leaves:
-            row = self._rows.place[value] if isinstance(value, Value) else 0
-            for run, least in self.cuts:
+            row = self._rows.row_of[value] if isinstance(value, Value) else 0
+            for run, least in self.loops:
                 half = (least // 2) * run.period
                 if run.start + half <= row < run.stop - half:
                     return False
         return True
 
-    def _entered(self, cut: TruncatedLoop) -> bool:
+    def _tabulate_constants(self, loop: TruncatedLoop) -> bool:
         """Put the constants of a loop that differ between iterations into tables; return whether this is possible."""
-        run, items = cut.run, self._rows.items
+        run, items = loop.run, self._rows.items
         for row in range(run.start, run.start + run.period):
             item = items[row]
             if type(item) is Write or item.function not in ARITHMETIC:
@@ -214,43 +217,43 @@ class TruncatedGraph:
 
     def rerecord(self, counts_by_loop: Sequence[int], args: Sequence[Any]) -> Any:
         """Record the function's result again, with other arguments and trip counts."""
-        kept, moved = self._remaining_rows(counts_by_loop)
-        items, place = self._rows.items, self._rows.place
-        tabled = {
-            (items[row + turn * run.period], position): (table, turn)
-            for (run, _), many in zip(self.cuts, counts_by_loop, strict=True)
+        remaining, removed = self._remaining_rows(counts_by_loop)
+        items, rows_by_item = self._rows.items, self._rows.row_of
+        table_entries = {
+            (items[row + iteration * run.period], position): (table, iteration)
+            for (run, _), trip_count in zip(self.loops, counts_by_loop, strict=True)
             for (row, position), table in self._tables_by_operand.items()
             if run.start <= row < run.start + run.period
-            for turn in range(many)
+            for iteration in range(trip_count)
         }
 
         def lying(value: object) -> Any:
-            row = place[value]  # operands and argument tracers are items
-            shift = next((shift for start, stop, shift in moved if start <= row < stop), 0)
+            row = rows_by_item[value]  # operands and argument tracers are items
+            shift = next((shift for start, stop, shift in removed if start <= row < stop), 0)
             return items[row - shift]
 
         def reading(item: Any, position: int, new_nodes: Mapping[Any, Any]) -> Any:
             operand = item.args[position]
             if isinstance(operand, (Value, MultiOutput)):
                 return new_nodes[lying(operand)]
-            table_entry = tabled.get((item, position))
+            table_entry = table_entries.get((item, position))
             return None if table_entry is None else bind(getitem, table_entry)
 
-        instead = {a: b for a, b in zip(self._args, args, strict=True) if isinstance(a, Value)}
+        substitutions = {a: b for a, b in zip(self._args, args, strict=True) if isinstance(a, Value)}
         with Setting({collector: None}):  # `truncate_graph` has checked all iterations
-            new_nodes = replay([items[row] for row in kept], {}, instead, reading)
+            new_nodes = replay([items[row] for row in remaining], {}, substitutions, reading)
         leaves = [new_nodes[lying(value)] if isinstance(value, Value) else value for value in self._leaves]
         return unflatten(self._structure, leaves)
 
     def _remaining_rows(self, counts_by_loop: Sequence[int]) -> tuple[list[int], list[tuple[int, int, int]]]:
         """Return the remaining rows, and for each removed range its start, stop, and distance to its replacement."""
-        kept, moved, begin = list[int](), [], 0
-        for (run, _), many in zip(self.cuts, counts_by_loop, strict=True):
-            end = run.start + many * run.period
-            kept += range(begin, end)
-            moved.append((end, run.stop, (run.trip_count - many) * run.period))
-            begin = run.stop
-        return kept + list(range(begin, len(self._rows.items))), moved
+        remaining, removed, start = list[int](), [], 0
+        for (run, _), trip_count in zip(self.loops, counts_by_loop, strict=True):
+            stop = run.start + trip_count * run.period
+            remaining += range(start, stop)
+            removed.append((stop, run.stop, (run.trip_count - trip_count) * run.period))
+            start = run.stop
+        return remaining + list(range(start, len(self._rows.items))), removed
 
 
 SAMPLE, SAMPLES = 8192, 8  # rows of a sample in which periods are detected, and number of samples of a long table
@@ -287,19 +290,19 @@ def find_loops(rows: GraphTable) -> list[TruncatedLoop]:
     candidates: list[TruncatedLoop] = []
     for period in _candidate_periods(rows.kinds):
         for run in find_runs_of_period(rows, period, np.zeros(size, bool), MIN_ROWS):
-            cut = _truncatable(rows, run)
-            if cut is not None:
-                candidates.append(cut)
-        if sum(cut.saved_rows for cut in candidates) > 0.9 * size:
+            loop = _as_truncated_loop(rows, run)
+            if loop is not None:
+                candidates.append(loop)
+        if sum(loop.saved_rows for loop in candidates) > 0.9 * size:
             break
-    chosen: list[TruncatedLoop] = []
-    for cut in sorted(candidates, key=lambda cut: -cut.saved_rows):
-        if all(cut.run.stop <= other.run.start or other.run.stop <= cut.run.start for other in chosen):
-            chosen.append(cut)
-    chosen = sorted(chosen[:MAX_LOOPS], key=lambda cut: cut.run.start)
-    if 2 * sum(cut.saved_rows for cut in chosen) < size or not _reads_only_ends(rows, chosen):
+    selected: list[TruncatedLoop] = []
+    for loop in sorted(candidates, key=lambda loop: -loop.saved_rows):
+        if all(loop.run.stop <= other.run.start or other.run.stop <= loop.run.start for other in selected):
+            selected.append(loop)
+    selected = sorted(selected[:MAX_LOOPS], key=lambda loop: loop.run.start)
+    if 2 * sum(loop.saved_rows for loop in selected) < size or not _reads_only_ends(rows, selected):
         return []
-    return chosen
+    return selected
 
 
 def _candidate_periods(kinds: NDArray[Any]) -> list[int]:
@@ -311,54 +314,54 @@ def _candidate_periods(kinds: NDArray[Any]) -> list[int]:
     return sorted(periods)[: 4 * MAX_PERIODS]
 
 
-def _truncatable(rows: GraphTable, run: PeriodicRun) -> TruncatedLoop | None:
+def _as_truncated_loop(rows: GraphTable, run: PeriodicRun) -> TruncatedLoop | None:
     """Return a run as a loop to truncate; None if an iteration reads values from other, distant iterations."""
-    turn = slice(run.start, run.start + run.period)
-    numbers, counts = rows.numbers[turn], rows.operands[turn]
+    iteration = slice(run.start, run.start + run.period)
+    numbers, counts = rows.numbers[iteration], rows.operands[iteration]
     change = rows.numbers[run.start + run.period : run.start + 2 * run.period] - numbers
     is_operand = np.arange(numbers.shape[1]) < counts[:, None]
     if (is_operand & (change != 0) & (change != run.period)).any():
         return None
-    behind = np.arange(run.start, run.start + run.period)[:, None] - numbers
-    back = int((behind[is_operand & (change == run.period)] // run.period + 1).max(initial=1))
+    distances = np.arange(run.start, run.start + run.period)[:, None] - numbers
+    max_distance = int((distances[is_operand & (change == run.period)] // run.period + 1).max(initial=1))
     fixed = numbers[is_operand & (change == 0)]
-    ahead = int(((fixed - run.start) // run.period + 1).max(initial=0))  # iterations that all later ones read
-    back = max(back, _memory_distance(rows, run, change))
-    least = max(MIN_ITERATIONS, 2 * max(back, ahead) + 8, -(-MIN_ROWS // run.period))
-    least += (run.trip_count - least) % TRIP_COUNT_STEP
-    return TruncatedLoop(run, least) if run.trip_count >= MIN_SAVING * least else None
+    shared_iterations = int(((fixed - run.start) // run.period + 1).max(initial=0))  # iterations that all later ones read
+    max_distance = max(max_distance, _memory_distance(rows, run, change))
+    min_trip_count = max(MIN_ITERATIONS, 2 * max(max_distance, shared_iterations) + 8, -(-MIN_ROWS // run.period))
+    min_trip_count += (run.trip_count - min_trip_count) % TRIP_COUNT_STEP
+    return TruncatedLoop(run, min_trip_count) if run.trip_count >= MIN_SAVING * min_trip_count else None
 
 
 def _memory_distance(rows: GraphTable, run: PeriodicRun, change: NDArray[Any]) -> int:
     """Return the maximal distance in iterations between accesses to the same element of an array with writes."""
-    touched: dict[int, list[tuple[Any, Any]]] = {}
+    accesses_by_root: dict[int, list[tuple[Any, Any]]] = {}
     roots = {int(rows.numbers[row, 0]) for row in range(run.start, run.start + run.period) if type(rows.items[row]) is Write}
     for row in range(run.start, run.start + run.period):
         first, count, operands = int(rows.numbers[row, 0]), int(rows.counts[row]), int(rows.operands[row])
         if count > operands and first in roots:
-            place = slice(operands, count)
-            touched.setdefault(first, []).append((rows.numbers[row, place], change[row - run.start, place]))
-    most = 1
-    for accesses in touched.values():
-        for numbers, by in accesses:
-            for others, also in accesses:
-                for a, b, g, h in zip(numbers, others, by, also, strict=False):
+            columns = slice(operands, count)
+            accesses_by_root.setdefault(first, []).append((rows.numbers[row, columns], change[row - run.start, columns]))
+    max_distance = 1
+    for accesses in accesses_by_root.values():
+        for numbers, step in accesses:
+            for others, other_step in accesses:
+                for a, b, g, h in zip(numbers, others, step, other_step, strict=False):
                     if g == h != 0:
-                        most = max(most, int(abs(a - b) // abs(g)) + 1)
-    return most
+                        max_distance = max(max_distance, int(abs(a - b) // abs(g)) + 1)
+    return max_distance
 
 
-def _reads_only_ends(rows: GraphTable, cuts: list[TruncatedLoop]) -> bool:
+def _reads_only_ends(rows: GraphTable, loops: list[TruncatedLoop]) -> bool:
     """Return whether the remaining graph reads only the first and last iterations of each loop, and writes into none."""
     size = len(rows.items)
-    for cut in cuts:
-        run = cut.run
-        half = (cut.min_trip_count // 2) * run.period
+    for loop in loops:
+        run = loop.run
+        half = (loop.min_trip_count // 2) * run.period
         first, last = run.start + half, run.stop - half
         outside = np.ones(size, bool)
         outside[run.start : run.stop] = False
-        for other in cuts:
-            if other is not cut:  # its iterations read the same values, or neighbors
+        for other in loops:
+            if other is not loop:  # its iterations read the same values, or neighbors
                 outside[other.run.start + 2 * other.run.period : other.run.stop] = False
         is_operand = np.arange(rows.numbers.shape[1]) < rows.operands[:, None]
         read = rows.numbers[outside]

@@ -190,7 +190,7 @@ def test_jit_guards_value_dependent_writes() -> None:
 
 def test_jit_guards_try_last_program_first() -> None:
     jitted = cg.jit(lambda x: x if x[0] > 0 else -x).compile(X).compile(-X)
-    (programs,) = jitted._by_signature.values()
+    (programs,) = jitted._programs_by_signature.values()
     jitted(X)
     first = programs.variants[0]
     jitted(-X)

@@ -593,7 +593,7 @@ def test_guard_within_operator() -> None:
             with failures.case(name):
                 x, y = cg.variable(POINT, "x"), cg.variable(POINT + 1, "y")
                 executor = cg.Executor(program(x, y), strict=True)
-                values = {node.name: node.value + 0.5 for node in (x, y) if node.name in executor._named}
+                values = {node.name: node.value + 0.5 for node in (x, y) if node.name in executor._nodes_by_name}
                 np.testing.assert_allclose(executor.run(values), program(POINT + 0.5, POINT + 1.5))
                 with pytest.raises(GuardError):
                     executor.run({"x": -POINT})
