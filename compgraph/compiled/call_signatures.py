@@ -72,7 +72,7 @@ class Call(NamedTuple):
 
 
 class ArgumentState(NamedTuple):
-    """The state of the arguments of a call, plain or nodes, at one moment.
+    """Snapshot of the arguments of a call, arrays or nodes.
 
     Attributes
     ----------
@@ -83,7 +83,7 @@ class ArgumentState(NamedTuple):
     orders : list
         The keys of dictionaries, in order.
     writes : list of int
-        By leaf, the number of logged writes into its graph; 0 for a plain array, which has no log.
+        By leaf, the length of its log of writes; 0 for a plain array, which has no log.
     """
 
     leaves: list[Any]
@@ -109,7 +109,7 @@ class StaticArgument:
 
 
 class ValueMarker:
-    """Replaces a dynamic value while names are assigned to positions."""
+    """Placeholder of a dynamic value, by which its position is traced to a parameter name."""
 
     __slots__ = ("position",)
 
@@ -197,9 +197,9 @@ def value_names(call: Call, f: Callable[..., Any]) -> list[str]:
 
 
 def extend_quick_key(parts: Iterable[Any], key: list[Any], values: list[Any]) -> bool:
-    """Append the most common arguments to a key, and the arrays among them to values; return False for other arguments.
+    """Extend a key by the most common arguments, and `values` by the arrays among them; return False for other arguments.
 
-    It takes a third of the time of `key_of`. The values are in the iteration order of dictionaries.
+    It takes a third of the time of `key_of`. Values of dictionaries are in iteration order.
     """
     for part in parts:
         kind = type(part)
@@ -231,7 +231,7 @@ def extend_quick_key(parts: Iterable[Any], key: list[Any], values: list[Any]) ->
 
 
 def value_order(call: Call) -> list[int] | None:
-    """Return the position of each program input among the values of `extend_quick_key`; None if the order is the same."""
+    """Return the position of each program input among the values of `extend_quick_key`; None if the orders agree."""
     leaf_positions: list[int] = []
     args, kwargs = call.structure.unflatten(range(len(call.leaves)))
     _collect_positions((*args, *kwargs.values()), leaf_positions)
@@ -267,7 +267,7 @@ def _is_dynamic(leaf: Array) -> bool:
 
 
 def static_key(leaf: Any) -> Any:
-    """Return a key that indistinguishable static leaves share; ``==`` would equate 0.0 with -0.0, and 1 with True."""
+    """Return the key of a static leaf, equal only for indistinguishable values; ``==`` would equate 0.0 with -0.0."""
     kind = type(leaf)
     if kind is StaticArgument:
         return _declared_key(leaf.value)
@@ -308,12 +308,12 @@ def _nested_key(value: Any) -> Any:
     hashes: Any = kind.__hash__
     if hashes is object.__hash__ or not all(map(_keeps_state_in_dict, kind.__mro__)):
         return kind, id(value)
-    namespace = object.__getattribute__(value, "__dict__")  # of objects compared by value, such as frozen dataclasses
+    namespace = object.__getattribute__(value, "__dict__")  # the class compares by value, as frozen dataclasses do
     return kind, *((name, _nested_key(part)) for name, part in namespace.items())
 
 
 def _keeps_state_in_dict(base: type) -> bool:
-    """Return whether instances of a class keep all their state in ``__dict__``."""
+    """Return whether a class adds no state to its instances outside of ``__dict__``."""
     return base is object or (is_heap_type(base) and not vars(base).get("__slots__"))
 
 

@@ -19,7 +19,7 @@ class Location:
     read : callable
         Returns the present value, or `MISSING`.
     expression : str
-        Python source that reads the value; ``{0}`` stands for the owner.
+        Python source that reads the value. It has ``{0}`` in place of the owner.
     owner : object
         The mapping or object with the location.
     label : str

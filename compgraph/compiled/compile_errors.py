@@ -1,4 +1,4 @@
-"""Why a function, or a call of it, is not compiled: `NotCompilableError`, and the warning about this machine."""
+"""Errors and warnings of compilation: `NotCompilableError`, with the reason, and `CompileWarning`."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The compiler thread: compiles in the background while calls run as NumPy, one job at a time.
 
-A child process does not have this thread. So a fork waits a little until no thread compiles. If one still does, the compiler's
-state in the child is unknown, and the child never compiles: existing programs run, everything else runs as NumPy.
+A child process does not inherit this thread. So a fork waits a short time until no thread compiles. If one still does, the
+state of the compiler in the child is undefined, and the child never compiles: existing programs run, other calls run as NumPy.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ _jobs: queue.SimpleQueue[tuple[Context, Callable[[], None]] | None] = queue.Simp
 _thread: threading.Thread | None = None
 _start_lock = reset_after_fork(threading.Lock())
 trace_lock = reset_after_fork(threading.RLock())  # one function is traced and compiled at a time
-import_lock = reset_after_fork(threading.RLock())  # held while the backend is imported; a child would wait for the import forever
+import_lock = reset_after_fork(threading.RLock())  # held while the backend is imported, because a fork during it would deadlock
 compile_locks: list[Any] = [trace_lock]  # locks held while compiling, in locking order
-forked_while_compiling = False  # whether a thread was compiling at a fork of this process or an ancestor
+forked_while_compiling = False  # whether a thread compiled while this process or an ancestor was forked
 FORK_TIMEOUT, IMPORT_FORK_TIMEOUT = 1.0, 20.0  # seconds that a fork waits for a compilation, or for an import
 _held_locks: dict[int, list[Any]] = {}  # locks held by a forking thread
 _last_timeout = -FORK_TIMEOUT  # time of the last fork that timed out
@@ -35,7 +35,7 @@ generation = 0  # counts forks: jobs submitted before a fork are lost
 
 
 def submit(context: Context, job: Callable[[], None]) -> None:
-    """Run a job in the compiler thread, in a context; jobs do not raise."""
+    """Run a job in the compiler thread, in a context; the job must not raise."""
     global _thread
     with _start_lock:
         if _thread is None:
@@ -57,7 +57,7 @@ def _run_jobs(jobs: queue.SimpleQueue[tuple[Context, Callable[[], None]] | None]
 
 @contextmanager
 def pause_garbage_collection() -> Iterator[None]:
-    """Pause garbage collection, because a trace allocates many live objects, which each collection would traverse."""
+    """Context in which garbage collection is paused, because each collection would traverse the many objects of a trace."""
     global _is_paused
     was_enabled = gc.isenabled()
     _is_paused = _is_paused or was_enabled
@@ -65,13 +65,13 @@ def pause_garbage_collection() -> Iterator[None]:
     try:
         yield
     finally:
-        if was_enabled:  # an outer context does it otherwise
+        if was_enabled:  # otherwise an outer context enables it
             _is_paused = False
             gc.enable()
 
 
 def _stop(jobs: queue.SimpleQueue[tuple[Context, Callable[[], None]] | None], thread: threading.Thread) -> None:
-    """Let the running job finish, and discard the others, before the interpreter exits."""
+    """Discard waiting jobs, and wait for the running one, before the interpreter exits."""
     while not jobs.empty():
         jobs.get()
     jobs.put(None)
@@ -103,7 +103,7 @@ def _after_fork_in_child() -> None:
     _thread, _jobs, generation = None, queue.SimpleQueue(), generation + 1
     forked_while_compiling = forked_while_compiling or _held_locks.get(threading.get_ident()) != compile_locks
     _held_locks.clear()
-    if _is_paused:  # by a thread that the child does not have
+    if _is_paused:  # the child does not have the thread that would enable it
         _is_paused = False
         gc.enable()
 

@@ -67,16 +67,16 @@ def trace_function(
     expected : tuple
         Its results for these arguments as NumPy; see `result_trees.snapshot_results`.
     nan_safe : bool
-        Whether derivatives are recorded in a form that is right also where the short form returns nan.
+        Whether derivatives are recorded in their nan-safe form; the short form is faster, but may return spurious nan.
     truncates_loops : bool
-        Whether loops may be truncated to a few iterations, from which the program is extrapolated.
+        Whether loops may be truncated to a few iterations; the program is then extrapolated.
 
     Raises
     ------
     NotCompilableError
         If it cannot be compiled.
     LoopMismatchError
-        If loops were truncated, and the result is not known to be right.
+        If loops were truncated, and the trace may not represent the full loops.
     """
     truncation = LoopTruncation() if truncates_loops else None
     try:
@@ -98,7 +98,7 @@ def _trace(
         inputs = [_argument_tracer(value) for value in call.values()]
         call_on_tracers = partial(_call_function, f, *call.with_values(inputs).arguments(), nan_safe, captured.uses_autodiff)
         returned, escapes, unused = call_on_tracers()
-        if tracing._log:  # an error was caught, so it took another branch than with NumPy
+        if tracing._log:  # the function caught an error of tracing, and took a branch that NumPy does not take
             raise NotCompilableError(f"it catches an error that is raised only while tracing: {tracing._log[0]}")
         if truncation is not None and truncation.has_failed:
             raise LoopMismatchError
@@ -157,13 +157,16 @@ def _truncated_schedule(
     tables: list[Any],
     since: float,
 ) -> Schedule:
-    """Return the schedule of a trace with truncated loops, which must not depend on values, because these are wrong."""
+    """Return the schedule of a trace with truncated loops.
+
+    The values in such a trace are wrong. So a LoopMismatchError is raised if Python branched on them.
+    """
     items = collect_dependencies([*results.outputs, *inputs])
     guards, escaped = select_guards(guard_log, items)
     schedule_inputs = [*inputs, *tables]
     depends_on_values = not all(map(is_length_guard, guards))
     unread = unused.select_unread(results.outputs, schedule_inputs)
-    if unused.derives:  # warnings of derivatives of a long loop do not justify tracing all iterations
+    if unused.uses_autodiff:  # otherwise floating-point warnings would prevent the truncation of nearly every derivative
         unread = [node for node in unread if not isinstance(node.function, np.ufunc)]
     if (
         depends_on_values
@@ -183,7 +186,7 @@ def _family_trace(schedules: list[Schedule], truncation: LoopTruncation, results
     trip_counts, target = [truncation.min_trip_counts, *truncation.further_trip_counts()], truncation.trip_counts
     sizes = [len(schedule.units) for schedule in schedules]
     growth = [(s - sizes[0]) // TRIP_COUNT_STEP for s in sizes[1:-1]]
-    size = sizes[0] + sum((w - n) * b for w, n, b in zip(target, trip_counts[0], growth, strict=True))
+    size = sizes[0] + sum((end - start) * by for end, start, by in zip(target, trip_counts[0], growth, strict=True))
     tables = [np.asarray(table.raw_value) for table in truncation.tables]
     return Trace(
         schedules[0], results.make_builder(), size, False, TripCountFamily(trip_counts, schedules, target, tables, numpy_fallback)
@@ -191,23 +194,23 @@ def _family_trace(schedules: list[Schedule], truncation: LoopTruncation, results
 
 
 def _numpy_fallback(f: Any, call: Call, results: ResultTree) -> Callable[[Sequence[Any]], tuple[Any, ...]]:
-    """Return a function that computes a program's outputs by NumPy; tables among its inputs are ignored."""
+    """Return a function that computes the outputs of a program with NumPy; it ignores tables among the inputs."""
     template = call.with_values([None] * len(call.values()))
     kinds = [type(value) for value in call.values()]
 
-    def plain(values: Sequence[Any]) -> tuple[Any, ...]:
+    def run_numpy(values: Sequence[Any]) -> tuple[Any, ...]:
         copies = [np.array(value) if kind is np.ndarray else value[()] for value, kind in zip(values, kinds, strict=False)]
         args, kwargs = template.with_values(copies).arguments()
         return results.select_outputs(f(*args, **kwargs))
 
-    return plain
+    return run_numpy
 
 
 def _call_function(
-    f: Any, args: tuple[Any, ...], kwargs: dict[str, Any], nan_safe: bool, derives: bool
+    f: Any, args: tuple[Any, ...], kwargs: dict[str, Any], nan_safe: bool, uses_autodiff: bool
 ) -> tuple[Any, list[Any], UnusedResults]:
     """Call the function on tracers; return its result, the values that left the graph, and the possibly unused operations."""
-    unused = UnusedResults(derives)
+    unused = UnusedResults(uses_autodiff)
     arguments = (*args, *kwargs.values())
     with intercept(f, arguments, True) as patches, collecting_leaks() as escapes:
         detector = None if patches.is_closed else DrawDetector(f, arguments)
@@ -225,8 +228,8 @@ def _call_function(
 
 
 def _argument_tracer(value: Array) -> Any:
-    """Return an argument tracer: an array, or a scalar node for a NumPy scalar, which ``x += 1`` rebinds."""
-    if not value.shape and value.dtype.kind in "biu":  # C code reads it as a length without a guard
+    """Return an argument tracer: an array; for a NumPy scalar a scalar node, because ``x += 1`` rebinds its name."""
+    if not value.shape and value.dtype.kind in "biu":  # C code could use it as a length without a guard
         raise NotCompilableError(
             f"an argument is a 0-d array of {value.dtype}; pass a Python number, int(n), which is a compile-time constant"
         )
@@ -275,12 +278,12 @@ class DrawDetector(DrawMonitor):
         self._before = [generator_state(generator) for generator in self._generators]
 
     def check(self) -> None:
-        """Note a generator that was drawn from."""
+        """Find a generator whose state has changed."""
         if self._used_generator is None:
             pairs = zip(self._generators, self._before, strict=True)
             self._used_generator = next((generator for generator, state in pairs if generator_state(generator) != state), None)
 
     def require_none(self) -> None:
-        """Raise a NotCompilableError if a generator was drawn from, perhaps by another thread, so it is not permanent."""
+        """Raise a NotCompilableError if a generator was drawn from; not a lasting one, because another thread may have drawn."""
         if self._used_generator is not None:
             raise NotCompilableError(_DRAWS.format(f"from a {type(self._used_generator).__name__}"), is_lasting=False)

@@ -66,7 +66,7 @@ class Jitted(Generic[P, R]):
 
     @property
     def backend(self) -> str:
-        """The name of the backend; imported on first use, because the import is slow."""
+        """The name of the backend, which is imported on first use."""
         return backend()
 
     @property
@@ -103,7 +103,7 @@ class Jitted(Generic[P, R]):
         return match[0].build(match[1])
 
     def _call_general(self, args: tuple[Any, ...], kwargs: dict[str, Any], call_key: object) -> R:
-        """Call with arguments of any kind; `flat` is the quick key under which their programs are cached."""
+        """Call with arguments of any kind; `call_key` is their quick key, or None."""
         try:
             leaves, structure = flatten_arguments(args, kwargs, self.names)
             key = key_of(leaves, structure, (args, kwargs))
@@ -128,8 +128,8 @@ class Jitted(Generic[P, R]):
     def run_program(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Any] | None, Callable[..., Any]]:
         """Run a program for plain arrays; return its result in a list (None if no program matches) and a fallback.
 
-        The fallback ``call(args, kwargs)`` takes nodes with the same values. It calls the function once, and requests a program
-        if one is due.
+        The fallback ``call(args, kwargs)`` takes nodes with the same values. It calls the function once, and starts a
+        compilation if one is due.
         """
         try:
             call = signature_of(args, kwargs, self.names)
@@ -246,7 +246,7 @@ class Jitted(Generic[P, R]):
         return "\n\n".join(filter(None, texts))
 
     def programs_made(self) -> Iterator[tuple[Any, Sequence[str]]]:
-        """The programs that exist, the latest first, each with the names of its inputs."""
+        """Iterate over the compiled programs, the latest first, each with the names of its inputs."""
         for programs in reversed(list(self._programs_by_signature.values())):
             for variant in programs.variants:
                 yield variant.program, programs.names()

@@ -1,4 +1,4 @@
-"""Calls of compiled functions on nodes: the hook by which `autodiff` records each as a single operation."""
+"""Calls of compiled functions on nodes: the hook with which `autodiff` records each as a single operation."""
 
 from __future__ import annotations
 
@@ -15,5 +15,5 @@ def set_call_recorder(recorder: Callable[[Any, tuple[Any, ...], dict[str, Any]],
 
 
 def record_call(jitted: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Call a compiled function on nodes, by the recorder if one is set."""
+    """Call a compiled function on nodes: through the recorder if one is set, else as NumPy."""
     return jitted.__wrapped__(*args, **kwargs) if _recorder is None else _recorder(jitted, args, kwargs)

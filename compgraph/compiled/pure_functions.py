@@ -1,6 +1,6 @@
-"""Pure functions: an allow list of callables and classes of Python, NumPy and SciPy without state and effects.
+"""Pure functions: an allowlist of callables and classes of Python, NumPy and SciPy without state and side effects.
 
-A function that calls another library function, or reads an object of another library class, is not compiled.
+A function that calls a library function, or reads an object of a library class, that is not listed is not compiled.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _NUMPY = """
     tril_indices triu_indices typename ubyte ufunc uint uint16 uint32 uint64 uint8 uintc uintp ulong ulonglong unsignedinteger
     ushort vectorize zeros c_ r_ s_ index_exp mgrid ogrid
 """
-# The pure names of each module; None means all that the module defines.
+# The pure names of each module; None means all public names.
 _PURE: dict[str, str | None] = {
     "builtins": _BUILTINS,
     **dict.fromkeys(("math", "cmath", "operator", "_operator", "itertools", "numbers", "typing", "collections.abc", "bisect")),
@@ -62,15 +62,9 @@ _PURE: dict[str, str | None] = {
     "numpy.random": "default_rng Generator RandomState SeedSequence PCG64 PCG64DXSM MT19937 Philox SFC64",
     **{f"scipy.{name}": None for name in ("special", "linalg", "fft", "signal", "constants")},
 }  # fmt: skip
-# Distributions whose methods below are formulas of SciPy's: their branches on values are recorded as guards.
-_DISTRIBUTIONS = """
-    bernoulli beta binom cauchy chi2 expon f gamma geom gumbel_l gumbel_r halfcauchy halfnorm invgamma laplace logistic lognorm
-    nbinom norm pareto poisson rayleigh t uniform weibull_min
-"""
-_DISTRIBUTION_METHODS = frozenset({"pdf", "logpdf", "pmf", "logpmf", "cdf", "logcdf", "sf", "logsf"})
-# Exceptions among the modules that are listed as a whole.
+# Names excluded from modules that are listed as a whole.
 _EXCEPTIONS = frozenset({"set_backend", "set_global_backend", "skip_backend", "register_backend", "set_workers", "seterr"})
-# Functions that read or set attributes of their arguments by names that are not in the code.
+# Functions that read or set attributes of their arguments whose names do not occur in the caller's code.
 READS_BY_NAME = frozenset(
     {"copy.copy", "copy.deepcopy", *(f"dataclasses.{n}" for n in ("replace", "asdict", "astuple", "fields"))}
 )
@@ -86,7 +80,7 @@ CONSTANTS = frozenset(
 CONSTANTS |= {typing.TypeVar, type(typing.Any), re.Pattern, fractions.Fraction, type(flatten(0)[1])}
 CONSTANTS |= {inspect.Signature, inspect.Parameter}
 METACLASSES = frozenset({type, abc.ABCMeta, enum.EnumType, type(typing.Protocol)})
-# Python classes that users subclass; their objects have no state that is not compared.
+# Python classes that users subclass; all state of their instances is compared.
 BASES = frozenset(
     {
         *(object, int, float, complex, str, bytes, tuple, list, dict, set, frozenset, BaseException, Exception),
@@ -100,8 +94,8 @@ BASES = frozenset(
 _TRUSTED_MODULES = frozenset(
     {"contextlib", "functools", "dataclasses", "reprlib", "collections", "enum", "abc", "typing", "types"}
 )
-# Own functions that are called for their effects.
-_EFFECTFUL = frozenset({"visualize_at", "interception", "reset", "record_lines", "profile", "seed"})
+# Functions of the two packages that are called for their side effects.
+_CALLED_FOR_EFFECTS = frozenset({"visualize_at", "interception", "reset", "record_lines", "profile", "seed"})
 
 
 class _PureRegistry:
@@ -109,13 +103,13 @@ class _PureRegistry:
 
     def __init__(self) -> None:
         self._values: dict[int, tuple[Any, str]] = {}
-        self._missing = dict(_PURE)
+        self._not_imported = dict(_PURE)
 
     def name_of(self, value: object) -> str | None:
         """Return the name of a pure callable, or None."""
         entry = self._values.get(id(value))
-        if entry is None and any(name in sys.modules for name in self._missing):
-            self._enter()
+        if entry is None and any(name in sys.modules for name in self._not_imported):
+            self._register_imported_modules()
             entry = self._values.get(id(value))
         return None if entry is None else entry[1]
 
@@ -126,12 +120,12 @@ class _PureRegistry:
         return is_listed and name not in vars(owner)
 
     def has_module(self, name: str) -> bool:
-        """Return whether a module has names on the list."""
+        """Return whether names of a module, or of its submodules, are listed."""
         return name in _PURE or any(listed.startswith(f"{name}.") for listed in _PURE)
 
-    def _enter(self) -> None:
-        for name in [name for name in self._missing if name in sys.modules]:
-            module, text = sys.modules[name], self._missing.pop(name)
+    def _register_imported_modules(self) -> None:
+        for name in [name for name in self._not_imported if name in sys.modules]:
+            module, text = sys.modules[name], self._not_imported.pop(name)
             names = text.split() if text is not None else [n for n in getattr(module, "__all__", vars(module)) if n[0] != "_"]
             space = vars(module)
             for part in names:
@@ -142,7 +136,7 @@ class _PureRegistry:
                     continue
                 original = value.__wrapped__ if is_patch(value) else value
                 self._values[id(original)] = original, f"{name}.{part}"
-        if "numpy" not in self._missing:
+        if "numpy" not in self._not_imported:
             for name, value in vars(np).items():
                 original = value.__wrapped__ if is_patch(value) else value
                 if type(original) is np.ufunc or (type(original) is not type and _is_pure_operation(original)):
@@ -153,7 +147,7 @@ class _PureRegistry:
 
 
 def _is_pure_operation(value: Any) -> bool:
-    """Whether a value is an operation without state and effects."""
+    """Return whether a value is an operation without state and side effects."""
     if type(value).__hash__ is None:
         return False
     spec = ops.SPECS.get(ops.ALIASES.get(value, value))
@@ -173,8 +167,8 @@ known_functions = _PureRegistry()
 
 
 def is_pure_function(function: types.FunctionType) -> bool:
-    """Return whether a library's Python function that is not on the list is trusted."""
+    """Return whether a library function written in Python is trusted although it is not listed."""
     home = str(function.__globals__.get("__name__"))
     if home.partition(".")[0] in ("compgraph", "autodiff"):
-        return function.__code__.co_name not in _EFFECTFUL
+        return function.__code__.co_name not in _CALLED_FOR_EFFECTS
     return home.partition(".")[0] in _TRUSTED_MODULES and function.__code__.co_name != "singledispatch"

@@ -1,4 +1,4 @@
-"""Results of a compiled function: their nesting, which leaves a program computes, and their comparison with NumPy's results."""
+"""Results of compiled functions: their nesting, the leaves that a program computes, and comparison with NumPy's results."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ class ResultTree:
     Parameters
     ----------
     returned : object
-        What the function returned for argument tracers.
+        The return value of the function for argument tracers.
     expected : tuple
-        Its results as NumPy (see `snapshot_results`), which distinguishes 0-d arrays from scalars.
+        The results of NumPy (see `snapshot_results`), which distinguish 0-d arrays from scalars.
 
     Attributes
     ----------
@@ -50,28 +50,29 @@ class ResultTree:
         self.structure = structure
         others = expected[0] if len(expected[0]) == len(leaves) else leaves
         self.outputs: list[Any] = []
-        self._parts: list[tuple[bool, Any]] = []  # whether the leaf is a 0-d array, and its output; or None and a constant
+        # By leaf: whether it is a 0-d array, and the number of its output; or None and a constant.
+        self._leaf_sources: list[tuple[bool, Any]] = []
         for value, other in zip(leaves, others, strict=True):
             leaf = result_leaf(value)
             if isinstance(leaf, Value):
-                self._parts.append((leaf.ndim == 0 and isinstance(other, ndarray), len(self.outputs)))
+                self._leaf_sources.append((leaf.ndim == 0 and isinstance(other, ndarray), len(self.outputs)))
                 self.outputs.append(leaf)
             else:
-                self._parts.append((None, _constant(leaf)))  # type: ignore[arg-type]
+                self._leaf_sources.append((None, _copy_constant(leaf)))  # type: ignore[arg-type]
 
     def select_outputs(self, returned: Array) -> tuple[Any, ...]:
-        """Return the leaves of other results at the positions of the computed ones."""
+        """Return the leaves of `returned` that correspond to outputs of the program."""
         leaves = flatten(returned)[0]
-        return tuple([leaf for leaf, (kind, _) in zip(leaves, self._parts, strict=True) if kind is not None])
+        return tuple([leaf for leaf, (kind, _) in zip(leaves, self._leaf_sources, strict=True) if kind is not None])
 
     def make_builder(self) -> Callable[[Sequence[Any]], Any]:
         """Return a function that builds the results from the outputs of a program."""
-        simple = all(kind is False for kind, _ in self._parts)
+        simple = all(kind is False for kind, _ in self._leaf_sources)
         if simple and self.structure.is_leaf():
-            return _first
-        if simple and len(self._parts) > 1 and self.structure == flatten((0,) * len(self._parts))[1]:
+            return _first_output
+        if simple and len(self._leaf_sources) > 1 and self.structure == flatten((0,) * len(self._leaf_sources))[1]:
             return tuple
-        parts, structure = tuple(self._parts), self.structure
+        parts, structure = tuple(self._leaf_sources), self.structure
 
         def built(values: Sequence[Any]) -> Any:
             return unflatten(structure, [_build_leaf(kind, part, values) for kind, part in parts])
@@ -79,7 +80,7 @@ class ResultTree:
         return built
 
 
-def _first(values: Sequence[Any]) -> Any:
+def _first_output(values: Sequence[Any]) -> Any:
     return values[0]
 
 
@@ -91,12 +92,12 @@ def _build_leaf(kind: bool | None, part: Any, values: Sequence[Any]) -> Any:
 
 
 def result_leaf(value: object) -> Any:
-    """Return a leaf of a result; arrays that nodes were written into become nodes."""
+    """Return a leaf of a result; an array that holds nodes is converted to a node."""
     data = None if isinstance(value, ndarray) else getattr(value, "data", None)
     return data if isinstance(data, Value) else unwrap_buffer(stack_object_array(value))
 
 
-def _constant(value: object) -> Any:
+def _copy_constant(value: object) -> Any:
     """Return a copy of a constant result."""
     if type(value) is ndarray and value.dtype.kind in "biufc":
         return value.copy("K")
@@ -106,13 +107,13 @@ def _constant(value: object) -> Any:
 
 
 def snapshot_results(returned: object) -> tuple[list[Any], Any]:
-    """Return the leaves of results, copied and as plain values, and their nesting."""
+    """Return copies of the leaves of results, as plain values, and their nesting."""
     leaves, structure = flatten(returned)
     return [leaf.copy("K") if isinstance(leaf, ndarray) else leaf for leaf in map(_value_of, leaves)], structure
 
 
 def _value_of(leaf: Operand) -> Any:
-    """Return the value of a result as NumPy returns it; scalar nodes become scalars."""
+    """Return the value of a result as NumPy returns it: an array, or a scalar for a scalar node."""
     leaf = result_leaf(leaf)
     if not isinstance(leaf, Value):
         return leaf
@@ -123,7 +124,7 @@ def _value_of(leaf: Operand) -> Any:
 def require_close_results(returned: Any, expected: tuple[list[Any], Any], what: str, values: Sequence[Any] = ()) -> None:
     """Raise a NotCompilableError unless results equal NumPy's results for the same arguments, up to rounding.
 
-    Rounding errors of sums that cancel are bounded by the magnitude of the addends, estimated by `values`.
+    Rounding errors of sums with cancellation are bounded by the magnitude of the addends, estimated from the inputs `values`.
     """
     leaves, structure = flatten(returned)
     expected_leaves, expected_structure = expected
@@ -149,7 +150,7 @@ def _describe_type(value: ArrayLike) -> str:
 
 
 def are_close(actual: Any, other: Any, rounding: float = 0.0) -> bool:
-    """Return whether numbers are equal up to rounding, at least up to the absolute tolerance `rounding`; nan equals nan."""
+    """Return whether numbers are equal up to rounding, with an absolute tolerance of at least `rounding`; nan equals nan."""
     if actual.dtype.kind not in "fc":
         return bool(np.array_equal(actual, other))
     with np.errstate(all="ignore"):

@@ -1,4 +1,4 @@
-"""Snapshots of arrays, containers and settings, for comparison with their present contents."""
+"""Snapshots of arrays, containers and settings, for comparison with their current contents."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .pure_functions import is_patch
 
 ndarray = np.ndarray
 MISSING: Any = type("Missing", (), {"__repr__": lambda self: "<missing>"})()
-MAX_BYTES_KEY = 1 << 15  # bytes of the largest array kept as a byte string
+MAX_BYTES_KEY = 1 << 15  # size of the largest array whose snapshot is a byte string
 VALUES = frozenset({int, float, complex, bool, str, bytes})
 
 
@@ -27,7 +27,7 @@ class ContentSnapshot:
     Parameters
     ----------
     value : ndarray, list, dict, set, deque, bytearray ...
-        Held by reference. It is read by methods of the class that `container_base` returns, so no user code runs.
+        The object, by reference. It is read by methods of the class that `container_base` returns, so no user code runs.
     label : str
         Its name in messages.
 
@@ -113,7 +113,7 @@ class SettingSnapshot(ContentSnapshot):
 
 
 def decimal_context() -> Any:
-    """The settings of the `decimal` context, without its flags."""
+    """Return the settings of the `decimal` context, without its flags."""
     context = decimal.getcontext()
     return context.prec, context.rounding, context.Emin, context.Emax, context.clamp, context.traps
 
@@ -123,7 +123,7 @@ _CONTAINERS = (list, tuple, set, frozenset, collections.deque, *_MAPPINGS)
 
 
 def container_base(value: object) -> Any:
-    """The builtin class whose methods read a container, or None."""
+    """Return the builtin class whose methods read a container, or None."""
     kind = type(value)
     return next((base for base in _CONTAINERS if issubclass(kind, base)), None)
 
@@ -138,7 +138,7 @@ def _all_unchanged(current_values: list[Any], recorded: list[Any]) -> bool:
 
 
 def is_unchanged(current: Any, before: Any) -> bool:
-    """Return whether a value is the recorded one, or an equal number, also if it is currently traced elsewhere."""
+    """Return whether a value is identical to the recorded one, or an equal number, or currently a tracer of it."""
     if current is before:
         return True
     current, before = comparable(current), comparable(before)
@@ -157,13 +157,13 @@ def is_unchanged(current: Any, before: Any) -> bool:
 
 
 def comparable(value: Any) -> Any:
-    """Return a generator's bit generator, because a trace wraps it in another generator; other values by `original`."""
+    """Return the value to compare: for a generator its bit generator, because a trace wraps it; else `original`."""
     value = original(value)
     return value.bit_generator if issubclass(type(value), np.random.Generator) else value
 
 
 def original(value: Any) -> Any:
-    """Return the library function that a patch currently replaces (`MISSING` for a builtin), or the value itself."""
+    """Return the library function that a patch replaces, `MISSING` for a patched builtin, or any other value unchanged."""
     if is_patch(value):
         return value.__wrapped__
     return MISSING if is_introspection_patch(value) else value

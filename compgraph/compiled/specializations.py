@@ -23,15 +23,11 @@ from .loops import LoopMismatchError
 from .result_trees import require_close_results, snapshot_results
 
 _log = logging.getLogger(__name__)
-MAX_RETRACED = 3000  # operations of the largest trace that is repeated with nan-safe derivatives
+MAX_RETRACED = 3000  # operations of the largest trace that is compared with its nan-safe form
 NUMPY_CALLS = 2  # calls of a signature that run as NumPy before it is compiled
-MAX_SPECIALIZATIONS, MAX_CHANGES, MAX_TRIES = 16, 8, 3
-MISMATCHES = (
-    GuardError,
-    *MISMATCH_ERRORS,
-    ArithmeticError,
-    Warning,
-)  # raised by a program whose guards do not match
+MAX_SPECIALIZATIONS, MAX_STATE_CHANGES, MAX_ATTEMPTS = 16, 8, 3
+# Errors of a program called with values that it was not compiled for.
+MISMATCHES = (GuardError, *MISMATCH_ERRORS, ArithmeticError, Warning)
 
 
 class Specialization:
@@ -98,7 +94,7 @@ class Specializations:
         self.rejection: str | None = None
         self.notes: list[str] = []
         self.is_eager = False
-        self.calls = self.misses = self._changes = self._tries = 0
+        self.calls = self.misses = self._state_changes = self._attempts = 0
         self._nan_safe = False
         self._pending: int | None = None  # the process generation of a job in progress
 
@@ -122,7 +118,7 @@ class Specializations:
                 variant.runs -= 1
                 continue
             if variant.checks_nan and self.has_nan(results):
-                self._drop(variant)
+                self._discard(variant)
                 return None
             if variant is not self.variants[0]:
                 self._move_to_front(variant)
@@ -130,7 +126,7 @@ class Specializations:
         return None
 
     def has_nan(self, results: Sequence[Any]) -> bool:
-        """Return whether results have nan, which may be an artifact of the short form of a derivative."""
+        """Return whether results contain nan, which the short form of a derivative may cause."""
         return has_nan(results)
 
     def names(self) -> list[str]:
@@ -144,7 +140,7 @@ class Specializations:
         return [np.asarray(leaves[position]) for position in self._dynamic]
 
     def call_without_program(self, call: Call, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Call the function because no program matches; compile one, now or in the background, if it is due.
+        """Call the function as NumPy, because no program matches; compile one, now or in the background, if it is due.
 
         The function is called once, with `args` and `kwargs`. They are those of `call`, or nodes with the same values.
         """
@@ -177,7 +173,11 @@ class Specializations:
         return result
 
     def prepare_call(self, call: Call) -> Callable[..., tuple[Any, Any]]:
-        """Return a function that calls the function as NumPy and returns the result and a compilation job."""
+        """Prepare the compilation of a call.
+
+        The returned function ``f(args, kwargs)`` calls the compiled function as NumPy, and returns its result and a compilation
+        job, or None if the call cannot be compiled.
+        """
         require_numbers(call)
         captured = CapturedState(self.jitted.roots(call))
         if captured.rejection is not None:
@@ -206,14 +206,16 @@ class Specializations:
             )
         stale = [label for v in self.variants if v.captured is not None and (label := v.captured.first_change()) is not None]
         if stale and len(stale) == len(self.variants):
-            self._changes += 1
-            if self._changes > MAX_CHANGES:
-                raise NotCompilableError(f"{stale[0]} changed more than {MAX_CHANGES} times between calls; make it an argument")
+            self._state_changes += 1
+            if self._state_changes > MAX_STATE_CHANGES:
+                raise NotCompilableError(
+                    f"{stale[0]} changed more than {MAX_STATE_CHANGES} times between calls; make it an argument"
+                )
 
     # ------------------------------------------------------------------------------------------ compilation
 
     def _run_job(self, call: Call, captured: CapturedState, expected: tuple[Any, ...]) -> None:
-        """Compile a program, or note why it cannot be compiled."""
+        """Compile a program, or record the reason why it cannot be compiled."""
         try:
             with compiler_thread.trace_lock, compiler_thread.pause_garbage_collection():
                 variant = self._specialize(call, captured, expected)
@@ -222,7 +224,7 @@ class Specializations:
         except Exception as error:
             self.reject(NotCompilableError(_describe_error(error)))
         else:
-            self._tries = 0
+            self._attempts = 0
             self.variants = (variant, *self.variants)
             self._log_program(variant)
         finally:
@@ -246,7 +248,7 @@ class Specializations:
             try:
                 return self._specialize_trace(call, captured, expected, True)
             except LoopMismatchError:
-                pass  # retry with all iterations, which may raise the reason
+                pass  # retry with all iterations; a lasting reason is raised again
         return self._specialize_trace(call, captured, expected, False)
 
     def _specialize_trace(self, call: Call, captured: CapturedState, expected: Any, truncates_loops: bool) -> Specialization:
@@ -264,7 +266,7 @@ class Specializations:
             values = self.values(call.leaves)
             if program is not _empty_program:
                 with np.errstate(all="ignore"):
-                    require_close_results(trace.build(program(values)), expected, "what its program gives", values)
+                    require_close_results(trace.build(program(values)), expected, "the result of its program", values)
         except Exception as error:
             if trace.family is None:
                 raise
@@ -279,23 +281,23 @@ class Specializations:
         if trace.is_constant:
             return _empty_program
         options, backend = {**self.jitted.options, "has_index_guards": True}, self.jitted.backend
-        with Tracing(compiles=True):  # its nodes can release their values, unlike nodes that are arrays themselves
+        with Tracing(compiles=True):  # tracers can release their values, unlike nodes that are arrays
             if trace.family is not None:
                 return compile_family(trace.family, options, backend)
             return compile_schedule(trace.schedule, options, backend)
 
     def reject(self, error: NotCompilableError) -> None:
         """Record why a call was not compiled; if this is permanent, always run as NumPy."""
-        self._tries += 1
-        if error.is_lasting or self._tries >= MAX_TRIES:
+        self._attempts += 1
+        if error.is_lasting or self._attempts >= MAX_ATTEMPTS:
             self.rejection = str(error)
             _log.info("%s(%s) runs as NumPy: %s", self.jitted.display_name(), self.title, error)
         else:
             self.notes.append(str(error))
             _log.info("%s(%s) is not compiled so far: %s", self.jitted.display_name(), self.title, error)
 
-    def _drop(self, variant: Specialization) -> None:
-        """Discard a program whose derivatives returned nan; later programs use nan-safe derivatives."""
+    def _discard(self, variant: Specialization) -> None:
+        """Discard a program whose result was nan; later programs use nan-safe derivatives."""
         self._nan_safe = True
         self.variants = tuple([other for other in self.variants if other is not variant and not other.checks_nan])
 
@@ -328,7 +330,7 @@ class Specializations:
 def _require_unchanged_arguments(before: ArgumentState, after: ArgumentState, copied_call: Call) -> None:
     """Raise a NotCompilableError if a function has written into its arguments, including lists and dictionaries.
 
-    `own` is the call with copies of its arrays.
+    `copied_call` is the call with copies of its arrays.
     """
     if before.structure != after.structure or before.orders != after.orders:
         raise NotCompilableError("it modifies an argument (a list, dictionary or object), which a program cannot repeat")

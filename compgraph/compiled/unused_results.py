@@ -1,4 +1,4 @@
-"""Unused results of a trace: a program computes them if the operation may warn or raise, as NumPy does."""
+"""Unused results of a trace: a program computes them only if their operation may warn or raise."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ..interpreters import Observed
 from ..storage import window
 from ..values import MultiOutput, Value, next_sequence_number
 
-_QUIET = frozenset({ops.copy_as_laid, window})  # own operations that neither warn nor raise
+_SILENT_FUNCTIONS = frozenset({ops.copy_as_laid, window})  # own operations that neither warn nor raise
 _INTEGERS = "biu"
 
 
@@ -25,30 +25,30 @@ class UnusedResults:
     Parameters
     ----------
     derives : bool
-        True if the function computes derivatives, which need few values of the differentiated function. Then overflows of plain
-        arithmetic are not checked: computing all these values would cost too much.
+        Whether the function computes derivatives. They read few values of the differentiated function, and computing the others
+        is expensive, so their arithmetic is not checked for overflow.
     """
 
-    def __init__(self, derives: bool) -> None:
-        self.derives = derives
+    def __init__(self, uses_autodiff: bool) -> None:
+        self.uses_autodiff = uses_autodiff
         self._collected: list[Any] = []
 
     def collecting(self) -> Setting:
-        """A context whose recorded operations are collected, but not those of derivatives."""
+        """Return a context whose recorded operations are collected, except those of derivatives."""
         return Setting({collector: self})
 
     def wrap(self, interpreter: Any) -> Observed:
-        """An interpreter whose results are collected."""
+        """Return an interpreter whose results are collected."""
         return Observed(interpreter, self.collect)
 
     def collect(self, result: object) -> None:
         """Collect the nodes of an operation."""
         node = next((part for part in result if part is not None), None) if isinstance(result, (tuple, list)) else result
-        if isinstance(node, Value) and not is_deriving() and not self._is_quiet(node):
+        if isinstance(node, Value) and not is_deriving() and not self._never_warns(node):
             self._collected.append(node)
 
-    def _is_quiet(self, node: Any) -> bool:
-        item = _item_of(node)
+    def _never_warns(self, node: Any) -> bool:
+        item = _operation_of(node)
         function = item.function
         while isinstance(function, (ops.Configured, ops.Keyworded)):
             function = function.function
@@ -58,7 +58,7 @@ class UnusedResults:
             function = function.ufunc
         spec = ops.spec_of(function)
         warns = "maybe" if spec is None else spec.warns
-        if warns == "never" or function in _QUIET:
+        if warns == "never" or function in _SILENT_FUNCTIONS:
             return True
         kinds = [
             np.asarray(getattr(a, "raw_value", a)).dtype for a in item.args if isinstance(a, (Value, np.ndarray, np.generic))
@@ -68,12 +68,12 @@ class UnusedResults:
         if function is ops.getitem:
             return bool(item.parent_argnums == (0,))
         if warns == "floats":
-            return self.derives or all(kind.kind in _INTEGERS for kind in (*kinds, node.dtype))
-        return self.derives and self._warns_of_overflow_only(function, item)
+            return self.uses_autodiff or all(kind.kind in _INTEGERS for kind in (*kinds, node.dtype))
+        return self.uses_autodiff and self._warns_of_overflow_only(function, item)
 
     @staticmethod
     def _warns_of_overflow_only(function: Any, item: Any) -> bool:
-        """Return whether a function warns only of overflows and infinite operands, for its plain operand."""
+        """Return whether a function with this constant operand warns only of overflow and infinite operands."""
         if function in (np.true_divide, ops.power, np.power) and item.parent_argnums == (0,) and len(item.args) > 1:
             plain = np.asarray(item.args[1])
             if function is np.true_divide:
@@ -83,41 +83,41 @@ class UnusedResults:
         return is_foreign and "O" not in "".join(function.types)  # SciPy's ufuncs do not warn
 
     def are_all_in(self, items: Iterable[Any], since: float) -> bool:
-        """Return whether each node collected from a sequence number on is part of a graph."""
+        """Return whether a graph contains all nodes collected since a sequence number."""
         graph_items = frozenset(items)
-        return all(_item_of(node) in graph_items for node in self._collected if node.sequence_number >= since)
+        return all(_operation_of(node) in graph_items for node in self._collected if node.sequence_number >= since)
 
     def discard_since(self, since: float) -> None:
-        """Drop the nodes collected from a sequence number on."""
+        """Discard the nodes collected since a sequence number."""
         self._collected = [node for node in self._collected if node.sequence_number < since]
 
     def select_unread(self, ends: Iterable[Any], stop: Iterable[Any]) -> list[Any]:
         """Return the collected nodes that no result depends on."""
         if not self._collected:
             return []
-        read = frozenset(collect_dependencies(ends, _sources, stop))
+        read = frozenset(collect_dependencies(ends, _dependencies, stop))
         collected, self._collected = self._collected, []
-        unread = [node for node in collected if _item_of(node) not in read]
-        if self.derives and unread:
+        unread = [node for node in collected if _operation_of(node) not in read]
+        if self.uses_autodiff and unread:
             scatters = [item for item in read if isinstance(item, Value) and item.opname == "scatter"]
             scatter_indices = frozenset(item.args[position] for item in scatters for position in item.parent_argnums)
-            unread = [node for node in unread if not _is_indexed_again(node, scatter_indices)]
+            unread = [node for node in unread if not _is_checked_by_scatter(node, scatter_indices)]
         return unread
 
 
-def _is_indexed_again(node: Any, scatter_indices: frozenset[Any]) -> bool:
-    """Whether indices are checked elsewhere: a derivative writes where an operation has read."""
+def _is_checked_by_scatter(node: Any, scatter_indices: frozenset[Any]) -> bool:
+    """Return whether a scatter of a derivative checks the indices of an indexing operation."""
     return node.function is ops.getitem and all(
         node.args[position] in scatter_indices for position in node.parent_argnums if position
     )
 
 
-def _item_of(node: Any) -> Any:
-    """Return the operation of a node or of a multi-output operation's result."""
+def _operation_of(node: Any) -> Any:
+    """Return the multi-output operation of one of its results; for another node, the node."""
     return node.args[0] if node.args and isinstance(node.args[0], MultiOutput) else node
 
 
-def _sources(item: object) -> tuple[Any, ...]:
+def _dependencies(item: object) -> tuple[Any, ...]:
     """Return the operands of an item; none if it depends on a shape alone."""
     is_constant = isinstance(item, Value) and item.function in SHAPE_ONLY_FUNCTIONS and not item.memory
     return () if is_constant else sources_of(item)

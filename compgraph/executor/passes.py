@@ -52,16 +52,16 @@ def fastest_backend() -> str:
 
 def compile_schedule(schedule: Schedule, options: Mapping[str, Any], backend: str | Backend) -> Program:
     """Run the passes on a schedule and compile it with a backend; a false value in `options` disables the pass of that name."""
-    chosen = find_backend(backend)
-    return chosen.compile(_run_passes(schedule, options, chosen))
+    compiler = find_backend(backend)
+    return compiler.compile(_run_passes(schedule, options, compiler))
 
 
 def compile_family(family: TripCountFamily, options: Mapping[str, Any], backend: str | Backend) -> Program:
     """Compile the program of a family's target trip counts, extrapolated from a few iterations, as `compile_schedule` does."""
-    chosen: Any = find_backend(backend)
+    compiler: Any = find_backend(backend)
     options = {**options, "fold": False}  # expressions of constants differ between iterations, as 0.9 ** k in a sweep
-    schedules = [_run_passes(schedule, options, chosen) for schedule in family.schedules]
-    program: Program = chosen.compile_family(replace(family, schedules=schedules))
+    schedules = [_run_passes(schedule, options, compiler) for schedule in family.schedules]
+    program: Program = compiler.compile_family(replace(family, schedules=schedules))
     return program
 
 

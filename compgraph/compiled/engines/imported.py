@@ -62,10 +62,10 @@ class ImportedFunction:
         """Return a function of the tangent of one operand and all operands that returns the tangent of the result."""
 
         def push(tangent: object, *operands: object) -> Any:
-            def of_operand(x: object) -> Any:
+            def f_at_position(x: object) -> Any:
                 return self.f(*operands[:position], x, *operands[position + 1 :])
 
-            return self.library.jvp(of_operand, operands[position], tangent)
+            return self.library.jvp(f_at_position, operands[position], tangent)
 
         return ImportedFunction(self.library, push, f"{self.__name__}_jvp")
 

@@ -395,11 +395,11 @@ class Torch(ConvolutionLibrary):
         parts = index if isinstance(index, tuple) else (index,)
         positions = np.arange(array.numel()).reshape(tuple(array.shape))
         if array_api.is_static(parts):
-            places = self.torch.asarray(np.ascontiguousarray(positions[parts]), device=array.device)
+            selected = self.torch.asarray(np.ascontiguousarray(positions[parts]), device=array.device)
         else:
-            places = array_api.flat_positions(self.namespace, tuple(array.shape), parts, array)
-        added = self.torch.broadcast_to(value, tuple(places.shape)).reshape(-1)
-        return array.reshape(-1).index_add(0, places.reshape(-1), added).reshape(array.shape)
+            selected = array_api.flat_positions(self.namespace, tuple(array.shape), parts, array)
+        addends = self.torch.broadcast_to(value, tuple(selected.shape)).reshape(-1)
+        return array.reshape(-1).index_add(0, selected.reshape(-1), addends).reshape(array.shape)
 
 
 _TORCH_SPECIAL = {

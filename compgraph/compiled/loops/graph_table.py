@@ -1,4 +1,4 @@
-"""Graphs as tables: the key that iterations of a Python loop share, and the integers that may differ between them."""
+"""Graphs as tables: per operation, a kind that is equal in all iterations of a loop, and integers that may differ."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ ARITHMETIC = frozenset({np.add, np.subtract, np.multiply, np.divide})
 _WEAK = frozenset({float, int})
 _NUMBERS = _WEAK | {np.float64, np.float32}
 _PLAIN = frozenset({str, bool, complex, type(None), type(Ellipsis), type})
-MAX_COMPARED_BYTES = 4096  # of an array that is compared by value
-MAX_WRITES = 64  # into an array created in each iteration
+MAX_COMPARED_BYTES = 4096  # size of the largest array that is compared by value
+MAX_WRITES = 64  # writes into an array that each iteration creates
 
 
 class GraphTable:
@@ -26,18 +26,18 @@ class GraphTable:
     Parameters
     ----------
     items : sequence
-        Nodes, joints and writes, in the order of recording.
+        Nodes, multi-output operations and writes, in the order of recording.
     inputs : collection of Node
         The inputs of the graph.
 
     Attributes
     ----------
-    place : dict
+    row_of : dict
         The row of each item.
     kinds, numbers, may_change : arrays
-        See `RowTable`. Numbers are the rows of the operands, and the indices and offsets of parts of arrays.
+        See `RowTable`. Numbers are the rows of the operands, then indices and offsets into arrays.
     counts, operands : arrays
-        By row, how many numbers it has, and how many refer to operands.
+        By row, the count of its numbers, and of those that refer to operands.
     """
 
     def __init__(self, items: Sequence[Any], inputs: Collection[Any]) -> None:
@@ -64,12 +64,12 @@ class GraphTable:
         self.may_change = np.ones(self.numbers.shape, bool)
 
     def _node_key(self, item: Any, flat: list[int]) -> Any:
-        """Return the kind of a node or joint; append its numbers, those of its operands first."""
+        """Return the kind of a node or multi-output operation; append its numbers, operands first."""
         function, args = item.function, item.args
         if not args:
             return self._leaf_key(item)
-        place = self.row_of
-        flat += [place[args[position]] for position in item.parent_argnums]
+        row_of = self.row_of
+        flat += [row_of[args[position]] for position in item.parent_argnums]
         key: list[Any] = [function, item.parent_argnums]
         if isinstance(item, Value):
             plain = item.raw_value
@@ -92,7 +92,7 @@ class GraphTable:
         return tuple(key)
 
     def _leaf_key(self, item: Any) -> Any:
-        """Return the kind of a leaf: of an array that was created for writes, its contents; other leaves are unique."""
+        """Return the kind of a leaf: for an array that is written into, its initial contents; other leaves are unique."""
         memory = getattr(item, "memory", None)
         if not memory or item.raw_value.nbytes > MAX_COMPARED_BYTES or len(memory.log) > MAX_WRITES:
             return ("leaf", id(item))
@@ -100,7 +100,7 @@ class GraphTable:
         return ("made", type(item), plain.dtype, plain.shape, plain.strides, plain.tobytes())
 
     def _write_key(self, item: Write, flat: list[int]) -> Any:
-        """Return the kind of a write."""
+        """Return the kind of a write; append its numbers, operands first."""
         root = self._roots[id(item.memory)]
         flat.append(root)
         (value,) = item.args

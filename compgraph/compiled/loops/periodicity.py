@@ -1,7 +1,7 @@
-"""Detection of periodic runs: sequences of iterations with the same operations and evenly changing indices.
+"""Detection of periodic runs: iterations with equal operations, whose indices change by constant steps.
 
-The search is exact and linear in the length of the list. Two equal windows of a few items suggest a period, and for each
-candidate period the whole list is compared with itself, shifted.
+The search is exact and linear in the length of the list. Distances between equal windows of a few items are candidate periods.
+For each, the list is compared with itself, shifted by the period.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ MAX_PERIODS = 40  # candidate periods
 
 
 class PeriodicRun(NamedTuple):
-    """Consecutive iterations.
+    """A run of consecutive iterations.
 
     Attributes
     ----------
@@ -59,7 +59,7 @@ class RowTable(Protocol):
 
 
 def find_runs(rows: RowTable, min_items: int) -> list[PeriodicRun]:
-    """Return disjoint runs of at least `least` items, in order; shorter periods take precedence."""
+    """Return disjoint runs of at least `min_items` items, in order; the shortest period takes precedence."""
     is_covered = np.zeros(len(rows.kinds), bool)
     runs: list[PeriodicRun] = []
     for period in likely_periods(rows.kinds):
@@ -88,19 +88,19 @@ def likely_periods(kinds: NDArray[Any], max_periods: int = MAX_PERIODS) -> list[
 
 
 def find_runs_of_period(rows: RowTable, period: int, is_excluded: NDArray[Any], min_items: int) -> Iterator[PeriodicRun]:
-    """Yield the runs of one period with at least `least` items, none of them excluded."""
+    """Yield the runs of one period with at least `min_items` items, none of them excluded."""
     kinds, numbers, may_change = rows.kinds, rows.numbers, rows.may_change
     if len(kinds) < period * MIN_TRIP_COUNT:
         return
     steps = numbers[period:] - numbers[:-period]
-    alike = (kinds[period:] == kinds[:-period]) & ~is_excluded[period:] & ~is_excluded[:-period]
-    alike &= ((steps == 0) | (may_change[period:] & may_change[:-period])).all(axis=1)
-    uneven = np.flatnonzero((steps[period:] != steps[:-period]).any(axis=1))
-    edges = np.flatnonzero(np.diff(np.concatenate(([0], alike.view(np.int8), [0]))))
+    is_repeated = (kinds[period:] == kinds[:-period]) & ~is_excluded[period:] & ~is_excluded[:-period]
+    is_repeated &= ((steps == 0) | (may_change[period:] & may_change[:-period])).all(axis=1)
+    changes = np.flatnonzero((steps[period:] != steps[:-period]).any(axis=1))
+    edges = np.flatnonzero(np.diff(np.concatenate(([0], is_repeated.view(np.int8), [0]))))
     for start, stop in zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True):
         while stop - start >= period * (MIN_TRIP_COUNT - 1):
-            index = int(np.searchsorted(uneven, start))
-            first = int(uneven[index]) if index < len(uneven) and uneven[index] < stop - period else None
+            index = int(np.searchsorted(changes, start))
+            first = int(changes[index]) if index < len(changes) and changes[index] < stop - period else None
             end = stop + period if first is None else first + 2 * period
             trip_count = (end - start) // period
             if trip_count >= MIN_TRIP_COUNT and trip_count * period >= min_items:

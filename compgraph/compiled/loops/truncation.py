@@ -1,9 +1,8 @@
 """Loop truncation: traces with fewer iterations of their Python loops, to make passes and compilation fast.
 
-The function is called once with all iterations. Where iterations repeat exactly (`graph_table`, `periodicity`), its result is
-recorded again with the first few iterations only. Later operations then read the last remaining iteration instead of the last
-one. Later stages are not aware of the truncation. Constants that differ between iterations are read from tables, so they are
-not folded.
+The function is called once with all iterations. Where iterations repeat exactly (`graph_table`, `periodicity`), its graph is
+recorded again with only the first few iterations. Operations after the loop then read the last remaining iteration. Later
+stages are not aware of the truncation. Constants that differ between iterations are read from tables, so they are not folded.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ MAX_EXACT_INTEGER = 2**53  # larger integers are not exact as floats
 
 
 class LoopMismatchError(Exception):
-    """The trace with truncated loops does not represent the full loops."""
+    """A trace with truncated loops may not represent the full loops."""
 
 
 class LoopTruncation:
@@ -40,13 +39,13 @@ class LoopTruncation:
     Attributes
     ----------
     has_failed : bool
-        Whether an error was raised, which the function may have caught.
+        Whether a `LoopMismatchError` was raised, which the function may have caught.
     """
 
     def __init__(self) -> None:
         self.has_failed = False
-        self._graphs: list[TruncatedGraph | None] = []  # by call, in the order of their starts
-        self._number = 0
+        self._graphs: list[TruncatedGraph | None] = []  # by call, in the order in which they started
+        self._call_number = 0
         self._trip_counts: tuple[int, ...] | None = None  # trip counts of all loops, once they are detected
 
     @property
@@ -65,7 +64,7 @@ class LoopTruncation:
         return tuple([loop.run.trip_count for loop in self.loops])
 
     def further_trip_counts(self) -> list[tuple[int, ...]]:
-        """Return the trip counts of further traces, which determine and verify linear growth in each loop."""
+        """Return the trip counts of further traces: one per loop measures its growth, the last verifies the extrapolation."""
         min_counts = self.min_trip_counts
         more = [
             tuple([n + TRIP_COUNT_STEP * (k == position) for k, n in enumerate(min_counts)])
@@ -79,13 +78,13 @@ class LoopTruncation:
         return [table for graph in self._graphs if graph is not None for table in graph.tables]
 
     def restart(self, counts_by_loop: Sequence[int]) -> None:
-        """Make the next trace use some trip counts, without calling the truncated functions."""
-        self._trip_counts, self._number = tuple(counts_by_loop), 0
+        """Use these trip counts in the next trace, which does not call the truncated functions."""
+        self._trip_counts, self._call_number = tuple(counts_by_loop), 0
 
     def __call__(self, f: Callable[..., Any], args: Sequence[Any]) -> Any:
         """Call ``f(*args)``, and return its result with truncated loops."""
-        number = self._number
-        self._number += 1
+        number = self._call_number
+        self._call_number += 1
         if self._trip_counts is not None:
             if number >= len(self._graphs):
                 self.has_failed = True
@@ -95,7 +94,7 @@ class LoopTruncation:
         self._graphs.append(None)
         since = next_sequence_number()
         result = f(*args)
-        if self._number > number + 1:  # the inner call has been truncated itself
+        if self._call_number > number + 1:  # a nested call handled its own loops
             return result
         try:
             graph = self._graphs[number] = truncate_graph(result, args, since)
@@ -127,7 +126,7 @@ def truncate_graph(result: object, args: Sequence[Any], since: float) -> Truncat
     if not loops:
         return None
     truncated_graph = TruncatedGraph(rows, loops, leaves, structure, args)
-    if not truncated_graph.has_fitting_constants:
+    if not truncated_graph.is_valid:
         return None
     if (collected := collector.get()) is not None:
         collected.discard_since(since)
@@ -139,7 +138,7 @@ def _sequence_number(item: Any) -> float:
 
 
 def _depends_on_values(items: list[Any], argument_nodes: Collection[Any], since: float) -> bool:
-    """Return whether Python read values, or the graph extends beyond the call."""
+    """Return whether Python branched on values, or the graph extends beyond the call."""
     if any(item.sequence_number < since and item.args and item not in argument_nodes for item in items):
         return True
     if any(getattr(item, "origin", None) is not None for item in items):  # nodes with an origin would be recomputed
@@ -158,7 +157,7 @@ class TruncatedGraph:
     ----------
     rows : GraphTable
         Its items.
-    cuts : list of TruncatedLoop
+    loops : list of TruncatedLoop
         Its loops.
     leaves, structure : list, object
         The result of the function.
@@ -169,8 +168,8 @@ class TruncatedGraph:
     ----------
     tables : list of Node
         Constants that differ between iterations.
-    is_known : bool
-        Whether all such constants fit into tables.
+    is_valid : bool
+        Whether these constants fit into tables, and the result depends only on the first and last iterations of loops.
     """
 
     def __init__(
@@ -179,20 +178,20 @@ class TruncatedGraph:
         self._rows, self.loops, self._leaves, self._structure, self._args = rows, loops, leaves, structure, args
         self.tables: list[Any] = []
         self._tables_by_operand: dict[tuple[int, int], Any] = {}  # by row in the first iteration, and operand position
-        self.has_fitting_constants = all(map(self._tabulate_constants, loops)) and self._returns_only_ends()
+        self.is_valid = all(map(self._tabulate_constants, loops)) and self._returns_only_ends()
 
     def _returns_only_ends(self) -> bool:
         """Return whether the results depend only on the first and last iterations of each loop."""
         for value in self._leaves:
             row = self._rows.row_of[value] if isinstance(value, Value) else 0
-            for run, least in self.loops:
-                half = (least // 2) * run.period
+            for run, min_trip_count in self.loops:
+                half = (min_trip_count // 2) * run.period
                 if run.start + half <= row < run.stop - half:
                     return False
         return True
 
     def _tabulate_constants(self, loop: TruncatedLoop) -> bool:
-        """Put the constants of a loop that differ between iterations into tables; return whether this is possible."""
+        """Put constants that differ between the iterations of a loop into tables; return whether this is possible."""
         run, items = loop.run, self._rows.items
         for row in range(run.start, run.start + run.period):
             item = items[row]
@@ -227,26 +226,26 @@ class TruncatedGraph:
             for iteration in range(trip_count)
         }
 
-        def lying(value: object) -> Any:
+        def remaining_item(value: object) -> Any:
             row = rows_by_item[value]  # operands and argument tracers are items
             shift = next((shift for start, stop, shift in removed if start <= row < stop), 0)
             return items[row - shift]
 
-        def reading(item: Any, position: int, new_nodes: Mapping[Any, Any]) -> Any:
+        def read_operand(item: Any, position: int, new_nodes: Mapping[Any, Any]) -> Any:
             operand = item.args[position]
             if isinstance(operand, (Value, MultiOutput)):
-                return new_nodes[lying(operand)]
+                return new_nodes[remaining_item(operand)]
             table_entry = table_entries.get((item, position))
             return None if table_entry is None else bind(getitem, table_entry)
 
         substitutions = {a: b for a, b in zip(self._args, args, strict=True) if isinstance(a, Value)}
         with Setting({collector: None}):  # `truncate_graph` has checked all iterations
-            new_nodes = replay([items[row] for row in remaining], {}, substitutions, reading)
-        leaves = [new_nodes[lying(value)] if isinstance(value, Value) else value for value in self._leaves]
+            new_nodes = replay([items[row] for row in remaining], {}, substitutions, read_operand)
+        leaves = [new_nodes[remaining_item(value)] if isinstance(value, Value) else value for value in self._leaves]
         return unflatten(self._structure, leaves)
 
     def _remaining_rows(self, counts_by_loop: Sequence[int]) -> tuple[list[int], list[tuple[int, int, int]]]:
-        """Return the remaining rows, and for each removed range its start, stop, and distance to its replacement."""
+        """Return the remaining rows; and for each removed range its start, its stop, and the distance to its replacement."""
         remaining, removed, start = list[int](), [], 0
         for (run, _), trip_count in zip(self.loops, counts_by_loop, strict=True):
             stop = run.start + trip_count * run.period
@@ -258,8 +257,8 @@ class TruncatedGraph:
 
 SAMPLE, SAMPLES = 8192, 8  # rows of a sample in which periods are detected, and number of samples of a long table
 MAX_PERIODS = 12  # candidate periods
-MAX_LOOPS = 4  # loops that are truncated
-MIN_ITERATIONS, MIN_ROWS = 32, 600  # of a truncated loop
+MAX_LOOPS = 4  # truncated loops of one graph
+MIN_ITERATIONS, MIN_ROWS = 32, 600  # remaining iterations and rows of a truncated loop
 TRIP_COUNT_STEP = 12  # iterations by which trip counts differ: rerolling may merge several iterations into one
 MIN_SAVING = 3  # minimal ratio of a loop's trip count to the truncated one
 
@@ -285,7 +284,7 @@ class TruncatedLoop(NamedTuple):
 
 
 def find_loops(rows: GraphTable) -> list[TruncatedLoop]:
-    """Return the loops of a table that are worth truncating, in order; none if they cover little of it."""
+    """Return the loops of a table that are worth truncating, in order; none if they cover less than half of it."""
     size = len(rows.items)
     candidates: list[TruncatedLoop] = []
     for period in _candidate_periods(rows.kinds):
@@ -315,7 +314,7 @@ def _candidate_periods(kinds: NDArray[Any]) -> list[int]:
 
 
 def _as_truncated_loop(rows: GraphTable, run: PeriodicRun) -> TruncatedLoop | None:
-    """Return a run as a loop to truncate; None if an iteration reads values from other, distant iterations."""
+    """Return the loop of a run; None if it has too few iterations, or if operands do not move with the iterations."""
     iteration = slice(run.start, run.start + run.period)
     numbers, counts = rows.numbers[iteration], rows.operands[iteration]
     change = rows.numbers[run.start + run.period : run.start + 2 * run.period] - numbers
@@ -352,7 +351,7 @@ def _memory_distance(rows: GraphTable, run: PeriodicRun, change: NDArray[Any]) -
 
 
 def _reads_only_ends(rows: GraphTable, loops: list[TruncatedLoop]) -> bool:
-    """Return whether the remaining graph reads only the first and last iterations of each loop, and writes into none."""
+    """Return whether items outside each loop read only its first and last iterations, and do not write into any."""
     size = len(rows.items)
     for loop in loops:
         run = loop.run
@@ -361,7 +360,7 @@ def _reads_only_ends(rows: GraphTable, loops: list[TruncatedLoop]) -> bool:
         outside = np.ones(size, bool)
         outside[run.start : run.stop] = False
         for other in loops:
-            if other is not loop:  # its iterations read the same values, or neighbors
+            if other is not loop:  # two iterations represent all of its reads
                 outside[other.run.start + 2 * other.run.period : other.run.stop] = False
         is_operand = np.arange(rows.numbers.shape[1]) < rows.operands[:, None]
         read = rows.numbers[outside]

@@ -51,8 +51,8 @@ _FAMILIES = (
 def find(name: str) -> Callable[..., Any] | None:
     """Return the implementation of an operation by its key, or None."""
     for family in _FAMILIES:
-        for spelled in (f"{name}_", name):
-            function: Any = getattr(family, spelled, None)
+        for function_name in (f"{name}_", name):
+            function: Any = getattr(family, function_name, None)
             if getattr(function, "__module__", "") == family.__name__:
                 return function  # type: ignore[no-any-return]
     return None

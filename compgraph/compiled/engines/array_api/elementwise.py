@@ -94,12 +94,12 @@ def sinc(xp: Namespace, x: Array) -> Array:
 
 def unwrap(xp: Namespace, p: Array, discont: object = None, axis: int = -1, *, period: float = 2 * math.pi) -> Array:
     if p.ndim == 0 or not xp.isdtype(p.dtype, "real floating"):
-        raise UnsupportedError("unwrap of numbers and integers")
+        raise UnsupportedError("unwrap of scalars or integers")
     size = p.shape[axis]
     steps = xp.diff(p, axis=axis)
-    folded = xp.remainder(steps + period / 2, number(xp, period, p)) - period / 2
-    folded = xp.where((folded == -period / 2) & (steps > 0), number(xp, period / 2, p), folded)
-    jumps = xp.where(xp.abs(steps) < (period / 2 if discont is None else discont), xp.zeros_like(steps), folded - steps)
+    wrapped_steps = xp.remainder(steps + period / 2, number(xp, period, p)) - period / 2
+    wrapped_steps = xp.where((wrapped_steps == -period / 2) & (steps > 0), number(xp, period / 2, p), wrapped_steps)
+    jumps = xp.where(xp.abs(steps) < (period / 2 if discont is None else discont), xp.zeros_like(steps), wrapped_steps - steps)
     first = move_elements(xp, np.take, p, np.arange(min(size, 1)), axis=axis)
     return p + xp.concat([xp.zeros_like(first), xp.cumulative_sum(jumps, axis=axis)], axis=axis)
 

@@ -106,7 +106,7 @@ def take_along_axis(xp: Namespace, arr: Array, indices: Any, axis: int = -1) -> 
 
 def insert(xp: Namespace, arr: Array, obj: Any, values: Array, axis: Any = None) -> Array:
     if not is_static((obj,)):
-        raise UnsupportedError("insert at computed places")
+        raise UnsupportedError("insert at computed positions")
     both = xp.concat([flat(xp, arr), flat(xp, values)])
     positions = [np.arange(size_of(arr)).reshape(arr.shape), size_of(arr) + np.arange(size_of(values)).reshape(values.shape)]
     return gather(xp, both, np.insert(positions[0], obj, positions[1], axis=axis))
@@ -155,7 +155,7 @@ def window_(
 ) -> Array:
     """See `storage.window`."""
     if is_complex(xp, buffer) != (dtype.kind == "c"):
-        raise UnsupportedError("a view of the parts of complex numbers")
+        raise UnsupportedError("a view of the real or imaginary parts of complex numbers")
     steps, start = tuple(s // dtype.itemsize for s in strides), offset // dtype.itemsize
     if (box := box_of(tuple(buffer.shape), shape, steps, start)) is not None:
         return xp.reshape(xp.reshape(buffer, box.dims)[box.slices], shape)
