@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from ..array_types import Array
 from ..context import default_float
 from ..interception import generator_state
 from .captured_locations import Location, compile_comparison

@@ -181,7 +181,9 @@ def _truncated_schedule(
     return Schedule.of(results.outputs, (), schedule_inputs)
 
 
-def _family_trace(schedules: list[Schedule], truncation: LoopTruncation, results: ResultTree, numpy_fallback: Callable[..., Any]) -> Trace:
+def _family_trace(
+    schedules: list[Schedule], truncation: LoopTruncation, results: ResultTree, numpy_fallback: Callable[..., Any]
+) -> Trace:
     """Return the trace of truncated schedules."""
     trip_counts, target = [truncation.min_trip_counts, *truncation.further_trip_counts()], truncation.trip_counts
     sizes = [len(schedule.units) for schedule in schedules]

@@ -62,6 +62,12 @@ _PURE: dict[str, str | None] = {
     "numpy.random": "default_rng Generator RandomState SeedSequence PCG64 PCG64DXSM MT19937 Philox SFC64",
     **{f"scipy.{name}": None for name in ("special", "linalg", "fft", "signal", "constants")},
 }  # fmt: skip
+# Distributions whose methods below are formulas of SciPy's: their branches on values are recorded as guards.
+_DISTRIBUTIONS = """
+    bernoulli beta binom cauchy chi2 expon f gamma geom gumbel_l gumbel_r halfcauchy halfnorm invgamma laplace logistic lognorm
+    nbinom norm pareto poisson rayleigh t uniform weibull_min
+"""
+_DISTRIBUTION_METHODS = frozenset({"pdf", "logpdf", "pmf", "logpmf", "cdf", "logcdf", "sf", "logsf"})
 # Names excluded from modules that are listed as a whole.
 _EXCEPTIONS = frozenset({"set_backend", "set_global_backend", "skip_backend", "register_backend", "set_workers", "seterr"})
 # Functions that read or set attributes of their arguments whose names do not occur in the caller's code.

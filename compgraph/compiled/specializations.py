@@ -54,7 +54,8 @@ class Specialization:
         program: Any,
         build: Callable[..., Any] | type,
         captured: CapturedState,
-        size: int, checks_nan: bool,
+        size: int,
+        checks_nan: bool,
         times: dict[str, float],
     ):
         self.program, self.build, self.size, self.times = program, build, size, times

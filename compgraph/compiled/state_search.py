@@ -261,6 +261,8 @@ class StateSearch:
                 if value.__name__ in _STATE_ATTRIBUTES:
                     self._reject(f"{label} reads or sets the state of a random generator")
                 self._queue.append((value.__self__, f"{label}.__self__"))
+            elif known_functions.is_pure_method(value.__self__, value.__name__):
+                self._compare_attribute(value, "__func__", label)
             else:
                 self._queue += [(value.__func__, label), (value.__self__, f"{label}.__self__")]
         elif kind is BuiltinFunctionType or kind is MethodWrapperType:
@@ -505,7 +507,10 @@ class StateSearch:
             self._note_module(value.__name__)
             value, label = self._resolve_member(value, name, label), f"{label}.{name}"
         self.attributes = self.attributes.union(attributes)
-        if value is not MISSING:
+        if attributes and known_functions.is_pure_method(value, attributes[0]):
+            self._compare_attribute(type(value), attributes[0], f"{label}.{attributes[0]}")
+            self._compare_name(vars(value), attributes[0], f"{label}.{attributes[0]}")  # it would hide that of the class
+        elif value is not MISSING:
             self._queue.append((value, label))
 
     def _resolve_member(self, module: ModuleType, name: str, label: str) -> Any:
