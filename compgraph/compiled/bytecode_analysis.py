@@ -16,8 +16,13 @@ from ..frames import is_internal
 _STDLIB = tuple({sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib")})
 _PACKAGES = tuple({sysconfig.get_path(name) + os.sep for name in ("purelib", "platlib")})
 # Builtins with effects that a program does not repeat, and builtins that read state without naming it.
-_EFFECTS = {"print": "prints", "input": "asks for input", "open": "opens files", "breakpoint": "stops in the debugger"}
-_INDIRECT = {"eval": "runs text", "exec": "runs text", "globals": "reads globals()", "__import__": "imports by name"}
+_EFFECTS = {"print": "prints", "input": "reads input", "open": "opens files", "breakpoint": "enters the debugger"}
+_INDIRECT = {
+    "eval": "evaluates a string",
+    "exec": "executes a string",
+    "globals": "reads globals()",
+    "__import__": "imports by a computed name",
+}
 # Settings that may make floating-point errors or warnings raise, depending on their arguments.
 _SETTINGS = frozenset({"errstate", "seterr", "filterwarnings", "simplefilter"})
 _RAISING = {"raise", "call", "error"}
@@ -43,9 +48,9 @@ _VALUE_DEPENDENT = frozenset({"interpolate", "sparse", "integrate", "optimize", 
 # Modules whose functions return other values each time, or are called for their effects.
 _IMPURE = {
     **dict.fromkeys(("time", "datetime"), "reads the clock"),
-    **dict.fromkeys(("logging", "warnings"), "writes a log, or warns"),
-    **dict.fromkeys(("uuid", "secrets"), "asks for unpredictable numbers"),
-    **dict.fromkeys(("socket", "subprocess"), "talks to other programs"),
+    **dict.fromkeys(("logging", "warnings"), "logs or warns"),
+    **dict.fromkeys(("uuid", "secrets"), "generates unpredictable numbers"),
+    **dict.fromkeys(("socket", "subprocess"), "communicates with other programs"),
     "random": "draws random numbers",
 }
 _NAME_ACCESSORS = frozenset(

@@ -275,7 +275,7 @@ class Executor:
             if not changed:
                 raise
             shape_description = "; ".join(f"{feeds[node].shape} for the {describe(node)}" for node in changed)
-            raise ValueError(f"the graph cannot be computed with the shapes fed: {shape_description}: {error}") from error
+            raise ValueError(f"the graph cannot be computed with the fed shapes: {shape_description}: {error}") from error
         if self._placeholders.difference(feeds):  # an origin may need a placeholder that a fed node depends on
             self._require_fed(
                 collect_dependencies([replacements[node] for node in self.nodes], stop=[replacements[node] for node in feeds]), ()
@@ -312,7 +312,8 @@ class Executor:
             return matches[0]
         if matches:
             raise KeyError(f"{len(matches)} nodes of the graph are called {key!r}; feed by the node itself")
-        raise KeyError(f"no node of the graph is called {key!r}; named are {', '.join(map(repr, self._nodes_by_name)) or 'none'}")
+        names = ", ".join(map(repr, self._nodes_by_name)) or "no names"
+        raise KeyError(f"no node of the graph is called {key!r}; the graph has {names}")
 
 
 def has_nan(results: Iterable[Any]) -> bool:

@@ -119,10 +119,12 @@ def _require_cuttable(items: list[Any], outputs: Sequence[Any], at: Sequence[Any
     subgraph_items, visited = frozenset(items), set()
     for node in at:
         if node in visited:
-            raise ValueError(f"the {describe(node)} is named twice among the nodes where the subgraph begins")
+            raise ValueError(f"the {describe(node)} is repeated among the nodes at which the subgraph begins")
         if node not in subgraph_items:
             ends = ", the ".join(map(describe, outputs))
-            raise ValueError(f"the {ends} does not depend on the {describe(node)}, or only through others where the graph is cut")
+            raise ValueError(
+                f"the {ends} does not depend on the {describe(node)}, or only through other nodes at which the graph is cut"
+            )
         if root_of(node).memory:
             raise ValueError(
                 f"the graph cannot be cut at the {describe(node)}, which was written into; cut at a copy of it (np.copy)"
@@ -136,7 +138,8 @@ def _require_cuttable(items: list[Any], outputs: Sequence[Any], at: Sequence[Any
         if severed:
             raise ValueError(
                 f"the graph cannot be cut at the {describe(next(iter(severed)))}, through which the derivative of the "
-                f"{describe(origin.output)} was taken; cut the graph of that, and take the derivatives of its parts"
+                f"{describe(origin.output)} was taken; cut the graph of the {describe(origin.output)} instead, and "
+                "differentiate its parts"
             )
 
 

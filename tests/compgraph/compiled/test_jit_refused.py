@@ -227,7 +227,7 @@ def test_jit_rejects_clock() -> None:
 
 def test_jit_rejects_globals_call_and_eval() -> None:
     assert_not_compiled(lambda x: x * globals()["COUNT"], X, words="globals()")
-    assert_not_compiled(lambda x: eval("x * 2"), X, words="runs text")
+    assert_not_compiled(lambda x: eval("x * 2"), X, words="evaluates a string")
 
 
 def test_jit_rejects_value_dependent_scipy_families() -> None:

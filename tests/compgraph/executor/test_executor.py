@@ -143,7 +143,7 @@ def test_executor_second_derivatives() -> None:
         ({"X": np.ones(3), "y": [0, 1]}, ValueError, r"\(3,\) was fed"),
         ({"X": np.ones((2, 3), complex), "y": [0, 1]}, TypeError, "complex128 was fed for the placeholder 'X'"),
         ({"X": np.ones((2, 3)), "y": [0.0, 1.0]}, TypeError, "float64 was fed for the placeholder 'y'"),
-        ({"X": np.ones((2, 3)), "y": [0, 1, 2]}, ValueError, "cannot be computed with the shapes fed"),
+        ({"X": np.ones((2, 3)), "y": [0, 1, 2]}, ValueError, "cannot be computed with the fed shapes"),
         ({"X": np.ones((2, 3)), "y": [0, 1], "W": np.ones((3, 5))}, ValueError, "variable 'W'"),
     ],
 )

@@ -156,8 +156,8 @@ def test_subgraph_reports_leaks() -> None:
     [
         ("out", "other", ValueError, "does not depend on the variable 'other'"),
         ("hidden", "out", ValueError, "does not depend on the result of sum"),
-        ("out", ["hidden", "hidden"], ValueError, "named twice"),
-        ("out", ["x", "hidden"], ValueError, "or only through others where the graph is cut"),
+        ("out", ["hidden", "hidden"], ValueError, "is repeated"),
+        ("out", ["x", "hidden"], ValueError, "or only through other nodes at which the graph is cut"),
         ("out", [], ValueError, "at least one node that the subgraph begins at"),
         ([], "x", ValueError, "at least one node that the subgraph computes"),
         ("out", "array", TypeError, "begins at nodes, not a ndarray"),

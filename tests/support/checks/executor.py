@@ -92,7 +92,7 @@ def check_executor(case: Case) -> None:
                 continue
             if isinstance(outcome, ValueError):
                 assert label == "other lengths", outcome
-                assert "shapes fed" in str(outcome), outcome
+                assert "fed shapes" in str(outcome), outcome
                 continue
             for place, (a, b) in enumerate(zip(outcome, expected, strict=False)):
                 assert agree(case, a, b), f"{label}: output {place} is {a}, not {b}"
