@@ -270,7 +270,7 @@ def static_key(leaf: Any) -> Any:
     """Return the key of a static leaf, equal only for indistinguishable values; ``==`` would equate 0.0 with -0.0."""
     kind = type(leaf)
     if kind is StaticArgument:
-        return _declared_key(leaf.value)
+        return _static_argument_key(leaf.value)
     if issubclass(kind, Value) or kind in TRACEABLE:
         raise NodeArgumentError
     immutable_key = _immutable_key(leaf)
@@ -285,7 +285,7 @@ def static_key(leaf: Any) -> Any:
     return kind, id(leaf)
 
 
-def _declared_key(value: object) -> Any:
+def _static_argument_key(value: object) -> Any:
     """Return the key of an argument that was declared static."""
     try:
         hash(value)

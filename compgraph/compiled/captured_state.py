@@ -59,7 +59,7 @@ class CapturedState:
                 return False
         return self.default_dtype is None or self.default_dtype == default_float()
 
-    def first_change(self, strictly: bool = False) -> str | None:
+    def find_change(self, strictly: bool = False) -> str | None:
         """Return the label of the first changed value, or None. If `strictly`, an equal number counts as a change."""
         for location in self._locations.values():
             current_value = location.read()
@@ -71,16 +71,16 @@ class CapturedState:
             return "cg.default_dtype"
         return next((contents.label for contents in self._contents if not contents.is_current()), None)
 
-    def drawn_generator(self) -> str | None:
+    def find_drawn_generator(self) -> str | None:
         """Return the label of a random generator that was drawn from, or None."""
         return next((label for generator, state, label in self._generator_states if generator_state(generator) != state), None)
 
 
 def require_unchanged(captured: CapturedState, when: str) -> None:
     """Raise a NotCompilableError if a function has changed its captured state."""
-    label = captured.first_change(strictly=True)
+    label = captured.find_change(strictly=True)
     if label is not None:
         raise NotCompilableError(f"{label} was changed {when}; side effects are not compiled")
-    label = captured.drawn_generator()
+    label = captured.find_drawn_generator()
     if label is not None:  # perhaps by another thread, so another attempt may succeed
         raise NotCompilableError(f"it draws random numbers (from {label}); draw outside, and pass the numbers", is_lasting=False)

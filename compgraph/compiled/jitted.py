@@ -110,7 +110,7 @@ class Jitted(Generic[P, R]):
         except NodeArgumentError:
             return record_call(self, args, kwargs)
         except NotCompilableError as error:
-            self._note_fallback(str(error))
+            self._record_fallback(str(error))
             return self.__wrapped__(*args, **kwargs)
         programs = self._programs_by_signature.get(key)
         if programs is not None and programs.variants:
@@ -156,19 +156,21 @@ class Jitted(Generic[P, R]):
             return programs
         count = self._static_counts.get(call.shapes, 0)
         if count >= MAX_STATIC_VALUES:
-            self._note_fallback(
+            self._record_fallback(
                 f"static arguments had more than {MAX_STATIC_VALUES} values, and each needs a program of its own; pass "
                 "numbers that change as arrays, or as NumPy scalars (np.float64(t))"
             )
             return None
         if len(self._programs_by_signature) >= MAX_SIGNATURES:
-            self._note_fallback(f"the arguments had more than {MAX_SIGNATURES} combinations of shapes, dtypes and memory layouts")
+            self._record_fallback(
+                f"the arguments had more than {MAX_SIGNATURES} combinations of shapes, dtypes and memory layouts"
+            )
             return None
         if len(call.dynamic) < len(call.leaves):
             self._static_counts[call.shapes] = count + 1
         return self._programs_by_signature.setdefault(call.key, self.specializations(self, call))
 
-    def _note_fallback(self, message: str) -> None:
+    def _record_fallback(self, message: str) -> None:
         if message not in self._fallback_reasons:
             _log.info("%s runs as NumPy: %s", self.display_name(), message)
         self._fallback_reasons[message] = self._fallback_reasons.get(message, 0) + 1
@@ -206,7 +208,7 @@ class Jitted(Generic[P, R]):
         except NodeArgumentError:
             raise TypeError("compile: expected plain arrays, not nodes; calls on nodes are recorded") from None
         except NotCompilableError as error:
-            self._note_fallback(str(error))
+            self._record_fallback(str(error))
             return self
         programs = self._programs(call)
         if programs is not None:

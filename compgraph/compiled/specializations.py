@@ -205,7 +205,7 @@ class Specializations:
                 f"Python branches on the values of the arguments (if x > 0, int(x)) in more than {MAX_SPECIALIZATIONS} ways; use "
                 "np.where, np.minimum, or x * (x > 0)"
             )
-        stale = [label for v in self.variants if v.captured is not None and (label := v.captured.first_change()) is not None]
+        stale = [label for v in self.variants if v.captured is not None and (label := v.captured.find_change()) is not None]
         if stale and len(stale) == len(self.variants):
             self._state_changes += 1
             if self._state_changes > MAX_STATE_CHANGES:
@@ -241,7 +241,7 @@ class Specializations:
             _log.info("%s(%s) runs as NumPy calls: %s", name, self.title, reason)
 
     def _specialize(self, call: Call, captured: CapturedState, expected: Any) -> Specialization:
-        if (label := captured.first_change()) is not None:
+        if (label := captured.find_change()) is not None:
             raise NotCompilableError(f"{label} changed before the call was traced", is_lasting=False)
         with compiler_thread.import_lock:
             backend = self.jitted.backend

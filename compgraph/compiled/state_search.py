@@ -297,7 +297,7 @@ class StateSearch:
         elif (top := str(kind.__module__).partition(".")[0]) in ("compgraph", "autodiff") and is_own_class(kind):
             self._visit_own_object(value, kind, label)
         elif (top == "numpy" and kind.__module__.startswith("numpy.polynomial.")) or kind in _ATTRIBUTE_CLASSES:
-            self._attribute_dict(value, label)
+            self._compare_attribute_dict(value, label)
             namespace = vars(value)
             self.contents.append(ContentSnapshot(namespace, label))
             self._queue += [(part, f"{label}.{name}") for name, part in list(namespace.items())]
@@ -329,7 +329,7 @@ class StateSearch:
 
     def _visit_own_object(self, value: Any, kind: type, label: str) -> None:
         """Visit the contents of an object of the two packages."""
-        self._note_module(kind.__module__)
+        self._record_module(kind.__module__)
         if kind.__name__ == "Jitted":
             self._visit_name(vars(value), "__wrapped__", label)
             self._visit_members(vars(value), label, False)
@@ -355,7 +355,7 @@ class StateSearch:
             namespace = None
         user_classes = [base for base in kind.__mro__ if is_user_class(base)]
         if type(namespace) is dict:
-            self._attribute_dict(value, label)
+            self._compare_attribute_dict(value, label)
             self._visit_members(namespace, label, True)
             for name in sorted(self.attributes.difference(namespace)):  # an attribute added later would shadow these
                 if any(name in vars(base) for base in user_classes):
@@ -373,7 +373,7 @@ class StateSearch:
         if issubclass(kind, enum.Enum):
             self._visit_name(namespace, "_value_", f"{label}.value")
 
-    def _attribute_dict(self, value: Any, label: str) -> None:
+    def _compare_attribute_dict(self, value: Any, label: str) -> None:
         read = functools.partial(object.__getattribute__, value, "__dict__")
         self._add_location(Location(("dict", id(value)), read, "attribute({0}, '__dict__')", value, f"the attributes of {label}"))
 
@@ -390,7 +390,7 @@ class StateSearch:
         """Visit a module that is used as a value: all its names that the functions may read."""
         if (why := impurity_of(module)) is not None and module.__name__ != "numpy.random":
             self._reject(f"{label}: it {why}")
-        self._note_module(module.__name__)
+        self._record_module(module.__name__)
         self._visit_members(vars(module), label, False)
         if not is_library(vars(module).get("__file__") or "") and "__getattr__" in vars(module):
             self._visit_name(vars(module), "__getattr__", f"{label}.__getattr__")
@@ -404,7 +404,7 @@ class StateSearch:
             self._reject_unknown(value, label)
             return
         self._compare_attribute(value, "__mro__", f"the bases of {value.__name__}")
-        hidden = self._ignored_methods(is_called)
+        ignored = self._ignored_methods(is_called)
         for base in value.__mro__:
             if not is_user_class(base):
                 if known_functions.name_of(base) is None and base not in BASES:
@@ -415,7 +415,7 @@ class StateSearch:
             self._add_location(Location((base, "size"), size, "len({0})", space, f"the attributes of {base.__name__}"))
             for name, part in list(space.items()):
                 if name.startswith("__") and name.endswith("__"):
-                    is_read = name not in hidden
+                    is_read = name not in ignored
                 else:
                     is_read = self.reads_by_name or name in self.attributes
                 if is_read and type(part) not in _DESCRIPTORS:
@@ -431,9 +431,9 @@ class StateSearch:
 
     def _ignored_methods(self, is_called: bool) -> frozenset[str]:
         """Return the special methods of a class that the functions cannot call."""
-        hidden = _IMPLICIT_MEMBERS if self.reads_by_name else _IMPLICIT_MEMBERS | _COPY_METHODS
-        hidden = hidden if self.formats_text else hidden | _TEXT_METHODS
-        return hidden if is_called else hidden | _CONSTRUCTION_METHODS
+        ignored = _IMPLICIT_MEMBERS if self.reads_by_name else _IMPLICIT_MEMBERS | _COPY_METHODS
+        ignored = ignored if self.formats_text else ignored | _TEXT_METHODS
+        return ignored if is_called else ignored | _CONSTRUCTION_METHODS
 
     def _visit_function(self, function: FunctionType, label: str) -> None:
         """Visit the state of a function and, for a user's function, the names that its code reads."""
@@ -452,7 +452,7 @@ class StateSearch:
                 return
             for name, cell in cells.items():
                 self._queue.append((cell, f"the variable {name!r} of an enclosing function"))
-            self._note_module(str(function.__globals__.get("__name__")))  # not `__module__`, which `functools.wraps` copies
+            self._record_module(str(function.__globals__.get("__name__")))  # not `__module__`, which `functools.wraps` copies
             return
         self._compare_attribute(function, "__code__", f"the code of {name}")
         self._visit_members(function.__dict__, f"the function {name}", False)
@@ -462,7 +462,7 @@ class StateSearch:
             self._compare_attribute(function, "__name__", f"the name of {name}")
         self._visit_code(analyze_code(code), function, cells)
 
-    def _note_module(self, module: str) -> None:
+    def _record_module(self, module: str) -> None:
         """Record whether a module belongs to the two packages, whose functions read their own settings."""
         top = module.partition(".")[0]
         self.uses_autodiff = self.uses_autodiff or top == "autodiff"
@@ -504,7 +504,7 @@ class StateSearch:
         attributes = list(chain.attributes)
         while attributes and issubclass(type(value), ModuleType):
             name = attributes.pop(0)
-            self._note_module(value.__name__)
+            self._record_module(value.__name__)
             value, label = self._resolve_member(value, name, label), f"{label}.{name}"
         self.attributes = self.attributes.union(attributes)
         if attributes and known_functions.is_pure_method(value, attributes[0]):

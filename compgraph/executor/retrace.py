@@ -110,7 +110,7 @@ def _record_again(
             if item in substitutions:
                 continue
             if isinstance(item, Guard):
-                args = state.operands(item)
+                args = state.map_operands(item)
                 item.check(*[a.raw_value if isinstance(a, Value) else a for a in args])
                 state.replacements[item] = item.with_args(args, next_sequence_number())
             elif isinstance(item, Write):
@@ -135,7 +135,7 @@ class _Replay:
         self.derivatives_by_pass: dict[int, dict[int, Any]] = {}
         self.read_operand: ReadOperand | None = None
 
-    def operands(self, item: Any) -> tuple[Any, ...]:
+    def map_operands(self, item: Any) -> tuple[Any, ...]:
         """Return the operands of an item in the new graph."""
         if self.read_operand is None:
             return tuple([self.replacements[a] if isinstance(a, (Value, MultiOutput)) else a for a in item.args])
@@ -181,7 +181,7 @@ class _Replay:
             if item in self.feeds:
                 return attach(self.feeds[item], replacement.function, replacement.args, replacement.options)
             return replacement
-        args = self.operands(item)
+        args = self.map_operands(item)
         options = _plain_options(item.options)
         if item in self.feeds:
             return attach(self.feeds[item], item.function, args, options)
@@ -193,9 +193,9 @@ class _Replay:
                 _require_copy(item, replacement)
             return replacement
         parts = bind(item.function, args, options)
-        joint = next(part for part in parts if part is not None).args[0]
-        self.outputs[joint] = parts
-        return joint
+        multi_output = next(part for part in parts if part is not None).args[0]
+        self.outputs[multi_output] = parts
+        return multi_output
 
     def _recompute_from_origin(self, origin: Origin) -> Any:
         """Recompute a node from its origin, in one pass with the other needed results of that pass."""
@@ -219,7 +219,7 @@ class _Replay:
                     f"shape {target.raw_value.shape}, so the part is ambiguous. Record the graph again with such values"
                 )
             target = bind(window, (target,), layout_in(buffer, item.window))
-        (value,) = self.operands(item)
+        (value,) = self.map_operands(item)
         store(target, item.index, value)
         written = root_of(target).memory
         if written and written.log[-1].sequence_number > start:  # an empty store is not logged

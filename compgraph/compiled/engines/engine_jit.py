@@ -85,5 +85,5 @@ class EngineJitted(Jitted[..., Any]):
         with library.context():
             return unflatten(tree, [library.from_numpy(r) if isinstance(r, (np.ndarray, np.generic)) else r for r in results])
 
-    def _note_fallback(self, message: str) -> None:
+    def _record_fallback(self, message: str) -> None:
         raise NotImplementedError(f"{self.display_name()} does not run on backend={self.library.name!r}: {message}")
