@@ -128,7 +128,7 @@ class _Replay:
         self.roots = {id(item.memory): item for item in items if isinstance(item, Value) and item.memory}
         self.replacements: dict[Any, Any] = {}
         self.outputs: dict[Any, Any] = {}
-        self.requested_positions: dict[int, list[int]] = {}  # by pass: the positions of the results that are needed
+        self.requested_positions: dict[int, list[int]] = {}  # by pass: the positions of the requested results
         for item in items:
             if (origin := getattr(item, "origin", None)) is not None:
                 self.requested_positions.setdefault(id(origin.wrt), []).append(origin.place)
@@ -198,7 +198,7 @@ class _Replay:
         return multi_output
 
     def _recompute_from_origin(self, origin: Origin) -> Any:
-        """Recompute a node from its origin, in one pass with the other needed results of that pass."""
+        """Recompute a node from its origin, in one pass with the other requested results of that pass."""
         if id(origin.wrt) not in self.derivatives_by_pass:
             positions = self.requested_positions[id(origin.wrt)]
             derivatives = origin.derive(

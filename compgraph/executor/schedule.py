@@ -104,7 +104,7 @@ class Program(Protocol):
 
 
 class Backend(Protocol):
-    """Compiles schedules. The attribute ``skipped_passes`` names passes that a backend does not use."""
+    """Compiles schedules. The optional attribute ``skipped_passes`` names passes that a backend does not use."""
 
     def compile(self, schedule: Schedule) -> Program:
         """Compile a program for values of the shapes, dtypes and layouts of the inputs."""

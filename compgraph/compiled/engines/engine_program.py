@@ -132,7 +132,7 @@ class EngineProgram:
         with library.context(), without_tracing():  # otherwise NumPy's names in the library's code are patched within operators
             is_library_array = [library.is_array(value) for value in values]
             inputs = [
-                v if is_held else library.from_numpy(np.asarray(v)) for v, is_held in zip(values, is_library_array, strict=True)
+                v if is_array else library.from_numpy(np.asarray(v)) for v, is_array in zip(values, is_library_array, strict=True)
             ]
             outputs, guard_values, in_range, has_nan = self._compiled(*inputs, *self._constants)
             if in_range is not None and not bool(in_range):
