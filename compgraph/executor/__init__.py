@@ -38,7 +38,6 @@ __all__ = [
     "compile_family",
     "compile_schedule",
     "convert_fed_value",
-
     "cut_items",
     "fastest_backend",
     "has_nan",

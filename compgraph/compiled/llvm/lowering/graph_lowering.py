@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from .... import ops
 from ....array_types import Array
 from ....context import rerecording
-from ....executor import Schedule, needed, require_shape
+from ....executor import Schedule, collect_dependencies, require_shape
 from ....guards import Guard, is_shape_guard
 from ....storage import Write, layout_in, value_at
 from ....values import MultiOutput, Value, VariableNode, copy_location
@@ -300,7 +300,7 @@ class GraphLowering(LoweringState):
         if not isinstance(out, Value) or out.raw_value.dtype != item.raw_value.dtype:
             return NOT_COMPILED
         operands = frozenset(a for a in item.args if isinstance(a, Value))
-        for step in needed([out], stop=operands):
+        for step in collect_dependencies([out], stop=operands):
             if step not in operands:
                 self._lower_item(copy_location(item, step))
         if item.memory:
