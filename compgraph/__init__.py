@@ -26,6 +26,7 @@ from .arrays import (
     constant,
     empty,
     full,
+    kaiser,
     ones,
     patched_numpy,
     placeholder,
@@ -58,7 +59,6 @@ from .nn import (
     softmax_cross_entropy,
     softplus,
 )
-from .ops.compositions.pieces import kaiser
 from .protocols import FOREIGN_NAMES, accept_name, expand, primitive, stop_gradient, with_gradient_hint
 from .protocols import methods as methods  # importing it lets nodes record
 from .scipy import families as families  # importing it lets SciPy's functions dispatch to nodes

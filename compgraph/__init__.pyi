@@ -2,7 +2,7 @@
 from typing import Any
 
 from . import emath as emath, fft as fft, linalg as linalg
-from .arrays import array as array, as_strided as as_strided, asanyarray as asanyarray, asarray as asarray, asarray_chkfinite as asarray_chkfinite, ascontiguousarray as ascontiguousarray, asfortranarray as asfortranarray, asmatrix as asmatrix, bmat as bmat, c_ as c_, constant as constant, empty as empty, full as full, ones as ones, patched_numpy as patched_numpy, placeholder as placeholder, r_ as r_, require as require, variable as variable, zeros as zeros
+from .arrays import array as array, as_strided as as_strided, asanyarray as asanyarray, asarray as asarray, asarray_chkfinite as asarray_chkfinite, ascontiguousarray as ascontiguousarray, asfortranarray as asfortranarray, asmatrix as asmatrix, bmat as bmat, c_ as c_, constant as constant, empty as empty, full as full, kaiser as kaiser, ones as ones, patched_numpy as patched_numpy, placeholder as placeholder, r_ as r_, require as require, variable as variable, zeros as zeros
 from .compiled import from_jax as from_jax, from_torch as from_torch, jit as jit
 from .context import default_dtype as default_dtype, no_graph as no_graph, scope as scope
 from .frames import record_lines as record_lines
@@ -10,7 +10,6 @@ from .graph import topological_order as topological_order
 from .guards import GuardError as GuardError, reset as reset
 from .interception import interception as interception
 from .nn import dropout as dropout, huber as huber, max_pool as max_pool, mean_pool as mean_pool, mse as mse, one_hot as one_hot
-from .ops.compositions.pieces import kaiser as kaiser
 from .protocols import expand as expand, primitive as primitive, stop_gradient as stop_gradient
 from .tracing import LeakError as LeakError, strict as strict
 from .values import BatchedValueError as BatchedValueError, ConstantNode as ConstantNode, Node as Node, OperationalNode as OperationalNode, PlaceholderNode as PlaceholderNode, VariableNode as VariableNode

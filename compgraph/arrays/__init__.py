@@ -2,14 +2,15 @@
 
 from .compiled_modules import is_compiled, register_original, shield_compiled_modules
 from .concatenators import asmatrix, bmat, c_, r_
-from .creation import array, asanyarray, asarray, asarray_chkfinite, empty, full, ones, zeros
+from .creation import array, asanyarray, asarray, asarray_chkfinite, empty, full, kaiser, ones, zeros
 from .leaves import constant, placeholder, variable
 from .memory_layouts import LIKE_CONSTRUCTORS, as_strided, ascontiguousarray, asfortranarray, require
 from .patched_numpy import after_restore, patched_numpy, without_patches
 
 __all__ = [
     "LIKE_CONSTRUCTORS", "after_restore", "array", "as_strided", "asanyarray", "asarray", "asarray_chkfinite",
-    "ascontiguousarray", "asfortranarray", "asmatrix", "bmat", "c_", "constant", "empty", "full", "is_compiled", "ones",
+    "ascontiguousarray", "asfortranarray", "asmatrix", "bmat", "c_", "constant", "empty", "full", "is_compiled", "kaiser",
+    "ones",
     "patched_numpy", "placeholder", "r_", "register_original", "require", "shield_compiled_modules", "variable",
     "without_patches", "zeros",
 ]  # fmt: skip

@@ -308,3 +308,39 @@ def empty(shape: Any, dtype: DTypeLike | None = None, order: object = "C", *, na
     [1. 2.]
     """
     return zeros(shape, dtype, order, name=name)
+
+
+def kaiser(M: Any, beta: Any) -> Any:  # noqa: N803
+    """``numpy.kaiser``, whose `beta` may be a node.
+
+    Parameters
+    ----------
+    M : int
+        The number of points.
+    beta : float or Node
+        The shape of the window; a single number.
+
+    Returns
+    -------
+    array or Node
+
+    Examples
+    --------
+    >>> import compgraph as cg
+    >>> beta = cg.variable(2.0, "beta")
+    >>> print(cg.kaiser(3, beta).opname, cg.kaiser(3, beta).value.round(6))
+    div [0.438676 1.       0.438676]
+    """
+    if isinstance(M, Value):
+        raise TypeError("kaiser: the number of points M cannot be a node; give node.value")
+    if not isinstance(beta, Value):
+        return np.kaiser(M, beta)
+    if beta.ndim:
+        raise ValueError(f"kaiser: beta must be a single number, not an array of shape {beta.shape}")
+    dtype = np.result_type(beta.dtype, np.float64)
+    beta, count = beta.astype(dtype), dtype.type(M)
+    if count == 1:
+        return np.ones_like(np.reshape(beta, 1))
+    half = (count - 1) / 2.0
+    distance = (np.arange(0, count) - half) / half
+    return np.i0(beta * np.sqrt(1 - distance**2.0)) / np.i0(beta)

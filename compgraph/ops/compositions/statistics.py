@@ -1,4 +1,4 @@
-"""Statistics and differences.
+"""Statistics, histograms, polynomial fits and differences.
 
 NumPy's own implementations fill buffers; these return the same bits by recorded operations.
 """
@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from .tools import ensure_array, is_node, to_plain
+from .tools import as_array, ensure_array, is_node, record_call, to_plain
 
 Function = Callable[..., Any]
 
@@ -33,7 +33,7 @@ def without_overwrite_input(function: Function) -> Function:
     return call
 
 
-# ------------------------------------------------------------------------------------ NumPy's in steps
+# ----------------------------------------------------------------------------------------- differences
 
 
 def _slice_along(x: Any, axis: int, *bounds: int | None) -> Any:
@@ -135,6 +135,9 @@ def _match_bits(x: object, expected: NDArray[Any]) -> Any:
     return x if np.array_equal(to_plain(x), expected, equal_nan=True) else x + (expected - to_plain(x))
 
 
+# ---------------------------------------------------------------------------------------- correlation
+
+
 def _weights(weights: Any, name: str, count: int) -> Any:
     """Weights of observations for a covariance."""
     weights = weights if is_node(weights) else np.asarray(weights, float)
@@ -217,3 +220,128 @@ def corrcoef(x: Any, y: Any = None, rowvar: Any = True, *, dtype: DTypeLike | No
     if c.dtype.kind != "c":
         return np.clip(c, -1, 1)
     return np.clip(np.real(c), -1, 1) + 1j * np.clip(np.imag(c), -1, 1)
+
+
+# ----------------------------------------------------------------------------------------- histograms
+
+
+def histogramdd(
+    sample: NDArray[Any],
+    weights: NDArray[Any] | None = None,
+    *,
+    bins: tuple[Any, ...],
+    range: tuple[Any, ...],
+    density: bool | None,
+) -> tuple[Any, ...]:
+    """``numpy.histogramdd`` of a table, with bins and a range for each column: the counts, then the edges of each column.
+
+    This is the form that is recorded: operands first, options by keyword, outputs in one tuple.
+    """
+    bin_counts, edges = np.histogramdd(sample, bins, range, density, weights)
+    return (bin_counts, *edges)
+
+
+def _reject_nodes(option: Any, name: str, function: str) -> None:
+    """Raise a TypeError if an option is a node or holds one: bins and ranges are plain."""
+    if isinstance(option, (list, tuple)):
+        for part in option:
+            _reject_nodes(part, name, function)
+    elif is_node(option):
+        raise TypeError(f"np.{function}: {name}= cannot be a node; give node.value")
+
+
+def _has_length(option: ArrayLike) -> bool:
+    return bool(np.ndim(option)) if isinstance(option, np.ndarray) else hasattr(option, "__len__")
+
+
+def histogramdd_in_steps(sample: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: object = None) -> Any:
+    """``numpy.histogramdd``."""
+    _reject_nodes(bins, "bins", "histogramdd")
+    _reject_nodes(range, "range", "histogramdd")
+    if not is_node(sample) and not isinstance(sample, np.ndarray):
+        sample = np.stack([as_array(x) for x in sample])
+        sample = sample.T if sample.ndim > 1 else np.reshape(sample, (-1, 1))
+    elif sample.ndim != 2:
+        sample = np.atleast_2d(sample).T
+    count = sample.shape[1]
+    bins = bins if _has_length(bins) else (bins,) * count
+    if len(bins) != count:
+        raise ValueError("The dimension of bins must be equal to the dimension of the sample x.")
+    range = (None,) * count if range is None else range
+    if len(range) != count:
+        raise ValueError("range argument must have one entry per dimension")
+    options = {"bins": tuple(bins), "range": tuple(range), "density": density}
+    operands = (sample,) if weights is None else (sample, as_array(weights))
+    counts_and_edges = record_call(histogramdd, *operands, **options)
+    return counts_and_edges[0], list(counts_and_edges[1:])
+
+
+def histogram2d(x: Any, y: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None) -> Any:
+    """``numpy.histogram2d``."""
+    _reject_nodes(bins, "bins", "histogram2d")
+    if len(x) != len(y):
+        raise ValueError("x and y must have the same length.")
+    if _has_length(bins) and len(bins) not in (1, 2):
+        bins = [np.asarray(bins)] * 2
+    bin_counts, edges = histogramdd_in_steps([x, y], bins, range, density, weights)
+    return bin_counts, edges[0], edges[1]
+
+
+# --------------------------------------------------------------------------------------- polynomial fits
+
+
+def _check_arguments(x: Any, y: Any, deg: Any, w: Any) -> None:
+    """Raise for arguments that do not fit, as ``numpy.polyfit`` does."""
+    if deg < 0:
+        raise ValueError("expected deg >= 0")
+    if x.ndim != 1:
+        raise TypeError("expected 1D vector for x")
+    if x.size == 0:
+        raise TypeError("expected non-empty vector for x")
+    if y.ndim < 1 or y.ndim > 2:
+        raise TypeError("expected 1D or 2D array for y")
+    if x.shape[0] != y.shape[0]:
+        raise TypeError("expected x and y to have same length")
+    if w is not None and w.ndim != 1:
+        raise TypeError("expected a 1-d array for weights")
+    if w is not None and w.shape[0] != y.shape[0]:
+        raise TypeError("expected w and y to have the same length")
+
+
+def _cast_like(array: Any, result: Any) -> Any:
+    """A result in the dtype of `array`, into which NumPy would write it."""
+    return result if result.dtype == array.dtype else result.astype(array.dtype, casting="same_kind")
+
+
+def polyfit(x: Any, y: Any, deg: Any, rcond: Any = None, full: bool = False, w: Any = None, cov: bool = False) -> Any:
+    """``numpy.polyfit``."""
+    x, y = ensure_array(x) + 0.0, ensure_array(y) + 0.0
+    w = None if w is None else ensure_array(w) + 0.0
+    _check_arguments(x, y, deg, w)
+    order = int(deg) + 1
+    rcond = x.shape[0] * np.finfo(x.dtype).eps if rcond is None else rcond
+    powers = np.vander(x, order)
+    if w is not None:
+        powers, y = _cast_like(powers, powers * w[:, None]), _cast_like(y, y * (w[:, None] if y.ndim == 2 else w))
+    scale = np.sqrt(np.sum(powers * powers, axis=0))
+    powers = _cast_like(powers, powers / scale)
+    c, residuals, rank, s = np.linalg.lstsq(powers, y, rcond)
+    c = (c.T / scale).T
+    if rank != order and not full:
+        warnings.warn("Polyfit may be poorly conditioned", np.exceptions.RankWarning, stacklevel=5)
+    if full:
+        return c, residuals, rank, s, rcond
+    return (c, _covariance(powers, scale, residuals, y, cov)) if cov else c
+
+
+def _covariance(powers: Any, scale: Any, residuals: object, y: Any, cov: bool | str) -> Any:
+    """The covariance of the coefficients."""
+    base = np.linalg.inv(np.dot(powers.T, powers))
+    base = _cast_like(base, base / np.outer(scale, scale))
+    count, order = powers.shape
+    factor: Any = 1
+    if cov != "unscaled":
+        if count <= order:
+            raise ValueError("the number of data points must exceed order to scale the covariance matrix")
+        factor = residuals / (count - order)
+    return base * factor if y.ndim == 1 else base[:, :, None] * factor

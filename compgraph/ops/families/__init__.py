@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ..spec import OpSpec
-from . import elementwise, indexing, linear_algebra, polynomials, queries, reductions, shapes, statistics, transforms
-from .undispatched import UNDISPATCHED
+from . import elementwise, indexing, linear_algebra, queries, reductions, shapes, transforms
+from .queries import UNDISPATCHED
 
 OPERATIONS: tuple[OpSpec, ...] = (
     *elementwise.OPERATIONS,
@@ -13,8 +13,6 @@ OPERATIONS: tuple[OpSpec, ...] = (
     *indexing.OPERATIONS,
     *linear_algebra.OPERATIONS,
     *transforms.OPERATIONS,
-    *polynomials.OPERATIONS,
-    *statistics.OPERATIONS,
     *queries.OPERATIONS,
 )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..callables import added_at, getitem
-from ..compositions import moving, pieces, selection
+from ..compositions import moving, selection
 from ..spec import OpSpec, composed, piecewise, rule, steps, writes
 
 OPERATIONS: tuple[OpSpec, ...] = (
@@ -18,7 +18,7 @@ OPERATIONS: tuple[OpSpec, ...] = (
     steps(np.extract, selection.extract),
     steps(np.choose, selection.choose, method="choose"),
     steps(np.select, selection.select),
-    steps(np.piecewise, pieces.piecewise, calls=True),
+    steps(np.piecewise, selection.piecewise, calls=True),
     # inserting and deleting
     rule(selection.delete, "arr obj", kind="sequential", length="integers"),
     steps(np.delete, selection.delete_at),

@@ -1,4 +1,4 @@
-"""Reductions over axes: sums, products, extrema, moments, positions; and what accumulates along an axis."""
+"""Reductions over axes (sums, extrema, moments, order statistics), cumulative functions, histograms, correlation."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import numpy as np
 
 from ..compositions import statistics
 from ..spec import OpSpec, composed, piecewise, rule, steps
+
+_ORDER_STATISTICS = (np.median, np.quantile, np.percentile, np.nanmedian, np.nanquantile, np.nanpercentile)
 
 OPERATIONS: tuple[OpSpec, ...] = (
     # sums and products
@@ -51,4 +53,16 @@ OPERATIONS: tuple[OpSpec, ...] = (
     rule(np.ediff1d, "ary to_end to_begin", kind="sequential"),
     composed(np.trapezoid),
     steps(np.gradient, statistics.gradient),
+    # order statistics
+    *[rule(statistics.without_overwrite_input(f), "a", aliases=(f,)) for f in _ORDER_STATISTICS],
+    # histograms
+    rule(np.bincount, "x weights", kind="sequential", length="values"),
+    rule(np.histogram, "a weights", kind="sequential", length="values"),
+    rule(np.histogram_bin_edges, "a", kind="sequential", length="values"),
+    steps(np.histogram2d, statistics.histogram2d),
+    rule(statistics.histogramdd, "sample weights", kind="sequential"),
+    steps(np.histogramdd, statistics.histogramdd_in_steps),
+    # correlation
+    steps(np.cov, statistics.cov),
+    steps(np.corrcoef, statistics.corrcoef),
 )

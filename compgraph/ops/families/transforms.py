@@ -1,9 +1,10 @@
-"""Fourier transforms, convolutions, interpolation."""
+"""Fourier transforms, convolutions, interpolation, polynomials."""
 
 from __future__ import annotations
 
 import numpy as np
 
+from ..compositions import statistics
 from ..spec import OpSpec, composed, rule, steps
 
 OPERATIONS: tuple[OpSpec, ...] = (
@@ -30,4 +31,15 @@ OPERATIONS: tuple[OpSpec, ...] = (
     rule(np.convolve, "a v"),
     rule(np.correlate, "a v"),
     rule(np.interp, "x xp fp left right"),
+    # polynomials by their coefficients, the highest power first
+    rule(np.polyval, "p x"),
+    composed(np.polyadd),
+    composed(np.polysub),
+    rule(np.polymul, "a1 a2", kind="sequential", length="values"),
+    rule(np.polydiv, "u v", kind="sequential", length="values"),
+    rule(np.polyder, "p", kind="sequential"),
+    rule(np.polyint, "p k", kind="sequential"),
+    steps(np.polyfit, statistics.polyfit),
+    rule(np.poly, "seq_of_zeros", kind="sequential"),
+    rule(np.roots, "p", kind="sequential", length="values"),
 )

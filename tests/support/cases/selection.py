@@ -1,4 +1,4 @@
-"""Cases of the family compgraph.ops.families.selection."""
+"""Cases of the family compgraph.ops.families.indexing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cases of the family compgraph.ops.families.statistics."""
+"""Cases of order statistics, histograms and correlation, of the family compgraph.ops.families.reductions."""
 
 from __future__ import annotations
 
