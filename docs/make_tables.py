@@ -27,7 +27,7 @@ POLICIES: dict[str, set[Any]] = {
     "piecewise constant": {*ops.PIECEWISE_UFUNCS, *ops.PIECEWISE_FUNCTIONS},
     "plain": set(ops.PLAIN_FUNCTIONS),
     "writes": set(ops.WRITING_FUNCTIONS),
-    "raises": set(ops.REFUSED_FUNCTIONS),
+    "raises": set(ops.UNSUPPORTED_FUNCTIONS),
     "not dispatched": set(ops.UNDISPATCHED),
 }
 

@@ -7,10 +7,10 @@ rule           recorded; its derivative rule is declared in `autodiff.grads` und
 packed         like rule; the first argument is a sequence of the operands
 piecewise      recorded; piecewise constant, so it needs no rule
 composed       NumPy's own Python code runs on the nodes, and its steps are recorded
-steps          an equivalent function runs, and its steps are recorded
+replaced       an equivalent function runs, and its steps are recorded
 plain          runs on plain values; its result is not part of the graph
 writes         writes into its first argument
-refused        raises a TypeError with the alternative
+unsupported    raises a TypeError with the alternative
 =============  ============================================================================================
 
 The *kind* is the dependence of result elements on operand elements. It determines batching, sparsity and compilation:
@@ -39,7 +39,7 @@ from typing import Any, Literal
 import numpy as np
 
 Function = Callable[..., Any]
-Policy = Literal["rule", "packed", "piecewise", "composed", "steps", "plain", "writes", "refused"]
+Policy = Literal["rule", "packed", "piecewise", "composed", "replaced", "plain", "writes", "unsupported"]
 Kind = Literal[
     "elementwise",
     "shape",
@@ -69,10 +69,10 @@ class OpSpec:
         The name of the operation in rules, pictures and pickles; by default the function's name, after ``linalg_`` or ``fft_``.
     operands : str
         The parameters that may be nodes, in order, separated by spaces. For ufuncs, all may be nodes.
-    steps : callable, optional
-        With the policy "steps": the equivalent function.
+    replacement : callable, optional
+        With the policy "replaced": the equivalent function.
     advice : str
-        With the policy "refused": what to use instead.
+        With the policy "unsupported": what to use instead.
     method : str
         The method of arrays that calls the function.
     aliases : tuple of callable
@@ -81,7 +81,7 @@ class OpSpec:
         The method of a ufunc of the same meaning, as ``(np.add, "reduce")``.
     warns : {"never", "floats", "maybe"}
         Whether the function may warn or raise for values of operands of valid shapes; "floats" if only for floating-point ones.
-    sign : str
+    operator : str
         The Python operator: ``"+"``, or ``"-"`` before a single operand.
     formula : str
         The result in SymPy's functions of the operands ``x``, ``y`` and ``z``; semicolons separate several outputs. The prefix
@@ -90,17 +90,17 @@ class OpSpec:
         `printing.symbolic_functions`.
     lowering : str
         The name of the compiler's lowering; by default, for elementwise ufuncs of NumPy, the ufunc's name.
-    length : {"", "values", "integers"}
-        Whether the shape of the result depends on values of the operands; "integers" if only of integers and booleans.
+    shape_depends_on : {"", "values", "integers"}
+        "values" if the shape of the result depends on operand values; "integers" if only on those of integers and booleans.
     is_view : bool
         Whether the result is a view where the strides of the operand allow one, else a copy.
-    calls : bool
+    is_higher_order : bool
         Whether it calls a user's function, which may use nodes that are not among the arguments.
-    stacks : bool
+    takes_sequence : bool
         Whether a composed function takes a sequence of arrays.
     is_pure : bool
         Whether it has no state, side effect or external input (print options, files).
-    gives_indices : bool
+    returns_indices : bool
         Whether a plain function returns indices that depend on the shape of its operand alone.
     """
 
@@ -109,21 +109,21 @@ class OpSpec:
     kind: Kind = "own"
     opname: str = ""
     operands: str = ""
-    steps: Function | None = None
+    replacement: Function | None = None
     advice: str = ""
     method: str = ""
     aliases: tuple[Function, ...] = ()
     fold: tuple[np.ufunc, str] | None = None
     warns: Literal["never", "floats", "maybe"] = "maybe"
-    sign: str = ""
+    operator: str = ""
     formula: str = ""
     lowering: str = ""
-    length: Literal["", "values", "integers"] = ""
+    shape_depends_on: Literal["", "values", "integers"] = ""
     is_view: bool = False
-    calls: bool = False
-    stacks: bool = False
+    is_higher_order: bool = False
+    takes_sequence: bool = False
     is_pure: bool = True
-    gives_indices: bool = False
+    returns_indices: bool = False
 
 
 def is_elementwise(function: Callable[..., Any]) -> bool:
@@ -167,13 +167,13 @@ def composed(function: Any, **data: Any) -> OpSpec:
     return OpSpec(function, "composed", **data)
 
 
-def steps(function: Any, instead: Function, **data: Any) -> OpSpec:
+def replaced(function: Any, replacement: Function, **data: Any) -> OpSpec:
     """A function that is replaced by an equivalent one in recorded steps."""
-    return OpSpec(function, "steps", steps=instead, **data)
+    return OpSpec(function, "replaced", replacement=replacement, **data)
 
 
 def plain(function: Any, **data: Any) -> OpSpec:
-    """Return the spec of a function whose result is not part of the graph."""
+    """A function whose result is not part of the graph."""
     return OpSpec(function, "plain", **data)
 
 
@@ -182,6 +182,6 @@ def writes(function: Callable[..., Any]) -> OpSpec:
     return OpSpec(function, "writes")
 
 
-def refused(function: Callable[..., Any], advice: str) -> OpSpec:
+def unsupported(function: Callable[..., Any], advice: str) -> OpSpec:
     """A function that raises."""
-    return OpSpec(function, "refused", advice=advice)
+    return OpSpec(function, "unsupported", advice=advice)

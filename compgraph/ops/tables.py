@@ -44,14 +44,16 @@ PACKED_FUNCTIONS: dict[Function, Packed] = {s.function: Packed(s.function) for s
 ALIASES: dict[Function, Function] = {alias: spec.function for spec in OPERATIONS for alias in spec.aliases}
 FOLDS: dict[tuple[np.ufunc, str], Function] = {spec.fold: spec.function for spec in OPERATIONS if spec.fold}
 COMPOSED_FUNCTIONS: frozenset[Any] = _functions_with_policy("composed")
-REPLACED_FUNCTIONS: dict[Function, Function] = {s.function: s.steps for s in _specs_with_policy("steps") if s.steps is not None}
-CALLING_FUNCTIONS: frozenset[Any] = frozenset(s.function for s in OPERATIONS if s.calls)
-STACKING_FUNCTIONS: frozenset[Any] = frozenset(s.function for s in OPERATIONS if s.stacks)
+REPLACED_FUNCTIONS: dict[Function, Function] = {
+    s.function: s.replacement for s in _specs_with_policy("replaced") if s.replacement is not None
+}
+HIGHER_ORDER_FUNCTIONS: frozenset[Any] = frozenset(s.function for s in OPERATIONS if s.is_higher_order)
+STACKING_FUNCTIONS: frozenset[Any] = frozenset(s.function for s in OPERATIONS if s.takes_sequence)
 PLAIN_FUNCTIONS: frozenset[Any] = _functions_with_policy("plain")
-INDICES_OF_SHAPE: frozenset[Any] = frozenset(s.function for s in OPERATIONS if s.gives_indices)
+INDICES_OF_SHAPE: frozenset[Any] = frozenset(s.function for s in OPERATIONS if s.returns_indices)
 MAYBE_VIEWS: frozenset[Any] = frozenset(s.function for s in OPERATIONS if s.is_view)
 WRITING_FUNCTIONS: frozenset[Any] = _functions_with_policy("writes")
-REFUSED_FUNCTIONS: dict[Function, str] = {s.function: s.advice for s in _specs_with_policy("refused")}
+UNSUPPORTED_FUNCTIONS: dict[Function, str] = {s.function: s.advice for s in _specs_with_policy("unsupported")}
 
 # Special method -> (recorded ufunc, function that computes plain arrays). For the scalars in SAME_BITS Python's operators
 # return the same bits as the ufunc in a quarter of the time.
@@ -81,8 +83,8 @@ COMPARISONS: dict[str, Any] = {
 }
 UNARY_OPERATORS: dict[str, Any] = {"neg": np.negative, "pos": np.positive, "abs": np.absolute, "invert": np.invert}
 # The Python operators of operations, between two operands or before one.
-PREFIX: dict[Any, str] = {s.function: s.sign for s in OPERATIONS if s.sign and getattr(s.function, "nin", 2) == 1}
-INFIX: dict[Any, str] = {s.function: s.sign for s in OPERATIONS if s.sign and s.function not in PREFIX}
+PREFIX: dict[Any, str] = {s.function: s.operator for s in OPERATIONS if s.operator and getattr(s.function, "nin", 2) == 1}
+INFIX: dict[Any, str] = {s.function: s.operator for s in OPERATIONS if s.operator and s.function not in PREFIX}
 SAME_BITS = frozenset({np.float64, np.float32, np.float16})
 
 # ndarray methods that are the NumPy function with the array as its first argument.
@@ -91,7 +93,7 @@ METHODS: dict[str, Function] = {s.method: s.function for s in OPERATIONS if s.me
 PLAIN_METHODS = frozenset({"item", "tolist", "tobytes", "tofile", "dump", "dumps", "to_device"})
 # Methods that write into the array.
 WRITING_METHODS = frozenset({"fill", "put", "sort", "partition"})
-REFUSED_METHODS: dict[str, str] = {
+UNSUPPORTED_METHODS: dict[str, str] = {
     "byteswap": "astype(x.dtype.newbyteorder()) makes a node of other byte order",
     "getfield": "x.real and x.imag give the parts of a complex node",
     "setfield": "make a new array instead",
@@ -102,7 +104,7 @@ REFUSED_METHODS: dict[str, str] = {
 }
 # From NumPy 2.5 on, methods replace some assignments to attributes.
 _SETTERS = {"_set_shape": "np.reshape makes a new node", "_set_dtype": "astype and view make new nodes"}
-REFUSED_METHODS |= {name: instead for name, instead in _SETTERS.items() if hasattr(np.ndarray, name)}
+UNSUPPORTED_METHODS |= {name: instead for name, instead in _SETTERS.items() if hasattr(np.ndarray, name)}
 
 
 # Functions whose arguments after the first are indices, which are not operands.
@@ -118,9 +120,9 @@ OPNAMES: dict[Any, str] = {s.function: s.opname for s in _specs_with_policy("rul
 OPNAMES |= {PACKED_FUNCTIONS[s.function]: s.opname for s in _specs_with_policy("packed")}
 
 # Functions whose result shape depends on operand values; for `_INTEGER_DEPENDENT_SHAPES`, on integers and booleans alone.
-VALUE_DEPENDENT_SHAPES: frozenset[Any] = frozenset(s.function for s in OPERATIONS if s.length == "values")
+VALUE_DEPENDENT_SHAPES: frozenset[Any] = frozenset(s.function for s in OPERATIONS if s.shape_depends_on == "values")
 _WHERE = np.where  # bound here, because the name in `np` is replaced within operators
-_INTEGER_DEPENDENT_SHAPES = frozenset(s.function for s in OPERATIONS if s.length == "integers")
+_INTEGER_DEPENDENT_SHAPES = frozenset(s.function for s in OPERATIONS if s.shape_depends_on == "integers")
 
 
 def has_value_dependent_shape(function: object, args: tuple[Any, ...], parent_argnums: tuple[int, ...]) -> bool:

@@ -119,7 +119,7 @@ def resolve_order(node: Any, order: str) -> tuple[Any, str]:
 # ------------------------------------------------------------------------------------------- refusals
 
 
-def unsupported(name: str, instead: str) -> str:
+def unsupported_message(name: str, instead: str) -> str:
     """The message for a call that cannot be recorded."""
     return (
         f"{name} is not supported on nodes, and a plain array would lose the graph; use {instead}, "

@@ -17,7 +17,7 @@ from ..graph import as_operand, as_operands, full_name, stack_nested, to_values
 from ..guards import needs_no_shape_guard, note_guard, note_saved, note_shape, note_text
 from ..inplace import as_traced, copyto, fill_diagonal, nan_to_num, place, put, put_along_axis, putmask, write_out
 from ..values import TRACEABLE, Borrowed, Buffer, Value, next_sequence_number, require_computed
-from .binding import bind_arguments, parameters_of, record_keywords, resolve_order, unsupported
+from .binding import bind_arguments, parameters_of, record_keywords, resolve_order, unsupported_message
 from .rebinding import rebind
 
 ndarray = np.ndarray
@@ -45,8 +45,8 @@ def call_on_nodes(function: Callable[..., Any], args: tuple[Any, ...], kwargs: d
         as_traced(kwargs["out"] if "out" in kwargs else args[0], (*args, *kwargs.values()))
     handler = HANDLERS.get(function)
     if handler is None:
-        instead = ops.REFUSED_FUNCTIONS.get(function, "cg.primitive with a rule of your own")
-        raise TypeError(unsupported(full_name(function), instead))
+        instead = ops.UNSUPPORTED_FUNCTIONS.get(function, "cg.primitive with a rule of your own")
+        raise TypeError(unsupported_message(full_name(function), instead))
     return handler(function, args, kwargs)
 
 

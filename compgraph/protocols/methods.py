@@ -185,7 +185,7 @@ def _flatten(self: Value, order: str = "C") -> Any:
     return bind(ops.flatten, (node,), {"order": order})
 
 
-def _refused_method(name: str, instead: str) -> Any:
+def _unsupported_method(name: str, instead: str) -> Any:
     def method(self: Value, *args: object, **kwargs: object) -> Any:
         require_history(self)
         raise TypeError(f"the array method {name} is not supported on nodes, since its result would lose the graph; {instead}")
@@ -267,7 +267,7 @@ def _install_methods() -> None:
     methods = {
         **conversions.methods(),
         **{name: getattr(numpy_writes, name) for name in ops.WRITING_METHODS},
-        **{name: _refused_method(name, instead) for name, instead in ops.REFUSED_METHODS.items()},
+        **{name: _unsupported_method(name, instead) for name, instead in ops.UNSUPPORTED_METHODS.items()},
         **{name: _method(function) for name, function in ops.METHODS.items()},
         "__getitem__": _getitem,
         "__setitem__": numpy_writes.set_item,

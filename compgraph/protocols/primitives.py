@@ -173,7 +173,7 @@ def namespace(module: object, place: str) -> tuple[Callable[[str], Any], Callabl
 
 def _compute_without_nodes(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], name: str | None) -> Any:
     """Call a function that is recorded in steps on plain arguments; with ``name=``, its results become nodes without operands."""
-    calls = function in ops.CALLING_FUNCTIONS
+    calls = function in ops.HIGHER_ORDER_FUNCTIONS
     result = call_on_nodes(function, args, kwargs) if calls else function(*args, **kwargs)
     if name is None or isinstance(result, Value):
         return result

@@ -28,7 +28,7 @@ from ..values import (
     unwrap_buffer,
     variable_hooks,
 )
-from .binding import parameters_of, record_keywords, unsupported
+from .binding import parameters_of, record_keywords, unsupported_message
 from .functions import HANDLERS, array_function
 
 ndarray = np.ndarray
@@ -136,9 +136,9 @@ def _as_object_array(operand: object) -> Any:
 def _unrecorded_error(ufunc: np.ufunc, method: str, instead: str) -> TypeError:
     """The error for a ufunc that is not recorded; a LeakError for one of another library, which accepts plain arrays only."""
     if getattr(np, ufunc.__name__, None) is ufunc:
-        return TypeError(unsupported(f"np.{ufunc.__name__}{method}", instead))
+        return TypeError(unsupported_message(f"np.{ufunc.__name__}{method}", instead))
     at = format_places(list(source_lines.walk_frames(source_lines.frame_up(1))))
-    return LeakError(unsupported(f"{ufunc.__name__}{method}(){at}", instead))
+    return LeakError(unsupported_message(f"{ufunc.__name__}{method}(){at}", instead))
 
 
 def _is_scalar_out(target: object, frame: Any) -> bool:

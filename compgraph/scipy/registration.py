@@ -11,7 +11,7 @@ from typing import Any
 from .. import ops
 from ..graph import flatten_sequences
 from ..interception import patch_code, python_implementation
-from ..protocols import HANDLERS, bind_arguments, unsupported, with_user_line
+from ..protocols import HANDLERS, bind_arguments, unsupported_message, with_user_line
 from ..values import INERT, BatchedValueError, Value
 from .own_code import run_own_code
 from .policy import Policy
@@ -185,6 +185,6 @@ def _patch_to_raise(policy: Policy, name: str, scipy_object: object) -> None:
         nodes = [leaf for leaf in leaves if isinstance(leaf, Value)]
         if not any(getattr(leaf, "_holds_node", False) for leaf in leaves) and all(type(node) in INERT for node in nodes):
             return original(*args, **kwargs)  # inert nodes are counts and indices; a tracer raises when converted
-        raise TypeError(unsupported(full, advice))
+        raise TypeError(unsupported_message(full, advice))
 
     patch_code(implementation, dispatch)

@@ -9,7 +9,7 @@ from ..spec import OpSpec, composed, packed, piecewise, rule
 
 OPERATIONS: tuple[OpSpec, ...] = (
     # products
-    rule(np.matmul, warns="floats", sign="@"),
+    rule(np.matmul, warns="floats", operator="@"),
     rule(stacked_matmul, warns="floats"),
     composed(np.linalg.matmul),
     rule(np.dot, "a b", warns="floats", method="dot"),
@@ -33,7 +33,7 @@ OPERATIONS: tuple[OpSpec, ...] = (
     rule(np.linalg.solve, "a b"),
     rule(np.linalg.inv, "a", kind="matrices"),
     rule(np.linalg.pinv, "a", kind="matrices"),
-    rule(np.linalg.lstsq, "a b", kind="sequential", length="values"),
+    rule(np.linalg.lstsq, "a b", kind="sequential", shape_depends_on="values"),
     rule(np.linalg.tensorsolve, "a b", kind="sequential"),
     rule(np.linalg.tensorinv, "a", kind="sequential"),
     # decompositions

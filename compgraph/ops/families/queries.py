@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..spec import OpSpec, plain, refused
+from ..spec import OpSpec, plain, unsupported
 
 OPERATIONS: tuple[OpSpec, ...] = (
     # shapes and dtypes
@@ -27,9 +27,9 @@ OPERATIONS: tuple[OpSpec, ...] = (
     plain(np.shares_memory),
     # indices
     plain(np.ix_),
-    plain(np.diag_indices_from, gives_indices=True),
-    plain(np.tril_indices_from, gives_indices=True),
-    plain(np.triu_indices_from, gives_indices=True),
+    plain(np.diag_indices_from, returns_indices=True),
+    plain(np.tril_indices_from, returns_indices=True),
+    plain(np.triu_indices_from, returns_indices=True),
     plain(np.ravel_multi_index),
     # text and files
     plain(np.array2string, is_pure=False),
@@ -41,10 +41,10 @@ OPERATIONS: tuple[OpSpec, ...] = (
     plain(np.savez_compressed, is_pure=False),
     plain(np.einsum_path),
     # dates
-    refused(np.is_busday, "plain arrays of dates, which nodes cannot hold"),
-    refused(np.busday_count, "plain arrays of dates, which nodes cannot hold"),
-    refused(np.busday_offset, "plain arrays of dates, which nodes cannot hold"),
-    refused(np.datetime_as_string, "plain arrays of dates, which nodes cannot hold"),
+    unsupported(np.is_busday, "plain arrays of dates, which nodes cannot hold"),
+    unsupported(np.busday_count, "plain arrays of dates, which nodes cannot hold"),
+    unsupported(np.busday_offset, "plain arrays of dates, which nodes cannot hold"),
+    unsupported(np.datetime_as_string, "plain arrays of dates, which nodes cannot hold"),
 )
 
 # Functions for which NumPy does not dispatch to nodes. Some take no arrays. Others convert a node to a plain array and lose its

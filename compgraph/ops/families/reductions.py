@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..compositions import statistics
-from ..spec import OpSpec, composed, piecewise, rule, steps
+from ..spec import OpSpec, composed, piecewise, replaced, rule
 
 _ORDER_STATISTICS = (np.median, np.quantile, np.percentile, np.nanmedian, np.nanquantile, np.nanpercentile)
 
@@ -52,17 +52,17 @@ OPERATIONS: tuple[OpSpec, ...] = (
     composed(np.diff),
     rule(np.ediff1d, "ary to_end to_begin", kind="sequential"),
     composed(np.trapezoid),
-    steps(np.gradient, statistics.gradient),
+    replaced(np.gradient, statistics.gradient),
     # order statistics
     *[rule(statistics.without_overwrite_input(f), "a", aliases=(f,)) for f in _ORDER_STATISTICS],
     # histograms
-    rule(np.bincount, "x weights", kind="sequential", length="values"),
-    rule(np.histogram, "a weights", kind="sequential", length="values"),
-    rule(np.histogram_bin_edges, "a", kind="sequential", length="values"),
-    steps(np.histogram2d, statistics.histogram2d),
+    rule(np.bincount, "x weights", kind="sequential", shape_depends_on="values"),
+    rule(np.histogram, "a weights", kind="sequential", shape_depends_on="values"),
+    rule(np.histogram_bin_edges, "a", kind="sequential", shape_depends_on="values"),
+    replaced(np.histogram2d, statistics.histogram2d),
     rule(statistics.histogramdd, "sample weights", kind="sequential"),
-    steps(np.histogramdd, statistics.histogramdd_in_steps),
+    replaced(np.histogramdd, statistics.histogramdd_in_steps),
     # correlation
-    steps(np.cov, statistics.cov),
-    steps(np.corrcoef, statistics.corrcoef),
+    replaced(np.cov, statistics.cov),
+    replaced(np.corrcoef, statistics.corrcoef),
 )

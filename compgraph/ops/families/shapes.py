@@ -6,7 +6,7 @@ import numpy as np
 
 from ..callables import flatten, view
 from ..compositions import moving
-from ..spec import OpSpec, composed, packed, piecewise, rule, steps
+from ..spec import OpSpec, composed, packed, piecewise, replaced, rule
 
 OPERATIONS: tuple[OpSpec, ...] = (
     # shape
@@ -38,12 +38,12 @@ OPERATIONS: tuple[OpSpec, ...] = (
     # joining and splitting
     packed(np.concatenate, warns="never"),
     packed(np.stack, warns="never"),
-    composed(np.vstack, stacks=True),
-    composed(np.hstack, stacks=True),
-    composed(np.dstack, stacks=True),
-    composed(np.column_stack, stacks=True),
+    composed(np.vstack, takes_sequence=True),
+    composed(np.hstack, takes_sequence=True),
+    composed(np.dstack, takes_sequence=True),
+    composed(np.column_stack, takes_sequence=True),
     composed(np.append),
-    steps(np.block, moving.block),
+    replaced(np.block, moving.block),
     composed(np.unstack),
     composed(np.split),
     composed(np.array_split),
@@ -52,10 +52,10 @@ OPERATIONS: tuple[OpSpec, ...] = (
     composed(np.dsplit),
     # repeating and padding
     rule(np.tile, "A", warns="never"),
-    rule(np.repeat, "a repeats", method="repeat", length="integers"),
+    rule(np.repeat, "a repeats", method="repeat", shape_depends_on="integers"),
     rule(moving.pad, "array"),
-    steps(np.pad, moving.pad_with_nodes),
-    steps(np.meshgrid, moving.meshgrid),
+    replaced(np.pad, moving.pad_with_nodes),
+    replaced(np.meshgrid, moving.meshgrid),
     # arrays like others
     piecewise(np.zeros_like, "a", warns="never"),
     piecewise(np.ones_like, "a", warns="never"),
@@ -64,7 +64,7 @@ OPERATIONS: tuple[OpSpec, ...] = (
     rule(np.linspace, "start stop"),
     composed(np.logspace),
     rule(np.geomspace, "start stop"),
-    steps(np.vander, moving.vander),
+    replaced(np.vander, moving.vander),
     # diagonals and triangles
     rule(np.diagonal, "a", warns="never", method="diagonal"),
     composed(np.linalg.diagonal),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..compositions import statistics
-from ..spec import OpSpec, composed, rule, steps
+from ..spec import OpSpec, composed, replaced, rule
 
 OPERATIONS: tuple[OpSpec, ...] = (
     # Fourier transforms
@@ -25,8 +25,8 @@ OPERATIONS: tuple[OpSpec, ...] = (
     rule(np.fft.irfftn, "a", kind="transform"),
     rule(np.fft.fftshift, "x", kind="transform"),
     rule(np.fft.ifftshift, "x", kind="transform"),
-    steps(np.fft.fftfreq, np.fft.fftfreq),
-    steps(np.fft.rfftfreq, np.fft.rfftfreq),
+    replaced(np.fft.fftfreq, np.fft.fftfreq),
+    replaced(np.fft.rfftfreq, np.fft.rfftfreq),
     # convolutions and interpolation
     rule(np.convolve, "a v"),
     rule(np.correlate, "a v"),
@@ -35,11 +35,11 @@ OPERATIONS: tuple[OpSpec, ...] = (
     rule(np.polyval, "p x"),
     composed(np.polyadd),
     composed(np.polysub),
-    rule(np.polymul, "a1 a2", kind="sequential", length="values"),
-    rule(np.polydiv, "u v", kind="sequential", length="values"),
+    rule(np.polymul, "a1 a2", kind="sequential", shape_depends_on="values"),
+    rule(np.polydiv, "u v", kind="sequential", shape_depends_on="values"),
     rule(np.polyder, "p", kind="sequential"),
     rule(np.polyint, "p k", kind="sequential"),
-    steps(np.polyfit, statistics.polyfit),
+    replaced(np.polyfit, statistics.polyfit),
     rule(np.poly, "seq_of_zeros", kind="sequential"),
-    rule(np.roots, "p", kind="sequential", length="values"),
+    rule(np.roots, "p", kind="sequential", shape_depends_on="values"),
 )

@@ -10,7 +10,7 @@ import scipy.sparse
 from numpy.typing import DTypeLike
 
 from ...graph import stack_nested, to_values
-from ...protocols import unsupported
+from ...protocols import unsupported_message
 from ...values import Value
 from .node_matrices import (
     FORMATS,
@@ -104,7 +104,7 @@ def _multiply_sparse(a: Any, b: Any) -> Any:
 def divide(a: object, b: object) -> Any:
     """``a / b`` by a number or a dense array."""
     if scipy.sparse.issparse(b):
-        raise TypeError(unsupported("the quotient of sparse matrices", "A.toarray() / B.toarray()"))
+        raise TypeError(unsupported_message("the quotient of sparse matrices", "A.toarray() / B.toarray()"))
     return multiply(a, 1.0 / stack_nested(b))
 
 
@@ -152,7 +152,7 @@ def _elementwise(ufunc: Callable[..., Any]) -> Callable[[Any], Any]:
 
 def _raise_unsupported(what: str, replacements: str) -> Callable[..., Any]:
     def raise_unsupported(self: Any, *args: object) -> Any:
-        raise TypeError(unsupported(f"{what} of a sparse matrix", replacements))
+        raise TypeError(unsupported_message(f"{what} of a sparse matrix", replacements))
 
     return raise_unsupported
 
@@ -190,7 +190,7 @@ class NodeMatrixMethods:
 
     def __pow__(self, n: int) -> Any:
         if not self._is_array():
-            raise TypeError(unsupported("the power of a sparse matrix", "A @ A, or A.power(n) of the elements"))
+            raise TypeError(unsupported_message("the power of a sparse matrix", "A @ A, or A.power(n) of the elements"))
         return self.power(n)
 
     def power(self, n: int, dtype: DTypeLike | None = None) -> Any:

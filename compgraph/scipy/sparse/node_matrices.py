@@ -13,7 +13,7 @@ import numpy as np
 import scipy.sparse
 
 from ...array_types import Array
-from ...protocols import unsupported
+from ...protocols import unsupported_message
 from ...values import Value
 from .pattern_operations import Pattern, summation_matrix, times
 
@@ -43,7 +43,9 @@ def has_nodes(kind: type) -> bool:
 
 def _raising_property(name: str) -> Any:
     def raise_unsupported(self: Any) -> Any:
-        raise AttributeError(unsupported(f"{name} of a sparse matrix", "functions of A.data, or a dense matrix, A.toarray()"))
+        raise AttributeError(
+            unsupported_message(f"{name} of a sparse matrix", "functions of A.data, or a dense matrix, A.toarray()")
+        )
 
     return property(raise_unsupported)
 

@@ -960,7 +960,7 @@ METHODS: dict[str, list[Callable[[Any], Any]]] = {
 }  # fmt: skip
 
 # Attributes that say something about the memory, as plain values.
-REFUSED_METHODS = set(ops.REFUSED_METHODS) - set(ops.METHODS)
+UNSUPPORTED_METHODS = set(ops.UNSUPPORTED_METHODS) - set(ops.METHODS)
 PLAIN_ATTRIBUTES = {
     "base",
     "ctypes",
@@ -981,7 +981,7 @@ SPECIAL_METHODS = {name for name in dir(np.ndarray) if name.startswith("__")}
 
 def test_ndarray_attributes_all_have_policy() -> None:
     policies: list[set[str]] = [
-        set(METHODS) - REFUSED_METHODS, set(ops.PLAIN_METHODS), set(ops.WRITING_METHODS), REFUSED_METHODS,
+        set(METHODS) - UNSUPPORTED_METHODS, set(ops.PLAIN_METHODS), set(ops.WRITING_METHODS), UNSUPPORTED_METHODS,
         PLAIN_ATTRIBUTES, UNSUPPORTED_ATTRIBUTES,
     ]  # fmt: skip
     ordinary = {name for name in dir(np.ndarray) if name not in SPECIAL_METHODS}
@@ -990,7 +990,7 @@ def test_ndarray_attributes_all_have_policy() -> None:
 
 
 def test_method_matches_numpy() -> None:
-    calls = [(name, k, call) for name in METHODS if name not in REFUSED_METHODS for k, call in enumerate(METHODS[name])]
+    calls = [(name, k, call) for name in METHODS if name not in UNSUPPORTED_METHODS for k, call in enumerate(METHODS[name])]
     with Failures("methods") as failures:
         for dtype, layout in itertools.product([*FLOATING, "int64", "bool"], ("matrix", "Fortran", "strided")):
             array = LAYOUTS[layout](dtype, 6)
@@ -1006,7 +1006,7 @@ def test_method_matches_numpy() -> None:
 def test_scalar_method_matches_numpy() -> None:
     of_axes = {"dot", "searchsorted", "swapaxes", "reshape", "astype", "compress", "argpartition"}
     with Failures("methods of scalars") as failures:
-        for dtype, name in itertools.product(FLOATING, sorted(set(METHODS) - REFUSED_METHODS - of_axes)):
+        for dtype, name in itertools.product(FLOATING, sorted(set(METHODS) - UNSUPPORTED_METHODS - of_axes)):
             with failures.case(f"{name}, {dtype}"):
                 array, call = numbers((), dtype, 3), METHODS[name][0]
                 expected = outcome(call, array)
@@ -1020,7 +1020,7 @@ def test_scalar_method_matches_numpy() -> None:
 def test_unsupported_method_raises() -> None:
     nodes = (cg.variable([[1.0, 2.0]]), cg.variable([1.0]) * 2, cg.constant([1, 2]), cg.variable(1.0)[()])
     with Failures("methods") as failures:
-        for name, node in itertools.product(sorted(REFUSED_METHODS), nodes):
+        for name, node in itertools.product(sorted(UNSUPPORTED_METHODS), nodes):
             with failures.case(f"{name}, {node!r}"), pytest.raises(TypeError, match=rf"{name} is not supported on nodes"):
                 getattr(node, name)()
 

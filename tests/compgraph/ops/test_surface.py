@@ -45,7 +45,7 @@ def test_policies_of_differentiable_functions_have_rules() -> None:
 
 
 def test_policies_of_unsupported_functions_give_replacement() -> None:
-    assert {function.__name__: text for function, text in ops.REFUSED_FUNCTIONS.items() if len(text) <= 10} == {}
+    assert {function.__name__: text for function, text in ops.UNSUPPORTED_FUNCTIONS.items() if len(text) <= 10} == {}
 
 
 def test_policies_table_is_current() -> None:

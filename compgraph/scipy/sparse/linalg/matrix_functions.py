@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ....graph import stack_nested, to_values
 from ....interception import unpatched
-from ....protocols import unsupported
+from ....protocols import unsupported_message
 from ....values import Value
 from .. import Pattern, build_matrix, elements_and_pattern, has_nodes, matmul, product, solution, sum_duplicates
 from .sparse_systems import eigenpairs, plain_matrix
@@ -34,7 +34,9 @@ def norm(x: Any, ord: object = None, axis: int | tuple[int, ...] | None = None) 
         powers = build_matrix(x, np.abs(x.data) ** (1 if ord == 1 else 2))
         sums = np.ravel(powers.sum(axis=int(along)))
         return sums if ord == 1 else np.sqrt(sums)
-    raise TypeError(unsupported(f"the norm of order {ord} of a sparse matrix along {axis}", "np.linalg.norm(A.toarray(), ord)"))
+    raise TypeError(
+        unsupported_message(f"the norm of order {ord} of a sparse matrix along {axis}", "np.linalg.norm(A.toarray(), ord)")
+    )
 
 
 def inv(A: Any) -> Any:  # noqa: N803 (SciPy's name)
@@ -68,9 +70,9 @@ def expm_multiply(
 ) -> Any:
     """``scipy.sparse.linalg.expm_multiply`` at one time: the exponential series, in as many steps as its norm is large."""
     if any(option is not None for option in (start, stop, num, endpoint)):
-        raise TypeError(unsupported("expm_multiply at several times", "expm_multiply(A * t, B) for each of them"))
+        raise TypeError(unsupported_message("expm_multiply at several times", "expm_multiply(A * t, B) for each of them"))
     if isinstance(A, scipy.sparse.linalg.LinearOperator):
-        raise TypeError(unsupported("expm_multiply with a LinearOperator", "a sparse matrix"))
+        raise TypeError(unsupported_message("expm_multiply with a LinearOperator", "a sparse matrix"))
     x = stack_nested(B)
     if not has_nodes(type(A)) and not isinstance(A, Value):
         return applied(x, matrix=A)
@@ -94,12 +96,12 @@ def expm_multiply(
 def eigsh(A: object, k: int = 6, M: object = None, sigma: float | None = None, **options: object) -> Any:  # noqa: N803 (SciPy's names)
     """``scipy.sparse.linalg.eigsh`` of real symmetric matrices."""
     if not scipy.sparse.issparse(A):
-        raise TypeError(unsupported("eigsh of other objects than sparse matrices", "np.linalg.eigh, or a sparse matrix"))
+        raise TypeError(unsupported_message("eigsh of other objects than sparse matrices", "np.linalg.eigh, or a sparse matrix"))
     if M is not None or options.get("mode", "normal") != "normal":
-        raise TypeError(unsupported("eigsh with M= or mode=", "np.linalg.eigh of the dense matrix"))
+        raise TypeError(unsupported_message("eigsh with M= or mode=", "np.linalg.eigh of the dense matrix"))
     data, pattern = elements_and_pattern(A)
     if data.dtype.kind == "c":
-        raise TypeError(unsupported("eigsh of a complex matrix", "np.linalg.eigh(A.toarray())"))
+        raise TypeError(unsupported_message("eigsh of a complex matrix", "np.linalg.eigh(A.toarray())"))
     with_vectors = options.pop("return_eigenvectors", True)
     own = unpatched(scipy.sparse.linalg.eigsh)
 
@@ -118,13 +120,13 @@ def eigsh(A: object, k: int = 6, M: object = None, sigma: float | None = None, *
 def svds(A: object, k: int = 6, *args: object, **options: object) -> Any:  # noqa: N803 (SciPy's name)
     """``scipy.sparse.linalg.svds`` of real matrices: eigenvalues of ``[[0, A], [A.T, 0]]``."""
     if not scipy.sparse.issparse(A):
-        raise TypeError(unsupported("svds of other objects than sparse matrices", "np.linalg.svd"))
+        raise TypeError(unsupported_message("svds of other objects than sparse matrices", "np.linalg.svd"))
     returns_vectors = options.pop("return_singular_vectors", True)
     if returns_vectors not in (True, False) or args:
-        raise TypeError(unsupported("svds with such options", "svds(A, k), with all others by their names"))
+        raise TypeError(unsupported_message("svds with such options", "svds(A, k), with all others by their names"))
     data, pattern = elements_and_pattern(A)
     if data.dtype.kind == "c":
-        raise TypeError(unsupported("svds of a complex matrix", "np.linalg.svd(A.toarray())"))
+        raise TypeError(unsupported_message("svds of a complex matrix", "np.linalg.svd(A.toarray())"))
     m, n = pattern.shape
     own = unpatched(scipy.sparse.linalg.svds)
 

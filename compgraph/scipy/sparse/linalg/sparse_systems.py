@@ -14,7 +14,7 @@ from ....array_types import Array
 from ....frames import warn_user
 from ....graph import stack_nested, to_values
 from ....interception import argument_has_node, unpatched
-from ....protocols import primitive, unsupported
+from ....protocols import primitive, unsupported_message
 from ....tracing import is_tracing
 from ....values import Value
 from .. import add, build_matrix, elements_and_pattern, has_nodes, multiply, solution
@@ -85,7 +85,7 @@ def plain_matrix(matrix: Any) -> Any:
 def spsolve(A: Any, b: Any, permc_spec: str | None = None, use_umfpack: bool = True) -> Any:  # noqa: N803 (SciPy's name)
     """``scipy.sparse.linalg.spsolve``."""
     if scipy.sparse.issparse(b):
-        raise TypeError(unsupported("spsolve with a sparse right-hand side", "spsolve(A, b.toarray())"))
+        raise TypeError(unsupported_message("spsolve with a sparse right-hand side", "spsolve(A, b.toarray())"))
     if not scipy.sparse.issparse(A):
         A = scipy.sparse.csc_array(stack_nested(A))  # noqa: N806
     if A.format not in ("csc", "csr"):
@@ -150,7 +150,7 @@ class NodeFactorization:
         if name not in ("L", "U", "perm_r", "perm_c"):
             raise AttributeError(f"a sparse factorization has no {name!r}")
         if isinstance(self._data, Value) and name in "LU":
-            raise TypeError(unsupported(f"{name} of a sparse factorization", "solve, or scipy.linalg.lu of A.toarray()"))
+            raise TypeError(unsupported_message(f"{name} of a sparse factorization", "solve, or scipy.linalg.lu of A.toarray()"))
         return getattr(self._factorization.lu, name)
 
 
@@ -183,7 +183,7 @@ def splu(A: Any, *args: object, **options: object) -> Any:  # noqa: N803 (SciPy'
 def spilu(A: Any, *args: object, **options: object) -> Any:  # noqa: N803 (SciPy's name)
     """``scipy.sparse.linalg.spilu``, of plain matrices."""
     if argument_has_node(A):
-        raise TypeError(unsupported("spilu", "splu, which is exact, or spilu of a plain matrix for a preconditioner"))
+        raise TypeError(unsupported_message("spilu", "splu, which is exact, or spilu of a plain matrix for a preconditioner"))
     lu = unpatched(scipy.sparse.linalg.spilu)(A, *args, **options)
     return lu if not is_tracing() else IncompleteFactorization(lu)
 
@@ -205,7 +205,7 @@ def iterative(name: str) -> Solver:
     def solve_recorded(A: object, b: Any, x0: object = None, **options: Any) -> Any:  # noqa: N803 (SciPy's names)
         matrix = getattr(A, "A", A) if isinstance(A, scipy.sparse.linalg.LinearOperator) else A
         if isinstance(matrix, scipy.sparse.linalg.LinearOperator):
-            raise TypeError(unsupported(f"{name} with a LinearOperator", "a sparse matrix, or autodiff.custom_gradient"))
+            raise TypeError(unsupported_message(f"{name} with a LinearOperator", "a sparse matrix, or autodiff.custom_gradient"))
         b = stack_nested(b)
         matrix = matrix if scipy.sparse.issparse(matrix) else stack_nested(matrix)
         matrix_values = plain_matrix(matrix) if scipy.sparse.issparse(matrix) else to_values(matrix)
