@@ -137,7 +137,7 @@ def operands_of(node: GraphNode) -> tuple[GraphNode, ...]:
     """
     if isinstance(node, Write):
         (value,) = node.args
-        return (value if isinstance(value, Value) else ConstantNode.hold(value),)
+        return (value if isinstance(value, Value) else ConstantNode.wrap(value),)
     first = node.args[0] if node.args else None
     operands = (first,) if isinstance(first, MultiOutput) else operand_nodes(node)
     return (*operands, *node.memory.log) if node.memory else operands

@@ -19,14 +19,14 @@ from .tracing import LOGS, Tracing, is_tracing
 from .values import (
     ACTIVE,
     BOTH,
-    INDICES,
-    INERTS,
+    INDEX_CLASSES,
+    INERT_CLASSES,
     LEFT,
-    OPERATIONAL,
+    OPERATIONAL_CLASSES,
     RIGHT,
     TRACER_CLASSES,
     TRACKED_CLASS_OF,
-    UNTRACKED,
+    UNTRACKED_CLASSES,
     USED_CLASS_OF,
     InertBlankNode,
     InertNode,
@@ -301,11 +301,11 @@ def _new_result(value: Array, is_active: bool, args: tuple[Any, ...] = ()) -> An
     kind = value.dtype.kind if hasattr(value, "dtype") else "O"
     if kind not in "biufc":
         raise TypeError(f"the result, a {type(value).__name__}, holds no numbers; compute with node.value where that is meant")
-    kinds = OPERATIONAL if is_active and kind in "fc" else INERTS
+    kinds = OPERATIONAL_CLASSES if is_active and kind in "fc" else INERT_CLASSES
     if kind in "biu" and not is_tracing():
-        kinds = UNTRACKED if is_tracking_indices() else INERTS
+        kinds = UNTRACKED_CLASSES if is_tracking_indices() else INERT_CLASSES
         if not TRACER_CLASSES.isdisjoint(map(type, args)):
-            kinds = INDICES
+            kinds = INDEX_CLASSES
     value = unwrap_buffer(value)
     if isinstance(value, np.ndarray):
         value = value.view(np.ndarray) if type(value) is not np.ndarray else value
@@ -313,7 +313,7 @@ def _new_result(value: Array, is_active: bool, args: tuple[Any, ...] = ()) -> An
         node.raw_value = value
     else:
         node = new_scalar(value, kinds[1])
-    if kinds is UNTRACKED:
+    if kinds is UNTRACKED_CLASSES:
         untracked[id(node)] = ref(node)
     return node
 

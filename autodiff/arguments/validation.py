@@ -111,7 +111,7 @@ def as_constant(value: object, leaks: Sequence[object]) -> Any:
     if array.dtype.kind not in "biufc":
         return value
     array = array.astype(default_float() if array.dtype.kind in "biu" else array.dtype)
-    node: Any = ConstantNode.hold(array)
+    node: Any = ConstantNode.wrap(array)
     node.raw_value = array if isinstance(value, np.ndarray) else array[()]
     return node
 

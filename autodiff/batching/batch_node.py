@@ -91,7 +91,7 @@ class BatchNode(TransformTracer):
     root: BatchNode | None
     borrows_values: bool
     _values: Any
-    _seen: Any  # of a view, the buffer of the root that `_values` is a view of
+    _root_values: Any  # of a view, the buffer of the root that `_values` is a view of
 
     @classmethod
     def create_using(cls, values: NDArray[Any], level: int, root: BatchNode | None = None, is_array: bool = False) -> BatchNode:
@@ -104,7 +104,7 @@ class BatchNode(TransformTracer):
         node: Any = cls()  # type: ignore[call-arg]
         node.raw_value = plain
         node._values, node.level, node.root = values, level, root
-        node._seen = None if root is None else root._values
+        node._root_values = None if root is None else root._values
         node.is_scalar = not shape and root is None and not is_array
         node.borrows_values, node._name = False, None
         return node  # type: ignore[no-any-return]
@@ -128,14 +128,14 @@ class BatchNode(TransformTracer):
     def values(self) -> Any:
         """The values of all elements, with the batch axis first."""
         root = self.root
-        if root is not None and root._values is not self._seen:  # the root's buffer was replaced by a copy or a node
+        if root is not None and root._values is not self._root_values:  # the root's buffer was replaced by a copy or a node
             if self.borrows_values:
                 raise TypeError(
                     f"vmap: the {describe(self)} is a view made under no_graph, and its base has been written to since. Copy "
                     "the view where it is made (np.copy)"
                 )
-            self._values = bind(window, (root._values,), self._view_of(self._seen))
-            self._seen = root._values
+            self._values = bind(window, (root._values,), self._view_of(self._root_values))
+            self._root_values = root._values
         return self._values
 
     def _view_of(self, buffer: NDArray[Any]) -> dict[str, Any]:

@@ -331,7 +331,7 @@ def _zero_batch(shape: tuple[int, ...], dtype: DTypeLike | None, batch_size: int
 
 def batch_like(node: Any, batch_size: int) -> Any:
     """A node of the shape and dtype of a batch of cotangents of `node`, for `materialize`."""
-    return node if type(node) is MultiOutput else ConstantNode.hold(_zero_batch(node.shape, node.dtype, batch_size))
+    return node if type(node) is MultiOutput else ConstantNode.wrap(_zero_batch(node.shape, node.dtype, batch_size))
 
 
 def _size_of(batch: Any) -> int:
@@ -407,7 +407,7 @@ def _element(batch: NDArray[Any] | tuple[Any, ...] | None, i: int) -> Any:
 
 def _materialize(contribution: Any, operand: object) -> Any:
     if type(contribution) in LAZY_COTANGENTS:
-        return contribution.materialize(operand if isinstance(operand, Value) else ConstantNode.hold(operand))
+        return contribution.materialize(operand if isinstance(operand, Value) else ConstantNode.wrap(operand))
     return contribution
 
 

@@ -70,7 +70,7 @@ class TangentNode(TransformTracer):
     root: TangentNode | None
     _primal: Any
     _tangent: Any
-    _shadow: DerivativeBuffer | None
+    _tangent_buffer: DerivativeBuffer | None
 
     @classmethod
     def create_using(cls, primal: Array, tangent: Array | None, level: int, root: TangentNode | None = None) -> TangentNode:
@@ -78,7 +78,7 @@ class TangentNode(TransformTracer):
         plain = primal.raw_value if isinstance(primal, Value) else primal
         node: Any = cls()  # type: ignore[call-arg]
         node.raw_value = plain
-        node._primal, node._tangent, node.level, node.root, node._shadow = primal, tangent, level, root, None
+        node._primal, node._tangent, node.level, node.root, node._tangent_buffer = primal, tangent, level, root, None
         node.is_scalar = primal.is_scalar if isinstance(primal, Value) else isinstance(primal, np.generic)
         node.function = node.memory = node._name = node._operands = None
         node.args, node.options, node.parent_argnums = (), NO_OPTIONS, ()
@@ -140,11 +140,11 @@ class TangentNode(TransformTracer):
     def derivative(self) -> Any:
         """Return the tangent, or None for zero."""
         root = self if self.root is None else self.root
-        if root._shadow is None:
+        if root._tangent_buffer is None:
             if root is self or root._tangent is None:
                 return root._tangent
-            root._shadow = root.new_cotangent_buffer(root.raw_value).with_values(root.raw_value, root._tangent)
-        return root._shadow.window(self.raw_value)
+            root._tangent_buffer = root.new_cotangent_buffer(root.raw_value).with_values(root.raw_value, root._tangent)
+        return root._tangent_buffer.window(self.raw_value)
 
     @classmethod
     def process(cls, level: int, function: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]) -> Any:
@@ -207,16 +207,16 @@ class TangentNode(TransformTracer):
         root = target if target.root is None else target.root
         _join_graph([target], [primal, tangent])
         has_tangents = tangent is not None or root.derivative() is not None
-        if has_tangents and root._shadow is None:
+        if has_tangents and root._tangent_buffer is None:
             new_buffer = root.new_cotangent_buffer(root.raw_value)
-            root._shadow = new_buffer if root._tangent is None else new_buffer.with_values(root.raw_value, root._tangent)
+            root._tangent_buffer = new_buffer if root._tangent is None else new_buffer.with_values(root.raw_value, root._tangent)
             _join_graph([target], [primal, tangent])
         if tangent is not None and tangent.dtype.kind == "c" and target.dtype.kind != "c":
             tangent = np.real(tangent)
-        tangent_buffer: Any = root._shadow
+        tangent_buffer: Any = root._tangent_buffer
         tangent_window = tangent_buffer.window(target.raw_value) if has_tangents else None
         into = target.primal
-        root._shadow = (
+        root._tangent_buffer = (
             INTERRUPTED_WRITE if has_tangents else tangent_buffer
         )  # an interrupted write leaves value and tangent inconsistent
         try:
@@ -225,11 +225,11 @@ class TangentNode(TransformTracer):
             else:
                 store_plain(into, index, primal, casting)
         except (ValueError, TypeError, IndexError):  # raised by NumPy before any change
-            root._shadow = tangent_buffer
+            root._tangent_buffer = tangent_buffer
             raise
         if has_tangents:
             root.write(tangent_window, index, tangent)
-            root._shadow = tangent_buffer
+            root._tangent_buffer = tangent_buffer
 
 
 class _InterruptedWrite:
@@ -262,8 +262,8 @@ def _copy_if_shared(tangent: Array, nodes: Sequence[TangentNode]) -> Any:
         return tuple(_copy_if_shared(part, nodes) for part in tangent)
     for operand in nodes:
         root = operand if operand.root is None else operand.root
-        if root._shadow is not None and isinstance(tangent, np.ndarray):
-            buffer = root._shadow.buffer
+        if root._tangent_buffer is not None and isinstance(tangent, np.ndarray):
+            buffer = root._tangent_buffer.buffer
             if np.may_share_memory(np.asarray(getattr(tangent, "raw_value", tangent)), getattr(buffer, "raw_value", buffer)):
                 return np.copy(tangent)
     return tangent
@@ -287,8 +287,8 @@ def _join_graph(nodes: Sequence[TangentNode], others: Sequence[Any]) -> None:
             continue
         if _rank(root._primal) < like.level:
             root._primal = _buffer_like(root._primal, like)
-        if root._shadow is not None and _rank(root._shadow.buffer) < like.level:
-            root._shadow.replace_buffer(_buffer_like(root._shadow.buffer, like))
+        if root._tangent_buffer is not None and _rank(root._tangent_buffer.buffer) < like.level:
+            root._tangent_buffer.replace_buffer(_buffer_like(root._tangent_buffer.buffer, like))
 
 
 def _buffer_like(array: NDArray[Any], value: object) -> Any:

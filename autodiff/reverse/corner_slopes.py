@@ -52,7 +52,7 @@ def find_slope(g: Any, out: Any, corner: Operand) -> tuple[Any, Any]:
         return where, None
     with np.errstate(all="ignore"):
         ones, others = np.ones_like(out.raw_value), _random_numbers(out.shape).astype(out.dtype)
-        one = ConstantNode.hold(ones)
+        one = ConstantNode.wrap(ones)
         slope = push_through(nodes, dict.fromkeys(duplicates, one), g, True, None)
         mixed = push_through(nodes, dict.fromkeys(duplicates, others), g, False, None)
         if slope is None:

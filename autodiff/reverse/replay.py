@@ -17,7 +17,16 @@ from numpy.typing import NDArray
 from compgraph import ops
 from compgraph.array_types import Array
 from compgraph.context import active_profiler, active_watcher
-from compgraph.storage import BufferCopy, Memory, Write, by_sequence_number, collector, last_writers, overlaps_itself, root_of
+from compgraph.storage import (
+    BufferCopy,
+    Memory,
+    Write,
+    by_sequence_number,
+    cycle_collector,
+    last_writers,
+    overlaps_itself,
+    root_of,
+)
 from compgraph.values import (
     ACTIVE,
     INERT,
@@ -308,7 +317,7 @@ def _run_replay(
 ) -> dict[Any, Any]:
     """Run the pass of `replay_sweep`."""
     if replay.roots:
-        collector.add_bytes(sum([entry.raw_value.nbytes for entry in tape if isinstance(entry, Value)]))
+        cycle_collector.add_bytes(sum([entry.raw_value.nbytes for entry in tape if isinstance(entry, Value)]))
     wrt_cotangents: dict[Any, Any] = {}
     roots, waiting, recorded = replay.roots, replay.cotangents, replay.create_graph
     wrt_ids, end_ids = set(map(id, wrt_nodes)), set(map(id, ends))

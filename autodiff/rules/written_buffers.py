@@ -34,8 +34,8 @@ class DerivativeBuffer(BufferCopy):
     def with_values(self, like: NDArray[Any], values: object) -> DerivativeBuffer:
         """Write `values`, an array or node, at the position of `like`, and return the buffer."""
         if isinstance(values, Value):
-            place = self.place(like)
-            self.replace_buffer(bind(scatter_to_buffer, (values,), {"count": self.count, **place}))
+            layout = self.layout(like)
+            self.replace_buffer(bind(scatter_to_buffer, (values,), {"count": self.count, **layout}))
         else:
             self.window(like)[...] = values
         return self
@@ -45,11 +45,11 @@ class DerivativeBuffer(BufferCopy):
         self.buffer = buffer
         self._windows.clear()
 
-    def cut(self, shape: tuple[int, ...], **place: Any) -> Any:
+    def view_at(self, shape: tuple[int, ...], **layout: Any) -> Any:
         """Return a view of the buffer."""
         if type(self.buffer) is np.ndarray:
-            return super().cut(shape, **place)
-        return bind(window, (self.buffer,), {"shape": shape, **place})
+            return super().view_at(shape, **layout)
+        return bind(window, (self.buffer,), {"shape": shape, **layout})
 
 
 class BatchedDerivativeBuffer(DerivativeBuffer):
@@ -75,14 +75,14 @@ class BatchedDerivativeBuffer(DerivativeBuffer):
         if recorded:
             self.buffer = new_leaf(self.buffer, OperationalNode, None)
 
-    def place(self, plain: NDArray[Any]) -> dict[str, Any]:
+    def layout(self, plain: NDArray[Any]) -> dict[str, Any]:
         """Return offset and strides of the cotangents or tangents of a view."""
-        place = super().place(plain)
-        return {**place, "strides": (self._step, *place["strides"])}
+        layout = super().layout(plain)
+        return {**layout, "strides": (self._step, *layout["strides"])}
 
-    def cut(self, shape: tuple[int, ...], **place: Any) -> Any:
+    def view_at(self, shape: tuple[int, ...], **layout: Any) -> Any:
         """Return a view of the buffer."""
-        return super().cut((self._length, *shape), **place)
+        return super().view_at((self._length, *shape), **layout)
 
 
 def value_read_by(reader: Any, operand: Any) -> Any:

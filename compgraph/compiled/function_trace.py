@@ -252,7 +252,7 @@ def _require_local_graph(items: list[Any], inputs: list[Any], since: float) -> N
             and not isinstance(item, ConstantNode)
             and item.sequence_number < since
         ):
-            raise NotCompilableError(f"it uses a node from outside the function ({item.what}, {item.line or 'unknown line'})")
+            raise NotCompilableError(f"it uses a node from outside the function ({item.noun}, {item.line or 'unknown line'})")
 
 
 _DRAWS = "it draws random numbers ({}); draw outside, and pass the numbers as an argument"

@@ -73,8 +73,10 @@ class Layer:
         The value of each variable.
     parent : Layer or None
         The enclosing layer.
-    before, was_quick : list of (ContextVar, object) or None, bool
-        The values of the variables, and of `is_fast_path`, at entry; `saved_values` is None once an enclosing layer has ended.
+    saved_values : list of (ContextVar, object) or None
+        The values of the variables at entry; None once an enclosing layer has ended.
+    was_fast_path : bool
+        The value of `is_fast_path` at entry.
     entry : Entry or None
         The context object. None: the layer holds until it is removed, or until its task ends.
     statement : int or None

@@ -162,7 +162,7 @@ def _is_constant(item: object) -> bool:
 def _make_constant(item: Any, args: tuple[Any, ...]) -> Any:
     if isinstance(item, MultiOutput):
         return with_operands(item, args)
-    constant_node = copy_location(item, ConstantNode.hold(item.raw_value, item._name))
+    constant_node = copy_location(item, ConstantNode.wrap(item.raw_value, item._name))
     constant_node.raw_value = item.raw_value
     return constant_node
 

@@ -131,7 +131,7 @@ class _Replay:
         self.requested_positions: dict[int, list[int]] = {}  # by pass: the positions of the requested results
         for item in items:
             if (origin := getattr(item, "origin", None)) is not None:
-                self.requested_positions.setdefault(id(origin.wrt), []).append(origin.place)
+                self.requested_positions.setdefault(id(origin.wrt), []).append(origin.position)
         self.derivatives_by_pass: dict[int, dict[int, Any]] = {}
         self.read_operand: ReadOperand | None = None
 
@@ -205,7 +205,7 @@ class _Replay:
                 self.replacements[origin.output], [self.replacements[origin.wrt[position]] for position in positions]
             )
             self.derivatives_by_pass[id(origin.wrt)] = dict(zip(positions, derivatives, strict=True))
-        return self.derivatives_by_pass[id(origin.wrt)][origin.place]
+        return self.derivatives_by_pass[id(origin.wrt)][origin.position]
 
     def write(self, item: Write) -> None:
         """Repeat a write, into the replacement of its array."""

@@ -47,9 +47,9 @@ from ..frames import (
 from ..tracing import LOGS, LeakError, LeakWarning, is_compiling, is_library, is_tracing, leak_error, leak_message, variable_of
 from ..values import (
     ACTIVE,
-    BLANK,
     INERT,
     SCALARS,
+    USED_CLASS_OF_BLANK,
     PlaceholderNode,
     Value,
     describe,
@@ -268,7 +268,7 @@ def _converts_lists(target: object, frame: Any) -> bool:
         return name is not None and hasattr(np.ndarray, name) and name.strip("_") not in CONVERSIONS
     owner = getattr(target, "__self__", None)
     return (
-        isinstance(target, (np.ufunc, ops.DISPATCHING))
+        isinstance(target, (np.ufunc, ops.DISPATCHED_FUNCTION_TYPE))
         or isinstance(owner, (np.ufunc, np.ndarray))
         or _is_among(target, _CONSTRUCTORS)
     )
@@ -462,7 +462,7 @@ def _value(self: Value) -> np.ndarray[Any, Any]:
         _note_leak(".value")
     if is_recording():
         _note_number(self, ".value")
-    if type(self) in BLANK and not self.raw_value.any():  # filling a blank array through .value is allowed
+    if type(self) in USED_CLASS_OF_BLANK and not self.raw_value.any():  # filling a blank array through .value is allowed
         mark_used(self)
     return np.asarray(self.raw_value)
 

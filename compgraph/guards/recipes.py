@@ -160,7 +160,7 @@ class Rematerializer:
         if recipe.function is None:
             if recipe.value is None:
                 raise NotRecomputableError
-            return ConstantNode.hold(recipe.value)
+            return ConstantNode.wrap(recipe.value)
         args = tuple([self._operand(a) for a in recipe.args])
         values = [a.raw_value if isinstance(a, (Value, MultiOutput)) else a for a in args]
         try:

@@ -64,7 +64,7 @@ def _trace_root(root: Buffer | TransformBuffer) -> None:
     plain = root.raw_value
     if isinstance(root, TransformBuffer):
         tracer: Any = plain
-        for wrap in root._shadow:
+        for wrap in root._wrappers:
             tracer = wrap(tracer)
         if not isinstance(tracer, OpaqueTransform):
             raise TypeError(
@@ -84,6 +84,8 @@ def _convert_to_tracer(buffer: Buffer | TransformBuffer, tracer: object) -> None
         for slot in getattr(kind, "__slots__", ()):
             if slot != "__weakref__" and hasattr(tracer, slot):
                 setattr(buffer, slot, getattr(tracer, slot))
+    if isinstance(buffer, TransformBuffer):
+        del buffer._wrappers  # a tracer has no use for them, and they may hold much memory
     set_class(buffer, type(tracer))
 
 

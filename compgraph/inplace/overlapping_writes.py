@@ -94,7 +94,7 @@ def move_elements(target: Any, sources: Sequence[Any], move: Callable[..., objec
 
 def _window_numbers(numbered: BufferCopy, plain: NDArray[Any]) -> Any:
     """The element numbers of a view."""
-    return numbered.cut(plain.shape, **{**numbered.place(plain), "dtype": numbered.dtype})
+    return numbered.view_at(plain.shape, **{**numbered.layout(plain), "dtype": numbered.dtype})
 
 
 def _number_elements(target: Any, sources: Sequence[Any]) -> tuple[BufferCopy, list[Any]]:
@@ -137,7 +137,7 @@ def simulate_numpy_writes(
         owner = owner_of(value.raw_value)
         if id(owner) not in copies:
             copies[id(owner)] = BufferCopy.copy_of(owner)
-        return copies[id(owner)].cut(value.shape, **copies[id(owner)].place(value.raw_value))
+        return copies[id(owner)].view_at(value.shape, **copies[id(owner)].layout(value.raw_value))
 
     outs = tuple([None if t is None else copy_operand(t) for t in targets])
     function(*copy_operand(args), out=outs if len(outs) > 1 else outs[0], **{k: copy_operand(v) for k, v in options.items()})

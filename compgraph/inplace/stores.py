@@ -19,7 +19,7 @@ from ..array_types import Array
 from ..context import is_deriving, is_fast_path, is_recording, open_scopes
 from ..frames import instructions, source_lines
 from ..guards import note_copy, note_empty_write
-from ..storage import TRACERS, Memory, Write, collector, owner_of, root_of, set_class, viewed_operand
+from ..storage import TRACERS, Memory, Write, cycle_collector, owner_of, root_of, set_class, viewed_operand
 from ..tracing import LOGS, is_tracing
 from ..values import (
     ACTIVE,
@@ -72,8 +72,8 @@ def store(target: Any, index: Any, value: Any, casting: object = None) -> None:
     require_computed(value, "a value written into a node")
     level = max(target.level, value.level if isinstance(value, Value) else 0)
     if level:
-        carrier = type(target if target.level == level else value)
-        carrier.store(level, target, index, value, casting)
+        tracer_class = type(target if target.level == level else value)
+        tracer_class.store(level, target, index, value, casting)
         return
     require_writeable(target)
     for node in (target, value):
@@ -95,8 +95,8 @@ def store(target: Any, index: Any, value: Any, casting: object = None) -> None:
         return
     if not root.memory:
         _open_log(root)
-    recorded = isinstance(value, Value) and is_recording()
-    if recorded and type(value) in ACTIVE and target.dtype.kind in "fc":
+    is_recorded = isinstance(value, Value) and is_recording()
+    if is_recorded and type(value) in ACTIVE and target.dtype.kind in "fc":
         if is_tracer(value) and not is_tracer(root) and (is_tracing() or LOGS) and not is_deriving():
             raise TypeError(
                 f"a value within a function that is differentiated is written into the {describe(root)}, an array that was made "
@@ -104,11 +104,11 @@ def store(target: Any, index: Any, value: Any, casting: object = None) -> None:
             )
         _activate(target, root)
         root.memory.is_root_active = True
-    collector.add_bytes(2 * before.nbytes)
-    place = (target.raw_value, index, before)
+    cycle_collector.add_bytes(2 * before.nbytes)
+    region = (target.raw_value, index, before)
     root.memory.require_complete()
-    stored = value if recorded else _copy_value(plain)
-    write = Write(root.memory, place, stored, recorded, next_sequence_number(), source_lines.user_line(), open_scopes())
+    stored = value if is_recorded else _copy_value(plain)
+    write = Write(root.memory, region, stored, is_recorded, next_sequence_number(), source_lines.user_line(), open_scopes())
     root.memory.append(write, store_plain, target.raw_value, index, plain, casting)
 
 
@@ -192,8 +192,8 @@ def mark_row(row: Value) -> None:
 
     Only ``a[index] += value`` may write into it, because the next instruction stores the row in the array again.
     """
-    frame, place = source_lines.user_frame(2), id(row)
-    _rows[place] = (weakref.ref(row, lambda _: _rows.pop(place, None)), frame.f_code, frame.f_lasti)
+    frame, key = source_lines.user_frame(2), id(row)
+    _rows[key] = (weakref.ref(row, lambda _: _rows.pop(key, None)), frame.f_code, frame.f_lasti)
 
 
 def _require_own_buffer(target: Any) -> None:
@@ -217,8 +217,10 @@ def _open_log(root: Any) -> None:
     if root.function in ops.MAYBE_VIEWS:
         note_copy(root)
     if isinstance(root.function, ops.Output):  # the derivative rule needs the output as it was computed
-        multi_output, place = root.args[0], root.function.index
-        multi_output.raw_value = (*multi_output.raw_value[:place], root.raw_value.copy(), *multi_output.raw_value[place + 1 :])
+        multi_output, position = root.args[0], root.function.index
+        outputs = list(multi_output.raw_value)
+        outputs[position] = root.raw_value.copy()
+        multi_output.raw_value = tuple(outputs)
     root.memory = Memory()
 
 
@@ -249,9 +251,9 @@ def store_computed(
     """
     require_writeable(target)
     root = root_of(target) if target.level == 0 else target
-    updated = type(root) in _VARIABLES and not any(isinstance(s, Value) and root_of(s) is not root for s in sources)
+    is_update = type(root) in _VARIABLES and not any(isinstance(s, Value) and root_of(s) is not root for s in sources)
     value = compute()
-    if updated and isinstance(value, Value):
+    if is_update and isinstance(value, Value):
         value = value.raw_value
     store(target, index, value, casting)
 

@@ -12,7 +12,7 @@ from ..graph import as_operands
 from ..guards import note_guard
 from ..protocols import accept_name
 from ..values import ConstantNode, Value
-from .losses import plain_number
+from .losses import as_plain_number
 
 _where = accept_name(np.where)  # NumPy's own: within operators, another function has this name
 
@@ -63,7 +63,7 @@ def dropout(x: ArrayLike, rate: float, rng: np.random.Generator, *, name: str | 
     >>> cg.dropout([1.0, 2.0, 3.0, 4.0], 0.5, np.random.default_rng(0))
     array([2., 0., 0., 0.])
     """
-    rate = plain_number("dropout", "rate", rate)
+    rate = as_plain_number("dropout", "rate", rate)
     if not 0 <= rate < 1:
         raise ValueError(f"dropout: rate must be in [0, 1), not {rate}")
     if not isinstance(rng, np.random.Generator):

@@ -195,7 +195,7 @@ def huber(predictions: ArrayLike, targets: ArrayLike, delta: float = 1.0, *, nam
     >>> float(cg.huber([0.5, 3.0], [0.0, 0.0]))
     1.3125
     """
-    delta = plain_number("huber", "delta", delta)
+    delta = as_plain_number("huber", "delta", delta)
     if not 0 < delta < np.inf:
         raise ValueError(f"huber: delta must be positive and finite, not {delta}")
     difference = _difference("huber", predictions, targets)
@@ -222,7 +222,7 @@ def _difference(opname: str, predictions: Any, targets: Any) -> Any:
     return np.subtract(predictions * 1.0 if dtype.kind in "biu" else predictions, targets)
 
 
-def plain_number(opname: str, parameter: str, value: float) -> float:
+def as_plain_number(opname: str, parameter: str, value: float) -> float:
     """Convert a parameter to a Python number; raise for nodes, arrays and text."""
     if (
         isinstance(value, Value)

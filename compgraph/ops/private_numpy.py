@@ -44,13 +44,13 @@ def dispatchers() -> list[FunctionType]:
         for name, value in list(vars(module).items())
         if isinstance(value, FunctionType) and name.endswith("_dispatcher") and value.__module__ == module.__name__
     ]
-    return named + _IN_C
+    return named + _C_DISPATCHERS
 
 
 def _dispatchers_in_c() -> list[FunctionType]:
     """The dispatchers of functions defined in C, such as ``np.dot`` and ``np.concatenate``, which no module contains."""
     module = sys.modules[np._core.multiarray.__name__]  # type: ignore[attr-defined]
-    names = {name for name, value in vars(module).items() if isinstance(value, DISPATCHING)}
+    names = {name for name, value in vars(module).items() if isinstance(value, DISPATCHED_FUNCTION_TYPE)}
     return [
         value
         for value in gc.get_objects()
@@ -58,5 +58,5 @@ def _dispatchers_in_c() -> list[FunctionType]:
     ]
 
 
-DISPATCHING = type(np.dot)  # the class of functions that call ``__array_function__``
-_IN_C = _dispatchers_in_c()  # on import: objects are not found after `gc.freeze`
+DISPATCHED_FUNCTION_TYPE = type(np.dot)  # the class of functions that call ``__array_function__``
+_C_DISPATCHERS = _dispatchers_in_c()  # on import: objects are not found after `gc.freeze`

@@ -134,7 +134,7 @@ def _lines(item: Any, writer: ListingWriter, is_updated: bool) -> list[Line]:
     code, line = writer.statement(item), place_of(item.line)
     if isinstance(item, Write):
         return [Line(code, line, getattr(item, "scope", ()), item)]
-    parts = [_describe(item), "" if item.args else item.what, line, "updated since it was read" if is_updated else ""]
+    parts = [_describe(item), "" if item.args else item.noun, line, "updated since it was read" if is_updated else ""]
     is_made = item.args or item.kind == "buffer"
     return [Line(code, ", ".join(filter(None, parts)), getattr(item, "scope", ()) if is_made else (), item)]
 

@@ -107,8 +107,8 @@ class Arrays:
         owner, buffer, buffer_copy = self._buffer(_memory_owner(plain))
         if plain is owner and buffer_copy is None and plain.flags.writeable:
             return buffer
-        place = layout_of(plain, address_of(owner)) if buffer_copy is None else buffer_copy.place(plain)
-        return ("view", buffer, plain.shape, place, plain.flags.writeable)
+        layout = layout_of(plain, address_of(owner)) if buffer_copy is None else buffer_copy.layout(plain)
+        return ("view", buffer, plain.shape, layout, plain.flags.writeable)
 
 
 def _decode(code: Array | tuple[Any, ...]) -> Any:

@@ -13,10 +13,19 @@ from .aliasing import (
     window,
 )
 from .node_slots import TRACERS, Layout, Opaque, OpaqueTransform, set_class
-from .write_log import BufferCopy, Memory, Write, by_sequence_number, collector, interrupted_write_error, memory_of, value_at
+from .write_log import (
+    BufferCopy,
+    Memory,
+    Write,
+    by_sequence_number,
+    cycle_collector,
+    interrupted_write_error,
+    memory_of,
+    value_at,
+)
 
 __all__ = [
     "TRACERS", "BufferCopy", "Layout", "Memory", "Opaque", "OpaqueTransform", "Write", "address_of", "by_sequence_number",
-    "collector", "interrupted_write_error", "last_writers", "layout_in", "layout_of", "memory_of", "overlaps_itself",
+    "cycle_collector", "interrupted_write_error", "last_writers", "layout_in", "layout_of", "memory_of", "overlaps_itself",
     "owner_of", "root_of", "scatter_to_buffer", "set_class", "value_at", "viewed_operand", "window",
 ]  # fmt: skip

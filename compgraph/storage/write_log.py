@@ -5,7 +5,7 @@ Nodes keep no versions of a buffer. A node's `sequence_number` is the moment at 
 the buffer, its *root*, keeps a log of the writes, each with the overwritten values. So a private copy of the buffer can be
 restored to any moment. `compgraph/inplace/IN_PLACE.md` explains the design.
 
-A root, its log and the stored values form a reference cycle, which may hold much memory; see `Collector`.
+A root, its log and the stored values form a reference cycle, which may hold much memory; see `CycleCollector`.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class Write:
     def __init__(
         self,
         memory: Memory,
-        place: tuple[Any, Any, Any],
+        region: tuple[Any, Any, Any],
         value: Any,
         is_node: bool,
         sequence_number: float,
@@ -80,15 +80,15 @@ class Write:
         scope: tuple[str, ...] = (),
     ) -> None:
         self.memory = memory
-        self.window, self.index, self.saved = place
+        self.window, self.index, self.saved = region
         self.args, self.parent_argnums, self.sequence_number = (value,), (0,) if is_node else (), sequence_number
         (self.code, self.instruction), self.scope = line, scope
         self.is_complete = True
 
     def with_value(self, memory: Memory, value: object, is_node: bool) -> Write:
         """Return the same write with another value, for the log of another buffer."""
-        place, line = (self.window, self.index, self.saved), (self.code, self.instruction)
-        return Write(memory, place, value, is_node, self.sequence_number, line, self.scope)
+        region, line = (self.window, self.index, self.saved), (self.code, self.instruction)
+        return Write(memory, region, value, is_node, self.sequence_number, line, self.scope)
 
     @property
     def line(self) -> str | None:
@@ -160,7 +160,7 @@ def interrupted_write_error(line: str | None) -> RuntimeError:
     )
 
 
-class Collector:
+class CycleCollector:
     """Runs the garbage collector after a number of bytes written, because Python counts objects only.
 
     A root refers to its log, the log to the stored values, and these often to the root. Only the garbage collector frees such a
@@ -186,7 +186,7 @@ class Collector:
             self.limit = self.min_limit if gc.collect() else 2 * self.limit
 
 
-collector = Collector()
+cycle_collector = CycleCollector()
 
 
 class BufferCopy:
@@ -196,7 +196,7 @@ class BufferCopy:
 
     Parameters
     ----------
-    like : numpy.ndarray
+    template : numpy.ndarray
         The array, of any shape, strides and dtype. Views passed to `window` must lie within its bounds.
 
     Attributes
@@ -223,20 +223,20 @@ class BufferCopy:
         buffer_copy.window(array)[...] = array
         return buffer_copy
 
-    def place(self, plain: NDArray[Any]) -> dict[str, Any]:
-        """The position of a view of the array in the buffer: the arguments of `cut` without the shape."""
+    def layout(self, plain: NDArray[Any]) -> dict[str, Any]:
+        """The layout of a view of the array in the buffer: the arguments of `view_at` without the shape."""
         return layout_of(plain, self.low)
 
     def window(self, plain: NDArray[Any]) -> Any:
         """The window of the buffer that corresponds to `plain`, a view of the array."""
         entry = self._windows.get(id(plain))
         if entry is None:  # the entry keeps the view alive, so its id stays unique
-            entry = self._windows[id(plain)] = (plain, self.cut(plain.shape, **self.place(plain)))
+            entry = self._windows[id(plain)] = (plain, self.view_at(plain.shape, **self.layout(plain)))
         return entry[1]
 
-    def cut(self, shape: tuple[int, ...], **place: Any) -> Any:
-        """A view of the buffer with a shape and a position."""
-        return window(self.buffer, shape, **place)
+    def view_at(self, shape: tuple[int, ...], **layout: Any) -> Any:
+        """A view of the buffer with a shape and a layout."""
+        return window(self.buffer, shape, **layout)
 
     def undo(self, write: Write) -> None:
         """Restore the values that a write overwrote."""
@@ -244,12 +244,12 @@ class BufferCopy:
 
 
 def value_at(node: Any, sequence_number: float) -> Any:
-    """The plain value of `node` as of a sequence number; a copy if it was written into since."""
+    """The plain value of `node` as of a sequence number; a copy if later writes changed it."""
     root = root_of(node)
     memory = root.memory
     if not memory or memory.count_before(sequence_number) == len(memory.log):
         return node.raw_value
-    past = BufferCopy.copy_of(root.raw_value)
+    restored = BufferCopy.copy_of(root.raw_value)
     for write in reversed(memory.log[memory.count_before(sequence_number) :]):
-        past.undo(write)
-    return past.window(node.raw_value).copy()
+        restored.undo(write)
+    return restored.window(node.raw_value).copy()

@@ -31,12 +31,12 @@ NO_OPTIONS: dict[str, Any] = {}
 
 
 class Origin(NamedTuple):
-    """The origin of a derivative: ``derive(output, wrt)[place]`` recomputes it, also for the same nodes of another graph."""
+    """The origin of a derivative: ``derive(output, wrt)[position]`` recomputes it, also for the same nodes of another graph."""
 
     derive: Callable[..., Any]
     output: Any
     wrt: tuple[Any, ...]
-    place: int
+    position: int
 
 
 if TYPE_CHECKING:
@@ -88,9 +88,9 @@ class Value(_Base):
     level: int = 0  # higher levels are processed first
     is_scalar: bool = False
     kind: ClassVar[str] = "node"
-    what: ClassVar[str] = "value"  # in messages, where no operation made it
-    shown_as: ClassVar[type | None] = None  # the class named where it is printed, if not its own
-    is_index: ClassVar[bool] = False  # whether values of this kind are tracers at the top level too; see `kinds`
+    noun: ClassVar[str] = "value"  # in messages, where no operation made it
+    display_class: ClassVar[type | None] = None  # the class named where it is printed, if not its own
+    is_index: ClassVar[bool] = False  # whether values of this kind are tracers at the top level too; see `node_kinds`
     trace_kind: ClassVar[str | None] = None  # at its level: "tangents", "jacobian", "batch"
 
     raw_value: Any
@@ -168,7 +168,7 @@ class Value(_Base):
         return next(iter(self.operands[1:]), None)
 
     def __repr__(self) -> str:
-        kind = (self.shown_as or type(self)).__name__
+        kind = (self.display_class or type(self)).__name__
         require_history(self)
         body = np.array2string(np.asarray(self.raw_value), separator=", ", threshold=50, prefix=f"{kind}(")
         return f"{kind}({body}, name={self.name!r}, dtype={self.dtype})"
@@ -235,7 +235,7 @@ class ConstantNode(Node):
 
     __slots__ = ()
     kind = "const"
-    what = "constant"
+    noun = "constant"
 
     @classmethod
     def create_using(cls, value: ArrayLike, name: str | None = None) -> ConstantNode:
@@ -245,7 +245,7 @@ class ConstantNode(Node):
         return cls.hold(array, name if name is not None else automatic_name(cls.kind))
 
     @classmethod
-    def hold(cls, value: object, name: str | None = None) -> ConstantNode:
+    def wrap(cls, value: object, name: str | None = None) -> ConstantNode:
         """A constant over a plain operand that is not copied: it shares memory with the operand of the operation."""
         node: ConstantNode = new_leaf(np.asarray(value), cls, name)
         return node
@@ -256,7 +256,7 @@ class OperationalNode(Node):
 
     __slots__ = ()
     kind = "buffer"
-    what = "array to be filled"
+    noun = "array to be filled"
 
     create_using: ClassVar[Callable[..., Any]]  # set by `bind`
 
@@ -265,7 +265,7 @@ class InertNode(OperationalNode):
     """An OperationalNode without cotangent: piecewise constant, or computed from constants only."""
 
     __slots__ = ()
-    what = "value"
+    noun = "value"
 
 
 def set_history(
@@ -344,7 +344,7 @@ def operand_nodes(record: Any) -> tuple[Node, ...]:
 
 def _constant_for(value: Any, record: Any) -> ConstantNode:
     """A plain operand of a node or MultiOutput as a constant with that node's line."""
-    node: ConstantNode = copy_location(record, ConstantNode.hold(value))
+    node: ConstantNode = copy_location(record, ConstantNode.wrap(value))
     return node
 
 
@@ -411,7 +411,7 @@ def require_unbatched(what: str, *values: object) -> None:
 def describe(node: Any) -> str:
     """Describe a node for messages: its operation, its name if set, shape and dtype."""
     require_history(node)
-    what = node.what if node.function is None else f"result of {node.opname}"
+    what = node.noun if node.function is None else f"result of {node.opname}"
     name = f" {node._name!r}" if node._name is not None else ""
     return f"{what}{name} (shape {node.shape}, {node.dtype})"
 

@@ -61,7 +61,7 @@ class VariableNode(Node):
 
     __slots__ = ()
     kind = "var"
-    what = "variable"
+    noun = "variable"
 
     @classmethod
     def create_using(
@@ -126,7 +126,7 @@ class PlaceholderNode(Node):
 
     __slots__ = ("declared",)
     kind = "placeholder"
-    what = "placeholder"
+    noun = "placeholder"
 
     declared: tuple[int | None, ...]
 
@@ -148,7 +148,7 @@ class ScalarNode(OperationalNode):
     __slots__ = ()
     __class__ = reported_class
     is_scalar = True
-    what = "value"
+    noun = "value"
 
 
 class ArgumentNode(OperationalNode):
@@ -156,7 +156,7 @@ class ArgumentNode(OperationalNode):
 
     __slots__ = ()
     kind = "input"
-    what = "value"
+    noun = "value"
 
     @classmethod
     def of(cls, node: Any) -> Any:
@@ -186,7 +186,7 @@ class IndexNode(InertNode):
     """An InertNode of integers or booleans computed from an integer placeholder; see `InertPlaceholderNode`."""
 
     __slots__ = ()
-    shown_as = InertNode
+    display_class = InertNode
     is_index = True
 
 
@@ -195,7 +195,7 @@ class IndexScalarNode(InertScalarNode):
 
     __slots__ = ()
     __class__ = reported_class
-    shown_as = InertScalarNode
+    display_class = InertScalarNode
     is_index = True
 
 
@@ -207,14 +207,14 @@ class BlankNode(OperationalNode):
     """
 
     __slots__ = ()
-    shown_as = OperationalNode
+    display_class = OperationalNode
 
 
 class InertBlankNode(InertNode):
     """A BlankNode made like another node (``np.zeros_like(x)``), which has no cotangent yet."""
 
     __slots__ = ()
-    shown_as = InertNode
+    display_class = InertNode
 
 
 class UntrackedNode(InertNode):
@@ -225,7 +225,7 @@ class UntrackedNode(InertNode):
     """
 
     __slots__ = ()
-    shown_as = InertNode
+    display_class = InertNode
 
     def __del__(self) -> None:
         _notify_freed(self)
@@ -235,7 +235,7 @@ class UntrackedScalarNode(InertScalarNode):
     """An UntrackedNode where NumPy returns a scalar."""
 
     __slots__ = ()
-    shown_as = InertScalarNode
+    display_class = InertScalarNode
 
     def __del__(self) -> None:
         _notify_freed(self)
@@ -324,17 +324,17 @@ INERT = with_tracers(
      IndexNode, IndexScalarNode}
 )  # fmt: skip
 VARYING = with_tracers({VariableNode, PlaceholderNode, InertPlaceholderNode})  # leaves whose values may change between runs
-BLANK: dict[Any, Any] = {BlankNode: OperationalNode, InertBlankNode: InertNode}
-USED_CLASS_OF: dict[Any, Any] = {**BLANK, **TRACKED_CLASS_OF}  # the class after the first use
+USED_CLASS_OF_BLANK: dict[Any, Any] = {BlankNode: OperationalNode, InertBlankNode: InertNode}
+USED_CLASS_OF: dict[Any, Any] = {**USED_CLASS_OF_BLANK, **TRACKED_CLASS_OF}  # the class after the first use
 LEFT, RIGHT, BOTH = (0,), (1,), (0, 1)  # positions of operands that are nodes
 
 
 SCALARS = with_tracers({ScalarNode, InertScalarNode, UntrackedScalarNode, IndexScalarNode, ArgumentScalarNode})
 # Pairs of the class for arrays and the class where NumPy returns scalars.
-OPERATIONAL: tuple[Any, Any] = (OperationalNode, ScalarNode)
-INERTS: tuple[Any, Any] = (InertNode, InertScalarNode)
-UNTRACKED: tuple[Any, Any] = (UntrackedNode, UntrackedScalarNode)
-INDICES: tuple[Any, Any] = (IndexNode, IndexScalarNode)
+OPERATIONAL_CLASSES: tuple[Any, Any] = (OperationalNode, ScalarNode)
+INERT_CLASSES: tuple[Any, Any] = (InertNode, InertScalarNode)
+UNTRACKED_CLASSES: tuple[Any, Any] = (UntrackedNode, UntrackedScalarNode)
+INDEX_CLASSES: tuple[Any, Any] = (IndexNode, IndexScalarNode)
 TRACER_CLASSES = frozenset(TRACERS.values())
 
 

@@ -77,7 +77,7 @@ def is_plain_array(value: object) -> bool:
 
 def constant_operand(value: NDArray[Any]) -> ConstantNode:
     """A plain number or array of the caller as a constant node with its present value."""
-    return ConstantNode.hold(save_operand(value) if is_plain_array(value) else value)
+    return ConstantNode.wrap(save_operand(value) if is_plain_array(value) else value)
 
 
 def save_operands(args: tuple[Any, ...], options: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:

@@ -33,7 +33,7 @@ class Buffer(Opaque):
 
 
 class TransformBuffer(Buffer, OpaqueTransform):
-    """A Buffer allocated under a transform; `_shadow` holds the functions that add tangents or a batch."""
+    """A Buffer allocated under a transform; `_wrappers` are the functions that add tangents or a batch."""
 
     __slots__ = ()
     __class__: Any = ndarray
@@ -55,16 +55,16 @@ OPAQUE_CLASSES.update(kind.__name__ for kind in BUFFERS)
 def new_buffer(array: NDArray[Any], root: Buffer | TransformBuffer | None = None) -> Any:
     """A buffer over a plain array; if `root` is given, a view of the buffer `root`."""
     if root is None:
-        buffer_wrappers = wrappers.get()
-        buffer: Any = TransformBuffer() if buffer_wrappers else Buffer()
+        added_by = wrappers.get()
+        buffer: Any = TransformBuffer() if added_by else Buffer()
         buffer.args = ()
     else:
-        buffer_wrappers = getattr(root, "_shadow", ())
+        added_by = getattr(root, "_wrappers", ())
         buffer = type(root)()
         buffer.args = (root,)
         _register_view(root, buffer)
     if type(buffer) is TransformBuffer:
-        buffer._shadow = buffer_wrappers
+        buffer._wrappers = added_by
     buffer.raw_value = array
     buffer._operands = buffer.memory = None
     return buffer

@@ -57,8 +57,12 @@ class TransformTracer(OpaqueTransform, Tracer):  # type: ignore[misc]
 
 def define_tracer(kind: type[Node], **attributes: object) -> None:
     """Define the tracer class for a class of nodes."""
-    inherited = {name: getattr(kind, name) for name in ("kind", "what", "is_scalar", "is_index")}
-    own = {"shown_as": kind.shown_as or kind, "node_kind": kind, "__class__": reported_class if kind.is_scalar else kind}
+    inherited = {name: getattr(kind, name) for name in ("kind", "noun", "is_scalar", "is_index")}
+    own = {
+        "display_class": kind.display_class or kind,
+        "node_kind": kind,
+        "__class__": reported_class if kind.is_scalar else kind,
+    }
     name = kind.__name__.replace("Node", "Tracer")
     OPAQUE_CLASSES.add(kind.__name__)  # the name in errors that show ``x.__class__``
     TRACERS[kind] = type(name, (Tracer,), {"__slots__": (), "__module__": __name__, **inherited, **own, **attributes})

@@ -25,7 +25,7 @@ from autodiff.forward import jvp
 from autodiff.operators.grad import grad
 from autodiff.reverse import gradient, replay
 from compgraph.inplace import stores
-from compgraph.storage.write_log import Collector
+from compgraph.storage.write_log import CycleCollector
 
 FULL = os.environ.get("COMPGRAPH_LOAD") == "full"
 
@@ -231,10 +231,10 @@ def test_training_steps_release_memory(step: Callable[[Any], None]) -> None:
 @pytest.mark.parametrize("is_collected", [True, False])
 def test_written_buffers_are_collected(is_collected: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Graphs with writes are cycles; the collector counts objects, and receives their sizes as well."""
-    collector = Collector()
+    collector = CycleCollector()
     collector.limit = collector.min_limit = 2**24 if is_collected else 2**40
-    monkeypatch.setattr(stores, "collector", collector)
-    monkeypatch.setattr(replay, "collector", collector)
+    monkeypatch.setattr(stores, "cycle_collector", collector)
+    monkeypatch.setattr(replay, "cycle_collector", collector)
     x = cg.variable(np.ones(50_000), "x")
 
     def steps() -> None:
@@ -254,7 +254,7 @@ def test_collector_runs_less_often_without_garbage(monkeypatch: pytest.MonkeyPat
     calls: list[int] = []
     counts = [0, 0, 5]
     monkeypatch.setattr(gc, "collect", lambda: calls.append(1) or counts[len(calls) - 1])
-    collector = Collector()
+    collector = CycleCollector()
     least = collector.min_limit
     for k in range(3):
         collector.add_bytes(least * 2**k)

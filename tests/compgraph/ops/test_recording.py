@@ -130,7 +130,7 @@ def node_of(array: Array) -> Any:
     """A node over the very memory of `array`, so that both see the same layout."""
     if array.dtype.kind in "fc":
         return cg.variable(array, copy=False)
-    return cg.ConstantNode.hold(array)
+    return cg.ConstantNode.wrap(array)
 
 
 def scalar_node(array: Array) -> Any:
@@ -218,7 +218,7 @@ def test_unary_operator_matches_numpy(symbol: str) -> None:
                 array = make(dtype, 3)
                 expected = outcome(operate, array)
                 assert_same_outcome(outcome(operate, node_of(array)), expected, "variable")
-                assert_same_outcome(outcome(operate, cg.ConstantNode.hold(array)), expected, "constant")
+                assert_same_outcome(outcome(operate, cg.ConstantNode.wrap(array)), expected, "constant")
                 if array.ndim == 0:
                     assert_same_outcome(outcome(operate, scalar_node(array)), expected, "scalar")
 
