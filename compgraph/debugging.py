@@ -25,7 +25,7 @@ class NonFiniteError(ArithmeticError):
         The operation in which it appeared; None in forward mode, which keeps no graph, and in a pickled copy.
     """
 
-    __module__ = "compgraph"  # as users know it, in a traceback
+    __module__ = "compgraph"  # the public module, for tracebacks
 
     def __init__(self, message: str, node: Any) -> None:
         super().__init__(message)

@@ -4,6 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from .protocols import namespace
+from .protocols import mirror_module
 
-__getattr__, __dir__ = namespace(np.linalg, __name__)
+__getattr__, __dir__ = mirror_module(np.linalg, __name__)

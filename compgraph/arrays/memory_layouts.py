@@ -152,12 +152,12 @@ def as_strided(x: Any, shape: tuple[int, ...] | None = None, strides: tuple[int,
     shape, strides = x.shape if shape is None else shape, x.strides if strides is None else strides
     if not x.flags.c_contiguous or any(step % x.itemsize for step in strides):
         raise ValueError("as_strided of a node needs a C-contiguous one, and steps of whole elements; use cg.ascontiguousarray")
-    places = np.zeros(shape, int)
+    positions = np.zeros(shape, int)
     for axis, (length, step) in enumerate(zip(shape, strides, strict=True)):
-        places += (np.arange(length) * (step // x.itemsize)).reshape(-1, *[1] * (len(shape) - axis - 1))
-    if places.size and not (places.min() >= 0 and places.max() < x.size):
+        positions += (np.arange(length) * (step // x.itemsize)).reshape(-1, *[1] * (len(shape) - axis - 1))
+    if positions.size and not (positions.min() >= 0 and positions.max() < x.size):
         raise ValueError(f"as_strided: the steps lead beyond the {x.size} elements of the node")
-    return np.ravel(x)[places]
+    return np.ravel(x)[positions]
 
 
 def _buffer_constructor(function: Callable[..., Any]) -> Any:

@@ -104,8 +104,8 @@ def augments_element(frame: FrameType, code: CodeType | None, instruction: int) 
             break
     else:
         return False
-    places = list(code.co_positions())
-    return code.co_code[offset] in _STORES and places[offset // 2] == places[instruction // 2] != (None,) * 4
+    positions = list(code.co_positions())
+    return code.co_code[offset] in _STORES and positions[offset // 2] == positions[instruction // 2] != (None,) * 4
 
 
 _REMAINDERS = (6, 19)  # the arguments of BINARY_OP for ``%`` and ``%=``

@@ -130,8 +130,8 @@ def format_line(code: CodeType | str | None, instruction: int) -> str | None:
         return code
     line = line_number(code, instruction)
     text = linecache.getline(code.co_filename, line).strip()
-    place = f'File "{code.co_filename}", line {line}, in {code.co_name}'
-    return f"{place}: {text}" if text else place
+    location = f'File "{code.co_filename}", line {line}, in {code.co_name}'
+    return f"{location}: {text}" if text else location
 
 
 def line_number(code: CodeType, instruction: int) -> int:
@@ -222,11 +222,11 @@ def _runs_for_user(frame: FrameType) -> bool:
     return bool(internal[filename]) or _is_own_code(filename) or id(frame.f_code) in _replacing_codes
 
 
-def warn_at(place: SourceLine, message: str | Warning, category: type[Warning]) -> None:
+def warn_at(source_line: SourceLine, message: str | Warning, category: type[Warning]) -> None:
     """Issue a warning at a line, with the filters for its module, once per line and text."""
-    registry = place.namespace.setdefault("__warningregistry__", {})
-    module = place.namespace.get("__name__", "<unknown>")
-    warnings.warn_explicit(message, category, place.filename, place.line, module, registry)
+    registry = source_line.namespace.setdefault("__warningregistry__", {})
+    module = source_line.namespace.get("__name__", "<unknown>")
+    warnings.warn_explicit(message, category, source_line.filename, source_line.line, module, registry)
 
 
 def warn_user(message: str, category: type[Warning]) -> None:
@@ -267,9 +267,9 @@ def record_lines(on: bool = True) -> None:
 def _at_users_line(show: Callable[[Any], None]) -> Callable[[Any], None]:
     @functools.wraps(show)
     def show_warning(message: Any) -> None:
-        place = (message.filename, message.lineno)
+        location = (message.filename, message.lineno)
         frames = walk_frames(sys._getframe(1))
-        source = next((frame for frame in frames if (frame.f_code.co_filename, frame.f_lineno) == place), None)
+        source = next((frame for frame in frames if (frame.f_code.co_filename, frame.f_lineno) == location), None)
         is_own = source is not None and (_is_own_code(message.filename) or id(source.f_code) in _replacing_codes)
         user = next((frame for frame in frames if not _runs_for_user(frame)), None) if is_own else None
         if source is None or user is None or issubclass(message.category, DeprecationWarning):

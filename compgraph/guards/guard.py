@@ -38,7 +38,7 @@ VALUE_METHODS = frozenset({".item()", ".tolist()"})  # their results are mostly 
 class GuardError(RuntimeError):
     """Raised if a graph is run with values for which Python would have branched differently while it was recorded."""
 
-    __module__ = "compgraph"  # as users know it, in a traceback
+    __module__ = "compgraph"  # the public module, for tracebacks
     is_untracked = False  # whether it is about a value that no operation reads
 
 

@@ -45,7 +45,7 @@ def trace_buffer(array: Any) -> None:
     if array.is_borrowed:
         raise TypeError(
             f"a node is written into an array (shape {array.shape}, {array.dtype}) that was made before the differentiated "
-            "function was called; it belongs to the caller. Copy it inside the function first: np.copy(a), or a.copy()"
+            "function was called, and belongs to the caller. Copy it inside the function first: np.copy(a), or a.copy()"
         )
     root = array.args[0] if array.args else array
     if type(root) in BUFFERS:
@@ -68,8 +68,8 @@ def _trace_root(root: Buffer | TransformBuffer) -> None:
             tracer = wrap(tracer)
         if not isinstance(tracer, OpaqueTransform):
             raise TypeError(
-                f"a node is written into an array (shape {root.shape}) that was made within a function through which tangents "
-                "were pushed, after that returned; copy it first (np.copy)"
+                f"a node is written into an array (shape {root.shape}) that was made within a function differentiated in forward "
+                "mode, after the function returned. Copy the array first (np.copy)"
             )
         _convert_to_tracer(root, tracer)
         return

@@ -93,7 +93,7 @@ def put(a: object, ind: ArrayLike | Callable[..., Any], v: object, mode: str = "
         write_into_plain(np.put, "use np.where", a, ind, v, mode=mode)
         return
     require_history(a)
-    positions = np.ravel(guarded_value(ind, "the places of np.put")).astype(np.intp)
+    positions = np.ravel(guarded_value(ind, "the indices of np.put")).astype(np.intp)
     if mode == "wrap":
         positions = positions % a.size
     elif mode == "clip":
@@ -170,7 +170,7 @@ def put_along_axis(arr: Any, indices: Any, values: Any, axis: int | None) -> Non
     if not isinstance(arr, Value):
         write_into_plain(np.put_along_axis, "use np.where", arr, indices, values, axis)
         return
-    indices = guarded_value(indices, "the places of np.put_along_axis")
+    indices = guarded_value(indices, "the indices of np.put_along_axis")
     if axis is None:
         set_flat(arr, indices, values)
         return

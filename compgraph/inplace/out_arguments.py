@@ -35,8 +35,8 @@ def copy_mask(where: object, shape: tuple[int, ...], name: str) -> Any:
 def plain_target_error(name: str, advice: str) -> TypeError:
     """Make the error for a node that would be written into a plain array; `advice` is a part of the message."""
     return TypeError(
-        f"{name} would write a node into a plain array, which keeps numbers and no graph. Make the array of nodes from the "
-        f"start (np.zeros_like(node), cg.zeros(shape)), {advice}, or give node.value where the numbers alone are meant"
+        f"{name} would write a node into a plain array, which keeps numbers and no graph. Make the array a node from the "
+        f"start (np.zeros_like(node), cg.zeros(shape)), or {advice}. If plain numbers are intended, pass node.value"
     )
 
 
@@ -74,14 +74,14 @@ def write_out(function: Any, args: tuple[Any, ...], options: dict[str, Any], out
     _require_disjoint(name, targets)
     if any(t is None for t in targets):
         get_output(0)  # computed here, because updates of variables are not recorded
-    written = simulate_numpy_writes(function, args, options, targets)
-    for position, expected in enumerate(written or ()):
+    simulated = simulate_numpy_writes(function, args, options, targets)
+    for position, expected in enumerate(simulated or ()):
         if expected is None or _has_same_bits(get_output(position), expected):
             continue
         if function not in MOVING_FUNCTIONS or len(targets) > 1:
             raise ValueError(
-                f"{name}: out= shares memory with an operand, so that NumPy reads elements that it has already overwritten; "
-                "give a copy of the operand (np.copy), or an out= of its own"
+                f"{name}: out= shares memory with an operand, so that NumPy reads elements that it has already overwritten. "
+                "Pass a copy of the operand (np.copy), or an out= with its own memory"
             )
         move_elements(targets[0], *_as_move(function, args, options))
         return targets[0]
@@ -121,12 +121,12 @@ def _as_move(function: Callable[..., Any], args: tuple[Any, ...], options: dict[
     """Return the arguments of `move_elements` for a call that only moves elements: its sources, and the call on other arrays."""
     options = to_values(options)
     if function in ops.PACKED_FUNCTIONS:
-        return tuple(map(as_operand, args[0])), lambda there, *source_values: function(source_values, out=there, **options)
+        return tuple(map(as_operand, args[0])), lambda target, *source_values: function(source_values, out=target, **options)
     moved = 1 if function is np.compress else 0
     others = tuple(to_values(args))
 
-    def move(there: object, source_values: object) -> None:
-        function(*others[:moved], source_values, *others[moved + 1 :], out=there, **options)
+    def move(target: object, source_values: object) -> None:
+        function(*others[:moved], source_values, *others[moved + 1 :], out=target, **options)
 
     return (args[moved],), move
 
@@ -135,7 +135,7 @@ def _require_disjoint(name: str, targets: tuple[Any, ...]) -> None:
     """Raise if two outputs share memory, because NumPy does not define which of them is stored last."""
     written = [backing_array(t) for t in targets if t is not None]
     if len(written) > 1 and np.shares_memory(*written):
-        raise ValueError(f"{name}: both outputs would be written into the same memory; give each out= of its own")
+        raise ValueError(f"{name}: both outputs would be written into the same memory. Pass arrays that do not overlap as out=")
 
 
 def _plain_out(function: Callable[..., Any], args: tuple[Any, ...], out: tuple[Any, ...], options: dict[str, Any]) -> Any:
@@ -146,8 +146,8 @@ def _plain_out(function: Callable[..., Any], args: tuple[Any, ...], out: tuple[A
     for target, copied in zip(targets, copies, strict=True):
         if isinstance(target, Value):
             store(target, ..., copied)
-    places = zip(targets, results if isinstance(results, tuple) else (results,), strict=True)
-    outputs = tuple([r if t is None else t for t, r in places])
+    pairs = zip(targets, results if isinstance(results, tuple) else (results,), strict=True)
+    outputs = tuple([r if t is None else t for t, r in pairs])
     return outputs if len(outputs) > 1 else outputs[0]
 
 
@@ -157,11 +157,12 @@ def _require_fitting(function: Callable[..., Any], name: str, value: Any, target
     Except for ufuncs it must have the target's dtype, because another dtype of ``out=`` changes NumPy's computation.
     """
     if isinstance(function, np.ufunc):
-        here, there = np.shape(value), target.shape
+        shape, target_shape = np.shape(value), target.shape
         names = (function.signature or "").partition("->(")[2].partition(")")[0]
-        core = min(len(names.split(",")) if names else 0, len(here))  # the last axes, which NumPy does not broadcast
-        if np.broadcast_shapes(here, there) != there or here[len(here) - core :] != there[len(there) - core :]:
-            raise ValueError(f"{name}: the result has shape {here}, out= {there}")
+        core = min(len(names.split(",")) if names else 0, len(shape))  # the last axes, which NumPy does not broadcast
+        has_same_core = shape[len(shape) - core :] == target_shape[len(target_shape) - core :]
+        if np.broadcast_shapes(shape, target_shape) != target_shape or not has_same_core:
+            raise ValueError(f"{name}: the result has shape {shape}, out= {target_shape}")
         if not hasattr(value, "dtype"):
             raise TypeError(f"{name}: the result, a {type(value).__name__}, holds no numbers")
         return value

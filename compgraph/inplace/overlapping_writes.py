@@ -80,15 +80,17 @@ def move_elements(target: Any, sources: Sequence[Any], move: Callable[..., objec
     numbered, others = _number_elements(target, sources)
     target_array = _window_numbers(numbered, target.raw_value)
     before = target_array.copy()
-    pairs = zip(sources, others, strict=True)
-    source_numbers = [_window_numbers(numbered, s.raw_value) if overlaps(target, s) else o for s, o in pairs]
-    all_numbers = np.concatenate([np.ravel(g) for g in source_numbers])
+    source_numbers = [
+        _window_numbers(numbered, source.raw_value) if overlaps(target, source) else other
+        for source, other in zip(sources, others, strict=True)
+    ]
+    all_numbers = np.concatenate([np.ravel(numbers) for numbers in source_numbers])
     move(target_array, *source_numbers)
     changed = target_array != before
     if changed.any():
         order = np.argsort(all_numbers, kind="stable")
-        places = order[np.searchsorted(all_numbers, target_array[changed], sorter=order)]
-        values = np.concatenate([np.ravel(s) for s in sources])[places]
+        positions = order[np.searchsorted(all_numbers, target_array[changed], sorter=order)]
+        values = np.concatenate([np.ravel(s) for s in sources])[positions]
         store(target, np.nonzero(changed) if target.ndim else ..., values if target.ndim else values[0])
 
 

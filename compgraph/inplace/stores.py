@@ -100,7 +100,7 @@ def store(target: Any, index: Any, value: Any, casting: object = None) -> None:
         if is_tracer(value) and not is_tracer(root) and (is_tracing() or LOGS) and not is_deriving():
             raise TypeError(
                 f"a value within a function that is differentiated is written into the {describe(root)}, an array that was made "
-                "outside of it; copy it inside the function first: np.copy(a)"
+                "outside of it. Copy it inside the function first: np.copy(a)"
             )
         _activate(target, root)
         root.memory.is_root_active = True
@@ -180,8 +180,8 @@ def _is_same_memory(array: Any, index: Any, value: Array) -> bool:
     """Whether ``array[index]`` and `value` are the same memory, as in the last step of ``a[1:3] += b``."""
     if type(value) is not np.ndarray or value.base is None or owner_of(value) is not owner_of(array):
         return False
-    there = array[index]
-    return isinstance(there, np.ndarray) and bool(there.__array_interface__ == value.__array_interface__)
+    region = array[index]
+    return isinstance(region, np.ndarray) and bool(region.__array_interface__ == value.__array_interface__)
 
 
 _rows: dict[int, tuple[Any, CodeType, int]] = {}  # by id: a weak reference to the row, and the instruction that read it
@@ -208,7 +208,7 @@ def _require_own_buffer(target: Any) -> None:
         return
     raise TypeError(
         f"the {describe(root)} was read at a computed index, such as a[np.argmax(x)]. NumPy would write through it into the "
-        "array that it was read from. Write there instead: a[index, i] = value; or copy it first: a[index].copy()"
+        "array that it was read from. Write a[index, i] = value, or copy the row first: a[index].copy()"
     )
 
 

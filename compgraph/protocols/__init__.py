@@ -5,10 +5,10 @@ from .binding import bind_arguments, unsupported_message
 from .functions import HANDLERS, with_user_line
 from .hints import FOREIGN_NAMES, with_gradient_hint
 from .methods import UnsizedError, number_methods
-from .primitives import Primitive, accept_name, expand, namespace, primitive, stop_gradient
+from .primitives import Primitive, accept_name, expand, mirror_module, primitive, stop_gradient
 
 __all__ = [
     "FOREIGN_NAMES", "HANDLERS", "Primitive", "UnsizedError", "accept_name", "bind_arguments", "expand", "methods",
-    "namespace", "number_methods", "operators", "primitive", "stop_gradient", "ufuncs", "unsupported_message",
+    "mirror_module", "number_methods", "operators", "primitive", "stop_gradient", "ufuncs", "unsupported_message",
     "with_gradient_hint", "with_user_line",
 ]  # fmt: skip

@@ -158,23 +158,23 @@ def accept_name(function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-def namespace(module: object, place: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """``__getattr__`` and ``__dir__`` of our module `place`: the functions of NumPy's `module`, wrapped by `accept_name`."""
-    functions = ops.public_functions(module)
-    get_primitive = functools.cache(lambda name: accept_name(functions[name]))
+def mirror_module(numpy_module: object, name: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """Return ``__getattr__`` and ``__dir__`` for a module `name`: a NumPy module's functions, wrapped by `accept_name`."""
+    functions = ops.public_functions(numpy_module)
+    get_function = functools.cache(lambda attribute: accept_name(functions[attribute]))
 
-    def get(name: str) -> Any:
-        if name not in functions:
-            raise AttributeError(f"{place} has no {name!r}")
-        return get_primitive(name)
+    def get(attribute: str) -> Any:
+        if attribute not in functions:
+            raise AttributeError(f"{name} has no {attribute!r}")
+        return get_function(attribute)
 
     return get, lambda: sorted(functions)
 
 
 def _compute_without_nodes(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], name: str | None) -> Any:
     """Call a function that is recorded in steps on plain arguments; with ``name=``, its results become nodes without operands."""
-    calls = function in ops.HIGHER_ORDER_FUNCTIONS
-    result = call_on_nodes(function, args, kwargs) if calls else function(*args, **kwargs)
+    may_use_nodes = function in ops.HIGHER_ORDER_FUNCTIONS  # through the functions that it calls
+    result = call_on_nodes(function, args, kwargs) if may_use_nodes else function(*args, **kwargs)
     if name is None or isinstance(result, Value):
         return result
     return _without_operands(result)
@@ -187,15 +187,15 @@ def _without_operands(value: Any) -> Any:
 
 def _with_operand_as_node(function: Callable[..., Any], args: tuple[Any, ...]) -> tuple[Any, ...]:
     """Convert the first operand to a node; of a sequence of operands, its first."""
-    place = 1 if args and isinstance(args[0], str) else 0  # einsum begins with its subscripts
-    if len(args) <= place:
-        raise TypeError(f"{function.__name__}: with name= the operands must be passed by position, but none were")
-    operand = args[place]
+    position = 1 if args and isinstance(args[0], str) else 0  # einsum begins with its subscripts
+    if len(args) <= position:
+        raise TypeError(f"{function.__name__}: with name=, operands must be passed by position, but none were")
+    operand = args[position]
     if function in ops.PACKED_FUNCTIONS or function in ops.STACKING_FUNCTIONS:
         first_operand: Any = [ConstantNode.create_using(operand[0]), *operand[1:]]
     else:
         first_operand = ConstantNode.create_using(operand)
-    return (*args[:place], first_operand, *args[place + 1 :])
+    return (*args[:position], first_operand, *args[position + 1 :])
 
 
 def expand(x: object, axis: int | tuple[int, ...] = -1, *, name: str | None = None) -> Any:
@@ -206,7 +206,7 @@ def expand(x: object, axis: int | tuple[int, ...] = -1, *, name: str | None = No
     x : array_like or Node
         Of any shape.
     axis : int or tuple of int
-        Where the new axis, or each of several, is in the result, as in ``np.expand_dims``; the last by default.
+        The position of each new axis in the result, as in ``np.expand_dims``; the last by default.
     name : str, optional
         A name for the node.
 

@@ -13,7 +13,7 @@ from ..context import is_fast_path
 from ..frames import source_lines
 from ..graph import NUMBERS, OPERAND_TYPES, as_operand, overrides_protocol, recover_history, to_values
 from ..inplace import as_traced, ufunc_at, write_out, write_where
-from ..tracing import LeakError, format_places
+from ..tracing import LeakError, format_locations
 from ..values import (
     ACTIVE,
     ARRAYS,
@@ -137,7 +137,7 @@ def _unrecorded_error(ufunc: np.ufunc, method: str, instead: str) -> TypeError:
     """The error for a ufunc that is not recorded; a LeakError for one of another library, which accepts plain arrays only."""
     if getattr(np, ufunc.__name__, None) is ufunc:
         return TypeError(unsupported_message(f"np.{ufunc.__name__}{method}", instead))
-    at = format_places(list(source_lines.walk_frames(source_lines.frame_up(1))))
+    at = format_locations(list(source_lines.walk_frames(source_lines.frame_up(1))))
     return LeakError(unsupported_message(f"{ufunc.__name__}{method}(){at}", instead))
 
 

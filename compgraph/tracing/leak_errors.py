@@ -23,12 +23,12 @@ OPAQUE_CLASSES: set[str] = set()  # the names of the classes of tracers and buff
 class LeakError(TypeError):
     """Code without graph support requested the values of a node, which would lose the derivative."""
 
-    __module__ = "compgraph"  # as users know it, in a traceback
+    __module__ = "compgraph"  # the public module, for tracebacks
 
-    place: tuple[Any, int] | None = None  # the user's code and instruction, which identify an error that C code raises instead
+    location: tuple[Any, int] | None = None  # the user's code and instruction, which identify an error that C code raises instead
 
     def __reduce__(self) -> Any:
-        return type(self), self.args  # without the place, which cannot be pickled
+        return type(self), self.args  # without the location, which cannot be pickled
 
 
 class LeakWarning(RuntimeWarning):
@@ -61,7 +61,7 @@ def leak_error(frame: FrameType | None, description: str | None = None, text: st
     error = LeakError(text or leak_message(frames, description))
     if frames:
         user_frame = frames[user_frame_index(frames)]
-        error.place = user_frame.f_code, user_frame.f_lasti
+        error.location = user_frame.f_code, user_frame.f_lasti
     own_log = OWN_LOG.get()
     for log in [reference() for reference in tuple(LOGS)] if own_log is None else [own_log]:  # threads have contexts of their own
         if log is not None:
@@ -104,9 +104,9 @@ def explain_error(error: Exception, log: list[LeakError]) -> LeakError | None:
     code = frames[0].f_code
     if source_lines.is_packaged(code.co_filename) or (not is_library(code.co_filename) and is_raised_by(code, trace[0].tb_lasti)):
         return None  # an error of this package, or raised by the user's code
-    places = {(part.tb_frame.f_code, part.tb_lasti) for part in trace}
+    locations = {(part.tb_frame.f_code, part.tb_lasti) for part in trace}
     for leak in reversed(log):
-        if leak.place in places:
+        if leak.location in locations:
             return LeakError(*leak.args)
     if isinstance(error, AttributeError) and hasattr(type(error.obj), "opname"):
         return None  # the user accessed an attribute that arrays lack

@@ -19,16 +19,10 @@ from ..ops import METHODS_MODULE, implementation
 
 NAME_PATTERN = re.compile(r"[^\W\d]\w*")
 CYTHON_SUFFIXES = (".pyx", ".pxd", ".pxi")  # Cython shows these files in frames
-_CYTHON_GENERATED = (
-    "View.MemoryView",
-    "stringsource",
-    "<stringsource>",
-    "__pyx_",
-)  # prefixes of the file names of code that Cython generates
-_SUPPORTED_PACKAGES = sys.stdlib_module_names | {
-    "numpy",
-    "scipy",
-}  # packages that support tracers, so that their errors have other causes
+# Prefixes of the file names of code that Cython generates.
+_CYTHON_GENERATED = ("View.MemoryView", "stringsource", "<stringsource>", "__pyx_")
+# Packages that support tracers, so that their errors have other causes.
+_SUPPORTED_PACKAGES = sys.stdlib_module_names | {"numpy", "scipy"}
 _FFI_MODULES = {"ctypes", "_ctypes"}  # packages that call C code, and raise for arguments that they cannot convert
 _LOCAL = "<locals>."  # in the qualified names of nested functions
 _MAX_NODES = 3  # nodes named in a message
@@ -96,22 +90,22 @@ def user_frame_index(frames: list[FrameType]) -> int:
     return position
 
 
-def format_places(frames: list[FrameType]) -> str:
+def format_locations(frames: list[FrameType]) -> str:
     """The user's line and the innermost line of a called package, in parentheses, for frames given innermost first.
 
     Lines of NumPy do not count. The second line is missing if the user's code called compiled code. Empty if no line is known.
     """
     position = user_frame_index(frames)
-    called_frame = ((frame, frame.f_code.co_filename) for frame in frames[:position])
-    others = [frame for frame, name in called_frame if not source_lines.internal[name] and not name.startswith(_CYTHON_GENERATED)]
+    inner = ((frame, frame.f_code.co_filename) for frame in frames[:position])
+    others = [frame for frame, name in inner if not source_lines.internal[name] and not name.startswith(_CYTHON_GENERATED)]
     lines = [line for line in map(source_lines.format_frame, [frames[position], *others[:1]]) if line is not None]
     return f" ({'; requested at '.join(lines)})" if lines else ""
 
 
 def cython_note(frames: list[FrameType], text: str) -> str | None:
     """A note with the Cython line that requested the values; it has no running frame when the error is made."""
-    called_frame = frames[: user_frame_index(frames)]
-    lines = (source_lines.format_frame(frame) for frame in called_frame if frame.f_code.co_filename.endswith(CYTHON_SUFFIXES))
+    inner = frames[: user_frame_index(frames)]
+    lines = (source_lines.format_frame(frame) for frame in inner if frame.f_code.co_filename.endswith(CYTHON_SUFFIXES))
     line = next(lines, None)
     return None if line is None or line in text else f"The numbers were requested at {line}."
 
@@ -120,7 +114,7 @@ def leak_message(frames: list[FrameType], description: str | None = None) -> str
     """The message for values read in the first of some frames, innermost first; `description` describes the node, if known."""
     position = user_frame_index(frames)
     frame, called_frame = frames[position], _called_by_user(frames, position)
-    subject, at = f"the numbers of {description or _named_nodes(frames, frame)}", format_places(frames)
+    subject, at = f"the numbers of {description or _named_nodes(frames, frame)}", format_locations(frames)
     if called_frame is None and is_assigning(frame):
         return (
             f"{subject} are assigned into a plain array, which keeps numbers and no graph{at}. Make the array of nodes from the "
@@ -147,7 +141,7 @@ def package_note(frames: list[FrameType], kind: type[Exception]) -> str | None:
     reader = _name_of(user_frame, _called_by_user(frames, position)) or "compiled code"
     return (
         f"{reader} got {_named_nodes(frames, user_frame)}, which is differentiated and exposes no numbers"
-        f"{format_places(frames)}. This may be the cause of the error. {_advice(reader)}. If plain numbers are intended, "
+        f"{format_locations(frames)}. This may be the cause of the error. {_advice(reader)}. If plain numbers are intended, "
         "write x.value"
     )
 
@@ -167,9 +161,8 @@ def _is_foreign_code(frame: FrameType) -> bool:
 def _name_of(frame: FrameType, called_frame: FrameType | None) -> str:
     """The public name of the callable that the user's frame called; empty if unknown."""
     call_target = callee(frame)
-    if called_frame is not None and source_lines.is_packaged(
-        called_frame.f_code.co_filename
-    ):  # a replacement for a library function
+    # The called function may be a replacement for a library function.
+    if called_frame is not None and source_lines.is_packaged(called_frame.f_code.co_filename):
         call_target = called_frame.f_locals.get("original", call_target)
     is_known = call_target is not None and call_target is not unknown
     if called_frame is not None and not (is_known and hasattr(call_target, "__name__")):

@@ -35,9 +35,9 @@ class Accessor(tuple[Entry, ...]):
 
     __slots__ = ()
 
-    def __getitem__(self, place: Any) -> Any:
-        item = super().__getitem__(place)
-        return Accessor(item) if isinstance(place, slice) else item
+    def __getitem__(self, position: Any) -> Any:
+        item = super().__getitem__(position)
+        return Accessor(item) if isinstance(position, slice) else item
 
     def codify(self, root: str = "") -> str:
         """The path as Python code."""

@@ -64,8 +64,8 @@ class Value(_Base):
     parent_argnums : tuple of int
         The positions in `args` of nodes, or of the MultiOutput.
     sequence_number : int
-        When the node was made; of a variable, last written. Operands are older, except for variables updated after
-        they were read.
+        The moment at which the node was made, or a variable was last written. Operands have smaller numbers, except for
+        variables that were updated after they were read.
     memory : Memory or None
         For a root, the log of writes into its buffer; None before the first write, and for views (see `write_log`).
     code, instruction : code object, int
@@ -88,8 +88,8 @@ class Value(_Base):
     level: int = 0  # higher levels are processed first
     is_scalar: bool = False
     kind: ClassVar[str] = "node"
-    noun: ClassVar[str] = "value"  # in messages, where no operation made it
-    display_class: ClassVar[type | None] = None  # the class named where it is printed, if not its own
+    noun: ClassVar[str] = "value"  # describes a leaf in messages
+    display_class: ClassVar[type | None] = None  # the class that its repr shows, if not its own
     is_index: ClassVar[bool] = False  # whether values of this kind are tracers at the top level too; see `node_kinds`
     trace_kind: ClassVar[str | None] = None  # at its level: "tangents", "jacobian", "batch"
 
@@ -283,7 +283,7 @@ def set_history(
 
 
 def new_node(array: Operand, kind: Any) -> Any:
-    """A value of a kind without history: a tracer within an operator, otherwise a node over `array`."""
+    """A value without history: a tracer within an operator, otherwise a node of class `kind` over `array`."""
     sync_variables()
     return TRACERS[kind]() if is_tracing() or kind.is_index else new_view(array, kind)
 
@@ -299,7 +299,7 @@ def new_leaf(array: np.ndarray[Any, Any], kind: type[Node], name: str | None) ->
 
 
 def set_scope(result: object, path: tuple[str, ...] | None = None) -> None:
-    """Store the open scopes, or `path`, in a new node, or in several; None among them is skipped."""
+    """Store the open scopes, or `path`, in a new node or each of several new nodes; None is skipped."""
     path = open_scopes() if path is None else path
     if path:
         for node in result if isinstance(result, (tuple, list)) else (result,):
@@ -349,9 +349,9 @@ def _constant_for(value: Any, record: Any) -> ConstantNode:
 
 
 def snapshot(node: Any, sequence_number: float, value: NDArray[Any] | None = None) -> Any:
-    """`node` as a reader at `sequence_number` saw it: itself, or a recorded copy of its value then if it was written into since.
+    """`node` as of `sequence_number`: the node itself, or a recorded copy of its value then if later writes changed it.
 
-    The sequence number of the copy lies just before the reader's. `value` is the value of the copy, if the caller has it.
+    The copy's sequence number lies just before `sequence_number`. `value` is the value of the copy, if the caller has it.
     """
     memory = root_of(node).memory if type(node.raw_value) is ndarray else None
     if type(memory) is not Memory or memory.count_before(sequence_number) == len(memory.log):
@@ -374,9 +374,9 @@ def lost_history_error(node: NDArray[Any]) -> TypeError:
         " A method of a plain array does not dispatch: for X.dot(x) write X @ x or np.dot(X, x)." if node.base is None else ""
     )
     return TypeError(
-        "this array is a view or copy of a node that NumPy made outside of the graph; its history is lost. Use "
-        "the NumPy function or method that makes it (np.copy, x[...], x.reshape), those of compgraph where NumPy does not "
-        "dispatch (cg.asarray, cg.r_, cg.c_), or np.asarray(x) when a plain array is meant." + advice_for_dot
+        "this array is a view or copy of a node that NumPy made outside of the graph, so its history is lost. Make it by a "
+        "NumPy function or method (np.copy, x[...], x.reshape), or by a function of compgraph where NumPy does not dispatch "
+        "(cg.asarray, cg.r_, cg.c_). If a plain array is intended, use np.asarray(x)." + advice_for_dot
     )
 
 
@@ -403,8 +403,8 @@ def require_unbatched(what: str, *values: object) -> None:
     for value in values:
         if isinstance(value, Value) and value.trace_kind == "batch":
             raise BatchedValueError(
-                f"{what} is not supported within vmap for the {describe(value)}, which differs between the examples; take it out "
-                "of the function that is given to vmap, or loop over the examples in Python"
+                f"{what} is not supported within vmap for the {describe(value)}, which differs between the batch elements. Move "
+                "it out of the function that is passed to vmap, or loop over the batch elements in Python"
             )
 
 
@@ -421,9 +421,7 @@ _EAGER_TYPES: frozenset[Any] = frozenset(
 )
 
 
-BLOCKWISE_ADVICE = (
-    "A loss that is the mean over the rows of such arrays is differentiated block by block by autodiff.distributed.value_and_grad"
-)
+BLOCKWISE_ADVICE = "For a loss that is a mean over rows, autodiff.distributed.value_and_grad computes the gradient block by block"
 
 
 def require_computed(value: object, what: str) -> None:
@@ -446,7 +444,7 @@ def require_computed(value: object, what: str) -> None:
     elif _is_lazy(value):
         raise TypeError(
             f"{what} is a {kind.__module__.partition('.')[0]} {kind.__name__}, which is not computed yet and would be loaded "
-            f"whole. Use value.compute(), or compute only the needed part. {BLOCKWISE_ADVICE}"
+            f"completely. Use value.compute(), or compute only the needed part. {BLOCKWISE_ADVICE}"
         )
 
 

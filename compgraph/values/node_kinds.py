@@ -69,7 +69,7 @@ class VariableNode(Node):
     ) -> VariableNode:
         """Make a variable from a value; see `variable`."""
         if not copy and isinstance(value, Value):
-            raise ValueError("copy=False cannot share the memory of a node, which belongs to its graph; share node.value")
+            raise ValueError("copy=False cannot share the memory of a node, which belongs to its graph. Pass node.value")
         for callback in variable_hooks:
             callback()
         array = plain_array(value)
@@ -77,7 +77,7 @@ class VariableNode(Node):
         if target.kind not in "fc":
             raise TypeError(f"a variable must be floating or complex to have derivatives, not {target}")
         if not copy and isinstance(value, ndarray) and target != array.dtype:
-            raise ValueError(f"copy=False, but {array.dtype} must be converted to {target}; convert it first, or copy")
+            raise ValueError(f"copy=False, but {array.dtype} must be converted to {target}. Convert it first, or leave out copy=")
         array = _array(array, dtype=target, copy=True if copy else None)
         node: VariableNode = new_leaf(array, cls, name if name is not None else automatic_name(cls.kind))
         return node
@@ -89,9 +89,9 @@ class VariableNode(Node):
         """
         if is_recording() and any(isinstance(v, Value) for v in values):
             raise TypeError(
-                f"a node cannot be written into variable {self.name!r}: the variable is a leaf of the graph and "
-                "would lose where its value came from. To update it by plain numbers, write inside "
-                "`with cg.no_graph():`, or write node.value. np.copy(variable) is an array that nodes can be written into."
+                f"a node cannot be written into variable {self.name!r}, which is a leaf of the graph and has no operands. To "
+                "update it by plain numbers, write node.value, or write inside `with cg.no_graph():`. To write nodes, use a "
+                "copy: np.copy(variable)"
             )
         require_unsealed(self)
         if not self.raw_value.flags.writeable:
@@ -110,8 +110,8 @@ def require_unsealed(root: Any) -> None:
     """Raise if a function that runs twice (a checkpoint) would write into a node made before the function."""
     if root.sequence_number <= sealed_until():
         raise TypeError(
-            f"checkpoint: the function writes into the {describe(root)}, which was made outside it; it runs again in the "
-            "backward pass and would write twice. Copy the array inside the function (np.copy)"
+            f"checkpoint: the function writes into the {describe(root)}, which was made outside of it. It runs again in the "
+            "backward pass, so it would write twice. Copy the array inside the function (np.copy)"
         )
 
 
@@ -253,7 +253,7 @@ def _notify_freed(node: NDArray[Any]) -> None:
 
 
 class MultiOutput:
-    """The record of an operation with several outputs. The function of each output is an `ops.Output`, with this as its operand.
+    """The record of an operation with several outputs. Each output is a node with function `ops.Output` and this operand.
 
     The attributes are those of `Node`; `raw_value` is the tuple of all outputs.
     """
@@ -351,11 +351,11 @@ def mark_used(node: Any) -> None:
             entry.is_read = True
     elif node.raw_value.any():
         node.__class__ = kind
-        place = "" if node.line is None else f" ({node.line})"
+        location = "" if node.line is None else f" ({node.line})"
         raise LeakError(
-            f"the {describe(node)}{place} was filled by code outside of the graph, as SciPy's C code does where it "
-            "is given output=; its derivative would be lost. Use functions that keep the graph (NumPy's, cg.primitive with a "
-            "rule); where the plain numbers are meant, let them be written into blank.value, or into a plain array"
+            f"the {describe(node)}{location} was filled by code outside of the graph, such as SciPy's C code with output=, so "
+            "its derivative would be lost. Use functions that keep the graph (NumPy's, or cg.primitive with a rule). If plain "
+            "numbers are intended, pass blank.value or a plain array as output"
         )
 
 
@@ -390,7 +390,7 @@ def with_operands(item: Any, args: tuple[Any, ...], plain: Any = None) -> Any:
 
 
 def new_argument(argument: NDArray[Any]) -> Any:
-    """Make an argument node over a copy of an argument, because a function may write into it; NumPy scalars are not copied."""
+    """Make an argument node over a copy of an argument, into which the function may write; NumPy scalars are not copied."""
     if isinstance(argument, np.generic):
         node = new_leaf(_asarray(argument), ArgumentScalarNode, None)
         if type(argument) in ops.SAME_BITS:
@@ -400,7 +400,7 @@ def new_argument(argument: NDArray[Any]) -> Any:
 
 
 def is_python_arithmetic(value: Any) -> bool:
-    """Whether Python would compute a value with its own floats, by operators on Python numbers."""
+    """Whether a value is computed by operators on Python numbers alone, so that Python would use its own floats."""
     if type(value) not in _SCALAR_RESULTS:
         return is_python_number(value)
     pending, visited = [value], set[int]()

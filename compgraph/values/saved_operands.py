@@ -41,7 +41,7 @@ def save_operand(array: Any) -> Any:
     Returns
     -------
     ndarray
-        A copy; for a large array a view with a fingerprint, which `require_unchanged` checks.
+        A copy; of a large array, a view with a fingerprint, which `require_unchanged` checks.
     """
     size = array.nbytes
     if size <= _SHARED_COPY_BYTES and type(array) is ndarray:
@@ -119,7 +119,7 @@ def fingerprinted_view(array: NDArray[Any]) -> Any:
 
 
 def freeze_operand(operand: Any) -> Any:
-    """An operand or index that is never changed: a copy, if the array is kept by reference."""
+    """Return an operand or index that is never changed; arrays kept by reference are copied."""
     if type(operand) is tuple:
         return tuple(map(freeze_operand, operand))
     return _shared_copy(operand) if id(operand) in _views else operand
@@ -168,8 +168,8 @@ def _require_same_bits(array: Any, node: Any) -> None:
     if _views[id(array)][1] != fingerprint(array):
         line = f" ({node.line})" if getattr(node, "line", None) else ""
         raise ValueError(
-            f"a plain array (shape {array.shape}, {array.dtype}) that {node.opname}{line} was called with was written into "
-            "later, so its derivative is unknown. Pass a copy to the operation (np.copy(a)), or write into a new array"
+            f"a plain array (shape {array.shape}, {array.dtype}), an operand of {node.opname}{line}, was written into later, so "
+            "the derivative is unknown. Pass a copy to the operation (np.copy(a)), or write into a new array"
         )
 
 

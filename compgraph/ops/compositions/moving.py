@@ -35,7 +35,7 @@ def apply_along_axis(func1d: Callable[..., Any], axis: int, arr: Any, *args: obj
     shape = rows.shape[:-1]
     if 0 in shape:
         raise ValueError("Cannot apply_along_axis when any iteration dimensions are 0")
-    result = np.stack([stack_sequence(func1d(rows[(*place, ...)], *args, **kwargs)) for place in np.ndindex(shape)])
+    result = np.stack([stack_sequence(func1d(rows[(*index, ...)], *args, **kwargs)) for index in np.ndindex(shape)])
     inner = result.ndim - 1
     result = np.reshape(result, (*shape, *result.shape[1:]))
     axis %= np.ndim(arr)

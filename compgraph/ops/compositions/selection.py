@@ -162,8 +162,8 @@ def _assign_where(array: Any, condition: Array, shape: tuple[int, ...], values: 
     values = np.ravel(np.broadcast_to(values, shape))
     if not values.shape[0]:
         return array
-    places = np.reshape(np.cumsum(mask) - 1, array.shape)
-    return np.where(mask, values[np.maximum(places, 0)], array)
+    positions = np.reshape(np.cumsum(mask) - 1, array.shape)
+    return np.where(mask, values[np.maximum(positions, 0)], array)
 
 
 def _cast_for_assignment(values: Any, dtype: DTypeLike | None) -> Any:
@@ -241,8 +241,8 @@ def intersect1d(ar1: Any, ar2: Any, assume_unique: bool = False, return_indices:
     values = both[:-1][mask]
     if not return_indices:
         return values
-    place1, place2 = order[:-1][mask], order[1:][mask] - np.size(ar1)
-    return (values, place1, place2) if assume_unique else (values, first1[place1], first2[place2])
+    index1, index2 = order[:-1][mask], order[1:][mask] - np.size(ar1)
+    return (values, index1, index2) if assume_unique else (values, first1[index1], first2[index2])
 
 
 def trim_zeros(filt: object, trim: Any = "fb", axis: int | tuple[int, ...] | None = None) -> Any:
@@ -255,7 +255,7 @@ def trim_zeros(filt: object, trim: Any = "fb", axis: int | tuple[int, ...] | Non
     for i, mask in zip(axes, nonzero_masks, strict=True):
         first, last = 0, 0
         if np.any(mask):
-            places = np.flatnonzero(mask)
-            first, last = int(places[0]), int(places[-1]) + 1
+            positions = np.flatnonzero(mask)
+            first, last = int(positions[0]), int(positions[-1]) + 1
         index[i] = slice(first if "f" in trim.lower() else None, last if "b" in trim.lower() or not last else None)
     return x[(..., *index)]

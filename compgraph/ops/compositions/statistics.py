@@ -213,8 +213,8 @@ def corrcoef(x: Any, y: Any = None, rowvar: Any = True, *, dtype: DTypeLike | No
     c = cov(x, y, rowvar, dtype=dtype)
     if c.ndim == 0:
         return c / c
-    places = np.arange(c.shape[0])
-    variances = c[places, places]
+    indices = np.arange(c.shape[0])
+    variances = c[indices, indices]
     deviations = np.sqrt(np.real(variances) if c.dtype.kind == "c" else variances)
     c = c / deviations[:, None] / deviations[None, :]
     if c.dtype.kind != "c":

@@ -74,7 +74,7 @@ def check_that_it_raises(code: str, kind: str) -> None:
     around = {"n": lost(kind), "good": cg.variable(np.ones((2, 2))) * 1, "one": np.ones((2, 2)), "np": np, "cg": cg, "ad": ad}
     around |= {"pickle": pickle, "copy": copy, "gradient": gradient, "gradients": gradients}
     values = np.array(around["n"]).tolist()
-    with pytest.raises(TypeError, match=r"its history is lost\. Use the NumPy function"):
+    with pytest.raises(TypeError, match=r"its history is lost\. Make it by a NumPy function"):
         exec(code, around)
     assert np.array(around["n"]).tolist() == values
     assert around["good"].value.tolist() == [[1, 1], [1, 1]]

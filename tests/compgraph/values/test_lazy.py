@@ -76,7 +76,9 @@ def test_lazy_array_raises() -> None:
         for what in USES:
             with failures.case(what):
                 for lazy in lazies():
-                    with pytest.raises(TypeError, match=r"is not computed yet and would be loaded whole\. Use value\.compute"):
+                    with pytest.raises(
+                        TypeError, match=r"is not computed yet and would be loaded completely\. Use value\.compute"
+                    ):
                         USES[what](lazy)
 
 
