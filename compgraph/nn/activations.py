@@ -16,7 +16,7 @@ from ..values import Value
 
 
 def _as_array(x: ArrayLike) -> np.ndarray[Any, Any]:
-    """An array; a node as it is, so that the steps of a function can be recorded (see `ops.INLINED`)."""
+    """Convert to an array; a node is returned unchanged, so that a function's steps can be recorded (see `ops.INLINED`)."""
     return x if isinstance(x, Value) else np.asarray(x)
 
 

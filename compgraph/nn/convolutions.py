@@ -47,10 +47,10 @@ def cross_correlate(
     strides : int or sequence of int
         The steps from one position to the next, along each axis.
     padding : str, int or sequence
-        Zeros around `x`: a number, or for each axis a number or a pair ``(before, after)``; "valid" for none; "same" for
-        ``ceil(length / stride)`` results; "full" for every place where the kernel touches `x`. If "same" needs an odd number
-        of zeros, a signal gets the extra one before it, as in ``np.correlate``; arrays with channels get it behind, as in
-        PyTorch and JAX.
+        The number of zeros around `x`: one number, or for each axis a number or a pair ``(before, after)``; "valid" for none;
+        "same" for ``ceil(length / stride)`` results; "full" for every position where the kernel touches `x`. If "same" needs an
+        odd number of zeros, a signal gets the extra one before it, as in ``np.correlate``; arrays with channels get it behind,
+        as in PyTorch and JAX.
     dilation : int or sequence of int
         The steps in `x` from one element under the kernel to the next.
     groups : int
@@ -76,7 +76,7 @@ def cross_correlate(
     """
     x, kernel = np.asarray(x), np.asarray(kernel)
     correlation = Correlation("cross_correlate", x.shape, kernel.shape, strides, padding, dilation, groups)
-    return correlation.forward(x, kernel.conj() if kernel.dtype.kind == "c" else kernel)
+    return correlation.correlate(x, kernel.conj() if kernel.dtype.kind == "c" else kernel)
 
 
 @primitive
@@ -114,7 +114,7 @@ def conv(
     """
     x, kernel = np.asarray(x), np.asarray(kernel)
     correlation = Correlation("conv", x.shape, kernel.shape, strides, padding, dilation, groups)
-    return correlation.forward(x, np.flip(kernel, kernel_axes(kernel)))
+    return correlation.correlate(x, np.flip(kernel, kernel_axes(kernel)))
 
 
 def kernel_axes(kernel: NDArray[Any]) -> tuple[int, ...]:
@@ -161,7 +161,7 @@ def cross_correlate_back(
     """
     shape = like.shape[2:] if len(like.shape) > 2 else like.shape
     x_shape = (*(() if g.ndim == 1 else (g.shape[0], kernel.shape[1] * groups)), *shape)
-    return Correlation("cross_correlate_back", x_shape, kernel.shape, strides, padding, dilation, groups).back(g, kernel)
+    return Correlation("cross_correlate_back", x_shape, kernel.shape, strides, padding, dilation, groups).input_adjoint(g, kernel)
 
 
 @primitive
@@ -194,8 +194,8 @@ def cross_correlate_kernel(
         Of the shape of the kernel.
     """
     shape = like.shape[2:] if len(like.shape) > 2 else like.shape
-    k_shape = (*(() if g.ndim == 1 else (g.shape[1], x.shape[1] // groups)), *shape)
-    return Correlation("cross_correlate_kernel", x.shape, k_shape, strides, padding, dilation, groups).kernel(x, g)
+    kernel_shape = (*(() if g.ndim == 1 else (g.shape[1], x.shape[1] // groups)), *shape)
+    return Correlation("cross_correlate_kernel", x.shape, kernel_shape, strides, padding, dilation, groups).kernel_adjoint(x, g)
 
 
 class Correlation:
@@ -204,21 +204,21 @@ class Correlation:
     def __init__(
         self, opname: str, x: tuple[int, ...], kernel: tuple[int, ...], strides: Any, padding: Any, dilation: Any, groups: int
     ) -> None:
-        self.flat = len(x) == len(kernel) == 1
+        self.is_signal = len(x) == len(kernel) == 1
         _check(opname, x, kernel, groups)
-        if self.flat:
+        if self.is_signal:
             if isinstance(padding, str) and padding == "same" and kernel[0] > x[0]:
-                raise ValueError(f'{opname}: padding="same" needs a kernel no longer than the signal; exchange the two')
+                raise ValueError(f'{opname}: padding="same" needs a kernel no longer than the signal. Exchange the two')
             padding = signal_padding(kernel[0], padding, dilation)
             x, kernel = (1, 1, *x), (1, 1, *kernel)
         self.batch, self.groups = x[0], groups
         self.channels, self.results = kernel[1], kernel[0] // groups
         self.windows = windows(opname, x[2:], kernel[2:], strides, padding, dilation)
         self.height = self.channels * math.prod(self.windows.window)  # lengths are named, never -1: any may be zero
-        self.row = FlattenedWindows.create(self.windows)
-        self.columns = self.row.counts if self.row else self.windows.counts
+        self.flattened = FlattenedWindows.create(self.windows)
+        self.columns = self.flattened.counts if self.flattened else self.windows.counts
 
-    def forward(self, x: NDArray[Any], kernel: NDArray[Any]) -> Any:
+    def correlate(self, x: NDArray[Any], kernel: NDArray[Any]) -> Any:
         """The result, from x and the kernel."""
         view = self._view(self._pad(x))
         matrices = np.reshape(kernel, (self.groups, self.results, self.height))
@@ -226,9 +226,9 @@ class Correlation:
         for block in self._blocks():
             part = np.matmul(matrices, self._copy_to_columns(view[block]))
             out[block] = part.reshape(out[block].shape)
-        return self._to_user_shape(out if self.row is None else self.row.select_valid(out), self.windows.counts)
+        return self._to_user_shape(out if self.flattened is None else self.flattened.select_valid(out), self.windows.counts)
 
-    def back(self, g: NDArray[Any], kernel: NDArray[Any]) -> Any:
+    def input_adjoint(self, g: NDArray[Any], kernel: NDArray[Any]) -> Any:
         """The adjoint of x, from that of the result and the kernel."""
         g = self._to_column_layout(g)
         matrices = np.reshape(kernel, (self.groups, self.results, self.height)).swapaxes(1, 2)
@@ -238,25 +238,25 @@ class Correlation:
             part = np.matmul(matrices, _flatten_windows(g[block]))
             target = view[block]
             part = part.reshape(target.shape)
-            for place in np.ndindex(self.windows.window):  # at one place of the window, no two windows share an element
-                target[:, :, :, *place] += part[:, :, :, *place]
+            for position in np.ndindex(self.windows.window):  # at one position, no two windows share an element
+                target[:, :, :, *position] += part[:, :, :, *position]
         return self._to_user_shape(padded[self.windows.inner], self.windows.lengths)
 
-    def kernel(self, x: NDArray[Any], g: NDArray[Any]) -> Any:
+    def kernel_adjoint(self, x: NDArray[Any], g: NDArray[Any]) -> Any:
         """The adjoint of the kernel, from x and the adjoint of the result."""
         view, g = self._view(self._pad(x)), self._to_column_layout(g)
         total = np.zeros((self.groups, self.results, self.height), np.result_type(x, g))
         for block in self._blocks():
             part = np.matmul(_flatten_windows(g[block]), self._copy_to_columns(view[block]).swapaxes(2, 3))
             total += part.sum(axis=0)
-        shape = self.windows.window if self.flat else (self.groups * self.results, self.channels, *self.windows.window)
+        shape = self.windows.window if self.is_signal else (self.groups * self.results, self.channels, *self.windows.window)
         return total.reshape(shape)
 
     def _pad(self, x: NDArray[Any]) -> Any:
         return self.windows.pad(x.reshape(self.batch, self.groups, self.channels, *self.windows.lengths))
 
     def _view(self, padded: NDArray[Any]) -> Any:
-        return self.row.view(padded) if self.row else self.windows.view(padded)
+        return self.flattened.view(padded) if self.flattened else self.windows.view(padded)
 
     def _copy_to_columns(self, view: NDArray[Any]) -> Any:
         """Copy the windows of a view into the columns of matrices of shape ``(batch, groups, elements, count)``."""
@@ -266,23 +266,23 @@ class Correlation:
     def _to_column_layout(self, g: NDArray[Any]) -> Any:
         """Reshape an adjoint of the result to the layout of the columns, with an axis for groups."""
         g = g.reshape(self.batch, self.groups, self.results, *self.windows.counts)
-        return np.ascontiguousarray(g) if self.row is None else self.row.scatter_valid(g)
+        return np.ascontiguousarray(g) if self.flattened is None else self.flattened.scatter_valid(g)
 
     def _to_user_shape(self, array: NDArray[Any], lengths: tuple[int, ...]) -> Any:
         """Reshape an array to the user's layout: a signal, or an array with all channels on one axis."""
-        return array.reshape(lengths if self.flat else (self.batch, array.shape[1] * array.shape[2], *lengths))
+        return array.reshape(lengths if self.is_signal else (self.batch, array.shape[1] * array.shape[2], *lengths))
 
     def _blocks(self) -> Iterator[tuple[Any, ...]]:
-        """Indices of blocks: some examples and some windows, whose copies have about `BLOCK` elements."""
+        """Indices of blocks: some batch elements and some windows, whose copies have about `BLOCK` elements."""
         first, *rest = self.columns
         height = self.groups * self.height
         size = height * first * math.prod(rest)
-        examples = max(1, BLOCK // max(size, 1))
+        batch_size = max(1, BLOCK // max(size, 1))
         lines = first if size <= 16 * BLOCK else max(1, max(BLOCK // height, 512) // math.prod(rest))
         others = [slice(None)] * len(rest)
-        for start in range(0, self.batch, examples):
+        for start in range(0, self.batch, batch_size):
             for line in range(0, first, lines):
-                yield (slice(start, start + examples), ..., slice(line, line + lines), *others)
+                yield (slice(start, start + batch_size), ..., slice(line, line + lines), *others)
 
 
 def _flatten_windows(g: NDArray[Any]) -> Any:
@@ -305,8 +305,8 @@ class FlattenedWindows:
     @classmethod
     def create(cls, windows: Windows) -> FlattenedWindows | None:
         """Create the flattened form of windows; None if a stride is not one, or more than a fifth of the results is invalid."""
-        row = cls(windows)
-        return row if set(windows.strides) == {1} and 4 * row.counts[0] <= 5 * math.prod(windows.counts) else None
+        flattened = cls(windows)
+        return flattened if set(windows.strides) == {1} and 4 * flattened.counts[0] <= 5 * math.prod(windows.counts) else None
 
     def view(self, padded: NDArray[Any]) -> Any:
         """All windows, as a view of the padded array: of shape ``(*others, *window, count)``."""
@@ -315,27 +315,27 @@ class FlattenedWindows:
         shape = (*padded.shape[:others], *self.windows.window, *self.counts)
         return as_strided(padded, shape, (*padded.strides[:others], *within, padded.itemsize))
 
-    def select_valid(self, row: NDArray[Any]) -> Any:
+    def select_valid(self, results: NDArray[Any]) -> Any:
         """The valid results, as a view of all."""
-        places = [step * row.itemsize for step in self.steps]
-        return as_strided(row, (*row.shape[:-1], *self.windows.counts), (*row.strides[:-1], *places))
+        strides = [step * results.itemsize for step in self.steps]
+        return as_strided(results, (*results.shape[:-1], *self.windows.counts), (*results.strides[:-1], *strides))
 
     def scatter_valid(self, g: NDArray[Any]) -> Any:
         """The transpose of `select_valid`: `g` at valid results, zeros at the others."""
-        row = np.zeros((*g.shape[: g.ndim - len(self.steps)], *self.counts), g.dtype)
-        self.select_valid(row)[...] = g
-        return row
+        results = np.zeros((*g.shape[: g.ndim - len(self.steps)], *self.counts), g.dtype)
+        self.select_valid(results)[...] = g
+        return results
 
 
 def _check(opname: str, x: tuple[int, ...], kernel: tuple[int, ...], groups: int) -> None:
     """Raise a ValueError if the shapes or the groups do not fit together."""
     if len(x) == len(kernel) == 1:
         if groups != 1:
-            raise ValueError(f"{opname}: a signal without channels has no groups; leave out groups={groups!r}")
+            raise ValueError(f"{opname}: a signal without channels has no groups. Leave out groups={groups!r}")
         return
     if len(x) != len(kernel) or len(x) < 3:
         raise ValueError(
-            f"{opname}: x of shape {x} and a kernel of shape {kernel}; give both one axis, or x of shape (batch, channels, "
+            f"{opname}: x of shape {x} and a kernel of shape {kernel}. Pass both with one axis, or x of shape (batch, channels, "
             "*lengths) and a kernel of shape (channels_out, channels // groups, *sizes)"
         )
     if isinstance(groups, bool) or not isinstance(groups, (int, np.integer)) or groups < 1 or kernel[0] % groups:

@@ -27,7 +27,7 @@ def dropout(x: ArrayLike, rate: float, rng: np.random.Generator, *, name: str | 
     rate : float
         The probability that an element is set to zero, in [0, 1).
     rng : numpy.random.Generator
-        The generator, which draws ``x.size`` numbers. `autodiff.vmap` needs ``randomness=``.
+        The generator of ``x.size`` random numbers. `autodiff.vmap` requires ``randomness=``.
     name : str, optional
         A name for the node.
 
@@ -46,8 +46,8 @@ def dropout(x: ArrayLike, rate: float, rng: np.random.Generator, *, name: str | 
     Warns
     -----
     RuntimeWarning
-        When a `compgraph.Executor` is made of a graph that contains the mask: each run would repeat it. With ``strict=True`` a
-        `compgraph.GuardError` is raised. Record the graph in each step, or make the mask a placeholder:
+        When a `compgraph.Executor` is made of a graph that contains the mask, because each run would repeat the mask. With
+        ``strict=True`` it raises a `compgraph.GuardError`. Record the graph in each step, or make the mask a placeholder:
         ``np.where(mask, x / (1 - rate), 0)``.
 
     Notes

@@ -37,8 +37,8 @@ def softmax_cross_entropy(logits: ArrayLike, labels: ArrayLike) -> Any:
     Returns
     -------
     scalar
-        The mean over the batch of ``-sum(labels * log_softmax(logits))``, in nats. It is finite, and so is its
-        gradient, for logits of any finite size.
+        The mean over the batch of ``-sum(labels * log_softmax(logits))``, in nats. It and its gradient are finite for all
+        finite logits.
 
     Raises
     ------
@@ -60,10 +60,10 @@ def softmax_cross_entropy(logits: ArrayLike, labels: ArrayLike) -> Any:
     logits, labels = _as_array(logits), _as_array(labels)
     classes = logits.shape[-1] if logits.ndim else 0
     if labels.shape == logits.shape[:-1] and logits.ndim:
-        below = logits - logits.max(axis=-1, keepdims=True)
-        below = below if below.ndim == 2 else below.reshape(-1, classes)
-        terms = np.log(np.exp(below).sum(axis=-1)) - bind(_select_class, (below, labels))
-        return np.add.reduce(terms) / max(1, len(below))
+        shifted = logits - logits.max(axis=-1, keepdims=True)
+        shifted = shifted if shifted.ndim == 2 else shifted.reshape(-1, classes)
+        terms = np.log(np.exp(shifted).sum(axis=-1)) - bind(_select_class, (shifted, labels))
+        return np.add.reduce(terms) / max(1, len(shifted))
     if labels.shape != logits.shape or not logits.ndim:
         raise ValueError(
             f"softmax_cross_entropy: logits of shape {logits.shape} need labels of that shape, or class numbers of "
@@ -73,10 +73,10 @@ def softmax_cross_entropy(logits: ArrayLike, labels: ArrayLike) -> Any:
     return -np.sum(terms) / max(1, logits.size // classes)
 
 
-def _select_class(below: NDArray[Any], labels: NDArray[Any]) -> Any:
-    """Select the element of each row's class, after checks of the labels."""
-    _require_classes("softmax_cross_entropy", labels, below.shape[-1])
-    return below[np.arange(len(below)), labels.reshape(-1)]
+def _select_class(shifted: NDArray[Any], labels: NDArray[Any]) -> Any:
+    """Check the labels, and select the element of each row's class."""
+    _require_classes("softmax_cross_entropy", labels, shifted.shape[-1])
+    return shifted[np.arange(len(shifted)), labels.reshape(-1)]
 
 
 def _require_classes(name: str, labels: NDArray[Any], classes: int) -> None:
@@ -256,7 +256,7 @@ def one_hot(labels: ArrayLike, classes: int, *, dtype: DTypeLike = float, name: 
     Raises
     ------
     ValueError
-        If a label is out of range; also when a graph is run again with other labels. If `classes` is not positive.
+        If `classes` is not positive, or a label is out of range, also when a graph is run again with other labels.
     TypeError
         If labels are not integers.
 
@@ -281,7 +281,7 @@ def one_hot(labels: ArrayLike, classes: int, *, dtype: DTypeLike = float, name: 
 
 
 def _check_class_numbers(labels: Operand, *, classes: int) -> Any:
-    """The labels, after checks."""
+    """Check the labels, and return them."""
     labels = np.array(labels)
     _require_classes("one_hot", labels, classes)
     return labels[()]

@@ -1,6 +1,6 @@
 """Pooling: the largest, or the mean, of the elements in windows along the last axes.
 
-The Python loops go over the places within a window; at each, one NumPy call handles all windows.
+The Python loops iterate over the positions within a window; for each, one NumPy call processes all windows.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ def max_pool(
     x : array_like
         Real, with at least as many axes as a window; windows slide along the last ones.
     window : int or tuple of int
-        How many elements a window takes along each of the last axes; a number for the last axis alone.
+        The number of elements of a window along each of the last axes; an integer for the last axis alone.
     strides : int or sequence of int, optional
         The steps from one window to the next; by default the lengths of the window. Elements after the last whole window
         are left out.
     padding : str, int or sequence
-        How much is added around `x`; added elements are never the largest. A number, or for each axis a number or a pair
+        The number of elements added around `x`, which are never the largest. One number, or for each axis a number or a pair
         ``(before, after)``; "valid" for nothing; "same" for ``ceil(length / stride)`` windows.
     dilation : int or sequence of int
         The steps from one element of a window to the next.
@@ -166,18 +166,16 @@ def pooled_mean(x: ArrayLike, *, window: object, strides: object, padding: objec
     x = x.astype(float) if x.dtype.kind in "biu" else x
     window_layout = pooling_windows("mean_pool", x.shape, window, strides, padding, dilation)
     view = window_layout.view(window_layout.pad(x))
-    return functools.reduce(np.add, [view[position] for position in _window_positions(window_layout)]) / count_window_elements(
-        window_layout, x.dtype
-    )
+    total = functools.reduce(np.add, [view[position] for position in _window_positions(window_layout)])
+    return total / count_window_elements(window_layout, x.dtype)
 
 
 @primitive
 def mean_pool_back(g: NDArray[Any], like: Array, *, window: object, strides: object, padding: object, dilation: object) -> Any:
     """Spread each of `g` evenly over its window: the adjoint of `mean_pool` of an array of the lengths of `like`."""
     window_layout = pooling_windows("mean_pool", like.shape, window, strides, padding, dilation)
-    return _scatter_to_windows(
-        window_layout, g / count_window_elements(window_layout, g.dtype), [True] * len(_window_positions(window_layout)), g.dtype
-    )
+    shares = g / count_window_elements(window_layout, g.dtype)
+    return _scatter_to_windows(window_layout, shares, [True] * len(_window_positions(window_layout)), g.dtype)
 
 
 def pooling_windows(opname: str, shape: tuple[int, ...], window: Any, strides: Any, padding: Any, dilation: Any) -> Windows:
@@ -193,13 +191,13 @@ def pooling_windows(opname: str, shape: tuple[int, ...], window: Any, strides: A
     if not 0 < len(window) <= len(shape):
         raise ValueError(f"{opname}: a window of shape {window} needs as many axes; x has shape {shape}")
     if padding == "full":
-        raise ValueError(f'{opname}: padding="full" would make windows of padding alone; give "same", or numbers')
+        raise ValueError(f'{opname}: padding="full" would make windows of padding alone. Pass "same", or numbers')
     lengths = shape[len(shape) - len(window) :]
     window_layout = windows(opname, lengths, window, window if strides is None else strides, padding, dilation)
     if any(count.min() < 1 for count in count_elements_per_axis(window_layout)):
         raise ValueError(
             f"{opname}: some windows of shape {window} hold nothing but padding: x has shape {shape}, padding "
-            f"{window_layout.pads}; give less padding"
+            f"{window_layout.pads}. Pass less padding"
         )
     return window_layout
 
@@ -236,12 +234,11 @@ def _largest_masks(window_layout: Windows, x: NDArray[Any], best: NDArray[Any]) 
 
 
 def _scatter_to_windows(window_layout: Windows, shares: NDArray[Any], masks: list[Any], dtype: np.dtype[Any]) -> Any:
-    """The sum over windows of `shares`, each added at the places of its window that `masks` names."""
+    """The sum over windows of `shares`, each added at the positions of its window that `masks` selects."""
     others = shares.shape[: shares.ndim - len(window_layout.lengths)]
     padded = np.zeros((*others, *window_layout.padded), dtype)
     view = window_layout.view(padded)
-    for position, mask in zip(
-        _window_positions(window_layout), masks, strict=True
-    ):  # at one place of the window, no two windows share an element
+    # At one position, no two windows share an element.
+    for position, mask in zip(_window_positions(window_layout), masks, strict=True):
         view[position] += shares if mask is True else np.where(mask, shares, 0)
     return padded[window_layout.inner]

@@ -120,7 +120,7 @@ def windows(
     if min(window_layout.counts, default=1) < 1:
         raise ValueError(
             f"{opname}: no window of shape {tuple(window)} and dilation {dilation}, which spans {tuple(spans)}, fits into "
-            f"shape {lengths} with padding {pads}; give more padding, or a smaller window"
+            f"shape {lengths} with padding {pads}. Pass more padding, or a smaller window"
         )
     return window_layout
 
@@ -153,10 +153,10 @@ def _pads_by_name(opname: str, padding: str, lengths: Lengths, spans: list[int],
 
 
 def _pads_by_number(opname: str, padding: tuple[Any, ...], axes: int) -> tuple[tuple[int, int], ...]:
-    """The pads that are given as numbers or pairs of numbers."""
-    each = list(padding) if isinstance(padding, Sequence) or np.ndim(padding) else [padding] * axes
+    """The pads of numbers or pairs of numbers."""
+    entries = list(padding) if isinstance(padding, Sequence) or np.ndim(padding) else [padding] * axes
     try:
-        pairs = [tuple(map(operator.index, p if isinstance(p, Sequence) or np.ndim(p) else (p, p))) for p in each]
+        pairs = [tuple(map(operator.index, p if isinstance(p, Sequence) or np.ndim(p) else (p, p))) for p in entries]
     except TypeError:
         pairs = []
     if len(pairs) != axes or any(len(pair) != 2 or min(pair) < 0 for pair in pairs):

@@ -242,7 +242,7 @@ class ConstantNode(Node):
         """Make a constant from a value; see `constant`."""
         array = plain_array(value).copy("K")
         array.flags.writeable = False
-        return cls.hold(array, name if name is not None else automatic_name(cls.kind))
+        return cls.wrap(array, name if name is not None else automatic_name(cls.kind))
 
     @classmethod
     def wrap(cls, value: object, name: str | None = None) -> ConstantNode:

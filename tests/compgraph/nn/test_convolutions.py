@@ -177,7 +177,7 @@ def test_pooling_and_cross_correlate_dtypes() -> None:
 
 ERRORS: list[tuple[Callable[[Any], Any], str]] = [
     (lambda x: cg.conv(x, np.ones((1, 3, 2))), "2 channels.*takes 3"),
-    (lambda x: cg.conv(x, np.ones(3)), "give both one axis"),
+    (lambda x: cg.conv(x, np.ones(3)), "Pass both with one axis"),
     (lambda x: cg.conv(x, np.ones((3, 1, 2)), groups=2), "divides 3"),
     (lambda x: cg.conv(x[0, 0], np.ones(2), groups=2), "no groups"),
     (lambda x: cg.cross_correlate(x, np.ones((1, 2, 9))), "no window of shape"),

@@ -109,7 +109,7 @@ def _columns(xp: Namespace, correlation: Correlation, x: Array) -> Array:
 
 
 def _shape_of(correlation: Correlation, channels: int, lengths: tuple[int, ...]) -> tuple[int, ...]:
-    return lengths if correlation.flat else (correlation.batch, channels, *lengths)
+    return lengths if correlation.is_signal else (correlation.batch, channels, *lengths)
 
 
 def cross_correlate(xp: Namespace, x: Array, kernel: Array, **options: object) -> Array:
