@@ -13,18 +13,19 @@ from .source_lines import (
     add_internal_code,
     format_line,
     frame_up,
+    is_called_by_packages,
     is_internal,
     may_wrap,
     record_lines,
     set_lines_of_rules,
     set_lines_since,
+    shorten_traceback,
     show_at_users_line,
     user_source_line,
     walk_frames,
     warn_at,
     warn_user,
 )
-from .tracebacks import is_called_by_packages, shorten_traceback
 
 __all__ = [
     "SourceLine", "add_internal_code", "assigned_name", "callee", "classify_use", "format_line", "frame_up", "has_source",

@@ -1,4 +1,4 @@
-"""The user's source line: of nodes, and of warnings.
+"""The user's source line: of nodes, of warnings, and in tracebacks.
 
 A node stores the code object and the instruction that made it. File, line and text are looked up when needed.
 
@@ -17,7 +17,7 @@ import sys
 import warnings
 from bisect import bisect
 from collections.abc import Callable, Iterable, Iterator
-from types import CodeType, FrameType
+from types import CodeType, FrameType, TracebackType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -62,7 +62,7 @@ def is_internal(filename: str) -> bool:
     return bool(internal[filename])
 
 
-def is_packaged(filename: str) -> bool:
+def is_in_packages(filename: str) -> bool:
     """Whether a file belongs to one of the two packages."""
     return filename.startswith(_INTERNAL_FOLDERS[:2])
 
@@ -76,16 +76,16 @@ class _Packages(dict[str, bool]):
     """Whether a file belongs to the packages and does not replace functions of other libraries; cached per file."""
 
     def __missing__(self, filename: str) -> bool:
-        self[filename] = is_package_file = is_packaged(filename) and not filename.startswith(_REPLACEMENTS_FOLDER)
+        self[filename] = is_package_file = is_in_packages(filename) and not filename.startswith(_REPLACEMENTS_FOLDER)
         return is_package_file
 
 
-packages = _Packages()
+_package_files = _Packages()
 
 
 def is_package_code(filename: str) -> bool:
     """Whether a file belongs to the packages and does not replace functions of other libraries."""
-    return packages[filename]
+    return _package_files[filename]
 
 
 class NoFrame:
@@ -290,3 +290,35 @@ def show_at_users_line() -> None:
     show: Any = warnings._showwarnmsg  # type: ignore[attr-defined]
     if getattr(show, "__wrapped__", None) is None:
         warnings._showwarnmsg = _at_users_line(show)  # type: ignore[attr-defined]
+
+
+def is_called_by_packages(frame: FrameType) -> bool:
+    """Whether a caller of a frame belongs to the packages, so that the frame is not that of the outermost call."""
+    return any(is_in_packages(caller.f_code.co_filename) for caller in walk_frames(frame.f_back))
+
+
+def shorten_traceback(error: BaseException) -> None:
+    """Remove the entries of the packages from the traceback of an error, except the one in which it was raised.
+
+    Examples
+    --------
+    >>> import traceback
+    >>> import compgraph as cg
+    >>> def f():
+    ...     cg.variable([1.0, 2.0]).reshape(3)
+    >>> try:
+    ...     f()
+    ... except ValueError as error:
+    ...     shorten_traceback(error)
+    ...     print([entry.name for entry in traceback.extract_tb(error.__traceback__)][:2])
+    ['<module>', 'f']
+    """
+    entries, entry = [], error.__traceback__
+    while entry is not None:
+        entries.append(entry)
+        entry = entry.tb_next
+    short: TracebackType | None = None
+    for entry in reversed(entries):
+        if short is None or not is_in_packages(entry.tb_frame.f_code.co_filename):
+            short = TracebackType(short, entry.tb_frame, entry.tb_lasti, entry.tb_lineno)
+    error.__traceback__ = short

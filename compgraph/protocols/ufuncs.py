@@ -144,7 +144,9 @@ def _unrecorded_error(ufunc: np.ufunc, method: str, instead: str) -> TypeError:
 def _is_scalar_out(target: object, frame: Any) -> bool:
     """Whether NumPy's Python code, such as ``mean``, passes a scalar node as ``out=``; it then uses the returned object."""
     filename = frame.f_code.co_filename
-    is_users = source_lines.is_packaged(filename) and not source_lines.is_package_code(filename)  # a function that the user calls
+    is_users = source_lines.is_in_packages(filename) and not source_lines.is_package_code(
+        filename
+    )  # a function that the user calls
     is_number = isinstance(target, Value) and has_history(target) and target.is_scalar
     return is_number and source_lines.is_internal(filename) and not is_users
 

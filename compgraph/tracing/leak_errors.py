@@ -102,7 +102,9 @@ def explain_error(error: Exception, log: list[LeakError]) -> LeakError | None:
         return None
     frames = [part.tb_frame for part in trace]
     code = frames[0].f_code
-    if source_lines.is_packaged(code.co_filename) or (not is_library(code.co_filename) and is_raised_by(code, trace[0].tb_lasti)):
+    if source_lines.is_in_packages(code.co_filename) or (
+        not is_library(code.co_filename) and is_raised_by(code, trace[0].tb_lasti)
+    ):
         return None  # an error of this package, or raised by the user's code
     locations = {(part.tb_frame.f_code, part.tb_lasti) for part in trace}
     for leak in reversed(log):

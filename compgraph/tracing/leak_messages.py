@@ -162,7 +162,7 @@ def _name_of(frame: FrameType, called_frame: FrameType | None) -> str:
     """The public name of the callable that the user's frame called; empty if unknown."""
     call_target = callee(frame)
     # The called function may be a replacement for a library function.
-    if called_frame is not None and source_lines.is_packaged(called_frame.f_code.co_filename):
+    if called_frame is not None and source_lines.is_in_packages(called_frame.f_code.co_filename):
         call_target = called_frame.f_locals.get("original", call_target)
     is_known = call_target is not None and call_target is not unknown
     if called_frame is not None and not (is_known and hasattr(call_target, "__name__")):

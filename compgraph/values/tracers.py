@@ -92,7 +92,7 @@ class _ReadsNodes(dict[str, bool]):
     """Whether code of a file gets the node class: code of the packages, and of libraries that read memory; cached."""
 
     def __missing__(self, filename: str) -> bool:
-        self[filename] = is_reader = source_lines.is_packaged(filename) or any(name in filename for name in _MEMORY_READERS)
+        self[filename] = is_reader = source_lines.is_in_packages(filename) or any(name in filename for name in _MEMORY_READERS)
         return is_reader
 
 

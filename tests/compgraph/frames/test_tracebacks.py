@@ -50,7 +50,7 @@ def entries(error: BaseException) -> list[traceback.FrameSummary]:
 
 def names(error: BaseException) -> list[str]:
     """The functions in the traceback, from the operator's caller on, with "package" for those of the packages."""
-    entry_names = ["package" if source_lines.is_packaged(entry.filename) else entry.name for entry in entries(error)]
+    entry_names = ["package" if source_lines.is_in_packages(entry.filename) else entry.name for entry in entries(error)]
     return entry_names[1:]
 
 
