@@ -214,7 +214,7 @@ class Rule:
 
 rules: dict[str, Rule] = {}  # by opname
 rule_factories: dict[type, Callable[[Any], Rule]] = {}  # factories of rules, by the type of the callable
-user_rules: dict[Callable[..., Any], Rule] = {}  # of users' callables without attributes; see `ops.attached`
+user_rules: dict[Callable[..., Any], Rule] = {}  # of users' callables without attributes; see `ops.callables`
 
 
 def declare(rule: Rule, function: Callable[..., Any] | None = None) -> Rule:

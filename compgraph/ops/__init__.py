@@ -6,8 +6,8 @@ steps. The package `compgraph.scipy` registers SciPy's functions. No module here
 """
 
 from . import compositions
-from .attached import EXTERNAL_REGISTRIES, attach, external_data, get_attached
 from .callables import (
+    EXTERNAL_REGISTRIES,
     Configured,
     Keyworded,
     OnAxes,
@@ -16,12 +16,15 @@ from .callables import (
     UfuncMethod,
     added_at,
     astype,
+    attach,
     complex_sign,
     configured,
     copy,
     copy_as_laid,
     einsum,
+    external_data,
     flatten,
+    get_attached,
     getitem,
     input_of,
     on_axes,

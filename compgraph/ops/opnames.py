@@ -9,8 +9,7 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
-from .attached import attach, get_attached
-from .callables import Configured, Keyworded, Output, Packed, UfuncMethod
+from .callables import Configured, Keyworded, Output, Packed, UfuncMethod, attach, get_attached
 from .spec import OpSpec, Policy, is_elementwise
 from .tables import (
     ALIASES,

@@ -12,8 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from .attached import get_attached
-from .callables import Keyworded, Packed, getitem, power, ufunc_method
+from .callables import Keyworded, Packed, get_attached, getitem, power, ufunc_method
 from .compositions import selection
 from .families import OPERATIONS
 from .spec import OpSpec
