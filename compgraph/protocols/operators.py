@@ -1,7 +1,6 @@
-"""The operators of nodes, which importing this module installs on `Node`.
+"""The operators of nodes; importing this module installs them on `Value`.
 
-Each calls `bind`, except for the most frequent operands, for which it computes the result and calls `record_active`, which is
-faster.
+Each calls `bind`. For the most frequent operands, it computes the result itself and calls the faster `record_active`.
 """
 
 from __future__ import annotations
@@ -43,13 +42,13 @@ _VARIABLES = with_tracers({VariableNode})
 def _binary(name: str, function: Any, compute: Callable[[Any, Any], Any]) -> tuple[Any, Any]:
     """The operator and the reflected operator of a binary function."""
     by_numpy, reflected_by_numpy = _ufunc_operator(function, is_reflected=False), _ufunc_operator(function, is_reflected=True)
-    quick = (function in ops.SMOOTH_UFUNCS and function.nout == 1) or function is ops.power
-    repeats, may_raise = name == "mul", name in guarded_errors.RAISING_OPERATORS
+    has_fast_path = (function in ops.SMOOTH_UFUNCS and function.nout == 1) or function is ops.power
+    may_repeat, may_raise = name == "mul", name in guarded_errors.RAISING_OPERATORS
 
     def forward(self: Value, other: Any) -> Any:
         if may_raise and getattr(self, "is_scalar", False):
             guarded_errors.require_divisible(name, self, other)
-        if quick and type(self) in ACTIVE and is_fast_path():
+        if has_fast_path and type(self) in ACTIVE and is_fast_path():
             kind = type(other)
             try:
                 if kind in ARRAYS:
@@ -67,7 +66,7 @@ def _binary(name: str, function: Any, compute: Callable[[Any, Any], Any]) -> tup
         is_scalar = function is ops.power and isinstance(other, np.number) and other.dtype.kind in "iufc"
         if isinstance(other, Value) or type(other) in PLAIN_TYPES or type(other) in ARRAYS or is_scalar:
             return bind(function, (self, other))
-        if _takes_precedence(other) or (repeats and _repeats_sequence(self, other)):
+        if _takes_precedence(other) or (may_repeat and _repeats_sequence(self, other)):
             return NotImplemented
         if name != "divmod" and _has_operator(other, f"__r{name}__"):
             if not self.ndim or (conversions.is_within_operator(self) and _has_priority(other)):
@@ -80,7 +79,7 @@ def _binary(name: str, function: Any, compute: Callable[[Any, Any], Any]) -> tup
         if may_raise and getattr(self, "is_scalar", False):
             guarded_errors.require_divisible(name, other, self)
         if type(other) in PLAIN_TYPES or type(other) in ARRAYS:
-            if quick and type(self) in ACTIVE and is_fast_path():
+            if has_fast_path and type(self) in ACTIVE and is_fast_path():
                 try:
                     value = compute(unwrap_buffer(other), self.raw_value)
                     return record_active(value, function, (save_operand(other) if type(other) in ARRAYS else other, self), RIGHT)
@@ -89,7 +88,7 @@ def _binary(name: str, function: Any, compute: Callable[[Any, Any], Any]) -> tup
                 except (ArithmeticError, ValueError):
                     pass  # `bind` raises it again, with a note
             return bind(function, (other, self))
-        if repeats and _repeats_sequence(self, other):
+        if may_repeat and _repeats_sequence(self, other):
             return NotImplemented
         if name != "divmod" and _has_operator(other, f"__{name}__") and self.ndim and conversions.is_within_operator(self):
             return call_on_elements(compute, (other, self))
@@ -168,13 +167,7 @@ def _in_place(name: str, forward: Callable[..., Any]) -> Any:
     by_numpy = getattr(ndarray, f"__i{name}__")
 
     def in_place(self: Value, other: object) -> Any:
-        try:
-            rebinds = self.is_scalar
-        except AttributeError as error:
-            recover_history(error, self)
-        except (ArithmeticError, ValueError):
-            pass  # `bind` raises it again, with a note
-        if rebinds:
+        if self.is_scalar:
             return forward(self, other)
         require_history(self)
         root = self if type(self) in _VARIABLES or self.level else root_of(self)
@@ -210,10 +203,10 @@ def _install_operators() -> None:
 
 def _unary(ufunc: np.ufunc) -> Any:
     """The operator of a unary function."""
-    quick = ufunc in ops.SMOOTH_UFUNCS
+    has_fast_path = ufunc in ops.SMOOTH_UFUNCS
 
     def operate(self: Value) -> Any:
-        if quick and type(self) in ACTIVE and is_fast_path():
+        if has_fast_path and type(self) in ACTIVE and is_fast_path():
             try:
                 return record_active(ufunc(self.raw_value), ufunc, (self,), LEFT)
             except AttributeError as error:
