@@ -74,12 +74,12 @@ __all__ = [
     "from_torch", "full", "huber", "interception", "jit", "kaiser", "latex", "linalg", "load", "log_softmax", "logsumexp",
     "max_pool", "mean_pool", "mse", "no_graph", "one_hot", "ones", "patched_numpy", "placeholder", "primitive", "profile",
     "program", "r_", "record_lines", "relu", "require", "reset", "save", "scope", "show_versions", "sigmoid",
-    "sigmoid_cross_entropy", "simplify", "softmax", "softmax_cross_entropy", "softplus", "stop_gradient", "strict",
-    "subgraph", "to_jax", "to_sympy", "to_torch", "topological_order", "variable", "visualize_at", "zeros",
+    "sigmoid_cross_entropy", "simplify", "softmax", "softmax_cross_entropy", "softplus", "stop_gradient", "strict", "subgraph",
+    "to_jax", "to_sympy", "to_torch", "topological_order", "variable", "visualize_at", "zeros",
 ]  # fmt: skip
 
 # Names that are imported on first use, so that `import compgraph` is fast.
-_LATE = {
+_LAZY_NAMES = {
     "debugging": ["NonFiniteError", "debug"],
     "view": ["GraphPicture", "visualize_at"],
     "compiled": ["to_jax", "to_torch"],
@@ -90,7 +90,7 @@ _LATE = {
     "versions": ["__version__", "show_versions"],
     "serialization.parameters": ["load", "save"],
 }
-_places = {name: place for place, names in _LATE.items() for name in names}
+_lazy_modules = {name: module for module, names in _LAZY_NAMES.items() for name in names}
 sys.meta_path.append(ops.AdviceFinder(__name__, FOREIGN_NAMES))
 
 
@@ -102,10 +102,10 @@ def __getattr__(name: str) -> Any:
     if name in _RENAMED:
         warnings.warn(f"compgraph.{name} is now compgraph.{_RENAMED[name]}", DeprecationWarning, stacklevel=2)
         return getattr(sys.modules[__name__], _RENAMED[name])
-    if name in _LATE:
+    if name in _LAZY_NAMES:
         return import_lazily(f"{__name__}.{name}")
-    if name in _places:
-        return globals().setdefault(name, getattr(import_lazily(f"{__name__}.{_places[name]}"), name))
+    if name in _lazy_modules:
+        return globals().setdefault(name, getattr(import_lazily(f"{__name__}.{_lazy_modules[name]}"), name))
     function = ops.public_functions().get(name)
     if function is None:
         raise ops.missing_name_error("compgraph", name, FOREIGN_NAMES)

@@ -1,4 +1,4 @@
-"""Writes the stub files (``compgraph/__init__.pyi`` ...), which tell editors and type checkers the names made by ``__getattr__``.
+"""Write the stub files (``compgraph/__init__.pyi`` ...), which list names made by ``__getattr__`` for editors and type checkers.
 
 Run ``python -m compgraph._stubs`` after a change of the tables in `ops` or of the rules in `autodiff.grads`; a test
 compares the files.
@@ -21,7 +21,7 @@ from autodiff import grads
 from . import ops
 from .protocols import Primitive
 
-# Parameters that the oldest NumPy allowed does not have; the stubs name them, whichever NumPy they are written with.
+# Parameters that older supported versions of NumPy lack; the stubs always list them.
 NEWER = {"argsort": ("descending",), "sort": ("descending",)}
 MODULES = {"linalg": np.linalg, "fft": np.fft, "emath": np.emath}
 ALIASED = ("checks", "distributed", "forward", "numeric", "optimizers", "reverse", "visualize")  # public modules of `autodiff`
@@ -35,9 +35,9 @@ def stub_text() -> str:
         for name, value in explicit.items()
     }
     imports = []
-    for place, module_names in _imported_names():
+    for module, module_names in _imported_names():
         names = [name for name in module_names if functions.get(name, "") is None]
-        imports += [f"from .{place} import " + ", ".join(f"{n} as {n}" for n in sorted(names))] * bool(names)
+        imports += [f"from .{module} import " + ", ".join(f"{n} as {n}" for n in sorted(names))] * bool(names)
     return _text(imports, {name: function for name, function in functions.items() if function})
 
 
@@ -46,7 +46,7 @@ def _imported_names() -> list[tuple[str, list[str]]]:
     statements = ast.parse(Path(compgraph.__file__).read_text()).body
     imports = [statement for statement in statements if isinstance(statement, ast.ImportFrom) and statement.level]
     eager = [(statement.module or "", [alias.name for alias in statement.names]) for statement in imports]
-    lazy = vars(compgraph)["_LATE"]
+    lazy = vars(compgraph)["_LAZY_NAMES"]
     return [*eager, ("", [name for name in lazy if name in vars(compgraph)["__all__"]]), *sorted(lazy.items())]
 
 

@@ -49,8 +49,8 @@ class NonFiniteError(ArithmeticError):
         node = self.node
         if node is None:
             raise ValueError(
-                "forward mode keeps no graph that could be drawn, and neither does a pickled error. Compute in reverse mode, and "
-                "draw the error where it is raised"
+                "there is no graph to draw: forward mode and pickled errors keep none. Compute in reverse mode, and draw the "
+                "error where it is raised"
             )
         return visualize_at(node if isinstance(node, Value) else node.operands[0], mark=node)
 
@@ -124,22 +124,22 @@ class Checks:
 
 
 def debug(*, tracebacks: str = "short") -> Debug:
-    """Stop at the first NaN or infinity, forward or backward, and where a value leaves its graph; a context manager.
+    """Raise at the first NaN or infinity, forward or backward, and where a value leaves its graph; a context manager.
 
-    Inside, each operation is checked as it is recorded, and each derivative as it is computed. Results have checksums: a gradient
-    raises if one was changed through its memory.
-    New values are tracers, as within `strict`: code that takes their numbers raises.
+    Inside, each operation is checked when it is recorded, and each derivative when it is computed. Results have checksums: a
+    gradient raises if a result was changed through its memory. New values are tracers, as within `strict`: code that reads their
+    values without recording raises.
 
     Parameters
     ----------
     tracebacks : str
-        "full": errors that leave an operator (`autodiff.grad`, `autodiff.vmap` ...) keep all frames of this package in their
-        tracebacks. By default, "short", only the innermost one stays, and all frames of other code.
+        "short" removes the frames of this package, except the innermost one, from the tracebacks of errors that leave an
+        operator (`autodiff.grad`, `autodiff.vmap` ...). "full" keeps all frames.
 
     Returns
     -------
     Debug
-        To be used in ``with cg.debug():``, for the current thread or asyncio task.
+        For use as ``with cg.debug():``, local to the current thread or asyncio task.
 
     Raises
     ------
@@ -147,9 +147,9 @@ def debug(*, tracebacks: str = "short") -> Debug:
         Inside, from the operation or the gradient at fault. It names the operation, the values of its operands and the
         line of code; ``error.picture()`` draws the graph with the operation marked.
     LeakError
-        Inside, from code that takes the numbers of a node.
+        Inside, where code reads the values of a node without recording.
     ValueError
-        From a gradient, if an array was changed without a record in the graph; and if `tracebacks` is unknown.
+        From a gradient, if an array was changed without a record in the graph; and for other values of `tracebacks`.
 
     Examples
     --------

@@ -94,11 +94,11 @@ def flatten_sequences(value: object) -> tuple[Any, ...]:
 
 
 def to_values(value: object) -> Any:
-    """`value` with the plain value in place of each node, also inside tuples, lists and dicts."""
+    """Replace each node by its plain value, also inside tuples, lists and dicts."""
     if isinstance(value, Value):
         require_history(value)
         if value.level:
-            require_unbatched("a use of the numbers that is not recorded", value)
+            require_unbatched("an unrecorded use of the values", value)
         return value.raw_value
     if isinstance(value, (tuple, list)) and not hasattr(value, "_fields"):
         return type(value)(map(to_values, value))
@@ -108,7 +108,7 @@ def to_values(value: object) -> Any:
 
 
 def overrides_protocol(operand: object, protocol: str) -> bool:
-    """Whether an operand of another class than nodes has its own `protocol`, to which NumPy dispatches; lazy arrays raise."""
+    """Whether an operand that is no node has its own `protocol`, to which NumPy dispatches; lazy arrays raise."""
     method = getattr(type(operand), protocol, None)
     if isinstance(operand, Value) or type(operand) in TRACEABLE or method is None or method is getattr(ndarray, protocol):
         return False
@@ -143,15 +143,15 @@ def operands_of(node: GraphNode) -> tuple[GraphNode, ...]:
     return (*operands, *node.memory.log) if node.memory else operands
 
 
-def walk(starts: Iterable[Any], following: Callable[[Any], Iterable[Any]]) -> Iterator[Any]:
+def walk(starts: Iterable[Any], successors: Callable[[Any], Iterable[Any]]) -> Iterator[Any]:
     """Traverse a graph breadth first, each object once; a generator, so that the caller may stop early.
 
     Parameters
     ----------
     starts : iterable of hashable
         Where to begin.
-    following : callable
-        ``following(thing)`` returns the objects one step away.
+    successors : callable
+        ``successors(item)`` returns the objects one step away.
 
     Yields
     ------
@@ -166,9 +166,9 @@ def walk(starts: Iterable[Any], following: Callable[[Any], Iterable[Any]]) -> It
     """
     visited_items = dict.fromkeys(starts)
     order = list(visited_items)
-    for item in order:  # the list grows while it is walked
+    for item in order:  # the list grows during the loop
         yield item
-        for other in following(item):
+        for other in successors(item):
             if other not in visited_items:
                 visited_items[other] = None
                 order.append(other)
@@ -221,11 +221,11 @@ def topological_order(outputs: Iterable[GraphNode]) -> list[GraphNode]:
     ['x', 'mul', 'sub']
     """
     if isinstance(outputs, Value):
-        raise TypeError("topological_order takes the nodes where the graph ends, several of them: topological_order([node])")
+        raise TypeError("topological_order takes a sequence of nodes: topological_order([node])")
     outputs = list(outputs)
     for node in outputs:
         if not isinstance(node, (Value, MultiOutput, Write)):
-            raise TypeError(f"topological_order takes nodes, not a {type(node).__name__}: a plain value has no graph")
+            raise TypeError(f"topological_order takes nodes, not a {type(node).__name__}, which has no graph")
     # Leaves may be younger than their readers: an updated variable, or a constant made on access to `operands`.
     return sorted(breadth_first(*outputs), key=lambda node: node.sequence_number if node.args else -inf)
 

@@ -87,9 +87,7 @@ def _unpack_operands(args: tuple[Any, ...]) -> tuple[list[Any], tuple[int, ...],
     return values, _INTERNED_ARGNUMS.get(positions, positions), is_active, has_arrays
 
 
-_INTERNED_ARGNUMS: dict[tuple[int, ...], tuple[int, ...]] = {
-    parent_argnums: parent_argnums for parent_argnums in (LEFT, RIGHT, BOTH)
-}  # shared objects, compared by identity
+_INTERNED_ARGNUMS: dict[tuple[int, ...], tuple[int, ...]] = {argnums: argnums for argnums in (LEFT, RIGHT, BOTH)}
 
 
 class Recording:
@@ -300,7 +298,7 @@ def _new_result(value: Array, is_active: bool, args: tuple[Any, ...] = ()) -> An
     """The value of an operation on `args` as a node without history; integers and booleans are always inert."""
     kind = value.dtype.kind if hasattr(value, "dtype") else "O"
     if kind not in "biufc":
-        raise TypeError(f"the result, a {type(value).__name__}, holds no numbers; compute with node.value where that is meant")
+        raise TypeError(f"the result, a {type(value).__name__}, holds no numbers. If that is intended, compute with node.value")
     kinds = OPERATIONAL_CLASSES if is_active and kind in "fc" else INERT_CLASSES
     if kind in "biu" and not is_tracing():
         kinds = UNTRACKED_CLASSES if is_tracking_indices() else INERT_CLASSES
@@ -330,12 +328,8 @@ def _attach_multi_output(
     multi_output = MultiOutput()
     value = _copy_shared_outputs(value, args, parent_argnums)
     multi_output.raw_value = tuple(value)
-    multi_output.function, multi_output.args, multi_output.options, multi_output.parent_argnums = (
-        function,
-        args,
-        options,
-        parent_argnums,
-    )
+    multi_output.function, multi_output.args, multi_output.options = function, args, options
+    multi_output.parent_argnums = parent_argnums
     multi_output.sequence_number = next_sequence_number()
     multi_output._operands = None
     source_lines.set_line(multi_output)

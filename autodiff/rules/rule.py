@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from compgraph import ops
 from compgraph.array_types import Array
 from compgraph.bind import bind
-from compgraph.ops import attach, get_attached
+from compgraph.ops import get_attached, set_attached
 from compgraph.values import INERT, Node
 
 from .broadcasting import as_cotangent, conform
@@ -221,7 +221,7 @@ def declare(rule: Rule, function: Callable[..., Any] | None = None) -> Rule:
     """Register a rule by its opname, or for one user function."""
     if function is None:
         rules[rule.opname] = rule
-    elif not attach(function, "rule", rule):
+    elif not set_attached(function, "rule", rule):
         user_rules[function] = rule
     by_function.clear()
     return rule

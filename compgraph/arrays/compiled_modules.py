@@ -19,9 +19,8 @@ from typing import Any
 
 _SUFFIXES = tuple(EXTENSION_SUFFIXES)
 _originals: dict[int, OriginalModule] = {}  # by the id of a module's namespace
-_excluded_namespaces: set[int] = (
-    set()
-)  # the ids of other namespaces in which names are exchanged, such as that of `math`, which is compiled
+# The ids of patched namespaces of other modules than NumPy's, such as that of the compiled module `math`.
+_excluded_namespaces: set[int] = set()
 _is_import_patched = False
 
 

@@ -77,9 +77,9 @@ class Layer:
         The values of the variables at entry; None once an enclosing layer has ended.
     was_fast_path : bool
         The value of `is_fast_path` at entry.
-    entry : Entry or None
-        The context object. None: the layer holds until it is removed, or until its task ends.
-    statement : int or None
+    reference : ContextReference or None
+        A weak reference to the context object. None if the layer holds until it is removed, or until its task ends.
+    frame_id : int or None
         The id of the frame that entered it. If one context is entered several times, a frame leaves its own layer.
     owner : FrameType or None
         The generator's frame that it belongs to.
@@ -92,7 +92,7 @@ class Layer:
     """
 
     __slots__ = (
-        "changes", "entry", "is_closed", "is_guarded", "is_owned", "owner", "parent", "saved_values", "statement",
+        "changes", "frame_id", "is_closed", "is_guarded", "is_owned", "owner", "parent", "reference", "saved_values",
         "was_fast_path",
     )  # fmt: skip
 
@@ -104,24 +104,24 @@ class Layer:
 
     def __init__(self, changes: Mapping[ContextVar[Any], Any]) -> None:
         self.changes = changes
-        self.entry: Entry | None = None
-        self.statement: int | None = None
+        self.reference: ContextReference | None = None
+        self.frame_id: int | None = None
         self.owner: FrameType | None = None
         self.is_closed = False
 
     def has_ended(self) -> bool:
         """Whether its ``with`` statement has ended, also by a signal."""
-        return self.is_closed or (self.entry is not None and self.entry.is_dropped())
+        return self.is_closed or (self.reference is not None and self.reference.is_dropped())
 
 
-class Entry(weakref.ref[Any]):
+class ContextReference(weakref.ref[Any]):
     """A weak reference to an entered context object; see `Layer`."""
 
     __slots__ = ("entered_at", "keeps_layer")
 
-    def __new__(cls, context: object, frame: FrameType) -> Entry:
+    def __new__(cls, context: object, frame: FrameType) -> ContextReference:
         """Refer to a context that a frame enters."""
-        return super().__new__(cls, context, Entry._keep_layer_if_unreferenced)
+        return super().__new__(cls, context, ContextReference._keep_layer_if_unreferenced)
 
     def __init__(self, context: object, frame: FrameType) -> None:
         self.keeps_layer, self.entered_at = False, (id(frame), frame.f_lasti)
@@ -204,17 +204,17 @@ def _update_fast_path() -> None:
     _fast_path_layer.set(innermost)
 
 
-def _push(layer: Layer, frame: FrameType | None, is_certain: bool) -> None:
-    """Make a layer, entered by a frame, the innermost; `is_certain` if no enclosing layer can end before it."""
-    around = _innermost.get()
-    layer.parent = around
+def _push(layer: Layer, frame: FrameType | None, ends_in_order: bool) -> None:
+    """Make a layer, entered by a frame, the innermost; `ends_in_order` if no enclosing layer can end before it."""
+    enclosing = _innermost.get()
+    layer.parent = enclosing
     layer.was_fast_path = is_fast_path()
-    if around is None:
+    if enclosing is None:
         layer.is_owned = layer.is_guarded = False
     else:
-        layer.is_owned = around.is_owned
-        layer.is_guarded = around.is_owned or (around.is_guarded and not is_certain)
-    if layer.is_owned or not is_certain:
+        layer.is_owned = enclosing.is_owned
+        layer.is_guarded = enclosing.is_owned or (enclosing.is_guarded and not ends_in_order)
+    if layer.is_owned or not ends_in_order:
         layer.is_guarded = True
         layer.owner = _generator_frame(frame, layer.is_owned)
         layer.is_owned = layer.is_owned or layer.owner is not None
@@ -242,7 +242,7 @@ def _drop(layer: Layer) -> None:
         _innermost.set(layer.parent)
         _fast_path.set(layer.was_fast_path)
         _fast_path_layer.set(layer.parent)
-        layer.entry = None  # it holds until the end of a task started inside
+        layer.reference = None  # it holds until the end of a task started inside
         return
     keeps_layer = _innermost.get() is layer and layer.owner is None
     layer.is_closed = True
@@ -250,7 +250,7 @@ def _drop(layer: Layer) -> None:
         later.saved_values = None  # entered within the removed layer, whose values must not be restored
     _recompute_variables()
     if keeps_layer:
-        layer.entry, layer.is_closed = None, False  # as above
+        layer.reference, layer.is_closed = None, False  # as above
 
 
 class Context:
@@ -268,9 +268,9 @@ class Context:
         """Enter a layer with these changes; the ``with`` statement, or explicit call, is `depth` frames up."""
         frame = frame_up(depth)
         layer = Layer(changes)
-        layer.statement = id(frame)
+        layer.frame_id = id(frame)
         try:
-            layer.entry = Entry(self, frame)
+            layer.reference = ContextReference(self, frame)
             self._entered.append(layer)
             sync_variables()
             _push(layer, _entering_frame(frame), False)
@@ -287,8 +287,8 @@ class Context:
             raise RuntimeError("a context was left that is not entered")
         layer = entered[0]
         if len(entered) > 1:  # possibly in several threads, tasks or generators: find the layer of this statement
-            own_layers, statement = set(_enclosing_layers()), id(frame_up(2))
-            layer = next((e for e in entered if e.statement == statement), layer)
+            own_layers, frame_id = set(_enclosing_layers()), id(frame_up(2))
+            layer = next((e for e in entered if e.frame_id == frame_id), layer)
             if layer not in own_layers:
                 layer = next((e for e in entered if e in own_layers), layer)
         self._entered.remove(layer)
@@ -310,8 +310,8 @@ def _entering_frame(frame: FrameType | None) -> FrameType | None:
     behalf of a frame further out.
     """
     while frame is not None:
-        plain = itertools.takewhile(lambda around: not around.f_code.co_flags & _GENERATOR, walk_frames(frame))
-        entering = next((around for around in itertools.islice(plain, _MAX_ENTER_FRAMES) if _is_entering(around)), None)
+        plain = itertools.takewhile(lambda caller: not caller.f_code.co_flags & _GENERATOR, walk_frames(frame))
+        entering = next((caller for caller in itertools.islice(plain, _MAX_ENTER_FRAMES) if _is_entering(caller)), None)
         if entering is not None:
             frame = entering
         elif not _is_driven(frame):
@@ -342,7 +342,7 @@ def _generator_frame(frame: FrameType | None, is_owned: bool) -> FrameType | Non
         return frame
     if is_owned:
         owners = {layer.owner for layer in _enclosing_layers()}
-        return next((around for around in walk_frames(frame) if around in owners), None)
+        return next((caller for caller in walk_frames(frame) if caller in owners), None)
     return None
 
 

@@ -64,7 +64,8 @@ def store(target: Any, index: Any, value: Any, casting: object = None) -> None:
     Raises
     ------
     TypeError
-        If `target` is a constant, a placeholder, a scalar or a row (see `mark_row`), or a node would be written into a variable.
+        If `target` is a constant, a placeholder, a scalar or a row (see `mark_copied_row`), or a node would be written into a
+        variable.
     ValueError
         If the shapes do not fit, or the memory is read-only; nothing is changed then.
     """
@@ -172,7 +173,7 @@ def require_writeable(target: Any) -> None:
         raise unwritable_error(target)
     if not target.raw_value.flags.writeable:
         raise ValueError("assignment destination is read-only")
-    if _rows:
+    if _copied_rows:
         _require_own_buffer(target)
 
 
@@ -184,16 +185,16 @@ def _is_same_memory(array: Any, index: Any, value: Array) -> bool:
     return isinstance(region, np.ndarray) and bool(region.__array_interface__ == value.__array_interface__)
 
 
-_rows: dict[int, tuple[Any, CodeType, int]] = {}  # by id: a weak reference to the row, and the instruction that read it
+_copied_rows: dict[int, tuple[Any, CodeType, int]] = {}  # by id: a weak reference to the row, and the instruction that read it
 
 
-def mark_row(row: Value) -> None:
+def mark_copied_row(row: Value) -> None:
     """Make later writes into a row raise. The row was read at a computed index, so it is a copy where NumPy has a view.
 
     Only ``a[index] += value`` may write into it, because the next instruction stores the row in the array again.
     """
     frame, key = source_lines.user_frame(2), id(row)
-    _rows[key] = (weakref.ref(row, lambda _: _rows.pop(key, None)), frame.f_code, frame.f_lasti)
+    _copied_rows[key] = (weakref.ref(row, lambda _: _copied_rows.pop(key, None)), frame.f_code, frame.f_lasti)
 
 
 def _require_own_buffer(target: Any) -> None:
@@ -203,7 +204,7 @@ def _require_own_buffer(target: Any) -> None:
         root = root_of(target)
     elif target.root is not None:
         root = target.root
-    reference, code, instruction = _rows.get(id(root), (None, None, 0))
+    reference, code, instruction = _copied_rows.get(id(root), (None, None, 0))
     if reference is None or instructions.augments_element(source_lines.user_frame(2), code, instruction):
         return
     raise TypeError(

@@ -52,7 +52,7 @@ class Keyworded:
     def keyword_values(self, values: tuple[Any, ...]) -> dict[str, Any]:
         """The values by keyword; counts as Python's integers.
 
-        A count that was computed stays a node, so that it is computed again when the graph is run again.
+        A computed count stays a node, so that a replay of the graph computes it again.
         """
         pairs = zip(self.names, values, strict=True)
         return {k: _integers(v) if k in self.counts and getattr(v, "function", None) is None else v for k, v in pairs}
@@ -195,7 +195,7 @@ def stacked_matmul(a: NDArray[Any], b: NDArray[Any]) -> Any:
 
 
 def copy_as_laid(x: NDArray[Any]) -> Any:
-    """Copy an array and its memory layout, so that NumPy returns views of the copy exactly where it returns views of `x`.
+    """Copy an array with its memory layout, so that NumPy returns views of the copy exactly where it returns views of `x`.
 
     Whether ``reshape`` returns a view depends on the strides. The copy has the same order of axes in memory, gaps (of one
     element) where `x` has gaps, and negative strides where `x` has them.
@@ -236,7 +236,7 @@ def stop_gradient(x: Array) -> Any:
 _PREFIX = "__compgraph_"
 
 
-def attach(function: Callable[..., Any], key: str, value: object) -> bool:
+def set_attached(function: Callable[..., Any], key: str, value: object) -> bool:
     """Attach a value to a function, under the name `key`; return False if the callable is not a plain Python function."""
     if type(function) is not FunctionType:
         return False
@@ -246,19 +246,19 @@ def attach(function: Callable[..., Any], key: str, value: object) -> bool:
 
 
 def get_attached(function: object, key: str) -> Any:
-    """The value that `attach` attached to a function under the name `key`, or None."""
+    """The value that `set_attached` attached to a function under the name `key`, or None."""
     if type(function) is not FunctionType:
         return None
     owner, value = function.__dict__.get(f"{_PREFIX}{key}__", (None, None))
     return value if owner is function else None
 
 
-# Registries of callables that `attach` rejects: name of the data -> (look it up, register it after unpickling).
+# Registries of callables that `set_attached` rejects: name of the data -> (look it up, register it after unpickling).
 EXTERNAL_REGISTRIES: dict[str, tuple[Callable[[Any], Any], Callable[[Any, Any], Any]]] = {}
 
 
 def external_data(function: Callable[..., Any]) -> dict[str, Any]:
-    """Return the data of a callable that `attach` rejects, from `EXTERNAL_REGISTRIES`."""
+    """Return the data of a callable that `set_attached` rejects, from `EXTERNAL_REGISTRIES`."""
     if type(function) is FunctionType:
         return {}
     data = {key: read(function) for key, (read, _) in EXTERNAL_REGISTRIES.items()}

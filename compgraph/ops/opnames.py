@@ -9,7 +9,7 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
-from .callables import Configured, Keyworded, Output, Packed, UfuncMethod, attach, get_attached
+from .callables import Configured, Keyworded, Output, Packed, UfuncMethod, get_attached, set_attached
 from .spec import OpSpec, Policy, is_elementwise
 from .tables import (
     ALIASES,
@@ -63,7 +63,7 @@ def register_operation(function: Any, opname: str, policy: Policy = "rule", **da
 
 def register_user_function(function: Callable[..., Any], opname: str) -> None:
     """Register a user's function as an operation; its opname is free again when the function is garbage-collected."""
-    if attach(function, "opname", opname):
+    if set_attached(function, "opname", opname):
         _user_functions[opname] = function
     else:
         register_operation(function, opname)

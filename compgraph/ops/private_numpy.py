@@ -12,12 +12,12 @@ import numpy as np
 NO_VALUE: Any = np._NoValue  # marks a missing argument
 # NumPy's own functions, for tables of modules that are imported while a function is traced: then np.zeros is a patch.
 NUMPY: Any = SimpleNamespace(**vars(np))
-ARRAY_CONVERTER: Any = np._core._multiarray_umath._array_converter  # type: ignore[attr-defined]  # by which functions convert
+ARRAY_CONVERTER: Any = np._core._multiarray_umath._array_converter  # type: ignore[attr-defined]  # converts arguments in NumPy's Python functions
 CLIP: Any = np._core.umath.clip  # type: ignore[attr-defined]  # the ufunc that the method `clip` of a plain array calls
 METHODS_MODULE = "numpy._core._methods"  # where the Python functions behind the methods of a plain array are defined
 
 
-# The dispatcher of ``np.stack``, ``np.vstack`` and others calls it; it raises for iterators.
+# Called by the dispatchers of ``np.stack``, ``np.vstack`` and others; it raises for iterators.
 sequence_of_arrays: FunctionType = np._core.shape_base._arrays_for_stack_dispatcher  # type: ignore[attr-defined]
 
 

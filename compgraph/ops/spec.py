@@ -19,14 +19,14 @@ The *kind* is the dependence of result elements on operand elements. It determin
 elementwise    each element depends on one element of each operand, after broadcasting
 shape          moves elements, along ``axis`` if that is an option
 reduction      over axes; over all if none is given
-position       a reduction to an index; of the flattened array if no axis is given
+position       a reduction to an index, such as argmax; of the flattened array if no axis is given
 cumulative     along one axis; of the flattened array if none is given
 ordering       along one axis, the last by default; of the flattened array if the axis is None
 along          along one axis, the last by default
 matrices       the last two axes are those of matrices, the others those of the stack
 transform      along several axes: Fourier transforms and shifts
 sequential     a batch is computed one element after the other
-own            none of these; it has a batching rule, registered by opname
+own            none of these; it has a batching rule of its own, registered by opname
 =============  ============================================================================================
 """
 

@@ -38,7 +38,7 @@ PIECEWISE_UFUNCS: frozenset[Any] = frozenset(
 # Recorded functions, and the parameters that may be nodes, in order, separated by spaces. SciPy's are entered later.
 SMOOTH_FUNCTIONS: dict[Function, str] = {s.function: s.operands for s in _specs_with_policy("rule") if s.operands}
 PIECEWISE_FUNCTIONS: dict[Function, str] = {s.function: s.operands for s in _specs_with_policy("piecewise") if s.operands}
-# Those whose operands are packed in a sequence that comes first.
+# Recorded functions whose first argument is a sequence of the operands.
 PACKED_FUNCTIONS: dict[Function, Packed] = {s.function: Packed(s.function) for s in _specs_with_policy("packed")}
 ALIASES: dict[Function, Function] = {alias: spec.function for spec in OPERATIONS for alias in spec.aliases}
 FOLDS: dict[tuple[np.ufunc, str], Function] = {spec.fold: spec.function for spec in OPERATIONS if spec.fold}

@@ -20,9 +20,6 @@ from ..values import NO_OPTIONS, Value
 PLAIN_OPTIONS = frozenset({int, bool, float, str, type(None)})
 
 
-# ------------------------------------------------------------------------------------------- binding
-
-
 @functools.cache
 def parameters_of(function: Any) -> tuple[str, ...]:
     """The names of a function's parameters, in order."""
@@ -76,10 +73,11 @@ def _bind_by_name(
         if name != names[len(leading)] or name not in options:
             break
         leading.append(options.pop(name))
+    operands = tuple(leading)
     if out is not None:
-        compute = functools.partial(record_keywords, function, operand_names, tuple(leading), dict(options))
-        return write_out(function, tuple(leading), options, out, compute)
-    return record_keywords(function, operand_names, tuple(leading), options)
+        compute = functools.partial(record_keywords, function, operand_names, operands, dict(options))
+        return write_out(function, operands, options, out, compute)
+    return record_keywords(function, operand_names, operands, options)
 
 
 def record_keywords(function: Any, operand_names: tuple[str, ...], operands: tuple[Any, ...], options: dict[str, Any]) -> Any:
@@ -104,7 +102,7 @@ def _stack_option(name: str, option: tuple[int, ...]) -> Any:
 def resolve_order(node: Any, order: str) -> tuple[Any, str]:
     """Replace an order that depends on the memory layout (``"A"``, ``"K"``) by ``"C"`` or ``"F"``; transpose the node if needed.
 
-    A tangent or an adjoint may have a memory layout different from its value, so the recorded order must not depend on it.
+    The memory layout of a tangent or cotangent may differ from that of its value, so the recorded order must not depend on it.
     """
     if order in ("A", "K") and isinstance(node, Value) and not node.level and node.ndim > 1:
         note_layout(node, f"the memory layout, on which order={order!r} depends,")
@@ -114,9 +112,6 @@ def resolve_order(node: Any, order: str) -> tuple[Any, str]:
         axes = sorted(range(node.ndim), key=lambda axis: -abs(node.strides[axis]))
         return (node, "C") if axes == sorted(axes) else (np.transpose(node, axes), "C")
     return node, order
-
-
-# ------------------------------------------------------------------------------------------- refusals
 
 
 def unsupported_message(name: str, instead: str) -> str:

@@ -77,7 +77,7 @@ def with_user_line(handler: Callable[..., Any]) -> Any:
     """Wrap a handler that records several nodes, so that all of them get the user's line of the call."""
 
     @functools.wraps(handler)
-    def steps(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def wrapper(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         code, instruction = source_lines.user_line()
         before = next_sequence_number()
         result = handler(function, args, kwargs)
@@ -85,21 +85,23 @@ def with_user_line(handler: Callable[..., Any]) -> Any:
             source_lines.set_lines_since(result, before, code, instruction)
         return result
 
-    return steps
+    return wrapper
 
 
 @with_user_line
 def _run_numpy_code(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    own = rebind(ops.implementation(function))
+    """Run NumPy's own Python code of a function on nodes."""
+    rebound = rebind(ops.implementation(function))
     if function in ops.STACKING_FUNCTIONS and args:
-        return own([stack_nested(a) for a in args[0]], *args[1:], **kwargs)
+        return rebound([stack_nested(a) for a in args[0]], *args[1:], **kwargs)
     if function is np.unstack:  # NumPy takes no lists
-        return own(*args, **kwargs)
-    return own(*map(stack_nested, args), **{k: stack_nested(v) for k, v in kwargs.items()})
+        return rebound(*args, **kwargs)
+    return rebound(*map(stack_nested, args), **{k: stack_nested(v) for k, v in kwargs.items()})
 
 
 @with_user_line
 def _run_replacement(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Run the equivalent function in recorded steps."""
     if function not in _STRUCTURED:
         args, kwargs = tuple(map(stack_nested, args)), {name: stack_nested(value) for name, value in kwargs.items()}
     return ops.REPLACED_FUNCTIONS[function](*args, **kwargs)
@@ -109,6 +111,7 @@ _STRUCTURED = frozenset({np.piecewise, np.choose, np.select, np.block, np.histog
 
 
 def _call_on_values(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Call a function on plain values, and log guards on its result and on shapes that determine it."""
     if function in _WRITES_FILES and is_recording():
         note_saved(full_name(function))
     args, kwargs = tuple(map(stack_nested, args)), {name: stack_nested(value) for name, value in kwargs.items()}
@@ -175,8 +178,8 @@ def _einsum_letters(args: tuple[Any, ...]) -> tuple[str, list[Any]]:
     return (f"{terms}->{letters(args[-1])}" if len(args) % 2 else terms), [args[2 * i] for i in range(pairs)]
 
 
-def _calling_handler(ours: Callable[..., Any]) -> Any:
-    return lambda function, args, kwargs: ours(*map(stack_nested, args), **kwargs)
+def _calling_handler(replacement: Callable[..., Any]) -> Any:
+    return lambda function, args, kwargs: replacement(*map(stack_nested, args), **kwargs)
 
 
 def _bind_with_order(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -225,6 +228,6 @@ HANDLERS: dict[Any, Callable[[Any, tuple[Any, ...], dict[str, Any]], Any]] = {
     np.ravel: _bind_with_order,
     np.reshape: _bind_with_order,
     np.broadcast_arrays: _broadcast_arrays,
-    **{like: _calling_handler(ours) for like, ours in LIKE_CONSTRUCTORS.items()},
+    **{function: _calling_handler(constructor) for function, constructor in LIKE_CONSTRUCTORS.items()},
     np.column_stack: _column_stack,
 }

@@ -1,4 +1,4 @@
-"""The methods and attributes of nodes, which importing this module installs on `Node`."""
+"""The methods and attributes of nodes; importing this module installs them on `Value`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ..context import is_fast_path
 from ..frames import source_lines
 from ..graph import recover_history, to_values
 from ..guards import conversions, guarded_flags, guarded_strides, hash_scalars_by_value, note_guard
-from ..inplace import Flat, mark_row, numpy_writes
+from ..inplace import Flat, mark_copied_row, numpy_writes
 from ..values import (
     ACTIVE,
     LEFT,
@@ -50,7 +50,7 @@ def _method(function: Callable[..., Any]) -> Any:
     return method
 
 
-_FIXED_TYPES = frozenset({int, slice, type(None), type(Ellipsis), np.int64})  # index parts that are immutable and no nodes
+_FIXED_TYPES = frozenset({int, slice, type(None), type(Ellipsis), np.int64})  # immutable parts of an index that are not nodes
 
 
 def _getitem(self: Value, index: object) -> Any:
@@ -71,7 +71,7 @@ def _getitem(self: Value, index: object) -> Any:
 
 def _copy_row(selection: Value) -> Any:
     row = bind(ops.copy, (selection,))
-    mark_row(row)
+    mark_copied_row(row)
     return row
 
 
@@ -131,9 +131,8 @@ def _view(self: Value, dtype: Any = ops.NO_VALUE, type: object = None) -> Any:
             f"view({dtype}) of a node of {self.dtype} is not supported: only real and complex dtypes of the same precision can "
             "be viewed as each other; use x.astype to convert, or node.value.view for a plain array"
         )
-    (np.empty(self.shape, self.dtype) if self.trace_kind == "batch" else self.value).view(
-        dtype
-    )  # NumPy raises for unsuitable layouts
+    plain = np.empty(self.shape, self.dtype) if self.trace_kind == "batch" else self.value
+    plain.view(dtype)  # raises for unsuitable layouts
     return bind(ops.view, (self,), {"dtype": dtype})
 
 
@@ -188,7 +187,7 @@ def _flatten(self: Value, order: str = "C") -> Any:
 def _unsupported_method(name: str, instead: str) -> Any:
     def method(self: Value, *args: object, **kwargs: object) -> Any:
         require_history(self)
-        raise TypeError(f"the array method {name} is not supported on nodes, since its result would lose the graph; {instead}")
+        raise TypeError(f"the array method {name} is not supported on nodes, because its result would lose the graph; {instead}")
 
     return method
 

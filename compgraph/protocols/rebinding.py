@@ -17,7 +17,7 @@ from ..ops import ARRAY_CONVERTER, NUMPY, ensure_array
 
 
 class _Converter:
-    """NumPy's private ``_array_converter``, which lets nodes pass unconverted."""
+    """Replaces NumPy's private ``_array_converter``; it does not convert nodes."""
 
     def __init__(self, *values: Any) -> None:
         self._values = tuple(map(ensure_array, values))
@@ -44,7 +44,7 @@ _rebound_globals: dict[int, dict[str, Any]] = {}  # by the id of a module's own 
 
 
 class _Module(ModuleType):
-    """A module of NumPy, some of whose functions are ours."""
+    """Replaces a module of NumPy: its functions that convert to arrays accept nodes."""
 
     def __init__(self, module: ModuleType) -> None:
         super().__init__(module.__name__)
@@ -66,14 +66,14 @@ def rebind(function: Callable[..., Any]) -> Any:
     """Copy a Python function of NumPy with globals that accept nodes; other callables are returned unchanged."""
     if not isinstance(function, FunctionType) or not function.__module__.startswith("numpy"):
         return function
-    names = function.__globals__
-    namespace = _rebound_globals.get(id(names))
+    own_globals = function.__globals__
+    namespace = _rebound_globals.get(id(own_globals))
     if namespace is None:
-        namespace = _rebound_globals[id(names)] = dict(names)
-        for name, value in names.items():
+        namespace = _rebound_globals[id(own_globals)] = dict(own_globals)
+        for name, value in own_globals.items():
             if isinstance(value, ModuleType) and value.__name__.startswith("numpy"):
                 namespace[name] = _Module(value)
-            elif isinstance(value, FunctionType) and value.__module__ == names["__name__"]:
+            elif isinstance(value, FunctionType) and value.__module__ == own_globals["__name__"]:
                 namespace[name] = _with_globals(value, namespace)
             else:
                 namespace[name] = _replacement(value)

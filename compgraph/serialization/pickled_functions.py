@@ -106,7 +106,7 @@ def _register_pickled_function(
 
 def _register(function: Any, opname: str, attributes: dict[str, Any]) -> None:
     ops.register_user_function(function, opname)
-    if not ops.attach(function, "arrived", True):
+    if not ops.set_attached(function, "arrived", True):
         _unmarked_functions[opname] = function
     for what, value in attributes.items():
         ops.EXTERNAL_REGISTRIES[what][1](function, value)
