@@ -18,7 +18,7 @@ from .array_types import Array
 from .context import is_fast_path, is_recording, observers, open_scopes
 from .frames import may_wrap, source_lines
 from .interpreters import COMPUTING, RECORDING, Scoped, new_scalar
-from .ops import SAME_BITS
+from .ops import FLOAT_SCALARS
 from .storage import TRACERS
 from .tracing import LOGS, is_tracing
 from .values import (
@@ -88,7 +88,7 @@ def attach(
 def record_active(value: Array, function: Callable[..., Any], args: tuple[Any, ...], parent_argnums: tuple[int, ...]) -> Any:
     """Record an operation on active operands without options: the fast path of `attach`, valid if `is_fast_path`."""
     if is_tracing():
-        if type(value) in SAME_BITS:
+        if type(value) in FLOAT_SCALARS:
             node = _ScalarTracer()
         elif type(value) is ndarray and value.dtype.kind in "fc":
             node = _OperationalTracer()

@@ -13,7 +13,7 @@ from . import ops
 from .array_types import Array
 from .context import is_deriving, is_tracking_indices, run_isolated
 from .frames import source_lines
-from .ops import SAME_BITS
+from .ops import FLOAT_SCALARS
 from .storage import TRACERS, owner_of
 from .tracing import LOGS, Tracing, is_tracing
 from .values import (
@@ -232,7 +232,7 @@ def _note_untracked_read(node: Any) -> None:
 def new_scalar(value: Array, kind: type[Node]) -> Any:
     """A 0-d node of a NumPy scalar; `raw_value` is the scalar if its arithmetic has the same bits as an array's."""
     traces = is_tracing() or kind.is_index
-    if type(value) not in SAME_BITS:
+    if type(value) not in FLOAT_SCALARS:
         value = _asarray(value)
     node: Any = TRACERS[kind]() if traces else new_view(_asarray(value), kind)
     node.raw_value = value

@@ -270,7 +270,7 @@ class Replay:
         """Return the cotangent of a stored value, and clear it in the cotangent buffer."""
         target_window, index = cotangent_buffer.window(write.window), write.index
         cotangent = target_window[index]
-        if type(cotangent) not in ops.SAME_BITS:  # else a scalar
+        if type(cotangent) not in ops.FLOAT_SCALARS:  # else a scalar
             cotangent = keep_last_writes(write, conjugate_complex(cotangent.copy("K")))
         target_window[index] = 0
         extra = write.args[0].raw_value.ndim - cotangent.ndim if write.parent_argnums else 0

@@ -100,7 +100,7 @@ def conform(contribution: Any, operand: Any) -> Any:
     array or Node
         Broadcasting is undone. A complex contribution to a real operand is replaced by its real part.
     """
-    if type(contribution) in ops.SAME_BITS and type(contribution) is type(operand):
+    if type(contribution) in ops.FLOAT_SCALARS and type(contribution) is type(operand):
         return contribution
     plain = contribution.raw_value if isinstance(contribution, Value) else contribution
     if plain.shape != operand.shape:

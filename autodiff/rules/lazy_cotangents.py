@@ -124,7 +124,7 @@ def _add_at(total: NDArray[Any], update: Any, index: tuple[Any, ...]) -> None:
 
 _BASIC_INDEX_TYPES = frozenset({int, slice, type(None), type(Ellipsis), np.int64, np.intp})
 ops.register_operation(scatter, "scatter")
-ops.INDEXED.add(scatter)
+ops.INDEXING_FUNCTIONS.add(scatter)
 
 
 class OutputCotangents:

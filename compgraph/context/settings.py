@@ -25,7 +25,7 @@ recording: ContextVar[bool] = layered_variable("recording", True, disables_fast_
 watcher: ContextVar[Any] = layered_variable("watcher", None, disables_fast_path=True)
 # Times operations and sweeps in its own thread; see `compgraph.profiling`.
 profiler: ContextVar[Any] = layered_variable("profiler", None, disables_fast_path=True)
-# Receives each recorded result, a node or several; see `compiled.unused`.
+# Receives each recorded result, a node or several; see `compiled.unused_results`.
 collector: ContextVar[Any] = layered_variable("collector", None, disables_fast_path=True)
 # Trace levels of vmaps and derivatives; inner levels are higher. `no_graph` drops tangents of levels up to `blocked_level`.
 next_level = itertools.count(1).__next__
@@ -153,18 +153,18 @@ class NoGraph(Context):
             )
 
         @functools.wraps(function)
-        def silent(*args: object, **kwargs: object) -> Any:
+        def wrapper(*args: object, **kwargs: object) -> Any:
             with NoGraph():
                 return function(*args, **kwargs)
 
-        return silent  # type: ignore[return-value]
+        return wrapper  # type: ignore[return-value]
 
 
 def no_graph() -> NoGraph:
     """Disable recording: operations on nodes return plain NumPy results.
 
-    No derivative passes through values computed or written inside, in reverse or forward mode. They are constants to the code
-    that follows. Within a differentiated function, views made inside are read-only.
+    No derivative passes through values computed or written inside, in reverse or forward mode: later code treats them as
+    constants. Within a differentiated function, views made inside are read-only.
 
     A context manager and decorator, local to the current thread or asyncio task. Inside a generator it holds while the generator
     runs; the code that iterates over the generator keeps recording.
@@ -250,7 +250,7 @@ def default_dtype(dtype: DTypeLike) -> DefaultDtype:
     """
     float_dtype = np.dtype(dtype)
     if float_dtype.kind != "f" or dtype is None:
-        raise TypeError(f"default_dtype: {dtype!r} is not a real floating dtype; give np.float32, np.float64 or their like")
+        raise TypeError(f"default_dtype: {dtype!r} is not a real floating dtype; pass np.float32 or np.float64")
     return DefaultDtype(float_dtype)
 
 

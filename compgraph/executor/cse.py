@@ -134,7 +134,12 @@ def _has_varying_shape(item: Any, varying: set[Any]) -> bool:
 def _inline_composites(items: Iterable[Any], inputs: frozenset[Any], replacements: dict[Any, Any]) -> Iterator[Any]:
     """Yield the items, with some composite operations expanded into steps, which can then be merged with others."""
     for item in items:
-        if item in inputs or not isinstance(item, Value) or item.function not in ops.INLINED or _touches_written_array(item):
+        if (
+            item in inputs
+            or not isinstance(item, Value)
+            or item.function not in ops.INLINED_FUNCTIONS
+            or _touches_written_array(item)
+        ):
             yield item
             continue
         with rerecording():

@@ -189,7 +189,7 @@ class _Replay:
             return self.outputs[args[0]][item.function.index]
         if not isinstance(item, MultiOutput):
             replacement = bind(item.function, args, options)
-            if item.function in ops.MAYBE_VIEWS:
+            if item.function in ops.VIEW_FUNCTIONS:
                 _require_copy(item, replacement)
             return replacement
         parts = bind(item.function, args, options)

@@ -1,4 +1,4 @@
-"""How the source uses the value of a call: its variable name, and whether the value is shown, returned or dropped."""
+"""The use of a call's value in the source: the variable it is assigned to; whether it is shown, returned or dropped."""
 
 from __future__ import annotations
 

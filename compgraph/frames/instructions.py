@@ -9,9 +9,9 @@ from __future__ import annotations
 import dis
 from types import CodeType, FrameType
 
-_ASSIGNS = frozenset(code for name, code in dis.opmap.items() if name.startswith("STORE_"))
-_RAISES = frozenset(code for name, code in dis.opmap.items() if name.startswith(("RAISE_", "RERAISE")))
-_OPERATES, _SENDS = dis.opmap["BINARY_OP"], dis.opmap["SEND"]
+_STORE_OPCODES = frozenset(code for name, code in dis.opmap.items() if name.startswith("STORE_"))
+_RAISE_OPCODES = frozenset(code for name, code in dis.opmap.items() if name.startswith(("RAISE_", "RERAISE")))
+_BINARY_OP, _SEND = dis.opmap["BINARY_OP"], dis.opmap["SEND"]
 _CACHE = 0  # the opcode of the cache entries that follow an instruction
 
 
@@ -39,7 +39,7 @@ def is_assigning(frame: FrameType) -> bool:
     >>> probe.__setitem__(0, 1.0)
     False
     """
-    return _instruction(frame)[0] in _ASSIGNS
+    return _instruction(frame)[0] in _STORE_OPCODES
 
 
 def is_at_operator(frame: FrameType) -> bool:
@@ -58,11 +58,11 @@ def is_at_operator(frame: FrameType) -> bool:
     ...     pass
     False
     """
-    return _instruction(frame)[0] == _OPERATES
+    return _instruction(frame)[0] == _BINARY_OP
 
 
 _SWAP = dis.opmap["SWAP"]
-_STORES = frozenset(dis.opmap[name] for name in ("STORE_SUBSCR", "STORE_SLICE") if name in dis.opmap)
+_SUBSCRIPT_STORES = frozenset(dis.opmap[name] for name in ("STORE_SUBSCR", "STORE_SLICE") if name in dis.opmap)
 
 
 def augments_element(frame: FrameType, code: CodeType | None, instruction: int) -> bool:
@@ -97,7 +97,7 @@ def augments_element(frame: FrameType, code: CodeType | None, instruction: int) 
     >>> element += 1
     False
     """
-    if frame.f_code is not code or code is None or _instruction(frame)[0] != _OPERATES:
+    if frame.f_code is not code or code is None or _instruction(frame)[0] != _BINARY_OP:
         return False
     for offset in range(frame.f_lasti + 2, len(code.co_code), 2):
         if code.co_code[offset] not in (_CACHE, _SWAP):
@@ -105,7 +105,7 @@ def augments_element(frame: FrameType, code: CodeType | None, instruction: int) 
     else:
         return False
     positions = list(code.co_positions())
-    return code.co_code[offset] in _STORES and positions[offset // 2] == positions[instruction // 2] != (None,) * 4
+    return code.co_code[offset] in _SUBSCRIPT_STORES and positions[offset // 2] == positions[instruction // 2] != (None,) * 4
 
 
 _REMAINDERS = (6, 19)  # the arguments of BINARY_OP for ``%`` and ``%=``
@@ -125,7 +125,7 @@ def is_formatting(frame: FrameType) -> bool:
     True
     """
     operation, argument = _instruction(frame)
-    return operation == _OPERATES and argument in _REMAINDERS
+    return operation == _BINARY_OP and argument in _REMAINDERS
 
 
 def is_delegating(frame: FrameType) -> bool:
@@ -141,7 +141,7 @@ def is_delegating(frame: FrameType) -> bool:
     >>> next(outer()), next(inner())
     (True, False)
     """
-    return _instruction(frame)[0] == _SENDS
+    return _instruction(frame)[0] == _SEND
 
 
 def is_raised_by(code: CodeType, instruction: int) -> bool:
@@ -156,7 +156,7 @@ def is_raised_by(code: CodeType, instruction: int) -> bool:
     ...     print(is_raised_by(trace.tb_frame.f_code, trace.tb_lasti))
     True
     """
-    return code.co_code[instruction] in _RAISES
+    return code.co_code[instruction] in _RAISE_OPCODES
 
 
 _HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE

@@ -29,7 +29,7 @@ _INTERNAL_FOLDERS = tuple(home + os.sep for home in (_PACKAGE_FOLDER, _AUTODIFF,
 _CALLING_FILES = {"functools.py", "contextlib.py"}
 
 
-class _Internal(dict[str, bool | None]):
+class _InternalFiles(dict[str, bool | None]):
     """Whether a file is internal to the packages, NumPy or Python's calling helpers; None if only some of its functions are."""
 
     def __missing__(self, filename: str) -> bool:
@@ -37,10 +37,10 @@ class _Internal(dict[str, bool | None]):
         return is_internal_file
 
 
-internal = _Internal()
+internal = _InternalFiles()
 
 
-class _Wrapping(dict[str, bool]):
+class _WrappingFiles(dict[str, bool]):
     """Whether a file is internal but not of `autodiff`, so that its caller's line is the user's.
 
     Nodes recorded by derivative rules of `autodiff` get their lines from `set_lines_of_rules`.
@@ -51,7 +51,7 @@ class _Wrapping(dict[str, bool]):
         return is_wrapping_file
 
 
-may_wrap = _Wrapping()
+may_wrap = _WrappingFiles()
 
 
 frame_up = sys._getframe  # frame_up(n) is the frame n calls up from the caller; no other module uses sys._getframe
@@ -72,7 +72,7 @@ _REPLACEMENTS_FOLDER = os.path.join(_PACKAGE_FOLDER, "interception", "")
 _replacing_codes: dict[int, CodeType] = {}  # by identity
 
 
-class _Packages(dict[str, bool]):
+class _PackageFiles(dict[str, bool]):
     """Whether a file belongs to the packages and does not replace functions of other libraries; cached per file."""
 
     def __missing__(self, filename: str) -> bool:
@@ -80,7 +80,7 @@ class _Packages(dict[str, bool]):
         return is_package_file
 
 
-_package_files = _Packages()
+_package_files = _PackageFiles()
 
 
 def is_package_code(filename: str) -> bool:

@@ -127,7 +127,7 @@ def store_number(target: Any, index: tuple[int, ...] | np.generic | int, value: 
         memory, array, number = target.memory, target.raw_value, value.raw_value if is_node else value
     except AttributeError:  # the history was lost; `store` tries to recover it
         return False
-    if memory is None or not memory.is_root_active or (is_node and type(number) not in ops.SAME_BITS):
+    if memory is None or not memory.is_root_active or (is_node and type(number) not in ops.FLOAT_SCALARS):
         return False
     before = array[index]
     if type(before) is np.ndarray:
@@ -148,7 +148,7 @@ def _copy_value(value: object) -> Any:
 
 _ARRAY_NODES = with_tracers({OperationalNode, ArgumentNode})
 _SCALAR_NODES = with_tracers({ScalarNode, InertScalarNode})
-_NUMBERS = ops.SAME_BITS | {float, int}
+_NUMBERS = ops.FLOAT_SCALARS | {float, int}
 
 
 def store_plain(array: Any, index: Any, value: Any, casting: Any) -> None:
@@ -215,7 +215,7 @@ def _require_own_buffer(target: Any) -> None:
 
 def _open_log(root: Any) -> None:
     """Create the log of a buffer."""
-    if root.function in ops.MAYBE_VIEWS:
+    if root.function in ops.VIEW_FUNCTIONS:
         note_copy(root)
     if isinstance(root.function, ops.Output):  # the derivative rule needs the output as it was computed
         multi_output, position = root.args[0], root.function.index

@@ -14,7 +14,7 @@ from .spec import OpSpec, Policy, is_elementwise
 from .tables import (
     ALIASES,
     COMPOSED_FUNCTIONS,
-    INDEXED,
+    INDEXING_FUNCTIONS,
     OPNAMES,
     PACKED_FUNCTIONS,
     PIECEWISE,
@@ -98,7 +98,7 @@ def keyworded(function: Callable[..., Any] | Packed | UfuncMethod, names: tuple[
 
 def operand_count(function: Callable[..., Any] | Packed | None, argument_count: int) -> int:
     """The number of operands among the arguments of a recorded function; indices are not operands."""
-    return 1 if function in INDEXED else argument_count
+    return 1 if function in INDEXING_FUNCTIONS else argument_count
 
 
 @functools.cache

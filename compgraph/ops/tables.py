@@ -49,13 +49,13 @@ REPLACED_FUNCTIONS: dict[Function, Function] = {
 HIGHER_ORDER_FUNCTIONS: frozenset[Any] = frozenset(s.function for s in OPERATIONS if s.is_higher_order)
 STACKING_FUNCTIONS: frozenset[Any] = frozenset(s.function for s in OPERATIONS if s.takes_sequence)
 PLAIN_FUNCTIONS: frozenset[Any] = _functions_with_policy("plain")
-INDICES_OF_SHAPE: frozenset[Any] = frozenset(s.function for s in OPERATIONS if s.returns_indices)
-MAYBE_VIEWS: frozenset[Any] = frozenset(s.function for s in OPERATIONS if s.is_view)
+SHAPE_INDEX_FUNCTIONS: frozenset[Any] = frozenset(s.function for s in OPERATIONS if s.returns_indices)
+VIEW_FUNCTIONS: frozenset[Any] = frozenset(s.function for s in OPERATIONS if s.is_view)
 WRITING_FUNCTIONS: frozenset[Any] = _functions_with_policy("writes")
 UNSUPPORTED_FUNCTIONS: dict[Function, str] = {s.function: s.advice for s in _specs_with_policy("unsupported")}
 
-# Special method -> (recorded ufunc, function that computes plain arrays). For the scalars in SAME_BITS Python's operators
-# return the same bits as the ufunc in a quarter of the time.
+# Special method -> (recorded ufunc, function that computes plain arrays). For FLOAT_SCALARS, Python's operators return the same
+# bits as the ufunc in a quarter of the time.
 BINARY_OPERATORS: dict[str, tuple[Any, Callable[[Any, Any], Any]]] = {
     "add": (np.add, operator.add),
     "sub": (np.subtract, operator.sub),
@@ -84,7 +84,7 @@ UNARY_OPERATORS: dict[str, Any] = {"neg": np.negative, "pos": np.positive, "abs"
 # The Python operators of operations, between two operands or before one.
 PREFIX: dict[Any, str] = {s.function: s.operator for s in OPERATIONS if s.operator and getattr(s.function, "nin", 2) == 1}
 INFIX: dict[Any, str] = {s.function: s.operator for s in OPERATIONS if s.operator and s.function not in PREFIX}
-SAME_BITS = frozenset({np.float64, np.float32, np.float16})
+FLOAT_SCALARS = frozenset({np.float64, np.float32, np.float16})
 
 # ndarray methods that are the NumPy function with the array as its first argument.
 METHODS: dict[str, Function] = {s.method: s.function for s in OPERATIONS if s.method} | {"compress": selection.compress_method}
@@ -107,7 +107,7 @@ UNSUPPORTED_METHODS |= {name: instead for name, instead in _SETTERS.items() if h
 
 
 # Functions whose arguments after the first are indices, which are not operands.
-INDEXED: set[Any] = {getitem}
+INDEXING_FUNCTIONS: set[Any] = {getitem}
 # Folds of piecewise ufuncs with two operands return integers or booleans, so they are piecewise too. Except floor_divide:
 # its fold returns the first element unchanged.
 _FOLDED = [f for f in PIECEWISE_UFUNCS - {np.floor_divide} if f.nin == 2]
@@ -141,4 +141,4 @@ def has_value_dependent_shape(function: object, args: tuple[Any, ...], parent_ar
 
 
 # Functions whose steps an executor may record separately, to eliminate common subexpressions.
-INLINED: set[Any] = set()
+INLINED_FUNCTIONS: set[Any] = set()

@@ -121,7 +121,7 @@ def _call_on_values(function: Callable[..., Any], args: tuple[Any, ...], kwargs:
     if function in _GUARDED and not (function in _SHAPE_QUERIES and needs_no_shape_guard(source_lines.frame_up(3))):
         evaluate = functools.partial(_call_by_names, function, tuple(kwargs), len(args))
         note_guard(f"{full_name(function)}()", evaluate, (*args, *kwargs.values()), result, source_lines.user_frame(2))
-    if function in ops.INDICES_OF_SHAPE:
+    if function in ops.SHAPE_INDEX_FUNCTIONS:
         note_shape(next(a for a in (*args, *kwargs.values()) if isinstance(a, Value)), f"the shape, by {full_name(function)},")
     return result
 
@@ -139,7 +139,9 @@ def _plain_arguments(function: Callable[..., Any], arguments: object) -> Any:
 
 _SHAPE_QUERIES = frozenset({np.shape, np.size})
 _METADATA_QUERIES = (
-    _SHAPE_QUERIES | ops.INDICES_OF_SHAPE | {np.ndim, np.result_type, np.can_cast, np.common_type, np.iscomplexobj, np.isrealobj}
+    _SHAPE_QUERIES
+    | ops.SHAPE_INDEX_FUNCTIONS
+    | {np.ndim, np.result_type, np.can_cast, np.common_type, np.iscomplexobj, np.isrealobj}
 )
 _GUARDED = _SHAPE_QUERIES | {np.allclose, np.array_equal, np.array_equiv}
 

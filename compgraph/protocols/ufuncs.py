@@ -75,8 +75,8 @@ def _general_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], option
     if any(overrides_protocol(x, "__array_ufunc__") for x in (*inputs, *(out or ()))):
         return NotImplemented
     if ufunc not in ops.OPNAMES:  # its module (scipy.special) may have been imported after the node was created
-        for begin in variable_hooks:
-            begin()
+        for hook in variable_hooks:
+            hook()
     for target in out or (inputs[:1] if method == "at" else ()):
         as_traced(target, inputs)
     if out and (out[0] is Ellipsis or _is_scalar_out(out[0], source_lines.frame_up(2))):

@@ -106,7 +106,7 @@ class Structure:
         kind, entries, values, _ = _flatten_one_level(tree)  # as in optree, the maximal length of a deque is ignored
         is_same_kind = kind in _MAPPINGS if self.kind in _MAPPINGS else kind is self.kind
         if not is_same_kind or set(entries) != set(self.entries) or len(entries) != len(self.entries):
-            raise ValueError(f"expected what nests as {self!r}, got {tree!r}")
+            raise ValueError(f"expected a tree of structure {self!r}, got {tree!r}")
         subtrees = dict(zip(entries, values, strict=True))
         return [leaf for key, part in zip(self.entries, self.parts, strict=True) for leaf in part.flatten_up_to(subtrees[key])]
 

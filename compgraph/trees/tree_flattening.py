@@ -13,7 +13,7 @@ import numpy as np
 from ..context import reset_after_fork
 
 NAMESPACE = "compgraph"
-_registering = reset_after_fork(threading.Lock())
+_registration_lock = reset_after_fork(threading.Lock())
 _registered: set[type] = set()
 _leaf_classes: set[type] = set()  # classes of leaves so far, without dataclasses
 _MAX_LEAF_CLASSES = 4096
@@ -91,23 +91,24 @@ def _register(kind: type) -> None:
         return tuple(getattr(instance, name) for name in names), names, names
 
     def rebuild(names: tuple[str, ...], values: tuple[Any, ...]) -> Any:
-        instance: Any = object.__new__(kind)  # as it was, whatever its __init__ takes or checks
+        instance: Any = object.__new__(kind)  # without __init__, which may check or convert its arguments
         for name, value in zip(names, values, strict=True):
             object.__setattr__(instance, name, value)
         return instance
 
-    with _registering:
+    with _registration_lock:
         if kind not in _registered:  # by another thread, meanwhile
             _library.register_pytree_node(kind, parts, rebuild, namespace=NAMESPACE)
             _registered.add(kind)
 
 
 def _rebuilt(example: object) -> Any:
+    """Return the structure of a tree; pickles call it."""
     return flatten(example)[1]
 
 
 def _reduce_structure(structure: Any) -> Any:
-    """Pickle a structure as a tree of it, so that loading registers the dataclasses in it."""
+    """Pickle a structure as an example of a tree, so that loading registers the dataclasses in it."""
     if structure.namespace != NAMESPACE:
         return object.__reduce_ex__(structure, 2)
     return _rebuilt, (unflatten(structure, range(structure.num_leaves)),)

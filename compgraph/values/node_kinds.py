@@ -70,8 +70,8 @@ class VariableNode(Node):
         """Make a variable from a value; see `variable`."""
         if not copy and isinstance(value, Value):
             raise ValueError("copy=False cannot share the memory of a node, which belongs to its graph. Pass node.value")
-        for callback in variable_hooks:
-            callback()
+        for hook in variable_hooks:
+            hook()
         array = plain_array(value)
         target = np.dtype(dtype) if dtype is not None else (default_float() if array.dtype.kind in "biu" else array.dtype)
         if target.kind not in "fc":
@@ -393,7 +393,7 @@ def new_argument(argument: NDArray[Any]) -> Any:
     """Make an argument node over a copy of an argument, into which the function may write; NumPy scalars are not copied."""
     if isinstance(argument, np.generic):
         node = new_leaf(_asarray(argument), ArgumentScalarNode, None)
-        if type(argument) in ops.SAME_BITS:
+        if type(argument) in ops.FLOAT_SCALARS:
             node.raw_value = argument
         return node
     return new_leaf(ops.copy_as_laid(np.asarray(argument)), ArgumentNode, None)

@@ -37,7 +37,6 @@ def without_overwrite_input(function: Function) -> Function:
 
 
 def _slice_along(x: Any, axis: int, *bounds: int | None) -> Any:
-    """A slice along an axis."""
     return x[(slice(None),) * axis + (slice(*bounds),)]
 
 
@@ -89,7 +88,7 @@ def _edge_difference(points: list[Any], near: Any, far: Any, order: int, sign: i
 
 
 def _differences_along(f: Any, axis: int, steps: Any, order: int) -> Any:
-    """The derivative of `f` along an axis: central differences inside, one-sided ones of `order` at the edges."""
+    """Central differences of `f` along an axis, with one-sided differences of `order` at the edges."""
     count = f.shape[axis]
     if count < order + 1:
         raise ValueError(
@@ -138,8 +137,8 @@ def _match_bits(x: object, expected: NDArray[Any]) -> Any:
 # ---------------------------------------------------------------------------------------- correlation
 
 
-def _weights(weights: Any, name: str, count: int) -> Any:
-    """Weights of observations for a covariance."""
+def _check_weights(weights: Any, name: str, count: int) -> Any:
+    """Convert weights of observations to an array, and raise for invalid ones, as ``numpy.cov`` does."""
     weights = weights if is_node(weights) else np.asarray(weights, float)
     if weights.ndim > 1:
         raise RuntimeError(f"cannot handle multidimensional {name}")
@@ -153,7 +152,7 @@ def _weights(weights: Any, name: str, count: int) -> Any:
 
 
 def _variables_in_rows(x: Any, dtype: DTypeLike | None, transposed: bool) -> Any:
-    """Variables in rows."""
+    """Convert observations to a matrix with one row per variable."""
     if x.ndim > 2:
         raise ValueError("cov: data has more than 2 dimensions")
     rows = np.reshape(x, (1,) * (2 - x.ndim) + x.shape).astype(dtype)
@@ -184,15 +183,9 @@ def cov(
         return np.dot(x, x.T)
     ddof = (1 if bias == 0 else 0) if ddof is None else ddof
     observation_weights = [
-        _weights(w, name, x.shape[1]) for w, name in ((fweights, "fweights"), (aweights, "aweights")) if w is not None
+        _check_weights(w, name, x.shape[1]) for w, name in ((fweights, "fweights"), (aweights, "aweights")) if w is not None
     ]
-    w = (
-        None
-        if not observation_weights
-        else observation_weights[0]
-        if len(observation_weights) == 1
-        else observation_weights[0] * observation_weights[1]
-    )
+    w = functools.reduce(operator.mul, observation_weights) if observation_weights else None
     mean, total = np.average(x, axis=1, weights=w, returned=True)
     degrees_of_freedom: Any = x.shape[1] - ddof if w is None else total[0]
     if w is not None and ddof:
