@@ -54,7 +54,7 @@ def _passes_to_c(filename: str) -> bool:
     return _SCIPY in filename and is_library(filename)
 
 
-def _dispatch_constructor(name: str, original: Callable[..., Any]) -> Any:
+def _patched_constructor(name: str, original: Callable[..., Any]) -> Any:
     """A patch of a constructor: it calls the replacement if the context is open and the caller is user code, else `original`.
 
     While a function is differentiated, it supersedes the patch of `compgraph.interception` for the name, in all threads.
@@ -66,11 +66,11 @@ def _dispatch_constructor(name: str, original: Callable[..., Any]) -> Any:
         if isinstance(kwargs.get("like"), Value):  # NumPy would pass this patch, which is in no table, to the node
             return replacement(*args, **{key: value for key, value in kwargs.items() if key != "like"})
         sync_variables()
-        frame, traces = frame_up(1), is_tracing()
-        if not (traces or _active.get()) or is_internal(frame.f_code.co_filename):
+        frame, is_traced = frame_up(1), is_tracing()
+        if not (is_traced or _active.get()) or is_internal(frame.f_code.co_filename):
             return original(*args, **kwargs)
         if any(isinstance(leaf, Value) for leaf in flatten_sequences((args, tuple(kwargs.values())))):
-            if traces and _passes_to_c(frame.f_code.co_filename):
+            if is_traced and _passes_to_c(frame.f_code.co_filename):
                 return original(*args, **kwargs)  # C code would read the memory of a node as numbers
             if kwargs.get("like") is not None:
                 raise TypeError(f"np.{name}: like= is not supported on nodes within cg.patched_numpy(); leave it out")
@@ -85,12 +85,12 @@ def _dispatch_constructor(name: str, original: Callable[..., Any]) -> Any:
             return result if has_compiled_code(frame.f_code.co_filename) else wrap_result(result, buffers)
         result = original(*args, **kwargs)
         is_own = type(result) is np.ndarray and result.base is None and not any(result is a for a in args)
-        if not is_own or result.dtype.kind not in "biufc" or not (traces or is_recording()):
+        if not is_own or result.dtype.kind not in "biufc" or not (is_traced or is_recording()):
             return result
         if has_compiled_code(frame.f_code.co_filename):
             return result  # it may pass the array to C code
         if name in WRITABLE_CONSTRUCTORS and _active.get() and not is_library(frame.f_code.co_filename):
-            return as_buffer(result) if traces else creation.fillable(result)
+            return as_buffer(result) if is_traced else creation.fillable(result)
         return as_buffer(result) if result.dtype.kind in "fc" else result
 
     construct.is_dispatching = True  # type: ignore[attr-defined]
@@ -115,7 +115,7 @@ def _patch() -> _OpenContext:
                 continue
             _originals[name] = current.__wrapped__ if hasattr(current, "is_differentiation_patch") else current
             register_original(vars(np), name, getattr(current, "for_compiled", current))
-            setattr(np, name, _dispatch_constructor(name, _originals[name]))
+            setattr(np, name, _patched_constructor(name, _originals[name]))
         shield_compiled_modules()
         return handle
 

@@ -39,8 +39,8 @@ from .compositions import ensure_array
 from .families import OPERATIONS, UNDISPATCHED
 from .hints import AdviceFinder, MissingAttribute, missing_name_error, reject_options, with_advice, without_missing_attributes
 from .opnames import (
+    FUNCTIONS_BY_OPNAME,
     PUBLIC_NAMES,
-    _functions_by_opname,
     function_by_opname,
     keyworded,
     operand_count,
@@ -102,13 +102,13 @@ from .tables import (
 
 __all__ = [
     "ALIASES", "ARRAY_CONVERTER", "BINARY_OPERATORS", "CLIP", "COMPARISONS", "COMPOSED_FUNCTIONS", "DISPATCHED_FUNCTION_TYPE",
-    "EXTERNAL_REGISTRIES", "FLOAT_SCALARS", "FOLDS", "HIGHER_ORDER_FUNCTIONS", "INDEXING_FUNCTIONS", "INFIX",
-    "INLINED_FUNCTIONS", "METHODS", "METHODS_MODULE", "NO_VALUE", "NUMPY", "OPERATIONS", "OPNAMES", "PACKED_FUNCTIONS",
-    "PIECEWISE", "PIECEWISE_FUNCTIONS", "PIECEWISE_UFUNCS", "PLAIN_FUNCTIONS", "PLAIN_METHODS", "PREFIX", "PUBLIC_NAMES",
-    "REPLACED_FUNCTIONS", "SHAPE_INDEX_FUNCTIONS", "SMOOTH_FUNCTIONS", "SMOOTH_UFUNCS", "SPECS", "STACKING_FUNCTIONS",
-    "UNARY_OPERATORS", "UNDISPATCHED", "UNSUPPORTED_FUNCTIONS", "UNSUPPORTED_METHODS", "VIEW_FUNCTIONS", "WRITING_FUNCTIONS",
-    "WRITING_METHODS", "AdviceFinder", "Configured", "Keyworded", "MissingAttribute", "OnAxes", "OpSpec", "Output", "Packed",
-    "UfuncMethod", "_functions_by_opname", "added_at", "astype", "complex_sign", "compositions", "configured", "copy",
+    "EXTERNAL_REGISTRIES", "FLOAT_SCALARS", "FOLDS", "FUNCTIONS_BY_OPNAME", "HIGHER_ORDER_FUNCTIONS", "INDEXING_FUNCTIONS",
+    "INFIX", "INLINED_FUNCTIONS", "METHODS", "METHODS_MODULE", "NO_VALUE", "NUMPY", "OPERATIONS", "OPNAMES",
+    "PACKED_FUNCTIONS", "PIECEWISE", "PIECEWISE_FUNCTIONS", "PIECEWISE_UFUNCS", "PLAIN_FUNCTIONS", "PLAIN_METHODS", "PREFIX",
+    "PUBLIC_NAMES", "REPLACED_FUNCTIONS", "SHAPE_INDEX_FUNCTIONS", "SMOOTH_FUNCTIONS", "SMOOTH_UFUNCS", "SPECS",
+    "STACKING_FUNCTIONS", "UNARY_OPERATORS", "UNDISPATCHED", "UNSUPPORTED_FUNCTIONS", "UNSUPPORTED_METHODS", "VIEW_FUNCTIONS",
+    "WRITING_FUNCTIONS", "WRITING_METHODS", "AdviceFinder", "Configured", "Keyworded", "MissingAttribute", "OnAxes", "OpSpec",
+    "Output", "Packed", "UfuncMethod", "added_at", "astype", "complex_sign", "compositions", "configured", "copy",
     "copy_as_laid", "dispatchers", "einsum", "ensure_array", "external_data", "flatten", "function_by_opname", "get_attached",
     "getitem", "has_value_dependent_shape", "implementation", "input_of", "is_elementwise", "keyworded", "missing_name_error",
     "on_axes", "operand_count", "operand_names", "opname_of", "output", "power", "public_functions", "register_operation",

@@ -39,7 +39,7 @@ def opname_of(function: Any) -> str:
     return "output" if isinstance(function, Output) else getattr(function, "__name__", str(function))
 
 
-_functions_by_opname: dict[str, Any] = {opname: function for function, opname in reversed(OPNAMES.items())}
+FUNCTIONS_BY_OPNAME: dict[str, Any] = {opname: function for function, opname in reversed(OPNAMES.items())}
 _user_functions: WeakValueDictionary[str, Any] = WeakValueDictionary()  # functions of users, whose opnames are attached to them
 
 
@@ -48,7 +48,7 @@ PUBLIC_NAMES: dict[Any, str] = {}  # for messages: the name by which users call 
 
 def function_by_opname(opname: str) -> Any:
     """The recorded function of an opname, or None."""
-    function = _functions_by_opname.get(opname)
+    function = FUNCTIONS_BY_OPNAME.get(opname)
     return _user_functions.get(opname) if function is None else function
 
 
@@ -58,7 +58,7 @@ def register_operation(function: Any, opname: str, policy: Policy = "rule", **da
         data.setdefault("kind", "elementwise")
     SPECS[function] = OpSpec(function, policy, opname=opname, **data)
     OPNAMES[function] = opname
-    _functions_by_opname[opname] = function
+    FUNCTIONS_BY_OPNAME[opname] = function
 
 
 def register_user_function(function: Callable[..., Any], opname: str) -> None:

@@ -120,9 +120,8 @@ _NUMBERS = frozenset({int, float, bool})
 def mark_python_number(node: object) -> Any:
     """Mark a node as representing a Python number, so that its class is reported as float; return it."""
     key = id(node)
-    _python_numbers[key] = weakref.ref(
-        node, functools.partial(_python_numbers.pop, key)
-    )  # a callback in C, because interrupts in Python callbacks are lost
+    forget = functools.partial(_python_numbers.pop, key)  # runs in C, because interrupts in Python callbacks are lost
+    _python_numbers[key] = weakref.ref(node, forget)
     return node
 
 

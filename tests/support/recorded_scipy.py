@@ -76,7 +76,7 @@ def main() -> None:
 
 def smooth() -> set[str]:
     """The operations with a derivative, without those internal to `autodiff`."""
-    functions = {**opnames._functions_by_opname, **opnames._user_functions}
+    functions = {**opnames.FUNCTIONS_BY_OPNAME, **opnames._user_functions}
     return {name for name, f in functions.items() if f not in ops.PIECEWISE and not is_of_autodiff(f)}
 
 

@@ -165,7 +165,7 @@ class TestCalledByHand:
 @pytest.fixture
 def registered() -> Iterator[None]:
     """Undo what a test declares."""
-    tables: list[dict[Any, Any]] = [rules, ops.OPNAMES, ops._functions_by_opname]
+    tables: list[dict[Any, Any]] = [rules, ops.OPNAMES, ops.FUNCTIONS_BY_OPNAME]
     snapshots = [dict(table) for table in tables]
     yield
     for table, before in zip(tables, snapshots, strict=True):
