@@ -112,10 +112,10 @@ def _differences_along(f: Any, axis: int, steps: Any, order: int) -> Any:
 def gradient(f: Any, *spacing: object, axis: int | tuple[int, ...] | None = None, edge_order: int = 1) -> Any:
     """``numpy.gradient``."""
     f = ensure_array(f)
+    by_numpy: Any = np.gradient
+    plain = by_numpy(to_plain(f), *map(to_plain, spacing), axis=axis, edge_order=edge_order)  # raises for invalid axes
     axes = range(f.ndim) if axis is None else axis if isinstance(axis, (tuple, list)) else (axis,)
     axes = tuple([operator.index(i) % f.ndim for i in axes])
-    by_numpy: Any = np.gradient
-    plain = by_numpy(to_plain(f), *map(to_plain, spacing), axis=axis, edge_order=edge_order)
     f = f.astype(float) if f.dtype.kind in "biu" else f
     derivatives = [
         _differences_along(f, i, steps, edge_order) for i, steps in zip(axes, _spacings(f, spacing, axes), strict=True)

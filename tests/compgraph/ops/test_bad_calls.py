@@ -250,6 +250,12 @@ def test_bad_call_messages(call: Callable[[], Any], match: str) -> None:
         call()
 
 
+def test_gradient_of_number_along_axis_raises() -> None:
+    """It was a ZeroDivisionError."""
+    with pytest.raises(np.exceptions.AxisError, match="out of bounds"):
+        np.gradient(cg.variable(2.0), axis=0)
+
+
 def test_cross_entropy_label_may_be_plain_number() -> None:
     """Its derivatives were an AttributeError."""
     x = np.array([0.3, -1.0, 2.0])
