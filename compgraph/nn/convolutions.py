@@ -1,4 +1,4 @@
-"""Cross-correlation, convolution and their adjoints.
+"""Cross-correlation and convolution, and the cotangents of their operands.
 
 ``out[n, o, l] = sum over c, k of x[n, c, l * stride + k * dilation] kernel[o, c, k]`` is linear in `x` and in `kernel`.
 ``sum(g * out)`` is linear in `g`, `x` and `kernel`: `cross_correlate`, `cross_correlate_back` and `cross_correlate_kernel`
@@ -141,12 +141,12 @@ def cross_correlate_back(
     dilation: int | Sequence[int] = 1,
     groups: int = 1,
 ) -> Any:
-    """The adjoint of `x` in `cross_correlate`, for a real kernel: each element of `g` times the kernel, summed over windows.
+    """The cotangent of `x` in `cross_correlate`, for a real kernel: each element of `g` times the kernel, summed over windows.
 
     Parameters
     ----------
     g : array
-        The adjoint of the result, and of its shape.
+        The cotangent of the result, of its shape.
     kernel : array
         The kernel; it is not conjugated.
     like : array
@@ -161,7 +161,9 @@ def cross_correlate_back(
     """
     shape = like.shape[2:] if len(like.shape) > 2 else like.shape
     x_shape = (*(() if g.ndim == 1 else (g.shape[0], kernel.shape[1] * groups)), *shape)
-    return Correlation("cross_correlate_back", x_shape, kernel.shape, strides, padding, dilation, groups).input_adjoint(g, kernel)
+    return Correlation("cross_correlate_back", x_shape, kernel.shape, strides, padding, dilation, groups).input_cotangent(
+        g, kernel
+    )
 
 
 @primitive
@@ -175,14 +177,14 @@ def cross_correlate_kernel(
     dilation: int | Sequence[int] = 1,
     groups: int = 1,
 ) -> Any:
-    """The adjoint of the kernel in `cross_correlate`, for a real kernel.
+    """The cotangent of the kernel in `cross_correlate`, for a real kernel.
 
     Parameters
     ----------
     x : array
         As for `cross_correlate`.
     g : array
-        The adjoint of the result, and of its shape.
+        The cotangent of the result, of its shape.
     like : array
         The kernel, or another array of its lengths; only its shape is used.
     strides, padding, dilation, groups
@@ -195,11 +197,12 @@ def cross_correlate_kernel(
     """
     shape = like.shape[2:] if len(like.shape) > 2 else like.shape
     kernel_shape = (*(() if g.ndim == 1 else (g.shape[1], x.shape[1] // groups)), *shape)
-    return Correlation("cross_correlate_kernel", x.shape, kernel_shape, strides, padding, dilation, groups).kernel_adjoint(x, g)
+    correlation = Correlation("cross_correlate_kernel", x.shape, kernel_shape, strides, padding, dilation, groups)
+    return correlation.kernel_cotangent(x, g)
 
 
 class Correlation:
-    """A cross-correlation of two shapes: its result, and the adjoints of x and of the kernel."""
+    """A cross-correlation of two shapes: its result, and the cotangents of x and of the kernel."""
 
     def __init__(
         self, opname: str, x: tuple[int, ...], kernel: tuple[int, ...], strides: Any, padding: Any, dilation: Any, groups: int
@@ -228,8 +231,8 @@ class Correlation:
             out[block] = part.reshape(out[block].shape)
         return self._to_user_shape(out if self.flattened is None else self.flattened.select_valid(out), self.windows.counts)
 
-    def input_adjoint(self, g: NDArray[Any], kernel: NDArray[Any]) -> Any:
-        """The adjoint of x, from that of the result and the kernel."""
+    def input_cotangent(self, g: NDArray[Any], kernel: NDArray[Any]) -> Any:
+        """The cotangent of x, from that of the result and the kernel."""
         g = self._to_column_layout(g)
         matrices = np.reshape(kernel, (self.groups, self.results, self.height)).swapaxes(1, 2)
         padded = np.zeros((self.batch, self.groups, self.channels, *self.windows.padded), np.result_type(g, kernel))
@@ -242,8 +245,8 @@ class Correlation:
                 target[:, :, :, *position] += part[:, :, :, *position]
         return self._to_user_shape(padded[self.windows.inner], self.windows.lengths)
 
-    def kernel_adjoint(self, x: NDArray[Any], g: NDArray[Any]) -> Any:
-        """The adjoint of the kernel, from x and the adjoint of the result."""
+    def kernel_cotangent(self, x: NDArray[Any], g: NDArray[Any]) -> Any:
+        """The cotangent of the kernel, from x and that of the result."""
         view, g = self._view(self._pad(x)), self._to_column_layout(g)
         total = np.zeros((self.groups, self.results, self.height), np.result_type(x, g))
         for block in self._blocks():
@@ -264,7 +267,7 @@ class Correlation:
         return view.reshape(view.shape[0], self.groups, self.height, count)
 
     def _to_column_layout(self, g: NDArray[Any]) -> Any:
-        """Reshape an adjoint of the result to the layout of the columns, with an axis for groups."""
+        """Reshape a cotangent of the result to the layout of the columns, with an axis for groups."""
         g = g.reshape(self.batch, self.groups, self.results, *self.windows.counts)
         return np.ascontiguousarray(g) if self.flattened is None else self.flattened.scatter_valid(g)
 
@@ -286,7 +289,7 @@ class Correlation:
 
 
 def _flatten_windows(g: NDArray[Any]) -> Any:
-    """A block of adjoints, of shape ``(batch, groups, results, *counts)``, with the windows on one axis."""
+    """A block of cotangents, of shape ``(batch, groups, results, *counts)``, with the windows on one axis."""
     return g.reshape(*g.shape[:3], math.prod(g.shape[3:]))
 
 
