@@ -114,8 +114,5 @@ def public_functions(module: Any = np) -> dict[str, Any]:
         *REPLACED_FUNCTIONS,
     }
     recorded |= {*ALIASES, np.einsum}
-    return {name: f for name in module.__all__ if callable(f := getattr(module, name)) and _is_hashable(f) and f in recorded}
-
-
-def _is_hashable(f: Callable[..., Any] | type) -> bool:
-    return f.__hash__ is not None
+    functions = {name: getattr(module, name) for name in module.__all__}
+    return {name: f for name, f in functions.items() if callable(f) and f.__hash__ is not None and f in recorded}

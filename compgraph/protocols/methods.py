@@ -234,10 +234,6 @@ def _view_property(read: Callable[..., Any] | type) -> property:
     return property(read, write)
 
 
-def _imag(self: Value) -> Any:
-    return np.imag(self)
-
-
 def _set_imag(self: Value, value: object) -> None:
     require_history(self)
     if self.dtype.kind != "c":
@@ -285,7 +281,7 @@ def _install_methods() -> None:
         "T": _read_only_property(np.transpose, "T"),
         "mT": _read_only_property(np.matrix_transpose, "mT"),
         "real": _view_property(lambda self: np.real(self)),
-        "imag": property(_imag, _set_imag),
+        "imag": property(lambda self: np.imag(self), _set_imag),
         "flat": _view_property(Flat),
         **{name: _read_only_property(_value_attribute(name), name) for name in ("dtype", "itemsize", "nbytes")},
         "strides": guarded_strides(_value_attribute("strides")),
