@@ -46,12 +46,12 @@ class Converter:
     named : mapping from str to array
         Names of plain arrays.
     abbreviates : bool
-        Whether intermediate values that the user named, and large ones, get symbols, and equations in `lines`.
+        Whether intermediate values that the user named, and large ones, get symbols, and equations in `abbreviations`.
 
     Attributes
     ----------
-    lines : dict
-        The expressions of abbreviated values, by name.
+    abbreviations : dict
+        The expressions of abbreviated values, by the names of their symbols.
     symbols : dict
         The shape and dtype of each array, by its name.
     constants : dict
@@ -59,7 +59,7 @@ class Converter:
     """
 
     def __init__(self, named: Mapping[str, Any], abbreviates: bool = True) -> None:
-        self.lines: dict[str, Any] = {}
+        self.abbreviations: dict[str, Any] = {}
         self.symbols: dict[str, tuple[Shape, Any]] = {}
         self.constants: dict[str, Any] = {}
         self._abbreviates = abbreviates
@@ -110,8 +110,8 @@ class Converter:
         if not item.args or (body.array.is_symbol if isinstance(body, Entry) else body.is_Atom):
             return body
         is_chosen = not is_automatic(item)
-        most = (MAX_SIZE if uses < 2 else MAX_SHARED_SIZE) if self._abbreviates else MAX_UNABBREVIATED_SIZE
-        is_large = arrays.is_larger(body, most)
+        max_size = (MAX_SIZE if uses < 2 else MAX_SHARED_SIZE) if self._abbreviates else MAX_UNABBREVIATED_SIZE
+        is_large = arrays.is_larger(body, max_size)
         if not self._abbreviates:
             if is_large or self._depths[item] > MAX_UNABBREVIATED_DEPTH:
                 raise ValueError(
@@ -124,7 +124,7 @@ class Converter:
             return body
         self._depths[item] = 1
         name = self._unused_name(item.name) if is_chosen else self._numbered_name("z")
-        self.lines[name] = arrays.matrix(simplify(body), item.shape)
+        self.abbreviations[name] = arrays.matrix(simplify(body), item.shape)
         return arrays.symbol(name, item.shape, item.dtype.kind)
 
     # ---------------------------------------------------------------------------------------------- leaves
@@ -154,16 +154,16 @@ class Converter:
         """Return the symbol of a plain array; register it also for the negative and the transpose, which derivatives use."""
         body = arrays.symbol(name, array.shape, array.dtype.kind)
         self.symbols[name], self.constants[name] = (array.shape, array.dtype), array
-        self._arrays_by_value.setdefault(_key(array), body)
+        self._arrays_by_value.setdefault(_array_key(array), body)
         if array.dtype.kind in "fc":
-            self._arrays_by_value.setdefault(_key(-array), -body)
+            self._arrays_by_value.setdefault(_array_key(-array), -body)
         if array.ndim == 2:
-            self._arrays_by_value.setdefault(_key(array.T), arrays.transposed_body(body))
+            self._arrays_by_value.setdefault(_array_key(array.T), arrays.transposed_body(body))
         return body
 
     def _constant(self, value: Operand) -> sp.Expr:
         array = np.asarray(value)
-        array_body = self._arrays_by_value.get(_key(array)) if array.ndim else None
+        array_body = self._arrays_by_value.get(_array_key(array)) if array.ndim else None
         if array_body is not None:
             return array_body
         if not array.size:
@@ -474,8 +474,8 @@ def number(value: Any) -> sp.Expr:
         return sp.Integer(int(value))
     if not math.isfinite(value):
         return sp.Symbol("NaN") if value != value else sp.oo if value > 0 else -sp.oo
-    for unit, most in ((1.0, 1000), (math.pi, 12)):
-        fraction = Fraction(value / unit).limit_denominator(most)
+    for unit, max_denominator in ((1.0, 1000), (math.pi, 12)):
+        fraction = Fraction(value / unit).limit_denominator(max_denominator)
         numerator, denominator = fraction.numerator, fraction.denominator
         if abs(numerator) < 10**15 and value in (numerator * unit / denominator, numerator / denominator * unit):
             return sp.Rational(numerator, denominator) * (sp.pi if unit > 1 else 1)
@@ -541,5 +541,5 @@ def _is_simple(value: object) -> bool:
     return value is None or value is Ellipsis or isinstance(value, (int, float, str, np.integer, slice))
 
 
-def _key(array: NDArray[Any]) -> Any:
+def _array_key(array: NDArray[Any]) -> Any:
     return array.shape, array.tobytes(), array.dtype

@@ -115,7 +115,7 @@ def program(results: object, *, limit: int | None = LIMIT, fold: bool | None = N
     omitted = 0 if limit is None else max(len(lines) - limit, 0)
     if omitted:
         lines = [Line("...", f"{omitted} earlier {'line' if omitted == 1 else 'lines'}"), *lines[omitted:]]
-    return Listing(_text(lines, names), names.bound, result, not omitted and not is_folded)
+    return Listing(_join_lines(lines, names), names.bound, result, not omitted and not is_folded)
 
 
 # ------------------------------------------------------------------------------------------------ lines
@@ -214,7 +214,7 @@ def _argument_text(node: Any, writer: ListingWriter) -> str:
     return writer.operation(node) if are_named else f"a result of {node.opname}" if node.opname else "a value"
 
 
-def _text(lines: list[Line], names: Names) -> str:
+def _join_lines(lines: list[Line], names: Names) -> str:
     """Join the lines, with scopes as blocks and aligned comments."""
     rows: list[tuple[str, str]] = []
     open_scopes: tuple[str, ...] = ()
@@ -223,7 +223,7 @@ def _text(lines: list[Line], names: Names) -> str:
         while common < min(len(open_scopes), len(line.scope)) and open_scopes[common] == line.scope[common]:
             common += 1
         for depth in range(common, len(line.scope)):
-            names.module("cg")
+            names.bind_module("cg")
             rows.append((f"{'    ' * depth}with cg.scope({line.scope[depth]!r}):", ""))
         open_scopes = line.scope
         rows.append(("    " * len(line.scope) + line.code, line.comment))
