@@ -33,7 +33,6 @@ MAX_SIMPLIFIED_SIZE = 40  # SymPy simplifies these in milliseconds
 IDENTITIES = {"positive", "copy", "input", "broadcast_to", "ascontiguousarray", "stop_gradient", "astype"}
 IDENTITIES_OF_REALS = {"conj", "real"}
 FILL_VALUES = {"ones_like": 1, "zeros_like": 0}
-RESHAPING = {"reshape", "ravel", "expand_dims", "squeeze", "flatten", "atleast_1d"}
 TRIGONOMETRIC = sp.sin, sp.cos, sp.tan, sp.sinh, sp.cosh, sp.tanh
 MODULES = re.compile(r"^(special|linalg|fft|ndimage|signal|stats)_(?=.)")
 
