@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from ..guards import guards_of
 from ..storage import Write
 from ..values import MultiOutput, Value, VariableNode
-from ..view import FOLDED_FROM, place_of
+from ..view import FOLDED_FROM, short_location
 from .calls import ListingWriter
 from .folding import runs_of
 from .names import Names, is_number
@@ -131,7 +131,7 @@ def _lines(item: Any, writer: ListingWriter, is_updated: bool) -> list[Line]:
     """Return the lines of one item."""
     if not isinstance(item, Write) and is_number(item):
         return []
-    code, line = writer.statement(item), place_of(item.line)
+    code, line = writer.statement(item), short_location(item.line)
     if isinstance(item, Write):
         return [Line(code, line, getattr(item, "scope", ()), item)]
     parts = [_describe(item), "" if item.args else item.what, line, "updated since it was read" if is_updated else ""]
@@ -202,7 +202,7 @@ def _guard_text(guard: Any, writer: ListingWriter) -> str:
     what = guard.what.removesuffix("()")
     call_text = f"({about}){what}" if what.startswith(".") else f"{what}({about})"
     _, _, line = str(guard).partition(" at ")
-    return ", ".join(filter(None, [f"{call_text} gave {guard.recorded!r}", place_of(line)]))
+    return ", ".join(filter(None, [f"{call_text} gave {guard.recorded!r}", short_location(line)]))
 
 
 def _argument_text(node: Any, writer: ListingWriter) -> str:
