@@ -327,11 +327,7 @@ def _number_method(name: str) -> Any:
     return method
 
 
-NUMBER_METHODS = {
-    "is_integer": is_integer,
-    "hex": _number_method("hex"),
-    "as_integer_ratio": _number_method("as_integer_ratio"),
-}
+NUMBER_METHODS = {"is_integer": is_integer, "hex": _number_method("hex"), "as_integer_ratio": _number_method("as_integer_ratio")}
 
 
 def install_inert_conversions() -> None:

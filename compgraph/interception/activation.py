@@ -68,10 +68,7 @@ class Interception:
 
 
 def intercept(
-    f: Callable[..., Any],
-    arguments: Iterable[Any] = (),
-    reports_draws: bool = False,
-    unchanged: Sequence[Any] = (),
+    f: Callable[..., Any], arguments: Iterable[Any] = (), reports_draws: bool = False, unchanged: Sequence[Any] = ()
 ) -> Interception:
     """Open a context for a call of `f` with `arguments`.
 

@@ -23,13 +23,7 @@ from ..frames import frame_up
 from ..guards import note_conversion
 from ..values import Value
 from .callers import is_library
-from .constructors import (
-    AT_TOP_LEVEL,
-    CONSTRUCTORS,
-    POLYNOMIAL_QUADRATURES,
-    patched_constructor,
-    patched_default_rng,
-)
+from .constructors import AT_TOP_LEVEL, CONSTRUCTORS, POLYNOMIAL_QUADRATURES, patched_constructor, patched_default_rng
 from .library_adapters import MEMORY_READERS, raising_reader
 from .math_functions import COMPLEX_FUNCTIONS, MATH_FUNCTIONS, STATISTICS, patched_math, patched_statistic
 from .random_functions import NUMPY_DRAWS, handled_draw_patches, patched_draw

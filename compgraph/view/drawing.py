@@ -188,11 +188,7 @@ def _represented_items(folds: list[Fold], parts: list[list[Item]], numbers: dict
 
 
 def _entries(
-    numbers: dict[Item, int],
-    steps: Steps,
-    extra_texts: ExtraTexts,
-    mark: GraphNode | None,
-    represented: dict[Item, list[Item]],
+    numbers: dict[Item, int], steps: Steps, extra_texts: ExtraTexts, mark: GraphNode | None, represented: dict[Item, list[Item]]
 ) -> list[Entry]:
     """Return an entry for each drawn step. A step that represents several has a merged label."""
     labels = Labels(steps)
@@ -293,12 +289,7 @@ def _closed_scopes(scopes: str | Iterable[str], visible: list[Item]) -> set[str]
 
 
 def _add_arrows(
-    drawing: Drawing,
-    uses: Uses,
-    numbers: dict[Item, int],
-    counterparts: dict[Item, Item],
-    folds: list[Fold],
-    limit: int | None,
+    drawing: Drawing, uses: Uses, numbers: dict[Item, int], counterparts: dict[Item, Item], folds: list[Fold], limit: int | None
 ) -> dict[tuple[Item, int], int]:
     """Add an arrow for each use of an operand.
 
@@ -354,11 +345,7 @@ def _merge_parallel(incoming: list[Arrow]) -> list[Arrow]:
 
 
 def _add_adjoints(
-    drawing: Drawing,
-    uses: Uses,
-    numbers: dict[Item, int],
-    arrows: dict[tuple[Item, int], int],
-    adjoints: Mapping[Any, Any],
+    drawing: Drawing, uses: Uses, numbers: dict[Item, int], arrows: dict[tuple[Item, int], int], adjoints: Mapping[Any, Any]
 ) -> None:
     """Write each adjoint on the arrow out of its node, or on the node itself unless exactly one arrow leaves it."""
     drawn_adjoints = {node: adjoints[node] for node in uses if isinstance(node, Value) and node in adjoints}
