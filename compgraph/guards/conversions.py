@@ -260,10 +260,10 @@ def _hidden_attribute(name: str) -> property:
     return property(read)
 
 
-def text_conversion(name: str, by_node: Callable[..., str]) -> Any:
+def text_conversion(name: str, convert: Callable[..., str]) -> Any:
     """Make a conversion to text. It is logged, but a replay does not re-check it, unlike ``bool``."""
 
-    @functools.wraps(by_node)
+    @functools.wraps(convert)
     def show(self: Value, *options: object) -> str:
         frame = frame_up(1)
         if (
@@ -272,12 +272,12 @@ def text_conversion(name: str, by_node: Callable[..., str]) -> Any:
             and (is_compiling() or callee(frame) is not print)
         ):
             log_leak(name, source_lines.user_frame(2), False)
-        return by_node(self, *options)
+        return convert(self, *options)
 
     return show
 
 
-def methods() -> dict[str, Any]:
+def node_methods() -> dict[str, Any]:
     """Return the methods to install on `Node`."""
     return {
         "__repr__": text_conversion("repr()", vars(Value)["__repr__"]),

@@ -102,8 +102,8 @@ def guards_of(items: list[Any], strict: bool = False, runs_here: bool = False) -
         except NotRecomputableError:
             unchecked.append(f"{guard}, of values that no longer exist")
         else:
-            more = {"is_strict": strict} if isinstance(guard, UntrackedGuard) else {}
-            checkable_guards.append(replace(guard, args=args, **more))
+            options = {"is_strict": strict} if isinstance(guard, UntrackedGuard) else {}
+            checkable_guards.append(replace(guard, args=args, **options))
     return checkable_guards, unchecked + graph.describe_evicted(logs) + graph.describe_untracked_reads()
 
 

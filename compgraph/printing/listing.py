@@ -179,7 +179,7 @@ def _fold_lines(lines: list[Line], fold: bool | None) -> tuple[list[Line], bool]
 
 def _insert_guards(lines: list[Line], items: list[Any], writer: ListingWriter) -> list[Line]:
     """Insert comments on guards between the lines, in the order of recording."""
-    guards, untracked = guards_of(items)
+    guards, unchecked = guards_of(items)
     comments = [(guard.sequence_number, f"# {_guard_text(guard, writer)}") for guard in guards if guard.is_used]
     new_lines: list[Line] = []
     for line in lines:
@@ -188,11 +188,11 @@ def _insert_guards(lines: list[Line], items: list[Any], writer: ListingWriter) -
                 new_lines.append(Line(comments.pop(0)[1], scope=line.scope))
         new_lines.append(line)
     new_lines += [Line(text) for _, text in comments]
-    untracked = [
-        text for text in untracked if not text.startswith(".") or text.startswith((".item()", ".tolist()"))
+    unchecked = [
+        text for text in unchecked if not text.startswith(".") or text.startswith((".item()", ".tolist()"))
     ]  # other methods are not listed
     return new_lines + [
-        Line("# numbers left the graph here, and are not computed again: " + text) for text in dict.fromkeys(untracked)
+        Line("# numbers left the graph here, and are not computed again: " + text) for text in dict.fromkeys(unchecked)
     ]
 
 

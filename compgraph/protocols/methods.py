@@ -265,7 +265,7 @@ def _array_priority(self: Any) -> float:
 
 def _install_methods() -> None:
     methods = {
-        **conversions.methods(),
+        **conversions.node_methods(),
         **{name: getattr(numpy_writes, name) for name in ops.WRITING_METHODS},
         **{name: _refused_method(name, instead) for name, instead in ops.REFUSED_METHODS.items()},
         **{name: _method(function) for name, function in ops.METHODS.items()},
