@@ -139,7 +139,7 @@ class Writer:
         node, operand = self.names[step.node], self.names[step.operand]
         if isinstance(step.node.function, ops.Output):
             which = f"result {step.node.function.index + 1} of {operand}"
-            return f"{node}, {which}, hands its adjoint over" if self.mode == "reverse" else f"{node} takes its tangent, {which}"
+            return f"{node}, {which}, passes its adjoint back" if self.mode == "reverse" else f"{node} takes its tangent, {which}"
         place = f"its {ORDINALS[step.position]} operand, " if len(step.node.args) > 1 and step.position < len(ORDINALS) else ""
         if self.mode == "reverse":
             return f"{node} passes its adjoint back to {place}{operand}"

@@ -1,7 +1,7 @@
 """The steps of a sweep, one per edge, as data.
 
-Adjoints and tangents of nodes come from the sweep and from forward mode. The contribution of a single edge comes from another
-call of the operation's rule, for that operand alone.
+The sweep and forward mode compute the adjoints and tangents of nodes. Another call of the operation's rule, for one operand
+alone, computes the contribution of a single edge.
 """
 
 from __future__ import annotations

@@ -52,7 +52,7 @@ class Names:
         self._used_names = set(_RESERVED)
         self._arrays: dict[int, str] = {}
         self._count = 0
-        for item in items:  # the user's names first: others give way
+        for item in items:  # first the user's names, so that automatic names avoid them
             if isinstance(item, Value) and not is_number(item) and (item._name if not item.args else not is_automatic(item)):
                 self._names[item] = self._unused_name(item.name)
         for item in items:

@@ -181,7 +181,7 @@ def test_animation_of_multi_output_operation() -> None:
     x, y = variable(7.0, "x"), variable(2.0, "y")
     q, r = np.divmod(x, y)
     lines = words(q + r * x)
-    assert "divmod_1, result 2 of divmod, hands its adjoint over. ∂f/∂divmod += ∂f/∂divmod_1 = (–, 7)" in lines
+    assert "divmod_1, result 2 of divmod, passes its adjoint back. ∂f/∂divmod += ∂f/∂divmod_1 = (–, 7)" in lines
     assert any(line.endswith("∂f/∂divmod = (–, 7) + (1, –) = (1, 7)") for line in lines)
     assert lines[-1] == "The gradient is complete. ∂f/∂x = 8. ∂f/∂y = −21"
     assert words(q + r * x, mode="forward", wrt=x)[-1].endswith(" = 8")
