@@ -16,7 +16,7 @@ from compgraph.context import run_isolated
 from compgraph.frames import is_internal
 from compgraph.graph import breadth_first
 from compgraph.interception import as_borrowed, intercept
-from compgraph.profiling import EXAMPLES, patch_method
+from compgraph.profiling import BATCHED, patch_method
 from compgraph.scipy import register_imported
 from compgraph.tracing import Tracing, is_tracing, user_line_of
 from compgraph.values import (
@@ -417,5 +417,5 @@ def _allocated_arrays(result: NDArray[Any]) -> tuple[Any, ...]:
 
 
 patch_method(
-    BatchNode, "process", lambda profiler, _, __, function, *___: profiler.begin_here(EXAMPLES, function), _allocated_arrays
+    BatchNode, "process", lambda profiler, _, __, function, *___: profiler.begin_here(BATCHED, function), _allocated_arrays
 )

@@ -13,7 +13,7 @@ from compgraph.graph import breadth_first, operands_of
 from compgraph.view import DIRECTIONS, GraphDrawing, draw_graph, notebook_frame, page_of, require_resolution
 
 from ..numeric import require_differentiable
-from .equations import Writer, has_chosen_name, letter, node_text, short, unique_names
+from .equations import Writer, has_chosen_name, node_text, truncate, unique_names, unused_letter
 from .frame_images import Frame, images_of, save_gif
 from .sweep_steps import Pass, Step, backward, forward
 
@@ -39,7 +39,7 @@ class Animation:
         self.sweep, self._direction = sweep, direction
         graph = draw_graph(sweep.output)
         names = unique_names(list(graph.numbers))
-        _reserve_space(graph, sweep, names)
+        _label_entries(graph, sweep, names)
         self._drawing = graph.drawing
         self._title, self.frames = _frames_of(sweep, graph, names)
 
@@ -221,11 +221,11 @@ def _require_positive(seconds: float) -> None:
 # ------------------------------------------------------------------------------------------ the frames
 
 
-def _reserve_space(graph: GraphDrawing, sweep: Pass, names: dict[Any, str]) -> None:
+def _label_entries(graph: GraphDrawing, sweep: Pass, names: dict[Any, str]) -> None:
     """Label the entries with names and values, and reserve space for the adjoints or tangents that arrive."""
     entries, arrows = graph.drawing.entries, graph.drawing.arrows
     for node, number in graph.numbers.items():
-        title = short(f"{node.opname}: {names[node]}") if has_chosen_name(node) else names[node]
+        title = truncate(f"{node.opname}: {names[node]}") if has_chosen_name(node) else names[node]
         value = node_text(node.raw_value)  # type: ignore[union-attr]  # no writes: `backward` and `forward` raise for them
         entries[number].label = title if value == title else f"{title}\n{value}"
         entries[number].has_sign = False
@@ -248,22 +248,22 @@ def _position(step: Step) -> int:
 def _frames_of(sweep: Pass, graph: GraphDrawing, names: dict[Any, str]) -> tuple[str, list[Frame]]:
     """Return the title and the frames of a sweep."""
     is_reverse, output = sweep.mode == "reverse", sweep.output
-    result = names[output] if has_chosen_name(output) or not output.opname else letter("f", names)
-    writer = Writer(names, result if is_reverse else letter("t", names), sweep.mode)
+    result = names[output] if has_chosen_name(output) or not output.opname else unused_letter("f", names)
+    writer = Writer(names, result if is_reverse else unused_letter("t", names), sweep.mode)
     ((first, seed),) = sweep.start.items()
     words = "The adjoint of the result is the start" if is_reverse else f"The tangent of {names[first]} is the start"
     frames = [Frame(words, [writer.start(sweep)], target=graph.numbers[first], derivative_text=node_text(seed))]
     for step in sweep.steps:
         work, target = graph.numbers[step.node], graph.numbers[step.operand if is_reverse else step.node]
         arrow = graph.arrows[step.node, _position(step)]
-        frames.append(Frame(writer.words(step), writer.step(step), work, arrow, target, node_text(step.total)))
+        frames.append(Frame(writer.describe(step), writer.step(step), work, arrow, target, node_text(step.total)))
     frames.append(Frame("The gradient is complete" if is_reverse else "The tangent has arrived", writer.result(sweep)))
     if is_reverse:
-        return f"Reverse mode: {_derivative(result, [names[node] for node in sweep.result])}", frames
+        return f"Reverse mode: {_name_derivative(result, [names[node] for node in sweep.result])}", frames
     return f"Forward mode: {result} as {names[first]} moves", frames
 
 
-def _derivative(result: str, names: list[str]) -> str:
+def _name_derivative(result: str, names: list[str]) -> str:
     """Name the derivative that is computed, with its variables if they are few."""
     if len(names) > MAX_LISTED:
         return f"the gradient of {result}"

@@ -14,7 +14,7 @@ from compgraph.array_types import Array
 from compgraph.values import ConstantNode, MultiOutput, Value
 from compgraph.view import chosen_name, escape_unprintable, name_of, typeset_name
 
-from .sweep_steps import Pass, Step, letters
+from .sweep_steps import Pass, Step, names_in
 
 ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth")
 # The tokens of the formula text of a rule (`Rule.with_formula`): a power, a transpose, a word, an operator, another character.
@@ -28,7 +28,7 @@ class Token:
 
     Attributes
     ----------
-    kind : {"text", "name", "partial", "up"}
+    kind : {"text", "name", "partial", "exponent"}
         Plain text, the name of a node, the partial derivative of `text` by `below`, or an exponent.
     text, below : str
         The text; `below` is used by "partial" only.
@@ -38,11 +38,11 @@ class Token:
     text: str
     below: str = ""
 
-    def plain(self) -> str:
+    def plain_text(self) -> str:
         """Return the token in one line of text."""
         if self.kind == "partial":
             return f"∂{self.text}/∂{self.below}"
-        if self.kind == "up":
+        if self.kind == "exponent":
             return f"^{self.text}" if re.fullmatch(r"[\w.]+|\(.*\)", self.text) else f"^({self.text})"
         return self.text
 
@@ -50,9 +50,9 @@ class Token:
 Line = list[Token]
 
 
-def plain(line: Iterable[Token]) -> str:
+def plain_text(line: Iterable[Token]) -> str:
     """Return an equation in one line of text."""
-    return "".join(token.plain() for token in line)
+    return "".join(token.plain_text() for token in line)
 
 
 @dataclass(frozen=True)
@@ -86,15 +86,20 @@ class Writer:
         local = Token("partial", self.names[node], self.names[operand])
         derivative_token = self.derivative(node if is_reverse else operand)
         symbols, numbers = _product(step, local, derivative_token, is_reverse)
-        lines = [[self.derivative(target), _text(" += "), *symbols, *numbers, _text(" = "), _text(outer(step.contribution))]]
+        lines = [
+            [self.derivative(target), _text(" += "), *symbols, *numbers, _text(" = "), _text(format_result(step.contribution))]
+        ]
         formula = self._formula(step, local, derivative_token)
         if formula:
             lines.append(formula)
         if not isinstance(node, MultiOutput) and not isinstance(operand, MultiOutput) and (node.ndim or operand.ndim):
-            lines.append([_text(_shapes(step, is_reverse))])
+            lines.append([_text(_shapes_text(step, is_reverse))])
         if step.before is not None:
             lines.append(
-                [self.derivative(target), _text(f" = {outer(step.before)} + {inner(step.contribution)} = {outer(step.total)}")]
+                [
+                    self.derivative(target),
+                    _text(f" = {format_result(step.before)} + {format_operand(step.contribution)} = {format_result(step.total)}"),
+                ]
             )
         return lines
 
@@ -102,39 +107,39 @@ class Writer:
         """Write ``with ∂y/∂x = ...``: the formula of the rule with names and, for scalars, with numbers."""
         if not step.text:
             return []
-        used = letters(step.text)
+        used = names_in(step.text)
         operands = [a.raw_value if isinstance(a, Value) else a for a in step.node.args]
         count = np.size(operands[0]) / max(step.node.size, 1)
-        names = [Token("name", self.names[a]) if isinstance(a, Value) else _text(inner(a)) for a in step.node.args]
-        known = {"y": Token("name", self.names[step.node]), "g": derivative_token, "n": _text(f"{count:g}")}
-        known |= dict(zip("abc", names, strict=False))
+        names = [Token("name", self.names[a]) if isinstance(a, Value) else _text(format_operand(a)) for a in step.node.args]
+        tokens = {"y": Token("name", self.names[step.node]), "g": derivative_token, "n": _text(f"{count:g}")}
+        tokens |= dict(zip("abc", names, strict=False))
         line = [
             _text("with "),
             *([derivative_token, _text(" @ ")] if "g" in used else []),
             local,
             _text(" = "),
-            *written(step.text, known),
+            *typeset_formula(step.text, tokens),
         ]
         if step.local is None and "g" not in used:
             return [*line, _text(" for each element")]
         if step.local is None or not used:
             return line
-        ends = [_text(outer(step.local))]
+        ends = [_text(format_result(step.local))]
         if not any(map(np.ndim, (step.node, *operands))):
-            values = {"y": _text(inner(step.node.raw_value))} | {
-                x: _text(inner(v)) for x, v in zip("abc", operands, strict=False)
+            values = {"y": _text(format_operand(step.node.raw_value))} | {
+                x: _text(format_operand(v)) for x, v in zip("abc", operands, strict=False)
             }
-            filled = written(step.text, known | values)
+            filled = typeset_formula(step.text, tokens | values)
             if len(filled) > 1:  # one token alone is the value itself, which `ends` writes
                 return [*line, _text(" = "), *filled, _text(" = "), *ends]
-        return line if line[-1].kind == "text" and line[-1].text == inner(step.local) else [*line, _text(" = "), *ends]
+        return line if line[-1].kind == "text" and line[-1].text == format_operand(step.local) else [*line, _text(" = "), *ends]
 
-    def words(self, step: Step) -> str:
+    def describe(self, step: Step) -> str:
         """Describe a step in a sentence."""
         node, operand = self.names[step.node], self.names[step.operand]
         if isinstance(step.node.function, ops.Output):
             which = f"result {step.node.function.index + 1} of {operand}"
-            return f"{node}, {which}, hands its adjoint over" if self.mode == "reverse" else f"{node} takes its tangent, {which}"
+            return f"{node}, {which}, passes its adjoint back" if self.mode == "reverse" else f"{node} takes its tangent, {which}"
         place = f"its {ORDINALS[step.position]} operand, " if len(step.node.args) > 1 and step.position < len(ORDINALS) else ""
         if self.mode == "reverse":
             return f"{node} passes its adjoint back to {place}{operand}"
@@ -143,11 +148,11 @@ class Writer:
     def start(self, sweep: Pass) -> Line:
         """Write the equation of the start."""
         ((node, seed),) = sweep.start.items()
-        return [self.derivative(node), _text(f" = {outer(seed)}")]
+        return [self.derivative(node), _text(f" = {format_result(seed)}")]
 
     def result(self, sweep: Pass) -> list[Line]:
         """Write the equations of the results."""
-        return [[self.derivative(node), _text(f" = {outer(value)}")] for node, value in sweep.result.items()]
+        return [[self.derivative(node), _text(f" = {format_result(value)}")] for node, value in sweep.result.items()]
 
 
 def _text(words: str) -> Token:
@@ -172,7 +177,7 @@ def _product(step: Step, local: Token, derivative_token: Token, is_reverse: bool
     one, two = (step.incoming, step.local) if is_reverse else (step.local, step.incoming)
     symbols, numbers = (
         [first, _text(sign), second],
-        [_text(f"{inner(one) if np.iscomplexobj(one) else outer(one)}{times}{inner(two)}")],
+        [_text(f"{format_operand(one) if np.iscomplexobj(one) else format_result(one)}{times}{format_operand(two)}")],
     )
     if is_reverse and np.shape(step.contribution) != step.node.shape:
         symbols, numbers = [_text("sum("), *symbols, _text(")")], [_text("sum("), *numbers, _text(")")]
@@ -181,21 +186,21 @@ def _product(step: Step, local: Token, derivative_token: Token, is_reverse: bool
     return symbols, [_text(" = "), *numbers]
 
 
-def _shapes(step: Step, is_reverse: bool) -> str:
+def _shapes_text(step: Step, is_reverse: bool) -> str:
     """Write the shapes of the vector form of the chain rule: adjoint @ Jacobian, or Jacobian @ tangent."""
-    node, operand = shape(step.node.raw_value), shape(step.operand.raw_value)
+    node, operand = format_shape(step.node.raw_value), format_shape(step.operand.raw_value)
     jacobian = f"Jacobian ({node}, {operand}){', diagonal' if step.local is not None and node == operand else ''}"
     return f"adjoint ({node}) @ {jacobian} → ({operand})" if is_reverse else f"{jacobian} @ tangent ({operand}) → ({node})"
 
 
-def written(text: str, known: Mapping[str, Token]) -> Line:
-    """Return the formula text of a rule as mathematics, with each letter of `known` replaced by its token."""
+def typeset_formula(text: str, tokens: Mapping[str, Token]) -> Line:
+    """Return the formula text of a rule as mathematics, with each name in `tokens` replaced by its token."""
     line: Line = []
     for power, exponent, word, sign, other in TOKENS.findall(text):
         if power or exponent:
-            line.append(Token("up", plain(written(power or exponent, known))))
+            line.append(Token("exponent", plain_text(typeset_formula(power or exponent, tokens))))
         elif word:
-            line.append(known.get(word) or _text("π" if word == "pi" else word))
+            line.append(tokens.get(word) or _text("π" if word == "pi" else word))
         elif sign:
             unary = not line or line[-1].text.endswith("(")
             line.append(_text("−" if unary and "-" in sign else SIGNS[sign.strip()]))
@@ -206,7 +211,7 @@ def written(text: str, known: Mapping[str, Token]) -> Line:
 
 # -------------------------------------------------------------------------------------- names and numbers
 
-LONGEST = 24  # characters of a name
+MAX_NAME_LENGTH = 24
 
 
 def unique_names(nodes: Sequence[Any]) -> dict[Any, str]:
@@ -216,10 +221,10 @@ def unique_names(nodes: Sequence[Any]) -> dict[Any, str]:
     # Automatic names are numbered on first use: in the order of computation, the oldest first.
     for node in sorted(nodes, key=lambda node: node.sequence_number):
         if isinstance(node, ConstantNode) and chosen_name(node) is None and node.ndim == 0:
-            names[node] = number(node.raw_value)
+            names[node] = format_number(node.raw_value)
             continue
         name = node.opname if isinstance(node, MultiOutput) else name_of(node) or node.name
-        name = short(typeset_name(escape_unprintable(name).replace("\n", " ")) or "“”")
+        name = truncate(typeset_name(escape_unprintable(name).replace("\n", " ")) or "“”")
         count = 1
         while name + "′" * (count - 1) in used_names:
             count += 1
@@ -233,63 +238,63 @@ def has_chosen_name(node: Any) -> bool:
     return bool(node.opname) and not isinstance(node, MultiOutput) and chosen_name(node) is not None
 
 
-def letter(preferred: str, names: dict[Any, str]) -> str:
+def unused_letter(preferred: str, names: dict[Any, str]) -> str:
     """Return a letter that is not the name of a node: `preferred` if possible."""
     return next(x for x in (preferred, "F", "φ", "τ", *(f"{preferred}{k}" for k in range(len(names)))) if x not in names.values())
 
 
-def short(text: str, longest: int = LONGEST) -> str:
+def truncate(text: str, max_length: int = MAX_NAME_LENGTH) -> str:
     """Cut a text to a length, with ``…`` for the rest."""
-    return text if len(text) <= longest else text[: longest - 1] + "…"
+    return text if len(text) <= max_length else text[: max_length - 1] + "…"
 
 
-def number(value: Any, digits: int = 5) -> str:
+def format_number(value: Any, digits: int = 5) -> str:
     """Return a number as text."""
     value = np.asarray(value)[()]
     if isinstance(value, np.complexfloating):
-        return f"{number(value.real, digits)}{'' if np.signbit(value.imag) else '+'}{number(value.imag, digits)}i"
+        return f"{format_number(value.real, digits)}{'' if np.signbit(value.imag) else '+'}{format_number(value.imag, digits)}i"
     text = f"{float(value):.{digits}g}" if value.dtype.kind == "f" else str(value)
     return text.replace("-", "−")
 
 
-def inner(value: Any) -> str:
-    """Return a value within an equation: a number, in parentheses if it has a sign; an abbreviated array; a tuple of these."""
+def format_operand(value: Any) -> str:
+    """Return a value as an operand in an equation: a number, in parentheses if it has a sign; an array; a tuple of these."""
     if isinstance(value, tuple):
-        return "(" + ", ".join("–" if v is None else inner(v) for v in value) + ")"
+        return "(" + ", ".join("–" if v is None else format_operand(v) for v in value) + ")"
     value = np.asarray(value)
     if value.ndim == 0:
-        text = number(value)
+        text = format_number(value)
         return f"({text})" if text.startswith("−") or text.endswith("i") else text
-    return rows(value, 3, 4)
+    return format_rows(value, 3, 4)
 
 
-def outer(value: Any) -> str:
-    """Return a value at the end of an equation: as `inner`, but without parentheses around a number."""
-    return number(value) if not isinstance(value, tuple) and np.ndim(value) == 0 else inner(value)
+def format_result(value: Any) -> str:
+    """Return a value at the end of an equation: as `format_operand`, but without parentheses around a number."""
+    return format_number(value) if not isinstance(value, tuple) and np.ndim(value) == 0 else format_operand(value)
 
 
-def rows(value: Any, max_length: int, digits: int) -> str:
-    """Return an array as text, without the middle of axes longer than ``most + 1``."""
+def format_rows(value: Any, max_length: int, digits: int) -> str:
+    """Return an array as text, without the middle of axes longer than ``max_length + 1``."""
     if value.ndim == 0:
-        return number(value, digits)
+        return format_number(value, digits)
     length = len(value)
     positions = range(length) if length <= max_length + 1 else [*range(max_length - 1), -1]
-    words = [rows(value[k], max_length, digits) for k in positions]
+    words = [format_rows(value[k], max_length, digits) for k in positions]
     if len(words) < length:
         words.insert(-1, "…")
     return "[" + " ".join(words) + "]"
 
 
-def shape(value: Any) -> str:
+def format_shape(value: Any) -> str:
     """Return the shape of an array, ``2×3``, or the shapes of a tuple of arrays."""
     if isinstance(value, tuple):
-        return ", ".join(map(shape, (v for v in value if v is not None)))
+        return ", ".join(map(format_shape, (v for v in value if v is not None)))
     return "×".join(map(str, np.shape(value))) or "1"
 
 
 def node_text(value: Array) -> str:
     """Return the text of a value on a node: a number, a short array, or its shape."""
     if isinstance(value, tuple):
-        return short(f"{len(value)} results")
-    text = number(value) if np.ndim(value) == 0 else rows(np.asarray(value), 3, 3)
-    return text if len(text) <= 20 else f"array {shape(value)}"
+        return truncate(f"{len(value)} results")
+    text = format_number(value) if np.ndim(value) == 0 else format_rows(np.asarray(value), 3, 3)
+    return text if len(text) <= 20 else f"array {format_shape(value)}"

@@ -12,7 +12,7 @@ from typing import Any
 
 from compgraph.view import LIGHT, Drawing, dot_of, hex_of, render
 
-from .equations import Line, plain
+from .equations import Line, plain_text
 
 MARGIN, TITLE_HEIGHT, ROW = 14, 26, 20  # points; a row of text below the graph
 RESOLUTION, MAX_WIDTH = 150, 1800  # dots per inch, unless an image were wider than so many pixels
@@ -39,7 +39,7 @@ class Frame:
         The arrow along which an adjoint or tangent passes.
     target : int or None
         The entry at which it arrives.
-    shown : str
+    derivative_text : str
         The adjoint or tangent of the target after this frame.
     """
 
@@ -51,11 +51,11 @@ class Frame:
     derivative_text: str = ""
 
     def __str__(self) -> str:
-        return ". ".join([self.words, *map(plain, self.lines)])
+        return ". ".join([self.words, *map(plain_text, self.lines)])
 
     def page_data(self) -> dict[str, object]:
         """Return the data that the page shows."""
-        lines = [{"text": plain(line), "tokens": [(t.kind, t.text, t.below) for t in line]} for line in self.lines]
+        lines = [{"text": plain_text(line), "tokens": [(t.kind, t.text, t.below) for t in line]} for line in self.lines]
         numbers = {"node": self.node, "arrow": self.arrow, "target": self.target}
         return {"description": str(self), "words": self.words, "lines": lines, "derivative": self.derivative_text, **numbers}
 
@@ -94,7 +94,7 @@ def images_of(title: str, drawing: Drawing, direction: str, frames: Sequence[Fra
         ) from error
     layout = compute_layout(drawing, direction)
     rows = 1 + max(len(frame.lines) for frame in frames)
-    longest = max(len(text) for frame in frames for text in (title, frame.words, *map(plain, frame.lines)))
+    longest = max(len(text) for frame in frames for text in (title, frame.words, *map(plain_text, frame.lines)))
     width = max(layout.width, min(longest * 6.2, 800)) + 2 * MARGIN
     below = 2 * MARGIN + ROW * rows
     height = layout.height + TITLE_HEIGHT + 2 * MARGIN + below
@@ -110,13 +110,17 @@ def images_of(title: str, drawing: Drawing, direction: str, frames: Sequence[Fra
             axes.axis("off")
             painter = _Painter(axes)
             painter.draw_state(drawing, layout, frames[:count])
-            painter.text(MARGIN - left, height - below - MARGIN, title, 9, ha="left", weight="bold")
-            painter.text(width - left - MARGIN, height - below - MARGIN, f"{count} of {len(frames)}", 7, ha="right", color=MUTED)
-            lines = [frames[count - 1].words, *map(plain, frames[count - 1].lines)]
+            painter.draw_text(MARGIN - left, height - below - MARGIN, title, 9, ha="left", weight="bold")
+            painter.draw_text(
+                width - left - MARGIN, height - below - MARGIN, f"{count} of {len(frames)}", 7, ha="right", color=MUTED
+            )
+            lines = [frames[count - 1].words, *map(plain_text, frames[count - 1].lines)]
             for row, line in enumerate(lines, 1):
                 size = (7.5, 9, *[8] * rows)[row - 1]
                 fitting = min(1.0, (width - 2 * MARGIN) / (len(line) * size * 0.66))
-                painter.text(MARGIN - left, -row * ROW, line, size * fitting, ha="left", color=MUTED if row == 1 else "black")
+                painter.draw_text(
+                    MARGIN - left, -row * ROW, line, size * fitting, ha="left", color=MUTED if row == 1 else "black"
+                )
             buffer: Any = canvas.print_to_buffer()  # type: ignore[no-untyped-call]
         yield Image.frombuffer("RGBA", buffer[1], buffer[0]).convert("RGB")
 
@@ -140,13 +144,13 @@ class _Painter:
         passed = {frame.arrow for frame in frames}
         derivatives = {frame.target: frame.derivative_text for frame in frames}
         for box in layout.boxes:
-            self.shapes(box.get("_draw_", ()))
-            self.texts(box.get("_ldraw_", ()))
+            self.draw_shapes(box.get("_draw_", ()))
+            self.draw_texts(box.get("_ldraw_", ()))
         for key, edge in layout.edges.items():
             number = int(re.sub(r"\D", "", key))
             style: dict[str, Any] = {"color": DERIVATIVE} if number in passed else {}
             style |= {"width": 2.4} if number == now.arrow else {}
-            self.shapes([*edge.get("_draw_", ()), *edge.get("_hdraw_", ())], **style)
+            self.draw_shapes([*edge.get("_draw_", ()), *edge.get("_hdraw_", ())], **style)
             if key.endswith("end") and number not in passed:  # the label between the halves is not there yet
                 half = layout.edges[key.removesuffix("-end")]
                 ends = zip(half["_draw_"][-1]["points"][-1], edge["_draw_"][-1]["points"][0], strict=True)
@@ -155,16 +159,16 @@ class _Painter:
             number = int(re.sub(r"\D", "", key))
             if key.startswith("label"):
                 if number in passed:
-                    self.texts(node["_ldraw_"], weight="bold" if number == now.arrow else "normal")
+                    self.draw_texts(node["_ldraw_"], weight="bold" if number == now.arrow else "normal")
                 continue
             fill = ACTIVE if number == now.node else None
-            self.shapes(node["_draw_"], fill=fill, outline=DERIVATIVE if number == now.target else None)
+            self.draw_shapes(node["_draw_"], fill=fill, outline=DERIVATIVE if number == now.target else None)
             slot = bool(drawing.entries[number].slot)
-            self.texts(node["_ldraw_"], 1 if slot else 0, color=LIGHT.active_text if fill else None)
+            self.draw_texts(node["_ldraw_"], 1 if slot else 0, color=LIGHT.active_text if fill else None)
             if slot:
-                self.slot(node, derivatives.get(number))
+                self.draw_slot(node, derivatives.get(number))
 
-    def shapes(
+    def draw_shapes(
         self,
         operations: Operations,
         fill: str | None = None,
@@ -198,7 +202,7 @@ class _Painter:
                 codes = [Curve.MOVETO, *[Curve.CURVE4 if kind in "Bb" else Curve.LINETO] * (len(points) - 1)]
                 self.axes.add_patch(PathPatch(Curve(points, codes), **style))
 
-    def texts(self, operations: Operations, omitted: int = 0, color: str | None = None, weight: str = "normal") -> None:
+    def draw_texts(self, operations: Operations, omitted: int = 0, color: str | None = None, weight: str = "normal") -> None:
         """Write texts, without the last `omitted` ones."""
         size, pen, written = 0.0, "black", [each for each in operations if each["op"] in "FcT"]
         count = sum(each["op"] == "T" for each in written) - omitted
@@ -212,9 +216,9 @@ class _Painter:
                 (x, y), half = each["pt"], each["width"] / 2
                 x += {"l": half, "c": 0, "r": -half}[each["align"]]
                 scale = TEXT_SCALE if weight == "normal" else BOLD_SCALE
-                self.text(x, y + 0.3 * size, each["text"], size * scale, color=color or pen, weight=weight)
+                self.draw_text(x, y + 0.3 * size, each["text"], size * scale, color=color or pen, weight=weight)
 
-    def slot(self, node: Mapping[str, Any], derivative: str | None) -> None:
+    def draw_slot(self, node: Mapping[str, Any], derivative: str | None) -> None:
         """Draw the slot of a node, with its derivative if one has arrived."""
         from matplotlib.patches import FancyBboxPatch
 
@@ -225,8 +229,8 @@ class _Painter:
         corner.set_alpha(0.3 if derivative is None else 1)
         self.axes.add_patch(corner)
         if derivative is not None:
-            self.text(x, y, f"∂ {derivative}", 13 * BOLD_SCALE, color=DERIVATIVE, weight="bold")
+            self.draw_text(x, y, f"∂ {derivative}", 13 * BOLD_SCALE, color=DERIVATIVE, weight="bold")
 
-    def text(self, x: float, y: float, words: str, size: float, ha: str = "center", **style: Any) -> None:
+    def draw_text(self, x: float, y: float, words: str, size: float, ha: str = "center", **style: Any) -> None:
         """Write text, centered at a height."""
         self.axes.text(x, y, words, fontsize=size, ha=ha, va="center", parse_math=False, **style)

@@ -1,7 +1,7 @@
 """The steps of a sweep, one per edge, as data.
 
-Adjoints and tangents of nodes come from the sweep and from forward mode. The contribution of a single edge comes from another
-call of the operation's rule, for that operand alone.
+The sweep and forward mode compute the adjoints and tangents of nodes. Another call of the operation's rule, for one operand
+alone, computes the contribution of a single edge.
 """
 
 from __future__ import annotations
@@ -101,34 +101,35 @@ def backward(node: Any, wrt: Any, seed: Any) -> Pass:
     adjoints = sweep(nodes, node, adjoint, {n for n in nodes if id(n) in needed}.union(wrt_nodes), False)
     partial_sums: dict[Any, Any] = {}
     steps = []
-    for event in nodes:
-        if event not in adjoints or not event.args:
+    for item in nodes:
+        if item not in adjoints or not item.args:
             continue
-        formulas, values = by_function[event.function].formulas, _operand_values(event)
-        for position in event.parent_argnums:
-            operand = event.args[position]
+        formulas, values = by_function[item.function].formulas, _operand_values(item)
+        for position in item.parent_argnums:
+            operand = item.args[position]
             formula = formulas[position] if id(operand) in needed else None
             if formula is None:
                 continue
             with np.errstate(all="ignore"):  # the sweep has issued the same warnings
-                part = formula(adjoints[event], event.raw_value, *values, **event.options)
-            part = part.materialize(operand) if type(part) in LAZY_COTANGENTS else conform(part, operand.raw_value)
-            part = _with_structural_zeros(part, adjoints[operand])
+                contribution = formula(adjoints[item], item.raw_value, *values, **item.options)
+            is_lazy = type(contribution) in LAZY_COTANGENTS
+            contribution = contribution.materialize(operand) if is_lazy else conform(contribution, operand.raw_value)
+            contribution = _with_structural_zeros(contribution, adjoints[operand])
             before = partial_sums.get(operand)
-            partial_sums[operand] = part if before is None else _sum(before, part)
-            steps.append(_explain(Step(event, position, adjoints[event], part, before, partial_sums[operand])))
+            partial_sums[operand] = contribution if before is None else _sum(before, contribution)
+            steps.append(_explain(Step(item, position, adjoints[item], contribution, before, partial_sums[operand])))
     last = {step.operand: place for place, step in enumerate(steps)}
     for operand, place in last.items():  # the sweep may add in a different order, with different rounding
         steps[place] = replace(steps[place], total=adjoints[operand])
     return Pass("reverse", node, {node: adjoint}, steps, owned_arrays(adjoints, wrt_nodes, *adjoints.values()))
 
 
-def _with_structural_zeros(part: Any, total: Any) -> Any:
+def _with_structural_zeros(contribution: Any, total: Any) -> Any:
     """Replace nan by 0 in a contribution where the whole adjoint is not nan: there the sweep has a structural zero."""
-    if isinstance(part, tuple):
-        return part
-    dropped = np.isnan(part) & ~np.isnan(total)
-    return np.where(dropped, 0, part)[()] if dropped.any() else part
+    if isinstance(contribution, tuple):
+        return contribution
+    dropped = np.isnan(contribution) & ~np.isnan(total)
+    return np.where(dropped, 0, contribution)[()] if dropped.any() else contribution
 
 
 def forward(node: Any, wrt: Any, seed: Any) -> Pass:
@@ -144,47 +145,47 @@ def forward(node: Any, wrt: Any, seed: Any) -> Pass:
     tangents = {start: _tangent(start, seed)}
     needed = ids_on_paths(nodes, node, {start})
     steps: list[Step] = []
-    for event in reversed(nodes):
-        if id(event) in needed and event is not start and event.args:
-            added = _forward_steps(event, tangents)
+    for item in reversed(nodes):
+        if id(item) in needed and item is not start and item.args:
+            added = _forward_steps(item, tangents)
             if added:
                 steps += added
-                tangents[event] = added[-1].total
+                tangents[item] = added[-1].total
     end = tangents.get(node)
     return Pass("forward", node, {start: tangents[start]}, steps, {node: np.zeros_like(node.raw_value) if end is None else end})
 
 
-def _forward_steps(event: Any, tangents: dict[Any, Any]) -> list[Step]:
+def _forward_steps(item: Any, tangents: dict[Any, Any]) -> list[Step]:
     """Return a step for each operand of an operation that contributes to its tangent."""
-    if event.function in ops.PIECEWISE:  # the tangent is zero
+    if item.function in ops.PIECEWISE:  # the tangent is zero
         return []
-    positions = [k for k in event.parent_argnums if event.args[k] in tangents]
-    incoming = [tangents[a] if k in positions else None for k, a in enumerate(event.args)]
-    if isinstance(event.function, ops.Output):
-        part = tangents[event.args[0]][event.function.index] if positions else None
-        return [] if part is None else [Step(event, 0, part, part, None, part)]
+    positions = [k for k in item.parent_argnums if item.args[k] in tangents]
+    incoming = [tangents[a] if k in positions else None for k, a in enumerate(item.args)]
+    if isinstance(item.function, ops.Output):
+        contribution = tangents[item.args[0]][item.function.index] if positions else None
+        return [] if contribution is None else [Step(item, 0, contribution, contribution, None, contribution)]
     steps: list[Step] = []
     before = None
     for position in positions:
-        part = _tangent_of(event, [t if k == position else None for k, t in enumerate(incoming)])
-        if part is not None:
-            total = part if before is None else _sum(before, part)
-            steps.append(_explain(Step(event, position, incoming[position], part, before, total), is_forward=True))
+        contribution = _tangent_of(item, [t if k == position else None for k, t in enumerate(incoming)])
+        if contribution is not None:
+            total = contribution if before is None else _sum(before, contribution)
+            steps.append(_explain(Step(item, position, incoming[position], contribution, before, total), is_forward=True))
             before = total
     if steps:
-        steps[-1] = replace(steps[-1], total=_tangent_of(event, incoming))
+        steps[-1] = replace(steps[-1], total=_tangent_of(item, incoming))
     return steps
 
 
-def _tangent_of(event: Any, incoming: list[Any]) -> Any:
+def _tangent_of(item: Any, incoming: list[Any]) -> Any:
     """Return the tangent of an operation in forward mode; None if it is zero."""
-    work = RuleErrors(event.function)
-    work.at = event
-    rule = by_function[event.function]
-    tangent = work.run(push, rule, incoming, event.raw_value, event.function, tuple(_operand_values(event)), event.options)
+    work = RuleErrors(item.function)
+    work.at = item
+    rule = by_function[item.function]
+    tangent = work.run(push, rule, incoming, item.raw_value, item.function, tuple(_operand_values(item)), item.options)
     if isinstance(tangent, tuple):
-        return tuple(None if t is None else conform(np.asarray(t), o) for t, o in zip(tangent, event.raw_value, strict=True))
-    return None if tangent is None else conform(tangent, event.raw_value)
+        return tuple(None if t is None else conform(np.asarray(t), o) for t, o in zip(tangent, item.raw_value, strict=True))
+    return None if tangent is None else conform(tangent, item.raw_value)
 
 
 def _tangent(start: Any, seed: Any) -> Any:
@@ -203,10 +204,8 @@ def _tangent(start: Any, seed: Any) -> Any:
 def _unwritten_graph(node: Any) -> list[Any]:
     """Return the graph of a node in the order of a sweep; raise if an array was written, or a variable updated after use."""
     nodes = collect(node)
-    written = any(isinstance(event, Write) for event in [*nodes, *breadth_first(node)])
-    late = [
-        event.args[k] for event in nodes for k in event.parent_argnums if event.args[k].sequence_number > event.sequence_number
-    ]
+    written = any(isinstance(item, Write) for item in [*nodes, *breadth_first(node)])
+    late = [item.args[k] for item in nodes for k in item.parent_argnums if item.args[k].sequence_number > item.sequence_number]
     if written or late:
         reason = "an array was written into" if written else f"the {describe(late[0])} was updated after use"
         raise ValueError(
@@ -216,16 +215,16 @@ def _unwritten_graph(node: Any) -> list[Any]:
     return nodes
 
 
-def _operand_values(event: Any) -> list[Any]:
-    return [a.raw_value if isinstance(a, (Value, MultiOutput)) else a for a in event.args]
+def _operand_values(item: Any) -> list[Any]:
+    return [a.raw_value if isinstance(a, (Value, MultiOutput)) else a for a in item.args]
 
 
-def _sum(before: Any, part: Any) -> Any:
+def _sum(before: Any, contribution: Any) -> Any:
     """Add two contributions; for an operation with several outputs, output by output."""
-    if isinstance(part, tuple):
-        pairs = zip(before, part, strict=True)
+    if isinstance(contribution, tuple):
+        pairs = zip(before, contribution, strict=True)
         return tuple(b if p is None else p if b is None else b + p for b, p in pairs)
-    return before + part
+    return before + contribution
 
 
 # --------------------------------------------------------------------------- the derivative of an operation
@@ -233,53 +232,52 @@ def _sum(before: Any, part: Any) -> Any:
 
 def _explain(step: Step, is_forward: bool = False) -> Step:
     """Return the step with `local` and `text`, each if it evaluates to the contribution of the rule."""
-    event, operand = step.node, step.operand
-    if isinstance(event, MultiOutput) or isinstance(operand, MultiOutput):
+    item, operand = step.node, step.operand
+    if isinstance(item, MultiOutput) or isinstance(operand, MultiOutput):
         return step
-    rule, values = by_function[event.function], _operand_values(event)
+    rule, values = by_function[item.function], _operand_values(item)
     at = step.position
-    texts = rule.texts if not isinstance(event.function, ops.Keyworded) else ()
+    texts = rule.texts if not isinstance(item.function, ops.Keyworded) else ()
     text = texts[at] if at < len(texts) else ""
-    to = event.raw_value if is_forward else operand.raw_value
+    to = item.raw_value if is_forward else operand.raw_value
     with np.errstate(all="ignore"):
         local = None
         formula = rule.formulas[at]
-        if formula is not None and (rule.kind == "elementwise" or event.ndim == operand.ndim == 0):
-            local = formula(np.ones_like(event.raw_value), event.raw_value, *values, **event.options)
+        if formula is not None and (rule.kind == "elementwise" or item.ndim == operand.ndim == 0):
+            local = formula(np.ones_like(item.raw_value), item.raw_value, *values, **item.options)
             local = local.materialize(operand) if type(local) in LAZY_COTANGENTS else local
-            wide = step.incoming * local if np.shape(local) == event.shape else np.nan
+            wide = step.incoming * local if np.shape(local) == item.shape else np.nan
             local = local if _matches(wide, step.contribution, to) else None
-        value_of_text = (
-            evaluate(text, event, values, step.incoming) if text and not (is_forward and "g" in letters(text)) else None
-        )
-        if value_of_text is None or not _matches(
-            value_of_text if "g" in letters(text) else step.incoming * value_of_text, step.contribution, to
-        ):
+        uses_adjoint = "g" in names_in(text)
+        value_of_text = evaluate(text, item, values, step.incoming) if text and not (is_forward and uses_adjoint) else None
+        if value_of_text is not None and not uses_adjoint:
+            value_of_text = step.incoming * value_of_text
+        if value_of_text is None or not _matches(value_of_text, step.contribution, to):
             text = ""
     return replace(step, local=local, text=text)
 
 
-def letters(text: str) -> set[str]:
+def names_in(text: str) -> set[str]:
     """Return the names in an expression: operands a, b, c, the result y, the adjoint g, and NumPy functions."""
     return set(WORD.findall(text))
 
 
-def evaluate(text: str, event: Any, values: list[Any], incoming: Any) -> Any:
+def evaluate(text: str, item: Any, values: list[Any], incoming: Any) -> Any:
     """Evaluate the formula text of a rule for an operation; None if its shapes do not fit."""
     known: dict[str, Any] = dict(zip("abc", map(np.asarray, values[:3]), strict=False))
-    known |= {"y": event.raw_value, "g": incoming, "n": np.float64(np.size(values[0])) / max(np.size(event.raw_value), 1)}
-    names = {name: known[name] if name in known else getattr(np, name) for name in letters(text)}
+    known |= {"y": item.raw_value, "g": incoming, "n": np.float64(np.size(values[0])) / max(np.size(item.raw_value), 1)}
+    names = {name: known[name] if name in known else getattr(np, name) for name in names_in(text)}
     try:
         return eval(text, {"__builtins__": {}}, names)
     except ValueError:  # a formula of matrices, with vectors for operands
         return None
 
 
-def _matches(value: Any, part: Any, like: Any) -> bool:
-    """Whether a value, summed or broadcast to the shape of `like`, equals `part` up to rounding."""
+def _matches(value: Any, contribution: Any, like: Any) -> bool:
+    """Whether a value, summed or broadcast to the shape of `like`, equals `contribution` up to rounding."""
     try:
         value = conform(np.broadcast_to(value, np.broadcast_shapes(np.shape(value), np.shape(like))), np.asarray(like))
     except ValueError:
         return False
     tolerance = 1e-3 if like.dtype.itemsize <= 4 else 1e-8
-    return bool(np.allclose(value, part, rtol=tolerance, atol=tolerance * 1e-3, equal_nan=True))
+    return bool(np.allclose(value, contribution, rtol=tolerance, atol=tolerance * 1e-3, equal_nan=True))

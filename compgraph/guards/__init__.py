@@ -1,20 +1,7 @@
 """Guards on concrete values that steered Python while a graph was recorded, and leaks of numbers out of the graph."""
 
 from . import conversions, guarded_errors
-from .conversions import (
-    MAX_SHOWN,
-    HiddenError,
-    Leak,
-    collecting_leaks,
-    format_leaks,
-    hash_scalars_by_value,
-    note_conversion,
-    note_saved,
-    note_text,
-    open_leaks,
-    recent_leaks,
-    scalar_hash,
-)
+from .conversions import HiddenError, hash_scalars_by_value, scalar_hash
 from .graph_guards import guards_of, select_guards, warn_leaks
 from .guard import (
     EvaluationGuard,
@@ -45,6 +32,19 @@ from .guarded_shapes import (
     note_shape,
     watch_shapes,
 )
+from .leaks import (
+    MAX_SHOWN,
+    Leak,
+    collecting_leaks,
+    format_leaks,
+    is_within_operator,
+    note_conversion,
+    note_method,
+    note_saved,
+    note_text,
+    open_leaks,
+    recent_leaks,
+)
 from .recipes import Recipe, reduce_ancestors, sort_recipes
 from .untracked_indices import UnchangedGuard, UntrackedGuard, log_untracked
 
@@ -53,8 +53,9 @@ __all__ = [
     "ProgramMismatchError", "Recipe", "Shape", "ShapeGuard", "UnchangedGuard", "UntrackedGuard", "collecting_guards",
     "collecting_leaks", "conversions", "evaluate_guarded", "format_leaks", "guarded_errors", "guarded_flags",
     "guarded_strides", "guarded_value", "guards_of", "has_evicted_guards", "hash_scalars_by_value", "ignoring_guards",
-    "is_length_guard", "is_shape_guard", "log_guard", "log_lost_guard", "log_untracked", "logged_guards", "lost_guards",
-    "needs_no_shape_guard", "note_arange_length", "note_conversion", "note_copy", "note_empty_write", "note_guard",
-    "note_input_shapes", "note_layout", "note_loaded", "note_saved", "note_shape", "note_text", "open_leaks", "recent_leaks",
-    "reduce_ancestors", "reset", "scalar_hash", "select_guards", "sort_recipes", "warn_leaks", "watch_shapes",
+    "is_length_guard", "is_shape_guard", "is_within_operator", "log_guard", "log_lost_guard", "log_untracked",
+    "logged_guards", "lost_guards", "needs_no_shape_guard", "note_arange_length", "note_conversion", "note_copy",
+    "note_empty_write", "note_guard", "note_input_shapes", "note_layout", "note_loaded", "note_method", "note_saved",
+    "note_shape", "note_text", "open_leaks", "recent_leaks", "reduce_ancestors", "reset", "scalar_hash", "select_guards",
+    "sort_recipes", "warn_leaks", "watch_shapes",
 ]  # fmt: skip

@@ -102,8 +102,8 @@ def guards_of(items: list[Any], strict: bool = False, runs_here: bool = False) -
         except NotRecomputableError:
             unchecked.append(f"{guard}, of values that no longer exist")
         else:
-            more = {"is_strict": strict} if isinstance(guard, UntrackedGuard) else {}
-            checkable_guards.append(replace(guard, args=args, **more))
+            options = {"is_strict": strict} if isinstance(guard, UntrackedGuard) else {}
+            checkable_guards.append(replace(guard, args=args, **options))
     return checkable_guards, unchecked + graph.describe_evicted(logs) + graph.describe_untracked_reads()
 
 
@@ -240,8 +240,7 @@ class _Graph:
         descriptions = []
         for log, leaves in logs.items():
             if has_evicted_guards(log, min(self._reads[leaf] for leaf in leaves)):
-                reason = "because newer decisions have displaced them in the log"
-                descriptions.append(f"decisions about the {describe(leaves[0])}, {reason}")
+                descriptions.append(f"decisions about the {describe(leaves[0])}, which newer ones have evicted from the log")
             for lost in lost_guards(log):
                 leaf = lost.recipe.node()
                 if self._reads.get(leaf, inf) < lost.copied_at and self._last_update(leaf) < lost.sequence_number:

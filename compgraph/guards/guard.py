@@ -120,12 +120,14 @@ class Guard:
         if current_value != self.recorded:
             if self.is_derived:
                 raise ProgramMismatchError
-            gave = "" if self.function in _CONTENT_FUNCTIONS else f" gave {self.recorded!r}"
-            gives = "differs" if self.function in _CONTENT_FUNCTIONS else f"gives {current_value!r}"
+            if self.function in _CONTENT_FUNCTIONS:
+                problem = f"Python branched on {self}. With these values it differs"
+            else:
+                change = f"With these values it gives {current_value!r}"
+                problem = f"{self} gave {self.recorded!r}, and Python branched on it. {change}"
             raise GuardError(
-                f"while the graph was recorded, {self}{gave}, and Python branched on it. With these values it "
-                f"{gives}. Record the graph again with such values, or choose in the graph itself (np.where, np.minimum, "
-                "x * (x > 0), cg.constant(K)[i])"
+                f"while the graph was recorded, {problem}. Record the graph again with such values, or choose in the graph "
+                "itself (np.where, np.minimum, x * (x > 0), cg.constant(K)[i])"
             )
 
 
@@ -219,17 +221,7 @@ def _note_shapes(what: str, args: tuple[Any, ...], frame: Any, sequence_number: 
     """Log guards on the shapes of batched values, which do not depend on the numbers."""
     for operand in args:
         if isinstance(operand, Value) and isinstance(node := strip_transforms(operand), Value):
-            log_guard(
-                Guard(
-                    what,
-                    np.shape,
-                    (node,),
-                    node.raw_value.shape,
-                    frame.f_code,
-                    frame.f_lasti,
-                    sequence_number,
-                )
-            )
+            log_guard(Guard(what, np.shape, (node,), node.raw_value.shape, frame.f_code, frame.f_lasti, sequence_number))
 
 
 def guarded_value(value: object, what: str) -> Any:
@@ -307,20 +299,17 @@ def note_arange_length(*args: object) -> None:
         note_guard("the length of np.arange", arange_length, args, count, source_lines.user_frame(2))
 
 
-def _note_count(nodes: tuple[Any, ...]) -> None:
+def _note_result_shapes(nodes: tuple[Any, ...]) -> None:
     """Log a guard on the shapes of new nodes that depend on the values of operands."""
     if _is_ignoring.get() or (not is_compiling() and get_attached(nodes[0].function, "opname") is not None):
         return  # without compilation, the shape of a user's operation is checked while the node exists
     first, result_shapes = nodes[0], shapes(*[node.raw_value for node in nodes])
-    what, is_within_trace = f"the shape of the result of {first.opname}", is_tracing()
-    log_guard(
-        ShapeGuard(
-            what, shapes, nodes, result_shapes, first.code, first.instruction, next_sequence_number(), False, is_within_trace
-        )
-    )
+    what, number = f"the shape of the result of {first.opname}", next_sequence_number()
+    line = first.code, first.instruction
+    log_guard(ShapeGuard(what, shapes, nodes, result_shapes, *line, number, is_within_trace=is_tracing()))
 
 
-on_value_dependent_shape.append(_note_count)
+on_value_dependent_shape.append(_note_result_shapes)
 
 
 def shapes(*arrays: Any) -> tuple[tuple[int, ...], ...]:

@@ -35,10 +35,8 @@ from .recipes import MAX_RECIPE_ARRAY_BYTES, BufferWrites, Recipe, reduce_ancest
 
 ndarray = np.ndarray
 RECIPE_BYTES = 256  # approximate bytes of a recipe without its arrays
-FIRST_PRUNE_BYTES, MAX_LOG_BYTES = (
-    2**20,
-    2**23,
-)  # bytes of recipes: the first limit, and the final one
+FIRST_PRUNE_BYTES = 2**20  # bytes of recipes at which a log is first pruned
+MAX_LOG_BYTES = 2**23  # bytes of recipes that a log holds at most
 MAX_GUARDS = 10_000  # guards that a log holds at most
 
 _loaded_at = 0  # the sequence number of the last unpickling; unpickled nodes have numbers below 0

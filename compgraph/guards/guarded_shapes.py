@@ -7,7 +7,7 @@ import operator
 import os.path
 import weakref
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -104,7 +104,7 @@ def _length(axis: int, x: NDArray[Any]) -> int:
 
 
 def is_shape_guard(guard: Guard) -> bool:
-    """Whether a guard depends on lengths only."""
+    """Whether the shapes of its arguments determine the result of a guard. They may be shapes that depend on values."""
     return getattr(guard.function, "func", guard.function) in (_length, np.shape, np.size, len, shapes)
 
 
@@ -132,7 +132,7 @@ for _name, _operation in (("add", operator.add), ("mul", operator.mul)):
 
 
 def is_length_guard(guard: Guard) -> bool:
-    """Whether a guard is about a shape; those are logged only while a placeholder exists."""
+    """Whether a guard is on a length that Python read. A value-dependent shape has a `ShapeGuard` instead."""
     return guard.function in _LENGTH_FUNCTIONS
 
 
@@ -141,6 +141,15 @@ def is_length_guard(guard: Guard) -> bool:
 _num_placeholders = 0
 _is_installed = False
 _FUNCTIONS: dict[str, Callable[..., Any]] = {"shape": np.shape, "size": np.size, "nbytes": operator.attrgetter("nbytes")}
+
+
+def raising_setter(name: str) -> Callable[[Any, Any], NoReturn]:
+    """Make the setter of an attribute of nodes that cannot be set."""
+
+    def raise_on_set(self: Value, value: object) -> NoReturn:
+        raise TypeError(f"setting .{name} of a node in place would bypass its graph; make a new node instead")
+
+    return raise_on_set
 
 
 def _guarded_property(name: str) -> property:
@@ -153,10 +162,7 @@ def _guarded_property(name: str) -> property:
         guard = note_guard(f".{name}", function, (self,), attribute_value, source_lines.user_frame(2))
         return attribute_value if guard is None or name != "shape" else Shape(attribute_value, guard)
 
-    def raise_on_set(self: Value, value: tuple[int, ...]) -> None:
-        raise TypeError(f"setting .{name} of a node in place would bypass its graph; make a new node instead")
-
-    return property(guarded, raise_on_set)
+    return property(guarded, raising_setter(name))
 
 
 def _guarded_length(self: Value) -> int:
@@ -181,10 +187,7 @@ def _guarded_layout(name: str, read: Callable[[Any], Any], function: Callable[[A
             note_guard(f".{name}", function, (self,), function(self.raw_value), source_lines.user_frame(2))
         return layout_value
 
-    def raise_on_set(self: Value, value: tuple[int, ...]) -> None:
-        raise TypeError(f"setting .{name} of a node in place would bypass its graph; make a new node instead")
-
-    return property(guarded, raise_on_set)
+    return property(guarded, raising_setter(name))
 
 
 def guarded_strides(read: Callable[[Any], Any]) -> property:

@@ -108,17 +108,8 @@ def make_unchanged_guard(guard: Guard, is_strict: bool) -> UnchangedGuard | None
     variables = tuple([weakref.ref(leaf) for leaf in leaves if isinstance(leaf, VariableNode)])
     if not variables:
         return None
-    return UnchangedGuard(
-        guard.what,
-        None,
-        (),
-        guard.sequence_number,
-        guard.code,
-        guard.instruction,
-        guard.sequence_number,
-        variables=variables,
-        is_strict=is_strict,
-    )
+    number, line = guard.sequence_number, (guard.code, guard.instruction)
+    return UnchangedGuard(guard.what, None, (), number, *line, number, variables=variables, is_strict=is_strict)
 
 
 def _untracked_guard(node: Any) -> UntrackedGuard:

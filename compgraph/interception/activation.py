@@ -68,10 +68,7 @@ class Interception:
 
 
 def intercept(
-    f: Callable[..., Any],
-    arguments: Iterable[Any] = (),
-    reports_draws: bool = False,
-    unchanged: Sequence[Any] = (),
+    f: Callable[..., Any], arguments: Iterable[Any] = (), reports_draws: bool = False, unchanged: Sequence[Any] = ()
 ) -> Interception:
     """Open a context for a call of `f` with `arguments`.
 
@@ -135,7 +132,7 @@ def _patch_introspection(closure: Closure, reached: list[ReachableNames], argume
             other = function_of(reference())
             if isinstance(other, FunctionType):
                 functions.append(other)
-        values += [namespace_of(home, function.__globals__).get(name) for home, name in reachable.variables]
+        values += [namespace_of(module_name, function.__globals__).get(name) for module_name, name in reachable.variables]
         values += [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]
     bind_introspection(functions, values)
 

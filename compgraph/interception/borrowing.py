@@ -63,8 +63,8 @@ def rebind_reached(
                 for name in numpy_names(user):
                     _rebound.append((user.__globals__, name, np, GATHERING_NUMPY))
                     user.__globals__[name] = GATHERING_NUMPY
-        for home, name in reachable.variables:
-            namespace = namespace_of(home, function.__globals__)
+        for module_name, name in reachable.variables:
+            namespace = namespace_of(module_name, function.__globals__)
             value = namespace.get(name)
             if rebinds_generators or not isinstance(value, np.random.Generator):
                 _rebind_global(namespace, name, value, captured)

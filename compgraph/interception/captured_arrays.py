@@ -143,9 +143,8 @@ class PlaceSearch:
 
     def run(self) -> None:
         """Visit all values, and those in them."""
-        while self._visited < len(
-            self._queue
-        ):  # the loop extends the queue, which keeps visited values alive, so ids stay unique
+        # The loop extends the queue, which keeps visited values alive, so that ids stay unique.
+        while self._visited < len(self._queue):
             value, depth = self._queue[self._visited]
             self._visited += 1
             self._visit(value, depth)

@@ -41,7 +41,7 @@ NODE_FREE_TYPES = _Classes(
         *(FunctionType, BuiltinFunctionType, MethodType),
     }
 )
-_DEPTH = 3  # of nested lists and tuples in which nodes are searched
+_MAX_DEPTH = 3  # of nested lists and tuples in which nodes are searched
 
 _lock = reset_after_fork(threading.RLock())
 _originals: dict[FunctionType, FunctionType] = {}
@@ -129,7 +129,7 @@ def unpatched(function: Any) -> Any:
     return _originals.get(function, function)
 
 
-def argument_has_node(value: Any, depth: int = _DEPTH) -> bool:
+def argument_has_node(value: Any, depth: int = _MAX_DEPTH) -> bool:
     """Whether a value is or contains a node: a list, tuple or object array, or an object of SciPy created from nodes."""
     cls = type(value)
     if cls is list or cls is tuple:

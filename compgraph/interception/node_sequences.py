@@ -28,7 +28,7 @@ from .callers import RECORDS_SEQUENCES
 from .code_patches import NODE_FREE_TYPES, patch_code
 
 active_contexts: set[Any] = set()  # the open interceptions of all threads: not empty while a function is differentiated
-_DEPTH = 64  # of nested lists, as deep as arrays have axes
+_MAX_DEPTH = 64  # of nested lists, as deep as arrays have axes
 _SEQUENCES = (list, tuple)
 
 
@@ -47,7 +47,7 @@ interception_switch = _Switch(True)  # see `cg.interception`
 top_level_recording = _Switch(False)
 
 
-def sequence_holds_node(values: Iterable[object], depth: int = _DEPTH) -> bool:
+def sequence_holds_node(values: Iterable[object], depth: int = _MAX_DEPTH) -> bool:
     """Whether a list or tuple holds a node, at any depth. The classes of the elements are compared first, which is fast."""
     if NODE_FREE_TYPES.issuperset(classes := set(map(type, values))):
         return False

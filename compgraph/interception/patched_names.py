@@ -23,13 +23,7 @@ from ..frames import frame_up
 from ..guards import note_conversion
 from ..values import Value
 from .callers import is_library
-from .constructors import (
-    AT_TOP_LEVEL,
-    CONSTRUCTORS,
-    POLYNOMIAL_QUADRATURES,
-    patched_constructor,
-    patched_default_rng,
-)
+from .constructors import AT_TOP_LEVEL, CONSTRUCTORS, POLYNOMIAL_QUADRATURES, patched_constructor, patched_default_rng
 from .library_adapters import MEMORY_READERS, raising_reader
 from .math_functions import COMPLEX_FUNCTIONS, MATH_FUNCTIONS, STATISTICS, patched_math, patched_statistic
 from .random_functions import NUMPY_DRAWS, handled_draw_patches, patched_draw
@@ -123,9 +117,21 @@ def _with_copy_note(original: Function) -> Function:
 
 
 class _PatchedNamespace:
-    """One namespace, and the names in it whose values are in `replacements`."""
+    """One namespace, and the names in it whose values are in `replacements`.
 
-    __slots__ = ("is_patched", "length", "originals", "patches", "read", "replacements", "space", "values")
+    Attributes
+    ----------
+    replacements : dict
+        By the id of an original: the original, and its patch.
+    length : int
+        The number of names in the namespace at the last scan.
+    read_values : callable or None
+        Reads the values of the names at once; None without names.
+    values_by_state : dict of tuple
+        The values of the names: with True the patches, with False the originals.
+    """
+
+    __slots__ = ("is_patched", "length", "originals", "patches", "read_values", "replacements", "space", "values_by_state")
 
     def __init__(self, space: Namespace, replacements: dict[int, tuple[Any, Any]]) -> None:
         self.space, self.replacements, self.length, self.is_patched = space, replacements, -1, False
@@ -139,18 +145,18 @@ class _PatchedNamespace:
             self.originals = {name: value for name, value in items if _is_replaced(self.replacements, value)}
             self.patches = {name: self.replacements[id(value)][1] for name, value in self.originals.items()}
             times = 2 if len(self.originals) == 1 else 1  # itemgetter of a single name returns no tuple
-            self.read = itemgetter(*[*self.originals] * times) if self.originals else None
-            self.values = {False: tuple(self.originals.values()) * times, True: tuple(self.patches.values()) * times}
+            self.read_values = itemgetter(*[*self.originals] * times) if self.originals else None
+            self.values_by_state = {False: tuple(self.originals.values()) * times, True: tuple(self.patches.values()) * times}
 
     def bind(self, is_patched: bool) -> None:
         """Bind the names to the patches, or to the originals again."""
-        if self.read is None or self.is_patched is is_patched:
+        if self.read_values is None or self.is_patched is is_patched:
             return
         after, before = (self.patches, self.originals) if is_patched else (self.originals, self.patches)
         if is_patched:
             self.is_patched = True
         try:
-            is_unchanged = self.read(self.space) == self.values[not is_patched]
+            is_unchanged = self.read_values(self.space) == self.values_by_state[not is_patched]
         except KeyError:
             is_unchanged = False
         if is_unchanged:
@@ -180,7 +186,7 @@ class NamePatches:
         self._table = table
         self._spaces: dict[int, _PatchedNamespace] = {}
         self._replacements: dict[int, tuple[Any, Any]] = {}  # by the id of an original: the original, and its patch
-        self._modules = 0
+        self._module_count = 0
         self._is_applied = False
 
     def apply(self, namespaces: Iterable[Namespace]) -> None:
@@ -188,7 +194,7 @@ class NamePatches:
         if not self._replacements:
             self._prepare()
         self._is_applied = True  # set first, because an interrupt may leave some names patched
-        if len(sys.modules) != self._modules:
+        if len(sys.modules) != self._module_count:
             self._scan_modules()
         for namespace in namespaces:
             self._space(namespace).scan()
@@ -240,7 +246,7 @@ class NamePatches:
                 continue
             if any(_is_replaced(self._replacements, value) for value in list(namespace.values())):
                 self._space(namespace)
-        self._modules = len(modules)
+        self._module_count = len(modules)
 
 
 DIFFERENTIATION = NamePatches(_differentiation_patches)

@@ -20,10 +20,27 @@ from .node_sequences import UFUNC_METHODS
 
 _BOUND_CLASSES = frozenset({MethodType, staticmethod, classmethod})
 _NOT_VARIABLES = (FunctionType, MethodType, type, ModuleType, str)
-_cached_names: dict[
-    int, tuple[weakref.ref[CodeType], ReachableNames]
-] = {}  # by the id of the code, which may be garbage-collected
-Home = str | None  # the name of a module; None for that of the function itself
+ModuleName = str | None  # None for the module of the function itself
+
+
+class _CodeCache:
+    """Results by code object, which are dropped with it. The keys are ids, because hashing a code object is slow."""
+
+    def __init__(self) -> None:
+        self._entries: dict[int, tuple[weakref.ref[CodeType], Any]] = {}
+
+    def get(self, code: CodeType) -> Any:
+        """Return the result for a code object, or None."""
+        entry = self._entries.get(id(code))
+        return entry[1] if entry is not None and entry[0]() is code else None
+
+    def add(self, code: CodeType, result: object) -> None:
+        """Store the result for a code object."""
+        key = id(code)
+        self._entries[key] = weakref.ref(code, lambda _: self._entries.pop(key, None)), result
+
+
+_reachable_names, _names = _CodeCache(), _CodeCache()  # the results of `reachable_names` and of `names_in`
 
 
 class ReachableNames:
@@ -44,19 +61,19 @@ class ReachableNames:
     """
 
     def __init__(self, function: FunctionType) -> None:
-        self.variables: list[tuple[Home, str]] = []
-        self.functions: list[tuple[Home, str, weakref.ref[Any]]] = []
+        self.variables: list[tuple[ModuleName, str]] = []
+        self.functions: list[tuple[ModuleName, str, weakref.ref[Any]]] = []
         self.values: list[tuple[dict[str, Any], str]] = []
         self.checks_classes = False
         self.is_closed = True
-        self._own, self._visited_codes = function.__globals__, set[int]()
+        self._globals, self._visited_codes = function.__globals__, set[int]()
         self._follow(function)
-        del self._own, self._visited_codes
+        del self._globals, self._visited_codes
 
-    def is_current(self, own: dict[str, Any]) -> bool:
+    def is_current(self, function_globals: dict[str, Any]) -> bool:
         """Whether the names still refer to the same functions, and those of values to no function."""
-        for home, name, function in self.functions:
-            if namespace_of(home, own).get(name) is not function():
+        for module_name, name, function in self.functions:
+            if namespace_of(module_name, function_globals).get(name) is not function():
                 return False
         return not self.is_closed or all(_is_data(space.get(name)) for space, name in self.values)
 
@@ -66,13 +83,13 @@ class ReachableNames:
         if id(code) in self._visited_codes:
             return
         self._visited_codes.add(id(code))
-        home = None if namespace is self._own else str(namespace.get("__name__"))
-        if is_library(code.co_filename) or namespace_of(home, self._own) is not namespace:
+        module_name = None if namespace is self._globals else str(namespace.get("__name__"))
+        if is_library(code.co_filename) or namespace_of(module_name, self._globals) is not namespace:
             self.is_closed = False
             return
         names = names_in(code)
         self.checks_classes = self.checks_classes or not names.isdisjoint(INTROSPECTION_NAMES)
-        self._add_names(home, namespace, names)
+        self._add_names(module_name, namespace, names)
         self.is_closed = self.is_closed and all(_is_harmless(name, namespace) for name in names)
         self.values += [(namespace, name) for name in names if not _is_followed(namespace.get(name))]
         for module in map(namespace.get, names):
@@ -81,21 +98,21 @@ class ReachableNames:
             if sys.modules.get(module.__name__) is module:
                 self._add_names(module.__name__, vars(module), names)
 
-    def _add_names(self, home: Home, namespace: dict[str, Any], names: frozenset[str]) -> None:
+    def _add_names(self, module_name: ModuleName, namespace: dict[str, Any], names: frozenset[str]) -> None:
         for name in sorted(names & namespace.keys()):
             value = namespace[name]
             if type(function_of(value)) is FunctionType:
-                self.functions.append((home, name, weakref.ref(value)))
+                self.functions.append((module_name, name, weakref.ref(value)))
                 self._follow(function_of(value))
             elif not issubclass(type(value), _NOT_VARIABLES) or (
                 issubclass(type(value), type) and value.__module__ != "builtins"
             ):
-                self.variables.append((home, name))
+                self.variables.append((module_name, name))
 
 
-def namespace_of(home: Home, own: dict[str, Any]) -> dict[str, Any]:
-    """The namespace of the module `home`; for None `own`, that of the function."""
-    return own if home is None else getattr(sys.modules.get(home), "__dict__", {})
+def namespace_of(module_name: ModuleName, function_globals: dict[str, Any]) -> dict[str, Any]:
+    """The namespace of the module `module_name`; for None, `function_globals`."""
+    return function_globals if module_name is None else getattr(sys.modules.get(module_name), "__dict__", {})
 
 
 INTROSPECTION_NAMES = frozenset({"isinstance", "type", "hasattr", "getattr", "dir"})  # see the module `introspection`
@@ -135,17 +152,11 @@ def _is_harmless(name: str, namespace: dict[str, Any]) -> bool:
 
 def reachable_names(function: FunctionType) -> ReachableNames:
     """The `ReachableNames` of a function, cached as long as its names refer to the same functions."""
-    code = function.__code__
-    cached = _cached_names.get(id(code))
-    if cached is not None and cached[0]() is code and cached[1].is_current(function.__globals__):
-        return cached[1]
-    reachable = ReachableNames(function)
-    _cached_names[id(code)] = weakref.ref(code, functools.partial(_drop_reach, id(code))), reachable
+    reachable: ReachableNames | None = _reachable_names.get(function.__code__)
+    if reachable is None or not reachable.is_current(function.__globals__):
+        reachable = ReachableNames(function)
+        _reachable_names.add(function.__code__, reachable)
     return reachable
-
-
-def _drop_reach(code_id: int, _: object) -> None:
-    _cached_names.pop(code_id, None)
 
 
 class Closure:
@@ -179,7 +190,7 @@ class Closure:
 
 
 def is_closed(closure: Closure, reached: list[ReachableNames], arguments: Iterable[object]) -> bool:
-    """Whether a call of the function runs nothing but NumPy, builtins and the user's functions that create no array by name."""
+    """Whether a call runs only NumPy, builtins, and user functions that create no array by the name of a constructor."""
     return closure.is_closed and all(reachable.is_closed for reachable in reached) and all(map(_is_data, arguments))
 
 
@@ -215,24 +226,16 @@ def bound_arguments(f: Any) -> Iterator[Any]:
         f = inner
 
 
-_names: dict[int, tuple[weakref.ref[CodeType], frozenset[str]]] = {}  # by the id of the code
-
-
 def names_in(code: CodeType) -> frozenset[str]:
     """The names, of globals and attributes, in a code object and in those of the functions that are defined in it."""
-    cached = _names.get(id(code))
-    if cached is not None and cached[0]() is code:
-        return cached[1]
-    parts = list(codes(code))
-    names = frozenset([name for part in parts for name in part.co_names])
-    if names & _INDIRECT_BUILTINS:
-        names |= {text for part in parts for text in part.co_consts if isinstance(text, str) and text.isidentifier()}
-    _names[id(code)] = weakref.ref(code, functools.partial(_drop_names, id(code))), names
+    names: frozenset[str] | None = _names.get(code)
+    if names is None:
+        parts = list(codes(code))
+        names = frozenset([name for part in parts for name in part.co_names])
+        if names & _INDIRECT_BUILTINS:
+            names |= {text for part in parts for text in part.co_consts if isinstance(text, str) and text.isidentifier()}
+        _names.add(code, names)
     return names
-
-
-def _drop_names(code_id: int, _: object) -> None:
-    _names.pop(code_id, None)
 
 
 def numpy_names(function: FunctionType) -> list[str]:

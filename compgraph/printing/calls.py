@@ -94,7 +94,7 @@ class ListingWriter(CodeWriter):
 
     def _call(self, function: str, operands: list[str], options: dict[str, Any], named: list[str] = []) -> str:  # noqa: B006
         if function.startswith("np."):
-            self.names.module("np")
+            self.names.bind_module("np")
         keyword_texts = [
             f"{name}={self.names.literal(value)}" for name, value in _nondefault_options(function, options, self.names).items()
         ]
@@ -135,9 +135,9 @@ class ListingWriter(CodeWriter):
         shape = repr(item.shape[0] if item.ndim == 1 else item.shape)
         for name, number in (("zeros", 0), ("ones", 1)):
             if item.dtype.kind in "biufc" and np.array_equal(start, np.full(item.shape, number, item.dtype)):
-                self.names.module("np")
+                self.names.bind_module("np")
                 return f"np.{name}({shape}{dtype})"
-        return f"{self.names.array(np.array(start))}.copy()"
+        return f"{self.names.bind_array(np.array(start))}.copy()"
 
     def target(self, write: Write) -> str:
         """Return the code of the written array: a node, or a part of the root."""
@@ -145,8 +145,8 @@ class ListingWriter(CodeWriter):
         written_view = self._views.get(id(write.window))
         if written_view is not None and written_view.sequence_number <= write.sequence_number:
             return self.names[written_view]
-        place = layout_in(root.raw_value, write.window)
-        index = as_slices(root.raw_value, place) if owner_of(write.window) is owner_of(root.raw_value) else None
+        view_layout = layout_in(root.raw_value, write.window)
+        index = as_slices(root.raw_value, view_layout) if owner_of(write.window) is owner_of(root.raw_value) else None
         if index is not None:
             return f"{self.names[root]}[{self.names.index(index)}]"
         return super().target(write)
@@ -157,7 +157,7 @@ def _nondefault_options(path: str, options: dict[str, Any], names: Names) -> dic
     if not options:
         return options
     try:
-        parameters = inspect.signature(function).parameters if callable(function := names.at(path)) else {}
+        parameters = inspect.signature(function).parameters if callable(function := names.object_at(path)) else {}
     except ValueError:
         parameters = {}
     defaults = {name: parameter.default for name, parameter in parameters.items()}
@@ -172,10 +172,10 @@ def _is_equal(one: ArrayLike | DTypeLike | None, other: object) -> bool:
     return type(one) is type(other) and type(one) in (int, float, str, bool, tuple) and bool(one == other)
 
 
-def as_slices(array: Any, place: dict[str, Any]) -> tuple[Any, ...] | None:
+def as_slices(array: Any, view_layout: dict[str, Any]) -> tuple[Any, ...] | None:
     """Return the basic index of a window in an array, given its layout from `layout_in`; None if there is none."""
-    offset, steps, lengths = place["offset"], list(place["strides"]), list(place["shape"])
-    if place["dtype"] != array.dtype or 0 in lengths or any(stride <= 0 for stride in array.strides):
+    offset, steps, lengths = view_layout["offset"], list(view_layout["strides"]), list(view_layout["shape"])
+    if view_layout["dtype"] != array.dtype or 0 in lengths or any(stride <= 0 for stride in array.strides):
         return None
     if sorted(array.strides, reverse=True) != list(array.strides):
         return None
@@ -190,5 +190,8 @@ def as_slices(array: Any, place: dict[str, Any]) -> tuple[Any, ...] | None:
             index.append(start)
     fits = not offset and not steps and all(type(i) is slice or i < n for i, n in zip(index, array.shape, strict=True))
     candidate_view = array[tuple(index)] if fits else None
-    same = candidate_view is not None and (candidate_view.shape, candidate_view.strides) == (place["shape"], place["strides"])
-    return tuple(index) if same and layout_in(array, candidate_view)["offset"] == place["offset"] else None
+    same = candidate_view is not None and (candidate_view.shape, candidate_view.strides) == (
+        view_layout["shape"],
+        view_layout["strides"],
+    )
+    return tuple(index) if same and layout_in(array, candidate_view)["offset"] == view_layout["offset"] else None

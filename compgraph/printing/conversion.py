@@ -33,7 +33,6 @@ MAX_SIMPLIFIED_SIZE = 40  # SymPy simplifies these in milliseconds
 IDENTITIES = {"positive", "copy", "input", "broadcast_to", "ascontiguousarray", "stop_gradient", "astype"}
 IDENTITIES_OF_REALS = {"conj", "real"}
 FILL_VALUES = {"ones_like": 1, "zeros_like": 0}
-RESHAPING = {"reshape", "ravel", "expand_dims", "squeeze", "flatten", "atleast_1d"}
 TRIGONOMETRIC = sp.sin, sp.cos, sp.tan, sp.sinh, sp.cosh, sp.tanh
 MODULES = re.compile(r"^(special|linalg|fft|ndimage|signal|stats)_(?=.)")
 
@@ -46,12 +45,12 @@ class Converter:
     named : mapping from str to array
         Names of plain arrays.
     abbreviates : bool
-        Whether intermediate values that the user named, and large ones, get symbols, and equations in `lines`.
+        Whether intermediate values that the user named, and large ones, get symbols, and equations in `abbreviations`.
 
     Attributes
     ----------
-    lines : dict
-        The expressions of abbreviated values, by name.
+    abbreviations : dict
+        The expressions of abbreviated values, by the names of their symbols.
     symbols : dict
         The shape and dtype of each array, by its name.
     constants : dict
@@ -59,7 +58,7 @@ class Converter:
     """
 
     def __init__(self, named: Mapping[str, Any], abbreviates: bool = True) -> None:
-        self.lines: dict[str, Any] = {}
+        self.abbreviations: dict[str, Any] = {}
         self.symbols: dict[str, tuple[Shape, Any]] = {}
         self.constants: dict[str, Any] = {}
         self._abbreviates = abbreviates
@@ -110,8 +109,8 @@ class Converter:
         if not item.args or (body.array.is_symbol if isinstance(body, Entry) else body.is_Atom):
             return body
         is_chosen = not is_automatic(item)
-        most = (MAX_SIZE if uses < 2 else MAX_SHARED_SIZE) if self._abbreviates else MAX_UNABBREVIATED_SIZE
-        is_large = arrays.is_larger(body, most)
+        max_size = (MAX_SIZE if uses < 2 else MAX_SHARED_SIZE) if self._abbreviates else MAX_UNABBREVIATED_SIZE
+        is_large = arrays.is_larger(body, max_size)
         if not self._abbreviates:
             if is_large or self._depths[item] > MAX_UNABBREVIATED_DEPTH:
                 raise ValueError(
@@ -124,7 +123,7 @@ class Converter:
             return body
         self._depths[item] = 1
         name = self._unused_name(item.name) if is_chosen else self._numbered_name("z")
-        self.lines[name] = arrays.matrix(simplify(body), item.shape)
+        self.abbreviations[name] = arrays.matrix(simplify(body), item.shape)
         return arrays.symbol(name, item.shape, item.dtype.kind)
 
     # ---------------------------------------------------------------------------------------------- leaves
@@ -154,16 +153,16 @@ class Converter:
         """Return the symbol of a plain array; register it also for the negative and the transpose, which derivatives use."""
         body = arrays.symbol(name, array.shape, array.dtype.kind)
         self.symbols[name], self.constants[name] = (array.shape, array.dtype), array
-        self._arrays_by_value.setdefault(_key(array), body)
+        self._arrays_by_value.setdefault(_array_key(array), body)
         if array.dtype.kind in "fc":
-            self._arrays_by_value.setdefault(_key(-array), -body)
+            self._arrays_by_value.setdefault(_array_key(-array), -body)
         if array.ndim == 2:
-            self._arrays_by_value.setdefault(_key(array.T), arrays.transposed_body(body))
+            self._arrays_by_value.setdefault(_array_key(array.T), arrays.transposed_body(body))
         return body
 
     def _constant(self, value: Operand) -> sp.Expr:
         array = np.asarray(value)
-        array_body = self._arrays_by_value.get(_key(array)) if array.ndim else None
+        array_body = self._arrays_by_value.get(_array_key(array)) if array.ndim else None
         if array_body is not None:
             return array_body
         if not array.size:
@@ -194,16 +193,16 @@ class Converter:
         if opname in FILL_VALUES or 0 in item.shape:
             return sp.Integer(FILL_VALUES.get(opname, 0))
         if opname in IDENTITIES or (opname in IDENTITIES_OF_REALS and _kind(item.args[0]) != "c"):
-            return self._convert_identity(item)
+            return self._body_of_identity(item)
         if opname == "imag" and _kind(item.args[0]) != "c":
             return sp.S.Zero
         body = self._elementwise(item)
-        convert = getattr(self, f"_{opname}", None) if not isinstance(item.function, (Configured, Keyworded)) else None
+        convert = getattr(self, f"_convert_{opname}", None) if not isinstance(item.function, (Configured, Keyworded)) else None
         if body is None and convert is not None:
             body = convert(item)
         return self._result(item) if body is None else body
 
-    def _convert_identity(self, item: Any) -> sp.Expr:
+    def _body_of_identity(self, item: Any) -> sp.Expr:
         """Convert an operation that changes dtype or shape only."""
         x, source = self._body(item.args[0]), np.shape(_plain(item.args[0]))
         x = arrays.transposed_body(x) if len(source) == 1 and item.ndim > 1 else x
@@ -262,9 +261,9 @@ class Converter:
         operand_matrices = [self._matrix(operand) for operand in operands]
         return arrays.result(operation, operand_matrices, item.shape, item.dtype.kind != "c")
 
-    # Each of the following returns the body of an operation, or None without a counterpart in SymPy.
+    # ``_convert_<opname>`` returns the body of an operation, or None without a counterpart in SymPy.
 
-    def _getitem(self, item: Any) -> sp.Expr | None:
+    def _convert_getitem(self, item: Any) -> sp.Expr | None:
         index = item.args[1] if len(item.args) == 2 else tuple(item.args[1:])
         x, shape = self._body(item.args[0]), item.args[0].shape
         parts = index if isinstance(index, tuple) else (index,)
@@ -299,7 +298,7 @@ class Converter:
         is_row = [len(shape) == 2 and shape[0] == 1 and shape[1] != 1 for shape in (old, new)]
         return x if is_row[0] == is_row[1] else arrays.transposed_body(x)
 
-    def _reshape(self, item: Any) -> sp.Expr | None:
+    def _convert_reshape(self, item: Any) -> sp.Expr | None:
         source = item.args[0]
         if getattr(source, "opname", None) == "scatter" and len(source.args) == 3 and source.ndim == 1:
             index, piece = freeze_operand(source.args[2]), self._body(source.args[1])
@@ -307,9 +306,9 @@ class Converter:
                 return piece * Entry(sp.Identity(item.shape[0]), True)
         return self._reshaped(self._body(source), source.shape, item.shape)
 
-    _ravel = _flatten = _expand_dims = _squeeze = _reshape
+    _convert_ravel = _convert_flatten = _convert_expand_dims = _convert_squeeze = _convert_reshape
 
-    def _sum(self, item: Any) -> sp.Expr | None:
+    def _convert_sum(self, item: Any) -> sp.Expr | None:
         if not set(_nondefault(item.options)) <= {"axis", "keepdims"} or len(item.args) != 1:
             return None
         x, shape, axes = self._body(item.args[0]), np.shape(_plain(item.args[0])), _axes(item)
@@ -326,11 +325,11 @@ class Converter:
         )
         return arrays.transposed_body(summed) if axes == (0,) and item.ndim == 2 else summed
 
-    def _mean(self, item: Any) -> sp.Expr | None:
-        summed = self._sum(item)
+    def _convert_mean(self, item: Any) -> sp.Expr | None:
+        summed = self._convert_sum(item)
         return None if summed is None else summed / math.prod(np.shape(_plain(item.args[0]))[axis] for axis in _axes(item))
 
-    def _matmul(self, item: Any) -> sp.Expr | None:
+    def _convert_matmul(self, item: Any) -> sp.Expr | None:
         a, b = item.args
         dims = np.ndim(_plain(a)), np.ndim(_plain(b))
         if not all(0 < each < 3 for each in dims) or item.options:
@@ -342,60 +341,60 @@ class Converter:
             return arrays.inner(x, y)
         return arrays.body_of(arrays.product(arrays.transpose(y), x) if dims == (1, 2) else arrays.product(x, y), is_real)
 
-    def _dot(self, item: Any) -> sp.Expr | None:
+    def _convert_dot(self, item: Any) -> sp.Expr | None:
         if not all(np.ndim(_plain(a)) for a in item.args):
             return sp.Mul(*[self._body(a) for a in item.args])
-        return self._matmul(item)
+        return self._convert_matmul(item)
 
-    def _inner(self, item: Any) -> sp.Expr | None:
-        return self._dot(item) if max(np.ndim(_plain(a)) for a in item.args) <= 1 else None
+    def _convert_inner(self, item: Any) -> sp.Expr | None:
+        return self._convert_dot(item) if max(np.ndim(_plain(a)) for a in item.args) <= 1 else None
 
-    def _vdot(self, item: Any) -> sp.Expr | None:
-        return self._inner(item) if all(_kind(a) != "c" for a in item.args) else None
+    def _convert_vdot(self, item: Any) -> sp.Expr | None:
+        return self._convert_inner(item) if all(_kind(a) != "c" for a in item.args) else None
 
-    _vecdot = _vdot
+    _convert_vecdot = _convert_vdot
 
-    def _outer(self, item: Any) -> sp.Expr | None:
+    def _convert_outer(self, item: Any) -> sp.Expr | None:
         a, b = item.args
         if np.ndim(_plain(a)) != 1 or np.ndim(_plain(b)) != 1:
             return None
         return arrays.body_of(arrays.product(self._matrix(a), arrays.transpose(self._matrix(b))), item.dtype.kind != "c")
 
-    def _transpose(self, item: Any) -> sp.Expr | None:
+    def _convert_transpose(self, item: Any) -> sp.Expr | None:
         axes = item.options.get("axes")
         if item.ndim < 2:
             return self._body(item.args[0])
         is_transpose = item.ndim == 2 and (axes is None or tuple(int(axis) % 2 for axis in axes) == (1, 0))
         return arrays.transposed_body(self._body(item.args[0])) if is_transpose else None
 
-    def _swapaxes(self, item: Any) -> sp.Expr | None:
+    def _convert_swapaxes(self, item: Any) -> sp.Expr | None:
         axes = {int(item.options.get(name, 0)) % 2 for name in ("axis1", "axis2")}
         return arrays.transposed_body(self._body(item.args[0])) if item.ndim == 2 and len(axes) == 2 else None
 
-    def _moveaxis(self, item: Any) -> sp.Expr | None:
+    def _convert_moveaxis(self, item: Any) -> sp.Expr | None:
         source, destination = [np.atleast_1d(item.options[name]) % item.ndim for name in ("source", "destination")]
         x = self._body(item.args[0])
         if np.array_equal(source, destination):
             return x
         return arrays.transposed_body(x) if item.ndim == 2 and source.size == 1 else None
 
-    def _trace(self, item: Any) -> sp.Expr | None:
+    def _convert_trace(self, item: Any) -> sp.Expr | None:
         is_square = len(set(item.args[0].shape)) == 1 and item.args[0].ndim == 2
         return arrays.Trace(self._matrix(item.args[0])) if is_square and not _nondefault(item.options) else None
 
-    def _linalg_det(self, item: Any) -> sp.Expr | None:
+    def _convert_linalg_det(self, item: Any) -> sp.Expr | None:
         return arrays.Determinant(self._matrix(item.args[0])) if item.ndim == 0 else None
 
-    def _linalg_norm(self, item: Any) -> sp.Expr | None:
+    def _convert_linalg_norm(self, item: Any) -> sp.Expr | None:
         is_euclidean = (
             item.ndim == 0 and item.args[0].ndim < 3 and not any(v is not None and v is not False for v in item.options.values())
         )
         return arrays.Norm(self._matrix(item.args[0])) if is_euclidean else None
 
-    def _linalg_inv(self, item: Any) -> sp.Expr | None:
+    def _convert_linalg_inv(self, item: Any) -> sp.Expr | None:
         return self._solution(item, item.args[0]) if item.ndim == 2 else None
 
-    def _linalg_solve(self, item: Any) -> sp.Expr | None:
+    def _convert_linalg_solve(self, item: Any) -> sp.Expr | None:
         a, b = item.args
         return self._solution(item, a, self._matrix(b)) if np.ndim(_plain(a)) == 2 and item.ndim < 3 else None
 
@@ -407,7 +406,7 @@ class Converter:
             return None
         return arrays.body_of(arrays.product(sp.Inverse(a), *right), item.dtype.kind != "c")
 
-    def _scatter(self, item: Any) -> sp.Expr | None:
+    def _convert_scatter(self, item: Any) -> sp.Expr | None:
         """Convert the derivative of indexing: a sum of pieces, each at its position."""
         pieces: list[sp.Expr] = []
         start = 1
@@ -425,7 +424,7 @@ class Converter:
             start += 1 + count
         return sp.Add(*pieces)
 
-    def _einsum(self, item: Any) -> sp.Expr | None:
+    def _convert_einsum(self, item: Any) -> sp.Expr | None:
         inputs, arrow, output = item.options["subscripts"].replace(" ", "").partition("->")
         if "." in inputs or item.ndim > 2 or len(item.options) > 1 or len(set(output)) < len(output):
             return None
@@ -474,8 +473,8 @@ def number(value: Any) -> sp.Expr:
         return sp.Integer(int(value))
     if not math.isfinite(value):
         return sp.Symbol("NaN") if value != value else sp.oo if value > 0 else -sp.oo
-    for unit, most in ((1.0, 1000), (math.pi, 12)):
-        fraction = Fraction(value / unit).limit_denominator(most)
+    for unit, max_denominator in ((1.0, 1000), (math.pi, 12)):
+        fraction = Fraction(value / unit).limit_denominator(max_denominator)
         numerator, denominator = fraction.numerator, fraction.denominator
         if abs(numerator) < 10**15 and value in (numerator * unit / denominator, numerator / denominator * unit):
             return sp.Rational(numerator, denominator) * (sp.pi if unit > 1 else 1)
@@ -541,5 +540,5 @@ def _is_simple(value: object) -> bool:
     return value is None or value is Ellipsis or isinstance(value, (int, float, str, np.integer, slice))
 
 
-def _key(array: NDArray[Any]) -> Any:
+def _array_key(array: NDArray[Any]) -> Any:
     return array.shape, array.tobytes(), array.dtype

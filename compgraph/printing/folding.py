@@ -31,12 +31,14 @@ def runs_of(items: list[Any]) -> list[Run]:
     the same number of steps before, or is a leaf of the same kind. Indices may differ.
     """
     steps = [item for item in items if item.args][-MAX_STEPS:]
-    order = {item: place for place, item in enumerate(steps)}
+    positions = {item: place for place, item in enumerate(steps)}
     codes: dict[Any, int] = {}
-    marks = np.array([codes.setdefault(_equality_key(item), len(codes)) for item in steps], dtype=np.int64)
+    keys = np.array([codes.setdefault(_equality_key(item), len(codes)) for item in steps], dtype=np.int64)
     is_covered = np.zeros(len(steps), bool)
     runs = []
-    for _, period, start, count in sorted(_candidates(steps, order, marks), key=lambda candidate: (-candidate[0], candidate[1])):
+    for _, period, start, count in sorted(
+        _candidates(steps, positions, keys), key=lambda candidate: (-candidate[0], candidate[1])
+    ):
         span = slice(start, start + period * count)
         if not is_covered[span].any():
             is_covered[span] = True
@@ -45,13 +47,13 @@ def runs_of(items: list[Any]) -> list[Run]:
     return runs
 
 
-def _candidates(steps: list[Any], order: dict[Any, int], marks: np.ndarray[Any, Any]) -> list[tuple[int, int, int, int]]:
+def _candidates(steps: list[Any], positions: dict[Any, int], keys: np.ndarray[Any, Any]) -> list[tuple[int, int, int, int]]:
     """Return the candidate runs, as tuples of the number of hidden steps, period, start, and number of parts."""
     candidates = []
     for period in range(1, min(MAX_PERIOD, len(steps) // MIN_PARTS) + 1):
         start = length = 0
-        for place in [*np.flatnonzero(marks[period:] == marks[:-period]).tolist(), len(steps)]:
-            if place < len(steps) and not _have_equal_operands(steps[place], steps[place + period], period, order):
+        for place in [*np.flatnonzero(keys[period:] == keys[:-period]).tolist(), len(steps)]:
+            if place < len(steps) and not _have_equal_operands(steps[place], steps[place + period], period, positions):
                 continue
             if place != start + length:
                 count = length // period + 1
@@ -76,7 +78,7 @@ def _kind(item: NDArray[Any] | Write) -> tuple[Any, ...]:
     return type(item), getattr(item, "shape", None), getattr(item, "dtype", None)
 
 
-def _have_equal_operands(one: Any, other: Any, period: int, order: dict[Any, int]) -> bool:
+def _have_equal_operands(one: Any, other: Any, period: int, positions: dict[Any, int]) -> bool:
     """Whether two steps, one period apart, have equal operands."""
     if one.parent_argnums != other.parent_argnums or (isinstance(one, Write) and one.memory is not other.memory):
         return False
@@ -85,7 +87,7 @@ def _have_equal_operands(one: Any, other: Any, period: int, order: dict[Any, int
         if a is b:
             continue
         if a.args or b.args:
-            if a not in order or b not in order or order[b] - order[a] != period:
+            if a not in positions or b not in positions or positions[b] - positions[a] != period:
                 return False
         elif _kind(a) != _kind(b):
             return False

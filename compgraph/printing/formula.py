@@ -182,14 +182,14 @@ def converter_for(caller: str, names: Mapping[str, Any] | None, abbreviates: boo
 def formula_of(results: list[Equation], converter: Converter) -> Formula:
     """Return the formula of some equations, with equations for the intermediate values in them."""
     required = {str(each) for equation in results for each in equation.right.free_symbols}
-    for abbreviation, right in reversed(converter.lines.items()):
+    for abbreviation, right in reversed(converter.abbreviations.items()):
         if abbreviation in required:
             required |= {str(each) for each in right.free_symbols}
-    between = [Equation(latex_name(each), right) for each, right in converter.lines.items() if each in required]
+    between = [Equation(latex_name(each), right) for each, right in converter.abbreviations.items() if each in required]
     shapes = [
         _membership(latex_name(each), shape, dtype)
         for each, (shape, dtype) in converter.symbols.items()
-        if each in required and shape and each not in converter.lines
+        if each in required and shape and each not in converter.abbreviations
     ]
     return Formula(results, between, shapes)
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from ..guards import guards_of
 from ..storage import Write
 from ..values import MultiOutput, Value, VariableNode
-from ..view import FOLDED_FROM, place_of
+from ..view import FOLDED_FROM, short_location
 from .calls import ListingWriter
 from .folding import runs_of
 from .names import Names, is_number
@@ -115,7 +115,7 @@ def program(results: object, *, limit: int | None = LIMIT, fold: bool | None = N
     omitted = 0 if limit is None else max(len(lines) - limit, 0)
     if omitted:
         lines = [Line("...", f"{omitted} earlier {'line' if omitted == 1 else 'lines'}"), *lines[omitted:]]
-    return Listing(_text(lines, names), names.bound, result, not omitted and not is_folded)
+    return Listing(_join_lines(lines, names), names.bound, result, not omitted and not is_folded)
 
 
 # ------------------------------------------------------------------------------------------------ lines
@@ -131,7 +131,7 @@ def _lines(item: Any, writer: ListingWriter, is_updated: bool) -> list[Line]:
     """Return the lines of one item."""
     if not isinstance(item, Write) and is_number(item):
         return []
-    code, line = writer.statement(item), place_of(item.line)
+    code, line = writer.statement(item), short_location(item.line)
     if isinstance(item, Write):
         return [Line(code, line, getattr(item, "scope", ()), item)]
     parts = [_describe(item), "" if item.args else item.noun, line, "updated since it was read" if is_updated else ""]
@@ -179,7 +179,7 @@ def _fold_lines(lines: list[Line], fold: bool | None) -> tuple[list[Line], bool]
 
 def _insert_guards(lines: list[Line], items: list[Any], writer: ListingWriter) -> list[Line]:
     """Insert comments on guards between the lines, in the order of recording."""
-    guards, untracked = guards_of(items)
+    guards, unchecked = guards_of(items)
     comments = [(guard.sequence_number, f"# {_guard_text(guard, writer)}") for guard in guards if guard.is_used]
     new_lines: list[Line] = []
     for line in lines:
@@ -188,11 +188,11 @@ def _insert_guards(lines: list[Line], items: list[Any], writer: ListingWriter) -
                 new_lines.append(Line(comments.pop(0)[1], scope=line.scope))
         new_lines.append(line)
     new_lines += [Line(text) for _, text in comments]
-    untracked = [
-        text for text in untracked if not text.startswith(".") or text.startswith((".item()", ".tolist()"))
+    unchecked = [
+        text for text in unchecked if not text.startswith(".") or text.startswith((".item()", ".tolist()"))
     ]  # other methods are not listed
     return new_lines + [
-        Line("# numbers left the graph here, and are not computed again: " + text) for text in dict.fromkeys(untracked)
+        Line("# numbers left the graph here, and are not computed again: " + text) for text in dict.fromkeys(unchecked)
     ]
 
 
@@ -202,7 +202,7 @@ def _guard_text(guard: Any, writer: ListingWriter) -> str:
     what = guard.what.removesuffix("()")
     call_text = f"({about}){what}" if what.startswith(".") else f"{what}({about})"
     _, _, line = str(guard).partition(" at ")
-    return ", ".join(filter(None, [f"{call_text} gave {guard.recorded!r}", place_of(line)]))
+    return ", ".join(filter(None, [f"{call_text} gave {guard.recorded!r}", short_location(line)]))
 
 
 def _argument_text(node: Any, writer: ListingWriter) -> str:
@@ -214,7 +214,7 @@ def _argument_text(node: Any, writer: ListingWriter) -> str:
     return writer.operation(node) if are_named else f"a result of {node.opname}" if node.opname else "a value"
 
 
-def _text(lines: list[Line], names: Names) -> str:
+def _join_lines(lines: list[Line], names: Names) -> str:
     """Join the lines, with scopes as blocks and aligned comments."""
     rows: list[tuple[str, str]] = []
     open_scopes: tuple[str, ...] = ()
@@ -223,7 +223,7 @@ def _text(lines: list[Line], names: Names) -> str:
         while common < min(len(open_scopes), len(line.scope)) and open_scopes[common] == line.scope[common]:
             common += 1
         for depth in range(common, len(line.scope)):
-            names.module("cg")
+            names.bind_module("cg")
             rows.append((f"{'    ' * depth}with cg.scope({line.scope[depth]!r}):", ""))
         open_scopes = line.scope
         rows.append(("    " * len(line.scope) + line.code, line.comment))

@@ -18,11 +18,13 @@ from ..storage import Write
 from ..values import ConstantNode, Value
 from ..view import GREEK
 
-SMALL = 4  # a vector with at most this many elements is written as numbers; a larger array gets a name
+MAX_LITERAL_SIZE = 4  # a vector with at most this many elements is written as numbers; a larger array gets a name
 MODULES = {"np": "numpy", "cg": "compgraph", "scipy": "scipy"}
 _RESERVED = frozenset({*MODULES, *keyword.kwlist, *dir(builtins)})
 _PYTHON_NUMBERS = (np.float64, np.complex128)
-LETTER = re.compile(r"([A-Za-z]|" + "|".join(sorted(GREEK, key=len, reverse=True)) + r")_?([0-9]+|(?<=_)[A-Za-z0-9]{1,3})")
+LETTER_WITH_SUBSCRIPT = re.compile(
+    r"([A-Za-z]|" + "|".join(sorted(GREEK, key=len, reverse=True)) + r")_?([0-9]+|(?<=_)[A-Za-z0-9]{1,3})"
+)
 
 
 def is_automatic(node: Any) -> bool:
@@ -50,12 +52,12 @@ class Names:
         self._used_names = set(_RESERVED)
         self._arrays: dict[int, str] = {}
         self._count = 0
-        for item in items:  # the user's names first: others give way
+        for item in items:  # first the user's names, so that automatic names avoid them
             if isinstance(item, Value) and not is_number(item) and (item._name if not item.args else not is_automatic(item)):
                 self._names[item] = self._unused_name(item.name)
         for item in items:
             if not isinstance(item, Write) and item not in self._names and not is_number(item):
-                self._names[item] = self._numbered("v")
+                self._names[item] = self._numbered_name("v")
 
     def __contains__(self, item: object) -> bool:
         return item in self._names
@@ -75,10 +77,10 @@ class Names:
             self.bound[existing] = value
         return existing
 
-    def array(self, array: NDArray[Any]) -> str:
+    def bind_array(self, array: NDArray[Any]) -> str:
         """Bind an array to a name, and return the name: ``c0``, ``c1`` ..."""
         if id(array) not in self._arrays:
-            name = self._arrays[id(array)] = self._numbered("c")
+            name = self._arrays[id(array)] = self._numbered_name("c")
             self.bound[name] = array
         return self._arrays[id(array)]
 
@@ -87,16 +89,16 @@ class Names:
         for path in _candidate_paths(function):
             candidate = _resolve(path)
             if candidate is function or (candidate is not None and getattr(candidate, "function", None) is function):
-                self.module(path.partition(".")[0])
+                self.bind_module(path.partition(".")[0])
                 return path
         name = getattr(function, "__name__", "")
         return self.bind(function, name if name.isidentifier() else "function")
 
-    def at(self, path: str) -> Any:
-        """Return the object of a name from `function`, or None."""
+    def object_at(self, path: str) -> Any:
+        """Return the object to which a name returned by `function` refers, or None."""
         return self.bound[path] if path in self.bound else _resolve(path)
 
-    def module(self, name: str) -> None:
+    def bind_module(self, name: str) -> None:
         """Bind the name of a module: ``np``, ``cg`` or ``scipy``."""
         self.bound[name] = sys.modules[MODULES[name]]
 
@@ -113,7 +115,7 @@ class Names:
         if isinstance(value, np.generic) and value.dtype.kind in "biufc":
             if as_python_number and type(value) in _PYTHON_NUMBERS:
                 return self._number(value.item())
-            self.module("np")
+            self.bind_module("np")
             return f"np.{value.__class__.__name__}({self._number(value.item())})"
         if isinstance(value, (np.dtype, type)):
             return self._type(value)
@@ -140,7 +142,7 @@ class Names:
 
     def _number(self, value: complex) -> str:
         if isinstance(value, (float, complex)) and not np.isfinite(value):
-            self.module("np")
+            self.bind_module("np")
             if isinstance(value, complex):
                 return f"complex({self._number(value.real)}, {self._number(value.imag)})"
             return "np.nan" if value != value else "np.inf" if value > 0 else "-np.inf"
@@ -148,19 +150,19 @@ class Names:
 
     def _type(self, value: Any) -> str:
         if isinstance(value, np.dtype):
-            self.module("np")
+            self.bind_module("np")
             is_common = value.isbuiltin == 1 and value.isnative
             return f"np.{value.type.__name__}" if is_common else f"np.dtype({value.str!r})"
         name: str = value.__name__
         if getattr(np, name, None) is value:
-            self.module("np")
+            self.bind_module("np")
             return f"np.{name}"
         return name if getattr(builtins, name, None) is value else self.bind(value, name)
 
     def _array(self, value: NDArray[Any]) -> str:
-        if type(value) is not np.ndarray or value.ndim > 1 or value.size > SMALL or value.dtype.kind not in "biufc":
-            return self.array(value)
-        self.module("np")
+        if type(value) is not np.ndarray or value.ndim > 1 or value.size > MAX_LITERAL_SIZE or value.dtype.kind not in "biufc":
+            return self.bind_array(value)
+        self.bind_module("np")
         dtype = "" if value.size and np.array(value.tolist()).dtype == value.dtype else f", dtype={value.dtype.str!r}"
         inner = [self._number(number) for number in np.atleast_1d(value).tolist()]
         return f"np.array({'[' + ', '.join(inner) + ']' if value.ndim else inner[0]}{dtype})"
@@ -175,7 +177,7 @@ class Names:
         self._used_names.add(candidate)
         return candidate
 
-    def _numbered(self, letter: str) -> str:
+    def _numbered_name(self, letter: str) -> str:
         while f"{letter}{self._count}" in self._used_names:
             self._count += 1
         return self._unused_name(f"{letter}{self._count}")
@@ -212,7 +214,7 @@ def latex_name(text: str) -> str:
     """
     if text.endswith("'") and len(text) > 1:
         return f"{latex_name(text[:-1])}'"
-    match = LETTER.fullmatch(text)
+    match = LETTER_WITH_SUBSCRIPT.fullmatch(text)
     if match:
         return f"{latex_name(match[1])}_{{{match[2]}}}"
     if text in GREEK or (len(text) == 1 and text.isalpha()):

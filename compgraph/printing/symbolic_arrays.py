@@ -218,10 +218,10 @@ class ArrayResult(_ArrayExpr):
         return tuple(self.args[1])
 
 
-def is_larger(expression: Any, most: int) -> bool:
-    """Whether an expression has more than `most` parts, including those of arrays."""
+def is_larger(expression: Any, max_size: int) -> bool:
+    """Whether an expression has more than `max_size` parts, including those of arrays."""
     queue = [expression]
-    for _ in range(most):
+    for _ in range(max_size):
         if not queue:
             return False
         part = queue.pop()

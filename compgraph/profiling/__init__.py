@@ -15,8 +15,8 @@ one is active: those of `compgraph` here, others by `patch_method`. Inactive pro
 ================  ==========================================================================================
 """
 
-from .entries import BACKWARD, EXAMPLES, FORWARD, TANGENT
+from .entries import BACKWARD, BATCHED, FORWARD, TANGENT
 from .method_patches import patch_method
 from .profile import Profile, profile
 
-__all__ = ["BACKWARD", "EXAMPLES", "FORWARD", "TANGENT", "Profile", "patch_method", "profile"]
+__all__ = ["BACKWARD", "BATCHED", "FORWARD", "TANGENT", "Profile", "patch_method", "profile"]

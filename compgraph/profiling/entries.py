@@ -13,11 +13,11 @@ from ..ops import opname_of
 Function: TypeAlias = Callable[..., Any] | str  # an operation, or a name
 Code: TypeAlias = CodeType | str | None  # of the user's line
 
-FORWARD, BACKWARD, TANGENT, EXAMPLES = "forward", "backward", "tangent", "vmap"
+FORWARD, BACKWARD, TANGENT, BATCHED = "forward", "backward", "tangent", "vmap"
 
 
 class Entry:
-    """One operation in one direction, at one line and in one scope, with its calls, its time and its bytes.
+    """The calls, the time and the bytes of one operation in one direction, at one line and in one scope.
 
     Parameters
     ----------

@@ -11,9 +11,9 @@ import numpy as np
 
 from .entries import Entry
 
-POINTS = 2000  # of the curve: about the width of a screen in pixels
+CURVE_POINTS = 2000  # about the width of a screen in pixels
 CHUNK_POINTS = 200  # points that each call of `process_log` adds to the curve
-SWEEPS = 1000  # recorded sweeps, at most
+MAX_SWEEPS = 1000  # the latest sweeps that are recorded
 
 
 class Holder(NamedTuple):
@@ -96,7 +96,7 @@ class Ledger:
         if other.peak > self.peak:
             self.peak, self.peak_at, self.holders = other.peak, other.peak_at + shift, other.holders
         self.curve += [(at + shift, total) for at, total in other.curve]
-        self.sweeps = [*self.sweeps, *[(start + shift, stop + shift) for start, stop in other.sweeps]][-SWEEPS:]
+        self.sweeps = [*self.sweeps, *[(start + shift, stop + shift) for start, stop in other.sweeps]][-MAX_SWEEPS:]
         self.curve = downsample(self.curve)
 
     def peak_holders(self) -> list[Holder]:
@@ -108,10 +108,10 @@ class Ledger:
 
 
 def downsample(curve: list[tuple[float, int]]) -> list[tuple[float, int]]:
-    """Reduce a curve to about `POINTS` points: the largest of neighbors, and the last."""
-    if len(curve) <= 2 * POINTS:
+    """Reduce a curve to about `CURVE_POINTS` points: the largest of neighbors, and the last."""
+    if len(curve) <= 2 * CURVE_POINTS:
         return curve
-    step = len(curve) // POINTS
+    step = len(curve) // CURVE_POINTS
     largest = [max(curve[place : place + step], key=itemgetter(1)) for place in range(0, len(curve), step)]
     return [*largest, curve[-1]]
 

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 from ..view import notebook_frame, page_of, require_folder
 from .entries import BACKWARD, Entry
 from .ledger import Holder, Ledger
-from .table import REST, duration, size
+from .table import REST_LABEL, format_bytes, format_duration
 
 MAX_HOLDERS = 12  # rows below the picture of memory
 Frame: TypeAlias = dict[str, Any]  # a frame of a flame graph, with its parts; its keys are those of `_frame`
@@ -69,20 +69,20 @@ def flame_page(root: Entry, seconds: float) -> ProfilePage:
     whole = _frame("whole", "", "whole")
     whole["seconds"] = seconds
     for entry in root.steps.values():
-        frame = _part(whole, entry.direction, "", _kind(entry))
+        frame = _child_frame(whole, entry.direction, "", _kind(entry))
         for name in entry.scope:
-            frame = _part(frame, name, f"scope {name}", "scope")
+            frame = _child_frame(frame, name, f"scope {name}", "scope")
         if entry.code is not None and not isinstance(entry.code, str):
             name = entry.code.co_qualname
-            frame = _part(frame, name, f"{name} in {entry.code.co_filename}", "function")
+            frame = _child_frame(frame, name, f"{name} in {entry.code.co_filename}", "function")
         if entry.line:
-            frame = _part(frame, entry.line, entry.place, "line")
-        _add(frame, entry)
-    rest = _frame(REST, "Python and NumPy between operations, and the search through graphs before sweeps", "rest")
+            frame = _child_frame(frame, entry.line, entry.place, "line")
+        _add_entry(frame, entry)
+    rest = _frame(REST_LABEL, "Python and NumPy between operations, and the search through graphs before sweeps", "rest")
     rest["seconds"] = max(0.0, seconds - sum(entry.seconds for entry in root.steps.values()))
     whole["parts"].append(rest)
-    depth = _sum_up(whole)
-    return ProfilePage("flame", f"Flame graph, {duration(seconds)}", whole, min(240 + 25 * depth, 900))
+    depth = _add_sums(whole)
+    return ProfilePage("flame", f"Flame graph, {format_duration(seconds)}", whole, min(240 + 25 * depth, 900))
 
 
 def _kind(entry: Entry) -> str:
@@ -93,8 +93,8 @@ def _frame(name: str, detail: str, kind: str) -> Frame:
     return {"name": name, "detail": detail, "kind": kind, "seconds": 0.0, "calls": 0, "bytes": 0, "parts": []}
 
 
-def _part(frame: Frame, name: str, detail: str, kind: str) -> Frame:
-    """Return the part of a frame with a name, which is added if needed."""
+def _child_frame(frame: Frame, name: str, detail: str, kind: str) -> Frame:
+    """Return the child of a frame with a name, which is added if needed."""
     for part in frame["parts"]:
         if (part["name"], part["kind"], part["detail"]) == (name, kind, detail):
             existing: Frame = part
@@ -104,19 +104,19 @@ def _part(frame: Frame, name: str, detail: str, kind: str) -> Frame:
     return part
 
 
-def _add(frame: Frame, entry: Entry) -> None:
-    """Add an entry and its steps as parts."""
+def _add_entry(frame: Frame, entry: Entry) -> None:
+    """Add an entry and its steps as children of a frame."""
     queue = [(frame, entry)]
     for outer, each in queue:
-        part = _part(outer, each.operation, each.place, f"{_kind(each)} own")
+        part = _child_frame(outer, each.operation, each.place, f"{_kind(each)} own")
         part["seconds"] += each.seconds
         part["calls"] += each.calls
         part["bytes"] += each.allocated
         queue.extend([(part, step) for step in each.steps.values()])
 
 
-def _sum_up(whole: Frame) -> int:
-    """Add the sums of the parts to the frames of lines, functions and scopes, and return the depth."""
+def _add_sums(whole: Frame) -> int:
+    """Sum time and bytes of children in the frames of lines, functions and scopes; return the depth of the graph."""
     levels = [[whole]]
     while levels[-1]:
         levels.append([part for frame in levels[-1] for part in frame["parts"]])
@@ -147,7 +147,7 @@ def memory_page(ledger: Ledger) -> ProfilePage:
         "holders": rows,
         "largest": _holder_text(holders[0]) if holders else "nothing was allocated",
     }
-    return ProfilePage("memory", f"Memory over time, peak {size(ledger.peak)}", data, 640)
+    return ProfilePage("memory", f"Memory over time, peak {format_bytes(ledger.peak)}", data, 640)
 
 
 def _holder_text(holder: Holder) -> str:

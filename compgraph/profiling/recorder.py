@@ -16,11 +16,11 @@ from ..interpreters import is_recorded
 from ..storage import owner_of
 from ..values import Value
 from .entries import FORWARD, Code, Entry, Function, root_entry
-from .ledger import SWEEPS, Ledger, TrackedArray, process_log
+from .ledger import MAX_SWEEPS, Ledger, TrackedArray, process_log
 
 ndarray = np.ndarray
-SMALL = 1024  # bytes; tracking a smaller array would take longer than its allocation
-MAX_LOG = 2**12  # arrays in the log before it is processed
+MIN_TRACKED_BYTES = 1024  # tracking a smaller array would take longer than its allocation
+MAX_LOG_LENGTH = 2**12  # arrays in the log before it is processed
 Opened = tuple[Entry, Entry, float]  # the enclosing entry, the opened one, and the time
 
 
@@ -148,17 +148,17 @@ class Recorder:
                 return
             array = owner
         size, key = array.nbytes, id(array)
-        if size < SMALL:
+        if size < MIN_TRACKED_BYTES:
             entry.allocated += size  # not tracked, so counted again if it returns
             return
-        known = self.alive.get(key)
-        if known is not None and known() is array:
+        existing = self.alive.get(key)
+        if existing is not None and existing() is array:
             return
         self.alive[key] = tracked = TrackedArray(array, self.log.append)
         tracked.allocation, tracked.ledgers = (entry, perf_counter(), size, key), None
         entry.allocated += size
         self.log.append(tracked)
-        if len(self.log) > MAX_LOG:
+        if len(self.log) > MAX_LOG_LENGTH:
             self.flush()
 
     def flush(self, now: float | None = None) -> None:
@@ -171,7 +171,7 @@ class Recorder:
         """Record a sweep that began at `start`."""
         for ledger in self.ledgers:
             ledger.sweeps.append((start, perf_counter()))
-            del ledger.sweeps[:-SWEEPS]
+            del ledger.sweeps[:-MAX_SWEEPS]
 
     def merge_steps(self, steps: Entry | None) -> None:
         """Merge steps without an entry into the running entry."""

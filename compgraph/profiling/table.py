@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 from .entries import Entry
 
-REST = "between operations"
-_HEAD = ("calls", "time", "own", "share", "bytes")
+REST_LABEL = "between operations"
+_COLUMNS = ("calls", "time", "own", "share", "bytes")
 
 
 class Row(NamedTuple):
@@ -42,15 +42,18 @@ class Table:
 
     def _cells(self) -> list[tuple[str, ...]]:
         shown = self.rows if self.limit is None else self.rows[: self.limit]
-        cells: list[tuple[str, ...]] = [(self.by, *_HEAD)]
-        cells += [(r.name, f"{r.calls:,}", duration(r.time), duration(r.own), _percent(r.share), size(r.bytes)) for r in shown]
+        cells: list[tuple[str, ...]] = [(self.by, *_COLUMNS)]
+        cells += [
+            (r.name, f"{r.calls:,}", format_duration(r.time), format_duration(r.own), _percent(r.share), format_bytes(r.bytes))
+            for r in shown
+        ]
         if len(shown) < len(self.rows):
             others = self.rows[len(shown) :]
             own, share = sum(r.own for r in others), sum(r.share for r in others)
-            cells += [(f"... {len(others)} more", "", "", duration(own), _percent(share), "")]
+            cells += [(f"... {len(others)} more", "", "", format_duration(own), _percent(share), "")]
         rest = self.rest / self.seconds if self.seconds else 0.0
-        cells += [(REST, "", "", duration(self.rest), _percent(rest), "")]
-        cells += [("whole", "", duration(self.seconds), "", "", "")]
+        cells += [(REST_LABEL, "", "", format_duration(self.rest), _percent(rest), "")]
+        cells += [("whole", "", format_duration(self.seconds), "", "", "")]
         return cells
 
     def __str__(self) -> str:
@@ -125,12 +128,12 @@ def _abbreviate_paths(names: list[str]) -> dict[str, str]:
     return {name: other if count[other] == 1 else name for name, other in short.items()}
 
 
-def duration(seconds: float) -> str:
+def format_duration(seconds: float) -> str:
     """Format a time: ``1.23 ms``."""
     return _in_units(seconds, ("s", 1.0), ("ms", 1e-3), ("us", 1e-6), ("ns", 1e-9))
 
 
-def size(count: float) -> str:
+def format_bytes(count: float) -> str:
     """Format a number of bytes: ``1.23 MB``, by powers of 1000."""
     return _in_units(count, ("GB", 1e9), ("MB", 1e6), ("kB", 1e3), ("B", 1.0))
 

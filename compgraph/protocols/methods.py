@@ -16,7 +16,7 @@ from ..bind import bind, record_active
 from ..context import is_fast_path
 from ..frames import source_lines
 from ..graph import recover_history, to_values
-from ..guards import conversions, guarded_flags, guarded_strides, hash_scalars_by_value, note_guard
+from ..guards import conversions, guarded_flags, guarded_strides, hash_scalars_by_value, note_guard, note_method
 from ..inplace import Flat, mark_copied_row, numpy_writes
 from ..values import (
     ACTIVE,
@@ -254,13 +254,13 @@ def _ufunc_method(ufunc: np.ufunc) -> Any:
 
 
 def _array_priority(self: Any) -> float:
-    conversions.note_method(self, source_lines.frame_up(1))
+    note_method(self, source_lines.frame_up(1))
     return 1e6
 
 
 def _install_methods() -> None:
     methods = {
-        **conversions.methods(),
+        **conversions.node_methods(),
         **{name: getattr(numpy_writes, name) for name in ops.WRITING_METHODS},
         **{name: _unsupported_method(name, instead) for name, instead in ops.UNSUPPORTED_METHODS.items()},
         **{name: _method(function) for name, function in ops.METHODS.items()},

@@ -17,7 +17,7 @@ from .. import ops
 from ..bind import bind, record_active
 from ..context import is_fast_path
 from ..graph import NUMBERS, OPERAND_TYPES, PLAIN_TYPES, as_operand, recover_history, to_values
-from ..guards import conversions, guarded_errors
+from ..guards import guarded_errors, is_within_operator
 from ..inplace import store
 from ..storage import root_of
 from ..values import (
@@ -69,9 +69,9 @@ def _binary(name: str, function: Any, compute: Callable[[Any, Any], Any]) -> tup
         if _takes_precedence(other) or (may_repeat and _repeats_sequence(self, other)):
             return NotImplemented
         if name != "divmod" and _has_operator(other, f"__r{name}__"):
-            if not self.ndim or (conversions.is_within_operator(self) and _has_priority(other)):
+            if not self.ndim or (is_within_operator(self) and _has_priority(other)):
                 return NotImplemented
-            if conversions.is_within_operator(self):
+            if is_within_operator(self):
                 return call_on_elements(compute, (self, other))
         return by_numpy(self, other)
 
@@ -90,7 +90,7 @@ def _binary(name: str, function: Any, compute: Callable[[Any, Any], Any]) -> tup
             return bind(function, (other, self))
         if may_repeat and _repeats_sequence(self, other):
             return NotImplemented
-        if name != "divmod" and _has_operator(other, f"__{name}__") and self.ndim and conversions.is_within_operator(self):
+        if name != "divmod" and _has_operator(other, f"__{name}__") and self.ndim and is_within_operator(self):
             return call_on_elements(compute, (other, self))
         return reflected_by_numpy(self, other)
 

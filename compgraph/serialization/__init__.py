@@ -1,8 +1,8 @@
 """Pickling and deep-copying of nodes with their ancestors. `parameters` saves values alone."""
 
-from . import graphs as graphs  # importing it lets nodes be pickled and copied
+from . import graphs as graphs  # importing it lets nodes and guards be pickled
 from . import moved as moved  # importing it lets pickles of earlier versions be loaded
-from . import pickled_functions, pickled_guards  # importing them lets primitives and guards be pickled
+from . import pickled_functions as pickled_functions  # importing it lets primitives be pickled
 from .pickled_functions import SELF_PICKLING, import_object, is_importable, module_and_name, pickled_form, resolve_function
 
 __all__ = [
@@ -13,6 +13,5 @@ __all__ = [
     "module_and_name",
     "pickled_form",
     "pickled_functions",
-    "pickled_guards",
     "resolve_function",
 ]

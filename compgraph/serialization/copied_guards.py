@@ -52,7 +52,7 @@ class CopiedGuards:
         if guard is not None:
             return str(guard), guard.sequence_number
         if has_evicted_guards(log, -inf):
-            return "more of them than are remembered", log.evicted_until
+            return "more of them than the log holds", log.evicted_until
         return next(((lost.description, lost.sequence_number) for lost in lost_guards(log) if lost.recipe is recipe), None)
 
     def _is_tracked(self, guard: Guard) -> bool:

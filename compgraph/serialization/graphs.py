@@ -1,4 +1,4 @@
-"""Pickling and deep-copying of nodes with their graphs.
+"""Pickling of nodes with their graphs and guards, and deep-copying of nodes.
 
 Pickle recurses into references, and a graph may be a million operations deep. So a node first passes a `Feed` to the pickler: a
 list of all its ancestors, oldest first. When the pickler reaches a node of the list, its memo already contains the operands.
@@ -14,7 +14,7 @@ import copy
 import math
 import threading
 import weakref
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -25,7 +25,7 @@ from ..bind import bind
 from ..context import reset_after_fork
 from ..frames import source_lines
 from ..graph import walk
-from ..guards import log_lost_guard, note_loaded, watch_shapes
+from ..guards import Guard, UntrackedGuard, log_lost_guard, note_loaded, watch_shapes
 from ..ops import copy as copy_of
 from ..storage import BufferCopy, Memory, Write, address_of, layout_of, window
 from ..tracing import is_tracing
@@ -83,7 +83,7 @@ def _memory_owner(array: object) -> Any:
     return array
 
 
-class Arrays:
+class ArrayEncoder:
     """Encodes arrays for a pickle, preserving which arrays are views of one buffer."""
 
     def __init__(self) -> None:
@@ -98,10 +98,10 @@ class Arrays:
             entry = self._buffers[id(owner)] = (owner, buffer, buffer_copy)
         return entry
 
-    def code(self, plain: Array | tuple[NDArray[Any], ...]) -> Any:
+    def encode(self, plain: Array | tuple[NDArray[Any], ...]) -> Any:
         """Return the pickled form of a value: a `Buffer`, or a buffer and the layout of a view, or the scalar itself."""
         if type(plain) is tuple:
-            return ("outputs", *map(self.code, plain))
+            return ("outputs", *map(self.encode, plain))
         if type(plain) is not ndarray or not plain.size:
             return plain
         owner, buffer, buffer_copy = self._buffer(_memory_owner(plain))
@@ -112,14 +112,14 @@ class Arrays:
 
 
 def _decode(code: Array | tuple[Any, ...]) -> Any:
-    """Return the array that `Arrays.code` encoded."""
+    """Return the array that `ArrayEncoder.encode` encoded."""
     if type(code) is not tuple:
         return code.view(ndarray) if isinstance(code, ndarray) and type(code) is not ndarray else code
     kind, *parts = code
     if kind == "outputs":
         return tuple(map(_decode, parts))
-    buffer, shape, place, writeable = parts
-    array = window(_decode(buffer), shape, **place)
+    buffer, shape, layout, writeable = parts
+    array = window(_decode(buffer), shape, **layout)
     if not writeable:
         array.flags.writeable = False
     return array
@@ -130,11 +130,11 @@ class EncodedLog:
 
     __slots__ = ("code", "root")
 
-    def __init__(self, root: Any, arrays: Arrays, now: float) -> None:
+    def __init__(self, root: Any, arrays: ArrayEncoder, now: float) -> None:
         self.root = root
         root.memory.require_complete()
         self.code = [
-            (arrays.code(w.window), w.index, w.saved, w.args[0], bool(w.parent_argnums), w.sequence_number - now, w.scope)
+            (arrays.encode(w.window), w.index, w.saved, w.args[0], bool(w.parent_argnums), w.sequence_number - now, w.scope)
             for w in root.memory.log
         ]
 
@@ -145,8 +145,10 @@ class EncodedLog:
 def _rebuild_log(root: Any, code: list[Any]) -> None:
     """Restore the write log of a node's buffer."""
     root.memory = Memory()
-    for place, index, saved, value, is_node, sequence_number, scope in code:
-        root.memory.log.append(Write(root.memory, (_decode(place), index, saved), value, is_node, sequence_number, scope=scope))
+    for window_code, index, saved, value, is_node, sequence_number, scope in code:
+        root.memory.log.append(
+            Write(root.memory, (_decode(window_code), index, saved), value, is_node, sequence_number, scope=scope)
+        )
 
 
 class TimeOrigin:
@@ -175,7 +177,7 @@ class GraphEncoder:
     def __init__(self) -> None:
         self.origin = TimeOrigin.current()
         self.now = self.origin.sequence_number
-        self.arrays = Arrays()
+        self.arrays = ArrayEncoder()
         self.visited: set[Any] = set()
         self._lines: dict[Any, str | None] = {}
         self._names: dict[Any, Any] = {}
@@ -206,7 +208,7 @@ class GraphEncoder:
         name = node._name if isinstance(node, Value) else None
         return (
             node_class(node),
-            self.arrays.code(node.raw_value),
+            self.arrays.encode(node.raw_value),
             node.args,
             node.options,
             node.sequence_number - self.now,
@@ -309,9 +311,7 @@ def _rebuild_node(
     read_sequence_number: float | None = None,
 ) -> Any:
     """Rebuild a node from its parts, with a sequence number below that of every later node."""
-    # Positive if a pickler outlived its first dump, and wrote younger nodes later.
-    while sequence_number >= 0 and next_sequence_number() <= sequence_number:
-        pass
+    _advance_past(sequence_number)
     node = rebuild_node(cls, _decode(plain), resolve_function(function), args, options or NO_OPTIONS, sequence_number, name)
     node.code, node.instruction, node._scope = line, 0, scope
     if cls in TRACKED_CLASS_OF:  # restores that the shape was not read
@@ -328,6 +328,12 @@ def _rebuild_node(
     if lost_guard is not None:
         log_lost_guard(node, *lost_guard)
     return node
+
+
+def _advance_past(sequence_number: float) -> None:
+    """Advance the counter past a sequence number that is positive: a pickler that outlived its first dump wrote younger nodes."""
+    while sequence_number >= 0 and next_sequence_number() <= sequence_number:
+        pass
 
 
 _ORIGIN_POSITION = -3  # position of the origin, or the declared shape, in `GraphEncoder.state`
@@ -363,3 +369,48 @@ _itself, _log, _rebuilt = _identity, _rebuild_log, _rebuild_node
 for _class in (Value, MultiOutput):
     for _name, _method in (("__reduce_ex__", _reduce_node), ("__reduce__", _reduce_node), ("__deepcopy__", _deep_copy_node)):
         setattr(_class, _name, _method)
+
+
+# ------------------------------------------------------------------------------------------- guards
+
+
+def _reduce_guard(guard: Guard) -> Any:
+    """``__reduce__`` of guards, with the user's line as text.
+
+    Their nodes precede them in a pickle, so the `TimeOrigin` is alive and preserves the order.
+    """
+    line = source_lines.format_line(guard.code, guard.instruction)
+    strictness = (guard.is_strict,) if isinstance(guard, UntrackedGuard) else ()
+    return _rebuild_guard, (
+        guard.what,
+        guard.function,
+        guard.args,
+        guard.recorded,
+        line,
+        guard.sequence_number - TimeOrigin.current().sequence_number,
+        *strictness,
+    )
+
+
+def _rebuild_guard(
+    what: str,
+    function: Callable[..., Any] | type,
+    args: tuple[Any, ...],
+    recorded_value: tuple[Any, ...] | int | str,
+    line: str | None,
+    sequence_number: float,
+    *strict: bool,
+) -> Guard:
+    _advance_past(sequence_number)
+    guard = (UntrackedGuard if strict else Guard)(what, function, args, recorded_value, line, 0, sequence_number)
+    if isinstance(guard, UntrackedGuard):
+        (guard.is_strict,) = strict
+    return guard
+
+
+def _rebuild_guards(codes: list[Any]) -> list[Guard]:
+    """Rebuild the guards in a pickle of an earlier version."""
+    return [_rebuild_guard(*code) for code in codes]
+
+
+Guard.__reduce__ = _reduce_guard  # type: ignore[method-assign, assignment]

@@ -1,6 +1,6 @@
 """Parameters in files: `save` and `load`.
 
-A file is an ``.npz`` archive without pickles. Each array is a member named by its place (``layers/0/w``); the member
+A file is an ``.npz`` archive without pickles. Each array is a member named by its keys (``layers/0/w``); the member
 ``.structure`` holds the nesting as JSON.
 """
 
@@ -27,7 +27,7 @@ STRUCTURE = ".structure"
 KINDS = "biufcmMSU"  # of dtypes that are saved without pickle
 DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, LookupError, RuntimeError, TypeError, ValueError)  # reading other files
 Array = np.ndarray[Any, Any]
-Place = tuple[Any, ...]
+KeyPath = tuple[Any, ...]  # the keys and indices that lead to a part of a tree
 
 
 def save(path: str | os.PathLike[str], parameters: object) -> None:
@@ -134,7 +134,7 @@ def load(path: str | os.PathLike[str], *, into: Any = None) -> Any:
         if isinstance(target, VariableNode):
             require_unsealed(target)
         if values[id(target)] is not value and not np.array_equal(values[id(target)], value):
-            raise ValueError("cg.load: one array of `into` is at two places, and the file has different values for them")
+            raise ValueError("cg.load: `into` contains one array twice, and the file has different values for it")
     for value, target in pairs:
         if isinstance(target, VariableNode):
             target.update(lambda array, value=value: np.copyto(array, value), ())  # type: ignore[misc]
@@ -151,7 +151,7 @@ class _Encoder:
         self._names: dict[int, str] = {}  # by the id of an array or node
         self._enclosing: list[Any] = []  # the containers around a value
 
-    def encode(self, value: Any, place: Place) -> Any:
+    def encode(self, value: Any, key_path: KeyPath) -> Any:
         """Return the JSON value for a part of the tree: a JSON scalar, or a list of a tag and its content."""
         kind = type(value)
         if value is None or kind in (bool, int, float, str):
@@ -159,39 +159,39 @@ class _Encoder:
         if kind is complex:
             return ["complex", value.real, value.imag]
         if kind in (dict, list, tuple):
-            return self._container(value, place)
+            return self._container(value, key_path)
         require_history(value)
         if issubclass(kind, VariableNode):
-            return ["variable", self._store_array(value, value.raw_value, place), value.name]
+            return ["variable", self._store_array(value, value.raw_value, key_path), value.name]
         if issubclass(kind, ConstantNode):
-            return ["constant", self._store_array(value, value.raw_value, place), value.name]
+            return ["constant", self._store_array(value, value.raw_value, key_path), value.name]
         if kind is np.ndarray or issubclass(kind, np.generic):
-            return ["array" if kind is np.ndarray else "scalar", self._store_array(value, np.asarray(value), place)]
+            return ["array" if kind is np.ndarray else "scalar", self._store_array(value, np.asarray(value), key_path)]
         what = f"the {describe(value)}" if issubclass(kind, Value) else f"a {kind.__name__}"
         advice = "its value, node.value, at the top level" if issubclass(kind, Value) else "arrays, numbers and text"
-        raise TypeError(f"cg.save: {_path_text(place)} is {what}, which cannot be saved. Save {advice}")
+        raise TypeError(f"cg.save: {_path_text(key_path)} is {what}, which cannot be saved. Save {advice}")
 
-    def _container(self, value: Any, place: Place) -> Any:
+    def _container(self, value: Any, key_path: KeyPath) -> Any:
         if any(value is container for container in self._enclosing):
-            raise ValueError(f"cg.save: {_path_text(place)} is a {type(value).__name__} that holds itself")
+            raise ValueError(f"cg.save: {_path_text(key_path)} is a {type(value).__name__} that contains itself")
         self._enclosing.append(value)
         if type(value) is not dict:
-            encoded = [type(value).__name__, *[self.encode(part, (*place, k)) for k, part in enumerate(value)]]
+            encoded = [type(value).__name__, *[self.encode(part, (*key_path, k)) for k, part in enumerate(value)]]
         else:
             for key in value:
                 if type(key) not in (str, int):
-                    raise TypeError(f"cg.save: {_path_text(place)} has the key {key!r}. Keys must be strings or integers")
-            encoded = ["dict", *[[key, self.encode(part, (*place, key))] for key, part in value.items()]]
+                    raise TypeError(f"cg.save: {_path_text(key_path)} has the key {key!r}. Keys must be strings or integers")
+            encoded = ["dict", *[[key, self.encode(part, (*key_path, key))] for key, part in value.items()]]
         self._enclosing.pop()
         return encoded
 
-    def _store_array(self, value: Array, array: Array, place: Place) -> str:
+    def _store_array(self, value: Array, array: Array, key_path: KeyPath) -> str:
         """Store an array once, and return its name."""
         if id(value) in self._names:
             return self._names[id(value)]
         if array.dtype.kind not in KINDS:
-            raise TypeError(f"cg.save: {_path_text(place)} has dtype {array.dtype}, which cannot be saved without pickle")
-        name = base = "/".join([re.sub(r"[^\w.-]", "_", str(key)) for key in place]) or "parameters"
+            raise TypeError(f"cg.save: {_path_text(key_path)} has dtype {array.dtype}, which cannot be saved without pickle")
+        name = base = "/".join([re.sub(r"[^\w.-]", "_", str(key)) for key in key_path]) or "parameters"
         count = 1
         while name in self.arrays or name == STRUCTURE:
             count += 1
@@ -259,34 +259,34 @@ class _Decoder:
         raise TypeError(f"unexpected structure {tag!r}")
 
 
-def _pairs(stored: Any, target: Any, place: Place) -> Iterator[tuple[Array, Any]]:
+def _pairs(stored: Any, target: Any, key_path: KeyPath) -> Iterator[tuple[Array, Any]]:
     """Yield each stored value with the array or variable to overwrite; raise a ValueError where the trees differ."""
     kind = type(target)
     if issubclass(kind, VariableNode) or kind is np.ndarray:
         value = stored.raw_value if isinstance(stored, Value) else stored
         if not isinstance(value, np.ndarray | np.generic):
-            raise ValueError(f"cg.load: {_path_text(place)} is an array, and the file has a {type(stored).__name__}")
+            raise ValueError(f"cg.load: {_path_text(key_path)} is an array, and the file has a {type(stored).__name__}")
         array = target.raw_value if issubclass(kind, VariableNode) else target
         if (value.shape, value.dtype) != (array.shape, array.dtype):
             raise ValueError(
-                f"cg.load: {_path_text(place)} has shape {array.shape} and dtype {array.dtype}, in the file {value.shape} and "
+                f"cg.load: {_path_text(key_path)} has shape {array.shape} and dtype {array.dtype}, in the file {value.shape} and "
                 f"{value.dtype}; nothing was changed"
             )
         if not array.flags.writeable:
-            raise ValueError(f"cg.load: {_path_text(place)} is read-only; nothing was changed")
+            raise ValueError(f"cg.load: {_path_text(key_path)} is read-only; nothing was changed")
         yield np.asarray(value), target
     elif kind in (dict, list, tuple):
         expected, stored_children = _children(target), _children(stored)
         if type(stored) is not kind or expected.keys() != stored_children.keys():
             raise ValueError(
-                f"cg.load: {_path_text(place)} is a {kind.__name__} with {list(expected)}, in the file a "
+                f"cg.load: {_path_text(key_path)} is a {kind.__name__} with {list(expected)}, in the file a "
                 f"{type(stored).__name__} with {list(stored_children)}; nothing was changed"
             )
         for key, part in expected.items():
-            yield from _pairs(stored_children[key], part, (*place, key))
+            yield from _pairs(stored_children[key], part, (*key_path, key))
     elif type(stored) is not kind or not np.array_equal(stored, target, equal_nan=np.asarray(target).dtype.kind in "fc"):
         raise ValueError(
-            f"cg.load: {_path_text(place)} is {target!r}, in the file {stored!r}, and cannot be overwritten in place; "
+            f"cg.load: {_path_text(key_path)} is {target!r}, in the file {stored!r}, and cannot be overwritten in place; "
             "nothing was changed"
         )
 
@@ -295,5 +295,5 @@ def _children(tree: Any) -> dict[Any, Any]:
     return tree if type(tree) is dict else dict(enumerate(tree)) if type(tree) in (list, tuple) else {}
 
 
-def _path_text(place: Place) -> str:
-    return "the value at " + "".join(f"[{key!r}]" for key in place) if place else "the value"
+def _path_text(key_path: KeyPath) -> str:
+    return "the value at " + "".join(f"[{key!r}]" for key in key_path) if key_path else "the value"

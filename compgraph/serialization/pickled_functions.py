@@ -22,7 +22,7 @@ from ..frames import frame_up
 from ..protocols import Primitive
 from ..values import variable_hooks
 
-_unmarked_functions: dict[str, Any] = {}  # by opname: unpickled callables without attributes
+_unpickled_callables: dict[str, Any] = {}  # by opname: unpickled callables that take no attributes
 
 
 class PickledFunction:
@@ -32,16 +32,16 @@ class PickledFunction:
         self.function = function
 
     def __reduce__(self) -> Any:
-        place, opname = module_and_name(self.function), ops.opname_of(self.function)
+        import_path, opname = module_and_name(self.function), ops.opname_of(self.function)
         if "cloudpickle" in str(frame_up(1).f_globals.get("__name__")).split("."):  # joblib has a copy of cloudpickle
-            return _register_pickled_function, (self.function, opname, place, ops.external_data(self.function))
-        if import_function(*place) is not self.function:
+            return _register_pickled_function, (self.function, opname, import_path, ops.external_data(self.function))
+        if import_function(*import_path) is not self.function:
             raise TypeError(
-                f"{opname} cannot be pickled: its function is not found as {place[1]!r} in the "
-                f"module {place[0]!r}. Define the function (cg.primitive) at the top level of a module, under its own name, or "
+                f"{opname} cannot be pickled: its function is not found as {import_path[1]!r} in the module "
+                f"{import_path[0]!r}. Define the function (cg.primitive) at the top level of a module, under its own name, or "
                 "pickle with cloudpickle, which takes functions as they are"
             )
-        return _import_pickled_function, (*place, opname)
+        return _import_pickled_function, (*import_path, opname)
 
 
 def module_and_name(function: object) -> tuple[str, str]:
@@ -84,43 +84,43 @@ def _import_pickled_function(module: str, path: str, opname: str) -> Any:
 
 
 def _register_pickled_function(
-    function: Callable[..., Any], opname: str, place: tuple[str, str], attributes: dict[str, Any]
+    function: Callable[..., Any], opname: str, import_path: tuple[str, str], attributes: dict[str, Any]
 ) -> Any:
     """Return a function from a pickle, and register it unless an equal one is registered.
 
     Only the code of the function is complete: the objects that it refers to may refer back to it.
     """
     existing = ops.function_by_opname(opname)
-    if existing is None or (_came_from_pickle(existing, opname) and module_and_name(existing)[0] == place[0]):
+    if existing is None or (_came_from_pickle(existing, opname) and module_and_name(existing)[0] == import_path[0]):
         _register(function, opname, attributes)
         return function
-    if existing is function or _is_equal(existing, function, place):
+    if existing is function or _is_equal(existing, function, import_path):
         return existing
-    if _has_same_code(existing, function, place):  # closure and defaults may differ, so each node keeps its own function
+    if _has_same_code(existing, function, import_path):  # closure and defaults may differ, so each node keeps its own function
         return function
     raise ValueError(
-        f"a pickle brings the operation {opname!r} of {place[0]}, and another of that name is defined here, in "
-        f"{module_and_name(existing)[0]}; give one of them another name (cg.primitive(opname=...))"
+        f"a pickle contains the operation {opname!r} of {import_path[0]}, and a different one of that name is defined here, in "
+        f"{module_and_name(existing)[0]}. Rename one of them (cg.primitive(opname=...))"
     )
 
 
 def _register(function: Any, opname: str, attributes: dict[str, Any]) -> None:
     ops.register_user_function(function, opname)
-    if not ops.set_attached(function, "arrived", True):
-        _unmarked_functions[opname] = function
+    if not ops.set_attached(function, "came_from_pickle", True):
+        _unpickled_callables[opname] = function
     for what, value in attributes.items():
         ops.EXTERNAL_REGISTRIES[what][1](function, value)
 
 
 def _came_from_pickle(existing: Callable[..., Any], opname: str) -> bool:
     """Whether a function came from an earlier pickle; a newer one with its opname may replace it."""
-    return ops.get_attached(existing, "arrived") is not None or _unmarked_functions.get(opname) is existing
+    return ops.get_attached(existing, "came_from_pickle") is not None or _unpickled_callables.get(opname) is existing
 
 
-def _is_equal(existing: Callable[..., Any], function: Callable[..., Any], place: tuple[str, str]) -> bool:
+def _is_equal(existing: Callable[..., Any], function: Callable[..., Any], import_path: tuple[str, str]) -> bool:
     """Whether a function defined in this program equals the pickled one."""
     if type(existing) is FunctionType:
-        return _has_same_code(existing, function, place) and not (
+        return _has_same_code(existing, function, import_path) and not (
             existing.__closure__ or existing.__defaults__ or existing.__kwdefaults__
         )
     try:
@@ -129,9 +129,9 @@ def _is_equal(existing: Callable[..., Any], function: Callable[..., Any], place:
         return False
 
 
-def _has_same_code(existing: Callable[..., Any], function: Callable[..., Any], place: tuple[str, str]) -> bool:
+def _has_same_code(existing: Callable[..., Any], function: Callable[..., Any], import_path: tuple[str, str]) -> bool:
     are_functions = type(existing) is FunctionType and type(function) is FunctionType
-    return are_functions and module_and_name(existing) == place and existing.__code__ == function.__code__
+    return are_functions and module_and_name(existing) == import_path and existing.__code__ == function.__code__
 
 
 def pickled_form(function: Any) -> Any:

@@ -22,12 +22,12 @@ from .dot import can_render, dot_of, escape_unprintable, render
 from .drawing import FOLDED_FROM, Arrow, Box, Drawing, Entry, GraphDrawing, draw_graph
 from .labels import INFIX, SIGNS
 from .page import notebook_frame, page_of, require_folder, require_resolution
-from .short_texts import GREEK, chosen_name, code_of, name_of, place_of, typeset_name
+from .short_texts import GREEK, chosen_name, name_of, short_location, source_text, typeset_name
 from .visualize import DIRECTIONS, GraphPicture, ProgramOptions, visualize_at
 
 __all__ = [
     "DIRECTIONS", "FOLDED_FROM", "GREEK", "INFIX", "LIGHT", "SIGNS", "Arrow", "Box", "Drawing", "Entry", "GraphDrawing",
-    "GraphPicture", "ProgramOptions", "can_render", "chosen_name", "code_of", "dot_of", "draw_graph", "escape_unprintable",
-    "hex_of", "name_of", "notebook_frame", "page_of", "place_of", "render", "require_folder", "require_resolution",
+    "GraphPicture", "ProgramOptions", "can_render", "chosen_name", "dot_of", "draw_graph", "escape_unprintable", "hex_of",
+    "name_of", "notebook_frame", "page_of", "render", "require_folder", "require_resolution", "short_location", "source_text",
     "typeset_name", "visualize_at",
 ]  # fmt: skip

@@ -16,7 +16,7 @@ const icon = (id) => draw("svg", { viewBox: "0 0 24 24", "aria-hidden": "true" }
 
 /* A token of an equation: text, the name of a node, an exponent, or a partial derivative. */
 function tokenElement([kind, text, below]) {
-  if (kind !== "partial") return element({ text: "span", name: "i", up: "sup" }[kind], {}, text);
+  if (kind !== "partial") return element({ text: "span", name: "i", exponent: "sup" }[kind], {}, text);
   return element("span", { class: "fraction" }, ...[text, below].map((name) => element("span", {}, "∂", element("i", {}, name))));
 }
 

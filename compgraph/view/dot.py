@@ -55,8 +55,9 @@ def dot_of(drawing: Drawing, direction: str, theme: Theme, legend: bool = False)
     import graphviz
 
     style = {"rankdir": direction, **GRAPH_STYLE, **({} if theme.background == "white" else {"bgcolor": theme.background})}
-    style |= FAST_LAYOUT if len(drawing.entries) > FAST_LAYOUT_FROM else {}
-    style |= STRAIGHT_ARROWS if len(drawing.entries) > FAST_LAYOUT_FROM and _crossed_layers(drawing) > MAX_CROSSED_LAYERS else {}
+    if len(drawing.entries) > FAST_LAYOUT_FROM:
+        style |= FAST_LAYOUT
+        style |= STRAIGHT_ARROWS if _count_crossed_layers(drawing) > MAX_CROSSED_LAYERS else {}
     style |= {"label": _legend(drawing, direction, theme), "fontname": FONT, "fontsize": "11"} if legend else {}
     edge_style = {**EDGE_STYLE, "color": theme.arrow, "fontcolor": theme.adjoint}
     dot = graphviz.Digraph(graph_attr=style, node_attr=NODE_STYLE, edge_attr=edge_style)
@@ -74,7 +75,7 @@ class _Writer:
 
     def __init__(self, drawing: Drawing, direction: str, theme: Theme) -> None:
         self._drawing, self._direction, self._theme = drawing, direction, theme
-        self._names = _names(drawing)
+        self._dot_nodes = _dot_nodes(drawing)
         self._operands = Counter(arrow.target for arrow in drawing.arrows if not arrow.loop_carried)
         self._labels: list[tuple[int | None, str, str]] = []  # of arrows: the box, the name, the text
         self.edges = list(self._edges())
@@ -84,12 +85,12 @@ class _Writer:
 
         Graphviz finds better layouts if earlier operations are declared first.
         """
-        for place, entry in reversed(list(enumerate(self._drawing.entries))):
+        for entry_number, entry in reversed(list(enumerate(self._drawing.entries))):
             if entry.box == box:
-                label = _label(entry, self._operands[place], self._direction)
-                dot.node(f"n{place}", **label, **_style(entry, self._theme), id=f"node-{place}")
-        for around, name, text in self._labels:
-            if around == box:
+                label = _label(entry, self._operands[entry_number], self._direction)
+                dot.node(f"n{entry_number}", **label, **_style(entry, self._theme), id=f"node-{entry_number}")
+        for label_box, name, text in self._labels:
+            if label_box == box:
                 dot.node(name, escaped(text), **LABEL_STYLE, fontcolor=self._theme.adjoint, id=name)
         for number, inner in reversed(list(enumerate(self._drawing.boxes))):
             if inner.parent != box:
@@ -115,20 +116,20 @@ class _Writer:
         Arrows to an operation with few operands end at its ports, which distinguishes ``x - y`` from ``y - x``. A label is a node
         in the middle of its arrow, because Graphviz draws nothing over nodes.
         """
-        ends = [("rest" if arrow.source == OMITTED else self._names[arrow.source], self._names[arrow.target])
+        ends = [("rest" if arrow.source == OMITTED else self._dot_nodes[arrow.source], self._dot_nodes[arrow.target])
                 for arrow in self._drawing.arrows]  # fmt: skip
         counts = Counter(ends)
         drawn_ends: set[tuple[str, str]] = set()
         ports_in_use: Counter[int] = Counter()
         for number, (arrow, (source, target)) in enumerate(zip(self._drawing.arrows, ends, strict=True)):
-            is_outside = "box" in source + target
-            if is_outside and (source == target or (source, target) in drawn_ends):
+            ends_at_box = "box" in source + target
+            if ends_at_box and (source == target or (source, target) in drawn_ends):
                 continue
             drawn_ends.add((source, target))
             end = target if arrow.loop_carried else self._port(arrow.target, ports_in_use)
             style = {"id": f"edge-{number}", **({"style": "dashed", "constraint": "false"} if arrow.loop_carried else {})}
             style |= self._weight(arrow)
-            if not arrow.label or (is_outside and counts[source, target] > 1):
+            if not arrow.label or (ends_at_box and counts[source, target] > 1):
                 yield source, end, style
             elif arrow.loop_carried:
                 yield source, end, {**style, "label": escaped(arrow.label)}
@@ -147,21 +148,21 @@ class _Writer:
             return {"weight": "3"}
         return {"weight": "8"} if source.kind == self._drawing.entries[arrow.target].kind == "write" else {}
 
-    def _port(self, place: int, ports_in_use: Counter[int]) -> str:
+    def _port(self, entry_number: int, ports_in_use: Counter[int]) -> str:
         """Return the end of the next arrow to an entry."""
-        name = self._names[place]
-        if name != f"n{place}" or not 2 <= self._operands[place] <= MAX_PORTS:
+        name = self._dot_nodes[entry_number]
+        if name != f"n{entry_number}" or not 2 <= self._operands[entry_number] <= MAX_PORTS:
             return name
-        port, ports_in_use[place] = ports_in_use[place], ports_in_use[place] + 1
+        port, ports_in_use[entry_number] = ports_in_use[entry_number], ports_in_use[entry_number] + 1
         return f"{name}:i{port}:{'w' if self._direction == 'LR' else 'n'}"
 
     def _common_box(self, arrow: Arrow) -> int | None:
         """Return the innermost open box around both ends of an arrow."""
-        ends = [None if place == OMITTED else self._drawing.entries[place].box for place in (arrow.source, arrow.target)]
+        ends = [None if end == OMITTED else self._drawing.entries[end].box for end in (arrow.source, arrow.target)]
         outer = [_enclosing_boxes(self._drawing, box) for box in ends]
         common = [box for box in outer[0] if box in outer[1]]
-        hiding = [place for place, box in enumerate(common) if self._drawing.boxes[box].closed]
-        return next(iter(common[hiding[-1] + 1 :] if hiding else common), None)
+        closed = [depth for depth, box in enumerate(common) if self._drawing.boxes[box].closed]
+        return next(iter(common[closed[-1] + 1 :] if closed else common), None)
 
 
 def _legend(drawing: Drawing, direction: str, theme: Theme) -> str:
@@ -195,7 +196,7 @@ def add_tooltips(svg: bytes, drawing: Drawing) -> bytes:
     return SVG_TITLE.sub(replace_title, svg.decode()).encode()
 
 
-def _crossed_layers(drawing: Drawing) -> int:
+def _count_crossed_layers(drawing: Drawing) -> int:
     """Return the number of layers that the arrows cross, in total."""
     uses: dict[int, list[int]] = defaultdict(list)
     missing: Counter[int] = Counter()
@@ -203,25 +204,25 @@ def _crossed_layers(drawing: Drawing) -> int:
     for arrow in arrows:
         uses[arrow.source].append(arrow.target)
         missing[arrow.target] += 1
-    layers = dict.fromkeys((place for place in range(len(drawing.entries)) if not missing[place]), 0)
+    layers = dict.fromkeys((number for number in range(len(drawing.entries)) if not missing[number]), 0)
     ready = list(layers)
-    for place in ready:
-        for target in uses[place]:
-            layers[target] = max(layers.get(target, 0), layers[place] + 1)
+    for number in ready:
+        for target in uses[number]:
+            layers[target] = max(layers.get(target, 0), layers[number] + 1)
             missing[target] -= 1
             if not missing[target]:
                 ready.append(target)
     return sum(layers[arrow.target] - layers[arrow.source] for arrow in arrows if {arrow.source, arrow.target} <= layers.keys())
 
 
-def _names(drawing: Drawing) -> list[str]:
+def _dot_nodes(drawing: Drawing) -> list[str]:
     """Return the DOT node of each entry: its own, or that of the outermost closed box around it."""
     outermost: list[int | None] = []
     for box in drawing.boxes:  # outer boxes come first
         above = None if box.parent is None else outermost[box.parent]
         outermost.append(above if above is not None else (len(outermost) if box.closed else None))
     closed = [None if entry.box is None else outermost[entry.box] for entry in drawing.entries]
-    return [f"n{place}" if box is None else f"box{box}" for place, box in enumerate(closed)]
+    return [f"n{number}" if box is None else f"box{box}" for number, box in enumerate(closed)]
 
 
 def _enclosing_boxes(drawing: Drawing, box: int | None) -> list[int]:

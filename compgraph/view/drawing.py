@@ -48,8 +48,8 @@ class Entry:
         The number of the box around it.
     marked : bool
         Whether it has a red frame.
-    sign : bool
-        Whether the first line of the label is a sign, as ``+``, which is written larger.
+    has_sign : bool
+        Whether the first line of the label is a sign such as ``+``, which is written larger.
     slot : str
         The longest text for which an animation reserves space below the label.
     """
@@ -188,11 +188,7 @@ def _represented_items(folds: list[Fold], parts: list[list[Item]], numbers: dict
 
 
 def _entries(
-    numbers: dict[Item, int],
-    steps: Steps,
-    extra_texts: ExtraTexts,
-    mark: GraphNode | None,
-    represented: dict[Item, list[Item]],
+    numbers: dict[Item, int], steps: Steps, extra_texts: ExtraTexts, mark: GraphNode | None, represented: dict[Item, list[Item]]
 ) -> list[Entry]:
     """Return an entry for each drawn step. A step that represents several has a merged label."""
     labels = Labels(steps)
@@ -216,8 +212,8 @@ def _entry(item: Item, label: str, labels: Labels, extra_texts: ExtraTexts, is_m
         "brief": "" if value is None else short_texts.format_array(value),
         "shape": "" if value is None else str(getattr(value, "shape", ())),
         "dtype": "" if value is None else str(getattr(value, "dtype", type(value).__name__)),
-        "line": short_texts.place_of(item.line),
-        "code": short_texts.code_of(item.line),
+        "line": short_texts.short_location(item.line),
+        "code": short_texts.source_text(item.line),
     }
     extra = [short_texts.format_array(value)] if extra_texts.values and value is not None else []
     extra += [details["shape"]] if extra_texts.shapes else []
@@ -293,12 +289,7 @@ def _closed_scopes(scopes: str | Iterable[str], visible: list[Item]) -> set[str]
 
 
 def _add_arrows(
-    drawing: Drawing,
-    uses: Uses,
-    numbers: dict[Item, int],
-    counterparts: dict[Item, Item],
-    folds: list[Fold],
-    limit: int | None,
+    drawing: Drawing, uses: Uses, numbers: dict[Item, int], counterparts: dict[Item, Item], folds: list[Fold], limit: int | None
 ) -> dict[tuple[Item, int], int]:
     """Add an arrow for each use of an operand.
 
@@ -307,25 +298,26 @@ def _add_arrows(
     part_of = {node: (number, k) for number, fold in enumerate(folds) for k, part in enumerate(fold.parts) for node in part}
     arrows: dict[tuple[Item, int], int] = {}
     drawn_arrows: set[tuple[int, int, bool]] = set()
-    most = math.inf if limit is None else ARROWS_PER_NODE * limit
+    max_arrows = math.inf if limit is None else ARROWS_PER_NODE * limit
 
     def arrow_to(node: Item, operand: Item, target: int) -> Arrow:
-        here, there = part_of.get(node), part_of.get(operand)
-        loop_carried = here is not None and there is not None and here[0] == there[0] and here[1] != there[1]
+        part, operand_part = part_of.get(node), part_of.get(operand)
+        is_same_fold = part is not None and operand_part is not None and part[0] == operand_part[0]
+        loop_carried = is_same_fold and part != operand_part
         return Arrow(numbers.get(counterparts.get(operand, operand), OMITTED), target, loop_carried=loop_carried)
 
     def add(arrow: Arrow) -> int | None:
         drawn_arrows.add((arrow.source, arrow.target, arrow.loop_carried))
-        if len(drawing.arrows) < most:
+        if len(drawing.arrows) < max_arrows:
             drawing.arrows.append(arrow)
             return len(drawing.arrows) - 1
         drawing.omitted_arrows += 1
         return None
 
     for node, number in numbers.items():
-        arriving = [arrow_to(node, operand, number) for operand in uses[node]]
+        incoming = [arrow_to(node, operand, number) for operand in uses[node]]
         added: dict[int, int | None] = {}
-        for position, arrow in enumerate(arriving if limit is None else _merge_parallel(arriving)):
+        for position, arrow in enumerate(incoming if limit is None else _merge_parallel(incoming)):
             if id(arrow) not in added:
                 added[id(arrow)] = add(arrow)
             place = added[id(arrow)]
@@ -341,38 +333,34 @@ def _add_arrows(
     return arrows
 
 
-def _merge_parallel(arriving: list[Arrow]) -> list[Arrow]:
+def _merge_parallel(incoming: list[Arrow]) -> list[Arrow]:
     """Replace more than `MAX_PARALLEL` arrows from one entry to another by one that counts them."""
-    counts = Counter((arrow.source, arrow.loop_carried) for arrow in arriving)
+    counts = Counter((arrow.source, arrow.loop_carried) for arrow in incoming)
     one: dict[tuple[int, bool], Arrow] = {}
-    for arrow in arriving:
+    for arrow in incoming:
         key = arrow.source, arrow.loop_carried
         if counts[key] > MAX_PARALLEL:
             one.setdefault(key, arrow).label = f"× {counts[key]}"
-    return [one.get((arrow.source, arrow.loop_carried), arrow) for arrow in arriving]
+    return [one.get((arrow.source, arrow.loop_carried), arrow) for arrow in incoming]
 
 
 def _add_adjoints(
-    drawing: Drawing,
-    uses: Uses,
-    numbers: dict[Item, int],
-    arrows: dict[tuple[Item, int], int],
-    adjoints: Mapping[Any, Any],
+    drawing: Drawing, uses: Uses, numbers: dict[Item, int], arrows: dict[tuple[Item, int], int], adjoints: Mapping[Any, Any]
 ) -> None:
     """Write each adjoint on the arrow out of its node, or on the node itself unless exactly one arrow leaves it."""
     drawn_adjoints = {node: adjoints[node] for node in uses if isinstance(node, Value) and node in adjoints}
     if not drawn_adjoints:
         raise ValueError("none of the adjoints belongs to a node of this graph; give a mapping from nodes to adjoints")
-    leaving: dict[Item, list[tuple[Item, int]]] = {}
+    outgoing: dict[Item, list[tuple[Item, int]]] = {}
     for node, operands in uses.items():
         for position, operand in enumerate(operands):
-            leaving.setdefault(operand, []).append((node, position))
+            outgoing.setdefault(operand, []).append((node, position))
     for node, adjoint in drawn_adjoints.items():
         value = adjoint.value if isinstance(adjoint, Value) else adjoint
         if node not in numbers:
             continue
         drawing.entries[numbers[node]].details["adjoint"] = short_texts.format_array(value, elements=24, digits=6)
-        out = leaving.get(node, [])
+        out = outgoing.get(node, [])
         if len(out) == 1 and out[0] in arrows:
             drawing.arrows[arrows[out[0]]].label = short_texts.format_brief(value)
         else:

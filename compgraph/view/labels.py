@@ -125,7 +125,7 @@ class Labels:
     def _written_element(self, write: Write) -> str:
         """Return the written part of an array, as ``y[0]``."""
         root: Any = self._steps.root(write)
-        return f"{self._root_name(write)}[{place_text(root.raw_value, write.window, write.index)}]"
+        return f"{self._root_name(write)}[{element_text(root.raw_value, write.window, write.index)}]"
 
     def _root_name(self, write: Write) -> str:
         return typeset_name(name_of(self._steps.root(write)) or "")
@@ -162,13 +162,13 @@ def _part_text(part: object) -> str:
     return format_brief(array) if array.ndim else str(array[()]).replace("-", "−")
 
 
-def place_text(array: np.ndarray[Any, Any], window: np.ndarray[Any, Any], index: Any) -> str:
-    """Return the index in `array` of ``window[index]``, where `window` is `array` or a view of it.
+def element_text(array: np.ndarray[Any, Any], window: np.ndarray[Any, Any], index: Any) -> str:
+    """Return the index of ``window[index]`` in `array`, where `window` is `array` or a view of it.
 
     Examples
     --------
     >>> a = np.zeros((4, 5))
-    >>> place_text(a, a[1:, 2], 0), place_text(a, a[::2], slice(None))
+    >>> element_text(a, a[1:, 2], 0), element_text(a, a[::2], slice(None))
     ('1, 2', '::2')
     """
     if _layout(window) == _layout(array):
@@ -191,12 +191,12 @@ def _region(array: np.ndarray[Any, Any], part: np.ndarray[Any, Any]) -> str:
     for axis in order:
         starts[axis], offset = divmod(offset, array.strides[axis])
         texts[axis] = str(starts[axis])
-    moves = [(stride, n) for stride, n in zip(part.strides, part.shape, strict=True) if n > 1]
-    for stride, n in moves:
-        fitting = [a for a in order if stride % array.strides[a] == 0 and array.shape[a] > 1]
-        if not fitting:
+    strides_and_lengths = [(stride, n) for stride, n in zip(part.strides, part.shape, strict=True) if n > 1]
+    for stride, n in strides_and_lengths:
+        candidates = [a for a in order if stride % array.strides[a] == 0 and array.shape[a] > 1]
+        if not candidates:
             return UNKNOWN
-        axis = fitting[0]
+        axis = candidates[0]
         step = stride // array.strides[axis]
         if not 0 <= starts[axis] + step * (n - 1) < array.shape[axis] or ":" in texts[axis]:
             return UNKNOWN

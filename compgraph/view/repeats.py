@@ -42,72 +42,83 @@ def folds_of(uses: Uses) -> list[Fold]:
     """
     near = list(uses)[:MAX_SEARCHED]
     operations = sorted((node for node in near if uses[node]), key=lambda node: node.sequence_number)
-    order = {node: place for place, node in enumerate(operations)}
-    first, last = _use_spans(operations, order, uses)
-    local = {node for node in first if last[node] - first[node] <= MAX_LENGTH}
+    positions = {node: position for position, node in enumerate(operations)}
+    first_uses, last_uses = _use_spans(operations, positions, uses)
+    local_nodes = {node for node in first_uses if last_uses[node] - first_uses[node] <= MAX_LENGTH}
     # In a short loop, a leaf that all iterations use is near all of its uses, but belongs to none of them.
-    counts = Counter(operand for node in operations for operand in uses[node] if operand in local and operand not in order)
+    operands = [operand for node in operations for operand in uses[node]]
+    counts = Counter(operand for operand in operands if operand in local_nodes and operand not in positions)
     shared_leaves = {leaf for leaf, count in counts.items() if count >= MIN_PARTS}
-    candidates = [_folds(operations, order, first, local, uses)]
-    if shared_leaves:
-        candidates.append(_folds(operations, order, first, local - shared_leaves, uses))
+    candidates = [
+        _RunSearch(uses, operations, positions, first_uses, nodes).folds()
+        for nodes in ([local_nodes, local_nodes - shared_leaves] if shared_leaves else [local_nodes])
+    ]
     return max(candidates, key=lambda folds: sum(len(part) for fold in folds for part in fold.parts[1:]))
 
 
-def _folds(operations: list[Item], order: dict[Item, int], first: dict[Item, int], local: set[Item], uses: Uses) -> list[Fold]:
-    """Return the runs of equal parts. Nodes in `local` belong to one part; all parts share the other nodes."""
-    codes: dict[Any, int] = {}
-    marks = np.array(
-        [codes.setdefault(_equality_key(n, order, first, local, uses), len(codes)) for n in operations], dtype=np.int64
-    )
-    folds = []
-    for start, period, count in _runs(marks, [getattr(n, "scope", ()) for n in operations]):
-        parts = [operations[start + k * period : start + (k + 1) * period] for k in range(count)]
-        folds.append(Fold([_with_leaves(part, order, first, local, uses) for part in parts]))
-    return folds
-
-
-def _use_spans(operations: list[Item], order: dict[Item, int], uses: Uses) -> tuple[dict[Item, int], ...]:
+def _use_spans(operations: list[Item], positions: dict[Item, int], uses: Uses) -> tuple[dict[Item, int], ...]:
     """For each node, return two positions among the operations: creation (for a leaf, first use) and last use."""
-    first, last = dict(order), dict(order)
-    for place, node in enumerate(operations):
+    first_uses, last_uses = dict(positions), dict(positions)
+    for position, node in enumerate(operations):
         for operand in uses[node]:
-            first.setdefault(operand, place)
-            last[operand] = place
-    return first, last
+            first_uses.setdefault(operand, position)
+            last_uses[operand] = position
+    return first_uses, last_uses
 
 
-def _equality_key(node: Item, order: dict[Item, int], first: dict[Item, int], local: set[Item], uses: Uses) -> Any:
-    """Return a key that equal operations share; see `folds_of`."""
-    place = order[node]
-    operands = [(operand in order, place - first[operand]) if operand in local else id(operand) for operand in uses[node]]
-    return node.opname, *_kind(node), *operands, *[_kind(operand) for operand in uses[node]]
+@dataclass(frozen=True)
+class _RunSearch:
+    """A search for runs of equal parts. Nodes in `local_nodes` belong to one part; all parts share the other nodes."""
+
+    uses: Uses
+    operations: list[Item]
+    positions: dict[Item, int]
+    first_uses: dict[Item, int]
+    local_nodes: set[Item]
+
+    def folds(self) -> list[Fold]:
+        """Return the runs of equal parts."""
+        codes: dict[Any, int] = {}
+        keys = np.array([codes.setdefault(self._equality_key(node), len(codes)) for node in self.operations], dtype=np.int64)
+        folds = []
+        for start, period, count in _runs(keys, [getattr(node, "scope", ()) for node in self.operations]):
+            parts = [self.operations[start + k * period : start + (k + 1) * period] for k in range(count)]
+            folds.append(Fold([self._with_leaves(part) for part in parts]))
+        return folds
+
+    def _equality_key(self, node: Item) -> Any:
+        """Return a key that equal operations share; see `folds_of`."""
+        operands = []
+        for operand in self.uses[node]:
+            distance = self.positions[node] - self.first_uses[operand]
+            operands.append((operand in self.positions, distance) if operand in self.local_nodes else id(operand))
+        return node.opname, *_kind(node), *operands, *map(_kind, self.uses[node])
+
+    def _with_leaves(self, part: list[Item]) -> list[Item]:
+        """Return the operations of a part, each after the leaves that it uses first."""
+        items: dict[Item, None] = {}
+        for node in part:
+            for operand in self.uses[node]:
+                is_local_leaf = operand in self.local_nodes and operand not in self.positions
+                if is_local_leaf and self.first_uses[operand] == self.positions[node]:
+                    items[operand] = None
+            items[node] = None
+        return list(items)
 
 
 def _kind(node: Item) -> tuple[Any, ...]:
     return type(node), getattr(node, "shape", None), getattr(node, "dtype", None)
 
 
-def _with_leaves(part: list[Item], order: dict[Item, int], first: dict[Item, int], local: set[Item], uses: Uses) -> list[Item]:
-    """Return the operations of a part, each after the leaves that it uses first."""
-    items: dict[Item, None] = {}
-    for node in part:
-        for operand in uses[node]:
-            if operand in local and operand not in order and first[operand] == order[node]:
-                items[operand] = None
-        items[node] = None
-    return list(items)
-
-
-def _runs(marks: np.ndarray[Any, Any], scopes: list[Any]) -> list[tuple[int, int, int]]:
+def _runs(keys: np.ndarray[Any, Any], scopes: list[Any]) -> list[tuple[int, int, int]]:
     """Return start, period and count of runs that do not overlap."""
     candidates = []
-    for period in range(1, min(MAX_LENGTH, len(marks) // MIN_PARTS) + 1):
-        for start, length in _true_runs(marks[period:] == marks[:-period], period * (MIN_PARTS - 1)):
+    for period in range(1, min(MAX_LENGTH, len(keys) // MIN_PARTS) + 1):
+        for start, length in _true_runs(keys[period:] == keys[:-period], period * (MIN_PARTS - 1)):
             start, count = _align_run(start, length + period, period, scopes)
             if count >= MIN_PARTS:
                 candidates.append(((count - 1) * period, -period, start, count))
-    is_covered = np.zeros(len(marks), dtype=bool)
+    is_covered = np.zeros(len(keys), dtype=bool)
     chosen = []
     for _, negative, start, count in sorted(candidates, reverse=True):
         span = slice(start, start - negative * count)

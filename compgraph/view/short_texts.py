@@ -111,13 +111,13 @@ def format_number(value: Array, digits: int) -> str:
     return str(value).replace("-", "−")
 
 
-def place_of(line: str | None) -> str:
-    """Return file name and number of a line of code: ``model.py:12``."""
+def short_location(line: str | None) -> str:
+    """Return the file name and the line number of a source line: ``model.py:12``."""
     match = LINE.fullmatch(line or "")
     return f"{os.path.basename(match['file'])}:{match['line']}" if match else ""
 
 
-def code_of(line: str | None) -> str:
-    """Return the text of a line of code."""
+def source_text(line: str | None) -> str:
+    """Return the code of a source line."""
     match = LINE.fullmatch(line or "")
     return (match["text"] or "") if match else ""

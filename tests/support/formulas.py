@@ -94,6 +94,6 @@ def values_of(converter: Converter, nodes: list[Any]) -> dict[str, Any]:
     """The values of all symbols that a converter of some nodes uses, as matrices."""
     values = {n.name: as_matrix(n.value) for n in cg.topological_order(nodes) if isinstance(n, Node) and not n.args}
     values |= {name: as_matrix(array) for name, array in converter.constants.items()}
-    for name, line in converter.lines.items():
+    for name, line in converter.abbreviations.items():
         values[name] = computed(line, values)
     return values

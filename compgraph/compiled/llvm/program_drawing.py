@@ -16,7 +16,7 @@ from ...guards import Guard
 from ...ops import OPNAMES
 from ...storage import Write
 from ...values import MultiOutput, Value
-from ...view import FOLDED_FROM, INFIX, SIGNS, Arrow, Box, Drawing, Entry, ProgramOptions, code_of, place_of
+from ...view import FOLDED_FROM, INFIX, SIGNS, Arrow, Box, Drawing, Entry, ProgramOptions, short_location, source_text
 from .buffer_ir import Buffer, BufferView, MatMul, NumPyCall, Reduce
 from .planning import FusedLoop, LoopNest, Unit
 
@@ -124,7 +124,7 @@ class _DrawingBuilder:
         number = self._entry("called" if is_call else "operation", _label(step), step.out, box, _name(step))
         if is_call:
             line = getattr(step.item, "line", None)
-            self.drawing.entries[number].details |= {"line": place_of(line), "code": code_of(line)}
+            self.drawing.entries[number].details |= {"line": short_location(line), "code": source_text(line)}
             self._items[step.item] = number
             self._arrows([self._items[a] for a in _operands(step.item) if a in self._items and a not in step.views], number)
         for view in step.views.values() if is_call else step.operands:

@@ -232,7 +232,7 @@ ad.rule(cube, lambda g, out, x: g)
 try:
     pickle.load(open(sys.argv[1], "rb"))
 except ValueError as error:
-    assert "brings the operation 'cube' of __main__, and another of that name is defined here" in str(error), error
+    assert "contains the operation 'cube' of __main__, and a different one of that name is defined here" in str(error), error
 else:
     raise AssertionError("it was taken")
 assert cube(2.0) == 9 and ad.grad(cube)(2.0) == 1

@@ -19,7 +19,7 @@ import compgraph as cg
 from autodiff import checkpoint, grad, optimizers
 from autodiff.optimizers import SGD, AdaGrad, Adam, AdamW, Cosine, RMSProp, StepController, WarmUp, base, clip_by_global_norm
 from autodiff.reverse import gradient
-from compgraph.guards.conversions import collecting_leaks
+from compgraph.guards import collecting_leaks
 from tests.support.for_each import for_each, sampled
 
 Make = Callable[[Any], Any]

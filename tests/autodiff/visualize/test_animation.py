@@ -20,7 +20,7 @@ import compgraph as cg
 from autodiff import numeric
 from autodiff.rules.rule import by_function, rules
 from autodiff.visualize import Animation, animate
-from autodiff.visualize.equations import inner, letter, node_text, number, unique_names
+from autodiff.visualize.equations import format_number, format_operand, node_text, unique_names, unused_letter
 from autodiff.visualize.frame_images import compute_layout
 from autodiff.visualize.sweep_steps import backward
 from compgraph.graph import breadth_first
@@ -181,7 +181,7 @@ def test_animation_of_multi_output_operation() -> None:
     x, y = variable(7.0, "x"), variable(2.0, "y")
     q, r = np.divmod(x, y)
     lines = words(q + r * x)
-    assert "divmod_1, result 2 of divmod, hands its adjoint over. ∂f/∂divmod += ∂f/∂divmod_1 = (–, 7)" in lines
+    assert "divmod_1, result 2 of divmod, passes its adjoint back. ∂f/∂divmod += ∂f/∂divmod_1 = (–, 7)" in lines
     assert any(line.endswith("∂f/∂divmod = (–, 7) + (1, –) = (1, 7)") for line in lines)
     assert lines[-1] == "The gradient is complete. ∂f/∂x = 8. ∂f/∂y = −21"
     assert words(q + r * x, mode="forward", wrt=x)[-1].endswith(" = 8")
@@ -223,7 +223,7 @@ def test_animation_names_are_distinct() -> None:
     product = f * g * h * 5
     names = unique_names(breadth_first(product))
     assert sorted(names.values()) == ["5", "f", "mul_0", "mul_1", "mul_2", "same", "same′"]
-    assert letter("f", names) == "F"
+    assert unused_letter("f", names) == "F"
     assert words(product)[0].endswith("∂F/∂mul_2 = 1")
     product.name = "loss"
     assert words(product)[0].endswith("∂loss/∂loss = 1")
@@ -238,14 +238,14 @@ def test_animation_names_are_distinct() -> None:
 )  # fmt: skip
 def test_animation_number_formatting(value: Any, shown: str) -> None:
     """Five digits, signs as in print."""
-    assert number(value) == shown
+    assert format_number(value) == shown
 
 
 def test_animation_abbreviates_arrays() -> None:
     """Long arrays are abbreviated in the middle; a node shows the shape of a long one."""
-    assert inner(np.arange(9.0)) == "[0 1 … 8]"
-    assert inner(np.zeros((9, 9))) == "[[0 0 … 0] [0 0 … 0] … [0 0 … 0]]"
-    assert inner(-1.0) == "(−1)"
+    assert format_operand(np.arange(9.0)) == "[0 1 … 8]"
+    assert format_operand(np.zeros((9, 9))) == "[[0 0 … 0] [0 0 … 0] … [0 0 … 0]]"
+    assert format_operand(-1.0) == "(−1)"
     assert node_text(np.full((9, 9), 0.123)) == "array 9×9"
     assert node_text(np.zeros((0, 3))) == "[]"
 

@@ -18,7 +18,7 @@ import pytest
 import autodiff as ad
 import compgraph as cg
 from autodiff.forward import jvp
-from compgraph.guards import conversions
+from compgraph.guards import leaks as leak_log
 from tests.support.failures import Failures
 
 pytestmark = pytest.mark.portable
@@ -30,7 +30,7 @@ def vector() -> Any:
 
 def leak_names(call: Callable[[], object]) -> list[str]:
     """The leaks that are noticed during a call."""
-    with conversions.collecting_leaks() as leaks:
+    with leak_log.collecting_leaks() as leaks:
         call()
     return [e.what for e in leaks]
 
@@ -194,29 +194,29 @@ def test_conversion_has_numpys_value_or_error() -> None:
 
 
 def test_conversion_log_has_user_line() -> None:
-    with conversions.collecting_leaks() as leaks:
+    with leak_log.collecting_leaks() as leaks:
         float(vector()[0])
     assert str(leaks[0]).startswith("float() at File")
     assert "float(vector()[0])" in str(leaks[0])
-    assert conversions.format_leaks(leaks) == f" Values left the graph here: {leaks[0]}"
+    assert leak_log.format_leaks(leaks) == f" Values left the graph here: {leaks[0]}"
 
 
 def test_conversion_log_is_bounded_and_nests() -> None:
     v = vector()
-    with conversions.collecting_leaks() as outer:
-        with conversions.collecting_leaks() as inner:
+    with leak_log.collecting_leaks() as outer:
+        with leak_log.collecting_leaks() as inner:
             for _ in range(1000):
                 float(v[0])
         float(v[1])
-    assert len(inner) == conversions.MAX_LEAKS == len(outer)
-    assert conversions.recent_leaks()[-1] == outer[-1] != inner[-1]
+    assert len(inner) == leak_log.MAX_LEAKS == len(outer)
+    assert leak_log.recent_leaks()[-1] == outer[-1] != inner[-1]
 
 
 def test_conversion_log_is_per_task() -> None:
     v = vector()
 
     async def converts(times: int) -> int:
-        with conversions.collecting_leaks() as leaks:
+        with leak_log.collecting_leaks() as leaks:
             for _ in range(times):
                 float(v[0])
                 await asyncio.sleep(0)

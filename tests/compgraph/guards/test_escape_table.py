@@ -38,7 +38,7 @@ import autodiff as ad
 import compgraph as cg
 from autodiff.forward import variables
 from autodiff.reverse import check_gradient, gradient
-from compgraph.guards import conversions
+from compgraph.guards import leaks as leak_log
 from compgraph.values import ACTIVE
 from tests.support.escape_routes import AT_TOP, ROUTES, WITHIN, Route
 from tests.support.failures import Failures
@@ -196,7 +196,7 @@ def at_top(f: Callable[[Any], Any]) -> Any:
 
 @each(lambda route: route.top != "raises")
 def test_escape_route_at_top_level_behaves_as_documented(route: Route) -> None:
-    with conversions.collecting_leaks() as leaks, warnings.catch_warnings(record=True) as warned:
+    with leak_log.collecting_leaks() as leaks, warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always", RuntimeWarning)
         result = run(route.code, node())
         derivative = at_top(function_of(route))
@@ -226,7 +226,7 @@ def test_escape_route_raises_at_top_level(route: Route) -> None:
 
 def guarded(context: Any) -> Callable[[Callable[[Any], Any]], Any]:
     def differentiate(f: Callable[[Any], Any]) -> Any:
-        with context(), conversions.collecting_leaks():
+        with context(), leak_log.collecting_leaks():
             x = cg.variable(POINT)
             out = f(x)
         return gradient(out)[x]

@@ -242,6 +242,14 @@ def test_to_sympy_takes_one_node() -> None:
         cg.to_sympy(np.sum(b))
 
 
+@pytest.mark.parametrize("opname", ["names", "leaf", "constant", "body", "solution"])
+def test_to_sympy_primitive_named_as_method_of_converter(opname: str) -> None:
+    """A primitive is a function of its operands, whatever its name is."""
+    double = cg.primitive(lambda x: 2 * x, opname=opname)
+    expression = cg.to_sympy(double(variable(2.0, "x")))
+    assert (expression.args[0].name, expression.free_symbols) == (opname, {sp.Symbol("x", real=True)})
+
+
 def test_to_sympy_without_sympy_raises() -> None:
     program = """
 import sys

@@ -163,7 +163,7 @@ def test_save_unsupported_values_keep_file(label: str, tmp_path: Path) -> None:
     cg.save(path, [np.ones(2)])
     before = path.read_bytes()
     if label == "cycle":
-        with pytest.raises(ValueError, match=r"the value at \['a'\]\[0\] is a dict that holds itself"):
+        with pytest.raises(ValueError, match=r"the value at \['a'\]\[0\] is a dict that contains itself"):
             cg.save(path, holding_itself())
     else:
         call, error, message = ERRORS[label]
@@ -348,6 +348,6 @@ def test_load_in_place_tied_parameters(tmp_path: Path) -> None:
     cg.load(tmp_path / "p", into=[w, w])
     np.testing.assert_array_equal(w, np.ones(2))
     cg.save(tmp_path / "p", [np.ones(2), np.full(2, 3.0)])
-    with pytest.raises(ValueError, match="at two places, and the file has different values for them"):
+    with pytest.raises(ValueError, match="contains one array twice, and the file has different values for it"):
         cg.load(tmp_path / "p", into=[w, w])
     np.testing.assert_array_equal(w, np.ones(2))

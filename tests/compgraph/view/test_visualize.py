@@ -27,7 +27,7 @@ from autodiff.reverse import gradient
 from compgraph.view import render, short_texts
 from compgraph.view.colors import DARK, LIGHT, Theme, hex_of
 from compgraph.view.drawing import draw_graph
-from compgraph.view.labels import Labels, place_text
+from compgraph.view.labels import Labels, element_text
 from compgraph.view.visualize import LIMIT, GraphPicture, visualize_at
 from compgraph.view.write_history import steps_behind
 from tests.support.graphviz import needs_graphviz, needs_images, needs_pygraphviz
@@ -496,7 +496,7 @@ def test_drawing_shows_index_of_write(place: Callable[[Any], Any], text: str) ->
     """The location of a write as the user wrote it; through a view, as an index into the array; otherwise an ellipsis."""
     array = np.arange(20.0).reshape(4, 5)
     window, index = place(array)
-    place_label = place_text(array, window, index)
+    place_label = element_text(array, window, index)
     assert place_label == text
     if not {"mask", "…", "None"} & set(re.split(r", ", place_label)):
         before = array.copy()

@@ -11,7 +11,7 @@ import numpy as np
 import compgraph as cg
 from autodiff.forward import jvp
 from autodiff.reverse import gradient
-from autodiff.visualize.equations import Writer, plain, unique_names
+from autodiff.visualize.equations import Writer, plain_text, unique_names
 from autodiff.visualize.sweep_steps import backward, forward
 from compgraph.graph import breadth_first
 from compgraph.values import MultiOutput
@@ -81,6 +81,6 @@ def check_steps(case: Case) -> None:
     for sweep in sweeps:
         writer = Writer(names, "f", sweep.mode)
         for step in sweep.steps:
-            first = plain(writer.step(step)[0])
+            first = plain_text(writer.step(step)[0])
             assert re.search(r" \+= .*∂.* = ", first), first
-            assert names[step.node] in writer.words(step)
+            assert names[step.node] in writer.describe(step)

@@ -1,0 +1,300 @@
+"""Leaks: conversions of nodes to plain numbers, which lose derivatives. They raise, or are logged.
+
+``float(x)``, C code that needs a number, and ``plain[i] = x`` all call ``__float__``, which is not passed its caller. Within an
+operator the number is returned with a warning. If the source shows an assignment into a plain array, or a call of a function that
+is not a conversion such as ``float``, an error is raised. At the top level numbers are returned without a warning; functions of
+`math`, and NumPy functions that convert lists, raise. A short log of leaks lets the message for a missing gradient name the lines
+where numbers left the graph.
+"""
+
+from __future__ import annotations
+
+import cmath
+import math
+from collections import deque
+from collections.abc import Hashable, Sequence
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Any
+from weakref import ref
+
+import numpy as np
+
+from .. import ops
+from ..context import is_recording
+from ..frames import (
+    SourceLine,
+    callee,
+    classify_use,
+    has_source,
+    is_assigning,
+    is_at_operator,
+    is_formatting,
+    method_called,
+    source_lines,
+    unknown,
+    walk_frames,
+    warn_at,
+)
+from ..tracing import LOGS, LeakWarning, is_compiling, is_library, is_tracing, leak_error
+from ..values import ACTIVE, Value, describe, is_tracer, next_sequence_number, require_history
+from .guard import Guard
+from .recipes import MAX_RECIPE_ARRAY_BYTES, Recipe
+
+CONVERSIONS = ("float", "int", "complex", "bool", "index")  # methods of Python's protocol, without underscores
+MAX_LEAKS = 100  # leaks in the log of a context
+PLOTTING_PACKAGES = {"matplotlib", "mpl_toolkits"}  # packages that only display their arguments
+MAX_SHOWN = 5  # leaks named in a message
+_log: ContextVar[deque[Leak] | None] = ContextVar("leaks", default=None)
+
+
+@dataclass(slots=True, unsafe_hash=True)
+class Leak:
+    """A conversion of a node to plain numbers.
+
+    Attributes
+    ----------
+    what : str
+        The conversion: ``"float()"``, ``".item()"``.
+    code, instruction : code object, int
+        The user's line.
+    source_ref : weakref or None
+        The node, or its `Recipe`; None if it is unknown, and where plain numbers are intended.
+    sequence_number : float
+        The time of the conversion.
+    number : float, array or None
+        The number that left the graph.
+    is_open : bool
+        Whether a graph may depend on it, according to `autodiff.reverse.leak_warnings`.
+    """
+
+    what: str
+    code: Any
+    instruction: int
+    source_ref: Any = field(default=None, compare=False)
+    sequence_number: float = field(default=0, compare=False)
+    number: Any = field(default=None, compare=False)
+    is_open: bool = field(default=False, compare=False)
+
+    @property
+    def is_text(self) -> bool:
+        """Whether the node was converted to text, which is most likely printed."""
+        return self.what in ("repr()", "str()", "format()")
+
+    def __str__(self) -> str:
+        line = source_lines.format_line(self.code, self.instruction)
+        return self.what if line is None else f"{self.what} at {line}"
+
+
+def open_leaks() -> list[Leak]:
+    """Return the latest leaks on which a graph may depend."""
+    return [leak for leak in _log.get() or () if leak.is_open]
+
+
+def recent_leaks() -> tuple[Leak, ...]:
+    """Return the latest leaks of the current context, oldest first."""
+    return tuple(_log.get() or ())
+
+
+class collecting_leaks:  # noqa: N801  (a context manager; a class because every gradient enters it)
+    """Collect the leaks inside a context into a list, which is filled when the context is left."""
+
+    __slots__ = ("_outer_log", "_token", "leaks")
+
+    def __enter__(self) -> list[Leak]:
+        self.leaks: list[Leak] = []
+        self._outer_log = _log.get()
+        self._token = _log.set(None)
+        return self.leaks
+
+    def __exit__(self, *exception: object) -> None:
+        inner_log = _log.get()
+        _log.reset(self._token)
+        if inner_log:
+            self.leaks += inner_log
+            _extend(self._outer_log, self.leaks)
+
+
+def _extend(log: deque[Leak] | None, leaks: list[Leak]) -> None:
+    if log is None:
+        log = deque(maxlen=MAX_LEAKS)
+        _log.set(log)
+    log.extend(leaks)
+
+
+def format_leaks(leaks: Sequence[Any], before: str = " ") -> str:
+    """Format the latest distinct leaks as the end of a message, which begins with `before`; empty without leaks.
+
+    Numbers that the source only prints or compares are omitted.
+    """
+    distinct = [leak for leak in dict.fromkeys(leaks) if classify_use(leak.code, leak.instruction) != "shown"]
+    if not distinct:
+        return ""
+    lead = (
+        f"{before}Values left the graph here: " if len(distinct) <= MAX_SHOWN else f"{before}Values left the graph, last here: "
+    )
+    return lead + "; ".join(map(str, distinct[-MAX_SHOWN:]))
+
+
+def loses_derivative(node: Value) -> bool:
+    """Whether a conversion of a node loses a derivative: it is active or has a tangent, and operations are recorded."""
+    require_history(node)
+    return (type(node) in ACTIVE or bool(node.level)) and is_recording()
+
+
+def note_conversion(node: Value, what: str, frame: object) -> None:
+    """Log that user code, in `frame`, converted a node to a plain array by a function that calls no protocol."""
+    if type(node) in ACTIVE and is_recording() and not is_within_operator(node):
+        note_number_leak(node, what, frame)
+
+
+def note_method(node: Value, frame: Any) -> None:
+    """Log that user code passed a node to ``plain.dot``, which returns plain numbers if its result is a scalar."""
+    if (
+        type(node) in ACTIVE
+        and hasattr(node, "raw_value")
+        and not is_library(frame.f_code.co_filename)
+        and (method_called(frame) == "dot" or (not _has_source(frame) and "dot" in frame.f_code.co_names))
+    ):
+        note_conversion(node, "ndarray.dot()", frame)
+
+
+def note_saved(name: str) -> None:
+    """Log that NumPy wrote the numbers of a node to a file."""
+    log_leak(f"{name}()", source_lines.user_frame(2), is_tracing())
+
+
+def note_text() -> None:
+    """Log, within an operator, that NumPy converted a node to text."""
+    if is_tracing():
+        log_leak("str()", source_lines.user_frame(2), False)
+
+
+# Callables that receive numbers, with a warning: explicit conversions, and functions that iterate over elements.
+_EXPLICIT = frozenset(
+    {float, int, complex, np.float64, np.float32, np.float16, np.longdouble, np.complex128, np.complex64, np.int64, np.int32,
+     list, tuple, set, map, filter, sorted, max, min, round, zip, dict, sum, enumerate}
+)  # fmt: skip
+# The names of conversions by ``__float__`` or ``__complex__``.
+_EXPLICIT_NAMES = frozenset({"float", "complex", "float64", "complex128"})
+# Callables that receive numbers without a warning, because their results have no derivative.
+_WITHOUT_DERIVATIVE = frozenset(
+    {math.isnan, math.isinf, math.isfinite, math.isclose, math.floor, math.ceil, math.trunc, cmath.isnan, cmath.isinf,
+     cmath.isfinite, cmath.isclose, bool, any, all, range, slice}
+)  # fmt: skip
+_MATH_MODULES = frozenset({"math", "cmath"})  # modules whose functions never receive a node's number
+
+
+def check_conversion(node: Value, what: str, frame: Any) -> Leak | None:
+    """Raise for an implicit conversion of a node within an operator; otherwise log the conversion and return the leak.
+
+    Within an operator each logged conversion warns.
+    """
+    if source_lines.is_package_code(frame.f_code.co_filename):
+        return None
+    if is_plotting(frame) or is_formatting(frame):  # "%.2f" % x
+        log_leak(what, frame, False)
+        return None
+    target = callee(frame)
+    if _is_among(target, _WITHOUT_DERIVATIVE):
+        return None
+    if is_assigning(frame) or _is_implicit_conversion(target, node, frame):
+        raise leak_error(frame, f"the {describe(node)}")
+    return note_number_leak(node, what, frame)
+
+
+def _is_implicit_conversion(target: object, node: Value, frame: Any) -> bool:
+    """Whether a frame calls a function that is not an explicit conversion and would lose a derivative.
+
+    For code without source, an explicit conversion is assumed if the code uses the name of one.
+    """
+    if is_at_operator(frame):  # plain + [x, y]
+        return not is_within_operator(node) and _is_called_by_user(frame)
+    if target is None or _is_among(target, _EXPLICIT):  # None: for number in map(math.sin, x)
+        return False
+    if not _has_source(frame):
+        return _EXPLICIT_NAMES.isdisjoint(frame.f_code.co_names)
+    if is_within_operator(node) or getattr(target, "__module__", None) in _MATH_MODULES:
+        return True
+    return _converts_lists(target, frame) and _is_called_by_user(frame)
+
+
+# Functions that convert lists to plain arrays, called by names bound before the first variable was made.
+_CONSTRUCTORS = frozenset({np.array, np.asarray, np.asanyarray, np.ascontiguousarray, np.asfortranarray, np.fromiter, np.arange})
+# Modules of NumPy that compare and print numbers.
+_INSPECTION_MODULES = ("numpy.testing", "numpy._core.arrayprint", "numpy.lib._npyio_impl", "numpy.lib._format_impl")
+
+
+def _has_source(frame: Any) -> bool:
+    return has_source(frame.f_code, frame.f_lasti)
+
+
+def _converts_lists(target: object, frame: Any) -> bool:
+    """Whether a callable (a ufunc, its methods, methods of plain arrays, a constructor) converts lists without dispatch."""
+    if target is unknown:  # make().fill(x)
+        name = method_called(frame)
+        return name is not None and hasattr(np.ndarray, name) and name.strip("_") not in CONVERSIONS
+    owner = getattr(target, "__self__", None)
+    return (
+        isinstance(target, (np.ufunc, ops.DISPATCHED_FUNCTION_TYPE))
+        or isinstance(owner, (np.ufunc, np.ndarray))
+        or _is_among(target, _CONSTRUCTORS)
+    )
+
+
+def _is_called_by_user(frame: Any) -> bool:
+    """Whether user code, or NumPy code on its behalf, runs in a frame; not for NumPy's testing and printing."""
+    for outer in walk_frames(frame):
+        if str(outer.f_globals.get("__name__")).startswith(_INSPECTION_MODULES):
+            return False
+        if not source_lines.internal[outer.f_code.co_filename]:
+            return not is_library(outer.f_code.co_filename)
+    return False
+
+
+def note_number_leak(node: Value, what: str, frame: Any) -> Leak | None:
+    """Log an explicit conversion, with a warning within an operator."""
+    if source_lines.is_package_code(frame.f_code.co_filename):
+        return None
+    is_in_operator = is_within_operator(node)
+    leak = log_leak(what, frame, is_in_operator and not is_compiling() and not is_plotting(frame))
+    if not is_plotting(frame) and hasattr(node, "raw_value"):
+        leak.source_ref, leak.sequence_number, leak.is_open = ref(node), next_sequence_number(), not is_in_operator
+        leak.number = node.raw_value if node.raw_value.nbytes <= MAX_RECIPE_ARRAY_BYTES else None
+    return leak
+
+
+def add_source(leak: Leak | None, guard: Guard | None, number: float | None = None) -> None:
+    """Add the number to a leak, and the recipe of the node, which exists as long as the leaves of the node."""
+    if leak is None or leak.source_ref is None:
+        return
+    if guard is not None and type(guard.args[0]) is Recipe:
+        leak.source_ref = ref(guard.args[0])
+    if number is not None:
+        leak.number = number
+
+
+def is_within_operator(node: Value) -> bool:
+    """Whether new values are tracers here, in this thread or in one that started it, or the node has a tangent."""
+    return is_tracing() or bool(node.level) or (bool(LOGS) and is_tracer(node))
+
+
+def is_plotting(frame: Any) -> bool:
+    """Whether code of a plotting library runs in a frame."""
+    return frame.f_globals.get("__name__", "").partition(".")[0] in PLOTTING_PACKAGES
+
+
+def _is_among(target: object, members: frozenset[Any]) -> bool:
+    return isinstance(target, Hashable) and target in members
+
+
+def log_leak(what: str, frame: Any, warns: bool) -> Leak:
+    """Log a leak on the user's line; if `warns`, warn once per line."""
+    while source_lines.internal[frame.f_code.co_filename] and frame.f_back is not None:
+        frame = frame.f_back
+    leak = Leak(what, frame.f_code, frame.f_lasti)
+    if warns and (not is_tracing() or leak not in (_log.get() or ())):  # a thread's own log is not that of the operator
+        message = f"{leak}: this number has no derivative. If that is intended, write x.value"
+        warn_at(SourceLine.of(frame), message, LeakWarning)
+    _extend(_log.get(), [leak])
+    return leak
