@@ -41,14 +41,24 @@ from ..context import default_float
 from ..interception import generator_state
 from ..values import TRACEABLE, Value
 from .bytecode_analysis import AttributeChain, CodeSummary, analyze_code, impurity_of, is_library
-from .captured_locations import Location
-from .class_origins import is_library_class, is_own_class, is_user_class, is_user_object
-from .pure_functions import BASES, CONSTANTS, METACLASSES, READS_BY_NAME, is_pure_function, known_functions
+from .pure_functions import (
+    BASES,
+    CONSTANTS,
+    METACLASSES,
+    READS_BY_NAME,
+    is_library_class,
+    is_own_class,
+    is_pure_function,
+    is_user_class,
+    is_user_object,
+    known_functions,
+)
 from .snapshots import (
     MISSING,
     VALUES,
     ContentSnapshot,
     KeySnapshot,
+    Location,
     SettingSnapshot,
     container_base,
     decimal_context,
