@@ -13,7 +13,6 @@ from typing import Any
 
 from . import (
     elementwise,
-    fourier_transforms,
     indexing,
     interpolation,
     linear_algebra,
@@ -44,7 +43,7 @@ __all__ = [
     "is_floating", "is_static", "moveaxis", "number", "places_of", "put", "size_of",
 ]  # fmt: skip
 _FAMILIES = (
-    elementwise, reductions, shapes, indexing, products, linear_algebra, fourier_transforms, interpolation, neural_networks,
+    elementwise, reductions, shapes, indexing, products, linear_algebra, interpolation, neural_networks,
 )  # fmt: skip
 
 
