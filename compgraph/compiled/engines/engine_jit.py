@@ -72,7 +72,7 @@ class EngineJitted(Jitted[..., Any]):
             match = programs.run_matching([leaves[position] for position in dynamic])
             if match is not None:
                 return match[0].build(match[1])
-        plain = [library.argument(leaf) if library.is_array(leaf) else leaf for leaf in leaves]
+        plain = [library.as_argument(leaf) if library.is_array(leaf) else leaf for leaf in leaves]
         args, kwargs = unflatten(structure, [leaf.value if type(leaf) is StaticArgument else leaf for leaf in plain])
         call = signature_of(args, kwargs, self.names)
         programs = self._programs(call)

@@ -48,15 +48,15 @@ class ExportedFunction:
             leaves[position] if library.is_array(leaves[position]) else library.from_numpy(leaves[position])
             for position in dynamic
         ]
-        outputs, _, in_range, _ = program.run(*inputs)
+        outputs, _, conditions_hold, _ = program.run(*inputs)
         outputs = tuple(map(library.copy_result, outputs))
-        if in_range is not None:
-            outputs = tuple(library.nan_unless(in_range, output) for output in outputs)
+        if conditions_hold is not None:
+            outputs = tuple(library.nan_unless(conditions_hold, output) for output in outputs)
         return build(outputs)
 
     def _trace(self, leaves: list[Any], structure: object) -> tuple[EngineProgram, tuple[int, ...], Callable[..., Any]]:
         library = self._library
-        plain = [library.example(leaf) if library.is_array(leaf) else leaf for leaf in leaves]
+        plain = [library.example_values(leaf) if library.is_array(leaf) else leaf for leaf in leaves]
         if self._examples is not None:
             example_leaves, tree = flatten_arguments(self._examples, {}, None)
             if tree != structure:

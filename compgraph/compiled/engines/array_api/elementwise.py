@@ -43,8 +43,8 @@ def exp2(xp: Namespace, x: Array) -> Array:
 
 
 def logaddexp2(xp: Namespace, x: Array, y: Array) -> Array:
-    two = math.log(2.0)
-    return xp.logaddexp(x * two, y * two) / two
+    log_2 = math.log(2.0)
+    return xp.logaddexp(x * log_2, y * log_2) / log_2
 
 
 def divmod_(xp: Namespace, x: Array, y: Array) -> tuple[Array, Array]:
@@ -88,8 +88,8 @@ radians, degrees = deg2rad, rad2deg
 
 
 def sinc(xp: Namespace, x: Array) -> Array:
-    angle_ = math.pi * xp.where(x == 0, xp.full_like(x, 1e-20), x)
-    return xp.sin(angle_) / angle_
+    angles = math.pi * xp.where(x == 0, xp.full_like(x, 1e-20), x)
+    return xp.sin(angles) / angles
 
 
 def unwrap(xp: Namespace, p: Array, discont: object = None, axis: int = -1, *, period: float = 2 * math.pi) -> Array:

@@ -14,9 +14,9 @@ from ....storage import window
 from .positions import (
     UnsupportedError,
     add_at,
-    box_of,
     embed,
     expand_index,
+    find_box,
     flat,
     flat_positions,
     gather,
@@ -157,12 +157,12 @@ def window_(
     if is_complex(xp, buffer) != (dtype.kind == "c"):
         raise UnsupportedError("a view of the real or imaginary parts of complex numbers")
     steps, start = tuple(s // dtype.itemsize for s in strides), offset // dtype.itemsize
-    if (box := box_of(tuple(buffer.shape), shape, steps, start)) is not None:
+    if (box := find_box(tuple(buffer.shape), shape, steps, start)) is not None:
         return xp.reshape(xp.reshape(buffer, box.dims)[box.slices], shape)
-    return gather(xp, buffer, places_of(size_of(buffer), shape, steps, start))
+    return gather(xp, buffer, window_positions(size_of(buffer), shape, steps, start))
 
 
-def places_of(count: int, shape: Any, strides: Any, offset: int) -> Any:
+def window_positions(count: int, shape: Any, strides: Any, offset: int) -> Any:
     """Return the positions of the elements of a strided window in a buffer of `count` elements."""
     return window(np.arange(count), shape, np.dtype(np.int64), 8 * offset, tuple(8 * s for s in strides))
 
@@ -171,10 +171,10 @@ def scatter_to_buffer(xp: Namespace, values: Array, count: int, dtype: Any, offs
     """See `storage.scatter_to_buffer`."""
     shape, start = tuple(values.shape), offset // dtype.itemsize
     steps = tuple(s // dtype.itemsize for s in strides)
-    if (box := box_of((count,), shape, steps, start)) is not None:
+    if (box := find_box((count,), shape, steps, start)) is not None:
         return flat(xp, embed(xp, xp.reshape(values, box.lengths), box.dims, box.ranges))
     sources = np.full(count, -1)
-    sources[places_of(count, shape, steps, start)] = np.arange(size_of(values)).reshape(shape)
+    sources[window_positions(count, shape, steps, start)] = np.arange(size_of(values)).reshape(shape)
     return gather(xp, values, sources)
 
 
