@@ -247,7 +247,7 @@ class Jitted(Generic[P, R]):
         texts = [getattr(v.program, name, "") for p in reversed(list(self._programs_by_signature.values())) for v in p.variants]
         return "\n\n".join(filter(None, texts))
 
-    def programs_made(self) -> Iterator[tuple[Any, Sequence[str]]]:
+    def compiled_programs(self) -> Iterator[tuple[Any, Sequence[str]]]:
         """Iterate over the compiled programs, the latest first, each with the names of its inputs."""
         for programs in reversed(list(self._programs_by_signature.values())):
             for variant in programs.variants:
