@@ -72,7 +72,7 @@ _DISTRIBUTIONS = """
 """
 _DISTRIBUTION_METHODS = frozenset({"pdf", "logpdf", "pmf", "logpmf", "cdf", "logcdf", "sf", "logsf"})
 # Names excluded from modules that are listed as a whole.
-_EXCEPTIONS = frozenset({"set_backend", "set_global_backend", "skip_backend", "register_backend", "set_workers", "seterr"})
+_EXCLUDED_NAMES = frozenset({"set_backend", "set_global_backend", "skip_backend", "register_backend", "set_workers", "seterr"})
 # Functions that read or set attributes of their arguments whose names do not occur in the caller's code.
 READS_BY_NAME = frozenset(
     {"copy.copy", "copy.deepcopy", *(f"dataclasses.{n}" for n in ("replace", "asdict", "astuple", "fields"))}
@@ -140,17 +140,17 @@ class _PureRegistry:
             space = vars(module)
             for part in names:
                 value: Any = space.get(part)
-                if part in _EXCEPTIONS or type(value) in CONSTANTS or isinstance(value, types.ModuleType):
+                if part in _EXCLUDED_NAMES or type(value) in CONSTANTS or isinstance(value, types.ModuleType):
                     continue
                 if not callable(value) and not type(value).__module__.startswith("numpy.lib."):  # np.r_ and np.mgrid are objects
                     continue
-                original = value.__wrapped__ if is_patch(value) else value
-                self._values[id(original)] = original, f"{name}.{part}"
+                unpatched = value.__wrapped__ if is_patch(value) else value
+                self._values[id(unpatched)] = unpatched, f"{name}.{part}"
         if "numpy" not in self._not_imported:
             for name, value in vars(np).items():
-                original = value.__wrapped__ if is_patch(value) else value
-                if type(original) is np.ufunc or (type(original) is not type and _is_pure_operation(original)):
-                    self._values[id(original)] = original, f"numpy.{getattr(original, '__name__', name)}"
+                unpatched = value.__wrapped__ if is_patch(value) else value
+                if type(unpatched) is np.ufunc or (type(unpatched) is not type and _is_pure_operation(unpatched)):
+                    self._values[id(unpatched)] = unpatched, f"numpy.{getattr(unpatched, '__name__', name)}"
         for value in vars(builtins).values():
             if isinstance(value, type) and issubclass(value, BaseException):
                 self._values[id(value)] = value, f"builtins.{value.__name__}"

@@ -63,16 +63,16 @@ class ContentSnapshot:
 
     def _equals_bytes(self) -> bool:
         value = self.value
-        shape, dtype, octets = self._recorded
-        return bool(value.tobytes() == octets and value.shape == shape and value.dtype == dtype)
+        shape, dtype, contents = self._recorded
+        return bool(value.tobytes() == contents and value.shape == shape and value.dtype == dtype)
 
     def _equals_array(self) -> bool:
         value, recorded = self.value, self._recorded
         if value.shape != recorded.shape or value.dtype != recorded.dtype:
             return False
-        if value.itemsize in _WORDS:
-            word = _WORDS[value.itemsize]
-            return bool((value.view(word) == recorded.view(word)).all())
+        if value.itemsize in _UNSIGNED_DTYPES:
+            unsigned = _UNSIGNED_DTYPES[value.itemsize]
+            return bool((value.view(unsigned) == recorded.view(unsigned)).all())
         return bool(value.tobytes() == recorded.tobytes())
 
     def _equals_buffer(self) -> bool:
@@ -130,7 +130,7 @@ def container_base(value: object) -> Any:
     return next((base for base in _CONTAINERS if issubclass(kind, base)), None)
 
 
-_WORDS = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
+_UNSIGNED_DTYPES = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
 
 
 def _all_unchanged(current_values: list[Any], recorded: list[Any]) -> bool:
@@ -143,7 +143,7 @@ def is_unchanged(current: Any, before: Any) -> bool:
     """Return whether a value is identical to the recorded one, or an equal number, or currently a tracer of it."""
     if current is before:
         return True
-    current, before = comparable(current), comparable(before)
+    current, before = _comparable(current), _comparable(before)
     if current is before:
         return True
     kind = type(current)
@@ -158,13 +158,13 @@ def is_unchanged(current: Any, before: Any) -> bool:
     return False
 
 
-def comparable(value: Any) -> Any:
-    """Return the value to compare: for a generator its bit generator, because a trace wraps it; else `original`."""
-    value = original(value)
+def _comparable(value: Any) -> Any:
+    """Return the value to compare: for a generator its bit generator, because a trace wraps it; else `unwrap_patch`."""
+    value = unwrap_patch(value)
     return value.bit_generator if issubclass(type(value), np.random.Generator) else value
 
 
-def original(value: Any) -> Any:
+def unwrap_patch(value: Any) -> Any:
     """Return the library function that a patch replaces, `MISSING` for a patched builtin, or any other value unchanged."""
     if is_patch(value):
         return value.__wrapped__
@@ -201,7 +201,7 @@ class Location:
 
     def __init__(self, key: Any, read: Callable[[], Any], expression: str, owner: Any, label: str) -> None:
         self.key, self.read, self.expression, self.owner, self.label = key, read, expression, owner, label
-        self.value = original(read())
+        self.value = unwrap_patch(read())
 
     @classmethod
     def in_mapping(cls, space: Any, name: Any, label: str) -> Location:

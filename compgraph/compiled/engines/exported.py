@@ -55,6 +55,7 @@ class ExportedFunction:
         return build(outputs)
 
     def _trace(self, leaves: list[Any], structure: object) -> tuple[EngineProgram, tuple[int, ...], Callable[..., Any]]:
+        """Return a program for such arguments, the positions of its inputs among the leaves, and a builder of the result."""
         library = self._library
         plain = [library.example_values(leaf) if library.is_array(leaf) else leaf for leaf in leaves]
         if self._examples is not None:
@@ -86,8 +87,8 @@ class ExportedFunction:
             )
         if program.has_conditions and any(node.dtype.kind not in "fc" for node in trace.schedule.outputs):
             raise NotImplementedError(
-                f"to_{name}: a result is an integer or boolean, and a run checks a condition on values, such as a computed index "
-                "that must be in range. Where it fails the result is nan, which only floating-point numbers have. Return these"
+                f"to_{name}: a result is an integer or boolean, but each run checks a condition on values, such as that a "
+                "computed index is in range, and returns nan if it fails. Return floating-point numbers, as by .astype(float)"
             )
         return program, call.dynamic, trace.build
 
