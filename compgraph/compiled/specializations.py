@@ -189,7 +189,7 @@ class Specializations:
             raise NotCompilableError(captured.rejection)
         copied_call = call.with_values(map(copy_with_strides, call.values()))
 
-        def prepared(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any]:
+        def call_and_make_job(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any]:
             before = ArgumentState.of(args, kwargs, self.jitted.static_parameters)
             result = self.jitted.__wrapped__(*args, **kwargs)
             try:
@@ -201,7 +201,7 @@ class Specializations:
                 return result, None
             return result, lambda: self._run_job(copied_call, captured, expected)
 
-        return prepared
+        return call_and_make_job
 
     def _require_few_variants(self) -> None:
         """Raise a NotCompilableError if Python has branched, or captured state has changed, too often for more programs."""

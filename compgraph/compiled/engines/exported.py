@@ -37,9 +37,9 @@ class ExportedFunction:
         array_positions = [
             position for position, leaf in enumerate(leaves) if library.is_array(leaf) or isinstance(leaf, np.ndarray)
         ]
-        parts = [None if position in array_positions else leaf for position, leaf in enumerate(leaves)]
+        static_leaves = [None if position in array_positions else leaf for position, leaf in enumerate(leaves)]
         shapes = [(position, str(leaves[position].dtype), tuple(leaves[position].shape)) for position in array_positions]
-        key = (*key_of(parts, structure, (args, kwargs)), *shapes)
+        key = (*key_of(static_leaves, structure, (args, kwargs)), *shapes)
         if key not in self._programs:
             self._programs[key] = self._trace(leaves, structure)
         program, dynamic, build = self._programs[key]
@@ -57,17 +57,17 @@ class ExportedFunction:
     def _trace(self, leaves: list[Any], structure: object) -> tuple[EngineProgram, tuple[int, ...], Callable[..., Any]]:
         """Return a program for such arguments, the positions of its inputs among the leaves, and a builder of the result."""
         library = self._library
-        plain = [library.example_values(leaf) if library.is_array(leaf) else leaf for leaf in leaves]
+        numpy_leaves = [library.example_values(leaf) if library.is_array(leaf) else leaf for leaf in leaves]
         if self._examples is not None:
             example_leaves, tree = flatten_arguments(self._examples, {}, None)
             if tree != structure:
                 raise ValueError("the nesting of the examples differs from that of the arguments")
-            plain = [
+            numpy_leaves = [
                 np.asarray(x, y.dtype).reshape(y.shape)[()] if _is_array(y) else y
-                for x, y in zip(example_leaves, plain, strict=True)
+                for x, y in zip(example_leaves, numpy_leaves, strict=True)
             ]
-        args, kwargs = unflatten(structure, plain)
-        call = make_call(plain, structure, key_of(plain, structure, (args, kwargs)))
+        args, kwargs = unflatten(structure, numpy_leaves)
+        call = make_call(numpy_leaves, structure, key_of(numpy_leaves, structure, (args, kwargs)))
         name = library.name
         try:
             captured = CapturedState(iter([(self.__wrapped__, "the function"), *((s, "an argument") for s in call.statics())]))

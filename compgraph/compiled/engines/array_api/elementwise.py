@@ -67,13 +67,13 @@ def ldexp(xp: Namespace, x: Array, exponent: Array) -> Array:
 
 def frexp(xp: Namespace, x: Array) -> tuple[Array, Array]:
     two = number(xp, 2.0, x)
-    usable = xp.isfinite(x) & (x != 0)
-    size = xp.where(usable, xp.abs(x), xp.ones_like(x))
-    exponent = xp.floor(xp.log2(size)) + 1
-    fraction = size / xp.pow(two, exponent)
+    is_nonzero_number = xp.isfinite(x) & (x != 0)
+    magnitude = xp.where(is_nonzero_number, xp.abs(x), xp.ones_like(x))
+    exponent = xp.floor(xp.log2(magnitude)) + 1
+    fraction = magnitude / xp.pow(two, exponent)
     exponent = exponent + xp.astype(fraction >= 1, x.dtype) - xp.astype(fraction < 0.5, x.dtype)
-    fraction = xp.copysign(size / xp.pow(two, exponent), x)
-    return xp.where(usable, fraction, x), xp.astype(xp.where(usable, exponent, xp.zeros_like(x)), xp.int32)
+    fraction = xp.copysign(magnitude / xp.pow(two, exponent), x)
+    return xp.where(is_nonzero_number, fraction, x), xp.astype(xp.where(is_nonzero_number, exponent, xp.zeros_like(x)), xp.int32)
 
 
 def deg2rad(xp: Namespace, x: Array) -> Array:

@@ -23,10 +23,10 @@ def convolve(xp: Namespace, a: Array, v: Array, mode: str = "full") -> Array:
     a, v = (xp.reshape(x, (1,)) if not x.ndim else x for x in (a, v))
     if v.shape[0] > a.shape[0]:
         a, v = v, a
-    return _slide(xp, a, xp.flip(v), mode)
+    return _correlate_windows(xp, a, xp.flip(v), mode)
 
 
-def _slide(xp: Namespace, a: Array, kernel: Array, mode: str) -> Array:
+def _correlate_windows(xp: Namespace, a: Array, kernel: Array, mode: str) -> Array:
     """Return the products of a kernel with the windows of a vector; the kernel is not longer than the vector."""
     size = kernel.shape[0]
     before = {"full": size - 1, "same": size // 2, "valid": 0}[mode]
@@ -38,7 +38,7 @@ def correlate(xp: Namespace, a: Array, v: Array, mode: str = "valid") -> Array:
     a, v = (xp.reshape(x, (1,)) if not x.ndim else x for x in (a, v))
     if v.shape[0] > a.shape[0]:
         return xp.flip(conj(xp, correlate(xp, v, a, mode)))
-    return _slide(xp, a, conj(xp, v), mode)
+    return _correlate_windows(xp, a, conj(xp, v), mode)
 
 
 def _transform(name: str, converts_to_complex: bool) -> Reduction:
@@ -77,13 +77,13 @@ def interp(xp: Namespace, x: Array, xs: Array, fs: Array, left: Any = None, righ
     if period is not None:
         raise UnsupportedError("interp with a period")
     count = xs.shape[0]
-    above = xp.clip(searchsorted(xp, xs, x, "right"), 1, max(count - 1, 1))
-    low, high = (getitem(xp, xs, above - 1), getitem(xp, xs, above)) if count > 1 else (xs[0], xs[0] + 1)
-    first, last = (getitem(xp, fs, above - 1), getitem(xp, fs, above)) if count > 1 else (fs[0], fs[0])
+    upper = xp.clip(searchsorted(xp, xs, x, "right"), 1, max(count - 1, 1))
+    low, high = (getitem(xp, xs, upper - 1), getitem(xp, xs, upper)) if count > 1 else (xs[0], xs[0] + 1)
+    first, last = (getitem(xp, fs, upper - 1), getitem(xp, fs, upper)) if count > 1 else (fs[0], fs[0])
     result = first + (x - low) * ((last - first) / (high - low))
-    for beyond, bound, end in ((x < xs[0], left, fs[0]), (x > xs[-1], right, fs[-1])):
+    for is_outside, bound, end in ((x < xs[0], left, fs[0]), (x > xs[-1], right, fs[-1])):
         result = xp.where(
-            beyond, end if bound is None else bound if hasattr(bound, "dtype") else number(xp, bound, result), result
+            is_outside, end if bound is None else bound if hasattr(bound, "dtype") else number(xp, bound, result), result
         )
     return xp.where(x == xs[-1], fs[-1], result)
 
@@ -120,7 +120,7 @@ def _merge_axes(xp: Namespace, x: Array, axis: tuple[int, ...] | None) -> tuple[
     return xp.reshape(rows, (*[x.shape[k] for k in rest], math.prod(x.shape[k] for k in axes))), axes
 
 
-def _neighboring_ranks(xp: Namespace, rows: Array, q: Array, skips_nan: bool) -> Iterator[tuple[Array, Array, Array]]:
+def _neighboring_values(xp: Namespace, rows: Array, q: Array, skips_nan: bool) -> Iterator[tuple[Array, Array, Array]]:
     """Yield for each quantile the sorted numbers below and above it, and the weight of the upper one."""
     ranked, length = xp.sort(rows, axis=-1), rows.shape[-1]
     is_number = ~xp.isnan(rows)
@@ -148,7 +148,7 @@ def _quantile(scale: float, skips_nan: bool) -> Reduction:
         is_nan = (all_ if skips_nan else any_)(xp, xp.isnan(rows), axis=-1)
         quantiles = [
             xp.where(is_nan, number(xp, math.nan, a), below + (above - below) * weight)
-            for below, above, weight in _neighboring_ranks(xp, rows, q, skips_nan)
+            for below, above, weight in _neighboring_values(xp, rows, q, skips_nan)
         ]
         result = xp.reshape(xp.stack(quantiles), (*q.shape, *rows.shape[:-1])) if q.ndim else quantiles[0]
         return expand_dims(xp, result, tuple(k + q.ndim for k in axes)) if keepdims and keepdims is not np._NoValue else result
@@ -181,7 +181,7 @@ def _row_weights(
     q = np.asarray(options.get("q", 0.5), float) / (100 if function is np.percentile else 1)
     results = xp.reshape(out, (q.size, *rows.shape[:-1]))
     weights = []
-    for k, (below, above, share) in enumerate(_neighboring_ranks(xp, rows, q, skips)):
+    for k, (below, above, share) in enumerate(_neighboring_values(xp, rows, q, skips)):
         ends = [xp.where(xp.isnan(results[k, ...]), results[k, ...], end)[..., None] for end in (below, above)]
         equal = [xp.astype(rows == end, rows.dtype) for end in ends]
         ties = [e / sum_(xp, e, axis=-1, keepdims=True) for e in equal]
