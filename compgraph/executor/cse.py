@@ -192,7 +192,7 @@ def _copy_write(item: Write, args: tuple[Any, ...], memory: Memory) -> Write:
     return new_write
 
 
-def _value_key(plain: NDArray[Any]) -> Any:
+def _value_key(plain: NDArray[Any] | np.generic) -> Any:
     """Return a key shared by constants of the same type, layout and bits."""
     if plain.nbytes > MAX_COMPARED_BYTES:
         return id(plain)
@@ -208,7 +208,7 @@ def _operand_key(value: object) -> Any:
     if isinstance(value, dict):
         return tuple([(name, _operand_key(option)) for name, option in value.items()])
     if isinstance(value, (np.ndarray, np.generic)) and value.nbytes <= MAX_COMPARED_BYTES and value.dtype.kind in "biufc":
-        return (type(value), value.dtype, value.shape, value.tobytes())
+        return _value_key(value)
     if isinstance(value, (int, float, complex, str, type(None), slice)):
         return (type(value), repr(value))
     return id(value)
