@@ -70,7 +70,7 @@ def replay(
     GuardError
         If Python would have taken another branch with these values.
     """
-    return run_isolated(_record_again, items, feeds, substitutions, read_operand, guard_log)
+    return run_isolated(_Replay(items, feeds, substitutions, read_operand).run, guard_log)
 
 
 def replay_outputs(
@@ -96,33 +96,6 @@ def replay_outputs(
     return replacements
 
 
-def _record_again(
-    items: list[Any],
-    feeds: Mapping[Any, Any],
-    substitutions: Mapping[Any, Any],
-    read_operand: ReadOperand | None,
-    guard_log: list[Guard] | None,
-) -> dict[Any, Any]:
-    state = _Replay(feeds, items)
-    state.replacements.update(substitutions)
-    state.read_operand = read_operand
-    # Without placeholders no length may change.
-    state.is_fixed = not any(isinstance(item, PlaceholderNode) for item in (*items, *substitutions.values()))
-    with rerecording(), collecting_guards(guard_log):
-        for item in items:
-            if item in substitutions:
-                continue
-            if isinstance(item, Guard):
-                args = state.map_operands(item)
-                item.check(*[a.raw_value if isinstance(a, Value) else a for a in args])
-                state.replacements[item] = item.with_args(args, next_sequence_number())
-            elif isinstance(item, Write):
-                state.write(item)
-            else:
-                state.record(item)
-    return state.replacements
-
-
 class _Replay:
     """The state of a replay.
 
@@ -135,22 +108,44 @@ class _Replay:
     roots : dict
         The array with writes by the id of its memory.
     is_fixed : bool
-        Whether no length may change.
+        Whether no length may change, because there is no placeholder.
     derivatives_by_pass : dict
         By the id of a pass's variables, the requested derivatives by position.
     """
 
-    def __init__(self, feeds: Mapping[Any, Any], items: list[Any]) -> None:
-        self.feeds, self.is_fixed = feeds, False
+    def __init__(
+        self,
+        items: list[Any],
+        feeds: Mapping[Any, Any],
+        substitutions: Mapping[Any, Any],
+        read_operand: ReadOperand | None,
+    ) -> None:
+        self.items, self.feeds, self.substitutions, self.read_operand = items, feeds, substitutions, read_operand
+        self.is_fixed = not any(isinstance(item, PlaceholderNode) for item in (*items, *substitutions.values()))
         self.roots = {id(item.memory): item for item in items if isinstance(item, Value) and item.memory}
-        self.replacements: dict[Any, Any] = {}
+        self.replacements: dict[Any, Any] = dict(substitutions)
         self.outputs: dict[Any, Any] = {}
         self.requested_positions: dict[int, list[int]] = {}  # also by pass
         for item in items:
             if (origin := getattr(item, "origin", None)) is not None:
                 self.requested_positions.setdefault(id(origin.wrt), []).append(origin.place)
         self.derivatives_by_pass: dict[int, dict[int, Any]] = {}
-        self.read_operand: ReadOperand | None = None
+
+    def run(self, guard_log: list[Guard] | None) -> dict[Any, Any]:
+        """Record all items again, and return their replacements."""
+        with rerecording(), collecting_guards(guard_log):
+            for item in self.items:
+                if item in self.substitutions:
+                    continue
+                if isinstance(item, Guard):
+                    args = self.map_operands(item)
+                    item.check(*[a.raw_value if isinstance(a, Value) else a for a in args])
+                    self.replacements[item] = item.with_args(args, next_sequence_number())
+                elif isinstance(item, Write):
+                    self.write(item)
+                else:
+                    self.record(item)
+        return self.replacements
 
     def map_operands(self, item: Any) -> tuple[Any, ...]:
         """Return the operands of an item in the new graph."""
