@@ -45,8 +45,8 @@ FAMILIES = {
     "rules": ["autodiff/grads/**/*.py", "autodiff/rules/**/*.py"],
     "guards": [
         "compgraph/guards/*.py", "compgraph/executor/result_checks.py",
-        *(f"compgraph/compiled/{name}.py" for name in ("call_signatures", "captured_locations", "captured_state")),
-        *(f"compgraph/compiled/{name}.py" for name in ("class_origins", "pure_functions", "snapshots", "state_search")),
+        *(f"compgraph/compiled/{name}.py" for name in ("call_signatures", "captured_state")),
+        *(f"compgraph/compiled/{name}.py" for name in ("pure_functions", "snapshots", "state_search")),
         "compgraph/compiled/specializations.py",
     ],
     "batching": ["autodiff/batching/**/*.py"],

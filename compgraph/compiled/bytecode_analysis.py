@@ -124,7 +124,9 @@ def analyze_code(code: CodeType) -> CodeSummary:
     for inner in nested_codes(code):
         reader.read_code(inner)
     names = reader.attributes.union(*[(chain.name, *chain.attributes) for chain in reader.chains])
-    is_by_name = bool(names & _NAME_ACCESSORS) or (bool(names & _SETTERS) and code.co_filename != "<string>") or reader.matches
+    is_by_name = (
+        bool(names & _NAME_ACCESSORS) or (bool(names & _SETTERS) and code.co_filename != "<string>") or reader.matches_classes
+    )
     texts = reader.texts if is_by_name or names & _SETTERS else set[str]()
     return CodeSummary(
         chains=frozenset(reader.chains),
@@ -139,10 +141,12 @@ def analyze_code(code: CodeType) -> CodeSummary:
     )
 
 
-_ATTRIBUTES = frozenset({"LOAD_ATTR", "LOAD_METHOD", "STORE_ATTR", "DELETE_ATTR", "LOAD_SUPER_ATTR", "LOAD_ZERO_SUPER_ATTR"})
-_GLOBALS = frozenset({"LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS"})
-_FREE = frozenset({"LOAD_DEREF", "LOAD_CLASSDEREF", "LOAD_FROM_DICT_OR_DEREF"})
-_FORMATS = frozenset({"FORMAT_VALUE", "FORMAT_SIMPLE", "FORMAT_WITH_SPEC", "BUILD_STRING"})
+_ATTRIBUTE_OPNAMES = frozenset(
+    {"LOAD_ATTR", "LOAD_METHOD", "STORE_ATTR", "DELETE_ATTR", "LOAD_SUPER_ATTR", "LOAD_ZERO_SUPER_ATTR"}
+)
+_GLOBAL_OPNAMES = frozenset({"LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS"})
+_FREE_OPNAMES = frozenset({"LOAD_DEREF", "LOAD_CLASSDEREF", "LOAD_FROM_DICT_OR_DEREF"})
+_FORMAT_OPNAMES = frozenset({"FORMAT_VALUE", "FORMAT_SIMPLE", "FORMAT_WITH_SPEC", "BUILD_STRING"})
 
 
 class _BytecodeReader:
@@ -152,12 +156,12 @@ class _BytecodeReader:
         self._outer = outer
         self.chains, self.effects = set[AttributeChain](), list[str]()
         self.attributes, self.stored_attributes, self.texts = set[str](), set[str](), set[str]()
-        self.catches = self.matches = self.formats = False
+        self.catches = self.matches_classes = self.formats = False
 
     def read_code(self, code: CodeType) -> None:
         """Read a code object."""
         instructions = list(dis.get_instructions(code))
-        imports, others = _imports(instructions)
+        imports, others = _find_imports(instructions)
         self.chains |= others
         handlers = with_handlers = 0
         chain: AttributeChain | None = None  # the top of the stack
@@ -168,32 +172,32 @@ class _BytecodeReader:
             name, opname = instruction.argval, instruction.opname
             if opname in ("STORE_ATTR", "DELETE_ATTR"):
                 self.stored_attributes.add(name)
-            if opname in _ATTRIBUTES and chain is not None and not instruction.is_jump_target:
+            if opname in _ATTRIBUTE_OPNAMES and chain is not None and not instruction.is_jump_target:
                 chain = chain._replace(attributes=(*chain.attributes, name))
-                self._effects(name, code, where)
+                self._collect_effects(name, code, where)
                 continue
             if chain is not None:
                 self.chains.add(chain)
             chain = self._new_chain(instruction, imports)
-            if opname in _ATTRIBUTES:
+            if opname in _ATTRIBUTE_OPNAMES:
                 self.attributes.add(name)
-                self._effects(name, code, where)
-            elif opname in _GLOBALS and name != "__annotations__":
+                self._collect_effects(name, code, where)
+            elif opname in _GLOBAL_OPNAMES and name != "__annotations__":
                 if name in _EFFECTS:
                     self.effects.append(f"it {_EFFECTS[name]} ({where})")
                 elif name in _INDIRECT:
                     self.effects.append(f"it {_INDIRECT[name]}, so the state that it reads is unknown ({where})")
-                self._effects(name, code, where)
+                self._collect_effects(name, code, where)
             elif opname in ("STORE_GLOBAL", "DELETE_GLOBAL"):
                 self.effects.append(f"it assigns the global {name!r} ({where})")
             elif opname in ("STORE_DEREF", "DELETE_DEREF") and name in self._outer:
                 self.effects.append(f"it assigns the nonlocal {name!r} ({where})")
-            elif opname in _FORMATS or (
+            elif opname in _FORMAT_OPNAMES or (
                 opname == "BINARY_OP" and instruction.argrepr.startswith("%") and any(map(_is_format, code.co_consts))
             ):
                 self.formats = True
             elif opname == "MATCH_CLASS":
-                self.matches = True
+                self.matches_classes = True
             elif opname == "CHECK_EXC_MATCH":
                 self.catches = True
             elif opname == "PUSH_EXC_INFO":
@@ -211,9 +215,9 @@ class _BytecodeReader:
     def _new_chain(self, instruction: Any, imports: dict[str, AttributeChain]) -> AttributeChain | None:
         """Return the chain that starts with the value an instruction pushes, or None."""
         name, opname = instruction.argval, instruction.opname
-        if opname in _GLOBALS and not name.startswith("@"):  # not names in asserts rewritten by pytest
+        if opname in _GLOBAL_OPNAMES and not name.startswith("@"):  # not names in asserts rewritten by pytest
             return AttributeChain("global", name, 0, ())
-        if opname in _FREE and name in self._outer:
+        if opname in _FREE_OPNAMES and name in self._outer:
             return AttributeChain("free", name, 0, ())
         if opname.startswith("LOAD_FAST"):
             return imports.get(name[-1] if isinstance(name, tuple) else name)
@@ -221,7 +225,7 @@ class _BytecodeReader:
             return imports.get(name[-1])
         return None
 
-    def _effects(self, name: str, code: CodeType, where: str) -> None:
+    def _collect_effects(self, name: str, code: CodeType, where: str) -> None:
         """Collect the side effects that reading a name implies."""
         if name in _UNGUARDED:
             self.effects.append(f"it calls np.{name} on values, which is not repeated in a program ({where})")
@@ -242,7 +246,7 @@ def _is_format(constant: object) -> bool:
     return isinstance(constant, str) and "%" in constant
 
 
-def _imports(instructions: list[Any]) -> tuple[dict[str, AttributeChain], set[AttributeChain]]:
+def _find_imports(instructions: list[Any]) -> tuple[dict[str, AttributeChain], set[AttributeChain]]:
     """Return the imports bound to local names that nothing else assigns, and the other imports."""
     assigned = [name for instruction in instructions for name in _assigned_names(instruction)]
     local_imports, others = dict[str, AttributeChain](), set[AttributeChain]()
@@ -317,7 +321,7 @@ def impurity_of(value: Any) -> str | None:
 
 
 @functools.cache
-def is_library(filename: str) -> bool:
+def is_library_file(filename: str) -> bool:
     """Return whether a file belongs to Python, NumPy, SciPy or the two packages."""
     if filename.startswith(_PACKAGES):
         return is_internal(filename) or f"{os.sep}scipy{os.sep}" in filename

@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..array_types import Array
 from ..frames import is_heap_type
@@ -109,7 +108,7 @@ class StaticArgument:
 
 
 class ValueMarker:
-    """Placeholder of a dynamic value, by which its position is traced to a parameter name."""
+    """Placeholder for a dynamic value, by which the parameter that holds it is found."""
 
     __slots__ = ("position",)
 
@@ -150,9 +149,7 @@ def key_of(leaves: list[Any], structure: object, arguments: tuple[Any, ...]) -> 
     return tuple(key)
 
 
-_SCALAR_TYPES = frozenset(
-    {ndarray, np.float64, np.float32, np.int64, np.bool_, float, int, complex, bool, str, bytes, type(None)}
-)
+_LEAF_TYPES = frozenset({ndarray, np.float64, np.float32, np.int64, np.bool_, float, int, complex, bool, str, bytes, type(None)})
 
 
 def dict_orders(tree: Any) -> list[Any]:
@@ -162,13 +159,13 @@ def dict_orders(tree: Any) -> list[Any]:
     while queue:
         part = queue.pop()
         kind = type(part)
-        if kind in _SCALAR_TYPES:
+        if kind in _LEAF_TYPES:
             continue
         if kind in _MAPPINGS:
             orders.append((kind, *map(static_key, part)))
             queue += part.values()
         elif issubclass(kind, (list, tuple, collections.deque)):
-            if not _SCALAR_TYPES.issuperset(map(type, part)):
+            if not _LEAF_TYPES.issuperset(map(type, part)):
                 queue += part
         elif dataclasses.is_dataclass(kind):
             queue += [getattr(part, field.name, None) for field in dataclasses.fields(kind)]
@@ -277,7 +274,10 @@ def static_key(leaf: Any) -> Any:
     if immutable_key is not None:
         return immutable_key
     if hasattr(kind, "__array__") or hasattr(kind, "__array_interface__"):
-        raise _unsupported_argument(leaf, kind)
+        if isinstance(leaf, np.generic):
+            raise NotCompilableError(f"an argument is a NumPy scalar of dtype {leaf.dtype}")
+        name = f"{kind.__module__}.{kind.__name__}"
+        raise NotCompilableError(f"an argument is a {name}, not an array or a number; pass np.asarray of it")
     if kind.__hash__ is None:
         raise NotCompilableError(f"an argument is a {kind.__name__}, which is neither an array nor hashable")
     if len(_COMPARED_BY_IDENTITY) < 4096:
@@ -341,14 +341,6 @@ def _immutable_key(value: Any) -> Any:
     return None
 
 
-def _unsupported_argument(leaf: NDArray[Any], kind: type) -> NotCompilableError:
-    return NotCompilableError(
-        f"an argument is a {kind.__module__}.{kind.__name__}, not an array or a number; pass np.asarray of it"
-        if not isinstance(leaf, np.generic)
-        else f"an argument is a NumPy scalar of dtype {leaf.dtype}"
-    )
-
-
 _INTEGERS = frozenset({np.bool_, *(np.dtype(code).type for code in np.typecodes["AllInteger"])})
 _COMPARED_BY_IDENTITY: set[type] = set()  # classes compared by identity; their contents are compared by `CapturedState`
 
@@ -375,12 +367,12 @@ class StaticParameters:
                 raise ValueError(f"jit: static_argnames has {name!r}, but the parameters are {', '.join(parameters)}")
         positional = [p.name for p in parameters.values() if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
         self._names = frozenset(names)
-        self._places = frozenset(position for position, name in enumerate(positional) if name in self._names)
+        self._static_positions = frozenset(position for position, name in enumerate(positional) if name in self._names)
 
     def wrap_static(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Return the arguments with the static ones wrapped as leaves."""
         return (
-            tuple([StaticArgument(a) if position in self._places else a for position, a in enumerate(args)]),
+            tuple([StaticArgument(a) if position in self._static_positions else a for position, a in enumerate(args)]),
             {name: StaticArgument(a) if name in self._names else a for name, a in kwargs.items()},
         )
 

@@ -11,9 +11,8 @@ from typing import Any
 
 from ..context import default_float
 from ..interception import generator_state
-from .captured_locations import Location, compile_comparison
 from .compile_errors import NotCompilableError
-from .snapshots import VALUES, ContentSnapshot, is_unchanged
+from .snapshots import VALUES, ContentSnapshot, Location, compile_comparison, is_unchanged
 from .state_search import StateSearch
 
 

@@ -117,6 +117,19 @@ def _trace(
                 )
             return _family_trace(schedules, truncation, results, _numpy_fallback(f, call, results))
     require_unchanged(captured, "while tracing")
+    return _full_trace(results, expected, guard_log, escapes, unused, inputs, since)
+
+
+def _full_trace(
+    results: ResultTree,
+    expected: tuple[Any, ...],
+    guard_log: list[Guard],
+    escapes: list[Any],
+    unused: UnusedResults,
+    inputs: list[Any],
+    since: float,
+) -> Trace:
+    """Return the trace of a graph with all iterations of its loops; raise a NotCompilableError if a program cannot repeat it."""
     for position, node in enumerate(inputs):
         if node.memory:
             raise NotCompilableError(f"it writes into an argument (array {position}; {node.memory.log[0].line})")
@@ -132,11 +145,8 @@ def _trace(
         guards = [*guards, make_evaluation_guard(unread)]
     _require_local_graph(items, inputs, since)
     build = results.make_builder()
-    argument_values, traced_result = (
-        [node.raw_value for node in inputs],
-        build([np.array(node.raw_value)[()] for node in outputs]),
-    )
-    require_close_results(traced_result, expected, "the traced result", argument_values)
+    traced_result = build([np.array(node.raw_value)[()] for node in outputs])
+    require_close_results(traced_result, expected, "the traced result", [node.raw_value for node in inputs])
     is_constant = not outputs and not guards
     if not outputs and inputs:  # a program needs an output, if only for its guards
         outputs = [min(inputs, key=lambda node: int(node.raw_value.size))]
@@ -187,12 +197,12 @@ def _family_trace(
     """Return the trace of truncated schedules."""
     trip_counts, target = [truncation.min_trip_counts, *truncation.further_trip_counts()], truncation.trip_counts
     sizes = [len(schedule.units) for schedule in schedules]
-    growth = [(s - sizes[0]) // TRIP_COUNT_STEP for s in sizes[1:-1]]
-    size = sizes[0] + sum((end - start) * by for end, start, by in zip(target, trip_counts[0], growth, strict=True))
+    sizes_per_iteration = [(size - sizes[0]) // TRIP_COUNT_STEP for size in sizes[1:-1]]
+    omitted_iterations = [full - truncated for full, truncated in zip(target, trip_counts[0], strict=True)]
+    size = sizes[0] + sum(n * by for n, by in zip(omitted_iterations, sizes_per_iteration, strict=True))
     tables = [np.asarray(table.raw_value) for table in truncation.tables]
-    return Trace(
-        schedules[0], results.make_builder(), size, False, TripCountFamily(trip_counts, schedules, target, tables, numpy_fallback)
-    )
+    family = TripCountFamily(trip_counts, schedules, target, tables, numpy_fallback)
+    return Trace(schedules[0], results.make_builder(), size, False, family)
 
 
 def _numpy_fallback(f: Any, call: Call, results: ResultTree) -> Callable[[Sequence[Any]], tuple[Any, ...]]:
@@ -217,7 +227,7 @@ def _call_function(
     with intercept(f, arguments, True) as patches, collecting_leaks() as escapes:
         detector = None if patches.is_closed else DrawDetector(f, arguments)
         with (
-            Setting(reject_draws()),
+            Setting(with_draw_handler(_reject_draw)),  # patched draws of random numbers raise
             detector or Setting({}),
             recording_for_replay() if nan_safe else Setting({}),
             unused.collecting(),
@@ -255,16 +265,11 @@ def _require_local_graph(items: list[Any], inputs: list[Any], since: float) -> N
             raise NotCompilableError(f"it uses a node from outside the function ({item.noun}, {item.line or 'unknown line'})")
 
 
-_DRAWS = "it draws random numbers ({}); draw outside, and pass the numbers as an argument"
-
-
-def reject_draws() -> dict[Any, Any]:
-    """Return context settings in which patched draws of random numbers raise a NotCompilableError."""
-    return with_draw_handler(_reject_draw)
+_DRAW_MESSAGE = "it draws random numbers ({}); draw outside, and pass the numbers as an argument"
 
 
 def _reject_draw(name: str, draw: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    raise NotCompilableError(_DRAWS.format(name if name == UNSEEDED else f"random.{name}"))
+    raise NotCompilableError(_DRAW_MESSAGE.format(name if name == UNSEEDED else f"random.{name}"))
 
 
 class DrawDetector(DrawMonitor):
@@ -288,4 +293,4 @@ class DrawDetector(DrawMonitor):
     def require_none(self) -> None:
         """Raise a NotCompilableError if a generator was drawn from; not a lasting one, because another thread may have drawn."""
         if self._used_generator is not None:
-            raise NotCompilableError(_DRAWS.format(f"from a {type(self._used_generator).__name__}"), is_lasting=False)
+            raise NotCompilableError(_DRAW_MESSAGE.format(f"from a {type(self._used_generator).__name__}"), is_lasting=False)

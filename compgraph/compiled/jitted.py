@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import importlib
 import inspect
 import logging
 import time
@@ -52,16 +53,14 @@ class Jitted(Generic[P, R]):
     def __init__(self, f: Callable[..., Any], options: dict[str, Any], static_argnames: tuple[str, ...]) -> None:
         functools.update_wrapper(self, f)  # which sets `__wrapped__`
         self.options, self.static_argnames = options, static_argnames
-        self.names = StaticParameters(f, static_argnames) if static_argnames else None
+        self.static_parameters = StaticParameters(f, static_argnames) if static_argnames else None
         self._programs_by_signature: dict[Any, Specializations] = {}
-        self._programs_by_quick_key: dict[
-            Any, tuple[Specializations, list[int] | None]
-        ] = {}  # programs and value order by quick key
+        self._programs_by_quick_key: dict[Any, tuple[Specializations, list[int] | None]] = {}  # with the order of values
         self._static_counts: dict[Any, int] = {}
         self._fallback_reasons: dict[str, int] = {}
 
     __wrapped__: Callable[..., Any]
-    specializations = Specializations  # the class of the programs of one signature
+    specializations_class = Specializations
     dict_orders = staticmethod(dict_orders)  # also used for the keys of calls on nodes
 
     @property
@@ -90,7 +89,7 @@ class Jitted(Generic[P, R]):
                 key += (a.dtype, a.shape, a.strides)
         if values is None:
             key, values = [*kwargs], []
-            if self.names is not None or not extend_quick_key((*args, *kwargs.values()), key, values):
+            if self.static_parameters is not None or not extend_quick_key((*args, *kwargs.values()), key, values):
                 return self._call_general(args, kwargs, None)
         call_key = tuple(key)
         entry = self._programs_by_quick_key.get(call_key)
@@ -105,7 +104,7 @@ class Jitted(Generic[P, R]):
     def _call_general(self, args: tuple[Any, ...], kwargs: dict[str, Any], call_key: object) -> R:
         """Call with arguments of any kind; `call_key` is their quick key, or None."""
         try:
-            leaves, structure = flatten_arguments(args, kwargs, self.names)
+            leaves, structure = flatten_arguments(args, kwargs, self.static_parameters)
             key = key_of(leaves, structure, (args, kwargs))
         except NodeArgumentError:
             return record_call(self, args, kwargs)
@@ -114,13 +113,13 @@ class Jitted(Generic[P, R]):
             return self.__wrapped__(*args, **kwargs)
         programs = self._programs_by_signature.get(key)
         if programs is not None and programs.variants:
-            if call_key is not None and self.names is None:
+            if call_key is not None and self.static_parameters is None:
                 self._programs_by_quick_key[call_key] = programs, value_order(make_call(leaves, structure, key))
             match = programs.run_matching(programs.values(leaves))
             if match is not None:
                 return match[0].build(match[1])
         call = make_call(leaves, structure, key)
-        programs = self._programs(call)
+        programs = self._specializations_of(call)
         if programs is None:
             return self.__wrapped__(*args, **kwargs)
         return programs.call_without_program(call, args, kwargs)
@@ -132,10 +131,10 @@ class Jitted(Generic[P, R]):
         compilation if one is due.
         """
         try:
-            call = signature_of(args, kwargs, self.names)
+            call = signature_of(args, kwargs, self.static_parameters)
         except (NodeArgumentError, NotCompilableError):
             return None, self._call_numpy
-        programs = self._programs(call)
+        programs = self._specializations_of(call)
         if programs is None:
             return None, self._call_numpy
         match = programs.run_matching(programs.values(call.leaves))
@@ -149,7 +148,7 @@ class Jitted(Generic[P, R]):
         """Whether calls with some signature always run as NumPy."""
         return any(programs.rejection is not None for programs in list(self._programs_by_signature.values()))
 
-    def _programs(self, call: Call) -> Specializations | None:
+    def _specializations_of(self, call: Call) -> Specializations | None:
         """Return the specializations of a call's signature; None if there are too many signatures."""
         programs = self._programs_by_signature.get(call.key)
         if programs is not None:
@@ -168,7 +167,7 @@ class Jitted(Generic[P, R]):
             return None
         if len(call.dynamic) < len(call.leaves):
             self._static_counts[call.shapes] = count + 1
-        return self._programs_by_signature.setdefault(call.key, self.specializations(self, call))
+        return self._programs_by_signature.setdefault(call.key, self.specializations_class(self, call))
 
     def _record_fallback(self, message: str) -> None:
         if message not in self._fallback_reasons:
@@ -204,13 +203,13 @@ class Jitted(Generic[P, R]):
             If an argument is a node.
         """
         try:
-            call = signature_of(args, kwargs, self.names)
+            call = signature_of(args, kwargs, self.static_parameters)
         except NodeArgumentError:
             raise TypeError("compile: expected plain arrays, not nodes; calls on nodes are recorded") from None
         except NotCompilableError as error:
             self._record_fallback(str(error))
             return self
-        programs = self._programs(call)
+        programs = self._specializations_of(call)
         if programs is not None:
             programs.compile(call)
         return self
@@ -247,11 +246,11 @@ class Jitted(Generic[P, R]):
         texts = [getattr(v.program, name, "") for p in reversed(list(self._programs_by_signature.values())) for v in p.variants]
         return "\n\n".join(filter(None, texts))
 
-    def programs_made(self) -> Iterator[tuple[Any, Sequence[str]]]:
+    def compiled_programs(self) -> Iterator[tuple[Any, Sequence[str]]]:
         """Iterate over the compiled programs, the latest first, each with the names of its inputs."""
         for programs in reversed(list(self._programs_by_signature.values())):
             for variant in programs.variants:
-                yield variant.program, programs.names()
+                yield variant.program, programs.input_names()
 
     def report(self) -> str:
         """Return a report: a verdict, then programs with their times, and what runs as NumPy and why.
@@ -326,8 +325,6 @@ def _rebuild(f: Callable[..., Any], options: dict[str, Any], static_argnames: tu
 
 def _lookup(module: str, name: str) -> Any:
     """Return the object of a qualified name in a module, or None."""
-    import importlib
-
     try:
         return functools.reduce(inspect.getattr_static, name.split("."), importlib.import_module(module))
     except (ImportError, AttributeError):

@@ -1,6 +1,7 @@
 """Pure functions: an allowlist of callables and classes of Python, NumPy and SciPy without state and side effects.
 
-A function that calls a library function, or reads an object of a library class, that is not listed is not compiled.
+A function that calls a library function, or reads an object of a library class, that is not listed is not compiled. The origin of
+a class (users, libraries, the two packages) determines how its objects are compared.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import collections
 import collections.abc
 import enum
 import fractions
+import functools
 import inspect
 import operator
 import re
@@ -23,6 +25,7 @@ from typing import Any
 import numpy as np
 
 from .. import ops
+from ..frames import is_heap_type
 from ..trees import flatten
 
 _BUILTINS = """
@@ -69,7 +72,7 @@ _DISTRIBUTIONS = """
 """
 _DISTRIBUTION_METHODS = frozenset({"pdf", "logpdf", "pmf", "logpmf", "cdf", "logcdf", "sf", "logsf"})
 # Names excluded from modules that are listed as a whole.
-_EXCEPTIONS = frozenset({"set_backend", "set_global_backend", "skip_backend", "register_backend", "set_workers", "seterr"})
+_EXCLUDED_NAMES = frozenset({"set_backend", "set_global_backend", "skip_backend", "register_backend", "set_workers", "seterr"})
 # Functions that read or set attributes of their arguments whose names do not occur in the caller's code.
 READS_BY_NAME = frozenset(
     {"copy.copy", "copy.deepcopy", *(f"dataclasses.{n}" for n in ("replace", "asdict", "astuple", "fields"))}
@@ -100,6 +103,7 @@ BASES = frozenset(
 _TRUSTED_MODULES = frozenset(
     {"contextlib", "functools", "dataclasses", "reprlib", "collections", "enum", "abc", "typing", "types"}
 )
+_C_DESCRIPTORS = frozenset({types.GetSetDescriptorType, types.MethodDescriptorType, types.WrapperDescriptorType})
 # Functions of the two packages that are called for their side effects.
 _CALLED_FOR_EFFECTS = frozenset({"visualize_at", "interception", "reset", "record_lines", "profile", "seed"})
 
@@ -136,17 +140,17 @@ class _PureRegistry:
             space = vars(module)
             for part in names:
                 value: Any = space.get(part)
-                if part in _EXCEPTIONS or type(value) in CONSTANTS or isinstance(value, types.ModuleType):
+                if part in _EXCLUDED_NAMES or type(value) in CONSTANTS or isinstance(value, types.ModuleType):
                     continue
                 if not callable(value) and not type(value).__module__.startswith("numpy.lib."):  # np.r_ and np.mgrid are objects
                     continue
-                original = value.__wrapped__ if is_patch(value) else value
-                self._values[id(original)] = original, f"{name}.{part}"
+                unpatched = value.__wrapped__ if is_patch(value) else value
+                self._values[id(unpatched)] = unpatched, f"{name}.{part}"
         if "numpy" not in self._not_imported:
             for name, value in vars(np).items():
-                original = value.__wrapped__ if is_patch(value) else value
-                if type(original) is np.ufunc or (type(original) is not type and _is_pure_operation(original)):
-                    self._values[id(original)] = original, f"numpy.{getattr(original, '__name__', name)}"
+                unpatched = value.__wrapped__ if is_patch(value) else value
+                if type(unpatched) is np.ufunc or (type(unpatched) is not type and _is_pure_operation(unpatched)):
+                    self._values[id(unpatched)] = unpatched, f"numpy.{getattr(unpatched, '__name__', name)}"
         for value in vars(builtins).values():
             if isinstance(value, type) and issubclass(value, BaseException):
                 self._values[id(value)] = value, f"builtins.{value.__name__}"
@@ -178,3 +182,46 @@ def is_pure_function(function: types.FunctionType) -> bool:
     if home.partition(".")[0] in ("compgraph", "autodiff"):
         return function.__code__.co_name not in _CALLED_FOR_EFFECTS
     return home.partition(".")[0] in _TRUSTED_MODULES and function.__code__.co_name != "singledispatch"
+
+
+@functools.lru_cache(maxsize=4096)
+def is_user_object(kind: type) -> bool:
+    """Return whether a class is a user's, and all bases keep their state where it can be compared."""
+    return is_user_class(kind) and all(is_user_class(base) or base in BASES or base is np.ndarray for base in kind.__mro__)
+
+
+@functools.lru_cache(maxsize=4096)
+def is_user_class(kind: type) -> bool:
+    """Return whether a class was defined in Python, by a user or a third-party package."""
+    is_of_python = is_heap_type(kind) and not any(_is_c_member(part, kind) for part in vars(kind).values())
+    return is_of_python and not is_own_class(kind) and not is_library_class(kind)
+
+
+def _is_c_member(part: Any, kind: type) -> bool:
+    """Return whether a member of a class was defined in C."""
+    if type(part) is types.BuiltinFunctionType:
+        return part.__self__ is kind
+    is_of_kind = type(part) in _C_DESCRIPTORS and part.__objclass__ is kind
+    return is_of_kind and part.__name__ not in ("__dict__", "__weakref__")
+
+
+def is_own_class(kind: type) -> bool:
+    """Return whether a class belongs to the two packages."""
+    module = str(kind.__module__)
+    return module.partition(".")[0] in ("compgraph", "autodiff") and _is_defined_in(module, kind)
+
+
+def is_library_class(kind: type) -> bool:
+    """Return whether a class belongs to Python, NumPy or SciPy."""
+    module = str(kind.__module__)
+    top = module.partition(".")[0]
+    is_of_library = top in ("numpy", "scipy", "builtins") or (top in sys.stdlib_module_names and top != "__main__")
+    return is_of_library and _is_defined_in(module, kind)
+
+
+def _is_defined_in(module: str, kind: type) -> bool:
+    """Return whether the module that a class names contains it, because ``__module__`` can be set freely."""
+    value: Any = sys.modules.get(module)
+    for name in kind.__qualname__.split("."):
+        value = getattr(value, "__dict__", {}).get(name)
+    return value is kind

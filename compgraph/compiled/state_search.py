@@ -40,19 +40,29 @@ import numpy as np
 from ..context import default_float
 from ..interception import generator_state
 from ..values import TRACEABLE, Value
-from .bytecode_analysis import AttributeChain, CodeSummary, analyze_code, impurity_of, is_library
-from .captured_locations import Location
-from .class_origins import is_library_class, is_own_class, is_user_class, is_user_object
-from .pure_functions import BASES, CONSTANTS, METACLASSES, READS_BY_NAME, is_pure_function, known_functions
+from .bytecode_analysis import AttributeChain, CodeSummary, analyze_code, impurity_of, is_library_file
+from .pure_functions import (
+    BASES,
+    CONSTANTS,
+    METACLASSES,
+    READS_BY_NAME,
+    is_library_class,
+    is_own_class,
+    is_pure_function,
+    is_user_class,
+    is_user_object,
+    known_functions,
+)
 from .snapshots import (
     MISSING,
     VALUES,
     ContentSnapshot,
     KeySnapshot,
+    Location,
     SettingSnapshot,
     container_base,
     decimal_context,
-    original,
+    unwrap_patch,
 )
 
 _GENERATORS = (np.random.Generator, np.random.RandomState, np.random.BitGenerator, random.Random)
@@ -113,8 +123,9 @@ class StateSearch:
         self.attributes, self.stored_attributes = frozenset[str](), frozenset[str]()
         self.reads_by_name = self.detects_missing = self.instantiates = self.formats_text = False
         roots = list(roots)
-        previous_scope: Any = None
-        while previous_scope != (previous_scope := self._scope()):  # until no function adds attributes that may be read
+        is_complete = False
+        while not is_complete:  # until no function adds attributes that may be read
+            scope = self._scope()
             self.rejection: str | None = None
             self.uses_autodiff, self.default_dtype = False, None  # type: bool, Any
             self.locations: dict[Any, Location] = {}
@@ -128,13 +139,13 @@ class StateSearch:
                     self._visit(value, label)
                 if self.rejection is not None:
                     break
-            if self.rejection is not None:
-                break
+            is_complete = self.rejection is not None or scope == self._scope()
         if self.rejection is None and len(self.locations) + len(self.contents) > MAX_COMPARED:
             self.rejection = f"it reads more than {MAX_COMPARED} named values, too many to compare before each run"
         self._queue.clear()
 
     def _scope(self) -> Any:
+        """Return which attributes of a value the functions may read, and what else they may do with it."""
         return (
             self.attributes,
             self.stored_attributes,
@@ -184,7 +195,7 @@ class StateSearch:
         self._add_location(Location.attribute(owner, name, label))
 
     def _visit(self, value: Any, label: str) -> None:
-        value = original(value)
+        value = unwrap_patch(value)
         kind = type(value)
         if kind in CONSTANTS or issubclass(kind, np.dtype):
             if kind is str and "%" in value:  # it may be a format string
@@ -256,23 +267,8 @@ class StateSearch:
             self.contents.append(ContentSnapshot(value.keywords, label))
             self._queue += [(part, label) for part in (value.func, *value.args, *value.keywords.values())]
             self._visit_members(vars(value), label, False)
-        elif kind is MethodType:
-            if issubclass(type(value.__self__), _GENERATORS):  # a draw changes its state
-                if value.__name__ in _STATE_ATTRIBUTES:
-                    self._reject(f"{label} reads or sets the state of a random generator")
-                self._queue.append((value.__self__, f"{label}.__self__"))
-            elif known_functions.is_pure_method(value.__self__, value.__name__):
-                self._compare_attribute(value, "__func__", label)
-            else:
-                self._queue += [(value.__func__, label), (value.__self__, f"{label}.__self__")]
-        elif kind is BuiltinFunctionType or kind is MethodWrapperType:
-            owner = value.__self__
-            if owner is None or issubclass(type(owner), ModuleType):
-                self._reject_unknown(value, label)
-            else:
-                if issubclass(type(owner), _GENERATORS) and value.__name__ in _STATE_ATTRIBUTES:
-                    self._reject(f"{label} reads or sets the state of a random generator")
-                self._queue.append((owner, f"{label}.__self__"))
+        elif kind in (MethodType, BuiltinFunctionType, MethodWrapperType):
+            self._visit_method(value, kind, label)
         elif kind in (staticmethod, classmethod, functools.cached_property, functools.partialmethod):
             self._queue.append((value.__func__ if kind in (staticmethod, classmethod) else value.func, label))
             if kind is functools.partialmethod:
@@ -314,6 +310,21 @@ class StateSearch:
             self._visit_user_object(value, kind, label)
         else:
             self._reject_unknown(value, label)
+
+    def _visit_method(self, value: Any, kind: Any, label: str) -> None:
+        """Visit a bound method or a builtin function."""
+        owner = value.__self__
+        is_of_generator = issubclass(type(owner), _GENERATORS)
+        if is_of_generator and value.__name__ in _STATE_ATTRIBUTES:
+            self._reject(f"{label} reads or sets the state of a random generator")
+        if is_of_generator or (kind is not MethodType and owner is not None and not issubclass(type(owner), ModuleType)):
+            self._queue.append((owner, f"{label}.__self__"))
+        elif kind is not MethodType:
+            self._reject_unknown(value, label)
+        elif known_functions.is_pure_method(owner, value.__name__):
+            self._compare_attribute(value, "__func__", label)
+        else:
+            self._queue += [(value.__func__, label), (owner, f"{label}.__self__")]
 
     def _visit_array(self, value: Any, kind: Any, label: str) -> None:
         if value.dtype.hasobject:
@@ -392,7 +403,7 @@ class StateSearch:
             self._reject(f"{label}: it {why}")
         self._record_module(module.__name__)
         self._visit_members(vars(module), label, False)
-        if not is_library(vars(module).get("__file__") or "") and "__getattr__" in vars(module):
+        if not is_library_file(vars(module).get("__file__") or "") and "__getattr__" in vars(module):
             self._visit_name(vars(module), "__getattr__", f"{label}.__getattr__")
 
     def _visit_class(self, value: type, is_called: bool, label: str) -> None:
@@ -438,7 +449,7 @@ class StateSearch:
     def _visit_function(self, function: FunctionType, label: str) -> None:
         """Visit the state of a function and, for a user's function, the names that its code reads."""
         code, name = function.__code__, function.__name__
-        if function.__defaults__ or function.__kwdefaults__ or not is_library(code.co_filename):
+        if function.__defaults__ or function.__kwdefaults__ or not is_library_file(code.co_filename):
             for part in ("__defaults__", "__kwdefaults__"):
                 self._compare_attribute(function, part, f"the default values of {name}")
             self._queue += [(part, f"a default value of {name}") for part in function.__defaults__ or ()]
@@ -446,7 +457,7 @@ class StateSearch:
                 self.contents.append(ContentSnapshot(function.__kwdefaults__, f"the default values of {name}"))
                 self._queue += [(part, f"the default value {key!r} of {name}") for key, part in function.__kwdefaults__.items()]
         cells = dict(zip(code.co_freevars, function.__closure__ or (), strict=True))
-        if is_library(code.co_filename):
+        if is_library_file(code.co_filename):
             if not is_pure_function(function):
                 self._reject_unknown(function, label)
                 return
@@ -517,7 +528,7 @@ class StateSearch:
         """Return the value of a name in a module, whose `__getattr__` may import it first."""
         space = vars(module)
         if name not in space and "__getattr__" in space:
-            if is_library(space.get("__file__") or ""):
+            if is_library_file(space.get("__file__") or ""):
                 getattr(module, name, None)
             else:
                 self._visit_name(space, "__getattr__", f"{label}.__getattr__")

@@ -24,7 +24,7 @@ class UnusedResults:
 
     Parameters
     ----------
-    derives : bool
+    uses_autodiff : bool
         Whether the function computes derivatives. They read few values of the differentiated function, and computing the others
         is expensive, so their arithmetic is not checked for overflow.
     """
@@ -60,15 +60,15 @@ class UnusedResults:
         warns = "maybe" if spec is None else spec.warns
         if warns == "never" or function in _SILENT_FUNCTIONS:
             return True
-        kinds = [
+        dtypes = [
             np.asarray(getattr(a, "raw_value", a)).dtype for a in item.args if isinstance(a, (Value, np.ndarray, np.generic))
         ]
         if function is ops.astype:
-            return all(np.can_cast(kind, node.dtype) or (kind.kind in _INTEGERS and node.dtype.kind in "biufc") for kind in kinds)
+            return all(np.can_cast(t, node.dtype) or (t.kind in _INTEGERS and node.dtype.kind in "biufc") for t in dtypes)
         if function is ops.getitem:
             return bool(item.parent_argnums == (0,))
         if warns == "floats":
-            return self.uses_autodiff or all(kind.kind in _INTEGERS for kind in (*kinds, node.dtype))
+            return self.uses_autodiff or all(dtype.kind in _INTEGERS for dtype in (*dtypes, node.dtype))
         return self.uses_autodiff and self._warns_of_overflow_only(function, item)
 
     @staticmethod
@@ -79,8 +79,8 @@ class UnusedResults:
             if function is np.true_divide:
                 return bool(plain.all())
             return bool((plain >= 0).all() and (plain == np.floor(plain)).all())
-        is_foreign = type(function) is np.ufunc and getattr(np, function.__name__, None) is not function
-        return is_foreign and "O" not in "".join(function.types)  # SciPy's ufuncs do not warn
+        is_ufunc_of_scipy = type(function) is np.ufunc and getattr(np, function.__name__, None) is not function
+        return is_ufunc_of_scipy and "O" not in "".join(function.types)  # these do not warn
 
     def are_all_in(self, items: Iterable[Any], since: float) -> bool:
         """Return whether a graph contains all nodes collected since a sequence number."""

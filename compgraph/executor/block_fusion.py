@@ -117,10 +117,14 @@ def _is_fusible(item: Any, inputs: frozenset[Any]) -> bool:
     if isinstance(item, MultiOutput) or not item.args or not is_elementwise(item) or not has_buffer(item):
         return False
     shape = item.raw_value.shape
-    return item.size >= 2 * BLOCK and item.raw_value.flags.c_contiguous and all(_is_simple(a, shape, inputs) for a in item.args)
+    return (
+        item.size >= 2 * BLOCK
+        and item.raw_value.flags.c_contiguous
+        and all(_is_fusible_operand(a, shape, inputs) for a in item.args)
+    )
 
 
-def _is_simple(operand: Operand, shape: tuple[int, ...], inputs: frozenset[Any]) -> bool:
+def _is_fusible_operand(operand: Operand, shape: tuple[int, ...], inputs: frozenset[Any]) -> bool:
     if not isinstance(operand, Value):
         return np.ndim(operand) == 0
     plain = operand.raw_value

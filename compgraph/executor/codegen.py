@@ -219,10 +219,10 @@ class _ProgramWriter(CodeWriter):
             for item in unit:
                 self._emit_checks(item)
             self._emit_del(position)
-        self._lines.append(f"return ({', '.join(self._results())},)")
+        self._lines.append(f"return ({', '.join(self._result_expressions())},)")
         return "\n    ".join([f"def run({parameters}):", *self._lines]) + "\n", self.names.objects
 
-    def _results(self) -> list[str]:
+    def _result_expressions(self) -> list[str]:
         """Return the expressions of the outputs; those that share memory are copied."""
         earlier_outputs: set[Any] = set()
         results = []
@@ -264,10 +264,8 @@ class _ProgramWriter(CodeWriter):
         arguments = [self.operand(operand, item) for operand in item.args]
         buffer = self._schedule.buffers.get(item)
         if buffer is not None:
-            name = self.names.bind(buffer, "b")
-            arguments.append(
-                f"out={name}" if item.function in (np.maximum, np.minimum) else name
-            )  # NumPy accepts it by keyword only
+            name = self.names.bind(buffer, "b")  # NumPy accepts it by keyword only for maximum and minimum
+            arguments.append(f"out={name}" if item.function in (np.maximum, np.minimum) else name)
         function, options = underlying_call(item.function, item.options)
         if options:
             arguments.append(f"**{self.names.bind(options, 'o')}")

@@ -89,9 +89,8 @@ def simplify_items(
     memories: dict[int, Memory] = {}
     varying: set[Any] = set()  # items with value-dependent shapes
     for item in _inline_composites(items, inputs, replacements):
-        args = tuple(
-            [replacements.get(a, a) if isinstance(a, (Value, MultiOutput)) else a for a in item.args]
-        )  # items before the inputs are not part of the graph
+        # Operands of inputs are not part of the graph, and have no replacement.
+        args = tuple([replacements.get(a, a) if isinstance(a, (Value, MultiOutput)) else a for a in item.args])
         if item.args and _has_varying_shape(item, varying):
             varying.add(item)
         if isinstance(item, Guard):
@@ -180,16 +179,11 @@ def _preserve_view(replacement: Any, item: Any) -> Any:
         return replacement
     if isinstance(item.function, ops.Output):
         plain = replacement.args[0].raw_value[item.function.index]
-        return (
-            replacement
-            if type(plain) is not np.ndarray or plain is replacement.raw_value
-            else with_operands(replacement, replacement.args, plain)
-        )
-    return (
-        replacement
-        if viewed_operand(item) is None or viewed_operand(replacement) is not None
-        else with_operands(replacement, replacement.args, _evaluate(replacement))
-    )
+        is_current = type(plain) is not np.ndarray or plain is replacement.raw_value
+        return replacement if is_current else with_operands(replacement, replacement.args, plain)
+    if viewed_operand(item) is None or viewed_operand(replacement) is not None:
+        return replacement
+    return with_operands(replacement, replacement.args, _evaluate(replacement))
 
 
 def _evaluate(node: Any) -> Any:
@@ -203,7 +197,7 @@ def _copy_write(item: Write, args: tuple[Any, ...], memory: Memory) -> Write:
     return new_write
 
 
-def _value_key(plain: NDArray[Any]) -> Any:
+def _value_key(plain: NDArray[Any] | np.generic) -> Any:
     """Return a key shared by constants of the same type, layout and bits."""
     if plain.nbytes > MAX_COMPARED_BYTES:
         return id(plain)
@@ -219,7 +213,7 @@ def _operand_key(value: object) -> Any:
     if isinstance(value, dict):
         return tuple([(name, _operand_key(option)) for name, option in value.items()])
     if isinstance(value, (np.ndarray, np.generic)) and value.nbytes <= MAX_COMPARED_BYTES and value.dtype.kind in "biufc":
-        return (type(value), value.dtype, value.shape, value.tobytes())
+        return _value_key(value)
     if isinstance(value, (int, float, complex, str, type(None), slice)):
         return (type(value), repr(value))
     return id(value)

@@ -107,8 +107,8 @@ class Executor:
         threads: int | None = None,
         strict: bool = False,
     ) -> None:
-        self._single = not isinstance(nodes, Iterable) or isinstance(nodes, (np.ndarray, str))
-        self.nodes: list[Any] = [nodes] if self._single else list(nodes)
+        self._returns_single = not isinstance(nodes, Iterable) or isinstance(nodes, (np.ndarray, str))
+        self.nodes: list[Any] = [nodes] if self._returns_single else list(nodes)
         if not self.nodes:
             raise ValueError("an Executor needs at least one node to compute; nodes is empty")
         for node in self.nodes:
@@ -125,7 +125,7 @@ class Executor:
         warn_leaks(self.escapes, strict)
 
     def _prepare(self, guards: Sequence[Guard], escaped: Iterable[str] = ()) -> list[str]:
-        """Collect the items, guards and names of the graph; return a description of each escaped value."""
+        """Collect the items, guards and names of the graph; return the descriptions of escaped values without repetition."""
         self._guards = guards
         self._items = collect_dependencies([*self.nodes, *guards], retrace_sources_of)
         require_unchanged([item for item in self._items if isinstance(item, (Value, MultiOutput))], for_values=True)
@@ -145,10 +145,10 @@ class Executor:
         return object.__new__, (type(self),), (*self._state(), pickled_guards)
 
     def _state(self) -> Any:
-        return self.nodes, (self._single, self._options, self._backend), self.escapes
+        return self.nodes, (self._returns_single, self._options, self._backend), self.escapes
 
     def __setstate__(self, state: Any) -> None:
-        self.nodes, (self._single, self._options, self._backend), self.escapes, *guards = state
+        self.nodes, (self._returns_single, self._options, self._backend), self.escapes, *guards = state
         if guards:
             guards_and_escapes: Any = (*guards, ())
         else:  # pickles of earlier versions have no guards
@@ -190,7 +190,7 @@ class Executor:
         if active_watcher() is not None:  # `cg.debug` inspects operations during recording
             replacements = self._retrace(self._convert_feed(feed))
             results: Any = [np.array(replacements[node].raw_value)[()] for node in self.nodes]
-            return results[0] if self._single else results
+            return results[0] if self._returns_single else results
         values = list(feed.values()) if isinstance(feed, Mapping) else [None]
         key = _layout_key(feed, values)
         program = None if key is None else self._programs.get(key)
@@ -201,9 +201,8 @@ class Executor:
             feeds = self._convert_feed(feed)
             fed_values, values = values, list(feeds.values())
             program = self._program(feeds)
-            if key is not None and all(
-                a is b for a, b in zip(fed_values, values, strict=True)
-            ):  # otherwise later runs must convert too
+            is_converted = any(a is not b for a, b in zip(fed_values, values, strict=True))
+            if key is not None and not is_converted:  # later runs must convert too
                 self._cache_program(key, program)
         try:
             results = program(values)
@@ -215,12 +214,12 @@ class Executor:
             results = program(values)
         if self._has_origins and has_nan(results):
             results = self._run_nan_safe(self._convert_feed(feed))
-        return results[0] if self._single else list(results)
+        return results[0] if self._returns_single else list(results)
 
     def _run_nan_safe(self, feeds: dict[Any, Any]) -> Any:
         """Run a program whose derivatives were recorded in their nan-safe form."""
         values = list(feeds.values())
-        key = ("guarded", _layout_key(feeds, values))
+        key = ("nan-safe", _layout_key(feeds, values))
         program = self._programs.get(key)
         if program is not None:
             try:
@@ -239,8 +238,8 @@ class Executor:
         """Return the source of the function that computes the results for values of the shapes in `feed`; see `run`."""
         return self._program(self._convert_feed(feed or {})).source
 
-    def programs_made(self) -> Iterator[tuple[Program, tuple[str, ...]]]:
-        """Iterate over the cached programs, the latest first, each with the names of its inputs (an empty tuple)."""
+    def compiled_programs(self) -> Iterator[tuple[Program, tuple[str, ...]]]:
+        """Iterate over the cached programs, the latest first, each with the names of its inputs, which are unknown here."""
         return ((program, ()) for program in reversed(list(self._programs.values())))
 
     def _program(self, feeds: dict[Any, Any]) -> Program:
@@ -276,14 +275,14 @@ class Executor:
                 raise
             shape_description = "; ".join(f"{feeds[node].shape} for the {describe(node)}" for node in changed)
             raise ValueError(f"the graph cannot be computed with the fed shapes: {shape_description}: {error}") from error
-        if self._placeholders.difference(feeds):  # an origin may need a placeholder that a fed node depends on
-            self._require_fed(
-                collect_dependencies([replacements[node] for node in self.nodes], stop=[replacements[node] for node in feeds]), ()
-            )
+        if self._placeholders.difference(feeds):  # a fed node replaces its operands, but an origin may still read them
+            outputs, fed_nodes = ([replacements[node] for node in nodes] for nodes in (self.nodes, feeds))
+            self._require_fed(collect_dependencies(outputs, stop=fed_nodes), ())
         return replacements
 
-    def _require_fed(self, read: list[Any], fed_nodes: Container[Any]) -> None:
-        missing = sorted([n for n in read if n in self._placeholders and n not in fed_nodes], key=by_sequence_number)
+    def _require_fed(self, dependencies: list[Any], fed_nodes: Container[Any]) -> None:
+        """Raise a ValueError if a placeholder among the dependencies has no value."""
+        missing = sorted([n for n in dependencies if n in self._placeholders and n not in fed_nodes], key=by_sequence_number)
         if missing:
             raise ValueError(f"no value was fed for the {', the '.join(map(describe, missing))}")
 
@@ -295,7 +294,7 @@ class Executor:
             raise TypeError(f"run takes a mapping of nodes or names to values, not a {type(feed).__name__}")
         values_by_node = {self._resolve_key(key): value for key, value in feed.items()}
         if len(values_by_node) < len(feed):
-            raise KeyError("a node is fed twice: by itself and by name")
+            raise KeyError("a node is fed twice: by itself and by name. Remove one of the keys")
         if self._placeholders.difference(values_by_node):
             self._require_fed(collect_dependencies(self.nodes, retrace_sources_of, values_by_node), values_by_node)
         return {node: convert_fed_value(node, value) for node, value in values_by_node.items()}
@@ -305,7 +304,7 @@ class Executor:
         if isinstance(key, Value):
             require_history(key)
             if key not in self._graph_nodes:
-                raise KeyError(f"the {describe(key)} is not part of the graph")
+                raise KeyError(f"the {describe(key)} is not part of the graph of this Executor")
             return key
         matches = self._nodes_by_name.get(key, [])
         if len(matches) == 1:
@@ -340,15 +339,15 @@ def _group_by_name(nodes: Iterable[Any]) -> dict[str, list[Any]]:
 def convert_fed_value(node: Any, value: object) -> np.ndarray[Any, Any]:
     """Convert a value to an array of a node's dtype; raise if its shape or dtype does not match."""
     value = value.raw_value if isinstance(value, Value) else value
-    require_computed(value, "what was fed")
+    require_computed(value, "a fed value")
     array = np.asarray(value)
     casting = "safe" if isinstance(value, (np.ndarray, np.generic)) else "same_kind"  # Python's numbers are weakly typed
     if not np.can_cast(array.dtype, node.dtype, casting):  # type: ignore[arg-type]
         raise TypeError(f"{array.dtype} was fed for the {describe(node)}; convert it, as by .astype({node.dtype})")
     declared = getattr(node, "declared", node.shape)
     # A node that depends on a placeholder's shape may be fed other lengths; guards check the lengths that were read.
-    free = None not in declared and any(isinstance(n, PlaceholderNode) for n in breadth_first(node))
-    fixed = (None,) * len(declared) if free else declared
-    if array.ndim != len(fixed) or any(n not in (None, m) for n, m in zip(fixed, array.shape, strict=True)):
+    has_free_lengths = None not in declared and any(isinstance(n, PlaceholderNode) for n in breadth_first(node))
+    lengths = (None,) * len(declared) if has_free_lengths else declared
+    if array.ndim != len(lengths) or any(n not in (None, m) for n, m in zip(lengths, array.shape, strict=True)):
         raise ValueError(f"an array of shape {array.shape} was fed for the {describe(node)}, declared with shape {declared}")
     return array.astype(node.dtype, copy=False)

@@ -52,21 +52,17 @@ def check(schedule: Schedule) -> Schedule:
     computed = [item for item in schedule.items if (item in inputs or item.args) and isinstance(item, (Value, MultiOutput))]
     is_guarded = schedule.options.get("has_index_guards", False)
     if not is_guarded and any(isinstance(item, Value) and item.memory for item in schedule.items):
-        watches = [item for item in schedule.items if isinstance(item, UntrackedGuard)]
-        tracked_guards = [item for item in schedule.items if isinstance(item, Guard) and item not in watches]
-        unwatched = frozenset(collect_dependencies([*schedule.outputs, *tracked_guards], stop=inputs) if watches else computed)
+        untracked_guards = [item for item in schedule.items if isinstance(item, UntrackedGuard)]
+        ends = [*schedule.outputs, *(item for item in schedule.items if isinstance(item, Guard) and item not in untracked_guards)]
+        read = frozenset(collect_dependencies(ends, stop=inputs) if untracked_guards else computed)
         for item in computed:
-            if isinstance(item, Value) and item.raw_value.dtype.kind in "biu" and item in unwatched:
-                schedule.checks.setdefault(item, []).append((require_same, np.array(_initial_value(item))))
+            if isinstance(item, Value) and item.raw_value.dtype.kind in "biu" and item in read:
+                initial_value = value_at(item, item.sequence_number) if item.memory else item.raw_value
+                schedule.checks.setdefault(item, []).append((require_same, np.array(initial_value)))
     for item in computed:
         if item not in inputs and isinstance(item, Value):
             _add_type_checks(item, schedule.checks)
     return schedule
-
-
-def _initial_value(item: Value) -> Any:
-    """Return the value of a node before the first write into it."""
-    return value_at(item, item.sequence_number) if item.memory else item.raw_value
 
 
 def _add_type_checks(item: Any, checks: dict[Any, list[Any]]) -> None:

@@ -70,70 +70,82 @@ def replay(
     GuardError
         If Python would have taken another branch with these values.
     """
-    return run_isolated(_record_again, items, feeds, substitutions, read_operand, guard_log)
+    return run_isolated(_Replay(items, feeds, substitutions, read_operand).run, guard_log)
 
 
 def replay_outputs(
     items: list[Any], outputs: Iterable[Any], feeds: Mapping[Any, Any], guard_log: list[Guard] | None = None, **more: Any
 ) -> dict[Any, Any]:
-    """Replay a graph for some outputs, as `replay` does; skip untracked indices that cannot be computed, with a warning."""
+    """Replay a graph for some outputs, as `replay` does.
+
+    If an untracked index cannot be computed, its guard is left out with a warning.
+    """
     try:
         return replay(items, feeds, guard_log=guard_log, **more)
     except (ValueError, IndexError, TypeError, GuardError) as error:
-        watches = [item for item in items if isinstance(item, UntrackedGuard)]
-        if not watches or getattr(error, "is_untracked", False):
+        untracked_guards = [item for item in items if isinstance(item, UntrackedGuard)]
+        if not untracked_guards or getattr(error, "is_untracked", False):
             raise
-    tracked_guards = [item for item in items if isinstance(item, Guard) and item not in watches]
+    tracked_guards = [item for item in items if isinstance(item, Guard) and item not in untracked_guards]
     if guard_log:
         guard_log.clear()
     items = collect_dependencies([*outputs, *tracked_guards], retrace_sources_of)
     replacements = replay(items, feeds, guard_log=guard_log, **more)
-    for watch in watches:
-        watch.warn_once("it cannot be computed as it was while the graph was recorded")
+    for guard in untracked_guards:
+        guard.warn_once("it cannot be computed as it was while the graph was recorded")
     return replacements
 
 
-def _record_again(
-    items: list[Any],
-    feeds: Mapping[Any, Any],
-    substitutions: Mapping[Any, Any],
-    read_operand: ReadOperand | None,
-    guard_log: list[Guard] | None,
-) -> dict[Any, Any]:
-    state = _Replay(feeds, items)
-    state.replacements.update(substitutions)
-    state.read_operand = read_operand
-    # Without placeholders no length may change.
-    state.is_fixed = not any(isinstance(item, PlaceholderNode) for item in (*items, *substitutions.values()))
-    with rerecording(), collecting_guards(guard_log):
-        for item in items:
-            if item in substitutions:
-                continue
-            if isinstance(item, Guard):
-                args = state.map_operands(item)
-                item.check(*[a.raw_value if isinstance(a, Value) else a for a in args])
-                state.replacements[item] = item.with_args(args, next_sequence_number())
-            elif isinstance(item, Write):
-                state.write(item)
-            else:
-                state.record(item)
-    return state.replacements
-
-
 class _Replay:
-    """The state of a replay."""
+    """The state of a replay.
 
-    def __init__(self, feeds: Mapping[Any, Any], items: list[Any]) -> None:
-        self.feeds, self.is_fixed = feeds, False
+    Attributes
+    ----------
+    replacements : dict
+        The new node or multi-output operation for each old one so far.
+    outputs : dict
+        The outputs of each new multi-output operation.
+    roots : dict
+        The array with writes by the id of its memory.
+    is_fixed : bool
+        Whether no length may change, because there is no placeholder.
+    derivatives_by_pass : dict
+        By the id of a pass's variables, the requested derivatives by position.
+    """
+
+    def __init__(
+        self,
+        items: list[Any],
+        feeds: Mapping[Any, Any],
+        substitutions: Mapping[Any, Any],
+        read_operand: ReadOperand | None,
+    ) -> None:
+        self.items, self.feeds, self.substitutions, self.read_operand = items, feeds, substitutions, read_operand
+        self.is_fixed = not any(isinstance(item, PlaceholderNode) for item in (*items, *substitutions.values()))
         self.roots = {id(item.memory): item for item in items if isinstance(item, Value) and item.memory}
-        self.replacements: dict[Any, Any] = {}
+        self.replacements: dict[Any, Any] = dict(substitutions)
         self.outputs: dict[Any, Any] = {}
-        self.requested_positions: dict[int, list[int]] = {}  # by pass: the positions of the requested results
+        self.requested_positions: dict[int, list[int]] = {}  # also by pass
         for item in items:
             if (origin := getattr(item, "origin", None)) is not None:
                 self.requested_positions.setdefault(id(origin.wrt), []).append(origin.position)
         self.derivatives_by_pass: dict[int, dict[int, Any]] = {}
-        self.read_operand: ReadOperand | None = None
+
+    def run(self, guard_log: list[Guard] | None) -> dict[Any, Any]:
+        """Record all items again, and return their replacements."""
+        with rerecording(), collecting_guards(guard_log):
+            for item in self.items:
+                if item in self.substitutions:
+                    continue
+                if isinstance(item, Guard):
+                    args = self.map_operands(item)
+                    item.check(*[a.raw_value if isinstance(a, Value) else a for a in args])
+                    self.replacements[item] = item.with_args(args, next_sequence_number())
+                elif isinstance(item, Write):
+                    self.write(item)
+                else:
+                    self.record(item)
+        return self.replacements
 
     def map_operands(self, item: Any) -> tuple[Any, ...]:
         """Return the operands of an item in the new graph."""
@@ -192,9 +204,9 @@ class _Replay:
             if item.function in ops.VIEW_FUNCTIONS:
                 _require_copy(item, replacement)
             return replacement
-        parts = bind(item.function, args, options)
-        multi_output = next(part for part in parts if part is not None).args[0]
-        self.outputs[multi_output] = parts
+        outputs = bind(item.function, args, options)
+        multi_output = next(output for output in outputs if output is not None).args[0]
+        self.outputs[multi_output] = outputs
         return multi_output
 
     def _recompute_from_origin(self, origin: Origin) -> Any:
@@ -221,13 +233,13 @@ class _Replay:
             target = bind(window, (target,), layout_in(buffer, item.window))
         (value,) = self.map_operands(item)
         store(target, item.index, value)
-        written = root_of(target).memory
-        if written and written.log[-1].sequence_number > start:  # an empty store is not logged
-            written.log[-1].code, written.log[-1].instruction = item.code, item.instruction
+        memory = root_of(target).memory
+        if memory and memory.log[-1].sequence_number > start:  # an empty store is not logged
+            memory.log[-1].code, memory.log[-1].instruction = item.code, item.instruction
 
 
 def _plain_options(options: dict[str, Any]) -> dict[str, Any]:
-    """Return options with plain tuples for shapes, because reading a `Shape` here would change the guard of the user's access."""
+    """Return options with plain tuples as shapes: reading a `Shape` here would be recorded as an access by the user."""
     return {name: tuple(o) if isinstance(o, Shape) else o for name, o in options.items()} if options else options
 
 

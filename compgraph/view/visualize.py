@@ -213,7 +213,7 @@ def visualize_at(
         n1 -> n0 [id="edge-0"]
     }
     """
-    is_compiled = not isinstance(node, np.ndarray) and hasattr(node, "programs_made")
+    is_compiled = not isinstance(node, np.ndarray) and hasattr(node, "compiled_programs")
     if not is_compiled:
         require_history(node)
         # To a type checker x * 3 is an array, so the signature takes one and the class is checked here.
@@ -274,7 +274,7 @@ class ProgramOptions:
 class Compiled(Protocol):
     """A compiled function or graph."""
 
-    def programs_made(self) -> Iterable[tuple[object, Sequence[str]]]:
+    def compiled_programs(self) -> Iterable[tuple[object, Sequence[str]]]:
         """Return the existing programs, latest first, each with its input names. Those of machine code can be drawn."""
 
 
@@ -285,7 +285,7 @@ def drawing_of_program(compiled: Compiled, options: ProgramOptions, **others: ob
         raise ValueError(f"a compiled program has no {', no '.join(unusable)} that could be drawn; draw a node of the graph")
     if options.scopes not in ("open", "closed"):
         raise ValueError(f"of a compiled program, scopes must be 'open' or 'closed', not {options.scopes!r}")
-    for program, names in compiled.programs_made():
+    for program, names in compiled.compiled_programs():
         if hasattr(program, "drawing"):
             drawing: Drawing = program.drawing(options, names)
             return drawing

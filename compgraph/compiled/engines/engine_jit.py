@@ -41,7 +41,7 @@ class EngineSpecializations(Specializations):
 class EngineJitted(Jitted[..., Any]):
     """A function compiled for another library, returned by `jit` with ``backend=``."""
 
-    specializations = EngineSpecializations
+    specializations_class = EngineSpecializations
 
     def __init__(self, f: Callable[..., Any], options: dict[str, Any], static_argnames: tuple[str, ...]) -> None:
         self.library: Library = find_library(options["backend"])
@@ -58,24 +58,24 @@ class EngineJitted(Jitted[..., Any]):
         library = self.library
         if is_tracing():
             return record_call(self, args, kwargs)
-        leaves, structure = flatten_arguments(args, kwargs, self.names)
+        leaves, structure = flatten_arguments(args, kwargs, self.static_parameters)
         library_positions = [position for position, leaf in enumerate(leaves) if library.is_array(leaf)]
         if not library_positions:
             return super().__call__(*args, **kwargs)
-        parts = list(leaves)
+        static_leaves = list(leaves)
         for position in library_positions:
-            parts[position] = None
+            static_leaves[position] = None
         shapes = [(position, leaves[position].dtype, tuple(leaves[position].shape)) for position in library_positions]
-        key = (*key_of(parts, structure, (args, kwargs)), *shapes)
+        key = (*key_of(static_leaves, structure, (args, kwargs)), *shapes)
         programs, dynamic = self._programs_by_device_key.get(key, (None, ()))
         if programs is not None:
             match = programs.run_matching([leaves[position] for position in dynamic])
             if match is not None:
                 return match[0].build(match[1])
-        plain = [library.argument(leaf) if library.is_array(leaf) else leaf for leaf in leaves]
-        args, kwargs = unflatten(structure, [leaf.value if type(leaf) is StaticArgument else leaf for leaf in plain])
-        call = signature_of(args, kwargs, self.names)
-        programs = self._programs(call)
+        numpy_leaves = [library.as_argument(leaf) if library.is_array(leaf) else leaf for leaf in leaves]
+        args, kwargs = unflatten(structure, [leaf.value if type(leaf) is StaticArgument else leaf for leaf in numpy_leaves])
+        call = signature_of(args, kwargs, self.static_parameters)
+        programs = self._specializations_of(call)
         if programs is None:
             raise NotImplementedError(next(reversed(self._fallback_reasons)))
         self._programs_by_device_key[key] = programs, call.dynamic

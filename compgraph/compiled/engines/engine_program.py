@@ -22,10 +22,10 @@ from ...tracing import without_tracing
 from ...values import MultiOutput, Value
 from . import array_api
 from .array_api import UnsupportedError
-from .libraries import Library, counterpart, key_of
+from .libraries import Library, counterpart, operation_key
 
 MAX_OPERATIONS = 20_000  # of one program: Python loops are unrolled
-_SMALL = 16  # elements of the largest constant that is a global of the program instead of an argument
+_MAX_INLINE_SIZE = 16  # elements of the largest constant that is a global of the program instead of an argument
 
 # Whether the operand at a position may be a NumPy index or integer; for `scatter` this follows from its layout.
 _PLAIN_OPERANDS: dict[str, Callable[[int], bool]] = {
@@ -54,9 +54,7 @@ _CONVERTS_FIRST = frozenset(
         *("nansum", "nanprod", "nancumsum", "nancumprod", "nanmean", "nanvar", "nanstd"),
     ]
 )
-_CONVERTS_TO_COMMON_DTYPE = frozenset(
-    {"searchsorted", "digitize", "isin", "isclose"}
-)  # operands are converted to their common dtype
+_CONVERTS_TO_COMMON_DTYPE = frozenset({"searchsorted", "digitize", "isin", "isclose"})
 
 
 class EngineBackend:
@@ -134,17 +132,17 @@ class EngineProgram:
             inputs = [
                 v if is_array else library.from_numpy(np.asarray(v)) for v, is_array in zip(values, is_library_array, strict=True)
             ]
-            outputs, guard_values, in_range, has_nan = self._compiled(*inputs, *self._constants)
-            if in_range is not None and not bool(in_range):
+            outputs, guard_values, conditions_hold, has_nan = self._compiled(*inputs, *self._constants)
+            if conditions_hold is not None and not bool(conditions_hold):
                 raise IndexError("an index is out of range")
             if self.guards:
                 self._check(guard_values)
             return Results(map(library.copy_result if any(is_library_array) else library.to_numpy, outputs), has_nan)
 
-    def _check(self, watched: Sequence[Any]) -> None:
-        guard_values = iter(watched)
+    def _check(self, guard_values: Sequence[Any]) -> None:
+        remaining_values = iter(guard_values)
         for guard in self.guards:
-            guard.check(*[self._library.to_numpy(next(guard_values)) if isinstance(a, Value) else a for a in guard.args])
+            guard.check(*[self._library.to_numpy(next(remaining_values)) if isinstance(a, Value) else a for a in guard.args])
 
 
 class _EngineWriter(CodeWriter):
@@ -172,7 +170,7 @@ class _EngineWriter(CodeWriter):
         self._guard_operands: list[str] = []  # operands of guards, as of the recorded decision
         self._writes: dict[Any, int] = {}  # by root, the number of writes so far
         self._writes_before: dict[Any, int] = {}  # by view, the number of writes before its last computation
-        self._names: dict[Any, str] = {}  # of functions and dtypes
+        self._global_names: dict[Any, str] = {}  # by function or dtype
         self.names.objects |= {"cast": library.cast, "xp": library.namespace}
 
     def generate(self) -> str:
@@ -190,11 +188,11 @@ class _EngineWriter(CodeWriter):
                     raise NotImplementedError(f"{error}{where}") from error
                 self._lines += [line] if line else []
         outputs = [self.operand(node, None) for node in self._schedule.outputs]
-        in_range = " & ".join(self.conditions) or "None"
+        conditions = " & ".join(self.conditions) or "None"
         floats = [o for o, node in zip(outputs, self._schedule.outputs, strict=True) if node.dtype.kind in "fc"]
         has_nan = " | ".join(f"xp.any(xp.isnan({o}))" for o in floats) or "False"
         tuples = (f"({''.join(f'{name}, ' for name in names)})" for names in (outputs, self._guard_operands))
-        self._lines.append(f"return {', '.join(tuples)}, {in_range}, {has_nan}")
+        self._lines.append(f"return {', '.join(tuples)}, {conditions}, {has_nan}")
         parameters += [f"c{k}" for k in range(len(self.constants))]
         return "\n    ".join([f"def run({', '.join(parameters)}):", *self._lines]) + "\n"
 
@@ -206,7 +204,7 @@ class _EngineWriter(CodeWriter):
                 self._guard_operands.append(f"g{len(self._guard_operands)}")
                 self._lines.append(f"{self._guard_operands[-1]} = {self.operand(operand, None)}")
 
-    def _require(self, condition: str) -> None:
+    def _add_condition(self, condition: str) -> None:
         """Add a condition that each run checks."""
         self.conditions.append(f"r{len(self.conditions)}")
         self._lines.append(f"{self.conditions[-1]} = {condition}")
@@ -216,12 +214,12 @@ class _EngineWriter(CodeWriter):
     def operand(self, operand: object, item: object) -> str:
         """Return the source of an operand; an outdated view of a written array is recomputed first."""
         if isinstance(operand, Value):
-            self._refresh(operand)
+            self._refresh_view(operand)
         if isinstance(operand, (Value, MultiOutput)):
             return self.names[operand]
         return self._constant(np.asarray(operand))
 
-    def _refresh(self, node: object) -> None:
+    def _refresh_view(self, node: object) -> None:
         root = root_of(node)
         if root is node or not root.memory or node in self._inputs or viewed_operand(node) is None:
             return
@@ -237,7 +235,7 @@ class _EngineWriter(CodeWriter):
         if array.size > 1 and array.tobytes() == array.size * array.ravel()[:1].tobytes():
             number = self._constant(array.ravel()[0])
             return f"xp.broadcast_to({number}, {array.shape})"
-        if array.size <= _SMALL:
+        if array.size <= _MAX_INLINE_SIZE:
             with self._library.context(), without_tracing():
                 return self.names.bind(self._library.from_numpy(array), "k")
         self.constants.append(array)
@@ -257,11 +255,11 @@ class _EngineWriter(CodeWriter):
 
     def _bind_once(self, value: np.dtype[Any] | Callable[..., Any], preferred: str) -> str:
         """Bind a function or a dtype to one global name, and return the name."""
-        if value not in self._names:
-            number = f"_{len(self._names)}" if preferred in self.names.objects else ""
-            self._names[value] = name = f"{preferred.strip('_')}{number}"
+        if value not in self._global_names:
+            number = f"_{len(self._global_names)}" if preferred in self.names.objects else ""
+            self._global_names[value] = name = f"{preferred.strip('_')}{number}"
             self.names.objects[name] = value
-        return self._names[value]
+        return self._global_names[value]
 
     def _bind_plain(self, operand: object) -> str:
         """Return the source of an operand that may be a NumPy index or integer, which is not converted."""
@@ -303,7 +301,7 @@ class _EngineWriter(CodeWriter):
         if index.dtype.kind == "b":
             raise UnsupportedError("the length of x[mask] depends on values; use np.where(mask, x, 0)")
         name = self._cast_operand(index, np.int64)
-        self._require(f"xp.all(({name} >= {-length}) & ({name} < {length}))")
+        self._add_condition(f"xp.all(({name} >= {-length}) & ({name} < {length}))")
         return f"xp.clip({name}, {-length}, {length - 1})" if length else name
 
     # --------------------------------------------------------------------------------------------- statements
@@ -323,31 +321,31 @@ class _EngineWriter(CodeWriter):
         self._writes[root] = self._writes.get(root, 0) + 1
         parts = item.index if isinstance(item.index, tuple) else (item.index,)
         if not array_api.is_basic(parts) or not root.raw_value.flags.c_contiguous:
-            set_places = self._bind_once(self._library.set_places, "set_places")
-            return f"{name} = {set_places}({name}, {self.names.bind(_positions_of(item, root), 'i')}, {value})"
+            set_at_positions = self._bind_once(self._library.set_at_positions, "set_at_positions")
+            return f"{name} = {set_at_positions}({name}, {self.names.bind(_written_positions(item, root), 'i')}, {value})"
         if item.window is root.raw_value and all(not isinstance(part, slice) or (part.step or 1) > 0 for part in parts):
             set_item = self._bind_once(self._library.set_item, "set_item")
             return f"{name} = {set_item}({name}, {self._bind_plain(item.index)}, {value})"
         set_window = self._bind_once(self._library.set_window, "set_window")
-        lengths, strides, offset = _window_of(item, root)
+        lengths, strides, offset = _written_window(item, root)
         return f"{name} = {set_window}({name}, {lengths}, {strides}, {offset}, {value})"
 
     def operation(self, item: Any) -> str:
         """Return the expression of an operation; of one output of several, converted to its dtype."""
         if isinstance(item.function, ops.Output):
             expression = f"cast({super().operation(item)}, {self._dtype(item.dtype)})"
-            if key_of(item.args[0].function) == "linalg_lstsq" and item.function.index == 2:
-                self._require(f"{expression} == {int(item.raw_value)}")
+            if operation_key(item.args[0].function) == "linalg_lstsq" and item.function.index == 2:
+                self._add_condition(f"{expression} == {int(item.raw_value)}")
             return expression
         return self.call(item)
 
     def call(self, item: Any) -> str:
         """Return the call of the library's counterpart, with converted operands."""
         function, operands, options = item.function, list(item.args), dict(item.options)
-        named: dict[str, Any] = {}
+        keyword_operands: dict[str, Any] = {}
         if isinstance(function, ops.Keyworded):
             count = len(operands) - len(function.names)
-            named, operands = function.keyword_values(tuple(operands[count:])), operands[:count]
+            keyword_operands, operands = function.keyword_values(tuple(operands[count:])), operands[:count]
             function = function.function
         is_packed = isinstance(function, ops.Packed)
         axes, dtype = None, options.get("dtype")
@@ -358,8 +356,8 @@ class _EngineWriter(CodeWriter):
                 dtype = _dtype_option(function)
             function = function.function
         if isinstance(function, ops.UfuncMethod):
-            function, named = _reduction_of(function), {"axis": 0} | named
-        key = key_of(function)
+            function, keyword_operands = _reduction_of(function), {"axis": 0} | keyword_operands
+        key = operation_key(function)
         if is_converted := function in VALUE_DEPENDENT_DTYPE:
             function = self._real_or_complex_function(item, function, operands)
         if key == "astype":
@@ -369,7 +367,7 @@ class _EngineWriter(CodeWriter):
         elif is_converted and not isinstance(item, MultiOutput):
             sources = [self._cast_operand(a, item.dtype) for a in operands]
         else:
-            sources = self._operands(item, function, key, operands, dtype, options | named)
+            sources = self._operands(item, function, key, operands, dtype, options | keyword_operands)
         if axes is not None:
             sources = [
                 self._move_axes(source, axes_of_operand, _LAST_AXES[: len(axes_of_operand)][::-1])
@@ -377,23 +375,7 @@ class _EngineWriter(CodeWriter):
             ]
         arguments = [f"[{', '.join(sources)}]"] if is_packed else sources
         library_function = counterpart(self._library, function)
-        if isinstance(named.get("axis"), Value):
-            raise UnsupportedError(f"{key}: an axis that is computed")
-        arguments += [
-            f"{k}={self._bind_plain(v) if k in getattr(item.function, 'counts', ()) else self._keyword_operand(k, v, item)}"
-            for k, v in named.items()
-        ]
-        dropped = _IGNORED_OPTIONS - {"order"} if key in _ORDER_MATTERS else _IGNORED_OPTIONS
-        options = {k: v for k, v in options.items() if v is not np._NoValue and k not in dropped and (k, v) != ("out", None)}
-        if "out" in options:
-            raise UnsupportedError(f"{key}: the option out")
-        arguments += [
-            f"{k}={self._keyword_operand(k, v, item) if k in _ARRAY_OPTIONS else self.names.bind(v, 'o')}"
-            for k, v in options.items()
-            if k not in _ARRAY_OPTIONS or v is not None
-        ]
-        if key == "linalg_lstsq":
-            arguments.append(f"rank={int(item.raw_value[2])}")
+        arguments += self._option_arguments(item, key, keyword_operands, options)
         name = self._bind_once(library_function, f"np_{key}")
         expression = f"{name}({', '.join(arguments)})"
         if axes is not None and (inner := axes[len(operands)]):
@@ -403,6 +385,27 @@ class _EngineWriter(CodeWriter):
         if isinstance(item, MultiOutput) or isinstance(function, np.ufunc):
             return expression
         return f"cast({expression}, {self._dtype(item.dtype)})"
+
+    def _option_arguments(self, item: Any, key: str, keyword_operands: dict[str, Any], options: dict[str, Any]) -> list[str]:
+        """Return the sources of the keyword arguments of a call: operands passed by keyword, and options with an effect."""
+        if isinstance(keyword_operands.get("axis"), Value):
+            raise UnsupportedError(f"{key}: an axis that is computed")
+        counts = getattr(item.function, "counts", ())
+        arguments = [
+            f"{name}={self._bind_plain(value) if name in counts else self._keyword_operand(name, value, item)}"
+            for name, value in keyword_operands.items()
+        ]
+        dropped = _IGNORED_OPTIONS - {"order"} if key in _ORDER_MATTERS else _IGNORED_OPTIONS
+        for name, value in options.items():
+            if value is np._NoValue or name in dropped or (name in ("out", *_ARRAY_OPTIONS) and value is None):
+                continue
+            if name == "out":
+                raise UnsupportedError(f"{key}: the option out")
+            source = self._keyword_operand(name, value, item) if name in _ARRAY_OPTIONS else self.names.bind(value, "o")
+            arguments.append(f"{name}={source}")
+        if key == "linalg_lstsq":
+            arguments.append(f"rank={int(item.raw_value[2])}")
+        return arguments
 
     def _operands(
         self,
@@ -415,11 +418,11 @@ class _EngineWriter(CodeWriter):
     ) -> list[str]:
         """Return the sources of the operands, in the dtypes that NumPy converts them to."""
         if isinstance(function, np.ufunc) and function.signature is None:
-            kinds = [_kind(a) for a in operands]
+            types = [_promotion_type(a) for a in operands]
             dtype_options: dict[str, Any] = {}
             if dtype is not None:
                 dtype_options = {"signature": (None,) * function.nin + (np.dtype(dtype),) * function.nout, "casting": "unsafe"}
-            loop = function.resolve_dtypes((*kinds, *(None,) * function.nout), **dtype_options)
+            loop = function.resolve_dtypes((*types, *(None,) * function.nout), **dtype_options)
             return [self._cast_operand(a, dtype) for a, dtype in zip(operands, loop[: function.nin], strict=True)]
         if key in _INDEXING:
             return [self.operand(operands[0], item), *self._index_sources(key, operands, options)]
@@ -477,7 +480,7 @@ class _EngineWriter(CodeWriter):
             raise UnsupportedError(f"{name}: whether the result is complex depends on values; convert the operand to complex")
         conditions = [condition.format(self.operand(a, None)) for a in operands]
         is_real = item.dtype.kind != "c"
-        self._require(f"{'' if is_real else '~'}xp.all({' & '.join(conditions)})")
+        self._add_condition(f"{'' if is_real else '~'}xp.all({' & '.join(conditions)})")
         return getattr(np, name)
 
     def _keyword_operand(self, name: str, value: object, item: Any) -> str:
@@ -503,7 +506,7 @@ class _EngineWriter(CodeWriter):
         return sources, tuple(counts)
 
 
-def _kind(operand: object) -> Any:
+def _promotion_type(operand: object) -> Any:
     """Return the dtype of an operand; for a Python number its class, because NumPy promotes it weakly."""
     if hasattr(operand, "dtype"):
         return operand.dtype
@@ -530,7 +533,7 @@ def _reduction_of(function: Any) -> Any:
     return fold
 
 
-def _window_of(write: Write, root: Any) -> tuple[tuple[int, ...], tuple[int, ...], int]:
+def _written_window(write: Write, root: Any) -> tuple[tuple[int, ...], tuple[int, ...], int]:
     """Return the lengths, strides and offset of the written elements in the root, in elements."""
     parts = write.index if isinstance(write.index, tuple) else (write.index,)
     written = write.window[parts if Ellipsis in parts else (*parts, ...)]
@@ -540,7 +543,7 @@ def _window_of(write: Write, root: Any) -> tuple[tuple[int, ...], tuple[int, ...
     return layout["shape"], tuple(s // size for s in layout["strides"]), layout["offset"] // size
 
 
-def _positions_of(write: Write, root: Any) -> Any:
+def _written_positions(write: Write, root: Any) -> Any:
     """Return the positions of the written elements in the flattened root."""
     whole = root.raw_value
     positions = np.empty_like(whole, np.int64, subok=False)

@@ -37,9 +37,9 @@ class ExportedFunction:
         array_positions = [
             position for position, leaf in enumerate(leaves) if library.is_array(leaf) or isinstance(leaf, np.ndarray)
         ]
-        parts = [None if position in array_positions else leaf for position, leaf in enumerate(leaves)]
+        static_leaves = [None if position in array_positions else leaf for position, leaf in enumerate(leaves)]
         shapes = [(position, str(leaves[position].dtype), tuple(leaves[position].shape)) for position in array_positions]
-        key = (*key_of(parts, structure, (args, kwargs)), *shapes)
+        key = (*key_of(static_leaves, structure, (args, kwargs)), *shapes)
         if key not in self._programs:
             self._programs[key] = self._trace(leaves, structure)
         program, dynamic, build = self._programs[key]
@@ -48,25 +48,26 @@ class ExportedFunction:
             leaves[position] if library.is_array(leaves[position]) else library.from_numpy(leaves[position])
             for position in dynamic
         ]
-        outputs, _, in_range, _ = program.run(*inputs)
+        outputs, _, conditions_hold, _ = program.run(*inputs)
         outputs = tuple(map(library.copy_result, outputs))
-        if in_range is not None:
-            outputs = tuple(library.nan_unless(in_range, output) for output in outputs)
+        if conditions_hold is not None:
+            outputs = tuple(library.nan_unless(conditions_hold, output) for output in outputs)
         return build(outputs)
 
     def _trace(self, leaves: list[Any], structure: object) -> tuple[EngineProgram, tuple[int, ...], Callable[..., Any]]:
+        """Return a program for such arguments, the positions of its inputs among the leaves, and a builder of the result."""
         library = self._library
-        plain = [library.example(leaf) if library.is_array(leaf) else leaf for leaf in leaves]
+        numpy_leaves = [library.example_values(leaf) if library.is_array(leaf) else leaf for leaf in leaves]
         if self._examples is not None:
             example_leaves, tree = flatten_arguments(self._examples, {}, None)
             if tree != structure:
                 raise ValueError("the nesting of the examples differs from that of the arguments")
-            plain = [
+            numpy_leaves = [
                 np.asarray(x, y.dtype).reshape(y.shape)[()] if _is_array(y) else y
-                for x, y in zip(example_leaves, plain, strict=True)
+                for x, y in zip(example_leaves, numpy_leaves, strict=True)
             ]
-        args, kwargs = unflatten(structure, plain)
-        call = make_call(plain, structure, key_of(plain, structure, (args, kwargs)))
+        args, kwargs = unflatten(structure, numpy_leaves)
+        call = make_call(numpy_leaves, structure, key_of(numpy_leaves, structure, (args, kwargs)))
         name = library.name
         try:
             captured = CapturedState(iter([(self.__wrapped__, "the function"), *((s, "an argument") for s in call.statics())]))
@@ -86,8 +87,8 @@ class ExportedFunction:
             )
         if program.has_conditions and any(node.dtype.kind not in "fc" for node in trace.schedule.outputs):
             raise NotImplementedError(
-                f"to_{name}: a result is an integer or boolean, and a run checks a condition on values, such as a computed index "
-                "that must be in range. Where it fails the result is nan, which only floating-point numbers have. Return these"
+                f"to_{name}: a result is an integer or boolean, but each run checks a condition on values, such as that a "
+                "computed index is in range, and returns nan if it fails. Return floating-point numbers, as by .astype(float)"
             )
         return program, call.dynamic, trace.build
 

@@ -73,12 +73,12 @@ class ImportedFunction:
         return f"<{self.library.name} function {self.__name__}>"
 
 
-def _import_function(name: str, g: Callable[..., Any]) -> ImportedFunction:
+def _import_function(library_name: str, g: Callable[..., Any]) -> ImportedFunction:
     if not callable(g):
-        raise TypeError(f"from_{name}: expected a function, not a {type(g).__name__}")
+        raise TypeError(f"from_{library_name}: expected a function, not a {type(g).__name__}")
     from .libraries import load_library  # imported on first use, to keep `import autodiff` fast
 
-    return ImportedFunction(load_library(name), g, getattr(g, "__name__", name))
+    return ImportedFunction(load_library(library_name), g, getattr(g, "__name__", library_name))
 
 
 def from_jax(g: Callable[..., Any]) -> ImportedFunction:

@@ -17,8 +17,8 @@ from . import array_api
 from .array_api import UnsupportedError
 
 Function = Callable[..., Any]
-# SciPy's special functions that libraries call by another name.
-_SPECIAL_ALIASES = {"psi": "digamma", "log1p": "log1p", "expm1": "expm1", "exp2": "exp2", "gammaln": "gammaln"}
+# SciPy's special functions that JAX calls by another name.
+_JAX_SPECIAL = {"psi": "digamma"}
 
 
 class Library:
@@ -46,21 +46,21 @@ class Library:
     def __init__(self, namespace: Any) -> None:
         self.namespace = namespace
 
-    def function(self, name: str) -> Function | None:
+    def find_function(self, name: str) -> Function | None:
         """Return the library's own function of a dotted name, such as ``"linalg.inv"``, or None."""
         attribute: Any = self.namespace
         for part in name.split("."):
             attribute = getattr(attribute, part, None)
         return attribute  # type: ignore[no-any-return]
 
-    def special(self, name: str) -> Function | None:
+    def find_special(self, name: str) -> Function | None:
         """Return the library's function for one of ``scipy.special``, or None."""
         return None
 
     # ------------------------------------------------------------------------------------------------ arrays
 
     def is_array(self, value: Array) -> bool:
-        """Whether a value is an array of the library."""
+        """Return whether a value is an array of the library."""
         return hasattr(value, "__array_namespace__") and not isinstance(value, (np.ndarray, np.generic))
 
     def dtype(self, dtype: np.dtype[Any]) -> Any:
@@ -78,7 +78,7 @@ class Library:
         """Return a copy of a library's array as a plain one, or a NumPy scalar."""
         return np.array(value)[()]
 
-    def argument(self, value: object) -> Any:
+    def as_argument(self, value: object) -> Any:
         """Return a library's array as an argument of a compiled function: a number that may change stays an array."""
         numpy_value = self.to_numpy(value)
         return numpy_value if numpy_value.dtype.kind in "fc" else np.asarray(numpy_value)
@@ -99,12 +99,13 @@ class Library:
     def set_window(self, array: Any, lengths: Any, strides: Any, offset: int, value: Any) -> Any:
         """Return a copy of an array with values in a strided window, given in elements of the array in C order."""
         xp, shape = self.namespace, tuple(array.shape)
-        if (box := array_api.box_of(shape, lengths, strides, offset)) is None:
-            return self.set_places(array, array_api.places_of(array_api.size_of(array), lengths, strides, offset), value)
+        if (box := array_api.find_box(shape, lengths, strides, offset)) is None:
+            positions = array_api.window_positions(array_api.size_of(array), lengths, strides, offset)
+            return self.set_at_positions(array, positions, value)
         value = xp.reshape(xp.broadcast_to(value, lengths), box.lengths)
         return xp.reshape(self.set_item(xp.reshape(array, box.dims), box.slices, value), shape)
 
-    def set_places(self, array: Any, positions: Any, value: Any) -> Any:
+    def set_at_positions(self, array: Any, positions: Any, value: Any) -> Any:
         """Return a copy of an array with values at positions (plain integers) of the flattened array; of equal ones, the last."""
         value = self.namespace.broadcast_to(value, positions.shape)
         if len(np.unique(positions)) == positions.size:
@@ -116,7 +117,7 @@ class Library:
         xp, positions = self.namespace, np.arange(array_api.size_of(array)).reshape(array.shape)[index]
         return array_api.put(xp, array, positions, xp.broadcast_to(value, np.shape(positions)))
 
-    def example(self, value: object) -> Any:
+    def example_values(self, value: object) -> Any:
         """Return values of an array at which a function can be traced: its own, if they are known."""
         return self.to_numpy(value)
 
@@ -151,8 +152,17 @@ class Library:
         return contextlib.nullcontext()
 
 
-class ConvolutionLibrary(Library):
-    """A library with convolutions of its own."""
+class DifferentiableLibrary(Library):
+    """A library with its own derivatives and convolutions.
+
+    Attributes
+    ----------
+    library_vjp : callable
+        ``library_vjp(f, *operands)`` returns the result of a function, and the function from cotangents of the result to those
+        of the operands: the library's ``vjp``.
+    """
+
+    library_vjp: Function
 
     def convolve(self, x: object, kernel: object, windows: Windows, groups: int) -> Any:
         """Return the cross-correlation of arrays with channels; the kernel is not conjugated."""
@@ -160,7 +170,18 @@ class ConvolutionLibrary(Library):
 
     def convolve_vjp(self, x: object, kernel: object, windows: Windows, groups: int, g: object) -> tuple[Any, Any]:
         """Return the cotangents of the array and of the kernel."""
-        raise NotImplementedError
+        return self.library_vjp(lambda a, b: self.convolve(a, b, windows, groups), x, kernel)[1](g)  # type: ignore[no-any-return]
+
+    def vjp(self, f: Function, operands: Sequence[Any], cotangents: object) -> tuple[Any, ...]:
+        """Return the cotangents of the operands of a function; zeros for integers."""
+        floats = [k for k, x in enumerate(operands) if array_api.is_floating(self.namespace, x)]
+
+        def f_of_floats(*values: object) -> Any:
+            replaced = dict(zip(floats, values, strict=True))
+            return f(*[replaced.get(k, x) for k, x in enumerate(operands)])
+
+        float_cotangents = iter(self.library_vjp(f_of_floats, *[operands[k] for k in floats])[1](cotangents))
+        return tuple(next(float_cotangents) if k in floats else self.namespace.zeros(x.shape) for k, x in enumerate(operands))
 
     def cross_correlate(self, x: Any, kernel: Any, **options: object) -> Any:
         """See `compgraph.cross_correlate`."""
@@ -187,6 +208,7 @@ class ConvolutionLibrary(Library):
 
 
 def _geometry(x: Any, kernel: Any, options: dict[str, Any]) -> tuple[Windows, int]:
+    """Return the windows and the number of groups of a cross-correlation of arrays of some shapes."""
     correlation = array_api.correlation_of("cross_correlate", x, kernel, options)
     return correlation.windows, correlation.groups
 
@@ -198,7 +220,7 @@ class NumPyLikeLibrary(Library):
     has_computed_indices = True
 
 
-class Jax(NumPyLikeLibrary, ConvolutionLibrary):
+class Jax(NumPyLikeLibrary, DifferentiableLibrary):
     """JAX, on its default device."""
 
     name = "jax"
@@ -206,6 +228,7 @@ class Jax(NumPyLikeLibrary, ConvolutionLibrary):
     def __init__(self) -> None:
         self.jax = importlib.import_module("jax")
         super().__init__(importlib.import_module("jax.numpy"))
+        self.library_vjp = self.jax.vjp
 
     def convolve(self, x: object, kernel: object, windows: Windows, groups: int) -> Any:
         """Return the cross-correlation by XLA."""
@@ -213,16 +236,12 @@ class Jax(NumPyLikeLibrary, ConvolutionLibrary):
             x, kernel, windows.strides, windows.pads, rhs_dilation=windows.dilation, feature_group_count=groups
         )
 
-    def convolve_vjp(self, x: object, kernel: object, windows: Windows, groups: int, g: object) -> tuple[Any, Any]:
-        """Return the cotangents computed by JAX, which does not compile an unused one."""
-        return self.jax.vjp(lambda a, b: self.convolve(a, b, windows, groups), x, kernel)[1](g)  # type: ignore[no-any-return]
-
-    def special(self, name: str) -> Function | None:
+    def find_special(self, name: str) -> Function | None:
         """Return the function of ``jax.scipy.special``."""
-        return getattr(importlib.import_module("jax.scipy.special"), _SPECIAL_ALIASES.get(name, name), None)
+        return getattr(importlib.import_module("jax.scipy.special"), _JAX_SPECIAL.get(name, name), None)
 
     def is_array(self, value: Array) -> bool:
-        """Whether a value is an array or a tracer of JAX."""
+        """Return whether a value is an array or a tracer of JAX."""
         return isinstance(value, self.jax.Array)
 
     def set_item(self, array: Any, index: object, value: Any) -> Any:
@@ -237,7 +256,7 @@ class Jax(NumPyLikeLibrary, ConvolutionLibrary):
         """Return the array itself, because arrays of JAX are immutable."""
         return value
 
-    def example(self, value: object) -> Any:
+    def example_values(self, value: object) -> Any:
         """Return values of an array; for a tracer, numbers between 0.5 and 1.5."""
         if not isinstance(value, self.jax.core.Tracer):
             return self.to_numpy(value)
@@ -252,17 +271,6 @@ class Jax(NumPyLikeLibrary, ConvolutionLibrary):
                 "the function computes with 64-bit floating-point numbers, which JAX has disabled: "
                 'jax.config.update("jax_enable_x64", True), or let it compute with float32 alone'
             )
-
-    def vjp(self, f: Function, operands: Sequence[Any], cotangents: Any) -> tuple[Any, ...]:
-        """Return the cotangents of the operands of a function; zeros for integers."""
-        real = [k for k, x in enumerate(operands) if array_api.is_floating(self.namespace, x)]
-
-        def of_floats(*values: object) -> Any:
-            every = dict(enumerate(operands)) | dict(zip(real, values, strict=True))
-            return f(*[every[k] for k in range(len(operands))])
-
-        operand_cotangents = iter(self.jax.vjp(of_floats, *[operands[k] for k in real])[1](cotangents))
-        return tuple(next(operand_cotangents) if k in real else self.namespace.zeros(x.shape) for k, x in enumerate(operands))
 
     def jvp(self, f: Function, operand: object, tangent: object) -> Any:
         """Return the tangent of a function of one operand."""
@@ -288,12 +296,12 @@ class CuPy(NumPyLikeLibrary):
         self.cupy = importlib.import_module("cupy")
         super().__init__(importlib.import_module("array_api_compat.cupy"))
 
-    def special(self, name: str) -> Function | None:
+    def find_special(self, name: str) -> Function | None:
         """Return the function of ``cupyx.scipy.special``."""
         return getattr(importlib.import_module("cupyx.scipy.special"), name, None)
 
     def is_array(self, value: Array) -> bool:
-        """Whether a value is an array of CuPy."""
+        """Return whether a value is an array of CuPy."""
         return isinstance(value, self.cupy.ndarray)
 
     def to_numpy(self, value: object) -> Any:
@@ -313,7 +321,7 @@ class CuPy(NumPyLikeLibrary):
         return array
 
 
-class Torch(ConvolutionLibrary):
+class Torch(DifferentiableLibrary):
     """PyTorch, on its default device (``torch.set_default_device``)."""
 
     name = "torch"
@@ -322,6 +330,7 @@ class Torch(ConvolutionLibrary):
     def __init__(self) -> None:
         self.torch = importlib.import_module("torch")
         super().__init__(importlib.import_module("array_api_compat.torch"))
+        self.library_vjp = self.torch.func.vjp
 
     def compile(self, run: Function) -> Function:
         """Trace the function once, at its first arrays, as a list of PyTorch's operations without Python between them."""
@@ -345,16 +354,12 @@ class Torch(ConvolutionLibrary):
         run = (f.conv1d, f.conv2d, f.conv3d)[len(windows.lengths) - 1]
         return run(x, kernel, stride=windows.strides, dilation=windows.dilation, groups=groups)
 
-    def convolve_vjp(self, x: object, kernel: object, windows: Windows, groups: int, g: object) -> tuple[Any, Any]:
-        """Return the cotangents by PyTorch."""
-        return self.torch.func.vjp(lambda a, b: self.convolve(a, b, windows, groups), x, kernel)[1](g)  # type: ignore[no-any-return]
-
-    def special(self, name: str) -> Function | None:
+    def find_special(self, name: str) -> Function | None:
         """Return the function of ``torch.special``."""
         return getattr(self.torch.special, _TORCH_SPECIAL.get(name, name), None)
 
     def is_array(self, value: Array) -> bool:
-        """Whether a value is a tensor."""
+        """Return whether a value is a tensor."""
         return isinstance(value, self.torch.Tensor)
 
     def from_numpy(self, value: object) -> Any:
@@ -375,17 +380,6 @@ class Torch(ConvolutionLibrary):
         array[_tensors(self.torch, index, array)] = value
         return array
 
-    def vjp(self, f: Function, operands: Sequence[Any], cotangents: object) -> tuple[Any, ...]:
-        """Return the cotangents of the operands of a function; zeros for integers."""
-        real = [k for k, x in enumerate(operands) if x.is_floating_point() or x.is_complex()]
-
-        def of_floats(*values: object) -> Any:
-            every = dict(enumerate(operands)) | dict(zip(real, values, strict=True))
-            return f(*[every[k] for k in range(len(operands))])
-
-        operand_cotangents = iter(self.torch.func.vjp(of_floats, *[operands[k] for k in real])[1](cotangents))
-        return tuple(next(operand_cotangents) if k in real else self.torch.zeros(x.shape) for k, x in enumerate(operands))
-
     def jvp(self, f: Function, operand: object, tangent: object) -> Any:
         """Return the tangent of a function of one operand."""
         return self.torch.func.jvp(f, (operand,), (tangent,))[1]
@@ -403,7 +397,6 @@ class Torch(ConvolutionLibrary):
 
 
 _TORCH_SPECIAL = {
-    "gammaln": "gammaln",
     "j0": "bessel_j0",
     "j1": "bessel_j1",
     "y0": "bessel_y0",
@@ -468,7 +461,7 @@ def _numpy_names() -> dict[Any, tuple[str, ...]]:
     return names
 
 
-def key_of(function: Callable[..., Any]) -> str:
+def operation_key(function: Callable[..., Any]) -> str:
     """Return the key of an operation: its name in `array_api`."""
     spec = ops.spec_of(function)
     names = _numpy_names().get(function, ())
@@ -485,7 +478,7 @@ def counterpart(library: Library, function: Callable[..., Any]) -> Function:
 
     The result takes the operands and options of NumPy's function.
     """
-    key = key_of(function)
+    key = operation_key(function)
     if ops.spec_of(function) is None and ops.function_by_opname(ops.opname_of(function)) is not function:
         raise UnsupportedError(f"{key or 'a function'} is a user-defined function; write it with NumPy's functions")
     if key in _UNSUPPORTED:
@@ -496,13 +489,13 @@ def counterpart(library: Library, function: Callable[..., Any]) -> Function:
         return direct
     if key == "scatter" and own_function is not None and library.has_computed_indices:
         return functools.partial(own_function, library.namespace, add=library.add_item)
-    if key in _CONVOLUTIONS and isinstance(library, ConvolutionLibrary):
+    if key in _CONVOLUTIONS and isinstance(library, DifferentiableLibrary):
         return getattr(library, key)  # type: ignore[no-any-return]
     if own_function is not None:
         return functools.partial(own_function, library.namespace)
     if direct is not None:
         return direct
-    if key.startswith("special_") and (special_function := library.special(key.removeprefix("special_"))) is not None:
+    if key.startswith("special_") and (special_function := library.find_special(key.removeprefix("special_"))) is not None:
         return special_function
     raise UnsupportedError(f"{library.name} has no counterpart of {key}")
 
@@ -510,46 +503,18 @@ def counterpart(library: Library, function: Callable[..., Any]) -> Function:
 def _find_by_numpy_name(library: Library, function: Callable[..., Any]) -> Function | None:
     """Return the function of one of NumPy's names."""
     names = sorted(_numpy_names().get(function, ()), key=lambda name: name.rpartition(".")[2] != function.__name__)
-    return next((f for name in names if (f := library.function(name)) is not None), None)
+    return next((f for name in names if (f := library.find_function(name)) is not None), None)
 
 
 _CONVOLUTIONS = frozenset({"cross_correlate", "cross_correlate_back", "cross_correlate_kernel"})
 # Operations for which the function of a library with NumPy's names is faster than the array API implementation.
 _BY_NUMPY_NAME = frozenset(
-    [
-        "cbrt",
-        "convolve",
-        "correlate",
-        "delete",
-        "diag",
-        "diagflat",
-        "diagonal",
-        "einsum",
-        "exp2",
-        "fft_fftshift",
-        "fft_ifftshift",
-        "frexp",
-        "gcd",
-        "heaviside",
-        "i0",
-        "insert",
-        "interp",
-        "kron",
-        "lcm",
-        "ldexp",
-        "logaddexp2",
-        "nan_to_num",
-        "pad",
-        "repeat",
-        "roll",
-        "sinc",
-        "sort",
-        "searchsorted",
-        "take_along_axis",
-        "tile",
-        "trace",
-    ]
-)
+    {
+        "cbrt", "convolve", "correlate", "delete", "diag", "diagflat", "diagonal", "einsum", "exp2", "fft_fftshift",
+        "fft_ifftshift", "frexp", "gcd", "heaviside", "i0", "insert", "interp", "kron", "lcm", "ldexp", "logaddexp2",
+        "nan_to_num", "pad", "repeat", "roll", "searchsorted", "sinc", "sort", "take_along_axis", "tile", "trace",
+    }
+)  # fmt: skip
 _LENGTH = "the length of the result depends on values; use np.where, or arrays of a fixed length"
 _UNSUPPORTED = {
     **dict.fromkeys(("nonzero", "flatnonzero", "argwhere", "unique", "roots", "poly", "polymul", "polydiv"), _LENGTH),

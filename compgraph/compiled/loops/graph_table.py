@@ -36,7 +36,7 @@ class GraphTable:
         The row of each item.
     kinds, numbers, may_change : arrays
         See `RowTable`. Numbers are the rows of the operands, then indices and offsets into arrays.
-    counts, operands : arrays
+    number_counts, operand_counts : arrays
         By row, the count of its numbers, and of those that refer to operands.
     """
 
@@ -45,7 +45,7 @@ class GraphTable:
         self.row_of = {item: row for row, item in enumerate(items)}
         self._roots = {id(item.memory): row for row, item in enumerate(items) if isinstance(item, Value) and item.memory}
         self._kinds: dict[Any, int] = {}
-        kinds, flat, counts, operands = [], list[int](), [], []
+        kinds, flat, number_counts, operand_counts = [], list[int](), [], []
         for item in items:
             before = len(flat)
             is_input = item in inputs
@@ -54,13 +54,13 @@ class GraphTable:
             else:
                 key = self._write_key(item, flat) if type(item) is Write else self._node_key(item, flat)
             kinds.append(self._kinds.setdefault(key, len(self._kinds)))
-            counts.append(len(flat) - before)
-            operands.append(0 if is_input else len(item.parent_argnums) + (type(item) is Write))
+            number_counts.append(len(flat) - before)
+            operand_counts.append(0 if is_input else len(item.parent_argnums) + (type(item) is Write))
         self.kinds = np.array(kinds, np.int64)
-        self.counts, self.operands = np.array(counts), np.array(operands)
-        widest = int(self.counts.max(initial=1))
+        self.number_counts, self.operand_counts = np.array(number_counts), np.array(operand_counts)
+        widest = int(self.number_counts.max(initial=1))
         self.numbers = np.zeros((len(items), widest), np.int64)
-        self.numbers[np.arange(widest) < self.counts[:, None]] = flat
+        self.numbers[np.arange(widest) < self.number_counts[:, None]] = flat
         self.may_change = np.ones(self.numbers.shape, bool)
 
     def _node_key(self, item: Any, flat: list[int]) -> Any:
@@ -97,7 +97,7 @@ class GraphTable:
         if not memory or item.raw_value.nbytes > MAX_COMPARED_BYTES or len(memory.log) > MAX_WRITES:
             return ("leaf", id(item))
         plain = value_at(item, item.sequence_number)
-        return ("made", type(item), plain.dtype, plain.shape, plain.strides, plain.tobytes())
+        return ("initial contents", type(item), plain.dtype, plain.shape, plain.strides, plain.tobytes())
 
     def _write_key(self, item: Write, flat: list[int]) -> Any:
         """Return the kind of a write; append its numbers, operands first."""

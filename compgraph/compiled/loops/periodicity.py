@@ -58,12 +58,12 @@ class RowTable(Protocol):
     may_change: Any
 
 
-def find_runs(rows: RowTable, min_items: int) -> list[PeriodicRun]:
+def find_runs(table: RowTable, min_items: int) -> list[PeriodicRun]:
     """Return disjoint runs of at least `min_items` items, in order; the shortest period takes precedence."""
-    is_covered = np.zeros(len(rows.kinds), bool)
+    is_covered = np.zeros(len(table.kinds), bool)
     runs: list[PeriodicRun] = []
-    for period in likely_periods(rows.kinds):
-        for run in find_runs_of_period(rows, period, is_covered, min_items):
+    for period in likely_periods(table.kinds):
+        for run in find_runs_of_period(table, period, is_covered, min_items):
             is_covered[run.start : run.stop] = True
             runs.append(run)
     return sorted(runs)
@@ -87,9 +87,9 @@ def likely_periods(kinds: NDArray[Any], max_periods: int = MAX_PERIODS) -> list[
     return sorted(likely)
 
 
-def find_runs_of_period(rows: RowTable, period: int, is_excluded: NDArray[Any], min_items: int) -> Iterator[PeriodicRun]:
+def find_runs_of_period(table: RowTable, period: int, is_excluded: NDArray[Any], min_items: int) -> Iterator[PeriodicRun]:
     """Yield the runs of one period with at least `min_items` items, none of them excluded."""
-    kinds, numbers, may_change = rows.kinds, rows.numbers, rows.may_change
+    kinds, numbers, may_change = table.kinds, table.numbers, table.may_change
     if len(kinds) < period * MIN_TRIP_COUNT:
         return
     steps = numbers[period:] - numbers[:-period]

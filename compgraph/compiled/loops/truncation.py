@@ -27,6 +27,12 @@ from .periodicity import PeriodicRun, find_runs_of_period, likely_periods
 
 MIN_GRAPH_SIZE = 3000  # items; smaller graphs compile fast enough
 MAX_EXACT_INTEGER = 2**53  # larger integers are not exact as floats
+SAMPLE_SIZE, SAMPLE_COUNT = 8192, 8  # rows of a sample in which periods are detected, and number of samples of a long table
+MAX_PERIODS = 12  # candidate periods
+MAX_LOOPS = 4  # truncated loops of one graph
+MIN_ITERATIONS, MIN_ROWS = 32, 600  # remaining iterations and rows of a truncated loop
+TRIP_COUNT_STEP = 12  # iterations by which trip counts differ: rerolling may merge several iterations into one
+MIN_SAVING = 3  # minimal ratio of a loop's trip count to the truncated one
 
 
 class LoopMismatchError(Exception):
@@ -121,11 +127,11 @@ def truncate_graph(result: object, args: Sequence[Any], since: float) -> Truncat
     if len(items) < MIN_GRAPH_SIZE or _depends_on_values(items, argument_nodes, since):
         return None
     items.sort(key=_sequence_number)
-    rows = GraphTable(items, argument_nodes)
-    loops = find_loops(rows)
+    table = GraphTable(items, argument_nodes)
+    loops = find_loops(table)
     if not loops:
         return None
-    truncated_graph = TruncatedGraph(rows, loops, leaves, structure, args)
+    truncated_graph = TruncatedGraph(table, loops, leaves, structure, args)
     if not truncated_graph.is_valid:
         return None
     if (collected := collector.get()) is not None:
@@ -155,7 +161,7 @@ class TruncatedGraph:
 
     Parameters
     ----------
-    rows : GraphTable
+    table : GraphTable
         Its items.
     loops : list of TruncatedLoop
         Its loops.
@@ -173,9 +179,9 @@ class TruncatedGraph:
     """
 
     def __init__(
-        self, rows: GraphTable, loops: list[TruncatedLoop], leaves: list[Any], structure: object, args: Sequence[Any]
+        self, table: GraphTable, loops: list[TruncatedLoop], leaves: list[Any], structure: object, args: Sequence[Any]
     ) -> None:
-        self._rows, self.loops, self._leaves, self._structure, self._args = rows, loops, leaves, structure, args
+        self._table, self.loops, self._leaves, self._structure, self._args = table, loops, leaves, structure, args
         self.tables: list[Any] = []
         self._tables_by_operand: dict[tuple[int, int], Any] = {}  # by row in the first iteration, and operand position
         self.is_valid = all(map(self._tabulate_constants, loops)) and self._returns_only_ends()
@@ -183,7 +189,7 @@ class TruncatedGraph:
     def _returns_only_ends(self) -> bool:
         """Return whether the results depend only on the first and last iterations of each loop."""
         for value in self._leaves:
-            row = self._rows.row_of[value] if isinstance(value, Value) else 0
+            row = self._table.row_of[value] if isinstance(value, Value) else 0
             for run, min_trip_count in self.loops:
                 half = (min_trip_count // 2) * run.period
                 if run.start + half <= row < run.stop - half:
@@ -192,7 +198,7 @@ class TruncatedGraph:
 
     def _tabulate_constants(self, loop: TruncatedLoop) -> bool:
         """Put constants that differ between the iterations of a loop into tables; return whether this is possible."""
-        run, items = loop.run, self._rows.items
+        run, items = loop.run, self._table.items
         for row in range(run.start, run.start + run.period):
             item = items[row]
             if type(item) is Write or item.function not in ARITHMETIC:
@@ -217,7 +223,7 @@ class TruncatedGraph:
     def rerecord(self, counts_by_loop: Sequence[int], args: Sequence[Any]) -> Any:
         """Record the function's result again, with other arguments and trip counts."""
         remaining, removed = self._remaining_rows(counts_by_loop)
-        items, rows_by_item = self._rows.items, self._rows.row_of
+        items, rows_by_item = self._table.items, self._table.row_of
         table_entries = {
             (items[row + iteration * run.period], position): (table, iteration)
             for (run, _), trip_count in zip(self.loops, counts_by_loop, strict=True)
@@ -252,15 +258,7 @@ class TruncatedGraph:
             remaining += range(start, stop)
             removed.append((stop, run.stop, (run.trip_count - trip_count) * run.period))
             start = run.stop
-        return remaining + list(range(start, len(self._rows.items))), removed
-
-
-SAMPLE, SAMPLES = 8192, 8  # rows of a sample in which periods are detected, and number of samples of a long table
-MAX_PERIODS = 12  # candidate periods
-MAX_LOOPS = 4  # truncated loops of one graph
-MIN_ITERATIONS, MIN_ROWS = 32, 600  # remaining iterations and rows of a truncated loop
-TRIP_COUNT_STEP = 12  # iterations by which trip counts differ: rerolling may merge several iterations into one
-MIN_SAVING = 3  # minimal ratio of a loop's trip count to the truncated one
+        return remaining + list(range(start, len(self._table.items))), removed
 
 
 class TruncatedLoop(NamedTuple):
@@ -283,13 +281,13 @@ class TruncatedLoop(NamedTuple):
         return (self.run.trip_count - self.min_trip_count) * self.run.period
 
 
-def find_loops(rows: GraphTable) -> list[TruncatedLoop]:
+def find_loops(table: GraphTable) -> list[TruncatedLoop]:
     """Return the loops of a table that are worth truncating, in order; none if they cover less than half of it."""
-    size = len(rows.items)
+    size = len(table.items)
     candidates: list[TruncatedLoop] = []
-    for period in _candidate_periods(rows.kinds):
-        for run in find_runs_of_period(rows, period, np.zeros(size, bool), MIN_ROWS):
-            loop = _as_truncated_loop(rows, run)
+    for period in _candidate_periods(table.kinds):
+        for run in find_runs_of_period(table, period, np.zeros(size, bool), MIN_ROWS):
+            loop = _as_truncated_loop(table, run)
             if loop is not None:
                 candidates.append(loop)
         if sum(loop.saved_rows for loop in candidates) > 0.9 * size:
@@ -299,25 +297,25 @@ def find_loops(rows: GraphTable) -> list[TruncatedLoop]:
         if all(loop.run.stop <= other.run.start or other.run.stop <= loop.run.start for other in selected):
             selected.append(loop)
     selected = sorted(selected[:MAX_LOOPS], key=lambda loop: loop.run.start)
-    if 2 * sum(loop.saved_rows for loop in selected) < size or not _reads_only_ends(rows, selected):
+    if 2 * sum(loop.saved_rows for loop in selected) < size or not _reads_only_ends(table, selected):
         return []
     return selected
 
 
 def _candidate_periods(kinds: NDArray[Any]) -> list[int]:
     """Return likely periods, the shortest first."""
-    if len(kinds) <= 2 * SAMPLE:
+    if len(kinds) <= 2 * SAMPLE_SIZE:
         return likely_periods(kinds, MAX_PERIODS)
-    starts = np.linspace(0, len(kinds) - SAMPLE, SAMPLES).astype(int).tolist()
-    periods = {period for start in starts for period in likely_periods(kinds[start : start + SAMPLE], MAX_PERIODS // 2)}
+    starts = np.linspace(0, len(kinds) - SAMPLE_SIZE, SAMPLE_COUNT).astype(int).tolist()
+    periods = {period for start in starts for period in likely_periods(kinds[start : start + SAMPLE_SIZE], MAX_PERIODS // 2)}
     return sorted(periods)[: 4 * MAX_PERIODS]
 
 
-def _as_truncated_loop(rows: GraphTable, run: PeriodicRun) -> TruncatedLoop | None:
+def _as_truncated_loop(table: GraphTable, run: PeriodicRun) -> TruncatedLoop | None:
     """Return the loop of a run; None if it has too few iterations, or if operands do not move with the iterations."""
     iteration = slice(run.start, run.start + run.period)
-    numbers, counts = rows.numbers[iteration], rows.operands[iteration]
-    change = rows.numbers[run.start + run.period : run.start + 2 * run.period] - numbers
+    numbers, counts = table.numbers[iteration], table.operand_counts[iteration]
+    change = table.numbers[run.start + run.period : run.start + 2 * run.period] - numbers
     is_operand = np.arange(numbers.shape[1]) < counts[:, None]
     if (is_operand & (change != 0) & (change != run.period)).any():
         return None
@@ -325,21 +323,21 @@ def _as_truncated_loop(rows: GraphTable, run: PeriodicRun) -> TruncatedLoop | No
     max_distance = int((distances[is_operand & (change == run.period)] // run.period + 1).max(initial=1))
     fixed = numbers[is_operand & (change == 0)]
     shared_iterations = int(((fixed - run.start) // run.period + 1).max(initial=0))  # iterations that all later ones read
-    max_distance = max(max_distance, _memory_distance(rows, run, change))
+    max_distance = max(max_distance, _memory_distance(table, run, change))
     min_trip_count = max(MIN_ITERATIONS, 2 * max(max_distance, shared_iterations) + 8, -(-MIN_ROWS // run.period))
     min_trip_count += (run.trip_count - min_trip_count) % TRIP_COUNT_STEP
     return TruncatedLoop(run, min_trip_count) if run.trip_count >= MIN_SAVING * min_trip_count else None
 
 
-def _memory_distance(rows: GraphTable, run: PeriodicRun, change: NDArray[Any]) -> int:
+def _memory_distance(table: GraphTable, run: PeriodicRun, change: NDArray[Any]) -> int:
     """Return the maximal distance in iterations between accesses to the same element of an array with writes."""
     accesses_by_root: dict[int, list[tuple[Any, Any]]] = {}
-    roots = {int(rows.numbers[row, 0]) for row in range(run.start, run.start + run.period) if type(rows.items[row]) is Write}
+    roots = {int(table.numbers[row, 0]) for row in range(run.start, run.start + run.period) if type(table.items[row]) is Write}
     for row in range(run.start, run.start + run.period):
-        first, count, operands = int(rows.numbers[row, 0]), int(rows.counts[row]), int(rows.operands[row])
+        first, count, operands = int(table.numbers[row, 0]), int(table.number_counts[row]), int(table.operand_counts[row])
         if count > operands and first in roots:
             columns = slice(operands, count)
-            accesses_by_root.setdefault(first, []).append((rows.numbers[row, columns], change[row - run.start, columns]))
+            accesses_by_root.setdefault(first, []).append((table.numbers[row, columns], change[row - run.start, columns]))
     max_distance = 1
     for accesses in accesses_by_root.values():
         for numbers, step in accesses:
@@ -350,9 +348,9 @@ def _memory_distance(rows: GraphTable, run: PeriodicRun, change: NDArray[Any]) -
     return max_distance
 
 
-def _reads_only_ends(rows: GraphTable, loops: list[TruncatedLoop]) -> bool:
+def _reads_only_ends(table: GraphTable, loops: list[TruncatedLoop]) -> bool:
     """Return whether items outside each loop read only its first and last iterations, and do not write into any."""
-    size = len(rows.items)
+    size = len(table.items)
     for loop in loops:
         run = loop.run
         half = (loop.min_trip_count // 2) * run.period
@@ -362,11 +360,11 @@ def _reads_only_ends(rows: GraphTable, loops: list[TruncatedLoop]) -> bool:
         for other in loops:
             if other is not loop:  # two iterations represent all of its reads
                 outside[other.run.start + 2 * other.run.period : other.run.stop] = False
-        is_operand = np.arange(rows.numbers.shape[1]) < rows.operands[:, None]
-        read = rows.numbers[outside]
+        is_operand = np.arange(table.numbers.shape[1]) < table.operand_counts[:, None]
+        read = table.numbers[outside]
         if (is_operand[outside] & (read >= first) & (read < last)).any():
             return False
         for row in np.flatnonzero(outside).tolist():
-            if type(rows.items[row]) is Write and run.start <= rows.numbers[row, 0] < run.stop:
+            if type(table.items[row]) is Write and run.start <= table.numbers[row, 0] < run.stop:
                 return False
     return True

@@ -89,7 +89,7 @@ def test_jit_guards_of_numbers_are_machine_code() -> None:
     expected = ad.value_and_grad(f)
     rng = np.random.default_rng(0)
     jitted.compile(np.array([1.0, 2.0, 3.0]))
-    (specializations,) = jitted._by_signature.values()
+    (specializations,) = jitted._programs_by_signature.values()
     assert specializations.variants[0].program._direct_calls is not None  # without calls of Python
     for _ in range(60):
         x = rng.integers(-4, 5, 3) * rng.choice([0.5, 1.0, 1.5])

@@ -222,7 +222,7 @@ def test_long_loop_is_extrapolated(cut_soon: None, f: Callable[..., Any], transf
 
 def test_long_loop_is_detected_by_samples(cut_soon: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """Periods of a long trace are looked for in a few parts of it."""
-    monkeypatch.setattr(truncation, "SAMPLE", 100)
+    monkeypatch.setattr(truncation, "SAMPLE_SIZE", 100)
     check_compiled(ad.value_and_grad(neighbors), np.linspace(-0.6, 0.7, LENGTH))
 
 

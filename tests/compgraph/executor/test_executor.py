@@ -668,3 +668,10 @@ def test_executor_warns_once_of_changed_variables() -> None:
 def test_simplify_of_number_raises() -> None:
     with pytest.raises(TypeError, match="simplify takes nodes, not a float"):
         cg.simplify([2.0])
+
+
+def test_simplify_keeps_operands_of_other_layout() -> None:
+    x, in_c_order = cg.variable(1.0, "x"), np.arange(6.0).reshape(2, 3)
+    results = [np.ravel(x + operand, order="K") for operand in (in_c_order, np.asfortranarray(in_c_order))]
+    for value, node in zip(cg.Executor(results).run(), results, strict=True):
+        np.testing.assert_array_equal(value, node.value)

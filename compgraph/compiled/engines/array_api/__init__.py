@@ -13,7 +13,6 @@ from typing import Any
 
 from . import (
     elementwise,
-    fourier_transforms,
     indexing,
     interpolation,
     linear_algebra,
@@ -22,12 +21,12 @@ from . import (
     reductions,
     shapes,
 )
-from .indexing import places_of
+from .indexing import window_positions
 from .neural_networks import correlation_of
 from .positions import (
     UnsupportedError,
-    box_of,
     expand_index,
+    find_box,
     flat_positions,
     is_basic,
     is_complex,
@@ -40,11 +39,11 @@ from .positions import (
 from .shapes import moveaxis
 
 __all__ = [
-    "UnsupportedError", "box_of", "correlation_of", "expand_index", "find", "flat_positions", "is_basic", "is_complex",
-    "is_floating", "is_static", "moveaxis", "number", "places_of", "put", "size_of",
+    "UnsupportedError", "correlation_of", "expand_index", "find", "find_box", "flat_positions", "is_basic", "is_complex",
+    "is_floating", "is_static", "moveaxis", "number", "put", "size_of", "window_positions",
 ]  # fmt: skip
 _FAMILIES = (
-    elementwise, reductions, shapes, indexing, products, linear_algebra, fourier_transforms, interpolation, neural_networks,
+    elementwise, reductions, shapes, indexing, products, linear_algebra, interpolation, neural_networks,
 )  # fmt: skip
 
 

@@ -43,8 +43,8 @@ def exp2(xp: Namespace, x: Array) -> Array:
 
 
 def logaddexp2(xp: Namespace, x: Array, y: Array) -> Array:
-    two = math.log(2.0)
-    return xp.logaddexp(x * two, y * two) / two
+    log_2 = math.log(2.0)
+    return xp.logaddexp(x * log_2, y * log_2) / log_2
 
 
 def divmod_(xp: Namespace, x: Array, y: Array) -> tuple[Array, Array]:
@@ -67,13 +67,13 @@ def ldexp(xp: Namespace, x: Array, exponent: Array) -> Array:
 
 def frexp(xp: Namespace, x: Array) -> tuple[Array, Array]:
     two = number(xp, 2.0, x)
-    usable = xp.isfinite(x) & (x != 0)
-    size = xp.where(usable, xp.abs(x), xp.ones_like(x))
-    exponent = xp.floor(xp.log2(size)) + 1
-    fraction = size / xp.pow(two, exponent)
+    is_nonzero_number = xp.isfinite(x) & (x != 0)
+    magnitude = xp.where(is_nonzero_number, xp.abs(x), xp.ones_like(x))
+    exponent = xp.floor(xp.log2(magnitude)) + 1
+    fraction = magnitude / xp.pow(two, exponent)
     exponent = exponent + xp.astype(fraction >= 1, x.dtype) - xp.astype(fraction < 0.5, x.dtype)
-    fraction = xp.copysign(size / xp.pow(two, exponent), x)
-    return xp.where(usable, fraction, x), xp.astype(xp.where(usable, exponent, xp.zeros_like(x)), xp.int32)
+    fraction = xp.copysign(magnitude / xp.pow(two, exponent), x)
+    return xp.where(is_nonzero_number, fraction, x), xp.astype(xp.where(is_nonzero_number, exponent, xp.zeros_like(x)), xp.int32)
 
 
 def deg2rad(xp: Namespace, x: Array) -> Array:
@@ -88,8 +88,8 @@ radians, degrees = deg2rad, rad2deg
 
 
 def sinc(xp: Namespace, x: Array) -> Array:
-    angle_ = math.pi * xp.where(x == 0, xp.full_like(x, 1e-20), x)
-    return xp.sin(angle_) / angle_
+    angles = math.pi * xp.where(x == 0, xp.full_like(x, 1e-20), x)
+    return xp.sin(angles) / angles
 
 
 def unwrap(xp: Namespace, p: Array, discont: object = None, axis: int = -1, *, period: float = 2 * math.pi) -> Array:

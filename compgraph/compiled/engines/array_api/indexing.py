@@ -14,9 +14,9 @@ from ....storage import window
 from .positions import (
     UnsupportedError,
     add_at,
-    box_of,
     embed,
     expand_index,
+    find_box,
     flat,
     flat_positions,
     gather,
@@ -48,25 +48,25 @@ def getitem(xp: Namespace, x: Array, *index: object) -> Array:
 def _basic_item(xp: Namespace, x: Array, parts: Sequence[Any]) -> Array:
     """Return ``x[parts]``, by slices within bounds and with positive steps, which all libraries support."""
     index: list[Any] = []
-    backwards: list[int] = []
+    reversed_axes: list[int] = []
     lengths = iter(x.shape)
     for part in parts:
         length = 0 if part is None else next(lengths)
         if isinstance(part, slice):
             positions = range(length)[part]
             if len(positions) and positions.step < 0:
-                backwards.append(sum(not isinstance(p, int) for p in index))
+                reversed_axes.append(sum(not isinstance(p, int) for p in index))
                 positions = positions[::-1]
             part = slice(positions[0], positions[-1] + 1, positions.step) if len(positions) else slice(0, 0)
         index.append(int(part) if isinstance(part, np.integer) else part)
     selection = x[tuple(index)]
-    return xp.flip(selection, axis=tuple(backwards)) if backwards else selection
+    return xp.flip(selection, axis=tuple(reversed_axes)) if reversed_axes else selection
 
 
 def _values_at(xp: Namespace, shape: tuple[int, ...], index: Sequence[Any], values: Array) -> tuple[Array, list[range]]:
     """Return the values of a basic index, reshaped to one axis per axis of the array, and their positions along each."""
     ranges: list[range] = []
-    backwards: list[int] = []
+    reversed_axes: list[int] = []
     lengths = iter(shape)
     broadcast_values = xp.broadcast_to(values, np.broadcast_to(0, shape)[tuple(index)].shape)
     for part in expand_index(index, len(shape)):
@@ -75,10 +75,10 @@ def _values_at(xp: Namespace, shape: tuple[int, ...], index: Sequence[Any], valu
         length = next(lengths)
         positions = range(length)[part] if isinstance(part, slice) else range(length)[int(part) :][:1]
         if len(positions) > 1 and positions.step < 0:
-            backwards.append(len(ranges))
+            reversed_axes.append(len(ranges))
         ranges.append(positions[::-1] if positions.step < 0 else positions)
     box = xp.reshape(broadcast_values, tuple(map(len, ranges)))
-    return xp.flip(box, axis=tuple(backwards)) if backwards else box, ranges
+    return xp.flip(box, axis=tuple(reversed_axes)) if reversed_axes else box, ranges
 
 
 def take(xp: Namespace, a: Array, indices: Any, axis: int | None = None, mode: str = "raise") -> Array:
@@ -157,12 +157,12 @@ def window_(
     if is_complex(xp, buffer) != (dtype.kind == "c"):
         raise UnsupportedError("a view of the real or imaginary parts of complex numbers")
     steps, start = tuple(s // dtype.itemsize for s in strides), offset // dtype.itemsize
-    if (box := box_of(tuple(buffer.shape), shape, steps, start)) is not None:
+    if (box := find_box(tuple(buffer.shape), shape, steps, start)) is not None:
         return xp.reshape(xp.reshape(buffer, box.dims)[box.slices], shape)
-    return gather(xp, buffer, places_of(size_of(buffer), shape, steps, start))
+    return gather(xp, buffer, window_positions(size_of(buffer), shape, steps, start))
 
 
-def places_of(count: int, shape: Any, strides: Any, offset: int) -> Any:
+def window_positions(count: int, shape: Any, strides: Any, offset: int) -> Any:
     """Return the positions of the elements of a strided window in a buffer of `count` elements."""
     return window(np.arange(count), shape, np.dtype(np.int64), 8 * offset, tuple(8 * s for s in strides))
 
@@ -171,10 +171,10 @@ def scatter_to_buffer(xp: Namespace, values: Array, count: int, dtype: Any, offs
     """See `storage.scatter_to_buffer`."""
     shape, start = tuple(values.shape), offset // dtype.itemsize
     steps = tuple(s // dtype.itemsize for s in strides)
-    if (box := box_of((count,), shape, steps, start)) is not None:
+    if (box := find_box((count,), shape, steps, start)) is not None:
         return flat(xp, embed(xp, xp.reshape(values, box.lengths), box.dims, box.ranges))
     sources = np.full(count, -1)
-    sources[places_of(count, shape, steps, start)] = np.arange(size_of(values)).reshape(shape)
+    sources[window_positions(count, shape, steps, start)] = np.arange(size_of(values)).reshape(shape)
     return gather(xp, values, sources)
 
 

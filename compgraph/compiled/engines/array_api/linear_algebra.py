@@ -81,33 +81,35 @@ def linalg_norm(
 
 def linalg_cond(xp: Namespace, x: Array, p: object = None) -> Array:
     if p in (None, 2, -2):
-        values = xp.linalg.svdvals(x)
-        return values[..., -1] / values[..., 0] if p == -2 else values[..., 0] / values[..., -1]
+        singular_values = xp.linalg.svdvals(x)
+        return (
+            singular_values[..., -1] / singular_values[..., 0] if p == -2 else singular_values[..., 0] / singular_values[..., -1]
+        )
     return xp.linalg.matrix_norm(x, ord=p) * xp.linalg.matrix_norm(xp.linalg.inv(x), ord=p)
 
 
 def linalg_pinv(xp: Namespace, a: Array, rcond: Any = None, hermitian: bool = False, *, rtol: Any = None) -> Array:
     a = hermitian_of(xp, a) if hermitian else a
-    limit = next((r for r in (rcond, rtol) if has_value(r)), 1e-15)
-    return xp.linalg.pinv(a, rtol=as_array(xp, limit, a, real(xp, a).dtype) if np.ndim(limit) else float(limit))
+    cutoff = next((r for r in (rcond, rtol) if has_value(r)), 1e-15)
+    return xp.linalg.pinv(a, rtol=as_array(xp, cutoff, a, real(xp, a).dtype) if np.ndim(cutoff) else float(cutoff))
 
 
 def linalg_lstsq(xp: Namespace, a: Array, b: Array, rcond: Array | None = None, *, rank: int) -> tuple[Array, ...]:
     """Return the results for matrices of a given rank, which the program checks."""
-    limit = (
+    cutoff = (
         float(np.finfo(np.dtype(str(real(xp, a).dtype).rpartition(".")[2])).eps) * max(a.shape) if rcond is None else float(rcond)
     )
-    values = xp.linalg.svdvals(a)
+    singular_values = xp.linalg.svdvals(a)
     columns = b if b.ndim == 2 else b[:, None]
-    solution = xp.matmul(xp.linalg.pinv(a, rtol=limit), columns)
-    off = columns - xp.matmul(a, solution)
-    squares = sum_(xp, real(xp, off) ** 2 + imag(xp, off) ** 2, axis=0)
-    counted = count_nonzero(xp, values > limit * values[0])
+    solution = xp.matmul(xp.linalg.pinv(a, rtol=cutoff), columns)
+    residuals = columns - xp.matmul(a, solution)
+    squared_norms = sum_(xp, real(xp, residuals) ** 2 + imag(xp, residuals) ** 2, axis=0)
+    computed_rank = count_nonzero(xp, singular_values > cutoff * singular_values[0])
     return (
         solution if b.ndim == 2 else solution[:, 0],
-        squares if rank == a.shape[1] < a.shape[0] else squares[:0],
-        counted,
-        values,
+        squared_norms if rank == a.shape[1] < a.shape[0] else squared_norms[:0],
+        computed_rank,
+        singular_values,
     )
 
 

@@ -133,15 +133,15 @@ def cross_correlate_back(xp: Namespace, g: Array, kernel: Array, like: Any, **op
     g = xp.reshape(g, (correlation.batch, correlation.groups, correlation.results, math.prod(correlation.windows.counts)))
     matrices = xp.matrix_transpose(xp.reshape(kernel, (correlation.groups, correlation.results, correlation.height)))
     columns = xp.matmul(matrices, g)
-    inside = (
+    columns_shape = (
         correlation.batch,
         correlation.groups,
         correlation.channels,
         math.prod(correlation.windows.window),
         *correlation.windows.counts,
     )
-    columns = xp.reshape(columns, inside)
-    parts = [columns[:, :, :, k, ...] for k in range(inside[3])]
+    columns = xp.reshape(columns, columns_shape)
+    parts = [columns[:, :, :, k, ...] for k in range(columns_shape[3])]
     return xp.reshape(_sum_at_offsets(xp, correlation.windows, parts), shape)
 
 

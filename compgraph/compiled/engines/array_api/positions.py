@@ -38,12 +38,12 @@ def number(xp: Namespace, value: complex, like: Array) -> Array:
 
 
 def is_complex(xp: Namespace, x: Array) -> bool:
-    """Whether an array is complex."""
+    """Return whether an array is complex."""
     return bool(xp.isdtype(x.dtype, "complex floating"))
 
 
 def is_floating(xp: Namespace, x: Array) -> bool:
-    """Whether an array is real or complex floating-point."""
+    """Return whether an array is real or complex floating-point."""
     return bool(xp.isdtype(x.dtype, ("real floating", "complex floating")))
 
 
@@ -77,7 +77,7 @@ class Box(NamedTuple):
         return tuple(map(len, self.ranges))
 
 
-def box_of(shape: tuple[int, ...], lengths: Sequence[int], strides: Sequence[int], offset: int) -> Box | None:
+def find_box(shape: tuple[int, ...], lengths: Sequence[int], strides: Sequence[int], offset: int) -> Box | None:
     """Return a strided window of an array, in C order, as slices of the reshaped array; None if there are no such slices.
 
     Lengths, strides and the offset are those of the window, in elements.
@@ -154,7 +154,7 @@ def put(xp: Namespace, x: Array, positions: NDArray[Any], values: Array) -> Arra
     size, sources = size_of(x), np.arange(size_of(x))
     sources[np.ravel(positions)] = size + np.arange(np.size(positions))
     both = xp.concat([flat(xp, x), flat(xp, xp.broadcast_to(values, np.shape(positions)))])
-    return gather(xp, xp.reshape(both, (-1,)), sources.reshape(x.shape))
+    return gather(xp, both, sources.reshape(x.shape))
 
 
 def add_at(xp: Namespace, x: Array, positions: Any, values: Array) -> Array:
@@ -184,30 +184,30 @@ def flat_positions(xp: Namespace, shape: tuple[int, ...], index: Sequence[Any], 
     """Return the positions in the flattened array of the elements that an index with computed parts selects."""
     parts = expand_index(index, len(shape))
     advanced = [k for k, part in enumerate(parts) if part is not None and not isinstance(part, slice)]
-    lead = advanced[0] if advanced and advanced == list(range(advanced[0], advanced[-1] + 1)) else 0
-    joint = np.broadcast_shapes(*[np.shape(parts[k]) for k in advanced])
+    advanced_position = advanced[0] if advanced and advanced == list(range(advanced[0], advanced[-1] + 1)) else 0
+    advanced_shape = np.broadcast_shapes(*[np.shape(parts[k]) for k in advanced])
     rest = [k for k in range(len(parts)) if k not in advanced]
-    leading = [k for k in rest if k < lead]
-    order: list[Any] = [*leading, "joint", *[k for k in rest if k not in leading]]
+    leading = [k for k in rest if k < advanced_position]
+    order: list[Any] = [*leading, "advanced", *[k for k in rest if k not in leading]]
     axis_of = np.cumsum([part is not None for part in parts]) - 1
     lengths = {k: 1 if parts[k] is None else len(range(*parts[k].indices(shape[axis_of[k]]))) for k in rest}
-    full = [n for k in order for n in (joint if k == "joint" else (lengths[k],))]
+    result_shape = [n for k in order for n in (advanced_shape if k == "advanced" else (lengths[k],))]
     strides = [math.prod(shape[k + 1 :]) for k in range(len(shape))]
-    total = as_array(xp, np.zeros(full, np.int64), like)
+    total = as_array(xp, np.zeros(result_shape, np.int64), like)
     start = 0
     for k in order:
-        if k == "joint":
+        if k == "advanced":
             for j in advanced:
                 part = wrap_negative(xp, parts[j], shape[axis_of[j]])
                 part = as_array(xp, part, like, xp.int64) if isinstance(part, np.ndarray) else xp.astype(part, xp.int64)
-                lead_shape = (1,) * (len(joint) - part.ndim)
-                part = xp.reshape(part, (*lead_shape, *part.shape, *(1,) * (len(full) - start - len(joint))))
+                new_axes = (1,) * (len(advanced_shape) - part.ndim)
+                part = xp.reshape(part, (*new_axes, *part.shape, *(1,) * (len(result_shape) - start - len(advanced_shape))))
                 total = total + part * strides[axis_of[j]]
-            start += len(joint)
+            start += len(advanced_shape)
         else:
             if parts[k] is not None:
                 steps = np.arange(shape[axis_of[k]])[parts[k]] * strides[axis_of[k]]
-                total = total + as_array(xp, steps.reshape(-1, *(1,) * (len(full) - start - 1)), like, xp.int64)
+                total = total + as_array(xp, steps.reshape(-1, *(1,) * (len(result_shape) - start - 1)), like, xp.int64)
             start += 1
     return total
 
@@ -225,7 +225,7 @@ def expand_index(index: Sequence[Any], ndim: int) -> list[Any]:
 
 
 def is_basic(index: Sequence[Any]) -> bool:
-    """Whether an index has only slices, integers, None and an ellipsis."""
+    """Return whether an index has only slices, integers, None and an ellipsis."""
     return all(
         part is None or part is Ellipsis or (isinstance(part, (slice, int, np.integer)) and not isinstance(part, bool))
         for part in index
@@ -233,7 +233,7 @@ def is_basic(index: Sequence[Any]) -> bool:
 
 
 def is_static(index: Sequence[Any]) -> bool:
-    """Whether an index has plain parts only."""
+    """Return whether an index has plain parts only."""
     return all(
         part is None or part is Ellipsis or isinstance(part, (slice, int, np.integer, np.ndarray, list, bool)) for part in index
     )

@@ -86,13 +86,15 @@ def einsum(xp: Namespace, *operands: Array, subscripts: str, dtype: object = Non
     input_subscripts, arrow, output = subscripts.replace(" ", "").partition("->")
     terms = input_subscripts.split(",")
     if "." in subscripts:
-        free = [c for c in string.ascii_letters if c not in subscripts]
+        unused_letters = [c for c in string.ascii_letters if c not in subscripts]
         counts = [x.ndim - len(term.replace("...", "")) for term, x in zip(terms, operands, strict=True)]
-        most = free[: max(n for n, term in zip(counts, terms, strict=True) if "." in term)]
-        terms = [t.replace("...", "".join(most[len(most) - n :])) for t, n in zip(terms, counts, strict=True)]
+        ellipsis_letters = unused_letters[: max(n for n, term in zip(counts, terms, strict=True) if "." in term)]
+        terms = [
+            t.replace("...", "".join(ellipsis_letters[len(ellipsis_letters) - n :])) for t, n in zip(terms, counts, strict=True)
+        ]
         inner = input_subscripts.replace("...", "")
         rest = "".join(sorted(c for c in set(inner) - {","} if inner.count(c) == 1))
-        output = output.replace("...", "".join(most)) if arrow else "".join(most) + rest
+        output = output.replace("...", "".join(ellipsis_letters)) if arrow else "".join(ellipsis_letters) + rest
         input_subscripts, subscripts = ",".join(terms), "->"
     letters = sorted(set("".join(terms)))
     if "->" not in subscripts:

@@ -48,7 +48,7 @@ def has_value(value: object) -> bool:
 Reduction = Callable[..., Array]
 
 
-def _reduction(name: str, identity: float, join: str) -> Reduction:
+def _reduction(name: str, identity: float, combine: str) -> Reduction:
     def reduce(
         xp: Namespace,
         a: Array,
@@ -58,18 +58,18 @@ def _reduction(name: str, identity: float, join: str) -> Reduction:
         initial: Any = None,
         where: bool = True,
     ) -> Array:
-        neutral = identity
+        neutral_value = identity
         if not is_floating(xp, a) and math.isinf(abs(identity)):
             limits = xp.iinfo(a.dtype)
-            neutral = limits.min if identity < 0 else limits.max
+            neutral_value = limits.min if identity < 0 else limits.max
         keepdims = keepdims is not np._NoValue and bool(keepdims)
-        first = initial if not has_value(initial) or hasattr(initial, "dtype") else number(xp, initial, a)
+        initial_value = initial if not has_value(initial) or hasattr(initial, "dtype") else number(xp, initial, a)
         if has_value(initial) and not size_of(a):
-            return xp.broadcast_to(first, np.sum(np.empty(a.shape), axis=axis, keepdims=keepdims).shape)
-        result = reduce_axes(xp, name, select(xp, a, where, neutral), axis, keepdims)
+            return xp.broadcast_to(initial_value, np.sum(np.empty(a.shape), axis=axis, keepdims=keepdims).shape)
+        result = reduce_axes(xp, name, select(xp, a, where, neutral_value), axis, keepdims)
         if not has_value(initial):
             return result
-        return getattr(xp, join)(result, first)
+        return getattr(xp, combine)(result, initial_value)
 
     return reduce
 
@@ -80,14 +80,14 @@ max_ = _reduction("max", -math.inf, "maximum")
 min_ = _reduction("min", math.inf, "minimum")
 
 
-def _logic(name: str, identity: bool) -> Reduction:
+def _logical_reduction(name: str, identity: bool) -> Reduction:
     def reduce(xp: Namespace, a: Array, axis: int | None = None, keepdims: bool = False, where: bool = True) -> Array:
         return reduce_axes(xp, name, select(xp, a != 0 if a.dtype != xp.bool else a, where, identity), axis, keepdims)
 
     return reduce
 
 
-all_, any_ = _logic("all", True), _logic("any", False)
+all_, any_ = _logical_reduction("all", True), _logical_reduction("any", False)
 
 
 def _count(xp: Namespace, a: Array, axis: tuple[int, ...] | int | None, where: Any) -> Array:
@@ -122,8 +122,8 @@ def var(
 ) -> Array:  # fmt: skip
     ddof = correction if has_value(correction) and correction is not None else ddof
     center = mean if has_value(mean) else _mean(xp, a, axis=axis, keepdims=True, where=where)
-    off = a - center
-    squares = real(xp, off) ** 2 + imag(xp, off) ** 2 if is_complex(xp, off) else off * off
+    deviations = a - center
+    squares = real(xp, deviations) ** 2 + imag(xp, deviations) ** 2 if is_complex(xp, deviations) else deviations * deviations
     total = sum_(xp, squares, axis=axis, keepdims=True, where=where)
     return drop_axes(xp, total / (_count(xp, squares, axis, where) - ddof), axis, a.ndim, keepdims)
 
@@ -168,7 +168,7 @@ def count_nonzero(xp: Namespace, a: Array, axis: int | None = None, keepdims: bo
     return sum_(xp, xp.astype(a != 0 if a.dtype != xp.bool else a, xp.int64), axis=axis, keepdims=keepdims)
 
 
-def _position(name: str) -> Reduction:
+def _find_extremum(name: str) -> Reduction:
     def reduce(xp: Namespace, a: Array, axis: int | None = None, keepdims: object = False) -> Array:
         keepdims = keepdims is not np._NoValue and bool(keepdims)
         if a.dtype == xp.bool:
@@ -178,7 +178,7 @@ def _position(name: str) -> Reduction:
     return reduce
 
 
-argmax, argmin = _position("argmax"), _position("argmin")
+argmax, argmin = _find_extremum("argmax"), _find_extremum("argmin")
 
 
 def ptp(xp: Namespace, a: Array, axis: tuple[int, ...] | None = None, keepdims: bool = False) -> Array:

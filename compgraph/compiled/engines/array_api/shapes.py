@@ -141,10 +141,10 @@ def linspace(
     retstep: bool = False,
 ) -> Array:
     count = num - 1 if endpoint else num
-    share = as_array(xp, np.arange(num) / (count or 1), start, start.dtype)
+    fractions = as_array(xp, np.arange(num) / (count or 1), start, start.dtype)
     first, last = (x[None, ...] for x in xp.broadcast_arrays(start, stop))
-    share = xp.reshape(share, (num, *(1,) * (first.ndim - 1)))
-    points = first * (1 - share) + last * share if count else first + 0 * share
+    fractions = xp.reshape(fractions, (num, *(1,) * (first.ndim - 1)))
+    points = first * (1 - fractions) + last * fractions if count else first + 0 * fractions
     points = moveaxis(xp, points, 0, axis)
     return (points, (stop - start) / count if count else stop * math.nan) if retstep else points
 
