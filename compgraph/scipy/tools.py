@@ -56,19 +56,6 @@ def limit_order(order: int, what: str, node: object) -> Any:
     return node + zero_to_order(node, order, what)
 
 
-class StoredAttribute:
-    """A descriptor that stores values unchanged, where SciPy's class has a property that would convert them."""
-
-    def __set_name__(self, owner: object, name: str) -> None:
-        self.name = name
-
-    def __get__(self, instance: object, owner: object = None) -> Any:
-        return self if instance is None else instance.__dict__[self.name]
-
-    def __set__(self, instance: object, value: object) -> None:
-        instance.__dict__[self.name] = value
-
-
 @functools.cache
 def class_with_mixin(mixin: type, kind: type) -> Any:
     """A subclass of `kind`, of the same name, whose methods are those of `mixin`, which record."""
