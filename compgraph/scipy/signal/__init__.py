@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..own_code import own_code
 from ..policy import Policy
-from . import designs, filters, neighbourhoods, upsampling
+from . import filters
 
 OWN = own_code(
     "scipy.signal",
@@ -34,14 +34,14 @@ POLICY = Policy(
     replacements={
         "lfilter": filters.lfilter,
         "sosfilt": filters.sosfilt,
-        "order_filter": neighbourhoods.order_filter,
-        "medfilt": neighbourhoods.medfilt,
-        "medfilt2d": neighbourhoods.medfilt2d,
-        "convolve2d": neighbourhoods.convolve2d,
-        "correlate2d": neighbourhoods.correlate2d,
-        "choose_conv_method": neighbourhoods.choose_conv_method,
-        "upfirdn": upsampling.upfirdn,
-        "bilinear": designs.bilinear,
+        "order_filter": filters.order_filter,
+        "medfilt": filters.medfilt,
+        "medfilt2d": filters.medfilt2d,
+        "convolve2d": filters.convolve2d,
+        "correlate2d": filters.correlate2d,
+        "choose_conv_method": filters.choose_conv_method,
+        "upfirdn": filters.upfirdn,
+        "bilinear": filters.bilinear,
         **OWN,
     },
     always=frozenset(  # their arguments are systems, which may be created from nodes
