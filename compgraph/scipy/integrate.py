@@ -8,11 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..graph import to_values
-from .own_code import own_code
 from .policy import Policy
 from .tools import array
-
-__all__ = ["POLICY"]
 
 
 def _ratio(a: object, b: NDArray[Any]) -> Any:
@@ -77,10 +74,8 @@ _QUAD = "scipy.integrate.quad or quad_vec, or fixed_quad for a smooth function"
 
 POLICY = Policy(
     module="scipy.integrate",
-    replacements={
-        **own_code("scipy.integrate", "trapezoid", "cumulative_trapezoid", "cumulative_simpson", "romb", "fixed_quad"),
-        "simpson": _simpson,
-    },
+    own_code=frozenset({"trapezoid", "cumulative_trapezoid", "cumulative_simpson", "romb", "fixed_quad"}),
+    replacements={"simpson": _simpson},
     plain=frozenset({"IntegrationWarning", "ODEintWarning"}),
     refused={
         **dict.fromkeys(["quad", "quad_vec", "nquad", "dblquad", "tplquad", "solve_ivp", "solve_bvp", "odeint"], _AUTODIFF),

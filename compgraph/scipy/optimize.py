@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from .own_code import own_code
 from .policy import Policy
 
 _PLAIN = """
@@ -18,7 +17,7 @@ _SOLVERS = """
 
 POLICY = Policy(
     module="scipy.optimize",
-    replacements=own_code("scipy.optimize", "rosen", "rosen_der", "rosen_hess", "rosen_hess_prod"),
+    own_code=frozenset({"rosen", "rosen_der", "rosen_hess", "rosen_hess_prod"}),
     plain=frozenset(_PLAIN.split()),
     refused={
         **dict.fromkeys(_SOLVERS.split(), "it in a program that imports autodiff, which implements it for nodes"),

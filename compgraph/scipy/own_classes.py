@@ -1,7 +1,7 @@
 """Objects of SciPy's classes that are created from nodes, and run SciPy's own Python code on them.
 
-An object created from nodes becomes an instance of a subclass of the same name, whose methods `own_code` rebinds. A method of a
-plain object that is called with nodes runs on a copy with such a class.
+An object created from nodes becomes an instance of a subclass of the same name, whose methods are rebound (see `own_code`). A
+method of a plain object that is called with nodes runs on a copy with such a class.
 """
 
 from __future__ import annotations

@@ -268,11 +268,6 @@ def replace_methods(methods: Mapping[tuple[str, str], Any]) -> None:
 # -------------------------------------------------------------------------------------------- calls
 
 
-def own_code(module: str, *names: str) -> Mapping[str, Function]:
-    """Entries for `Policy.replacements`: functions of a module, by name, run by `run_own_code`."""
-    return {name: functools.partial(run_own_code, module, name) for name in names}
-
-
 def run_own_code(module: str, name: str, *args: object, **kwargs: object) -> Any:
     """Call a function of SciPy, rebound if a node is among the arguments.
 

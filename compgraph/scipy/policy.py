@@ -27,7 +27,7 @@ class Policy:
     replacements : mapping
         Functions, and for each an equivalent function of this package in recorded steps.
     own_code : frozenset of str
-        Functions and methods whose own Python code runs on tracers; see `own_code`.
+        Functions and methods whose own Python code runs on tracers; see the module of this name.
     fixed_options : mapping
         For functions of `own_code`, parameters that must keep their default in calls with nodes, each with the alternative.
     always : frozenset of str

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 
 from ..own_classes import class_of_nodes, own_class, replace_compiled_functions
-from ..own_code import NUMPY, own_code, replace_functions, replace_methods
+from ..own_code import NUMPY, replace_functions, replace_methods
 from ..policy import Policy
 from . import bsplines, fitpack, multivariate, piecewise_polynomials
 
@@ -25,6 +25,7 @@ _CLASSES = [  # each with the methods that plain objects have for nodes
     "RBFInterpolator __call__",
     "UnivariateSpline __call__ integral",
 ]
+_OWN_CODE = "pchip_interpolate krogh_interpolate barycentric_interpolate interpn splev splint splder splantider"
 _COMPILED_FUNCTIONS = {
     "_ppoly": (piecewise_polynomials, "evaluate evaluate_bernstein fix_continuity integrate"),
     "_dierckx": (bsplines, "evaluate_spline"),
@@ -67,8 +68,6 @@ POLICY = Policy(
     module="scipy.interpolate",
     replacements={
         **{name: entry for names in _CLASSES for name, entry in own_class(_NAME, *names.split()).items()},
-        **own_code(_NAME, "pchip_interpolate", "krogh_interpolate", "barycentric_interpolate", "interpn"),
-        **own_code(_NAME, "splev", "splint", "splder", "splantider"),
         "make_interp_spline": bsplines.make_interp_spline,
         "make_lsq_spline": bsplines.make_lsq_spline,
         "make_smoothing_spline": fitpack.make_smoothing_spline,
@@ -81,6 +80,7 @@ POLICY = Policy(
         "lagrange": piecewise_polynomials.lagrange,
         "griddata": multivariate.griddata,
     },
+    own_code=frozenset(_OWN_CODE.split()),
     plain=frozenset({"generate_knots"}),  # a generator, whose code cannot be patched; tracers raise in it
     refused={
         **dict.fromkeys(["splprep", "make_splprep", "make_splrep"], f"{_CURVES}, of each coordinate"),

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from ..own_code import own_code
 from ..policy import Policy
 from . import compiled_functions
 
-_OWN_CODE = own_code(
-    "scipy.linalg",
-    *("block_diag", "companion", "convolution_matrix", "diagsvd", "fiedler", "fiedler_companion", "khatri_rao", "leslie"),
-    *("coshm", "cosm", "sinhm", "sinm", "tanhm", "tanm"),
-    *("matmul_toeplitz", "solve_circulant", "orth", "subspace_angles"),
-)
+_OWN_CODE = """
+    block_diag companion convolution_matrix diagsvd fiedler fiedler_companion khatri_rao leslie coshm cosm sinhm sinm tanhm
+    tanm matmul_toeplitz solve_circulant orth subspace_angles
+"""
 _COMPILED = """
     bandwidth cho_factor cho_solve cho_solve_banded circulant hankel ishermitian issymmetric lstsq lu lu_solve norm
     orthogonal_procrustes pinv pinvh qr_multiply solve_banded solve_toeplitz toeplitz
@@ -56,7 +53,8 @@ POLICY = Policy(
         "svd": "a",
         "svdvals": "a",
     },
-    replacements={**_OWN_CODE, **{name: getattr(compiled_functions, name) for name in _COMPILED.split()}},
+    replacements={name: getattr(compiled_functions, name) for name in _COMPILED.split()},
+    own_code=frozenset(_OWN_CODE.split()),
     plain=frozenset(
         {
             *("LinAlgError", "LinAlgWarning", "find_best_blas_type", "get_blas_funcs", "get_lapack_funcs"),

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from ..own_code import own_code
 from ..policy import Policy
 
 _COUNTS = "plain numbers: its parameters have no derivative here"
 
+_OWN_CODE = """
+    kaiser gaussian general_gaussian exponential general_hamming general_cosine get_window chebwin kaiser_bessel_derived
+"""
+
 POLICY = Policy(
     module="scipy.signal.windows",
-    replacements=own_code(
-        "scipy.signal.windows",
-        *("kaiser", "gaussian", "general_gaussian", "exponential", "general_hamming", "general_cosine", "get_window"),
-        *("chebwin", "kaiser_bessel_derived"),
-    ),
+    own_code=frozenset(_OWN_CODE.split()),
     plain=frozenset({"boxcar", "triang", "parzen", "bohman", "blackman", "nuttall", "blackmanharris", "flattop", "bartlett"})
     | {"barthann", "hamming", "cosine", "hann", "lanczos"},
     refused={
