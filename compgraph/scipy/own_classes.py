@@ -20,7 +20,7 @@ from ..interception import unpatched
 from ..protocols import HANDLERS
 from ..tracing import Tracing, is_tracing
 from ..values import TRACEABLE
-from .own_code import carries_node, is_scipys, rebind, rebind_value, replace_module, replaced_methods, to_caller
+from .own_code import contains_node, is_from_scipy, rebind, rebind_value, replace_module, replaced_methods, to_caller
 
 
 def own_class(module: str, name: str, *methods: str) -> Mapping[str, Callable[..., Any]]:
@@ -37,7 +37,7 @@ def own_class(module: str, name: str, *methods: str) -> Mapping[str, Callable[..
 
     def create(self: Any, *args: object, **kwargs: object) -> None:
         function = unpatched(inspect.getattr_static(kind(), "__init__"))
-        if not holds_nodes(self) and not any(map(carries_node, (*args, *kwargs.values()))):
+        if not holds_nodes(self) and not any(map(contains_node, (*args, *kwargs.values()))):
             function(self, *args, **kwargs)
             return
         self.__class__ = class_of_nodes(type(self))
@@ -69,7 +69,7 @@ def copy_for_nodes(instance: object) -> Any:
     new_instance = copy.copy(instance)
     new_instance.__class__ = class_of_nodes(type(instance))
     for name, value in _attributes(new_instance):
-        if is_scipys(type(value)) and type(value).__name__.startswith("_"):
+        if is_from_scipy(type(value)) and type(value).__name__.startswith("_"):
             setattr(new_instance, name, copy_for_nodes(value))
         else:
             setattr(new_instance, name, rebind_value("", value))  # NumPy, or a function of it, that the object keeps
@@ -106,7 +106,7 @@ def _rebind_attribute(attribute: object) -> Any:
     """An attribute of a class, with the functions of SciPy's in it rebound."""
     if isinstance(attribute, FunctionType):
         is_refused = attribute in ops.PUBLIC_NAMES and attribute not in HANDLERS
-        return attribute if is_refused or not is_scipys(attribute) else _rebind_method(attribute)
+        return attribute if is_refused or not is_from_scipy(attribute) else _rebind_method(attribute)
     if isinstance(attribute, (staticmethod, classmethod)):
         own = _rebind_attribute(attribute.__func__)
         return attribute if own is attribute.__func__ else type(attribute)(own)
@@ -122,7 +122,7 @@ def _rebind_method(function: FunctionType) -> Callable[..., Any]:
     @functools.wraps(function)
     def method(*args: object, **kwargs: object) -> Any:
         result = to_caller(_call_traced(make(), *args, **kwargs))
-        if is_scipys(type(result)) and not holds_nodes(result) and carries_node(result):
+        if is_from_scipy(type(result)) and not holds_nodes(result) and contains_node(result):
             result.__class__ = class_of_nodes(type(result))
         return result
 
@@ -145,7 +145,7 @@ class _ReplacedModule(ModuleType):
     def _for_nodes(self, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(function)
         def call(*args: object, **kwargs: object) -> Any:
-            is_plain = not any(type(v) in TRACEABLE or carries_node(v) for v in (*args, *kwargs.values()))
+            is_plain = not any(type(v) in TRACEABLE or contains_node(v) for v in (*args, *kwargs.values()))
             return self._own(name)(*args, **kwargs) if is_plain else function(*args, **kwargs)
 
         return call

@@ -48,7 +48,7 @@ def _asarray(
 def _array(
     object: object, dtype: DTypeLike | None = None, *, copy: bool = True, order: str = "K", subok: bool = False, ndmin: int = 0
 ) -> Any:
-    if not carries_node(object):
+    if not contains_node(object):
         return _traceable(np.array)(object, dtype, copy=copy, order=order, ndmin=ndmin)
     return arrays.array(object, dtype, copy=copy, order=order, ndmin=ndmin)
 
@@ -281,7 +281,7 @@ def run_own_code(module: str, name: str, *args: object, **kwargs: object) -> Any
         The arguments; the first of a method is its object.
     """
     original, own, owner = _original_and_rebound(module, name)
-    if not any(map(carries_node, (*args, *kwargs.values()))):
+    if not any(map(contains_node, (*args, *kwargs.values()))):
         return original(*args, **kwargs)
     if owner is None or not args or not isinstance(args[0], owner):
         return to_caller(own(*args, **kwargs))
@@ -296,8 +296,8 @@ def to_caller(result: object) -> Any:
         return result
     if isinstance(result, list):
         return list(map(to_caller, result))
-    attributes = getattr(result, "__dict__", {}) if is_scipys(type(result)) else {}
-    attributes = {name: to_caller(value) for name, value in attributes.items() if not is_scipys(type(value))}
+    attributes = getattr(result, "__dict__", {}) if is_from_scipy(type(result)) else {}
+    attributes = {name: to_caller(value) for name, value in attributes.items() if not is_from_scipy(type(value))}
     if isinstance(result, tuple):
         result = tuple.__new__(type(result), map(to_caller, result))
     if attributes:
@@ -320,15 +320,15 @@ def _original_and_rebound(module: str, name: str) -> tuple[Any, Any, type | None
     return original, rebind(original), owner
 
 
-def carries_node(value: object) -> bool:
+def contains_node(value: object) -> bool:
     """Whether a value is a node, holds one, or is an object of SciPy with an attribute that does."""
     if argument_has_node(value):
         return True
-    attributes = getattr(value, "__dict__", None) if is_scipys(type(value)) else None
+    attributes = getattr(value, "__dict__", None) if is_from_scipy(type(value)) else None
     return attributes is not None and any(map(argument_has_node, attributes.values()))
 
 
-def is_scipys(definition: type | FunctionType) -> bool:
+def is_from_scipy(definition: type | FunctionType) -> bool:
     """Whether SciPy defines a class or function."""
     return str(definition.__module__).startswith("scipy.")
 
@@ -391,7 +391,7 @@ def rebind_class(kind: type) -> type:
     if kind is object:
         return _View
     methods: dict[str, Any] = {}
-    if is_scipys(kind):
+    if is_from_scipy(kind):
         methods.update({name: _rebind_method(value) for name, value in vars(kind).items() if name not in _UNCHANGED_NAMES})
         methods.update(replaced_methods(kind))
     inherited: Any = kind.__bases__
@@ -451,9 +451,10 @@ def rebind_value(name: str, value: Any) -> Any:
     replacement = _replaced_modules.get(str(getattr(value, "__module__", None)))
     if replacement is not None and name in vars(replacement):
         return vars(replacement)[name]
-    if isinstance(value, FunctionType) and is_scipys(value) and not _is_public(value):
+    if isinstance(value, FunctionType) and is_from_scipy(value) and not _is_public(value):
         return _rebind_for_nodes(value)
-    if is_scipys(type(value)) and not _classes_with_replaced_methods().isdisjoint(base.__name__ for base in type(value).__mro__):
+    base_names = {base.__name__ for base in type(value).__mro__}
+    if is_from_scipy(type(value)) and not base_names.isdisjoint(_classes_with_replaced_methods()):
         return _Instance(value)
     return value
 
@@ -525,7 +526,7 @@ def _rebind_for_nodes(function: FunctionType) -> Any:
 
     @functools.wraps(function)
     def call(*args: object, **kwargs: object) -> Any:
-        if function.__name__ in _ALWAYS_REBOUND or any(map(carries_node, (*args, *kwargs.values()))):
+        if function.__name__ in _ALWAYS_REBOUND or any(map(contains_node, (*args, *kwargs.values()))):
             return make()(*args, **kwargs)
         if any(value is NUMPY for value in (*args, *kwargs.values())):
             args = tuple([np if value is NUMPY else value for value in args])

@@ -13,7 +13,7 @@ from scipy.stats._axis_nan_policy import _axis_nan_policy_factory
 from scipy.stats._stats_py import _validate_distribution
 
 from ...interception import unpatched
-from ..own_code import carries_node, rebind, replace_functions
+from ..own_code import contains_node, rebind, replace_functions
 
 
 def _yeojohnson_transform(x: Any, lmbda: Any, xp: object = None) -> Any:
@@ -85,7 +85,7 @@ replace_functions({
 
 def _raising_method(name: str, advice: str) -> Callable[..., Any]:
     def method(self: Any, *args: object, **kwargs: object) -> Any:
-        if any(map(carries_node, (self, *args, *kwargs.values()))):
+        if any(map(contains_node, (self, *args, *kwargs.values()))):
             raise TypeError(f"scipy.stats.gaussian_kde.{name}: it is not recorded; use {advice}")
         return unpatched(getattr(st.gaussian_kde, name))(self, *args, **kwargs)
 
