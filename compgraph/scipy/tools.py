@@ -56,6 +56,12 @@ def limit_order(order: int, what: str, node: object) -> Any:
     return node + zero_to_order(node, order, what)
 
 
+def pin_value(node: Any, value: Any) -> Any:
+    """Return a node with `value`, from which its own differs by rounding or the tolerance of a solver."""
+    own_value = to_values(node)
+    return node if np.array_equal(own_value, value) else node + (np.asarray(value) - own_value)[()]
+
+
 @functools.cache
 def class_with_mixin(mixin: type, kind: type) -> Any:
     """A subclass of `kind`, of the same name, whose methods are those of `mixin`, which record."""

@@ -87,7 +87,7 @@ def solution(
             )
     if name not in _functions:
         _functions[name] = Opaque(name)
-    call = Solution(name, flat, x, leaves, positions, closure, solve_again, verify)
+    call = SolutionCall(name, flat, x, leaves, positions, closure, solve_again, verify)
     return attach(x, _functions[name], operands, {"call": call})
 
 
@@ -172,8 +172,8 @@ def require_regular(name: str, matrix: NDArray[Any]) -> Any:
     return matrix
 
 
-class Solution:
-    """One solution, with the data of its derivative."""
+class SolutionCall:
+    """One call of a solver, with the data of its derivative."""
 
     def __init__(
         self,
@@ -186,15 +186,9 @@ class Solution:
         solve_again: Callable[..., Any],
         verify: Callable[..., Any] | None,
     ) -> None:
-        self.name, self.residual, self.captured, self.solve_again, self.positions = (
-            name,
-            residual,
-            closure.captured,
-            solve_again,
-            positions,
-        )
+        self.name, self.residual, self.solve_again, self.verify = name, residual, solve_again, verify
+        self.captured, self.positions = closure.captured, positions
         self._first = to_values([x, *leaves]), to_values(closure.results[0])
-        self.verify = verify
         self.leaves = [None if i in positions else leaf for i, leaf in enumerate(leaves)]
         self.dtype, self.shape = x.dtype, x.shape
         self._cached_newton_step: Any = None

@@ -117,7 +117,7 @@ def functional(
         return recorder.top_result.like(_as_array(primal), _as_array(tangent))
     if not recorder.captured or not is_recording():
         return value
-    return bind(_functional, tuple(recorder.captured), {"call": Functional(apply, f, recorder, _as_array(value))})
+    return bind(_functional, tuple(recorder.captured), {"call": FunctionalCall(apply, f, recorder, _as_array(value))})
 
 
 def _as_array(value: Operand) -> Any:
@@ -132,17 +132,12 @@ def _split_tangent(result: Any, level: int, top: Any) -> tuple[Any, Any]:
     return result, np.zeros_like(top.tangent)
 
 
-class Functional:
-    """One value of a linear functional."""
+class FunctionalCall:
+    """One evaluation of a linear functional, with the data of its derivative."""
 
     def __init__(self, apply: Function, f: Function, recorder: NodeRecorder, value: Array) -> None:
-        self.apply, self.f, self.captured, self.recorded_values, self.value = (
-            apply,
-            f,
-            list(recorder.captured),
-            recorder.recorded_values,
-            value,
-        )
+        self.apply, self.f, self.value = apply, f, value
+        self.captured, self.recorded_values = list(recorder.captured), recorder.recorded_values
 
     def compute(self, *operands: object) -> Any:
         """Return the stored value."""

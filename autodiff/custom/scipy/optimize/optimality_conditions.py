@@ -23,7 +23,7 @@ from compgraph.graph import stack_nested, to_values
 from compgraph.interception import unpatched
 
 from ....operators import grad, jacrev
-from ..solver_calls import Call, Callback, has_node
+from ..solver_calls import Call, Callback, has_active_node
 
 Function = Callable[..., Any]
 NEAR = 1e-3  # the greatest value of a constraint that may be active
@@ -243,7 +243,7 @@ def wrap_callback(call: Call, function: Callable[..., Any]) -> Any:
 def _convert_dict(call: Call, constraint: dict[str, Any]) -> tuple[Any, list[Constraint]]:
     further = tuple(constraint.get("args", ()))
     plain = {**constraint, "fun": wrap_callback(call, constraint["fun"]), "args": to_values(further)}
-    call.has_node_argument = call.has_node_argument or has_node(further)
+    call.has_node_argument = call.has_node_argument or has_active_node(further)
     if callable(constraint.get("jac")):
         plain["jac"] = wrap_callback(call, constraint["jac"])
     is_equation = str(constraint.get("type")).lower() == "eq"

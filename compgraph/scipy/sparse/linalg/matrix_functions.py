@@ -14,6 +14,7 @@ from ....graph import stack_nested, to_values
 from ....interception import unpatched
 from ....protocols import unsupported
 from ....values import Value
+from ...tools import pin_value
 from .. import Pattern, build_matrix, elements_and_pattern, has_nodes, matmul, product, solution, sum_duplicates
 from .sparse_systems import apply_expm, eigenpairs, plain_matrix
 
@@ -84,7 +85,7 @@ def expm_multiply(
         for k in range(1, TERMS + 1):
             term = product(data, term, pattern=pattern) / (steps * k)
             x = x + term
-    return x + (value - to_values(x))
+    return pin_value(x, value)
 
 
 # ---------------------------------------------------------------------------------------------- eigenvalues

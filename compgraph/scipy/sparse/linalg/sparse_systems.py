@@ -17,6 +17,7 @@ from ....interception import argument_has_node, unpatched
 from ....protocols import primitive, unsupported
 from ....tracing import is_tracing
 from ....values import Value
+from ...tools import pin_value
 from .. import add, build_matrix, elements_and_pattern, has_nodes, multiply, solution
 
 # ------------------------------------------------------------------------------------------------------------ operations
@@ -124,7 +125,7 @@ def spsolve_triangular(
         matrix = add(outer.tocsr(), scipy.sparse.eye_array(A.shape[0], format="csr"))
     data, pattern = elements_and_pattern(matrix)
     x = solution(data, stack_nested(b), pattern=pattern)
-    return x + (value - to_values(x))
+    return pin_value(x, value)
 
 
 # ------------------------------------------------------------------------------------------ factorizations
@@ -219,7 +220,7 @@ def replace_iterative_solver(name: str) -> Solver:
                 f"{name}: no solution was found (info {info}), so it has no derivative. Use more iterations, or spsolve"
             )
         exact = _solve(_shift_diagonal(matrix, options.get("shift", 0.0)), np.reshape(b, (-1,)))
-        return exact + (np.reshape(x, (-1,)) - to_values(exact)), info
+        return pin_value(exact, np.reshape(x, (-1,))), info
 
     return solve_recorded
 
