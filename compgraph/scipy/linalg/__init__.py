@@ -63,10 +63,10 @@ POLICY = Policy(
         }
     ),
     refused={
-        "cdf2rdf": "the complex eigenvalues and vectors of scipy.linalg.eig as they are",
-        "clarkson_woodruff_transform": "the sketch as a matrix, scipy.linalg.clarkson_woodruff_transform(np.eye(n), k) @ a",
+        "cdf2rdf": "the complex eigenvalues and eigenvectors of scipy.linalg.eig",
+        "clarkson_woodruff_transform": "scipy.linalg.clarkson_woodruff_transform(np.eye(n), k) @ a",
         "cossin": "scipy.linalg.svd of the blocks",
-        "expm_cond": "np.linalg.norm of scipy.linalg.expm_frechet for the direction that is meant",
+        "expm_cond": "np.linalg.norm of scipy.linalg.expm_frechet in one direction",
         "funm": "scipy.linalg.expm, logm, sqrtm, cosm ..., or (v * f(w)) @ np.linalg.inv(v) of scipy.linalg.eig",
         "hessenberg": "the matrix itself, or scipy.linalg.eig",
         "ordqz": "scipy.linalg.eig(a, b)",

@@ -1,4 +1,4 @@
-"""``scipy.signal``: convolutions and filters have rules; SciPy's Python code on top of them runs on nodes."""
+"""``scipy.signal``: convolutions and filters have rules; SciPy's Python code that calls them runs on nodes."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _OWN_CODE = """
     kaiser_beta kaiser_atten get_window chirp gausspulse sawtooth square sweep_poly gauss_spline czt_points invres invresz
     cspline1d qspline1d whittaker_henderson
 """
-_PEAKS = "the peaks of the plain numbers, scipy.signal.find_peaks(x.value); x[peaks] keeps the graph"
+_PEAKS = "x[peaks] with peaks = scipy.signal.find_peaks(x.value)[0]"
 _SPLINE = "scipy.ndimage.map_coordinates, or spline_filter, with the mode 'mirror'"
-_ORDER = "plain numbers for the specification, which determines an order; pass the order, and differentiate the design"
-_ROOTS = "functions of polynomial coefficients: the grouping of equal roots has no derivative"
+_ORDER = "a plain specification for the order, and nodes for the design of that order"
+_ROOTS = "functions of the polynomial coefficients (the grouping of equal roots has no derivative)"
 
 POLICY = Policy(
     module="scipy.signal",
@@ -38,22 +38,22 @@ POLICY = Policy(
         "bilinear": filters.bilinear,
     },
     own_code=frozenset(_OWN_CODE.split()),
-    always=frozenset(  # their arguments are systems, which may be created from nodes
+    always=frozenset(  # their arguments are systems that may be created from nodes
         {"lsim", "impulse", "step", "freqresp", "bode", "dlsim", "dimpulse", "dstep", "dfreqresp", "dbode", "cont2discrete"}
     ),
     plain=frozenset({"BadCoefficients", "buttap", "besselap", "correlation_lags", "max_len_seq", "unit_impulse"}),
     refused={
-        "ShortTimeFFT": "a plain window and plain numbers for hop and fs; the signal may be a node in all its methods",
+        "ShortTimeFFT": "a plain window, hop and fs (the signal may be a node in all methods)",
         **dict.fromkeys(("find_peaks", "find_peaks_cwt", "peak_prominences", "peak_widths"), _PEAKS),
         **dict.fromkeys(("argrelextrema", "argrelmax", "argrelmin"), _PEAKS),
         **dict.fromkeys(("buttord", "cheb1ord", "cheb2ord", "ellipord", "kaiserord", "iirdesign", "band_stop_obj"), _ORDER),
         **dict.fromkeys(("residue", "residuez", "unique_roots"), _ROOTS),
         **dict.fromkeys(("cspline1d_eval", "qspline1d_eval", "cspline2d", "qspline2d", "spline_filter", "sepfir2d"), _SPLINE),
         **dict.fromkeys(("symiirorder1", "symiirorder2"), "scipy.signal.lfilter forwards, and backwards on the flipped signal"),
-        **dict.fromkeys(("check_COLA", "check_NOLA"), "the plain numbers of the window: the result is a boolean"),
+        **dict.fromkeys(("check_COLA", "check_NOLA"), "the plain numbers of the window (the result is a boolean)"),
         "closest_STFT_dual_window": "a plain window",
-        "findfreqs": "plain coefficients, or frequencies that you choose",
-        "place_poles": "plain matrices: the gains are the result of an iteration",
-        "remez": "scipy.signal.firls or firwin2: the Remez exchange is an iteration",
+        "findfreqs": "plain coefficients, or your own frequencies",
+        "place_poles": "plain matrices (the gains are the result of an iteration)",
+        "remez": "scipy.signal.firls or firwin2 (the Remez exchange is an iteration)",
     },
 )

@@ -1,10 +1,10 @@
-"""``scipy.signal.windows``: windows with a parameter are SciPy's own code."""
+"""``scipy.signal.windows``: windows with a parameter run SciPy's own code."""
 
 from __future__ import annotations
 
 from ..policy import Policy
 
-_COUNTS = "plain numbers: its parameters have no derivative here"
+_COUNTS = "plain parameters"
 
 _OWN_CODE = """
     kaiser gaussian general_gaussian exponential general_hamming general_cosine get_window chebwin kaiser_bessel_derived
@@ -16,8 +16,8 @@ POLICY = Policy(
     plain=frozenset({"boxcar", "triang", "parzen", "bohman", "blackman", "nuttall", "blackmanharris", "flattop", "bartlett"})
     | {"barthann", "hamming", "cosine", "hann", "lanczos"},
     refused={
-        "tukey": "a plain alpha: how many samples its ends have depends on it",
+        "tukey": "a plain alpha (it determines a number of samples)",
         "taylor": _COUNTS,
-        "dpss": "a plain half bandwidth: the windows are eigenvectors, and have no derivative here",
+        "dpss": "a plain half bandwidth (the windows are eigenvectors without a rule)",
     },
 )
