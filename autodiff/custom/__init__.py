@@ -1,4 +1,4 @@
-"""Custom derivatives: declared by the user, by checkpointing, by the implicit function theorem, by adjoint methods."""
+"""Custom derivatives: user-defined ones, checkpointing, the implicit function theorem, and adjoint equations."""
 
 from . import compiled as compiled  # registers the derivatives of compiled and of imported functions
 from . import scipy as scipy  # registers replacements of SciPy's functions

@@ -21,7 +21,7 @@ from ..operators import vjp
 from ..rules import Rule, SharedFormulas, VariadicFormulas, rule_factories
 from .call import Opaque, has_node, instantiate_zeros, require_same
 
-_MAX_PULLS = 64  # compiled derivatives per function; there is one per structure of arguments and set of node positions
+_MAX_PULLS = 64  # compiled derivatives per function: one per structure of arguments and set of node positions
 _jit = Opaque("jit")
 
 
@@ -58,7 +58,7 @@ def _save_plain_value(leaf: object) -> Any:
 
 
 def _create_call(jitted: Any, plain: list[Any], structure: Any, orders: list[Any], positions: list[int]) -> CompiledCall | None:
-    """Return the call, with the compiled derivative that calls of this signature share; None if that cannot be compiled."""
+    """Return the call, with the compiled derivative for this signature; None if the derivative cannot be compiled."""
     arrays = [i for i, x in enumerate(plain) if isinstance(x, (np.ndarray, np.generic)) and i not in positions]
     statics = [(i, x) for i, x in enumerate(plain) if i not in positions and i not in arrays]
     pulls = jitted.__dict__.setdefault("_pulls", {})
@@ -152,7 +152,7 @@ class CompiledCall:
                 values, cotangents = self.jitted_pull(operands, self.others, adjoints)
         try:
             _require_all_same(outs, values)
-        except ValueError:  # where a sum cancels, the derivative's program has different rounding errors
+        except ValueError:  # the derivative's program may round differently where a sum cancels
             recomputed = self.compute(*map(to_values, operands))
             _require_all_same(outs, recomputed if isinstance(recomputed, tuple) else (recomputed,))
         return list(cotangents)

@@ -168,7 +168,7 @@ def fixed_point(f: Function, x0: object, *params: object, args: Any = (), tol: f
     return problem.restore(solution)
 
 
-# ------------------------------------------------------------------------------------------ the theorem
+# ------------------------------------------------------------------------------------------ derivatives
 
 
 class ImplicitCall:
@@ -268,6 +268,6 @@ def _reshape_like(x: Any, like: Any) -> Any:
 
 
 def _rounding_error(g: Function, x: Any, start: Any, values: tuple[Any, ...]) -> float:
-    """Return the size of a residual that consists of rounding errors alone."""
+    """Return the greatest residual that rounding errors explain."""
     matrix = np.abs(to_values(jacobian_of(g, _reshape_like(x, start), values)))
     return float(1e3 * np.finfo(start.dtype).eps * max(1.0, float(np.max(matrix @ np.abs(np.ravel(x)), initial=0))))

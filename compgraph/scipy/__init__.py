@@ -1,6 +1,6 @@
-"""The treatment of each public function of SciPy for nodes among its arguments.
+"""Calls of SciPy's functions with nodes: a policy for each public function.
 
-For each module of SciPy (a family: ``scipy.linalg``) a module here has its policy, and functions that replace SciPy's own; rules
+For each module of SciPy (a family, such as ``scipy.linalg``), a module here has its policy, and replacements of functions. Rules
 are in `autodiff.grads.scipy`. The policy of a family is registered after that module of SciPy has been imported.
 """
 

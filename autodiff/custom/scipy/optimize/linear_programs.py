@@ -18,11 +18,11 @@ from compgraph.scipy import pin_value
 from ..solver_calls import Call, has_active_node, piecewise_constant, with_node_fields
 
 Function = Callable[..., Any]
-SMALL = 1e-9  # relative to the compared numbers
+SMALL = 1e-9  # tolerance, relative to the compared numbers
 
 
-def _degeneracy_error(name: str, what: str) -> ValueError:
-    return ValueError(f"{name}: {what}, so the solution has a corner or is not unique, and has no derivative. Move the data away")
+def _degeneracy_error(name: str, reason: str) -> ValueError:
+    return ValueError(f"{name}: {reason}, so the solution has a corner or is not unique, and has no derivative. Perturb the data")
 
 
 # ------------------------------------------------------------------------------------------ least squares
@@ -92,7 +92,7 @@ def lsq_linear(*args: object, **kwargs: object) -> Any:
     )
 
 
-# ---------------------------------------------------------------------------------------- linear programs
+# ---------------------------------------------------------------------------------------- linear and integer programs
 
 
 def linprog(*args: object, **kwargs: object) -> Any:
@@ -145,7 +145,7 @@ def _require_unique(call: Call, scipy_result: Any) -> None:
 
 
 def _solve_vertex(problem_data: dict[str, Any], scipy_result: Any) -> Any:
-    """Solve the active constraints for the vertex: there are as many as unknowns, each with a multiplier."""
+    """Solve the active constraints for the vertex: as many as unknowns, each with a nonzero multiplier."""
     n = scipy_result.x.size
     low, high = _lower_and_upper(problem_data["bounds"], n)
     groups = [(np.eye(n), low, "lower"), (np.eye(n), high, "upper")]
