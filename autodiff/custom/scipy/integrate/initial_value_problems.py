@@ -216,10 +216,10 @@ def states_at(problem: Problem, t0: Any, times: Any, options: dict[str, Any]) ->
             )
         return to_values(problem.rate(t, y))
 
-    tolerances = {"rtol": min(1e-10, np.min(options.get("rtol") or 1.0)), "atol": np.minimum(1e-12, options.get("atol") or 1.0)}
+    rtol, atol = _tighten(options.get("rtol"), 1e-10), _tighten(options.get("atol"), 1e-12)
     scipy_function = unpatched(scipy.integrate.solve_ivp)
     scipy_result = scipy_function(
-        counted_rate, (start, plain_times[-1]), to_values(problem.y0), "DOP853", dense_output=True, **tolerances
+        counted_rate, (start, plain_times[-1]), to_values(problem.y0), "DOP853", dense_output=True, rtol=np.min(rtol), atol=atol
     )
     if not scipy_result.success:
         raise RuntimeError(f"scipy.integrate.{problem.name}: the derivative failed: {scipy_result.message}")
@@ -230,6 +230,12 @@ def states_at(problem: Problem, t0: Any, times: Any, options: dict[str, Any]) ->
         return states
     columns = [advance(problem.rate, states[:, k], plain_times[k], times[k]) for k in range(len(plain_times))]
     return np.stack(columns, axis=1)
+
+
+def _tighten(tolerance: ArrayLike | None, limit: float) -> Any:
+    """Return a tolerance, one number or one per component, but at most `limit`; `limit` if it is missing or 0."""
+    tolerance = np.asarray(limit if tolerance is None else tolerance, float)
+    return np.where(tolerance > 0, np.minimum(tolerance, limit), limit)[()]
 
 
 def odeint(
