@@ -517,7 +517,7 @@ class _PrivateModule(ModuleType):
         return rebind_value(name, getattr(self._module, name))
 
 
-_ALWAYS_REBOUND = {"_get_output", "_lazyselect"}  # nodes reach them other than by their arguments
+_ALWAYS_REBOUND = {"_get_output", "_lazyselect"}  # they read nodes that are not among their arguments
 
 
 def _rebind_for_nodes(function: FunctionType) -> Any:

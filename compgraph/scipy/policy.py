@@ -11,7 +11,7 @@ from typing import Any
 class Policy:
     """How each public function of a SciPy module handles nodes among the arguments.
 
-    Names are relative to the module. That of a class, ``"CubicSpline"``, stands for the creation of an instance; methods are
+    Names are relative to the module: a class, ``"CubicSpline"``, for the creation of instances, or a method,
     ``"CubicSpline.__call__"``. Functions in no attribute raise for nodes.
 
     Attributes
