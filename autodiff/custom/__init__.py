@@ -1,7 +1,6 @@
-"""Custom derivatives: declared by the user, by checkpointing, by the implicit function theorem, by adjoint methods."""
+"""Custom derivatives: user-defined ones, checkpointing, the implicit function theorem, and adjoint equations."""
 
-from . import compiled as compiled  # registers the derivative of compiled functions
-from . import imported as imported  # registers the rules of functions of other libraries
+from . import compiled as compiled  # registers the derivatives of compiled and of imported functions
 from . import scipy as scipy  # registers replacements of SciPy's functions
 from .call import Opaque as Opaque
 from .call import has_node as has_node

@@ -83,7 +83,7 @@ def checkpoint(f: Callable[P, R]) -> Callable[P, R]:
 
 
 def _apply_checkpoint(f: Function, leaves: list[Any]) -> Any:
-    """Call a function of a list, and return its result as one node."""
+    """Call a function of a list, and return its result as one node of the graph."""
     if active_levels():
         lifted = LiftedFunction(lambda *elements: f(elements), leaves)
         with outside_vmap():
@@ -146,7 +146,7 @@ def _copy_owned(node: Any) -> Any:
 
 
 class CheckpointCall:
-    """One call of a checkpointed function, with the data to recompute it."""
+    """One call of a checkpointed function, with the data for its recomputation."""
 
     def __init__(self, f: Function, leaves: list[Any], positions: list[int], closure: Closure) -> None:
         self.f = f
@@ -239,7 +239,7 @@ def _nonzero_cotangents(adjoints: Sequence[Any]) -> OutputCotangents:
 
 
 def _may_hold_other_values(node: Any) -> bool:
-    """Whether a newly captured node may have a different value; a buffer made of plain numbers has not."""
+    """Whether a newly captured node may have a different value; a buffer of plain numbers may not."""
     return bool(type(node) not in (OperationalNode, BlankNode) or node.args or memory_of(node))
 
 
@@ -256,7 +256,7 @@ def checkpointed_chain(steps: Sequence[Function], x: object, *, levels: int = 1)
     x : array or nested arrays
         The argument of the first.
     levels : int
-        The greatest number of recomputations of a step; 0 stores everything.
+        The greatest number of recomputations of a step; 0 stores all values.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Closure conversion: a function is traced on input nodes, which finds the nodes that it captures."""
+"""Closure conversion: tracing a function on input nodes finds the nodes that it captures."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ class Closure:
         The list.
     positions : sequence of int
         The positions of elements that become input nodes: arrays or nodes. The others are passed unchanged.
-    wrapped : tuple of callables
-        Wrappers of the arrays that `f` makes to be written into (see `compgraph.context.settings.wrappers`).
+    wrapped : tuple of callables, optional
+        Wrappers of the buffers that `f` creates (see `compgraph.context.settings.wrappers`); by default the current ones.
 
     Attributes
     ----------
@@ -41,9 +41,9 @@ class Closure:
     outs : list of int
         The positions of results that depend on an argument, or on a captured node.
     level : int
-        The highest level of their tangents.
-    closed : list of Node
-        The captured nodes behind them; not searched if they have tangents.
+        The highest level of the tangents of these results.
+    captured : list of Node
+        The captured nodes that these results depend on; empty if results have tangents.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class Closure:
         return self.leaves
 
     def values(self) -> Sequence[Any]:
-        """Return the list of all elements."""
+        """Return all elements, read-only."""
         return self._elements
 
     def constants(self) -> Sequence[Any]:

@@ -1,4 +1,4 @@
-"""Derivatives of compiled functions: a call on nodes is one node; its value and its derivative are compiled programs."""
+"""Derivatives of compiled functions, and of functions imported from JAX and PyTorch: a call on nodes is one node."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 import compgraph as cg
 from compgraph.bind import attach
-from compgraph.compiled import set_call_recorder
+from compgraph.compiled import ImportedFunction, set_call_recorder, zeros_where_none
 from compgraph.context import NoGraph, is_recording, recording_on
 from compgraph.graph import to_values
 from compgraph.tracing import is_compiling
@@ -18,9 +18,10 @@ from compgraph.values import INERT, Value, is_plain_array, save_operand
 from ..arguments import flatten, unflatten
 from ..batching import active_levels
 from ..operators import vjp
+from ..rules import Rule, SharedFormulas, VariadicFormulas, rule_factories
 from .call import Opaque, has_node, instantiate_zeros, require_same
 
-_MAX_PULLS = 64  # compiled derivatives per function; there is one per structure of arguments and set of node positions
+_MAX_PULLS = 64  # compiled derivatives per function: one per structure of arguments and set of node positions
 _jit = Opaque("jit")
 
 
@@ -57,7 +58,7 @@ def _save_plain_value(leaf: object) -> Any:
 
 
 def _create_call(jitted: Any, plain: list[Any], structure: Any, orders: list[Any], positions: list[int]) -> CompiledCall | None:
-    """Return the call, with the compiled derivative that calls of this signature share; None if that cannot be compiled."""
+    """Return the call, with the compiled derivative for this signature; None if the derivative cannot be compiled."""
     arrays = [i for i, x in enumerate(plain) if isinstance(x, (np.ndarray, np.generic)) and i not in positions]
     statics = [(i, x) for i, x in enumerate(plain) if i not in positions and i not in arrays]
     pulls = jitted.__dict__.setdefault("_pulls", {})
@@ -104,7 +105,7 @@ class CompiledCall:
         The structure of the arguments.
     positions, arrays : list of int
         The positions of leaves that are operands, and of other arrays.
-    pulled : Jitted
+    jitted_pull : Jitted
         Returns the results and the adjoints of the operands.
     """
 
@@ -151,7 +152,7 @@ class CompiledCall:
                 values, cotangents = self.jitted_pull(operands, self.others, adjoints)
         try:
             _require_all_same(outs, values)
-        except ValueError:  # where a sum cancels, the derivative's program has different rounding errors
+        except ValueError:  # the derivative's program may round differently where a sum cancels
             recomputed = self.compute(*map(to_values, operands))
             _require_all_same(outs, recomputed if isinstance(recomputed, tuple) else (recomputed,))
         return list(cotangents)
@@ -165,3 +166,24 @@ def _require_all_same(before: Sequence[Any], now: Sequence[Any]) -> None:
 def _as_scalar(adjoint: object) -> Any:
     """Convert a 0-d array to a scalar, so that both share a program."""
     return adjoint[()] if type(adjoint) is np.ndarray else adjoint
+
+
+# ------------------------------------------------------------ functions of other libraries
+
+
+def _rule_of(function: ImportedFunction) -> Rule:
+    """Return the rule of an imported function: the derivatives of the other library."""
+
+    def cotangents(positions: list[int], cotangent: Any, out: Any, *operands: object) -> list[Any]:
+        outputs = len(out) if isinstance(out, tuple) else 0
+        output_cotangents = zeros_where_none(cotangent, out) if outputs else [cotangent]
+        operand_cotangents = function.pullback(outputs)(*output_cotangents, *operands)
+        return [operand_cotangents[position] for position in positions]
+
+    def tangent(position: int, t: object, out: object, *operands: object) -> Any:
+        return function.pushforward(position)(t, *operands)
+
+    return Rule(function.__name__, "general", SharedFormulas(cotangents), VariadicFormulas(tangent))
+
+
+rule_factories[ImportedFunction] = _rule_of

@@ -82,7 +82,7 @@ def custom_gradient(f: Callable[P, tuple[R, Callable[..., Any]]]) -> Callable[P,
 
 
 def _apply_batched(custom_call: CustomGradientCall, leaves: list[Any]) -> Any:
-    """Call the function within vmap: the batched function has a derivative whose pull is batched."""
+    """Call the function within vmap, as a function of whole batches with a batched pull."""
 
     def apply_to_batch(*bases: object) -> Any:
         pulls: list[Any] = []
@@ -153,12 +153,12 @@ class CustomGradientCall:
         if has_node(adjoint, *operands):
             return self.value_and_pull(operands)[1](adjoint)  # type: ignore[no-any-return]
         if len(operands) != len(self.operands) or any(a is not b for a, b in zip(operands, self.operands, strict=True)):
-            self.compute(*operands)  # an operand was written into since; these are its earlier values
+            self.compute(*operands)  # an operand was written into since the call; these are its earlier values
         with NoGraph():
             return [as_view(to_values(a)) for a in self.saved_pull(adjoint)]
 
     def _check_cotangents(self, pull_result: Any, operands: tuple[Any, ...], seed: Any) -> list[Any]:
-        """Return the adjoints of the arguments' leaves after a check of shapes; nodes if `seed`, an adjoint of the value, is."""
+        """Return the adjoints of the arguments' leaves, with checked shapes; nodes if an adjoint of the value is (`seed`)."""
         arguments = self.structure.children()
         several = len(arguments) > 1 or (isinstance(pull_result, (tuple, list)) and arguments[0].is_leaf())
         trees = pull_result if several and isinstance(pull_result, (tuple, list)) else [pull_result]

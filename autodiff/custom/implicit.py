@@ -168,10 +168,10 @@ def fixed_point(f: Function, x0: object, *params: object, args: Any = (), tol: f
     return problem.restore(solution)
 
 
-# ------------------------------------------------------------------------------------------ the theorem
+# ------------------------------------------------------------------------------------------ derivatives
 
 
-class Implicit:
+class ImplicitCall:
     """One call of `root` or `fixed_point`: the root of a function of x and parameters."""
 
     def __init__(self, name: str, g: Function, start: Any, solve: Function) -> None:
@@ -228,7 +228,7 @@ def _solve_as_node(name: str, g: Function, x0: object, params: tuple[Any, ...], 
     note_input_shapes(f"the start of autodiff.{name}", x0)
     if any(np.asarray(to_values(a)).dtype.kind == "c" for a in (start, *operands)):
         raise TypeError(f"{name}: complex numbers are not supported. Pass real and imaginary parts as two arrays")
-    call = Implicit(name, g, start, solve)
+    call = ImplicitCall(name, g, start, solve)
     out = bind(_functions[name], operands, {"call": call})
     values = [to_values(v) for v in (out, *operands)]
     call.first_solution = [*map(np.copy, values)], require_no_captures(name, g, values)
@@ -268,6 +268,6 @@ def _reshape_like(x: Any, like: Any) -> Any:
 
 
 def _rounding_error(g: Function, x: Any, start: Any, values: tuple[Any, ...]) -> float:
-    """Return the size of a residual that consists of rounding errors alone."""
+    """Return the greatest residual that rounding errors explain."""
     matrix = np.abs(to_values(jacobian_of(g, _reshape_like(x, start), values)))
     return float(1e3 * np.finfo(start.dtype).eps * max(1.0, float(np.max(matrix @ np.abs(np.ravel(x)), initial=0))))

@@ -1,4 +1,4 @@
-"""Flattening of nested unknowns and parameters, for solvers of one vector and a sequence of arrays."""
+"""Flattening of nested unknowns and parameters, for solvers that take a vector and a sequence of arrays."""
 
 from __future__ import annotations
 
@@ -76,8 +76,8 @@ def create_problem(
     def unflatten_unknown(x: Any) -> Any:
         sizes = [math.prod(shape) for shape in shapes]
         ends = np.cumsum([0, *sizes])
-        pieces = [np.reshape(x[..., a:b], (*x.shape[:-1], *shape)) for a, b, shape in zip(ends, ends[1:], shapes, strict=False)]
-        return unflatten(unknown, [p if p.dtype == dtype else p.astype(dtype) for p, dtype in zip(pieces, dtypes, strict=True)])
+        parts = [np.reshape(x[..., a:b], (*x.shape[:-1], *shape)) for a, b, shape in zip(ends, ends[1:], shapes, strict=False)]
+        return unflatten(unknown, [p if p.dtype == dtype else p.astype(dtype) for p, dtype in zip(parts, dtypes, strict=True)])
 
     def flatten_value(value: Sequence[Any] | dict[str, Any]) -> Any:
         parts, value_structure = flatten(value)

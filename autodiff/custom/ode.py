@@ -104,15 +104,15 @@ def _solve_as_node(f: Function, y0: Any, t: Any, params: tuple[Any, ...], option
     steps = np.diff(t) if t.ndim == 1 else np.zeros(1)
     if not len(steps) or not (np.all(steps > 0) or np.all(steps < 0)):
         raise ValueError("odeint: the times must be a vector of two or more, increasing or decreasing")
-    call = Solution(f, options)
+    call = OdeintCall(f, options)
     out = bind(_odeint, operands, {"call": call})
     require_no_captures("odeint", f, [y0, t[0], *rest])
     call.first_solution = [*map(np.copy, (y0, t, *rest))], call.rates(to_values(out), t, *rest)
     return out
 
 
-class Solution:
-    """One call of `odeint`."""
+class OdeintCall:
+    """One call of `odeint`, with the data of its derivative."""
 
     def __init__(self, f: Function, options: dict[str, Any]) -> None:
         self.f = f
@@ -120,7 +120,7 @@ class Solution:
         self.first_solution: tuple[list[Any], Any] | None = None  # the operands, and the rates at the times
 
     def compute(self, y0: Any, t: Any, *params: Any) -> Any:
-        """Return the states at the times."""
+        """Return the states at the times, solved by SciPy."""
         from scipy.integrate import solve_ivp
 
         y0 = np.asarray(y0)

@@ -1,4 +1,4 @@
-"""Central differences of plain functions, the reference of all gradient checks."""
+"""Central differences of plain functions, the reference for all gradient checks."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Detection of gradients that are incomplete because a value left the graph.
 
 Implicit conversions of a node to numbers raise. Explicit ones (``float(x)``, ``x.value``) return numbers, and results computed
-from these have no derivative. Only a comparison detects a wrong gradient: the derivative along a random direction by the graph,
-and a central difference of the function on plain arrays.
+from these have no derivative. A wrong gradient is detected by a comparison of two derivatives along a random direction: by the
+graph, and by a central difference of the function on plain arrays.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ NO_LEAK_ADVICE = (
     "No conversion was recorded. In a differentiated function, only round trips through text are not detected (and, before "
     "Python 3.12, reads of a node's buffer). Use the node itself"
 )
-# Factors of the default step of a central difference; the smaller ones apply where the function is not finite.
+# Factors of the default step of a central difference; smaller ones are used where the function is not finite.
 _STEPS = (1.0, 1e-2, 1e-4)
 
 
 class DetachedGradientError(ValueError):
-    """The gradient differs from that of the function, because a value has left the graph."""
+    """Raised if the gradient differs from that of the function, because a value left the graph."""
 
     __module__ = "autodiff"  # the public name, in tracebacks
 
@@ -138,7 +138,7 @@ def _verify(
         expected = slope
         if np.isfinite(slope) and step == base:
             break
-    if not np.isfinite(expected):  # without a reference, because the function is not finite around the point
+    if not np.isfinite(expected):  # no reference, because the function is not finite around the point
         return
     if (
         _is_nondeterministic(f, points)
@@ -169,7 +169,7 @@ def _is_nondeterministic(f: Callable[..., Any], points: Sequence[Any]) -> bool:
 def _is_correct_nearby(
     f: Callable[..., Any], points: Sequence[Any], derive: Callable[..., Any], directions: Sequence[Any]
 ) -> bool:
-    """Whether the gradient is right at a point nearby, with each element perturbed by about 1 % or 10 % of its size."""
+    """Whether the gradient is correct at a nearby point, with each element perturbed by about 1 % or 10 % of its size."""
     rng = np.random.default_rng(1)
     for scale in (1e-2, 1e-1):
         nearby = [p + (scale * _scaled_direction(p, rng)).astype(p.dtype) for p in points]
@@ -239,7 +239,7 @@ class _StopGradientRecorder:
 
 def _difference_along(f: Callable[..., Any], points: Sequence[Any], directions: Sequence[Any], step: float) -> Any:
     """Return the central difference along directions. An error in the function gets a note about its caller."""
-    size = max([1.0, *(float(np.max(np.abs(p), initial=0)) for p in points)])  # by which the step is multiplied
+    size = max([1.0, *(float(np.max(np.abs(p), initial=0)) for p in points)])  # `directional` multiplies the step by it
     try:
         return finite_differences.directional(f, points, directions, step / size)
     except Exception as error:

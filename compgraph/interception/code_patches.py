@@ -140,7 +140,7 @@ def argument_has_node(value: Any, depth: int = _MAX_DEPTH) -> bool:
         return True
     if cls is np.ndarray:
         return value.dtype == object and any(isinstance(v, Value) for v in value.ravel().tolist())
-    if getattr(cls, "_holds_node", False):  # see `scipy.sparse.recorded`
+    if getattr(cls, "_holds_node", False):  # see `scipy.sparse.node_matrices`
         return True
     if cls.__module__.startswith("scipy."):
         NODE_FREE_TYPES.add(cls)

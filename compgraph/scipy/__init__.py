@@ -1,6 +1,6 @@
-"""The treatment of each public function of SciPy for nodes among its arguments.
+"""Calls of SciPy's functions with nodes: a policy for each public function.
 
-For each module of SciPy (a family: ``scipy.linalg``) a module here has its policy, and functions that replace SciPy's own; rules
+For each module of SciPy (a family, such as ``scipy.linalg``), a module here has its policy, and replacements of functions. Rules
 are in `autodiff.grads.scipy`. The policy of a family is registered after that module of SciPy has been imported.
 """
 
@@ -8,9 +8,9 @@ from . import banded_matrices
 from .families import FAMILIES, on_registration, policy_of, register_imported, register_replacement
 from .policy import Policy
 from .registration import opname, public_names, ufunc_opname
-from .tools import limit_order, zero_to_order
+from .tools import limit_order, pin_value, zero_to_order
 
 __all__ = [
-    "FAMILIES", "Policy", "banded_matrices", "limit_order", "on_registration", "opname", "policy_of", "public_names",
+    "FAMILIES", "Policy", "banded_matrices", "limit_order", "on_registration", "opname", "pin_value", "policy_of", "public_names",
     "register_imported", "register_replacement", "ufunc_opname", "zero_to_order",
 ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""The families of SciPy's functions. The policy of each is registered after its module has been imported, at any time."""
+"""Families of SciPy's functions. The policy of a family is registered whenever its module of SciPy is imported."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ..values import variable_hooks
 from .policy import Policy
 from .registration import register_policy
 
-# For each module of SciPy, the module here that has its policy.
+# By module of SciPy, the module here with its policy.
 FAMILIES = {
     "scipy.fft": "fft",
     "scipy.integrate": "integrate",
@@ -107,12 +107,12 @@ variable_hooks.append(register_imported)
 
 
 def register_replacement(module: str, name: str, target: str, always: bool = True) -> None:
-    """Register a function of another package, such as a differentiable solver, as the replacement of one of SciPy's.
+    """Register a function of another package, such as a differentiable solver, as the replacement of a SciPy function.
 
     Parameters
     ----------
     module, name : str
-        The module of SciPy, and the function, as its policy names it.
+        The module of SciPy, and the function, named as in its policy.
     target : str
         The replacement, ``"package.module:function"``; imported when it is first called.
     always : bool
@@ -125,7 +125,7 @@ def register_replacement(module: str, name: str, target: str, always: bool = Tru
 
 
 def policy_of(family: str) -> Policy:
-    """The policy of a family, with the functions of `register_replacement`."""
+    """The policy of a family, including the replacements by `register_replacement`."""
     policy: Policy = importlib.import_module(f"{__package__}.{family}").POLICY
     replacements = _replacements.get(policy.module)
     if not replacements:
@@ -139,7 +139,7 @@ def policy_of(family: str) -> Policy:
 
 
 def _lazy_function(target: str) -> Any:
-    """A function that imports ``"package.module:function"`` at the first call, and calls it."""
+    """Return a function that imports ``"package.module:function"`` at its first call, and calls it."""
     module, _, name = target.partition(":")
 
     @functools.cache

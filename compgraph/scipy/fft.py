@@ -1,4 +1,4 @@
-"""``scipy.fft``: all transforms are linear, and each is one operation."""
+"""``scipy.fft``: each transform is one linear operation."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ POLICY = Policy(
         | {"get_workers", "set_workers"}
     ),
     refused={
-        "fftfreq": "plain numbers for the sample spacing, and scipy.fft.fftfreq(n) / d in NumPy for one that has a derivative",
-        "rfftfreq": "plain numbers for the sample spacing, and scipy.fft.rfftfreq(n) / d in NumPy for one that has a derivative",
+        "fftfreq": "a plain sample spacing, or scipy.fft.fftfreq(n) / d",
+        "rfftfreq": "a plain sample spacing, or scipy.fft.rfftfreq(n) / d",
         "fhtoffset": "plain numbers for dln, mu, initial and bias",
     },
 )

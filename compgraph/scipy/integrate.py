@@ -8,11 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..graph import to_values
-from .own_code import own_code
 from .policy import Policy
 from .tools import array
-
-__all__ = ["POLICY"]
 
 
 def _ratio(a: object, b: NDArray[Any]) -> Any:
@@ -51,7 +48,7 @@ def _last_interval(y: NDArray[Any], x: NDArray[Any] | None, dx: object) -> Any:
 
 
 def _simpson(y: NDArray[Any], x: NDArray[Any] | None = None, *, dx: Any = 1.0, axis: int = -1) -> Any:
-    """``scipy.integrate.simpson`` in recorded steps: SciPy's code takes the data of the widths by ``np.float64(...)``."""
+    """``scipy.integrate.simpson`` in recorded steps; SciPy's code converts the widths by ``np.float64(...)``."""
     y = array(y)
     ndim, y = y.ndim, np.moveaxis(y, axis, -1)
     count = y.shape[-1]
@@ -71,16 +68,14 @@ def _simpson(y: NDArray[Any], x: NDArray[Any] | None = None, *, dx: Any = 1.0, a
     return _odd_simpson(y[..., :-1], None if x is None else x[..., :-1], dx) + _last_interval(y, x, dx)
 
 
-_AUTODIFF = "it in a program that imports autodiff, which implements it for nodes"
+_AUTODIFF = "`import autodiff`, which implements it for nodes"
 _STEPS = "scipy.integrate.solve_ivp, which records its steps"
 _QUAD = "scipy.integrate.quad or quad_vec, or fixed_quad for a smooth function"
 
 POLICY = Policy(
     module="scipy.integrate",
-    replacements={
-        **own_code("scipy.integrate", "trapezoid", "cumulative_trapezoid", "cumulative_simpson", "romb", "fixed_quad"),
-        "simpson": _simpson,
-    },
+    own_code=frozenset({"trapezoid", "cumulative_trapezoid", "cumulative_simpson", "romb", "fixed_quad"}),
+    replacements={"simpson": _simpson},
     plain=frozenset({"IntegrationWarning", "ODEintWarning"}),
     refused={
         **dict.fromkeys(["quad", "quad_vec", "nquad", "dblquad", "tplquad", "solve_ivp", "solve_bvp", "odeint"], _AUTODIFF),
@@ -88,7 +83,7 @@ POLICY = Policy(
         **dict.fromkeys(["DenseOutput", "OdeSolution"], "the `sol` of " + _STEPS),
         **dict.fromkeys(["cubature", "tanhsinh", "qmc_quad"], _QUAD + " (nested: nquad)"),
         "nsum": "np.sum over the significant terms",
-        "newton_cotes": "node.value: weights depend on the sample positions alone",
-        "lebedev_rule": "node.value: an order is a count",
+        "newton_cotes": "node.value (the weights depend only on the sample positions)",
+        "lebedev_rule": "node.value (an order is a count)",
     },
 )

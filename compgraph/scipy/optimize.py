@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from .own_code import own_code
 from .policy import Policy
 
 _PLAIN = """
@@ -18,17 +17,17 @@ _SOLVERS = """
 
 POLICY = Policy(
     module="scipy.optimize",
-    replacements=own_code("scipy.optimize", "rosen", "rosen_der", "rosen_hess", "rosen_hess_prod"),
+    own_code=frozenset({"rosen", "rosen_der", "rosen_hess", "rosen_hess_prod"}),
     plain=frozenset(_PLAIN.split()),
     refused={
-        **dict.fromkeys(_SOLVERS.split(), "it in a program that imports autodiff, which implements it for nodes"),
+        **dict.fromkeys(_SOLVERS.split(), "`import autodiff`, which implements it for nodes"),
         "approx_fprime": "autodiff.grad, which is exact",
         "check_grad": "autodiff.check_grads",
-        "brute": "scipy.optimize.differential_evolution or minimize; the points of a grid have no derivative",
-        "bracket": "scipy.optimize.minimize_scalar: a bracket has no derivative",
-        "line_search": "scipy.optimize.minimize: the result of a line search is not defined by equations",
-        "linear_sum_assignment": "linear_sum_assignment(cost.value): the assignment is piecewise constant",
-        "quadratic_assignment": "quadratic_assignment(A.value, B.value): the assignment is piecewise constant",
+        "brute": "scipy.optimize.differential_evolution or minimize (grid points have no derivative)",
+        "bracket": "scipy.optimize.minimize_scalar (a bracket has no derivative)",
+        "line_search": "scipy.optimize.minimize (no equations define the result of a line search)",
+        "linear_sum_assignment": "linear_sum_assignment(cost.value) (the assignment is piecewise constant)",
+        "quadratic_assignment": "quadratic_assignment(A.value, B.value) (the assignment is piecewise constant)",
         **dict.fromkeys(("BroydenFirst", "KrylovJacobian", "InverseJacobian"), "scipy.optimize.root"),
         "LbfgsInvHessProduct": "autodiff.hessian, and np.linalg.solve",
     },

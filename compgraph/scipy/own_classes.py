@@ -1,7 +1,7 @@
-"""Objects of SciPy's classes that are created from nodes, and run SciPy's own Python code on them.
+"""Objects of SciPy's classes that are created from nodes; their methods run SciPy's Python code on nodes.
 
-An object created from nodes becomes an instance of a subclass of the same name, whose methods `own_code` rebinds. A method of a
-plain object that is called with nodes runs on a copy with such a class.
+An object created from nodes becomes an instance of a subclass of the same name, whose methods are rebound (see `own_code`). A
+method of a plain object that is called with nodes runs on a copy with such a class.
 """
 
 from __future__ import annotations
@@ -20,24 +20,24 @@ from ..interception import unpatched
 from ..protocols import HANDLERS
 from ..tracing import Tracing, is_tracing
 from ..values import TRACEABLE
-from .own_code import carries_node, is_scipys, rebind, rebind_value, replace_module, replaced_methods, to_caller
+from .own_code import contains_node, is_from_scipy, rebind, rebind_value, replace_module, replaced_methods, to_caller
 
 
 def own_class(module: str, name: str, *methods: str) -> Mapping[str, Callable[..., Any]]:
-    """Policy entries of a class: the creation of an object from nodes, and methods of plain objects called with nodes.
+    """Return policy entries of a class: for the creation of an object from nodes, and for methods of plain objects.
 
     Parameters
     ----------
     module, name : str
         The module of SciPy, and the class.
     *methods : str
-        The public methods that take arrays. Objects created from nodes need no entries.
+        The public methods that take arrays. Methods of objects created from nodes need no entries.
     """
     kind = functools.cache(lambda: getattr(importlib.import_module(module), name))
 
     def create(self: Any, *args: object, **kwargs: object) -> None:
         function = unpatched(inspect.getattr_static(kind(), "__init__"))
-        if not holds_nodes(self) and not any(map(carries_node, (*args, *kwargs.values()))):
+        if not holds_nodes(self) and not any(map(contains_node, (*args, *kwargs.values()))):
             function(self, *args, **kwargs)
             return
         self.__class__ = class_of_nodes(type(self))
@@ -52,13 +52,13 @@ def own_class(module: str, name: str, *methods: str) -> Mapping[str, Callable[..
 
 
 def _call_traced(function: Callable[..., Any], *args: object, **kwargs: object) -> Any:
-    """Call a function within a tracing context, so that arrays that it fills with nodes become tracers."""
+    """Call a function within a tracing context, so that arrays become tracers when nodes are written into them."""
     with nullcontext() if is_tracing() else Tracing():
         return function(*args, **kwargs)
 
 
 def holds_nodes(instance: object) -> bool:
-    """Whether the class of an object is one for objects created from nodes."""
+    """Whether an object was created from nodes."""
     return getattr(type(instance), "_holds_node", False)
 
 
@@ -69,10 +69,10 @@ def copy_for_nodes(instance: object) -> Any:
     new_instance = copy.copy(instance)
     new_instance.__class__ = class_of_nodes(type(instance))
     for name, value in _attributes(new_instance):
-        if is_scipys(type(value)) and type(value).__name__.startswith("_"):
+        if is_from_scipy(type(value)) and type(value).__name__.startswith("_"):
             setattr(new_instance, name, copy_for_nodes(value))
         else:
-            setattr(new_instance, name, rebind_value("", value))  # NumPy, or a function of it, that the object keeps
+            setattr(new_instance, name, rebind_value("", value))  # NumPy, or one of its functions, that the object stores
     return new_instance
 
 
@@ -85,7 +85,7 @@ def _attributes(instance: object) -> Iterator[tuple[str, Any]]:
 
 
 def class_of_nodes(kind: type) -> Any:
-    """The subclass of a class of SciPy's, of the same name, whose methods run on nodes."""
+    """The subclass of a SciPy class, of the same name, whose methods run on nodes."""
     return kind if getattr(kind, "_holds_node", False) else _class_of_nodes(kind)
 
 
@@ -94,22 +94,22 @@ def _class_of_nodes(kind: type) -> Any:
     methods: dict[str, Any] = {}
     for name in dir(kind):
         attribute = inspect.getattr_static(kind, name)
-        own = _rebind_attribute(attribute)
-        if own is not attribute:
-            methods[name] = own
+        rebound = _rebind_attribute(attribute)
+        if rebound is not attribute:
+            methods[name] = rebound
     for base in reversed(kind.__mro__):
         methods |= replaced_methods(base)
     return type(kind.__name__, (kind,), {**methods, "__module__": kind.__module__, "__slots__": (), "_holds_node": True})
 
 
 def _rebind_attribute(attribute: object) -> Any:
-    """An attribute of a class, with the functions of SciPy's in it rebound."""
+    """Return an attribute of a class with SciPy's functions in it rebound."""
     if isinstance(attribute, FunctionType):
         is_refused = attribute in ops.PUBLIC_NAMES and attribute not in HANDLERS
-        return attribute if is_refused or not is_scipys(attribute) else _rebind_method(attribute)
+        return attribute if is_refused or not is_from_scipy(attribute) else _rebind_method(attribute)
     if isinstance(attribute, (staticmethod, classmethod)):
-        own = _rebind_attribute(attribute.__func__)
-        return attribute if own is attribute.__func__ else type(attribute)(own)
+        rebound = _rebind_attribute(attribute.__func__)
+        return attribute if rebound is attribute.__func__ else type(attribute)(rebound)
     if isinstance(attribute, property):
         return property(*[f and _rebind_attribute(f) for f in (attribute.fget, attribute.fset, attribute.fdel)])
     return attribute
@@ -122,7 +122,7 @@ def _rebind_method(function: FunctionType) -> Callable[..., Any]:
     @functools.wraps(function)
     def method(*args: object, **kwargs: object) -> Any:
         result = to_caller(_call_traced(make(), *args, **kwargs))
-        if is_scipys(type(result)) and not holds_nodes(result) and carries_node(result):
+        if is_from_scipy(type(result)) and not holds_nodes(result) and contains_node(result):
             result.__class__ = class_of_nodes(type(result))
         return result
 
@@ -137,16 +137,16 @@ class _ReplacedModule(ModuleType):
         vars(self).update({key: self._for_nodes(key, function) for key, function in functions.items()})
 
     def __getattr__(self, name: str) -> Any:
-        return rebind_value(name, self._own(name))
+        return rebind_value(name, self._original(name))
 
-    def _own(self, name: str) -> Any:
+    def _original(self, name: str) -> Any:
         return getattr(importlib.import_module(self.__name__), name)
 
     def _for_nodes(self, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(function)
         def call(*args: object, **kwargs: object) -> Any:
-            is_plain = not any(type(v) in TRACEABLE or carries_node(v) for v in (*args, *kwargs.values()))
-            return self._own(name)(*args, **kwargs) if is_plain else function(*args, **kwargs)
+            is_plain = not any(type(v) in TRACEABLE or contains_node(v) for v in (*args, *kwargs.values()))
+            return self._original(name)(*args, **kwargs) if is_plain else function(*args, **kwargs)
 
         return call
 

@@ -48,7 +48,7 @@ def _asarray(
 def _array(
     object: object, dtype: DTypeLike | None = None, *, copy: bool = True, order: str = "K", subok: bool = False, ndmin: int = 0
 ) -> Any:
-    if not carries_node(object):
+    if not contains_node(object):
         return _traceable(np.array)(object, dtype, copy=copy, order=order, ndmin=ndmin)
     return arrays.array(object, dtype, copy=copy, order=order, ndmin=ndmin)
 
@@ -122,7 +122,7 @@ _FUNCTIONS: dict[str, Any] = {
 
 
 class _NumPy(ModuleType):
-    """A module with NumPy's names; functions among them may keep the graph."""
+    """NumPy as rebound code sees it: some functions are replaced by ones that keep the graph."""
 
     def __getattr__(self, name: str) -> Any:
         return getattr(np, name)
@@ -211,7 +211,7 @@ def _apply_where(
 
 
 def _on_elements(function: Function, where: Any, args: Sequence[Any]) -> Any:
-    """The values of a function where a condition holds, in the shape of the condition; None if it holds nowhere."""
+    """Return the values of a function where a condition holds, in its shape (other elements are arbitrary); None if nowhere."""
     if np.all(where):
         values, shape = function(*map(np.ravel, args)), np.shape(where)
         return np.reshape(values, shape) if np.size(values) == math.prod(shape) else np.broadcast_to(values, shape)
@@ -268,11 +268,6 @@ def replace_methods(methods: Mapping[tuple[str, str], Any]) -> None:
 # -------------------------------------------------------------------------------------------- calls
 
 
-def own_code(module: str, *names: str) -> Mapping[str, Function]:
-    """Entries for `Policy.replacements`: functions of a module, by name, run by `run_own_code`."""
-    return {name: functools.partial(run_own_code, module, name) for name in names}
-
-
 def run_own_code(module: str, name: str, *args: object, **kwargs: object) -> Any:
     """Call a function of SciPy, rebound if a node is among the arguments.
 
@@ -285,12 +280,12 @@ def run_own_code(module: str, name: str, *args: object, **kwargs: object) -> Any
     *args, **kwargs
         The arguments; the first of a method is its object.
     """
-    original, own, owner = _original_and_rebound(module, name)
-    if not any(map(carries_node, (*args, *kwargs.values()))):
+    original, rebound, owner = _original_and_rebound(module, name)
+    if not any(map(contains_node, (*args, *kwargs.values()))):
         return original(*args, **kwargs)
     if owner is None or not args or not isinstance(args[0], owner):
-        return to_caller(own(*args, **kwargs))
-    result = own(rebind_instance(args[0]), *args[1:], **kwargs)
+        return to_caller(rebound(*args, **kwargs))
+    result = rebound(rebind_instance(args[0]), *args[1:], **kwargs)
     to_caller(args[0])
     return to_caller(result)
 
@@ -301,8 +296,8 @@ def to_caller(result: object) -> Any:
         return result
     if isinstance(result, list):
         return list(map(to_caller, result))
-    attributes = getattr(result, "__dict__", {}) if is_scipys(type(result)) else {}
-    attributes = {name: to_caller(value) for name, value in attributes.items() if not is_scipys(type(value))}
+    attributes = getattr(result, "__dict__", {}) if is_from_scipy(type(result)) else {}
+    attributes = {name: to_caller(value) for name, value in attributes.items() if not is_from_scipy(type(value))}
     if isinstance(result, tuple):
         result = tuple.__new__(type(result), map(to_caller, result))
     if attributes:
@@ -325,15 +320,15 @@ def _original_and_rebound(module: str, name: str) -> tuple[Any, Any, type | None
     return original, rebind(original), owner
 
 
-def carries_node(value: object) -> bool:
-    """Whether a value is a node, holds one, or is an object of SciPy with an attribute that does."""
+def contains_node(value: object) -> bool:
+    """Whether a value is a node, contains one, or is an object of SciPy with an attribute that contains one."""
     if argument_has_node(value):
         return True
-    attributes = getattr(value, "__dict__", None) if is_scipys(type(value)) else None
+    attributes = getattr(value, "__dict__", None) if is_from_scipy(type(value)) else None
     return attributes is not None and any(map(argument_has_node, attributes.values()))
 
 
-def is_scipys(definition: type | FunctionType) -> bool:
+def is_from_scipy(definition: type | FunctionType) -> bool:
     """Whether SciPy defines a class or function."""
     return str(definition.__module__).startswith("scipy.")
 
@@ -344,9 +339,9 @@ _globals: dict[int, dict[str, Any]] = {}  # by the id of the globals of a module
 
 
 def rebind(function: Function) -> Any:
-    """Return a function with the same code, whose globals and closure bind functions that keep the graph.
+    """Return a copy of a function, whose globals and closure refer to functions that keep the graph.
 
-    Other callables are returned unchanged: a function of NumPy's (``scipy.special.sinc``) dispatches to nodes.
+    Other callables are returned unchanged: a NumPy function (``scipy.special.sinc``) dispatches to nodes.
     """
     if not isinstance(function, FunctionType):
         return function
@@ -358,7 +353,7 @@ def rebind(function: Function) -> Any:
 
 
 def rebind_instance(instance: object) -> Any:
-    """Return an object with the attributes of `instance`, shared with it, and rebound methods."""
+    """Return an object that shares the attributes of `instance`, with rebound methods."""
     if not hasattr(instance, "__dict__") or hasattr(instance, "_original"):
         return instance
     kind: Any = type(instance)
@@ -374,7 +369,7 @@ def original_instance(instance: object) -> Any:
 
 
 class _View:
-    """The base of rebound classes: their instances keep the object whose attributes they share."""
+    """The base of rebound classes, whose instances refer to the object whose attributes they share."""
 
     __slots__ = ("_original",)
 
@@ -383,7 +378,7 @@ class _View:
 
 
 def replaced_methods(kind: type) -> dict[str, Any]:
-    """Return the methods by which `replace_methods` replaces those that a class defines."""
+    """Return the replacements of a class's methods by `replace_methods`."""
     return {name: value for (owner, name), value in _replaced_methods.items() if owner == kind.__name__}
 
 
@@ -396,7 +391,7 @@ def rebind_class(kind: type) -> type:
     if kind is object:
         return _View
     methods: dict[str, Any] = {}
-    if is_scipys(kind):
+    if is_from_scipy(kind):
         methods.update({name: _rebind_method(value) for name, value in vars(kind).items() if name not in _UNCHANGED_NAMES})
         methods.update(replaced_methods(kind))
     inherited: Any = kind.__bases__
@@ -456,10 +451,11 @@ def rebind_value(name: str, value: Any) -> Any:
     replacement = _replaced_modules.get(str(getattr(value, "__module__", None)))
     if replacement is not None and name in vars(replacement):
         return vars(replacement)[name]
-    if isinstance(value, FunctionType) and is_scipys(value) and not _is_public(value):
+    if isinstance(value, FunctionType) and is_from_scipy(value) and not _is_public(value):
         return _rebind_for_nodes(value)
-    if is_scipys(type(value)) and not _classes_with_replaced_methods().isdisjoint(base.__name__ for base in type(value).__mro__):
-        return _Instance(value)
+    base_names = {base.__name__ for base in type(value).__mro__}
+    if is_from_scipy(type(value)) and not base_names.isdisjoint(_classes_with_replaced_methods()):
+        return _InstanceProxy(value)
     return value
 
 
@@ -468,8 +464,8 @@ def _classes_with_replaced_methods() -> frozenset[str]:
     return frozenset(name for name, _ in _replaced_methods)
 
 
-class _Instance:
-    """An object in the globals of SciPy's modules (a distribution), whose methods are rebound when the first is looked up."""
+class _InstanceProxy:
+    """A proxy of an object in the globals of SciPy's modules (a distribution), whose methods are rebound at first use."""
 
     def __init__(self, instance: object) -> None:
         self._instance = instance
@@ -479,7 +475,7 @@ class _Instance:
 
 
 def _is_public(function: FunctionType) -> bool:
-    """Whether a function is public: then its policy applies, and it is not rebound."""
+    """Whether a function is public, so that its policy applies and it is not rebound."""
     module = sys.modules[".".join(function.__module__.split(".")[:2])]
     return getattr(module, function.__name__, None) is function
 
@@ -521,7 +517,7 @@ class _PrivateModule(ModuleType):
         return rebind_value(name, getattr(self._module, name))
 
 
-_ALWAYS_REBOUND = {"_get_output", "_lazyselect"}  # they handle nodes that are not among their arguments
+_ALWAYS_REBOUND = {"_get_output", "_lazyselect"}  # they read nodes that are not among their arguments
 
 
 def _rebind_for_nodes(function: FunctionType) -> Any:
@@ -530,7 +526,7 @@ def _rebind_for_nodes(function: FunctionType) -> Any:
 
     @functools.wraps(function)
     def call(*args: object, **kwargs: object) -> Any:
-        if function.__name__ in _ALWAYS_REBOUND or any(map(carries_node, (*args, *kwargs.values()))):
+        if function.__name__ in _ALWAYS_REBOUND or any(map(contains_node, (*args, *kwargs.values()))):
             return make()(*args, **kwargs)
         if any(value is NUMPY for value in (*args, *kwargs.values())):
             args = tuple([np if value is NUMPY else value for value in args])

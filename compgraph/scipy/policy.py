@@ -1,4 +1,4 @@
-"""The class `Policy`: the treatment of each function of a SciPy module."""
+"""The class `Policy`: how calls of a SciPy module's functions with nodes are handled."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Policy:
-    """The treatment of each public name of a SciPy module for nodes among the arguments.
+    """How each public function of a SciPy module handles nodes among the arguments.
 
-    Names are as in the module: that of a class, ``"CubicSpline"``, means making an instance, ``"CubicSpline.__call__"``
-    for a method. A name in no attribute raises.
+    Names are relative to the module: a class, ``"CubicSpline"``, for the creation of instances, or a method,
+    ``"CubicSpline.__call__"``. Functions in no attribute raise for nodes.
 
     Attributes
     ----------
@@ -25,22 +25,22 @@ class Policy:
     smooth_ufuncs, piecewise_ufuncs : frozenset of str
         Ufuncs with a rule, and piecewise constant ones. They dispatch to nodes by NumPy's protocol.
     replacements : mapping
-        Functions, and for each an equivalent function of this package in recorded steps.
+        Functions, each with an equivalent function of recorded steps.
     own_code : frozenset of str
-        Functions and methods whose own Python code runs on tracers; see `own_code`.
+        Functions and methods whose own Python code runs on tracers; see the module of this name.
     fixed_options : mapping
-        For functions of `own_code`, parameters that must keep their default in calls with nodes, each with the alternative.
+        For functions of `own_code`, parameters that must keep their default in calls with nodes, each with advice.
     always : frozenset of str
-        Of `own_code` and `replacements`, those that take a user's functions or objects. These may use nodes, so handlers run for
-        calls without nodes too.
+        Names in `own_code` and `replacements` whose arguments are user functions or objects. These may contain nodes, so the
+        handler also runs for calls without nodes.
     plain : frozenset of str
-        Unchanged names, which never receive nodes (errors, modules, functions of names and counts).
+        Names that are not patched, because they never receive nodes (errors, modules, functions of names and counts).
     lowered : mapping
-        The ufuncs with a lowering to machine code, and its name.
+        Ufuncs with a lowering to machine code, and its name.
     formulas : mapping
-        The ufuncs that SymPy has, and their formulas; see `ops.OpSpec`.
+        Ufuncs that SymPy has, and their formulas; see `ops.OpSpec`.
     refused : mapping
-        Names that raise a TypeError, each with the alternative.
+        Names that raise a TypeError, each with an alternative that completes "use ...".
     """
 
     module: str
@@ -58,7 +58,7 @@ class Policy:
     refused: Mapping[str, str] = field(default_factory=dict)
 
     def kinds(self) -> Iterator[tuple[str, str]]:
-        """Each name and its kind, the name of the attribute that contains it."""
+        """Pairs of each name and its kind, which is the name of the attribute that contains it."""
         for kind in ("smooth", "piecewise", "smooth_ufuncs", "piecewise_ufuncs", "own_code", "replacements", "plain", "refused"):
             for name in getattr(self, kind):
                 yield name, kind

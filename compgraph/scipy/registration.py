@@ -1,4 +1,4 @@
-"""Registration of policies: each function of SciPy in a policy gets a handler, which runs for calls with nodes."""
+"""Registration of policies: each function of SciPy in a policy gets a handler for calls with nodes."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ Handler = Callable[[Any, tuple[Any, ...], dict[str, Any]], Any]
 
 
 def register_policy(policy: Policy, only: str | None = None) -> None:
-    """Register a policy: its functions get handlers, and all other public functions of its module raise for nodes.
+    """Register handlers for the functions of a policy; all other public functions of its module raise for nodes.
 
-    With `only`, just the function of that name gets a new handler.
+    With `only`, only the function of that name gets a new handler.
     """
     module = importlib.import_module(policy.module)
     for name in _public(module) if only is None else ():
@@ -44,7 +44,7 @@ def register_policy(policy: Policy, only: str | None = None) -> None:
                     scipy_object, ufunc_name, lowering=policy.lowered.get(name, ""), formula=policy.formulas.get(name, "")
                 )
             continue
-        function = _function(scipy_object)
+        function = _called_function(scipy_object)
         if kind in ("smooth", "piecewise"):
             names = getattr(policy, kind)[name]
             _register_recorded(function, names, opname(policy.module, name), kind == "piecewise")
@@ -79,8 +79,8 @@ def _resolve(module: object, name: str) -> Any:
     return functools.reduce(lambda holder, part: getattr(holder, part, None), name.split("."), module)
 
 
-def _function(scipy_object: object) -> Any:
-    """The function that a call runs: the ``__init__`` of a class, the function of a bound method."""
+def _called_function(scipy_object: object) -> Any:
+    """Return the function that a call runs: ``__init__`` of a class, or the function of a bound method."""
     if inspect.ismethod(scipy_object):
         return scipy_object.__func__
     return inspect.getattr_static(scipy_object, "__init__") if inspect.isclass(scipy_object) else scipy_object
@@ -105,8 +105,8 @@ def _register_recorded(function: Any, names: str, opname: str, is_piecewise: boo
     HANDLERS[function] = handler
 
 
-def _replacement_handler(ours: Callable[..., Any]) -> Handler:
-    handler: Handler = with_user_line(lambda function, args, kwargs: ours(*args, **kwargs))
+def _replacement_handler(replacement: Callable[..., Any]) -> Handler:
+    handler: Handler = with_user_line(lambda function, args, kwargs: replacement(*args, **kwargs))
     return handler
 
 
@@ -129,14 +129,14 @@ def _with_fixed_options(
     for option, advice in options.items():
         default = signature.parameters[option].default
         if option in arguments and arguments[option] is not default and arguments[option] != default:
-            raise TypeError(f"{name}: {option}={arguments[option]!r} is not supported on nodes; {advice}")
+            raise TypeError(f"{name}: {option}={arguments[option]!r} is not supported on nodes: {advice}")
     return handler(function, args, kwargs)
 
 
 def _patch_function(policy: Policy, name: str, function: object, kind: str, replace: bool = False) -> None:
     implementation = python_implementation(function)
     if implementation is None:
-        return  # written in C, which raises for tracers
+        return  # implemented in C, which raises for tracers
     ops.PUBLIC_NAMES[function] = f"{policy.module}.{name}"
 
     def handle(
@@ -147,20 +147,20 @@ def _patch_function(policy: Policy, name: str, function: object, kind: str, repl
     handler: Any = handle
     if implementation.__name__ != "__init__" and (
         "." not in name or policy.module == "scipy.stats"
-    ):  # whose methods change nothing
+    ):  # methods of other modules may modify their object
         handler = _sequential_if_batched(handler, f"{policy.module}.{name}")
     patch_code(implementation, handler, always=name in policy.always, replace=replace)
 
 
 def _sequential_if_batched(handler: Callable[..., Any], name: str) -> Any:
-    """A replacement that computes a batch element by element if its steps depend on numbers that differ between elements."""
+    """Wrap a handler: if its steps depend on numbers that differ between elements of a batch, call it for each element."""
 
     def handle_batches(
         function: Callable[..., Any], original: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Any:
         try:
             return handler(function, original, args, kwargs)
-        except (BatchedValueError, IndexError) as error:  # an IndexError of a plain array
+        except (BatchedValueError, IndexError) as error:  # a plain array raises an IndexError for a batched index
             leaves = flatten_sequences((args, tuple(kwargs.values())))
             batched: Any = next((x for x in leaves if isinstance(x, Value) and x.trace_kind == "batch"), None)
             if batched is None or (isinstance(error, IndexError) and "arrays used as indices" not in str(error)):
@@ -171,7 +171,7 @@ def _sequential_if_batched(handler: Callable[..., Any], name: str) -> Any:
 
 
 def _patch_to_raise(policy: Policy, name: str, scipy_object: object) -> None:
-    function = _function(scipy_object)
+    function = _called_function(scipy_object)
     implementation = python_implementation(function)
     if implementation is None or function in HANDLERS or function in ops.OPNAMES:
         return
@@ -184,7 +184,7 @@ def _patch_to_raise(policy: Policy, name: str, scipy_object: object) -> None:
         leaves = flatten_sequences((args, tuple(kwargs.values())))
         nodes = [leaf for leaf in leaves if isinstance(leaf, Value)]
         if not any(getattr(leaf, "_holds_node", False) for leaf in leaves) and all(type(node) in INERT for node in nodes):
-            return original(*args, **kwargs)  # inert nodes are counts and indices; a tracer raises when converted
+            return original(*args, **kwargs)  # inert nodes are counts and indices; tracers raise when they are converted
         raise TypeError(unsupported_message(full, advice))
 
     patch_code(implementation, dispatch)

@@ -13,22 +13,22 @@ from ..values import INERT, Value
 from .policy import Policy
 
 
-def _plain(name: str, value: list[Any] | int, function: str) -> Any:
+def _as_count(name: str, value: list[Any] | int, function: str) -> Any:
     """A count as an array or an inert node; raise a TypeError for a differentiable node."""
     if isinstance(value, Value) and type(value) not in INERT:
-        raise TypeError(f"scipy.special.{function}: {name} is a count, and no derivative by it is known; give a plain number")
+        raise TypeError(f"scipy.special.{function}: {name} is a count, so it has no derivative. Pass a plain number")
     return value if isinstance(value, Value) else np.asarray(value)
 
 
 def polygamma(n: Any, x: Any) -> Any:
-    """``(-1)**(n + 1) gamma(n + 1) zeta(n + 1, x)``, DLMF 25.11.12; of order 0 psi."""
-    n, x = _plain("n", n, "polygamma"), as_operand(x)
+    """``(-1)**(n + 1) gamma(n + 1) zeta(n + 1, x)``, DLMF 25.11.12; psi for order 0."""
+    n, x = _as_count("n", n, "polygamma"), as_operand(x)
     return np.where(n == 0, sc.psi(x), (-1.0) ** (n + 1) * sc.gamma(n + 1.0) * sc.zeta(n + 1, x))
 
 
 def multigammaln(a: Any, d: Any) -> Any:
     """The logarithm of the multivariate gamma function: a sum of `d` terms ``gammaln(a - (j - 1) / 2)``; DLMF 35.3.4."""
-    a, d = as_operand(a), _plain("d", d, "multigammaln")
+    a, d = as_operand(a), _as_count("d", d, "multigammaln")
     if d.ndim or np.floor(d) != d:
         raise ValueError("d should be a positive integer (dimension)")
     if np.any(a <= 0.5 * (d - 1)):
@@ -39,11 +39,11 @@ def multigammaln(a: Any, d: Any) -> Any:
 
 def _reject_exact(exact: bool, function: str) -> None:
     if exact:
-        raise TypeError(f"scipy.special.{function}: exact=True returns integers, which have no derivative; leave it out")
+        raise TypeError(f"scipy.special.{function}: exact=True returns integers, which have no derivative. Omit it")
 
 
 def comb(N: Any, k: Any, *, exact: bool = False, repetition: bool = False) -> Any:  # noqa: N803 - SciPy's name
-    """A binomial coefficient; without `repetition` 0 where ``k > N`` or one of them is negative, as in SciPy."""
+    """A binomial coefficient; without `repetition`, 0 where ``k > N`` or one of them is negative, as in SciPy."""
     _reject_exact(exact, "comb")
     N, k = as_operand(N), as_operand(k)  # noqa: N806
     if repetition:
@@ -81,7 +81,7 @@ def diric(x: Any, n: Any) -> Any:
     It is computed from the distance to the nearest multiple of 2 pi, as a ratio of two sinc functions, so that it is smooth
     there, where both sines are zero.
     """
-    x, n = as_operand(x), _plain("n", n, "diric")
+    x, n = as_operand(x), _as_count("n", n, "diric")
     half = x / 2
     periods = np.round(half / math.pi)
     rest = half / math.pi - periods
@@ -91,45 +91,44 @@ def diric(x: Any, n: Any) -> Any:
 
 
 def zeta(x: object, q: object = None, out: object = None) -> Any:
-    """The zeta function of Riemann, or with `q` that of Hurwitz: two ufuncs of SciPy."""
+    """The zeta function of Riemann, or that of Hurwitz with `q`: two ufuncs of SciPy."""
     if out is not None:
-        raise TypeError("scipy.special.zeta: out= is not supported with nodes; assign the result: y[:] = zeta(x, q)")
+        raise TypeError("scipy.special.zeta: out= is not supported on nodes. Assign the result: y[:] = zeta(x, q)")
     return sc._ufuncs._riemann_zeta(x) if q is None else sc._ufuncs._zeta(x, q)
 
 
-_COUNTS = "a plain count; the zeros themselves are constants"
-_EVALUATED = "the plain numbers of its parameters: x.value; polynomials at nodes are {}, their parameters nodes too"
-_QUADRATURE = "plain parameters (x.value): the nodes and weights of a quadrature have no rule; functions at them do"
-_SEQUENCE = "the function itself, for each order: {}"
+_COUNTS = "a plain count (the results are constants)"
+_EVALUATED = "plain parameters (x.value), or {}, whose parameters may be nodes"
+_QUADRATURE = "plain parameters (x.value), because the points and weights of a quadrature have no rule"
+_SEQUENCE = "{} for each order"
 
 
-def _names(text: str) -> list[str]:
-    return text.split()
-
-
-_ZEROS = _names("""
+_ZEROS = """
     ai_zeros bei_zeros beip_zeros ber_zeros berp_zeros bi_zeros erf_zeros fresnel_zeros fresnelc_zeros fresnels_zeros jn_zeros
     jnjnp_zeros jnp_zeros jnyn_zeros kei_zeros keip_zeros kelvin_zeros ker_zeros kerp_zeros y0_zeros y1_zeros y1p_zeros
     yn_zeros ynp_zeros bernoulli euler stirling2
-""")
-_POLYNOMIALS = _names("""
+"""
+_POLYNOMIALS = """
     legendre chebyt chebyu chebyc chebys jacobi laguerre genlaguerre hermite hermitenorm gegenbauer sh_legendre sh_chebyt
     sh_chebyu sh_jacobi
-""")
-_ROOTS = [f"roots_{name}" for name in _POLYNOMIALS]
-_ROOTS += [f"{letters}_roots" for letters in _names("p t u c s j l la h he cg ps ts us js")]
-_ARRAYS = {
+"""
+_ROOTS = """
+    p_roots t_roots u_roots c_roots s_roots j_roots l_roots la_roots h_roots he_roots cg_roots ps_roots ts_roots us_roots js_roots
+"""
+_LOWERED = "erf erfc exp2 expm1 log1p cbrt gammaln psi log_expit logit entr ndtr log_ndtr"
+_NUMPY_CODE = "NumPy functions for the polynomial"
+_MULTI_UFUNCS = {
     "legendre_p": "eval_legendre",
     "legendre_p_all": "eval_legendre for each degree",
-    "assoc_legendre_p": "a polynomial of yours in steps of NumPy's",
-    "assoc_legendre_p_all": "a polynomial of yours in steps of NumPy's",
-    "sph_legendre_p": "a polynomial of yours in steps of NumPy's",
-    "sph_legendre_p_all": "a polynomial of yours in steps of NumPy's",
-    "sph_harm_y": "a polynomial of yours in steps of NumPy's",
-    "sph_harm_y_all": "a polynomial of yours in steps of NumPy's",
-}  # in SciPy these are objects that choose among ufuncs
+    "assoc_legendre_p": _NUMPY_CODE,
+    "assoc_legendre_p_all": _NUMPY_CODE,
+    "sph_legendre_p": _NUMPY_CODE,
+    "sph_legendre_p_all": _NUMPY_CODE,
+    "sph_harm_y": _NUMPY_CODE,
+    "sph_harm_y_all": _NUMPY_CODE,
+}  # objects of SciPy that select a ufunc
 
-# Ufuncs, by family; those with an underscore are used by other functions of SciPy's.
+# Ufuncs, by family; private ones are called by other functions of SciPy.
 _UFUNCS = """
     expit log_expit logit entr rel_entr kl_div xlogy xlog1py huber pseudo_huber exp2 exp10 expm1 log1p cosm1 cbrt sindg cosdg
     tandg cotdg radian exprel exp1 expi expn spence owens_t sici shichi fresnel modfresnelp modfresnelm boxcox boxcox1p
@@ -161,7 +160,7 @@ _UFUNCS = """
     _nbinom_cdf _nbinom_sf _nct_pdf _nct_sf _nct_isf _ncf_pdf _ncf_sf _ncf_isf
 """
 
-# Those that SymPy has; see `ops.OpSpec`.
+# Ufuncs that SymPy has; see `ops.OpSpec`.
 _FORMULAS = {
     "expit": "real: 1 / (1 + exp(-x))",
     "log_expit": "-log(1 + exp(-x))",
@@ -194,12 +193,12 @@ _FORMULAS = {
 
 POLICY = Policy(
     module="scipy.special",
-    smooth_ufuncs=frozenset(_names(_UFUNCS)),
+    smooth_ufuncs=frozenset(_UFUNCS.split()),
     piecewise_ufuncs=frozenset({"gammasgn", "round"}),
     lowered={
         "expit": "sigmoid",
         "digamma": "psi",
-        **{name: name for name in _names("erf erfc exp2 expm1 log1p cbrt gammaln psi log_expit logit entr ndtr log_ndtr")},
+        **{name: name for name in _LOWERED.split()},
     },
     formulas=_FORMULAS,
     smooth={
@@ -223,25 +222,26 @@ POLICY = Policy(
     own_code=frozenset({"assoc_laguerre", "softplus", "sinc", "lambertw", "jvp", "yvp", "kvp", "ivp", "h1vp", "h2vp"}),
     plain=frozenset({"geterr", "seterr", "errstate", "SpecialFunctionWarning", "SpecialFunctionError"}),
     refused={
-        **dict.fromkeys(_ZEROS, _COUNTS),
-        **{name: _EVALUATED.format(f"scipy.special.eval_{name}") for name in _POLYNOMIALS},
-        **dict.fromkeys(_ROOTS, _QUADRATURE),
-        **_ARRAYS,
+        **dict.fromkeys(_ZEROS.split(), _COUNTS),
+        **{name: _EVALUATED.format(f"scipy.special.eval_{name}") for name in _POLYNOMIALS.split()},
+        **{f"roots_{name}": _QUADRATURE for name in _POLYNOMIALS.split()},
+        **dict.fromkeys(_ROOTS.split(), _QUADRATURE),
+        **_MULTI_UFUNCS,
         **dict.fromkeys(("factorial2", "factorialk"), "products of powers of scipy.special.gamma"),
         "riccati_jn": _SEQUENCE.format("x * scipy.special.spherical_jn(k, x)"),
         "riccati_yn": _SEQUENCE.format("x * scipy.special.spherical_yn(k, x)"),
         "lmbda": _SEQUENCE.format("gamma(v + 1) * (2 / x)**v * jv(v, x)"),
-        "lqmn": _SEQUENCE.format("Legendre's of the second kind by their recurrences, in steps of NumPy's"),
-        "lqn": _SEQUENCE.format("Legendre's of the second kind by their recurrences, in steps of NumPy's"),
+        "lqmn": _SEQUENCE.format("the recurrence of Legendre functions of the second kind, written with NumPy functions"),
+        "lqn": _SEQUENCE.format("the recurrence of Legendre functions of the second kind, written with NumPy functions"),
         "pbdv_seq": _SEQUENCE.format("scipy.special.pbdv"),
         "pbvv_seq": _SEQUENCE.format("scipy.special.pbvv"),
         "pbdn_seq": _SEQUENCE.format("scipy.special.pbdv"),
-        "pro_cv_seq": "a plain number for c: no derivative of characteristic values is known",
-        "obl_cv_seq": "a plain number for c: no derivative of characteristic values is known",
-        "mathieu_even_coef": "a plain number for q: no derivative of the coefficients is known",
-        "mathieu_odd_coef": "a plain number for q: no derivative of the coefficients is known",
-        "ellip_harm": "cg.primitive with a rule of your own, or a plain argument",
-        "ellip_harm_2": "cg.primitive with a rule of your own, or a plain argument",
-        "ellip_normal": "cg.primitive with a rule of your own, or a plain argument",
+        "pro_cv_seq": "a plain number for c (characteristic values have no derivative)",
+        "obl_cv_seq": "a plain number for c (characteristic values have no derivative)",
+        "mathieu_even_coef": "a plain number for q (the coefficients have no derivative)",
+        "mathieu_odd_coef": "a plain number for q (the coefficients have no derivative)",
+        "ellip_harm": "cg.primitive with your own rule, or a plain argument",
+        "ellip_harm_2": "cg.primitive with your own rule, or a plain argument",
+        "ellip_normal": "cg.primitive with your own rule, or a plain argument",
     },
 )

@@ -1,4 +1,4 @@
-"""Tools for replacements of SciPy's functions: argument conversion, limits of derivative order, objects with nodes."""
+"""Tools for replacements of SciPy's functions: conversion of arguments, values and derivative orders of nodes, classes."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from ..values import Value
 
 
 def array(x: object) -> Any:
-    """An argument as an array; a node, or a list with nodes in it, as a node."""
+    """Convert an argument to an array; a node, or a nested list that contains nodes, to a node."""
     x = stack_nested(x)
     return x if isinstance(x, Value) else np.asarray(as_operand(x))
 
 
 def floating(x: Any) -> Any:
-    """As `array`, converted to float64 or complex128."""
+    """As `array`, with the dtype float64 or complex128."""
     x = array(x)
     wide = np.complex128 if x.dtype.kind == "c" else np.float64
     return x if x.dtype == wide else x.astype(wide)
 
 
 def plain(x: object) -> Any:
-    """The numbers of an array or a node."""
+    """The plain values of an array or a node."""
     return np.asarray(to_values(x))
 
 
 def column(x: Any, ndim: int) -> Any:
-    """A vector reshaped to ``(n, 1, ..., 1)``, with `ndim` axes."""
+    """Reshape a vector to ``(n, 1, ..., 1)``, with `ndim` axes."""
     return np.reshape(x, (-1,) + (1,) * (ndim - 1))
 
 
@@ -56,26 +56,19 @@ def limit_order(order: int, what: str, node: object) -> Any:
     return node + zero_to_order(node, order, what)
 
 
-class StoredAttribute:
-    """A descriptor that stores values unchanged, where SciPy's class has a property that would convert them."""
-
-    def __set_name__(self, owner: object, name: str) -> None:
-        self.name = name
-
-    def __get__(self, instance: object, owner: object = None) -> Any:
-        return self if instance is None else instance.__dict__[self.name]
-
-    def __set__(self, instance: object, value: object) -> None:
-        instance.__dict__[self.name] = value
+def pin_value(node: Any, value: Any) -> Any:
+    """Return a node with `value`, from which its own differs by rounding or the tolerance of a solver."""
+    own_value = to_values(node)
+    return node if np.array_equal(own_value, value) else node + (np.asarray(value) - own_value)[()]
 
 
 @functools.cache
 def class_with_mixin(mixin: type, kind: type) -> Any:
-    """A subclass of `kind`, of the same name, whose methods are those of `mixin`, which record."""
+    """The subclass of `kind`, of the same name, with the recording methods of `mixin`."""
     return kind if issubclass(kind, mixin) else type(kind.__name__, (mixin, kind), {"__module__": kind.__module__})
 
 
 def add_mixin(self: Any, mixin: type) -> None:
-    """Change the class of an object that contains nodes, so that it has the methods of `mixin`, which record."""
+    """Change the class of an object that contains nodes, so that it has the recording methods of `mixin`."""
     kind: Any = type(self)
     self.__class__ = class_with_mixin(mixin, kind)

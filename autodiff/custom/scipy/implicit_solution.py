@@ -31,7 +31,7 @@ from ..implicit import jacobian_of
 
 Residual = Callable[[Sequence[Any]], Any]
 Verify = Callable[[Any], object]
-NEWTON_STEPS = 6  # Newton steps; each doubles the number of digits
+NEWTON_STEPS = 6  # the greatest number; each step doubles the number of digits
 MAX_RELATIVE_STEP = 1e-2  # the greatest distance from the solver's result to the solution, relative to its size
 
 _functions: dict[str, Opaque] = {}
@@ -45,7 +45,7 @@ def solution(
     solve_again: Callable[[list[Any]], Any],
     verify: Verify | None = None,
 ) -> Any:
-    """Return the result of a solver as a function of everything that it depends on.
+    """Return the result of a solver, differentiable in the leaves and captured nodes that it depends on.
 
     Parameters
     ----------
@@ -87,7 +87,7 @@ def solution(
             )
     if name not in _functions:
         _functions[name] = Opaque(name)
-    call = Solution(name, flat, x, leaves, positions, closure, solve_again, verify)
+    call = SolutionCall(name, flat, x, leaves, positions, closure, solve_again, verify)
     return attach(x, _functions[name], operands, {"call": call})
 
 
@@ -104,17 +104,17 @@ def _solve_with_tangents(
     verify: Callable[..., Any] | None,
     tracer: Any,
 ) -> Any:
-    """Solve one level below; the tangent is ``-(dg/dx)^-1`` times that of the residual at constant x."""
+    """Solve on primals of this level; the tangent is ``-(dg/dx)^-1`` times that of the residual at constant x."""
     level = tracer.level
 
-    def lower(elements: Sequence[Any]) -> Any:
+    def primal_residual(elements: Sequence[Any]) -> Any:
         return _primal(_flatten_residual(residual)(elements), level)
 
     primal_leaves = [_primal(leaf, level) for leaf in leaves]
-    base = solution(name, lower, x, primal_leaves, solve_again, verify)
-    at = base + polish(name, lower, x, list(map(to_values, primal_leaves)), verify)
+    base = solution(name, primal_residual, x, primal_leaves, solve_again, verify)
+    at = base + polish(name, primal_residual, x, list(map(to_values, primal_leaves)), verify)
     residual_tangent = _flatten_residual(residual)([at, *leaves]).tangent
-    matrix = require_regular(name, jacobian_of(lambda z: lower([z, *primal_leaves]), at, ()))
+    matrix = require_regular(name, jacobian_of(lambda z: primal_residual([z, *primal_leaves]), at, ()))
     tangent = np.linalg.solve(matrix, -np.expand_dims(residual_tangent, -1))[..., 0]
     return tracer.like(
         base, np.reshape(tangent, (*residual_tangent.shape[:-1], *x.shape)) if x.ndim or residual_tangent.ndim > 1 else tangent[0]
@@ -133,7 +133,7 @@ def polish(
     verify: Verify | None,
     earlier_residual: NDArray[Any] | None = None,
 ) -> Any:
-    """Return the Newton steps from the solver's result to the solution, on plain numbers.
+    """Return the sum of the Newton steps from the solver's result to the solution, on plain numbers.
 
     `earlier_residual` is the residual at the solver's result, if known; the function must return it again.
     """
@@ -155,7 +155,7 @@ def polish(
                     "no derivative. Use smaller tolerances, more iterations or another start"
                 )
             if length >= last:
-                break  # no more than rounding
+                break  # the steps consist of rounding errors
             at, last = at + np.reshape(step, at.shape), length
             if length <= floor:
                 break
@@ -172,8 +172,8 @@ def require_regular(name: str, matrix: NDArray[Any]) -> Any:
     return matrix
 
 
-class Solution:
-    """One solution, with the data of its derivative."""
+class SolutionCall:
+    """One call of a solver, with the data of its derivative."""
 
     def __init__(
         self,
@@ -186,15 +186,9 @@ class Solution:
         solve_again: Callable[..., Any],
         verify: Callable[..., Any] | None,
     ) -> None:
-        self.name, self.residual, self.captured, self.solve_again, self.positions = (
-            name,
-            residual,
-            closure.captured,
-            solve_again,
-            positions,
-        )
+        self.name, self.residual, self.solve_again, self.verify = name, residual, solve_again, verify
+        self.captured, self.positions = closure.captured, positions
         self._first = to_values([x, *leaves]), to_values(closure.results[0])
-        self.verify = verify
         self.leaves = [None if i in positions else leaf for i, leaf in enumerate(leaves)]
         self.dtype, self.shape = x.dtype, x.shape
         self._cached_newton_step: Any = None

@@ -1,4 +1,4 @@
-"""Linear functionals of the user's functions: one node of the graph, however SciPy computes the value.
+"""Linear functionals of the user's functions, such as integrals: one node of the graph, with SciPy's value.
 
 An integral is linear in the integrand. So its derivative is the integral of the derivative, computed by the same method with the
 same options (the Leibniz rule), and a tangent of the function gives the tangent of the integral. The captured nodes of the
@@ -117,7 +117,7 @@ def functional(
         return recorder.top_result.like(_as_array(primal), _as_array(tangent))
     if not recorder.captured or not is_recording():
         return value
-    return bind(_functional, tuple(recorder.captured), {"call": Functional(apply, f, recorder, _as_array(value))})
+    return bind(_functional, tuple(recorder.captured), {"call": FunctionalCall(apply, f, recorder, _as_array(value))})
 
 
 def _as_array(value: Operand) -> Any:
@@ -132,17 +132,12 @@ def _split_tangent(result: Any, level: int, top: Any) -> tuple[Any, Any]:
     return result, np.zeros_like(top.tangent)
 
 
-class Functional:
-    """One value of a linear functional."""
+class FunctionalCall:
+    """One evaluation of a linear functional, with the data of its derivative."""
 
     def __init__(self, apply: Function, f: Function, recorder: NodeRecorder, value: Array) -> None:
-        self.apply, self.f, self.captured, self.recorded_values, self.value = (
-            apply,
-            f,
-            list(recorder.captured),
-            recorder.recorded_values,
-            value,
-        )
+        self.apply, self.f, self.value = apply, f, value
+        self.captured, self.recorded_values = list(recorder.captured), recorder.recorded_values
 
     def compute(self, *operands: object) -> Any:
         """Return the stored value."""
@@ -158,8 +153,8 @@ class Functional:
                 and not np.array_equal(operand, node.raw_value, equal_nan=True)
             ):
                 raise ValueError(
-                    f"the {describe(node)}, which the function of an integral captures, has different values now. The function "
-                    "cannot take them: compute the integral again"
+                    f"the {describe(node)}, which the function of an integral captures, has changed since. Compute the "
+                    "integral again"
                 )
 
     def pull(self, adjoint: Any, out: Any, *operands: Any) -> list[Any]:
@@ -168,9 +163,9 @@ class Functional:
         is_scalar = not np.ndim(out)
         seed = None if is_scalar else adjoint
         recorded = has_node(*operands) or has_node(seed)
-        noise = max(float(np.finfo(node.dtype).eps) for node in self.captured)  # slopes have the dtypes of their variables
+        noise = max(float(np.finfo(node.dtype).eps) for node in self.captured)  # gradients have the dtypes of their variables
         with Tracing(), intercept(self.f):  # as in the first call of the function
-            flat_gradient = functional(self.apply, lambda *x: self._slope(recorded, seed, *x), noise=noise)
+            flat_gradient = functional(self.apply, lambda *x: self._gradient_at(recorded, seed, *x), noise=noise)
         parts, start = [], 0
         for node in self.captured:
             part = np.reshape(flat_gradient[start : start + node.size], node.shape)
@@ -178,7 +173,7 @@ class Functional:
             start += node.size
         return parts
 
-    def _slope(self, recorded: bool, seed: Array | None, *x: object) -> Any:
+    def _gradient_at(self, recorded: bool, seed: Array | None, *x: object) -> Any:
         """Return the gradient at one point with respect to all captured nodes, as one vector."""
         targets = self.captured
         with recording_on():

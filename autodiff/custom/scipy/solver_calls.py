@@ -27,7 +27,7 @@ STARTS = frozenset({"x0", "xin", "p0", "a", "b", "x1", "brack", "bracket", "init
 _PLAIN = frozenset({float, int, bool, str, np.float64, type(None)})
 
 
-def has_node(value: object) -> bool:
+def has_active_node(value: object) -> bool:
     """Whether nested values, or SciPy's bounds and constraints among them, contain an active node."""
     for leaf in flatten(value)[0]:
         parts = [getattr(leaf, name) for name in ("A", "lb", "ub") if hasattr(leaf, "lb") and hasattr(leaf, name)]
@@ -36,7 +36,7 @@ def has_node(value: object) -> bool:
     return False
 
 
-# SciPy functions that unpack a list passed as ``args=``; for others the list is one argument.
+# SciPy functions that unpack a list passed as ``args=``; other functions receive the list as one argument.
 _UNPACKING = ("newton", "fixed_point")
 
 
@@ -117,7 +117,7 @@ class Call:
         names, needed = _parameters(function)
         self.arguments = {**dict(zip(names, args, strict=False)), **kwargs}
         if len(self.arguments) < len(args) + len(kwargs) or any(name not in self.arguments for name in needed):
-            self.scipy_function(*args, **kwargs)  # raises: there is a surplus, repeated or missing argument
+            self.scipy_function(*args, **kwargs)  # raises, because an argument is surplus, repeated or missing
         self.user_arguments = dict(self.arguments)
         self.extra: tuple[Any, ...] = ()
         if "args" in names:
@@ -126,7 +126,9 @@ class Call:
         for name in self._callbacks:
             self.arguments[name] = Callback(self.arguments[name])
         self.other_callbacks: list[Callback] = []
-        self.has_node_argument = any(has_node(self.arguments[name]) for name in node_parameters.split() if name in self.arguments)
+        self.has_node_argument = any(
+            has_active_node(self.arguments[name]) for name in node_parameters.split() if name in self.arguments
+        )
         for name, value in self.arguments.items():
             if type(value) not in _PLAIN and name not in ("args", *self._callbacks, *node_parameters.split()):
                 self.arguments[name] = self._plain(name, value)
@@ -141,12 +143,12 @@ class Call:
             options["args"] = to_values(extra)
 
     def _plain(self, name: str, value: Any) -> Any:
-        if name not in STARTS and has_node(value):
+        if name not in STARTS and has_active_node(value):
             raise TypeError(f"{self.name}: {name}= cannot be a node. Pass node.value, or use the node within the function")
         return to_values(value)
 
     def __call__(self) -> Any:
-        """Call SciPy's function."""
+        """Return SciPy's result for plain arguments."""
         return self.scipy_function(**self.arguments)
 
     @property
@@ -157,7 +159,7 @@ class Call:
     @property
     def depends_on_nodes(self) -> bool:
         """Whether a callback returned a node, or an argument contains one."""
-        if self.has_node_argument or (self.extra and has_node(self.extra)):
+        if self.has_node_argument or (self.extra and has_active_node(self.extra)):
             return True
         functions = [*[self.arguments[name] for name in self._callbacks], *self.other_callbacks]
         return any(f.depends_on_nodes for f in functions)
@@ -192,7 +194,12 @@ class Call:
         return solution(f"scipy_optimize_{self.name}", list_residual, x if x.ndim else x[()], leaves, solve_again, verify)
 
 
-def is_number(value: ArrayLike | str) -> bool:
+def first_output(function: Callable[..., Any]) -> Any:
+    """Drop the derivative from a function that returns a value and its derivative."""
+    return lambda *args: function(*args)[0]
+
+
+def _is_floating(value: ArrayLike | str) -> bool:
     """Whether a field of a result is a floating-point number, or an array or list of them."""
     kinds = [
         getattr(leaf, "dtype", np.dtype(type(leaf) if type(leaf) is float else int)).kind for leaf in flatten_sequences(value)
@@ -208,14 +215,8 @@ ops.register_piecewise(_piecewise_constant, "scipy_optimize_unmoved")
 
 
 def piecewise_constant(value: object, *operands: object) -> Any:
-    """Return a node with a value that is piecewise constant in the operands."""
+    """Return a node with a value that is piecewise constant in the operands; `value` itself if it is a node."""
     return value if isinstance(value, Value) else bind(_piecewise_constant, as_operands(operands), {"value": value})
-
-
-def with_value(value: Operand, node: object) -> Any:
-    """Return a node with SciPy's value, from which its own differs by rounding or the tolerance."""
-    plain = to_values(node)
-    return node if np.array_equal(plain, value) else node + (np.asarray(value) - plain)[()]
 
 
 # Fields that describe the search, not the solution.
@@ -248,7 +249,7 @@ class NodeResult(_PartialResult, OptimizeResult):  # type: ignore[misc]
 
 
 def with_node_fields(result: Any, fields: dict[str, Any]) -> Any:
-    """Return a result with nodes as fields; other numeric fields that depend on the solution raise when read.
+    """Return a result with nodes as fields; other numeric fields raise when read, because they depend on the solution.
 
     Parameters
     ----------
@@ -265,7 +266,7 @@ def with_node_fields(result: Any, fields: dict[str, Any]) -> Any:
 
 def _numeric_fields(result: dict[str, Any]) -> frozenset[str]:
     def has_numbers(value: Any) -> bool:
-        return any(map(has_numbers, value.values())) if isinstance(value, dict) else is_number(value) or _is_operator(value)
+        return any(map(has_numbers, value.values())) if isinstance(value, dict) else _is_floating(value) or _is_operator(value)
 
     return frozenset(name for name, value in _items(result) if name not in _SEARCH_STATISTICS and has_numbers(value))
 

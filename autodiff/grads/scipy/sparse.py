@@ -76,39 +76,39 @@ def _sparse_linalg() -> Any:
 
 
 def _back(
-    g: NDArray[Any], out: NDArray[Any], data: Any, b: NDArray[Any], *, pattern: object, kept: object, trans: str = "N"
+    g: NDArray[Any], out: NDArray[Any], data: Any, b: NDArray[Any], *, pattern: object, factorization: object, trans: str = "N"
 ) -> Any:
-    return _sparse_linalg().factored(data, g, pattern=pattern, kept=kept, trans=TRANSPOSED[trans])
+    return _sparse_linalg().solve_factored(data, g, pattern=pattern, factorization=factorization, trans=TRANSPOSED[trans])
 
 
 def _pull_elements(
-    g: NDArray[Any], out: NDArray[Any], data: Any, b: NDArray[Any], *, pattern: Any, kept: object, trans: str = "N"
+    g: NDArray[Any], out: NDArray[Any], data: Any, b: NDArray[Any], *, pattern: Any, factorization: object, trans: str = "N"
 ) -> Any:
-    weights = _back(g, out, data, b, pattern=pattern, kept=kept, trans=trans)
+    weights = _back(g, out, data, b, pattern=pattern, factorization=factorization, trans=trans)
     return -_at_positions(weights, out, pattern if trans == "N" else pattern.T)
 
 
 def _push_elements(
-    t: NDArray[Any], out: NDArray[Any], data: Any, b: NDArray[Any], *, pattern: Any, kept: object, trans: str = "N"
+    t: NDArray[Any], out: NDArray[Any], data: Any, b: NDArray[Any], *, pattern: Any, factorization: object, trans: str = "N"
 ) -> Any:
     moved = _sparse().product(t, out, pattern=pattern if trans == "N" else pattern.T)
-    return -_sparse_linalg().factored(data, moved, pattern=pattern, kept=kept, trans=trans)
+    return -_sparse_linalg().solve_factored(data, moved, pattern=pattern, factorization=factorization, trans=trans)
 
 
 scipy_sparse_linalg_factored_grad = (
     general("scipy_sparse_linalg_factored", _pull_elements, _back)
-    .tangent(_push_elements, lambda t, out, data, b, **o: _sparse_linalg().factored(data, t, **o))
+    .tangent(_push_elements, lambda t, out, data, b, **o: _sparse_linalg().solve_factored(data, t, **o))
     .not_batchable()
 )
 
 scipy_sparse_linalg_incomplete_grad = linear(
     "scipy_sparse_linalg_incomplete",
-    lambda g, out, b, *, lu, trans="N": _sparse_linalg().incomplete(g, lu=lu, trans=TRANSPOSED[trans]),
+    lambda g, out, b, *, lu, trans="N": _sparse_linalg().solve_incomplete(g, lu=lu, trans=TRANSPOSED[trans]),
 ).not_batchable()
 
 scipy_sparse_linalg_expm_multiply_grad = linear(
     "scipy_sparse_linalg_expm_multiply",
-    lambda g, out, x, *, matrix: _sparse_linalg().expm_multiply(g, matrix=matrix.transpose()),
+    lambda g, out, x, *, matrix: _sparse_linalg().apply_expm(g, matrix=matrix.transpose()),
 ).not_batchable()
 
 # A v = w v with v.T v = 1, A real and symmetric. With K = [[A - w, -v], [-v.T, 0]], which is symmetric and regular where w is a

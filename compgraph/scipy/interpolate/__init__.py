@@ -1,13 +1,13 @@
-"""``scipy.interpolate``: SciPy's own code on nodes, with compiled functions replaced; where that is not possible, steps."""
+"""``scipy.interpolate``: SciPy's own Python code on nodes, with its compiled functions replaced by recorded steps."""
 
 from __future__ import annotations
 
 import importlib
 
 from ..own_classes import class_of_nodes, own_class, replace_compiled_functions
-from ..own_code import NUMPY, own_code, replace_functions, replace_methods
+from ..own_code import NUMPY, replace_functions, replace_methods
 from ..policy import Policy
-from . import bsplines, fitpack, piecewise_polynomials, regular_grids, scattered
+from . import bsplines, fitpack, multivariate, piecewise_polynomials
 
 _NAME = "scipy.interpolate"
 _CLASSES = [  # each with the methods that plain objects have for nodes
@@ -25,23 +25,24 @@ _CLASSES = [  # each with the methods that plain objects have for nodes
     "RBFInterpolator __call__",
     "UnivariateSpline __call__ integral",
 ]
+_OWN_CODE = "pchip_interpolate krogh_interpolate barycentric_interpolate interpn splev splint splder splantider"
 _COMPILED_FUNCTIONS = {
     "_ppoly": (piecewise_polynomials, "evaluate evaluate_bernstein fix_continuity integrate"),
     "_dierckx": (bsplines, "evaluate_spline"),
     "_fitpack_impl": (fitpack, "splev splint spalde"),
-    "_rgi_cython": (regular_grids, "find_indices evaluate_linear_2d"),
-    "_ndbspline": (regular_grids, "make_ndbspl"),
+    "_rgi_cython": (multivariate, "find_indices evaluate_linear_2d"),
+    "_ndbspline": (multivariate, "make_ndbspl"),
 }
 for _module, (_ours, _names) in _COMPILED_FUNCTIONS.items():
     replace_compiled_functions(f"{_NAME}.{_module}", {name: getattr(_ours, name) for name in _names.split()})
 
 
 def _delegate_of(module: str, name: str) -> object:
-    """A function of the namespace of arrays that returns the class to which SciPy delegates, on nodes, and the namespace."""
+    """Return a function of an array namespace that returns the private class for nodes, and NumPy's namespace."""
     return lambda xp: (class_of_nodes(getattr(importlib.import_module(f"{_NAME}.{module}"), name)), NUMPY)
 
 
-replace_functions({"_ndim_coords_from_arrays": regular_grids.ndim_coords_from_arrays, "_get_backend": scattered.get_backend})
+replace_functions({"_ndim_coords_from_arrays": multivariate.ndim_coords_from_arrays, "_get_backend": multivariate.get_backend})
 replace_functions({  # of SciPy 1.18 and later, where public classes delegate to private ones
     "_get_xp_ppoly_cls": _delegate_of("_interpolate", "_PPoly"),
     "_get_xp_bpoly_cls": _delegate_of("_interpolate", "_BPoly"),
@@ -51,24 +52,22 @@ replace_methods({
     ("BarycentricInterpolator", "_evaluate"): piecewise_polynomials.barycentric_evaluate,
     ("BarycentricInterpolator", "_evaluate_derivatives"): piecewise_polynomials.barycentric_derivatives,
 })  # fmt: skip
-_ROOTS = "the method of a plain object: roots have no derivative here; refine them by autodiff.root"
-_FIXED = "a new object: objects made of nodes are not changed"
+_ROOTS = "the method of a plain object, and autodiff.root to refine its result (roots have no derivative)"
+_FIXED = "a new object (objects created from nodes are not changed)"
 
 
 def _raise_in_place(self: object, *args: object, **options: object) -> None:
-    """Return a method that changes a plain object; objects made of nodes have SciPy's own method."""
-    raise TypeError(f"scipy.interpolate: a plain {type(self).__name__} cannot be given nodes in place. Create one of the nodes")
+    """Raise for a method that would write nodes into a plain object; objects created from nodes have SciPy's own method."""
+    raise TypeError(f"scipy.interpolate: a plain {type(self).__name__} cannot hold nodes. Create a new object from the nodes")
 
 
 _CURVES = "CubicSpline, make_interp_spline, make_lsq_spline or make_smoothing_spline"
-_SURFACES = "RegularGridInterpolator with method='linear', RBFInterpolator, or make_interp_spline along one axis after the other"
+_SURFACES = "RegularGridInterpolator with method='linear', RBFInterpolator, or make_interp_spline along each axis"
 
 POLICY = Policy(
     module="scipy.interpolate",
     replacements={
         **{name: entry for names in _CLASSES for name, entry in own_class(_NAME, *names.split()).items()},
-        **own_code(_NAME, "pchip_interpolate", "krogh_interpolate", "barycentric_interpolate", "interpn"),
-        **own_code(_NAME, "splev", "splint", "splder", "splantider"),
         "make_interp_spline": bsplines.make_interp_spline,
         "make_lsq_spline": bsplines.make_lsq_spline,
         "make_smoothing_spline": fitpack.make_smoothing_spline,
@@ -79,9 +78,10 @@ POLICY = Policy(
         "BarycentricInterpolator.set_yi": _raise_in_place,
         "BarycentricInterpolator.add_xi": _raise_in_place,
         "lagrange": piecewise_polynomials.lagrange,
-        "griddata": scattered.griddata,
+        "griddata": multivariate.griddata,
     },
-    plain=frozenset({"generate_knots"}),  # a generator, whose code cannot be exchanged; tracers raise there
+    own_code=frozenset(_OWN_CODE.split()),
+    plain=frozenset({"generate_knots"}),  # a generator, whose code cannot be patched; tracers raise in it
     refused={
         **dict.fromkeys(["splprep", "make_splprep", "make_splrep"], f"{_CURVES}, of each coordinate"),
         **dict.fromkeys(
@@ -94,9 +94,9 @@ POLICY = Policy(
         "NearestNDInterpolator": "griddata with method='nearest'",
         "Rbf": "RBFInterpolator",
         **dict.fromkeys(["AAA", "FloaterHormannInterpolator", "pade"], "BarycentricInterpolator, or CubicSpline"),
-        "approximate_taylor_polynomial": "autodiff.taylor, which computes the coefficients themselves",
+        "approximate_taylor_polynomial": "autodiff.taylor, which computes exact coefficients",
         **dict.fromkeys(["PPoly.solve", "PPoly.roots", "UnivariateSpline.roots"], _ROOTS),
         **dict.fromkeys(["PPoly.extend", "BPoly.extend", "BSpline.insert_knot", "UnivariateSpline.set_smoothing_factor"], _FIXED),
-        "UnivariateSpline.get_residual": "the residual of values at points, spline(x) - y",
+        "UnivariateSpline.get_residual": "np.sum((spline(x) - y) ** 2)",
     },
 )

@@ -23,19 +23,19 @@ from ..tools import array, floating, plain
 
 
 def interval_of(t: Any, k: int, x: Any) -> Any:
-    """The knot interval of each point, within the base interval."""
+    """The index of the knot interval that contains each point; the nearest one for points outside the base interval."""
     t = plain(t)
-    return np.clip(np.searchsorted(t, plain(x), side="right") - 1, k, _last(t, k))
+    return np.clip(np.searchsorted(t, plain(x), side="right") - 1, k, _last_interval(t, k))
 
 
-def _last(t: NDArray[Any], k: int) -> int:
-    """The last interval of the base that is not empty."""
+def _last_interval(t: NDArray[Any], k: int) -> int:
+    """The index of the last nonempty knot interval of the base interval."""
     n = len(t) - k - 1
     return int(np.searchsorted(t, t[n], side="left")) - 1
 
 
 def basis(t: Any, k: int, x: object, where: Any, nu: int = 0) -> Any:
-    """The ``k + 1`` B-splines that are not zero at each place, or their derivatives: an array of shape ``(len(x), k + 1)``."""
+    """The ``k + 1`` B-splines that are nonzero at each point, or their derivatives: an array of shape ``(len(x), k + 1)``."""
 
     def knot(offset: int) -> Any:
         return t[where + offset]
@@ -72,11 +72,11 @@ def evaluate_spline(t: NDArray[Any], c: NDArray[Any], k: int, x: NDArray[Any], n
 
 
 def spline_of(t: object, c: object, k: int, extrapolate: bool | str = True, axis: int = 0) -> Any:
-    """A ``BSpline`` of nodes."""
+    """Create a ``BSpline`` whose knots or coefficients are nodes."""
     return class_of_nodes(scipy.interpolate.BSpline).construct_fast(t, c, k, extrapolate, axis)
 
 
-# ------------------------------------------------------------------------------------------ through points
+# ------------------------------------------------------------------------------------------ interpolation
 
 
 def make_interp_spline(
@@ -91,14 +91,14 @@ def make_interp_spline(
     """``scipy.interpolate.make_interp_spline``."""
     x, y, k = floating(x), floating(y), operator.index(k)
     plain_bc = bc_type if bc_type is None or isinstance(bc_type, str) else tuple(map(_plain_end, bc_type))
-    known = None if t is None else plain(t)
-    model = scipy.interpolate.make_interp_spline(plain(x), plain(y), k, known, plain_bc, axis, check_finite)
+    plain_t = None if t is None else plain(t)
+    model = scipy.interpolate.make_interp_spline(plain(x), plain(y), k, plain_t, plain_bc, axis, check_finite)
     axis = axis % y.ndim
     y = np.moveaxis(y, axis, 0)
     ends = (None, None) if bc_type in (None, "not-a-knot", "periodic") else bc_type
     ends = (ends, ends) if isinstance(ends, str) else ends
     t = _knots(x, k, model, ends, bc_type) if t is None else floating(t)
-    if k == 0 or (k == 1 and known is None):
+    if k == 0 or (k == 1 and plain_t is None):
         return spline_of(t, y, k, axis=axis)
     if bc_type == "periodic":
         return spline_of(t, _periodic_coefficients(x, y, t, k), k, "periodic", axis)
@@ -115,7 +115,7 @@ def _plain_end(end: list[Any]) -> Any:
 
 
 def _end_values(end: list[Any] | str | None, shape: tuple[int, ...]) -> list[tuple[int, Any]]:
-    """The derivatives that are known at an end."""
+    """The prescribed derivatives at an end, as pairs of an order and a value."""
     if end is None:
         return []
     if isinstance(end, str):
@@ -124,7 +124,7 @@ def _end_values(end: list[Any] | str | None, shape: tuple[int, ...]) -> list[tup
 
 
 def _knots(x: Any, k: int, model: Any, ends: tuple[Any, ...], bc_type: tuple[Any, ...] | str | None) -> Any:
-    """The knots that SciPy chooses, which are points, or between points."""
+    """The knots that SciPy chooses: data points, or midpoints between them."""
     if k == 0:
         return np.concatenate([x, x[-1:]])
     if bc_type == "periodic":
@@ -145,7 +145,7 @@ def _knots(x: Any, k: int, model: Any, ends: tuple[Any, ...], bc_type: tuple[Any
 
 
 def _collocation(t: Any, k: int, x: Any, left: list[int], right: list[int]) -> Any:
-    """The matrix of the basis at points, and of its derivatives at both ends, by its diagonals."""
+    """The collocation matrix as bands: the basis at the points, and its derivatives at both ends."""
     n = len(t) - k - 1
     parts, firsts = [], []
     for order in left:
@@ -164,7 +164,7 @@ def _collocation(t: Any, k: int, x: Any, left: list[int], right: list[int]) -> A
 
 
 def _bands(rows: Any, firsts: NDArray[Any], n: int, lower: int, upper: int) -> Any:
-    """A square matrix by its diagonals, from the elements of each row, which begin at a column."""
+    """Convert a square matrix to bands, from the elements of each row and their first column."""
     width = rows.shape[1]
     j = np.arange(n)
     i = np.arange(lower + upper + 1)[:, None] - upper + j  # bands[upper + i - j, j] = a[i, j]
@@ -176,7 +176,7 @@ def _bands(rows: Any, firsts: NDArray[Any], n: int, lower: int, upper: int) -> A
 
 
 def _periodic_coefficients(x: NDArray[Any], y: Any, t: NDArray[Any], k: int) -> Any:
-    """The coefficients of a periodic spline: derivatives below the degree are equal at both ends."""
+    """The coefficients of a periodic spline, whose derivatives below the degree are equal at both ends."""
     n = len(t) - k - 1
     rows = []
     for order in range(1, k):
@@ -196,7 +196,7 @@ def _dense(rows: Any, firsts: NDArray[Any], n: int) -> Any:
     return np.where(inside, np.take_along_axis(rows, np.clip(offset, 0, rows.shape[1] - 1), 1), 0.0)
 
 
-# ------------------------------------------------------------------------------------------ near points
+# ------------------------------------------------------------------------------------------ least squares
 
 
 def make_lsq_spline(

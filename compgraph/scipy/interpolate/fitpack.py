@@ -1,6 +1,6 @@
-"""FITPACK's spline curves: interpolation, and least squares with given knots.
+"""FITPACK's spline curves in recorded steps: interpolation, and least squares with given knots.
 
-FITPACK is compiled. With a bound of the residual (``s > 0``) it searches for knots, and the spline has no derivative.
+With a bound on the residual (``s > 0``), FITPACK searches for knots, and the spline has no derivative.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ def splrep(
 ) -> tuple[Any, Any, int]:
     """``scipy.interpolate.splrep``."""
     options = {"per": per, "full_output": full_output, "xb": xb is not None, "xe": xe is not None}
-    for name, is_given in options.items():
-        if is_given:
+    for name, is_set in options.items():
+        if is_set:
             raise TypeError(f"scipy.interpolate.splrep: {name}= is not recorded. Use make_interp_spline, or CubicSpline")
     if t is None and (s is not None or w is not None) and s != 0:
         raise TypeError(_KNOT_SEARCH.format("scipy.interpolate.splrep"))
@@ -48,7 +48,7 @@ def splrep(
 
 
 def _tck(x: NDArray[Any], y: NDArray[Any], k: int, inner: NDArray[Any] | None, w: object) -> tuple[Any, Any, int]:
-    """Knots, coefficients and degree of the spline through all points; with inner knots, of that of least squares."""
+    """The knots, coefficients and degree of the interpolating spline; with inner knots, of the least-squares spline."""
     if inner is None:
         curve = bsplines.make_interp_spline(x, y, k)
     else:
@@ -103,7 +103,7 @@ def spalde(x: NDArray[Any], tck: Sequence[Any]) -> Any:
 # ------------------------------------------------------------------------------------------ classes
 
 
-def _create(
+def _init_spline(
     self: Any,
     x: NDArray[Any],
     y: NDArray[Any],
@@ -114,7 +114,7 @@ def _create(
     ext: int | str,
 ) -> None:
     if any(end is not None for end in bbox):
-        raise TypeError("bbox= of a spline that is made of nodes is not recorded. Use scipy.interpolate.make_interp_spline")
+        raise TypeError("bbox= is not recorded for a spline that is created from nodes. Use scipy.interpolate.make_interp_spline")
     x, y = floating(x), floating(y)
     if np.any(np.diff(plain(x)) <= 0):
         raise ValueError("x must be strictly increasing")
@@ -138,7 +138,7 @@ def init_univariate_spline(
     """``UnivariateSpline.__init__``."""
     if s is None or s != 0:
         raise TypeError(_KNOT_SEARCH.format("scipy.interpolate.UnivariateSpline"))
-    _create(self, x, y, None, w, bbox, k, ext)
+    _init_spline(self, x, y, None, w, bbox, k, ext)
 
 
 def init_interpolated_spline(
@@ -152,7 +152,7 @@ def init_interpolated_spline(
     check_finite: bool = False,
 ) -> None:
     """``InterpolatedUnivariateSpline.__init__``."""
-    _create(self, x, y, None, w, bbox, k, ext)
+    _init_spline(self, x, y, None, w, bbox, k, ext)
 
 
 def init_lsq_spline(
@@ -167,7 +167,7 @@ def init_lsq_spline(
     check_finite: bool = False,
 ) -> None:
     """``LSQUnivariateSpline.__init__``."""
-    _create(self, x, y, floating(t), w, bbox, k, ext)
+    _init_spline(self, x, y, floating(t), w, bbox, k, ext)
 
 
 # ------------------------------------------------------------------------------------------ smoothing
@@ -181,14 +181,13 @@ def make_smoothing_spline(x: Any, y: Any, w: Any = None, lam: Any = None, *, axi
     """
     if lam is None:
         raise TypeError(
-            "scipy.interpolate.make_smoothing_spline: without lam= the parameter is found by a search; give the number, or find "
-            "it with that of plain arrays"
+            "scipy.interpolate.make_smoothing_spline: without lam= SciPy searches for the parameter. Pass a number for it"
         )
     x, y, lam = floating(x), floating(y), array(lam)
     if lam.ndim or x.ndim != 1 or len(x) < 5 or len(x) != y.shape[axis]:
-        raise ValueError("make_smoothing_spline takes 5 points or more, as many as values along the axis, and one number lam")
+        raise ValueError("make_smoothing_spline: x must be a vector of at least 5 points, as many as y has, and lam a number")
     if np.any(np.diff(plain(x)) <= 0) or plain(lam) < 0:
-        raise ValueError("``x`` should be an ascending array, and lam not negative")
+        raise ValueError("make_smoothing_spline: x must be increasing, and lam not negative")
     axis = axis % y.ndim
     y = np.moveaxis(y, axis, 0)
     inverse_weights = 1 / (np.ones(len(x)) if w is None else floating(w))

@@ -1,4 +1,4 @@
-"""Replacement of the compiled ``scipy.interpolate._ppoly``: the evaluation of piecewise polynomials.
+"""Piecewise polynomials: replacements of the compiled ``scipy.interpolate._ppoly``, and of polynomial interpolation.
 
 ``S(x) = sum of c[m, i] (x - breaks[i])^(k - m)`` between ``breaks[i]`` and ``breaks[i + 1]``; in Bernstein's basis
 ``sum of c[a, i] b_a(s)`` with ``s = (x - breaks[i]) / (breaks[i + 1] - breaks[i])`` (C. de Boor, *A Practical Guide to Splines*,
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from ..tools import array, column, plain
 
 
-def piece_of(breaks: NDArray[Any], x: NDArray[Any]) -> NDArray[np.intp]:
+def _piece_of(breaks: NDArray[Any], x: NDArray[Any]) -> NDArray[np.intp]:
     """The piece that contains each point: a piece contains its first end, and the last piece both."""
     breaks, x = plain(breaks), plain(x)
     if breaks[0] <= breaks[-1]:
@@ -29,7 +29,7 @@ def piece_of(breaks: NDArray[Any], x: NDArray[Any]) -> NDArray[np.intp]:
 
 
 def _nan_outside(values: Any, breaks: NDArray[Any], x: NDArray[Any], extrapolate: bool) -> Any:
-    """The values, with nan for points beyond the first and last ends, unless these are extrapolated."""
+    """Replace values at points outside the breaks by nan, unless these are extrapolated."""
     ends, points = plain(breaks)[[0, -1]], plain(x)
     outside = ~((points >= np.min(ends)) & (points <= np.max(ends)))
     return values if extrapolate or not np.any(outside) else np.where(column(outside, 2), np.nan, values)
@@ -37,7 +37,7 @@ def _nan_outside(values: Any, breaks: NDArray[Any], x: NDArray[Any], extrapolate
 
 def _values(c: NDArray[Any], breaks: NDArray[Any], x: NDArray[Any], nu: int, extrapolate: bool) -> Any:
     """The values of a piecewise polynomial, or of its derivative of order `nu`, of shape ``(points, columns)``."""
-    piece = piece_of(breaks, x)
+    piece = _piece_of(breaks, x)
     h = column(x - breaks[piece], 2)
     total, power = 0.0 * c[0][piece], 1.0
     for k in range(nu, c.shape[0]):  # in ascending order, as SciPy adds
@@ -54,10 +54,10 @@ def evaluate(c: NDArray[Any], breaks: NDArray[Any], x: NDArray[Any], nu: int, ex
 def evaluate_bernstein(
     c: NDArray[Any], breaks: NDArray[Any], x: NDArray[Any], nu: int, extrapolate: bool, out: NDArray[Any]
 ) -> None:
-    """The same for coefficients in Bernstein's basis, by de Casteljau's scheme."""
+    """As `evaluate`, for coefficients in Bernstein's basis, by de Casteljau's scheme."""
     for _ in range(nu):
         c = (c.shape[0] - 1) * np.diff(c, axis=0) / column(np.diff(breaks), 2) if c.shape[0] > 1 else np.zeros_like(c)
-    piece = piece_of(breaks, x)
+    piece = _piece_of(breaks, x)
     s = column((x - breaks[piece]) / (breaks[piece + 1] - breaks[piece]), 2)
     level = [row[piece] for row in c]
     while len(level) > 1:
@@ -88,7 +88,7 @@ def integrate(c: NDArray[Any], breaks: NDArray[Any], a: Any, b: Any, extrapolate
 
 
 def lagrange(x: NDArray[Any], w: NDArray[Any]) -> Any:
-    """``scipy.interpolate.lagrange``, whose ``np.poly1d`` objects drop leading zeros with their derivatives."""
+    """``scipy.interpolate.lagrange``; SciPy's intermediate ``np.poly1d`` objects drop leading zeros and their derivatives."""
     x, w = array(x), array(w)
     total = 0.0
     for j in range(len(x)):
@@ -101,13 +101,16 @@ def lagrange(x: NDArray[Any], w: NDArray[Any]) -> Any:
 
 
 def _lagrange_derivatives(points: NDArray[Any], values: object, x: NDArray[Any], count: int) -> list[Any]:
-    """A polynomial and its derivatives: values at the points, and from them those of derivatives, weighted at `x`."""
+    """The interpolating polynomial and its derivatives at `x`, `count` arrays.
+
+    Derivatives are computed at the points by a differentiation matrix, and interpolated.
+    """
     n = len(points)
     same = np.eye(n, dtype=bool)
     gaps = np.where(same, 1.0, points[:, None] - points)
     scale = 4.0 / np.ptp(plain(points)) if n > 1 else 1.0
     weights = 1 / np.prod(gaps * np.where(same, 1.0, scale), axis=1)
-    others = np.where(same, 1.0, (x[:, None, None] - points) * scale)  # of each x, the distances to all points but one
+    others = np.where(same, 1.0, (x[:, None, None] - points) * scale)  # for each x, its distances to all points but one
     matrix = np.prod(others, axis=2) * weights
     derivatives = [matrix @ values]
     if count > 1:  # J.-P. Berrut and L. N. Trefethen, "Barycentric Lagrange interpolation", SIAM Rev. 46 (2004), (9.4), (9.5)
@@ -120,11 +123,11 @@ def _lagrange_derivatives(points: NDArray[Any], values: object, x: NDArray[Any],
 
 
 def barycentric_evaluate(self: Any, x: NDArray[Any]) -> Any:
-    """``BarycentricInterpolator._evaluate``: SciPy's formula loses the derivative at the points, where it copies values."""
+    """``BarycentricInterpolator._evaluate``; SciPy's copies the values at the points, and so loses the derivative there."""
     return _lagrange_derivatives(self.xi, self.yi, x, 1)[0]
 
 
 def barycentric_derivatives(self: Any, x: NDArray[Any], der: int | None = None, all_lower: bool = True) -> Any:
-    """``BarycentricInterpolator._evaluate_derivatives``, for the same reason."""
+    """``BarycentricInterpolator._evaluate_derivatives``, replaced for the same reason."""
     derivatives = _lagrange_derivatives(self.xi, self.yi, x, len(self.xi) if der is None else der)
     return np.stack(derivatives) if all_lower else derivatives[-1]

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from ..own_code import own_code
 from ..policy import Policy
 from . import compiled_functions
 
-_OWN_CODE = own_code(
-    "scipy.linalg",
-    *("block_diag", "companion", "convolution_matrix", "diagsvd", "fiedler", "fiedler_companion", "khatri_rao", "leslie"),
-    *("coshm", "cosm", "sinhm", "sinm", "tanhm", "tanm"),
-    *("matmul_toeplitz", "solve_circulant", "orth", "subspace_angles"),
-)
+_OWN_CODE = """
+    block_diag companion convolution_matrix diagsvd fiedler fiedler_companion khatri_rao leslie coshm cosm sinhm sinm tanhm
+    tanm matmul_toeplitz solve_circulant orth subspace_angles
+"""
 _COMPILED = """
     bandwidth cho_factor cho_solve cho_solve_banded circulant hankel ishermitian issymmetric lstsq lu lu_solve norm
     orthogonal_procrustes pinv pinvh qr_multiply solve_banded solve_toeplitz toeplitz
@@ -56,7 +53,8 @@ POLICY = Policy(
         "svd": "a",
         "svdvals": "a",
     },
-    replacements={**_OWN_CODE, **{name: getattr(compiled_functions, name) for name in _COMPILED.split()}},
+    replacements={name: getattr(compiled_functions, name) for name in _COMPILED.split()},
+    own_code=frozenset(_OWN_CODE.split()),
     plain=frozenset(
         {
             *("LinAlgError", "LinAlgWarning", "find_best_blas_type", "get_blas_funcs", "get_lapack_funcs"),
@@ -65,10 +63,10 @@ POLICY = Policy(
         }
     ),
     refused={
-        "cdf2rdf": "the complex eigenvalues and vectors of scipy.linalg.eig as they are",
-        "clarkson_woodruff_transform": "the sketch as a matrix, scipy.linalg.clarkson_woodruff_transform(np.eye(n), k) @ a",
+        "cdf2rdf": "the complex eigenvalues and eigenvectors of scipy.linalg.eig",
+        "clarkson_woodruff_transform": "scipy.linalg.clarkson_woodruff_transform(np.eye(n), k) @ a",
         "cossin": "scipy.linalg.svd of the blocks",
-        "expm_cond": "np.linalg.norm of scipy.linalg.expm_frechet for the direction that is meant",
+        "expm_cond": "np.linalg.norm of scipy.linalg.expm_frechet in one direction",
         "funm": "scipy.linalg.expm, logm, sqrtm, cosm ..., or (v * f(w)) @ np.linalg.inv(v) of scipy.linalg.eig",
         "hessenberg": "the matrix itself, or scipy.linalg.eig",
         "ordqz": "scipy.linalg.eig(a, b)",

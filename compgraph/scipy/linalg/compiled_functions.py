@@ -1,7 +1,7 @@
-"""Functions of ``scipy.linalg`` whose own code cannot run on nodes, because it calls LAPACK or Cython or steps through memory.
+"""Replacements of functions of ``scipy.linalg`` whose code calls LAPACK or Cython, or uses strided views of memory.
 
-They are composed of operations with a rule. Operations whose arguments or results are not plain arrays in SciPy are defined here
-as functions from arrays to arrays.
+They are composed of operations with a rule. Where SciPy's arguments or results are not arrays, the operation is defined here as
+a function from arrays to arrays.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def _cho_factor(a: Array, lower: bool, check_finite: bool) -> Any:
 
 @_operation("lu")
 def _lu(a: Array, check_finite: bool) -> tuple[Array, Array, Array]:
-    """The order of the rows, L and U."""
+    """Return the row permutation, L and U."""
     rows, lower, upper = scipy.linalg.lu(a, check_finite=check_finite, p_indices=True)
     return np.asarray(rows), lower, upper
 
@@ -196,7 +196,7 @@ def lstsq(
 
 @_operation("norm")
 def _norm(a: Array, **options: object) -> Any:
-    """A Python float, which BLAS returns, becomes a NumPy scalar of the dtype of `a`, which widens other arrays no more."""
+    """Compute the norm as a NumPy scalar with the real dtype of `a`; BLAS returns a Python float."""
     return np.asarray(scipy.linalg.norm(a, **options), dtype=a.real.dtype if a.dtype.kind in "fc" else None)[()]
 
 
@@ -256,13 +256,13 @@ def orthogonal_procrustes(A: Array, B: Array, check_finite: bool = True) -> tupl
 
 
 def _broadcast_vectors(*vectors: Array) -> list[Array]:
-    """Vectors with the same axes before the last."""
+    """Broadcast the axes of vectors before the last."""
     stack = np.broadcast_shapes(*[v.shape[:-1] for v in vectors])
     return [v if v.shape[:-1] == stack else np.broadcast_to(v, (*stack, v.shape[-1])) for v in vectors]
 
 
 def toeplitz(c: Array, r: Array | None = None) -> Any:
-    """``scipy.linalg.toeplitz``, which steps through memory."""
+    """``scipy.linalg.toeplitz``, which uses a strided view of memory."""
     c = np.atleast_1d(as_operand(c))
     c, r = _broadcast_vectors(c, np.conjugate(c) if r is None else np.atleast_1d(as_operand(r)))
     rows, columns = c.shape[-1], r.shape[-1]
@@ -271,18 +271,18 @@ def toeplitz(c: Array, r: Array | None = None) -> Any:
 
 
 def hankel(c: Array, r: Array | None = None) -> Any:
-    """``scipy.linalg.hankel``, which steps through memory."""
+    """``scipy.linalg.hankel``, which uses a strided view of memory."""
     c = as_operand(c)
     r = np.zeros_like(c) if r is None else as_operand(r)
     if np.ndim(c) != 1 or np.ndim(r) != 1:
         raise TypeError(
-            f"scipy.linalg.hankel: c and r must be vectors, but have {np.ndim(c)} and {np.ndim(r)} axes; pass np.ravel(c)"
+            f"scipy.linalg.hankel: c and r must be vectors, but have {np.ndim(c)} and {np.ndim(r)} axes. Pass np.ravel(c)"
         )
     return np.concatenate([c, r[1:]])[np.arange(len(c))[:, None] + np.arange(len(r))]
 
 
 def circulant(c: Array) -> Any:
-    """``scipy.linalg.circulant``, which steps through memory."""
+    """``scipy.linalg.circulant``, which uses a strided view of memory."""
     c = np.atleast_1d(as_operand(c))
     index = np.arange(c.shape[-1])
     return c[..., (index[:, None] - index) % max(c.shape[-1], 1)]

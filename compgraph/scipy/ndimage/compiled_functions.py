@@ -1,4 +1,4 @@
-"""Replacements of SciPy's C modules, for its Python code on nodes: the same names and arguments."""
+"""Replacements of SciPy's C modules for its Python code on nodes, with the same names and arguments."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def _fill_output(kernel: Callable[..., Any]) -> Callable[..., Any]:
         output, result = kernel(*args)
         if type(output) is np.ndarray and isinstance(result, Value):
             raise TypeError(
-                "scipy.ndimage: output= is a plain array, which cannot hold a graph. Use the result instead, or pass a node "
-                "(cg.zeros(shape)); where only the numbers are meant, give node.value"
+                "scipy.ndimage: output= is a plain array, which cannot hold nodes. Use the result, pass cg.zeros(shape), or pass "
+                "plain numbers (node.value)"
             )
         output[...] = result
         return None
@@ -87,12 +87,12 @@ def _rank_filter(
 
 
 def _line_rank_filter(x: Any, rank: int, size: int, output: Any, mode: int, cval: float, origin: int) -> None:
-    """As `rank_filter`, of a line."""
+    """As `_rank_filter`, for one line."""
     output[...] = np.sort(_neighborhoods(x, np.ones(size, bool), mode, cval, (origin,)), axis=-1)[..., rank]
 
 
 def _extend(x: Any, axis: int, before: int, after: int, mode: int, cval: float) -> Any:
-    """Extended along an axis, with a constant in the mode "constant"."""
+    """Extend an array along an axis; with `cval` in the mode "constant"."""
     extended_array = kernels.extend_array(x, axis=axis, before=before, after=after, mode=mode)
     if mode not in (kernels.CONSTANT, kernels.GRID_CONSTANT) or not cval:
         return extended_array
@@ -101,7 +101,7 @@ def _extend(x: Any, axis: int, before: int, after: int, mode: int, cval: float) 
 
 
 def _neighborhoods(x: Any, footprint: Array, mode: int, cval: float, origins: Sequence[int]) -> Any:
-    """The neighbours of each element, along a last axis."""
+    """The neighbors of each element, along a new last axis."""
     for axis, (size, origin) in enumerate(zip(footprint.shape, origins, strict=True)):
         x = _extend(x, axis, size // 2 + origin, size - size // 2 - 1 - origin, mode, cval)
     return np.lib.stride_tricks.sliding_window_view(x, footprint.shape)[..., np.asarray(footprint, bool)]
@@ -130,7 +130,7 @@ def _geometric_transform(
 
 
 def _sum_in_order(start: Any, factors: Any, grid: Any) -> Any:
-    """A sum in SciPy's order of terms."""
+    """The sum of `start` and the products of factors and grid, in SciPy's order of terms."""
     for k in range(len(grid)):
         start = start + grid[k] * factors[k]
     return start
@@ -160,20 +160,20 @@ def _fourier_shift(x: object, shifts: NDArray[Any], n: int, axis: int, output: o
 
 
 def _factor(name: str, x: Any, sizes: Any, n: int, axis: int, output: Any, *kind: int) -> Any:
-    """The factor of each frequency."""
+    """The factor of each frequency, computed by SciPy's C function on ones."""
     if isinstance(sizes, Value):
-        raise TypeError(f"scipy.ndimage.{name}: sizes and shifts are plain numbers; multiply by factors of your own in NumPy")
+        raise TypeError(f"scipy.ndimage.{name}: sizes and shifts must be plain numbers. Multiply by your own factors instead")
     factor = np.empty(x.shape, output.dtype)
     getattr(kernels.c_module(), name)(np.ones(x.shape, to_values(x).dtype), sizes, n, axis, factor, *kind)
     return factor
 
 
 class _ReplacedModule(ModuleType):
-    """A module with some functions replaced by ours."""
+    """A module of SciPy with replaced functions."""
 
-    def __init__(self, name: str, ours: dict[str, Any]) -> None:
+    def __init__(self, name: str, replacements: dict[str, Any]) -> None:
         super().__init__(name)
-        vars(self).update(ours)
+        vars(self).update(replacements)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(importlib.import_module(self.__name__), name)

@@ -1,7 +1,7 @@
-"""The C functions of ``scipy.ndimage`` as operations, which return new arrays instead of filling one.
+"""The C functions of ``scipy.ndimage`` as operations that return new arrays.
 
-An array is extended beyond its ends by one of the modes, and each element of the result is a sum over a neighbourhood there. The
-derivatives are in terms of the same few operations: `extend_array` and its transpose `fold_array`, filters, and interpolation.
+An array is extended beyond its ends by one of the modes, and each element of the result is a sum over a neighborhood. The
+derivatives consist of the same few operations: `extend_array` and its transpose `fold_array`, filters, and interpolation.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def c_module() -> Any:
 
 
 def positions(n: int, before: int, after: int, mode: int) -> Any:
-    """For each element of an extended line, its index in the line itself; -1 for a constant."""
+    """For each element of an extended line, its index in the original line; -1 for a constant."""
     j = np.arange(-before, n + after)
     if mode in (CONSTANT, GRID_CONSTANT):
         return np.where((j >= 0) & (j < n), j, -1)
@@ -40,7 +40,7 @@ def positions(n: int, before: int, after: int, mode: int) -> Any:
 
 @primitive(opname="ndimage_extended")
 def extend_array(x: NDArray[Any], *, axis: int, before: int, after: int, mode: int) -> Any:
-    """An array extended along an axis; with zeros in the mode "constant"."""
+    """Extend an array along an axis; with zeros in the mode "constant"."""
     places = positions(x.shape[axis], before, after, mode)
     extended_array = np.take(x, places, axis)
     extended_array[(slice(None),) * (axis % x.ndim) + (places < 0,)] = 0
@@ -49,7 +49,7 @@ def extend_array(x: NDArray[Any], *, axis: int, before: int, after: int, mode: i
 
 @primitive(opname="ndimage_folded")
 def fold_array(g: NDArray[Any], *, axis: int, before: int, after: int, mode: int) -> Any:
-    """The transpose of `extend_array`: elements beyond the ends are added to their origins."""
+    """The transpose of `extend_array`: elements beyond the ends are added to the elements that they copy."""
     moved = np.moveaxis(g, axis, 0)
     n = moved.shape[0] - before - after
     places = positions(n, before, after, mode)
@@ -118,10 +118,10 @@ _POLES = {  # M. Unser, "Splines: a perfect fit for signal and image processing"
 
 @primitive(opname="ndimage_spline_filter1d_back")
 def spline_filter1d_back(g: NDArray[Any], *, order: int, axis: int, mode: int) -> Any:
-    """The transpose of `spline_filter1d` of a line that is reflected at its ends.
+    """The transpose of `spline_filter1d` for a line that is reflected at its ends.
 
-    Mathematically the filter is its own transpose. But some versions of SciPy compute its first element from one that they have
-    overwritten, which affects short lines. For these, the steps of the filter are transposed in reverse order.
+    Mathematically the filter is its own transpose. But some versions of SciPy compute the first element from one that was
+    already overwritten, which affects short lines. For these, the steps of the filter are transposed in reverse order.
     """
     g = np.moveaxis(np.array(g, np.float64), axis, 0)
     n = len(g)
@@ -141,7 +141,7 @@ def _is_symmetric() -> bool:
 
 
 def _pole_back(g: Any, z: float) -> Any:
-    """The transpose of the filter of one pole: of the pass to the left, then of that to the right, then of its start."""
+    """The transpose of the filter of one pole: of its backward pass, its forward pass, and its initialization."""
     n = len(g)
     for i in range(n - 1):
         g[i + 1] += z * g[i]
@@ -156,19 +156,19 @@ def _pole_back(g: Any, z: float) -> Any:
 
 
 def _first_element(n: int, z: float) -> Any:
-    """The first element of the pass to the right, in SciPy's order of summation."""
-    own = np.eye(n)
-    total = own[0] + z**n * own[n - 1]
+    """The weights of the line in the first element of the forward pass, in SciPy's order of summation."""
+    unit = np.eye(n)
+    total = unit[0] + z**n * unit[n - 1]
     for i in range(1, n):
-        total = total + z**i * (own[i] + z**n * (own[n - 1 - i] if i < n - 1 else total))
-    return total * z / (1 - z ** (2 * n)) + own[0]
+        total = total + z**i * (unit[i] + z**n * (unit[n - 1 - i] if i < n - 1 else total))
+    return total * z / (1 - z ** (2 * n)) + unit[0]
 
 
 @primitive(opname="ndimage_interpolated")
 def interpolate(
     c: NDArray[Any], coordinates: NDArray[Any], *, order: int, mode: int, cval: float, padding: int, dtype: DTypeLike | None
 ) -> Any:
-    """As ``scipy.ndimage.map_coordinates`` of coefficients `c`, which are longer at each end by `padding`."""
+    """As ``scipy.ndimage.map_coordinates`` for spline coefficients `c`, padded at each end by `padding`."""
     output = np.empty(coordinates.shape[1:], dtype)
     places = np.ascontiguousarray(coordinates, np.float64)
     c_module().geometric_transform(c, None, places, None, None, output, order, mode, cval, padding, None, None)

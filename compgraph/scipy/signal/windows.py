@@ -1,24 +1,23 @@
-"""``scipy.signal.windows``: windows with a parameter are SciPy's own code."""
+"""``scipy.signal.windows``: windows with a parameter run SciPy's own code."""
 
 from __future__ import annotations
 
-from ..own_code import own_code
 from ..policy import Policy
 
-_COUNTS = "plain numbers: its parameters have no derivative here"
+_COUNTS = "plain parameters"
+
+_OWN_CODE = """
+    kaiser gaussian general_gaussian exponential general_hamming general_cosine get_window chebwin kaiser_bessel_derived
+"""
 
 POLICY = Policy(
     module="scipy.signal.windows",
-    replacements=own_code(
-        "scipy.signal.windows",
-        *("kaiser", "gaussian", "general_gaussian", "exponential", "general_hamming", "general_cosine", "get_window"),
-        *("chebwin", "kaiser_bessel_derived"),
-    ),
+    own_code=frozenset(_OWN_CODE.split()),
     plain=frozenset({"boxcar", "triang", "parzen", "bohman", "blackman", "nuttall", "blackmanharris", "flattop", "bartlett"})
     | {"barthann", "hamming", "cosine", "hann", "lanczos"},
     refused={
-        "tukey": "a plain alpha: how many samples its ends have depends on it",
+        "tukey": "a plain alpha (it determines a number of samples)",
         "taylor": _COUNTS,
-        "dpss": "a plain half bandwidth: the windows are eigenvectors, and have no derivative here",
+        "dpss": "a plain half bandwidth (the windows are eigenvectors without a rule)",
     },
 )

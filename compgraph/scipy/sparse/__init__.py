@@ -18,7 +18,8 @@ __all__ = [
     "solution", "sum_duplicates", "times",
 ]  # fmt: skip
 
-_CLASSES = [f"{format}_{kind}" for format in ("csr", "csc", "coo", "bsr", "dia", "dok", "lil") for kind in ("array", "matrix")]
+_FORMATS = ("csr", "csc", "coo", "bsr", "dia", "dok", "lil")
+_CLASS_NAMES = [f"{format}_{kind}" for format in _FORMATS for kind in ("array", "matrix")]
 _METHODS: dict[str, Callable[..., Any]] = {
     "__matmul__": matrix_methods.matmul,
     "__rmatmul__": matrix_methods.rmatmul,
@@ -31,29 +32,29 @@ _METHODS: dict[str, Callable[..., Any]] = {
     "__rsub__": matrix_methods.rsubtract,
     "__init__": matrix_creation.init_matrix,
 }
-_OF_ARRAYS = {"__mul__": matrix_methods.multiply, "__rmul__": matrix_methods.multiply}
+_ARRAY_METHODS = {"__mul__": matrix_methods.multiply, "__rmul__": matrix_methods.multiply}
 
 
-def _rmul_of_matrix(a: object, b: object) -> Any:
-    return _product_of_matrix(a, b, matrix_methods.rmatmul)
+def _matrix_rmul(a: object, b: object) -> Any:
+    return _matrix_product(a, b, matrix_methods.rmatmul)
 
 
-def _mul_of_matrix(a: object, b: object) -> Any:
-    return _product_of_matrix(a, b, matrix_methods.matmul)
+def _matrix_mul(a: object, b: object) -> Any:
+    return _matrix_product(a, b, matrix_methods.matmul)
 
 
-def _product_of_matrix(a: object, b: object, product: Callable[..., Any]) -> Any:
-    """``a * b`` of what SciPy calls a matrix: a product, but with a number."""
+def _matrix_product(a: object, b: object, product: Callable[..., Any]) -> Any:
+    """``a * b`` for SciPy's matrix classes: the matrix product, unless `b` is a number."""
     is_number = not scipy.sparse.issparse(b) and getattr(b, "ndim", 1) == 0
     return matrix_methods.multiply(a, b) if is_number else product(a, b)
 
 
-_OF_MATRICES = {"__mul__": _mul_of_matrix, "__rmul__": _rmul_of_matrix}
+_MATRIX_METHODS = {"__mul__": _matrix_mul, "__rmul__": _matrix_rmul}
 
 
 def _methods() -> Iterator[tuple[str, Any]]:
-    for kind in _CLASSES:
-        own = _OF_ARRAYS if kind.endswith("array") else _OF_MATRICES
+    for kind in _CLASS_NAMES:
+        own = _ARRAY_METHODS if kind.endswith("array") else _MATRIX_METHODS
         for name, method in {**_METHODS, **own}.items():
             yield f"{kind}.{name}", method
 
@@ -79,9 +80,9 @@ POLICY = Policy(
         "permute_dims": matrix_creation.permute_dims,
         "swapaxes": matrix_creation.swapaxes,
     },
-    plain=frozenset([*_PLAIN.split(), *_CLASSES]),
+    plain=frozenset([*_PLAIN.split(), *_CLASS_NAMES]),
     refused={
-        "save_npz": "A.data.value with its indices: a file keeps no graph",
-        "expand_dims": "a matrix of two dimensions: those of others cannot hold nodes",
+        "save_npz": "A.data.value and the indices (a file holds no graph)",
+        "expand_dims": "a matrix of two dimensions (others cannot hold nodes)",
     },
 )

@@ -1,6 +1,6 @@
-"""Creation of sparse matrices from nodes: by their classes, of diagonals, and of blocks.
+"""Creation of sparse matrices from nodes: by their classes, from diagonals, and from blocks.
 
-SciPy's own function runs on a matrix of element numbers; see `node_matrices`.
+SciPy's function runs on a matrix of element numbers; see `node_matrices`.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ _CLASSES_WITH_NODES = tuple(
 def init_matrix(
     self: Any, arg1: object, shape: object = None, dtype: DTypeLike | None = None, copy: bool = False, **options: object
 ) -> None:
-    """The ``__init__`` of SciPy's classes, of elements that are nodes."""
+    """``__init__`` of SciPy's classes, for elements that are nodes."""
     kind = type(self)
     if not issubclass(kind, _CLASSES_WITH_NODES):
-        raise TypeError(f"a {kind.__name__} cannot hold nodes; use csr_array, csc_array or coo_array")
+        raise TypeError(f"a {kind.__name__} cannot hold nodes. Use csr_array, csc_array or coo_array")
     matrix = _matrix_of(kind, arg1, shape)
     if dtype is not None:
         matrix = matrix.astype(dtype)
@@ -41,16 +41,16 @@ def init_matrix(
 
 
 def _matrix_of(kind: Any, arg1: object, shape: object) -> Any:
-    """The matrix of a class; in the format csr if that class cannot hold nodes."""
+    """Create a matrix of a class from its first argument; in the format csr if that class cannot hold nodes."""
     if isinstance(arg1, tuple) and len(arg1) == 3:
         data = stack_nested(arg1[0])
-        return read_elements(kind((_numbers(data), *arg1[1:]), shape=shape), _elements(data))
+        return read_elements(kind((_numbers(data), *arg1[1:]), shape=shape), np.ravel(data))
     if isinstance(arg1, tuple) and len(arg1) == 2:
-        data, places = stack_nested(arg1[0]), arg1[1]
-        if isinstance(places, (tuple, list)) and len(places) == 2 and np.ndim(places[0]):
-            coordinates = scipy.sparse.coo_array((_numbers(data), places), shape=shape)
-            return _as_class(kind, read_elements(coordinates, _elements(data)))
-        return read_elements(kind((_numbers(data), places), shape=shape), _elements(data))  # diagonals, in the rows of an array
+        data, coordinates = stack_nested(arg1[0]), arg1[1]
+        if isinstance(coordinates, (tuple, list)) and len(coordinates) == 2 and np.ndim(coordinates[0]):
+            numbered = scipy.sparse.coo_array((_numbers(data), coordinates), shape=shape)
+            return _as_class(kind, read_elements(numbered, np.ravel(data)))
+        return read_elements(kind((_numbers(data), coordinates), shape=shape), np.ravel(data))  # diagonals and their offsets
     if has_nodes(type(arg1)):
         return _as_class(kind, arg1)
     full = np.atleast_2d(stack_nested(arg1))
@@ -61,11 +61,8 @@ def _matrix_of(kind: Any, arg1: object, shape: object) -> Any:
 
 
 def _numbers(data: Any) -> Any:
+    """The numbers of the elements, 1, 2, 3 ..., in the shape of `data`."""
     return np.arange(1, data.size + 1).reshape(data.shape)
-
-
-def _elements(data: Any) -> Any:
-    return np.ravel(data)
 
 
 def _as_class(kind: Any, matrix: Any) -> Any:
@@ -74,12 +71,12 @@ def _as_class(kind: Any, matrix: Any) -> Any:
     return read_elements(plain_class(kind)(number_elements(source)), source.data)
 
 
-# --------------------------------------------------------------------------------- of diagonals and blocks
+# --------------------------------------------------------------------------------- diagonals and blocks
 
 
 def diagonal_constructor(name: str) -> Function:
-    """Replace `diags` and `diags_array`."""
-    own = unpatched(getattr(scipy.sparse, name))
+    """Return the replacement of ``diags`` or ``diags_array``."""
+    scipy_function = unpatched(getattr(scipy.sparse, name))
 
     def construct(diagonals: Any, *args: Any, format: object = None, dtype: Any = None, **options: Any) -> Any:
         offsets = args[0] if args else options.get("offsets", 0)
@@ -90,7 +87,7 @@ def diagonal_constructor(name: str) -> Function:
         for part in parts:
             numbers.append(np.arange(start, start + part.shape[0]))
             start += part.shape[0]
-        number_matrix = own(numbers[0] if single else numbers, *args, **options, dtype=np.int64)
+        number_matrix = scipy_function(numbers[0] if single else numbers, *args, **options, dtype=np.int64)
         matrix = _in_format(read_elements(number_matrix, np.concatenate(parts)), format)
         return matrix if dtype is None else matrix.astype(dtype)
 
@@ -109,8 +106,8 @@ def spdiags(data: Any, diags: object, m: object = None, n: object = None, format
 
 
 def block_constructor(name: str) -> Function:
-    """Replace functions that build a matrix of blocks."""
-    own = unpatched(getattr(scipy.sparse, name))
+    """Return the replacement of a function that builds a matrix from blocks."""
+    scipy_function = unpatched(getattr(scipy.sparse, name))
 
     def construct(
         blocks: list[Any], *args: object, format: str | None = None, dtype: DTypeLike | None = None, **options: object
@@ -140,7 +137,7 @@ def block_constructor(name: str) -> Function:
             return numbered_block
 
         block_numbers = [numbers(block) for block in blocks]
-        matrix = _in_format(read_elements(own(block_numbers, *args, **options), np.concatenate(elements)), format)
+        matrix = _in_format(read_elements(scipy_function(block_numbers, *args, **options), np.concatenate(elements)), format)
         return matrix if dtype is None else matrix.astype(dtype)
 
     return construct
@@ -148,11 +145,11 @@ def block_constructor(name: str) -> Function:
 
 def kron(A: object, B: object, format: Any = None) -> Any:  # noqa: N803 (SciPy's names)
     """``scipy.sparse.kron``."""
-    one, two = (sum_duplicates(m if scipy.sparse.issparse(m) else scipy.sparse.coo_array(stack_nested(m))) for m in (A, B))
-    own = unpatched(scipy.sparse.kron)
-    ones = [build_matrix(m, np.ones(m.nnz, np.int64)) for m in (one, two)]
-    left, right = own(number_elements(one), ones[1], "coo"), own(ones[0], number_elements(two), "coo")
-    return _in_format(build_matrix(left, one.data[left.data - 1] * two.data[right.data - 1]), format)
+    a, b = (sum_duplicates(m if scipy.sparse.issparse(m) else scipy.sparse.coo_array(stack_nested(m))) for m in (A, B))
+    scipy_function = unpatched(scipy.sparse.kron)
+    ones = [build_matrix(m, np.ones(m.nnz, np.int64)) for m in (a, b)]
+    left, right = scipy_function(number_elements(a), ones[1], "coo"), scipy_function(ones[0], number_elements(b), "coo")
+    return _in_format(build_matrix(left, a.data[left.data - 1] * b.data[right.data - 1]), format)
 
 
 def kronsum(A: Any, B: Any, format: Any = None) -> Any:  # noqa: N803 (SciPy's names)
@@ -162,12 +159,12 @@ def kronsum(A: Any, B: Any, format: Any = None) -> Any:  # noqa: N803 (SciPy's n
 
 
 def triangle_function(name: str) -> Function:
-    """Replace `tril` and `triu`."""
-    own = unpatched(getattr(scipy.sparse, name))
+    """Return the replacement of ``tril`` or ``triu``."""
+    scipy_function = unpatched(getattr(scipy.sparse, name))
 
     def construct(A: object, k: int = 0, format: str | None = None) -> Any:  # noqa: N803 (SciPy's names)
         source = sum_duplicates(A if scipy.sparse.issparse(A) else scipy.sparse.coo_array(stack_nested(A)))
-        return _in_format(read_elements(own(number_elements(source), k), source.data), format or source.format)
+        return _in_format(read_elements(scipy_function(number_elements(source), k), source.data), format or source.format)
 
     return construct
 
@@ -188,7 +185,7 @@ def swapaxes(A: Any, axis1: int, axis2: int) -> Any:  # noqa: N803 (SciPy's name
 
 
 def find(A: object) -> Any:  # noqa: N803 (SciPy's name)
-    """``scipy.sparse.find``: the places and the elements that are not zero."""
+    """``scipy.sparse.find``: the positions and values of the nonzero elements."""
     source = sum_duplicates(A if scipy.sparse.issparse(A) else scipy.sparse.coo_array(stack_nested(A))).tocoo()
     is_nonzero = np.flatnonzero(np.asarray(getattr(source.data, "raw_value", source.data)) != 0)
     return source.row[is_nonzero], source.col[is_nonzero], source.data[is_nonzero]

@@ -27,8 +27,6 @@ from .node_matrices import (
 )
 from .pattern_operations import dense, product, summation_matrix, times
 
-# ------------------------------------------------------------------------------------------ products, sums and quotients
-
 # ---------------------------------------------------------------------------------------------- products
 
 
@@ -59,18 +57,19 @@ def dot(a: object, b: object) -> Any:
 
 
 def _sparse_product(a: Any, b: Any) -> Any:
-    """``a @ b`` of two sparse matrices: each element of a is multiplied by those of a row of b."""
+    """``a @ b`` of two sparse matrices: each element of `a` is multiplied by the elements of one row of `b`."""
     if a.shape[1] != b.shape[0]:
         raise ValueError(f"matmul: dimension mismatch with signature (n,k={a.shape[1]}),(k={b.shape[0]},m)->(n,m)")
     left, right = sum_duplicates(a.tocsr()), sum_duplicates(b.tocsr())
-    one, two = pattern_of(left), pattern_of(right)
-    starts, counts = right.indptr[one.cols], np.diff(right.indptr)[one.cols]
-    of_left = np.repeat(np.arange(one.count), counts)
+    left_pattern, right_pattern = pattern_of(left), pattern_of(right)
+    starts, counts = right.indptr[left_pattern.cols], np.diff(right.indptr)[left_pattern.cols]
+    of_left = np.repeat(np.arange(left_pattern.count), counts)
     of_right = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts) + np.repeat(starts, counts)
-    places, inverse = np.unique(one.rows[of_left].astype(np.int64) * b.shape[1] + two.cols[of_right], return_inverse=True)
-    data = times(left.data[of_left] * right.data[of_right], matrix=summation_matrix(np.ravel(inverse), places.size))
+    flat = left_pattern.rows[of_left].astype(np.int64) * b.shape[1] + right_pattern.cols[of_right]
+    positions, inverse = np.unique(flat, return_inverse=True)
+    data = times(left.data[of_left] * right.data[of_right], matrix=summation_matrix(np.ravel(inverse), positions.size))
     template = type(plain_class(type(left))((a.shape[0], b.shape[1])))((a.shape[0], b.shape[1]))
-    return matrix_from_positions(template, places, data).tocsr()
+    return matrix_from_positions(template, positions, data).tocsr()
 
 
 # ------------------------------------------------------------------------------------- element by element
@@ -93,12 +92,12 @@ def multiply(a: Any, b: Any) -> Any:
 
 
 def _multiply_sparse(a: Any, b: Any) -> Any:
-    """The products of the elements at places that two matrices both have."""
+    """Multiply the elements at positions that both matrices have."""
     if a.shape != b.shape:
         raise ValueError("inconsistent shapes: sparse matrices whose elements are nodes are not broadcast")
     a, b = sum_duplicates(a), sum_duplicates(b)
-    places, one, two = np.intersect1d(flat_positions(pattern_of(a)), flat_positions(pattern_of(b)), return_indices=True)
-    return matrix_from_positions(a, places, a.data[one] * b.data[two]).tocsr()
+    positions, of_a, of_b = np.intersect1d(flat_positions(pattern_of(a)), flat_positions(pattern_of(b)), return_indices=True)
+    return matrix_from_positions(a, positions, a.data[of_a] * b.data[of_b]).tocsr()
 
 
 def divide(a: object, b: object) -> Any:
@@ -121,9 +120,9 @@ def add(a: Any, b: Any, sign: int = 1) -> Any:
         raise ValueError(f"inconsistent shapes {a.shape} and {b.shape}")
     a, b = sum_duplicates(a), sum_duplicates(b)
     together = np.concatenate([flat_positions(pattern_of(a)), flat_positions(pattern_of(b))])
-    places, inverse = np.unique(together, return_inverse=True)
-    data = times(np.concatenate([a.data, sign * b.data]), matrix=summation_matrix(np.ravel(inverse), places.size))
-    return matrix_from_positions(a, places, data).asformat("csr" if a.format == "coo" else a.format)
+    positions, inverse = np.unique(together, return_inverse=True)
+    data = times(np.concatenate([a.data, sign * b.data]), matrix=summation_matrix(np.ravel(inverse), positions.size))
+    return matrix_from_positions(a, positions, data).asformat("csr" if a.format == "coo" else a.format)
 
 
 def subtract(a: object, b: object) -> Any:
@@ -158,7 +157,7 @@ def _raise_unsupported(what: str, replacements: str) -> Callable[..., Any]:
 
 
 class NodeMatrixMethods:
-    """The methods of sparse matrices whose elements are nodes; others raise."""
+    """The methods of sparse matrices whose elements are nodes; all other methods raise."""
 
     _holds_node = True  # see `interception.code_patches.argument_has_node`
     __array_priority__ = 1000.0
@@ -172,7 +171,7 @@ class NodeMatrixMethods:
     __add__ = __radd__ = add
     __sub__, __rsub__, __neg__ = subtract, rsubtract, negative
 
-    __setitem__ = _raise_unsupported("an assignment to elements", "a matrix made of the new elements, A + B")
+    __setitem__ = _raise_unsupported("an assignment to elements", "A + B, where B has the changes")
     __imul__ = __itruediv__ = _raise_unsupported("an operation in place", "A = A * s")
     __round__ = __rtruediv__ = _raise_unsupported("this operation", "functions of A.data")
     __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = _raise_unsupported("a comparison", "A.toarray()")
@@ -196,7 +195,7 @@ class NodeMatrixMethods:
     def power(self, n: int, dtype: DTypeLike | None = None) -> Any:
         """The powers of the elements."""
         if not n > 0:
-            raise NotImplementedError("zero and negative powers of a sparse matrix are dense; use A.toarray()")
+            raise NotImplementedError("zero and negative powers of a sparse matrix are dense. Use A.toarray()")
         return build_matrix(sum_duplicates(self), sum_duplicates(self).data ** n)
 
     def __getitem__(self, key: Any) -> Any:
@@ -222,15 +221,15 @@ class NodeMatrixMethods:
     real, imag = property(_elementwise(np.real)), property(_elementwise(np.imag))
 
     def astype(self, dtype: DTypeLike | None, casting: str = "unsafe", copy: bool = True) -> Any:
-        """With elements of another dtype."""
+        """The matrix with elements of another dtype."""
         return build_matrix(self, self.data.astype(dtype))
 
     def copy(self) -> Any:
-        """The same elements at the same places."""
+        """A copy of the matrix."""
         return build_matrix(self, np.copy(self.data))
 
-    def _rearrange(self, how: Callable[[Any], Any]) -> Any:
-        return read_elements(how(number_elements(self)), self.data)
+    def _rearrange(self, method: Callable[[Any], Any]) -> Any:
+        return read_elements(method(number_elements(self)), self.data)
 
     def transpose(self, axes: Any = None, copy: bool = False) -> Any:
         """The transposed matrix."""
@@ -249,15 +248,15 @@ class NodeMatrixMethods:
         return source if format in (None, source.format) else read_elements(number_elements(source).asformat(format), source.data)
 
     def tocsr(self, copy: bool = False) -> Any:
-        """The matrix by rows."""
+        """The matrix in the format csr."""
         return self.asformat("csr")
 
     def tocsc(self, copy: bool = False) -> Any:
-        """The matrix by columns."""
+        """The matrix in the format csc."""
         return self.asformat("csc")
 
     def tocoo(self, copy: bool = False) -> Any:
-        """The matrix as places and elements."""
+        """The matrix in the format coo."""
         return self.asformat("coo")
 
     def reshape(self, *shape: object, **options: object) -> Any:
@@ -267,7 +266,7 @@ class NodeMatrixMethods:
     def toarray(self, order: object = None, out: object = None) -> Any:
         """The dense matrix."""
         if out is not None:
-            raise TypeError("toarray: out= cannot be filled with nodes; use the result")
+            raise TypeError("toarray: out= cannot hold nodes. Use the result")
         return dense(self.data, pattern=pattern_of(self))
 
     def todense(self, order: object = None, out: object = None) -> Any:
@@ -286,17 +285,17 @@ class NodeMatrixMethods:
     def sum(self, axis: Any = None, dtype: DTypeLike | None = None, out: object = None) -> Any:
         """The sum of the elements, or of each column (axis 0) or row (axis 1)."""
         if out is not None:
-            raise TypeError("sum: out= cannot be filled with nodes; use the result")
+            raise TypeError("sum: out= cannot hold nodes. Use the result")
         if axis is None:
             return np.sum(self.data, dtype=dtype)
         pattern = pattern_of(self)
-        along = int(axis) % 2
-        targets, count = (pattern.rows, pattern.shape[0]) if along else (pattern.cols, pattern.shape[1])
+        axis = int(axis) % 2
+        targets, count = (pattern.rows, pattern.shape[0]) if axis else (pattern.cols, pattern.shape[1])
         sums = times(self.data, matrix=summation_matrix(targets, count))
-        return sums if self._is_array() else np.expand_dims(sums, along)
+        return sums if self._is_array() else np.expand_dims(sums, axis)
 
     def mean(self, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
-        """The mean of all elements of the matrix, zeros among them, or of each column or row."""
+        """The mean of all elements including zeros, or of each column (axis 0) or row (axis 1)."""
         shape = pattern_of(self).shape
         return self.sum(axis, dtype, out) / (shape[0] * shape[1] if axis is None else shape[int(axis) % 2])
 

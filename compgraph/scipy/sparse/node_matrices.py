@@ -1,7 +1,7 @@
 """Sparse matrices whose elements are nodes: subclasses of SciPy's classes, whose `data` is a node and whose indices are plain.
 
-To rearrange elements (transpose, convert the format, index), SciPy rearranges a matrix with the elements 1, 2, 3 ..., and the
-result is read as element numbers. So each operation has SciPy's semantics.
+Rearrangements (a transpose, a conversion, an index) are computed by SciPy on a matrix with the elements 1, 2, 3 ... The result
+holds the numbers of the elements, so each operation has SciPy's semantics.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ...values import Value
 from .pattern_operations import Pattern, summation_matrix, times
 
 FORMATS = ("csr", "csc", "coo")
-METHODS: dict[str, Any] = {}  # of matrices with nodes, set by `matrix_methods`
+METHODS: dict[str, Any] = {}  # of `NodeMatrixMethods`, added by `matrix_methods`
 _UNCHANGED_ATTRIBUTES = frozenset(
     {"shape", "ndim", "dtype", "format", "nnz", "size", "getnnz", "get_shape", "getformat", "has_canonical_format"}
     | {"has_sorted_indices", "indices", "indptr", "row", "col", "coords", "data", "maxprint"}
@@ -27,17 +27,17 @@ _UNCHANGED_ATTRIBUTES = frozenset(
 
 @functools.cache
 def class_with_nodes(kind: type) -> type:
-    """The class of SciPy's matrices of a kind whose elements are nodes."""
+    """The subclass of a class of SciPy's matrices whose elements are nodes."""
     if has_nodes(kind):
         return kind
     known = {*METHODS, *_UNCHANGED_ATTRIBUTES}
     names = [name for name in dir(kind) if not name.startswith("_") and name not in known]
-    # With the methods and one base: an object of SciPy's class can become one of this, whose layout is the same.
+    # One base and no mixin: an object of SciPy's class can become an instance, because both have the same layout.
     return type(kind.__name__, (kind,), {**{name: _raising_property(name) for name in names}, **METHODS})
 
 
 def has_nodes(kind: type) -> bool:
-    """Whether the elements of matrices of a class are nodes."""
+    """Whether a class is one of matrices whose elements are nodes."""
     return getattr(kind, "_holds_node", False)
 
 
@@ -51,12 +51,12 @@ def _raising_property(name: str) -> Any:
 
 
 def plain_class(kind: Any) -> Any:
-    """SciPy's own class of a matrix."""
+    """SciPy's class for a class that may have nodes."""
     return kind.__base__ if has_nodes(kind) else kind
 
 
 def build_matrix(matrix: Any, data: Any) -> Any:
-    """Build a matrix with the pattern of another and these elements; plain if they are plain."""
+    """Build a matrix with the pattern of `matrix` and the elements `data`, which may be a node."""
     if matrix.format not in FORMATS:
         raise TypeError(f"a matrix of the format {matrix.format} cannot hold nodes; use csr, csc or coo")
     new_matrix: Any = object.__new__(plain_class(type(matrix)))
@@ -78,10 +78,10 @@ def read_elements(scipy_result: Any, data: Any) -> Any:
     if scipy.sparse.issparse(scipy_result):
         scipy_result = scipy_result if scipy_result.format in FORMATS else scipy_result.tocsr()
         return build_matrix(scipy_result, data[np.asarray(scipy_result.data, np.int64) - 1])
-    places = np.asarray(scipy_result, np.int64)
+    numbers = np.asarray(scipy_result, np.int64)
     if not data.shape[0]:
-        return np.zeros(places.shape, data.dtype)[()]
-    return np.where(places > 0, data[np.maximum(places - 1, 0)], 0)
+        return np.zeros(numbers.shape, data.dtype)[()]
+    return np.where(numbers > 0, data[np.maximum(numbers - 1, 0)], 0)
 
 
 def sum_duplicates(matrix: Any) -> Any:
@@ -91,21 +91,22 @@ def sum_duplicates(matrix: Any) -> Any:
     if matrix.format != "coo" and matrix.has_canonical_format:
         return matrix
     pattern = pattern_of(matrix)
-    places, inverse = np.unique(flat_positions(pattern), return_inverse=True)
-    if places.size == pattern.count:
+    positions, inverse = np.unique(flat_positions(pattern), return_inverse=True)
+    if positions.size == pattern.count:
         return matrix
-    data = times(matrix.data, matrix=summation_matrix(np.ravel(inverse), places.size))
-    return matrix_from_positions(matrix, places, data).asformat(matrix.format)
+    data = times(matrix.data, matrix=summation_matrix(np.ravel(inverse), positions.size))
+    return matrix_from_positions(matrix, positions, data).asformat(matrix.format)
 
 
-def matrix_from_positions(like: Any, places: Array, data: Any) -> Any:
-    """A coo matrix of the shape and kind of another, with elements at positions that are numbered by rows."""
+def matrix_from_positions(like: Any, positions: Array, data: Any) -> Any:
+    """A coo matrix of the shape and kind of another, with elements at flat positions in row-major order."""
     kind = scipy.sparse.coo_array if isinstance(like, scipy.sparse.sparray) else scipy.sparse.coo_matrix
-    return build_matrix(kind((np.ones(places.size), np.divmod(places, like.shape[1])), shape=like.shape), data)
+    coordinates = np.divmod(positions, like.shape[1])
+    return build_matrix(kind((np.ones(positions.size), coordinates), shape=like.shape), data)
 
 
 def flat_positions(pattern: Pattern) -> Any:
-    """The positions of elements, numbered by rows."""
+    """The flat positions of the elements, in row-major order."""
     return pattern.rows.astype(np.int64) * pattern.shape[1] + pattern.cols
 
 

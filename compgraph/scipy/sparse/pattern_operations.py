@@ -19,7 +19,7 @@ from ...protocols import primitive
 
 
 class Pattern:
-    """The places of the elements of a sparse matrix, in the order of its ``data``.
+    """The positions of the elements of a sparse matrix, in the order of its ``data``.
 
     Parameters
     ----------
@@ -29,9 +29,9 @@ class Pattern:
     Attributes
     ----------
     format : str
-        One of the formats.
+        The format of the matrix.
     shape : tuple of int
-        Of the matrix.
+        Its shape.
     rows, cols : array of int
         The position of each element. Elements at equal positions are summed.
     """
@@ -39,13 +39,13 @@ class Pattern:
     def __init__(self, matrix: Any) -> None:
         self.format, self.shape = matrix.format, tuple(matrix.shape)
         if matrix.ndim != 2:
-            raise TypeError("a sparse array of one dimension cannot hold nodes; use one with a single row")
+            raise TypeError("a sparse array of one dimension cannot hold nodes. Use one with a single row")
         if self.format == "coo":
             self._parts = matrix.row, matrix.col
         else:
             self._parts = matrix.indices, matrix.indptr
         self._transposed: Pattern | None = None
-        self._places: Any = None
+        self._coordinates: Any = None
 
     def matrix(self, data: NDArray[Any], kind: Any = None) -> Any:
         """The sparse array with these elements, of a class of this format."""
@@ -60,7 +60,7 @@ class Pattern:
             transpose: Any = object.__new__(Pattern)
             transpose.format = {"csr": "csc", "csc": "csr", "coo": "coo"}[self.format]
             transpose.shape, transpose._parts = self.shape[::-1], self._parts[:: -1 if self.format == "coo" else 1]
-            transpose._transposed, transpose._places = self, None
+            transpose._transposed, transpose._coordinates = self, None
             self._transposed = transpose
         return self._transposed
 
@@ -80,18 +80,18 @@ class Pattern:
         return len(self._parts[0])
 
     def _element_coordinates(self) -> Any:
-        if self._places is None:
+        if self._coordinates is None:
             if self.format == "coo":
-                self._places = self._parts
+                self._coordinates = self._parts
             else:
                 indices, indptr = self._parts
                 lines = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
-                self._places = (lines, indices) if self.format == "csr" else (indices, lines)
-        return self._places
+                self._coordinates = (lines, indices) if self.format == "csr" else (indices, lines)
+        return self._coordinates
 
 
 def summation_matrix(targets: NDArray[Any], count: int) -> Any:
-    """The matrix that adds each of several numbers to one of `count` sums."""
+    """The matrix whose product with a vector adds element k to sum ``targets[k]``, of `count` sums."""
     targets = np.asarray(targets)
     ones = np.ones(targets.size, np.int8)  # so that sums keep their dtype
     return scipy.sparse.csr_array((ones, (targets, np.arange(targets.size))), shape=(count, targets.size))

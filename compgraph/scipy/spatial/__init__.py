@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from ..policy import Policy
 from . import shapes
-from .distances import distance_matrix, minkowski_distance, minkowski_distance_p
+from .distance import distance_matrix, minkowski_distance, minkowski_distance_p
 
-_CHOICES = "its .value: the choice of neighbors has no derivative; index the nodes with the result"
+_CHOICES = "node.value, and index the nodes with the result (the choice of neighbors has no derivative)"
 
 POLICY = Policy(
     module="scipy.spatial",
@@ -26,7 +26,7 @@ POLICY = Policy(
         "KDTree.query_ball_point": _CHOICES,
         "KDTree.query_pairs": _CHOICES,
         "KDTree.count_neighbors": _CHOICES,
-        "Rectangle": "NumPy's functions: the distances to a box are np.clip and np.linalg.norm",
+        "Rectangle": "np.clip and np.linalg.norm for the distance to a box",
         "cKDTree": "scipy.spatial.KDTree, whose query() records distances",
     },
 )

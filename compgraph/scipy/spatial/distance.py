@@ -1,22 +1,274 @@
-"""``scipy.spatial.distance``."""
+"""``scipy.spatial.distance`` in recorded steps: formulas along the last axis, for two vectors, two sets of points, or one set.
+
+Between equal points a distance is not differentiable; its derivative is defined as 0 there, like that of ``np.linalg.norm``.
+"""
 
 from __future__ import annotations
 
-from ..policy import Policy
-from . import distances
+from collections.abc import Callable
+from typing import Any
 
-_COUNTS = "a smooth metric: 'euclidean', 'cosine', 'canberra' ...; this one counts elements"
-_SIZES = "node.value: its result has no derivative"
+import numpy as np
+import scipy.spatial.distance
+import scipy.special
+
+from ...graph import to_values
+from ...interception import unpatched
+from ..policy import Policy
+from ..tools import array, floating, plain
+
+Formula = Callable[..., Any]
+
+
+def _weighted_sum(x: Any, w: Any) -> Any:
+    return np.sum(x if w is None else w * x, axis=-1)
+
+
+def _root(x: Any, power: object = 0.5) -> Any:
+    """A root, whose derivative at 0 is defined as 0."""
+    zero = plain(x) == 0
+    return x**power if not np.any(zero) else np.where(zero, 0.0, np.where(zero, 1.0, x) ** power)
+
+
+def euclidean(u: Any, v: Any, w: Any = None) -> Any:
+    """The root of the sum of squares."""
+    return np.linalg.norm(u - v, axis=-1) if w is None else _root(_weighted_sum((u - v) ** 2, w))
+
+
+def sqeuclidean(u: Any, v: Any, w: Any = None) -> Any:
+    """The sum of squares."""
+    return _weighted_sum((u - v) ** 2, w)
+
+
+def cityblock(u: Any, v: Any, w: Any = None) -> Any:
+    """The sum of absolute values."""
+    return _weighted_sum(np.abs(u - v), w)
+
+
+def chebyshev(u: Any, v: Any, w: object = None) -> Any:
+    """The largest absolute value of the elements with positive weight."""
+    gaps = np.abs(u - v)
+    return np.max(gaps if w is None else np.where(plain(w) > 0, gaps, 0.0), axis=-1)
+
+
+def minkowski(u: Any, v: Any, p: Any = 2, w: Any = None) -> Any:
+    """The root of order p of the sum of powers."""
+    if plain(p) <= 0:
+        raise ValueError("p must be greater than 0")
+    if plain(p) == np.inf:
+        return chebyshev(u, v, w)
+    if plain(p) == 1 and type(p) in (int, float):
+        return cityblock(u, v, w)
+    if plain(p) == 2 and type(p) in (int, float):
+        return euclidean(u, v, w)
+    return _root(_weighted_sum(_root(np.abs(u - v), p), w), 1 / p)
+
+
+def seuclidean(u: Any, v: Any, V: Any) -> Any:  # noqa: N803
+    """The Euclidean distance in units of the standard deviations, with the variances `V`."""
+    return _root(np.sum((u - v) ** 2 / floating(V), axis=-1))
+
+
+def mahalanobis(u: Any, v: Any, VI: object) -> Any:  # noqa: N803
+    """The Mahalanobis distance, with the inverse `VI` of the covariance matrix."""
+    difference = u - v
+    inverse = floating(VI)
+    inverse = inverse if inverse.ndim > 1 else np.reshape(inverse, (1, -1))
+    return _root(np.sum((difference @ inverse) * difference, axis=-1))
+
+
+def canberra(u: Any, v: Any, w: Any = None) -> Any:
+    """The sum of relative differences; two zeros contribute 0."""
+    size = np.abs(u) + np.abs(v)
+    zero = plain(size) == 0
+    return _weighted_sum(np.where(zero, 0.0, np.abs(u - v) / np.where(zero, 1.0, size)), w)
+
+
+def braycurtis(u: Any, v: Any, w: Any = None) -> Any:
+    """The sum of absolute differences divided by the sum of absolute sums."""
+    return cityblock(u, v, w) / _weighted_sum(np.abs(u + v), w)
+
+
+def correlation(u: Any, v: Any, w: Any = None, centered: bool = True) -> Any:
+    """One minus the correlation."""
+    if w is not None:
+        w = array(w)
+        w = w / np.sum(w)
+    if centered:
+        if w is None:
+            u, v = u - np.mean(u, axis=-1, keepdims=True), v - np.mean(v, axis=-1, keepdims=True)
+        else:
+            u, v = u - np.sum(u * w, axis=-1, keepdims=True), v - np.sum(v * w, axis=-1, keepdims=True)
+    return np.clip(1.0 - _weighted_sum(u * v, w) / np.sqrt(_weighted_sum(u * u, w) * _weighted_sum(v * v, w)), 0.0, 2.0)
+
+
+def cosine(u: object, v: object, w: object = None) -> Any:
+    """One minus the cosine of the angle between two vectors."""
+    return correlation(u, v, w, centered=False)
+
+
+def _jensen_shannon(p: Any, q: Any, base: float | None, axis: int, keepdims: bool) -> Any:
+    p, q = p / np.sum(p, axis=axis, keepdims=True), q / np.sum(q, axis=axis, keepdims=True)
+    m = (p + q) / 2.0
+    divergence = sum(np.sum(scipy.special.rel_entr(x, m), axis=axis, keepdims=keepdims) for x in (p, q))
+    return _root((divergence if base is None else divergence / np.log(base)) / 2.0)
+
+
+def jensenshannon(p: object, q: object, base: float | None = None, *, axis: int = 0, keepdims: bool = False) -> Any:
+    """``scipy.spatial.distance.jensenshannon``."""
+    return _jensen_shannon(array(p), array(q), base, axis, keepdims)
+
+
+# The named metrics of cdist and pdist, and their further arguments.
+METRICS: dict[str, tuple[Formula, tuple[str, ...]]] = {
+    "euclidean": (euclidean, ("w",)),
+    "sqeuclidean": (sqeuclidean, ("w",)),
+    "cityblock": (cityblock, ("w",)),
+    "chebyshev": (chebyshev, ("w",)),
+    "minkowski": (minkowski, ("p", "w")),
+    "seuclidean": (seuclidean, ("V",)),
+    "mahalanobis": (mahalanobis, ("VI",)),
+    "canberra": (canberra, ("w",)),
+    "braycurtis": (braycurtis, ("w",)),
+    "correlation": (correlation, ("w",)),
+    "cosine": (cosine, ("w",)),
+    "jensenshannon": (lambda u, v: _jensen_shannon(u, v, None, -1, False), ()),
+}
+_OTHER_NAMES = {
+    "euclid": "euclidean", "eu": "euclidean", "e": "euclidean", "sqe": "sqeuclidean", "sqeuclid": "sqeuclidean",
+    "cblock": "cityblock", "cb": "cityblock", "c": "cityblock", "chebychev": "chebyshev", "cheby": "chebyshev",
+    "cheb": "chebyshev", "ch": "chebyshev", "mi": "minkowski", "m": "minkowski", "pnorm": "minkowski", "se": "seuclidean",
+    "s": "seuclidean", "mahal": "mahalanobis", "mah": "mahalanobis", "co": "correlation", "cos": "cosine", "js": "jensenshannon",
+}  # fmt: skip
+
+
+def vector_distance(name: str) -> Formula:
+    """The function of two vectors for a named metric."""
+    formula, _ = METRICS[name]
+
+    def distance(u: object, v: object, *args: object, **kwargs: object) -> Any:
+        arguments = [array(a) if isinstance(a, (list, tuple)) else a for a in (u, v, *args)]
+        kwargs = {key: array(a) if isinstance(a, (list, tuple)) else a for key, a in kwargs.items()}
+        scipy_function = unpatched(getattr(scipy.spatial.distance, name))
+        scipy_function(*map(to_values, arguments), **{key: to_values(a) for key, a in kwargs.items()})  # raises where SciPy does
+        return formula(*arguments, **kwargs)
+
+    return distance
+
+
+def _formula(metric: str, others: dict[str, Any], points: Callable[[], Any]) -> tuple[Formula, dict[str, Any]]:
+    """Return the formula of a named metric, and its further arguments; variances default to those of the points."""
+    name = metric.lower()
+    name = _OTHER_NAMES.get(name, name)
+    if name not in METRICS:
+        raise TypeError(
+            f"scipy.spatial.distance: metric={metric!r} has no derivative. Use one of "
+            f"{', '.join(METRICS)}, or plain numbers (node.value)"
+        )
+    formula, known = METRICS[name]
+    if set(others) - set(known):
+        raise TypeError(
+            f"scipy.spatial.distance: metric={metric!r} takes {', '.join(known) or 'nothing'}, not {', '.join(others)}"
+        )
+    others = {key: floating(value) for key, value in others.items() if value is not None} | (
+        {"p": others["p"]} if "p" in others else {}
+    )
+    if name == "seuclidean" and "V" not in others:
+        others["V"] = np.var(points(), axis=0, ddof=1)
+    if name == "mahalanobis" and "VI" not in others:
+        others["VI"] = np.transpose(np.linalg.inv(np.atleast_2d(np.cov(np.transpose(points())))))
+    return formula, others
+
+
+def cdist(XA: object, XB: object, metric: Callable[..., Any] | str = "euclidean", *, out: object = None, **others: object) -> Any:  # noqa: N803
+    """``scipy.spatial.distance.cdist``."""
+    if out is not None:
+        raise TypeError("scipy.spatial.distance.cdist: out= cannot hold nodes. Use the result")
+    one, two = floating(XA), floating(XB)
+    if one.ndim != 2 or two.ndim != 2 or one.shape[1] != two.shape[1]:
+        raise ValueError("XA and XB must be 2-dimensional, with the same number of columns.")
+    if callable(metric):
+        distances = [metric(one[i], two[j], **others) for i in range(one.shape[0]) for j in range(two.shape[0])]
+        return np.reshape(np.stack(distances), (one.shape[0], two.shape[0]))
+    formula, others = _formula(metric, others, lambda: np.concatenate([one, two]))
+    return formula(one[:, None], two[None], **others)
+
+
+def pdist(X: object, metric: Callable[..., Any] | str = "euclidean", *, out: object = None, **others: object) -> Any:  # noqa: N803
+    """``scipy.spatial.distance.pdist``."""
+    if out is not None:
+        raise TypeError("scipy.spatial.distance.pdist: out= cannot hold nodes. Use the result")
+    x = floating(X)
+    if x.ndim != 2:
+        raise ValueError("A 2-dimensional array must be passed.")
+    i, j = np.triu_indices(x.shape[0], 1)
+    if callable(metric):
+        return np.stack([metric(x[a], x[b], **others) for a, b in zip(i.tolist(), j.tolist(), strict=True)])
+    formula, others = _formula(metric, others, lambda: x)
+    return formula(x[i], x[j], **others)
+
+
+def squareform(X: object, force: str = "no", checks: bool = True) -> Any:  # noqa: N803
+    """``scipy.spatial.distance.squareform``."""
+    x = array(X)
+    scipy.spatial.distance.squareform(plain(x), force, checks)  # raises where SciPy does
+    if x.ndim == 2:
+        return x[np.triu_indices(x.shape[0], 1)]
+    if not x.size:
+        return np.zeros((1, 1), x.dtype)
+    n = int(np.ceil(np.sqrt(2 * x.size)))
+    places = np.zeros((n, n), int)
+    places[np.triu_indices(n, 1)] = np.arange(x.size)
+    places += places.T
+    return np.where(np.eye(n, dtype=bool), np.zeros((), x.dtype), x[places])
+
+
+def directed_hausdorff(u: Any, v: Any, rng: int = 0, **other: object) -> Any:
+    """``scipy.spatial.distance.directed_hausdorff``: the distance between the two points that attain it."""
+    u, v = floating(u), floating(v)
+    _, i, j = scipy.spatial.distance.directed_hausdorff(plain(u), plain(v), rng, **other)
+    return euclidean(u[i], v[j]), i, j
+
+
+# ------------------------------------------------------------------------------------------ functions of scipy.spatial
+
+
+def minkowski_distance_p(x: object, y: object, p: float = 2.0) -> Any:
+    """``scipy.spatial.minkowski_distance_p``."""
+    gaps = np.abs(floating(y) - floating(x))
+    if plain(p) == np.inf:
+        return np.max(gaps, axis=-1)
+    return np.sum(gaps if plain(p) == 1 else _root(gaps, p), axis=-1)
+
+
+def minkowski_distance(x: object, y: object, p: float = 2.0) -> Any:
+    """``scipy.spatial.minkowski_distance``."""
+    total = minkowski_distance_p(x, y, p)
+    return total if plain(p) in (1, np.inf) else _root(total, 1.0 / p)
+
+
+def distance_matrix(x: Any, y: Any, p: Any = 2.0, threshold: int = 1000000) -> Any:
+    """``scipy.spatial.distance_matrix``."""
+    x, y = floating(x), floating(y)
+    if x.shape[1] != y.shape[1]:
+        raise ValueError(f"x contains {x.shape[1]}-dimensional vectors but y contains {y.shape[1]}-dimensional vectors")
+    return minkowski_distance(x[:, None], y[None], p)
+
+
+# ------------------------------------------------------------------------------------------ policy
+
+_COUNTS = "a smooth metric, such as 'euclidean', 'cosine' or 'canberra' (this one counts elements)"
+_SIZES = "node.value, because its result has no derivative"
 
 POLICY = Policy(
     module="scipy.spatial.distance",
     replacements={
-        **{name: distances.vector_distance(name) for name in distances.METRICS if name != "jensenshannon"},
-        "jensenshannon": distances.jensenshannon,
-        "cdist": distances.cdist,
-        "pdist": distances.pdist,
-        "squareform": distances.squareform,
-        "directed_hausdorff": distances.directed_hausdorff,
+        **{name: vector_distance(name) for name in METRICS if name != "jensenshannon"},
+        "jensenshannon": jensenshannon,
+        "cdist": cdist,
+        "pdist": pdist,
+        "squareform": squareform,
+        "directed_hausdorff": directed_hausdorff,
     },
     refused={
         **dict.fromkeys(["dice", "hamming", "jaccard", "rogerstanimoto", "russellrao", "sokalsneath", "yule"], _COUNTS),

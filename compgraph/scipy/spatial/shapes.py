@@ -11,7 +11,7 @@ import scipy.spatial
 from ...interception import unpatched
 from ...values import Value
 from ..tools import add_mixin, array, floating, plain
-from .distances import minkowski_distance
+from .distance import minkowski_distance
 
 
 def procrustes(data1: object, data2: object) -> Any:
@@ -32,10 +32,9 @@ def procrustes(data1: object, data2: object) -> Any:
 def geometric_slerp(start: Any, end: Any, t: Any, tol: float = 1e-07) -> Any:
     """``scipy.spatial.geometric_slerp``: K. Shoemake, "Animating rotation with quaternion curves", SIGGRAPH 1985."""
     start, end, t = floating(start), floating(end), floating(t)
-    own = unpatched(scipy.spatial.geometric_slerp)
-    own(plain(start), plain(end), plain(t), tol)  # raises and warns where SciPy does
+    unpatched(scipy.spatial.geometric_slerp)(plain(start), plain(end), plain(t), tol)  # raises and warns where SciPy does
     if np.array_equal(plain(start), plain(end)):
-        raise ValueError("scipy.spatial.geometric_slerp: between a point and itself the path has no direction, and no derivative")
+        raise ValueError("scipy.spatial.geometric_slerp: start and end are equal, so the path has no direction and no derivative")
     length = np.linalg.norm(start)
     first = start / length
     rest = end - (first @ end) * first
@@ -55,11 +54,11 @@ class NodeKDTree:
     data = property(lambda self: self._nodes)
 
     def query(self, x: object, k: int = 1, eps: float = 0.0, p: float = 2.0, **options: object) -> Any:
-        """The nearest points: their distances, and which they are."""
+        """The distances of the nearest points, and their indices."""
         return query_kdtree(self, x, k, eps, p, **options)
 
     def _raise_unsupported(self, *args: object, **kwargs: object) -> Any:
-        raise TypeError("a KDTree over nodes supports query() only; use the distances of scipy.spatial.distance.cdist")
+        raise TypeError("a KDTree over nodes supports only query(). Use scipy.spatial.distance.cdist for other distances")
 
     sparse_distance_matrix = _raise_unsupported
 
@@ -74,11 +73,11 @@ def init_kdtree(self: Any, data: Any, *args: object, **kwargs: object) -> None:
 
 
 def query_kdtree(self: Any, x: Any, k: list[int] | int = 1, eps: float = 0.0, p: float = 2.0, **options: object) -> Any:
-    """``KDTree.query``: which points are nearest is a choice; the distances to them are recorded."""
+    """``KDTree.query``: the distances are recorded; the choice of the nearest points has no derivative."""
     x = array(x)
     numbers, where = unpatched(scipy.spatial.KDTree.query)(self, plain(x), k, eps, p, **options)
     if self.boxsize is not None:
-        raise TypeError("scipy.spatial.KDTree: distances around a torus (boxsize=) are not recorded")
+        raise TypeError("scipy.spatial.KDTree: distances on a torus (boxsize=) are not recorded")
     points = self.data
     is_finite = np.isfinite(numbers)
     base = x[..., None, :] if np.ndim(where) == x.ndim else x

@@ -6,7 +6,7 @@ import scipy.stats as st
 
 from ..policy import Policy
 from . import distributions, multivariate, replaced_functions
-from .distributions import density as density  # for the rule of what SciPy integrates
+from .distributions import density as density  # for the rule of `evaluate_numerically`
 
 _STATISTICS = """
     gmean hmean pmean trim_mean moment skew kurtosis describe kstat sem variation gstd iqr median_abs_deviation quantile zmap
@@ -14,11 +14,11 @@ _STATISTICS = """
     f_oneway pearsonr linregress power_divergence chisquare jarque_bera pointbiserialr wasserstein_distance energy_distance
     boxcox yeojohnson boxcox_llf yeojohnson_llf
 """
-_RESAMPLING = "it resamples; leave it out"
+_RESAMPLING = "omit it, because it resamples"
 
 PIECEWISE = {"rankdata": "a", "tiecorrect": "rankvals"}
 
-# Objects with methods, errors, and classes that hold no numbers of the user's
+# Objects with methods, errors, and classes without numeric arguments.
 PLAIN = frozenset(
     [
         "rv_continuous",
@@ -53,35 +53,35 @@ PLAIN = frozenset(
     ]
 )
 
-_RANKS = "its statistic depends on the order of the data alone and has no derivative; give plain numbers (x.value)"
-_SEARCH = "plain numbers (x.value): it searches; differentiate the likelihood, by logpdf, and optimize that"
-_RESAMPLED = "plain numbers (x.value): it resamples; the statistic itself keeps the graph"
-_TEST = "plain numbers (x.value): no rule is known of its distribution; its statistic can be written in steps of NumPy's"
-_COUNTED = "plain numbers (x.value): it counts, and counts have no derivative; a smooth weight of each bin, by np.exp, has one"
-_CUT = "np.where or an index of yours, x[mask], and the statistic of that"
-_PLOT = "plain numbers (x.value): draws have no derivative"
-_NEW = "the distributions of the older form, scipy.stats.norm and its like"
-_STEPS = "its definition, in steps of NumPy's"
+_RANKS = "plain numbers (x.value), because its statistic depends only on the order of the data"
+_SEARCH = "plain numbers (x.value), because it searches; or optimize the likelihood, the sum of logpdf"
+_RESAMPLED = "plain numbers (x.value), because it resamples; or the statistic itself"
+_TEST = "plain numbers (x.value), because its distribution has no rule; or its statistic, written with NumPy functions"
+_COUNTED = "plain numbers (x.value), because it counts; or smooth weights of the bins, such as np.exp"
+_CUT = "the statistic of x[mask]"
+_PLOT = "plain numbers (x.value), because it draws"
+_NEW = "the distributions of the older interface, such as scipy.stats.norm"
+_STEPS = "its definition, written with NumPy functions"
 
 
 def _all(names: str, advice: str) -> dict[str, str]:
     return dict.fromkeys(names.split(), advice)
 
 
-_DRAWN = "draws of a standard normal, plain, turned by np.linalg.cholesky(cov) and moved by the mean"
-_FIT = "plain data (x.value), or logpdf summed, whose gradient a search can use"
+_DRAWN = "mean + np.linalg.cholesky(cov) @ z with plain standard normal draws z"
+_FIT = "plain data (x.value), or optimize the sum of logpdf"
 _MULTIVARIATE = {
     "multivariate_normal.rvs": _DRAWN,
     "multivariate_t.rvs": _DRAWN,
     **_all(
         "multivariate_normal.cdf multivariate_normal.logcdf multivariate_t.cdf",
-        "plain numbers (x.value): SciPy integrates by chance",
+        "plain numbers (x.value), because SciPy integrates by random points",
     ),
     **_all("multivariate_normal.fit rv_continuous.fit rv_continuous.fit_loc_scale", _FIT),
-    **_all("rv_continuous.expect rv_discrete.expect", "a sum of values times pdf or pmf, over nodes of a quadrature of yours"),
+    **_all("rv_continuous.expect rv_discrete.expect", "the sum of values times pdf or pmf, at the points of a quadrature"),
     "multivariate_t.entropy": _STEPS,
     **_all(
-        "dirichlet.rvs wishart.rvs invwishart.rvs multinomial.rvs", "plain parameters (x.value), and weigh by logpdf or logpmf"
+        "dirichlet.rvs wishart.rvs invwishart.rvs multinomial.rvs", "plain parameters (x.value), and weight by logpdf or logpmf"
     ),
     **_all("wishart.mean wishart.var wishart.mode wishart.entropy invwishart.mean invwishart.var invwishart.mode", _STEPS),
     **_all("invwishart.entropy multinomial.entropy multinomial.cov", _STEPS),
@@ -107,7 +107,7 @@ REFUSED = {
         """,
         _RANKS,
     ),
-    **_all("boxcox_normmax yeojohnson_normmax", "plain numbers (x.value), and pass the power that it finds (lmbda=)"),
+    **_all("boxcox_normmax yeojohnson_normmax", "plain numbers (x.value), and pass the resulting power by lmbda="),
     **_all("fit ppcc_max goodness_of_fit expectile", _SEARCH),
     **_all(
         "bootstrap permutation_test monte_carlo_test power multiscale_graphcorr sobol_indices dunnett tukey_hsd "
@@ -125,7 +125,7 @@ REFUSED = {
     **_all("tmean tvar tstd tsem tmin tmax trim1 trimboth sigmaclip", _CUT),
     **_all("boxcox_normplot yeojohnson_normplot ppcc_plot probplot", _PLOT),
     **_all("Normal Uniform Logistic Binomial Mixture abs exp log truncate order_statistic estimated_cdf", _NEW),
-    "scoreatpercentile": "np.percentile, of the same meaning",
+    "scoreatpercentile": "np.percentile, which is equivalent",
     **_all("lmoment obrientransform wasserstein_distance_nd", _STEPS),
     **_MULTIVARIATE,
 }
@@ -137,7 +137,7 @@ POLICY = Policy(
     fixed_options={
         "ttest_ind": {"method": _RESAMPLING},
         "pearsonr": {"method": _RESAMPLING},
-        "describe": {"nan_policy": "it masks elements; select them by an index, x[~np.isnan(x)]"},
+        "describe": {"nan_policy": "select elements by an index, x[~np.isnan(x)]"},
     },
     replacements={**distributions.REPLACEMENTS, **multivariate.REPLACEMENTS, **replaced_functions.REPLACEMENTS},
     always=replaced_functions.ALWAYS,

@@ -1,8 +1,8 @@
 """Formulas of distributions that replace SciPy's in rebound code.
 
-Each is the formula of SciPy's documentation, for the standard distribution. SciPy evaluates some distributions in C. Of others
-it has a second formula for one value of a shape parameter, where the first is 0/0; the second lacks the derivative by that
-parameter, so these are written by functions that are smooth there.
+Each is the formula of SciPy's documentation, for the standard distribution. SciPy evaluates some distributions in C. For others
+it switches to a second formula at one value of a shape parameter, where the first is 0/0. The second formula has no derivative
+with respect to that parameter, so these are written with functions that are smooth there.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ _LOG_ROOT_2PI = 0.5 * math.log(2 * math.pi)
 
 
 def _log1p_over(x: object, c: object) -> Any:
-    """``log(1 + c x) / c``, at c = 0 `x`."""
+    """``log(1 + c x) / c``; `x` where c is 0."""
     return np.log1p(sc.inv_boxcox1p(x, c))
 
 
-# -------------------------------------------------------------------------------------------- another formula for one shape
+# -------------------------------------------------------------------------------------------- smooth in the shape parameters
 
 
 def _genextreme_logpdf(self: Any, x: Any, c: Any) -> Any:
@@ -50,7 +50,7 @@ def _kappa4_logpdf(self: Any, x: Any, h: Any, k: Any) -> Any:
 
 
 def _triang_pdf(self: Any, x: Any, c: Any) -> Any:
-    """A mode at an end, c = 0 or 1, has one side, on which the density depends on c as on that side of others."""
+    """The density; if the mode c is at an end (0 or 1), there is only one side, with the same dependence on c."""
     is_left = (x < c) | (c >= 1)
     left, right = np.where(is_left, c, 1), np.where(is_left, 0, c)
     return np.where(is_left, 2 * x / left, 2 * (1 - x) / (1 - right))
@@ -71,7 +71,7 @@ def _skewnorm_logpdf(self: Any, x: Any, a: Any) -> Any:
 
 
 def _ncx2_logpdf(self: Any, x: Any, df: Array, nc: Any) -> Any:
-    """By a Bessel function; of no noncentrality by the density, which has a derivative there."""
+    """By a Bessel function; where `nc` is 0 by the density, which has a derivative there."""
     is_central = nc == 0
     positive = np.where(is_central, 1.0, nc)
     order, root_x, root_nc = df / 2 - 1, np.sqrt(x), np.sqrt(positive)
@@ -81,15 +81,15 @@ def _ncx2_logpdf(self: Any, x: Any, df: Array, nc: Any) -> Any:
     return np.where(is_central, np.log(sc._ufuncs._ncx2_pdf(x, df, np.where(is_central, nc, 0.0))), log)
 
 
-def _pearson3(normal: Callable[..., Any], positive: Any, negative: Any) -> Any:
-    """A gamma distribution, for a negative skewness reversed; of a skewness near 0 SciPy has the normal one."""
+def _pearson3_method(normal: Callable[..., Any], positive: Any, negative: Any) -> Any:
+    """A gamma distribution, reversed for a negative skewness; SciPy uses the normal distribution for a skewness near 0."""
 
     def method(self: Any, x: Any, skew: Any) -> Any:
         is_normal = np.abs(skew) < 1.6e-5
         if isinstance(skew, Value) and type(skew) not in INERT and np.any(is_normal):
             raise TypeError(
-                "scipy.stats.pearson3: of a skewness within 1.6e-5 of 0 SciPy takes the normal distribution, whatever the "
-                "skewness is, so that no derivative by it is there; give a larger one, or a plain number for it (x.value)"
+                "scipy.stats.pearson3: for a skewness within 1.6e-5 of 0, SciPy uses the normal distribution, so there is no "
+                "derivative with respect to the skewness. Use a larger one, or a plain number (x.value)"
             )
         beta = 2 / np.where(is_normal, 1.0, skew)
         skewed = np.where(skew > 0, positive(x, beta), negative(x, beta))
@@ -110,7 +110,7 @@ def _pearson3_sf(x: Any, beta: Any) -> Any:
     return st.gamma.sf(beta * x + beta * beta, beta * beta)
 
 
-# -------------------------------------------------------------------------------------------- compiled
+# -------------------------------------------------------------------------------------------- in C in SciPy
 
 
 def _genhyperbolic_logpdf(self: Any, x: Any, p: Array, a: Any, b: Any) -> Any:
@@ -148,10 +148,10 @@ FORMULAS: dict[tuple[str, str], Any] = {
     ("ncx2_gen", "_sf"): lambda self, *args: sc._ufuncs._ncx2_sf(*args),
     ("ncx2_gen", "_ppf"): lambda self, *args: sc.chndtrix(*args),
     ("ncx2_gen", "_isf"): lambda self, *args: sc._ufuncs._ncx2_isf(*args),
-    ("pearson3_gen", "_logpdf"): _pearson3(st.norm.logpdf, _pearson3_logpdf, _pearson3_logpdf),
-    ("pearson3_gen", "_cdf"): _pearson3(sc.ndtr, _pearson3_cdf, _pearson3_sf),
-    ("pearson3_gen", "_sf"): _pearson3(lambda x: sc.ndtr(-x), _pearson3_sf, _pearson3_cdf),
-    ("pearson3_gen", "_ppf"): _pearson3(
+    ("pearson3_gen", "_logpdf"): _pearson3_method(st.norm.logpdf, _pearson3_logpdf, _pearson3_logpdf),
+    ("pearson3_gen", "_cdf"): _pearson3_method(sc.ndtr, _pearson3_cdf, _pearson3_sf),
+    ("pearson3_gen", "_sf"): _pearson3_method(lambda x: sc.ndtr(-x), _pearson3_sf, _pearson3_cdf),
+    ("pearson3_gen", "_ppf"): _pearson3_method(
         sc.ndtri,
         lambda q, beta: sc.gammaincinv(beta * beta, q) / beta - beta,
         lambda q, beta: sc.gammaincinv(beta * beta, 1 - q) / beta - beta,

@@ -1,7 +1,8 @@
 """Univariate distributions: SciPy's own methods on tracers, and replacements of some of them.
 
-For some distributions, SciPy integrates the distribution function, solves for quantiles, or computes either in C. These are the
-operation `evaluate_numerically`: its derivative by the argument is the density; that by shape parameters is known for some.
+For some distributions, SciPy integrates the distribution function, solves for quantiles, or computes either in C. These calls
+are recorded as the operation `evaluate_numerically`. Its derivative with respect to the argument is the density; derivatives
+with respect to shape parameters are known for some distributions.
 """
 
 from __future__ import annotations
@@ -31,13 +32,13 @@ Method = Callable[..., Any]
 
 
 def evaluate_numerically(x: Array, *shapes: Any, distribution: object, name: str) -> Any:
-    """A distribution function, or the inverse of one, as SciPy computes it: the values of the method `name`."""
-    arguments = np.broadcast_arrays(x, *shapes)  # some of SciPy's loops go through them in parallel
+    """A distribution function or its inverse, computed by SciPy's method `name`."""
+    arguments = np.broadcast_arrays(x, *shapes)  # some of SciPy's loops require equal shapes
     return getattr(distribution, name)(*arguments)
 
 
 def density(distribution: object, x: NDArray[Any], *shapes: object) -> Any:
-    """The density of a standard distribution, of arrays or nodes."""
+    """The density of a standard distribution, for arrays or nodes."""
     return rebind_instance(distribution)._pdf(x, *shapes)
 
 
@@ -50,14 +51,16 @@ ops.register_piecewise(_quantile, "scipy_stats_quantile")
 
 
 def _is_active(*values: object) -> bool:
-    """Whether a derivative could be taken by one of the values."""
+    """Whether one of the values is a differentiable node."""
     return any(isinstance(value, Value) and type(value) not in INERT for value in values)
 
 
 # -------------------------------------------------------------------------------------------- replaced methods
 
 
-def _numeric(name: str) -> Method:
+def _numeric_method(name: str) -> Method:
+    """Return the method that records SciPy's method `name` as `evaluate_numerically`."""
+
     def method(self: Any, x: object, *shapes: object) -> Any:
         distribution = original_instance(self)
         if not any(isinstance(value, Value) for value in (x, *shapes)):
@@ -67,14 +70,14 @@ def _numeric(name: str) -> Method:
     return method
 
 
-def _require_plain_parameters(name: str) -> Method:
-    """A density that SciPy computes in C or by differences."""
+def _plain_density_method(name: str) -> Method:
+    """Return a density that SciPy computes in C or by differences, so that it has no derivative; it raises for nodes."""
 
     def method(self: Any, *args: object) -> Any:
         if _is_active(*args):
             raise TypeError(
-                f"scipy.stats.{self.name}: SciPy has its density as numbers alone, and no derivative of that is known (of cdf "
-                "and ppf the first is); give plain numbers (x.value)"
+                f"scipy.stats.{self.name}: its density has no formula, and so no derivative (cdf and ppf have a first one). Use "
+                "plain numbers (x.value)"
             )
         return getattr(original_instance(self), name)(*to_values(args))
 
@@ -84,14 +87,13 @@ def _require_plain_parameters(name: str) -> Method:
 def _pdf(self: Any, x: object, *shapes: object) -> Any:
     if type(original_instance(self))._logpdf is st.rv_continuous._logpdf:
         raise TypeError(
-            f"scipy.stats.{self.name}: it has no formula of its density, which SciPy computes by differences; define _pdf or "
-            "_logpdf"
+            f"scipy.stats.{self.name}: it defines no density, so SciPy computes it by differences. Define _pdf or _logpdf"
         )
     return np.exp(self._logpdf(x, *shapes))
 
 
 def _log_of_smaller(one: str, other: str) -> Method:
-    """The logarithm of `one`, by log1p of `other` where that is the smaller; SciPy chooses by the median, which it solves for."""
+    """Return the logarithm of `one`, by log1p of `other` where `other` is smaller. SciPy solves for the median instead."""
 
     def method(self: Any, x: object, *shapes: object) -> Any:
         value = getattr(self, one)(x, *shapes)
@@ -102,13 +104,13 @@ def _log_of_smaller(one: str, other: str) -> Method:
 
 
 def _integration_method(name: str, what: str) -> Method:
-    """A method for which SciPy integrates: its numbers for plain shape parameters, and an error for others."""
+    """Return a method that SciPy computes by integration; it raises for shape parameters that are nodes."""
 
     def method(self: Any, *args: object) -> Any:
         if _is_active(*args):
             raise TypeError(
-                f"scipy.stats.{self.name}.{what}: SciPy integrates it, and its derivative by the shape parameters is not known; "
-                "give plain numbers for these (x.value), or sum pdf at the nodes of a quadrature"
+                f"scipy.stats.{self.name}.{what}: SciPy integrates it, so it has no derivative with respect to shape parameters. "
+                "Use plain numbers for these (x.value), or sum pdf at the points of a quadrature"
             )
         return getattr(original_instance(self), name)(*to_values(args))
 
@@ -118,7 +120,7 @@ def _integration_method(name: str, what: str) -> Method:
 def _summed_cdf(self: Any, k: Any, *shapes: Any) -> Any:
     low = np.min(np.asarray(self._get_support(*to_values(shapes))[0]))
     if np.isinf(low):
-        raise TypeError(f"scipy.stats.{self.name}.cdf: it has no formula and no least number; sum pmf over a range")
+        raise TypeError(f"scipy.stats.{self.name}.cdf: it has no formula, and the support no lower end. Sum pmf over a range")
     counts = np.arange(low, np.max(to_values(k)) + 1)
     k, *columns = [np.expand_dims(a, -1) for a in (k, *shapes)]
     return np.sum(np.where(counts <= k, self._pmf(counts, *columns), 0), axis=-1)
@@ -128,7 +130,7 @@ def _summed_entropy(self: Any, *shapes: Any) -> Any:
     low, high = [np.asarray(end) for end in self._get_support(*to_values(shapes))]
     if np.isinf(np.max(high)) or np.isinf(np.min(low)):
         raise TypeError(
-            f"scipy.stats.{self.name}.entropy: a sum without end; sum scipy.special.entr of pmf over a range that is long enough"
+            f"scipy.stats.{self.name}.entropy: it is an infinite sum. Sum scipy.special.entr of pmf over a sufficient range"
         )
     counts = np.arange(np.min(low), np.max(high) + 1)
     masses = self._pmf(counts, *[np.expand_dims(a, -1) for a in shapes])
@@ -136,7 +138,7 @@ def _summed_entropy(self: Any, *shapes: Any) -> Any:
 
 
 _ALL = "_cdf _sf _ppf _isf"
-_NUMERIC = {  # what SciPy integrates, solves for, or has in C
+_NUMERIC = {  # methods that SciPy integrates, solves for, or computes in C
     "rv_continuous": "_cdf _ppf",
     "cosine_gen": _ALL,
     "dpareto_lognorm_gen": _ALL,
@@ -157,33 +159,35 @@ _NUMERIC = {  # what SciPy integrates, solves for, or has in C
 }
 _WITHOUT_FORMULA = "irwinhall_gen ksone_gen kstwo_gen kstwobign_gen landau_gen levy_stable_gen studentized_range_gen"
 
-_COUNTS = "its parameters are counts; give plain numbers for them (x.value)"
+_COUNTS = "plain numbers for its parameters (x.value), which are counts"
 _WITHOUT_DERIVATIVE = {
     "hypergeom_gen": _COUNTS,
     "nhypergeom_gen": _COUNTS,
     "randint_gen": _COUNTS,
-    "poisson_binom_gen": "the sum over the trials: np.convolve of [1 - p, p] for each",
-    "nchypergeom_fisher_gen": "a sum of the terms of its definition, by scipy.special.gammaln",
+    "poisson_binom_gen": "np.convolve of [1 - p, p] for all trials",
+    "nchypergeom_fisher_gen": "the sum of its definition, by scipy.special.gammaln",
     "nchypergeom_wallenius_gen": "plain numbers for its parameters (x.value)",
-    "zipfian_gen": "k**-a over the sum of np.arange(1, n + 1.0)**-a",
+    "zipfian_gen": "k**-a / np.sum(np.arange(1, n + 1.0)**-a)",
 }
 
 
 def _raising_method(advice: str) -> Method:
+    """Return a method that raises."""
+
     def method(self: Any, *args: object) -> Any:
-        raise TypeError(f"scipy.stats.{self.name}: no derivative of it is known; use {advice}")
+        raise TypeError(f"scipy.stats.{self.name}: it has no derivative. Use {advice}")
 
     return method
 
 
 replace_methods({
-    **{(kind, name): _numeric(name) for kind, names in _NUMERIC.items() for name in names.split()},
-    **{(kind, name): _require_plain_parameters(name) for kind in _WITHOUT_FORMULA.split() for name in ("_pdf", "_logpdf")},
+    **{(kind, name): _numeric_method(name) for kind, names in _NUMERIC.items() for name in names.split()},
+    **{(kind, name): _plain_density_method(name) for kind in _WITHOUT_FORMULA.split() for name in ("_pdf", "_logpdf")},
     ("rv_continuous", "_pdf"): _pdf,
     ("rv_continuous", "_logcdf"): _log_of_smaller("_cdf", "_sf"),
     ("rv_continuous", "_logsf"): _log_of_smaller("_sf", "_cdf"),
     ("rv_continuous", "_entropy"): _integration_method("vecentropy", "entropy"),
-    ("rv_generic", "vecentropy"): property(lambda self: self._entropy),  # SciPy's loops over the elements
+    ("rv_generic", "vecentropy"): property(lambda self: self._entropy),  # SciPy's is a loop over the elements
     ("rv_generic", "generic_moment"): property(lambda self: _integration_method("generic_moment", "moment").__get__(self)),
     ("rv_discrete", "_cdf"): _summed_cdf,
     ("rv_discrete", "_entropy"): _summed_entropy,
@@ -196,7 +200,7 @@ replace_methods({
 
 
 def _count_method(name: str) -> Method:
-    """A method of a discrete distribution, which is piecewise constant in the count and in the location."""
+    """Return a method of a discrete distribution, which is piecewise constant in the count and in the location."""
 
     def method(self: Any, k: NDArray[Any], *args: object, **kwargs: object) -> Any:
         shapes, loc, _ = self._parse_args(*args, **kwargs)
@@ -207,6 +211,8 @@ def _count_method(name: str) -> Method:
 
 
 def _quantile_method(name: str) -> Method:
+    """Return a quantile function of a discrete distribution, which is piecewise constant in all arguments."""
+
     def method(self: Any, q: object, *args: object, **kwargs: object) -> Any:
         shapes, loc, _ = self._parse_args(*args, **kwargs)
         return bind(_quantile, tuple(map(stack_nested, (q, loc, *shapes))), {"distribution": self, "name": name})
@@ -215,7 +221,7 @@ def _quantile_method(name: str) -> Method:
 
 
 def _moment(self: Any, order: int, *args: object, **kwargs: object) -> Any:
-    """A moment about 0, by the binomial theorem: SciPy's, of a location of 0, has no derivative by the location."""
+    """A moment about 0, by the binomial theorem; SciPy's formula at the location 0 has no derivative with respect to it."""
     shapes, loc, scale = self._parse_args(*args, **kwargs)
     loc, scale = stack_nested(loc), stack_nested(scale)
     raw = [1.0, *[run_own_code("scipy.stats", "rv_continuous.moment", self, k, *shapes) for k in range(1, int(order))]]
@@ -225,29 +231,29 @@ def _moment(self: Any, order: int, *args: object, **kwargs: object) -> Any:
     return np.where(scale > 0, sum(terms), self.badvalue)
 
 
-def _draws(self: Any, *args: object, **kwargs: object) -> Any:
-    """Draws of the standard distribution, scaled and moved: nodes for loc and scale alone."""
+def _rvs(self: Any, *args: object, **kwargs: object) -> Any:
+    """Draw from the standard distribution, and scale and shift the draws; only loc and scale may be nodes."""
     if isinstance(self, st.rv_discrete):
         raise TypeError(
-            f"scipy.stats.{self.name}.rvs: draws are integers and have no derivative by a parameter; draw with plain parameters "
-            "(x.value), and weight by logpmf (the score function)"
+            f"scipy.stats.{self.name}.rvs: draws are integers, which have no derivative. Draw with plain parameters (x.value), "
+            "and weight by logpmf (the score function)"
         )
     parameters = {name: value for name, value in kwargs.items() if name not in ("size", "random_state")}
     if _is_active(*self._parse_args_rvs(*args, **parameters)[0]):
         raise TypeError(
-            f"scipy.stats.{self.name}.rvs: draws are differentiated by loc and scale alone; for shape parameters give draws of a "
-            "uniform distribution to ppf, or plain numbers (x.value) and weigh by logpdf"
+            f"scipy.stats.{self.name}.rvs: draws have derivatives only with respect to loc and scale. For shape parameters, use "
+            "ppf of uniform draws, or plain numbers (x.value) weighted by logpdf"
         )
     return run_own_code("scipy.stats", "rv_continuous.rvs", self, *args, **kwargs)
 
 
-_OF_X = "pdf logpdf cdf logcdf sf logsf ppf isf"
-_OF_PARAMETERS = "stats mean var std entropy median interval support nnlf"
-OWN_CODE = [f"rv_continuous.{name}" for name in f"{_OF_X} {_OF_PARAMETERS}".split()] + ["rv_discrete.entropy"]
+_METHODS_OF_X = "pdf logpdf cdf logcdf sf logsf ppf isf"
+_METHODS_OF_PARAMETERS = "stats mean var std entropy median interval support nnlf"
+OWN_CODE = [f"rv_continuous.{name}" for name in f"{_METHODS_OF_X} {_METHODS_OF_PARAMETERS}".split()] + ["rv_discrete.entropy"]
 REPLACEMENTS: dict[str, Method] = {
     **{f"rv_discrete.{name}": _count_method(name) for name in ["pmf", "logpmf", "cdf", "logcdf", "sf", "logsf"]},
     **{f"rv_discrete.{name}": _quantile_method(name) for name in ("ppf", "isf")},
     "rv_continuous.moment": _moment,
-    "rv_continuous.rvs": _draws,
-    "rv_discrete.rvs": _draws,
+    "rv_continuous.rvs": _rvs,
+    "rv_discrete.rvs": _rvs,
 }

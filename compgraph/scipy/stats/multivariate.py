@@ -17,10 +17,10 @@ from ..own_code import replace_functions
 # -------------------------------------------------------------------------------------------- replaced functions
 
 
-class _Factor:
-    """SciPy's ``_PSD`` and ``CovViaPSD`` of a matrix that is a node, by its Cholesky factor.
+class _CholeskyFactor:
+    """Replacement of SciPy's ``_PSD`` and ``CovViaPSD`` for a matrix that is a node, by its Cholesky factor.
 
-    SciPy decomposes the matrix into eigenvectors, which have no derivative where two eigenvalues are equal.
+    SciPy uses eigenvectors, which have no derivative where two eigenvalues are equal.
     """
 
     def __init__(self, matrix: Any) -> None:
@@ -28,8 +28,8 @@ class _Factor:
             factor = np.linalg.cholesky(matrix)
         except np.linalg.LinAlgError as error:
             raise np.linalg.LinAlgError(
-                "The covariance matrix is not positive definite. Of a singular one no derivative is known: add a small multiple "
-                "of np.eye(n)."
+                "The covariance matrix is not positive definite, and a singular one has no derivative. Add a small multiple of "
+                "np.eye(n)."
             ) from error
         self.covariance = self._M = matrix
         self.rank = np.asarray(matrix.shape[-1])
@@ -44,22 +44,22 @@ class _Factor:
         return True
 
 
-def _factor(matrix: object, **options: object) -> Any:
-    return _Factor(matrix) if isinstance(matrix, Value) else _multivariate._PSD(matrix, **options)
+def _factorize(matrix: object, **options: object) -> Any:
+    return _CholeskyFactor(matrix) if isinstance(matrix, Value) else _multivariate._PSD(matrix, **options)
 
 
 def _covariance_of(factor: object) -> Any:
-    return factor if isinstance(factor, _Factor) else CovViaPSD(factor)
+    return factor if isinstance(factor, _CholeskyFactor) else CovViaPSD(factor)
 
 
 def _get_blas_funcs(names: str, arrays: tuple[Any, ...] = ()) -> Any:
-    """`scipy.linalg.get_blas_funcs`, of ``trsm``, which solves a triangular system."""
+    """As `scipy.linalg.get_blas_funcs`; for nodes, replace ``trsm``, which solves a triangular system."""
     if names != "trsm" or not any(isinstance(a, Value) for a in arrays):
         return scipy.linalg.get_blas_funcs(names, arrays)
     return lambda alpha, a, b, side=0, lower=0: alpha * scipy.linalg.solve_triangular(a, b, lower=bool(lower))
 
 
-replace_functions({"_PSD": _factor, "CovViaPSD": _covariance_of, "get_blas_funcs": _get_blas_funcs})
+replace_functions({"_PSD": _factorize, "CovViaPSD": _covariance_of, "get_blas_funcs": _get_blas_funcs})
 
 # -------------------------------------------------------------------------------------------- methods
 
@@ -70,9 +70,9 @@ class FrozenDistribution:
     Parameters
     ----------
     distribution : object
-        SciPy's.
-    args, kwargs
-        As its methods take them.
+        The distribution of SciPy, ``scipy.stats.multivariate_normal``.
+    args, kwargs : tuple, dict
+        The parameters, as its methods take them.
     """
 
     def __init__(self, distribution: object, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
@@ -82,7 +82,7 @@ class FrozenDistribution:
     def __getattr__(self, name: str) -> Any:
         method = getattr(type(self._distribution), name, None)
         if not callable(method) or name.startswith("_"):
-            raise AttributeError(f"{type(self._distribution).__name__} of nodes has no {name!r}")
+            raise AttributeError(f"a frozen {type(self._distribution).__name__} of nodes has no attribute {name!r}")
         takes_point = name in ("pdf", "logpdf", "pmf", "logpmf", "cdf", "logcdf")
 
         def call(*args: object, **kwargs: object) -> Any:
@@ -97,11 +97,11 @@ def _freeze(self: Any, *args: object, **kwargs: object) -> Any:
 
 
 def _frozen_method(distribution: str, method: str, *names: str) -> Callable[..., Any]:
-    """A method of a distribution that was frozen with plain parameters, for a point that is a node."""
+    """Return a method of a distribution frozen with plain parameters, for a point that is a node."""
     return lambda self, x: getattr(getattr(st, distribution), method)(x, *[getattr(self, name) for name in names])
 
 
-_DENSITIES = {  # and the attributes of frozen distributions that are their parameters
+_DENSITIES = {  # each with the attributes of the frozen distribution that are its parameters
     "multivariate_normal": ("pdf", "mean cov_object"),
     "multivariate_t": ("pdf", "loc shape df"),
     "dirichlet": ("pdf", "alpha"),

@@ -13,18 +13,18 @@ from scipy.stats._axis_nan_policy import _axis_nan_policy_factory
 from scipy.stats._stats_py import _validate_distribution
 
 from ...interception import unpatched
-from ..own_code import carries_node, rebind, replace_functions
+from ..own_code import contains_node, rebind, replace_functions
 
 
 def _yeojohnson_transform(x: Any, lmbda: Any, xp: object = None) -> Any:
-    """As in SciPy, which has another formula at the powers 0 and 2, without a derivative by the power."""
+    """As in SciPy, whose formula at the powers 0 and 2 has no derivative with respect to the power."""
     is_positive = x >= 0
     size, power = np.where(is_positive, x, -x), np.where(is_positive, lmbda, 2 - lmbda)
     return np.where(is_positive, 1.0, -1.0) * sc.boxcox1p(size, power)
 
 
 def _boxcox_llf(data: Any, axis: int = 0, *, lmb: Any) -> Any:
-    """As in SciPy, which has another formula at the power 0, without a derivative by the power."""
+    """As in SciPy, whose formula at the power 0 has no derivative with respect to the power."""
     variance = np.var(sc.boxcox(data, lmb), axis=axis)
     return (lmb - 1) * np.sum(np.log(data), axis=axis) - data.shape[axis] / 2 * np.log(variance)
 
@@ -33,15 +33,15 @@ _validate: Any = rebind(_validate_distribution)
 
 
 def _cdf_distance(p: int, u_values: object, v_values: object, u_weights: object = None, v_weights: object = None) -> Any:
-    """As in SciPy, which calls a method of an array that may be plain with one that may be a node."""
+    """As in SciPy, which calls ``searchsorted`` of an array that may be plain with a node."""
     (u, u_weights), (v, v_weights) = _validate(u_values, u_weights), _validate(v_values, v_weights)
     points = np.sort(np.concatenate([u, v]))
-    difference = np.abs(_shares_below(u, u_weights, points[:-1]) - _shares_below(v, v_weights, points[:-1]))
+    difference = np.abs(_empirical_cdf(u, u_weights, points[:-1]) - _empirical_cdf(v, v_weights, points[:-1]))
     return np.sum(difference**p * np.diff(points)) ** (1 / p)
 
 
-def _shares_below(values: Any, weights: Any, points: Any) -> Any:
-    """The distribution function of a sample at `points`."""
+def _empirical_cdf(values: Any, weights: Any, points: Any) -> Any:
+    """The empirical distribution function of a weighted sample, at `points`."""
     order = np.argsort(values)
     counts = np.searchsorted(values[order], points, side="right")
     if weights is None:
@@ -52,11 +52,11 @@ def _shares_below(values: Any, weights: Any, points: Any) -> Any:
 
 _along_axis = _axis_nan_policy_factory(lambda x: x, n_outputs=1, default_axis=0, result_to_tuple=lambda x, _: (x,))
 
-# -------------------------------------------------------------------------------------------- estimates by kernels
+# -------------------------------------------------------------------------------------------- kernel density estimates
 
 
-class _Estimate:
-    """``gaussian_kernel_estimate`` and its logarithm, in Cython, which are looked up by a dtype."""
+class _KernelEstimate:
+    """Replacement of the Cython functions ``gaussian_kernel_estimate`` and its logarithm, which SciPy indexes by a dtype."""
 
     def __init__(self, is_log: bool) -> None:
         self.is_log = is_log
@@ -78,24 +78,24 @@ replace_functions({
     "_yeojohnson_transform": _yeojohnson_transform,
     "_boxcox_llf": rebind(_along_axis(_boxcox_llf)),
     "_cdf_distance": _cdf_distance,
-    "gaussian_kernel_estimate": _Estimate(False),
-    "gaussian_kernel_estimate_log": _Estimate(True),
+    "gaussian_kernel_estimate": _KernelEstimate(False),
+    "gaussian_kernel_estimate_log": _KernelEstimate(True),
 })  # fmt: skip
 
 
 def _raising_method(name: str, advice: str) -> Callable[..., Any]:
     def method(self: Any, *args: object, **kwargs: object) -> Any:
-        if any(map(carries_node, (self, *args, *kwargs.values()))):
-            raise TypeError(f"scipy.stats.gaussian_kde.{name}: it is not recorded; use {advice}")
+        if any(map(contains_node, (self, *args, *kwargs.values()))):
+            raise TypeError(f"scipy.stats.gaussian_kde.{name} is not recorded. Use {advice}")
         return unpatched(getattr(st.gaussian_kde, name))(self, *args, **kwargs)
 
     return method
 
 
 _REFUSED = {
-    "resample": "plain data (x.value): which points are drawn has no derivative",
-    "integrate_box": "a sum of evaluate() at the nodes of a quadrature",
-    "marginal": "gaussian_kde of those rows of the data",
+    "resample": "plain data (x.value), because draws have no derivative",
+    "integrate_box": "the sum of evaluate() at the points of a quadrature",
+    "marginal": "gaussian_kde of these rows of the data",
 }
 OWN_CODE = [
     f"gaussian_kde{name}"

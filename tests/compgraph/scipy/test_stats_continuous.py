@@ -85,13 +85,13 @@ def test_rv_continuous_numeric_density_has_first_derivative_only(name: str, meth
     step = 1e-4 * (1 if method in OF_Q else SCALE)
     expected = (function(x + step) - function(x - step)) / (2 * step)
     np.testing.assert_allclose(ad.grad(lambda x: np.sum(function(x)))(x), expected, rtol=1e-4)
-    with pytest.raises(TypeError, match="density as numbers alone"):
+    with pytest.raises(TypeError, match="density has no formula"):
         ad.grad(lambda x: np.sum(ad.grad(lambda x: np.sum(function(x)))(x)))(x)
 
 
 @for_each("name", sorted(NUMBERS))
 def test_rv_continuous_numeric_density_raises(name: str) -> None:
-    with pytest.raises(TypeError, match="density as numbers alone"):
+    with pytest.raises(TypeError, match="density has no formula"):
         ad.grad(lambda x: np.sum(getattr(st, name).pdf(x, *LAWS[name], LOC, SCALE)))(point(name, "pdf"))
 
 
@@ -237,7 +237,7 @@ def test_rvs_match_scipy() -> None:
     checked(draw, (0.3, 2.0))
     checked(lambda loc: st.gamma.rvs(2.0, loc, random_state=np.random.default_rng(2)), (np.array([0.3, 1.0]),))
     checked(lambda loc, s: st.vonmises.rvs(2.0, loc, 1.0, size=3, random_state=1) * s, (0.3, 1.0))
-    with pytest.raises(TypeError, match="loc and scale alone"):
+    with pytest.raises(TypeError, match="only with respect to loc and scale"):
         ad.grad(lambda a: np.sum(st.gamma.rvs(a, size=3)))(2.0)
     with pytest.raises(ValueError, match="positive"):
         ad.grad(lambda s: np.sum(st.norm.rvs(0, s, size=3)))(-2.0)

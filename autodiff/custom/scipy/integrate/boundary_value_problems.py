@@ -16,16 +16,16 @@ from numpy.typing import NDArray
 
 from compgraph.graph import stack_nested, to_values
 from compgraph.interception import unpatched
-from compgraph.scipy import limit_order
+from compgraph.scipy import limit_order, pin_value
 from compgraph.values import Value
 
 from ....operators import jacrev
 from ..linear_functionals import NodeRecorder
-from .runge_kutta_steps import guard_step_choice, pin_value
+from .runge_kutta_steps import guard_step_choice
 
 Function = Callable[..., Any]
-NEWTON_STEPS = 3  # steps: derivatives to order 7
-MAX_UNKNOWNS = 1500  # of the linear systems, which are dense
+NEWTON_STEPS = 3  # recorded steps; derivatives are exact to order 7
+MAX_UNKNOWNS = 1500  # the greatest size of the dense linear systems
 
 
 def solve_bvp(
@@ -102,7 +102,7 @@ class Collocation:
         self.start = np.concatenate([scipy_result.y.ravel(), scipy_result.p]) if self.has_parameters else scipy_result.y.ravel()
 
     def split_unknowns(self, z: Any) -> tuple[Any, Any]:
-        """Return the states and the parameters."""
+        """Split the vector of unknowns into the states and the parameters."""
         size = self.shape[0] * self.shape[1]
         return np.reshape(z[:size], self.shape), z[size:]
 

@@ -1,4 +1,4 @@
-"""Initial value problems: SciPy's solution, with its steps repeated on nodes."""
+"""Initial value problems: SciPy's solution, with its steps recorded on nodes."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from numpy.typing import ArrayLike, NDArray
 from compgraph.array_types import Array, Operand
 from compgraph.graph import stack_nested, to_values
 from compgraph.interception import unpatched
-from compgraph.scipy import limit_order
+from compgraph.scipy import limit_order, pin_value
 from compgraph.values import INERT, Value
 
 from ....forward import jvp
 from ..linear_functionals import NodeRecorder
-from .runge_kutta_steps import Solution, advance, explicit_method, guard_step_choice, integrate_steps, pin_value
+from .runge_kutta_steps import RecordedSolution, advance, explicit_method, guard_step_choice, integrate_steps
 
 Function = Callable[..., Any]
-MAX_STEPS = 4000  # of the explicit steps that replace those of an implicit method
-NEWTON_STEPS = 3  # for the time of an event: derivatives to order 7
+MAX_STEPS = 4000  # the greatest number of explicit steps that replace those of an implicit method
+NEWTON_STEPS = 3  # recorded steps for the time of an event; derivatives are exact to order 7
 
 
 def solve_ivp(
@@ -68,8 +68,8 @@ def solve_ivp(
     start = problem.y0
     if _is_active(t_span[0]):
         start = advance(problem.rate, start, t_span[0], ts[0])
-    pieces = integrate_steps(problem.rate, explicit_method(method), start, spans)
-    solution = Solution(ts, pieces)
+    steps = integrate_steps(problem.rate, explicit_method(method), start, spans)
+    solution = RecordedSolution(ts, steps)
     _set_states(scipy_result, problem, solution, t_span, t_eval)
     if event_functions:
         _set_events(scipy_result, solution, event_functions, extra_arguments, t_eval)
@@ -78,7 +78,7 @@ def solve_ivp(
     return scipy_result
 
 
-def _set_states(scipy_result: Any, problem: Problem, solution: Solution, t_span: Any, t_eval: object) -> None:
+def _set_states(scipy_result: Any, problem: Problem, solution: RecordedSolution, t_span: Any, t_eval: object) -> None:
     """Replace the states of SciPy's result by nodes."""
     if t_eval is not None:
         times = stack_nested(t_eval)
@@ -86,11 +86,11 @@ def _set_states(scipy_result: Any, problem: Problem, solution: Solution, t_span:
         scipy_result.y = pin_value(solution(times[:count]), scipy_result.y) if count else scipy_result.y
         scipy_result.t = times[:count] if isinstance(times, Value) else scipy_result.t
         return
-    pieces = solution.interpolants
-    columns = [problem.y0, *[piece.y for piece in pieces]]
+    steps = solution.interpolants
+    columns = [problem.y0, *[step.y for step in steps]]
     end = t_span[1]
     if scipy_result.status == 1:
-        columns[-1] = pieces[-1](scipy_result.t[-1])
+        columns[-1] = steps[-1](scipy_result.t[-1])
     elif _is_active(end):
         columns[-1] = advance(problem.rate, columns[-1], scipy_result.t[-1], end)
     scipy_result.y = pin_value(np.stack(columns, axis=1), scipy_result.y)
@@ -102,7 +102,7 @@ def _set_states(scipy_result: Any, problem: Problem, solution: Solution, t_span:
 # ------------------------------------------------------------------------------------------ events
 
 
-def _set_events(scipy_result: Any, solution: Solution, events: list[Any], args: tuple[Any, ...], t_eval: Any) -> None:
+def _set_events(scipy_result: Any, solution: RecordedSolution, events: list[Any], args: tuple[Any, ...], t_eval: Any) -> None:
     """Replace the times and states of events by nodes, by the implicit function theorem."""
     last = to_values(scipy_result.t)[-1] if len(scipy_result.t) else None
     for k, event in enumerate(events):
@@ -182,7 +182,7 @@ def _is_active(value: Operand) -> bool:
     return isinstance(value, Value) and type(value) not in INERT
 
 
-# ------------------------------------------------------------------------------------------ other methods
+# ------------------------------------------------------------------------------------------ implicit methods
 
 
 def _explicit_derivatives(
@@ -216,20 +216,26 @@ def states_at(problem: Problem, t0: Any, times: Any, options: dict[str, Any]) ->
             )
         return to_values(problem.rate(t, y))
 
-    tolerances = {"rtol": min(1e-10, np.min(options.get("rtol") or 1.0)), "atol": np.minimum(1e-12, options.get("atol") or 1.0)}
+    rtol, atol = _tighten(options.get("rtol"), 1e-10), _tighten(options.get("atol"), 1e-12)
     scipy_function = unpatched(scipy.integrate.solve_ivp)
     scipy_result = scipy_function(
-        counted_rate, (start, plain_times[-1]), to_values(problem.y0), "DOP853", dense_output=True, **tolerances
+        counted_rate, (start, plain_times[-1]), to_values(problem.y0), "DOP853", dense_output=True, rtol=np.min(rtol), atol=atol
     )
     if not scipy_result.success:
         raise RuntimeError(f"scipy.integrate.{problem.name}: the derivative failed: {scipy_result.message}")
     y0 = advance(problem.rate, problem.y0, t0, start) if _is_active(t0) else problem.y0
-    pieces = integrate_steps(problem.rate, scipy.integrate.DOP853, y0, [(p.t_old, p.t) for p in scipy_result.sol.interpolants])
-    states = Solution(scipy_result.sol.ts, pieces)(plain_times)
+    steps = integrate_steps(problem.rate, scipy.integrate.DOP853, y0, [(p.t_old, p.t) for p in scipy_result.sol.interpolants])
+    states = RecordedSolution(scipy_result.sol.ts, steps)(plain_times)
     if not _is_active(times):
         return states
     columns = [advance(problem.rate, states[:, k], plain_times[k], times[k]) for k in range(len(plain_times))]
     return np.stack(columns, axis=1)
+
+
+def _tighten(tolerance: ArrayLike | None, limit: float) -> Any:
+    """Return a tolerance, one number or one per component, but at most `limit`; `limit` if it is missing or 0."""
+    tolerance = np.asarray(limit if tolerance is None else tolerance, float)
+    return np.where(tolerance > 0, np.minimum(tolerance, limit), limit)[()]
 
 
 def odeint(

@@ -1,4 +1,4 @@
-"""Adaptive quadrature: SciPy's value, and derivatives under the integral sign by the same method."""
+"""Adaptive quadrature: SciPy's value; derivatives are integrals of the derivative, by the same method."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def quad_vec(f: Any, a: Any, b: Any, *positional_arguments: Any, args: tuple[Any
     options = {**dict(zip(_POSITIONAL, positional_arguments, strict=False)), **options}
 
     def apply(h: Function, noise: float) -> Any:
-        tolerance = max(MIN_TOLERANCE, NOISE_FACTOR * noise)  # slopes may cancel to zero, where no relative tolerance is reached
+        tolerance = max(MIN_TOLERANCE, NOISE_FACTOR * noise)  # derivatives may cancel to zero, and reach no relative one
         relaxed = {**options, "epsabs": max(options.get("epsabs", 0.0), tolerance)}
         relaxed["epsrel"] = max(options.get("epsrel", 1e-8), NOISE_FACTOR * noise)
         return scipy_function(h, start, end, **relaxed)[0]
@@ -147,7 +147,7 @@ nquad, dblquad, tplquad = map(_scipy_code, ("nquad", "dblquad", "tplquad"))
 def _add_limit_derivatives(
     name: str, value: object, f: Function, a: float, b: object, weight: Any = None, wvar: object = None
 ) -> Any:
-    """Make an integral between fixed limits depend on the limits that are nodes."""
+    """Add to an integral its dependence on the limits that are nodes."""
     for limit, sign in ((a, -1), (b, 1)):
         if isinstance(limit, Value) and type(limit) not in INERT and limit.dtype.kind == "f" and np.isfinite(limit.raw_value):
             if weight not in (None, "sin", "cos"):

@@ -1,4 +1,4 @@
-"""Runge-Kutta steps: SciPy's steps, repeated on nodes.
+"""Runge-Kutta steps: SciPy's steps, recorded on nodes.
 
 The tableaus are SciPy's own (J. R. Dormand and P. J. Prince, "A family of embedded Runge-Kutta formulae", J. Comput. Appl. Math.
 6 (1980); E. Hairer, S. P. Norsett and G. Wanner, *Solving Ordinary Differential Equations I*, 2nd ed., Springer 1993, II.4-II.6).
@@ -26,17 +26,17 @@ from compgraph.values import Value
 Function = Callable[..., Any]
 METHODS = ("RK23", "RK45", "DOP853")
 
-ORDER = 8  # of the method for steps of length zero
+ORDER = 8  # of the method for steps of length zero (DOP853)
 
 
 def explicit_method(method: str) -> Any:
-    """Return the class of an explicit method, from its name or class; None for other methods."""
+    """Return the class of an explicit method from its name or class; None for other methods."""
     known = {name: getattr(scipy.integrate, name) for name in METHODS}
     return known.get(method) if isinstance(method, str) else method if method in known.values() else None
 
 
 def step(rate: Function, method: Any, t: Any, y: Any, h: Any, first: Any) -> tuple[Any, list[Any]]:
-    """Return the state after one step, and the slopes of its stages; the last is that at the end."""
+    """Return the state after one step, and the slopes of its stages; the last slope is at the end of the step."""
     slopes = [first]
     for a, c in zip(method.A[1:], method.C[1:], strict=False):
         s = len(slopes)
@@ -47,7 +47,7 @@ def step(rate: Function, method: Any, t: Any, y: Any, h: Any, first: Any) -> tup
 
 
 def advance(rate: Function, y: Any, start: Any, end: Any) -> Any:
-    """Step from `start` to `end`, two times of equal value; the state is differentiable in both.
+    """Make a step of length zero, from `start` to an equal time `end`, so that the state is differentiable in both.
 
     The method has order 8, so all derivatives to that order are those of the solution.
     """
@@ -55,8 +55,8 @@ def advance(rate: Function, y: Any, start: Any, end: Any) -> Any:
     return limit_order(ORDER, "the solution of a differential equation at a time that is a node", after)
 
 
-class Piece:
-    """One step, with SciPy's interpolating polynomial."""
+class RecordedStep:
+    """One step, and the states within it by SciPy's interpolating polynomial."""
 
     def __init__(self, rate: Function, method: Any, t_old: Any, t: Any, y_old: Any, first: object) -> None:
         self.rate, self.method, self.t_old, self.t, self.h, self.y_old = rate, method, t_old, t, t - t_old, y_old
@@ -91,21 +91,21 @@ class Piece:
         return self.h * np.dot(self.coefficients, np.stack(powers)) + start
 
 
-class Solution:
-    """The state at any time, as ``scipy.integrate.OdeSolution``, from recorded steps.
+class RecordedSolution:
+    """The state at any time from recorded steps, as ``scipy.integrate.OdeSolution``.
 
     Attributes
     ----------
     ts : array
-        The times between the pieces.
-    interpolants : list of Piece
-        The pieces.
+        The times at the ends of the steps.
+    interpolants : list of RecordedStep
+        The steps, in order.
     t_min, t_max : float
         The first and the last time.
     """
 
-    def __init__(self, ts: NDArray[Any], pieces: list[Piece]) -> None:
-        self.ts, self.interpolants, self.n_segments = np.asarray(ts), pieces, len(pieces)
+    def __init__(self, ts: NDArray[Any], steps: list[RecordedStep]) -> None:
+        self.ts, self.interpolants, self.n_segments = np.asarray(ts), steps, len(steps)
         self.ascending = bool(self.ts[-1] >= self.ts[0])
         self.t_min, self.t_max = min(self.ts[0], self.ts[-1]), max(self.ts[0], self.ts[-1])
 
@@ -129,26 +129,19 @@ class Solution:
         return states[:, inverse_order]
 
 
-def integrate_steps(rate: Function, method: type, y0: object, spans: Sequence[tuple[Any, Any]]) -> list[Piece]:
-    """Compute the steps between given times sequentially."""
-    pieces: list[Piece] = []
+def integrate_steps(rate: Function, method: type, y0: object, spans: Sequence[tuple[Any, Any]]) -> list[RecordedStep]:
+    """Record the steps of a method between the times of each span."""
+    steps: list[RecordedStep] = []
     y, first = y0, rate(spans[0][0], y0) if spans else None
     for t_old, t in spans:
-        pieces.append(Piece(rate, method, t_old, t, y, first))
-        y, first = pieces[-1].y, pieces[-1].slopes[-1]
-    return pieces
+        steps.append(RecordedStep(rate, method, t_old, t, y, first))
+        y, first = steps[-1].y, steps[-1].slopes[-1]
+    return steps
 
 
-def pin_value(node: object, value: Array) -> Any:
-    """Return a node with SciPy's value, from which its own differs by less than the tolerance."""
-    if not isinstance(node, Value) or np.array_equal(node.raw_value, value):
-        return node
-    return node + (value - np.asarray(to_values(node)))
-
-
-def guard_step_choice(what: str, node: object) -> None:
-    """Add a guard, because a replay with other values does not choose the steps again."""
-    note_guard(what, functools.partial(_is_close, np.array(to_values(node))), (node,), True, source_lines.user_frame(2))
+def guard_step_choice(description: str, node: object) -> None:
+    """Add a guard on a solution, because a replay does not choose the steps again."""
+    note_guard(description, functools.partial(_is_close, np.array(to_values(node))), (node,), True, source_lines.user_frame(2))
 
 
 def _is_close(recorded: NDArray[Any], current: NDArray[Any]) -> bool:

@@ -10,10 +10,11 @@ import scipy.optimize
 from numpy.typing import NDArray
 
 from compgraph.graph import stack_nested, to_values
+from compgraph.scipy import pin_value
 from compgraph.values import Value
 
 from ....operators import jacobian
-from ..solver_calls import Call, Callback, has_node, with_node_fields, with_value
+from ..solver_calls import Call, Callback, has_active_node, with_node_fields
 from . import optimality_conditions
 from .optimality_conditions import solve_optimality
 
@@ -54,7 +55,7 @@ def least_squares(*args: object, **kwargs: object) -> Any:
     loss = call.arguments.get("loss", "linear")
     if callable(loss):
         call.arguments["loss"] = optimality_conditions.wrap_callback(call, loss)
-    call.has_node_argument = call.has_node_argument or has_node(by_name)
+    call.has_node_argument = call.has_node_argument or has_active_node(by_name)
     scipy_result = call()
     if not call.depends_on_nodes:
         return scipy_result
@@ -62,8 +63,8 @@ def least_squares(*args: object, **kwargs: object) -> Any:
     x = solve_optimality(call, scipy_result.x, cost, optimality_conditions.pair_to_constraints(bounds), lambda result: result.x)
     fields = {
         "x": x,
-        "cost": with_value(scipy_result.cost, cost(x, *call.extra)),
-        "fun": with_value(scipy_result.fun, np.atleast_1d(stack_nested(function(x, *call.extra)))),
+        "cost": pin_value(cost(x, *call.extra), scipy_result.cost),
+        "fun": pin_value(np.atleast_1d(stack_nested(function(x, *call.extra))), scipy_result.fun),
     }
     return with_node_fields(scipy_result, fields)
 
@@ -83,13 +84,13 @@ def leastsq(*args: object, **kwargs: object) -> Any:
         return (x, *scipy_result[1:])
     jacobian_matrix = _residual_jacobian(lambda z: call.function(z, *call.extra), x)
     covariance = (
-        None if scipy_result[1] is None else with_value(scipy_result[1], np.linalg.inv(jacobian_matrix.T @ jacobian_matrix))
+        None if scipy_result[1] is None else pin_value(np.linalg.inv(jacobian_matrix.T @ jacobian_matrix), scipy_result[1])
     )
     values = np.ravel(stack_nested(call.function(x, *call.extra)))
     return (
         x,
         covariance,
-        with_node_fields(scipy_result[2], {"fvec": with_value(scipy_result[2]["fvec"], values)}),
+        with_node_fields(scipy_result[2], {"fvec": pin_value(values, scipy_result[2]["fvec"])}),
         *scipy_result[3:],
     )
 
@@ -124,7 +125,7 @@ def curve_fit(*args: object, **kwargs: object) -> Any:
     if len(scipy_result) == 2:
         return popt, pcov
     info = with_node_fields(
-        scipy_result[2], {"fvec": with_value(scipy_result[2]["fvec"], residuals(popt))} if "fvec" in scipy_result[2] else {}
+        scipy_result[2], {"fvec": pin_value(residuals(popt), scipy_result[2]["fvec"])} if "fvec" in scipy_result[2] else {}
     )
     return (popt, pcov, info, *scipy_result[3:])
 
@@ -163,4 +164,4 @@ def _parameter_covariance(call: Call, residuals: Function, popt: object, scipy_c
     covariance = np.linalg.inv(jacobian_matrix.T @ jacobian_matrix)
     if not call.arguments.get("absolute_sigma"):
         covariance = covariance * (np.sum(residuals(popt) ** 2) / (jacobian_matrix.shape[0] - jacobian_matrix.shape[1]))
-    return with_value(scipy_covariance, covariance)
+    return pin_value(covariance, scipy_covariance)

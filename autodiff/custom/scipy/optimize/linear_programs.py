@@ -13,15 +13,16 @@ import scipy.optimize
 
 from compgraph.graph import stack_nested, to_values
 from compgraph.interception import unpatched
+from compgraph.scipy import pin_value
 
-from ..solver_calls import Call, has_node, piecewise_constant, with_node_fields, with_value
+from ..solver_calls import Call, has_active_node, piecewise_constant, with_node_fields
 
 Function = Callable[..., Any]
-SMALL = 1e-9  # relative to the compared numbers
+SMALL = 1e-9  # tolerance, relative to the compared numbers
 
 
-def _degeneracy_error(name: str, what: str) -> ValueError:
-    return ValueError(f"{name}: {what}, so the solution has a corner or is not unique, and has no derivative. Move the data away")
+def _degeneracy_error(name: str, reason: str) -> ValueError:
+    return ValueError(f"{name}: {reason}, so the solution has a corner or is not unique, and has no derivative. Perturb the data")
 
 
 # ------------------------------------------------------------------------------------------ least squares
@@ -35,7 +36,7 @@ def nnls(*args: object, **kwargs: object) -> Any:
     x, norm = call()
     node = _solve_bounded("nnls", a, b, x, np.zeros(x.size), np.full(x.size, np.inf))
     residual = stack_nested(a) @ node - b
-    return node, with_value(norm, np.sqrt(np.sum(residual**2))) if norm > 0 else norm
+    return node, pin_value(np.sqrt(np.sum(residual**2)), norm) if norm > 0 else norm
 
 
 def _solve_bounded(name: str, a: Any, b: Any, x: Any, low: Any, high: Any) -> Any:
@@ -68,7 +69,7 @@ def _solve_bounded(name: str, a: Any, b: Any, x: Any, low: Any, high: Any) -> An
         parts.append(np.linalg.solve(columns.T @ columns, columns.T @ rest))
     if fixed_indices.size:
         parts.append(fixed)
-    return piecewise_constant(with_value(x, np.concatenate(parts)[np.argsort(order)]), a, b)
+    return piecewise_constant(pin_value(np.concatenate(parts)[np.argsort(order)], x), a, b)
 
 
 def lsq_linear(*args: object, **kwargs: object) -> Any:
@@ -87,11 +88,11 @@ def lsq_linear(*args: object, **kwargs: object) -> Any:
     residual = a @ x - b
     return with_node_fields(
         scipy_result,
-        {"x": x, "cost": with_value(scipy_result.cost, 0.5 * np.sum(residual**2)), "fun": with_value(scipy_result.fun, residual)},
+        {"x": x, "cost": pin_value(0.5 * np.sum(residual**2), scipy_result.cost), "fun": pin_value(residual, scipy_result.fun)},
     )
 
 
-# ---------------------------------------------------------------------------------------- linear programs
+# ---------------------------------------------------------------------------------------- linear and integer programs
 
 
 def linprog(*args: object, **kwargs: object) -> Any:
@@ -106,21 +107,21 @@ def linprog(*args: object, **kwargs: object) -> Any:
     scipy_result = call()
     if not call.depends_on_nodes or scipy_result.x is None:
         return scipy_result
-    if np.any(call.arguments.get("integrality")) and any(has_node(problem_data[name]) for name in names.split()[1:]):
+    if np.any(call.arguments.get("integrality")) and any(has_active_node(problem_data[name]) for name in names.split()[1:]):
         raise TypeError("linprog: with integrality= only c= can be a node. Fix the integers, and solve for the other variables")
     c = problem_data["c"]
-    if not any(has_node(problem_data[name]) for name in names.split()[1:]):  # the vertex is constant
+    if not any(has_active_node(problem_data[name]) for name in names.split()[1:]):  # the vertex is constant
         _require_unique(call, scipy_result)
         fields: dict[str, Any] = {name: piecewise_constant(scipy_result[name], c) for name in ("x", "slack", "con")}
         return with_node_fields(
-            scipy_result, {**fields, "fun": with_value(scipy_result.fun, np.sum(np.ravel(c) * scipy_result.x))}
+            scipy_result, {**fields, "fun": pin_value(np.sum(np.ravel(c) * scipy_result.x), scipy_result.fun)}
         )
     x = _solve_vertex(problem_data, scipy_result)
-    fields = {"x": x, "fun": with_value(scipy_result.fun, np.sum(np.ravel(c) * x))}
+    fields = {"x": x, "fun": pin_value(np.sum(np.ravel(c) * x), scipy_result.fun)}
     for field, a, b in (("slack", "A_ub", "b_ub"), ("con", "A_eq", "b_eq")):
         value = scipy_result[field]
         fields[field] = (
-            value if problem_data[a] is None else with_value(value, np.ravel(problem_data[b]) - _dense(problem_data[a]) @ x)
+            value if problem_data[a] is None else pin_value(np.ravel(problem_data[b]) - _dense(problem_data[a]) @ x, value)
         )
     return with_node_fields(scipy_result, fields)
 
@@ -144,7 +145,7 @@ def _require_unique(call: Call, scipy_result: Any) -> None:
 
 
 def _solve_vertex(problem_data: dict[str, Any], scipy_result: Any) -> Any:
-    """Solve the active constraints for the vertex: there are as many as unknowns, each with a multiplier."""
+    """Solve the active constraints for the vertex: as many as unknowns, each with a nonzero multiplier."""
     n = scipy_result.x.size
     low, high = _lower_and_upper(problem_data["bounds"], n)
     groups = [(np.eye(n), low, "lower"), (np.eye(n), high, "upper")]
@@ -172,7 +173,7 @@ def _solve_vertex(problem_data: dict[str, Any], scipy_result: Any) -> Any:
         raise _degeneracy_error(
             "linprog", "the solution is not a vertex, where as many constraints as unknowns hold as equations"
         )
-    return with_value(scipy_result.x, np.linalg.solve(np.concatenate(rows), np.concatenate(ends)))
+    return pin_value(np.linalg.solve(np.concatenate(rows), np.concatenate(ends)), scipy_result.x)
 
 
 def _lower_and_upper(bounds: Sequence[Any], n: int) -> tuple[Any, Any]:
@@ -188,7 +189,7 @@ def _lower_and_upper(bounds: Sequence[Any], n: int) -> tuple[Any, Any]:
         pairs = pairs * n
     low = [-np.inf if a is None else a for a, _ in pairs]
     high = [np.inf if b is None else b for _, b in pairs]
-    both = [stack_nested(end) if has_node(end) else np.asarray(end) for end in (low, high)]
+    both = [stack_nested(end) if has_active_node(end) else np.asarray(end) for end in (low, high)]
     return both[0], both[1]
 
 
@@ -197,14 +198,14 @@ def milp(*args: object, **kwargs: object) -> Any:
     call = Call(scipy.optimize.milp, args, kwargs, "", node_parameters="c")
     c = stack_nested(call.user_arguments["c"])
     call.arguments["c"] = to_values(c)
-    if has_node(call.user_arguments.get("bounds")) or has_node(call.user_arguments.get("constraints")):
+    if has_active_node(call.user_arguments.get("bounds")) or has_active_node(call.user_arguments.get("constraints")):
         raise TypeError("milp: bounds= and constraints= cannot contain nodes. Fix the integers, and use scipy.optimize.linprog")
     scipy_result = call()
-    if not has_node(c) or scipy_result.x is None:
+    if not has_active_node(c) or scipy_result.x is None:
         return scipy_result
     return with_node_fields(
         scipy_result,
-        {"x": piecewise_constant(scipy_result.x, c), "fun": with_value(scipy_result.fun, np.sum(np.ravel(c) * scipy_result.x))},
+        {"x": piecewise_constant(scipy_result.x, c), "fun": pin_value(np.sum(np.ravel(c) * scipy_result.x), scipy_result.fun)},
     )
 
 
@@ -225,5 +226,5 @@ def isotonic_regression(y: object, *, weights: object = None, increasing: bool =
     x = np.repeat(means, np.diff(scipy_result.blocks))
     return with_node_fields(
         scipy_result,
-        {"x": with_value(scipy_result.x, x), "weights": with_value(scipy_result.weights, totals), "blocks": scipy_result.blocks},
+        {"x": pin_value(x, scipy_result.x), "weights": pin_value(totals, scipy_result.weights), "blocks": scipy_result.blocks},
     )

@@ -10,19 +10,19 @@ import scipy.optimize
 
 from compgraph.array_types import Array
 from compgraph.graph import stack_nested, to_values
+from compgraph.scipy import pin_value
 
 from ....operators import grad
-from ..solver_calls import Call, has_node, with_node_fields, with_value
+from ..solver_calls import Call, first_output, has_active_node, with_node_fields
 from . import optimality_conditions
 from .optimality_conditions import Constraint, solve_optimality
 
 Function = Callable[..., Any]
 
 
-def _objective(call: Call) -> Function:
+def _objective(call: Call) -> Any:
     """Return the objective; without the derivative if the function returns both."""
-    function = call.function
-    return (lambda *args: function(*args)[0]) if call.user_arguments.get("jac") is True else function
+    return first_output(call.function) if call.user_arguments.get("jac") is True else call.function
 
 
 def _evaluate(call: Call, f: Function, x: object) -> Any:
@@ -33,30 +33,13 @@ def _result_with_nodes(call: Call, scipy_result: Any, constraints: Sequence[Cons
     """Return SciPy's result with nodes as x, value and gradient."""
     f = _objective(call) if f is None else f
     x = solve_optimality(call, scipy_result.x, f, constraints, lambda result: result.x)
-    fields = {"x": x, "fun": with_value(scipy_result.fun, np.reshape(_evaluate(call, f, x), np.shape(scipy_result.fun)))}
+    fields = {"x": x, "fun": pin_value(np.reshape(_evaluate(call, f, x), np.shape(scipy_result.fun)), scipy_result.fun)}
     for name in ("jac", "grad"):
         value = dict.get(scipy_result, name)
         if isinstance(value, np.ndarray) and value.shape == np.shape(x):
             slope = grad(lambda z: _evaluate(call, f, z))
-            fields[name] = with_value(value, slope(x))
+            fields[name] = pin_value(slope(x), value)
     return with_node_fields(scipy_result, fields)
-
-
-def minimize(*args: object, **kwargs: object) -> Any:
-    """``scipy.optimize.minimize``."""
-    call = Call(scipy.optimize.minimize, args, kwargs, "fun jac hess hessp", node_parameters="bounds constraints")
-    bounds = _take_bounds(call)
-    constraints: list[Constraint] = []
-    if call.arguments.get("constraints"):
-        call.arguments["constraints"], constraints = optimality_conditions.convert_constraints(
-            call, call.arguments["constraints"]
-        )
-    scipy_result = call()
-    return (
-        _result_with_nodes(call, scipy_result, [*optimality_conditions.bounds_to_constraints(bounds), *constraints])
-        if call.depends_on_nodes
-        else scipy_result
-    )
 
 
 def _take_bounds(call: Call, name: str = "bounds") -> Any:
@@ -74,11 +57,9 @@ def minimize_scalar(*args: object, **kwargs: object) -> Any:
     call = Call(scipy.optimize.minimize_scalar, args, kwargs, "fun", node_parameters="bounds")
     bounds = _take_bounds(call)
     scipy_result = call()
-    return (
-        _result_with_nodes(call, scipy_result, [] if bounds is None else optimality_conditions.pair_to_constraints(bounds))
-        if call.depends_on_nodes
-        else scipy_result
-    )
+    if not call.depends_on_nodes:
+        return scipy_result
+    return _result_with_nodes(call, scipy_result, [] if bounds is None else optimality_conditions.pair_to_constraints(bounds))
 
 
 # ------------------------------------------------------------------------------------ the older functions
@@ -95,13 +76,16 @@ def _wrap_fmin(name: str, callbacks: str, unsupported: str = "retall") -> Functi
             return scipy_result
         _require_no_option(call, unsupported)
         x = solve_optimality(call, _extract_x(scipy_result), call.function, [], _extract_x)
-        return (
-            (x, with_value(scipy_result[1], _evaluate(call, call.function, x)), *scipy_result[2:])
-            if isinstance(scipy_result, tuple)
-            else x
-        )
+        return _replace_x(call, scipy_result, x)
 
     return wrapper
+
+
+def _replace_x(call: Call, scipy_result: Any, x: Any) -> Any:
+    """Return x, or SciPy's tuple with x and the value as nodes."""
+    if not isinstance(scipy_result, tuple):
+        return x
+    return (x, pin_value(_evaluate(call, call.function, x), scipy_result[1]), *scipy_result[2:])
 
 
 def _extract_x(scipy_result: Array) -> Any:
@@ -137,11 +121,7 @@ def fminbound(*args: object, **kwargs: object) -> Any:
     x = solve_optimality(
         call, _extract_x(scipy_result), call.function, optimality_conditions.pair_to_constraints(ends), _extract_x
     )
-    return (
-        (x, with_value(scipy_result[1], _evaluate(call, call.function, x)), *scipy_result[2:])
-        if isinstance(scipy_result, tuple)
-        else x
-    )
+    return _replace_x(call, scipy_result, x)
 
 
 def fmin_l_bfgs_b(*args: object, **kwargs: object) -> Any:
@@ -153,15 +133,14 @@ def fmin_l_bfgs_b(*args: object, **kwargs: object) -> Any:
         return scipy_result
     f = _objective_without_gradient(call)
     x = solve_optimality(call, scipy_result[0], f, optimality_conditions.bounds_to_constraints(bounds), _extract_x)
-    slope = with_value(scipy_result[2]["grad"], grad(lambda z: _evaluate(call, f, z))(x))
-    return x, with_value(scipy_result[1], _evaluate(call, f, x)), with_node_fields(scipy_result[2], {"grad": slope})
+    slope = pin_value(grad(lambda z: _evaluate(call, f, z))(x), scipy_result[2]["grad"])
+    return x, pin_value(_evaluate(call, f, x), scipy_result[1]), with_node_fields(scipy_result[2], {"grad": slope})
 
 
-def _objective_without_gradient(call: Call) -> Function:
+def _objective_without_gradient(call: Call) -> Any:
     """Return the objective; without ``fprime`` and ``approx_grad`` the user's function also returns its derivative."""
-    function = call.function
-    gives_both = call.user_arguments.get("fprime") is None and not call.user_arguments.get("approx_grad")
-    return (lambda *args: function(*args)[0]) if gives_both else function
+    returns_both = call.user_arguments.get("fprime") is None and not call.user_arguments.get("approx_grad")
+    return first_output(call.function) if returns_both else call.function
 
 
 def fmin_tnc(*args: object, **kwargs: object) -> Any:
@@ -203,11 +182,7 @@ def fmin_slsqp(*args: object, **kwargs: object) -> Any:
         [*optimality_conditions.bounds_to_constraints(bounds), *constraints],
         _extract_x,
     )
-    return (
-        (x, with_value(scipy_result[1], _evaluate(call, call.function, x)), *scipy_result[2:])
-        if isinstance(scipy_result, tuple)
-        else x
-    )
+    return _replace_x(call, scipy_result, x)
 
 
 def fmin_cobyla(*args: object, **kwargs: object) -> Any:
@@ -216,7 +191,7 @@ def fmin_cobyla(*args: object, **kwargs: object) -> Any:
     cons = call.arguments["cons"]
     functions = list(cons) if isinstance(cons, (list, tuple)) else [cons]
     more_constraints = call.arguments.get("consargs")
-    call.has_node_argument = call.has_node_argument or has_node(more_constraints)
+    call.has_node_argument = call.has_node_argument or has_active_node(more_constraints)
     call.arguments["consargs"] = to_values(more_constraints)
     more_constraints = call.extra if more_constraints is None else tuple(more_constraints)
     call.arguments["cons"] = [optimality_conditions.wrap_callback(call, f) for f in functions]
@@ -227,11 +202,11 @@ def fmin_cobyla(*args: object, **kwargs: object) -> Any:
     return solve_optimality(call, scipy_result, call.function, constraints, lambda x: x)
 
 
-# ------------------------------------------------------------------------------------------ of all space
+# ------------------------------------------------------------------------------------------ with bounds and constraints
 
 
-def _wrap_bounded_search(name: str, callbacks: str = "func", node_parameters: str = "", unsupported: str = "") -> Function:
-    """Wrap a function that searches between bounds."""
+def _wrap_minimizer(name: str, callbacks: str = "func", node_parameters: str = "", unsupported: str = "") -> Function:
+    """Wrap a function that minimizes under bounds and constraints."""
     function = getattr(scipy.optimize, name)
 
     def wrapper(*args: object, **kwargs: object) -> Any:
@@ -251,12 +226,13 @@ def _wrap_bounded_search(name: str, callbacks: str = "func", node_parameters: st
     return wrapper
 
 
-differential_evolution = _wrap_bounded_search(
+minimize = _wrap_minimizer("minimize", "fun jac hess hessp", "constraints")
+differential_evolution = _wrap_minimizer(
     "differential_evolution", node_parameters="constraints", unsupported="integrality vectorized"
 )
-dual_annealing = _wrap_bounded_search("dual_annealing")
-shgo = _wrap_bounded_search("shgo", node_parameters="constraints")
-direct = _wrap_bounded_search("direct")
+dual_annealing = _wrap_minimizer("dual_annealing")
+shgo = _wrap_minimizer("shgo", node_parameters="constraints")
+direct = _wrap_minimizer("direct")
 
 
 def basinhopping(*args: object, **kwargs: object) -> Any:
@@ -278,7 +254,5 @@ def basinhopping(*args: object, **kwargs: object) -> Any:
     scipy_result = call()
     if not call.depends_on_nodes:
         return scipy_result
-    function = call.function
-    return _result_with_nodes(
-        call, scipy_result, constraints, (lambda *a: function(*a)[0]) if options.get("jac") is True else function
-    )
+    f = first_output(call.function) if options.get("jac") is True else call.function
+    return _result_with_nodes(call, scipy_result, constraints, f)

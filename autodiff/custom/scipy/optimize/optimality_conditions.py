@@ -23,11 +23,11 @@ from compgraph.graph import stack_nested, to_values
 from compgraph.interception import unpatched
 
 from ....operators import grad, jacrev
-from ..solver_calls import Call, Callback, has_node
+from ..solver_calls import Call, Callback, has_active_node
 
 Function = Callable[..., Any]
-NEAR = 1e-3  # the greatest value of a constraint that may be active
-WEAK = 1e-7  # the greatest multiplier that may be zero
+NEAR = 1e-3  # the greatest value of a constraint that may be active, relative to x
+WEAK = 1e-7  # the greatest multiplier that counts as zero, relative to the gradient
 _DEGENERATE = (
     "a constraint or bound is active at the solution, but its multiplier is 0 within the tolerances, so the solution has a "
     "corner and no derivative. Omit it, move it, or use smaller tolerances"
@@ -49,7 +49,7 @@ class Active(NamedTuple):
 
 
 def solve_optimality(call: Call, x: Any, f: Function, constraints: Sequence[Constraint], extract_x: Function) -> Any:
-    """Return SciPy's minimizer of f as a function of all nodes that f and the constraints use."""
+    """Return SciPy's minimizer of f, differentiable in all nodes that f and the constraints use."""
     x = np.asarray(x)
     if not x.size:
         return x
@@ -87,7 +87,7 @@ def solve_optimality(call: Call, x: Any, f: Function, constraints: Sequence[Cons
 def _verify(
     call: Call, at: Array, multipliers: NDArray[Any], active: Sequence[Active], constraints: Sequence[Constraint]
 ) -> None:
-    """Raise if the assumed active set is not that at the solution itself."""
+    """Raise if the active set at the exact solution differs from the assumed one."""
     extra = to_values(call.extra)
     is_equation = np.concatenate([np.zeros(0, bool), *[np.full(part.which.size, part.constraint.is_equation) for part in active]])
     is_wrong = bool(np.any(multipliers[~is_equation] <= 0))
@@ -243,7 +243,7 @@ def wrap_callback(call: Call, function: Callable[..., Any]) -> Any:
 def _convert_dict(call: Call, constraint: dict[str, Any]) -> tuple[Any, list[Constraint]]:
     further = tuple(constraint.get("args", ()))
     plain = {**constraint, "fun": wrap_callback(call, constraint["fun"]), "args": to_values(further)}
-    call.has_node_argument = call.has_node_argument or has_node(further)
+    call.has_node_argument = call.has_node_argument or has_active_node(further)
     if callable(constraint.get("jac")):
         plain["jac"] = wrap_callback(call, constraint["jac"])
     is_equation = str(constraint.get("type")).lower() == "eq"

@@ -10,13 +10,14 @@ import scipy.optimize
 from numpy.typing import ArrayLike
 
 from compgraph.graph import stack_nested
+from compgraph.scipy import pin_value
 
-from ..solver_calls import Call, with_node_fields, with_value
+from ..solver_calls import Call, first_output, with_node_fields
 
 Function = Callable[..., Any]
 
 
-def _first_result(scipy_result: ArrayLike) -> Any:
+def _extract_x(scipy_result: ArrayLike) -> Any:
     """Return the solution from a result that may be a tuple."""
     return scipy_result[0] if isinstance(scipy_result, tuple) else scipy_result
 
@@ -27,14 +28,9 @@ def root(*args: object, **kwargs: object) -> Any:
     scipy_result = call()
     if not call.depends_on_nodes:
         return scipy_result
-    equations = _first_output(call.function) if call.user_arguments.get("jac") is True else call.function
+    equations = first_output(call.function) if call.user_arguments.get("jac") is True else call.function
     x = call.solution(scipy_result.x, equations, lambda result: result.x)
-    return with_node_fields(scipy_result, {"x": x, "fun": with_value(scipy_result.fun, _evaluate(equations, x, call))})
-
-
-def _first_output(function: Callable[..., Any]) -> Any:
-    """Drop the derivative from a function that returns a value and its derivative."""
-    return lambda *args: function(*args)[0]
+    return with_node_fields(scipy_result, {"x": x, "fun": pin_value(_evaluate(equations, x, call), scipy_result.fun)})
 
 
 def _evaluate(function: Callable[..., Any], x: object, call: Call) -> Any:
@@ -47,10 +43,10 @@ def fsolve(*args: object, **kwargs: object) -> Any:
     scipy_result = call()
     if not call.depends_on_nodes:
         return scipy_result
-    x = call.solution(_first_result(scipy_result), call.function, _first_result)
+    x = call.solution(_extract_x(scipy_result), call.function, _extract_x)
     if not isinstance(scipy_result, tuple):
         return x
-    info = with_node_fields(scipy_result[1], {"fvec": with_value(scipy_result[1]["fvec"], _evaluate(call.function, x, call))})
+    info = with_node_fields(scipy_result[1], {"fvec": pin_value(_evaluate(call.function, x, call), scipy_result[1]["fvec"])})
     return (x, info, *scipy_result[2:])
 
 
@@ -60,7 +56,7 @@ def root_scalar(*args: object, **kwargs: object) -> Any:
     scipy_result = call()
     if call.depends_on_nodes:
         with_derivatives = call.user_arguments.get("fprime") is True or call.user_arguments.get("fprime2") is True
-        equation = _first_output(call.function) if with_derivatives else call.function
+        equation = first_output(call.function) if with_derivatives else call.function
         scipy_result.root = call.solution(scipy_result.root, equation, lambda result: result.root)
     return scipy_result
 
@@ -74,7 +70,7 @@ def _wrap_scalar_solver(name: str, callbacks: str) -> Function:
         scipy_result = call()
         if not call.depends_on_nodes:
             return scipy_result
-        x = call.solution(_first_result(scipy_result), call.function, _first_result)
+        x = call.solution(_extract_x(scipy_result), call.function, _extract_x)
         if not isinstance(scipy_result, tuple):
             return x
         if isinstance(scipy_result[1], scipy.optimize.RootResults):
@@ -94,11 +90,9 @@ def fixed_point(*args: object, **kwargs: object) -> Any:
     """``scipy.optimize.fixed_point``."""
     call = Call(scipy.optimize.fixed_point, args, kwargs, "func")
     scipy_result = call()
-    return (
-        call.solution(scipy_result, lambda x, *p: x - stack_nested(call.function(x, *p)), lambda x: x)
-        if call.depends_on_nodes
-        else scipy_result
-    )
+    if not call.depends_on_nodes:
+        return scipy_result
+    return call.solution(scipy_result, lambda x, *p: x - stack_nested(call.function(x, *p)), lambda x: x)
 
 
 def _wrap_quasi_newton(name: str) -> Function:

@@ -1,4 +1,4 @@
-"""``scipy.sparse.linalg``."""
+"""``scipy.sparse.linalg``: linear systems, norms, exponentials and eigenvalues of sparse matrices with nodes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _ITERATIVE = "bicg bicgstab cg cgs gcrotmk gmres lgmres minres qmr tfqmr"
 
 
 def _linear_operator_method(name: str) -> Any:
-    """A method of LinearOperator on nodes, which calls the user's function or the product that it represents."""
+    """Return the method of LinearOperator for nodes, which calls the user's function or the represented product."""
 
     def apply(self: Any, x: Any) -> Any:
         x = stack_nested(x)
@@ -35,7 +35,7 @@ def _linear_operator_method(name: str) -> Any:
 def _product(self: Any, x: object) -> Any:
     x = stack_nested(x)
     if not hasattr(x, "ndim") or x.ndim not in (1, 2):
-        raise TypeError("a LinearOperator that is scaled by a node is not supported; scale its result")
+        raise TypeError("a LinearOperator cannot be scaled by a node. Scale its result")
     return self.matvec(x) if x.ndim == 1 else self.matmat(x)
 
 
@@ -47,7 +47,7 @@ POLICY = Policy(
         "splu": sparse_systems.splu,
         "spilu": sparse_systems.spilu,
         "factorized": sparse_systems.factorized,
-        **{name: sparse_systems.iterative(name) for name in _ITERATIVE.split()},
+        **{name: sparse_systems.replace_iterative_solver(name) for name in _ITERATIVE.split()},
         "norm": matrix_functions.norm,
         "inv": matrix_functions.inv,
         "matrix_power": matrix_functions.matrix_power,
@@ -63,7 +63,7 @@ POLICY = Policy(
         | {"LaplacianNd", "is_sptriangular", "spbandwidth"}
     ),
     refused={
-        "aslinearoperator": "the matrix itself: a LinearOperator cannot hold nodes",
+        "aslinearoperator": "the matrix itself (a LinearOperator cannot hold nodes)",
         "expm": "scipy.linalg.expm(A.toarray()), or expm_multiply",
         "funm_multiply_krylov": "expm_multiply, or scipy.linalg.funm",
         "eigs": "np.linalg.eig(A.toarray()), or eigsh where the matrix is symmetric",

@@ -14,9 +14,9 @@ from ....graph import stack_nested, to_values
 from ....interception import unpatched
 from ....protocols import unsupported_message
 from ....values import Value
+from ...tools import pin_value
 from .. import Pattern, build_matrix, elements_and_pattern, has_nodes, matmul, product, solution, sum_duplicates
-from .sparse_systems import eigenpairs, plain_matrix
-from .sparse_systems import expm_multiply as applied
+from .sparse_systems import apply_expm, eigenpairs, plain_matrix
 
 TERMS = 24  # of the exponential series of a matrix of norm 1: the remainder is less than 1e-24
 
@@ -40,7 +40,7 @@ def norm(x: Any, ord: object = None, axis: int | tuple[int, ...] | None = None) 
 
 
 def inv(A: Any) -> Any:  # noqa: N803 (SciPy's name)
-    """``scipy.sparse.linalg.inv``: the inverse, all of whose elements are kept."""
+    """``scipy.sparse.linalg.inv``: the inverse, with all elements stored."""
     data, pattern = elements_and_pattern(A)
     inverse = solution(data, np.eye(A.shape[0], dtype=data.dtype), pattern=pattern)
     kind = scipy.sparse.csc_array if isinstance(A, scipy.sparse.sparray) else scipy.sparse.csc_matrix
@@ -68,14 +68,14 @@ def expm_multiply(
     endpoint: object = None,
     traceA: object = None,  # noqa: N803
 ) -> Any:
-    """``scipy.sparse.linalg.expm_multiply`` at one time: the exponential series, in as many steps as its norm is large."""
+    """``scipy.sparse.linalg.expm_multiply`` at one time: the exponential series, in a number of steps given by the norm."""
     if any(option is not None for option in (start, stop, num, endpoint)):
         raise TypeError(unsupported_message("expm_multiply at several times", "expm_multiply(A * t, B) for each of them"))
     if isinstance(A, scipy.sparse.linalg.LinearOperator):
         raise TypeError(unsupported_message("expm_multiply with a LinearOperator", "a sparse matrix"))
     x = stack_nested(B)
     if not has_nodes(type(A)) and not isinstance(A, Value):
-        return applied(x, matrix=A)
+        return apply_expm(x, matrix=A)
     if isinstance(A, Value):
         A = scipy.sparse.csr_array(A)  # noqa: N806
     data, pattern = elements_and_pattern(A)
@@ -87,7 +87,7 @@ def expm_multiply(
         for k in range(1, TERMS + 1):
             term = product(data, term, pattern=pattern) / (steps * k)
             x = x + term
-    return x + (value - to_values(x))
+    return pin_value(x, value)
 
 
 # ---------------------------------------------------------------------------------------------- eigenvalues
@@ -96,21 +96,23 @@ def expm_multiply(
 def eigsh(A: object, k: int = 6, M: object = None, sigma: float | None = None, **options: object) -> Any:  # noqa: N803 (SciPy's names)
     """``scipy.sparse.linalg.eigsh`` of real symmetric matrices."""
     if not scipy.sparse.issparse(A):
-        raise TypeError(unsupported_message("eigsh of other objects than sparse matrices", "np.linalg.eigh, or a sparse matrix"))
+        raise TypeError(
+            unsupported_message("eigsh of an object that is not a sparse matrix", "np.linalg.eigh, or a sparse matrix")
+        )
     if M is not None or options.get("mode", "normal") != "normal":
         raise TypeError(unsupported_message("eigsh with M= or mode=", "np.linalg.eigh of the dense matrix"))
     data, pattern = elements_and_pattern(A)
     if data.dtype.kind == "c":
         raise TypeError(unsupported_message("eigsh of a complex matrix", "np.linalg.eigh(A.toarray())"))
     with_vectors = options.pop("return_eigenvectors", True)
-    own = unpatched(scipy.sparse.linalg.eigsh)
+    scipy_function = unpatched(scipy.sparse.linalg.eigsh)
 
     def find(numbers: NDArray[Any]) -> Any:
-        w, v = own(pattern.matrix(numbers), k, sigma=to_values(sigma), **options)
+        w, v = scipy_function(pattern.matrix(numbers), k, sigma=to_values(sigma), **options)
         if with_vectors:
             return w, v
-        values_only = own(pattern.matrix(numbers), k, sigma=to_values(sigma), return_eigenvectors=False, **options)
-        order = np.argsort(w)[np.argsort(np.argsort(values_only))]  # SciPy gives values alone in another order
+        values_only = scipy_function(pattern.matrix(numbers), k, sigma=to_values(sigma), return_eigenvectors=False, **options)
+        order = np.argsort(w)[np.argsort(np.argsort(values_only))]  # without vectors, SciPy's order of the values differs
         return w[order], v[:, order]
 
     w, v = eigenpairs(data, pattern=pattern, find=find)
@@ -120,18 +122,18 @@ def eigsh(A: object, k: int = 6, M: object = None, sigma: float | None = None, *
 def svds(A: object, k: int = 6, *args: object, **options: object) -> Any:  # noqa: N803 (SciPy's name)
     """``scipy.sparse.linalg.svds`` of real matrices: eigenvalues of ``[[0, A], [A.T, 0]]``."""
     if not scipy.sparse.issparse(A):
-        raise TypeError(unsupported_message("svds of other objects than sparse matrices", "np.linalg.svd"))
+        raise TypeError(unsupported_message("svds of an object that is not a sparse matrix", "np.linalg.svd"))
     returns_vectors = options.pop("return_singular_vectors", True)
     if returns_vectors not in (True, False) or args:
-        raise TypeError(unsupported_message("svds with such options", "svds(A, k), with all others by their names"))
+        raise TypeError(unsupported_message("svds with these options", "svds(A, k) and keyword arguments"))
     data, pattern = elements_and_pattern(A)
     if data.dtype.kind == "c":
         raise TypeError(unsupported_message("svds of a complex matrix", "np.linalg.svd(A.toarray())"))
     m, n = pattern.shape
-    own = unpatched(scipy.sparse.linalg.svds)
+    scipy_function = unpatched(scipy.sparse.linalg.svds)
 
     def find(numbers: NDArray[Any]) -> Any:
-        u, s, vh = own(pattern.matrix(numbers[: pattern.count]), k, **options)
+        u, s, vh = scipy_function(pattern.matrix(numbers[: pattern.count]), k, **options)
         return s, np.concatenate([u, vh.T]) / np.sqrt(2)
 
     rows, cols = np.concatenate([pattern.rows, pattern.cols + m]), np.concatenate([pattern.cols + m, pattern.rows])

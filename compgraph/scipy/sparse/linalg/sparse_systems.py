@@ -17,51 +17,52 @@ from ....interception import argument_has_node, unpatched
 from ....protocols import primitive, unsupported_message
 from ....tracing import is_tracing
 from ....values import Value
+from ...tools import pin_value
 from .. import add, build_matrix, elements_and_pattern, has_nodes, multiply, solution
 
 # ------------------------------------------------------------------------------------------------------------ operations
 
-TRANSPOSED = {"N": "T", "T": "N"}
-
 
 class Factorization:
-    """SciPy's factorization of a sparse matrix; for other elements it is recomputed.
+    """SciPy's factorization of a sparse matrix, recomputed for different elements.
 
     Parameters
     ----------
     matrix : sparse array
-        Of plain numbers.
+        The matrix of plain numbers.
     data : array
         Its elements, the operand of the recorded operation.
     options : dict
-        As `splu` takes them.
+        The options of `splu`.
     """
 
     def __init__(self, matrix: object, data: NDArray[Any], options: dict[str, Any]) -> None:
         self.options, self.data = options, data
         self.lu = unpatched(scipy.sparse.linalg.splu)(matrix, **options)
 
-    def for_elements(self, data: NDArray[Any], pattern: Any) -> Any:
-        """The factorization with elements."""
+    def with_elements(self, data: NDArray[Any], pattern: Any) -> Any:
+        """The factorization of the matrix with these elements."""
         if data is self.data:
             return self.lu
         return unpatched(scipy.sparse.linalg.splu)(pattern.matrix(data).tocsc(), **self.options)
 
 
 @primitive(opname="scipy_sparse_linalg_factored")
-def factored(data: NDArray[Any], b: NDArray[Any], *, pattern: object, kept: Factorization, trans: str = "N") -> Any:
+def solve_factored(
+    data: NDArray[Any], b: NDArray[Any], *, pattern: object, factorization: Factorization, trans: str = "N"
+) -> Any:
     """The solution of ``A @ x = b``, or with ``trans="T"`` of ``A.T @ x = b``, by a factorization."""
-    return kept.for_elements(data, pattern).solve(np.asarray(b, np.result_type(data, b, np.float32)), trans)
+    return factorization.with_elements(data, pattern).solve(np.asarray(b, np.result_type(data, b, np.float32)), trans)
 
 
 @primitive(opname="scipy_sparse_linalg_incomplete")
-def incomplete(b: Array, *, lu: Any, trans: str = "N") -> Any:
+def solve_incomplete(b: Array, *, lu: Any, trans: str = "N") -> Any:
     """Apply an incomplete factorization of a plain matrix to a right-hand side, in which it is linear."""
     return lu.solve(b, trans)
 
 
 @primitive(opname="scipy_sparse_linalg_expm_multiply")
-def expm_multiply(x: NDArray[Any], *, matrix: object) -> Any:
+def apply_expm(x: NDArray[Any], *, matrix: object) -> Any:
     """``expm(matrix) @ x`` with a plain matrix."""
     return unpatched(scipy.sparse.linalg.expm_multiply)(matrix, x)
 
@@ -116,15 +117,15 @@ def spsolve_triangular(
     unit_diagonal: bool = False,
 ) -> Any:
     """``scipy.sparse.linalg.spsolve_triangular``."""
-    own = unpatched(scipy.sparse.linalg.spsolve_triangular)
-    value = own(plain_matrix(A), to_values(stack_nested(b)), lower=lower, unit_diagonal=unit_diagonal)
+    scipy_function = unpatched(scipy.sparse.linalg.spsolve_triangular)
+    value = scipy_function(plain_matrix(A), to_values(stack_nested(b)), lower=lower, unit_diagonal=unit_diagonal)
     matrix = A.tocsr()
     if unit_diagonal:
         outer = (scipy.sparse.tril if lower else scipy.sparse.triu)(matrix, -1 if lower else 1)
         matrix = add(outer.tocsr(), scipy.sparse.eye_array(A.shape[0], format="csr"))
     data, pattern = elements_and_pattern(matrix)
     x = solution(data, stack_nested(b), pattern=pattern)
-    return x + (value - to_values(x))
+    return pin_value(x, value)
 
 
 # ------------------------------------------------------------------------------------------ factorizations
@@ -140,15 +141,17 @@ class NodeFactorization:
         self.shape, self.nnz = self._factorization.lu.shape, self._factorization.lu.nnz
 
     def solve(self, rhs: Any, trans: str = "N") -> Any:
-        """The solution for a right-hand side, as of `SuperLU.solve`."""
+        """The solution for a right-hand side, as ``SuperLU.solve``."""
         rhs = stack_nested(rhs)
         if trans == "H":
-            return np.conj(factored(self._data, np.conj(rhs), pattern=self._pattern, kept=self._factorization, trans="T"))
-        return factored(self._data, rhs, pattern=self._pattern, kept=self._factorization, trans=trans)
+            return np.conj(
+                solve_factored(self._data, np.conj(rhs), pattern=self._pattern, factorization=self._factorization, trans="T")
+            )
+        return solve_factored(self._data, rhs, pattern=self._pattern, factorization=self._factorization, trans=trans)
 
     def __getattr__(self, name: str) -> Any:
         if name not in ("L", "U", "perm_r", "perm_c"):
-            raise AttributeError(f"a sparse factorization has no {name!r}")
+            raise AttributeError(f"a sparse factorization of nodes has no attribute {name!r}")
         if isinstance(self._data, Value) and name in "LU":
             raise TypeError(unsupported_message(f"{name} of a sparse factorization", "solve, or scipy.linalg.lu of A.toarray()"))
         return getattr(self._factorization.lu, name)
@@ -161,10 +164,10 @@ class IncompleteFactorization:
         self._lu = lu
 
     def solve(self, rhs: object, trans: str = "N") -> Any:
-        """Return the solution for a right-hand side."""
+        """The solution for a right-hand side, as ``SuperLU.solve``."""
         if trans == "H":
-            return np.conj(incomplete(np.conj(stack_nested(rhs)), lu=self._lu, trans="T"))
-        return incomplete(stack_nested(rhs), lu=self._lu, trans=trans)
+            return np.conj(solve_incomplete(np.conj(stack_nested(rhs)), lu=self._lu, trans="T"))
+        return solve_incomplete(stack_nested(rhs), lu=self._lu, trans=trans)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._lu, name)
@@ -172,9 +175,9 @@ class IncompleteFactorization:
 
 def splu(A: Any, *args: object, **options: object) -> Any:  # noqa: N803 (SciPy's name)
     """``scipy.sparse.linalg.splu``; SciPy's own object for plain arguments outside of traces."""
-    own = unpatched(scipy.sparse.linalg.splu)
+    scipy_function = unpatched(scipy.sparse.linalg.splu)
     if not argument_has_node(A) and (not is_tracing() or not scipy.sparse.issparse(A)):
-        return own(A, *args, **options)
+        return scipy_function(A, *args, **options)
     names = ("permc_spec", "diag_pivot_thresh", "relax", "panel_size", "options")
     _require_square("splu", A)
     return NodeFactorization(A, {**dict(zip(names, args, strict=False)), **options})
@@ -198,9 +201,9 @@ def factorized(A: Any) -> Any:  # noqa: N803 (SciPy's name)
 # ---------------------------------------------------------------------------------------------- iterations
 
 
-def iterative(name: str) -> Solver:
-    """Replace an iterative solver: the value is computed by SciPy, the derivative is that of the solution."""
-    own = unpatched(getattr(scipy.sparse.linalg, name))
+def replace_iterative_solver(name: str) -> Solver:
+    """Return the replacement of an iterative solver: SciPy computes the value; the derivative is that of the exact solution."""
+    scipy_function = unpatched(getattr(scipy.sparse.linalg, name))
 
     def solve_recorded(A: object, b: Any, x0: object = None, **options: Any) -> Any:  # noqa: N803 (SciPy's names)
         matrix = getattr(A, "A", A) if isinstance(A, scipy.sparse.linalg.LinearOperator) else A
@@ -211,13 +214,13 @@ def iterative(name: str) -> Solver:
         matrix_values = plain_matrix(matrix) if scipy.sparse.issparse(matrix) else to_values(matrix)
         for option, value in options.items():
             options[option] = plain_matrix(value) if scipy.sparse.issparse(value) else to_values(value)
-        x, info = own(matrix_values, to_values(b), None if x0 is None else to_values(stack_nested(x0)), **options)
+        x, info = scipy_function(matrix_values, to_values(b), None if x0 is None else to_values(stack_nested(x0)), **options)
         if info != 0:
             raise RuntimeError(
-                f"{name}: no solution was found (info {info}), so it has no derivative; use more iterations, or spsolve"
+                f"{name}: no solution was found (info {info}), so it has no derivative. Use more iterations, or spsolve"
             )
         exact = _solve(_shift_diagonal(matrix, options.get("shift", 0.0)), np.reshape(b, (-1,)))
-        return exact + (np.reshape(x, (-1,)) - to_values(exact)), info
+        return pin_value(exact, np.reshape(x, (-1,))), info
 
     return solve_recorded
 

@@ -202,6 +202,18 @@ def test_solve_ivp_fit_beside_penalty() -> None:
     assert ad.grad(loss)(0.9) > 0.1
 
 
+@for_each("solver", ["Radau", "odeint"])
+def test_ode_solvers_tolerance_of_each_component(solver: str) -> None:
+    atol = np.array([1e-8, 1e-9])
+
+    def end(k: Any) -> Any:
+        if solver == "odeint":
+            return odeint(lambda y, t: -k * y, [1.0, 2.0], [0.0, 1.0], atol=atol)[-1, 0]
+        return solve_ivp(lambda t, y: -k * y, (0, 1), [1.0, 2.0], method=solver, atol=atol).y[0, -1]
+
+    assert ad.grad(end)(0.5) == pytest.approx(-np.exp(-0.5), rel=1e-8)
+
+
 def test_ode_solvers_unsupported_options_raise() -> None:
     with pytest.raises(TypeError, match="dense_output"):
         ad.grad(lambda k: solve_ivp(lambda t, y: -k * y, (0, 1), [1.0], method="Radau", dense_output=True).y[0, -1])(1.0)

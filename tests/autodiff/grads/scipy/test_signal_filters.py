@@ -161,9 +161,9 @@ def test_signal_filters_record_scipy_functions() -> None:
     ("call", "match"),
     [
         (lambda v: scipy.signal.upfirdn([1.0], v, mode="line"), "mode='line'"),
-        (lambda v: scipy.signal.lfilter([1.0, 2.0], [1.0], v, zi=np.ones(3)), "zi has shape"),
+        (lambda v: scipy.signal.lfilter([1.0, 2.0], [1.0], v, zi=np.ones(3)), "zi must have shape"),
         (lambda v: scipy.signal.find_peaks(v), "find_peaks"),
-        (lambda v: scipy.signal.sosfilt(np.ones((2, 5)), v), "sections of 6"),
+        (lambda v: scipy.signal.sosfilt(np.ones((2, 5)), v), "n_sections, 6"),
     ],
 )
 def test_signal_filters_unsupported_calls_raise(call: Any, match: str) -> None:

@@ -1,8 +1,12 @@
-"""Interpolation of scattered data by radial functions and triangulations; the triangle of a point has no derivative."""
+"""Interpolation in several dimensions: on regular grids, by radial functions, and on triangulations.
+
+The choice of the grid cell or triangle that contains a point has no derivative.
+"""
 
 from __future__ import annotations
 
 import importlib
+from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,9 +17,55 @@ from numpy.typing import NDArray
 
 from ...array_types import Array
 from ..tools import column, floating, plain
-from .regular_grids import ndim_coords_from_arrays
 
-# Radial functions by the square of the distance, where that is not 0; and their values there.
+# ------------------------------------------------------------------------------------------ regular grids
+
+
+def find_indices(grid: Sequence[NDArray[Any]], xi: NDArray[Any]) -> tuple[NDArray[np.intp], list[Any]]:
+    """Replacement of ``_rgi_cython.find_indices``: by axis, the cell of each point and its relative position in it."""
+    cells, distances = [], []
+    for points, x in zip(grid, xi, strict=True):
+        cell = np.clip(np.searchsorted(plain(points), plain(x), side="right") - 1, 0, len(points) - 2)
+        cells.append(cell)
+        distances.append((x - points[cell]) / (points[cell + 1] - points[cell]))
+    return np.stack(cells), distances
+
+
+def evaluate_linear_2d(
+    values: NDArray[Any], cells: NDArray[np.intp], distances: Sequence[NDArray[Any]], grid: object, out: object
+) -> Any:
+    """Replacement of ``_rgi_cython.evaluate_linear_2d``: bilinear interpolation in the cells of a grid."""
+    i, j = cells
+    s, t = distances
+    return (
+        values[i, j] * (1 - s) * (1 - t) + values[i, j + 1] * (1 - s) * t
+        + values[i + 1, j] * s * (1 - t) + values[i + 1, j + 1] * s * t
+    )  # fmt: skip
+
+
+def ndim_coords_from_arrays(points: Any, ndim: int | None = None) -> Any:
+    """Replacement of ``_interpnd._ndim_coords_from_arrays``: points with coordinates along the last axis."""
+    if isinstance(points, tuple) and len(points) == 1:
+        points = points[0]
+    if isinstance(points, tuple):
+        return np.stack(np.broadcast_arrays(*map(floating, points)), axis=-1)
+    points = floating(points)
+    if points.ndim > 1:
+        return points
+    return np.reshape(points, (-1, 1) if ndim in (None, 1) else (-1, ndim))
+
+
+def make_ndbspl(*args: object, **options: object) -> None:
+    """Replacement of ``_ndbspline.make_ndbspl``: raise, because it solves a sparse system in compiled code."""
+    raise TypeError(
+        "scipy.interpolate on regular grids: method='slinear', 'cubic' and 'quintic' are not recorded. Use 'linear', or "
+        "make_interp_spline along each axis"
+    )
+
+
+# ------------------------------------------------------------------------------------------ radial functions
+
+# Radial functions of the squared distance, where it is not 0, and their values at 0.
 KERNELS: dict[str, tuple[Any, float]] = {
     "linear": (lambda q: -np.sqrt(q), 0.0),
     "thin_plate_spline": (lambda q: 0.5 * q * np.log(q), 0.0),
@@ -45,7 +95,7 @@ def _monomial_powers(ndim: int, degree: int, xp: object) -> NDArray[np.int64]:
 def _build_and_solve_system(
     y: NDArray[Any], d: NDArray[Any], smoothing: NDArray[Any], kernel: str, epsilon: object, powers: NDArray[Any], xp: object
 ) -> tuple[Any, Any, Any]:
-    """Shift and scale of the monomials, and the coefficients of the interpolant.
+    """Return the shift and scale of the monomials, and the coefficients of the interpolant.
 
     G. E. Fasshauer, *Meshfree Approximation Methods with MATLAB*, 2007, ch. 6.
     """
@@ -88,37 +138,38 @@ def _monomials(x: NDArray[Any], powers: NDArray[Any], shift: NDArray[Any], scale
     return np.prod(((x - shift) / scale)[:, None] ** powers, axis=-1)
 
 
-# ------------------------------------------------------------------------------------------ triangles
+# ------------------------------------------------------------------------------------------ triangulations
 
 
 def griddata(points: Any, values: Any, xi: Any, method: str = "linear", fill_value: Any = np.nan, rescale: bool = False) -> Any:
     """``scipy.interpolate.griddata``."""
     points, values = ndim_coords_from_arrays(points), floating(values)
-    line = points.ndim < 2 or points.shape[-1] == 1
-    if line and method in ("nearest", "linear", "cubic"):
+    is_one_dimensional = points.ndim < 2 or points.shape[-1] == 1
+    if is_one_dimensional and method in ("nearest", "linear", "cubic"):
         points = np.ravel(points)
         xi = xi[0] if isinstance(xi, tuple) else xi
         fill = "extrapolate" if method == "nearest" else fill_value
         return scipy.interpolate.interp1d(points, values, kind=method, axis=0, bounds_error=False, fill_value=fill)(xi)
     if method not in ("nearest", "linear"):
         raise TypeError(
-            f"scipy.interpolate.griddata: method={method!r} is not recorded in more dimensions; use 'linear', or RBFInterpolator"
+            f"scipy.interpolate.griddata: method={method!r} is not recorded in several dimensions. Use method='linear'"
         )
     xi = ndim_coords_from_arrays(xi)
     shape, flat = xi.shape[:-1], np.reshape(xi, (-1, xi.shape[-1]))
     scale = np.ptp(plain(points), axis=0) if rescale else np.ones(points.shape[-1])
     scale = np.where(scale > 0, scale, 1.0)
-    known, query_points = plain(points) / scale, plain(flat) / scale
+    sites, queries = plain(points) / scale, plain(flat) / scale
     if method == "nearest":
-        interpolated_values = values[scipy.spatial.KDTree(known).query(query_points)[1]]
+        interpolated_values = values[scipy.spatial.KDTree(sites).query(queries)[1]]
     else:
-        interpolated_values = _in_triangles(points, values, flat, scipy.spatial.Delaunay(known), query_points, fill_value)
+        triangles = scipy.spatial.Delaunay(sites)
+        interpolated_values = _interpolate_in_triangles(points, values, flat, triangles, queries, fill_value)
     return np.reshape(interpolated_values, shape + values.shape[1:])
 
 
-def _in_triangles(points: Any, values: Any, x: Any, triangles: Any, query_points: Array, fill_value: float) -> Any:
-    """The values of linear functions on triangles: those at the corners, weighted by barycentric coordinates."""
-    where = triangles.find_simplex(query_points)
+def _interpolate_in_triangles(points: Any, values: Any, x: Any, triangles: Any, queries: Array, fill_value: float) -> Any:
+    """Interpolate linearly in triangles: the values at the corners, weighted by barycentric coordinates."""
+    where = triangles.find_simplex(queries)
     corners = triangles.simplices[where]
     base = points[corners[:, -1]]
     edges = np.swapaxes(points[corners[:, :-1]] - base[:, None], -1, -2)
