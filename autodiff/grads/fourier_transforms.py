@@ -21,7 +21,7 @@ def _inverse_norm(norm: Any) -> Any:
 
 
 def _cut_or_pad(g: NDArray[Any], length: int, axis: int) -> Any:
-    """Cut or zero-pad to a length along an axis, as transforms do; the operation is its own transpose."""
+    """Cut or zero-pad to a length along an axis, as transforms do to their operand: the transpose does the same."""
     axis %= g.ndim
     current = g.shape[axis]
     if current >= length:

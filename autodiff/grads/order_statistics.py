@@ -1,4 +1,4 @@
-"""Rules of medians, quantiles, peak-to-peak ranges, and reductions that skip nan."""
+"""Rules of medians, quantiles and peak-to-peak ranges."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from .corners import mark_corner, mark_unknown
 
 
 def _ptp(out: object, x: Any, axis: int | tuple[int, ...] | None = None, **_: object) -> Any:
-    ends = (np.max(x, axis=axis, keepdims=True), np.min(x, axis=axis, keepdims=True))
-    return reductions._max(ends[0], x, axis) - reductions._min(ends[1], x, axis)
+    largest, smallest = np.max(x, axis=axis, keepdims=True), np.min(x, axis=axis, keepdims=True)
+    return reductions._max(largest, x, axis) - reductions._min(smallest, x, axis)
 
 
 def _is_extreme(x: Any, axis: int | tuple[int, ...] | None = None, **_: object) -> Any:
@@ -34,8 +34,8 @@ def _is_extreme(x: Any, axis: int | tuple[int, ...] | None = None, **_: object) 
 ptp_grad = reduction("ptp", _ptp).selects_elements(_is_extreme)
 
 # ------------------------------------------------------------------------------------ order statistics
-# A quantile interpolates between two neighbors in the sorted row. Its place is computed by NumPy: the quantile of the places
-# 0, 1, 2, ... is a place. Elements equal to a neighbor share its weight.
+# A quantile interpolates between two neighbors in the sorted row. NumPy computes its position, as the quantile of the positions
+# 0, 1, 2, ... Elements equal to a neighbor share its weight.
 
 
 def _to_rows(x: Any, axis: int | tuple[int, ...] | None) -> tuple[Any, list[int], tuple[int, ...]]:
@@ -48,7 +48,7 @@ def _to_rows(x: Any, axis: int | tuple[int, ...] | None) -> tuple[Any, list[int]
 
 
 def _quantile_positions(function: Callable[..., Any], counts: Array, options: dict[str, Any]) -> Any:
-    """Return the place of each quantile in sorted rows of `counts` numbers; the axis of quantiles is first."""
+    """Return the position of each quantile in sorted rows of `counts` numbers; the axis of quantiles is first."""
     sizes, which = np.unique(np.maximum(counts, 1), return_inverse=True)
     positions_by_size = [np.ravel(function(np.arange(float(size)), **options)) for size in sizes]
     return np.reshape(positions_by_size, (len(sizes), np.size(options.get("q", 0)))).T[:, which.reshape(counts.shape)]
@@ -65,10 +65,10 @@ def _row_weights(
 ) -> Any:
     """Return for each quantile the partial derivatives with respect to the elements of each row."""
     options = {k: v for k, v in options.items() if k not in ("keepdims", "overwrite_input")}
-    weighted = options.pop("weights", None) is not None
+    has_weights = options.pop("weights", None) is not None
     rows = _to_rows(x, axis)[0]
     results = np.reshape(out, (np.size(options.get("q", 0)), *rows.shape[:-1]))
-    if weighted:
+    if has_weights:
         return np.stack([_tie_shares(rows, result) for result in results])
     counts = np.sum(~np.isnan(rows), axis=-1) if skips else np.full(rows.shape[:-1], rows.shape[-1])
     rank = np.sort(rows, axis=-1)
@@ -95,9 +95,9 @@ def _find_ties(rows: object, value: object, weight: object) -> Any:
     """Return a function that finds the elements which are tied with others at the quantile."""
 
     def find() -> Any:
-        plain, middle, shares = (np.asarray(to_values(x)) for x in (rows, value, weight))
-        tied = (shares != 0) & (plain == middle)
-        return tied & (np.sum(tied, axis=-1, keepdims=True) > 1)
+        elements, quantile, shares = (np.asarray(to_values(x)) for x in (rows, value, weight))
+        is_equal = (shares != 0) & (elements == quantile)
+        return is_equal & (np.sum(is_equal, axis=-1, keepdims=True) > 1)
 
     return find
 
@@ -120,15 +120,14 @@ def _order_statistic(opname: str, function: Callable[..., Any], skips: bool = Fa
     def tangent(t: object, out: Any, x: object, axis: int | tuple[int, ...] | None = None, **options: object) -> Any:
         weights = bind(_row_weights, (out, x), {"function": function, "skips": skips, "axis": axis, "options": options})
         rows = _to_rows(t, axis)[0]
-        chosen = [np.sum(np.where(weight != 0, rows * weight, 0), axis=-1) for weight in weights]
+        tangents = [np.sum(np.where(weight != 0, rows * weight, 0), axis=-1) for weight in weights]
         if isinstance(x, Value):
             elements = _to_rows(x, axis)[0]
             values = np.reshape(out, (len(weights), *elements.shape[:-1], 1))
             for k, weight in enumerate(weights):
-                tied = _find_ties(elements, values[k], weight)
-                deviation = functools.partial(np.where, tied(), elements - values[k], 1)
-                chosen[k] = chosen[k] + np.sum(mark_corner(rows, deviation(), opname), axis=-1)
-        return np.reshape(np.stack(chosen), out.shape)
+                deviation = np.where(_find_ties(elements, values[k], weight)(), elements - values[k], 1)
+                tangents[k] = tangents[k] + np.sum(mark_corner(rows, deviation, opname), axis=-1)
+        return np.reshape(np.stack(tangents), out.shape)
 
     return general(opname, formula).tangent(tangent).selects_elements()
 

@@ -34,7 +34,7 @@ def _count(x: Any, axis: int | tuple[int, ...] | None, where: Any) -> Any:
     """Return the number of elements that contribute to each result."""
     if where is not True:
         if isinstance(where, (tuple, int, float)) and np.any(np.not_equal(where, np.not_equal(where, 0))):
-            raise ValueError(f"where={where} is a mask whose numbers NumPy adds up for the count; write it as booleans")
+            raise ValueError(f"where={where} is a mask of numbers, which NumPy sums for the count. Pass booleans")
         return np.sum(_mask(where) * np.ones_like(x), axis=axis, keepdims=True)
     axes = range(x.ndim) if axis is None else axis if isinstance(axis, tuple) else (axis,)
     return math.prod(x.shape[i] for i in axes) if x.ndim else 1
@@ -59,7 +59,7 @@ def _equals_initial(initial: Any, out: Any) -> Any:
 
 
 def _shares(
-    losing: Any,
+    is_beaten: Any,
     out: object,
     x: Any,
     axis: int | tuple[int, ...] | None,
@@ -67,10 +67,10 @@ def _shares(
     initial: NDArray[Any] | None = None,
     **_: object,
 ) -> Any:
-    """Return even shares for all elements that are not losing; `initial` competes with them."""
-    winning = _masked(np.logical_not(losing).astype(x.dtype), where)
-    winners = np.add.reduce(winning, axis=axis, keepdims=True)
-    return winning / np.maximum(winners if initial is None else winners + _equals_initial(initial, out), 1)
+    """Return even shares for all elements that equal the result: those where `is_beaten` is false, and `initial`."""
+    is_extreme = _masked(np.logical_not(is_beaten).astype(x.dtype), where)
+    count = np.add.reduce(is_extreme, axis=axis, keepdims=True)
+    return is_extreme / np.maximum(count if initial is None else count + _equals_initial(initial, out), 1)
 
 
 def _max(out: Any, x: Any, axis: Any = None, **options: Any) -> Any:
@@ -82,7 +82,7 @@ def _min(out: Any, x: Any, axis: Any = None, **options: Any) -> Any:
 
 
 def _centered(x: Any, axis: int | tuple[int, ...] | None, where: Any, mean: Any) -> Any:
-    """Subtract the mean from x; zero for unselected elements."""
+    """Return the conjugated deviation of x from its mean; zero for unselected elements."""
     if mean is None:
         mean = np.mean(x, axis=axis, keepdims=True, where=where)
     return _masked(np.conjugate(x - mean), where)
@@ -115,8 +115,8 @@ def _std_length(
     out: Any, x: Any, axis: int | tuple[int, ...] | None = None, where: Any = True, mean: Any = None, **_: object
 ) -> Any:
     """Return the standard deviation; 1 for single elements, whose deviation is always 0."""
-    single = np.asarray(to_values(_count(x, axis, where))) <= 1 if mean is None else False
-    return np.where(single, 1, out) if np.any(single) else out
+    is_single = np.asarray(to_values(_count(x, axis, where))) <= 1 if mean is None else False
+    return np.where(is_single, 1, out) if np.any(is_single) else out
 
 
 def _std(out: object, x: object, axis: int | tuple[int, ...] | None = None, **options: object) -> Any:
@@ -151,7 +151,7 @@ def _exclusive_products(x: Any) -> Any:
 
 
 def _negate_weights(weights: Formula) -> Formula:
-    """Return the weights with respect to a given mean, which is subtracted from every element."""
+    """Return the weights of the operand ``mean``, which is subtracted from every element."""
     return lambda *operands, **options: -weights(*operands, **options)
 
 
@@ -169,12 +169,12 @@ def _prod_initial(out: object, x: Any, axis: int | tuple[int, ...] | None = None
 
 
 def _extremum_initial(
-    losing: Any, out: Any, x: Any, axis: int | tuple[int, ...] | None, initial: Any, where: object = True, **_: object
+    is_beaten: Any, out: Any, x: Any, axis: int | tuple[int, ...] | None, initial: Any, where: object = True, **_: object
 ) -> Any:
-    """Return the share of the initial value among all elements that are not losing."""
-    winners = np.add.reduce(_masked(np.logical_not(losing).astype(x.dtype), where), axis=axis, keepdims=True)
+    """Return the share of the initial value; see `_shares`."""
+    count = np.add.reduce(_masked(np.logical_not(is_beaten).astype(x.dtype), where), axis=axis, keepdims=True)
     is_initial = _equals_initial(initial, out)
-    return is_initial / np.maximum(winners + is_initial, 1)
+    return is_initial / np.maximum(count + is_initial, 1)
 
 
 def _max_initial(out: Any, x: Any, axis: int | tuple[int, ...] | None = None, **options: object) -> Any:
@@ -204,16 +204,16 @@ var_grad = reduction("var", _var, None, _var_mean).selects_elements(_selected, _
 std_grad = as_norm(reduction("std", _std, None, _std_mean), _std_numerator, _std_length).selects_elements(_selected, _is_masked)
 
 
-# ---------------------------------------------------------------------- reductions that pass over nan
+# --------------------------------------------------------------------------- reductions that skip nan
 
 
 def _skip_nan(weights: Formula, fill: float = 0) -> Formula:
     """Return the weights of a reduction that skips nan."""
 
-    def present(out: Any, x: Any, where: Any = True, **options: object) -> Any:
-        return weights(out, replace_nan(x, fill), where=np.logical_and(where, np.logical_not(np.isnan(x))), **options)
+    def weights_without_nan(out: Any, x: Any, where: Any = True, **options: object) -> Any:
+        return weights(out, replace_nan(x, fill), where=_not_nan(x, where=where), **options)
 
-    return present
+    return weights_without_nan
 
 
 def _not_nan(x: Any, *_: object, where: Any = True, **__: object) -> Any:

@@ -10,7 +10,7 @@ import scipy.special as sc
 from numpy.typing import NDArray
 
 from ....rules import Rule
-from ...elementwise_functions import near
+from ...elementwise_functions import series_near_zero
 from .ufunc_rules import ROOT_PI, real_only, several, special
 
 # Bessel functions
@@ -137,7 +137,7 @@ def _even_part(x: NDArray[Any], sign: int) -> Any:
     """``(1 - J0(x)) / x``, or ``(I0(x) - 1) / x``."""
     terms = [sign**k / math.factorial(k + 1) ** 2 for k in range(12)]
     function = sc.j0 if sign < 0 else sc.i0
-    return 0.25 * x * near(0.25 * x * x, 0.5, terms, lambda far: sign * (function(2 * np.sqrt(far)) - 1) / far)
+    return 0.25 * x * series_near_zero(0.25 * x * x, 0.5, terms, lambda far: sign * (function(2 * np.sqrt(far)) - 1) / far)
 
 
 special_itj0y0_grad = several("itj0y0", (lambda out, x: sc.j0(x), lambda out, x: sc.y0(x)))

@@ -10,7 +10,7 @@ import scipy.special as sc
 from numpy.typing import NDArray
 
 from ....rules import Rule
-from ...elementwise_functions import near, to_dtype_of
+from ...elementwise_functions import series_near_zero, to_dtype_of
 from .ufunc_rules import DEGREE, ROOT_2PI, several, special
 
 LN2 = math.log(2.0)
@@ -72,7 +72,7 @@ _EXPREL_SLOPE = [(k + 1) / math.factorial(k + 2) for k in range(19)]
 
 def exprel_slope(x: NDArray[Any]) -> Any:
     """The derivative of ``expm1(x) / x``."""
-    return near(x, 1, _EXPREL_SLOPE, lambda far: (np.exp(far) - sc.exprel(far)) / far)
+    return series_near_zero(x, 1, _EXPREL_SLOPE, lambda far: (np.exp(far) - sc.exprel(far)) / far)
 
 
 special_exprel_grad = special("exprel", lambda g, out, x: g * exprel_slope(x))
@@ -82,7 +82,8 @@ special_exp1_grad = special("exp1", lambda g, out, x: -g * (np.exp(-x) / x))
 special_expi_grad = special("expi", lambda g, out, x: g * (np.exp(x) / x))
 special_expn_grad = special("expn", "n", lambda g, out, n, x: -g * ((np.exp(-x) - (n - 1) * out) / x))
 special_spence_grad = special(
-    "spence", lambda g, out, z: -g * near(1 - z, 0.1, [1 / k for k in range(1, 19)], lambda far: -np.log(1 - far) / far)
+    "spence",
+    lambda g, out, z: -g * series_near_zero(1 - z, 0.1, [1 / k for k in range(1, 19)], lambda far: -np.log(1 - far) / far),
 )
 special_owens_t_grad = special(
     "owens_t",
@@ -94,7 +95,7 @@ special_owens_t_grad = special(
 def _sinh_over(x: NDArray[Any]) -> Any:
     """``sinh(x) / x``, an even function."""
     inverse = [1 / math.factorial(2 * k + 1) for k in range(12)]
-    return near(x * x, 1, inverse, lambda square: np.sinh(np.sqrt(square)) / np.sqrt(square))
+    return series_near_zero(x * x, 1, inverse, lambda square: np.sinh(np.sqrt(square)) / np.sqrt(square))
 
 
 special_sici_grad = several("sici", (lambda out, x: np.sinc(x / math.pi), lambda out, x: np.cos(x) / x))
@@ -124,7 +125,7 @@ def _boxcox_slope(log: Any, exponent: Any) -> Any:
 
 def _inverse_slope(y: NDArray[Any], exponent: object) -> Any:
     """The derivative of ``log1p(exponent * y) / exponent`` with respect to the exponent."""
-    return y * y * near(exponent * y, 0.1, _LOG_SLOPE, lambda far: (far / (1 + far) - np.log1p(far)) / (far * far))
+    return y * y * series_near_zero(exponent * y, 0.1, _LOG_SLOPE, lambda far: (far / (1 + far) - np.log1p(far)) / (far * far))
 
 
 special_boxcox_grad = special(

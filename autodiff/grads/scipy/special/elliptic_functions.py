@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from compgraph.array_types import Operand
 
-from ...elementwise_functions import near, series
+from ...elementwise_functions import power_series, series_near_zero
 from .ufunc_rules import several, special
 
 # Elliptic integrals, with power series of the complete ones in their parameter
@@ -25,11 +25,11 @@ def _k_slope(m: Any, p: Any) -> Any:
     close = np.abs(m) < 0.1
     m_far, p_far = np.where(close, 0.5, m), np.where(close, 0.5, p)
     far = (sc.ellipe(m_far) / p_far - sc.ellipkm1(p_far)) / (2 * m_far)
-    return np.where(close, series(np.where(close, m, 0), _K_SLOPE), far)
+    return np.where(close, power_series(np.where(close, m, 0), _K_SLOPE), far)
 
 
 def _e_slope(m: object) -> Any:
-    return near(m, 0.1, _E_SLOPE, lambda far: (sc.ellipe(far) - sc.ellipk(far)) / (2 * far))
+    return series_near_zero(m, 0.1, _E_SLOPE, lambda far: (sc.ellipe(far) - sc.ellipk(far)) / (2 * far))
 
 
 special_ellipk_grad = special("ellipk", lambda g, out, m: g * _k_slope(m, 1 - m))
