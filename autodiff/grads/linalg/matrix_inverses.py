@@ -68,7 +68,7 @@ def mirror_triangle(x: NDArray[Any], upper: bool = False) -> Any:
 
 
 def fold_hermitian(g: NDArray[Any], upper: bool = False) -> Any:
-    """Return the cotangent of the triangle that is read, given that of the Hermitian matrix."""
+    """Return the cotangent of the triangle that NumPy reads, given that of the Hermitian matrix."""
     return (g + conj_transpose(g)) * triangle_weights(g.shape[-1], upper)
 
 
@@ -80,7 +80,7 @@ linalg_inv_grad = general("linalg_inv", lambda g, out, a: -matmul_chain(transpos
 
 
 def _columns(a: NDArray[Any], b: NDArray[Any], *vectors: Any) -> tuple[bool, list[Any]]:
-    """Return whether the right-hand side of ``solve(a, b)`` is one vector, and the vectors as columns if it is."""
+    """Return whether the right-hand side of ``solve(a, b)`` is one vector, and `vectors`, as columns if so."""
     single = b.ndim == 1
     return single, [v[..., None] if single else v for v in vectors]
 
@@ -143,7 +143,7 @@ linalg_tensorinv_grad = general("linalg_tensorinv", lambda g, out, a, ind=2: _te
 
 
 def _tensorsolve_order(a: NDArray[Any], axes: Any) -> list[int]:
-    """Return the order in which tensorsolve takes the axes of a."""
+    """Return the order of the axes of `a` as tensorsolve permutes them."""
     last = [] if axes is None else [axis % a.ndim for axis in axes]
     return [i for i in range(a.ndim) if i not in last] + last
 

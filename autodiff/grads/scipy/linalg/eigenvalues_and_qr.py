@@ -24,14 +24,14 @@ from ...linalg import (
     check_tangent,
     conj_transpose,
     diagonals,
-    eig,
+    eig_cotangent,
     eig_tangent,
     inverse_gaps,
     matmul_chain,
     on_diagonal,
-    qr,
+    qr_cotangent,
     qr_tangent,
-    svd,
+    svd_cotangent,
     svd_tangent,
     transpose,
 )
@@ -55,7 +55,7 @@ def _tangential_part(gv: NDArray[Any], v: NDArray[Any]) -> Any:
 def _pull_pair(gw: object, gv: Any, w: Any, v: Any, a: object, b: Array | None) -> tuple[Any, Any]:
     """Return the adjoints of a and b, given those of values and right vectors."""
     if b is None:
-        return eig((gw, gv), (w, v), a), None
+        return eig_cotangent((gw, gv), (w, v), a), None
     turn = None if gv is None else np.matmul(transpose(v), _tangential_part(gv, v))
     check_cotangent("linalg_eig", w, gw, turn)
     middle: Any = 0 if turn is None else inverse_gaps(w) * turn
@@ -175,7 +175,7 @@ def _pull_svd(
     compute_uv: tuple[Any, ...] | bool = True,
     **_: object,
 ) -> Any:
-    return svd(g, out, a, full_matrices, compute_uv)
+    return svd_cotangent(g, out, a, full_matrices, compute_uv)
 
 
 def _push_svd(
@@ -186,7 +186,7 @@ def _push_svd(
 
 scipy_linalg_svd_grad = batch_unless_equal(general("scipy_linalg_svd", _pull_svd).tangent(_push_svd))
 scipy_linalg_svdvals_grad = batch_unless_equal(
-    general("scipy_linalg_svdvals", lambda g, out, a, **_: svd(g, out, a, compute_uv=False)).tangent(
+    general("scipy_linalg_svdvals", lambda g, out, a, **_: svd_cotangent(g, out, a, compute_uv=False)).tangent(
         lambda t, out, a, **_: svd_tangent(t, out, a, compute_uv=False)
     )
 )
@@ -232,11 +232,11 @@ def _pull_qr(g: Any, out: Any, a: Any, mode: str = "full", pivoting: Any = False
         _require_reduced_part(gq[..., k:], "qr")
     narrow = None if gr is None else gr[..., :k, :]
     if q is None:
-        cotangent = 0 * a if narrow is None else qr(narrow, r[..., :k, :], x, "r")
+        cotangent = 0 * a if narrow is None else qr_cotangent(narrow, r[..., :k, :], x, "r")
     elif gq is None and gr is None:
         cotangent = 0 * a
     else:
-        cotangent = qr((None if gq is None else gq[..., :k], narrow), (q[..., :k], r[..., :k, :]), x, "reduced")
+        cotangent = qr_cotangent((None if gq is None else gq[..., :k], narrow), (q[..., :k], r[..., :k, :]), x, "reduced")
     return cotangent if order is None else _take_order(cotangent, np.argsort(order, axis=-1), -1)
 
 
@@ -282,7 +282,7 @@ def _pull_rq(
         _require_reduced_part(gq[..., : gq.shape[-2] - k, :], "rq")
     x = _reversed_adjoint(a, True, False)
     back = None if gr is None else _reversed_adjoint(gr[..., -k:], True, True)
-    cotangent = qr(
+    cotangent = qr_cotangent(
         (None if gq is None else _reversed_adjoint(gq[..., -k:, :], True, False), back), _rq_pair(q, r, x, k), x, "reduced"
     )
     return conj_transpose(cotangent)[..., ::-1, :]

@@ -20,7 +20,7 @@ from compgraph.scipy import banded_matrices
 
 from ....rules import general
 from ...linalg import (
-    cholesky,
+    cholesky_cotangent,
     cholesky_tangent,
     conj_transpose,
     fold_hermitian,
@@ -34,7 +34,7 @@ from .matrix_functions import solve_sum_equation
 # ------------------------------------------------------------------------------------------- Cholesky
 
 scipy_linalg_cholesky_grad = general(
-    "scipy_linalg_cholesky", lambda g, out, a, lower=False, **_: cholesky(g, out, a, not lower)
+    "scipy_linalg_cholesky", lambda g, out, a, lower=False, **_: cholesky_cotangent(g, out, a, not lower)
 ).tangent(lambda t, out, a, lower=False, **_: cholesky_tangent(t, out, a, not lower))
 
 
@@ -55,7 +55,7 @@ def _other_triangle(x: NDArray[Any], lower: bool) -> Any:
 
 
 def _cho_factor(g: NDArray[Any], out: NDArray[Any], a: NDArray[Any], lower: bool, **_: object) -> Any:
-    return cholesky(_triangle(g, lower), _triangle(out, lower), a, not lower) + _other_triangle(g, lower)
+    return cholesky_cotangent(_triangle(g, lower), _triangle(out, lower), a, not lower) + _other_triangle(g, lower)
 
 
 def _cho_factor_tangent(t: NDArray[Any], out: NDArray[Any], a: NDArray[Any], lower: bool, **_: object) -> Any:
@@ -67,7 +67,7 @@ scipy_linalg_cho_factor_grad = general("scipy_linalg_cho_factor", _cho_factor).t
 
 def _cholesky_banded(g: NDArray[Any], out: NDArray[Any], ab: Any, lower: bool = False, **_: object) -> Any:
     below, above = banded_matrices.widths(ab, lower)
-    cotangent = cholesky(
+    cotangent = cholesky_cotangent(
         banded_matrices.dense(g, below, above),
         banded_matrices.dense(out, below, above),
         banded_matrices.dense(ab, below, above),

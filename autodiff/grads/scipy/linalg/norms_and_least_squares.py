@@ -14,14 +14,14 @@ from ...linalg import (
     cofactors,
     conj_transpose,
     function_of_matrices,
-    length,
-    lstsq_a,
-    lstsq_b,
+    lstsq_cotangent_a,
+    lstsq_cotangent_b,
     lstsq_tangent_a,
     lstsq_tangent_b,
-    norm,
     norm_corner,
-    pinv,
+    norm_numerator,
+    norm_weights,
+    pinv_cotangent,
     pinv_tangent,
     transpose,
 )
@@ -36,12 +36,12 @@ def _weights(
     axis: int | tuple[int, ...] | None = None,
     check_finite: bool = True,
 ) -> Any:
-    return norm(out, a, axis, ord)
+    return norm_weights(out, a, axis, ord)
 
 
 scipy_linalg_norm_grad = as_norm(
     with_corners(reduction("scipy_linalg_norm", _weights), _weights, norm_corner),
-    lambda a, axis=None, ord=None, **_: length(a, axis, ord),
+    lambda a, axis=None, ord=None, **_: norm_numerator(a, axis, ord),
 )
 
 # ------------------------------------------------------------------------------------- pseudo-inverses
@@ -66,7 +66,7 @@ def _pull_pinv(
     rtol: float | None = None,
     check_finite: bool = True,
 ) -> Any:
-    return 0 * a if g[0] is None else pinv(g[0], out[0], a, rtol=_cutoff(_plain(a), atol, rtol))
+    return 0 * a if g[0] is None else pinv_cotangent(g[0], out[0], a, rtol=_cutoff(_plain(a), atol, rtol))
 
 
 def _push_pinv(
@@ -96,7 +96,7 @@ def _pull_pinvh(
     if g[0] is None:
         return 0 * a
     cut = _cutoff_of_triangle(_plain(a), atol, rtol, lower)
-    cotangent = pinv(g[0], out[0], a if lower else conj_transpose(a), hermitian=True, rtol=cut)
+    cotangent = pinv_cotangent(g[0], out[0], a if lower else conj_transpose(a), hermitian=True, rtol=cut)
     return cotangent if lower else conj_transpose(cotangent)
 
 
@@ -184,7 +184,7 @@ def _push(formula: Callable[..., Any]) -> Any:
 
 
 scipy_linalg_lstsq_grad = (
-    general("scipy_linalg_lstsq", _pull(lstsq_a), _pull(lstsq_b))
+    general("scipy_linalg_lstsq", _pull(lstsq_cotangent_a), _pull(lstsq_cotangent_b))
     .tangent(_push(lstsq_tangent_a), _push(lstsq_tangent_b))
     .not_batchable()
 )
