@@ -5,6 +5,7 @@ The names exported here are the formulas that the rules of ``scipy.linalg`` shar
 
 from .determinants import cofactors
 from .matrix_inverses import (
+    as_columns,
     conj_transpose,
     diagonals,
     fold_hermitian,
@@ -33,7 +34,7 @@ from .repeated_eigenvalues import check_cotangent, check_tangent, equal_pairs, h
 from .spectral_decompositions import batch_unless_equal, eig_cotangent, eig_tangent, inverse_gaps, svd_cotangent, svd_tangent
 
 __all__ = [
-    "batch_unless_equal", "check_cotangent", "check_tangent", "cholesky_cotangent", "cholesky_tangent", "cofactors",
+    "as_columns", "batch_unless_equal", "check_cotangent", "check_tangent", "cholesky_cotangent", "cholesky_tangent", "cofactors",
     "conj_transpose", "diagonals", "eig_cotangent", "eig_tangent", "equal_pairs", "fold_hermitian", "function_of_matrices",
     "has_equal_values", "inverse_gaps", "lstsq_cotangent_a", "lstsq_cotangent_b", "lstsq_tangent_a", "lstsq_tangent_b",
     "matmul_chain", "mirror_triangle", "norm_corner", "norm_numerator", "norm_weights", "on_diagonal", "pinv_cotangent",

@@ -79,25 +79,25 @@ linalg_inv_grad = general("linalg_inv", lambda g, out, a: -matmul_chain(transpos
 )
 
 
-def _columns(a: NDArray[Any], b: NDArray[Any], *vectors: Any) -> tuple[bool, list[Any]]:
-    """Return whether the right-hand side of ``solve(a, b)`` is one vector, and `vectors`, as columns if so."""
+def as_columns(b: NDArray[Any], *vectors: Any) -> tuple[bool, list[Any]]:
+    """Return whether the right-hand side `b` is one vector, and `vectors`, as columns if so."""
     single = b.ndim == 1
     return single, [v[..., None] if single else v for v in vectors]
 
 
 def _solve_a(g: NDArray[Any], out: NDArray[Any], a: NDArray[Any], b: NDArray[Any]) -> Any:
-    _, (g, x) = _columns(a, b, g, out)
+    _, (g, x) = as_columns(b, g, out)
     return -np.matmul(np.linalg.solve(transpose(a), g), transpose(x))
 
 
 def _solve_b(g: NDArray[Any], out: NDArray[Any], a: NDArray[Any], b: NDArray[Any]) -> Any:
-    single, (g,) = _columns(a, b, g)
+    single, (g,) = as_columns(b, g)
     solution = np.linalg.solve(transpose(a), g)
     return solution[..., 0] if single else solution
 
 
 def _solve_tangent(t: NDArray[Any], out: NDArray[Any], a: NDArray[Any], b: NDArray[Any]) -> Any:
-    single, (x,) = _columns(a, b, out)
+    single, (x,) = as_columns(b, out)
     solution = -np.linalg.solve(a, np.matmul(t, x))
     return solution[..., 0] if single else solution
 
