@@ -1,4 +1,4 @@
-"""Rules of ufuncs that SciPy keeps for its distributions: densities and quantiles with their parameters behind."""
+"""Rules of SciPy's private ufuncs for distributions: densities, distribution functions and quantiles."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import numpy as np
 import scipy.special as sc
 from numpy.typing import NDArray
 
-from .distribution_functions import f_noncentral, f_shift, t_moment, t_noncentral, t_shift
+from .distribution_functions import ncf_density, ncf_slope, nct_density, nct_slope, t_moment
 from .gamma_functions import beta_density
 from .parameter_derivatives import betainc_slopes
 from .ufunc_rules import special
 
 
-def _beta_slope(g: NDArray[Any], out: NDArray[Any], x: NDArray[Any], a: NDArray[Any], b: NDArray[Any]) -> Any:
-    """The derivative of the density; at the ends, where the density may be 0 and its slope is not, by powers."""
+def _pull_beta(g: NDArray[Any], out: NDArray[Any], x: NDArray[Any], a: NDArray[Any], b: NDArray[Any]) -> Any:
+    """Return the cotangent of x. At the ends, where the density may be 0 although its slope is not, powers give the slope."""
     inside = (x > 0) & (x < 1)
     y = np.where(inside, x, 0.5)
     left, right = np.where(inside, 1.0, x), np.where(inside, 1.0, 1 - x)  # powers of 0 are computed only at the ends
@@ -28,7 +28,7 @@ def _beta_slope(g: NDArray[Any], out: NDArray[Any], x: NDArray[Any], a: NDArray[
 
 special_beta_pdf_grad = special(
     "_beta_pdf",
-    _beta_slope,
+    _pull_beta,
     lambda g, out, x, a, b: g * (sc.xlogy(out, x) + out * (sc.psi(a + b) - sc.psi(a))),
     lambda g, out, x, a, b: g * (sc.xlog1py(out, -x) + out * (sc.psi(a + b) - sc.psi(b))),
 )
@@ -53,8 +53,8 @@ special_cauchy_isf_grad = special(
 special_log1mexp_grad = special("_log1mexp", lambda g, out, x: -g * np.exp(x - out))
 
 
-# The noncentral chi square distribution is a mixture, by Poisson's weights, of chi square ones of 2 degrees of freedom more each,
-# so that its derivative by the noncentrality is half the difference to that of 2 more.
+# The noncentral chi-square distribution is a mixture, with Poisson weights, of chi-square distributions with 2 more degrees of
+# freedom each. Its derivative with respect to the noncentrality is half the difference to the one with 2 more.
 special_ncx2_pdf_grad = special(
     "_ncx2_pdf",
     lambda g, out, x, df, nc: g * (out * ((0.5 * df - 1) / x - 0.5) + 0.5 * nc / x * sc._ufuncs._ncx2_pdf(x, df + 2.0, nc)),
@@ -74,7 +74,7 @@ special_ncx2_isf_grad = special(
     lambda g, out, p, df, nc: g * (sc._ufuncs._ncx2_pdf(out, df + 2.0, nc) / sc._ufuncs._ncx2_pdf(out, df, nc)),
 )
 
-# Of the counts no derivative is known; the real parameter of the negative binomial distribution has one.
+# The derivatives with respect to counts are unknown. The parameter n of the negative binomial distribution is real.
 special_binom_pmf_grad = special("_binom_pmf", "k", "n", lambda g, out, k, n, p: g * (out * ((k - n * p) / (p * (1 - p)))))
 special_binom_cdf_grad = special("_binom_cdf", "k", "n", lambda g, out, k, n, p: -g * beta_density(k + 1.0, n - k * 1.0, p))
 special_binom_sf_grad = special("_binom_sf", "k", "n", lambda g, out, k, n, p: g * beta_density(k + 1.0, n - k * 1.0, p))
@@ -98,30 +98,30 @@ special_nbinom_sf_grad = special(
 )
 
 
-# The noncentral t and F distributions, by the argument and the noncentrality
+# The noncentral t and F distributions, with respect to the argument and the noncentrality
 def _t_slope(t: NDArray[Any], df: NDArray[Any], nc: object) -> Any:
-    """The derivative of the density, by moments of the distribution of chi."""
+    """Return the derivative of the density with respect to `t`; see `t_moment`."""
     root = np.sqrt(df)
     return (nc / root * t_moment(df + 2.0, df, nc, t) - t / df * t_moment(df + 3.0, df, nc, t)) / root
 
 
-def _f_tilted(x: NDArray[Any], dfn: NDArray[Any], dfd: NDArray[Any], nc: Any) -> tuple[Any, Any, Any]:
-    """The share w of beta, its derivative, and the density with the derivative of its confluent function in place of that."""
+def _f_parts(x: NDArray[Any], dfn: NDArray[Any], dfd: NDArray[Any], nc: Any) -> tuple[Any, Any, Any]:
+    """Return ``w = dfn x / (dfd + dfn x)``, its derivative, and the density with hyp1f1 replaced by its derivative."""
     a, b, total = 0.5 * dfn, 0.5 * dfd, dfd + dfn * x
     w, slope = dfn * x / total, dfn * dfd / total**2
-    tilted = np.exp(-0.5 * nc) * beta_density(a, b, w) * slope * ((a + b) / a) * sc.hyp1f1(a + b + 1, a + 1, 0.5 * nc * w)
-    return w, slope, tilted
+    factor = np.exp(-0.5 * nc) * beta_density(a, b, w) * slope * ((a + b) / a)
+    return w, slope, factor * sc.hyp1f1(a + b + 1, a + 1, 0.5 * nc * w)
 
 
-def _f_slope(g: NDArray[Any], out: NDArray[Any], x: NDArray[Any], dfn: Any, dfd: Any, nc: Any) -> Any:
-    w, slope, tilted = _f_tilted(x, dfn, dfd, nc)
-    bend = (0.5 * dfn - 1) / w - (0.5 * dfd - 1) / (1 - w)
-    return g * (out * (bend * slope - 2 * dfn / (dfd + dfn * x)) + 0.5 * nc * slope * tilted)
+def _pull_f(g: NDArray[Any], out: NDArray[Any], x: NDArray[Any], dfn: Any, dfd: Any, nc: Any) -> Any:
+    w, slope, inner_slope = _f_parts(x, dfn, dfd, nc)
+    log_slope = (0.5 * dfn - 1) / w - (0.5 * dfd - 1) / (1 - w)
+    return g * (out * (log_slope * slope - 2 * dfn / (dfd + dfn * x)) + 0.5 * nc * slope * inner_slope)
 
 
-def _f_by_nc(g: NDArray[Any], out: NDArray[Any], x: NDArray[Any], dfn: NDArray[Any], dfd: NDArray[Any], nc: object) -> Any:
-    w, _, tilted = _f_tilted(x, dfn, dfd, nc)
-    return g * (0.5 * (w * tilted - out))
+def _pull_f_nc(g: NDArray[Any], out: NDArray[Any], x: NDArray[Any], dfn: NDArray[Any], dfd: NDArray[Any], nc: object) -> Any:
+    w, _, inner_slope = _f_parts(x, dfn, dfd, nc)
+    return g * (0.5 * (w * inner_slope - out))
 
 
 special_nct_pdf_grad = special(
@@ -131,26 +131,26 @@ special_nct_pdf_grad = special(
     lambda g, out, x, df, nc: g * (x / df * t_moment(df + 2.0, df, nc, x) - nc * out),
 )
 special_nct_sf_grad = special(
-    "_nct_sf", lambda g, out, x, df, nc: -g * t_noncentral(df, nc, x), "df", lambda g, out, x, df, nc: -g * t_shift(df, nc, x)
+    "_nct_sf", lambda g, out, x, df, nc: -g * nct_density(df, nc, x), "df", lambda g, out, x, df, nc: -g * nct_slope(df, nc, x)
 )
 special_nct_isf_grad = special(
     "_nct_isf",
-    lambda g, out, p, df, nc: -g / t_noncentral(df, nc, out),
+    lambda g, out, p, df, nc: -g / nct_density(df, nc, out),
     "df",
-    lambda g, out, p, df, nc: -g * (t_shift(df, nc, out) / t_noncentral(df, nc, out)),
+    lambda g, out, p, df, nc: -g * (nct_slope(df, nc, out) / nct_density(df, nc, out)),
 )
-special_ncf_pdf_grad = special("_ncf_pdf", _f_slope, "dfn", "dfd", _f_by_nc)
+special_ncf_pdf_grad = special("_ncf_pdf", _pull_f, "dfn", "dfd", _pull_f_nc)
 special_ncf_sf_grad = special(
     "_ncf_sf",
-    lambda g, out, x, dfn, dfd, nc: -g * f_noncentral(dfn, dfd, nc, x),
+    lambda g, out, x, dfn, dfd, nc: -g * ncf_density(dfn, dfd, nc, x),
     "dfn",
     "dfd",
-    lambda g, out, x, dfn, dfd, nc: -g * f_shift(dfn, dfd, nc, x),
+    lambda g, out, x, dfn, dfd, nc: -g * ncf_slope(dfn, dfd, nc, x),
 )
 special_ncf_isf_grad = special(
     "_ncf_isf",
-    lambda g, out, p, dfn, dfd, nc: -g / f_noncentral(dfn, dfd, nc, out),
+    lambda g, out, p, dfn, dfd, nc: -g / ncf_density(dfn, dfd, nc, out),
     "dfn",
     "dfd",
-    lambda g, out, p, dfn, dfd, nc: -g * (f_shift(dfn, dfd, nc, out) / f_noncentral(dfn, dfd, nc, out)),
+    lambda g, out, p, dfn, dfd, nc: -g * (ncf_slope(dfn, dfd, nc, out) / ncf_density(dfn, dfd, nc, out)),
 )
