@@ -140,14 +140,7 @@ def _scatter_overlapping(
 
 
 def _pull_scatter(
-    g: NDArray[Any],
-    out: NDArray[Any],
-    values: NDArray[Any],
-    *,
-    count: int,
-    dtype: DTypeLike | None,
-    offset: int,
-    strides: tuple[int, ...],
+    g: Array, out: Array, values: NDArray[Any], *, count: int, dtype: DTypeLike | None, offset: int, strides: tuple[int, ...]
 ) -> Any:
     buffer_view = {"shape": values.shape, "dtype": values.dtype, "offset": offset, "strides": strides}
     return bind(window, (g,), buffer_view)

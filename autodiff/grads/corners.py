@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from compgraph import ops
-from compgraph.array_types import Array
+from compgraph.array_types import Array, Axis
 from compgraph.bind import bind
 from compgraph.graph import to_values
 from compgraph.values import Value
@@ -185,9 +185,7 @@ class _ReductionCorners:
         self.weighted_formula: Any = rule.formulas[0]
         self.weighted_tangent: Any = rule.tangents[0]
 
-    def mask_corners(
-        self, out: NDArray[Any], x: NDArray[Any], axis: int | tuple[int, ...] | None, options: dict[str, Any]
-    ) -> tuple[Any, Any]:
+    def mask_corners(self, out: NDArray[Any], x: NDArray[Any], axis: Axis, options: dict[str, Any]) -> tuple[Any, Any]:
         """Return the mask of elements at a corner, and the shares, as plain arrays; `out` has its reduced axes."""
         out, x = np.asarray(to_values(out)), np.asarray(to_values(x))
         options = {name: to_values(value) for name, value in options.items()}
@@ -198,14 +196,7 @@ class _ReductionCorners:
         return is_selected & (np.add.reduce(is_selected, axis=axis, keepdims=True) > 1), share
 
     def pull_elements(
-        self,
-        g: Any,
-        out: Any,
-        x: NDArray[Any],
-        *others: object,
-        axis: int | tuple[int, ...] | None = None,
-        keepdims: bool = False,
-        **options: object,
+        self, g: Any, out: Any, x: NDArray[Any], *others: object, axis: Axis = None, keepdims: bool = False, **options: object
     ) -> Any:
         """Return the cotangent of the elements."""
         cotangent = self.weighted_formula(g, out, x, *others, axis=axis, keepdims=keepdims, **options)
@@ -235,14 +226,7 @@ class _ReductionCorners:
         )
 
     def push_elements(
-        self,
-        t: NDArray[Any],
-        out: NDArray[Any],
-        x: NDArray[Any],
-        *others: object,
-        axis: int | tuple[int, ...] | None = None,
-        keepdims: bool = False,
-        **options: object,
+        self, t: Array, out: Array, x: NDArray[Any], *others: object, axis: Axis = None, keepdims: bool = False, **options: object
     ) -> Any:
         """Return the tangent of the result."""
         tangent = self.weighted_tangent(t, out, x, *others, axis=axis, keepdims=keepdims, **options)
@@ -266,12 +250,7 @@ class _ReductionCorners:
         return NotImplemented if is_recorded_corner else push_reduction(self.rule, tangents, out, x, *others, **options)
 
     def has_corner(
-        self,
-        out: NDArray[Any],
-        x: NDArray[Any],
-        axis: int | tuple[int, ...] | None = None,
-        keepdims: bool = False,
-        **options: object,
+        self, out: NDArray[Any], x: NDArray[Any], axis: Axis = None, keepdims: bool = False, **options: object
     ) -> bool:
         return bool(np.any(self.mask_corners(restore_axes(out, x, axis, keepdims), x, axis, options)[0]))
 
@@ -294,13 +273,7 @@ def as_norm(rule: Rule, numerator: Callable[..., Any], length: Callable[..., Any
     weighted_pull, push = rule.batch
 
     def formula(
-        g: NDArray[Any],
-        out: NDArray[Any],
-        x: NDArray[Any],
-        *others: object,
-        axis: int | tuple[int, ...] | None = None,
-        keepdims: bool = False,
-        **options: object,
+        g: Array, out: Array, x: NDArray[Any], *others: object, axis: Axis = None, keepdims: bool = False, **options: object
     ) -> Any:
         if _any_recorded(g, out):
             parts = numerator(x, *others, axis=axis, **options)
@@ -315,7 +288,7 @@ def as_norm(rule: Rule, numerator: Callable[..., Any], length: Callable[..., Any
         out: NDArray[Any],
         x: NDArray[Any],
         *others: object,
-        axis: int | tuple[int, ...] | None = None,
+        axis: Axis = None,
         keepdims: bool = False,
         **options: object,
     ) -> Any:

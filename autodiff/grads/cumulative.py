@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from compgraph.array_types import Array
+from compgraph.array_types import Array, Axis
 
 from ..rules import elementwise, general, linear, multilinear
 
@@ -73,12 +73,7 @@ nancumsum_grad = (
 
 
 def _cumprod(
-    g: NDArray[Any],
-    out: NDArray[Any],
-    x: NDArray[Any],
-    axis: int | tuple[int, ...] | None = None,
-    include_initial: bool = False,
-    **_: object,
+    g: NDArray[Any], out: NDArray[Any], x: NDArray[Any], axis: Axis = None, include_initial: bool = False, **_: object
 ) -> Any:
     """Multiply the product before each element by the cotangents of the later products, without division."""
     line, along = _line_and_axis(x, out, axis)
@@ -88,12 +83,7 @@ def _cumprod(
 
 
 def _cumprod_tangent(
-    t: NDArray[Any],
-    out: NDArray[Any],
-    x: NDArray[Any],
-    axis: int | tuple[int, ...] | None = None,
-    include_initial: bool = False,
-    **_: object,
+    t: NDArray[Any], out: NDArray[Any], x: NDArray[Any], axis: Axis = None, include_initial: bool = False, **_: object
 ) -> Any:
     line, along = _line_and_axis(x, out, axis)
     products = _slice_along(out, along, 1, None) if include_initial else out
@@ -116,11 +106,7 @@ nancumprod_grad = (
 
 
 def _ediff1d(
-    g: NDArray[Any],
-    out: NDArray[Any],
-    x: NDArray[Any],
-    to_end: NDArray[Any] | None = None,
-    to_begin: Array | tuple[float, ...] | None = None,
+    g: Array, out: Array, x: NDArray[Any], to_end: NDArray[Any] | None = None, to_begin: Array | tuple[float, ...] | None = None
 ) -> Any:
     start, stop = _difference_slice(x, to_begin)
     zero = np.zeros(1, out.dtype)

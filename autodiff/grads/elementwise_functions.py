@@ -354,7 +354,7 @@ angle_grad = elementwise("angle", _angle)
 
 
 def _lower_order(g: object, out: object, x: object, order: int, what: str) -> Any:
-    """Differentiate a value that is exact up to a given order of derivatives."""
+    """Return the cotangent of a value that is exact up to a given order of derivatives; it is exact to one order less."""
     if order == 0:
         raise TypeError(f"{what} has no derivatives of higher order: its steps are exact up to the previous order only")
     return g * zero_to_order(x, order - 1, what)

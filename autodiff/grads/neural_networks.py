@@ -172,8 +172,8 @@ def _mean_pool_back(h: Array, out: NDArray[Any], g: NDArray[Any], like: NDArray[
 
 def _declare_for_first(opname: str, count: int, pull: Formula, push: Formula) -> Rule:
     """Declare the derivative with respect to the first of `count` operands; those of the others are zero."""
-    rest = [None] * (count - 1)
-    return general(opname, pull, *rest).tangent(push, *rest)
+    others = [None] * (count - 1)
+    return general(opname, pull, *others).tangent(push, *others)
 
 
 max_pool_grad = _declare_for_first("max_pool", 1, _max_pool, _max_pool_tangent).selects_elements()

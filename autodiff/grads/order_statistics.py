@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from compgraph import ops
-from compgraph.array_types import Array
+from compgraph.array_types import Array, Axis
 from compgraph.bind import bind
 from compgraph.graph import to_values
 from compgraph.values import Value
@@ -21,12 +21,12 @@ from . import reductions
 from .corners import mark_corner, mark_unknown
 
 
-def _ptp(out: object, x: Any, axis: int | tuple[int, ...] | None = None, **_: object) -> Any:
+def _ptp(out: object, x: Any, axis: Axis = None, **_: object) -> Any:
     largest, smallest = np.max(x, axis=axis, keepdims=True), np.min(x, axis=axis, keepdims=True)
     return reductions._max(largest, x, axis) - reductions._min(smallest, x, axis)
 
 
-def _is_extreme(x: Any, axis: int | tuple[int, ...] | None = None, **_: object) -> Any:
+def _is_extreme(x: Any, axis: Axis = None, **_: object) -> Any:
     """Return where the least and the greatest elements are."""
     return (x == np.max(x, axis=axis, keepdims=True)) | (x == np.min(x, axis=axis, keepdims=True))
 
@@ -38,7 +38,7 @@ ptp_grad = reduction("ptp", _ptp).selects_elements(_is_extreme)
 # 0, 1, 2, ... Elements equal to a neighbor share its weight.
 
 
-def _to_rows(x: Any, axis: int | tuple[int, ...] | None) -> tuple[Any, list[int], tuple[int, ...]]:
+def _to_rows(x: Any, axis: Axis) -> tuple[Any, list[int], tuple[int, ...]]:
     """Merge the axes of a reduction into a last one; return also the order of axes and the shape before merging."""
     axes = [i % x.ndim for i in (range(x.ndim) if axis is None else axis if isinstance(axis, tuple) else (axis,))]
     order = [i for i in range(x.ndim) if i not in axes] + axes
@@ -55,13 +55,7 @@ def _quantile_positions(function: Callable[..., Any], counts: Array, options: di
 
 
 def _row_weights(
-    out: Array,
-    x: NDArray[Any],
-    *,
-    function: Callable[..., Any],
-    skips: bool,
-    axis: int | tuple[int, ...] | None,
-    options: dict[str, Any],
+    out: Array, x: NDArray[Any], *, function: Callable[..., Any], skips: bool, axis: Axis, options: dict[str, Any]
 ) -> Any:
     """Return for each quantile the partial derivatives with respect to the elements of each row."""
     options = {k: v for k, v in options.items() if k not in ("keepdims", "overwrite_input")}
@@ -105,7 +99,7 @@ def _find_ties(rows: object, value: object, weight: object) -> Any:
 def _order_statistic(opname: str, function: Callable[..., Any], skips: bool = False) -> Any:
     """Declare the rule of a median or of quantiles; `function` computes it for numbers without nan."""
 
-    def formula(g: Any, out: Any, x: object, axis: int | tuple[int, ...] | None = None, **options: object) -> Any:
+    def formula(g: Any, out: Any, x: object, axis: Axis = None, **options: object) -> Any:
         weights = bind(_row_weights, (out, x), {"function": function, "skips": skips, "axis": axis, "options": options})
         rows, order, shape = _to_rows(x, axis)
         g = np.reshape(g, (len(weights), *rows.shape[:-1], 1))
@@ -117,7 +111,7 @@ def _order_statistic(opname: str, function: Callable[..., Any], skips: bool = Fa
             )
         return np.transpose(np.reshape(total, shape), np.argsort(order).tolist())
 
-    def tangent(t: object, out: Any, x: object, axis: int | tuple[int, ...] | None = None, **options: object) -> Any:
+    def tangent(t: object, out: Any, x: object, axis: Axis = None, **options: object) -> Any:
         weights = bind(_row_weights, (out, x), {"function": function, "skips": skips, "axis": axis, "options": options})
         rows = _to_rows(t, axis)[0]
         tangents = [np.sum(np.where(weight != 0, rows * weight, 0), axis=-1) for weight in weights]

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from compgraph.array_types import Array, Operand
+from compgraph.array_types import Array, Axis, Operand
 from compgraph.bind import bind
 from compgraph.values import Value
 
@@ -69,13 +69,7 @@ def _initial_formula(weights: Formula) -> Formula:
     """Return the formula of the initial value, for both modes: every element of the result depends on it."""
 
     def formula(
-        g: Operand,
-        out: Any,
-        x: Any,
-        *others: object,
-        axis: int | tuple[int, ...] | None = None,
-        keepdims: bool = False,
-        **options: object,
+        g: Operand, out: Any, x: Any, *others: object, axis: Axis = None, keepdims: bool = False, **options: object
     ) -> Any:
         factor = weights(restore_axes(out, x, axis, keepdims), x, *others, axis=axis, **options)
         return np.broadcast_to(g, out.shape) if factor is None else g * np.reshape(factor, out.shape)
@@ -87,13 +81,7 @@ def _reduction_formulas(rule: Rule, weights: Formula) -> tuple[Formula, Formula]
     """Return the formula and the tangent formula of a reduced operand."""
 
     def formula(
-        cotangent: object,
-        out: object,
-        x: object,
-        *others: object,
-        axis: int | tuple[int, ...] | None = None,
-        keepdims: bool = False,
-        **options: object,
+        cotangent: object, out: object, x: object, *others: object, axis: Axis = None, keepdims: bool = False, **options: object
     ) -> Any:
         out_with_axes = restore_axes(out, x, axis, keepdims)
         factor = weights(out_with_axes, x, *others, axis=axis, **options)
@@ -101,13 +89,7 @@ def _reduction_formulas(rule: Rule, weights: Formula) -> tuple[Formula, Formula]
         return cotangent if factor is None else cotangent * factor
 
     def tangent(
-        tangent: Any,
-        out: Array,
-        x: Any,
-        *others: object,
-        axis: int | tuple[int, ...] | None = None,
-        keepdims: bool = False,
-        **options: object,
+        tangent: Any, out: Array, x: Any, *others: object, axis: Axis = None, keepdims: bool = False, **options: object
     ) -> Any:
         out_with_axes = restore_axes(out, x, axis, keepdims)
         factor = weights(out_with_axes, x, *others, axis=axis, **options)

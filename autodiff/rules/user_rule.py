@@ -109,13 +109,7 @@ def rule(
 
 
 def _create_rule(
-    function: Any,
-    formulas: Any,
-    kind: Any,
-    tangents: Any,
-    derivative: Any,
-    jacobian: Any,
-    numerically: bool,
+    function: Any, formulas: Any, kind: Any, tangents: Any, derivative: Any, jacobian: Any, numerically: bool
 ) -> Rule:
     """Return the rule of a primitive."""
     opname = function.opname

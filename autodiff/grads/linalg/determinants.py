@@ -47,10 +47,10 @@ def _cofactors_near_singular(x: NDArray[Any], is_near_singular: Any) -> Any:
     positions, counts = np.arange(len(flat)), _count_small(flat[near_singular_indices])
     end = len(flat)
     for small in np.unique(counts):
-        chosen = near_singular_indices[counts == small]
-        blocks.append(_cofactors_by_blocks(flat[chosen], int(small)))
-        positions[chosen] = np.arange(end, end + len(chosen))
-        end += len(chosen)
+        indices = near_singular_indices[counts == small]
+        blocks.append(_cofactors_by_blocks(flat[indices], int(small)))
+        positions[indices] = np.arange(end, end + len(indices))
+        end += len(indices)
     return np.reshape(np.concatenate(blocks)[positions], x.shape)
 
 

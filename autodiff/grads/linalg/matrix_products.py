@@ -196,12 +196,14 @@ def on_axes_rule(function: OnAxes) -> Rule:
     def formula_of(position: int) -> Formula:
         def formula(g: NDArray[Any], out: NDArray[Any], *operands: Any) -> Any:
             *operand_axes, out_axes = function.operand_axes(len(operands))
-            moved = [np.moveaxis(ensure_array(x), axes, _last_axes(axes)) for x, axes in zip(operands, operand_axes, strict=True)]
+            moved_operands = [
+                np.moveaxis(ensure_array(x), axes, _last_axes(axes)) for x, axes in zip(operands, operand_axes, strict=True)
+            ]
             g, out = (np.moveaxis(y, out_axes, _last_axes(out_axes)) for y in (g, out))
             if function.options.get("keepdims", False):
                 g, out = g[..., 0], out[..., 0]
             formula: Any = rule.formulas[position]
-            cotangent = unbroadcast(formula(g, out, *moved), moved[position].shape)
+            cotangent = unbroadcast(formula(g, out, *moved_operands), moved_operands[position].shape)
             return np.moveaxis(cotangent, _last_axes(operand_axes[position]), operand_axes[position])
 
         return formula

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from compgraph.array_types import Array, Operand
+from compgraph.array_types import Array, Axis, Operand
 from compgraph.graph import to_values
 from compgraph.ops import NO_VALUE
 from compgraph.values import Value
@@ -140,16 +140,16 @@ def _is_euclidean(axes: tuple[int, ...], ord: ArrayLike | str | None) -> bool:
     )
 
 
-def _axes_of(x: Any, axis: int | tuple[int, ...] | None) -> tuple[int, ...]:
+def _axes_of(x: Any, axis: Axis) -> tuple[int, ...]:
     return tuple(range(x.ndim)) if axis is None else axis if isinstance(axis, tuple) else (axis,)
 
 
-def norm_numerator(x: Any, axis: int | tuple[int, ...] | None = None, ord: Any = None, **_: object) -> Any:
+def norm_numerator(x: Any, axis: Axis = None, ord: Any = None, **_: object) -> Any:
     """Return the conjugated elements if the norm is their Euclidean length, else None; see `as_norm`."""
     return np.conjugate(x) if _is_euclidean(_axes_of(x, axis), ord) else None
 
 
-def norm_weights(out: Any, x: Any, axis: int | tuple[int, ...] | None = None, ord: Any = None, **_: object) -> Any:
+def norm_weights(out: Any, x: Any, axis: Axis = None, ord: Any = None, **_: object) -> Any:
     """Return the partial derivatives of a norm; 0, a subgradient, where the norm or an element is 0."""
     axes = _axes_of(x, axis)
     if _is_euclidean(axes, ord):
@@ -192,14 +192,7 @@ def _extremal_shares(s: Any, ord: Any, axis: int = -1) -> Any:
     return _shares(s < extremum if ord > 0 else s > extremum, extremum, s, axis)
 
 
-def norm_corner(
-    out: NDArray[Any],
-    x: NDArray[Any],
-    share: NDArray[Any],
-    axis: int | tuple[int, ...] | None = None,
-    ord: Any = None,
-    **_: object,
-) -> Any:
+def norm_corner(out: NDArray[Any], x: NDArray[Any], share: NDArray[Any], axis: Axis = None, ord: Any = None, **_: object) -> Any:
     """Return the mask of elements at a corner of a norm.
 
     Sums of absolute values have corners at elements of 0, the largest or smallest absolute value at ties, other norms at 0.

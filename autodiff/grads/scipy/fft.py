@@ -18,6 +18,8 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from compgraph.array_types import Array
+
 from ...rules import Rule, linear
 from ..fourier_transforms import half_spectrum_weights, inverse_norm
 
@@ -100,13 +102,7 @@ def _along_axis(name: str, transpose: _Transpose) -> Rule:
     """Declare the rule of a transform along one axis."""
 
     def formula(
-        g: NDArray[Any],
-        out: NDArray[Any],
-        x: NDArray[Any],
-        n: int | None = None,
-        axis: int = -1,
-        norm: str | None = None,
-        **_: object,
+        g: Array, out: NDArray[Any], x: NDArray[Any], n: int | None = None, axis: int = -1, norm: str | None = None, **_: object
     ) -> Any:
         axes, lengths = _axes_and_lengths(x, None if n is None else [n], [axis])
         return _cut_or_pad(transpose(g, axes, lengths, norm), x, axes)

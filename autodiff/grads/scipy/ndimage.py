@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from compgraph.array_types import Array
 from compgraph.bind import bind
 from compgraph.graph import to_values
 from compgraph.nn import cross_correlate_back, cross_correlate_kernel
@@ -34,8 +35,8 @@ def _ends(size: int, origin: int) -> dict[str, int]:
 
 def _lines(x: NDArray[Any], axis: int) -> Any:
     """Reshape an array to lines along an axis, with one channel each."""
-    moved = np.moveaxis(x, axis, -1)
-    return np.reshape(moved, (-1, 1, moved.shape[-1]))
+    last = np.moveaxis(x, axis, -1)
+    return np.reshape(last, (-1, 1, last.shape[-1]))
 
 
 def _extend(x: NDArray[Any], axis: int, ends: dict[str, int], mode: int, cval: float) -> Any:
@@ -57,15 +58,7 @@ def _transposed_correlate1d(g: NDArray[Any], weights: Any, axis: int, mode: int,
 
 
 def _pull_weights1d(
-    g: NDArray[Any],
-    out: NDArray[Any],
-    x: NDArray[Any],
-    weights: Any,
-    axis: int,
-    mode: int,
-    cval: float,
-    origin: int,
-    dtype: DTypeLike | None,
+    g: Array, out: Array, x: NDArray[Any], weights: Any, axis: int, mode: int, cval: float, origin: int, dtype: DTypeLike | None
 ) -> Any:
     extended = _extend(x, axis, _ends(weights.shape[0], origin), mode, cval)
     return cross_correlate_kernel(_lines(extended, axis), _lines(g, axis), np.zeros((1, 1, weights.shape[0])))[0, 0]
@@ -87,15 +80,7 @@ ndimage_correlate1d_grad = general(
 
 
 def _uniform(
-    g: NDArray[Any],
-    out: NDArray[Any],
-    x: NDArray[Any],
-    size: int,
-    axis: int,
-    mode: int,
-    cval: float,
-    origin: int,
-    dtype: DTypeLike | None,
+    g: Array, out: Array, x: NDArray[Any], size: int, axis: int, mode: int, cval: float, origin: int, dtype: DTypeLike | None
 ) -> Any:
     return _transposed_correlate1d(g, np.full(size, 1 / size, g.dtype), axis, mode, origin)
 
@@ -106,14 +91,7 @@ ndimage_uniform_filter1d_grad = general("ndimage_uniform_filter1d", _uniform).ta
 
 
 def _pull_correlate(
-    g: NDArray[Any],
-    out: NDArray[Any],
-    x: NDArray[Any],
-    weights: Any,
-    mode: int,
-    cval: float,
-    origins: Any,
-    dtype: DTypeLike | None,
+    g: Array, out: NDArray[Any], x: NDArray[Any], weights: Any, mode: int, cval: float, origins: Any, dtype: DTypeLike | None
 ) -> Any:
     lengths = [n + m - 1 for n, m in zip(g.shape, weights.shape, strict=True)]
     cotangent = cross_correlate_back(g[None, None], weights[None, None], np.zeros((1, 1, *lengths)))[0, 0]
@@ -123,14 +101,7 @@ def _pull_correlate(
 
 
 def _pull_weights(
-    g: NDArray[Any],
-    out: NDArray[Any],
-    x: NDArray[Any],
-    weights: Any,
-    mode: int,
-    cval: float,
-    origins: Any,
-    dtype: DTypeLike | None,
+    g: Array, out: NDArray[Any], x: NDArray[Any], weights: Any, mode: int, cval: float, origins: Any, dtype: DTypeLike | None
 ) -> Any:
     for axis in range(g.ndim):
         x = _extend(x, axis, _ends(weights.shape[axis], origins[axis]), mode, cval)

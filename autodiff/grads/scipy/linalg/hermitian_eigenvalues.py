@@ -18,7 +18,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from compgraph.array_types import Operand
+from compgraph.array_types import Array, Operand
 from compgraph.guards import evaluate_guarded
 from compgraph.scipy import banded_matrices
 
@@ -190,19 +190,20 @@ def _declare_eigh(opname: str, **fixed: Any) -> Rule:
     def tangent(position: int) -> Any:
         return lambda t, out, *operands, **options: _push(position, t, out, *operands, **{**fixed, **options})
 
-    def alone(out: Any, options: dict[str, Any]) -> bool:
+    def is_sequential(out: Any, options: dict[str, Any]) -> bool:
+        """Whether the elements of a batch are processed one after the other."""
         w = out if fixed.get("eigvals_only") or options.get("eigvals_only") else out[0]
         if options.get("subset_by_index") is not None or options.get("subset_by_value") is not None:
             return True
         return has_equal_values(w)
 
     def pull(position: int, g: NDArray[Any], out: NDArray[Any], *operands: object, **options: object) -> Any:
-        return NotImplemented if alone(out, options) else formula(position)(g, out, *operands, **options)
+        return NotImplemented if is_sequential(out, options) else formula(position)(g, out, *operands, **options)
 
     def push(tangents: list[NDArray[Any]], out: NDArray[Any], *operands: Any, **options: object) -> Any:
         active_positions = [position for position, t in enumerate(tangents) if t is not None]
         stacked = any(x is not None and x.ndim > 2 for x in operands)
-        if len(active_positions) > 1 or stacked or alone(out, options):
+        if len(active_positions) > 1 or stacked or is_sequential(out, options):
             return NotImplemented
         return tangent(active_positions[0])(tangents[active_positions[0]], out, *operands, **options)
 
@@ -221,8 +222,8 @@ def _eigh_options(eigvals_only: Operand | None, select: Any, select_range: Any) 
     """Return the options of `eigh` that select the same values."""
     select = _SELECTED.get(select, select).lower() if isinstance(select, str) else _SELECTED[select]
     select = _SELECTED.get(select, select)
-    chosen = {} if select == "a" else {"subset_by_index" if select == "i" else "subset_by_value": tuple(select_range)}
-    return {"eigvals_only": bool(eigvals_only), **chosen}
+    subset = {} if select == "a" else {"subset_by_index" if select == "i" else "subset_by_value": tuple(select_range)}
+    return {"eigvals_only": bool(eigvals_only), **subset}
 
 
 def _tridiagonal(d: Any, e: Any) -> Any:
@@ -240,15 +241,9 @@ def _diagonal_below(x: NDArray[Any]) -> Any:
 
 
 def _declare_tridiagonal(opname: str, eigvals_only: bool) -> Rule:
-    def back(position: int) -> Any:
+    def pull(position: int) -> Any:
         def formula(
-            g: NDArray[Any],
-            out: NDArray[Any],
-            d: object,
-            e: object,
-            select: object = "a",
-            select_range: object = None,
-            **options: Any,
+            g: Array, out: NDArray[Any], d: object, e: object, select: object = "a", select_range: object = None, **options: Any
         ) -> Any:
             eigh_options = _eigh_options(eigvals_only or options.get("eigvals_only"), select, select_range)
             matrix_cotangent = _pull(0, g, out, _tridiagonal(d, e), **eigh_options)
@@ -256,7 +251,7 @@ def _declare_tridiagonal(opname: str, eigvals_only: bool) -> Rule:
 
         return formula
 
-    def forth(position: int) -> Any:
+    def push(position: int) -> Any:
         def tangent(
             t: NDArray[Any], out: NDArray[Any], d: Any, e: Any, select: object = "a", select_range: object = None, **options: Any
         ) -> Any:
@@ -266,7 +261,7 @@ def _declare_tridiagonal(opname: str, eigvals_only: bool) -> Rule:
 
         return tangent
 
-    return general(opname, back(0), back(1)).tangent(forth(0), forth(1)).not_batchable()
+    return general(opname, pull(0), pull(1)).tangent(push(0), push(1)).not_batchable()
 
 
 scipy_linalg_eigh_tridiagonal_grad = _declare_tridiagonal("scipy_linalg_eigh_tridiagonal", False)
@@ -274,7 +269,7 @@ scipy_linalg_eigvalsh_tridiagonal_grad = _declare_tridiagonal("scipy_linalg_eigv
 
 
 def _declare_banded(opname: str, values_only: bool) -> Rule:
-    def back(
+    def pull(
         g: NDArray[Any] | tuple[Any, ...],
         out: object,
         a: Any,
@@ -290,7 +285,7 @@ def _declare_banded(opname: str, values_only: bool) -> Rule:
             _pull(0, g, out, banded_matrices.dense(a, below, above), lower=lower, **eigh_options), below, above
         )
 
-    def forth(
+    def push(
         t: object,
         out: NDArray[Any] | tuple[Any, ...],
         a: Any,
@@ -306,7 +301,7 @@ def _declare_banded(opname: str, values_only: bool) -> Rule:
             0, banded_matrices.dense(t, below, above), out, banded_matrices.dense(a, below, above), lower=lower, **eigh_options
         )
 
-    return general(opname, back).tangent(forth).not_batchable()
+    return general(opname, pull).tangent(push).not_batchable()
 
 
 scipy_linalg_eig_banded_grad = _declare_banded("scipy_linalg_eig_banded", False)

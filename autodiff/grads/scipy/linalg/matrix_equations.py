@@ -105,20 +105,20 @@ class _Riccati:
     def solve(self, right: Any) -> Any:
         """Solve the linearized equation for dx with right-hand side ``-right``."""
         inverse = np.linalg.inv(self.e)
-        turned = conj_transpose(np.matmul(self.loop, inverse))
+        loop_adjoint = conj_transpose(np.matmul(self.loop, inverse))
         right = matmul_chain(conj_transpose(inverse), right, inverse)
         if self.discrete:
-            return scipy.linalg.solve_discrete_lyapunov(turned, right)
-        return scipy.linalg.solve_continuous_lyapunov(turned, -right)
+            return scipy.linalg.solve_discrete_lyapunov(loop_adjoint, right)
+        return scipy.linalg.solve_continuous_lyapunov(loop_adjoint, -right)
 
     def pull(self, g: NDArray[Any]) -> Any:
         """Return the cotangent of the equation, given that of x, whose Hermitian part alone matters because x is Hermitian."""
         inverse = np.linalg.inv(self.e)
-        turned = np.conjugate(np.matmul(inverse, self.loop))
+        loop_conjugate = np.conjugate(np.matmul(inverse, self.loop))
         right = matmul_chain(np.conjugate(inverse), (g + conj_transpose(g)) / 2, transpose(inverse))
         if self.discrete:
-            return scipy.linalg.solve_discrete_lyapunov(turned, right)
-        return scipy.linalg.solve_continuous_lyapunov(turned, -right)
+            return scipy.linalg.solve_discrete_lyapunov(loop_conjugate, right)
+        return scipy.linalg.solve_continuous_lyapunov(loop_conjugate, -right)
 
     def cotangent(self, position: int, g: NDArray[Any]) -> Any:
         """Return the cotangent of an operand, given that of the solution."""

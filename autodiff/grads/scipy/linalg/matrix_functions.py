@@ -48,13 +48,13 @@ def _checked_derivative(name: str, function: Function, a: NDArray[Any], e: objec
     """Compute `frechet_derivative`; raise if the blocks on the diagonal are not `out`, but on a different branch."""
     block_values: list[Any] = []
 
-    def kept(block: object) -> Any:
+    def evaluate(block: object) -> Any:
         block_values.append(function(block))
         return block_values[-1]
 
     error = scipy.linalg.LinAlgError(f"scipy.linalg.{name}: an eigenvalue is on the branch cut or 0, so there is no derivative")
     try:
-        result = frechet_derivative(kept, a, e)
+        result = frechet_derivative(evaluate, a, e)
     except ValueError:  # SciPy divides by the distance of eigenvalues, and raises for infinities
         if not (np.all(np.isfinite(stop_gradient(a))) and np.all(np.isfinite(stop_gradient(e)))):
             raise
@@ -77,7 +77,7 @@ def _declare_function(opname: str, function: Callable[..., Any], checked: bool =
     """Declare an analytic function of matrices, ``function(a, *parameters)``."""
     name = opname.removeprefix("scipy_linalg_")
 
-    def moved(a: NDArray[Any], e: object, out: NDArray[Any], options: dict[str, Any]) -> Any:
+    def derivative(a: NDArray[Any], e: object, out: NDArray[Any], options: dict[str, Any]) -> Any:
         _require_no_disp(name, options)
         run = functools.partial(function, **{k: v for k, v in options.items() if k == "t"})
         if not checked:
@@ -87,11 +87,11 @@ def _declare_function(opname: str, function: Callable[..., Any], checked: bool =
         return _checked_derivative(name, run, a, e, out)
 
     return (
-        general(opname, lambda g, out, a, /, **o: moved(transpose(a), g, transpose(out), o))
-        .tangent(lambda t, out, a, /, **o: moved(a, t, out, o))
+        general(opname, lambda g, out, a, /, **o: derivative(transpose(a), g, transpose(out), o))
+        .tangent(lambda t, out, a, /, **o: derivative(a, t, out, o))
         .batched(
-            lambda position, g, out, a, /, **o: moved(transpose(a), g, transpose(out), o),
-            lambda tangents, out, a, /, **o: moved(a, tangents[0], out, o),
+            lambda position, g, out, a, /, **o: derivative(transpose(a), g, transpose(out), o),
+            lambda tangents, out, a, /, **o: derivative(a, tangents[0], out, o),
         )
     )
 

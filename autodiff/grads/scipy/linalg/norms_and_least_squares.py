@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from compgraph.array_types import Axis
+
 from ....rules import general, reduction
 from ...corners import as_norm, with_corners
 from ...linalg import (
@@ -30,11 +32,7 @@ scipy_linalg_det_grad = function_of_matrices("scipy_linalg_det", lambda out, a, 
 
 
 def _weights(
-    out: NDArray[Any],
-    a: NDArray[Any],
-    ord: float | str | None = None,
-    axis: int | tuple[int, ...] | None = None,
-    check_finite: bool = True,
+    out: NDArray[Any], a: NDArray[Any], ord: float | str | None = None, axis: Axis = None, check_finite: bool = True
 ) -> Any:
     return norm_weights(out, a, axis, ord)
 

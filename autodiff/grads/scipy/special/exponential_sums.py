@@ -8,12 +8,14 @@ import numpy as np
 import scipy.special as sc
 from numpy.typing import NDArray
 
+from compgraph.array_types import Array, Axis
+
 from ....rules import Rule, elementwise, general, restore_axes
 
 # -------------------------------------------------------------------------------------------- sums of exponentials
 
 
-def _weights(out: NDArray[Any], a: NDArray[Any], axis: int | tuple[int, ...] | None, keepdims: bool, return_sign: bool) -> Any:
+def _weights(out: NDArray[Any], a: NDArray[Any], axis: Axis, keepdims: bool, return_sign: bool) -> Any:
     """Return the share of each term in the sum, without its weight."""
     if return_sign and np.result_type(a).kind == "c":
         raise TypeError("scipy.special.logsumexp: return_sign=True is not analytic for complex numbers. Omit it")
@@ -23,7 +25,7 @@ def _weights(out: NDArray[Any], a: NDArray[Any], axis: int | tuple[int, ...] | N
     return share if sign is None else share * restore_axes(sign, a, axis, keepdims)
 
 
-def _restore_cotangent(g: Any, a: NDArray[Any], axis: int | tuple[int, ...] | None, keepdims: bool, return_sign: object) -> Any:
+def _restore_cotangent(g: Any, a: NDArray[Any], axis: Axis, keepdims: bool, return_sign: object) -> Any:
     return restore_axes(g[0] if return_sign else g, a, axis, keepdims)
 
 
@@ -37,7 +39,7 @@ def _pull_terms(
     out: NDArray[Any],
     a: NDArray[Any],
     b: NDArray[Any] | tuple[Any, ...] | None = None,
-    axis: int | tuple[int, ...] | None = None,
+    axis: Axis = None,
     keepdims: bool = False,
     return_sign: Any = False,
 ) -> Any:
@@ -53,7 +55,7 @@ def _pull_weights(
     out: NDArray[Any],
     a: NDArray[Any],
     b: NDArray[Any],
-    axis: int | tuple[int, ...] | None = None,
+    axis: Axis = None,
     keepdims: bool = False,
     return_sign: bool = False,
 ) -> Any:
@@ -68,7 +70,7 @@ def _push_terms(
     out: NDArray[Any],
     a: NDArray[Any],
     b: NDArray[Any] | tuple[Any, ...] | None = None,
-    axis: int | tuple[int, ...] | None = None,
+    axis: Axis = None,
     keepdims: bool = False,
     return_sign: bool = False,
 ) -> Any:
@@ -78,13 +80,7 @@ def _push_terms(
 
 
 def _push_weights(
-    t: NDArray[Any],
-    out: NDArray[Any],
-    a: NDArray[Any],
-    b: NDArray[Any],
-    axis: int | tuple[int, ...] | None = None,
-    keepdims: bool = False,
-    return_sign: bool = False,
+    t: Array, out: Array, a: NDArray[Any], b: NDArray[Any], axis: Axis = None, keepdims: bool = False, return_sign: bool = False
 ) -> Any:
     share = _weights(out, np.broadcast_to(a, np.broadcast_shapes(a.shape, b.shape)), axis, keepdims, return_sign)
     return _with_sign(return_sign, np.sum(t * share, axis=axis, keepdims=bool(keepdims)))
@@ -93,7 +89,7 @@ def _push_weights(
 scipy_special_logsumexp_grad = general("scipy_special_logsumexp", _pull_terms, _pull_weights).tangent(_push_terms, _push_weights)
 
 
-def _softmax(g: NDArray[Any], out: NDArray[Any], x: NDArray[Any], axis: int | tuple[int, ...] | None = None) -> Any:
+def _softmax(g: NDArray[Any], out: NDArray[Any], x: NDArray[Any], axis: Axis = None) -> Any:
     """Multiply by the Jacobian diag(p) - p p^T, which is symmetric, so the formula serves both modes."""
     return out * (g - np.sum(g * out, axis=axis, keepdims=True))
 
