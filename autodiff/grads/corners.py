@@ -273,7 +273,7 @@ def as_norm(rule: Rule, numerator: Callable[..., Any], length: Callable[..., Any
     weighted_pull, push = rule.batch
 
     def formula(
-        g: Array, out: Array, x: NDArray[Any], *others: object, axis: Axis = None, keepdims: bool = False, **options: object
+        g: Array, out: Any, x: NDArray[Any], *others: object, axis: Axis = None, keepdims: bool = False, **options: object
     ) -> Any:
         if _any_recorded(g, out):
             parts = numerator(x, *others, axis=axis, **options)

@@ -106,7 +106,7 @@ nancumprod_grad = (
 
 
 def _ediff1d(
-    g: Array, out: Array, x: NDArray[Any], to_end: NDArray[Any] | None = None, to_begin: Array | tuple[float, ...] | None = None
+    g: Any, out: Array, x: NDArray[Any], to_end: NDArray[Any] | None = None, to_begin: Array | tuple[float, ...] | None = None
 ) -> Any:
     start, stop = _difference_slice(x, to_begin)
     zero = np.zeros(1, out.dtype)

@@ -50,13 +50,13 @@ def _geomspace(position: int) -> tuple[Any, Any]:
     """Return formula and tangent for start (0) or stop (1): each point is ``start**(1 - share) * stop**share``."""
 
     def formula(
-        g: Array, out: Array, *knots: object, num: int = 50, endpoint: bool = True, dtype: DTypeLike | None = None, axis: int = 0
+        g: Any, out: Array, *knots: Any, num: int = 50, endpoint: bool = True, dtype: DTypeLike | None = None, axis: int = 0
     ) -> Any:
         shares, _ = _grid_fractions(num, endpoint)
         return _weighted_sum_along(g * out, shares if position else 1 - shares, axis) / knots[position]
 
     def tangent(
-        t: Array, out: Array, *knots: object, num: int = 50, endpoint: bool = True, dtype: DTypeLike | None = None, axis: int = 0
+        t: Any, out: Array, *knots: Any, num: int = 50, endpoint: bool = True, dtype: DTypeLike | None = None, axis: int = 0
     ) -> Any:
         shares, _ = _grid_fractions(num, endpoint)
         axis_position = axis % out.ndim

@@ -58,7 +58,7 @@ def _transposed_correlate1d(g: NDArray[Any], weights: Any, axis: int, mode: int,
 
 
 def _pull_weights1d(
-    g: Array, out: Array, x: NDArray[Any], weights: Any, axis: int, mode: int, cval: float, origin: int, dtype: DTypeLike | None
+    g: Any, out: Array, x: NDArray[Any], weights: Any, axis: int, mode: int, cval: float, origin: int, dtype: DTypeLike | None
 ) -> Any:
     extended = _extend(x, axis, _ends(weights.shape[0], origin), mode, cval)
     return cross_correlate_kernel(_lines(extended, axis), _lines(g, axis), np.zeros((1, 1, weights.shape[0])))[0, 0]
@@ -80,7 +80,7 @@ ndimage_correlate1d_grad = general(
 
 
 def _uniform(
-    g: Array, out: Array, x: NDArray[Any], size: int, axis: int, mode: int, cval: float, origin: int, dtype: DTypeLike | None
+    g: Any, out: Array, x: NDArray[Any], size: int, axis: int, mode: int, cval: float, origin: int, dtype: DTypeLike | None
 ) -> Any:
     return _transposed_correlate1d(g, np.full(size, 1 / size, g.dtype), axis, mode, origin)
 
@@ -91,7 +91,7 @@ ndimage_uniform_filter1d_grad = general("ndimage_uniform_filter1d", _uniform).ta
 
 
 def _pull_correlate(
-    g: Array, out: NDArray[Any], x: NDArray[Any], weights: Any, mode: int, cval: float, origins: Any, dtype: DTypeLike | None
+    g: Any, out: NDArray[Any], x: NDArray[Any], weights: Any, mode: int, cval: float, origins: Any, dtype: DTypeLike | None
 ) -> Any:
     lengths = [n + m - 1 for n, m in zip(g.shape, weights.shape, strict=True)]
     cotangent = cross_correlate_back(g[None, None], weights[None, None], np.zeros((1, 1, *lengths)))[0, 0]
@@ -101,7 +101,7 @@ def _pull_correlate(
 
 
 def _pull_weights(
-    g: Array, out: NDArray[Any], x: NDArray[Any], weights: Any, mode: int, cval: float, origins: Any, dtype: DTypeLike | None
+    g: Any, out: NDArray[Any], x: NDArray[Any], weights: Any, mode: int, cval: float, origins: Any, dtype: DTypeLike | None
 ) -> Any:
     for axis in range(g.ndim):
         x = _extend(x, axis, _ends(weights.shape[axis], origins[axis]), mode, cval)

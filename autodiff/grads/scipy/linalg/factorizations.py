@@ -89,7 +89,8 @@ scipy_linalg_cholesky_banded_grad = general("scipy_linalg_cholesky_banded", _cho
 
 
 def _is_below_diagonal(x: NDArray[Any]) -> Any:
-    return np.tri(*x.shape[-2:], k=-1, dtype=bool)
+    rows, columns = x.shape[-2:]
+    return np.tri(rows, columns, k=-1, dtype=bool)
 
 
 def _strictly_lower(x: NDArray[Any]) -> Any:

@@ -85,8 +85,9 @@ class _Decomposition:
                 self.v = self._insert(v, self.v)
         else:
             self.w, self.v, self.first, self.count = w, v, 0, w.shape[-1]
-        self.hermitian_b: Any = None if b is None else mirror_triangle(b, self.upper)
-        self.inverse: Any = np.linalg.inv(self.hermitian_b) if self.type > 1 else None
+        hermitian_b: Any = None if b is None else mirror_triangle(b, self.upper)
+        self.hermitian_b = hermitian_b
+        self.inverse: Any = np.linalg.inv(hermitian_b) if self.type > 1 else None
 
     def _insert(self, selected_vectors: NDArray[Any], all_vectors: NDArray[Any]) -> Any:
         """Return all vectors, with those of the result inserted."""

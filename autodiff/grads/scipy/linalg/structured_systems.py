@@ -16,7 +16,6 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from compgraph.array_types import Array
 from compgraph.scipy import banded_matrices
 
 from ....batching import pad_ndim, sum_over_operands
@@ -49,7 +48,7 @@ def _declare_solver(opname: str, solve: Formula, solve_transposed: Formula, appl
         return solution[..., 0] if single else solution
 
     def push(
-        position: int, t: Array, out: NDArray[Any], a: NDArray[Any], b: NDArray[Any], batched: bool = False, **options: object
+        position: int, t: Any, out: NDArray[Any], a: NDArray[Any], b: NDArray[Any], batched: bool = False, **options: object
     ) -> Any:
         single, (x,) = as_columns(b, out)
         t = t[..., None] if single and position else t

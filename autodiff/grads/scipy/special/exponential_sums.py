@@ -80,7 +80,7 @@ def _push_terms(
 
 
 def _push_weights(
-    t: Array, out: Array, a: NDArray[Any], b: NDArray[Any], axis: Axis = None, keepdims: bool = False, return_sign: bool = False
+    t: Array, out: Any, a: NDArray[Any], b: NDArray[Any], axis: Axis = None, keepdims: bool = False, return_sign: bool = False
 ) -> Any:
     share = _weights(out, np.broadcast_to(a, np.broadcast_shapes(a.shape, b.shape)), axis, keepdims, return_sign)
     return _with_sign(return_sign, np.sum(t * share, axis=axis, keepdims=bool(keepdims)))
