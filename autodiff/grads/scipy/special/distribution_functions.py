@@ -1,4 +1,4 @@
-"""Rules of SciPy's distribution functions, whose derivative is a density, and of their inverses."""
+"""Rules of SciPy's distribution functions, whose derivative is a density, of their inverses, and of densities."""
 
 from __future__ import annotations
 
@@ -167,14 +167,14 @@ def _ncx2_slope(x: NDArray[Any], df: Operand, nc: object) -> Any:
     return -_ncx2_density(x, df + 2.0, nc)
 
 
-def ncf_density(dfn: Any, dfd: Any, nc: Any, f: Any) -> Any:
+def _ncf_density(dfn: Any, dfd: Any, nc: Any, f: Any) -> Any:
     """Return the density of the noncentral F distribution."""
     a, b, total = 0.5 * dfn, 0.5 * dfd, dfd + dfn * f
     w = dfn * f / total
     return np.exp(-0.5 * nc) * beta_density(a, b, w) * sc.hyp1f1(a + b, a, 0.5 * nc * w) * (dfn * dfd / total**2)
 
 
-def ncf_slope(dfn: Any, dfd: Any, nc: Any, f: Any) -> Any:
+def _ncf_slope(dfn: Any, dfd: Any, nc: Any, f: Any) -> Any:
     """Return the derivative of the noncentral F distribution function with respect to the noncentrality."""
     a, b, total = 0.5 * dfn, 0.5 * dfd, dfd + dfn * f
     w = dfn * f / total
@@ -182,7 +182,7 @@ def ncf_slope(dfn: Any, dfd: Any, nc: Any, f: Any) -> Any:
     return -0.5 * (weight / a * sc.hyp1f1(a + b, a + 1, 0.5 * nc * w))
 
 
-def t_moment(order: Any, df: Any, nc: Any, t: NDArray[Any]) -> Any:
+def _nct_moment(order: Any, df: Any, nc: Any, t: NDArray[Any]) -> Any:
     """Return the mean of ``s**(order - df) normal_density(t s / sqrt(df) - nc)``, where `s` has a chi distribution with `df`."""
     a, b = 1 + t * t / df, nc * t / np.sqrt(df)
     z = b * b / (2 * a)
@@ -192,14 +192,14 @@ def t_moment(order: Any, df: Any, nc: Any, t: NDArray[Any]) -> Any:
     return scale * (even + b * np.sqrt(2 / a) * odd)
 
 
-def nct_density(df: Operand, nc: object, t: NDArray[Any]) -> Any:
+def _nct_density(df: Operand, nc: object, t: NDArray[Any]) -> Any:
     """Return the density of the noncentral t distribution."""
-    return t_moment(df + 1.0, df, nc, t) / np.sqrt(df)
+    return _nct_moment(df + 1.0, df, nc, t) / np.sqrt(df)
 
 
-def nct_slope(df: Operand, nc: object, t: NDArray[Any]) -> Any:
+def _nct_slope(df: Operand, nc: object, t: NDArray[Any]) -> Any:
     """Return the derivative of the noncentral t distribution function with respect to the noncentrality."""
-    return -t_moment(df, df, nc, t)
+    return -_nct_moment(df, df, nc, t)
 
 
 special_chndtr_grad = special(
@@ -224,33 +224,33 @@ special_ncfdtr_grad = special(
     "ncfdtr",
     "dfn",
     "dfd",
-    lambda g, out, dfn, dfd, nc, f: g * ncf_slope(dfn, dfd, nc, f),
-    lambda g, out, dfn, dfd, nc, f: g * ncf_density(dfn, dfd, nc, f),
+    lambda g, out, dfn, dfd, nc, f: g * _ncf_slope(dfn, dfd, nc, f),
+    lambda g, out, dfn, dfd, nc, f: g * _ncf_density(dfn, dfd, nc, f),
 )
 special_ncfdtri_grad = special(
     "ncfdtri",
     "dfn",
     "dfd",
-    lambda g, out, dfn, dfd, nc, p: -g * (ncf_slope(dfn, dfd, nc, out) / ncf_density(dfn, dfd, nc, out)),
-    lambda g, out, dfn, dfd, nc, p: g / ncf_density(dfn, dfd, nc, out),
+    lambda g, out, dfn, dfd, nc, p: -g * (_ncf_slope(dfn, dfd, nc, out) / _ncf_density(dfn, dfd, nc, out)),
+    lambda g, out, dfn, dfd, nc, p: g / _ncf_density(dfn, dfd, nc, out),
 )
 special_nctdtr_grad = special(
     "nctdtr",
     "df",
-    lambda g, out, df, nc, t: g * nct_slope(df, nc, t),
-    lambda g, out, df, nc, t: g * nct_density(df, nc, t),
+    lambda g, out, df, nc, t: g * _nct_slope(df, nc, t),
+    lambda g, out, df, nc, t: g * _nct_density(df, nc, t),
 )
 special_nctdtrit_grad = special(
     "nctdtrit",
     "df",
-    lambda g, out, df, nc, p: -g * (nct_slope(df, nc, out) / nct_density(df, nc, out)),
-    lambda g, out, df, nc, p: g / nct_density(df, nc, out),
+    lambda g, out, df, nc, p: -g * (_nct_slope(df, nc, out) / _nct_density(df, nc, out)),
+    lambda g, out, df, nc, p: g / _nct_density(df, nc, out),
 )
 special_nctdtrinc_grad = special(
     "nctdtrinc",
     "df",
-    lambda g, out, df, p, t: g / nct_slope(df, out, t),
-    lambda g, out, df, p, t: -g * (nct_density(df, out, t) / nct_slope(df, out, t)),
+    lambda g, out, df, p, t: g / _nct_slope(df, out, t),
+    lambda g, out, df, p, t: -g * (_nct_density(df, out, t) / _nct_slope(df, out, t)),
 )
 
 
@@ -283,6 +283,152 @@ special_kolmogi_grad = special("kolmogi", lambda g, out, p: g / _kolmogorov_slop
 special_smirnov_grad = special("smirnov", "n", lambda g, out, n, x: g * _smirnov_slope(n, x))
 special_smirnovi_grad = special("smirnovi", "n", lambda g, out, n, p: g / _smirnov_slope(n, out))
 
+# --------------------------------------------------------------- private ufuncs of scipy.stats
+# Their parameters follow the argument.
+
+
+def _pull_beta_pdf(g: NDArray[Any], out: NDArray[Any], x: NDArray[Any], a: NDArray[Any], b: NDArray[Any]) -> Any:
+    """Return the cotangent of x. At the ends, where the density may be 0 although its slope is not, powers give the slope."""
+    inside = (x > 0) & (x < 1)
+    y = np.where(inside, x, 0.5)
+    left, right = np.where(inside, 1.0, x), np.where(inside, 1.0, 1 - x)  # powers of 0 are computed only at the ends
+    below, above = np.where(inside, 2, a), np.where(inside, 2, b)
+    ends = (a - 1) * left ** (below - 2) * right ** (above - 1) - (b - 1) * left ** (below - 1) * right ** (above - 2)
+    slope = out * ((a - 1) / y - (b - 1) / (1 - y))
+    return g * np.where(inside, slope, ends * np.exp(-sc.betaln(a, b)))
+
+
+special_beta_pdf_grad = special(
+    "_beta_pdf",
+    _pull_beta_pdf,
+    lambda g, out, x, a, b: g * (sc.xlogy(out, x) + out * (sc.psi(a + b) - sc.psi(a))),
+    lambda g, out, x, a, b: g * (sc.xlog1py(out, -x) + out * (sc.psi(a + b) - sc.psi(b))),
+)
+special_beta_ppf_grad = special(
+    "_beta_ppf",
+    lambda g, out, p, a, b: g / beta_density(a, b, out),
+    lambda g, out, p, a, b: -g * (betainc_slopes(a, b, out)[0] / beta_density(a, b, out)),
+    lambda g, out, p, a, b: -g * (betainc_slopes(a, b, out)[1] / beta_density(a, b, out)),
+)
+special_cauchy_ppf_grad = special(
+    "_cauchy_ppf",
+    lambda g, out, p, loc, scale: g * (math.pi * (scale + (out - loc) ** 2 / scale)),
+    lambda g, out, p, loc, scale: g,
+    lambda g, out, p, loc, scale: g * ((out - loc) / scale),
+)
+special_cauchy_isf_grad = special(
+    "_cauchy_isf",
+    lambda g, out, p, loc, scale: -g * (math.pi * (scale + (out - loc) ** 2 / scale)),
+    lambda g, out, p, loc, scale: g,
+    lambda g, out, p, loc, scale: g * ((out - loc) / scale),
+)
+special_log1mexp_grad = special("_log1mexp", lambda g, out, x: -g * np.exp(x - out))
+
+
+# The noncentral chi-square distribution is a mixture, with Poisson weights, of chi-square distributions with 2 more degrees of
+# freedom each. Its derivative with respect to the noncentrality is half the difference to the one with 2 more.
+special_ncx2_pdf_grad = special(
+    "_ncx2_pdf",
+    lambda g, out, x, df, nc: g * (out * ((0.5 * df - 1) / x - 0.5) + 0.5 * nc / x * sc._ufuncs._ncx2_pdf(x, df + 2.0, nc)),
+    "df",
+    lambda g, out, x, df, nc: g * (0.5 * (sc._ufuncs._ncx2_pdf(x, df + 2.0, nc) - out)),
+)
+special_ncx2_sf_grad = special(
+    "_ncx2_sf",
+    lambda g, out, x, df, nc: -g * sc._ufuncs._ncx2_pdf(x, df, nc),
+    "df",
+    lambda g, out, x, df, nc: g * sc._ufuncs._ncx2_pdf(x, df + 2.0, nc),
+)
+special_ncx2_isf_grad = special(
+    "_ncx2_isf",
+    lambda g, out, p, df, nc: -g / sc._ufuncs._ncx2_pdf(out, df, nc),
+    "df",
+    lambda g, out, p, df, nc: g * (sc._ufuncs._ncx2_pdf(out, df + 2.0, nc) / sc._ufuncs._ncx2_pdf(out, df, nc)),
+)
+
+# The derivatives with respect to counts are unknown. The parameter n of the negative binomial distribution is real.
+special_binom_pmf_grad = special("_binom_pmf", "k", "n", lambda g, out, k, n, p: g * (out * ((k - n * p) / (p * (1 - p)))))
+special_binom_cdf_grad = special("_binom_cdf", "k", "n", lambda g, out, k, n, p: -g * beta_density(k + 1.0, n - k * 1.0, p))
+special_binom_sf_grad = special("_binom_sf", "k", "n", lambda g, out, k, n, p: g * beta_density(k + 1.0, n - k * 1.0, p))
+special_nbinom_pmf_grad = special(
+    "_nbinom_pmf",
+    "k",
+    lambda g, out, k, n, p: g * (out * (sc.psi(n + k) - sc.psi(n) + np.log(p))),
+    lambda g, out, k, n, p: g * (out * (n / p - k / (1 - p))),
+)
+special_nbinom_cdf_grad = special(
+    "_nbinom_cdf",
+    "k",
+    lambda g, out, k, n, p: g * betainc_slopes(n, k + 1.0, p)[0],
+    lambda g, out, k, n, p: g * beta_density(n, k + 1.0, p),
+)
+special_nbinom_sf_grad = special(
+    "_nbinom_sf",
+    "k",
+    lambda g, out, k, n, p: -g * betainc_slopes(n, k + 1.0, p)[0],
+    lambda g, out, k, n, p: -g * beta_density(n, k + 1.0, p),
+)
+
+
+# The noncentral t and F distributions, with respect to the argument and the noncentrality
+def _nct_density_slope(t: NDArray[Any], df: NDArray[Any], nc: object) -> Any:
+    """Return the derivative of the density with respect to `t`; see `_nct_moment`."""
+    root = np.sqrt(df)
+    return (nc / root * _nct_moment(df + 2.0, df, nc, t) - t / df * _nct_moment(df + 3.0, df, nc, t)) / root
+
+
+def _ncf_parts(x: NDArray[Any], dfn: NDArray[Any], dfd: NDArray[Any], nc: Any) -> tuple[Any, Any, Any]:
+    """Return ``w = dfn x / (dfd + dfn x)``, its derivative, and the density with hyp1f1 replaced by its derivative."""
+    a, b, total = 0.5 * dfn, 0.5 * dfd, dfd + dfn * x
+    w, slope = dfn * x / total, dfn * dfd / total**2
+    factor = np.exp(-0.5 * nc) * beta_density(a, b, w) * slope * ((a + b) / a)
+    return w, slope, factor * sc.hyp1f1(a + b + 1, a + 1, 0.5 * nc * w)
+
+
+def _pull_ncf(g: NDArray[Any], out: NDArray[Any], x: NDArray[Any], dfn: Any, dfd: Any, nc: Any) -> Any:
+    w, slope, inner_slope = _ncf_parts(x, dfn, dfd, nc)
+    log_slope = (0.5 * dfn - 1) / w - (0.5 * dfd - 1) / (1 - w)
+    return g * (out * (log_slope * slope - 2 * dfn / (dfd + dfn * x)) + 0.5 * nc * slope * inner_slope)
+
+
+def _pull_ncf_nc(g: NDArray[Any], out: NDArray[Any], x: NDArray[Any], dfn: NDArray[Any], dfd: NDArray[Any], nc: object) -> Any:
+    w, _, inner_slope = _ncf_parts(x, dfn, dfd, nc)
+    return g * (0.5 * (w * inner_slope - out))
+
+
+special_nct_pdf_grad = special(
+    "_nct_pdf",
+    lambda g, out, x, df, nc: g * _nct_density_slope(x, df, nc),
+    "df",
+    lambda g, out, x, df, nc: g * (x / df * _nct_moment(df + 2.0, df, nc, x) - nc * out),
+)
+special_nct_sf_grad = special(
+    "_nct_sf", lambda g, out, x, df, nc: -g * _nct_density(df, nc, x), "df", lambda g, out, x, df, nc: -g * _nct_slope(df, nc, x)
+)
+special_nct_isf_grad = special(
+    "_nct_isf",
+    lambda g, out, p, df, nc: -g / _nct_density(df, nc, out),
+    "df",
+    lambda g, out, p, df, nc: -g * (_nct_slope(df, nc, out) / _nct_density(df, nc, out)),
+)
+special_ncf_pdf_grad = special("_ncf_pdf", _pull_ncf, "dfn", "dfd", _pull_ncf_nc)
+special_ncf_sf_grad = special(
+    "_ncf_sf",
+    lambda g, out, x, dfn, dfd, nc: -g * _ncf_density(dfn, dfd, nc, x),
+    "dfn",
+    "dfd",
+    lambda g, out, x, dfn, dfd, nc: -g * _ncf_slope(dfn, dfd, nc, x),
+)
+special_ncf_isf_grad = special(
+    "_ncf_isf",
+    lambda g, out, p, dfn, dfd, nc: -g / _ncf_density(dfn, dfd, nc, out),
+    "dfn",
+    "dfd",
+    lambda g, out, p, dfn, dfd, nc: -g * (_ncf_slope(dfn, dfd, nc, out) / _ncf_density(dfn, dfd, nc, out)),
+)
+
+
+# ---------------------------------------------------------------------------------- unknown
 # Functions that solve for a parameter have no known derivative if the one with respect to the parameter is unknown. SciPy solves
 # ncfdtrinc to six digits only, too few to check a derivative.
 for _name, _arguments in {
