@@ -2,7 +2,7 @@
 
 Each module has the rules of one family of operations; its names ``*_grad`` are public here. Editors and type checkers read
 ``__init__.pyi``, which ``python -m compgraph._stubs`` writes. The rules of SciPy's functions are loaded after the module of
-SciPy was imported.
+SciPy has been imported.
 """
 
 import os
@@ -11,13 +11,12 @@ from typing import Any
 
 from compgraph.scipy import FAMILIES, on_registration
 
-_places = sorted(
-    os.path.relpath(os.path.join(folder, file), *__path__)[:-3].replace(os.sep, ".")
+_modules = sorted(
+    f"{__name__}." + os.path.relpath(os.path.join(folder, file), *__path__)[:-3].replace(os.sep, ".")
     for folder, _, files in os.walk(*__path__)
     for file in files
     if file.endswith(".py") and file != "__init__.py"
 )
-_modules = [f"{__name__}.{place}" for place in _places]
 _SCIPY = f"{__name__}.scipy."
 _scipy_modules = [name for name in _modules if name.startswith(_SCIPY)]
 
@@ -29,7 +28,7 @@ def _load(names: list[str]) -> None:
 
 
 def _load_family(module: str) -> None:
-    """Load the rules of a module of SciPy, such as ``"scipy.linalg"``."""
+    """Load the rules of the functions of a module of SciPy, such as ``"scipy.linalg"``."""
     prefix = f"{_SCIPY}{FAMILIES[module].partition('.')[0]}."
     _load([name for name in _scipy_modules if f"{name}.".startswith(prefix)])
 

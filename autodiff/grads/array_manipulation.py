@@ -23,24 +23,21 @@ def _identity(g: NDArray[Any], out: NDArray[Any], x: NDArray[Any], **_: object) 
     return g
 
 
-def _reshape_back(g: NDArray[Any], out: NDArray[Any], x: NDArray[Any], *, order: Any = "C", **_: object) -> Any:
+def _pull_reshape(g: NDArray[Any], out: NDArray[Any], x: NDArray[Any], *, order: Any = "C", **_: object) -> Any:
     return np.reshape(g, x.shape, order=order)
 
 
-def _view_back(g: NDArray[Any], out: NDArray[Any], x: NDArray[Any], dtype: DTypeLike | None) -> Any:
-    """Combine real and imaginary part, which have the cotangents ``Re g`` and ``-Im g``."""
+def _pull_view(g: NDArray[Any], out: NDArray[Any], x: NDArray[Any], dtype: DTypeLike | None) -> Any:
+    """Convert between the cotangent `g` of a complex array and those of its parts, which are ``Re g`` and ``-Im g``."""
     if x.dtype.kind == "c":
         return np.conjugate(g.copy().view(np.result_type(g.dtype, np.complex64)))
     return np.conjugate(g).copy().view(np.finfo(g.dtype).dtype)
 
 
-def _transpose_back(
+def _pull_transpose(
     g: NDArray[Any], out: NDArray[Any], x: NDArray[Any], axes: NDArray[Any] | tuple[int, ...] | None = None
 ) -> Any:
     return np.transpose(g, None if axes is None else tuple(np.argsort([a % x.ndim for a in axes]).tolist()))
-
-
-# Operations with any number of operands (`SharedFormulas`).
 
 
 def _split_concatenated(
@@ -49,9 +46,9 @@ def _split_concatenated(
     """Return the parts of a concatenation's cotangent that belong to the operands."""
     shapes = [np.shape(x) for x in operands]
     along = 0 if axis is None else axis % out.ndim
-    ends = list(itertools.accumulate([math.prod(s) if axis is None else s[along] for s in shapes], initial=0))
+    bounds = list(itertools.accumulate([math.prod(s) if axis is None else s[along] for s in shapes], initial=0))
     before = (slice(None),) * along
-    return [np.reshape(g[(*before, slice(ends[p], ends[p + 1]))], shapes[p]) for p in positions]
+    return [np.reshape(g[(*before, slice(bounds[p], bounds[p + 1]))], shapes[p]) for p in positions]
 
 
 def _unstack(positions: list[int], g: NDArray[Any], out: NDArray[Any], *operands: Any, axis: Any = 0, **_: Any) -> list[Any]:
@@ -63,14 +60,14 @@ def _unstack(positions: list[int], g: NDArray[Any], out: NDArray[Any], *operands
 astype_grad = linear("astype", _identity).moves_elements()
 input_grad = linear("input", _identity).moves_elements()
 copy_grad = linear("copy", _identity).moves_elements()
-view_grad = linear("view", _view_back)
+view_grad = linear("view", _pull_view)
 broadcast_to_grad = linear("broadcast_to", _identity).moves_elements()
-reshape_grad = linear("reshape", _reshape_back).moves_elements()
-ravel_grad = linear("ravel", _reshape_back).moves_elements()
-flatten_grad = linear("flatten", _reshape_back).moves_elements()
+reshape_grad = linear("reshape", _pull_reshape).moves_elements()
+ravel_grad = linear("ravel", _pull_reshape).moves_elements()
+flatten_grad = linear("flatten", _pull_reshape).moves_elements()
 squeeze_grad = linear("squeeze", lambda g, out, x, axis=None: np.reshape(g, x.shape)).moves_elements()
 expand_dims_grad = linear("expand_dims", lambda g, out, x, axis: np.reshape(g, x.shape)).moves_elements()
-transpose_grad = linear("transpose", _transpose_back).moves_elements().with_formula("g.T")
+transpose_grad = linear("transpose", _pull_transpose).moves_elements().with_formula("g.T")
 swapaxes_grad = linear("swapaxes", lambda g, out, x, axis1, axis2: np.swapaxes(g, axis1, axis2)).moves_elements()
 moveaxis_grad = linear("moveaxis", lambda g, out, x, source, destination: np.moveaxis(g, destination, source)).moves_elements()
 concatenate_grad = linear("concatenate", shared=_split_concatenated).moves_elements()
@@ -83,7 +80,7 @@ getitem_grad = general("getitem", scatter_lazily).tangent(lambda t, out, x, *ind
 
 
 def _index_slices(positions: list[int], layout: tuple[int, ...]) -> list[slice]:
-    """Return where the indices of the updates at some positions are in `flat`."""
+    """Return the slices of `flat` that hold the indices of the updates at some positions; see `scatter`."""
     starts = itertools.accumulate([1, *[count + 1 for count in layout[:-1]]])
     lengths = dict(zip(starts, layout, strict=True))
     return [slice(p, p + lengths[p]) for p in positions]
@@ -102,8 +99,8 @@ def _scatter_tangents(tangents: Sequence[Any], out: NDArray[Any], like: object, 
     if not positions:
         return None
     indices = [flat[index_slice] for index_slice in _index_slices(positions, layout)]
-    parts = [part for p, index in zip(positions, indices, strict=True) for part in (tangents[p], *index)]
-    return bind(scatter, (like, *parts), {"layout": tuple(map(len, indices))})
+    flat_tangents = [part for p, index in zip(positions, indices, strict=True) for part in (tangents[p], *index)]
+    return bind(scatter, (like, *flat_tangents), {"layout": tuple(map(len, indices))})
 
 
 # The first operand of scatter determines only the shape.
@@ -122,7 +119,7 @@ def _pull_window(
     is_flat = memory.ndim == 1 and memory.flags.c_contiguous
     if overlaps_itself(window(np.empty(count, buffer.dtype), shape, dtype, offset, strides)):
         like = buffer if is_flat and dtype == buffer.dtype else np.zeros(count * memory.itemsize // dtype.itemsize, dtype)
-        flat = _scatter_in_bytes(g, like, shape, offset, strides)
+        flat = _scatter_overlapping(g, like, shape, offset, strides)
     else:
         flat = bind(scatter_to_buffer, (g,), {"count": count, "dtype": buffer.dtype, "offset": offset, "strides": strides})
     if flat.dtype != buffer.dtype:
@@ -132,8 +129,10 @@ def _pull_window(
     return np.conjugate(flat) if dtype != buffer.dtype else flat
 
 
-def _scatter_in_bytes(g: NDArray[Any], like: NDArray[Any], shape: tuple[int, ...], offset: int, strides: tuple[int, ...]) -> Any:
-    """Add `g` to flat memory below a window that overlaps itself."""
+def _scatter_overlapping(
+    g: NDArray[Any], like: NDArray[Any], shape: tuple[int, ...], offset: int, strides: tuple[int, ...]
+) -> Any:
+    """Add `g` to zeros like flat memory, at a window that overlaps itself; offset and strides are in bytes."""
     positions = np.full(shape, offset // like.itemsize)
     for axis, step in enumerate(strides):
         positions += np.expand_dims(np.arange(shape[axis]) * (step // like.itemsize), tuple(range(1, len(shape) - axis)))
@@ -141,14 +140,7 @@ def _scatter_in_bytes(g: NDArray[Any], like: NDArray[Any], shape: tuple[int, ...
 
 
 def _pull_scatter(
-    g: NDArray[Any],
-    out: NDArray[Any],
-    values: NDArray[Any],
-    *,
-    count: int,
-    dtype: DTypeLike | None,
-    offset: int,
-    strides: tuple[int, ...],
+    g: Array, out: Array, values: NDArray[Any], *, count: int, dtype: DTypeLike | None, offset: int, strides: tuple[int, ...]
 ) -> Any:
     buffer_view = {"shape": values.shape, "dtype": values.dtype, "offset": offset, "strides": strides}
     return bind(window, (g,), buffer_view)
@@ -163,8 +155,8 @@ window_grad = linear("window", _pull_window).selects_elements()
 laid_grad = linear("laid", _pull_scatter).selects_elements()
 added_at_grad = linear(
     "added_at",
-    lambda g, out, region, values, places: np.reshape(_sum_at_positions(g, region, places), region.shape),
-    lambda g, out, region, values, places: _sum_at_positions(g, region, places)[places],
+    lambda g, out, region, values, positions: np.reshape(_sum_at_positions(g, region, positions), region.shape),
+    lambda g, out, region, values, positions: _sum_at_positions(g, region, positions)[positions],
 ).moves_elements()
 ops.register_operation(window, "window")
 ops.register_operation(scatter_to_buffer, "laid")

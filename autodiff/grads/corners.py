@@ -1,10 +1,11 @@
-"""Second derivatives at corners: of a length at 0, of ``abs`` at 0, at ties.
+"""Second derivatives at corners: lengths and ``abs`` at 0, and ties.
 
-The derivative of a length is a direction, which is undefined at 0; the rules give 0, the mean of all directions. A function of
+The derivative of a length is a direction, which is undefined at 0. The rules give 0, the mean of all directions. A function of
 a length can be smooth nevertheless: the cotangent `g` of ``norm(x)`` in ``norm(x)**2`` vanishes at 0, linearly in the length.
-There ``g * x / length`` is ``x`` times the slope of `g` with respect to the length. In a recorded sweep the slope is computed
-from the graph of `g` (see `autodiff.reverse.corner_slopes`); it is valid if `g` depends on nothing else. If it is not valid, and
-in forward mode, where `g` is unknown, the derivative of the derivative divides by zero, which warns.
+There ``g * x / length`` is ``x`` times the slope of `g` with respect to the length.
+
+A recorded sweep computes the slope from the graph of `g` (see `autodiff.reverse.corner_slopes`). It is valid if `g` depends on
+nothing else. Otherwise, and in forward mode, where `g` is unknown, the derivative of the derivative divides by zero, which warns.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from compgraph import ops
-from compgraph.array_types import Array
+from compgraph.array_types import Array, Axis
 from compgraph.bind import bind
 from compgraph.graph import to_values
 from compgraph.values import Value
@@ -25,18 +26,18 @@ from compgraph.values import Value
 from ..batching import base_of, pull_reduction, push_reduction, reduced_axes
 from ..rules import Rule, elementwise, limit_value, linear, restore_axes, slope_at_corner
 
-# Choices whose corners are rare. The corners of others are common, because padding, buffers of zeros and inactive units are ties
-# of constants; they use the mean of both sides.
+# Choices whose corners are rare. Others have many, because padding, buffers of zeros and inactive units are ties of constants;
+# their second derivatives are the mean of both sides.
 RARE_CORNERS = frozenset({"abs", "fabs"})
 
 
 def over(x: NDArray[Any], length: Array, of: str) -> Any:
-    """Compute ``x / length``, and 0 where the length is 0. `of` is the differentiated operation."""
+    """Compute ``x / length``, and 0 where the length is 0. `of` is the opname of the differentiated operation."""
     return x / np.where(length == 0, 1, length)
 
 
 def cornered(t: NDArray[Any], z: NDArray[Any], of: str) -> Any:
-    """Return zeros that mark a corner: their derivative is nan where the tangent `t` leaves the corner at ``z == 0``."""
+    """Return zeros that mark a corner at ``z == 0``: their derivative is nan where the tangent `t` of `z` is not 0 there."""
     return np.zeros(np.broadcast_shapes(np.shape(t), np.shape(z)), np.result_type(t, z))[()]
 
 
@@ -51,7 +52,7 @@ def _undefined(where: Array) -> Any:
 
 
 def _pull_corner_marker(h: Array, out: NDArray[Any], t: NDArray[Any], z: NDArray[Any], of: str) -> Any:
-    """Return nan where the cotangent `h` is 0: the value then has a derivative, but its derivative is unknown here."""
+    """Return nan at a corner where the cotangent `h` is 0: the second derivative may exist, but is unknown."""
     h, t, z = (np.asarray(to_values(x)) for x in (h, t, z))
     return _undefined((z == 0) & (t != 0) & (h == 0))
 
@@ -118,7 +119,7 @@ def choice_formula(
     deviation : callable
         Returns a value that is 0 at the corner and changes as the deviation of the share from its mean.
     of : str
-        The operation.
+        The opname.
     """
     if not isinstance(g, Value):
         return contribution
@@ -142,14 +143,14 @@ def choice_tangent(contribution: Any, t: Any, corner: Callable[..., Any], deviat
 
 
 def mark_corner(t: NDArray[Any], z: object, of: str) -> Any:
-    """Return zeros that mark that a tangent leaves the corner at ``z == 0``."""
+    """Return zeros that mark a corner at ``z == 0``; see `cornered`."""
     return bind(cornered, (t, z), {"of": of})
 
 
 def mark_unknown(
     contribution: object, g: NDArray[Any], corner: Callable[..., Any], deviation: Callable[..., Any], of: str
 ) -> Any:
-    """Return a contribution whose own derivative is undefined where `g` is 0 at a corner: there it divides by zero."""
+    """Return a contribution whose own derivative divides by zero where `g` is 0 at a corner, because it is undefined there."""
     if not isinstance(base_of(g), Value):
         return contribution
     is_corner = corner()
@@ -184,27 +185,18 @@ class _ReductionCorners:
         self.weighted_formula: Any = rule.formulas[0]
         self.weighted_tangent: Any = rule.tangents[0]
 
-    def mask_corners(
-        self, out: NDArray[Any], x: NDArray[Any], axis: int | tuple[int, ...] | None, options: dict[str, Any]
-    ) -> tuple[Any, Any]:
+    def mask_corners(self, out: NDArray[Any], x: NDArray[Any], axis: Axis, options: dict[str, Any]) -> tuple[Any, Any]:
         """Return the mask of elements at a corner, and the shares, as plain arrays; `out` has its reduced axes."""
         out, x = np.asarray(to_values(out)), np.asarray(to_values(x))
         options = {name: to_values(value) for name, value in options.items()}
         share = np.asarray(self.shares(out, x, axis=axis, **options))
         if self.corner is not None:
             return self.corner(out, x, share, axis=axis, **options), share
-        chosen = share != 0
-        return chosen & (np.add.reduce(chosen, axis=axis, keepdims=True) > 1), share
+        is_selected = share != 0
+        return is_selected & (np.add.reduce(is_selected, axis=axis, keepdims=True) > 1), share
 
     def pull_elements(
-        self,
-        g: Any,
-        out: Any,
-        x: NDArray[Any],
-        *others: object,
-        axis: int | tuple[int, ...] | None = None,
-        keepdims: bool = False,
-        **options: object,
+        self, g: Any, out: Any, x: NDArray[Any], *others: object, axis: Axis = None, keepdims: bool = False, **options: object
     ) -> Any:
         """Return the cotangent of the elements."""
         cotangent = self.weighted_formula(g, out, x, *others, axis=axis, keepdims=keepdims, **options)
@@ -216,15 +208,15 @@ class _ReductionCorners:
             return cotangent
         corner = np.reshape(np.logical_or.reduce(at_corner, axis=axis, keepdims=True), out.shape)
         if self.corner is not None:
-            flat, slope = corner & (g.raw_value == 0), None
+            is_zero, slope = corner & (g.raw_value == 0), None
         else:
-            flat, slope = slope_at_corner(g, out, corner)
-        at_corner = at_corner & restore_axes(flat, x, axis, keepdims)
+            is_zero, slope = slope_at_corner(g, out, corner)
+        at_corner = at_corner & restore_axes(is_zero, x, axis, keepdims)
         if not np.any(at_corner):
             return cotangent
         if slope is not None:
             return cotangent + np.where(at_corner, restore_axes(slope, x, axis, keepdims) * share * (x - full_out), 0)
-        if self.corner is None:  # as for all choices; see `RARE_CORNERS`
+        if self.corner is None:  # the mean of both sides; see `RARE_CORNERS`
             return cotangent
         deviation = np.where(at_corner, x - full_out, 0)
         return cotangent + np.where(
@@ -234,14 +226,7 @@ class _ReductionCorners:
         )
 
     def push_elements(
-        self,
-        t: NDArray[Any],
-        out: NDArray[Any],
-        x: NDArray[Any],
-        *others: object,
-        axis: int | tuple[int, ...] | None = None,
-        keepdims: bool = False,
-        **options: object,
+        self, t: Array, out: Array, x: NDArray[Any], *others: object, axis: Axis = None, keepdims: bool = False, **options: object
     ) -> Any:
         """Return the tangent of the result."""
         tangent = self.weighted_tangent(t, out, x, *others, axis=axis, keepdims=keepdims, **options)
@@ -265,12 +250,7 @@ class _ReductionCorners:
         return NotImplemented if is_recorded_corner else push_reduction(self.rule, tangents, out, x, *others, **options)
 
     def has_corner(
-        self,
-        out: NDArray[Any],
-        x: NDArray[Any],
-        axis: int | tuple[int, ...] | None = None,
-        keepdims: bool = False,
-        **options: object,
+        self, out: NDArray[Any], x: NDArray[Any], axis: Axis = None, keepdims: bool = False, **options: object
     ) -> bool:
         return bool(np.any(self.mask_corners(restore_axes(out, x, axis, keepdims), x, axis, options)[0]))
 
@@ -286,20 +266,14 @@ def with_corners(rule: Rule, shares: Callable[..., Any], corner: Callable[..., A
 def as_norm(rule: Rule, numerator: Callable[..., Any], length: Callable[..., Any] = lambda out, *_, **__: out) -> Rule:
     """Declare that a reduction is a length: its partial derivatives are ``numerator(x, *others, axis=, **options) / out``.
 
-    The numerator is None if the options select another function. ``length(out, x, axis=, **options)`` is `out`, but 1 where
-    that is always 0.
+    `numerator` returns None if the options select another function. ``length(out, x, axis=, **options)`` returns `out`, with 1
+    where that is always 0.
     """
     weighted_formula: Any = rule.formulas[0]
-    pull_weights, push = rule.batch
+    weighted_pull, push = rule.batch
 
     def formula(
-        g: NDArray[Any],
-        out: NDArray[Any],
-        x: NDArray[Any],
-        *others: object,
-        axis: int | tuple[int, ...] | None = None,
-        keepdims: bool = False,
-        **options: object,
+        g: Array, out: Any, x: NDArray[Any], *others: object, axis: Axis = None, keepdims: bool = False, **options: object
     ) -> Any:
         if _any_recorded(g, out):
             parts = numerator(x, *others, axis=axis, **options)
@@ -314,13 +288,13 @@ def as_norm(rule: Rule, numerator: Callable[..., Any], length: Callable[..., Any
         out: NDArray[Any],
         x: NDArray[Any],
         *others: object,
-        axis: int | tuple[int, ...] | None = None,
+        axis: Axis = None,
         keepdims: bool = False,
         **options: object,
     ) -> Any:
         parts = numerator(x, *others, axis=axis, **options) if position == 0 and _any_recorded(g, out) else None
         if parts is None:
-            pull_batch = pull_weights or functools.partial(pull_reduction, rule)
+            pull_batch = weighted_pull or functools.partial(pull_reduction, rule)
             return pull_batch(position, g, out, x, *others, axis=axis, keepdims=keepdims, **options)
         axes = reduced_axes(x, axis)
 

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from compgraph.array_types import Array
+from compgraph.array_types import Array, Axis
 
 from ..rules import elementwise, general, linear, multilinear
 
-# ------------------------------------------------------------------------------------------------ tools
+# ---------------------------------------------------------------------------------------------- helpers
 
 
 def _slice_along(x: NDArray[Any], axis: int, *bounds: int | None) -> Any:
@@ -73,12 +73,7 @@ nancumsum_grad = (
 
 
 def _cumprod(
-    g: NDArray[Any],
-    out: NDArray[Any],
-    x: NDArray[Any],
-    axis: int | tuple[int, ...] | None = None,
-    include_initial: bool = False,
-    **_: object,
+    g: NDArray[Any], out: NDArray[Any], x: NDArray[Any], axis: Axis = None, include_initial: bool = False, **_: object
 ) -> Any:
     """Multiply the product before each element by the cotangents of the later products, without division."""
     line, along = _line_and_axis(x, out, axis)
@@ -88,12 +83,7 @@ def _cumprod(
 
 
 def _cumprod_tangent(
-    t: NDArray[Any],
-    out: NDArray[Any],
-    x: NDArray[Any],
-    axis: int | tuple[int, ...] | None = None,
-    include_initial: bool = False,
-    **_: object,
+    t: NDArray[Any], out: NDArray[Any], x: NDArray[Any], axis: Axis = None, include_initial: bool = False, **_: object
 ) -> Any:
     line, along = _line_and_axis(x, out, axis)
     products = _slice_along(out, along, 1, None) if include_initial else out
@@ -112,20 +102,16 @@ nancumprod_grad = (
 )
 
 # ---------------------------------------------------------------------------------------- differences
-# ediff1d adds other numbers before and after the differences.
+# ediff1d prepends `to_begin` to the differences and appends `to_end`.
 
 
 def _ediff1d(
-    g: NDArray[Any],
-    out: NDArray[Any],
-    x: NDArray[Any],
-    to_end: NDArray[Any] | None = None,
-    to_begin: Array | tuple[float, ...] | None = None,
+    g: Any, out: Array, x: NDArray[Any], to_end: NDArray[Any] | None = None, to_begin: Array | tuple[float, ...] | None = None
 ) -> Any:
     start, stop = _difference_slice(x, to_begin)
     zero = np.zeros(1, out.dtype)
-    lowered, raised = np.concatenate([g[start:stop], zero]), np.concatenate([zero, g[start:stop]])
-    return np.reshape((raised - lowered)[: x.size], x.shape)
+    from_next, from_previous = np.concatenate([g[start:stop], zero]), np.concatenate([zero, g[start:stop]])
+    return np.reshape((from_previous - from_next)[: x.size], x.shape)
 
 
 def _difference_slice(x: NDArray[Any], to_begin: Any) -> tuple[int, int]:
@@ -174,7 +160,7 @@ unwrap_grad = elementwise("unwrap", lambda g, out, p, **_: g)
 # different ends if v is longer.
 
 
-def _undo_mode(g: NDArray[Any], a: NDArray[Any], v: NDArray[Any], is_correlation: bool = False) -> Any:
+def _pad_to_full(g: NDArray[Any], a: NDArray[Any], v: NDArray[Any], is_correlation: bool = False) -> Any:
     """Pad the cotangent of a convolution to that of the mode "full"."""
     return _pad_zeros(g, *_cut_sizes(g, a, v, is_correlation), g)
 
@@ -190,17 +176,17 @@ def _cut_sizes(out: NDArray[Any], a: NDArray[Any], v: NDArray[Any], is_correlati
 
 
 def _correlate_full(g: NDArray[Any], other: NDArray[Any]) -> Any:
-    """Return the cotangent of one operand."""
+    """Return the cotangent of one operand, given that of the full convolution and the other operand."""
     return np.convolve(g, np.ravel(other)[::-1], "valid")
 
 
 convolve_grad = multilinear(
     "convolve",
-    lambda g, out, a, v, mode="full": np.reshape(_correlate_full(_undo_mode(g, a, v), v), np.shape(a)),
-    lambda g, out, a, v, mode="full": np.reshape(_correlate_full(_undo_mode(g, a, v), a), np.shape(v)),
+    lambda g, out, a, v, mode="full": np.reshape(_correlate_full(_pad_to_full(g, a, v), v), np.shape(a)),
+    lambda g, out, a, v, mode="full": np.reshape(_correlate_full(_pad_to_full(g, a, v), a), np.shape(v)),
 ).moves_elements()
 correlate_grad = multilinear(
     "correlate",
-    lambda g, out, a, v, mode="valid": np.convolve(_undo_mode(g, a, v, is_correlation=True), np.conjugate(v), "valid"),
-    lambda g, out, a, v, mode="valid": np.conjugate(_correlate_full(_undo_mode(g, a, v, is_correlation=True), a))[::-1],
+    lambda g, out, a, v, mode="valid": np.convolve(_pad_to_full(g, a, v, is_correlation=True), np.conjugate(v), "valid"),
+    lambda g, out, a, v, mode="valid": np.conjugate(_correlate_full(_pad_to_full(g, a, v, is_correlation=True), a))[::-1],
 ).moves_elements()

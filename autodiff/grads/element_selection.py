@@ -45,10 +45,10 @@ delete_grad = gather("delete", moved_positions(np.delete))
 
 
 def _sort_positions(out: NDArray[Any], x: NDArray[Any], *, axis: Any = -1, **_: object) -> Any:
-    """Return the position of the element of each rank; equal elements are in their original order."""
+    """Return the position in `x` of each element of `out`; equal elements keep their original order."""
     if axis is None:
         return _sort_positions(out, np.ravel(x), axis=0)
-    ranks = np.argsort(np.argsort(out, axis=axis, kind="stable"), axis=axis, kind="stable")
+    ranks = np.argsort(np.argsort(out, axis=axis, kind="stable"), axis=axis, kind="stable")  # `out` may be partitioned only
     order = np.take_along_axis(np.argsort(x, axis=axis, kind="stable"), ranks, axis)
     return np.take_along_axis(flat_positions(x), order, axis)
 
@@ -77,7 +77,7 @@ trace_grad = linear("trace", _trace).moves_elements()
 
 
 def _insert_positions(x: NDArray[Any], obj: Any, values: Any, axis: Any) -> Any:
-    """Return the origin of each element of the result: 0, 1, 2, ... from `x`, and -1, -2, -3, ... from `values`."""
+    """Return the source of each element of the result: position k of `x` is k, position k of `values` is -1 - k."""
     return np.insert(flat_positions(x), obj, -1 - flat_positions(ensure_array(values)), axis)
 
 
@@ -120,7 +120,7 @@ sliding_window_view_grad = gather(
 
 
 def _pad_positions(x: NDArray[Any], pad_width: Any, mode: object, reflect_type: str = "even", **_: object) -> Any:
-    """Return the position in `x` of each element of a padded array; None if some are computed."""
+    """Return the position in `x` of each element of a padded array; None if the mode computes elements from several."""
     if mode in ("edge", "wrap") or (mode in ("reflect", "symmetric") and reflect_type == "even"):
         return np.pad(flat_positions(x), pad_width, mode)
     return None
@@ -143,34 +143,35 @@ def _inner_slices(x: NDArray[Any], pad_width: tuple[Any, ...] | int) -> tuple[sl
 
 
 def _statistic_weights(x: NDArray[Any], mode: str) -> Any:
-    """Return the partial derivatives of a statistic of the last axis."""
+    """Return the partial derivatives of a statistic along the last axis."""
     if mode == "mean":
         return np.full((1, x.shape[-1]), 1 / x.shape[-1])
     if mode == "median":
         ranks = np.argsort(np.argsort(x, kind="stable"), kind="stable")
         middle = x.shape[-1] - 1
         return ((ranks == middle // 2) * 0.5 + (ranks == (middle + 1) // 2) * 0.5)[..., None, :]
-    best = (np.max if mode == "maximum" else np.min)(x, axis=-1, keepdims=True)
-    ties = np.where(x == best, 1.0, 0.0)
+    extremum = (np.max if mode == "maximum" else np.min)(x, axis=-1, keepdims=True)
+    ties = np.where(x == extremum, 1.0, 0.0)
     return (ties / np.sum(ties, axis=-1, keepdims=True))[..., None, :]
 
 
 def _end_weights(x: NDArray[Any], widths: list[int], mode: Any, lengths: list[Any], reflect_type: str) -> list[tuple[Any, slice]]:
-    """Return for both ends of the last axis the weights of each new element and the slice they apply to."""
+    """Return for both ends of the last axis the weights of each new element and the slice of `x` they apply to."""
     count = x.shape[-1]
     if mode in ("reflect", "symmetric"):
-        reach = [count, count] if max(widths) >= count else [min(count, width + 1) for width in widths]
-        both = [widths, widths] if max(widths) >= count else [[widths[0], 0], [0, widths[1]]]
+        num_sources = [count, count] if max(widths) >= count else [min(count, width + 1) for width in widths]
+        width_pairs = [widths, widths] if max(widths) >= count else [[widths[0], 0], [0, widths[1]]]
         left, right = (
-            np.pad(np.eye(length), (pair, (0, 0)), mode, reflect_type=reflect_type)
-            for length, pair in zip(reach, both, strict=True)
+            np.pad(np.eye(num), (pair, (0, 0)), mode, reflect_type=reflect_type)
+            for num, pair in zip(num_sources, width_pairs, strict=True)
         )
-        return [(left[: widths[0]], slice(0, reach[0])), (right[len(right) - widths[1] :], slice(count - reach[1], count))]
+        right = right[len(right) - widths[1] :]
+        return [(left[: widths[0]], slice(0, num_sources[0])), (right, slice(count - num_sources[1], count))]
     if mode == "linear_ramp":
         left, right = (np.arange(width)[:, None] / max(width, 1) for width in widths)
         return [(left, slice(0, 1)), (right[::-1], slice(count - 1, count))]
-    reach = [count if length is None else min(count, length) for length in lengths]
-    sources = [slice(0, reach[0]), slice(count - reach[1], count)]
+    num_sources = [count if length is None else min(count, length) for length in lengths]
+    sources = [slice(0, num_sources[0]), slice(count - num_sources[1], count)]
     return [(_statistic_weights(x[..., source], mode), source) for source in sources]
 
 
@@ -183,13 +184,13 @@ def _padded_axes(
     reflect_type: str = "even",
     **_: object,
 ) -> Any:
-    """Return for each padded axis its number, its widths, and the weights of its ends."""
+    """Yield for each padded axis its number, its widths, and the weights of its ends."""
     widths, lengths = _pairs_per_axis(pad_width, x.ndim), _pairs_per_axis(stat_length, x.ndim)
     inner = _inner_slices(x, pad_width)
     for axis in range(x.ndim):
-        if any(widths[axis]):  # axes are padded in order, including the padding before
-            before = np.moveaxis(out[(*(slice(None),) * axis, *inner[axis:])], axis, -1)
-            yield axis, widths[axis], _end_weights(before, widths[axis], mode, lengths[axis], reflect_type)
+        if any(widths[axis]):  # axes are padded in order: previous axes include their padding
+            unpadded = np.moveaxis(out[(*(slice(None),) * axis, *inner[axis:])], axis, -1)
+            yield axis, widths[axis], _end_weights(unpadded, widths[axis], mode, lengths[axis], reflect_type)
 
 
 def _pad(g: NDArray[Any], out: NDArray[Any], x: NDArray[Any], *, pad_width: Any, mode: Any = "constant", **options: Any) -> Any:
@@ -226,7 +227,7 @@ def _pad_tangent(t: NDArray[Any], out: Any, x: Any, *, pad_width: Any, mode: Any
 
 
 def _only_copies(*, mode: str = "constant", **_: object) -> bool:
-    """Whether no element is computed from several."""
+    """Whether each element of a padded array is a copy of one element, or a constant."""
     return mode in ("constant", "empty", "edge", "wrap")
 
 

@@ -17,7 +17,7 @@ from compgraph.array_types import Array, Operand
 from compgraph.graph import to_values
 from compgraph.scipy import zero_to_order
 
-from ..rules import Formula, elementwise, general
+from ..rules import Formula, Rule, elementwise, general
 from .corners import choice_formula, choice_tangent, norm_formula, safe_quotient
 
 LN2 = math.log(2.0)
@@ -100,12 +100,11 @@ log1p_grad = elementwise("log1p", lambda g, out, x: g / (1 + x)).with_formula("1
 
 def _minus_logsum(x: Any, out: Any, y: ArrayLike) -> Any:
     """Compute x - out, the logarithm of the share of x in a sum, without ``inf - inf``."""
-    infinite = np.isinf(out)
-    return (
-        np.where(infinite & (x != y), np.where(x == out, 0, -np.inf), x - np.where(infinite & (x != y), 0, out))
-        if np.any(infinite)
-        else x - out
-    )
+    is_infinite = np.isinf(out)
+    if not np.any(is_infinite):
+        return x - out
+    is_unequal = is_infinite & (x != y)
+    return np.where(is_unequal, np.where(x == out, 0, -np.inf), x - np.where(is_unequal, 0, out))
 
 
 logaddexp_grad = elementwise(
@@ -121,11 +120,12 @@ logaddexp2_grad = elementwise(
 
 # ------------------------------------------------------------------------ trigonometric and hyperbolic
 
-# On a branch cut, only the value of an inverse function determines the side.
-
 
 def _inverse_root(out: Any, root: Any, root_of_value: Any) -> Any:
-    """Return the root in the derivative of an inverse function: from the operand if real, from the complex value otherwise."""
+    """Return the root in the derivative of an inverse function, of the operand or of the value.
+
+    On a branch cut, only the value of the inverse function determines the side.
+    """
     return root_of_value(out) if out.dtype.kind == "c" else root()
 
 
@@ -157,7 +157,7 @@ arctan2_grad = elementwise(
 
 
 def _maximum_share(g: Any, out: NDArray[Any] | None, x: Any, y: Any) -> Any:
-    """Return the share of x in a maximum: all, nothing, half at a tie; all of it for both if one is nan."""
+    """Return the share of x in a maximum: all, nothing, or half at a tie. If one of them is nan, each has all of it."""
     return np.where(x < y, 0, np.where(x == y, 0.5 * g, g))
 
 
@@ -183,20 +183,20 @@ def _is_tie(x: object, y: Operand) -> Any:
 def _choice_of_two(opname: str, first_share: Callable[..., Any], second_share: Callable[..., Any]) -> Any:
     """Declare a choice between two operands, whose shares jump at a tie."""
 
-    def back(formula: Callable[..., Any], position: int) -> Any:
-        def of(g: NDArray[Any], out: NDArray[Any], x: NDArray[Any], y: Operand) -> Any:
+    def pull(share: Callable[..., Any], position: int) -> Any:
+        def formula(g: NDArray[Any], out: NDArray[Any], x: NDArray[Any], y: Operand) -> Any:
             operand = y if position else x
-            return choice_formula(formula(g, out, x, y), g, out, lambda: _is_tie(x, y), lambda: 0.5 * (operand - out), opname)
+            return choice_formula(share(g, out, x, y), g, out, lambda: _is_tie(x, y), lambda: 0.5 * (operand - out), opname)
 
-        return of
+        return formula
 
-    def push(formula: Any) -> Any:
-        def of(t: object, out: object, x: object, y: Any) -> Any:
-            return choice_tangent(formula(t, out, x, y), t, lambda: _is_tie(x, y), lambda: x - y, opname)
+    def push(share: Any) -> Any:
+        def tangent(t: object, out: object, x: object, y: Any) -> Any:
+            return choice_tangent(share(t, out, x, y), t, lambda: _is_tie(x, y), lambda: x - y, opname)
 
-        return of
+        return tangent
 
-    rule = elementwise(opname, back(first_share, 0), back(second_share, 1))
+    rule = elementwise(opname, pull(first_share, 0), pull(second_share, 1))
     return rule.tangent(push(first_share), push(second_share)).selects_elements()
 
 
@@ -204,27 +204,27 @@ def _is_zero(x: object) -> Any:
     return np.asarray(to_values(x)) == 0
 
 
-def _abs_formulas(of: str) -> tuple[Any, Any]:
-    """Return formula and tangent of abs: the sign; for complex numbers the direction, which is not constant, and 0 at 0."""
+def _declare_abs(opname: str) -> Rule:
+    """Declare an absolute value: the derivative is the sign, or for complex numbers the direction, which is 0 at 0."""
 
-    def back(g: Any, out: Any, x: Any) -> Any:
+    def pull(g: Any, out: Any, x: Any) -> Any:
         if x.dtype.kind == "c":
-            return norm_formula(g, out, np.conjugate(x), of)
-        return choice_formula(g * np.sign(x), g, out, lambda: _is_zero(x), lambda: x, of)
+            return norm_formula(g, out, np.conjugate(x), opname)
+        return choice_formula(g * np.sign(x), g, out, lambda: _is_zero(x), lambda: x, opname)
 
     def push(t: Any, out: Any, x: Any) -> Any:
         if x.dtype.kind == "c":
-            return t * safe_quotient(np.conjugate(x), out, of)
-        return choice_tangent(t * np.sign(x), t, lambda: _is_zero(x), lambda: x, of)
+            return t * safe_quotient(np.conjugate(x), out, opname)
+        return choice_tangent(t * np.sign(x), t, lambda: _is_zero(x), lambda: x, opname)
 
-    return back, push
+    return elementwise(opname, pull).tangent(push).with_formula("sign(a)")
 
 
 nextafter_grad = elementwise("nextafter", lambda g, out, x, y: g, None)
 heaviside_grad = elementwise("heaviside", None, lambda g, out, x, y: np.where(x == 0, g, 0)).selects_elements()
-abs_grad = elementwise("abs", _abs_formulas("abs")[0]).tangent(_abs_formulas("abs")[1]).with_formula("sign(a)")
-fabs_grad = elementwise("fabs", _abs_formulas("fabs")[0]).tangent(_abs_formulas("fabs")[1]).with_formula("sign(a)")
-# z / abs(z): a change along z affects only the length
+abs_grad = _declare_abs("abs")
+fabs_grad = _declare_abs("fabs")
+# z / abs(z) does not change with the length of z
 complex_sign_grad = general("complex_sign", lambda g, out, z: (g - np.real(g * out) * np.conjugate(out)) / np.abs(z)).tangent(
     lambda t, out, z: (t - np.real(t * np.conjugate(out)) * out) / np.abs(z)
 )
@@ -250,44 +250,42 @@ where_grad = elementwise(
 # clip(x, low, high) is minimum(maximum(x, low), high), and None omits a bound.
 
 
-def _after_upper_bound(g: Any, x: Any, low: Any, high: Any) -> Any:
+def _maximum_cotangent(g: Any, x: Any, low: Any, high: Any) -> Any:
     """Return the cotangent of ``maximum(x, low)``."""
     return g if high is None else _minimum_share(g, None, x if low is None else np.maximum(x, low), high)
 
 
 def _clip_x(g: Any, out: object, x: Any, low: object = None, high: object = None) -> Any:
-    g = _after_upper_bound(g, x, low, high)
+    g = _maximum_cotangent(g, x, low, high)
     return g if low is None else _maximum_share(g, None, x, low)
 
 
 def _clip_min(g: Any, out: object, x: Any, low: Any = None, high: Any = None) -> Any:
-    g = _after_upper_bound(g, x, low, high)
-    return _maximum_share(g, None, low, x)
+    return _maximum_share(_maximum_cotangent(g, x, low, high), None, low, x)
 
 
 def _clip_max(g: Any, out: object, x: Any, low: Any = None, high: Any = None) -> Any:
-    raised = x if low is None else np.maximum(x, low)
-    return _minimum_share(g, None, high, raised)
+    return _minimum_share(g, None, high, x if low is None else np.maximum(x, low))
 
 
 def _is_at_bound(x: object, low: Operand, high: Operand) -> Any:
-    """Return where the number equals a bound."""
+    """Return where a number equals a bound."""
     bounds = [_is_tie(x, bound) for bound in (low, high) if bound is not None]
     return np.logical_or.reduce(np.broadcast_arrays(*bounds)) if bounds else np.False_
 
 
-def _clip_formula(formula: Callable[..., Any], position: int) -> Any:
-    def back(g: Any, out: Any, x: Any, low: Any = None, high: Any = None) -> Any:
+def _clip_formula(share: Callable[..., Any], position: int) -> Any:
+    def pull(g: Any, out: Any, x: Any, low: Any = None, high: Any = None) -> Any:
         operand = (x, low, high)[position]
-        cotangent = formula(g, out, x, low, high)
+        cotangent = share(g, out, x, low, high)
         return choice_formula(cotangent, g, out, lambda: _is_at_bound(x, low, high), lambda: 0.5 * (operand - out), "clip")
 
-    return back
+    return pull
 
 
-def _clip_tangent(formula: Callable[..., Any]) -> Any:
+def _clip_tangent(share: Callable[..., Any]) -> Any:
     def push(t: Array, out: Array, x: ArrayLike, low: Any = None, high: Any = None) -> Any:
-        tangent = formula(t, out, x, low, high)
+        tangent = share(t, out, x, low, high)
         is_at_bound = _is_at_bound(x, low, high)
         return choice_tangent(
             tangent, t, lambda: is_at_bound, lambda: np.where(is_at_bound, x - np.asarray(to_values(x)), 1), "clip"
@@ -311,14 +309,14 @@ _SINC = [(-1) ** (k + 1) * (2 * k + 2) / math.factorial(2 * k + 3) for k in rang
 
 def _sinc(g: Any, out: object, x: Any) -> Any:
     t = math.pi * x
-    near = np.abs(t) < 1
-    small, large = np.where(near, t, 0), np.where(near, 1, t)
+    is_small = np.abs(t) < 1
+    small, large = np.where(is_small, t, 0), np.where(is_small, 1, t)
     closed_form = (np.cos(large) - np.sin(large) / large) / large
-    return g * (math.pi * np.where(near, small * series(small * small, _SINC), closed_form))
+    return g * (math.pi * np.where(is_small, small * power_series(small * small, _SINC), closed_form))
 
 
 def _i0(g: Any, out: object, x: Any) -> Any:
-    """The mean of ``cos(angle) exp(x cos(angle))`` over half a turn, exact to rounding with enough angles."""
+    """Average ``cos(angle) exp(x cos(angle))`` over angles from 0 to pi, enough of them to be exact up to rounding."""
     size = min(float(np.max(np.abs(x), initial=0, where=np.isfinite(x))), 1000)
     count = 16 + math.ceil(4.5 * math.sqrt(size))
     cosines = np.cos((np.arange(count) + 0.5) * (math.pi / count)).astype(x.dtype)
@@ -326,7 +324,7 @@ def _i0(g: Any, out: object, x: Any) -> Any:
 
 
 def _angle(g: Any, out: object, z: Any, deg: object = False) -> Any:
-    """Im(dz / z), in degrees if `deg`; the angle of a real number is constant."""
+    """Compute Im(dz / z), in degrees if `deg`; the angle of a real number is constant."""
     if z.dtype.kind != "c":
         return np.zeros_like(z) * g
     return g * ((-1j / DEGREE if deg else -1j) / z)
@@ -334,12 +332,12 @@ def _angle(g: Any, out: object, z: Any, deg: object = False) -> Any:
 
 def _copysign(g: Any, out: Any, x: Any, y: Any) -> Any:
     cotangent = g * (np.sign(x) * np.copysign(1, y))
-    return choice_formula(cotangent, g, out, lambda: np.asarray(to_values(x)) == 0, lambda: x, "copysign")
+    return choice_formula(cotangent, g, out, lambda: _is_zero(x), lambda: x, "copysign")
 
 
 def _copysign_tangent(t: Any, out: object, x: Any, y: Any) -> Any:
     tangent = t * (np.sign(x) * np.copysign(1, y))
-    return choice_tangent(tangent, t, lambda: np.asarray(to_values(x)) == 0, lambda: x, "copysign")
+    return choice_tangent(tangent, t, lambda: _is_zero(x), lambda: x, "copysign")
 
 
 copysign_grad = elementwise("copysign", _copysign, None).tangent(_copysign_tangent, None)
@@ -356,16 +354,16 @@ angle_grad = elementwise("angle", _angle)
 
 
 def _lower_order(g: object, out: object, x: object, order: int, what: str) -> Any:
-    """Differentiate a value that is exact up to a given order of derivatives."""
+    """Return the cotangent of a value that is exact up to a given order of derivatives; it is exact to one order less."""
     if order == 0:
-        raise TypeError(f"{what} has no derivatives of a higher order than this: its steps are exact to this one alone")
+        raise TypeError(f"{what} has no derivatives of higher order: its steps are exact up to the previous order only")
     return g * zero_to_order(x, order - 1, what)
 
 
 zero_to_order_grad = elementwise("zero_to_order", _lower_order)
 
 
-def series(x: Any, coefficients: list[float]) -> Any:
+def power_series(x: Any, coefficients: list[float]) -> Any:
     """Evaluate ``sum(coefficients[k] * x**k)`` by Horner's scheme."""
     total = 0 * x + coefficients[-1]
     for coefficient in coefficients[-2::-1]:
@@ -373,22 +371,22 @@ def series(x: Any, coefficients: list[float]) -> Any:
     return total
 
 
-def near(x: Any, radius: float, coefficients: list[float], far: Formula) -> Any:
-    """Evaluate a power series near 0, where the closed form `far` of a smooth function would divide 0 by 0."""
-    close = np.abs(x) < radius
-    return np.where(close, series(np.where(close, x, 0), coefficients), far(np.where(close, 0.5, x)))
+def series_near_zero(x: Any, radius: float, coefficients: list[float], closed_form: Formula) -> Any:
+    """Evaluate a smooth function: near 0, where its closed form would divide 0 by 0, by its power series."""
+    is_near = np.abs(x) < radius
+    return np.where(is_near, power_series(np.where(is_near, x, 0), coefficients), closed_form(np.where(is_near, 0.5, x)))
 
 
 def _nan_to_num(g: Any, out: object, x: Any, **_: object) -> Any:
-    """Return zero for replaced elements; real and imaginary parts are replaced independently."""
+    """Return 0 for replaced elements; real and imaginary parts are replaced independently."""
     if x.dtype.kind != "c":
         return np.where(np.isfinite(x), g, 0)
     return np.where(np.isfinite(np.real(x)), np.real(g), 0) + 1j * np.where(np.isfinite(np.imag(x)), np.imag(g), 0)
 
 
-def _is_finite_part(x: Any, **_: object) -> Any:
-    """Return where a number, or a part of a complex number, is not replaced."""
+def _has_finite_part(x: Any, **_: object) -> Any:
+    """Return where a number, or one part of a complex number, is not replaced."""
     return np.isfinite(np.real(x)) | np.isfinite(np.imag(x)) if x.dtype.kind == "c" else np.isfinite(x)
 
 
-nan_to_num_grad = elementwise("nan_to_num", _nan_to_num).selects_elements(_is_finite_part)
+nan_to_num_grad = elementwise("nan_to_num", _nan_to_num).selects_elements(_has_finite_part)

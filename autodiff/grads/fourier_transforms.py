@@ -15,13 +15,13 @@ from numpy.typing import NDArray
 from ..rules import linear
 
 
-def _inverse_norm(norm: Any) -> Any:
+def inverse_norm(norm: Any) -> Any:
     """Return the `norm` for which an inverse transform has the factor of the forward transform with this one."""
     return {"forward": "backward", "ortho": "ortho"}.get(norm, "forward")
 
 
 def _cut_or_pad(g: NDArray[Any], length: int, axis: int) -> Any:
-    """Cut or zero-pad to a length along an axis, as transforms do; the operation is its own transpose."""
+    """Cut or zero-pad to a length along an axis: the transpose of what transforms do to their operand."""
     axis %= g.ndim
     current = g.shape[axis]
     if current >= length:
@@ -30,8 +30,8 @@ def _cut_or_pad(g: NDArray[Any], length: int, axis: int) -> Any:
     return np.concatenate([g, zeros], axis=axis)
 
 
-def _weights(g: NDArray[Any], n: int, axis: int, inner: float) -> Any:
-    """Return 1 for frequency zero and the highest of an even number, `inner` for those between, along an axis of `g`."""
+def half_spectrum_weights(g: NDArray[Any], n: int, axis: int, inner: float) -> Any:
+    """Return the weights of n // 2 + 1 frequencies along an axis of `g`: 1 for zero and for n / 2, `inner` for others."""
     weights = np.full(n // 2 + 1, inner, np.finfo(g.dtype).dtype)
     weights[0] = 1
     if n % 2 == 0:
@@ -48,13 +48,13 @@ def _ifft(g: NDArray[Any], length: int, axis: int, norm: Any) -> Any:
 
 
 def _rfft(g: NDArray[Any], length: int, n: int, axis: int, norm: str | None) -> Any:
-    halved = np.conjugate(g) * _weights(g, n, axis, 0.5)
-    return _cut_or_pad(np.fft.irfft(halved, n, axis=axis, norm=_inverse_norm(norm)), length, axis)
+    halved = np.conjugate(g) * half_spectrum_weights(g, n, axis, 0.5)
+    return _cut_or_pad(np.fft.irfft(halved, n, axis=axis, norm=inverse_norm(norm)), length, axis)
 
 
 def _irfft(g: NDArray[Any], length: int, axis: int, norm: str | None) -> Any:
-    doubled = _weights(g, g.shape[axis], axis, 2)
-    return _cut_or_pad(np.conjugate(np.fft.rfft(g, axis=axis, norm=_inverse_norm(norm))) * doubled, length, axis)
+    doubled = half_spectrum_weights(g, g.shape[axis], axis, 2)
+    return _cut_or_pad(np.conjugate(np.fft.rfft(g, axis=axis, norm=inverse_norm(norm))) * doubled, length, axis)
 
 
 def _length(x: NDArray[Any], n: int | None, axis: int) -> int:
@@ -67,15 +67,15 @@ fft_rfft_grad = linear(
     "fft_rfft", lambda g, out, x, n=None, axis=-1, norm=None: _rfft(g, x.shape[axis], _length(x, n, axis), axis, norm)
 )
 fft_irfft_grad = linear("fft_irfft", lambda g, out, x, n=None, axis=-1, norm=None: _irfft(g, x.shape[axis], axis, norm))
-# hfft(x) is irfft(conj(x)) with the other norm, and ihfft(x) is conj(rfft(x)).
+# hfft(x) is irfft(conj(x)), and ihfft(x) is conj(rfft(x)), both with the inverse norm.
 fft_hfft_grad = linear(
     "fft_hfft",
-    lambda g, out, x, n=None, axis=-1, norm=None: np.conjugate(_irfft(g, x.shape[axis], axis, _inverse_norm(norm))),
+    lambda g, out, x, n=None, axis=-1, norm=None: np.conjugate(_irfft(g, x.shape[axis], axis, inverse_norm(norm))),
 )
 fft_ihfft_grad = linear(
     "fft_ihfft",
     lambda g, out, x, n=None, axis=-1, norm=None: _rfft(
-        np.conjugate(g), x.shape[axis], _length(x, n, axis), axis, _inverse_norm(norm)
+        np.conjugate(g), x.shape[axis], _length(x, n, axis), axis, inverse_norm(norm)
     ),
 )
 fft_fftshift_grad = linear("fft_fftshift", lambda g, out, x, axes=None: np.fft.ifftshift(g, axes)).moves_elements()

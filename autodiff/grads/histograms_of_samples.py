@@ -1,7 +1,7 @@
-"""Rules of histograms with respect to weights, and to samples that determine the edges of the bins.
+"""Rules of histograms, with respect to weights and to samples that determine the edges of the bins.
 
-The number of samples in a bin is piecewise constant. The edges are evenly spaced between the least and the greatest sample, so
-they depend on both. Densities also depend on them, because they decrease as their bin widens.
+The number of samples in a bin is piecewise constant. Evenly spaced edges depend on the least and the greatest sample. Densities
+depend on them too, because the density of a bin decreases with its width.
 """
 
 from __future__ import annotations
@@ -28,34 +28,34 @@ bincount_grad = general("bincount", None, lambda g, out, x, weights, **_: record
 # ----------------------------------------------------------------------------------------------- edges
 
 
-def _edges_follow_data(bins: list[Any] | int, range: object) -> bool:
+def _edges_depend_on_samples(bins: list[Any] | int, range: object) -> bool:
     """Whether the edges of bins depend on the least and the greatest sample."""
     return range is None and (isinstance(bins, str) or np.ndim(bins) == 0)
 
 
-def _edges_back(
+def _pull_edges(
     g: NDArray[Any], out: NDArray[Any], a: NDArray[Any], bins: list[Any] | int = 10, range: object = None, **_: object
 ) -> Any:
     """Return the cotangent of the samples from that of evenly spaced edges."""
-    if not _edges_follow_data(bins, range) or not a.size:
+    if not _edges_depend_on_samples(bins, range) or not a.size:
         return np.zeros_like(a)
     share = np.linspace(0, 1, g.shape[0])
     least, greatest = reductions._min(np.min(a), a), reductions._max(np.max(a), a)
     return least * np.sum(g * (1 - share)) + greatest * np.sum(g * share)
 
 
-def _edges_tangent(t: NDArray[Any], out: NDArray[Any], a: NDArray[Any], bins: Any = 10, range: Any = None, **_: object) -> Any:
-    if not _edges_follow_data(bins, range) or not a.size:
+def _push_edges(t: NDArray[Any], out: NDArray[Any], a: NDArray[Any], bins: Any = 10, range: Any = None, **_: object) -> Any:
+    if not _edges_depend_on_samples(bins, range) or not a.size:
         return np.zeros_like(out)
     share = np.linspace(0, 1, out.shape[0])
     least, greatest = reductions._min(np.min(a), a), reductions._max(np.max(a), a)
     return np.sum(t * least) * (1 - share) + np.sum(t * greatest) * share
 
 
-histogram_bin_edges_grad = general("histogram_bin_edges", _edges_back).tangent(_edges_tangent)
+histogram_bin_edges_grad = general("histogram_bin_edges", _pull_edges).tangent(_push_edges)
 
 # ------------------------------------------------------------------------------------------------ bins
-# The outputs are the bins and the edges of each axis; the samples of one axis are a column.
+# The outputs are the bins and the edges along each axis. A column holds the samples along one axis.
 
 
 def _bin_indices(columns: Sequence[Any], edges: Sequence[Any]) -> tuple[Any, Any]:
@@ -74,12 +74,12 @@ def _reshape_along(values: Any, axis: int, count: int) -> Any:
 
 
 def _bin_volumes(edges: Sequence[Any]) -> Any:
-    """Return the volumes of the bins."""
+    """Return the volume of each bin: the product of its widths along all axes."""
     widths = [_reshape_along(np.diff(edge), axis, len(edges)) for axis, edge in enumerate(edges)]
     return functools.reduce(operator.mul, widths)
 
 
-def _columns_back(
+def _pull_columns(
     g: tuple[Any, ...],
     out: tuple[Any, ...],
     columns: Sequence[Any],
@@ -95,11 +95,11 @@ def _columns_back(
             others = tuple([i for i, _ in enumerate(columns) if i != axis])
             decrease, zero = np.sum(g[0] * out[0], axis=others) / np.diff(edge), np.zeros(1)
             total = total + np.concatenate([decrease, zero]) - np.concatenate([zero, decrease])
-        cotangents.append(_edges_back(total, edge, column, bins[axis], range[axis]))
+        cotangents.append(_pull_edges(total, edge, column, bins[axis], range[axis]))
     return cotangents
 
 
-def _columns_tangent(
+def _push_columns(
     t: Sequence[Any],
     out: tuple[Any, ...],
     columns: Sequence[Any],
@@ -108,17 +108,17 @@ def _columns_tangent(
     range: Sequence[Any],
 ) -> tuple[Any, ...]:
     """Return the tangents of the bins and edges from those of the columns."""
-    edge_tangents = [_edges_tangent(t[i], out[1 + i], x, bins[i], range[i]) for i, x in enumerate(columns)]
+    edge_tangents = [_push_edges(t[i], out[1 + i], x, bins[i], range[i]) for i, x in enumerate(columns)]
     if not density:
         return (None, *edge_tangents)
-    relative_widening = [
-        _reshape_along(np.diff(m) / np.diff(edge), i, len(edge_tangents))
-        for i, (m, edge) in enumerate(zip(edge_tangents, out[1:], strict=True))
+    relative_width_tangents = [
+        _reshape_along(np.diff(edge_tangent) / np.diff(edge), i, len(edge_tangents))
+        for i, (edge_tangent, edge) in enumerate(zip(edge_tangents, out[1:], strict=True))
     ]
-    return (-out[0] * functools.reduce(operator.add, relative_widening), *edge_tangents)
+    return (-out[0] * functools.reduce(operator.add, relative_width_tangents), *edge_tangents)
 
 
-def _weights_back(g: Any, out: Any, columns: Sequence[Any], weights: Any, density: bool | None) -> Any:
+def _pull_weights(g: Any, out: Any, columns: Sequence[Any], weights: Any, density: bool | None) -> Any:
     """Return the cotangent of the weights from that of the bins."""
     if g[0] is None:
         return np.zeros_like(weights)
@@ -129,7 +129,7 @@ def _weights_back(g: Any, out: Any, columns: Sequence[Any], weights: Any, densit
     return np.where(inside, record_getitem(np.ravel(bin_cotangent), bin_indices), 0)
 
 
-def _weights_tangent(
+def _push_weights(
     t: NDArray[Any], out: tuple[Any, ...], columns: Sequence[Any], weights: Any, density: object
 ) -> tuple[Any, ...]:
     """Return the tangent of the bins from that of the weights."""
@@ -146,14 +146,14 @@ def _weights_tangent(
     return (bin_tangent, *[None for _ in columns])
 
 
-# The weights of a histogram are always given by keyword.
+# The weights of a histogram are recorded as a keyword argument.
 histogram_grad = general(
     "histogram",
-    lambda g, out, a, bins=10, range=None, density=None, **_: _columns_back(g, out, [a], density, [bins], [range])[0],
-    lambda g, out, a, *, weights, density=None, **_: _weights_back(g, out, [a], weights, density),
+    lambda g, out, a, bins=10, range=None, density=None, **_: _pull_columns(g, out, [a], density, [bins], [range])[0],
+    lambda g, out, a, *, weights, density=None, **_: _pull_weights(g, out, [a], weights, density),
 ).tangent(
-    lambda t, out, a, bins=10, range=None, density=None, **_: _columns_tangent([t], out, [a], density, [bins], [range]),
-    lambda t, out, a, *, weights, density=None, **_: _weights_tangent(t, out, [a], weights, density),
+    lambda t, out, a, bins=10, range=None, density=None, **_: _push_columns([t], out, [a], density, [bins], [range]),
+    lambda t, out, a, *, weights, density=None, **_: _push_weights(t, out, [a], weights, density),
 )
 
 
@@ -164,12 +164,12 @@ def _split_columns(sample: Any) -> list[Any]:
 histogramdd_grad = general(
     "histogramdd",
     lambda g, out, sample, *_, bins, range, density: np.stack(
-        _columns_back(g, out, _split_columns(sample), density, bins, range), axis=1
+        _pull_columns(g, out, _split_columns(sample), density, bins, range), axis=1
     ),
-    lambda g, out, sample, weights, *, density, **_: _weights_back(g, out, _split_columns(sample), weights, density),
+    lambda g, out, sample, weights, *, density, **_: _pull_weights(g, out, _split_columns(sample), weights, density),
 ).tangent(
-    lambda t, out, sample, *_, bins, range, density: _columns_tangent(
+    lambda t, out, sample, *_, bins, range, density: _push_columns(
         _split_columns(t), out, _split_columns(sample), density, bins, range
     ),
-    lambda t, out, sample, weights, *, density, **_: _weights_tangent(t, out, _split_columns(sample), weights, density),
+    lambda t, out, sample, weights, *, density, **_: _push_weights(t, out, _split_columns(sample), weights, density),
 )

@@ -50,31 +50,19 @@ def _geomspace(position: int) -> tuple[Any, Any]:
     """Return formula and tangent for start (0) or stop (1): each point is ``start**(1 - share) * stop**share``."""
 
     def formula(
-        g: NDArray[Any],
-        out: NDArray[Any],
-        *knots: object,
-        num: int = 50,
-        endpoint: bool = True,
-        dtype: DTypeLike | None = None,
-        axis: int = 0,
+        g: Any, out: Array, *knots: Any, num: int = 50, endpoint: bool = True, dtype: DTypeLike | None = None, axis: int = 0
     ) -> Any:
         shares, _ = _grid_fractions(num, endpoint)
         return _weighted_sum_along(g * out, shares if position else 1 - shares, axis) / knots[position]
 
     def tangent(
-        t: NDArray[Any],
-        out: NDArray[Any],
-        *knots: object,
-        num: int = 50,
-        endpoint: bool = True,
-        dtype: DTypeLike | None = None,
-        axis: int = 0,
+        t: Any, out: Array, *knots: Any, num: int = 50, endpoint: bool = True, dtype: DTypeLike | None = None, axis: int = 0
     ) -> Any:
         shares, _ = _grid_fractions(num, endpoint)
         axis_position = axis % out.ndim
-        relative = np.broadcast_to(t / knots[position], out.shape[:axis_position] + out.shape[axis_position + 1 :])
+        relative_tangent = np.broadcast_to(t / knots[position], out.shape[:axis_position] + out.shape[axis_position + 1 :])
         weights = np.reshape(shares if position else 1 - shares, (-1, *[1] * (out.ndim - 1 - axis_position)))
-        return np.expand_dims(relative, axis) * weights * out
+        return np.expand_dims(relative_tangent, axis) * weights * out
 
     return formula, tangent
 
@@ -87,7 +75,7 @@ geomspace_grad = general("geomspace", _start[0], _stop[0]).tangent(_start[1], _s
 
 
 class _PiecewiseLine:
-    """The graph of ``interp``, and the position of the points on it.
+    """The piecewise linear function of ``interp``, and the position of the points on it.
 
     Attributes
     ----------
@@ -110,8 +98,8 @@ class _PiecewiseLine:
         if period is not None:
             order = np.argsort(xp % abs(period))
             self.order = np.concatenate([order[-1:], order, order[:1]])
-            laps = np.concatenate([[-1], np.zeros(len(order)), [1]]) * abs(period)
-            x, knots = np.remainder(x, abs(period)), record_getitem(np.remainder(xp, abs(period)), self.order) + laps
+            offsets = np.concatenate([[-1], np.zeros(len(order)), [1]]) * abs(period)
+            x, knots = np.remainder(x, abs(period)), record_getitem(np.remainder(xp, abs(period)), self.order) + offsets
         last = knots.shape[0] - 1
         left_index, right_index = (np.searchsorted(knots, x, side=side) for side in ("left", "right"))
         low = np.clip(right_index - 1, 0, max(last - 1, 0))
@@ -128,10 +116,10 @@ class _PiecewiseLine:
         self.above = (x > knots[-1]) & (right is not None and period is None)
 
     def scatter_to_knots(self, g: NDArray[Any], like: Any) -> Any:
-        """Add the cotangents of the points to those of their knots."""
+        """Add the cotangents of the points, weighted, at their knots to zeros like `like`."""
         g = np.real(g) if np.iscomplexobj(g) and not np.iscomplexobj(like) else g
-        pieces = (g * (1 - self.share), self.knots[0], g * self.share, self.knots[1])
-        return bind(scatter, (like, *pieces), {"layout": (1, 1)})
+        updates = (g * (1 - self.share), self.knots[0], g * self.share, self.knots[1])
+        return bind(scatter, (like, *updates), {"layout": (1, 1)})
 
     def interpolate(self, t: NDArray[Any]) -> Any:
         """Interpolate values at the knots."""

@@ -1,7 +1,8 @@
 """Rules of activations, losses, convolutions and pooling.
 
-Cross-correlation is a trilinear form of input, kernel and cotangent; each of its operations computes one of them from the
-other two.
+The inner product of a cross-correlation with its cotangent is linear in input, kernel and cotangent. ``cross_correlate``,
+``cross_correlate_back`` and ``cross_correlate_kernel`` are its derivatives with respect to cotangent, input and kernel, so the
+rule of each calls the other two.
 """
 
 from __future__ import annotations
@@ -35,12 +36,12 @@ from .corners import choice_formula, choice_tangent
 
 
 def _relu(g: NDArray[Any], out: NDArray[Any], x: NDArray[Any]) -> Any:
-    """g above 0 and at nan, 0 at and below 0."""
+    """Return g above 0 and at nan, 0 at and below 0."""
     return choice_formula(g * ~(out <= 0), g, out, lambda: np.asarray(to_values(x)) == 0, lambda: 0.5 * x, "relu")
 
 
 def _relu_tangent(t: NDArray[Any], out: NDArray[Any], x: NDArray[Any]) -> Any:
-    """t above 0 and at nan, 0 at and below 0 for any tangent."""
+    """Return t above 0 and at nan, 0 at and below 0 even for an infinite tangent."""
     return choice_tangent(np.where(out <= 0, 0, t), t, lambda: np.asarray(to_values(x)) == 0, lambda: x, "relu")
 
 
@@ -58,7 +59,7 @@ logsumexp_grad = reduction("logsumexp", lambda out, x, axis=None: np.exp(x - np.
 
 
 def _softmax(g: NDArray[Any], out: NDArray[Any], x: NDArray[Any], axis: int = -1) -> Any:
-    """The Jacobian diag(p) - p p^T is symmetric, so the formula serves both modes."""
+    """Multiply by the Jacobian diag(p) - p p^T, which is symmetric, so the formula serves both modes."""
     return out * (g - np.sum(g * out, axis=axis, keepdims=True))
 
 
@@ -81,7 +82,7 @@ def _batch_size(x: NDArray[Any], rank: int) -> int:
 
 
 def _logit_gradient(logits: Any, labels: Any) -> Any:
-    """sum(labels) softmax(logits) - labels, for labels whose sum need not be one."""
+    """Compute ``sum(labels) softmax(logits) - labels``; the sum of labels need not be one."""
     predicted, labels = softmax(logits), ensure_array(labels)
     if labels.ndim < logits.ndim:
         return predicted - (labels[..., None] == np.arange(logits.shape[-1]))
@@ -104,7 +105,7 @@ sigmoid_cross_entropy_grad = reduction(
 
 
 def _conjugate_if_complex(kernel: NDArray[Any]) -> Any:
-    """Return the kernel as `cross_correlate` takes it: conjugated if complex."""
+    """Return the kernel, conjugated if complex as in `cross_correlate`."""
     return np.conjugate(kernel) if kernel.dtype.kind == "c" else kernel
 
 
@@ -118,7 +119,7 @@ def _flip_kernel(kernel: NDArray[Any]) -> Any:
 
 
 def _trilinear(compute: Formula, position: int, *others: int) -> Formula:
-    """Return a formula that calls `compute` with the cotangent or tangent inserted at `place` among some of the operands."""
+    """Return a formula that calls `compute` with the operands `others`, and the cotangent or tangent inserted at `position`."""
 
     def formula(g: NDArray[Any], out: NDArray[Any], *operands: object, **options: object) -> Any:
         selected = [operands[i] for i in others]
@@ -169,20 +170,20 @@ def _mean_pool_back(h: Array, out: NDArray[Any], g: NDArray[Any], like: NDArray[
     return pooled_mean(h, **options)
 
 
-def _rule_of_first(opname: str, count: int, pull: Formula, push: Formula) -> Rule:
-    """Declare a rule that is zero except for the first of `count` operands."""
-    rest = [None] * (count - 1)
-    return general(opname, pull, *rest).tangent(push, *rest)
+def _declare_for_first(opname: str, count: int, pull: Formula, push: Formula) -> Rule:
+    """Declare the derivative with respect to the first of `count` operands; those of the others are zero."""
+    others = [None] * (count - 1)
+    return general(opname, pull, *others).tangent(push, *others)
 
 
-max_pool_grad = _rule_of_first("max_pool", 1, _max_pool, _max_pool_tangent).selects_elements()
-max_pool_back_grad = _rule_of_first(
+max_pool_grad = _declare_for_first("max_pool", 1, _max_pool, _max_pool_tangent).selects_elements()
+max_pool_back_grad = _declare_for_first(
     "max_pool_back", 3, _max_pool_back, lambda t, out, g, x, best, **o: max_pool_back(t, x, best, **o)
 ).moves_elements()
-max_pool_along_grad = _rule_of_first(
+max_pool_along_grad = _declare_for_first(
     "max_pool_along", 3, _max_pool_along, lambda s, out, t, x, best, **o: max_pool_along(s, x, best, **o)
 ).moves_elements()
-mean_pool_grad = _rule_of_first("mean_pool", 1, _mean_pool, lambda t, out, x, **o: pooled_mean(t, **o)).moves_elements()
-mean_pool_back_grad = _rule_of_first(
+mean_pool_grad = _declare_for_first("mean_pool", 1, _mean_pool, lambda t, out, x, **o: pooled_mean(t, **o)).moves_elements()
+mean_pool_back_grad = _declare_for_first(
     "mean_pool_back", 2, _mean_pool_back, lambda t, out, g, like, **o: mean_pool_back(t, like, **o)
 ).moves_elements()

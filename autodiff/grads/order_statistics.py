@@ -1,4 +1,4 @@
-"""Rules of medians, quantiles, peak-to-peak ranges, and reductions that skip nan."""
+"""Rules of medians, quantiles and peak-to-peak ranges."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from compgraph import ops
-from compgraph.array_types import Array
+from compgraph.array_types import Array, Axis
 from compgraph.bind import bind
 from compgraph.graph import to_values
 from compgraph.values import Value
@@ -21,12 +21,12 @@ from . import reductions
 from .corners import mark_corner, mark_unknown
 
 
-def _ptp(out: object, x: Any, axis: int | tuple[int, ...] | None = None, **_: object) -> Any:
-    ends = (np.max(x, axis=axis, keepdims=True), np.min(x, axis=axis, keepdims=True))
-    return reductions._max(ends[0], x, axis) - reductions._min(ends[1], x, axis)
+def _ptp(out: object, x: Any, axis: Axis = None, **_: object) -> Any:
+    largest, smallest = np.max(x, axis=axis, keepdims=True), np.min(x, axis=axis, keepdims=True)
+    return reductions._max(largest, x, axis) - reductions._min(smallest, x, axis)
 
 
-def _is_extreme(x: Any, axis: int | tuple[int, ...] | None = None, **_: object) -> Any:
+def _is_extreme(x: Any, axis: Axis = None, **_: object) -> Any:
     """Return where the least and the greatest elements are."""
     return (x == np.max(x, axis=axis, keepdims=True)) | (x == np.min(x, axis=axis, keepdims=True))
 
@@ -34,11 +34,11 @@ def _is_extreme(x: Any, axis: int | tuple[int, ...] | None = None, **_: object) 
 ptp_grad = reduction("ptp", _ptp).selects_elements(_is_extreme)
 
 # ------------------------------------------------------------------------------------ order statistics
-# A quantile interpolates between two neighbors in the sorted row. Its place is computed by NumPy: the quantile of the places
-# 0, 1, 2, ... is a place. Elements equal to a neighbor share its weight.
+# A quantile interpolates between two neighbors in the sorted row. NumPy computes its position, as the quantile of the positions
+# 0, 1, 2, ... Elements equal to a neighbor share its weight.
 
 
-def _to_rows(x: Any, axis: int | tuple[int, ...] | None) -> tuple[Any, list[int], tuple[int, ...]]:
+def _to_rows(x: Any, axis: Axis) -> tuple[Any, list[int], tuple[int, ...]]:
     """Merge the axes of a reduction into a last one; return also the order of axes and the shape before merging."""
     axes = [i % x.ndim for i in (range(x.ndim) if axis is None else axis if isinstance(axis, tuple) else (axis,))]
     order = [i for i in range(x.ndim) if i not in axes] + axes
@@ -48,27 +48,21 @@ def _to_rows(x: Any, axis: int | tuple[int, ...] | None) -> tuple[Any, list[int]
 
 
 def _quantile_positions(function: Callable[..., Any], counts: Array, options: dict[str, Any]) -> Any:
-    """Return the place of each quantile in sorted rows of `counts` numbers; the axis of quantiles is first."""
+    """Return the position of each quantile in sorted rows of `counts` numbers; the axis of quantiles is first."""
     sizes, which = np.unique(np.maximum(counts, 1), return_inverse=True)
     positions_by_size = [np.ravel(function(np.arange(float(size)), **options)) for size in sizes]
     return np.reshape(positions_by_size, (len(sizes), np.size(options.get("q", 0)))).T[:, which.reshape(counts.shape)]
 
 
 def _row_weights(
-    out: Array,
-    x: NDArray[Any],
-    *,
-    function: Callable[..., Any],
-    skips: bool,
-    axis: int | tuple[int, ...] | None,
-    options: dict[str, Any],
+    out: Array, x: NDArray[Any], *, function: Callable[..., Any], skips: bool, axis: Axis, options: dict[str, Any]
 ) -> Any:
     """Return for each quantile the partial derivatives with respect to the elements of each row."""
     options = {k: v for k, v in options.items() if k not in ("keepdims", "overwrite_input")}
-    weighted = options.pop("weights", None) is not None
+    has_weights = options.pop("weights", None) is not None
     rows = _to_rows(x, axis)[0]
     results = np.reshape(out, (np.size(options.get("q", 0)), *rows.shape[:-1]))
-    if weighted:
+    if has_weights:
         return np.stack([_tie_shares(rows, result) for result in results])
     counts = np.sum(~np.isnan(rows), axis=-1) if skips else np.full(rows.shape[:-1], rows.shape[-1])
     rank = np.sort(rows, axis=-1)
@@ -95,9 +89,9 @@ def _find_ties(rows: object, value: object, weight: object) -> Any:
     """Return a function that finds the elements which are tied with others at the quantile."""
 
     def find() -> Any:
-        plain, middle, shares = (np.asarray(to_values(x)) for x in (rows, value, weight))
-        tied = (shares != 0) & (plain == middle)
-        return tied & (np.sum(tied, axis=-1, keepdims=True) > 1)
+        elements, quantile, shares = (np.asarray(to_values(x)) for x in (rows, value, weight))
+        is_equal = (shares != 0) & (elements == quantile)
+        return is_equal & (np.sum(is_equal, axis=-1, keepdims=True) > 1)
 
     return find
 
@@ -105,7 +99,7 @@ def _find_ties(rows: object, value: object, weight: object) -> Any:
 def _order_statistic(opname: str, function: Callable[..., Any], skips: bool = False) -> Any:
     """Declare the rule of a median or of quantiles; `function` computes it for numbers without nan."""
 
-    def formula(g: Any, out: Any, x: object, axis: int | tuple[int, ...] | None = None, **options: object) -> Any:
+    def formula(g: Any, out: Any, x: object, axis: Axis = None, **options: object) -> Any:
         weights = bind(_row_weights, (out, x), {"function": function, "skips": skips, "axis": axis, "options": options})
         rows, order, shape = _to_rows(x, axis)
         g = np.reshape(g, (len(weights), *rows.shape[:-1], 1))
@@ -117,18 +111,17 @@ def _order_statistic(opname: str, function: Callable[..., Any], skips: bool = Fa
             )
         return np.transpose(np.reshape(total, shape), np.argsort(order).tolist())
 
-    def tangent(t: object, out: Any, x: object, axis: int | tuple[int, ...] | None = None, **options: object) -> Any:
+    def tangent(t: object, out: Any, x: object, axis: Axis = None, **options: object) -> Any:
         weights = bind(_row_weights, (out, x), {"function": function, "skips": skips, "axis": axis, "options": options})
         rows = _to_rows(t, axis)[0]
-        chosen = [np.sum(np.where(weight != 0, rows * weight, 0), axis=-1) for weight in weights]
+        tangents = [np.sum(np.where(weight != 0, rows * weight, 0), axis=-1) for weight in weights]
         if isinstance(x, Value):
             elements = _to_rows(x, axis)[0]
             values = np.reshape(out, (len(weights), *elements.shape[:-1], 1))
             for k, weight in enumerate(weights):
-                tied = _find_ties(elements, values[k], weight)
-                deviation = functools.partial(np.where, tied(), elements - values[k], 1)
-                chosen[k] = chosen[k] + np.sum(mark_corner(rows, deviation(), opname), axis=-1)
-        return np.reshape(np.stack(chosen), out.shape)
+                deviation = np.where(_find_ties(elements, values[k], weight)(), elements - values[k], 1)
+                tangents[k] = tangents[k] + np.sum(mark_corner(rows, deviation, opname), axis=-1)
+        return np.reshape(np.stack(tangents), out.shape)
 
     return general(opname, formula).tangent(tangent).selects_elements()
 

@@ -21,7 +21,7 @@ def _polyval_x(g: NDArray[Any], out: NDArray[Any], p: Any, x: NDArray[Any]) -> A
 
 
 def _polyval_p(g: NDArray[Any], out: NDArray[Any], p: Any, x: NDArray[Any]) -> Any:
-    """Multiply by the powers of x for each coefficient; a coefficient may be an array that broadcasts against x."""
+    """Multiply by the power of x of each coefficient; a coefficient may be an array that broadcasts against x."""
     degrees = np.reshape(np.arange(len(p) - 1, -1, -1), (-1, *[1] * out.ndim))
     terms = g * ensure_array(x) ** degrees
     return np.reshape(unbroadcast(terms, (len(p), *[1] * (out.ndim + 1 - p.ndim), *p.shape[1:])), p.shape)
@@ -76,15 +76,16 @@ polymul_grad = general("polymul", _polymul_a, lambda g, out, a, b: _polymul_a(g,
 def _polydiv_u(g: Any, out: NDArray[Any], u: Array, v: Array) -> Any:
     """Solve with the transposed triangular matrix: the same division with the order of all coefficients reversed."""
     u, v = np.ravel(u), np.ravel(v)
-    quotient, rest = g
-    back = np.zeros_like(u) if rest is None else _pad_leading(rest, len(u))
+    gq, gr = g
+    from_remainder = np.zeros_like(u) if gr is None else _pad_leading(gr, len(u))
     if len(u) < len(v):
-        return back
-    total = -_correlate(back, v)
-    if quotient is not None:
-        total = total + quotient
-    filled = np.concatenate([total[::-1], np.zeros(len(v) - 1, total.dtype)])
-    return back + np.concatenate([np.polydiv(filled, v)[0][::-1], np.zeros(len(v) - 1, total.dtype)])
+        return from_remainder
+    total = -_correlate(from_remainder, v)
+    if gq is not None:
+        total = total + gq
+    padding = np.zeros(len(v) - 1, total.dtype)
+    quotient = np.polydiv(np.concatenate([total[::-1], padding]), v)[0]
+    return from_remainder + np.concatenate([quotient[::-1], padding])
 
 
 def _polydiv_v(g: NDArray[Any], out: Any, u: Any, v: NDArray[Any]) -> Any:
@@ -124,16 +125,19 @@ def _polyint(g: NDArray[Any], out: NDArray[Any], p: NDArray[Any], m: int = 1, k:
 
 
 def _polyint_constants(sign: int, g: NDArray[Any], out: Any, p: object, m: int = 1, k: Any = None) -> Any:
-    """Integrate the constants of integration: ``k[i] x**(m - 1 - i) / (m - 1 - i)!``; a single constant is repeated."""
+    """Return the tangent (`sign` 1) or cotangent (-1) of the constants of integration.
+
+    Their terms are ``k[i] x**(m - 1 - i) / (m - 1 - i)!``. A single constant is repeated.
+    """
     k = np.ravel(k)
     weights = 1 / np.cumprod(np.maximum(np.arange(m), 1.0))[::-1]
     if sign > 0:
         contribution: Any = np.ravel(g)[:m] * weights
         return np.concatenate([np.zeros(len(out) - m, out.dtype), contribution])
-    back = g[len(out) - m :] * weights
+    cotangents = g[len(out) - m :] * weights
     if len(k) == 1:
-        return np.sum(back)
-    return np.concatenate([back, np.zeros(len(k) - m, out.dtype)])
+        return np.sum(cotangents)
+    return np.concatenate([cotangents, np.zeros(len(k) - m, out.dtype)])
 
 
 def _monic_from_roots(roots: Any) -> Any:
@@ -155,7 +159,7 @@ def _characteristic_derivatives(out: NDArray[Any], a: NDArray[Any]) -> list[Any]
 
 
 def _poly(g: NDArray[Any], out: NDArray[Any], roots: NDArray[Any]) -> Any:
-    """The derivative with respect to a root is minus the polynomial of the other roots."""
+    """Contract with the derivatives: with respect to a root, minus the polynomial of the other roots."""
     if roots.ndim == 2:
         return sum(g[k + 1] * slope for k, slope in enumerate(_characteristic_derivatives(out, roots)))
     z = np.ravel(roots)
@@ -178,7 +182,7 @@ def _poly_tangent(t: NDArray[Any], out: Any, roots: Any) -> Any:
 
 
 def _roots(g: NDArray[Any], out: NDArray[Any], p: Any) -> Any:
-    """The derivative of a root is minus the change of the polynomial there, divided by its slope."""
+    """Contract with the derivatives of the roots: minus the change of the polynomial at a root, divided by its slope."""
     powers = out[:, None] ** np.arange(len(p) - 1, -1, -1)
     return np.sum((-g / np.polyval(np.polyder(p), out))[:, None] * powers, axis=0)
 

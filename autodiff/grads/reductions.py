@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from compgraph.array_types import Operand
+from compgraph.array_types import Axis, Operand
 from compgraph.graph import to_values
 from compgraph.ops import ensure_array
 
@@ -30,17 +30,17 @@ def _masked(weights: Any, where: Any) -> Any:
     return weights if where is True else weights * _mask(where)
 
 
-def _count(x: Any, axis: int | tuple[int, ...] | None, where: Any) -> Any:
+def _count(x: Any, axis: Axis, where: Any) -> Any:
     """Return the number of elements that contribute to each result."""
     if where is not True:
         if isinstance(where, (tuple, int, float)) and np.any(np.not_equal(where, np.not_equal(where, 0))):
-            raise ValueError(f"where={where} is a mask whose numbers NumPy adds up for the count; write it as booleans")
+            raise ValueError(f"where={where} is a mask of numbers, which NumPy sums for the count. Pass booleans")
         return np.sum(_mask(where) * np.ones_like(x), axis=axis, keepdims=True)
     axes = range(x.ndim) if axis is None else axis if isinstance(axis, tuple) else (axis,)
     return math.prod(x.shape[i] for i in axes) if x.ndim else 1
 
 
-def _sum(out: object, x: object, axis: int | tuple[int, ...] | None = None, where: bool = True, **_: object) -> Any:
+def _sum(out: object, x: object, axis: Axis = None, where: bool = True, **_: object) -> Any:
     return _mask(where)
 
 
@@ -49,7 +49,7 @@ def _per(number: float, count: Operand) -> Any:
     return number / count if np.ndim(count) or count else math.inf
 
 
-def _mean(out: object, x: object, axis: int | tuple[int, ...] | None = None, where: bool = True, **_: object) -> Any:
+def _mean(out: object, x: object, axis: Axis = None, where: bool = True, **_: object) -> Any:
     return _masked(_per(1, _count(x, axis, where)), where)
 
 
@@ -59,18 +59,12 @@ def _equals_initial(initial: Any, out: Any) -> Any:
 
 
 def _shares(
-    losing: Any,
-    out: object,
-    x: Any,
-    axis: int | tuple[int, ...] | None,
-    where: ArrayLike = True,
-    initial: NDArray[Any] | None = None,
-    **_: object,
+    is_beaten: Any, out: object, x: Any, axis: Axis, where: ArrayLike = True, initial: NDArray[Any] | None = None, **_: object
 ) -> Any:
-    """Return even shares for all elements that are not losing; `initial` competes with them."""
-    winning = _masked(np.logical_not(losing).astype(x.dtype), where)
-    winners = np.add.reduce(winning, axis=axis, keepdims=True)
-    return winning / np.maximum(winners if initial is None else winners + _equals_initial(initial, out), 1)
+    """Return even shares for all elements that equal the result: those where `is_beaten` is false, and `initial`."""
+    is_extreme = _masked(np.logical_not(is_beaten).astype(x.dtype), where)
+    count = np.add.reduce(is_extreme, axis=axis, keepdims=True)
+    return is_extreme / np.maximum(count if initial is None else count + _equals_initial(initial, out), 1)
 
 
 def _max(out: Any, x: Any, axis: Any = None, **options: Any) -> Any:
@@ -81,8 +75,8 @@ def _min(out: Any, x: Any, axis: Any = None, **options: Any) -> Any:
     return _shares(x > out, out, x, axis, **options)
 
 
-def _centered(x: Any, axis: int | tuple[int, ...] | None, where: Any, mean: Any) -> Any:
-    """Subtract the mean from x; zero for unselected elements."""
+def _centered(x: Any, axis: Axis, where: Any, mean: Any) -> Any:
+    """Return the conjugated deviation of x from its mean; zero for unselected elements."""
     if mean is None:
         mean = np.mean(x, axis=axis, keepdims=True, where=where)
     return _masked(np.conjugate(x - mean), where)
@@ -91,7 +85,7 @@ def _centered(x: Any, axis: int | tuple[int, ...] | None, where: Any, mean: Any)
 def _var(
     out: object,
     x: Any,
-    axis: int | tuple[int, ...] | None = None,
+    axis: Axis = None,
     ddof: object = 0,
     correction: Any = None,
     where: Any = True,
@@ -102,31 +96,25 @@ def _var(
     return _centered(x, axis, where, mean) * _per(2, np.maximum(freedom, 0) if np.ndim(freedom) else max(freedom, 0))
 
 
-def _std_numerator(
-    x: Any, axis: int | tuple[int, ...] | None = None, where: Any = True, mean: Any = None, **options: object
-) -> Any:
+def _std_numerator(x: Any, axis: Axis = None, where: Any = True, mean: Any = None, **options: object) -> Any:
     """Return half the partial derivatives of the variance; exactly 0 for equal elements, despite rounding of their mean."""
     if mean is None:
         x = x - np.mean(x, axis=axis, keepdims=True, where=where)
     return 0.5 * _var(None, x, axis, where=where, mean=mean, **options)
 
 
-def _std_length(
-    out: Any, x: Any, axis: int | tuple[int, ...] | None = None, where: Any = True, mean: Any = None, **_: object
-) -> Any:
+def _std_length(out: Any, x: Any, axis: Axis = None, where: Any = True, mean: Any = None, **_: object) -> Any:
     """Return the standard deviation; 1 for single elements, whose deviation is always 0."""
-    single = np.asarray(to_values(_count(x, axis, where))) <= 1 if mean is None else False
-    return np.where(single, 1, out) if np.any(single) else out
+    is_single = np.asarray(to_values(_count(x, axis, where))) <= 1 if mean is None else False
+    return np.where(is_single, 1, out) if np.any(is_single) else out
 
 
-def _std(out: object, x: object, axis: int | tuple[int, ...] | None = None, **options: object) -> Any:
+def _std(out: object, x: object, axis: Axis = None, **options: object) -> Any:
     """Divide half the partial derivatives of the variance by the standard deviation; 0 where that is 0."""
     return safe_quotient(_std_numerator(x, axis, **options), _std_length(out, x, axis, **options), "std")
 
 
-def _prod(
-    out: object, x: Any, axis: int | tuple[int, ...] | None = None, where: ArrayLike = True, initial: ArrayLike = 1, **_: object
-) -> Any:
+def _prod(out: object, x: Any, axis: Axis = None, where: ArrayLike = True, initial: ArrayLike = 1, **_: object) -> Any:
     """Return the product of all other elements, exact also if some are zero."""
     axes = tuple(range(x.ndim)) if axis is None else axis if isinstance(axis, tuple) else (axis,)
     axes = tuple(i % x.ndim for i in axes) if x.ndim else ()
@@ -151,7 +139,7 @@ def _exclusive_products(x: Any) -> Any:
 
 
 def _negate_weights(weights: Formula) -> Formula:
-    """Return the weights with respect to a given mean, which is subtracted from every element."""
+    """Return the weights of the operand ``mean``, which is subtracted from every element."""
     return lambda *operands, **options: -weights(*operands, **options)
 
 
@@ -164,24 +152,22 @@ def _sum_initial(*_: object, **__: object) -> Any:
     return None
 
 
-def _prod_initial(out: object, x: Any, axis: int | tuple[int, ...] | None = None, where: Any = True, **_: object) -> Any:
+def _prod_initial(out: object, x: Any, axis: Axis = None, where: Any = True, **_: object) -> Any:
     return np.prod(x, axis=axis, keepdims=True, where=where)
 
 
-def _extremum_initial(
-    losing: Any, out: Any, x: Any, axis: int | tuple[int, ...] | None, initial: Any, where: object = True, **_: object
-) -> Any:
-    """Return the share of the initial value among all elements that are not losing."""
-    winners = np.add.reduce(_masked(np.logical_not(losing).astype(x.dtype), where), axis=axis, keepdims=True)
+def _extremum_initial(is_beaten: Any, out: Any, x: Any, axis: Axis, initial: Any, where: object = True, **_: object) -> Any:
+    """Return the share of the initial value; see `_shares`."""
+    count = np.add.reduce(_masked(np.logical_not(is_beaten).astype(x.dtype), where), axis=axis, keepdims=True)
     is_initial = _equals_initial(initial, out)
-    return is_initial / np.maximum(winners + is_initial, 1)
+    return is_initial / np.maximum(count + is_initial, 1)
 
 
-def _max_initial(out: Any, x: Any, axis: int | tuple[int, ...] | None = None, **options: object) -> Any:
+def _max_initial(out: Any, x: Any, axis: Axis = None, **options: object) -> Any:
     return _extremum_initial(x < out, out, x, axis, **options)
 
 
-def _min_initial(out: Any, x: Any, axis: int | tuple[int, ...] | None = None, **options: object) -> Any:
+def _min_initial(out: Any, x: Any, axis: Axis = None, **options: object) -> Any:
     return _extremum_initial(x > out, out, x, axis, **options)
 
 
@@ -204,16 +190,16 @@ var_grad = reduction("var", _var, None, _var_mean).selects_elements(_selected, _
 std_grad = as_norm(reduction("std", _std, None, _std_mean), _std_numerator, _std_length).selects_elements(_selected, _is_masked)
 
 
-# ---------------------------------------------------------------------- reductions that pass over nan
+# --------------------------------------------------------------------------- reductions that skip nan
 
 
 def _skip_nan(weights: Formula, fill: float = 0) -> Formula:
     """Return the weights of a reduction that skips nan."""
 
-    def present(out: Any, x: Any, where: Any = True, **options: object) -> Any:
-        return weights(out, replace_nan(x, fill), where=np.logical_and(where, np.logical_not(np.isnan(x))), **options)
+    def weights_without_nan(out: Any, x: Any, where: Any = True, **options: object) -> Any:
+        return weights(out, replace_nan(x, fill), where=_not_nan(x, where=where), **options)
 
-    return present
+    return weights_without_nan
 
 
 def _not_nan(x: Any, *_: object, where: Any = True, **__: object) -> Any:

@@ -1,8 +1,8 @@
 """Rules of ``reduce``, ``accumulate`` and ``reduceat`` of any ufunc of two operands.
 
-A fold is ``r_0 = x_0``, ``r_i = f(r_(i-1), x_i)``. In reverse, the two formulas of the ufunc split the cotangent of each result;
-forward, tangents follow the results. The recorded value is NumPy's own. Where the fold gives another value (some of NumPy's
-vectorized loops do not fold), there is no derivative.
+A fold is ``r_0 = x_0``, ``r_i = f(r_(i-1), x_i)``. In reverse mode, the two formulas of the ufunc split the cotangent of each
+result; in forward mode, tangents are pushed from result to result. The recorded value is NumPy's own. If the fold gives a
+different value (some of NumPy's vectorized loops do not fold), the derivative raises.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Fold:
     results : list
         ``r_0, r_1, ...``, including `start` as the first if it is not None.
     steps : list
-        For each result except the first, the value and the operands of the ufunc.
+        For each result, the value and the operands of the ufunc; empty for the first.
     has_start : bool
         Whether the fold began with `start` instead of the first element.
     masks : list
@@ -52,31 +52,31 @@ class Fold:
         for i in range(0 if has_start else 1, len(elements)):
             mask = True if masks is None else masks[i]
             previous = self.results[-1]
-            further = function(previous, elements[i])
-            self.results.append(further if mask is True else np.where(mask, further, previous))
-            self.steps.append((further, previous, elements[i]))
+            value = function(previous, elements[i])
+            self.results.append(value if mask is True else np.where(mask, value, previous))
+            self.steps.append((value, previous, elements[i]))
             self.masks.append(mask)
 
-    def pull(self, rule: Rule, adjoints: list[Any]) -> tuple[Any, list[Any]]:
+    def pull(self, rule: Rule, cotangents: list[Any]) -> tuple[Any, list[Any]]:
         """Return the cotangents of the start and of the elements, given those of the results (None for zero)."""
         element_cotangents: list[Any] = []
-        g = adjoints[-1]
+        g = cotangents[-1]
         for i in range(len(self.results) - 1, 0, -1):
             to_result, to_element = (_apply_formula(rule.formulas, k, g, self.steps[i]) for k in (0, 1))
             mask = self.masks[i]
             element_cotangents.append(to_element if mask is True else np.where(mask, to_element, 0))
             g = to_result if mask is True else np.where(mask, to_result, g)
-            g = g if adjoints[i - 1] is None else g + adjoints[i - 1]
+            g = g if cotangents[i - 1] is None else g + cotangents[i - 1]
         if not self.has_start:
             element_cotangents.append(g)
         return g, element_cotangents[::-1]
 
     def push(self, rule: Rule, tangents: Any, start: object = None) -> list[Any]:
         """Return the tangents of the results, given those of the elements and of the start (None for zero)."""
-        moving = list(tangents)
+        element_tangents = list(tangents)
         zero = np.zeros_like(self.results[0])
-        result_tangents = [moving.pop(0) if not self.has_start else zero if start is None else zero + start]
-        for i, t in enumerate(moving, 1):
+        result_tangents = [element_tangents.pop(0) if not self.has_start else zero if start is None else zero + start]
+        for i, t in enumerate(element_tangents, 1):
             total = _apply_formula(rule.tangents, 0, result_tangents[-1], self.steps[i]) + _apply_formula(
                 rule.tangents, 1, t, self.steps[i]
             )
@@ -85,7 +85,7 @@ class Fold:
         return result_tangents
 
     def verify(self, method: str, value: Any, numpy_result: Any) -> Fold:
-        """Return the fold if its value equals that of NumPy up to rounding, else raise."""
+        """Return the fold if its value equals that of NumPy up to rounding; otherwise raise."""
         value, numpy_result = np.asarray(to_values(value)), np.asarray(to_values(numpy_result))
         eps = np.finfo(value.dtype).eps
         sizes = np.abs(np.asarray(to_values([*self.elements, self.results[0]])))
@@ -115,7 +115,7 @@ class ReductionFold:
     """
 
     def __init__(
-        self, rule: Rule, f: Any, out: NDArray[Any], x: NDArray[Any], axis: int = 0, keepdims: bool = False,
+        self, f: Any, out: NDArray[Any], x: NDArray[Any], axis: int = 0, keepdims: bool = False,
         initial: Any = NO_VALUE, where: bool = True, **_: object,
     ) -> None:  # fmt: skip
         self.axes = tuple(i % x.ndim for i in (range(x.ndim) if axis is None else axis if isinstance(axis, tuple) else (axis,)))
@@ -128,14 +128,14 @@ class ReductionFold:
         self.fold.verify("reduce", last, np.reshape(out, last.shape))
 
     def to_steps(self, x: NDArray[Any]) -> Any:
-        """Return the elements of an array in the order of the fold."""
-        moved = np.moveaxis(x, self.axes, range(len(self.axes)))
-        return np.reshape(moved, (math.prod(moved.shape[: len(self.axes)]), *moved.shape[len(self.axes) :]))
+        """Merge the reduced axes of an array into a first one, in the order of the fold."""
+        transposed = np.moveaxis(x, self.axes, range(len(self.axes)))
+        return np.reshape(transposed, (math.prod(transposed.shape[: len(self.axes)]), *transposed.shape[len(self.axes) :]))
 
     def from_steps(self, x: NDArray[Any]) -> Any:
         """Undo `to_steps`."""
-        moved = np.reshape(x, (*[self.shape[i] for i in self.axes], *x.shape[1:]))
-        return np.moveaxis(moved, range(len(self.axes)), self.axes)
+        split = np.reshape(x, (*[self.shape[i] for i in self.axes], *x.shape[1:]))
+        return np.moveaxis(split, range(len(self.axes)), self.axes)
 
     def pull(self, rule: Rule, g: NDArray[Any]) -> tuple[Any, Any]:
         """Return the cotangents of the start and of the elements."""
@@ -146,25 +146,25 @@ class ReductionFold:
 
     def push(self, rule: Rule, t: NDArray[Any], start: object) -> Any:
         """Return the tangent of the result, given that of the elements or that of the start."""
-        moving = self.to_steps(np.zeros(self.shape, self.fold.results[-1].dtype) if t is None else t)
-        last = self.fold.push(rule, moving, start)[-1]
+        tangents = self.to_steps(np.zeros(self.shape, self.fold.results[-1].dtype) if t is None else t)
+        last = self.fold.push(rule, tangents, start)[-1]
         return last if self.result_shape is None else np.reshape(last, self.result_shape)
 
 
 def reduce_formulas(rule: Rule, f: Any) -> tuple[Any, Any]:
     """Return the formulas and tangents of the elements and of the initial value."""
 
-    def steps(out: NDArray[Any], x: NDArray[Any], **options: Any) -> Any:
-        return ReductionFold(rule, f, out, x, **options)
+    def fold(out: NDArray[Any], x: NDArray[Any], **options: Any) -> Any:
+        return ReductionFold(f, out, x, **options)
 
-    formulas = [lambda g, *arguments, **options: steps(*arguments, **options).pull(rule, g)[1]]
-    formulas += [lambda g, *arguments, **options: steps(*arguments, **options).pull(rule, g)[0]]
-    tangents = [lambda t, *arguments, **options: steps(*arguments, **options).push(rule, t, None)]
-    tangents += [lambda t, *arguments, **options: steps(*arguments, **options).push(rule, None, t)]
+    formulas = [lambda g, *arguments, **options: fold(*arguments, **options).pull(rule, g)[1]]
+    formulas += [lambda g, *arguments, **options: fold(*arguments, **options).pull(rule, g)[0]]
+    tangents = [lambda t, *arguments, **options: fold(*arguments, **options).push(rule, t, None)]
+    tangents += [lambda t, *arguments, **options: fold(*arguments, **options).push(rule, None, t)]
     return formulas, tangents
 
 
-def _fold_accumulate(rule: Rule, f: Callable[..., Any], out: NDArray[Any], x: NDArray[Any], axis: int) -> Fold:
+def _fold_accumulate(f: Callable[..., Any], out: NDArray[Any], x: NDArray[Any], axis: int) -> Fold:
     fold = Fold(f, np.moveaxis(x.astype(out.dtype), axis, 0))
     return fold.verify("accumulate", fold.results, np.moveaxis(out, axis, 0))
 
@@ -175,24 +175,24 @@ def accumulate_formulas(rule: Rule, f: Callable[..., Any]) -> tuple[Any, Any]:
     def pull(g: NDArray[Any], out: NDArray[Any], x: NDArray[Any], axis: int = 0, **_: object) -> Any:
         if not x.shape[axis]:
             return np.zeros_like(x)
-        adjoints = list(np.moveaxis(g, axis, 0))
-        return np.stack(_fold_accumulate(rule, f, out, x, axis).pull(rule, adjoints)[1], axis=axis)
+        cotangents = list(np.moveaxis(g, axis, 0))
+        return np.stack(_fold_accumulate(f, out, x, axis).pull(rule, cotangents)[1], axis=axis)
 
     def push(t: NDArray[Any], out: NDArray[Any], x: NDArray[Any], axis: int = 0, **_: object) -> Any:
         if not x.shape[axis]:
             return np.zeros_like(out)
-        return np.stack(_fold_accumulate(rule, f, out, x, axis).push(rule, np.moveaxis(t, axis, 0)), axis=axis)
+        return np.stack(_fold_accumulate(f, out, x, axis).push(rule, np.moveaxis(t, axis, 0)), axis=axis)
 
     return [pull], [push]
 
 
 def _segments(indices: NDArray[Any], length: int) -> list[slice]:
-    """Return the segment of each index of ``reduceat``: up to the next index, or one element if that is not greater."""
+    """Return the segment of each index of ``reduceat``: up to the next index; one element if the next index is not greater."""
     starts = np.asarray(to_values(indices)).tolist()
     return [slice(a, b if b > a else a + 1) for a, b in zip(starts, [*starts[1:], length], strict=True)]
 
 
-def _fold_segment(rule: Rule, f: object, elements: Any, numpy_result: Any) -> Fold:
+def _fold_segment(f: object, elements: Any, numpy_result: Any) -> Fold:
     fold = Fold(f, elements.astype(numpy_result.dtype))
     return fold.verify("reduceat", fold.results[-1], numpy_result)
 
@@ -201,19 +201,21 @@ def reduceat_formulas(rule: Rule, f: Callable[..., Any]) -> tuple[Any, Any]:
     """Return formula and tangent of ``reduceat``."""
 
     def pull(g: NDArray[Any], out: NDArray[Any], x: NDArray[Any], indices: NDArray[Any], axis: int = 0, **_: object) -> Any:
-        steps, adjoints, results = (np.moveaxis(y, axis, 0) for y in (x, g, out))
-        pieces: list[Any] = []
-        for i, part in enumerate(_segments(indices, len(steps))):
-            fold = _fold_segment(rule, f, steps[part], results[i])
-            pieces += [np.stack(fold.pull(rule, [None] * (len(fold.results) - 1) + [adjoints[i]])[1]), part]
-        like = np.zeros(steps.shape, out.dtype)
-        total = bind(scatter, (like, *pieces), {"layout": (1,) * (len(pieces) // 2)}) if pieces else like
+        elements, cotangents, results = (np.moveaxis(y, axis, 0) for y in (x, g, out))
+        updates: list[Any] = []
+        for i, segment in enumerate(_segments(indices, len(elements))):
+            fold = _fold_segment(f, elements[segment], results[i])
+            updates += [np.stack(fold.pull(rule, [None] * (len(fold.results) - 1) + [cotangents[i]])[1]), segment]
+        like = np.zeros(elements.shape, out.dtype)
+        total = bind(scatter, (like, *updates), {"layout": (1,) * (len(updates) // 2)}) if updates else like
         return np.moveaxis(total, 0, axis)
 
     def push(t: NDArray[Any], out: NDArray[Any], x: NDArray[Any], indices: NDArray[Any], axis: int = 0, **_: object) -> Any:
-        steps, moving, results = (np.moveaxis(y, axis, 0) for y in (x, t, out))
-        parts = _segments(indices, len(steps))
-        tangents = [_fold_segment(rule, f, steps[part], results[i]).push(rule, moving[part])[-1] for i, part in enumerate(parts)]
+        elements, element_tangents, results = (np.moveaxis(y, axis, 0) for y in (x, t, out))
+        tangents = [
+            _fold_segment(f, elements[segment], result).push(rule, element_tangents[segment])[-1]
+            for segment, result in zip(_segments(indices, len(elements)), results, strict=True)
+        ]
         return np.moveaxis(np.stack(tangents) if tangents else np.zeros_like(results), 0, axis)
 
     return [pull], [push]
@@ -224,8 +226,10 @@ METHODS: dict[str, Any] = {"reduce": reduce_formulas, "accumulate": accumulate_f
 
 def ufunc_method_rule(function: UfuncMethod) -> Rule:
     """Return the rule of a method of a ufunc, derived from the rule of the ufunc."""
-    flat = function.ufunc is np.floor_divide
-    rule = Rule("floor_divide", "elementwise", (None, None), (None, None)) if flat else by_function[function.ufunc]
+    if function.ufunc is np.floor_divide:  # piecewise constant, so the ufunc has no rule
+        rule = Rule("floor_divide", "elementwise", (None, None), (None, None))
+    else:
+        rule = by_function[function.ufunc]
     formulas, tangents = METHODS[function.method](rule, function.ufunc)
     return Rule(f"{rule.opname}_{function.method}", "general", formulas, tangents).batchable()
 

@@ -283,7 +283,7 @@ def seed_of(node: Any, adjoint: Array | None) -> Any:
     if seed.shape != node.shape:
         raise ValueError(f"the adjoint has shape {seed.shape}, but belongs to the {describe(node)}")
     if seed.dtype.kind == "c" and node.dtype.kind != "c":
-        raise TypeError(f"the adjoint is complex, but belongs to the {describe(node)}; pass real and imaginary parts separately")
+        raise TypeError(f"the adjoint of the real {describe(node)} is complex. Pass real and imaginary parts separately")
     return conform(seed, node)
 
 

@@ -235,7 +235,7 @@ class Replay:
             if formula is None:
                 continue
             if recorded:
-                self.errors.reached.append((next_sequence_number(), node))
+                self.errors.rule_calls.append((next_sequence_number(), node))
             contribution = formula(cotangent, out, *operands, **options)
             if log is not None:
                 log.append(0 if contribution is cotangent else getattr(contribution, "sequence_number", 0))
@@ -325,7 +325,7 @@ def _run_replay(
         replay.accumulate(output, seed)
     for entry in tape:
         if recorded:
-            replay.errors.reached.append((next_sequence_number(), entry))
+            replay.errors.rule_calls.append((next_sequence_number(), entry))
         if type(entry) is Write:
             replay.undo(entry, needed)
             continue

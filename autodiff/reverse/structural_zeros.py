@@ -95,8 +95,8 @@ def _run_pass(single_pass: Pass, rules: object, errors: RuleErrors, seed: object
         return single_pass(rules, errors, seed, create_graph)
     with recording_derivative():
         cotangents = single_pass(rules, errors, seed, create_graph)
-    if errors.reached:
-        set_lines_of_rules(cotangents.values(), errors.reached)
+    if errors.rule_calls:
+        set_lines_of_rules(cotangents.values(), errors.rule_calls)
     return cotangents
 
 

@@ -235,11 +235,11 @@ def _recorded_pass(
     """Make one pass as `_plain_pass` does, by rules of nodes, whose computations are recorded."""
     wrt_cotangents, owned = dict[Any, Any](), set[int]()
     wrt_ids, end_ids = set(map(id, wrt_nodes)), set(map(id, ends))
-    log, reached = errors.log, errors.reached
+    log, rule_calls = errors.log, errors.rule_calls
     for node in nodes:
         if (cotangent := cotangents.pop(id(node), None)) is None:
             continue
-        reached.append((next_sequence_number(), node))
+        rule_calls.append((next_sequence_number(), node))
         if type(cotangent) in LAZY_COTANGENTS:
             cotangent = cotangent.materialize(node)
         if id(node) in wrt_ids:

@@ -7,6 +7,7 @@ from .lazy_cotangents import (
     OutputCotangents,
     ScatteredCotangent,
     add_contribution,
+    as_view,
     record_getitem,
     scatter,
     scatter_lazily,
@@ -15,7 +16,7 @@ from .rule import Rule, by_function, push, rule_factories, rule_with_keywords, r
 from .rule_errors import DerivativeWarning, RuleErrors
 from .rule_kinds import elementwise, gather, general, linear, moved_positions, multilinear, reduction, weigh_tangent
 from .user_rule import rule
-from .variadic_formulas import Formula, SharedFormulas, VariadicFormulas, as_view
+from .variadic_formulas import Formula, SharedFormulas, VariadicFormulas
 from .written_buffers import (
     BatchedDerivativeBuffer,
     DerivativeBuffer,

@@ -147,9 +147,11 @@ def as_cotangent(value: object, node: Any) -> Any:
     if not isinstance(result, Value):
         result = np.asarray(result)
     if result.dtype.kind not in "biufc":
-        raise TypeError(f"the adjoint of the {describe(node)} is made of numbers, not a {type(value).__name__} of {result.dtype}")
+        raise TypeError(
+            f"the adjoint of the {describe(node)} must be numeric, not a {type(value).__name__} of dtype {result.dtype}"
+        )
     if result.dtype.kind == "c" and node.dtype.kind != "c":
-        raise TypeError(f"the adjoint is complex, but belongs to the {describe(node)}; pass real and imaginary parts separately")
+        raise TypeError(f"the adjoint of the real {describe(node)} is complex. Pass real and imaginary parts separately")
     if result.shape != node.shape:
         try:
             result = np.broadcast_to(result, node.shape)

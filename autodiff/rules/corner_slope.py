@@ -12,18 +12,18 @@ from compgraph import ops
 from compgraph.array_types import Array
 from compgraph.values import Value
 
-# finder(g, out, corner) -> where the slope is known, and the slope of g with respect to out; None if it is known nowhere.
+# finder(g, out, corner) returns the mask where g is 0 at a corner, and the slope of g with respect to out, None if unknown.
 SlopeFinder = Callable[[Any, Any, Any], tuple[Any, Any]]
-_finder: list[SlopeFinder] = []
+_registered_finder: list[SlopeFinder] = []
 
 
 def register_slope_finder(finder: SlopeFinder) -> None:
     """Set the function that finds the slope of a cotangent with respect to the value it belongs to."""
-    _finder[:] = [finder]
+    _registered_finder[:] = [finder]
 
 
 def limit_value(x: Array) -> Any:
-    """Return a slope: the limit of a quotient 0 / 0. The operation marks the slope in the graph."""
+    """Return `x`; in a graph, this operation marks a slope that is the limit of a quotient 0 / 0."""
     return x
 
 
@@ -31,7 +31,7 @@ ops.register_operation(limit_value, "limit_value")
 
 
 def slope_at_corner(g: object, out: object, corner: Array) -> tuple[Any, Any]:
-    """Return where the cotangent is 0 at a corner, and its slope there if that can be determined."""
-    if not (isinstance(g, Value) and isinstance(out, Value)) or g.level or out.level or not _finder:
+    """Return where the cotangent is 0 at a corner, and its slope with respect to `out` there; None if it is unknown."""
+    if not (isinstance(g, Value) and isinstance(out, Value)) or g.level or out.level or not _registered_finder:
         return False, None
-    return _finder[0](g, out, corner)
+    return _registered_finder[0](g, out, corner)

@@ -57,8 +57,8 @@ class ScatteredCotangent:
 
     def materialize(self, node: Any) -> Any:
         """Return the dense cotangent of `node`."""
-        kinds = {*map(type, self.updates), *map(type, chain.from_iterable(self.indices))}
-        if any(issubclass(kind, Value) for kind in kinds):
+        types = {*map(type, self.updates), *map(type, chain.from_iterable(self.indices))}
+        if any(issubclass(t, Value) for t in types):
             flat = [part for update, index in zip(self.updates, self.indices, strict=True) for part in (update, *index)]
             scattered = bind(scatter, (node, *flat), {"layout": tuple(map(len, self.indices))})
         else:
@@ -68,9 +68,9 @@ class ScatteredCotangent:
 
     def add_to(self, total: Any) -> None:
         """Add the updates to an array in place."""
-        positions = [*chain.from_iterable(self.indices)]
-        if len(positions) > 8 and set(map(type, positions)) == {int} and set(map(len, self.indices)) == {1}:  # a loop over rows
-            np.add.at(total, positions, self.updates)
+        index_parts = [*chain.from_iterable(self.indices)]
+        if len(index_parts) > 8 and set(map(type, index_parts)) == {int} and set(map(len, self.indices)) == {1}:
+            np.add.at(total, index_parts, self.updates)  # as after a loop over the rows
             return
         for update, index in zip(self.updates, self.indices, strict=True):
             _add_at(total, update, index)
@@ -105,7 +105,7 @@ def scatter_lazily(g: object, out: object, x: object, *index: object) -> Scatter
 
 
 def record_getitem(x: object, *index: object) -> Any:
-    """Compute ``x[index]``, recorded also if only a part of the index is a node."""
+    """Compute ``x[index]``. The operation is also recorded if only a part of the index is a node."""
     return bind(getitem, (x, *index))
 
 
@@ -115,11 +115,11 @@ def _zeros(like: NDArray[Any]) -> Any:
 
 def _add_at(total: NDArray[Any], update: Any, index: tuple[Any, ...]) -> None:
     """Add an update at an index, repeatedly for repeated indices."""
-    part = index[0] if len(index) == 1 else index
-    if type(part) in _BASIC_INDEX_TYPES or (type(part) is tuple and _BASIC_INDEX_TYPES.issuperset(map(type, part))):
-        total[part] += update
+    key = index[0] if len(index) == 1 else index
+    if type(key) in _BASIC_INDEX_TYPES or (type(key) is tuple and _BASIC_INDEX_TYPES.issuperset(map(type, key))):
+        total[key] += update
     else:
-        np.add.at(total, part, update)
+        np.add.at(total, key, update)
 
 
 _BASIC_INDEX_TYPES = frozenset({int, slice, type(None), type(Ellipsis), np.int64, np.intp})
@@ -141,15 +141,19 @@ class OutputCotangents:
             self.cotangents[index] = cotangent if earlier is None else earlier + cotangent
         return self
 
-    def materialize(self, joint: Any) -> tuple[Any, ...]:
-        """Return the cotangents of all outputs of `joint` in order, None for zero."""
-        return tuple(self.cotangents.get(k) for k in range(len(joint.raw_value)))
+    def materialize(self, operation: Any) -> tuple[Any, ...]:
+        """Return the cotangents of all outputs of a multi-output operation in order, None for zero."""
+        return tuple(self.cotangents.get(k) for k in range(len(operation.raw_value)))
 
 
 LAZY_COTANGENTS: frozenset[Any] = frozenset({ScatteredCotangent, OutputCotangents})
-PLAIN_TYPES = frozenset(
-    {np.ndarray, *[np.dtype(code).type for code in "efdgFDG"]}
-)  # the types of cotangents in a sweep that is not recorded
+# The types of cotangents in a sweep that is not recorded.
+PLAIN_TYPES = frozenset({np.ndarray, *[np.dtype(code).type for code in "efdgFDG"]})
+
+
+def as_view(contribution: object) -> Any:
+    """Return a view of a contribution from a user's function, which may keep the array; sweeps never write into views."""
+    return contribution.view() if type(contribution) is np.ndarray else contribution
 
 
 def add_contribution(earlier: Any, contribution: Any, cotangent: object, key: int, owned: set[int]) -> Any:
@@ -166,9 +170,8 @@ def add_contribution(earlier: Any, contribution: Any, cotangent: object, key: in
     owned : set of int
         The ids of operands whose cotangents are sums that were allocated here.
     """
-    if (
-        type(earlier) is np.ndarray and type(contribution) is np.ndarray and earlier.size > 1
-    ):  # in-place addition is slower for one element
+    # In-place addition is slower for one element.
+    if type(earlier) is np.ndarray and type(contribution) is np.ndarray and earlier.size > 1:
         if contribution.base is None and contribution is not cotangent and type(cotangent) in PLAIN_TYPES:
             contribution += earlier
             return contribution

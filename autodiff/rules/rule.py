@@ -123,15 +123,15 @@ class Rule:
         return results if len(results) > 1 else [*results, None]
 
     def tangent(self, *formulas: Formula | None) -> Rule:
-        """Set the tangent formulas of a general rule and return the rule."""
+        """Set the tangent formulas, if they do not follow from the kind, and return the rule."""
         self.tangents = formulas
         return self
 
     def batched(self, pull: Formula | None = None, push: Formula | None = None) -> Rule:
         """Declare how the rule processes a batch of cotangents, or of tangents, along a first axis; return the rule.
 
-        Needed only by rules whose formulas cannot process batched values, because an operation in them has no batching rule or
-        they branch on values.
+        Only rules whose formulas cannot process batched values need this: an operation in them has no batching rule, or they
+        branch on values.
 
         Parameters
         ----------
@@ -210,7 +210,7 @@ class Rule:
         return self
 
 
-# --------------------------------------------------------------------------------------------- look-up
+# ----------------------------------------------------------------------------------------------- lookup
 
 rules: dict[str, Rule] = {}  # by opname
 rule_factories: dict[type, Callable[[Any], Rule]] = {}  # factories of rules, by the type of the callable
@@ -241,13 +241,13 @@ class RulesByFunction(dict[Any, Rule]):
             rule = rule_factories[type(function)](function)
         else:
             opname = ops.opname_of(function)
-            known = user_rules.get(function) or rules.get(opname)
-            if known is None:
+            registered_rule = user_rules.get(function) or rules.get(opname)
+            if registered_rule is None:
                 raise TypeError(
                     f"{opname} has no derivative rule. Declare one with autodiff.rule, or treat its result as constant with "
                     "cg.stop_gradient"
                 )
-            rule = known
+            rule = registered_rule
         self[function] = rule
         return rule
 
@@ -266,8 +266,8 @@ def push(
     """Return the tangent of an operation's output, given the tangents of its operands (None where zero)."""
     if rule.kind == "linear":
         count = len(primals) - len(function.counts) if isinstance(function, ops.Keyworded) else len(primals)
-        complete = [_or_zeros(t, x) for t, x in zip(tangents[:count], primals[:count], strict=True)]
-        return bind(function, (*complete, *primals[count:]), options)
+        dense_tangents = [_or_zeros(t, x) for t, x in zip(tangents[:count], primals[:count], strict=True)]
+        return bind(function, (*dense_tangents, *primals[count:]), options)
     if type(rule.tangents) is SharedFormulas:
         return rule.tangents.formula(tangents, out, *primals, **options)
     total = None
@@ -303,11 +303,11 @@ def rule_with_keywords(rule: Rule, function: ops.Keyworded) -> Rule:
     parameters = ops.operand_names(function.function)
 
     def with_options(formulas: Sequence[Formula | None]) -> Sequence[Formula | None]:
-        def call(position: int, cotangent: object, out: object, *operands: object, **options: object) -> Any:
+        def call_formula(position: int, cotangent: object, out: object, *operands: object, **options: object) -> Any:
             num_positional = len(operands) - len(function.names)
             name = function.names[position - num_positional] if position >= num_positional else ""
-            parameter = parameters.index(name) if name in parameters else position
-            formula = formulas[parameter] if parameter < len(formulas) and (not name or name in parameters) else None
+            index = parameters.index(name) if name in parameters else position
+            formula = formulas[index] if index < len(formulas) and (not name or name in parameters) else None
             if formula is None and position >= num_positional:
                 raise TypeError(f"{rule.opname}: the derivative with respect to {name} is unknown. Pass a plain value")
             if formula is None:
@@ -316,7 +316,7 @@ def rule_with_keywords(rule: Rule, function: ops.Keyworded) -> Rule:
                 cotangent, out, *operands[:num_positional], **function.keyword_values(operands[num_positional:]), **options
             )
 
-        return VariadicFormulas(call)
+        return VariadicFormulas(call_formula)
 
     wrapped = Rule(rule.opname, rule.kind, with_options(rule.formulas), with_options(rule.tangents) if len(rule.tangents) else ())
     wrapped.maps_zeros, wrapped.makes_zeros, wrapped.selection_mask = rule.maps_zeros, rule.makes_zeros, rule.selection_mask

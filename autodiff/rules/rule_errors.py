@@ -15,10 +15,10 @@ from compgraph.values import MultiOutput, Value
 _DEFAULT_ERRSTATE = {"divide": "warn", "over": "warn", "under": "ignore", "invalid": "warn"}
 
 
-def _mark_single_operation(called: Any) -> Any:
-    """Mark a NumPy error callback as set for a single operation; see `compgraph.context.apart`."""
-    called.is_passing = True
-    return called
+def _mark_as_temporary(callback: Any) -> Any:
+    """Mark a NumPy error callback, so that `compgraph.context.run_isolated` does not keep it after an interrupt."""
+    callback.is_passing = True
+    return callback
 
 
 class DerivativeWarning(RuntimeWarning):
@@ -45,29 +45,29 @@ class DerivativeWarning(RuntimeWarning):
 class RuleErrors:
     """A context in which rules run: errors and warnings name the operation and the user's line.
 
-    Floating-point errors warn. Kinds of error that the user ignores or raises (``numpy.errstate``) stay as they are.
+    Floating-point errors warn, except for the kinds of error that the user ignores or raises by ``numpy.errstate``.
 
     Parameters
     ----------
     function : callable, optional
         The function that is computed, for calls that have no node.
     pending : list, optional
-        Collects the errors, each with its operation, until `report`. By default they warn at once.
+        Collects the errors, each with its operation, until `report`. By default, each warns when it occurs.
     raising : bool
-        Whether errors that are to be raised are collected too.
+        Whether kinds of error that ``numpy.errstate`` raises are collected too, and raised by `report`.
     log : list, optional
-        Where a sweep appends, for each contribution, the sequence number of its node; 0 for one without a node of its own.
+        For each contribution, a sweep appends the sequence number of its node; 0 for one without a node of its own.
 
     Attributes
     ----------
-    at : Node, Joint or None
+    at : Node, MultiOutput or None
         The operation whose rule runs.
-    reached : list of (int, Node or Joint)
+    rule_calls : list of (int, Node or MultiOutput)
         The nodes whose rules a recorded sweep calls, each with a sequence number from before the call; see
-        `compgraph.frames.made_for`.
+        `compgraph.frames.set_lines_of_rules`.
     """
 
-    __slots__ = ("_errstate", "_raised", "at", "function", "log", "pending", "reached")
+    __slots__ = ("_errstate", "_raised", "at", "function", "log", "pending", "rule_calls")
 
     def __init__(
         self,
@@ -78,15 +78,15 @@ class RuleErrors:
     ) -> None:
         self.at: Any = None
         self.function, self.pending, self.log = function, pending, log
-        self.reached: list[tuple[int, Any]] = []
-        set_to = np.geterr()
+        self.rule_calls: list[tuple[int, Any]] = []
+        actions = np.geterr()
         self._raised: Sequence[str] = ()
-        if set_to == _DEFAULT_ERRSTATE:  # the code below takes as long as a small rule
+        if actions == _DEFAULT_ERRSTATE:  # the code below takes as long as a small rule
             self._errstate: Any = np.errstate(call=self._warn, divide="call", over="call", invalid="call")
             return
-        self._raised = [kind for kind, action in set_to.items() if action == "raise"] if raising else ()
-        kinds: dict[str, Any] = {k: "call" for k, action in set_to.items() if action == "warn" or k in self._raised}
-        self._errstate = np.errstate(call=self._warn, **kinds)
+        self._raised = [kind for kind, action in actions.items() if action == "raise"] if raising else ()
+        called: dict[str, Any] = {kind: "call" for kind, action in actions.items() if action == "warn" or kind in self._raised}
+        self._errstate = np.errstate(call=self._warn, **called)
 
     def __enter__(self) -> RuleErrors:
         self._errstate.__enter__()
@@ -132,7 +132,7 @@ class RuleErrors:
         line = self.at.line if self.at is not None else None
         return f"\n{line}" if line else ""
 
-    @_mark_single_operation
+    @_mark_as_temporary
     def _warn(self, error: str, flag: int) -> None:
         if self.pending is not None:
             self.pending.append((error, self.at))

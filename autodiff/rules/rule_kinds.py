@@ -5,7 +5,7 @@ The tangent formulas of most rules follow from their kind:
 ============  ==========================================================================================
 elementwise   the Jacobian is diagonal: the same formula, applied to the tangent
 linear        linear in all its operands together: the operation itself, applied to the tangents
-multilinear   linear in each operand: the operation with one operand replaced by its tangent, summed
+multilinear   linear in each operand: the sum over the operands of the operation on the tangent of one and the other operands
 reduction     ``out = sum(weight * x)`` to first order: one formula, the weights, serves both modes
 gather        ``out = x.ravel()[positions]``: one formula, the positions, serves both modes
 general       tangent formulas are declared with the rule, one per operand
@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from compgraph.array_types import Array, Operand
+from compgraph.array_types import Array, Axis, Operand
 from compgraph.bind import bind
 from compgraph.values import Value
 
@@ -54,11 +54,11 @@ def reduction(opname: str, *weights: Formula | None, initial: Formula | None = N
     keeps the reduced axes with length one. `initial` does the same for the initial value, which is the second operand.
     """
     rule = Rule(opname, "reduction", (), ())
-    pairs = [_reduction_formulas(rule, w) if w else (None, None) for w in weights]
+    formula_pairs = [_reduction_formulas(rule, w) if w else (None, None) for w in weights]
     if initial is not None:
-        start = _initial_formula(initial)
-        pairs.insert(1, (start, start))
-    rule.formulas, rule.tangents = [f for f, _ in pairs], [t for _, t in pairs]
+        initial_formula = _initial_formula(initial)
+        formula_pairs.insert(1, (initial_formula, initial_formula))
+    rule.formulas, rule.tangents = [f for f, _ in formula_pairs], [t for _, t in formula_pairs]
     rule.weights = weights
     if initial is not None:
         rule.weights, rule.initial = (weights[0], initial, *weights[1:]), 1
@@ -66,16 +66,10 @@ def reduction(opname: str, *weights: Formula | None, initial: Formula | None = N
 
 
 def _initial_formula(weights: Formula) -> Formula:
-    """Return the formula of the initial value, an operand of each element of the result."""
+    """Return the formula of the initial value, for both modes: every element of the result depends on it."""
 
     def formula(
-        g: Operand,
-        out: Any,
-        x: Any,
-        *others: object,
-        axis: int | tuple[int, ...] | None = None,
-        keepdims: bool = False,
-        **options: object,
+        g: Operand, out: Any, x: Any, *others: object, axis: Axis = None, keepdims: bool = False, **options: object
     ) -> Any:
         factor = weights(restore_axes(out, x, axis, keepdims), x, *others, axis=axis, **options)
         return np.broadcast_to(g, out.shape) if factor is None else g * np.reshape(factor, out.shape)
@@ -84,14 +78,10 @@ def _initial_formula(weights: Formula) -> Formula:
 
 
 def _reduction_formulas(rule: Rule, weights: Formula) -> tuple[Formula, Formula]:
+    """Return the formula and the tangent formula of a reduced operand."""
+
     def formula(
-        cotangent: object,
-        out: object,
-        x: object,
-        *others: object,
-        axis: int | tuple[int, ...] | None = None,
-        keepdims: bool = False,
-        **options: object,
+        cotangent: object, out: object, x: object, *others: object, axis: Axis = None, keepdims: bool = False, **options: object
     ) -> Any:
         out_with_axes = restore_axes(out, x, axis, keepdims)
         factor = weights(out_with_axes, x, *others, axis=axis, **options)
@@ -99,13 +89,7 @@ def _reduction_formulas(rule: Rule, weights: Formula) -> tuple[Formula, Formula]
         return cotangent if factor is None else cotangent * factor
 
     def tangent(
-        tangent: Any,
-        out: Array,
-        x: Any,
-        *others: object,
-        axis: int | tuple[int, ...] | None = None,
-        keepdims: bool = False,
-        **options: object,
+        tangent: Any, out: Array, x: Any, *others: object, axis: Axis = None, keepdims: bool = False, **options: object
     ) -> Any:
         out_with_axes = restore_axes(out, x, axis, keepdims)
         factor = weights(out_with_axes, x, *others, axis=axis, **options)
@@ -145,11 +129,11 @@ def gather(opname: str, positions: Formula) -> Rule:
     def formula(cotangent: Any, out: object, x: Any, *others: object, **options: object) -> Any:
         flat_positions = np.ravel(positions(out, x, *others, **options))
         is_element = flat_positions >= 0
-        if isinstance(flat_positions, Value):  # a result of fixed length, which all backends compile
-            parts = np.where(is_element, np.ravel(cotangent), 0), np.maximum(flat_positions, 0)
+        if isinstance(flat_positions, Value):  # updates of fixed length, which all backends compile
+            update_and_index = np.where(is_element, np.ravel(cotangent), 0), np.maximum(flat_positions, 0)
         else:
-            parts = np.ravel(cotangent)[is_element], flat_positions[is_element]
-        flat = bind(scatter, (np.ravel(x), *parts), {"layout": (1,)})
+            update_and_index = np.ravel(cotangent)[is_element], flat_positions[is_element]
+        flat = bind(scatter, (np.ravel(x), *update_and_index), {"layout": (1,)})
         return np.reshape(flat, x.shape)
 
     def tangent(tangent: Array, out: object, x: Any, *others: object, **options: object) -> Any:
@@ -164,5 +148,5 @@ def gather(opname: str, positions: Formula) -> Rule:
 
 
 def general(opname: str, *formulas: Formula | None, shared: Formula | None = None, fixed: int = 0) -> Rule:
-    """Declare an operation of no special kind; its tangent formulas follow by ``.tangent(...)``. See `SharedFormulas`."""
+    """Declare an operation of no special kind. `Rule.tangent` sets its tangent formulas. `shared`: see `SharedFormulas`."""
     return declare(Rule(opname, "general", SharedFormulas(shared, fixed) if shared else formulas, ()).batchable())

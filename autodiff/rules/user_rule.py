@@ -16,8 +16,9 @@ from compgraph.protocols import Primitive
 
 from ..numeric import finite_differences
 from .broadcasting import conform
+from .lazy_cotangents import as_view
 from .rule import Rule, declare, rule_factories
-from .variadic_formulas import Formula, as_view
+from .variadic_formulas import Formula, VariadicFormulas
 
 KINDS = ("elementwise", "linear", "multilinear", "general")
 
@@ -108,13 +109,7 @@ def rule(
 
 
 def _create_rule(
-    function: Any,
-    formulas: Any,
-    kind: Any,
-    tangents: Any,
-    derivative: Any,
-    jacobian: Any,
-    numerically: bool,
+    function: Any, formulas: Any, kind: Any, tangents: Any, derivative: Any, jacobian: Any, numerically: bool
 ) -> Rule:
     """Return the rule of a primitive."""
     opname = function.opname
@@ -184,9 +179,11 @@ def _pull_derivative(opname: str, slope: Callable[..., Any], g: object, out: obj
 def _evaluate_jacobian(opname: str, k: int, jacobian: Any, out: Any, operands: Any, options: Any) -> Any:
     _require_single_output(opname, out)
     jacobian_value = jacobian(*operands, **options)
-    wanted = (*np.shape(out), *np.shape(operands[k]))
-    if np.shape(jacobian_value) != wanted:
-        raise ValueError(f"the Jacobian of {opname} for operand {k} has shape {np.shape(jacobian_value)}; it must have {wanted}")
+    expected_shape = (*np.shape(out), *np.shape(operands[k]))
+    if np.shape(jacobian_value) != expected_shape:
+        raise ValueError(
+            f"the Jacobian of {opname} for operand {k} has shape {np.shape(jacobian_value)}; it must have {expected_shape}"
+        )
     return jacobian_value
 
 
@@ -227,21 +224,22 @@ class _CheckedFormula:
 
     def __init__(self, function: Any, position: int, formula: Any, mode: str) -> None:
         self.function, self.position, self.formula, self.mode = function, position, formula, mode
-        self.done = False
+        self.is_checked = False
 
     def __call__(self, seed: Any, out: Any, *operands: Any, **options: Any) -> Any:
         """Return the result of the formula."""
         operand = operands[self.position]
-        result = np.zeros_like(operand if self.mode == "reverse" else out) if self.formula is None else None
-        if result is None:
+        if self.formula is None:
+            result = np.zeros_like(operand if self.mode == "reverse" else out)
+        else:
             result = self.formula(seed, out, *operands, **options)
-        if self.done:
+        if self.is_checked:
             return result
         like = to_values(out if self.mode == "reverse" else operand)
-        plain, direction_result = _select_direction(to_values(seed), to_values(result), like, np.ndim(out))
-        if np.any(_to_vector(plain, like)) and np.shape(_to_vector(plain, like)) == np.shape(_to_vector(like)):
-            self._check(plain, direction_result, to_values(out), [to_values(x) for x in operands], options)
-            self.done = True
+        direction, direction_result = _select_direction(to_values(seed), to_values(result), like, np.ndim(out))
+        if np.any(_to_vector(direction, like)) and np.shape(_to_vector(direction, like)) == np.shape(_to_vector(like)):
+            self._check(direction, direction_result, to_values(out), [to_values(x) for x in operands], options)
+            self.is_checked = True
         return result
 
     def _check(self, seed: Any, result: Any, out: Any, operands: list[Any], options: Any) -> None:
@@ -255,10 +253,8 @@ class _CheckedFormula:
 
         slope = _to_vector(_directional_derivative(shifted, operand, direction))
         if self.mode == "forward":
-            expected, actual = (
-                slope,
-                _to_vector(result if isinstance(result, tuple) else conform(np.asarray(result), np.asarray(out))),
-            )
+            expected = slope
+            actual = _to_vector(result if isinstance(result, tuple) else conform(np.asarray(result), np.asarray(out)))
         else:
             expected = np.sum(slope * _to_vector(seed, out))
             actual = np.sum(conform(np.asarray(result), operand) * direction)
@@ -275,8 +271,8 @@ def _select_direction(seed: Any, result: Any, like: Any, ndim: int) -> tuple[Any
     """Return the first nonzero direction of a batch, and the result of the formula for it."""
     if isinstance(seed, tuple) or np.ndim(seed) <= np.ndim(like) or not seed.size:
         return seed, result
-    row = int(np.argmax(np.any(np.reshape(seed, (len(seed), -1)), axis=1)))
-    return np.reshape(seed[row], np.shape(like)), result[row] if np.ndim(result) > ndim else result
+    index = int(np.argmax(np.any(np.reshape(seed, (len(seed), -1)), axis=1)))
+    return np.reshape(seed[index], np.shape(like)), result[index] if np.ndim(result) > ndim else result
 
 
 def _directional_derivative(f: Callable[..., Any], x: Any, direction: Any) -> Any:
@@ -341,20 +337,8 @@ def _numerical_rule(slope: Slope) -> Rule:
             "autodiff.rule for higher orders"
         )
 
-    return Rule(slope.__name__, "general", _SameFormula(raise_unsupported), _SameFormula(raise_unsupported))
-
-
-class _SameFormula(Sequence[Any]):
-    """The same formula for every operand."""
-
-    def __init__(self, formula: Callable[..., Any]) -> None:
-        self.formula = formula
-
-    def __len__(self) -> int:
-        return 1
-
-    def __getitem__(self, position: object) -> Any:
-        return self.formula
+    formulas = VariadicFormulas(raise_unsupported)
+    return Rule(slope.__name__, "general", formulas, formulas)
 
 
 rule_factories[Slope] = _numerical_rule

@@ -6,14 +6,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
 Formula = Callable[..., Any]
-
-
-def as_view(contribution: object) -> Any:
-    """Return a view of a contribution from a user's function, which may keep the array; sweeps never write into views."""
-    return contribution.view() if type(contribution) is np.ndarray else contribution
 
 
 class VariadicFormulas(Sequence[Formula | None]):
@@ -70,8 +63,8 @@ class SharedFormulas(VariadicFormulas):
 
         Parameters
         ----------
-        node : Node or Joint
-            The current node of the sweep.
+        node : Node or MultiOutput
+            The node whose operands get the contributions.
         needed : container of int
             The ids of the operands that need a cotangent.
         cotangent, out, operands

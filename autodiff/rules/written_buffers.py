@@ -1,4 +1,4 @@
-"""Buffers written in place: the values that an operation read, and derivatives with the layout of a buffer."""
+"""Derivatives of buffers that are written in place, and the values that operations read from them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from compgraph.values import MultiOutput, OperationalNode, Value, VariableNode, 
 
 
 class DerivativeBuffer(BufferCopy):
-    """Cotangents or tangents in a buffer with the layout of another, so that views and writes apply to both alike.
+    """Cotangents or tangents in a buffer of the same layout as another, so that views and writes apply to both alike.
 
     Parameters
     ----------
@@ -65,11 +65,11 @@ class BatchedDerivativeBuffer(DerivativeBuffer):
         Whether writes into the derivative buffer are recorded.
     """
 
-    __slots__ = ("_length", "_step")
+    __slots__ = ("_batch_size", "_batch_stride")
 
     def __init__(self, like: NDArray[Any], length: int, recorded: bool = False) -> None:
         BufferCopy.__init__(self, like)
-        self._length, self._step = length, self.count * self.dtype.itemsize
+        self._batch_size, self._batch_stride = length, self.count * self.dtype.itemsize
         self.count *= length
         self.buffer = np.zeros(self.count, self.dtype)
         if recorded:
@@ -78,15 +78,15 @@ class BatchedDerivativeBuffer(DerivativeBuffer):
     def layout(self, plain: NDArray[Any]) -> dict[str, Any]:
         """Return offset and strides of the cotangents or tangents of a view."""
         layout = super().layout(plain)
-        return {**layout, "strides": (self._step, *layout["strides"])}
+        return {**layout, "strides": (self._batch_stride, *layout["strides"])}
 
     def view_at(self, shape: tuple[int, ...], **layout: Any) -> Any:
         """Return a view of the buffer."""
-        return super().view_at((self._length, *shape), **layout)
+        return super().view_at((self._batch_size, *shape), **layout)
 
 
-def value_read_by(reader: Any, operand: Any) -> Any:
-    """Return the value of an operand as of the time when `reader`, a node or joint, was computed from it."""
+def _value_read_by(reader: Any, operand: Any) -> Any:
+    """Return the value of an operand as of the time when `reader`, a node or multi-output operation, was computed from it."""
     if not isinstance(operand, Value):
         return operand.raw_value if hasattr(operand, "raw_value") else operand
     root = root_of(operand)
@@ -130,9 +130,9 @@ def as_node(node: object) -> Any:
 
 def plain_operands(node: Any) -> list[Any]:
     """Return the operands of a node as plain arrays, as of the time when it was computed."""
-    return [value_read_by(node, a) for a in node.args]
+    return [_value_read_by(node, a) for a in node.args]
 
 
 def plain_result(node: Any) -> Any:
-    """Return the value of a node or joint as of the time when it was computed."""
+    """Return the value of a node or multi-output operation as of the time when it was computed."""
     return value_at(node, node.sequence_number + 0.5) if isinstance(node, Value) else node.raw_value

@@ -9,18 +9,8 @@ from autodiff.grads.scipy.special.ufunc_rules import UNKNOWN
 from autodiff.rules import rules
 
 grads._load_family("scipy.special")
-# Modules tested in tests/compgraph/scipy. UNKNOWN holds operations without a known derivative.
-_OF_SCIPY = ("densities", "functions", "parameters", "distributions")
-_ELSEWHERE = {
-    rule.opname
-    for name, module in vars(grads.scipy.special).items()
-    if name in _OF_SCIPY
-    for key, rule in vars(module).items()
-    if key.endswith("_grad")
-}
 RULES = {
     opname: rule
     for opname, rule in rules.items()
-    if opname not in UNKNOWN | _ELSEWHERE
-    and not opname.startswith(("scipy_", "ndimage_"))  # independent of the loaded SciPy modules
+    if opname not in UNKNOWN and not opname.startswith(("scipy_", "ndimage_"))  # independent of the loaded SciPy modules
 }

@@ -5,6 +5,7 @@ The names exported here are the formulas that the rules of ``scipy.linalg`` shar
 
 from .determinants import cofactors
 from .matrix_inverses import (
+    as_columns,
     conj_transpose,
     diagonals,
     fold_hermitian,
@@ -15,26 +16,27 @@ from .matrix_inverses import (
     triangle_weights,
 )
 from .norms_and_factorizations import (
-    cholesky,
+    cholesky_cotangent,
     cholesky_tangent,
-    length,
-    lstsq_a,
-    lstsq_b,
+    lstsq_cotangent_a,
+    lstsq_cotangent_b,
     lstsq_tangent_a,
     lstsq_tangent_b,
-    norm,
     norm_corner,
-    pinv,
+    norm_numerator,
+    norm_weights,
+    pinv_cotangent,
     pinv_tangent,
-    qr,
+    qr_cotangent,
     qr_tangent,
 )
-from .repeated_eigenvalues import check_cotangent, check_tangent, equal_pairs, on_diagonal
-from .spectral_decompositions import batch_unless_equal, eig, eig_tangent, inverse_gaps, svd, svd_tangent
+from .repeated_eigenvalues import check_cotangent, check_tangent, equal_pairs, has_equal_values, on_diagonal
+from .spectral_decompositions import batch_unless_equal, eig_cotangent, eig_tangent, inverse_gaps, svd_cotangent, svd_tangent
 
 __all__ = [
-    "batch_unless_equal", "check_cotangent", "check_tangent", "cholesky", "cholesky_tangent", "cofactors", "conj_transpose",
-    "diagonals", "eig", "eig_tangent", "equal_pairs", "fold_hermitian", "function_of_matrices", "inverse_gaps", "length",
-    "lstsq_a", "lstsq_b", "lstsq_tangent_a", "lstsq_tangent_b", "matmul_chain", "mirror_triangle", "norm", "norm_corner",
-    "on_diagonal", "pinv", "pinv_tangent", "qr", "qr_tangent", "svd", "svd_tangent", "transpose", "triangle_weights",
+    "as_columns", "batch_unless_equal", "check_cotangent", "check_tangent", "cholesky_cotangent", "cholesky_tangent", "cofactors",
+    "conj_transpose", "diagonals", "eig_cotangent", "eig_tangent", "equal_pairs", "fold_hermitian", "function_of_matrices",
+    "has_equal_values", "inverse_gaps", "lstsq_cotangent_a", "lstsq_cotangent_b", "lstsq_tangent_a", "lstsq_tangent_b",
+    "matmul_chain", "mirror_triangle", "norm_corner", "norm_numerator", "norm_weights", "on_diagonal", "pinv_cotangent",
+    "pinv_tangent", "qr_cotangent", "qr_tangent", "svd_cotangent", "svd_tangent", "transpose", "triangle_weights",
 ]  # fmt: skip

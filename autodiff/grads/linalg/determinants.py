@@ -19,10 +19,11 @@ from compgraph.protocols import stop_gradient
 from ...rules import general
 from .matrix_inverses import conj_transpose, function_of_matrices, inverse_or_inf, matmul_chain, transpose
 
-# Singular values below this fraction of the largest are small: order k loses about its (k - 1)-th power in accuracy.
+# Singular values below this fraction of the largest are small: a derivative of order k loses a factor of about the (k - 1)-th
+# power of it in accuracy.
 _SMALL = 1e-4
-# Small blocks up to this size use products and sums, which lose about a digit per two rows.
-_FEW = 8
+# The size up to which the adjugate of a small block is computed by products and sums, which lose about a digit per two rows.
+_MAX_BLOCK = 8
 
 
 def cofactors(out: NDArray[Any], x: NDArray[Any]) -> Any:
@@ -46,10 +47,10 @@ def _cofactors_near_singular(x: NDArray[Any], is_near_singular: Any) -> Any:
     positions, counts = np.arange(len(flat)), _count_small(flat[near_singular_indices])
     end = len(flat)
     for small in np.unique(counts):
-        chosen = near_singular_indices[counts == small]
-        blocks.append(_cofactors_by_blocks(flat[chosen], int(small)))
-        positions[chosen] = np.arange(end, end + len(chosen))
-        end += len(chosen)
+        indices = near_singular_indices[counts == small]
+        blocks.append(_cofactors_by_blocks(flat[indices], int(small)))
+        positions[indices] = np.arange(end, end + len(indices))
+        end += len(indices)
     return np.reshape(np.concatenate(blocks)[positions], x.shape)
 
 
@@ -75,17 +76,17 @@ def _cofactors_by_blocks(x: NDArray[Any], small: int) -> Any:
 def _adjugate_of_blocks(x: NDArray[Any], k: int) -> Any:
     """Return the adjugates of matrices whose leading `k` by `k` block is regular, by its Schur complement."""
     inverse = np.linalg.inv(x[..., :k, :k])
-    right, below = np.matmul(inverse, x[..., :k, k:]), np.matmul(x[..., k:, :k], inverse)
-    schur_complement = x[..., k:, k:] - np.matmul(x[..., k:, :k], right)
-    if schur_complement.shape[-1] <= _FEW:
+    inverse_right, below_inverse = np.matmul(inverse, x[..., :k, k:]), np.matmul(x[..., k:, :k], inverse)
+    schur_complement = x[..., k:, k:] - np.matmul(x[..., k:, :k], inverse_right)
+    if schur_complement.shape[-1] <= _MAX_BLOCK:
         schur_determinant, schur_adjugate = _faddeev_leverrier(schur_complement)
     else:
         schur_determinant = np.linalg.det(schur_complement)[..., None, None]
         schur_adjugate = transpose(cofactors(schur_determinant, schur_complement))
-    beside = np.matmul(right, schur_adjugate)
+    right_adjugate = np.matmul(inverse_right, schur_adjugate)
     rows = [
-        np.concatenate([schur_determinant * inverse + np.matmul(beside, below), -beside], axis=-1),
-        np.concatenate([-np.matmul(schur_adjugate, below), schur_adjugate], axis=-1),
+        np.concatenate([schur_determinant * inverse + np.matmul(right_adjugate, below_inverse), -right_adjugate], axis=-1),
+        np.concatenate([-np.matmul(schur_adjugate, below_inverse), schur_adjugate], axis=-1),
     ]
     return np.linalg.det(x[..., :k, :k])[..., None, None] * np.concatenate(rows, axis=-2)
 
@@ -110,7 +111,7 @@ linalg_det_grad = function_of_matrices("linalg_det", cofactors)
 
 
 def _slogdet(g: tuple[Any, ...], out: tuple[Any, ...], a: NDArray[Any]) -> Any:
-    """The derivative of the logarithm is the transposed inverse; a complex sign rotates by its imaginary part."""
+    """Return the cotangent: the logarithm has the transposed inverse, whose imaginary part rotates a complex sign."""
     phase = None if g[0] is None or out[0].dtype.kind != "c" else np.multiply(1j, np.imag(g[0] * out[0]))
     parts = [part for part in (phase, g[1]) if part is not None]
     if not parts:

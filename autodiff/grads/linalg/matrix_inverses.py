@@ -68,7 +68,7 @@ def mirror_triangle(x: NDArray[Any], upper: bool = False) -> Any:
 
 
 def fold_hermitian(g: NDArray[Any], upper: bool = False) -> Any:
-    """Return the cotangent of the triangle that is read, given that of the Hermitian matrix."""
+    """Return the cotangent of the triangle that NumPy reads, given that of the Hermitian matrix."""
     return (g + conj_transpose(g)) * triangle_weights(g.shape[-1], upper)
 
 
@@ -79,25 +79,25 @@ linalg_inv_grad = general("linalg_inv", lambda g, out, a: -matmul_chain(transpos
 )
 
 
-def _columns(a: NDArray[Any], b: NDArray[Any], *vectors: Any) -> tuple[bool, list[Any]]:
-    """Return whether the right-hand side of ``solve(a, b)`` is one vector, and the vectors as columns if it is."""
+def as_columns(b: NDArray[Any], *vectors: Any) -> tuple[bool, list[Any]]:
+    """Return whether the right-hand side `b` is one vector, and `vectors`, as columns if so."""
     single = b.ndim == 1
     return single, [v[..., None] if single else v for v in vectors]
 
 
 def _solve_a(g: NDArray[Any], out: NDArray[Any], a: NDArray[Any], b: NDArray[Any]) -> Any:
-    _, (g, x) = _columns(a, b, g, out)
+    _, (g, x) = as_columns(b, g, out)
     return -np.matmul(np.linalg.solve(transpose(a), g), transpose(x))
 
 
 def _solve_b(g: NDArray[Any], out: NDArray[Any], a: NDArray[Any], b: NDArray[Any]) -> Any:
-    single, (g,) = _columns(a, b, g)
+    single, (g,) = as_columns(b, g)
     solution = np.linalg.solve(transpose(a), g)
     return solution[..., 0] if single else solution
 
 
 def _solve_tangent(t: NDArray[Any], out: NDArray[Any], a: NDArray[Any], b: NDArray[Any]) -> Any:
-    single, (x,) = _columns(a, b, out)
+    single, (x,) = as_columns(b, out)
     solution = -np.linalg.solve(a, np.matmul(t, x))
     return solution[..., 0] if single else solution
 
@@ -143,7 +143,7 @@ linalg_tensorinv_grad = general("linalg_tensorinv", lambda g, out, a, ind=2: _te
 
 
 def _tensorsolve_order(a: NDArray[Any], axes: Any) -> list[int]:
-    """Return the order in which tensorsolve takes the axes of a."""
+    """Return the order of the axes of `a` as tensorsolve permutes them."""
     last = [] if axes is None else [axis % a.ndim for axis in axes]
     return [i for i in range(a.ndim) if i not in last] + last
 

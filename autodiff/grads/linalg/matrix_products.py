@@ -48,8 +48,8 @@ def _dot_a(g: NDArray[Any], out: NDArray[Any], a: NDArray[Any], b: NDArray[Any])
         return g * b
     if a.ndim <= 2 and b.ndim <= 2:
         return _matmul_a(g, out, a, b)
-    kept = list(range(b.ndim - 2)) + ([b.ndim - 1] if b.ndim > 1 else [])
-    return np.tensordot(g, b, axes=(list(range(a.ndim - 1, a.ndim - 1 + len(kept))), kept))
+    free_b = list(range(b.ndim - 2)) + ([b.ndim - 1] if b.ndim > 1 else [])
+    return np.tensordot(g, b, axes=(list(range(a.ndim - 1, a.ndim - 1 + len(free_b))), free_b))
 
 
 def _dot_b(g: NDArray[Any], out: NDArray[Any], a: NDArray[Any], b: NDArray[Any]) -> Any:
@@ -72,8 +72,8 @@ def _inner_a(g: NDArray[Any], out: NDArray[Any], a: NDArray[Any], b: NDArray[Any
     a, b = ensure_array(a), ensure_array(b)
     if a.ndim == 0 or b.ndim == 0:
         return g * b
-    kept = list(range(b.ndim - 1))
-    return np.tensordot(g, b, axes=([i + a.ndim - 1 for i in kept], kept))
+    free_b = list(range(b.ndim - 1))
+    return np.tensordot(g, b, axes=([i + a.ndim - 1 for i in free_b], free_b))
 
 
 def _inner_b(g: NDArray[Any], out: NDArray[Any], a: NDArray[Any], b: NDArray[Any]) -> Any:
@@ -153,26 +153,26 @@ def _explicit(subscripts: str, operands: tuple[Any, ...]) -> tuple[list[str], st
 def _einsum(position: int, g: NDArray[Any], out: NDArray[Any], *operands: Any, subscripts: str, **options: object) -> Any:
     """Contract the cotangent with the other operands.
 
-    An axis that only this operand has, or the others only with length one, was summed: its cotangent is repeated (a
-    factor of ones). A letter that occurs twice in the operand selected a diagonal: its cotangent is placed there (an
-    identity matrix).
+    If an axis of the operand is missing in the cotangent and the other operands, or has length one there, it was summed: a
+    factor of ones repeats the cotangent. If a letter occurs twice in the operand, it selected a diagonal: a factor that is an
+    identity matrix places the cotangent there.
     """
     operands = tuple(ensure_array(x) for x in operands)
     terms, target = _explicit(subscripts, operands)
-    mine = terms[position]
+    own_term = terms[position]
     spare = iter(c for c in string.ascii_letters if c not in "".join(terms) + target)
     factors = [(target, g)] + [(t, x) for i, (t, x) in enumerate(zip(terms, operands, strict=True)) if i != position]
-    known = {axis for t, x in factors for axis in zip(t, x.shape, strict=True)}
-    wanted = ""
-    for axis, letter in enumerate(mine):
+    known_axes = {axis for t, x in factors for axis in zip(t, x.shape, strict=True)}
+    subscripts_out = ""
+    for axis, letter in enumerate(own_term):
         length = operands[position].shape[axis]
-        if letter in wanted:
-            letter, seen = next(spare), letter
-            factors.append((seen + letter, np.eye(length, dtype=out.dtype)))
-        elif (letter, length) not in known:
+        if letter in subscripts_out:
+            letter, previous = next(spare), letter
+            factors.append((previous + letter, np.eye(length, dtype=out.dtype)))
+        elif (letter, length) not in known_axes:
             factors.append((letter, np.ones(length, out.dtype)))
-        wanted += letter
-    return einsum(*[x for _, x in factors], subscripts=",".join(t for t, _ in factors) + "->" + wanted, **options)
+        subscripts_out += letter
+    return einsum(*[x for _, x in factors], subscripts=",".join(t for t, _ in factors) + "->" + subscripts_out, **options)
 
 
 einsum_grad = multilinear("einsum", variadic=_einsum).moves_elements()
@@ -185,24 +185,26 @@ stacked_matmul_grad = multilinear(
 
 
 def _last_axes(axes: tuple[int, ...]) -> tuple[int, ...]:
-    """Return as many trailing axes."""
+    """Return the last axes, as many as `axes`."""
     return tuple(range(-len(axes), 0))
 
 
 def on_axes_rule(function: OnAxes) -> Rule:
-    """Return the rule of a product along given axes, ``np.vecdot(a, b, axis=0)``, from the rule along the last axes."""
+    """Return the rule of a product along specified axes, as ``np.vecdot(a, b, axis=0)``, from the rule along the last axes."""
     rule = by_function[function.function]
 
     def formula_of(position: int) -> Formula:
         def formula(g: NDArray[Any], out: NDArray[Any], *operands: Any) -> Any:
-            *places, to = function.operand_axes(len(operands))
-            moved = [np.moveaxis(ensure_array(x), at, _last_axes(at)) for x, at in zip(operands, places, strict=True)]
-            g, out = (np.moveaxis(y, to, _last_axes(to)) for y in (g, out))
+            *operand_axes, out_axes = function.operand_axes(len(operands))
+            moved_operands = [
+                np.moveaxis(ensure_array(x), axes, _last_axes(axes)) for x, axes in zip(operands, operand_axes, strict=True)
+            ]
+            g, out = (np.moveaxis(y, out_axes, _last_axes(out_axes)) for y in (g, out))
             if function.options.get("keepdims", False):
                 g, out = g[..., 0], out[..., 0]
             formula: Any = rule.formulas[position]
-            cotangent = unbroadcast(formula(g, out, *moved), moved[position].shape)
-            return np.moveaxis(cotangent, _last_axes(places[position]), places[position])
+            cotangent = unbroadcast(formula(g, out, *moved_operands), moved_operands[position].shape)
+            return np.moveaxis(cotangent, _last_axes(operand_axes[position]), operand_axes[position])
 
         return formula
 
@@ -214,44 +216,44 @@ rule_factories[OnAxes] = on_axes_rule
 # ----------------------------------------------------------------------------------------- products
 
 
-def _kron_parts(g: NDArray[Any], x: NDArray[Any], other: NDArray[Any], mine: int) -> Any:
-    """Contract the cotangent of a Kronecker product with the other factor; axes alternate between the factors."""
-    nd = max(x.ndim, other.ndim)
-    shapes = [(1,) * (nd - y.ndim) + y.shape for y in (x, other)]
-    pairs = [shape[k] for k in range(nd) for shape in (shapes if mine == 0 else shapes[::-1])]
-    factor = np.reshape(other, [n if i % 2 != mine else 1 for i, n in enumerate(pairs)])
-    return np.reshape(np.sum(np.reshape(g, pairs) * factor, axis=tuple(range(1 - mine, 2 * nd, 2))), x.shape)
+def _contract_kron(g: NDArray[Any], x: NDArray[Any], other: NDArray[Any], position: int) -> Any:
+    """Contract the cotangent of a Kronecker product with the other factor. Its reshaped axes alternate between the factors."""
+    ndim = max(x.ndim, other.ndim)
+    shapes = [(1,) * (ndim - y.ndim) + y.shape for y in (x, other)]
+    pairs = [shape[k] for k in range(ndim) for shape in (shapes if position == 0 else shapes[::-1])]
+    factor = np.reshape(other, [n if i % 2 != position else 1 for i, n in enumerate(pairs)])
+    return np.reshape(np.sum(np.reshape(g, pairs) * factor, axis=tuple(range(1 - position, 2 * ndim, 2))), x.shape)
 
 
 kron_grad = multilinear(
     "kron",
-    lambda g, out, a, b: _kron_parts(g, ensure_array(a), ensure_array(b), 0),
-    lambda g, out, a, b: _kron_parts(g, ensure_array(b), ensure_array(a), 1),
+    lambda g, out, a, b: _contract_kron(g, ensure_array(a), ensure_array(b), 0),
+    lambda g, out, a, b: _contract_kron(g, ensure_array(b), ensure_array(a), 1),
 ).moves_elements()
 
 
 def _to_3d(x: NDArray[Any], axis: int) -> Any:
-    """Move the vectors to the last axis, with a third component of 0 for vectors of the plane."""
+    """Move the vectors to the last axis, and append a third component of 0 to vectors of length two."""
     x = np.moveaxis(x, axis, -1)
     return x if x.shape[-1] == 3 else np.concatenate([x, np.zeros_like(x[..., :1])], axis=-1)
 
 
-def _cross(mine: int, g: NDArray[Any], out: NDArray[Any], *operands: Any, **options: Any) -> Any:
+def _cross(position: int, g: NDArray[Any], out: NDArray[Any], *operands: Any, **options: Any) -> Any:
     """Compute the cross product of the other operand and the cotangent: b x g, or g x a."""
     axis = options.get("axis")
     axes = [axis if axis is not None else options.get(name, -1) for name in ("axisa", "axisb", "axisc")]
-    x, other = operands[mine], _to_3d(ensure_array(operands[1 - mine]), axes[1 - mine])
-    length = np.shape(x)[axes[mine]]
-    if length == np.shape(operands[1 - mine])[axes[1 - mine]] == 2:
+    x, other = operands[position], _to_3d(ensure_array(operands[1 - position]), axes[1 - position])
+    length = np.shape(x)[axes[position]]
+    if length == np.shape(operands[1 - position])[axes[1 - position]] == 2:
         g = g[..., None] * np.array([0, 0, 1])
     else:
         g = np.moveaxis(g, axes[2], -1)
-    turned = np.cross(other, g) if mine == 0 else np.cross(g, other)
-    return _unbroadcast_and_move(turned[..., :length], np.moveaxis(ensure_array(x), axes[mine], -1), axes[mine])
+    product = np.cross(other, g) if position == 0 else np.cross(g, other)
+    return _unbroadcast_and_move(product[..., :length], np.moveaxis(ensure_array(x), axes[position], -1), axes[position])
 
 
 def _unbroadcast_and_move(g: NDArray[Any], x: NDArray[Any], axis: int) -> Any:
-    """Undo broadcasting, then move the last axis back to its place."""
+    """Undo broadcasting, then move the last axis back to `axis`."""
     return np.moveaxis(unbroadcast(g, x.shape), -1, axis)
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from compgraph.array_types import Array, Operand
+from compgraph.array_types import Array, Axis, Operand
 from compgraph.graph import to_values
 from compgraph.ops import NO_VALUE
 from compgraph.values import Value
@@ -32,30 +32,30 @@ from .matrix_inverses import (
     triangle_weights,
 )
 from .repeated_eigenvalues import zero_values
-from .spectral_decompositions import svd, svd_tangent
+from .spectral_decompositions import svd_cotangent, svd_tangent
 
 # ---------------------------------------------------------------------------------------- triangles
 
 
-def cholesky(g: Any, out: Any, a: Any, upper: bool = False) -> Any:
+def cholesky_cotangent(g: Any, out: Any, a: Any, upper: bool = False) -> Any:
     """Return the cotangent of `a` from that of its Cholesky factor."""
     lower, g = (conj_transpose(out), conj_transpose(g)) if upper else (out, g)
     inverse = np.linalg.inv(lower)
-    middle = triangle_weights(a.shape[-1]) * np.matmul(transpose(lower), g)
-    return fold_hermitian(matmul_chain(transpose(inverse), middle, np.conjugate(inverse)), upper)
+    inner = triangle_weights(a.shape[-1]) * np.matmul(transpose(lower), g)
+    return fold_hermitian(matmul_chain(transpose(inverse), inner, np.conjugate(inverse)), upper)
 
 
 def cholesky_tangent(t: Any, out: Any, a: Any, upper: bool = False) -> Any:
     """Return the tangent of the Cholesky factor."""
     lower = conj_transpose(out) if upper else out
     inverse = np.linalg.inv(lower)
-    moved = np.matmul(
+    tangent = np.matmul(
         lower, triangle_weights(a.shape[-1]) * matmul_chain(inverse, mirror_triangle(t, upper), conj_transpose(inverse))
     )
-    return conj_transpose(moved) if upper else moved
+    return conj_transpose(tangent) if upper else tangent
 
 
-linalg_cholesky_grad = general("linalg_cholesky", cholesky).tangent(cholesky_tangent)
+linalg_cholesky_grad = general("linalg_cholesky", cholesky_cotangent).tangent(cholesky_tangent)
 
 # a = q r; the leading square part of a wide matrix determines q.
 
@@ -71,10 +71,10 @@ def _qr_parts(out: Any, a: Any, mode: str) -> tuple[Any, Any, int]:
 
 
 def _pivot_columns(a: Any, r: Any, k: int) -> tuple[int, Any]:
-    """Return the number of columns that determine q, and the inverse of their part of r.
+    """Return the number of columns of `a` that determine q, and the inverse of their part of r.
 
-    The last column of a real square q is determined by the others, whatever the last column of `a` is; the phase of a complex one
-    is not. If the columns are linearly dependent there is no derivative: the inverse is infinite, with NumPy's own error.
+    The last column of a real square q is determined by the others; that of a complex q has a phase too. If the columns are
+    linearly dependent, there is no derivative: the inverse is infinite, with NumPy's floating-point error.
     """
     count = k - 1 if a.shape[-2] == k and a.dtype.kind != "c" else k
     plain = np.asarray(to_values(r))[..., :k]
@@ -89,7 +89,7 @@ def _pad_columns(x: Any, columns: int) -> Any:
     return np.concatenate([x, np.zeros((*x.shape[:-1], missing), x.dtype)], axis=-1) if missing else x
 
 
-def qr(g: NDArray[Any] | tuple[Any, ...], out: NDArray[Any] | tuple[Any, ...], a: Any, mode: str = "reduced") -> Any:
+def qr_cotangent(g: NDArray[Any] | tuple[Any, ...], out: NDArray[Any] | tuple[Any, ...], a: Any, mode: str = "reduced") -> Any:
     """Return the cotangent of `a` from those of q and r."""
     if not a.size:
         return np.zeros_like(a)
@@ -97,11 +97,13 @@ def qr(g: NDArray[Any] | tuple[Any, ...], out: NDArray[Any] | tuple[Any, ...], a
     q, r, k = _qr_parts(out, a, mode)
     count, inverse = _pivot_columns(a, r, k)
     inner = 0 if gq is None else np.matmul(transpose(q), gq)
-    turn = inner if gr is None else inner - np.matmul(gr, transpose(r))
-    back = np.matmul(np.conjugate(q), (turn - conj_transpose(turn)) * triangle_weights(k))
+    rotation_cotangent = inner if gr is None else inner - np.matmul(gr, transpose(r))
+    leading_cotangent = np.matmul(
+        np.conjugate(q), (rotation_cotangent - conj_transpose(rotation_cotangent)) * triangle_weights(k)
+    )
     if gq is not None and a.shape[-2] > k:
-        back = back + gq - np.matmul(np.conjugate(q), inner)
-    total = _pad_columns(np.matmul(back[..., :count], transpose(inverse)), a.shape[-1])
+        leading_cotangent = leading_cotangent + gq - np.matmul(np.conjugate(q), inner)
+    total = _pad_columns(np.matmul(leading_cotangent[..., :count], transpose(inverse)), a.shape[-1])
     return total if gr is None else total + np.matmul(np.conjugate(q), gr)
 
 
@@ -111,20 +113,20 @@ def qr_tangent(t: Array, out: Any, a: Any, mode: str = "reduced") -> Any:
         return np.zeros_like(out) if mode == "r" else tuple(map(np.zeros_like, out))
     q, r, k = _qr_parts(out, a, mode)
     count, inverse = _pivot_columns(a, r, k)
-    moved = np.matmul(conj_transpose(q), t)
-    inner = _pad_columns(np.matmul(moved[..., :count], inverse), k)
+    projected = np.matmul(conj_transpose(q), t)
+    inner = _pad_columns(np.matmul(projected[..., :count], inverse), k)
     below = inner * np.tri(k, k=-1)
-    turn = below - conj_transpose(below)
+    rotation = below - conj_transpose(below)
     if a.dtype.kind == "c":
-        turn = turn + np.multiply(1j, np.imag(inner * np.eye(k)))
-    dr = moved - np.matmul(turn, r)
+        rotation = rotation + np.multiply(1j, np.imag(inner * np.eye(k)))
+    dr = projected - np.matmul(rotation, r)
     if mode == "r":
         return dr
-    dq = np.matmul(q, turn)
-    return (dq if a.shape[-2] == k else dq + np.matmul(t - np.matmul(q, moved), inverse)), dr
+    dq = np.matmul(q, rotation)
+    return (dq if a.shape[-2] == k else dq + np.matmul(t - np.matmul(q, projected), inverse)), dr
 
 
-linalg_qr_grad = general("linalg_qr", qr).tangent(qr_tangent)
+linalg_qr_grad = general("linalg_qr", qr_cotangent).tangent(qr_tangent)
 
 # -------------------------------------------------------------------------------------------- norms
 
@@ -138,16 +140,16 @@ def _is_euclidean(axes: tuple[int, ...], ord: ArrayLike | str | None) -> bool:
     )
 
 
-def _axes_of(x: Any, axis: int | tuple[int, ...] | None) -> tuple[int, ...]:
+def _axes_of(x: Any, axis: Axis) -> tuple[int, ...]:
     return tuple(range(x.ndim)) if axis is None else axis if isinstance(axis, tuple) else (axis,)
 
 
-def length(x: Any, axis: int | tuple[int, ...] | None = None, ord: Any = None, **_: object) -> Any:
-    """Return the numbers whose Euclidean length a norm is, or None."""
+def norm_numerator(x: Any, axis: Axis = None, ord: Any = None, **_: object) -> Any:
+    """Return the conjugated elements if the norm is their Euclidean length, else None; see `as_norm`."""
     return np.conjugate(x) if _is_euclidean(_axes_of(x, axis), ord) else None
 
 
-def norm(out: Any, x: Any, axis: int | tuple[int, ...] | None = None, ord: Any = None, **_: object) -> Any:
+def norm_weights(out: Any, x: Any, axis: Axis = None, ord: Any = None, **_: object) -> Any:
     """Return the partial derivatives of a norm; 0, a subgradient, where the norm or an element is 0."""
     axes = _axes_of(x, axis)
     if _is_euclidean(axes, ord):
@@ -161,8 +163,8 @@ def norm(out: Any, x: Any, axis: int | tuple[int, ...] | None = None, ord: Any =
         return np.moveaxis(np.conjugate(weights), (-2, -1), axes)
     sizes, signs = np.abs(x), np.conjugate(np.sign(x))
     if len(axes) == 2:
-        summed, along = axes if abs(ord) == 1 else axes[::-1]
-        return _extremal_shares(np.sum(sizes, axis=summed, keepdims=True), ord, along) * signs
+        summed_axis, compared_axis = axes if abs(ord) == 1 else axes[::-1]
+        return _extremal_shares(np.sum(sizes, axis=summed_axis, keepdims=True), ord, compared_axis) * signs
     if abs(ord) == np.inf:
         return _extremal_shares(sizes, ord, axes[0]) * signs
     if ord == 0:
@@ -175,7 +177,7 @@ def norm(out: Any, x: Any, axis: int | tuple[int, ...] | None = None, ord: Any =
 
 
 def _shares_at_nonzero(s: object, shares: Any) -> Any:
-    """Return the shares of singular values, 0 where one is 0: there it has a corner as `abs` does."""
+    """Return the shares of singular values, and 0 where one is 0: there it has a corner, as `abs` has."""
     zero = zero_values(s)
     if not isinstance(s, Value) or not np.any(zero & (np.asarray(to_values(shares)) != 0)):
         return np.where(zero, 0, shares)
@@ -186,29 +188,25 @@ def _extremal_shares(s: Any, ord: Any, axis: int = -1) -> Any:
     """Return even shares for the largest numbers, or the smallest for a negative `ord`; ones for the nuclear norm."""
     if isinstance(ord, str):
         return np.ones_like(s)
-    best = np.max(s, axis=axis, keepdims=True, initial=0) if ord > 0 else np.min(s, axis=axis, keepdims=True)
-    return _shares(s < best if ord > 0 else s > best, best, s, axis)
+    extremum = np.max(s, axis=axis, keepdims=True, initial=0) if ord > 0 else np.min(s, axis=axis, keepdims=True)
+    return _shares(s < extremum if ord > 0 else s > extremum, extremum, s, axis)
 
 
-def norm_corner(
-    out: NDArray[Any],
-    x: NDArray[Any],
-    share: NDArray[Any],
-    axis: int | tuple[int, ...] | None = None,
-    ord: Any = None,
-    **_: object,
-) -> Any:
-    """Return where norms by sums or by the largest have a corner: at elements of 0, at ties for the largest, at 0."""
+def norm_corner(out: NDArray[Any], x: NDArray[Any], share: NDArray[Any], axis: Axis = None, ord: Any = None, **_: object) -> Any:
+    """Return the mask of elements at a corner of a norm.
+
+    Sums of absolute values have corners at elements of 0, the largest or smallest absolute value at ties, other norms at 0.
+    """
     axes = _axes_of(x, axis)
     if _is_euclidean(axes, ord) or isinstance(ord, str) or len(axes) == 2 or ord == 0:
         return np.zeros(x.shape, bool)
     if abs(ord) == np.inf:
-        chosen = np.abs(x) == out
-        return chosen & ((np.sum(chosen, axis=axis, keepdims=True) > 1) | (out == 0))
+        is_extreme = np.abs(x) == out
+        return is_extreme & ((np.sum(is_extreme, axis=axis, keepdims=True) > 1) | (out == 0))
     return np.broadcast_to((x == 0) if ord == 1 else (out == 0), x.shape)
 
 
-linalg_norm_grad = as_norm(with_corners(reduction("linalg_norm", norm), norm, norm_corner), length)
+linalg_norm_grad = as_norm(with_corners(reduction("linalg_norm", norm_weights), norm_weights, norm_corner), norm_numerator)
 
 
 def _cond(out: Any, x: Any, p: Any = None) -> Any:
@@ -219,7 +217,7 @@ def _cond(out: Any, x: Any, p: Any = None) -> Any:
         return np.conjugate(np.matmul(u * (-slope if p == -2 else slope)[..., None, :], vh))
     inverse = inverse_or_inf(x, np.isinf(out))
     sizes = [np.linalg.norm(y, p, axis=(-2, -1), keepdims=True) for y in (x, inverse)]
-    first, second = (norm(n, y, (-2, -1), p) for n, y in zip(sizes, (x, inverse), strict=True))
+    first, second = (norm_weights(n, y, (-2, -1), p) for n, y in zip(sizes, (x, inverse), strict=True))
     return sizes[1] * first - sizes[0] * matmul_chain(transpose(inverse), second, transpose(inverse))
 
 
@@ -229,34 +227,36 @@ linalg_cond_grad = function_of_matrices("linalg_cond", _cond)
 
 
 def _cutoff(a: Any, s: Any, rcond: Any, rtol: Any) -> Any:
-    """Return the bound up to which pinv treats singular values as 0."""
+    """Return the bound up to which pinv replaces singular values by 0."""
     if rcond is None:
         rcond = 1e-15 if rtol is NO_VALUE else max(a.shape[-2:]) * np.finfo(s.dtype).eps if rtol is None else rtol
     return np.asarray(rcond)[..., None] * np.max(s, axis=-1, keepdims=True, initial=0)
 
 
-def _cut(a: Any, hermitian: bool = False, rcond: Operand | None = None, rtol: object = NO_VALUE) -> Any:
-    """Return the decomposition of a, and 1 / s for the used singular values; None if all others are 0 up to rounding."""
+def _truncated_svd(a: Any, hermitian: bool = False, rcond: Operand | None = None, rtol: object = NO_VALUE) -> Any:
+    """Return the singular value decomposition, and 1 / s for the used values, 0 for others; None if all others are 0."""
     u, s, vh = np.linalg.svd(a, full_matrices=False, hermitian=hermitian)
-    kept = s > _cutoff(a, s, rcond, rtol)
-    zero = s <= _cutoff(a, s, None, None)
-    return None if np.all(kept | zero) else ((u, s, vh), np.where(kept, 1 / np.where(kept, s, 1), 0))
+    is_used = s > _cutoff(a, s, rcond, rtol)
+    is_zero = s <= _cutoff(a, s, None, None)
+    return None if np.all(is_used | is_zero) else ((u, s, vh), np.where(is_used, 1 / np.where(is_used, s, 1), 0))
 
 
 def _complements(out: Any, a: Any) -> tuple[Any, Any]:
-    """Return the projections onto the complement of the range of a, and onto its kernel."""
+    """Return the projections onto the orthogonal complement of the range of a, and onto its kernel."""
     return np.eye(a.shape[-2]) - np.matmul(a, out), np.eye(a.shape[-1]) - np.matmul(out, a)
 
 
-def pinv(g: Any, out: Any, a: Any, rcond: Operand | None = None, hermitian: bool = False, rtol: object = NO_VALUE) -> Any:
-    """Compute the formula of Golub and Pereyra; if nonzero singular values are cut off, differentiate the used ones."""
-    cut = _cut(a, hermitian, rcond, rtol)
-    if cut is not None:
-        (u, s, vh), d = cut
+def pinv_cotangent(
+    g: Any, out: Any, a: Any, rcond: Operand | None = None, hermitian: bool = False, rtol: object = NO_VALUE
+) -> Any:
+    """Return the cotangent of `a` by the formula of Golub and Pereyra, or by singular values if nonzero ones are not used."""
+    truncated = _truncated_svd(a, hermitian, rcond, rtol)
+    if truncated is not None:
+        (u, s, vh), d = truncated
         right = np.matmul(g, np.conjugate(u))
         left = np.matmul(np.conjugate(vh), g)
         gs = -np.real(np.sum(conj_transpose(vh) * right, axis=-2)) * d**2
-        return svd(
+        return svd_cotangent(
             (conj_transpose(d[..., None] * left), gs, conj_transpose(right * d[..., None, :])),
             (u, s, vh),
             a,
@@ -265,11 +265,11 @@ def pinv(g: Any, out: Any, a: Any, rcond: Operand | None = None, hermitian: bool
             hermitian,
         )
     a = mirror_triangle(a) if hermitian else a
-    outside, inside = (np.conjugate(x) for x in _complements(out, a))
-    backward = conj_transpose(g)
+    off_range, on_kernel = (np.conjugate(x) for x in _complements(out, a))
+    g_adjoint = conj_transpose(g)
     total = (
-        matmul_chain(outside, backward, np.conjugate(out), transpose(out))
-        + matmul_chain(transpose(out), np.conjugate(out), backward, inside)
+        matmul_chain(off_range, g_adjoint, np.conjugate(out), transpose(out))
+        + matmul_chain(transpose(out), np.conjugate(out), g_adjoint, on_kernel)
         - matmul_chain(transpose(out), g, transpose(out))
     )
     return fold_hermitian(total) if hermitian else total
@@ -279,80 +279,82 @@ def pinv_tangent(
     t: Any, out: object, a: Any, rcond: Operand | None = None, hermitian: bool = False, rtol: object = NO_VALUE
 ) -> Any:
     """Return the tangent of the pseudo-inverse."""
-    cut = _cut(a, hermitian, rcond, rtol)
-    if cut is not None:
-        (u, s, vh), d = cut
+    truncated = _truncated_svd(a, hermitian, rcond, rtol)
+    if truncated is not None:
+        (u, s, vh), d = truncated
         du, ds, dvh = svd_tangent(t, (u, s, vh), a, False, True, hermitian)
         right = d[..., None] * conj_transpose(u)
-        turned = np.matmul(conj_transpose(dvh), right) + np.matmul(conj_transpose(vh) * d[..., None, :], conj_transpose(du))
-        return turned - np.matmul(conj_transpose(vh), (d**2 * ds)[..., None] * conj_transpose(u))
+        tangent = np.matmul(conj_transpose(dvh), right) + np.matmul(conj_transpose(vh) * d[..., None, :], conj_transpose(du))
+        return tangent - np.matmul(conj_transpose(vh), (d**2 * ds)[..., None] * conj_transpose(u))
     a, t = (mirror_triangle(a), mirror_triangle(t)) if hermitian else (a, t)
-    outside, inside = _complements(out, a)
-    backward = conj_transpose(t)
+    off_range, on_kernel = _complements(out, a)
+    t_adjoint = conj_transpose(t)
     return (
-        matmul_chain(out, conj_transpose(out), backward, outside)
-        + matmul_chain(inside, backward, conj_transpose(out), out)
+        matmul_chain(out, conj_transpose(out), t_adjoint, off_range)
+        + matmul_chain(on_kernel, t_adjoint, conj_transpose(out), out)
         - matmul_chain(out, t, out)
     )
 
 
-def _pinv_batch(position: int, g: object, out: Any, a: Any, **options: Any) -> Any:
+def _pinv_pull(position: int, g: object, out: Any, a: Any, **options: Any) -> Any:
     """Process a batch as one more axis of the stack, unless the formula branches on the cotangent."""
-    return NotImplemented if _cut(a, **options) is not None else pinv(g, out, a, **options)
+    return NotImplemented if _truncated_svd(a, **options) is not None else pinv_cotangent(g, out, a, **options)
 
 
 def _pinv_push(tangents: Any, out: Any, a: Any, **options: Any) -> Any:
-    return NotImplemented if _cut(a, **options) is not None else pinv_tangent(tangents[0], out, a, **options)
+    return NotImplemented if _truncated_svd(a, **options) is not None else pinv_tangent(tangents[0], out, a, **options)
 
 
-linalg_pinv_grad = general("linalg_pinv", pinv).tangent(pinv_tangent).not_batchable().batched(_pinv_batch, _pinv_push)
+linalg_pinv_grad = general("linalg_pinv", pinv_cotangent).tangent(pinv_tangent).not_batchable().batched(_pinv_pull, _pinv_push)
 
 # lstsq returns x = pinv(a) b, the squares of b - a x if the solution is unique, the rank, and the singular values.
 
 
 def _lstsq_parts(out: Any, a: Any, b: Any, rcond: Any) -> tuple[Any, Any, Any, Any, Any]:
-    """Return the cutoff, the pseudo-inverse, right-hand sides and solutions as columns, and the residuals."""
+    """Return the cutoff, the pseudo-inverse, and right-hand sides, solutions and residuals as columns."""
     eps = np.finfo(out[0].dtype).eps
     rcond = max(a.shape) * eps if rcond is None else eps if rcond < 0 else rcond
     b, x = (y[:, None] if y.ndim == 1 else y for y in (b, out[0]))
     return rcond, np.linalg.pinv(a, rcond=rcond), b, x, b - np.matmul(a, x)
 
 
-def lstsq_a(g: Any, out: Any, a: Any, b: Any, rcond: Any = None) -> Any:
+def lstsq_cotangent_a(g: Any, out: Any, a: Any, b: Any, rcond: Any = None) -> Any:
     """Return the cotangent of the matrix."""
-    rcond, inverse, b, x, rest = _lstsq_parts(out, a, b, rcond)
+    rcond, inverse, b, x, residual = _lstsq_parts(out, a, b, rcond)
     total = 0 * a
     if g[0] is not None:
-        total = total + pinv(np.matmul(np.reshape(g[0], x.shape), b.T), inverse, a, rcond=rcond)
+        total = total + pinv_cotangent(np.matmul(np.reshape(g[0], x.shape), b.T), inverse, a, rcond=rcond)
     if g[1] is not None and out[1].size:
-        total = total - np.matmul(2 * np.conjugate(rest) * g[1], x.T)
-    return total if g[3] is None else total + svd(g[3], out[3], a, compute_uv=False)
+        total = total - np.matmul(2 * np.conjugate(residual) * g[1], x.T)
+    return total if g[3] is None else total + svd_cotangent(g[3], out[3], a, compute_uv=False)
 
 
-def lstsq_b(g: tuple[Any, ...], out: tuple[Any, ...], a: object, b: Any, rcond: Operand | None = None) -> Any:
+def lstsq_cotangent_b(g: tuple[Any, ...], out: tuple[Any, ...], a: object, b: Any, rcond: Operand | None = None) -> Any:
     """Return the cotangent of the right-hand sides."""
-    _, inverse, columns, x, rest = _lstsq_parts(out, a, b, rcond)
+    _, inverse, columns, x, residual = _lstsq_parts(out, a, b, rcond)
     total = 0 * columns
     if g[0] is not None:
         total = total + np.matmul(inverse.T, np.reshape(g[0], x.shape))
     if g[1] is not None and out[1].size:
-        total = total + 2 * np.conjugate(rest) * g[1]
+        total = total + 2 * np.conjugate(residual) * g[1]
     return np.reshape(total, b.shape)
 
 
 def lstsq_tangent_a(t: Any, out: Any, a: Any, b: Any, rcond: Any = None) -> Any:
     """Return the tangents of solution, squared residuals and singular values along the matrix."""
-    rcond, inverse, b, x, rest = _lstsq_parts(out, a, b, rcond)
+    rcond, inverse, b, x, residual = _lstsq_parts(out, a, b, rcond)
     dx = np.reshape(np.matmul(pinv_tangent(t, inverse, a, rcond=rcond), b), out[0].shape)
-    left = -2 * np.real(np.sum(np.conjugate(rest) * np.matmul(t, x), axis=0)) if out[1].size else None
-    return dx, left, None, svd_tangent(t, out[3], a, compute_uv=False)
+    squares = -2 * np.real(np.sum(np.conjugate(residual) * np.matmul(t, x), axis=0)) if out[1].size else None
+    return dx, squares, None, svd_tangent(t, out[3], a, compute_uv=False)
 
 
 def lstsq_tangent_b(t: Any, out: Any, a: object, b: object, rcond: Operand | None = None) -> Any:
     """Return the tangents of solution and squared residuals along the right-hand sides."""
-    _, inverse, _, _, rest = _lstsq_parts(out, a, b, rcond)
-    left = 2 * np.real(np.sum(np.conjugate(rest) * np.reshape(t, rest.shape), axis=0)) if out[1].size else None
-    return np.matmul(inverse, t), left, None, None
+    _, inverse, _, _, residual = _lstsq_parts(out, a, b, rcond)
+    squares = 2 * np.real(np.sum(np.conjugate(residual) * np.reshape(t, residual.shape), axis=0)) if out[1].size else None
+    return np.matmul(inverse, t), squares, None, None
 
 
-linalg_lstsq_grad = general("linalg_lstsq", lstsq_a, lstsq_b).tangent(lstsq_tangent_a, lstsq_tangent_b).not_batchable()
+linalg_lstsq_grad = (
+    general("linalg_lstsq", lstsq_cotangent_a, lstsq_cotangent_b).tangent(lstsq_tangent_a, lstsq_tangent_b).not_batchable()
+)

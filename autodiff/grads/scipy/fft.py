@@ -1,8 +1,8 @@
 """Rules of ``scipy.fft``.
 
-A Fourier transform is linear and its matrix symmetric: the transposed transform is the transform itself, without conjugation,
-cut or padded to the lengths of the operand. Between real arrays and half a spectrum, each frequency between zero and
-the highest represents two.
+The matrix of a Fourier transform is symmetric: the transposed transform is the transform itself, without conjugation, cut or
+padded to the lengths of the operand. Between real arrays and half a spectrum, each frequency strictly between zero and the
+highest represents two.
 
 Sine and cosine transforms of the types I and IV are symmetric; those of the types II and III are transposes of each other,
 except for factors at the ends, where an element represents one cosine and the others two (G. Strang, "The discrete cosine
@@ -16,16 +16,19 @@ from typing import Any
 
 import numpy as np
 import scipy
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import NDArray
+
+from compgraph.array_types import Array
 
 from ...rules import Rule, linear
+from ..fourier_transforms import half_spectrum_weights, inverse_norm
 
 # ------------------------------------------------------------------------------------------------------ axes and lengths
 
 Axes = tuple[int, ...]
 
 
-def places(x: NDArray[Any], s: Any, axes: Any) -> tuple[Axes, list[int]]:
+def _axes_and_lengths(x: NDArray[Any], s: Any, axes: Any) -> tuple[Axes, list[int]]:
     """Return the axes, counted from the end, and the lengths to which `x` is cut or padded along them."""
     if axes is None:
         axes = range(x.ndim) if s is None else range(x.ndim - np.size(s), x.ndim)
@@ -34,54 +37,34 @@ def places(x: NDArray[Any], s: Any, axes: Any) -> tuple[Axes, list[int]]:
     return negative_axes, [int(x.shape[axis] if n in (None, -1) else n) for axis, n in zip(negative_axes, lengths, strict=True)]
 
 
-def fit(g: NDArray[Any], like: Any, axes: Axes) -> Any:
-    """Cut, or pad with zeros, to the lengths of `like` along some axes, as transforms do: it is its own transpose."""
-    missing = [(0, 0)] * g.ndim
-    kept = [slice(None)] * g.ndim
+def _cut_or_pad(g: NDArray[Any], like: Any, axes: Axes) -> Any:
+    """Cut or zero-pad to the lengths of `like` along some axes: the transpose of what transforms do to their operand."""
+    padding = [(0, 0)] * g.ndim
+    slices = [slice(None)] * g.ndim
     for axis in axes:
-        missing[axis] = (0, max(like.shape[axis] - g.shape[axis], 0))
-        kept[axis] = slice(like.shape[axis])
-    if any(after for _, after in missing):
-        g = np.pad(g, missing)
-    return g[tuple(kept)]
-
-
-def along(weights: NDArray[Any], axis: int) -> Any:
-    """Reshape a vector to broadcast along one axis, which is counted from the end."""
-    return np.reshape(weights, (-1, *[1] * (-1 - axis)))
+        padding[axis] = (0, max(like.shape[axis] - g.shape[axis], 0))
+        slices[axis] = slice(like.shape[axis])
+    if any(after for _, after in padding):
+        g = np.pad(g, padding)
+    return g[tuple(slices)]
 
 
 # ----------------------------------------------------------------------------------------- Fourier and Hankel transforms
 
-_OTHER = {"forward": "backward", "ortho": "ortho"}
 
-
-def _other(norm: Any) -> str:
-    """Return the `norm` for which an inverse transform has the factor of the forward transform with this one."""
-    return _OTHER.get(norm, "forward")
-
-
-def _weights(n: int, axis: int, inner: float, dtype: DTypeLike | None) -> Any:
-    """Return 1 for frequency zero and the highest of an even number, `inner` for those between."""
-    weights = np.full(n // 2 + 1, inner, np.finfo(dtype).dtype)
-    weights[0] = 1
-    if n % 2 == 0:
-        weights[-1] = 1
-    return along(weights, axis)
-
-
-def _from_half(g: NDArray[Any], n: int, axis: int, norm: str | None) -> Any:
+def _pull_half_spectrum(g: NDArray[Any], n: int, axis: int, norm: str | None) -> Any:
     """Compute the transpose of ``rfft`` of length n."""
-    halved = np.conjugate(g) * _weights(n, axis, 0.5, g.dtype)
-    return scipy.fft.irfft(halved, n, axis, norm=_other(norm))
+    halved = np.conjugate(g) * half_spectrum_weights(g, n, axis, 0.5)
+    return scipy.fft.irfft(halved, n, axis, norm=inverse_norm(norm))
 
 
-def _to_half(g: NDArray[Any], axis: int, norm: str | None) -> Any:
+def _pull_real(g: NDArray[Any], axis: int, norm: str | None) -> Any:
     """Compute the transpose of ``irfft``."""
-    return np.conjugate(scipy.fft.rfft(g, axis=axis, norm=_other(norm))) * _weights(g.shape[axis], axis, 2, g.dtype)
+    spectrum = np.conjugate(scipy.fft.rfft(g, axis=axis, norm=inverse_norm(norm)))
+    return spectrum * half_spectrum_weights(g, g.shape[axis], axis, 2)
 
 
-# Each gives the adjoint before it is cut or padded, from (g, axes, lengths, norm).
+# Each of the following returns the cotangent before it is cut or padded.
 
 
 def _fft(g: NDArray[Any], axes: Axes, lengths: list[int], norm: dict[str, Any] | str | None) -> Any:
@@ -94,22 +77,22 @@ def _ifft(g: NDArray[Any], axes: Axes, lengths: list[int], norm: str | None) -> 
 
 def _rfft(g: NDArray[Any], axes: Axes, lengths: list[int], norm: str | None) -> Any:
     g = scipy.fft.fftn(g, axes=axes[:-1], norm=norm) if axes[:-1] else g
-    return _from_half(g, lengths[-1], axes[-1], norm)
+    return _pull_half_spectrum(g, lengths[-1], axes[-1], norm)
 
 
 def _irfft(g: NDArray[Any], axes: Axes, lengths: list[int], norm: str | None) -> Any:
-    g = _to_half(g, axes[-1], norm)
+    g = _pull_real(g, axes[-1], norm)
     return scipy.fft.ifftn(g, axes=axes[:-1], norm=norm) if axes[:-1] else g
 
 
 def _hfft(g: NDArray[Any], axes: Axes, lengths: list[int], norm: str | None) -> Any:
-    """``hfftn(x)`` is ``irfftn(conj(x))`` with the other norm."""
-    return np.conjugate(_irfft(g, axes, lengths, _other(norm)))
+    """Use that ``hfftn(x)`` is ``irfftn(conj(x))`` with the inverse norm."""
+    return np.conjugate(_irfft(g, axes, lengths, inverse_norm(norm)))
 
 
 def _ihfft(g: NDArray[Any], axes: Axes, lengths: list[int], norm: str | None) -> Any:
-    """``ihfftn(x)`` is ``conj(rfftn(x))`` with the other norm."""
-    return _rfft(np.conjugate(g), axes, lengths, _other(norm))
+    """Use that ``ihfftn(x)`` is ``conj(rfftn(x))`` with the inverse norm."""
+    return _rfft(np.conjugate(g), axes, lengths, inverse_norm(norm))
 
 
 _Transpose = Callable[[Any, Axes, list[int], Any], Any]
@@ -119,16 +102,10 @@ def _along_axis(name: str, transpose: _Transpose) -> Rule:
     """Declare the rule of a transform along one axis."""
 
     def formula(
-        g: NDArray[Any],
-        out: NDArray[Any],
-        x: NDArray[Any],
-        n: int | None = None,
-        axis: int = -1,
-        norm: str | None = None,
-        **_: object,
+        g: Array, out: NDArray[Any], x: NDArray[Any], n: int | None = None, axis: int = -1, norm: str | None = None, **_: object
     ) -> Any:
-        axes, lengths = places(x, None if n is None else [n], [axis])
-        return fit(transpose(g, axes, lengths, norm), x, axes)
+        axes, lengths = _axes_and_lengths(x, None if n is None else [n], [axis])
+        return _cut_or_pad(transpose(g, axes, lengths, norm), x, axes)
 
     return linear(f"scipy_fft_{name}", formula)
 
@@ -139,17 +116,17 @@ def _along_axes(name: str, transpose: _Transpose, default: tuple[int, ...] | Non
     def formula(
         g: object, out: object, x: Any, s: Any = None, axes: Any = default, norm: dict[str, Any] | str | None = None, **_: object
     ) -> Any:
-        negative_axes, lengths = places(x, s, axes)
-        return fit(transpose(g, negative_axes, lengths, norm), x, negative_axes)
+        negative_axes, lengths = _axes_and_lengths(x, s, axes)
+        return _cut_or_pad(transpose(g, negative_axes, lengths, norm), x, negative_axes)
 
     return linear(f"scipy_fft_{name}", formula)
 
 
 def _hankel(name: str) -> Rule:
-    """The fast Hankel transform: entry (j, k) of its matrix depends on j + k, so that the matrix is symmetric.
+    """Declare a fast Hankel transform: entry (j, k) of its matrix depends on j + k, so the matrix is symmetric.
 
-    A. Hamilton, "Uncorrelated modes of the non-linear power spectrum" (2000), appendix B: the biases before and after the
-    convolution differ by a factor that is the same for all elements, so they leave it symmetric.
+    The biases before and after the convolution differ by a factor that is the same for all elements, so the matrix stays
+    symmetric (A. Hamilton, "Uncorrelated modes of the non-linear power spectrum", 2000, appendix B).
     """
     return linear(f"scipy_fft_{name}", lambda g, out, a, *options, **named: getattr(scipy.fft, name)(g, *options, **named))
 
@@ -175,7 +152,7 @@ scipy_fft_ifftshift_grad = linear(
 # -------------------------------------------------------------------------------------------- sine and cosine transforms
 
 _TRANSPOSED = {2: 3, 3: 2}
-# By kind and type: the factors at the first and the last element of the adjoint before, and after the transposed transform.
+# By kind and type: factors of the first and the last element of the cotangent, before and after the transposed transform.
 _ENDS = {
     ("c", 1): ((1.0, 1.0), (1.0, 1.0)),
     ("c", 2): ((2.0, 1.0), (1.0, 1.0)),
@@ -186,14 +163,14 @@ _ENDS = {
 
 
 def _weighted(g: NDArray[Any], axes: tuple[int, ...], ends: tuple[float, float], inner: float = 1.0) -> Any:
-    """Multiply by factors at both ends of axes, and between them; a single element has the factors of both ends."""
+    """Multiply by factors at both ends of axes, and by `inner` between them; a single element gets the factors of both ends."""
     for axis in axes:
         weights = np.full(g.shape[axis], inner, np.finfo(g.dtype).dtype)
         if len(weights) > 1:
             weights[0], weights[-1] = ends
         elif len(weights):
             weights[0] = ends[0] * ends[1]
-        g = g * along(weights, axis)
+        g = g * np.reshape(weights, (-1, *[1] * (-1 - axis)))
     return g
 
 
@@ -205,11 +182,12 @@ def _transposed(
     options = {"axes": axes, "norm": norm, "orthogonalize": orthogonalize, "workers": workers}
     if norm == "ortho" if orthogonalize is None else orthogonalize:
         return function(g, _TRANSPOSED.get(kind, kind), **options)
-    acting = _TRANSPOSED.get(kind, kind) if name.startswith("i") else kind  # an inverse of type II is a transform of type III
-    before, after = _ENDS.get((name[-2], acting), ((1.0, 1.0), (1.0, 1.0)))
-    halved, doubled = (0.5, 2.0) if (name[-2], acting) == ("c", 1) else (1.0, 1.0)
-    transform = function(_weighted(g, axes, before, halved), _TRANSPOSED.get(kind, kind), **options)
-    return _weighted(transform, axes, after, doubled)
+    # An inverse of type II is a transform of type III.
+    forward_kind = _TRANSPOSED.get(kind, kind) if name.startswith("i") else kind
+    before, after = _ENDS.get((name[-2], forward_kind), ((1.0, 1.0), (1.0, 1.0)))
+    inner_before, inner_after = (0.5, 2.0) if (name[-2], forward_kind) == ("c", 1) else (1.0, 1.0)
+    transform = function(_weighted(g, axes, before, inner_before), _TRANSPOSED.get(kind, kind), **options)
+    return _weighted(transform, axes, after, inner_after)
 
 
 def _real_along_axis(name: str) -> Rule:
@@ -226,8 +204,8 @@ def _real_along_axis(name: str) -> Rule:
         workers: object = None,
         orthogonalize: bool | None = None,
     ) -> Any:
-        axes, _ = places(x, None if n is None else [n], [axis])
-        return fit(_transposed(name, g, axes, type, norm, orthogonalize, workers), x, axes)
+        axes, _ = _axes_and_lengths(x, None if n is None else [n], [axis])
+        return _cut_or_pad(_transposed(name, g, axes, type, norm, orthogonalize, workers), x, axes)
 
     return linear(f"scipy_fft_{name}", formula)
 
@@ -239,8 +217,8 @@ def _real_along_axes(name: str) -> Rule:
         g: Any, out: object, x: Any, type: int = 2, s: Any = None, axes: Any = None, norm: Any = None,
         workers: Any = None, orthogonalize: Any = None,
     ) -> Any:  # fmt: skip
-        negative_axes, _ = places(x, s, axes)
-        return fit(_transposed(name[:-1], g, negative_axes, type, norm, orthogonalize, workers), x, negative_axes)
+        negative_axes, _ = _axes_and_lengths(x, s, axes)
+        return _cut_or_pad(_transposed(name[:-1], g, negative_axes, type, norm, orthogonalize, workers), x, negative_axes)
 
     return linear(f"scipy_fft_{name}", formula)
 

@@ -1,11 +1,11 @@
 """Rules of ``scipy.ndimage``.
 
-A linear filter extends each line, and correlates it with the weights where they overlap wholly. Its transpose is the transposed
-correlation, with the elements beyond the ends folded back to the elements that they repeat.
+A linear filter extends each line, and correlates it with the weights wherever they overlap completely. Its transpose is the
+transposed correlation, whose elements beyond the ends are added to the elements that they repeat.
 
-The interpolated value at a point is a sum over the coefficients around it, weighted by B-splines of the distances: linear in the
-coefficients, and as smooth in the coordinates as the splines (M. Unser, "Splines: a perfect fit for signal and image processing",
-1999). Where two pieces of a spline meet, the derivative is that of the right one.
+The interpolated value at a point is a sum over the coefficients around it, weighted by B-splines of the distances. It is linear
+in the coefficients, and as smooth in the coordinates as the splines (M. Unser, "Splines: a perfect fit for signal and image
+processing", 1999). Where two pieces of a spline meet, the derivative is that of the right one.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from compgraph.array_types import Array
 from compgraph.bind import bind
 from compgraph.graph import to_values
 from compgraph.nn import cross_correlate_back, cross_correlate_kernel
@@ -28,18 +29,18 @@ from ...rules import general, linear, scatter
 
 
 def _ends(size: int, origin: int) -> dict[str, int]:
-    """Return the extension of a line at both ends for weights of a size."""
+    """Return the numbers of elements by which weights of a given size extend a line at both ends."""
     return {"before": size // 2 + origin, "after": size - size // 2 - 1 - origin}
 
 
 def _lines(x: NDArray[Any], axis: int) -> Any:
     """Reshape an array to lines along an axis, with one channel each."""
-    moved = np.moveaxis(x, axis, -1)
-    return np.reshape(moved, (-1, 1, moved.shape[-1]))
+    last = np.moveaxis(x, axis, -1)
+    return np.reshape(last, (-1, 1, last.shape[-1]))
 
 
-def _constant(x: NDArray[Any], axis: int, ends: dict[str, int], mode: int, cval: float) -> Any:
-    """Return the extended array, including constant values outside."""
+def _extend(x: NDArray[Any], axis: int, ends: dict[str, int], mode: int, cval: float) -> Any:
+    """Extend an array beyond both ends of an axis, by `cval` in the constant modes."""
     extended_array = kernels.extend_array(x, axis=axis, mode=mode, **ends)
     if mode not in (kernels.CONSTANT, kernels.GRID_CONSTANT) or not cval:
         return extended_array
@@ -47,73 +48,50 @@ def _constant(x: NDArray[Any], axis: int, ends: dict[str, int], mode: int, cval:
     return np.where(np.reshape(outside, (-1, *[1] * (x.ndim - 1 - axis % x.ndim))), cval, extended_array)
 
 
-def _back1d(g: NDArray[Any], weights: Any, axis: int, mode: int, origin: int) -> Any:
+def _transposed_correlate1d(g: NDArray[Any], weights: Any, axis: int, mode: int, origin: int) -> Any:
     """Compute the transpose of a correlation along an axis."""
     ends = _ends(weights.shape[0], origin)
     length = g.shape[axis] + weights.shape[0] - 1
     lines = cross_correlate_back(_lines(g, axis), weights[None, None], np.zeros((1, 1, length)))
-    moved = np.reshape(lines, (*np.moveaxis(g, axis, -1).shape[:-1], length))
-    return kernels.fold_array(np.moveaxis(moved, -1, axis), axis=axis, mode=mode, **ends)
+    extended = np.moveaxis(np.reshape(lines, (*np.moveaxis(g, axis, -1).shape[:-1], length)), -1, axis)
+    return kernels.fold_array(extended, axis=axis, mode=mode, **ends)
 
 
-def _weights1d(
-    g: NDArray[Any],
-    out: NDArray[Any],
-    x: NDArray[Any],
-    weights: Any,
-    axis: int,
-    mode: int,
-    cval: float,
-    origin: int,
-    dtype: DTypeLike | None,
+def _pull_weights1d(
+    g: Any, out: Array, x: NDArray[Any], weights: Any, axis: int, mode: int, cval: float, origin: int, dtype: DTypeLike | None
 ) -> Any:
-    whole = _constant(x, axis, _ends(weights.shape[0], origin), mode, cval)
-    return cross_correlate_kernel(_lines(whole, axis), _lines(g, axis), np.zeros((1, 1, weights.shape[0])))[0, 0]
+    extended = _extend(x, axis, _ends(weights.shape[0], origin), mode, cval)
+    return cross_correlate_kernel(_lines(extended, axis), _lines(g, axis), np.zeros((1, 1, weights.shape[0])))[0, 0]
 
 
-def _changed(t: NDArray[Any], options: dict[str, Any]) -> dict[str, Any]:
-    """Return the options for a tangent, which is zero outside."""
+def _tangent_options(t: NDArray[Any], options: dict[str, Any]) -> dict[str, Any]:
+    """Return the options that apply a filter to a tangent, which is zero outside of the array."""
     return {**options, "cval": 0.0, "dtype": t.dtype}
 
 
 ndimage_correlate1d_grad = general(
     "ndimage_correlate1d",
-    lambda g, out, x, w, axis, mode, cval, origin, dtype: _back1d(g, w, axis, mode, origin),
-    _weights1d,
+    lambda g, out, x, w, axis, mode, cval, origin, dtype: _transposed_correlate1d(g, w, axis, mode, origin),
+    _pull_weights1d,
 ).tangent(
-    lambda t, out, x, w, **options: kernels.correlate1d(t, w, **_changed(t, options)),
+    lambda t, out, x, w, **options: kernels.correlate1d(t, w, **_tangent_options(t, options)),
     lambda t, out, x, w, **options: kernels.correlate1d(x, t, **{**options, "dtype": t.dtype}),
 )
 
 
 def _uniform(
-    g: NDArray[Any],
-    out: NDArray[Any],
-    x: NDArray[Any],
-    size: int,
-    axis: int,
-    mode: int,
-    cval: float,
-    origin: int,
-    dtype: DTypeLike | None,
+    g: Any, out: Array, x: NDArray[Any], size: int, axis: int, mode: int, cval: float, origin: int, dtype: DTypeLike | None
 ) -> Any:
-    return _back1d(g, np.full(size, 1 / size, g.dtype), axis, mode, origin)
+    return _transposed_correlate1d(g, np.full(size, 1 / size, g.dtype), axis, mode, origin)
 
 
 ndimage_uniform_filter1d_grad = general("ndimage_uniform_filter1d", _uniform).tangent(
-    lambda t, out, x, **options: kernels.uniform_filter1d(t, **_changed(t, options))
+    lambda t, out, x, **options: kernels.uniform_filter1d(t, **_tangent_options(t, options))
 )
 
 
-def _back(
-    g: NDArray[Any],
-    out: NDArray[Any],
-    x: NDArray[Any],
-    weights: Any,
-    mode: int,
-    cval: float,
-    origins: Any,
-    dtype: DTypeLike | None,
+def _pull_correlate(
+    g: Any, out: NDArray[Any], x: NDArray[Any], weights: Any, mode: int, cval: float, origins: Any, dtype: DTypeLike | None
 ) -> Any:
     lengths = [n + m - 1 for n, m in zip(g.shape, weights.shape, strict=True)]
     cotangent = cross_correlate_back(g[None, None], weights[None, None], np.zeros((1, 1, *lengths)))[0, 0]
@@ -122,27 +100,20 @@ def _back(
     return cotangent
 
 
-def _weights(
-    g: NDArray[Any],
-    out: NDArray[Any],
-    x: NDArray[Any],
-    weights: Any,
-    mode: int,
-    cval: float,
-    origins: Any,
-    dtype: DTypeLike | None,
+def _pull_weights(
+    g: Any, out: NDArray[Any], x: NDArray[Any], weights: Any, mode: int, cval: float, origins: Any, dtype: DTypeLike | None
 ) -> Any:
     for axis in range(g.ndim):
-        x = _constant(x, axis, _ends(weights.shape[axis], origins[axis]), mode, cval)
+        x = _extend(x, axis, _ends(weights.shape[axis], origins[axis]), mode, cval)
     return cross_correlate_kernel(x[None, None], g[None, None], np.zeros((1, 1, *weights.shape)))[0, 0]
 
 
-ndimage_correlate_grad = general("ndimage_correlate", _back, _weights).tangent(
-    lambda t, out, x, w, **options: kernels.correlate(t, w, **_changed(t, options)),
+ndimage_correlate_grad = general("ndimage_correlate", _pull_correlate, _pull_weights).tangent(
+    lambda t, out, x, w, **options: kernels.correlate(t, w, **_tangent_options(t, options)),
     lambda t, out, x, w, **options: kernels.correlate(x, t, **{**options, "dtype": t.dtype}),
 )
 
-# ------------------------------------------------------------------------------------------------ ends
+# -------------------------------------------------------------------------------------------------------- extensions
 
 
 ndimage_extended_grad = linear("ndimage_extended", lambda g, out, x, **options: kernels.fold_array(g, **options))
@@ -151,12 +122,12 @@ ndimage_folded_grad = linear("ndimage_folded", lambda g, out, x, **options: kern
 
 # --------------------------------------------------------------------------------------------------------------- splines
 
-# The mode in which coefficients are extended beyond the ends.
+# By mode of interpolation: the mode by which coefficients are extended beyond the ends; the same for other modes.
 _SPLINE_MODES = {kernels.CONSTANT: kernels.MIRROR, kernels.WRAP: kernels.MIRROR}
 
 
 def _end_weights(x: NDArray[Any], axis: int, mode: int) -> Any:
-    """1/2 at both ends, where a mirrored line has an element once and all others twice; else 1."""
+    """Return 1/2 at both ends of mirrored lines, where a period has each end once and all others twice; 1 elsewhere."""
     n = x.shape[axis]
     weights = np.ones(n, x.dtype)
     if mode in (kernels.MIRROR, kernels.CONSTANT, kernels.GRID_CONSTANT, kernels.WRAP) and n > 1:
@@ -165,7 +136,7 @@ def _end_weights(x: NDArray[Any], axis: int, mode: int) -> Any:
 
 
 def _spline_transposed(g: NDArray[Any], out: NDArray[Any], x: NDArray[Any], order: int, axis: int, mode: int) -> Any:
-    """Compute the transpose of the filter, which is symmetric over a period of the extended line."""
+    """Compute the transpose of the spline filter, which is symmetric on a period of the extended line."""
     if mode in (kernels.REFLECT, kernels.NEAREST):
         return kernels.spline_filter1d_back(g, order=order, axis=axis, mode=mode)
     weights = _end_weights(g, axis, mode)
@@ -178,8 +149,11 @@ ndimage_spline_filter1d_back_grad = linear(
 )
 
 
-def _within(x: NDArray[Any], n: int, mode: int) -> tuple[Any, Any, Any]:
-    """Factors and summands that bring places into a line of length n, and whether a place lies beyond it for good."""
+def _map_into_line(x: NDArray[Any], n: int, mode: int) -> tuple[Any, Any, Any]:
+    """Return ``sign``, ``shift`` and ``outside`` of coordinates.
+
+    ``sign * x + shift`` is within a line of length `n`, except where ``outside`` is true: in constant mode.
+    """
     beyond = (x < 0) | (x > n - 1)
     one, zero = np.ones_like(x), np.zeros_like(x)
     if mode in (kernels.NEAREST, kernels.GRID_CONSTANT, kernels.CONSTANT):
@@ -189,99 +163,112 @@ def _within(x: NDArray[Any], n: int, mode: int) -> tuple[Any, Any, Any]:
     if mode in (kernels.WRAP, kernels.GRID_WRAP):
         period = n - 1 if mode == kernels.WRAP else n
         if mode == kernels.WRAP:
-            turns = np.where(x < 0, np.trunc(-x / period) + 1, -np.trunc(x / period))
+            num_periods = np.where(x < 0, np.trunc(-x / period) + 1, -np.trunc(x / period))
         else:
-            turns = np.where(x < 0, np.trunc((-1 - x) / n) + 1, -np.trunc(x / n))
-        return one, np.where(beyond, turns * period, 0.0), beyond & False
+            num_periods = np.where(x < 0, np.trunc((-1 - x) / n) + 1, -np.trunc(x / n))
+        return one, np.where(beyond, num_periods * period, 0.0), beyond & False
     period = 2 * n - 2 if mode == kernels.MIRROR else 2 * n
     folded = x - period * np.floor(x / period)
-    is_over = np.where((mode == kernels.MIRROR) & (x < 0), folded > n - 1, folded >= n)  # as in SciPy, for ties of order 0
-    turned = beyond & is_over
+    in_second_half = np.where((mode == kernels.MIRROR) & (x < 0), folded > n - 1, folded >= n)  # as in SciPy, for ties of order 0
+    is_mirrored = beyond & in_second_half
     shift = np.where(beyond, folded - x, 0.0)
     end = period if mode == kernels.MIRROR else period - 1
-    return np.where(turned, -1.0, 1.0), np.where(turned, end - shift, shift), beyond & False
+    return np.where(is_mirrored, -1.0, 1.0), np.where(is_mirrored, end - shift, shift), beyond & False
 
 
 def _b_spline(u: NDArray[Any], order: int, derivative: int = 0) -> Any:
-    """A centred B-spline at u, by truncated powers (C. de Boor, "A practical guide to splines", IX)."""
+    """Return a centered B-spline at u, by truncated powers (C. de Boor, "A practical guide to splines", IX)."""
     power = order - derivative
     if power < 0:
         return u * 0.0
-    numbers = to_values(u)
+    plain = to_values(u)
     total: Any = 0.0
     for j in range(order + 2):
-        place = (order + 1) / 2 - j
-        sign = (-1) ** j * math.comb(order + 1, j) / math.factorial(power)
-        total = total + np.where(numbers + place >= 0, sign, 0.0) * (u + place) ** power
+        offset = (order + 1) / 2 - j
+        factor = (-1) ** j * math.comb(order + 1, j) / math.factorial(power)
+        total = total + np.where(plain + offset >= 0, factor, 0.0) * (u + offset) ** power
     return total
 
 
-class _Places:
-    """The interpolation points: for each axis, the indices of coefficients and the distances to them."""
+class _Points:
+    """The interpolation points: for each axis, the index of the first coefficient around them and the distance to it.
+
+    Attributes
+    ----------
+    c : array or Node
+        The coefficients.
+    order, mode : int
+        The order of the splines, and the mode at the ends.
+    outside : array of bool
+        Which points have the value ``cval``.
+    starts, distances, signs : list of array
+        For each axis: the index of the first coefficient, the distance to it, and the derivative of the distance (1, or -1 where
+        the line is mirrored).
+    """
 
     def __init__(self, c: NDArray[Any], coordinates: Any, order: int, mode: int, padding: int) -> None:
         self.c, self.order, self.mode = c, order, mode
-        numbers = np.asarray(to_values(coordinates), np.float64)
-        self.outside = np.zeros(numbers.shape[1:], bool)
+        plain = np.asarray(to_values(coordinates), np.float64)
+        self.outside = np.zeros(plain.shape[1:], bool)
         self.starts, self.distances, self.signs = [], [], []
         for axis in range(c.ndim):
-            sign, shift, beyond = _within(numbers[axis] + padding, c.shape[axis], mode)
-            self.outside |= beyond
+            sign, shift, outside = _map_into_line(plain[axis] + padding, c.shape[axis], mode)
+            self.outside |= outside
             shift = shift + sign * padding
-            place = sign * numbers[axis] + shift
-            start = np.floor(place if order & 1 else place + 0.5).astype(np.int64) - order // 2
+            position = sign * plain[axis] + shift
+            start = np.floor(position if order & 1 else position + 0.5).astype(np.int64) - order // 2
             self.starts.append(start)
             self.signs.append(sign)
             self.distances.append(sign * coordinates[axis] + (shift - start))
 
     def terms(self, slope: int | None = None) -> Any:
-        """For each combination of neighbours its weights, and its places among the coefficients.
+        """Yield for each combination of neighbors along the axes its weights, flat indices of coefficients, and their mask.
 
-        With `slope`, the weights are their derivatives by the coordinate along that axis.
+        If `slope` is an axis, the weights are replaced by their derivatives with respect to the coordinate along it.
         """
-        each = []
+        weights_by_axis = []
         for axis in range(self.c.ndim):
             u, derivative = self.distances[axis], int(axis == slope)
             weights = [_b_spline(u - k, self.order, derivative) for k in range(self.order + 1)]
             if derivative:
                 weights = [w * self.signs[axis] for w in weights]
-            each.append(list(zip(weights, range(self.order + 1), strict=True)))
-        for combination in itertools.product(*each):
+            weights_by_axis.append(list(enumerate(weights)))
+        for combination in itertools.product(*weights_by_axis):
             weight: Any = np.where(self.outside, 0.0, 1.0)
-            flat, there = np.zeros(self.outside.shape, np.int64), ~self.outside
-            for axis, (w, k) in enumerate(combination):
+            flat_index, exists = np.zeros(self.outside.shape, np.int64), ~self.outside
+            for axis, (k, w) in enumerate(combination):
                 weight = weight * w
                 n = self.c.shape[axis]
-                places = _folded(self.starts[axis] + k, n, _SPLINE_MODES.get(self.mode, self.mode))
-                there = there & (places >= 0)
-                flat = flat * n + np.maximum(places, 0)
-            yield weight, flat, there
+                index = _fold_index(self.starts[axis] + k, n, _SPLINE_MODES.get(self.mode, self.mode))
+                exists = exists & (index >= 0)
+                flat_index = flat_index * n + np.maximum(index, 0)
+            yield weight, flat_index, exists
 
-    def value(self, c: NDArray[Any], slope: int | None = None, cval: float = 0.0) -> Any:
-        """Return the interpolated values, or their slopes."""
+    def interpolate(self, c: NDArray[Any], slope: int | None = None, cval: float = 0.0) -> Any:
+        """Return the interpolated values, or their derivatives with respect to the coordinate along the axis `slope`."""
         flat_c = np.ravel(c)
         total: Any = 0.0
-        for weight, flat, there in self.terms(slope):
-            total = total + weight * np.where(there, flat_c[flat], cval if self.mode == kernels.GRID_CONSTANT else 0.0)
+        for weight, flat_index, exists in self.terms(slope):
+            total = total + weight * np.where(exists, flat_c[flat_index], cval if self.mode == kernels.GRID_CONSTANT else 0.0)
         return total
 
-    def transposed(self, g: NDArray[Any]) -> Any:
-        """Scatter each element of `g` to its coefficients: the transpose of the interpolation."""
-        pieces, indices = [], []
-        for weight, flat, there in self.terms():
-            pieces.append(np.ravel(weight * g)[np.ravel(there)])
-            indices.append(flat[there])
-        total = bind(scatter, (np.ravel(self.c), np.concatenate(pieces), np.concatenate(indices)), {"layout": (1,)})
+    def scatter(self, g: NDArray[Any]) -> Any:
+        """Add each element of `g`, weighted, to its coefficients: the transpose of the interpolation."""
+        updates, indices = [], []
+        for weight, flat_index, exists in self.terms():
+            updates.append(np.ravel(weight * g)[np.ravel(exists)])
+            indices.append(flat_index[exists])
+        total = bind(scatter, (np.ravel(self.c), np.concatenate(updates), np.concatenate(indices)), {"layout": (1,)})
         return np.reshape(total, self.c.shape)
 
 
-def _folded(j: NDArray[Any], n: int, mode: int) -> Any:
-    """As `kernels.positions`, of any places."""
-    before, after = max(0, -int(np.min(j, initial=0))), max(0, int(np.max(j, initial=0)) - n + 1)
-    return kernels.positions(n, before, after, mode)[j + before]
+def _fold_index(index: NDArray[Any], n: int, mode: int) -> Any:
+    """Return the indices within a line of length `n` that `mode` assigns to any indices; -1 for none."""
+    before, after = max(0, -int(np.min(index, initial=0))), max(0, int(np.max(index, initial=0)) - n + 1)
+    return kernels.positions(n, before, after, mode)[index + before]
 
 
-def _by_coefficients(
+def _pull_coefficients(
     g: NDArray[Any],
     out: NDArray[Any],
     c: NDArray[Any],
@@ -292,18 +279,19 @@ def _by_coefficients(
     padding: int,
     dtype: DTypeLike | None,
 ) -> Any:
-    return _Places(c, coordinates, order, mode, padding).transposed(g)
+    return _Points(c, coordinates, order, mode, padding).scatter(g)
 
 
 def _slopes(
     c: NDArray[Any], coordinates: object, order: int, mode: int, cval: float, padding: int, dtype: DTypeLike | None
 ) -> Any:
-    places = _Places(c, coordinates, order, mode, padding)
-    return np.stack([places.value(c, axis, cval) for axis in range(c.ndim)])
+    """Return the derivatives of the interpolated values with respect to the coordinates."""
+    points = _Points(c, coordinates, order, mode, padding)
+    return np.stack([points.interpolate(c, axis, cval) for axis in range(c.ndim)])
 
 
 ndimage_interpolated_grad = general(
-    "ndimage_interpolated", _by_coefficients, lambda g, out, c, at, **options: g * _slopes(c, at, **options)
+    "ndimage_interpolated", _pull_coefficients, lambda g, out, c, at, **options: g * _slopes(c, at, **options)
 ).tangent(
     lambda t, out, c, at, **options: kernels.interpolate(t, at, **{**options, "cval": 0.0, "dtype": t.dtype}),
     lambda t, out, c, at, **options: np.sum(t * _slopes(c, at, **options), axis=0),

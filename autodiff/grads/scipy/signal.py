@@ -22,28 +22,28 @@ def _axes(x: NDArray[Any], axes: tuple[int, ...] | None) -> tuple[int, ...]:
 
 
 def _full_cotangent(g: NDArray[Any], first: Any, second: Any, mode: str, axes: tuple[int, ...]) -> Any:
-    """Return the cotangent of the full result; the result is a part of it."""
-    before = [(0, 0)] * g.ndim
+    """Return the cotangent of the full convolution, of which the result is a part."""
+    padding = [(0, 0)] * g.ndim
     for axis in axes:
         n, m = first.shape[axis], second.shape[axis]
         length = n + m - 1
         start = {"full": 0, "same": (length - n) // 2, "valid": min(n, m) - 1}[mode]
-        before[axis] = (start, length - start - g.shape[axis])
-    return np.pad(g, before) if any(map(any, before)) else g
+        padding[axis] = (start, length - start - g.shape[axis])
+    return np.pad(g, padding) if any(map(any, padding)) else g
 
 
 def _convolve_transposed(name: str, g: NDArray[Any], kernel: Any, axes: Any, method: str) -> Any:
     """Compute the transpose of the full convolution with a kernel."""
-    turned = np.flip(kernel, axes)
+    flipped = np.flip(kernel, axes)
     if name == "fftconvolve":
-        return scipy.signal.fftconvolve(g, turned, "valid", axes)
+        return scipy.signal.fftconvolve(g, flipped, "valid", axes)
     if name == "convolve2d":
-        return scipy.signal.convolve2d(g, turned, "valid")
-    return scipy.signal.convolve(g, turned, "valid", method)
+        return scipy.signal.convolve2d(g, flipped, "valid")
+    return scipy.signal.convolve(g, flipped, "valid", method)
 
 
-def _convolution(name: str, acting: str) -> Rule:
-    """Declare the rule of a convolution; its formulas use the convolution function `acting`."""
+def _declare_convolution(name: str, function_name: str) -> Rule:
+    """Declare the rule of a convolution; its formulas call the convolution function of the given name."""
 
     def operand(position: int) -> Any:
         def formula(
@@ -61,7 +61,8 @@ def _convolution(name: str, acting: str) -> Rule:
             if out.ndim == 0 or not g.size:
                 return g * other if out.ndim == 0 else np.zeros_like(in2 if position else in1)
             axis_numbers = _axes(g, axes)
-            return _convolve_transposed(acting, _full_cotangent(g, in1, in2, mode, axis_numbers), other, axis_numbers, method)
+            full_cotangent = _full_cotangent(g, in1, in2, mode, axis_numbers)
+            return _convolve_transposed(function_name, full_cotangent, other, axis_numbers, method)
 
         return formula
 
@@ -71,23 +72,23 @@ def _convolution(name: str, acting: str) -> Rule:
 def _correlation(
     position: int, g: NDArray[Any], out: NDArray[Any], in1: Any, in2: Any, mode: str = "full", method: str = "auto"
 ) -> Any:
-    """Convert a correlation to a convolution: the kernel is reversed and conjugated."""
+    """Return the cotangent of an operand of a correlation, which is a convolution with the flipped and conjugated kernel."""
     in1, in2 = ensure_array(in1), ensure_array(in2)
-    turned = np.conjugate(np.flip(in2))
-    if out.ndim == 0 or not g.size:
-        one, two = (g * np.conjugate(in2), np.conjugate(g * in1)) if out.ndim == 0 else (np.zeros_like(in1), np.zeros_like(in2))
-        return two if position else one
+    if out.ndim == 0:
+        return np.conjugate(g * in1) if position else g * np.conjugate(in2)
+    if not g.size:
+        return np.zeros_like(in2 if position else in1)
     axes = _axes(g, None)
     g = _full_cotangent(g, in1, in2, mode, axes)
     if position == 0:
-        return _convolve_transposed("convolve", g, turned, axes, method)
+        return _convolve_transposed("convolve", g, np.conjugate(np.flip(in2)), axes, method)
     return np.conjugate(np.flip(_convolve_transposed("convolve", g, in1, axes, method)))
 
 
-scipy_signal_convolve_grad = _convolution("convolve", "convolve")
-scipy_signal_fftconvolve_grad = _convolution("fftconvolve", "fftconvolve")
-scipy_signal_oaconvolve_grad = _convolution("oaconvolve", "fftconvolve")
-scipy_signal_convolve2d_grad = _convolution("convolve2d", "convolve2d")
+scipy_signal_convolve_grad = _declare_convolution("convolve", "convolve")
+scipy_signal_fftconvolve_grad = _declare_convolution("fftconvolve", "fftconvolve")
+scipy_signal_oaconvolve_grad = _declare_convolution("oaconvolve", "fftconvolve")
+scipy_signal_convolve2d_grad = _declare_convolution("convolve2d", "convolve2d")
 scipy_signal_correlate_grad = multilinear(
     "scipy_signal_correlate",
     lambda g, out, in1, in2, **options: _correlation(0, g, out, in1, in2, **options),
@@ -97,7 +98,7 @@ scipy_signal_correlate_grad = multilinear(
 
 # --------------------------------------------------------------------------------------------------------------- filters
 
-_MANY = 64  # more lags than these are computed by a Fourier transform
+_MAX_DIRECT_LAGS = 64  # more lags are computed by a Fourier transform
 
 
 def _transposed_filter(b: NDArray[Any], a: NDArray[Any], g: NDArray[Any], axis: int) -> Any:
@@ -106,25 +107,25 @@ def _transposed_filter(b: NDArray[Any], a: NDArray[Any], g: NDArray[Any], axis: 
 
 
 def _lagged_products(g: NDArray[Any], u: Any, count: int) -> Any:
-    """``sum over n of g[n] u[n - k]`` along the last axis, and over all others, for k from 0 on."""
+    """Compute ``sum over n of g[n] u[n - k]`` along the last axis, summed over all others, for k from 0 to `count` - 1."""
     length = g.shape[-1]
-    if count <= _MANY:
+    if count <= _MAX_DIRECT_LAGS:
         return np.stack([np.sum(g[..., k:] * u[..., : max(length - k, 0)]) for k in range(count)])
     correlations = scipy.signal.fftconvolve(g, np.flip(u, -1), axes=-1)[..., length - 1 : length - 1 + count]
     summed = np.sum(correlations, axis=tuple(range(correlations.ndim - 1)))
     return np.pad(summed, (0, count - summed.shape[0]))
 
 
-def _recursive(g: NDArray[Any], a: NDArray[Any], signal: object, count: int, axis: int) -> Any:
-    """The adjoint of coefficients that meet a signal before the recursive part does."""
-    through = scipy.signal.lfilter(np.ones(1, a.dtype), a, signal, axis)
-    return _lagged_products(np.moveaxis(g, axis, -1), np.moveaxis(through, axis, -1), count)
+def _pull_coefficients(g: NDArray[Any], a: NDArray[Any], signal: object, count: int, axis: int) -> Any:
+    """Return the cotangent of coefficients that multiply delayed values of a signal, before the recursion by `a`."""
+    filtered = scipy.signal.lfilter(np.ones(1, a.dtype), a, signal, axis)
+    return _lagged_products(np.moveaxis(g, axis, -1), np.moveaxis(filtered, axis, -1), count)
 
 
 scipy_signal_lfilter_grad = general(
     "scipy_signal_lfilter",
-    lambda g, out, b, a, x, axis=-1: _recursive(g, ensure_array(a), x, len(b), axis),
-    lambda g, out, b, a, x, axis=-1: -_recursive(g, ensure_array(a), out, len(a), axis),
+    lambda g, out, b, a, x, axis=-1: _pull_coefficients(g, ensure_array(a), x, len(b), axis),
+    lambda g, out, b, a, x, axis=-1: -_pull_coefficients(g, ensure_array(a), out, len(a), axis),
     lambda g, out, b, a, x, axis=-1: _transposed_filter(b, a, g, axis),
 ).tangent(
     lambda t, out, b, a, x, axis=-1: scipy.signal.lfilter(t, a, x, axis),
@@ -141,18 +142,21 @@ def _cut_or_pad(x: NDArray[Any], length: int) -> Any:
 
 def _insert_zeros(x: NDArray[Any], up: int, length: int) -> Any:
     """Insert ``up - 1`` zeros after each element of the last axis, and cut or pad to a length."""
-    apart = np.pad(x[..., None], [(0, 0)] * x.ndim + [(0, up - 1)])
-    return _cut_or_pad(np.reshape(apart, (*x.shape[:-1], -1)), length)
+    padded = np.pad(x[..., None], [(0, 0)] * x.ndim + [(0, up - 1)])
+    return _cut_or_pad(np.reshape(padded, (*x.shape[:-1], -1)), length)
 
 
 def _upfirdn_x(
     g: NDArray[Any], out: NDArray[Any], h: Any, x: NDArray[Any], up: int = 1, down: int = 1, axis: int = -1, **_: object
 ) -> Any:
-    """The kernel turned around, up and down exchanged; zeros before it bring the first result to the first element."""
-    late = len(h) - 1
-    before = -late % up
-    turned = np.pad(np.flip(h), (before, 0))
-    cotangent = np.moveaxis(scipy.signal.upfirdn(turned, g, down, up, axis), axis, -1)[..., (late + before) // up :]
+    """Apply upfirdn with the flipped kernel, and `up` and `down` exchanged.
+
+    Leading zeros in the kernel make the delay a multiple of `up`; the delayed elements are cut.
+    """
+    delay = len(h) - 1
+    num_zeros = -delay % up
+    flipped = np.pad(np.flip(h), (num_zeros, 0))
+    cotangent = np.moveaxis(scipy.signal.upfirdn(flipped, g, down, up, axis), axis, -1)[..., (delay + num_zeros) // up :]
     return np.moveaxis(_cut_or_pad(cotangent, x.shape[axis]), -1, axis)
 
 
@@ -160,8 +164,9 @@ def _upfirdn_h(
     g: NDArray[Any], out: NDArray[Any], h: Any, x: NDArray[Any], up: int = 1, down: int = 1, axis: int = -1, **_: object
 ) -> Any:
     length = max(g.shape[axis] * down, x.shape[axis] * up)
-    spread = _insert_zeros(np.moveaxis(g, axis, -1), down, length), _insert_zeros(np.moveaxis(x, axis, -1), up, length)
-    return _lagged_products(*spread, len(h))
+    upsampled_g = _insert_zeros(np.moveaxis(g, axis, -1), down, length)
+    upsampled_x = _insert_zeros(np.moveaxis(x, axis, -1), up, length)
+    return _lagged_products(upsampled_g, upsampled_x, len(h))
 
 
 scipy_signal_upfirdn_grad = general("scipy_signal_upfirdn", _upfirdn_h, _upfirdn_x).tangent(

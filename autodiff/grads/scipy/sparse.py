@@ -1,6 +1,7 @@
 """Rules of ``scipy.sparse`` and ``scipy.sparse.linalg``.
 
-The cotangent of the elements of a matrix is that of the matrix at their positions alone: ``g[row] * x[col]`` for ``A @ x``.
+The cotangent of the elements of a matrix is the cotangent of the dense matrix at their positions: ``g[row] * x[col]`` for
+``A @ x``.
 """
 
 from __future__ import annotations
@@ -21,14 +22,14 @@ from ...rules import general, linear, multilinear
 
 
 def _sparse() -> Any:
-    """Import the operations late, because importing them imports SciPy."""
+    """Return the module of the operations, imported on first use because it imports SciPy."""
     from compgraph.scipy import sparse
 
     return sparse
 
 
 def _at_positions(g: NDArray[Any], x: NDArray[Any], pattern: Any) -> Any:
-    """Return ``outer(g, x)`` at the places of the elements; summed over the columns of matrices."""
+    """Return ``outer(g, x)`` at the positions of the elements, summed over the columns of matrices."""
     products = g[pattern.rows] * x[pattern.cols]
     return products if products.ndim == 1 else np.sum(products, axis=1)
 
@@ -69,13 +70,13 @@ TRANSPOSED = {"N": "T", "T": "N"}
 
 
 def _sparse_linalg() -> Any:
-    """Import the operations late, because importing them imports SciPy."""
+    """Return the module of the operations, imported on first use because it imports SciPy."""
     from compgraph.scipy.sparse import linalg
 
     return linalg.sparse_systems
 
 
-def _back(
+def _pull_right(
     g: NDArray[Any], out: NDArray[Any], data: Any, b: NDArray[Any], *, pattern: object, factorization: object, trans: str = "N"
 ) -> Any:
     return _sparse_linalg().solve_factored(data, g, pattern=pattern, factorization=factorization, trans=TRANSPOSED[trans])
@@ -84,19 +85,19 @@ def _back(
 def _pull_elements(
     g: NDArray[Any], out: NDArray[Any], data: Any, b: NDArray[Any], *, pattern: Any, factorization: object, trans: str = "N"
 ) -> Any:
-    weights = _back(g, out, data, b, pattern=pattern, factorization=factorization, trans=trans)
-    return -_at_positions(weights, out, pattern if trans == "N" else pattern.T)
+    b_cotangent = _pull_right(g, out, data, b, pattern=pattern, factorization=factorization, trans=trans)
+    return -_at_positions(b_cotangent, out, pattern if trans == "N" else pattern.T)
 
 
 def _push_elements(
     t: NDArray[Any], out: NDArray[Any], data: Any, b: NDArray[Any], *, pattern: Any, factorization: object, trans: str = "N"
 ) -> Any:
-    moved = _sparse().product(t, out, pattern=pattern if trans == "N" else pattern.T)
-    return -_sparse_linalg().solve_factored(data, moved, pattern=pattern, factorization=factorization, trans=trans)
+    product = _sparse().product(t, out, pattern=pattern if trans == "N" else pattern.T)
+    return -_sparse_linalg().solve_factored(data, product, pattern=pattern, factorization=factorization, trans=trans)
 
 
 scipy_sparse_linalg_factored_grad = (
-    general("scipy_sparse_linalg_factored", _pull_elements, _back)
+    general("scipy_sparse_linalg_factored", _pull_elements, _pull_right)
     .tangent(_push_elements, lambda t, out, data, b, **o: _sparse_linalg().solve_factored(data, t, **o))
     .not_batchable()
 )
@@ -115,12 +116,12 @@ scipy_sparse_linalg_expm_multiply_grad = linear(
 # simple eigenvalue, K [dv, dw] = [-dA v, 0] (I. Nelson, "Simplified calculation of eigenvector derivatives", 1976).
 
 
-def _bordered(data: Any, w: NDArray[Any], v: NDArray[Any], pattern: Any) -> tuple[Any, Any]:
-    """Return the elements of K and their positions."""
+def _bordered_matrix(data: Any, w: NDArray[Any], v: NDArray[Any], pattern: Any) -> tuple[Any, Any]:
+    """Return the elements of K and their pattern."""
     n = pattern.shape[0]
-    numbers, last = np.arange(n), np.full(n, n)
-    rows = np.concatenate([pattern.rows, numbers, numbers, last])
-    cols = np.concatenate([pattern.cols, numbers, last, numbers])
+    diagonal, last = np.arange(n), np.full(n, n)
+    rows = np.concatenate([pattern.rows, diagonal, diagonal, last])
+    cols = np.concatenate([pattern.cols, diagonal, last, diagonal])
     matrix = scipy.sparse.coo_array((np.ones(rows.size), (rows, cols)), shape=(n + 1, n + 1))
     elements = np.concatenate([data, -w * np.ones(n), -v, -v])
     _require_simple(to_values(elements), matrix)
@@ -149,9 +150,9 @@ def _pull_pairs(g: NDArray[Any], out: NDArray[Any], data: Any, *, pattern: Any, 
         if gw is not None:
             total = total + gw[k] * (v[:, k][pattern.rows] * v[:, k][pattern.cols])
         if gv is not None:
-            elements, places = _bordered(data, w[k], v[:, k], pattern)
-            weights = _sparse().solution(elements, np.concatenate([gv[:, k], np.zeros(1)]), pattern=places.T)
-            total = total - _at_positions(weights[:-1], v[:, k], pattern)
+            elements, bordered_pattern = _bordered_matrix(data, w[k], v[:, k], pattern)
+            solution = _sparse().solution(elements, np.concatenate([gv[:, k], np.zeros(1)]), pattern=bordered_pattern.T)
+            total = total - _at_positions(solution[:-1], v[:, k], pattern)
     return total
 
 
@@ -159,9 +160,9 @@ def _push_pairs(t: NDArray[Any], out: tuple[Any, ...], data: Any, *, pattern: ob
     w, v = out
     pair_tangents = []
     for k in range(v.shape[1]):
-        elements, places = _bordered(data, w[k], v[:, k], pattern)
-        moved = _sparse().product(t, v[:, k], pattern=pattern)
-        pair_tangents.append(_sparse().solution(elements, np.concatenate([-moved, np.zeros(1)]), pattern=places))
+        elements, bordered_pattern = _bordered_matrix(data, w[k], v[:, k], pattern)
+        product = _sparse().product(t, v[:, k], pattern=pattern)
+        pair_tangents.append(_sparse().solution(elements, np.concatenate([-product, np.zeros(1)]), pattern=bordered_pattern))
     return np.stack([f[-1] for f in pair_tangents]), np.stack([f[:-1] for f in pair_tangents], axis=1)
 
 

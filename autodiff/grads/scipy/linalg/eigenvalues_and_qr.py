@@ -1,7 +1,8 @@
-"""Rules of eigenvalues of any matrices and pairs, of singular values, and of QR and RQ.
+"""Rules of eigenvalues of general matrices and pairs, of singular values, and of QR and RQ.
 
-Singular values, QR and eigenvectors of one matrix have the formulas of NumPy's functions. SciPy normalizes eigenvectors of a pair
-to length one. The phase of complex ones is LAPACK's choice, so only functions that do not depend on it have a derivative.
+Singular values, QR and eigenvectors of one matrix have the formulas of NumPy's functions. SciPy normalizes the eigenvectors of a
+pair of matrices to length one. The phase of complex ones is arbitrary, so only functions that do not depend on it have a
+derivative.
 """
 
 from __future__ import annotations
@@ -24,49 +25,49 @@ from ...linalg import (
     check_tangent,
     conj_transpose,
     diagonals,
-    eig,
+    eig_cotangent,
     eig_tangent,
     inverse_gaps,
     matmul_chain,
     on_diagonal,
-    qr,
+    qr_cotangent,
     qr_tangent,
-    svd,
+    svd_cotangent,
     svd_tangent,
     transpose,
 )
-from .factorizations import _take_order
+from .factorizations import permute
 
 # ---------------------------------------------------------------------------------------- eigenvectors
 
 
 def _tangential_part(gv: NDArray[Any], v: NDArray[Any]) -> Any:
-    """Return the adjoint of normalized vectors without the part along them, which has no effect."""
-    along = np.sum(gv * v, axis=-2, keepdims=True)
+    """Return the cotangent of normalized vectors without the part along them, which has no effect."""
+    radial = np.sum(gv * v, axis=-2, keepdims=True)
     size = np.max(np.abs(to_values(gv)), initial=0)
-    if v.dtype.kind == "c" and np.any(np.abs(np.imag(to_values(along))) > 1e3 * np.finfo(v.dtype).eps * max(size, 1e-300)):
+    if v.dtype.kind == "c" and np.any(np.abs(np.imag(to_values(radial))) > 1e3 * np.finfo(v.dtype).eps * max(size, 1e-300)):
         raise TypeError(
             "scipy.linalg.eig(a, b): the phase of complex vectors of a pair is arbitrary, so functions that depend on it have no "
             "derivative. Use np.abs or projections of the vectors, or scipy.linalg.eig(scipy.linalg.solve(b, a))"
         )
-    return gv - np.real(along) * np.conjugate(v)
+    return gv - np.real(radial) * np.conjugate(v)
 
 
 def _pull_pair(gw: object, gv: Any, w: Any, v: Any, a: object, b: Array | None) -> tuple[Any, Any]:
-    """Return the adjoints of a and b, given those of values and right vectors."""
+    """Return the cotangents of a and b, given those of values and right vectors."""
     if b is None:
-        return eig((gw, gv), (w, v), a), None
-    turn = None if gv is None else np.matmul(transpose(v), _tangential_part(gv, v))
-    check_cotangent("linalg_eig", w, gw, turn)
-    middle: Any = 0 if turn is None else inverse_gaps(w) * turn
+        return eig_cotangent((gw, gv), (w, v), a), None
+    rotation_cotangent = None if gv is None else np.matmul(transpose(v), _tangential_part(gv, v))
+    check_cotangent("linalg_eig", w, gw, rotation_cotangent)
+    middle: Any = 0 if rotation_cotangent is None else inverse_gaps(w) * rotation_cotangent
     if gw is not None:
         middle = middle + on_diagonal(gw, w, "linalg_eig")
-    rows = transpose(np.linalg.inv(np.matmul(b, v)))
-    return matmul_chain(rows, middle, transpose(v)), -matmul_chain(rows, middle * w[..., None, :], transpose(v))
+    left_vectors = transpose(np.linalg.inv(np.matmul(b, v)))
+    return matmul_chain(left_vectors, middle, transpose(v)), -matmul_chain(left_vectors, middle * w[..., None, :], transpose(v))
 
 
 def _push_pair(t: Array, position: int, w: Any, v: Any, a: object, b: Array | None) -> tuple[Any, Any]:
-    """Return the tangents of values and right vectors; the latter are not valid for complex vectors of pairs."""
+    """Return the tangents of values and right vectors; those of complex vectors of a pair are not valid."""
     if b is None:
         return eig_tangent(t, (w, v), a)  # type: ignore[no-any-return]
     tv = np.matmul(t, v)
@@ -123,8 +124,8 @@ def _pull_eig(position: int, values_only: bool, g: Any, out: Any, a: Any, b: Any
     if gl is not None and b is not None:
         _require_right_vectors(right)
     if gl is not None:  # the right vectors of the adjoint matrices
-        other = None if b is None else conj_transpose(b)
-        total = total + conj_transpose(_pull_pair(None, gl, np.conjugate(w), vl, conj_transpose(a), other)[position])
+        b_adjoint = None if b is None else conj_transpose(b)
+        total = total + conj_transpose(_pull_pair(None, gl, np.conjugate(w), vl, conj_transpose(a), b_adjoint)[position])
     return total
 
 
@@ -146,8 +147,8 @@ def _push_eig(
     if left and b is not None:
         _require_right_vectors(right)
     if left:
-        other = None if b is None else conj_transpose(b)
-        tangents.append(_push_pair(conj_transpose(t), position, np.conjugate(w), vl, conj_transpose(a), other)[1])
+        b_adjoint = None if b is None else conj_transpose(b)
+        tangents.append(_push_pair(conj_transpose(t), position, np.conjugate(w), vl, conj_transpose(a), b_adjoint)[1])
     return (*tangents, dr) if right else tuple(tangents)
 
 
@@ -175,7 +176,7 @@ def _pull_svd(
     compute_uv: tuple[Any, ...] | bool = True,
     **_: object,
 ) -> Any:
-    return svd(g, out, a, full_matrices, compute_uv)
+    return svd_cotangent(g, out, a, full_matrices, compute_uv)
 
 
 def _push_svd(
@@ -186,7 +187,7 @@ def _push_svd(
 
 scipy_linalg_svd_grad = batch_unless_equal(general("scipy_linalg_svd", _pull_svd).tangent(_push_svd))
 scipy_linalg_svdvals_grad = batch_unless_equal(
-    general("scipy_linalg_svdvals", lambda g, out, a, **_: svd(g, out, a, compute_uv=False)).tangent(
+    general("scipy_linalg_svdvals", lambda g, out, a, **_: svd_cotangent(g, out, a, compute_uv=False)).tangent(
         lambda t, out, a, **_: svd_tangent(t, out, a, compute_uv=False)
     )
 )
@@ -195,7 +196,7 @@ scipy_linalg_svdvals_grad = batch_unless_equal(
 
 
 def _require_reduced_part(g: Any, name: str) -> None:
-    """Raise if columns or rows of a square q have an adjoint that the matrix does not determine."""
+    """Raise if `g`, the cotangent of columns or rows of a square q that the matrix does not determine, is not zero."""
     if g is not None and g.size and (isinstance(g, Value) or np.any(to_values(g) != 0)):
         raise TypeError(
             f"scipy.linalg.{name}: the part of a square q that completes the basis is not unique, so it has no derivative. "
@@ -212,11 +213,9 @@ def _raise_no_tangent(name: str) -> None:
 def _qr_split(out: tuple[Any, ...], mode: str, pivoting: bool) -> tuple[Any, Any, Any]:
     """Return q or None, r, and the order of the columns or None."""
     parts = out[:-1] if pivoting else out
-    order = (
-        None
-        if not pivoting
-        else np.asarray(guarded_value(out[-1], "the order of the columns of a decomposition")).astype(np.intp)
-    )
+    order = None
+    if pivoting:
+        order = np.asarray(guarded_value(out[-1], "the order of the columns of a decomposition")).astype(np.intp)
     return (None if mode == "r" else parts[0]), parts[-1], order
 
 
@@ -227,17 +226,19 @@ def _pull_qr(g: Any, out: Any, a: Any, mode: str = "full", pivoting: Any = False
     if not a.size:
         return 0 * a
     k = min(a.shape[-2:])
-    x = a if order is None else _take_order(a, order, -1)
+    ordered = a if order is None else permute(a, order, -1)
     if q is not None and gq is not None:
         _require_reduced_part(gq[..., k:], "qr")
-    narrow = None if gr is None else gr[..., :k, :]
+    gr_reduced = None if gr is None else gr[..., :k, :]
     if q is None:
-        cotangent = 0 * a if narrow is None else qr(narrow, r[..., :k, :], x, "r")
+        cotangent = 0 * a if gr_reduced is None else qr_cotangent(gr_reduced, r[..., :k, :], ordered, "r")
     elif gq is None and gr is None:
         cotangent = 0 * a
     else:
-        cotangent = qr((None if gq is None else gq[..., :k], narrow), (q[..., :k], r[..., :k, :]), x, "reduced")
-    return cotangent if order is None else _take_order(cotangent, np.argsort(order, axis=-1), -1)
+        cotangent = qr_cotangent(
+            (None if gq is None else gq[..., :k], gr_reduced), (q[..., :k], r[..., :k, :]), ordered, "reduced"
+        )
+    return cotangent if order is None else permute(cotangent, np.argsort(order, axis=-1), -1)
 
 
 def _require_not_raw(mode: str) -> None:
@@ -253,20 +254,21 @@ def _push_qr(t: Any, out: tuple[Any, ...], a: Any, mode: str = "full", pivoting:
     k = min(a.shape[-2:])
     if q is not None and q.shape[-1] > k:
         _raise_no_tangent("qr")
-    x, t = (a, t) if order is None else (_take_order(a, order, -1), _take_order(t, order, -1))
-    tangents = (qr_tangent(t, r[..., :k, :], x, "r"),) if q is None else qr_tangent(t, (q, r), x, "reduced")
+    ordered, t = (a, t) if order is None else (permute(a, order, -1), permute(t, order, -1))
+    tangents = (qr_tangent(t, r[..., :k, :], ordered, "r"),) if q is None else qr_tangent(t, (q, r), ordered, "reduced")
     missing = r.shape[-2] - tangents[-1].shape[-2]
-    below = np.zeros((*r.shape[:-2], missing, r.shape[-1]), r.dtype)
-    tangents = (*tangents[:-1], np.concatenate([tangents[-1], below], axis=-2) if missing else tangents[-1])
+    padding = np.zeros((*r.shape[:-2], missing, r.shape[-1]), r.dtype)
+    tangents = (*tangents[:-1], np.concatenate([tangents[-1], padding], axis=-2) if missing else tangents[-1])
     return tangents if order is None else (*tangents, None)
 
 
 scipy_linalg_qr_grad = general("scipy_linalg_qr", _pull_qr).tangent(_push_qr).not_batchable()
 
-# a = r q: the conjugate transpose of `a` with reversed rows is q~ r~, the reversed conjugate transposes of both.
+# If a = r q, the conjugate transpose of `a` with reversed rows is q~ r~, where q~ is that of q with reversed rows, and r~ that of
+# r with reversed rows and columns.
 
 
-def _reversed_adjoint(x: Any, rows: bool, columns: bool) -> Any:
+def _reverse_and_transpose(x: Any, rows: bool, columns: bool) -> Any:
     return conj_transpose(x[..., :: -1 if rows else 1, :: -1 if columns else 1])
 
 
@@ -280,20 +282,23 @@ def _pull_rq(
     k = min(a.shape[-2:])
     if gq is not None:
         _require_reduced_part(gq[..., : gq.shape[-2] - k, :], "rq")
-    x = _reversed_adjoint(a, True, False)
-    back = None if gr is None else _reversed_adjoint(gr[..., -k:], True, True)
-    cotangent = qr(
-        (None if gq is None else _reversed_adjoint(gq[..., -k:, :], True, False), back), _rq_pair(q, r, x, k), x, "reduced"
+    reversed_a = _reverse_and_transpose(a, True, False)
+    gr_reversed = None if gr is None else _reverse_and_transpose(gr[..., -k:], True, True)
+    cotangent = qr_cotangent(
+        (None if gq is None else _reverse_and_transpose(gq[..., -k:, :], True, False), gr_reversed),
+        _rq_pair(q, r, reversed_a, k),
+        reversed_a,
+        "reduced",
     )
     return conj_transpose(cotangent)[..., ::-1, :]
 
 
-def _rq_pair(q: Any, r: Any, x: Any, k: int) -> tuple[Any, Any]:
-    """Return q~ and r~; if q was not requested, the one that belongs to r, whose signs are LAPACK's."""
-    square = _reversed_adjoint(r[..., -k:], True, True)
+def _rq_pair(q: Any, r: Any, reversed_a: Any, k: int) -> tuple[Any, Any]:
+    """Return q~ and r~. If q was not requested, q~ is computed from r, whose signs are LAPACK's choice."""
+    square = _reverse_and_transpose(r[..., -k:], True, True)
     if q is not None:
-        return _reversed_adjoint(q[..., -k:, :], True, False), square
-    return np.matmul(x[..., :k], np.linalg.inv(square[..., :k])), square
+        return _reverse_and_transpose(q[..., -k:, :], True, False), square
+    return np.matmul(reversed_a[..., :k], np.linalg.inv(square[..., :k])), square
 
 
 def _push_rq(t: Operand, out: Any, a: Any, mode: str = "full", **_: object) -> Any:
@@ -303,8 +308,8 @@ def _push_rq(t: Operand, out: Any, a: Any, mode: str = "full", **_: object) -> A
     k = min(a.shape[-2:])
     if q is not None and q.shape[-2] > k:
         _raise_no_tangent("rq")
-    x, moved = _reversed_adjoint(a, True, False), _reversed_adjoint(t, True, False)
-    dq, dr = qr_tangent(moved, _rq_pair(q, r, x, k), x, "reduced")
+    reversed_a, reversed_t = _reverse_and_transpose(a, True, False), _reverse_and_transpose(t, True, False)
+    dq, dr = qr_tangent(reversed_t, _rq_pair(q, r, reversed_a, k), reversed_a, "reduced")
     dr = conj_transpose(dr)[..., ::-1, ::-1]
     missing = r.shape[-1] - k
     dr = np.concatenate([np.zeros((*r.shape[:-1], missing), r.dtype), dr], axis=-1) if missing else dr

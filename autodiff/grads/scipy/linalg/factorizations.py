@@ -1,7 +1,7 @@
-"""Rules of decompositions into triangles, and of the polar decomposition.
+"""Rules of the Cholesky, LU and LDL factorizations, of the polar decomposition and of balancing.
 
-Cholesky and QR factorizations have the formulas of NumPy's functions; LU follows M. Giles, "Collected matrix derivative results
-for forward and reverse mode algorithmic differentiation" (2008), for matrices that are not square as well.
+Cholesky factorizations have the formulas of NumPy's function. LU follows M. Giles, "Collected matrix derivative results for
+forward and reverse mode algorithmic differentiation" (2008), extended to matrices that are not square.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from compgraph.scipy import banded_matrices
 
 from ....rules import general
 from ...linalg import (
-    cholesky,
+    cholesky_cotangent,
     cholesky_tangent,
     conj_transpose,
     fold_hermitian,
@@ -34,7 +34,7 @@ from .matrix_functions import solve_sum_equation
 # ------------------------------------------------------------------------------------------- Cholesky
 
 scipy_linalg_cholesky_grad = general(
-    "scipy_linalg_cholesky", lambda g, out, a, lower=False, **_: cholesky(g, out, a, not lower)
+    "scipy_linalg_cholesky", lambda g, out, a, lower=False, **_: cholesky_cotangent(g, out, a, not lower)
 ).tangent(lambda t, out, a, lower=False, **_: cholesky_tangent(t, out, a, not lower))
 
 
@@ -55,7 +55,7 @@ def _other_triangle(x: NDArray[Any], lower: bool) -> Any:
 
 
 def _cho_factor(g: NDArray[Any], out: NDArray[Any], a: NDArray[Any], lower: bool, **_: object) -> Any:
-    return cholesky(_triangle(g, lower), _triangle(out, lower), a, not lower) + _other_triangle(g, lower)
+    return cholesky_cotangent(_triangle(g, lower), _triangle(out, lower), a, not lower) + _other_triangle(g, lower)
 
 
 def _cho_factor_tangent(t: NDArray[Any], out: NDArray[Any], a: NDArray[Any], lower: bool, **_: object) -> Any:
@@ -67,7 +67,7 @@ scipy_linalg_cho_factor_grad = general("scipy_linalg_cho_factor", _cho_factor).t
 
 def _cholesky_banded(g: NDArray[Any], out: NDArray[Any], ab: Any, lower: bool = False, **_: object) -> Any:
     below, above = banded_matrices.widths(ab, lower)
-    cotangent = cholesky(
+    cotangent = cholesky_cotangent(
         banded_matrices.dense(g, below, above),
         banded_matrices.dense(out, below, above),
         banded_matrices.dense(ab, below, above),
@@ -85,110 +85,116 @@ def _cholesky_banded_tangent(t: NDArray[Any], out: NDArray[Any], ab: Any, lower:
 
 scipy_linalg_cholesky_banded_grad = general("scipy_linalg_cholesky_banded", _cholesky_banded).tangent(_cholesky_banded_tangent)
 
-# ---------------------------------------------------------------------------------- LU, with rows in order
+# -------------------------------------------------------------------------------------------------- LU
 
 
-def _under(x: NDArray[Any]) -> Any:
+def _is_below_diagonal(x: NDArray[Any]) -> Any:
     rows, columns = x.shape[-2:]
     return np.tri(rows, columns, k=-1, dtype=bool)
 
 
-def _below(x: NDArray[Any]) -> Any:
-    return np.where(_under(x), x, 0)
+def _strictly_lower(x: NDArray[Any]) -> Any:
+    return np.where(_is_below_diagonal(x), x, 0)
 
 
-def _above(x: NDArray[Any]) -> Any:
-    return np.where(_under(x), 0, x)
+def _upper(x: NDArray[Any]) -> Any:
+    return np.where(_is_below_diagonal(x), 0, x)
 
 
-def _take_order(x: NDArray[Any], order: NDArray[Any], axis: int = -2) -> Any:
-    """Permute rows or columns."""
+def permute(x: NDArray[Any], order: NDArray[Any], axis: int = -2) -> Any:
+    """Permute the rows of the matrices in a stack, or their columns."""
     order = order[..., None] if axis == -2 else order[..., None, :]
     return np.take_along_axis(x, np.broadcast_to(order, (*x.shape[:-2], *order.shape[-2:])), axis)
 
 
 def _lu(gl: Any, gu: Any, lower: Any, upper: Any) -> Any:
-    """Return the adjoint of ``lower @ upper``."""
+    """Return the cotangent of the product of `lower` and `upper`, given those of the factors."""
     k = lower.shape[-1]
-    square = (np.linalg.inv(lower[..., :k, :k]), np.linalg.inv(upper[..., :k, :k]))
+    inverses = (np.linalg.inv(lower[..., :k, :k]), np.linalg.inv(upper[..., :k, :k]))
     inner = np.matmul(transpose(lower), gl) - np.matmul(gu, transpose(upper))
     if lower.shape[-2] <= upper.shape[-1]:
-        middle, whole = _below(inner), np.matmul(transpose(square[0]), gu)
-        rest = np.zeros((*whole.shape[:-1], upper.shape[-1] - k))
-        return whole + np.concatenate([matmul_chain(transpose(square[0]), middle, transpose(square[1])), rest], axis=-1)
-    middle, whole = _above(-inner), np.matmul(gl, transpose(square[1]))
-    rest = np.zeros((*whole.shape[:-2], lower.shape[-2] - k, k))
-    return whole + np.concatenate([matmul_chain(transpose(square[0]), middle, transpose(square[1])), rest], axis=-2)
+        inner_cotangent, outer_cotangent = _strictly_lower(inner), np.matmul(transpose(inverses[0]), gu)
+        padding = np.zeros((*outer_cotangent.shape[:-1], upper.shape[-1] - k))
+        return outer_cotangent + np.concatenate(
+            [matmul_chain(transpose(inverses[0]), inner_cotangent, transpose(inverses[1])), padding], axis=-1
+        )
+    inner_cotangent, outer_cotangent = _upper(-inner), np.matmul(gl, transpose(inverses[1]))
+    padding = np.zeros((*outer_cotangent.shape[:-2], lower.shape[-2] - k, k))
+    return outer_cotangent + np.concatenate(
+        [matmul_chain(transpose(inverses[0]), inner_cotangent, transpose(inverses[1])), padding], axis=-2
+    )
 
 
 def _lu_tangent(t: NDArray[Any], lower: Any, upper: Any) -> tuple[Any, Any]:
+    """Return the tangents of `lower` and `upper`, given that of their product."""
     k = lower.shape[-1]
-    first, second = np.linalg.inv(lower[..., :k, :k]), np.linalg.inv(upper[..., :k, :k])
-    middle = matmul_chain(first, t[..., :k, :k], second)
+    lower_inverse, upper_inverse = np.linalg.inv(lower[..., :k, :k]), np.linalg.inv(upper[..., :k, :k])
+    middle = matmul_chain(lower_inverse, t[..., :k, :k], upper_inverse)
     if lower.shape[-2] <= upper.shape[-1]:
-        return np.matmul(lower, _below(middle)), np.matmul(first, t) - np.matmul(_below(middle), upper)
-    return np.matmul(t, second) - np.matmul(lower, _above(middle)), np.matmul(_above(middle), upper)
+        return np.matmul(lower, _strictly_lower(middle)), np.matmul(lower_inverse, t) - np.matmul(_strictly_lower(middle), upper)
+    return np.matmul(t, upper_inverse) - np.matmul(lower, _upper(middle)), np.matmul(_upper(middle), upper)
 
 
-def _rows(order: object) -> Any:
+def _row_order(order: object) -> Any:
     return np.asarray(guarded_value(order, "the order of the rows of a decomposition")).astype(np.intp)
 
 
-def _lu_apart(g: NDArray[Any], out: tuple[Any, ...], a: NDArray[Any], **_: object) -> Any:
+def _pull_lu(g: NDArray[Any], out: tuple[Any, ...], a: NDArray[Any], **_: object) -> Any:
     order, lower, upper = out
     if not a.size:
         return 0 * a
     gl, gu = (0 * x if part is None else part for part, x in zip(g[1:], (lower, upper), strict=True))
-    return _take_order(_lu(gl, gu, lower, upper), _rows(order))
+    return permute(_lu(gl, gu, lower, upper), _row_order(order))
 
 
-def _lu_apart_tangent(t: NDArray[Any], out: tuple[Any, ...], a: NDArray[Any], **_: object) -> Any:
+def _push_lu(t: NDArray[Any], out: tuple[Any, ...], a: NDArray[Any], **_: object) -> Any:
     order, lower, upper = out
     if not a.size:
         return None, 0 * lower, 0 * upper
-    return (None, *_lu_tangent(_take_order(t, np.argsort(_rows(order), axis=-1)), lower, upper))
+    return (None, *_lu_tangent(permute(t, np.argsort(_row_order(order), axis=-1)), lower, upper))
 
 
-scipy_linalg_lu_grad = general("scipy_linalg_lu", _lu_apart).tangent(_lu_apart_tangent)
+scipy_linalg_lu_grad = general("scipy_linalg_lu", _pull_lu).tangent(_push_lu)
 
 
-def _parts(both: Any) -> tuple[Any, Any]:
-    """Split LAPACK's matrix into L and U."""
-    k = min(both.shape[-2:])
-    return _below(both)[..., :k] + np.eye(both.shape[-2], k), _above(both)[..., :k, :]
+def _parts(packed: Any) -> tuple[Any, Any]:
+    """Return L and U, which LAPACK stores in one matrix."""
+    k = min(packed.shape[-2:])
+    return _strictly_lower(packed)[..., :k] + np.eye(packed.shape[-2], k), _upper(packed)[..., :k, :]
 
 
 def _lu_factor(g: tuple[Any, ...], out: tuple[Any, ...], a: NDArray[Any], **_: object) -> Any:
-    both, piv = out
+    packed, piv = out
     k = min(a.shape[-2:])
     if not a.size or g[0] is None:
         return 0 * a
-    permuted_cotangent = _lu(_below(g[0])[..., :k], _above(g[0])[..., :k, :], *_parts(both))
-    return _take_order(permuted_cotangent, np.argsort(banded_matrices.order_of_rows(piv, a.shape[-2]), axis=-1))
+    permuted_cotangent = _lu(_strictly_lower(g[0])[..., :k], _upper(g[0])[..., :k, :], *_parts(packed))
+    return permute(permuted_cotangent, np.argsort(banded_matrices.order_of_rows(piv, a.shape[-2]), axis=-1))
 
 
 def _lu_factor_tangent(t: NDArray[Any], out: Sequence[Any], a: NDArray[Any], **_: object) -> Any:
-    both, piv = out
+    packed, piv = out
     if not a.size:
-        return 0 * both, None
-    dl, du = _lu_tangent(_take_order(t, banded_matrices.order_of_rows(piv, a.shape[-2])), *_parts(both))
+        return 0 * packed, None
+    dl, du = _lu_tangent(permute(t, banded_matrices.order_of_rows(piv, a.shape[-2])), *_parts(packed))
     rows, columns = a.shape[-2:]
     return np.matmul(dl, np.eye(dl.shape[-1], columns)) + np.matmul(np.eye(rows, du.shape[-2]), du), None
 
 
 scipy_linalg_lu_factor_grad = general("scipy_linalg_lu_factor", _lu_factor).tangent(_lu_factor_tangent)
 
-# a = l d l^H with rows and columns in order; d has blocks of one and two.
+# a = l d l^H, where l is a triangle with permuted rows, and d has blocks of size one and two.
 
 
 def _ldl_parts(out: tuple[Any, ...]) -> tuple[Any, Any, Any, Any]:
-    """Return the triangle, its inverse, the inverse of d, and the mask of its blocks."""
-    triangle = np.linalg.inv(_take_order(out[0], _rows(out[2])))
+    """Return the triangle, its inverse, the inverse of d, and the mask of the blocks of d."""
+    triangle = permute(out[0], _row_order(out[2]))
     blocks = guarded_value(out[1] != 0, "the blocks of a decomposition") | np.eye(out[1].shape[-1], dtype=bool)
-    return _take_order(out[0], _rows(out[2])), triangle, np.linalg.inv(out[1]), blocks
+    return triangle, np.linalg.inv(triangle), np.linalg.inv(out[1]), blocks
 
 
-def _of_triangle(blocks: NDArray[Any], lower: Operand | None) -> Any:
+def _is_in_triangle(blocks: NDArray[Any], lower: Operand | None) -> Any:
+    """Return the mask of a triangle without the blocks."""
     mask = np.tri(blocks.shape[-1], dtype=bool)
     return (mask if lower else mask.T) & ~blocks
 
@@ -201,19 +207,19 @@ def _ldl(
     hermitian: ArrayLike | str = True,
     **_: object,
 ) -> Any:
-    order = _rows(out[2])
-    triangle, inverse, of_blocks, blocks = _ldl_parts(out)
+    order = _row_order(out[2])
+    triangle, inverse, d_inverse, blocks = _ldl_parts(out)
     middle: Any = 0
     if g[0] is not None:
-        turn = np.matmul(transpose(triangle), _take_order(g[0], order))
-        middle = np.where(_of_triangle(blocks, lower), np.matmul(turn, transpose(of_blocks)), 0)
+        l_cotangent = np.matmul(transpose(triangle), permute(g[0], order))
+        middle = np.where(_is_in_triangle(blocks, lower), np.matmul(l_cotangent, transpose(d_inverse)), 0)
     if g[1] is not None:
         middle = middle + np.where(blocks, g[1], 0)
     if not np.ndim(middle):
         return 0 * a
     right = np.conjugate(inverse) if hermitian else inverse
-    back = np.argsort(order, axis=-1)
-    total = _take_order(_take_order(matmul_chain(transpose(inverse), middle, right), back), back, -1)
+    inverse_order = np.argsort(order, axis=-1)
+    total = permute(permute(matmul_chain(transpose(inverse), middle, right), inverse_order), inverse_order, -1)
     return (
         fold_hermitian(total, not lower) if hermitian else (total + transpose(total)) * triangle_weights(a.shape[-1], not lower)
     )
@@ -222,33 +228,33 @@ def _ldl(
 def _ldl_tangent(
     t: NDArray[Any], out: tuple[Any, ...], a: NDArray[Any], lower: bool = True, hermitian: bool = True, **_: object
 ) -> Any:
-    order = _rows(out[2])
-    triangle, inverse, of_blocks, blocks = _ldl_parts(out)
-    triangle_of_t = t * triangle_weights(a.shape[-1], not lower)
-    whole = mirror_triangle(t, not lower) if hermitian else triangle_of_t + transpose(triangle_of_t)
-    whole = _take_order(_take_order(whole, order), order, -1)
-    middle = matmul_chain(inverse, whole, conj_transpose(inverse) if hermitian else transpose(inverse))
-    turn = np.matmul(np.where(_of_triangle(blocks, lower), middle, 0), of_blocks)
-    return _take_order(np.matmul(triangle, turn), np.argsort(order, axis=-1)), np.where(blocks, middle, 0), None
+    order = _row_order(out[2])
+    triangle, inverse, d_inverse, blocks = _ldl_parts(out)
+    weighted = t * triangle_weights(a.shape[-1], not lower)
+    full_tangent = mirror_triangle(t, not lower) if hermitian else weighted + transpose(weighted)
+    full_tangent = permute(permute(full_tangent, order), order, -1)
+    middle = matmul_chain(inverse, full_tangent, conj_transpose(inverse) if hermitian else transpose(inverse))
+    l_change = np.matmul(np.where(_is_in_triangle(blocks, lower), middle, 0), d_inverse)
+    return permute(np.matmul(triangle, l_change), np.argsort(order, axis=-1)), np.where(blocks, middle, 0), None
 
 
 scipy_linalg_ldl_grad = general("scipy_linalg_ldl", _ldl).tangent(_ldl_tangent)
 
 # ---------------------------------------------------------------------------------------------- polar
 
-# Of a matrix with more rows than columns, or as many, u is settled by a = u (a^H a)^(1/2); of others by a = (a a^H)^(1/2) u.
+# The equation a = u (a^H a)^(1/2) determines u if a has at least as many rows as columns; otherwise a = (a a^H)^(1/2) u does.
 
 
 def _pull_polar(gu: Any, u: Any, a: NDArray[Any]) -> Any:
-    """Return the adjoint of a, given that of the unitary factor: with u^H du = x, ``x p + p x = u^H da - da^H u``."""
+    """Return the cotangent of a, given that of the unitary factor: x = u^H du solves ``x p + p x = u^H da - da^H u``."""
     if a.shape[-2] < a.shape[-1]:
         return conj_transpose(_pull_polar(conj_transpose(gu), conj_transpose(u), conj_transpose(a)))
     p = np.matmul(conj_transpose(u), a)
-    turn = solve_sum_equation("polar", transpose(p), np.matmul(transpose(u), gu))
-    total = np.matmul(np.conjugate(u), turn - conj_transpose(turn))
+    rotation = solve_sum_equation("polar", transpose(p), np.matmul(transpose(u), gu))
+    total = np.matmul(np.conjugate(u), rotation - conj_transpose(rotation))
     if a.shape[-2] > a.shape[-1]:
-        beside = gu - np.matmul(np.conjugate(u), np.matmul(transpose(u), gu))
-        total = total + np.matmul(beside, transpose(np.linalg.inv(p)))
+        outside = gu - np.matmul(np.conjugate(u), np.matmul(transpose(u), gu))
+        total = total + np.matmul(outside, transpose(np.linalg.inv(p)))
     return total
 
 
@@ -256,23 +262,23 @@ def _push_polar(t: NDArray[Any], u: Any, a: NDArray[Any]) -> Any:
     if a.shape[-2] < a.shape[-1]:
         return conj_transpose(_push_polar(conj_transpose(t), conj_transpose(u), conj_transpose(a)))
     p = np.matmul(conj_transpose(u), a)
-    along = np.matmul(conj_transpose(u), t)
-    tangent = np.matmul(u, solve_sum_equation("polar", p, along - conj_transpose(along)))
+    projected = np.matmul(conj_transpose(u), t)
+    tangent = np.matmul(u, solve_sum_equation("polar", p, projected - conj_transpose(projected)))
     if a.shape[-2] > a.shape[-1]:
-        tangent = tangent + np.matmul(t - np.matmul(u, along), np.linalg.inv(p))
+        tangent = tangent + np.matmul(t - np.matmul(u, projected), np.linalg.inv(p))
     return tangent
 
 
 def _polar(g: tuple[Any, ...], out: tuple[Any, ...], a: NDArray[Any], side: str = "right") -> Any:
-    """With ``p = u^H a``, or ``a u^H``, pass the adjoint of p to both."""
+    """Return the cotangent of a; that of ``p = u^H a``, or ``p = a u^H``, contributes to both factors."""
     u, total, gu = out[0], 0 * a, g[0]
     if g[1] is not None:
         hermitian = (g[1] + conj_transpose(g[1])) / 2
         if side == "right":
-            total, more = np.matmul(np.conjugate(u), hermitian), np.conjugate(np.matmul(a, transpose(hermitian)))
+            total, from_p = np.matmul(np.conjugate(u), hermitian), np.conjugate(np.matmul(a, transpose(hermitian)))
         else:
-            total, more = np.matmul(hermitian, np.conjugate(u)), np.conjugate(np.matmul(transpose(hermitian), a))
-        gu = more if gu is None else gu + more
+            total, from_p = np.matmul(hermitian, np.conjugate(u)), np.conjugate(np.matmul(transpose(hermitian), a))
+        gu = from_p if gu is None else gu + from_p
     return total if gu is None else total + _pull_polar(gu, u, a)
 
 
@@ -293,8 +299,8 @@ scipy_linalg_polar_grad = general("scipy_linalg_polar", _polar).tangent(_polar_t
 
 def _balance(g: tuple[Any, ...], out: tuple[Any, ...], a: NDArray[Any], separate: bool = False, **_: object) -> Any:
     """The scales are powers of two, which are piecewise constant."""
-    turn = out[1]
-    return 0 * a if g[0] is None else matmul_chain(transpose(np.linalg.inv(turn)), g[0], transpose(turn))
+    scaling = out[1]
+    return 0 * a if g[0] is None else matmul_chain(transpose(np.linalg.inv(scaling)), g[0], transpose(scaling))
 
 
 scipy_linalg_matrix_balance_grad = general("scipy_linalg_matrix_balance", _balance).tangent(

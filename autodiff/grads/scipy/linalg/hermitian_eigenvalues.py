@@ -1,12 +1,12 @@
-"""Rules of eigenvalues and vectors of Hermitian matrices, also of pairs of them, banded and tridiagonal ones.
+"""Rules of eigenvalues and vectors of Hermitian matrices, which may be banded or tridiagonal, and of pairs of them.
 
 For ``a v = b v diag(w)`` with ``v^H b v = 1`` the tangents are, with ``m = v^H (da v - db v diag(w))``,
 
     dw = diag(m),    dv = v (F * m - E * (v^H db v) / 2),
 
 where F holds 1 / (w_j - w_i), and E is 1 where they are equal: M. Giles, "Collected matrix derivative results for forward
-and reverse mode algorithmic differentiation" (2008), extended to pairs. If only a part of the values is requested, the other
-vectors are computed too, because the requested ones rotate towards them. For equal values see
+and reverse mode algorithmic differentiation" (2008), extended to pairs. If only a part of the values is requested, all vectors
+are computed, because the requested ones rotate towards the others. For equal values see
 `autodiff.grads.linalg.repeated_eigenvalues`.
 """
 
@@ -18,7 +18,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from compgraph.array_types import Operand
+from compgraph.array_types import Array, Operand
 from compgraph.guards import evaluate_guarded
 from compgraph.scipy import banded_matrices
 
@@ -30,6 +30,7 @@ from ...linalg import (
     diagonals,
     equal_pairs,
     fold_hermitian,
+    has_equal_values,
     inverse_gaps,
     matmul_chain,
     mirror_triangle,
@@ -39,11 +40,27 @@ from ...linalg import (
 
 _NAME = "linalg_eigh"  # in warnings of `repeated_eigenvalues`
 
-# --------------------------------------------------------------------------------------- all of the values
+# ------------------------------------------------------------------------------------- dense matrices
 
 
-class _Pair:
-    """A decomposition with all its vectors; the result may be a part."""
+class _Decomposition:
+    """All eigenvalues and vectors of a matrix or of a pair; the result of the operation may be a part of them.
+
+    Attributes
+    ----------
+    w, v : array or Node
+        All values and vectors.
+    first, count : int
+        The position of the first value in the result, and the number of its values.
+    type : int
+        The type of the problem, as in ``scipy.linalg.eigh``.
+    b : array or Node
+        The second matrix as passed, or None.
+    hermitian_b, inverse : array or Node
+        The Hermitian matrix that SciPy reads from `b`, or None, and its inverse, None for type 1.
+    upper : bool
+        Whether SciPy reads the upper triangles.
+    """
 
     def __init__(
         self,
@@ -65,74 +82,74 @@ class _Pair:
             self.first = _first(self.w, subset_by_index, subset_by_value)
             self.count = w.shape[-1]
             if v is not None:
-                self.v = self._among(v, self.v)
+                self.v = self._insert(v, self.v)
         else:
             self.w, self.v, self.first, self.count = w, v, 0, w.shape[-1]
-        whole: Any = None if b is None else mirror_triangle(b, self.upper)
-        self.whole: Any = whole
-        self.inverse: Any = np.linalg.inv(whole) if self.type > 1 else None
+        hermitian_b: Any = None if b is None else mirror_triangle(b, self.upper)
+        self.hermitian_b = hermitian_b
+        self.inverse: Any = np.linalg.inv(hermitian_b) if self.type > 1 else None
 
-    def _among(self, part: NDArray[Any], whole: NDArray[Any]) -> Any:
+    def _insert(self, selected_vectors: NDArray[Any], all_vectors: NDArray[Any]) -> Any:
         """Return all vectors, with those of the result inserted."""
         end = self.first + self.count
-        return np.concatenate([whole[..., : self.first], part, whole[..., end:]], axis=-1)
+        return np.concatenate([all_vectors[..., : self.first], selected_vectors, all_vectors[..., end:]], axis=-1)
 
-    def widen(self, part: Any) -> Any:
-        """Pad the adjoint of the requested values or vectors to that of all."""
-        if part is None or self.count == self.w.shape[-1]:
-            return part
-        shape = part.shape[:-1]
-        before = np.zeros((*shape, self.first), part.dtype)
-        behind = np.zeros((*shape, self.w.shape[-1] - self.first - self.count), part.dtype)
-        return np.concatenate([before, part, behind], axis=-1)
+    def widen(self, selected: Any) -> Any:
+        """Pad the cotangent of the requested values or vectors to that of all."""
+        if selected is None or self.count == self.w.shape[-1]:
+            return selected
+        shape = selected.shape[:-1]
+        before = np.zeros((*shape, self.first), selected.dtype)
+        after = np.zeros((*shape, self.w.shape[-1] - self.first - self.count), selected.dtype)
+        return np.concatenate([before, selected, after], axis=-1)
 
-    def narrow(self, whole: Any) -> Any:
+    def narrow(self, all_tangents: Any) -> Any:
         """Select the requested tangents from those of all."""
-        return whole[..., self.first : self.first + self.count]
+        return all_tangents[..., self.first : self.first + self.count]
 
     @property
     def vectors(self) -> Any:
         """The vectors u of ``a u = w c u``, where c is b, or its inverse for the other types."""
-        return np.matmul(self.whole, self.v) if self.type == 2 else self.v
+        return np.matmul(self.hermitian_b, self.v) if self.type == 2 else self.v
 
     def pull(self, gw: object, gv: Any) -> tuple[Any, Any]:
-        """Return the adjoints of the Hermitian matrices."""
+        """Return the cotangents of the Hermitian matrices."""
         gw, gv = self.widen(gw), self.widen(gv)
         w, u = self.w, self.vectors
-        beside: Any = 0
+        direct: Any = 0
         if gv is not None and self.type == 2:  # v is c u
             gv = np.matmul(transpose(self.inverse), gv)
-            beside = -np.matmul(gv, transpose(self.v))
-        turn = None if gv is None else np.matmul(transpose(u), gv)
-        check_cotangent(_NAME, w, gw, turn)
-        middle: Any = 0 if turn is None else inverse_gaps(w) * turn
+            direct = -np.matmul(gv, transpose(self.v))
+        rotation_cotangent = None if gv is None else np.matmul(transpose(u), gv)
+        check_cotangent(_NAME, w, gw, rotation_cotangent)
+        middle: Any = 0 if rotation_cotangent is None else inverse_gaps(w) * rotation_cotangent
         if gw is not None:
             middle = middle + on_diagonal(gw, w, _NAME)
-        of_a = matmul_chain(np.conjugate(u), middle, transpose(u))
+        a_cotangent = matmul_chain(np.conjugate(u), middle, transpose(u))
         if self.b is None:
-            return of_a, None
+            return a_cotangent, None
         inner = -middle * w[..., None, :]
-        if turn is not None:
-            inner = inner - np.where(equal_pairs(w), turn, 0) / 2
-        of_c = matmul_chain(np.conjugate(u), inner, transpose(u))
+        if rotation_cotangent is not None:
+            inner = inner - np.where(equal_pairs(w), rotation_cotangent, 0) / 2
+        c_cotangent = matmul_chain(np.conjugate(u), inner, transpose(u))
         if self.type == 1:
-            return of_a, of_c
-        return of_a, beside - matmul_chain(transpose(self.inverse), of_c, transpose(self.inverse))
+            return a_cotangent, c_cotangent
+        return a_cotangent, direct - matmul_chain(transpose(self.inverse), c_cotangent, transpose(self.inverse))
 
     def push(self, da: object, db: NDArray[Any] | None) -> tuple[Any, Any]:
         """Return the tangents of values and vectors."""
         w, u = self.w, self.vectors
         dc = db if self.type == 1 or db is None else -matmul_chain(self.inverse, db, self.inverse)
         inner: Any = 0 if da is None else matmul_chain(conj_transpose(u), da, u)
-        change: Any = 0
+        c_change: Any = 0
         if dc is not None:
-            change = matmul_chain(conj_transpose(u), dc, u)
-            inner = inner - change * w[..., None, :]
+            c_change = matmul_chain(conj_transpose(u), dc, u)
+            inner = inner - c_change * w[..., None, :]
         check_tangent(_NAME, w, inner)
-        turn = inverse_gaps(w) * inner
+        rotation = inverse_gaps(w) * inner
         if dc is not None:
-            turn = turn - np.where(equal_pairs(w), change, 0) / 2
-        dv: Any = np.matmul(u, turn)
+            rotation = rotation - np.where(equal_pairs(w), c_change, 0) / 2
+        dv: Any = np.matmul(u, rotation)
         if self.type == 2:
             dv = np.matmul(self.inverse, dv if db is None else dv - np.matmul(db, self.v))
         return np.real(diagonals(inner)), dv
@@ -153,20 +170,20 @@ def _split_cotangents(g: Any, eigvals_only: object) -> tuple[Any, Any]:
 
 
 def _pull(position: int, g: Any, out: Any, a: Any, b: Any = None, **options: Any) -> Any:
-    pair = _Pair(out, a, b, **options)
-    return fold_hermitian(pair.pull(*_split_cotangents(g, options.get("eigvals_only")))[position], pair.upper)
+    decomposition = _Decomposition(out, a, b, **options)
+    return fold_hermitian(decomposition.pull(*_split_cotangents(g, options.get("eigvals_only")))[position], decomposition.upper)
 
 
 def _push(position: int, t: Any, out: Any, a: Any, b: Any = None, **options: Any) -> Any:
-    pair = _Pair(out, a, b, **options)
-    t = mirror_triangle(t, pair.upper)
-    dw, dv = pair.push(*((t, None) if position == 0 else (None, t)))
-    dw = pair.narrow(dw)
-    return dw if options.get("eigvals_only") else (dw, pair.narrow(dv))
+    decomposition = _Decomposition(out, a, b, **options)
+    t = mirror_triangle(t, decomposition.upper)
+    dw, dv = decomposition.push(*((t, None) if position == 0 else (None, t)))
+    dw = decomposition.narrow(dw)
+    return dw if options.get("eigvals_only") else (dw, decomposition.narrow(dv))
 
 
-def _declare_pair(opname: str, **fixed: Any) -> Rule:
-    """Declare a decomposition of pairs of matrices; a stack of adjoints is passed at once unless values are equal."""
+def _declare_eigh(opname: str, **fixed: Any) -> Rule:
+    """Declare a decomposition of a matrix or pair. A batch is processed as one more axis of a stack, unless values are equal."""
 
     def formula(position: int) -> Any:
         return lambda g, out, *operands, **options: _pull(position, g, out, *operands, **{**fixed, **options})
@@ -174,39 +191,40 @@ def _declare_pair(opname: str, **fixed: Any) -> Rule:
     def tangent(position: int) -> Any:
         return lambda t, out, *operands, **options: _push(position, t, out, *operands, **{**fixed, **options})
 
-    def alone(out: Any, options: dict[str, Any]) -> bool:
+    def is_sequential(out: Any, options: dict[str, Any]) -> bool:
+        """Whether the elements of a batch are processed one after the other."""
         w = out if fixed.get("eigvals_only") or options.get("eigvals_only") else out[0]
         if options.get("subset_by_index") is not None or options.get("subset_by_value") is not None:
             return True
-        return bool(np.any(equal_pairs(w) & ~np.eye(w.shape[-1], dtype=bool)))
+        return has_equal_values(w)
 
     def pull(position: int, g: NDArray[Any], out: NDArray[Any], *operands: object, **options: object) -> Any:
-        return NotImplemented if alone(out, options) else formula(position)(g, out, *operands, **options)
+        return NotImplemented if is_sequential(out, options) else formula(position)(g, out, *operands, **options)
 
     def push(tangents: list[NDArray[Any]], out: NDArray[Any], *operands: Any, **options: object) -> Any:
         active_positions = [position for position, t in enumerate(tangents) if t is not None]
         stacked = any(x is not None and x.ndim > 2 for x in operands)
-        if len(active_positions) > 1 or stacked or alone(out, options):
+        if len(active_positions) > 1 or stacked or is_sequential(out, options):
             return NotImplemented
         return tangent(active_positions[0])(tangents[active_positions[0]], out, *operands, **options)
 
     return general(opname, formula(0), formula(1)).tangent(tangent(0), tangent(1)).not_batchable().batched(pull, push)
 
 
-scipy_linalg_eigh_grad = _declare_pair("scipy_linalg_eigh")
-scipy_linalg_eigvalsh_grad = _declare_pair("scipy_linalg_eigvalsh", eigvals_only=True)
+scipy_linalg_eigh_grad = _declare_eigh("scipy_linalg_eigh")
+scipy_linalg_eigvalsh_grad = _declare_eigh("scipy_linalg_eigvalsh", eigvals_only=True)
 
-# ------------------------------------------------------------------------------------- by their diagonals
+# ------------------------------------------------------------------- tridiagonal and banded matrices
 
 _SELECTED = {0: "a", 1: "v", 2: "i", "all": "a", "value": "v", "index": "i"}
 
 
-def _options(eigvals_only: Operand | None, select: Any, select_range: Any) -> dict[str, Any]:
-    """Return the options of `eigh`."""
+def _eigh_options(eigvals_only: Operand | None, select: Any, select_range: Any) -> dict[str, Any]:
+    """Return the options of `eigh` that select the same values."""
     select = _SELECTED.get(select, select).lower() if isinstance(select, str) else _SELECTED[select]
     select = _SELECTED.get(select, select)
-    chosen = {} if select == "a" else {"subset_by_index" if select == "i" else "subset_by_value": tuple(select_range)}
-    return {"eigvals_only": bool(eigvals_only), **chosen}
+    subset = {} if select == "a" else {"subset_by_index" if select == "i" else "subset_by_value": tuple(select_range)}
+    return {"eigvals_only": bool(eigvals_only), **subset}
 
 
 def _tridiagonal(d: Any, e: Any) -> Any:
@@ -224,41 +242,35 @@ def _diagonal_below(x: NDArray[Any]) -> Any:
 
 
 def _declare_tridiagonal(opname: str, eigvals_only: bool) -> Rule:
-    def back(position: int) -> Any:
+    def pull(position: int) -> Any:
         def formula(
-            g: NDArray[Any],
-            out: NDArray[Any],
-            d: object,
-            e: object,
-            select: object = "a",
-            select_range: object = None,
-            **options: Any,
+            g: Array, out: NDArray[Any], d: object, e: object, select: object = "a", select_range: object = None, **options: Any
         ) -> Any:
-            chosen = _options(eigvals_only or options.get("eigvals_only"), select, select_range)
-            matrix_cotangent = _pull(0, g, out, _tridiagonal(d, e), **chosen)
+            eigh_options = _eigh_options(eigvals_only or options.get("eigvals_only"), select, select_range)
+            matrix_cotangent = _pull(0, g, out, _tridiagonal(d, e), **eigh_options)
             return _diagonal_below(matrix_cotangent) if position else diagonals(matrix_cotangent)
 
         return formula
 
-    def forth(position: int) -> Any:
+    def push(position: int) -> Any:
         def tangent(
             t: NDArray[Any], out: NDArray[Any], d: Any, e: Any, select: object = "a", select_range: object = None, **options: Any
         ) -> Any:
-            chosen = _options(eigvals_only or options.get("eigvals_only"), select, select_range)
-            moved = _tridiagonal(0 * d, t) if position else _tridiagonal(t, 0 * e)
-            return _push(0, moved, out, _tridiagonal(d, e), **chosen)
+            eigh_options = _eigh_options(eigvals_only or options.get("eigvals_only"), select, select_range)
+            matrix_tangent = _tridiagonal(0 * d, t) if position else _tridiagonal(t, 0 * e)
+            return _push(0, matrix_tangent, out, _tridiagonal(d, e), **eigh_options)
 
         return tangent
 
-    return general(opname, back(0), back(1)).tangent(forth(0), forth(1)).not_batchable()
+    return general(opname, pull(0), pull(1)).tangent(push(0), push(1)).not_batchable()
 
 
 scipy_linalg_eigh_tridiagonal_grad = _declare_tridiagonal("scipy_linalg_eigh_tridiagonal", False)
 scipy_linalg_eigvalsh_tridiagonal_grad = _declare_tridiagonal("scipy_linalg_eigvalsh_tridiagonal", True)
 
 
-def _declare_banded(opname: str, only: bool) -> Rule:
-    def back(
+def _declare_banded(opname: str, values_only: bool) -> Rule:
+    def pull(
         g: NDArray[Any] | tuple[Any, ...],
         out: object,
         a: Any,
@@ -269,12 +281,12 @@ def _declare_banded(opname: str, only: bool) -> Rule:
         **_: object,
     ) -> Any:
         below, above = banded_matrices.widths(a, lower)
-        chosen = _options(only or eigvals_only, select, select_range)
+        eigh_options = _eigh_options(values_only or eigvals_only, select, select_range)
         return banded_matrices.banded(
-            _pull(0, g, out, banded_matrices.dense(a, below, above), lower=lower, **chosen), below, above
+            _pull(0, g, out, banded_matrices.dense(a, below, above), lower=lower, **eigh_options), below, above
         )
 
-    def forth(
+    def push(
         t: object,
         out: NDArray[Any] | tuple[Any, ...],
         a: Any,
@@ -285,12 +297,12 @@ def _declare_banded(opname: str, only: bool) -> Rule:
         **_: object,
     ) -> Any:
         below, above = banded_matrices.widths(a, lower)
-        chosen = _options(only or eigvals_only, select, select_range)
+        eigh_options = _eigh_options(values_only or eigvals_only, select, select_range)
         return _push(
-            0, banded_matrices.dense(t, below, above), out, banded_matrices.dense(a, below, above), lower=lower, **chosen
+            0, banded_matrices.dense(t, below, above), out, banded_matrices.dense(a, below, above), lower=lower, **eigh_options
         )
 
-    return general(opname, back).tangent(forth).not_batchable()
+    return general(opname, pull).tangent(push).not_batchable()
 
 
 scipy_linalg_eig_banded_grad = _declare_banded("scipy_linalg_eig_banded", False)

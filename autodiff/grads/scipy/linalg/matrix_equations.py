@@ -1,9 +1,9 @@
 """Rules of the equations of Sylvester, Lyapunov and Riccati.
 
-The derivative of a solution solves an equation of the same form with another right-hand side, its adjoint one with the
-matrices transposed. Of Riccati's equations it is Lyapunov's with the matrix of the closed loop: e.g. G. Hewer and C. Kenney,
-"The sensitivity of the stable Lyapunov equation" (1988), and T.-C. Kao and G. Hennequin, "Automatic differentiation of
-Sylvester, Lyapunov, and algebraic Riccati equations" (2020).
+The tangent of a solution solves an equation of the same form with a different right-hand side, the cotangent one with transposed
+matrices. For Riccati's equations, it is Lyapunov's equation with the matrix of the closed loop. See G. Hewer and C. Kenney, "The
+sensitivity of the stable Lyapunov equation" (1988), and T.-C. Kao and G. Hennequin, "Automatic differentiation of Sylvester,
+Lyapunov, and algebraic Riccati equations" (2020).
 """
 
 from __future__ import annotations
@@ -78,7 +78,10 @@ scipy_linalg_solve_discrete_lyapunov_grad = general(
 
 
 class _Riccati:
-    """The terms of the derivatives of a solution x."""
+    """The derivatives of a solution x; `loop` is c, the matrix of the closed loop.
+
+    In the derivative of the equation, the tangents of a and b are multiplied by the conjugate transpose of `left`.
+    """
 
     def __init__(
         self,
@@ -97,33 +100,33 @@ class _Riccati:
         right = matmul_chain(conj_transpose(b), x, a if discrete else self.e)
         self.k = np.linalg.solve(middle, right if s is None else right + conj_transpose(s))
         self.loop = a - np.matmul(b, self.k)
-        self.beside = np.matmul(x, self.loop if discrete else self.e)  # what the derivatives of a and b meet
+        self.left = np.matmul(x, self.loop if discrete else self.e)
 
-    def solved(self, right: Any) -> Any:
+    def solve(self, right: Any) -> Any:
         """Solve the linearized equation for dx with right-hand side ``-right``."""
         inverse = np.linalg.inv(self.e)
-        turned = conj_transpose(np.matmul(self.loop, inverse))
+        loop_adjoint = conj_transpose(np.matmul(self.loop, inverse))
         right = matmul_chain(conj_transpose(inverse), right, inverse)
         if self.discrete:
-            return scipy.linalg.solve_discrete_lyapunov(turned, right)
-        return scipy.linalg.solve_continuous_lyapunov(turned, -right)
+            return scipy.linalg.solve_discrete_lyapunov(loop_adjoint, right)
+        return scipy.linalg.solve_continuous_lyapunov(loop_adjoint, -right)
 
     def pull(self, g: NDArray[Any]) -> Any:
-        """Return the adjoint of the equation. Only the Hermitian part of that of x matters, because x is Hermitian."""
+        """Return the cotangent of the equation, given that of x, whose Hermitian part alone matters because x is Hermitian."""
         inverse = np.linalg.inv(self.e)
-        turned = np.conjugate(np.matmul(inverse, self.loop))
+        loop_conjugate = np.conjugate(np.matmul(inverse, self.loop))
         right = matmul_chain(np.conjugate(inverse), (g + conj_transpose(g)) / 2, transpose(inverse))
         if self.discrete:
-            return scipy.linalg.solve_discrete_lyapunov(turned, right)
-        return scipy.linalg.solve_continuous_lyapunov(turned, -right)
+            return scipy.linalg.solve_discrete_lyapunov(loop_conjugate, right)
+        return scipy.linalg.solve_continuous_lyapunov(loop_conjugate, -right)
 
-    def pull_equation(self, position: int, g: NDArray[Any]) -> Any:
-        """Return the adjoint of an operand, given that of the solution."""
+    def cotangent(self, position: int, g: NDArray[Any]) -> Any:
+        """Return the cotangent of an operand, given that of the solution."""
         equation_cotangent, k = self.pull(g), self.k
         if position == 0:
-            return 2 * np.matmul(np.conjugate(self.beside), equation_cotangent)
+            return 2 * np.matmul(np.conjugate(self.left), equation_cotangent)
         if position == 1:
-            return -2 * matmul_chain(np.conjugate(self.beside), equation_cotangent, transpose(k))
+            return -2 * matmul_chain(np.conjugate(self.left), equation_cotangent, transpose(k))
         if position == 2:
             return equation_cotangent
         if position == 3:
@@ -137,23 +140,23 @@ class _Riccati:
     def tangent(self, position: int, t: NDArray[Any]) -> Any:
         """Return the tangent of the solution, given that of an operand."""
         if position == 2:
-            return self.solved(t)
+            return self.solve(t)
         if position == 3:
-            return self.solved(matmul_chain(conj_transpose(self.k), t, self.k))
+            return self.solve(matmul_chain(conj_transpose(self.k), t, self.k))
         if position == 0:
-            one_side = np.matmul(conj_transpose(self.beside), t)
+            one_side = np.matmul(conj_transpose(self.left), t)
         elif position == 1:
-            one_side = -matmul_chain(conj_transpose(self.beside), t, self.k)
+            one_side = -matmul_chain(conj_transpose(self.left), t, self.k)
         elif position == 4:
             one_side = np.matmul(conj_transpose(-np.matmul(self.x, self.e) if self.discrete else np.matmul(self.x, self.loop)), t)
         else:
             one_side = -np.matmul(t, self.k)
-        return self.solved(one_side + conj_transpose(one_side))
+        return self.solve(one_side + conj_transpose(one_side))
 
 
 def _riccati(opname: str, discrete: bool) -> Rule:
     def formula(position: int) -> Any:
-        return lambda g, out, *operands, balanced=True: _Riccati(discrete, out, *operands).pull_equation(position, g)
+        return lambda g, out, *operands, balanced=True: _Riccati(discrete, out, *operands).cotangent(position, g)
 
     def tangent(position: int) -> Any:
         return lambda t, out, *operands, balanced=True: _Riccati(discrete, out, *operands).tangent(position, t)

@@ -1,8 +1,8 @@
 """Rules of functions of matrices.
 
-The derivative of an analytic function along e is the block beside the diagonal of the function of ``[[a, e], [0, a]]``, and
-the adjoint of that map is the same with a transposed: N. J. Higham, "Functions of Matrices" (2008), (3.16) and section 3.3.
-Square roots and signs have Sylvester equations instead: the same, (6.1) and theorem 5.3.
+The derivative of an analytic function along e is the off-diagonal block of the function of ``[[a, e], [0, a]]``. The transpose
+of this linear map is the same map for the transposed a: N. J. Higham, "Functions of Matrices" (2008), (3.16) and section 3.3.
+The derivatives of square roots and signs solve Sylvester equations instead (ibid., (6.1) and theorem 5.3).
 """
 
 from __future__ import annotations
@@ -45,30 +45,30 @@ def frechet_derivative(function: Function, a: NDArray[Any], e: Any) -> Any:
 
 
 def _checked_derivative(name: str, function: Function, a: NDArray[Any], e: object, out: NDArray[Any]) -> Any:
-    """Compute `frechet_derivative`; raise if it belongs to a different branch of the function."""
+    """Compute `frechet_derivative`; raise if the blocks on the diagonal are not `out`, but on a different branch."""
     block_values: list[Any] = []
 
-    def kept(block: object) -> Any:
+    def evaluate(block: object) -> Any:
         block_values.append(function(block))
         return block_values[-1]
 
     error = scipy.linalg.LinAlgError(f"scipy.linalg.{name}: an eigenvalue is on the branch cut or 0, so there is no derivative")
     try:
-        result = frechet_derivative(kept, a, e)
+        result = frechet_derivative(evaluate, a, e)
     except ValueError:  # SciPy divides by the distance of eigenvalues, and raises for infinities
         if not (np.all(np.isfinite(stop_gradient(a))) and np.all(np.isfinite(stop_gradient(e)))):
             raise
         raise error from None
-    room = np.sqrt(np.finfo(a.dtype).eps)
+    tolerance = np.sqrt(np.finfo(a.dtype).eps)
     for value in map(stop_gradient, block_values):
-        mine = value[..., : a.shape[-1], : a.shape[-1]]
-        if not np.allclose(mine, stop_gradient(out), rtol=room, atol=room):
+        diagonal_block = value[..., : a.shape[-1], : a.shape[-1]]
+        if not np.allclose(diagonal_block, stop_gradient(out), rtol=tolerance, atol=tolerance):
             raise error
     return result
 
 
 def _is_singular(a: NDArray[Any]) -> bool:
-    """Whether an eigenvalue of a matrix is 0 within rounding."""
+    """Whether an eigenvalue of a matrix is 0 up to rounding."""
     size = np.abs(np.linalg.eigvals(a))
     return bool(np.any(size <= size.shape[-1] * np.finfo(size.dtype).eps * np.max(size, axis=-1, keepdims=True, initial=0)))
 
@@ -77,9 +77,8 @@ def _declare_function(opname: str, function: Callable[..., Any], checked: bool =
     """Declare an analytic function of matrices, ``function(a, *parameters)``."""
     name = opname.removeprefix("scipy_linalg_")
 
-    def moved(a: NDArray[Any], e: object, out: NDArray[Any], options: dict[str, Any]) -> Any:
-        if options.get("disp", True) is False:
-            raise TypeError(f"scipy.linalg.{name}: disp=False is not differentiable. Omit it")
+    def derivative(a: NDArray[Any], e: object, out: NDArray[Any], options: dict[str, Any]) -> Any:
+        _require_no_disp(name, options)
         run = functools.partial(function, **{k: v for k, v in options.items() if k == "t"})
         if not checked:
             return frechet_derivative(run, a, e)
@@ -88,11 +87,11 @@ def _declare_function(opname: str, function: Callable[..., Any], checked: bool =
         return _checked_derivative(name, run, a, e, out)
 
     return (
-        general(opname, lambda g, out, a, /, **o: moved(transpose(a), g, transpose(out), o))
-        .tangent(lambda t, out, a, /, **o: moved(a, t, out, o))
+        general(opname, lambda g, out, a, /, **o: derivative(transpose(a), g, transpose(out), o))
+        .tangent(lambda t, out, a, /, **o: derivative(a, t, out, o))
         .batched(
-            lambda position, g, out, a, /, **o: moved(transpose(a), g, transpose(out), o),
-            lambda tangents, out, a, /, **o: moved(a, tangents[0], out, o),
+            lambda position, g, out, a, /, **o: derivative(transpose(a), g, transpose(out), o),
+            lambda tangents, out, a, /, **o: derivative(a, tangents[0], out, o),
         )
     )
 
@@ -103,11 +102,11 @@ scipy_linalg_fractional_matrix_power_grad = _declare_function(
     "scipy_linalg_fractional_matrix_power", lambda x, t: scipy.linalg.fractional_matrix_power(x, t), checked=True
 )
 
-# expm_frechet: its derivative along t is the second derivative of expm along both, which is symmetric in them.
+# The derivative of expm_frechet(a, e) along t is the second derivative of expm along e and t, which is symmetric in them.
 
 
-def _exponential(e: Any) -> Function:
-    """``a -> L(a, e)``, for any a that has blocks of the size of e."""
+def _frechet_along(e: Any) -> Function:
+    """Return the function that maps `a` to the derivative of expm along `e`; `a` may consist of blocks of the size of e."""
 
     def derivative(a: NDArray[Any]) -> Any:
         count = a.shape[-1] // e.shape[-1]
@@ -116,33 +115,34 @@ def _exponential(e: Any) -> Function:
     return derivative
 
 
-def _frechet_parts(out: NDArray[Any], options: dict[str, Any]) -> bool:
+def _returns_expm(options: dict[str, Any]) -> bool:
+    """Whether expm_frechet returns the exponential too."""
     return bool(options.get("compute_expm", True))
 
 
 def _frechet_a(g: NDArray[Any], out: NDArray[Any], a: NDArray[Any], e: Any, **options: object) -> Any:
-    of_value, of_derivative = g if _frechet_parts(out, options) else (None, g)
+    g_expm, g_frechet = g if _returns_expm(options) else (None, g)
     total = 0 * a
-    if of_value is not None:
-        total = total + frechet_derivative(scipy.linalg.expm, transpose(a), of_value)
-    if of_derivative is not None:
-        total = total + frechet_derivative(_exponential(transpose(e)), transpose(a), of_derivative)
+    if g_expm is not None:
+        total = total + frechet_derivative(scipy.linalg.expm, transpose(a), g_expm)
+    if g_frechet is not None:
+        total = total + frechet_derivative(_frechet_along(transpose(e)), transpose(a), g_frechet)
     return total
 
 
 def _frechet_e(g: NDArray[Any] | tuple[Any, ...], out: NDArray[Any], a: NDArray[Any], e: Any, **options: object) -> Any:
-    of_derivative = g[1] if _frechet_parts(out, options) else g
-    return 0 * e if of_derivative is None else frechet_derivative(scipy.linalg.expm, transpose(a), of_derivative)
+    g_frechet = g[1] if _returns_expm(options) else g
+    return 0 * e if g_frechet is None else frechet_derivative(scipy.linalg.expm, transpose(a), g_frechet)
 
 
 def _frechet_tangent_a(t: NDArray[Any], out: NDArray[Any], a: NDArray[Any], e: object, **options: object) -> Any:
-    moved = frechet_derivative(_exponential(e), a, t)
-    return (frechet_derivative(scipy.linalg.expm, a, t), moved) if _frechet_parts(out, options) else moved
+    tangent = frechet_derivative(_frechet_along(e), a, t)
+    return (frechet_derivative(scipy.linalg.expm, a, t), tangent) if _returns_expm(options) else tangent
 
 
 def _frechet_tangent_e(t: NDArray[Any], out: NDArray[Any], a: NDArray[Any], e: object, **options: object) -> Any:
-    moved = frechet_derivative(scipy.linalg.expm, a, t)
-    return (None, moved) if _frechet_parts(out, options) else moved
+    tangent = frechet_derivative(scipy.linalg.expm, a, t)
+    return (None, tangent) if _returns_expm(options) else tangent
 
 
 scipy_linalg_expm_frechet_grad = general("scipy_linalg_expm_frechet", _frechet_a, _frechet_e).tangent(
@@ -153,7 +153,7 @@ scipy_linalg_expm_frechet_grad = general("scipy_linalg_expm_frechet", _frechet_a
 
 
 def _has_opposite_eigenvalues(x: NDArray[Any]) -> Any:
-    """Whether two eigenvalues of a matrix have a sum of 0 within rounding."""
+    """Whether two eigenvalues of a matrix have a sum of 0 up to rounding."""
     w = np.linalg.eigvals(x)
     sums = np.abs(w[..., :, None] + w[..., None, :])
     return np.any(sums <= w.shape[-1] * np.finfo(w.dtype).eps * np.max(np.abs(w), axis=-1, initial=0)[..., None, None])
@@ -168,13 +168,13 @@ def solve_sum_equation(name: str, a: NDArray[Any], right: Any) -> Any:
     return scipy.linalg.solve_sylvester(a, a, right)
 
 
-def _without_disp(name: str, options: dict[str, Any]) -> None:
+def _require_no_disp(name: str, options: dict[str, Any]) -> None:
     if options.get("disp", True) is False:
         raise TypeError(f"scipy.linalg.{name}: disp=False is not differentiable. Omit it")
 
 
 def _sqrtm(t: NDArray[Any], root: Any, options: dict[str, Any]) -> Any:
-    _without_disp("sqrtm", options)
+    _require_no_disp("sqrtm", options)
     return solve_sum_equation("sqrtm", root, t)
 
 
@@ -188,13 +188,13 @@ scipy_linalg_sqrtm_grad = (
 
 
 def _signm(g: NDArray[Any], out: NDArray[Any], a: NDArray[Any], **options: object) -> Any:
-    _without_disp("signm", options)
+    _require_no_disp("signm", options)
     solved = solve_sum_equation("signm", transpose(np.matmul(out, a)), g)
     return solved - matmul_chain(transpose(out), solved, transpose(out))
 
 
 def _signm_tangent(t: NDArray[Any], out: NDArray[Any], a: NDArray[Any], **options: object) -> Any:
-    _without_disp("signm", options)
+    _require_no_disp("signm", options)
     return solve_sum_equation("signm", np.matmul(out, a), t - matmul_chain(out, t, out))
 
 

@@ -8,20 +8,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from compgraph.array_types import Axis
+
 from ....rules import general, reduction
 from ...corners import as_norm, with_corners
 from ...linalg import (
     cofactors,
     conj_transpose,
     function_of_matrices,
-    length,
-    lstsq_a,
-    lstsq_b,
+    lstsq_cotangent_a,
+    lstsq_cotangent_b,
     lstsq_tangent_a,
     lstsq_tangent_b,
-    norm,
     norm_corner,
-    pinv,
+    norm_numerator,
+    norm_weights,
+    pinv_cotangent,
     pinv_tangent,
     transpose,
 )
@@ -30,18 +32,14 @@ scipy_linalg_det_grad = function_of_matrices("scipy_linalg_det", lambda out, a, 
 
 
 def _weights(
-    out: NDArray[Any],
-    a: NDArray[Any],
-    ord: float | str | None = None,
-    axis: int | tuple[int, ...] | None = None,
-    check_finite: bool = True,
+    out: NDArray[Any], a: NDArray[Any], ord: float | str | None = None, axis: Axis = None, check_finite: bool = True
 ) -> Any:
-    return norm(out, a, axis, ord)
+    return norm_weights(out, a, axis, ord)
 
 
 scipy_linalg_norm_grad = as_norm(
     with_corners(reduction("scipy_linalg_norm", _weights), _weights, norm_corner),
-    lambda a, axis=None, ord=None, **_: length(a, axis, ord),
+    lambda a, axis=None, ord=None, **_: norm_numerator(a, axis, ord),
 )
 
 # ------------------------------------------------------------------------------------- pseudo-inverses
@@ -66,7 +64,7 @@ def _pull_pinv(
     rtol: float | None = None,
     check_finite: bool = True,
 ) -> Any:
-    return 0 * a if g[0] is None else pinv(g[0], out[0], a, rtol=_cutoff(_plain(a), atol, rtol))
+    return 0 * a if g[0] is None else pinv_cotangent(g[0], out[0], a, rtol=_cutoff(_plain(a), atol, rtol))
 
 
 def _push_pinv(
@@ -92,11 +90,11 @@ def _pull_pinvh(
     lower: bool = True,
     check_finite: bool = True,
 ) -> Any:
-    """The upper triangle of a matrix is the lower one of its adjoint."""
+    """Return the cotangent of the triangle; an upper triangle is the lower one of the conjugate transpose."""
     if g[0] is None:
         return 0 * a
     cut = _cutoff_of_triangle(_plain(a), atol, rtol, lower)
-    cotangent = pinv(g[0], out[0], a if lower else conj_transpose(a), hermitian=True, rtol=cut)
+    cotangent = pinv_cotangent(g[0], out[0], a if lower else conj_transpose(a), hermitian=True, rtol=cut)
     return cotangent if lower else conj_transpose(cotangent)
 
 
@@ -121,8 +119,8 @@ def _cutoff_of_triangle(a: NDArray[Any], atol: object, rtol: object, lower: bool
 
 scipy_linalg_pinvh_grad = general("scipy_linalg_pinvh", _pull_pinvh).tangent(_push_pinvh).not_batchable()
 
-# The basis n of a null space is one of many: what does not depend on the choice has the derivative that follows from the
-# smallest turn, dn = -pinv(a) da n.
+# The basis n of a null space is one of many. Functions that do not depend on the choice have the derivative along the smallest
+# change, dn = -pinv(a) da n.
 
 
 def _pull_null_space(g: NDArray[Any], out: NDArray[Any], a: NDArray[Any], **_: object) -> Any:
@@ -133,8 +131,8 @@ def _pull_null_space(g: NDArray[Any], out: NDArray[Any], a: NDArray[Any], **_: o
             "scipy.linalg.null_space: the matrix is rank-deficient, so the basis has no derivative. Nearby matrices have a "
             "smaller null space"
         )
-    turn = np.matmul(conj_transpose(np.conjugate(_plain(out))), _plain(g))
-    if np.max(np.abs(turn - conj_transpose(turn))) > 1e3 * np.finfo(turn.dtype).eps * np.max(np.abs(turn)):
+    projected = np.matmul(conj_transpose(np.conjugate(_plain(out))), _plain(g))
+    if np.max(np.abs(projected - conj_transpose(projected))) > 1e3 * np.finfo(projected.dtype).eps * np.max(np.abs(projected)):
         raise TypeError(
             "scipy.linalg.null_space: the basis is not unique, and functions that depend on its choice have no derivative. "
             "Use the projection on the space, np.eye(n) - np.linalg.pinv(a) @ a"
@@ -167,7 +165,7 @@ def _pull(formula: Any) -> Any:
     def pull(g: Any, out: Any, a: NDArray[Any], b: NDArray[Any], cond: Any = None, **_: object) -> Any:
         shaped, cond = _numpy_results(out, a, cond)
         residues, values = None, g[3] if len(g) > 3 else None
-        if g[1] is not None:  # real, whatever their dtype is
+        if g[1] is not None:  # residues are real; their dtype may be complex
             residues = np.reshape(np.real(g[1]) + 0 * np.real(out[1]), (-1,))
         return formula((g[0], residues, None, values), shaped, a, b, rcond=cond)
 
@@ -177,14 +175,14 @@ def _pull(formula: Any) -> Any:
 def _push(formula: Callable[..., Any]) -> Any:
     def push(t: NDArray[Any], out: Any, a: NDArray[Any], b: NDArray[Any], cond: ArrayLike | None = None, **_: object) -> Any:
         shaped, cond = _numpy_results(out, a, cond)
-        dx, left, _, ds = formula(t, shaped, a, b, rcond=cond)
-        return (dx, None if left is None else np.reshape(left, out[1].shape), None, ds)[: len(out)]
+        dx, squares, _, ds = formula(t, shaped, a, b, rcond=cond)
+        return (dx, None if squares is None else np.reshape(squares, out[1].shape), None, ds)[: len(out)]
 
     return push
 
 
 scipy_linalg_lstsq_grad = (
-    general("scipy_linalg_lstsq", _pull(lstsq_a), _pull(lstsq_b))
+    general("scipy_linalg_lstsq", _pull(lstsq_cotangent_a), _pull(lstsq_cotangent_b))
     .tangent(_push(lstsq_tangent_a), _push(lstsq_tangent_b))
     .not_batchable()
 )

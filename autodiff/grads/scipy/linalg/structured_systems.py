@@ -1,8 +1,8 @@
 """Rules of SciPy's solvers of linear systems, and of inverses.
 
-With ``op(a) x = b`` the adjoint of b is ``op(a)^-T g``, that of op(a) minus its outer product with x; see M. Giles,
-"Collected matrix derivative results for forward and reverse mode algorithmic differentiation" (2008). Where SciPy reads a
-part of a matrix, the adjoint is zero elsewhere.
+For ``op(a) x = b``, the cotangent of b is ``op(a)^-T g``, and that of op(a) is minus its outer product with x; see M. Giles,
+"Collected matrix derivative results for forward and reverse mode algorithmic differentiation" (2008). If SciPy reads only a
+part of a matrix, the cotangent is zero elsewhere.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from compgraph.scipy import banded_matrices
 
 from ....batching import pad_ndim, sum_over_operands
 from ....rules import Rule, general
-from ...linalg import conj_transpose, fold_hermitian, matmul_chain, mirror_triangle, transpose, triangle_weights
+from ...linalg import as_columns, conj_transpose, fold_hermitian, matmul_chain, mirror_triangle, transpose, triangle_weights
 
 Formula = Callable[..., Any]
 
@@ -37,30 +37,24 @@ def _declare_solver(opname: str, solve: Formula, solve_transposed: Formula, appl
     apply : callable
         ``(t, x, **options)`` multiplies the tangent of the assumed matrix by columns.
     pull_matrix : callable
-        ``(y, x, a, **options)`` returns the adjoint of `a`, given that of the assumed matrix, ``-y @ x.T``.
+        ``(y, x, a, **options)`` returns the cotangent of `a`, given that of the assumed matrix, ``-y @ x.T``.
     """
 
     def pull(position: int, g: NDArray[Any], out: NDArray[Any], a: NDArray[Any], b: NDArray[Any], **options: object) -> Any:
         single, (g, x) = as_columns(b, g, out)
-        solution = side_by_side(lambda right: solve_transposed(a, right, **options), a.ndim, g)
+        solution = _solve_stack(lambda right: solve_transposed(a, right, **options), a.ndim, g)
         if position == 0:
             return pull_matrix(solution, x, a, **options)
         return solution[..., 0] if single else solution
 
     def push(
-        position: int,
-        t: NDArray[Any],
-        out: NDArray[Any],
-        a: NDArray[Any],
-        b: NDArray[Any],
-        batched: bool = False,
-        **options: object,
+        position: int, t: Any, out: NDArray[Any], a: NDArray[Any], b: NDArray[Any], batched: bool = False, **options: object
     ) -> Any:
         single, (x,) = as_columns(b, out)
         t = t[..., None] if single and position else t
         t = pad_ndim(t, x.ndim) if batched else t
         right = t if position else -apply(t, x, **options)
-        solution = side_by_side(lambda right: solve(a, right, **options), a.ndim, right)
+        solution = _solve_stack(lambda right: solve(a, right, **options), a.ndim, right)
         return solution[..., 0] if single else solution
 
     return (
@@ -84,13 +78,13 @@ def _solve_transposed(
 ) -> Any:
     if transposed:
         return scipy.linalg.solve(a, right, lower=lower, assume_a=assume_a)
-    return scipy.linalg.solve(transpose(a), right, lower=not lower, assume_a=across(assume_a))
+    return scipy.linalg.solve(transpose(a), right, lower=not lower, assume_a=_TRANSPOSED.get(assume_a or "", assume_a))
 
 
 def _solve_apply(
     t: NDArray[Any], x: NDArray[Any], assume_a: str | None = None, lower: bool = False, transposed: bool = False, **_: object
 ) -> Any:
-    if t.shape[-1] == 1:  # SciPy divides by it, however many rows there are
+    if t.shape[-1] == 1:  # SciPy divides by the only element, for any number of right-hand rows
         return t * x
     t = Structure(assume_a, lower).read(t)
     return np.matmul(transpose(t) if transposed else t, x)
@@ -106,8 +100,8 @@ def _pull_matrix_solve(
     **_: object,
 ) -> Any:
     if a.size == 1:
-        before = y.ndim - max(x.ndim, a.ndim)
-        return np.reshape(-np.sum(y * x, axis=tuple(range(before, y.ndim))), (*y.shape[:before], *a.shape))
+        num_batch_axes = y.ndim - max(x.ndim, a.ndim)
+        return np.reshape(-np.sum(y * x, axis=tuple(range(num_batch_axes, y.ndim))), (*y.shape[:num_batch_axes], *a.shape))
     total = -np.matmul(x, transpose(y)) if transposed else -np.matmul(y, transpose(x))
     return Structure(assume_a, lower).fold(total)
 
@@ -115,7 +109,7 @@ def _pull_matrix_solve(
 scipy_linalg_solve_grad = _declare_solver("scipy_linalg_solve", _solve, _solve_transposed, _solve_apply, _pull_matrix_solve)
 
 
-# `trans` of SciPy's, as a number: a, its transpose, its adjoint
+# SciPy's option `trans` as a number: a, its transpose, its conjugate transpose
 _TRANS = {"N": 0, "T": 1, "C": 2}
 
 
@@ -158,7 +152,7 @@ scipy_linalg_solve_triangular_grad = _declare_solver(
 )
 
 
-def _structure(assume_a: Any, lower: Any) -> Structure:
+def _inv_structure(assume_a: Any, lower: Any) -> Structure:
     if assume_a == "diagonal":
         raise TypeError(
             "scipy.linalg.inv: with assume_a='diagonal' SciPy does not clear the other elements, so there is no derivative. Use "
@@ -170,13 +164,13 @@ def _structure(assume_a: Any, lower: Any) -> Structure:
 def _pull_inv(
     g: NDArray[Any], out: NDArray[Any], a: NDArray[Any], assume_a: str | None = None, lower: bool = False, **_: object
 ) -> Any:
-    return _structure(assume_a, lower).fold(-matmul_chain(transpose(out), g, transpose(out)))
+    return _inv_structure(assume_a, lower).fold(-matmul_chain(transpose(out), g, transpose(out)))
 
 
 def _push_inv(
     t: NDArray[Any], out: NDArray[Any], a: NDArray[Any], assume_a: str | None = None, lower: bool = False, **_: object
 ) -> Any:
-    return -matmul_chain(out, _structure(assume_a, lower).read(t), out)
+    return -matmul_chain(out, _inv_structure(assume_a, lower).read(t), out)
 
 
 scipy_linalg_inv_grad = (
@@ -225,22 +219,22 @@ def _hermitian_transposed(ab: Any, right: Any, lower: object = False, **_: objec
 
 def _hermitian_apply(t: NDArray[Any], x: NDArray[Any], lower: bool = False, **_: object) -> Any:
     below, above = banded_matrices.widths(t, lower)
-    half_bands = t * _half_bands(t.shape[-1], below, above)
-    other = np.conjugate(banded_matrices.transposed(half_bands, below, above))
-    return banded_matrices.product(half_bands, x, below, above) + banded_matrices.product(other, x, above, below)
+    halved = t * _half_bands(t.shape[-1], below, above)
+    other = np.conjugate(banded_matrices.transposed(halved, below, above))
+    return banded_matrices.product(halved, x, below, above) + banded_matrices.product(other, x, above, below)
 
 
 def _pull_matrix_hermitian(y: NDArray[Any], x: NDArray[Any], ab: Any, lower: bool = False, **_: object) -> Any:
     below, above = banded_matrices.widths(ab, lower)
-    both = banded_matrices.outer(y, x, below, above) + np.conjugate(banded_matrices.outer(x, y, below, above))
-    return -both * _half_bands(ab.shape[-1], below, above)
+    total = banded_matrices.outer(y, x, below, above) + np.conjugate(banded_matrices.outer(x, y, below, above))
+    return -total * _half_bands(ab.shape[-1], below, above)
 
 
 scipy_linalg_solveh_banded_grad = _declare_solver(
     "scipy_linalg_solveh_banded", _hermitian, _hermitian_transposed, _hermitian_apply, _pull_matrix_hermitian
 )
 
-# The first element of r is ignored: that of c is in the corner.
+# solve_toeplitz ignores the first element of r, because that of c is in the corner of the matrix.
 
 
 def _along_diagonals(m: Any) -> Any:
@@ -251,19 +245,20 @@ def _along_diagonals(m: Any) -> Any:
     return np.sum(np.where(rows < n, m[..., np.minimum(rows, n - 1), columns], 0), axis=-1)
 
 
-def _cornered(c: NDArray[Any], r: Any) -> Any:
+def _replace_first(c: NDArray[Any], r: Any) -> Any:
+    """Return `r` with the first element of `c`."""
     return np.concatenate([np.broadcast_arrays(c[..., :1], r[..., :1])[0], r[..., 1:]], axis=-1)
 
 
-def _solve_toeplitz(g: NDArray[Any], c: NDArray[Any], r: object, b: NDArray[Any]) -> Any:
+def _solve_transposed_toeplitz(g: NDArray[Any], c: NDArray[Any], r: object, b: NDArray[Any]) -> Any:
     single, (g,) = as_columns(b, g)
-    return single, scipy.linalg.solve_toeplitz((_cornered(c, r), c), g)
+    return single, scipy.linalg.solve_toeplitz((_replace_first(c, r), c), g)
 
 
-def _toeplitz_matrix(position: int, g: NDArray[Any], out: NDArray[Any], c: NDArray[Any], r: Any, b: NDArray[Any]) -> Any:
+def _pull_toeplitz_matrix(position: int, g: NDArray[Any], out: NDArray[Any], c: NDArray[Any], r: Any, b: NDArray[Any]) -> Any:
     if not out.size:
         return 0 * (r if position else c)
-    _, y = _solve_toeplitz(g, c, r, b)
+    _, y = _solve_transposed_toeplitz(g, c, r, b)
     _, (x,) = as_columns(b, out)
     outer = -np.matmul(y, transpose(x))
     if position == 0:
@@ -271,39 +266,39 @@ def _toeplitz_matrix(position: int, g: NDArray[Any], out: NDArray[Any], c: NDArr
     return _along_diagonals(transpose(outer)) * (np.arange(r.shape[-1]) > 0)
 
 
-def _toeplitz_right(g: NDArray[Any], out: NDArray[Any], c: NDArray[Any], r: object, b: NDArray[Any], **_: object) -> Any:
-    single, y = _solve_toeplitz(g, c, r, b) if out.size else (False, g)
+def _pull_toeplitz_right(g: NDArray[Any], out: NDArray[Any], c: NDArray[Any], r: object, b: NDArray[Any], **_: object) -> Any:
+    single, y = _solve_transposed_toeplitz(g, c, r, b) if out.size else (False, g)
     return y[..., 0] if single else y
 
 
-def _push_toeplitz(change: Any, out: NDArray[Any], c: NDArray[Any], r: Any, b: NDArray[Any]) -> Any:
+def _push_toeplitz(matrix_tangent: Any, out: NDArray[Any], c: NDArray[Any], r: Any, b: NDArray[Any]) -> Any:
     single, (x,) = as_columns(b, out)
     if not out.size:
         return 0 * out
-    moved = -scipy.linalg.solve_toeplitz((c, r), np.matmul(change, x))
-    return moved[..., 0] if single else moved
+    solution = -scipy.linalg.solve_toeplitz((c, r), np.matmul(matrix_tangent, x))
+    return solution[..., 0] if single else solution
 
 
 scipy_linalg_solve_toeplitz_grad = general(
     "scipy_linalg_solve_toeplitz",
-    lambda g, out, c, r, b, **_: _toeplitz_matrix(0, g, out, c, r, b),
-    lambda g, out, c, r, b, **_: _toeplitz_matrix(1, g, out, c, r, b),
-    _toeplitz_right,
+    lambda g, out, c, r, b, **_: _pull_toeplitz_matrix(0, g, out, c, r, b),
+    lambda g, out, c, r, b, **_: _pull_toeplitz_matrix(1, g, out, c, r, b),
+    _pull_toeplitz_right,
 ).tangent(
-    lambda t, out, c, r, b, **_: _push_toeplitz(scipy.linalg.toeplitz(t, _cornered(t, 0 * r)), out, c, r, b),
-    lambda t, out, c, r, b, **_: _push_toeplitz(scipy.linalg.toeplitz(0 * c, _cornered(0 * c, t)), out, c, r, b),
+    lambda t, out, c, r, b, **_: _push_toeplitz(scipy.linalg.toeplitz(t, _replace_first(t, 0 * r)), out, c, r, b),
+    lambda t, out, c, r, b, **_: _push_toeplitz(scipy.linalg.toeplitz(0 * c, _replace_first(0 * c, t)), out, c, r, b),
     lambda t, out, c, r, b, **_: scipy.linalg.solve_toeplitz((c, r), t),
 )
 
 
 _NAMES = {"gen": "general", "sym": "symmetric", "her": "hermitian", "pos": "hermitian", "positive definite": "hermitian"}
-_ACROSS = {"upper triangular": "lower triangular", "lower triangular": "upper triangular"}
+_TRANSPOSED = {"upper triangular": "lower triangular", "lower triangular": "upper triangular"}
 
 
 class Structure:
-    """The part of a matrix that is read under an assumption.
+    """The part of a matrix that SciPy reads under the assumption `assume_a`.
 
-    Without an assumption SciPy looks at all elements, and takes the shortest way; the solution is that of the whole matrix.
+    Without an assumption SciPy detects the structure from all elements; the solution is that of the whole matrix.
     """
 
     def __init__(self, assume_a: str | None, lower: bool) -> None:
@@ -341,19 +336,8 @@ class Structure:
         return g if mask is None else g * mask
 
 
-def across(assume_a: str | None) -> str | None:
-    """Return the assumption about the transposed matrix."""
-    return _ACROSS.get(assume_a, assume_a) if assume_a else assume_a
-
-
-def as_columns(b: NDArray[Any], *vectors: Any) -> tuple[bool, list[Any]]:
-    """Return whether the right-hand side is one vector, and the vectors as columns if it is."""
-    single = b.ndim == 1
-    return single, [v[..., None] if single else v for v in vectors]
-
-
-def side_by_side(solve: Callable[[Any], Any], ndim: int, right: Any) -> Any:
-    """Solve for a stack of right-hand sides; for a single matrix (`ndim` 2), these become columns of one matrix."""
+def _solve_stack(solve: Callable[[Any], Any], ndim: int, right: Any) -> Any:
+    """Solve for a stack of right-hand sides, which are merged into columns of one matrix for a single matrix (`ndim` 2)."""
     if ndim > 2 or right.ndim == 2:
         return solve(right)
     columns = np.moveaxis(right, -2, 0)

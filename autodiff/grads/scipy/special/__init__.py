@@ -1,3 +1,3 @@
-"""Rules of the ufuncs of ``scipy.special``, by family; `declaring` has the functions that declare them."""
+"""Rules of the functions of ``scipy.special``, by family; `ufunc_rules` has the functions that declare rules of ufuncs."""
 
-import scipy.special  # noqa: F401  (before the modules of this package, which its import loads)
+import scipy.special  # noqa: F401  (its import loads the modules of this package)

@@ -10,8 +10,8 @@ import scipy.special as sc
 from numpy.typing import NDArray
 
 from ....rules import Rule
-from ...elementwise_functions import near
-from .ufunc_rules import ROOT_PI, real_only, several, special
+from ...elementwise_functions import series_near_zero
+from .ufunc_rules import ROOT_PI, real_only, special, special_multi_output
 
 # Bessel functions
 special_j0_grad = special("j0", lambda g, out, x: -g * sc.j1(x))
@@ -28,14 +28,14 @@ special_k0e_grad = special("k0e", lambda g, out, x: g * (out - sc.k1e(x)))
 special_k1e_grad = special("k1e", lambda g, out, x: g * (out - 0.5 * (sc.k0e(x) + sc.kve(2, x))))
 
 
-def _bessel(name: str, minus: int, plus: int, own: complex = 0, order: str = "v") -> Rule:
-    """``minus`` and ``plus`` halves of the functions of the orders below and above, and `own` times itself."""
-    neighbour = {"yn": "yv", "kn": "kv"}.get(name, name)  # which have orders below 0 too
+def _bessel(name: str, below: int, above: int, factor: complex = 0, order: str = "v") -> Rule:
+    """Declare a rule by ``f_v' = (below f_(v-1) + above f_(v+1)) / 2 + factor f_v``."""
+    neighbor_name = {"yn": "yv", "kn": "kv"}.get(name, name)  # which accept negative orders
 
     def formula(g: NDArray[Any], out: NDArray[Any], v: NDArray[Any], x: NDArray[Any]) -> Any:
-        function = getattr(sc, neighbour)
-        slope = 0.5 * (minus * function(v - 1, x) + plus * function(v + 1, x))
-        return g * (slope + own * out if own else slope)
+        function = getattr(sc, neighbor_name)
+        slope = 0.5 * (below * function(v - 1, x) + above * function(v + 1, x))
+        return g * (slope + factor * out if factor else slope)
 
     return special(name, order, formula)
 
@@ -64,28 +64,28 @@ special_hankel1e_grad = _bessel("hankel1e", 1, -1, -1j)
 special_hankel2e_grad = _bessel("hankel2e", 1, -1, 1j)
 
 # Airy functions. The scaled ones are Ai exp(zeta) and Bi exp(-|Re zeta|), with zeta = 2/3 x sqrt(x).
-special_airy_grad = several(
+special_airy_grad = special_multi_output(
     "airy", (lambda out, x: out[1], lambda out, x: x * out[0], lambda out, x: out[3], lambda out, x: x * out[2])
 )
 
 
-def _root(x: NDArray[Any]) -> Any:
-    """The derivative of zeta, or of its real part."""
+def _zeta_slope(x: NDArray[Any]) -> Any:
+    """Return the derivative of zeta; for real x, of its real part."""
     return np.sqrt(x) if x.dtype.kind == "c" else np.sqrt(np.maximum(x, 0))
 
 
-_scaled_bi = real_only("airye", "airy", lambda out, x: out[3] - _root(x) * out[2])
-_scaled_bi_slope = real_only("airye", "airy", lambda out, x: x * out[2] - _root(x) * out[3])
-special_airye_grad = several(
+_scaled_bi = real_only("airye", "airy", lambda out, x: out[3] - _zeta_slope(x) * out[2])
+_scaled_bi_slope = real_only("airye", "airy", lambda out, x: x * out[2] - _zeta_slope(x) * out[3])
+special_airye_grad = special_multi_output(
     "airye",
     (
-        lambda out, x: out[1] + _root(x) * out[0],
-        lambda out, x: x * out[0] + _root(x) * out[1],
+        lambda out, x: out[1] + _zeta_slope(x) * out[0],
+        lambda out, x: x * out[0] + _zeta_slope(x) * out[1],
         _scaled_bi,
         _scaled_bi_slope,
     ),
 )
-special_itairy_grad = several(
+special_itairy_grad = special_multi_output(
     "itairy",
     (
         lambda out, x: sc.airy(x)[0],
@@ -95,30 +95,30 @@ special_itairy_grad = several(
     ),
 )
 
-# Kelvin functions: ber + i bei is J0 of the number x turned by 135 degrees, ker + i kei K0 of it turned by 45.
-_TURN = complex(np.exp(0.75j * math.pi))
+# Kelvin functions: ber(x) + i bei(x) = J0(x exp(3 pi i / 4)), ker(x) + i kei(x) = K0(x exp(pi i / 4)).
+_ROTATION = complex(np.exp(0.75j * math.pi))
 
 
-def _first_slope(out: NDArray[Any], x: NDArray[Any]) -> Any:
-    """The derivative of berp + i beip, without a division."""
-    return 0.5j * (sc.jv(0, _TURN * x) - sc.jv(2, _TURN * x))
+def _ber_bei_curvature(out: NDArray[Any], x: NDArray[Any]) -> Any:
+    """Return the second derivative of ber + i bei, by a formula that does not divide by x."""
+    return 0.5j * (sc.jv(0, _ROTATION * x) - sc.jv(2, _ROTATION * x))
 
 
 special_ber_grad = special("ber", lambda g, out, x: g * sc.berp(x))
 special_bei_grad = special("bei", lambda g, out, x: g * sc.beip(x))
 special_ker_grad = special("ker", lambda g, out, x: g * sc.kerp(x))
 special_kei_grad = special("kei", lambda g, out, x: g * sc.keip(x))
-special_berp_grad = special("berp", lambda g, out, x: g * np.real(_first_slope(out, x)))
-special_beip_grad = special("beip", lambda g, out, x: g * np.imag(_first_slope(out, x)))
+special_berp_grad = special("berp", lambda g, out, x: g * np.real(_ber_bei_curvature(out, x)))
+special_beip_grad = special("beip", lambda g, out, x: g * np.imag(_ber_bei_curvature(out, x)))
 special_kerp_grad = special("kerp", lambda g, out, x: -g * (sc.kei(x) + out / x))
 special_keip_grad = special("keip", lambda g, out, x: g * (sc.ker(x) - out / x))
-special_kelvin_grad = several(
+special_kelvin_grad = special_multi_output(
     "kelvin",
-    (lambda out, x: out[2], lambda out, x: out[3], _first_slope, lambda out, x: 1j * out[1] - out[3] / x),
+    (lambda out, x: out[2], lambda out, x: out[3], _ber_bei_curvature, lambda out, x: 1j * out[1] - out[3] / x),
 )
 
 
-# Struve functions, by the mean of their two recurrences, which divides by nothing
+# Struve functions, by the mean of their two recurrences, which does not divide by x
 def _struve(name: str, sign: int) -> Rule:
     def formula(g: NDArray[Any], out: NDArray[Any], v: NDArray[Any], x: NDArray[Any]) -> Any:
         function = getattr(sc, name)
@@ -132,18 +132,18 @@ special_struve_grad = _struve("struve", -1)
 special_modstruve_grad = _struve("modstruve", 1)
 
 
-# Integrals: their derivatives are the integrands.
-def _even_part(x: NDArray[Any], sign: int) -> Any:
-    """``(1 - J0(x)) / x``, or ``(I0(x) - 1) / x``."""
+# Integrals, whose derivatives are the integrands
+def _bessel_quotient(x: NDArray[Any], sign: int) -> Any:
+    """Compute ``(1 - J0(x)) / x`` for sign -1, ``(I0(x) - 1) / x`` for sign 1."""
     terms = [sign**k / math.factorial(k + 1) ** 2 for k in range(12)]
     function = sc.j0 if sign < 0 else sc.i0
-    return 0.25 * x * near(0.25 * x * x, 0.5, terms, lambda far: sign * (function(2 * np.sqrt(far)) - 1) / far)
+    return 0.25 * x * series_near_zero(0.25 * x * x, 0.5, terms, lambda far: sign * (function(2 * np.sqrt(far)) - 1) / far)
 
 
-special_itj0y0_grad = several("itj0y0", (lambda out, x: sc.j0(x), lambda out, x: sc.y0(x)))
-special_iti0k0_grad = several("iti0k0", (lambda out, x: sc.i0(x), lambda out, x: sc.k0(x)))
-special_it2j0y0_grad = several("it2j0y0", (lambda out, x: _even_part(x, -1), lambda out, x: -sc.y0(x) / x))
-special_it2i0k0_grad = several("it2i0k0", (lambda out, x: _even_part(x, 1), lambda out, x: -sc.k0(x) / x))
+special_itj0y0_grad = special_multi_output("itj0y0", (lambda out, x: sc.j0(x), lambda out, x: sc.y0(x)))
+special_iti0k0_grad = special_multi_output("iti0k0", (lambda out, x: sc.i0(x), lambda out, x: sc.k0(x)))
+special_it2j0y0_grad = special_multi_output("it2j0y0", (lambda out, x: _bessel_quotient(x, -1), lambda out, x: -sc.y0(x) / x))
+special_it2i0k0_grad = special_multi_output("it2i0k0", (lambda out, x: _bessel_quotient(x, 1), lambda out, x: -sc.k0(x) / x))
 special_itstruve0_grad = special("itstruve0", lambda g, out, x: g * sc.struve(0, x))
 special_itmodstruve0_grad = special("itmodstruve0", lambda g, out, x: g * sc.modstruve(0, x))
 special_it2struve0_grad = special("it2struve0", lambda g, out, x: -g * (sc.struve(0, x) / x))
@@ -151,7 +151,7 @@ special_besselpoly_grad = special(
     "besselpoly", lambda g, out, a, power, v: g * ((sc.jv(v, 2 * a) - (power + 1) * out) / a), "lmb", "nu"
 )
 
-# Wright's generalised Bessel function
+# Wright's generalized Bessel function
 special_wright_bessel_grad = special(
     "wright_bessel", "a", "b", lambda g, out, a, b, x: g * sc.wright_bessel(a, a + b, x)
 )  # fmt: skip

@@ -10,8 +10,8 @@ import scipy.special as sc
 from numpy.typing import NDArray
 
 from ....rules import Rule
-from ...elementwise_functions import near, to_dtype_of
-from .ufunc_rules import DEGREE, ROOT_2PI, several, special
+from ...elementwise_functions import series_near_zero, to_dtype_of
+from .ufunc_rules import DEGREE, ROOT_2PI, special, special_multi_output
 
 LN2 = math.log(2.0)
 LN10 = math.log(10.0)
@@ -42,14 +42,14 @@ special_huber_grad = special(
 )
 
 
-def _slant(delta: Any, r: Any) -> Any:
+def _pseudo_huber_root(delta: Any, r: Any) -> Any:
     return np.sqrt(1 + (r / delta) ** 2)
 
 
 special_pseudo_huber_grad = special(
     "pseudo_huber",
-    lambda g, out, delta, r: g * (2 * out / delta - r * r / (delta * _slant(delta, r))),
-    lambda g, out, delta, r: g * (r / _slant(delta, r)),
+    lambda g, out, delta, r: g * (2 * out / delta - r * r / (delta * _pseudo_huber_root(delta, r))),
+    lambda g, out, delta, r: g * (r / _pseudo_huber_root(delta, r)),
 )
 
 # Elementary functions
@@ -71,8 +71,8 @@ _EXPREL_SLOPE = [(k + 1) / math.factorial(k + 2) for k in range(19)]
 
 
 def exprel_slope(x: NDArray[Any]) -> Any:
-    """The derivative of ``expm1(x) / x``."""
-    return near(x, 1, _EXPREL_SLOPE, lambda far: (np.exp(far) - sc.exprel(far)) / far)
+    """Return the derivative of ``expm1(x) / x``."""
+    return series_near_zero(x, 1, _EXPREL_SLOPE, lambda far: (np.exp(far) - sc.exprel(far)) / far)
 
 
 special_exprel_grad = special("exprel", lambda g, out, x: g * exprel_slope(x))
@@ -82,7 +82,8 @@ special_exp1_grad = special("exp1", lambda g, out, x: -g * (np.exp(-x) / x))
 special_expi_grad = special("expi", lambda g, out, x: g * (np.exp(x) / x))
 special_expn_grad = special("expn", "n", lambda g, out, n, x: -g * ((np.exp(-x) - (n - 1) * out) / x))
 special_spence_grad = special(
-    "spence", lambda g, out, z: -g * near(1 - z, 0.1, [1 / k for k in range(1, 19)], lambda far: -np.log(1 - far) / far)
+    "spence",
+    lambda g, out, z: -g * series_near_zero(1 - z, 0.1, [1 / k for k in range(1, 19)], lambda far: -np.log(1 - far) / far),
 )
 special_owens_t_grad = special(
     "owens_t",
@@ -92,22 +93,24 @@ special_owens_t_grad = special(
 
 
 def _sinh_over(x: NDArray[Any]) -> Any:
-    """``sinh(x) / x``, an even function."""
-    inverse = [1 / math.factorial(2 * k + 1) for k in range(12)]
-    return near(x * x, 1, inverse, lambda square: np.sinh(np.sqrt(square)) / np.sqrt(square))
+    """Compute ``sinh(x) / x``, an even function."""
+    coefficients = [1 / math.factorial(2 * k + 1) for k in range(12)]
+    return series_near_zero(x * x, 1, coefficients, lambda square: np.sinh(np.sqrt(square)) / np.sqrt(square))
 
 
-special_sici_grad = several("sici", (lambda out, x: np.sinc(x / math.pi), lambda out, x: np.cos(x) / x))
-special_shichi_grad = several("shichi", (lambda out, x: _sinh_over(x), lambda out, x: np.cosh(x) / x))
-special_fresnel_grad = several(
+special_sici_grad = special_multi_output("sici", (lambda out, x: np.sinc(x / math.pi), lambda out, x: np.cos(x) / x))
+special_shichi_grad = special_multi_output("shichi", (lambda out, x: _sinh_over(x), lambda out, x: np.cosh(x) / x))
+special_fresnel_grad = special_multi_output(
     "fresnel", (lambda out, x: np.sin(math.pi / 2 * x * x), lambda out, x: np.cos(math.pi / 2 * x * x))
 )
 
 
 def _modified_fresnel(name: str, sign: int) -> Rule:
-    """Return the rules of the integral of ``exp(sign i t**2)`` from x on, and of the same scaled."""
-    turn = np.exp(-sign * 0.25j * math.pi) / math.sqrt(math.pi)
-    return several(name, (lambda out, x: -np.exp(sign * 1j * x * x), lambda out, x: -sign * 2j * x * out[1] - complex(turn)))
+    """Declare the rule of the integral of ``exp(sign i t**2)`` from x to infinity, and of its scaled form."""
+    factor = complex(np.exp(-sign * 0.25j * math.pi) / math.sqrt(math.pi))
+    return special_multi_output(
+        name, (lambda out, x: -np.exp(sign * 1j * x * x), lambda out, x: -sign * 2j * x * out[1] - factor)
+    )
 
 
 special_modfresnelp_grad = _modified_fresnel("modfresnelp", 1)
@@ -118,13 +121,13 @@ _LOG_SLOPE = [(-1) ** (k + 1) * (k + 1) / (k + 2) for k in range(18)]
 
 
 def _boxcox_slope(log: Any, exponent: Any) -> Any:
-    """The derivative of ``expm1(exponent * log) / exponent`` with respect to the exponent."""
+    """Return the derivative of ``expm1(exponent * log) / exponent`` with respect to the exponent."""
     return log * log * exprel_slope(exponent * log)
 
 
-def _inverse_slope(y: NDArray[Any], exponent: object) -> Any:
-    """The derivative of ``log1p(exponent * y) / exponent`` with respect to the exponent."""
-    return y * y * near(exponent * y, 0.1, _LOG_SLOPE, lambda far: (far / (1 + far) - np.log1p(far)) / (far * far))
+def _inverse_boxcox_slope(y: NDArray[Any], exponent: object) -> Any:
+    """Return the derivative of ``log1p(exponent * y) / exponent`` with respect to the exponent."""
+    return y * y * series_near_zero(exponent * y, 0.1, _LOG_SLOPE, lambda far: (far / (1 + far) - np.log1p(far)) / (far * far))
 
 
 special_boxcox_grad = special(
@@ -138,12 +141,12 @@ special_boxcox1p_grad = special(
 special_inv_boxcox_grad = special(
     "inv_boxcox",
     lambda g, out, y, p: g * (out / (1 + p * y)),
-    lambda g, out, y, p: g * (out * _inverse_slope(y, p)),
+    lambda g, out, y, p: g * (out * _inverse_boxcox_slope(y, p)),
 )
 special_inv_boxcox1p_grad = special(
     "inv_boxcox1p",
     lambda g, out, y, p: g * ((out + 1) / (1 + p * y)),
-    lambda g, out, y, p: g * ((out + 1) * _inverse_slope(y, p)),
+    lambda g, out, y, p: g * ((out + 1) * _inverse_boxcox_slope(y, p)),
 )
 special_powm1_grad = special(
     "powm1", lambda g, out, x, y: g * (y * x ** (y - 1)), lambda g, out, x, y: g * ((out + 1) * np.log(x))
@@ -160,16 +163,16 @@ special_wrightomega_grad = special("wrightomega", lambda g, out, z: g * (out / (
 
 # Tukey's lambda distribution, by the inverse function theorem: its quantiles are boxcox(p) - boxcox(1 - p).
 def _tukey_density(out: NDArray[Any], x: NDArray[Any], shape: Any) -> Any:
-    """Zero outside of where the quantiles reach."""
-    beyond = np.abs(x) * shape >= 1
-    p = np.where(beyond, 0.5, out)
-    return np.where(beyond, 0, 1 / (p ** (shape - 1) + (1 - p) ** (shape - 1)))
+    """Return the density, 0 outside of the range of the quantiles."""
+    is_outside = np.abs(x) * shape >= 1
+    p = np.where(is_outside, 0.5, out)
+    return np.where(is_outside, 0, 1 / (p ** (shape - 1) + (1 - p) ** (shape - 1)))
 
 
-def _tukey_shape(g: NDArray[Any], out: NDArray[Any], x: NDArray[Any], shape: object) -> Any:
+def _pull_tukey_shape(g: NDArray[Any], out: NDArray[Any], x: NDArray[Any], shape: object) -> Any:
     p = np.where(np.abs(x) * shape >= 1, 0.5, out)
     slope = _boxcox_slope(np.log(p), shape) - _boxcox_slope(np.log1p(-p), shape)
     return -g * (_tukey_density(out, x, shape) * slope)
 
 
-special_tklmbda_grad = special("tklmbda", lambda g, out, x, shape: g * _tukey_density(out, x, shape), _tukey_shape)
+special_tklmbda_grad = special("tklmbda", lambda g, out, x, shape: g * _tukey_density(out, x, shape), _pull_tukey_shape)

@@ -16,7 +16,9 @@ from .ufunc_rules import ROOT_2PI, ROOT_PI, special
 
 def _psi(g: NDArray[Any], out: NDArray[Any], x: NDArray[Any]) -> Any:
     if x.dtype.kind == "c":
-        raise TypeError("scipy.special.psi: SciPy has no trigamma function of complex numbers, which is its derivative")
+        raise TypeError(
+            "scipy.special.psi: SciPy has no trigamma function, its derivative, of complex numbers. Pass a plain value"
+        )
     return g * sc.zeta(2, x)
 
 
@@ -55,12 +57,12 @@ special_zetac_grad = special("zetac", lambda g, out, s: g * riemann_slope(s))
 
 
 def gamma_density(a: NDArray[Any], x: NDArray[Any]) -> Any:
-    """The density of the gamma distribution of shape `a`."""
+    """Return the density of the gamma distribution with shape `a`."""
     return np.exp(sc.xlogy(a - 1, x) - x - sc.gammaln(a))
 
 
 def beta_density(a: NDArray[Any], b: NDArray[Any], x: NDArray[Any]) -> Any:
-    """The density of the beta distribution."""
+    """Return the density of the beta distribution."""
     return np.exp(sc.xlogy(a - 1, x) + sc.xlog1py(b - 1, -x) - sc.betaln(a, b))
 
 
@@ -120,9 +122,9 @@ special_ndtri_grad = special("ndtri", lambda g, out, x: g * (np.exp(0.5 * out * 
 special_ndtri_exp_grad = special("ndtri_exp", lambda g, out, x: g * (np.exp(0.5 * out * out + x) * ROOT_2PI))
 
 
-# The profile of Voigt is the real part of wofz(z) over sigma sqrt(2 pi), with z = (x + i gamma) / (sigma sqrt 2).
+# The Voigt profile is the real part of wofz(z) / (sigma sqrt(2 pi)), where z = (x + i gamma) / (sigma sqrt(2)).
 def _voigt(sigma: Any, x: NDArray[Any], gamma: Any) -> tuple[Any, Any]:
-    """z, and the derivative of wofz there over the same factor."""
+    """Return z, and the derivative of ``wofz(z) / (sigma sqrt(2 pi))`` with respect to z."""
     z = (x + 1j * gamma) / (sigma * math.sqrt(2))
     return z, (2j / ROOT_PI - 2 * z * sc.wofz(z)) / (sigma * ROOT_2PI)
 

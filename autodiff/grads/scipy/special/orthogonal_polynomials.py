@@ -30,7 +30,7 @@ special_hyp2f1_grad = special(
 )
 
 
-# Orthogonal polynomials: the derivative of one is one of lower degree in another family.
+# Orthogonal polynomials, whose derivatives are polynomials of lower degree, some of another family
 special_eval_jacobi_grad = special(
     "eval_jacobi",
     "n",
@@ -68,7 +68,7 @@ special_eval_laguerre_grad = special("eval_laguerre", "n", lambda g, out, n, x: 
 special_eval_genlaguerre_grad = special(
     "eval_genlaguerre", "n", "alpha", lambda g, out, n, a, x: -g * sc.eval_genlaguerre(n - 1, a + 1, x)
 )
-# SciPy has those of Hermite for degrees from 0 on only.
+# SciPy's Hermite polynomials do not accept negative degrees.
 special_eval_hermite_grad = special(
     "eval_hermite", "n", lambda g, out, n, x: g * (2.0 * n * sc.eval_hermite(np.maximum(n - 1, 0), x))
 )
