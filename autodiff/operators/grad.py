@@ -11,7 +11,7 @@ from compgraph.context import recording_on
 from ..arguments import Argnums, Arguments, as_direction, flatten, function_operator, require_primals, short_tracebacks
 from ..forward import jvp
 from ..numeric import require_verify_option, verify_gradient
-from .trace import Function, P, R, Trace, concatenated
+from .trace import Function, P, R, Trace, concatenate_raveled
 
 __all__ = ["grad", "jvp", "value_and_grad", "vjp"]
 
@@ -218,7 +218,7 @@ def vjp(f: Function, *primals: object, has_aux: bool = False) -> Any:
     trace = Trace(Arguments("vjp", f, primals, {}, range(len(primals))), has_aux)
     outs = trace.outs()
     with recording_on():
-        out = concatenated(outs)
+        out = concatenate_raveled(outs)
 
     def pull(cotangent: object) -> tuple[Any, ...]:
         cotangents, structure = flatten(cotangent)
@@ -227,6 +227,6 @@ def vjp(f: Function, *primals: object, has_aux: bool = False) -> Any:
                 f"vjp: the cotangent nests as {structure}, but the value as {trace.structure}. Pass an array for each one of it"
             )
         cotangents = [as_direction(a, o, "vjp: the cotangent", "the value") for a, o in zip(cotangents, outs, strict=True)]
-        return trace.arguments.nest(trace.pull(out, concatenated(cotangents)))  # type: ignore[no-any-return]
+        return trace.arguments.nest(trace.pull(out, concatenate_raveled(cotangents)))  # type: ignore[no-any-return]
 
     return trace.with_aux(trace.values(trace.result), pull)

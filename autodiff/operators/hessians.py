@@ -15,7 +15,7 @@ from ..arguments import Argnums, Arguments, function_operator
 from ..reverse import gradient_nodes
 from .jacobians import differentiate_trace, directions_of, require_sparse_support, warn_of_unreached_inputs
 from .sparse import sparse_hessian
-from .trace import Function, P, Trace, concatenated
+from .trace import Function, P, Trace, concatenate_raveled
 
 __all__ = ["hessian", "hessian_diagonal", "hessian_vector_product", "hvp"]
 
@@ -260,8 +260,8 @@ def hessian_vector_product(f: Function, argnums: Argnums = 0) -> Function:
 def _hessian_product(trace: Trace, out: object, directions: list[Any]) -> list[Any]:
     """Return the product of the Hessian with directions, by a pullback through the gradient: the Hessian is symmetric."""
     with recording_on():
-        gradient = concatenated(gradient_nodes(trace.operator, trace.inputs, out))
-    v = concatenated(directions)
+        gradient = concatenate_raveled(gradient_nodes(trace.operator, trace.inputs, out))
+    v = concatenate_raveled(directions)
     if isinstance(v, Value):
         return trace.sweep_cotangents(gradient, v)
     linearization = trace.linearized(gradient)

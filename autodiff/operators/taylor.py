@@ -22,9 +22,8 @@ from ..arguments import as_argument, as_constant, as_direction, flatten, lost_gr
 from ..batching import LiftedFunction, active_levels, outside_vmap
 from ..forward import jvp
 from ..reverse import Tape, collect, depends_on_outside
-from .joined_outputs import join_outputs
 from .series import Expansion, UnsupportedGraphError, require_supported_graph
-from .trace import argument_tracer
+from .trace import argument_tracer, join_outputs
 
 Function = Callable[..., Any]
 

@@ -16,17 +16,18 @@ from typing import Any, ParamSpec, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from compgraph import ops
 from compgraph.array_types import Array
-from compgraph.bind import bind, to_concrete
+from compgraph.bind import attach, bind, to_concrete
 from compgraph.context import call_function, is_recording, no_graph, recording_on, run_isolated
 from compgraph.graph import to_values
 from compgraph.guards import collecting_leaks, note_input_shapes
 from compgraph.interception import intercept
-from compgraph.ops import input_of
 from compgraph.scipy import register_imported
 from compgraph.tracing import Tracing
 from compgraph.values import (
     ArgumentNode,
+    MultiOutput,
     Value,
     describe,
     is_python_arithmetic,
@@ -67,6 +68,7 @@ from ..batching import (
 )
 from ..forward import TangentNode, require_no_jacobian
 from ..reverse import Linearization, collect, connected_zeros, depends_on_outside, owned_arrays, owned_nodes, sweep, with_tangents
+from ..rules import Rule, SharedFormulas, rule_factories
 
 Function = Callable[..., Any]
 P = ParamSpec("P")
@@ -317,7 +319,7 @@ def argument_tracer(value: Any) -> Any:
     if issubclass(type(value), TangentNode):
         return TangentNode.create_using(argument_tracer(value.primal), value.tangent, value.level)
     if isinstance(value, Value):
-        return ArgumentNode.of(bind(input_of, (value,)))
+        return ArgumentNode.of(bind(ops.input_of, (value,)))
     return new_argument(value)
 
 
@@ -336,6 +338,49 @@ def strip_tracers(value: Any) -> Any:
     return value
 
 
-def concatenated(parts: Sequence[Any]) -> Any:
-    """Several arrays as one vector; a single array unchanged."""
+# ------------------------------------------------------------------------------------- several results as one
+
+
+def concatenate_raveled(parts: Sequence[Any]) -> Any:
+    """Return several arrays as one vector; a single array unchanged."""
     return parts[0] if len(parts) == 1 else np.concatenate([np.ravel(p) for p in parts])
+
+
+def join_outputs(outs: Sequence[Any]) -> MultiOutput:
+    """Join several nodes in one multi-output operation, so that one graph and one sweep contain all of them.
+
+    Its cotangent is the `OutputCotangents` of theirs.
+    """
+    outputs = attach(tuple(np.asarray(out.raw_value) for out in outs), _join_outputs, tuple(outs))
+    multi_output: MultiOutput = outputs[0].args[0]
+    return multi_output
+
+
+def fresh_node(out: NDArray[Any]) -> Any:
+    """Return a new node with the value of a node, recorded now.
+
+    Its cotangent is passed on unchanged, in the order in which the readers of the original were recorded.
+    """
+    multi_output = join_outputs([out])
+    return attach(multi_output.raw_value[0], ops.output(0), (multi_output,))
+
+
+class _JoinOutputs:
+    """The operation of `join_outputs`."""
+
+    __name__ = "together"
+
+    def __call__(self, *outs: object) -> tuple[Any, ...]:
+        """Replay the operation."""
+        return tuple(map(np.asarray, outs))
+
+
+def _pull_joined(positions: list[int], cotangents: Any, outs: object, *operands: Any) -> list[Any]:
+    """Return the cotangent of each operand, which is that of the output at its position."""
+    pairs = [(cotangents[p], operands[p]) for p in positions]
+    return [np.zeros(x.shape, x.dtype)[()] if cotangent is None else cotangent for cotangent, x in pairs]
+
+
+_join_outputs = _JoinOutputs()
+rule_factories[_JoinOutputs] = lambda function: Rule("together", "linear", SharedFormulas(_pull_joined), ()).moves_elements()
+ops.OPNAMES[_join_outputs] = "together"

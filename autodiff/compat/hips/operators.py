@@ -145,7 +145,7 @@ class Linearized:
         if self.is_independent:
             warn_user("Output seems independent of input.", UserWarning)
         with recording_on():
-            self.joined = operators.concatenated(self.outs)
+            self.joined = operators.concatenate_raveled(self.outs)
 
     @property
     def value(self) -> Any:
@@ -171,7 +171,7 @@ class Linearized:
 
     def pull_leaves(self, cotangents: list[Any]) -> Any:
         """The cotangent of the argument, from those of the leaves of the value."""
-        return self.trace.arguments.nest(self.trace.pull(self.joined, operators.concatenated(cotangents)))
+        return self.trace.arguments.nest(self.trace.pull(self.joined, operators.concatenate_raveled(cotangents)))
 
 
 def _broadcast_cotangent(cotangent: Any, out: Any) -> Any:
