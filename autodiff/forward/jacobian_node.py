@@ -106,7 +106,7 @@ class JacobianNode(TangentNode):
         """Convert tangents to the shape and dtype of an output."""
         return conform_batch(tangent, out, self.inputs.size)
 
-    def new_cotangent_buffer(self, plain: NDArray[Any]) -> DerivativeBuffer:
+    def new_tangent_buffer(self, plain: NDArray[Any]) -> DerivativeBuffer:
         """Allocate a buffer for tangents with the layout of an array."""
         return BatchedDerivativeBuffer(plain, self.inputs.size)
 

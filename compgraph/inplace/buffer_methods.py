@@ -64,7 +64,7 @@ def _trace_root(root: Buffer | TransformBuffer) -> None:
     plain = root.raw_value
     if isinstance(root, TransformBuffer):
         tracer: Any = plain
-        for wrap in root._shadow:
+        for wrap in root._wrappers:
             tracer = wrap(tracer)
         if not isinstance(tracer, OpaqueTransform):
             raise TypeError(

@@ -14,7 +14,8 @@ SLOTS = (
 )  # fmt: skip
 # Further attributes of values under a transform: tangents or a batch; see `autodiff.forward` and `autodiff.batching`.
 TRANSFORM_SLOTS = (
-    "_primal", "_seen", "_shadow", "_tangent", "_values", "borrows_values", "inputs", "is_scalar", "level", "root",
+    "_primal", "_seen", "_tangent", "_tangent_buffer", "_values", "_wrappers", "borrows_values", "inputs", "is_scalar",
+    "level", "root",
 )  # fmt: skip
 
 
@@ -70,7 +71,7 @@ class OpaqueTransform(Opaque):
     """An Opaque with slots for a tangent or a batch."""
 
     __slots__ = TRANSFORM_SLOTS
-    _shadow: Any
+    _wrappers: Any
 
 
 set_class: Any = object.__dict__["__class__"].__set__  # for objects whose ``__class__`` is a property

@@ -33,7 +33,7 @@ class Buffer(Opaque):
 
 
 class TransformBuffer(Buffer, OpaqueTransform):
-    """A Buffer allocated under a transform; `_shadow` holds the functions that add tangents or a batch."""
+    """A Buffer allocated under a transform; `_wrappers` holds the functions that add tangents or a batch."""
 
     __slots__ = ()
     __class__: Any = ndarray
@@ -59,12 +59,12 @@ def new_buffer(array: NDArray[Any], root: Buffer | TransformBuffer | None = None
         buffer: Any = TransformBuffer() if buffer_wrappers else Buffer()
         buffer.args = ()
     else:
-        buffer_wrappers = getattr(root, "_shadow", ())
+        buffer_wrappers = getattr(root, "_wrappers", ())
         buffer = type(root)()
         buffer.args = (root,)
         _register_view(root, buffer)
     if type(buffer) is TransformBuffer:
-        buffer._shadow = buffer_wrappers
+        buffer._wrappers = buffer_wrappers
     buffer.raw_value = array
     buffer._operands = buffer.memory = None
     return buffer
