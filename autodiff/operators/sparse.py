@@ -58,7 +58,7 @@ def _require_real(trace: Trace, out: object) -> None:
 
 
 def _require_plain_derivatives(linearization: Linearization) -> None:
-    if linearization.live:
+    if linearization.create_graph:
         raise TypeError(
             f"{linearization.operator}: the function depends on nodes recorded outside of it, and a sparse matrix cannot be a "
             "node of their graph. Leave out sparse=True, or pass the values of these nodes"

@@ -107,7 +107,8 @@ class Trace:
         self.arguments, self.operator, self.has_aux, self.outer = arguments, arguments.operator, has_aux, is_recording()
         self.inputs: list[Any] = []
         self.aux: Any = None
-        self._is_live: dict[int, tuple[Any, bool]] = {}  # by the id of an output: the output, and whether its graph is live
+        # By the id of an output: the output, and whether its graph has outer nodes.
+        self._outer_by_id: dict[int, tuple[Any, bool]] = {}
         self.levels = active_levels()
         run_isolated(self._run)
         if getattr(arguments, "has_labels", False):
@@ -167,7 +168,7 @@ class Trace:
             return trace.pull(trace.scalar(""))
 
     def outs(self) -> list[Any]:
-        """Return the leaves of the value as differentiable nodes; raise for others."""
+        """Return the leaves of the value as nodes; raise for one that is not differentiable."""
         if not self.leaves and self.result is not None:
             raise TypeError(f"{self.operator}: the function returned {self.result!r}, which contains no array")
         self.leaves = [as_constant(leaf, self.leaks) for leaf in self.leaves]
@@ -175,8 +176,8 @@ class Trace:
             require_no_jacobian(self.operator, out)
             if not isinstance(base_of(out), Value):
                 paths = self.structure.accessors()
-                where = paths[position].codify(", result") if paths and paths[position] else ""
-                raise lost_graph_error(self.operator + where, out, self.leaks, self.arguments.f, self.arguments.advice)
+                path = paths[position].codify(", result") if paths and paths[position] else ""
+                raise lost_graph_error(self.operator + path, out, self.leaks, self.arguments.f, self.arguments.advice)
             if out.dtype.kind not in "fc":
                 raise TypeError(
                     f"{self.operator}: the {describe(out)} that the function returned is not floating "
@@ -185,7 +186,7 @@ class Trace:
         return self.leaves
 
     def scalar(self, advice: str) -> Any:
-        """The value, if it is a real scalar; `advice` ends the message otherwise."""
+        """Return the value; raise unless it is a real scalar, with `advice` in the message."""
         if self.leaves and not self.structure.is_leaf():
             raise TypeError(
                 f"{self.operator}: the function returned a {type(self.result).__name__}, not a scalar. {advice}. For a pair "
@@ -208,24 +209,26 @@ class Trace:
     def with_aux(self, *results: object) -> Any:
         """Return the results of an operator, with the auxiliary data if `has_aux`."""
         if self.has_aux:
-            results = (*results, self.values(self.aux))
+            results = (*results, self.convert_results(self.aux))
         return results if len(results) > 1 else results[0]
 
     def pull(self, out: object, adjoint: Array | None = None) -> list[Any]:
         """Return the cotangents of the inputs, given that of `out` (ones by default)."""
         require_no_jacobian(self.operator, adjoint)
-        if is_batch(adjoint) and adjoint.level not in self.levels:  # of a vmap around the call of a pullback alone
+        if is_batch(adjoint) and adjoint.level not in self.levels:  # a vmap around the call of a pullback, not around the trace
             return self._pull_batched(out, adjoint)
         return self.apply_linear(out, [adjoint], lambda o, adjoints: self.sweep_cotangents(o, *adjoints))
 
     def apply_linear(self, out: object, directions: list[Any], apply: Callable[[Any, list[Any]], list[Any]]) -> list[Any]:
-        """Apply a function that is linear in a result and directions, outside of vmap and on primals (see `with_tangents`)."""
+        """Apply a function that is linear in a result and directions, without the batch axes of vmap and without tangents.
+
+        The results get both again; see `with_tangents`.
+        """
         if not self.levels:
             return with_tangents(out, directions, apply)
         if self.levels != active_levels()[: self.depth]:
             raise TypeError(
-                f"{self.operator}: a pullback made under vmap is called after that vmap has returned. Call it "
-                "in the same function"
+                f"{self.operator}: a pullback made under vmap is called after that vmap has returned. Call it under that vmap"
             )
         with outermost_levels(self.depth):
             unbatched = [None if d is None else unwrap_batch(d, self.levels) for d in directions]
@@ -250,21 +253,20 @@ class Trace:
                     cotangents = [np.moveaxis(part, 0, depth) for part in cotangents]
                 return [wrap_batch(part, [*self.levels, level]) for part in cotangents]
             per_element = [self.pull(out, seed) for seed in seeds]
-            cotangents = [np.stack(parts) for parts in zip(*per_element, strict=True)] or self._empty_cotangents()
+            if per_element:
+                cotangents = [np.stack(parts) for parts in zip(*per_element, strict=True)]
+            else:
+                cotangents = [np.zeros((0, *x.shape), x.dtype) for x in self.points]
         return [wrap_batch(part, [level]) for part in cotangents]
 
-    def _empty_cotangents(self) -> list[Any]:
-        """Return the cotangents of the inputs for an empty batch."""
-        return [np.zeros((0, *x.shape), x.dtype) for x in self.points]
-
     def sweep_cotangents(self, out: object, adjoint: Array | None) -> list[Any]:
-        """Pull back a cotangent without tangents and batched values."""
+        """Return the cotangents of the inputs, given that of `out`, which have neither tangents nor batch axes."""
         if not isinstance(out, Value):  # it does not depend on the inputs
             return [np.zeros(x.shape, x.dtype)[()] for x in self.inputs]
         nodes = collect(out, stop=self.inputs)
-        is_live = self.has_outer_nodes(nodes)
-        self._is_live[id(out)] = out, is_live
-        if not is_live and not (isinstance(adjoint, Value) and self.outer):
+        has_outer_nodes = self.has_outer_nodes(nodes)
+        self._outer_by_id[id(out)] = out, has_outer_nodes
+        if not has_outer_nodes and not (isinstance(adjoint, Value) and self.outer):
             seed = np.ones_like(out.raw_value)[()] if adjoint is None else np.asarray(adjoint)
             swept = sweep(nodes, out, seed, set(self.inputs), False)
             self.warn_zero_derivative(swept)
@@ -281,32 +283,32 @@ class Trace:
 
     def warn_zero_derivative(self, reached: Container[Any]) -> None:
         """Warn if no cotangent reached an argument, and values have left the graph."""
-        if self.leaks and not all(escape.is_text for escape in self.leaks):
+        if self.leaks and not all(leak.is_text for leak in self.leaks):
             names = zip(self.arguments.names, self.inputs, strict=True)
             unreached = [name for name, x in names if x not in reached]
             if unreached:
                 warn_zero_derivative(self.operator, ", ".join(unreached), self.leaks)
 
     def has_outer_nodes(self, nodes: list[Any]) -> bool:
-        """Whether the graph extends beyond the inputs, so that derivatives must be nodes."""
+        """Whether a graph depends on nodes recorded outside of this trace, so that derivatives must be nodes."""
         return self.outer and depends_on_outside(nodes, self.inputs)
 
-    def value(self, out: Any) -> Any:
+    def convert_result(self, out: Any) -> Any:
         """Convert a result for the caller: to a plain array, or a node if it depends on nodes recorded outside."""
         if is_batch(out):
-            return wrap_batch(self.value(out.values), [out.level], is_array=not out.is_scalar)
+            return wrap_batch(self.convert_result(out.values), [out.level], is_array=not out.is_scalar)
         if issubclass(type(out), TangentNode):
-            return out.like(self.value(out.primal), out.tangent)
+            return out.like(self.convert_result(out.primal), out.tangent)
         if not isinstance(out, Value):
             return unwrap_buffer(out)
-        entry = self._is_live.get(id(out))  # where it was differentiated, its graph was walked already
-        is_live = self.has_outer_nodes(collect(out, stop=self.inputs)) if entry is None else entry[1]
-        return to_concrete(out) if is_live else out.raw_value
+        entry = self._outer_by_id.get(id(out))  # present if it was differentiated, so that its graph is walked once
+        has_outer_nodes = self.has_outer_nodes(collect(out, stop=self.inputs)) if entry is None else entry[1]
+        return to_concrete(out) if has_outer_nodes else out.raw_value
 
-    def values(self, results: object) -> Any:
+    def convert_results(self, results: object) -> Any:
         """Convert nested results for the caller."""
         leaves, structure = flatten(results)
-        return unflatten(structure, list(map(self.value, leaves)))
+        return unflatten(structure, list(map(self.convert_result, leaves)))
 
 
 def argument_tracer(value: Any) -> Any:

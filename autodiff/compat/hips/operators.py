@@ -150,7 +150,7 @@ class Linearized:
     @property
     def value(self) -> Any:
         """The result of the function."""
-        return self.trace.values(self.trace.result)
+        return self.trace.convert_results(self.trace.result)
 
     @property
     def size(self) -> int:
@@ -467,7 +467,7 @@ def grad_and_aux(fun: Function, argnum: Argnum = 0) -> Function:
 
     def derive(args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[Any, Any]:
         linearization = Linearized("grad_and_aux", fun, args, kwargs, argnum, has_aux=True)
-        return linearization.pull_leaves(linearization.ones()), linearization.trace.values(linearization.trace.aux)
+        return linearization.pull_leaves(linearization.ones()), linearization.trace.convert_results(linearization.trace.aux)
 
     return _nary(grad_and_aux, derive, fun, argnum)
 
