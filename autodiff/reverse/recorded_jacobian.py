@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from compgraph.values import Value, VariableNode, describe, require_history
 
@@ -97,18 +96,15 @@ def jacobian(node: Any, wrt: Any, create_graph: bool = False) -> Any:
            [0., 3., 2.]])
     """
     require_differentiable("jacobian", node)
-    single = isinstance(wrt, np.ndarray)
-    inputs = [wrt] if single else list(wrt)
+    is_single = isinstance(wrt, np.ndarray)
+    inputs = [wrt] if is_single else list(wrt)
     for x in inputs:
         if not isinstance(x, VariableNode):
-            raise TypeError(f"jacobian: wrt takes variables (cg.variable, autodiff.reverse.variables), not {_what(x)}")
+            kind = f"the {describe(x)}" if isinstance(x, Value) else f"a {type(x).__name__}"
+            raise TypeError(f"jacobian: wrt takes variables (cg.variable, autodiff.reverse.variables), not {kind}")
     warn_of_leaks("jacobian", collect(node), inputs)
-    recorded = Linearization("jacobian", list(dict.fromkeys(inputs)), node, create_graph)
-    jacobians = dict(zip(recorded.inputs, recorded.rows(), strict=True))
-    with recorded.recording():
-        rows = [jacobians[x] if x.dtype.kind == "c" else jacobians[x].astype(node.dtype, copy=False) for x in inputs]
-    return rows[0] if single else rows
-
-
-def _what(value: NDArray[Any] | str) -> str:
-    return f"the {describe(value)}" if isinstance(value, Value) else f"a {type(value).__name__}"
+    linearization = Linearization("jacobian", list(dict.fromkeys(inputs)), node, create_graph)
+    jacobians = dict(zip(linearization.inputs, linearization.rows(), strict=True))
+    with linearization.recording():
+        results = [jacobians[x] if x.dtype.kind == "c" else jacobians[x].astype(node.dtype, copy=False) for x in inputs]
+    return results[0] if is_single else results
