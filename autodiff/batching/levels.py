@@ -138,7 +138,7 @@ _MAX_PLACEHOLDERS = 4096
 
 
 def placeholder(shape: tuple[int, ...], dtype: Any) -> Any:
-    """The `plain` attribute of batched values: an array of one element's shape, filled with nan or the least integer."""
+    """Return the `raw_value` of batched values: an array of one element's shape, filled with nan or the least integer."""
     if len(placeholders) >= _MAX_PLACEHOLDERS:
         placeholders.clear()
     fill: Any = np.nan if dtype.kind in "fc" else np.iinfo(dtype).min if dtype.kind in "iu" else False

@@ -40,18 +40,12 @@ def lift_to_active_levels(value: Any) -> Any:
 
 
 def _lift_to(value: NDArray[Any], level: int, size: int) -> Any:
-    if is_batch(value) and value.level >= level:
-        if value.level == level:
-            return value
-        return BatchNode.create_using(_lift_values(value.values, level, size), value.level, is_array=not value.is_scalar)
-    return BatchNode.create_using(np.broadcast_to(value, (size, *np.shape(value))), level)
-
-
-def _lift_values(values: NDArray[Any], level: int, size: int) -> Any:
-    """Batch the values of a `BatchNode` at an outer level."""
-    if is_batch(values) and values.level >= level:
-        return _lift_to(values, level, size)
-    return BatchNode.create_using(np.broadcast_to(values, (size, *np.shape(values))), level)
+    """Batch a value at one level; the batch axes of higher levels stay outside of the new one."""
+    if not is_batch(value) or value.level < level:
+        return BatchNode.create_using(np.broadcast_to(value, (size, *np.shape(value))), level)
+    if value.level == level:
+        return value
+    return BatchNode.create_using(_lift_to(value.values, level, size), value.level, is_array=not value.is_scalar)
 
 
 def wrap_batch(value: Any, levels: Sequence[int], is_array: bool = False, borrows_values: bool = False) -> Any:
@@ -66,7 +60,7 @@ def wrap_batch(value: Any, levels: Sequence[int], is_array: bool = False, borrow
 
 
 def unwrap_batch(value: object, levels: Sequence[int]) -> Any:
-    """The array behind a value, with the batch axes of some levels first; the value is lifted to all active levels before."""
+    """Lift a value to all active levels, and return the array behind it, with the batch axes of some levels first."""
     value = lift_to_active_levels(value)
     for level in reversed(levels):
         if not is_batch(value) or value.level != level:

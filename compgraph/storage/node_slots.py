@@ -14,7 +14,7 @@ SLOTS = (
 )  # fmt: skip
 # Further attributes of values under a transform: tangents or a batch; see `autodiff.forward` and `autodiff.batching`.
 TRANSFORM_SLOTS = (
-    "_primal", "_seen", "_tangent", "_tangent_buffer", "_values", "_wrappers", "borrows_values", "inputs", "is_scalar",
+    "_primal", "_root_values", "_tangent", "_tangent_buffer", "_values", "_wrappers", "borrows_values", "inputs", "is_scalar",
     "level", "root",
 )  # fmt: skip
 

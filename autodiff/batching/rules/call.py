@@ -19,7 +19,7 @@ from compgraph import ops
 from compgraph.bind import bind
 from compgraph.values import NO_OPTIONS
 
-from ...rules import VariadicFormulas, by_function
+from ...rules import Rule, VariadicFormulas, by_function
 from ..levels import broadcast_batch, pad_ndim
 
 
@@ -146,6 +146,11 @@ def has_elementwise_derivative(function: object) -> bool:
         rule = by_function[function]
     except TypeError:  # no rule
         return False
+    return is_elementwise_rule(rule)
+
+
+def is_elementwise_rule(rule: Rule) -> bool:
+    """Whether the formulas of a rule are elementwise, and thus accept a batch axis."""
     return rule.kind == "elementwise" and type(rule.formulas) is not VariadicFormulas
 
 
