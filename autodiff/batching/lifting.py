@@ -105,8 +105,10 @@ class LiftedFunction:
         self._f, self._vmaps, self._wrappers = f, vmaps.get(), wrappers.get()
         self.levels = active_levels()
         self.batched = [lifts or is_batch(x) for x in leaves]
-        self._is_array = [b and not _is_scalar(x) for x, b in zip(leaves, self.batched, strict=True)]
-        self.arrays = [unwrap_batch(x, self.levels) if b else x for x, b in zip(leaves, self.batched, strict=True)]
+        self._is_array = [is_batched and not _is_scalar(x) for x, is_batched in zip(leaves, self.batched, strict=True)]
+        self.arrays = [
+            unwrap_batch(x, self.levels) if is_batched else x for x, is_batched in zip(leaves, self.batched, strict=True)
+        ]
         self._structure: Any = None  # of the results of the last call
         self._scalars: list[bool | None] = []  # whether each of these is a scalar; None if it is not batched
 
@@ -119,7 +121,7 @@ class LiftedFunction:
     def wrap(self, arrays: Sequence[Any]) -> list[Any]:
         """Wrap arguments as the function under vmap takes them."""
         triples = zip(arrays, self.batched, self._is_array, strict=True)
-        return [wrap_batch(x, self.levels, is_array=is_array) if b else x for x, b, is_array in triples]
+        return [wrap_batch(x, self.levels, is_array=is_array) if is_batched else x for x, is_batched, is_array in triples]
 
     def __call__(self, *arrays: object) -> list[Any]:
         """Call the function; returns the leaves of its result, batched ones with the batch axes first."""
@@ -146,7 +148,7 @@ class LiftedFunction:
         with LiveLevels(self.levels), self.scope():
             pulled = [unwrap_batch(a, self.levels) for a in pull(tuple(self._wrap_leaves(cotangents)))]
         axes = tuple(range(len(self.levels)))
-        return [a if b else np.sum(a, axis=axes) for a, b in zip(pulled, self.batched, strict=True)]
+        return [a if is_batched else np.sum(a, axis=axes) for a, is_batched in zip(pulled, self.batched, strict=True)]
 
 
 def _is_scalar(x: NDArray[Any]) -> bool:

@@ -58,7 +58,7 @@ class Call:
     def __init__(self, function: Any, values: list[Any], batched: list[bool], options: dict[str, Any], batch_size: int) -> None:
         self.function, self.values, self.batched, self.options = function, values, batched, options
         self.batch_size = batch_size
-        self.ndims = [_ndim(v) - b for v, b in zip(values, batched, strict=True)]
+        self.ndims = [_ndim(v) - is_batched for v, is_batched in zip(values, batched, strict=True)]
         self.names = function.names if type(function) is ops.Keyworded else ()
         base = function.function if self.names else function
         self.base = base.function if type(base) is ops.Configured else base
@@ -80,11 +80,14 @@ class Call:
     def aligned(self) -> list[Any]:
         """The operands, padded to a common number of axes per element."""
         ndim = max(self.ndims)
-        return [pad_ndim(v, ndim) if b else v for v, b in zip(self.values, self.batched, strict=True)]
+        return [pad_ndim(v, ndim) if is_batched else v for v, is_batched in zip(self.values, self.batched, strict=True)]
 
     def all_batched(self) -> list[Any]:
         """The operands, each with a batch axis."""
-        return [v if b else broadcast_batch(v, self.batch_size) for v, b in zip(self.values, self.batched, strict=True)]
+        return [
+            v if is_batched else broadcast_batch(v, self.batch_size)
+            for v, is_batched in zip(self.values, self.batched, strict=True)
+        ]
 
 
 def _ndim(value: Any) -> int:
