@@ -31,7 +31,7 @@ def unbroadcast(x: Any, target_meta: Any, broadcast_idx: int = 0) -> Any:
     target_meta : tuple
         The `metadata` of the operand.
     broadcast_idx : int
-        At which axis broadcasting inserted axes.
+        The axis at which broadcasting inserted axes.
 
     Returns
     -------
