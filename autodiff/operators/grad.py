@@ -155,16 +155,16 @@ def _gradient_function(f: Function, argnums: Argnums, has_aux: bool, verify: str
     def differentiated(*args: object, **kwargs: object) -> Any:
         trace = Trace(Arguments("grad", f, args, kwargs, argnums), has_aux)
         out = trace.scalar("Sum it, or use vjp, jvp or jacobian for results that are not scalars")
-        adjoints = trace.pull(out)
+        cotangents = trace.pull(out)
         if needs_check[0]:
             if trace.levels:
                 raise TypeError(
                     "grad: verify= is not supported under vmap. Verify the function of one batch element outside of vmap"
                 )
-            verify_gradient(trace.function, trace.arguments.leaves, out, adjoints, trace.leaks, trace.gradient_at)
+            verify_gradient(trace.function, trace.arguments.leaves, out, cotangents, trace.leaks, trace.gradient_at)
             needs_check[0] = verify == "always"
         aux = trace.convert_results(trace.aux) if has_aux else None
-        return trace.convert_result(out), trace.arguments.nest(adjoints), aux
+        return trace.convert_result(out), trace.arguments.nest(cotangents), aux
 
     return differentiated
 

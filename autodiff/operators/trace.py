@@ -212,12 +212,12 @@ class Trace:
             results = (*results, self.convert_results(self.aux))
         return results if len(results) > 1 else results[0]
 
-    def pull(self, out: object, adjoint: Array | None = None) -> list[Any]:
+    def pull(self, out: object, cotangent: Array | None = None) -> list[Any]:
         """Return the cotangents of the inputs, given that of `out` (ones by default)."""
-        require_no_jacobian(self.operator, adjoint)
-        if is_batch(adjoint) and adjoint.level not in self.levels:  # a vmap around the call of a pullback, not around the trace
-            return self._pull_batched(out, adjoint)
-        return self.apply_linear(out, [adjoint], lambda o, adjoints: self.sweep_cotangents(o, *adjoints))
+        require_no_jacobian(self.operator, cotangent)
+        if is_batch(cotangent) and cotangent.level not in self.levels:  # a vmap around the call of a pullback alone
+            return self._pull_batched(out, cotangent)
+        return self.apply_linear(out, [cotangent], lambda o, cotangents: self.sweep_cotangents(o, *cotangents))
 
     def apply_linear(self, out: object, directions: list[Any], apply: Callable[[Any, list[Any]], list[Any]]) -> list[Any]:
         """Apply a function that is linear in a result and directions, without the batch axes of vmap and without tangents.
@@ -237,9 +237,9 @@ class Trace:
             derivatives = with_tangents(result, unbatched, apply)
         return [wrap_batch(part, self.levels) for part in derivatives]
 
-    def _pull_batched(self, out: object, adjoint: Any) -> list[Any]:
+    def _pull_batched(self, out: object, cotangent: Any) -> list[Any]:
         """Pull back cotangents that are batched by a further vmap, if possible in one sweep."""
-        seeds, level, depth = adjoint.values, adjoint.level, self.depth
+        seeds, level, depth = cotangent.values, cotangent.level, self.depth
         with outermost_levels(depth):
             result, unbatched = unwrap_batch(out, self.levels), unwrap_batch(seeds, self.levels)
             if (
@@ -259,15 +259,15 @@ class Trace:
                 cotangents = [np.zeros((0, *x.shape), x.dtype) for x in self.points]
         return [wrap_batch(part, [level]) for part in cotangents]
 
-    def sweep_cotangents(self, out: object, adjoint: Array | None) -> list[Any]:
+    def sweep_cotangents(self, out: object, cotangent: Array | None) -> list[Any]:
         """Return the cotangents of the inputs, given that of `out`, which have neither tangents nor batch axes."""
         if not isinstance(out, Value):  # it does not depend on the inputs
             return [np.zeros(x.shape, x.dtype)[()] for x in self.inputs]
         nodes = collect(out, stop=self.inputs)
         has_outer_nodes = self.has_outer_nodes(nodes)
         self._outer_by_id[id(out)] = out, has_outer_nodes
-        if not has_outer_nodes and not (isinstance(adjoint, Value) and self.outer):
-            seed = np.ones_like(out.raw_value)[()] if adjoint is None else np.asarray(adjoint)
+        if not has_outer_nodes and not (isinstance(cotangent, Value) and self.outer):
+            seed = np.ones_like(out.raw_value)[()] if cotangent is None else np.asarray(cotangent)
             swept = sweep(nodes, out, seed, set(self.inputs), False)
             self.warn_zero_derivative(swept)
             cotangents = owned_arrays(swept, self.inputs, seed)
@@ -275,11 +275,11 @@ class Trace:
         note_input_shapes(f"a derivative by autodiff.{self.operator}", out)
         with recording_on():
             since = next_sequence_number()
-            seed = np.ones_like(out) if adjoint is None else np.ones_like(out) * adjoint
+            seed = np.ones_like(out) if cotangent is None else np.ones_like(out) * cotangent
             swept = sweep(nodes, out, seed, set(self.inputs), True)
             self.warn_zero_derivative(swept)
-            adjoints = {x: swept[x] if x in swept else connected_zeros(x, seed) for x in self.inputs}
-            return list(owned_nodes(adjoints, since).values())
+            cotangents = {x: swept[x] if x in swept else connected_zeros(x, seed) for x in self.inputs}
+            return list(owned_nodes(cotangents, since).values())
 
     def warn_zero_derivative(self, reached: Container[Any]) -> None:
         """Warn if no cotangent reached an argument, and values have left the graph."""
