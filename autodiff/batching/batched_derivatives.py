@@ -71,10 +71,10 @@ def pull_batch(rule: Rule, position: int, cotangents: Any, out: Any, /, *operand
     return _pull_each(rule, position, cotangents, out, operands, options) if result is NotImplemented else result
 
 
-def pull_batch_several(
+def pull_batch_shared(
     rule: Rule, positions: list[int], cotangents: Any, out: Any, /, *operands: Any, **options: object
 ) -> list[Any]:
-    """`pull_batch` for several operands of an operation whose formulas are `SharedFormulas`."""
+    """`pull_batch` for several operands at once, whose formulas are `SharedFormulas`."""
     formulas: Any = rule.formulas
     if formulas.batched:
         return formulas.formula(positions, cotangents, out, *operands, **options)  # type: ignore[no-any-return]

@@ -179,7 +179,7 @@ def require_no_jacobian(operator: str, value: object) -> None:
         )
 
 
-def real_inputs(values: Sequence[Any], names: Sequence[str] | None) -> list[Any]:
+def as_real_inputs(values: Sequence[Any], names: Sequence[str] | None) -> list[Any]:
     """Convert the values of `variables`, of either mode, to real floating arrays."""
     if not values:
         raise TypeError("variables: no value was given. Pass one value for each input")
@@ -246,7 +246,7 @@ def variables(*values: object, names: Sequence[str] | None = None) -> Any:
     [array([1., 2.]), array([[3., 0.],
            [0., 3.]])]
     """
-    arrays = real_inputs(values, names)
+    arrays = as_real_inputs(values, names)
     if active_levels():
         raise TypeError("autodiff.forward.variables is not supported within vmap. Use autodiff.jvp or autodiff.jacfwd there")
     level = next_level()

@@ -243,7 +243,7 @@ class ForwardJacobian:
         """The tangents of the results for all elements of the inputs, from a second call; None if unavailable."""
         trace, arguments = self.trace, self.trace.arguments
         size = sum(trace.inputs[k].size for k, _ in self._units)
-        leaves = [leaf if trace.outer else to_values(leaf) for leaf in arguments.leaves]
+        leaves = [leaf if trace.is_recorded_outside else to_values(leaf) for leaf in arguments.leaves]
         has_tangents = any(isinstance(base_of(x), TangentNode) for x in (*leaves, *trace.leaves))
         is_watched = active_watcher() is not None  # cg.debug checks one direction at a time
         if not size or has_tangents or trace.levels or trace.leaks or is_watched:

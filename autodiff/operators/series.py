@@ -22,7 +22,7 @@ from compgraph.values import MultiOutput, Value
 from ..batching import propagate
 from ..reverse import Tape, collect
 from ..rules import by_function, conform, push
-from .trace import argument_tracer
+from .trace import make_argument_tracer
 
 Coefficients = list[Any]  # from order 0; None where a coefficient is zero
 MAX_POLYNOMIAL_POWER = 8  # the highest power with the series of a polynomial
@@ -215,7 +215,7 @@ class Equation:
         input_series: dict[Any, Coefficients] = {}
 
         def make_tracer(series: Coefficients, first: object) -> Any:
-            tracer = argument_tracer(first)
+            tracer = make_argument_tracer(first)
             input_series[tracer] = series
             return tracer
 

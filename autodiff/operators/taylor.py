@@ -23,7 +23,7 @@ from ..batching import LiftedFunction, active_levels, outside_vmap
 from ..forward import jvp
 from ..reverse import Tape, collect, depends_on_outside
 from .series import Expansion, UnsupportedGraphError, require_supported_graph
-from .trace import argument_tracer, join_outputs
+from .trace import join_outputs, make_argument_tracer
 
 Function = Callable[..., Any]
 
@@ -110,7 +110,7 @@ def _expand_primals(
     """Return the coefficients, for points and directions without tangents."""
     is_recorded = is_recording()
     with Tracing(records=True):
-        inputs = [argument_tracer(p if is_recorded else to_values(p)) for p in points]
+        inputs = [make_argument_tracer(p if is_recorded else to_values(p)) for p in points]
         with intercept(f), collecting_leaks() as leaks:
             result = call_flat(*inputs)
         outs, result_structure = flatten(result)

@@ -97,14 +97,15 @@ class Trace:
         The arrays in the value, and their nesting.
     leaks : list
         The detected conversions of nodes to plain numbers.
-    outer : bool
+    is_recorded_outside : bool
         Whether operations outside this trace are recorded, so that derivatives may have to be nodes.
     levels : list of int
         The active levels of vmap. Their batch axes are the first axes of the inputs, outside of all derivatives.
     """
 
     def __init__(self, arguments: Any, has_aux: bool = False) -> None:
-        self.arguments, self.operator, self.has_aux, self.outer = arguments, arguments.operator, has_aux, is_recording()
+        self.arguments, self.operator, self.has_aux = arguments, arguments.operator, has_aux
+        self.is_recorded_outside = is_recording()
         self.inputs: list[Any] = []
         self.aux: Any = None
         # By the id of an output: the output, and whether its graph has outer nodes.
@@ -126,7 +127,7 @@ class Trace:
 
     def linearized(self, out: object) -> Linearization:
         """Return the linearization at the inputs of a node that depends on them: a result, or a gradient."""
-        return Linearization(self.operator, self.inputs, out, outer=self.outer, depth=self.depth)
+        return Linearization(self.operator, self.inputs, out, is_recorded_outside=self.is_recorded_outside, depth=self.depth)
 
     def _run(self) -> None:
         """Call the function on argument tracers."""
@@ -136,7 +137,8 @@ class Trace:
             for position, (argument, leaf) in enumerate(zip(self.arguments.arrays(), self.arguments.leaves, strict=True)):
                 require_no_jacobian(self.operator, argument)
                 argument = lift_to_active_levels(argument) if self.levels else argument
-                self.points.append(argument_tracer(argument if self.outer or self.levels else to_values(argument)))
+                is_node_needed = self.is_recorded_outside or self.levels
+                self.points.append(make_argument_tracer(argument if is_node_needed else to_values(argument)))
                 if position in self.arguments.shared_positions or is_read_only_tracer(argument):
                     make_read_only(self.points[-1])
                 self.inputs.append(strip_tracers(self.points[-1]))
@@ -266,7 +268,7 @@ class Trace:
         nodes = collect(out, stop=self.inputs)
         has_outer_nodes = self.has_outer_nodes(nodes)
         self._outer_by_id[id(out)] = out, has_outer_nodes
-        if not has_outer_nodes and not (isinstance(cotangent, Value) and self.outer):
+        if not has_outer_nodes and not (isinstance(cotangent, Value) and self.is_recorded_outside):
             seed = np.ones_like(out.raw_value)[()] if cotangent is None else np.asarray(cotangent)
             swept = sweep(nodes, out, seed, set(self.inputs), False)
             self.warn_zero_derivative(swept)
@@ -291,7 +293,7 @@ class Trace:
 
     def has_outer_nodes(self, nodes: list[Any]) -> bool:
         """Whether a graph depends on nodes recorded outside of this trace, so that derivatives must be nodes."""
-        return self.outer and depends_on_outside(nodes, self.inputs)
+        return self.is_recorded_outside and depends_on_outside(nodes, self.inputs)
 
     def convert_result(self, out: Any) -> Any:
         """Convert a result for the caller: to a plain array, or a node if it depends on nodes recorded outside."""
@@ -311,15 +313,15 @@ class Trace:
         return unflatten(structure, list(map(self.convert_result, leaves)))
 
 
-def argument_tracer(value: Any) -> Any:
+def make_argument_tracer(value: Any) -> Any:
     """Make the tracer of an argument, with the history of a node, tangents and batch axes."""
     if is_batch(value):
         base, levels = base_of(value), levels_of(value)
         if is_broadcast(base, len(levels)):
             return wrap_batch(new_leaf(base, ArgumentNode, None), levels, is_array=not value.is_scalar, borrows_values=True)
-        return wrap_batch(argument_tracer(base), levels, is_array=not value.is_scalar)
+        return wrap_batch(make_argument_tracer(base), levels, is_array=not value.is_scalar)
     if issubclass(type(value), TangentNode):
-        return TangentNode.create_using(argument_tracer(value.primal), value.tangent, value.level)
+        return TangentNode.create_using(make_argument_tracer(value.primal), value.tangent, value.level)
     if isinstance(value, Value):
         return ArgumentNode.of(bind(ops.input_of, (value,)))
     return new_argument(value)

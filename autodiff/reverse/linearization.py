@@ -38,8 +38,8 @@ class Linearization:
     out : Node
         The result of a function of the inputs, or of its gradient; without a tangent.
     create_graph : bool, optional
-        Whether derivatives are nodes. By default, they are nodes if `outer` and they depend on anything but the inputs.
-    outer : bool, optional
+        Whether derivatives are nodes. By default, they are if `is_recorded_outside` and the graph has other leaves than inputs.
+    is_recorded_outside : bool, optional
         Whether operations outside of the function are recorded.
     depth : int, optional
         The number of leading batch axes of the inputs and of `out`: within that many vmaps, there is one Jacobian per batch
@@ -54,11 +54,19 @@ class Linearization:
     """
 
     def __init__(
-        self, operator: str, inputs: list[Any], out: Any, create_graph: bool | None = None, outer: bool = False, depth: int = 0
+        self,
+        operator: str,
+        inputs: list[Any],
+        out: Any,
+        create_graph: bool | None = None,
+        is_recorded_outside: bool = False,
+        depth: int = 0,
     ) -> None:
         self.operator, self.inputs, self.out, self.depth = operator, inputs, out, depth
         self.nodes = collect(out, stop=inputs)
-        self.create_graph = outer and depends_on_outside(self.nodes, inputs) if create_graph is None else create_graph
+        if create_graph is None:
+            create_graph = is_recorded_outside and depends_on_outside(self.nodes, inputs)
+        self.create_graph = create_graph
         if self.create_graph:
             note_input_shapes(f"a derivative by autodiff.{operator}", out)
 

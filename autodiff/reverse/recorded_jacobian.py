@@ -9,7 +9,7 @@ import numpy as np
 
 from compgraph.values import Value, VariableNode, describe, require_history
 
-from ..forward import real_inputs
+from ..forward import as_real_inputs
 from ..numeric import require_differentiable
 from .leak_warnings import warn_of_leaks
 from .linearization import Linearization
@@ -53,7 +53,7 @@ def variables(*values: object, names: Sequence[str] | None = None) -> Any:
                 f"variables: the {describe(value)} is part of a graph, and a variable made from it would not be; use "
                 "autodiff.jacrev for a derivative within a derivative, or pass its numbers (node.value)"
             )
-    arrays = real_inputs(values, names)
+    arrays = as_real_inputs(values, names)
     nodes = [VariableNode.create_using(a, name) for a, name in zip(arrays, names or (None,) * len(arrays), strict=True)]
     return nodes[0] if len(nodes) == 1 else tuple(nodes)
 

@@ -27,7 +27,7 @@ from compgraph import ops
 from compgraph.array_types import Array
 from compgraph.values import Value
 
-from ..batching import pad_ndim, pull_batch, pull_batch_several, push_node, reduced_axes
+from ..batching import pad_ndim, pull_batch, pull_batch_shared, push_node, reduced_axes
 from ..rules import (
     LAZY_COTANGENTS,
     Formula,
@@ -221,7 +221,7 @@ class _SupportRules(dict[Any, Rule]):
             def shared(positions: list[int], s: Any, out: Any, *operands: Any, **options: object) -> Any:
                 batched = rule.is_batchable and np.ndim(s) > np.ndim(out)
                 if _propagates_zeros(rule, options):
-                    pulled = functools.partial(pull_batch_several, rule) if batched else rule.formulas.formula  # type: ignore[attr-defined]
+                    pulled = functools.partial(pull_batch_shared, rule) if batched else rule.formulas.formula  # type: ignore[attr-defined]
                     return pulled(positions, s, out, *operands, **options)
                 return [_propagate(rule, position, batched, s, out, *operands, **options) for position in positions]
 
@@ -326,7 +326,7 @@ class MaskedRules(dict[Any, Rule]):
             supports = [self.next_support() for _ in positions]
             before = len(self.errors.pending or ())
             axes = np.ndim(g) - np.ndim(out) if rule.is_batchable else 0
-            pulled = functools.partial(pull_batch_several, rule) if axes else rule.formulas.formula  # type: ignore[attr-defined]
+            pulled = functools.partial(pull_batch_shared, rule) if axes else rule.formulas.formula  # type: ignore[attr-defined]
             with supports[0][1] if isinstance(supports[0][1], SeedSupport) else nullcontext():
                 contributions = pulled(positions, g, out, *operands, **options)
             return [self._mask(each, support, axes, before) for each, (support, _) in zip(contributions, supports, strict=True)]

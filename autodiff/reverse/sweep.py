@@ -22,7 +22,7 @@ from compgraph.context import active_profiler, active_watcher
 from compgraph.storage import Write, owner_of, root_of
 from compgraph.values import ARGUMENTS, BOTH, INERT, LEFT, NO_OPTIONS, VARYING, Value, next_sequence_number, require_unchanged
 
-from ..batching import batch_like, pull_batch, pull_batch_several
+from ..batching import batch_like, pull_batch, pull_batch_shared
 from ..rules import (
     LAZY_COTANGENTS,
     BatchedDerivativeBuffer,
@@ -426,7 +426,7 @@ class BatchedReplay(Replay):
         """Return the formulas of a node's rule, for batches of cotangents."""
         rule = self.rules[node.function]
         if type(rule.formulas) is SharedFormulas:
-            return SharedFormulas(functools.partial(pull_batch_several, rule), rule.formulas.fixed)
+            return SharedFormulas(functools.partial(pull_batch_shared, rule), rule.formulas.fixed)
         return BatchedFormulas(rule)
 
     def take_cotangent(self, cotangent_buffer: Any, write: Write) -> Any:
