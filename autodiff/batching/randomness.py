@@ -98,7 +98,8 @@ def _draw_each(
         if batch_size:
             draws = stack_results([draw(*args, **kwargs) for _ in range(batch_size)], name)
         else:
-            draws = np.empty((0, *np.shape(draw(*args))))
+            draw_of_element = np.asarray(draw(*args, **kwargs))
+            draws = np.empty((0, *draw_of_element.shape), draw_of_element.dtype)
     return _wrap_draws(name, draws, level)
 
 
