@@ -12,7 +12,7 @@ from compgraph.inplace import numpy_writes, require_writeable, store_plain
 from compgraph.inplace import store as store_node
 from compgraph.values import BatchedValueError, Value, describe
 
-from .levels import is_batch, pad_ndim, plain_base
+from .levels import broadcast_batch, is_batch, pad_ndim, plain_base
 from .rules import BatchIndex, NoBatchRuleError, batch_index
 
 
@@ -54,7 +54,7 @@ def store(target: Any, index: Any, value: Any, casting: str | None) -> None:
         _put(target_values, (slice(None), *parts), _shared_value(values, target_values, parts), casting)
         return
     where = _batch_index_of(target, parts, batched)
-    values = values if is_batched else np.broadcast_to(values, (target.batch_size, *np.shape(values)))
+    values = values if is_batched else broadcast_batch(values, target.batch_size)
     values = _broadcast_elements(values, where.shape, target.batch_size)
     _put(target_values, where.index, where.from_front(values), casting)
 

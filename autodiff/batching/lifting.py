@@ -15,7 +15,7 @@ from compgraph.context import Setting, wrappers
 
 from ..arguments import flatten, unflatten
 from .batch_node import BatchNode
-from .levels import LiveLevels, is_batch, vmaps
+from .levels import LiveLevels, broadcast_batch, is_batch, vmaps
 
 
 def active_levels() -> list[int]:
@@ -42,7 +42,7 @@ def lift_to_active_levels(value: Any) -> Any:
 def _lift_to(value: NDArray[Any], level: int, size: int) -> Any:
     """Batch a value at one level; the batch axes of higher levels stay outside of the new one."""
     if not is_batch(value) or value.level < level:
-        return BatchNode.create_using(np.broadcast_to(value, (size, *np.shape(value))), level)
+        return BatchNode.create_using(broadcast_batch(value, size), level)
     if value.level == level:
         return value
     return BatchNode.create_using(_lift_to(value.values, level, size), value.level, is_array=not value.is_scalar)

@@ -48,7 +48,7 @@ from ..arguments import (
     unflatten,
 )
 from .batch_node import BatchNode, BufferWrapper
-from .levels import LiveLevels, copy_values, is_batch, next_level, plain_base, vmap_scope
+from .levels import LiveLevels, broadcast_batch, copy_values, is_batch, next_level, plain_base, vmap_scope
 from .randomness import RANDOMNESS, DrawWatch, draw_interception
 
 Axes = Any  # an axis, None, or a tree of these
@@ -394,7 +394,7 @@ def _unwrap_result(out: NDArray[Any], axis: int | None, level: int, size: int) -
     if not isinstance(value, (np.ndarray, np.generic, int, float, complex)):
         advice = ". Does it lack a return statement?" if value is None else ". Return arrays or numbers"
         raise TypeError(f"vmap: the function returned a {type(value).__name__}, not an array{advice}")
-    shared = np.broadcast_to(value, (size, *np.shape(value)))
+    shared = broadcast_batch(value, size)
     return _move_batch_axis(shared if isinstance(shared, Value) else np.array(shared), axis)
 
 
