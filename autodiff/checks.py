@@ -34,7 +34,7 @@ class Finding:
     position : int
         The position of the operand, from 0.
     mode : {"reverse", "forward"}
-        Whether the rule received an adjoint or a tangent.
+        Whether the rule received a cotangent or a tangent.
     expected, found : float
         The directional derivative by a central difference, and by the rule.
     node : str
@@ -87,7 +87,7 @@ def check_graph(node: Node, rtol: float = 1e-4, atol: float = 1e-6, seed: int = 
     """
     if not isinstance(node, Value):
         raise TypeError(
-            f"check_graph takes the output node of a graph, not a {type(node).__name__}; for a function use check_grads"
+            f"check_graph takes the output node of a graph, not a {type(node).__name__}. For a function use check_grads"
         )
     rng = np.random.default_rng(seed)
     findings = []
@@ -104,18 +104,18 @@ def check_graph(node: Node, rtol: float = 1e-4, atol: float = 1e-6, seed: int = 
 
 
 def _check_operand(operation: Any, position: int, rng: object, rtol: float, atol: float) -> list[Finding]:
-    """Compare the formula of one operand, in both modes, with a central difference along a random direction."""
+    """Return the findings for one operand, in both modes, by a central difference along a random direction."""
     values = plain_operands(operation)
     rule = by_function[operation.function]
     out = plain_result(operation)
-    direction = _weights(values[position], rng)
+    direction = _random_like(values[position], rng)
 
     def apply_to_operand(operand: Operand) -> Any:
         changed = operation.function(*values[:position], operand, *values[position + 1 :], **operation.options)
         return _flatten_numbers(changed)
 
     slope = finite_differences.directional(apply_to_operand, [values[position]], [direction])
-    weights = _weights(out, rng)
+    weights = _random_like(out, rng)
     expected = _inner_product(_flatten_numbers(weights), slope)
     formula = rule.formulas[position]
     contribution: Any = None if formula is None else formula(weights, out, *values, **operation.options)
@@ -125,24 +125,23 @@ def _check_operand(operation: Any, position: int, rng: object, rtol: float, atol
     tangents = [direction if i == position else None for i in range(len(values))]
     tangent = push(rule, tangents, out, operation.function, tuple(values), operation.options)
     forward = 0.0 if tangent is None else _inner_product(_flatten_numbers(weights), _flatten_numbers(_fill_zeros(tangent, out)))
-    words = rule.opname if isinstance(operation, MultiOutput) else describe(operation)
-    pairs = (("reverse", reverse), ("forward", forward))
+    description = rule.opname if isinstance(operation, MultiOutput) else describe(operation)
     return [
-        Finding(rule.opname, position, mode, expected, actual, words)
-        for mode, actual in pairs
+        Finding(rule.opname, position, mode, expected, actual, description)
+        for mode, actual in (("reverse", reverse), ("forward", forward))
         if not abs(actual - expected) <= atol + rtol * max(abs(expected), float(np.sum(np.abs(slope))))
     ]
 
 
-def _weights(out: Array, rng: object) -> Any:
-    """Return a random array of the shape and dtype of a value; for several outputs a list, with None for integers."""
+def _random_like(out: Array, rng: object) -> Any:
+    """Return a random array of the shape and dtype of a value; for several outputs a tuple, with None for integers."""
     if isinstance(out, tuple):
-        return tuple(_weights(o, rng) if np.asarray(to_values(o)).dtype.kind in "fc" else None for o in out)
+        return tuple(_random_like(o, rng) if np.asarray(to_values(o)).dtype.kind in "fc" else None for o in out)
     return finite_differences.random_direction(np.asarray(to_values(out)), rng)
 
 
 def _fill_zeros(tangent: Any, out: Any) -> Any:
-    """Convert a tangent to the shape of the output; for several outputs, fill missing tangents with zeros."""
+    """Convert a tangent to the shape of the output; for several outputs, replace None by zeros."""
     if isinstance(out, tuple):
         return tuple(np.zeros(np.shape(o)) if t is None else conform(t, o) for t, o in zip(tangent, out, strict=True))
     return conform(tangent, out)
@@ -155,9 +154,9 @@ def _flatten_numbers(value: Array) -> Any:
     return np.concatenate(rows) if rows else np.zeros(0)
 
 
-def _inner_product(adjoint: Array, tangent: object) -> float:
-    """Return the directional derivative ``real(sum(adjoint * tangent))``, without conjugation."""
-    return float(np.real(np.sum(np.asarray(to_values(adjoint)) * np.asarray(to_values(tangent)))))
+def _inner_product(cotangent: Array, tangent: object) -> float:
+    """Return the directional derivative ``real(sum(cotangent * tangent))``, without conjugation."""
+    return float(np.real(np.sum(np.asarray(to_values(cotangent)) * np.asarray(to_values(tangent)))))
 
 
 def check_grads(
@@ -207,7 +206,7 @@ def check_grads(
     require_arguments("check_grads", args)
     arguments = Arguments("check_grads", f, args, {}, range(len(args)))
     leaves = [finite_differences.plain(leaf) for leaf in arguments.leaves]
-    _check(lambda *leaves: _as_one_array(arguments(*leaves)), leaves, order, tuple(modes), (rtol, atol), seed)
+    _check_derivatives(lambda *leaves: _as_one_array(arguments(*leaves)), leaves, order, tuple(modes), (rtol, atol), seed)
 
 
 def _as_one_array(result: object) -> Any:
@@ -216,31 +215,31 @@ def _as_one_array(result: object) -> Any:
     return result if structure.is_leaf() or not leaves else np.concatenate([np.ravel(leaf) for leaf in leaves])
 
 
-def _check(
+def _check_derivatives(
     f: Callable[..., Any], args: list[Any], order: int, modes: Sequence[str], tolerances: tuple[float, float], seed: int,
     level: int = 1,
 ) -> None:  # fmt: skip
     """Check the derivatives, up to `order`, of a function that is itself a derivative of order ``level - 1``."""
     rtol, atol = tolerances
     rng = np.random.default_rng(seed)
-    directions = [_weights(a, rng) for a in args]
+    directions = [_random_like(a, rng) for a in args]
     expected = np.asarray(to_values(f(*args)))
     value, tangent = jvp(f, args, directions) if "fwd" in modes else (vjp(f, *args)[0], None)
     if not np.array_equal(np.asarray(to_values(value)), expected, equal_nan=expected.dtype.kind in "fc"):
         raise AssertionError(f"the recorded value {value} is not NumPy's {expected}")
     slope = finite_differences.directional(f, args, directions)
-    weights = _weights(expected, rng)
+    weights = _random_like(expected, rng)
     expected_slope = _inner_product(weights, slope)
     for mode in modes:
         if mode == "fwd":
             actual = _inner_product(weights, tangent)
         else:
-            adjoints = vjp(f, *args)[1](weights)
-            actual = sum(_inner_product(a, d) for a, d in zip(adjoints, directions, strict=True))
+            cotangents = vjp(f, *args)[1](weights)
+            actual = sum(_inner_product(c, d) for c, d in zip(cotangents, directions, strict=True))
         if not abs(actual - expected_slope) <= atol + rtol * max(abs(expected_slope), float(np.sum(np.abs(slope)))):
             raise AssertionError(f"order {level}: {_explanation(f, args, mode, actual, expected_slope)}")
         if level < order:
-            _check(_derivative(f, mode, directions, weights), args, order, (mode,), tolerances, seed + 1, level + 1)
+            _check_derivatives(_derivative(f, mode, directions, weights), args, order, (mode,), tolerances, seed + 1, level + 1)
 
 
 def _derivative(f: Callable[..., Any], mode: str, directions: Sequence[Any], weights: NDArray[Any]) -> Callable[..., Any]:
@@ -249,21 +248,21 @@ def _derivative(f: Callable[..., Any], mode: str, directions: Sequence[Any], wei
         return lambda *args: jvp(f, args, directions)[1]
 
     def reverse(*args: object) -> Any:
-        adjoints = vjp(f, *args)[1](weights)
-        return sum(np.sum(np.real(a * d)) for a, d in zip(adjoints, directions, strict=True))
+        cotangents = vjp(f, *args)[1](weights)
+        return sum(np.sum(np.real(c * d)) for c, d in zip(cotangents, directions, strict=True))
 
     return reverse
 
 
 def _explanation(f: Callable[..., Any], args: Sequence[Any], mode: str, actual: float, expected_slope: float) -> str:
     """Return the message for a wrong derivative, with the operations whose rules disagree."""
-    from_graph: list[str] = []
+    findings: list[Finding] = []
 
-    def recorded(*nodes: object) -> Any:
+    def check_recorded_graph(*nodes: object) -> Any:
         out = f(*nodes)
-        from_graph.extend(map(str, check_graph(out)))
+        findings.extend(check_graph(out))
         return out
 
-    vjp(recorded, *args)
-    rule_errors = "; ".join(from_graph) or "no single rule is wrong: look for values that left the graph"
+    vjp(check_recorded_graph, *args)
+    rule_errors = "; ".join(map(str, findings)) or "no single rule is wrong: look for values that left the graph"
     return f"derivative in mode {mode!r} is {actual:.8g}, a central difference gives {expected_slope:.8g}; {rule_errors}"

@@ -67,15 +67,15 @@ def latex(result: Any, wrt: object = None, *, names: Mapping[str, Any] | None = 
     variables = list(gradients._cotangents)
     derivatives = [gradients[variable] for variable in variables]
     values = converter.convert([result, *derivatives], "latex")
-    unused_name = next(letter for letter in DEFAULT_NAMES if letter not in converter.symbols)
+    unused_name = next(symbol for symbol in DEFAULT_NAMES if symbol not in converter.symbols)
     name = latex_name(result.name if _is_named(result) else unused_name)
-    names_of = [latex_name(converter.name_of(variable)) for variable in variables]
+    variable_names = [latex_name(converter.name_of(variable)) for variable in variables]
     is_partial = _argument_count(result, variables) > 1
-    lefts = [
-        _derivative(name, variable_name, variable.ndim, is_partial)
-        for variable_name, variable in zip(names_of, variables, strict=True)
+    left_sides = [
+        _derivative_symbol(name, variable_name, variable.ndim, is_partial)
+        for variable_name, variable in zip(variable_names, variables, strict=True)
     ]
-    equations = [Equation(left, right) for left, right in zip([name, *lefts], values, strict=True)]
+    equations = [Equation(left, right) for left, right in zip([name, *left_sides], values, strict=True)]
     return formula_of(equations, converter)
 
 
@@ -91,7 +91,7 @@ def _argument_count(result: NDArray[Any], variables: list[Any]) -> int:
     return len({*variables, *(node for node in ancestors if isinstance(node, (VariableNode, PlaceholderNode)))})
 
 
-def _derivative(name: str, variable_name: str, ndim: int, is_partial: bool) -> str:
+def _derivative_symbol(name: str, variable_name: str, ndim: int, is_partial: bool) -> str:
     """Return the symbol of a derivative: a quotient for a scalar variable, a gradient for an array."""
     if ndim:
         return f"\\nabla_{{{variable_name}}} {name}"

@@ -21,7 +21,10 @@ Argnums = int | str | Sequence[int | str]
 
 
 def require_argnums(operator: str, argnums: object) -> None:
-    """Raise a TypeError unless `argnums` consists of positions and names; arguments of the function are a frequent mistake."""
+    """Raise a TypeError unless `argnums` consists of positions and names.
+
+    A frequent mistake is ``grad(f, x)``, which passes the arguments of the function in place of `argnums`.
+    """
     argnum_list = argnums if isinstance(argnums, Sequence) else (argnums,)
     if any(isinstance(argument, Value) or not isinstance(argument, (int, str, np.integer)) for argument in argnum_list):
         point = "x, v" if operator in ("hvp", "hessian_vector_product") else "x"
@@ -32,7 +35,7 @@ def require_argnums(operator: str, argnums: object) -> None:
 
 
 class Arguments:
-    """The arguments of a function, and the leaves of the differentiated ones.
+    """The arguments of a call, and the leaves of those that the function is differentiated by.
 
     Parameters
     ----------
@@ -47,14 +50,18 @@ class Arguments:
 
     Attributes
     ----------
+    selected : list of int or str
+        The arguments to differentiate by, as positions in `args` or names in `kwargs`.
+    is_single : bool
+        Whether `argnums` is one argument rather than a sequence.
     leaves : list
-        The arrays in these arguments, in order.
+        The arrays in the selected arguments, in order.
     structure : PyTreeSpec
         Their nesting.
-    selected : list of int or str
-        The arguments, as positions in `args` or names in `kwargs`.
-    single : bool
-        Whether `argnums` is one argument rather than a sequence.
+    has_labels : bool
+        Whether a leaf is an array of pandas or xarray.
+    shared_positions : frozenset of int
+        The positions of leaves that share memory with another leaf or argument.
 
     Raises
     ------
@@ -111,6 +118,7 @@ class Arguments:
         return int(argument) % len(self.args)
 
     def _selected_values(self) -> list[Any]:
+        """Return the arguments to differentiate by."""
         return [self.args[key] if isinstance(key, int) else self.kwargs[key] for key in self.selected]
 
     def constants(self) -> list[Any]:
@@ -146,9 +154,9 @@ class Arguments:
 
     @property
     def advice(self) -> str:
-        """Advice for a lost graph, if an argument is a list of numbers that was perhaps meant as an array."""
+        """Advice for a list of numbers among the arguments, which was perhaps meant as an array; empty without one."""
         if any(isinstance(tree, list) and all(isinstance(x, (int, float)) for x in tree) for tree in self._selected_values()):
-            return ". A list of numbers is passed to the function as a list; for an array pass np.array(...)"
+            return "A list of numbers is passed to the function as a list; for an array pass np.array(...)"
         return ""
 
     def __call__(self, *leaves: object) -> Any:
@@ -166,7 +174,7 @@ class Arguments:
             return self.f(*args, **kwargs)
         except TypeError as error:
             if self.advice:
-                error.add_note(self.operator + self.advice.replace(".", ":", 1))
+                error.add_note(f"{self.operator}: {self.advice}")
             raise
         except (AttributeError, IndexError) as error:
             if not self.has_labels:
@@ -178,9 +186,9 @@ class Arguments:
             raise
 
     def nest(self, results: Sequence[Any]) -> Any:
-        """Nest one result per leaf like the selected arguments: one tree, or a tuple of trees for a sequence of argnums.
+        """Return one result per leaf, nested like the selected arguments; a tuple if `argnums` is a sequence.
 
-        A result of the shape of a labeled argument (pandas, xarray) gets its labels.
+        A result that has the shape of a labeled argument (pandas, xarray) gets its labels.
         """
         if self.has_labels:
             results = [attach_labels(result, leaf) for result, leaf in zip(results, self.leaves, strict=True)]
@@ -188,7 +196,7 @@ class Arguments:
         return trees[0] if self.is_single else tuple(trees)
 
     def flatten_tangents(self, tree: Any) -> list[Any]:
-        """Return the leaves of tangents that nest like the selected arguments: one tree, or a tuple of trees."""
+        """Return the leaves of tangents; raise unless they nest like the selected arguments, as the results of `nest` do."""
         trees = [tree] if self.is_single else tree
         if not isinstance(trees, (tuple, list)):
             raise ValueError(

@@ -80,20 +80,21 @@ def require_class_independence(
         If the values differ.
     """
     check, is_compared_always = find_class_check(f)
-    if check:
-        try:
-            plain, repeated = run_isolated(_call_twice, call, [x.raw_value[()] if isinstance(x, Value) else x for x in leaves])
-        except Exception:  # the function works on nodes alone
-            return
-        values = [np.asarray(x.raw_value if isinstance(x, Value) else x) for x in results]
-        if _are_close(plain, repeated) and not _are_close(plain, values):
-            raise DetachedGradientError(
-                f"{operator}: the function returns {_format_values(plain)} for numbers, but {_format_values(values)} for nodes. "
-                f"It uses {check}, which depends on the class of the node. Use isinstance(x, np.ndarray) or np.ndim(x) == 0"
-            )
-        if not is_compared_always:
-            key, kept_alive = _key_of(f)
-            _cache[key] = "", False, kept_alive
+    if not check:
+        return
+    try:
+        plain, repeated = run_isolated(_call_twice, call, [x.raw_value[()] if isinstance(x, Value) else x for x in leaves])
+    except Exception:  # the function works on nodes alone
+        return
+    values = [np.asarray(x.raw_value if isinstance(x, Value) else x) for x in results]
+    if _are_close_or_incomparable(plain, repeated) and not _are_close_or_incomparable(plain, values):
+        raise DetachedGradientError(
+            f"{operator}: the function returns {_format_values(plain)} for numbers, but {_format_values(values)} for nodes. "
+            f"It uses {check}, which depends on the class of the node. Use isinstance(x, np.ndarray) or np.ndim(x) == 0"
+        )
+    if not is_compared_always:
+        key, kept_alive = _key_of(f)
+        _cache[key] = "", False, kept_alive
 
 
 def find_class_check(f: Callable[..., Any]) -> tuple[str, bool]:
@@ -134,16 +135,16 @@ def require_label_independence(operator: str, leaves: Sequence[Any], call: Calla
     perturbed = [_perturb(x) for x in plain]
     values = [np.asarray(x.raw_value if isinstance(x, Value) else x) for x in results]
     try:
-        with_label, repeated = run_isolated(_call_twice, call, plain)
+        with_labels, repeated = run_isolated(_call_twice, call, plain)
         nearby, _ = run_isolated(_call_twice, call, [attach_labels(new, x) for new, x in zip(perturbed, plain, strict=True)])
         nearby_plain, _ = run_isolated(_call_twice, call, perturbed)
     except DetachedGradientError:
         raise
     except Exception:  # the function works on arrays alone
         return
-    if not _have_equal_values(with_label, repeated):  # it draws random numbers, or has state
+    if not _have_equal_values(with_labels, repeated):  # it draws random numbers, or has state
         return
-    for labeled, unlabeled in ((with_label, values), (nearby, nearby_plain)):
+    for labeled, unlabeled in ((with_labels, values), (nearby, nearby_plain)):
         if not _have_equal_values(labeled, unlabeled):
             raise DetachedGradientError(
                 f"{operator}: the function returns {_format_values(labeled)} for {describe_labeled(leaves)}, but "
@@ -166,7 +167,7 @@ def _have_equal_values(a: Sequence[NDArray[Any]], b: Sequence[NDArray[Any]]) -> 
     """Whether values have the same shapes and, up to rounding, the same numbers."""
     if [x.shape for x in a] != [x.shape for x in b]:
         return False
-    return all(x.dtype.kind not in "biufc" or _are_close([x], [y]) for x, y in zip(a, b, strict=True))
+    return all(x.dtype.kind not in "biufc" or _are_close_or_incomparable([x], [y]) for x, y in zip(a, b, strict=True))
 
 
 def _call_twice(call: Callable[..., Any], leaves: Sequence[Any]) -> list[list[NDArray[Any]]]:
@@ -176,8 +177,8 @@ def _call_twice(call: Callable[..., Any], leaves: Sequence[Any]) -> list[list[ND
         return [[np.asarray(x) for x in flatten(call(*leaves))[0]] for _ in range(2)]
 
 
-def _are_close(a: Sequence[NDArray[Any]], b: Sequence[NDArray[Any]]) -> bool:
-    """Whether values are equal up to rounding; True if their shapes differ or they are not numeric."""
+def _are_close_or_incomparable(a: Sequence[NDArray[Any]], b: Sequence[NDArray[Any]]) -> bool:
+    """Whether values are equal up to rounding, or cannot be compared because their shapes differ or they are not numeric."""
     if [x.shape for x in a] != [x.shape for x in b] or any(x.dtype.kind not in "biufc" for x in (*a, *b)):
         return True
     return all(np.allclose(x, y, rtol=1e-6, atol=0, equal_nan=True) for x, y in zip(a, b, strict=True))
@@ -245,7 +246,13 @@ def _class_checks(f: object, depth: int, visited: set[CodeType]) -> Iterator[tup
     """Yield the class checks in a function, and in functions of the same program that it calls by name."""
     function = unwrap_function(f)
     code = _code_of(function)
-    if code is None or code in visited or not depth or source_lines.is_package_code(code.co_filename) or _is_library(function):
+    if (
+        code is None
+        or code in visited
+        or not depth
+        or source_lines.is_package_code(code.co_filename)
+        or _is_standard_library(function)
+    ):
         return
     visited.add(code)
     is_user_code = not is_library(code.co_filename)
@@ -279,7 +286,7 @@ def _callees(value: object, names: set[str], depth: int) -> Iterator[Any]:
     """Yield the functions that an expression such as ``model.loss(x)`` may call, given the value and attribute names."""
     if _code_of(unwrap_function(value)) is not None:
         yield value
-    elif value is not None and depth and not isinstance(value, type) and not _is_library(value):
+    elif value is not None and depth and not isinstance(value, type) and not _is_standard_library(value):
         for name in names:
             attribute = inspect.getattr_static(value, name, None)
             is_stored = type(attribute) in (MemberDescriptorType, _TupleField)  # of a class with slots, or a named tuple
@@ -303,8 +310,8 @@ def _is_filled(cell: Any) -> bool:
         return False
 
 
-def _is_library(function: object) -> bool:
-    """Whether a function, an object or a module belongs to Python, NumPy or SciPy."""
+def _is_standard_library(function: object) -> bool:
+    """Whether a function, an object or a module belongs to Python's standard library, NumPy or SciPy."""
     module = function.__name__ if isinstance(function, ModuleType) else getattr(function, "__module__", "")
     top = str(module).partition(".")[0]
     return top in ("numpy", "scipy") or top in sys.stdlib_module_names - {"__main__"}

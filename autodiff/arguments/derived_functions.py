@@ -64,7 +64,7 @@ def short_tracebacks(operator: Operator) -> Operator:
 
 
 def _shorten_outermost(error: Exception) -> None:
-    """Shorten the traceback of an error in the outermost operator; inner operators need it for their explanations."""
+    """Shorten the traceback of an error, in the outermost operator; inner ones need the full traceback for their messages."""
     if not full_tracebacks.get() and not is_called_by_packages(frame_up(1)):
         shorten_traceback(error)
 
@@ -110,9 +110,9 @@ class DerivedFunction:
         resolved: Any = sys.modules.get(self.__module__)
         for name in self.__qualname__.split("."):
             resolved = getattr(resolved, name, None)
-        return (
-            self.__qualname__ if resolved is self else (_call_operator, self._operator_call)
-        )  # by name, if it decorates a function
+        if resolved is self:  # a decorated function, which is pickled by its name
+            return self.__qualname__
+        return _call_operator, self._operator_call
 
 
 SELF_PICKLING.add(DerivedFunction)

@@ -20,6 +20,7 @@ LABELED = {("pandas", "Series"), ("pandas", "DataFrame"), ("xarray", "DataArray"
 
 @functools.cache
 def _labeled_base(kind: Any) -> str | None:
+    """Return the name of the base class of a class that is in `LABELED`, or None."""
     for base in kind.__mro__:
         if (base.__module__.partition(".")[0], base.__name__) in LABELED:
             return str(base.__name__)
@@ -73,13 +74,13 @@ def require_aligned(operator: str, leaves: Iterable[tuple[str, Any]]) -> None:
                 raise TypeError(
                     f"{operator}: {name_a} (a {type(a).__name__}, {axis_a}) and {name_b} (a {type(b).__name__}, {axis_b}) have "
                     "the same labels in a different order, or only some labels in common. The function gets plain arrays, which "
-                    "combine by position: align the arguments before (a.align(b), b.reindex_like(a)), or pass a.to_numpy() to "
+                    "combine by position: align the arguments first (a.align(b), b.reindex_like(a)), or pass a.to_numpy() to "
                     "combine by position"
                 )
         if _label_class(a) == _label_class(b) == "DataArray" and set(a.dims) == set(b.dims) and a.dims != b.dims:
             raise TypeError(
                 f"{operator}: {name_a} has dimensions {a.dims}, but {name_b} has {b.dims}. The function gets plain arrays, "
-                "whose axes combine by position: transpose one before, b.transpose(*a.dims)"
+                "whose axes combine by position: transpose one first, b.transpose(*a.dims)"
             )
 
 

@@ -74,17 +74,19 @@ def require_primals(operator: str, f: object, primals: Sequence[Any]) -> None:
         raise TypeError(f"{operator} takes the arguments of the function too. Write {operator}(f, x)")
 
 
-def as_direction(value: ArrayLike, like: NDArray[Any], name: str, of: str) -> Any:
-    """Convert a tangent or cotangent of `like`: an array or node of its shape, which is real if `like` is.
+def as_direction(value: ArrayLike, like: NDArray[Any], name: str, like_name: str) -> Any:
+    """Convert a tangent or cotangent of `like` to an array or node; raise unless it has its shape, and is real if `like` is.
 
-    `name` and `of` are the names of both, for messages.
+    `name` and `like_name` are the names of both, for messages.
     """
     direction = as_argument(value, name, "write its numbers as floats")
     if direction.shape != like.shape:
-        raise ValueError(f"{name} has shape {direction.shape}, but {of} has shape {like.shape}. Pass an array of that shape")
+        raise ValueError(
+            f"{name} has shape {direction.shape}, but {like_name} has shape {like.shape}. Pass an array of that shape"
+        )
     if direction.dtype.kind == "c" and like.dtype.kind != "c":
         raise TypeError(
-            f"{name} is complex, but {of} is real. Derivatives are linear: pass its real and imaginary parts separately"
+            f"{name} is complex, but {like_name} is real. Derivatives are linear: pass its real and imaginary parts separately"
         )
     return direction
 
@@ -98,13 +100,16 @@ def require_array(value: object, name: str) -> None:
 
 
 def as_result(value: object) -> Any:
-    """A leaf of a result, with the node in place of a buffer that nodes were written into, or of a labeled array."""
+    """Return a leaf of a result; the node behind it, if it is a traced buffer or a labeled array of nodes."""
     data = None if isinstance(value, np.ndarray) else getattr(value, "data", None)
     return data if isinstance(data, Value) else unwrap_buffer(stack_object_array(value))
 
 
 def as_constant(value: object, leaks: Sequence[object]) -> Any:
-    """A plain number or array as a constant node with zero derivative; unchanged if values have left the graph."""
+    """Convert a plain number or array to a constant node, whose derivative is zero.
+
+    If values have left the graph, the result is unchanged, because its derivative may be lost.
+    """
     if leaks or isinstance(value, Value) or not isinstance(value, (np.ndarray, np.generic, bool, int, float, complex)):
         return value
     array = with_default_dtype(np.asarray(value), value)
@@ -124,7 +129,7 @@ def split_aux(operator: str, result: object) -> tuple[Any, Any]:
 
 
 def warn_zero_derivative(operator: str, arguments: str, leaks: list[Any]) -> None:
-    """Warn of a zero derivative, which values that left the graph have probably caused."""
+    """Warn that a derivative is zero, probably because values left the graph."""
     warn_user(
         f"{operator}: the result does not depend on {arguments} by its graph, so the derivative is zero.{format_leaks(leaks)}",
         LeakWarning,
@@ -134,11 +139,15 @@ def warn_zero_derivative(operator: str, arguments: str, leaks: list[Any]) -> Non
 def lost_graph_error(
     operator: str, out: object, leaks: Sequence[Any] = (), f: Callable[..., Any] | None = None, advice: str = ""
 ) -> TypeError:
-    """Return the error for a function whose result is not a node: a `LostGraphError` if it is numeric."""
+    """Return the error for a function whose result is not a node: a `LostGraphError` if it is numeric.
+
+    `advice` is a further sentence of the message.
+    """
+    advice = advice and f". {advice}"
     code = getattr(unwrap_function(f), "__code__", None)
     line = "" if code is None else f' (File "{code.co_filename}", line {code.co_firstlineno}, in {code.co_name})'
     if out is None:
-        return TypeError(f"{operator}: the function returned None{line}. Does it lack a return statement?{advice}")
+        return TypeError(f"{operator}: the function returned None{line}{advice}. Does it lack a return statement?")
     kind = LostGraphError if isinstance(out, (np.ndarray, np.generic, bool, int, float, complex)) else TypeError
     return kind(
         f"{operator}: the function returned a plain {type(out).__name__}, whose dependence on the arguments was not "

@@ -11,7 +11,7 @@ from .batched_derivatives import (
     gather_batch,
     propagate,
     pull_batch,
-    pull_batch_several,
+    pull_batch_shared,
     pull_reduction,
     push_batch,
     push_node,
@@ -37,6 +37,6 @@ from .vmap import vmap
 __all__ = [
     "BatchNode", "LiftedFunction", "active_levels", "any_batched", "base_of", "batch_like", "gather_batch", "is_batch",
     "is_broadcast", "levels_of", "lift_to_active_levels", "map_elements", "next_level", "outermost_levels", "outside_vmap",
-    "pad_ndim", "propagate", "pull_batch", "pull_batch_several", "pull_reduction", "push_batch", "push_node", "push_reduction",
+    "pad_ndim", "propagate", "pull_batch", "pull_batch_shared", "pull_reduction", "push_batch", "push_node", "push_reduction",
     "reduced_axes", "rule_operands", "scatter_batch", "sum_over_operands", "unwrap_batch", "vmap", "wrap_batch",
 ]  # fmt: skip

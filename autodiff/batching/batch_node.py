@@ -91,7 +91,7 @@ class BatchNode(TransformTracer):
     root: BatchNode | None
     borrows_values: bool
     _values: Any
-    _root_values: Any  # of a view, the buffer of the root that `_values` is a view of
+    _root_values: Any  # of a view, the values of the root that `_values` is a view of
 
     @classmethod
     def create_using(cls, values: NDArray[Any], level: int, root: BatchNode | None = None, is_array: bool = False) -> BatchNode:
@@ -128,37 +128,37 @@ class BatchNode(TransformTracer):
     def values(self) -> Any:
         """The values of all elements, with the batch axis first."""
         root = self.root
-        if root is not None and root._values is not self._root_values:  # the root's buffer was replaced by a copy or a node
+        if root is not None and root._values is not self._root_values:  # they were replaced by a copy or a node
             if self.borrows_values:
                 raise TypeError(
                     f"vmap: the {describe(self)} is a view made under no_graph, and its base has been written to since. Copy "
                     "the view where it is made (np.copy)"
                 )
-            self._values = bind(window, (root._values,), self._view_of(self._root_values))
+            self._values = bind(window, (root._values,), self._layout_in(self._root_values))
             self._root_values = root._values
         return self._values
 
-    def _view_of(self, buffer: NDArray[Any]) -> dict[str, Any]:
+    def _layout_in(self, buffer: NDArray[Any]) -> dict[str, Any]:
         """Offset, shape and strides of this view in its root's buffer, without the batch axes of outer levels."""
-        base, own, depth = plain_base(buffer), plain_base(self._values), batch_depth(self._values)
-        view = layout_in(base, own)
-        shape, strides = view["shape"][depth:], view["strides"][depth:]
-        new = self.root._values  # type: ignore[union-attr]
-        row = plain_base(new).strides[batch_depth(new)]  # may differ: the batch axis may have been a broadcast one
-        return {**view, "shape": shape, "strides": (row, *strides[1:])}
+        depth = batch_depth(self._values)
+        layout = layout_in(plain_base(buffer), plain_base(self._values))
+        shape, strides = layout["shape"][depth:], layout["strides"][depth:]
+        root_values = self.root._values  # type: ignore[union-attr]
+        batch_stride = plain_base(root_values).strides[batch_depth(root_values)]  # differs if the batch axis was a broadcast one
+        return {**layout, "shape": shape, "strides": (batch_stride, *strides[1:])}
 
     @classmethod
     def process(cls, level: int, function: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]) -> Any:
         """Compute ``function(*args, **options)`` for all elements of the batch."""
         require_live(level)
         if type(function) is np.ufunc and not options and function.signature is None and function.nout == 1:
-            result = _elementwise(cls, level, function, args)
+            result = _apply_ufunc(cls, level, function, args)
             if result is not None:
                 return result
         batched = [type(a) is cls and a.level == level for a in args]
-        nodes = [a for a, b in zip(args, batched, strict=True) if b]
+        nodes = [a for a, is_batched in zip(args, batched, strict=True) if is_batched]
         _join_graph(nodes, args)
-        values = [a.values if b else a for a, b in zip(args, batched, strict=True)]
+        values = [a.values if is_batched else a for a, is_batched in zip(args, batched, strict=True)]
         if function is getitem and len(args) == 2 and batched[0] and (parts := basic_parts(args[1])) is not None:
             out = bind(getitem, (values[0], (slice(None), *parts)))
             if out.ndim == 1 and Ellipsis not in parts:
@@ -171,7 +171,7 @@ class BatchNode(TransformTracer):
 
     @classmethod
     def store(cls, level: int, target: NDArray[Any], index: object, value: Operand, casting: str | None) -> None:
-        """``target[index] = value`` for all elements of the batch."""
+        """Write ``target[index] = value`` for all elements of the batch."""
         require_live(level)
         require_batched_target(level, target, index)
         store(target, index, value, casting)
@@ -197,12 +197,12 @@ class BatchNode(TransformTracer):
             if function in ops.PLAIN_FUNCTIONS or function in ops.SMOOTH_FUNCTIONS or has_out:
                 raise
             if function in ops.WRITING_FUNCTIONS:
-                args[0].own(None)  # the loop writes into views of it
+                args[0].prepare_write(None)  # the loop writes into views of it
             return self.each(f"np.{function.__name__}", function, args, kwargs)
 
     each = staticmethod(map_elements)
 
-    def own(self, values: object) -> None:
+    def prepare_write(self, values: object) -> None:
         """Prepare the buffer for a write of `values`: copy a borrowed one, and make it a node if `values` is one."""
         root = self._owning_root()
         buffer = _writable_buffer(root._values, values)
@@ -210,7 +210,7 @@ class BatchNode(TransformTracer):
             root._values = buffer
 
     def _owning_root(self) -> BatchNode:
-        """The owner of the buffer, which is copied first if it is borrowed."""
+        """Return the node that owns the buffer; a borrowed buffer is copied first."""
         root = self if self.root is None else self.root
         if root.borrows_values:
             root._values, root.borrows_values = copy_values(root._values), False
@@ -218,17 +218,17 @@ class BatchNode(TransformTracer):
 
     # ---------------------------------------------------------------------- conversions to one number, which raise
 
-    def refuse(self, what: str) -> BatchedValueError:
-        """The error for an operation that needs a single value, such as ``bool()``."""
+    def single_value_error(self, operation: str) -> BatchedValueError:
+        """Return the error for an operation that needs a single value, such as ``bool()``."""
         return BatchedValueError(
-            f"vmap: {what} of the {describe(self)} needs one value, but it is batched ({self.batch_size} values). Use "
+            f"vmap: {operation} of the {describe(self)} needs one value, but it is batched ({self.batch_size} values). Use "
             "np.where(condition, a, b) in place of if, or exclude the argument from vmap (in_axes None)"
         )
 
     def __hash__(self) -> int:  # type: ignore[override]
         """Hash by identity, within this package; in the user's code a scalar raises, because its value is unknown."""
         if not self.ndim and not is_internal(frame_up(1).f_code.co_filename):
-            raise self.refuse("hash()")
+            raise self.single_value_error("hash()")
         return object.__hash__(self)
 
     def __repr__(self) -> str:
@@ -236,12 +236,12 @@ class BatchNode(TransformTracer):
 
     def __str__(self) -> str:
         if callee(frame_up(1)) in (str, unknown):  # the string may become a key or be compared
-            raise self.refuse("str()")
+            raise self.single_value_error("str()")
         return repr(self)
 
     def __format__(self, spec: str) -> str:
         if spec:
-            raise self.refuse("format()")
+            raise self.single_value_error("format()")
         return repr(self)
 
     @property  # type: ignore[misc]
@@ -260,32 +260,32 @@ class BatchNode(TransformTracer):
         return (base[(0,) * depth + (...,)] if all(base.shape[:depth]) else np.empty(self.shape, self.dtype)).flags
 
 
-def _raising(name: str, what: str) -> Callable[..., Any]:
-    """A method that raises the error of `BatchNode.refuse`."""
+def _raising_method(name: str, operation: str) -> Callable[..., Any]:
+    """Make a method that raises the error of `BatchNode.single_value_error`."""
 
     def method(self: BatchNode, *args: object, **kwargs: object) -> Any:
-        raise self.refuse(what)
+        raise self.single_value_error(operation)
 
     method.__name__ = name
     return method
 
 
 for _name in ("bool", "float", "int", "complex", "index", "round", "trunc", "floor", "ceil"):
-    setattr(BatchNode, f"__{_name}__", _raising(f"__{_name}__", f"{_name}()"))
+    setattr(BatchNode, f"__{_name}__", _raising_method(f"__{_name}__", f"{_name}()"))
 for _name in ("item", "tolist", "tobytes", "tofile", "dump", "dumps", "__array__", "__dlpack__"):
-    setattr(BatchNode, _name, _raising(_name, f".{_name}()"))
+    setattr(BatchNode, _name, _raising_method(_name, f".{_name}()"))
 for _name, _method in number_methods.items():
     setattr(BatchNode, _name, _method)
-BatchNode.__contains__ = _raising("__contains__", "in")  # type: ignore[method-assign]
+BatchNode.__contains__ = _raising_method("__contains__", "in")  # type: ignore[method-assign]
 for _name in ("value", "data", "ctypes", "__array_interface__", "__array_struct__"):
-    setattr(BatchNode, _name, property(_raising(_name, f".{_name}")))
+    setattr(BatchNode, _name, property(_raising_method(_name, f".{_name}")))
 
 
 # ------------------------------------------------------------------------------------------------ operations
 
 
 def _join_graph(nodes: Sequence[BatchNode], operands: Sequence[object]) -> None:
-    """Where plain batched values meet recorded ones, turn their buffers into nodes, so that later writes are logged."""
+    """If an operand is recorded, convert the buffers of plain batched values to nodes, so that later writes are logged."""
     if not any(isinstance(base_of(a), Value) for a in operands) or not is_recording():
         return
     for node in nodes:
@@ -294,7 +294,7 @@ def _join_graph(nodes: Sequence[BatchNode], operands: Sequence[object]) -> None:
             root._values = new_leaf(node._owning_root()._values, InertNode, None)
 
 
-def _elementwise(cls: type[BatchNode], level: int, function: np.ufunc, args: tuple[Any, ...]) -> Any:
+def _apply_ufunc(cls: type[BatchNode], level: int, function: np.ufunc, args: tuple[Any, ...]) -> Any:
     """The result of a ufunc, in the most frequent cases; None in others."""
     if len(args) == 1:
         values = args[0].values
@@ -353,7 +353,7 @@ def _wrap(out: Any, level: int, nodes: Sequence[BatchNode], is_array: bool) -> A
 
 
 def _writable_buffer(buffer: Any, value: object) -> Any:
-    """A buffer into which a value can be written: with the batch axes, the tangents and the graph of the value."""
+    """Return a buffer into which a value can be written: one with the batch axes, the tangents and the graph of the value."""
     if not isinstance(value, Value):
         return buffer
     if type(value) is BatchNode:
@@ -362,8 +362,7 @@ def _writable_buffer(buffer: Any, value: object) -> Any:
         return BatchNode.create_using(broadcast_buffer(buffer, value.batch_size), value.level, is_array=True)
     if isinstance(buffer, Value) and (not value.level or buffer.level):
         return buffer
-    carrier: Any = value
-    return carrier.buffer_over(buffer) if value.level else new_leaf(buffer, OperationalNode, None)
+    return value.buffer_over(buffer) if value.level else new_leaf(buffer, OperationalNode, None)  # type: ignore[attr-defined]
 
 
 class BufferWrapper:

@@ -30,7 +30,6 @@ from ..rules import (
     OutputCotangents,
     Rule,
     ScatteredCotangent,
-    VariadicFormulas,
     as_node,
     by_function,
     conform,
@@ -43,7 +42,7 @@ from ..rules import (
 )
 from .batch_node import BatchNode, basic_parts
 from .levels import LiveLevels, broadcast_batch, next_level, pad_ndim
-from .rules import NoBatchRuleError, batch_index
+from .rules import NoBatchRuleError, batch_index, is_elementwise_rule
 
 
 def pull_batch(rule: Rule, position: int, cotangents: Any, out: Any, /, *operands: Any, **options: object) -> Any:
@@ -72,10 +71,10 @@ def pull_batch(rule: Rule, position: int, cotangents: Any, out: Any, /, *operand
     return _pull_each(rule, position, cotangents, out, operands, options) if result is NotImplemented else result
 
 
-def pull_batch_several(
+def pull_batch_shared(
     rule: Rule, positions: list[int], cotangents: Any, out: Any, /, *operands: Any, **options: object
 ) -> list[Any]:
-    """`pull_batch` for several operands of an operation whose formulas are `SharedFormulas`."""
+    """`pull_batch` for several operands at once, whose formulas are `SharedFormulas`."""
     formulas: Any = rule.formulas
     if formulas.batched:
         return formulas.formula(positions, cotangents, out, *operands, **options)  # type: ignore[no-any-return]
@@ -195,7 +194,7 @@ def _pull_by_rule(
     result: Any = NotImplemented
     if rule.batch[0] is not None:
         result = rule.batch[0](position, cotangents, out, *operands, **options)
-    elif _is_elementwise(rule):
+    elif is_elementwise_rule(rule):
         result = rule.formulas[position](cotangents, out, *operands, **options)  # type: ignore[misc]
         result = result if getattr(result, "ndim", 0) > out.ndim else NotImplemented  # it does not depend on the cotangents
     elif rule.weights:
@@ -210,7 +209,7 @@ def _push_by_rule(rule: Rule, tangents: Sequence[Any], out: Any, operands: Seque
     """`push_batch` for elementwise rules, reductions, gathers, and rules with their own; NotImplemented for others."""
     if rule.batch[1] is not None:
         return rule.batch[1](tangents, out, *operands, **options)
-    if _is_elementwise(rule):
+    if is_elementwise_rule(rule):
         padded = [None if t is None else pad_ndim(t, out.ndim) for t in tangents]
         return _sum_tangents(rule.tangents, padded, out, operands, options)
     if rule.weights:
@@ -218,10 +217,6 @@ def _push_by_rule(rule: Rule, tangents: Sequence[Any], out: Any, operands: Seque
     if rule.positions is not None:
         return gather_batch(tangents[0], rule.positions(out, *operands, **options))
     return NotImplemented
-
-
-def _is_elementwise(rule: Rule) -> bool:
-    return rule.kind == "elementwise" and type(rule.formulas) is not VariadicFormulas
 
 
 def sum_over_operands(part: Formula) -> Formula:
@@ -235,6 +230,7 @@ def sum_over_operands(part: Formula) -> Formula:
 
 
 def _sum_tangents(formulas: Any, tangents: Sequence[Any], out: Any, operands: Sequence[Any], options: dict[str, Any]) -> Any:
+    """Return the sum of the tangent formulas of an elementwise rule; NotImplemented if one does not depend on its tangent."""
     total = None
     for position, tangent in enumerate(tangents):
         if tangent is not None and formulas[position] is not None:

@@ -12,7 +12,7 @@ from compgraph.inplace import numpy_writes, require_writeable, store_plain
 from compgraph.inplace import store as store_node
 from compgraph.values import BatchedValueError, Value, describe
 
-from .levels import is_batch, pad_ndim, plain_base
+from .levels import broadcast_batch, is_batch, pad_ndim, plain_base
 from .rules import BatchIndex, NoBatchRuleError, batch_index
 
 
@@ -28,7 +28,7 @@ def require_batched_target(level: int, target: NDArray[Any], index: object) -> N
 
 
 def store(target: Any, index: Any, value: Any, casting: str | None) -> None:
-    """``target[index] = value`` for all elements of the batch.
+    """Write ``target[index] = value`` for all elements of the batch.
 
     Parameters
     ----------
@@ -45,33 +45,33 @@ def store(target: Any, index: Any, value: Any, casting: str | None) -> None:
     level = target.level
     is_batched = is_batch(value) and value.level == level
     values = value.values if is_batched else value
-    parts, batched = _own_parts(target, index, (values,))
+    parts, batched = _prepare_parts(target, index, (values,))
     if any(is_batch(i) and i.dtype.kind == "b" for i in parts):
         _store_masked(target, parts, value, casting)
         return
-    into = target.values
+    target_values = target.values
     if not any(batched) and not is_batched and _is_basic(parts):
-        _put(into, (slice(None), *parts), _shared_value(values, into, parts), casting)
+        _put(target_values, (slice(None), *parts), _shared_value(values, target_values, parts), casting)
         return
-    where = _locate(target, parts, batched)
-    values = values if is_batched else np.broadcast_to(values, (target.batch_size, *np.shape(values)))
+    where = _batch_index_of(target, parts, batched)
+    values = values if is_batched else broadcast_batch(values, target.batch_size)
     values = _broadcast_elements(values, where.shape, target.batch_size)
-    _put(into, where.index, where.from_front(values), casting)
+    _put(target_values, where.index, where.from_front(values), casting)
 
 
 def ufunc_at(ufunc: np.ufunc, target: Any, index: Any, others: tuple[Any, ...]) -> None:
-    """``ufunc.at(target, index, *others)`` for all elements of the batch, by one call."""
+    """Call ``ufunc.at(target, index, *others)`` for all elements of the batch at once."""
     _require_writable(target)
     level = target.level
     values = [other.values if is_batch(other) and other.level == level else other for other in others]
-    parts, batched = _own_parts(target, numpy_writes.copy_index(index), values)
+    parts, batched = _prepare_parts(target, numpy_writes.copy_index(index), values)
     if any(is_batch(i) and i.dtype.kind == "b" for i in parts):
         name = ufunc.__name__
         raise BatchedValueError(
             f"vmap: np.{name}.at with a batched mask would select a different number of elements for each batch element. Use "
             f"x[...] = np.where(mask, np.{name}(x, ...), x)"
         )
-    where = _locate(target, parts, batched)
+    where = _batch_index_of(target, parts, batched)
     size = target.batch_size
     pairs = zip(values, others, strict=True)
     operands = [where.from_front(_broadcast_operand(new, new is not old, where.shape, size)) for new, old in pairs]
@@ -96,21 +96,22 @@ def _require_writable(target: Any) -> None:
         raise ValueError("assignment destination is read-only")
 
 
-def _own_parts(target: Any, index: object, values: Iterable[object]) -> tuple[list[Any], list[bool]]:
-    """The parts of an index, and which of them are batched; prepares the target's buffer for these and the values."""
+def _prepare_parts(target: Any, index: object, values: Iterable[object]) -> tuple[list[Any], list[bool]]:
+    """Prepare the target's buffer for values and indices; return the parts of the index, and which of them are batched."""
     for each in values:
-        target.own(each)
+        target.prepare_write(each)
     parts = list(index) if isinstance(index, tuple) else [index]
     batched = [is_batch(i) and i.level == target.level for i in parts]
-    for part, b in zip(parts, batched, strict=True):
+    for part, is_batched in zip(parts, batched, strict=True):
         if is_batch(part):
-            target.own(part.values if b else part)  # the batch axes of outer levels
+            target.prepare_write(part.values if is_batched else part)  # for the batch axes of outer levels
     return parts, batched
 
 
-def _locate(target: Any, parts: Sequence[Any], batched: Sequence[bool]) -> BatchIndex:
+def _batch_index_of(target: Any, parts: Sequence[Any], batched: Sequence[bool]) -> BatchIndex:
+    """Return the index of a batched array, given the parts of an index of one element."""
     try:
-        values = [i.values if b else i for i, b in zip(parts, batched, strict=True)]
+        values = [i.values if is_batched else i for i, is_batched in zip(parts, batched, strict=True)]
         return batch_index(target.shape, values, batched, target.batch_size)
     except NoBatchRuleError:
         raise TypeError(
@@ -120,6 +121,7 @@ def _locate(target: Any, parts: Sequence[Any], batched: Sequence[bool]) -> Batch
 
 
 def _is_basic(parts: Sequence[object]) -> bool:
+    """Whether an index consists of integers, slices, None and an ellipsis."""
     return all(i is None or i is Ellipsis or (isinstance(i, (int, np.integer, slice)) and not isinstance(i, bool)) for i in parts)
 
 
@@ -151,7 +153,7 @@ def _broadcast_elements(values: NDArray[Any], selected: tuple[int, ...], batch_s
 
 
 def _store_masked(target: Any, parts: Sequence[Any], value: Any, casting: str | None) -> None:
-    """``target[mask] = value`` with a batched mask, as ``target[...] = np.where(mask, value, target)``."""
+    """Write ``target[mask] = value`` with a batched mask, as ``target[...] = np.where(mask, value, target)``."""
     mask = parts[0]
     rest = target.ndim - mask.ndim
     if len(parts) > 1 or mask.shape != target.shape[: mask.ndim] or (np.ndim(value) > rest and np.size(value) != 1):
@@ -164,17 +166,18 @@ def _store_masked(target: Any, parts: Sequence[Any], value: Any, casting: str | 
     filled: Any = np.where(mask, new, target)
     if casting is not None and casting != "unsafe":
         np.result_type(target, new)
-    target.own(filled.values)
+    target.prepare_write(filled.values)
     _put(target.values, ..., filled.values, "unsafe")
 
 
-def _put(into: Any, index: Any, values: Any, casting: str | None) -> None:
-    if isinstance(into, Value):
-        store_node(into, index if casting is None else ..., values, casting)
+def _put(target_values: Any, index: Any, values: Any, casting: str | None) -> None:
+    """Write into the values of a target, which are an array or a node."""
+    if isinstance(target_values, Value):
+        store_node(target_values, index if casting is None else ..., values, casting)
     elif isinstance(values, Value):
         raise TypeError(
             f"vmap: the {describe(values)} cannot be written into a plain array, which records no writes. Make the array by "
             "np.zeros_like(x)"
         )
     else:
-        store_plain(into, index, values, casting)
+        store_plain(target_values, index, values, casting)

@@ -11,7 +11,7 @@ from contextvars import ContextVar
 from typing import Any, TypeGuard
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from compgraph import ops
 from compgraph.bind import bind
@@ -126,7 +126,7 @@ def pad_ndim(values: NDArray[Any], ndim: int) -> Any:
     return values if missing <= 0 else np.reshape(values, (values.shape[0], *(1,) * missing, *values.shape[1:]))
 
 
-def broadcast_batch(value: NDArray[Any], size: int) -> Any:
+def broadcast_batch(value: ArrayLike, size: int) -> Any:
     """Add a batch axis to a value that all elements share; a view, without copies."""
     return np.broadcast_to(value, (size, *np.shape(value)))
 
@@ -138,7 +138,7 @@ _MAX_PLACEHOLDERS = 4096
 
 
 def placeholder(shape: tuple[int, ...], dtype: Any) -> Any:
-    """The `plain` attribute of batched values: an array of one element's shape, filled with nan or the least integer."""
+    """Return the `raw_value` of batched values: an array of one element's shape, filled with nan or the least integer."""
     if len(placeholders) >= _MAX_PLACEHOLDERS:
         placeholders.clear()
     fill: Any = np.nan if dtype.kind in "fc" else np.iinfo(dtype).min if dtype.kind in "iu" else False

@@ -15,7 +15,7 @@ from compgraph.context import Setting, wrappers
 
 from ..arguments import flatten, unflatten
 from .batch_node import BatchNode
-from .levels import LiveLevels, is_batch, vmaps
+from .levels import LiveLevels, broadcast_batch, is_batch, vmaps
 
 
 def active_levels() -> list[int]:
@@ -40,18 +40,12 @@ def lift_to_active_levels(value: Any) -> Any:
 
 
 def _lift_to(value: NDArray[Any], level: int, size: int) -> Any:
-    if is_batch(value) and value.level >= level:
-        if value.level == level:
-            return value
-        return BatchNode.create_using(_lift_values(value.values, level, size), value.level, is_array=not value.is_scalar)
-    return BatchNode.create_using(np.broadcast_to(value, (size, *np.shape(value))), level)
-
-
-def _lift_values(values: NDArray[Any], level: int, size: int) -> Any:
-    """Batch the values of a `BatchNode` at an outer level."""
-    if is_batch(values) and values.level >= level:
-        return _lift_to(values, level, size)
-    return BatchNode.create_using(np.broadcast_to(values, (size, *np.shape(values))), level)
+    """Batch a value at one level; the batch axes of higher levels stay outside of the new one."""
+    if not is_batch(value) or value.level < level:
+        return BatchNode.create_using(broadcast_batch(value, size), level)
+    if value.level == level:
+        return value
+    return BatchNode.create_using(_lift_to(value.values, level, size), value.level, is_array=not value.is_scalar)
 
 
 def wrap_batch(value: Any, levels: Sequence[int], is_array: bool = False, borrows_values: bool = False) -> Any:
@@ -66,7 +60,7 @@ def wrap_batch(value: Any, levels: Sequence[int], is_array: bool = False, borrow
 
 
 def unwrap_batch(value: object, levels: Sequence[int]) -> Any:
-    """The array behind a value, with the batch axes of some levels first; the value is lifted to all active levels before."""
+    """Lift a value to all active levels, and return the array behind it, with the batch axes of some levels first."""
     value = lift_to_active_levels(value)
     for level in reversed(levels):
         if not is_batch(value) or value.level != level:
@@ -111,8 +105,10 @@ class LiftedFunction:
         self._f, self._vmaps, self._wrappers = f, vmaps.get(), wrappers.get()
         self.levels = active_levels()
         self.batched = [lifts or is_batch(x) for x in leaves]
-        self._is_array = [b and not _is_scalar(x) for x, b in zip(leaves, self.batched, strict=True)]
-        self.arrays = [unwrap_batch(x, self.levels) if b else x for x, b in zip(leaves, self.batched, strict=True)]
+        self._is_array = [is_batched and not _is_scalar(x) for x, is_batched in zip(leaves, self.batched, strict=True)]
+        self.arrays = [
+            unwrap_batch(x, self.levels) if is_batched else x for x, is_batched in zip(leaves, self.batched, strict=True)
+        ]
         self._structure: Any = None  # of the results of the last call
         self._scalars: list[bool | None] = []  # whether each of these is a scalar; None if it is not batched
 
@@ -125,7 +121,7 @@ class LiftedFunction:
     def wrap(self, arrays: Sequence[Any]) -> list[Any]:
         """Wrap arguments as the function under vmap takes them."""
         triples = zip(arrays, self.batched, self._is_array, strict=True)
-        return [wrap_batch(x, self.levels, is_array=is_array) if b else x for x, b, is_array in triples]
+        return [wrap_batch(x, self.levels, is_array=is_array) if is_batched else x for x, is_batched, is_array in triples]
 
     def __call__(self, *arrays: object) -> list[Any]:
         """Call the function; returns the leaves of its result, batched ones with the batch axes first."""
@@ -152,7 +148,7 @@ class LiftedFunction:
         with LiveLevels(self.levels), self.scope():
             pulled = [unwrap_batch(a, self.levels) for a in pull(tuple(self._wrap_leaves(cotangents)))]
         axes = tuple(range(len(self.levels)))
-        return [a if b else np.sum(a, axis=axes) for a, b in zip(pulled, self.batched, strict=True)]
+        return [a if is_batched else np.sum(a, axis=axes) for a, is_batched in zip(pulled, self.batched, strict=True)]
 
 
 def _is_scalar(x: NDArray[Any]) -> bool:

@@ -68,10 +68,10 @@ def draw_interception(randomness: str, level: int, batch_size: int) -> dict[Cont
             raise TypeError(f"vmap: random.{name} cannot run for each batch element (randomness='different'); {advice}")
         if name == UNSEEDED:
             raise TypeError(_UNSEEN_MESSAGE.format(name))
-        one = draw if outer is None else lambda *args, **kwargs: outer(name, draw, args, kwargs)
-        is_pythons = isinstance(getattr(draw, "__self__", None), random.Random)
+        draw_once = draw if outer is None else lambda *args, **kwargs: outer(name, draw, args, kwargs)
+        is_python_random = isinstance(getattr(draw, "__self__", None), random.Random)
         with Setting(with_draw_handler(None)):
-            return draw_unmonitored(_draw_each, name, one, args, kwargs, level, batch_size, is_pythons)
+            return draw_unmonitored(_draw_each, name, draw_once, args, kwargs, level, batch_size, is_python_random)
 
     return with_draw_handler(intercept)
 
@@ -87,18 +87,19 @@ def _draw_each(
     kwargs: dict[str, Any],
     level: int,
     batch_size: int,
-    is_pythons: bool = False,
+    is_python_random: bool = False,
 ) -> Any:
-    """Draw once for each batch element."""
+    """Draw for each batch element; at once if the function permits that."""
     leaves, _ = flatten((args, kwargs))
     if any(is_batch(x) and x.level == level for x in leaves):
         return map_elements(name, draw, args, kwargs)
-    draws = None if is_pythons or any(map(is_batch, leaves)) else _draw_at_once(name, draw, args, kwargs, batch_size)
+    draws = None if is_python_random or any(map(is_batch, leaves)) else _draw_at_once(name, draw, args, kwargs, batch_size)
     if draws is None:
         if batch_size:
             draws = stack_results([draw(*args, **kwargs) for _ in range(batch_size)], name)
         else:
-            draws = np.empty((0, *np.shape(draw(*args))))
+            draw_of_element = np.asarray(draw(*args, **kwargs))
+            draws = np.empty((0, *draw_of_element.shape), draw_of_element.dtype)
     return _wrap_draws(name, draws, level)
 
 

@@ -48,7 +48,7 @@ from ..arguments import (
     unflatten,
 )
 from .batch_node import BatchNode, BufferWrapper
-from .levels import LiveLevels, copy_values, is_batch, next_level, plain_base, vmap_scope
+from .levels import LiveLevels, broadcast_batch, copy_values, is_batch, next_level, plain_base, vmap_scope
 from .randomness import RANDOMNESS, DrawWatch, draw_interception
 
 Axes = Any  # an axis, None, or a tree of these
@@ -154,7 +154,7 @@ def vmap(
         batched = [_wrap_argument(x, axis, level, k in shared) for k, (x, axis) in enumerate(zip(arrays, axes, strict=True))]
         with LiveLevels((level,)):
             result = run_isolated(_run, f, unflatten(structure, batched), level, size, randomness)
-            outs, nesting = _unwrap_results(result, level, size, out_axes)
+            outs, result_structure = _unwrap_results(result, level, size, out_axes)
         if not is_tracing() and not any(isinstance(x, Value) for x in leaves):
             outs = [out.value if isinstance(out, Value) and not _has_variables(out) else out for out in outs]
             if size and out_axes == 0:
@@ -165,7 +165,7 @@ def vmap(
                 if find_class_check(f)[0]:
                     first = [x if axis is None else np.take(x, 0, axis) for x, axis in zip(arrays, axes, strict=True)]
                     require_class_independence("vmap", f, first, call, [out[0] for out in outs])
-        return unflatten(nesting, outs)
+        return unflatten(result_structure, outs)
 
     return pickle_as_call(vmap, mapped, (f, in_axes, out_axes, axis_size, randomness), {})
 
@@ -206,7 +206,7 @@ def _scope_title(f: object, size: int) -> str:
 
 
 def _call(f: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-    """Call the function; explains errors of NumPy that only batched values cause, and adds the user's line to our own."""
+    """Call the function; explain errors of NumPy that batched values cause, and add the user's line to errors of vmap."""
     try:
         return f(*map(as_borrowed, args), **{name: as_borrowed(value) for name, value in kwargs.items()})
     except IndexError as error:
@@ -222,7 +222,7 @@ def _call(f: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any])
                 f"{error}: vmap: the function writes into an argument that all batch elements share (in_axes None), or that "
                 "shares memory with another argument. Copy it inside the function (np.copy)",
             )
-        if _is_ours(error):
+        if _is_own_error(error):
             error.args = (f"{error}{_user_line(error)}",)
         raise
 
@@ -233,7 +233,7 @@ def _is_read_only(value: NDArray[Any]) -> bool:
     return isinstance(memory, np.ndarray) and not memory.flags.writeable
 
 
-def _is_ours(error: BaseException) -> bool:
+def _is_own_error(error: BaseException) -> bool:
     """Whether an error was raised by this package for vmap, without naming the user's line."""
     if len(error.args) != 1 or not isinstance(message := error.args[0], str) or 'File "' in message:
         return False
@@ -251,7 +251,7 @@ def _user_line(error: BaseException) -> str:
 
 
 def _has_variables(out: Value) -> bool:
-    """Whether a result depends on a variable of the caller. Otherwise its graph comes from derivatives inside, and is dropped."""
+    """Whether a result depends on a variable of the caller; otherwise only derivatives inside the function need its graph."""
     return any(type(n) in _VARIABLES for n in breadth_first(out))
 
 
@@ -373,19 +373,19 @@ def _unwrap_results(
 
 
 def _unwrap_result(out: NDArray[Any], axis: int | None, level: int, size: int) -> Any:
-    """A result with its batch axis, in memory of its own."""
+    """A result with its batch axis at `axis`, which shares no memory with arguments or other results."""
     if is_batch(out):
         if out.level > level:
-            raise TypeError(_OUTLIVED)
+            raise TypeError(_INNER_VMAP_RETURNED)
         if out.level == level:
             if axis is None:
                 raise ValueError(f"vmap: out_axes is None for a batched result of shape {out.shape}. Pass an axis, or reduce it")
             values = out.values
             if is_batch(values) and values.level > level:
-                raise TypeError(_OUTLIVED)
+                raise TypeError(_INNER_VMAP_RETURNED)
             root = out if out.root is None else out.root
-            is_callers = root.borrows_values or root is not out or not plain_base(values).flags.writeable
-            if is_callers and not isinstance(values, Value):
+            is_shared = root.borrows_values or root is not out or not plain_base(values).flags.writeable
+            if is_shared and not isinstance(values, Value):
                 values = np.array(values)
             return _move_batch_axis(values, axis)
     value = unwrap_buffer(out)
@@ -394,11 +394,11 @@ def _unwrap_result(out: NDArray[Any], axis: int | None, level: int, size: int) -
     if not isinstance(value, (np.ndarray, np.generic, int, float, complex)):
         advice = ". Does it lack a return statement?" if value is None else ". Return arrays or numbers"
         raise TypeError(f"vmap: the function returned a {type(value).__name__}, not an array{advice}")
-    shared = np.broadcast_to(value, (size, *np.shape(value)))
+    shared = broadcast_batch(value, size)
     return _move_batch_axis(shared if isinstance(shared, Value) else np.array(shared), axis)
 
 
-_OUTLIVED = (
+_INNER_VMAP_RETURNED = (
     "vmap: the function returned a batched value of an inner vmap, which has returned, or an array that such a value was written "
     "into. Return the result of the inner vmap instead"
 )

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from .jacobian_node import JacobianNode, jacobian, real_inputs, require_no_jacobian, run_with_tangent_batch, variables
+from .jacobian_node import JacobianNode, as_real_inputs, jacobian, require_no_jacobian, run_with_tangent_batch, variables
 from .jvp import jvp
 from .tangent_node import TangentNode
 

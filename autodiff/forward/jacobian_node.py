@@ -1,12 +1,11 @@
-"""A value with its Jacobian: its tangents in the directions of all elements of the inputs, as one array.
+"""A value with its Jacobian: a batch of tangents, one along each element of the inputs.
 
-The directions are a first axis of the tangents, and operations process them as one batch (see `autodiff.batching`). No graph is
-stored.
+The tangents are one array, whose first axis has the directions; operations process it as one batch (see `autodiff.batching`). No
+graph is stored.
 """
 
 from __future__ import annotations
 
-import functools
 import itertools
 import math
 from collections.abc import Callable, Sequence
@@ -106,7 +105,7 @@ class JacobianNode(TangentNode):
         """Convert tangents to the shape and dtype of an output."""
         return conform_batch(tangent, out, self.inputs.size)
 
-    def new_cotangent_buffer(self, plain: NDArray[Any]) -> DerivativeBuffer:
+    def new_tangent_buffer(self, plain: NDArray[Any]) -> DerivativeBuffer:
         """Allocate a buffer for tangents with the layout of an array."""
         return BatchedDerivativeBuffer(plain, self.inputs.size)
 
@@ -115,8 +114,8 @@ class JacobianNode(TangentNode):
         index = index if isinstance(index, tuple) else (index,)
         if not any(i is Ellipsis for i in index):
             index = (*index, ...)
-        last = np.moveaxis(window, 0, -1)  # as the last axis, that of directions is not indexed
-        last[*index, slice(None)] = 0 if tangent is None else np.moveaxis(tangent, 0, -1)
+        directions_last = np.moveaxis(window, 0, -1)  # as the last axis, that of the directions is not indexed
+        directions_last[*index, slice(None)] = 0 if tangent is None else np.moveaxis(tangent, 0, -1)
 
     @classmethod
     def process(cls, level: int, function: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
@@ -163,12 +162,11 @@ def run_with_tangent_batch(
 ) -> list[tuple[Any, Any]]:
     """Return the leaves of a function's result, each with a batch of tangents along a first axis; see `run_with_tangents`."""
     inputs = Inputs((), len(batches[0]))
-    make = functools.partial(_with_tangents, inputs)
+
+    def make(primal: Any, tangents: Any, level: int) -> JacobianNode:
+        return JacobianNode.of(primal, tangents, level, inputs)
+
     return run_with_tangents(f, call, points, batches, make, arguments, unchanged)[0]
-
-
-def _with_tangents(inputs: Inputs, primal: Any, tangents: Array | None, level: int) -> JacobianNode:
-    return JacobianNode.of(primal, tangents, level, inputs)
 
 
 def require_no_jacobian(operator: str, value: object) -> None:
@@ -181,10 +179,10 @@ def require_no_jacobian(operator: str, value: object) -> None:
         )
 
 
-def real_inputs(values: Sequence[Any], names: Sequence[str] | None) -> list[Any]:
+def as_real_inputs(values: Sequence[Any], names: Sequence[str] | None) -> list[Any]:
     """Convert the values of `variables`, of either mode, to real floating arrays."""
     if not values:
-        raise TypeError("variables: give one value for each input")
+        raise TypeError("variables: no value was given. Pass one value for each input")
     if names is not None and (isinstance(names, str) or len(names) != len(values)):
         raise ValueError(f"variables: names={names!r} must be a sequence of {len(values)} names, one per input")
     arrays = []
@@ -194,7 +192,7 @@ def real_inputs(values: Sequence[Any], names: Sequence[str] | None) -> list[Any]
         )
         if array.dtype.kind == "c":
             raise TypeError(
-                f"variables: input {position} is complex; give its real and imaginary parts as two inputs, or use "
+                f"variables: input {position} is complex. Pass its real and imaginary parts as two inputs, or use "
                 "autodiff.jacfwd, which takes analytic functions"
             )
         arrays.append(array)
@@ -248,11 +246,9 @@ def variables(*values: object, names: Sequence[str] | None = None) -> Any:
     [array([1., 2.]), array([[3., 0.],
            [0., 3.]])]
     """
-    arrays = real_inputs(values, names)
+    arrays = as_real_inputs(values, names)
     if active_levels():
-        raise TypeError(
-            "autodiff.forward.variables is not supported within vmap; use jvp there, or take vmap of the function of it"
-        )
+        raise TypeError("autodiff.forward.variables is not supported within vmap. Use autodiff.jvp or autodiff.jacfwd there")
     level = next_level()
     _require_same_inputs(level, arrays)
     sizes = [math.prod(a.shape) for a in arrays]
@@ -261,8 +257,8 @@ def variables(*values: object, names: Sequence[str] | None = None) -> Any:
     for array, start in zip(arrays, itertools.accumulate(sizes, initial=0), strict=False):
         units = np.zeros((inputs.size, math.prod(array.shape)), array.dtype)
         np.fill_diagonal(units[start:], 1)
-        own = bind(ops.input_of, (array,))  # may be written in place
-        nodes.append(JacobianNode.of(own, units.reshape(inputs.size, *array.shape), level, inputs))
+        primal = bind(ops.input_of, (array,))  # a copy, because it may be written in place
+        nodes.append(JacobianNode.of(primal, units.reshape(inputs.size, *array.shape), level, inputs))
     for node, name in zip(nodes, names or (), strict=False):
         node.name = name
     return nodes[0] if len(nodes) == 1 else tuple(nodes)
@@ -295,9 +291,9 @@ def jacobian(value: object) -> Any:
     require_history(value)
     if isinstance(value, JacobianNode):
         return value.jacobian
-    what = describe(value) if isinstance(value, Value) else f"plain {type(value).__name__}"
+    kind = describe(value) if isinstance(value, Value) else f"plain {type(value).__name__}"
     raise TypeError(
-        f"jacobian: the {what} carries no Jacobian: it does not depend on inputs from autodiff.forward.variables, its dtype has "
+        f"jacobian: the {kind} carries no Jacobian: it does not depend on inputs from autodiff.forward.variables, its dtype has "
         "no derivatives, or the tangents were lost (float(x), math.sin(x), np.asarray(x), np.array([x[0], ...]))."
         f"{format_leaks(recent_leaks())}"
     )

@@ -98,14 +98,14 @@ def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], 
     for what, argument in (("primals", primals), ("tangents", tangents)):
         if not isinstance(argument, (tuple, list)):
             raise TypeError(
-                f"jvp: the {what} are a tuple with an entry for each argument of the function, not a {type(argument).__name__}; "
-                "of one argument write jvp(f, (x,), (t,))"
+                f"jvp: the {what} are a tuple with one entry per argument of the function, not a {type(argument).__name__}. For "
+                "one argument write jvp(f, (x,), (t,))"
             )
     if len(primals) != len(tangents):
         raise ValueError(f"jvp: {len(primals)} primals need as many tangents, {len(tangents)} were given")
-    (points, structure), (directions, nesting) = flatten(list(primals)), flatten(list(tangents))
-    if nesting != structure:
-        raise ValueError(f"jvp: the tangents nest as {nesting}, their primals as {structure}")
+    (points, structure), (directions, tangent_structure) = flatten(list(primals)), flatten(list(tangents))
+    if tangent_structure != structure:
+        raise ValueError(f"jvp: the tangents nest as {tangent_structure}, but the primals as {structure}")
     if any(map(is_labeled, (*points, *directions))):
         named = [(f"{what} {k}", x) for what, row in (("primal", points), ("tangent", directions)) for k, x in enumerate(row)]
         require_aligned("jvp", named)
@@ -113,8 +113,8 @@ def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], 
     pairs = enumerate(zip(directions, arrays, strict=True))
     directions = [as_direction(t, x, f"jvp: tangent {k}", "its primal") for k, (t, x) in pairs]
     call = lambda *leaves: f(*unflatten(structure, leaves))  # noqa: E731
-    outs, results, aux = run_with_tangents(f, call, points, directions, _with_tangent, primals, has_aux=has_aux)
-    value_and_tangent = unflatten(results, [value for value, _ in outs]), unflatten(results, [tangent for _, tangent in outs])
+    outs, nesting, aux = run_with_tangents(f, call, points, directions, _make_tangent_node, primals, has_aux=has_aux)
+    value_and_tangent = unflatten(nesting, [value for value, _ in outs]), unflatten(nesting, [tangent for _, tangent in outs])
     return (*value_and_tangent, aux) if has_aux else value_and_tangent
 
 
@@ -162,11 +162,11 @@ def run_with_tangents(
         with Tracing(records=True), wrapped, intercept(f, arguments, unchanged=unchanged) as opened, collecting_leaks() as leaks:
             result = call_with_read_only("jvp", shared, points, tracers, opened.captured, lambda: call(*tracers))
             result, aux = split_aux("jvp", result) if has_aux else (result, None)
-            outs, results = flatten(result)
-            return result, aux, [*map(as_result, outs)], results, leaks
+            outs, nesting = flatten(result)
+            return result, aux, [*map(as_result, outs)], nesting, leaks
 
-    result, aux, outs, results, leaks = run_isolated(run)
-    value_function = lambda *leaves: _drop_aux(call(*leaves), has_aux)  # noqa: E731
+    result, aux, outs, nesting, leaks = run_isolated(run)
+    value_function = lambda *leaves: call(*leaves)[0] if has_aux else call(*leaves)  # noqa: E731
     if any(map(is_labeled, points)):
         require_label_independence("jvp", points, value_function, outs)
     if not outer_levels:
@@ -177,12 +177,11 @@ def run_with_tangents(
     if not any(isinstance(a, Value) for a in (*points, *directions)):
         parts = [(_plain_if_independent(value, start), _plain_if_independent(tangent, start)) for value, tangent in parts]
     note_input_shapes("a derivative by autodiff.jvp", *[tangent for _, tangent in parts], sequence_number=start)
-    parts = [(_for_caller(value), _for_caller(connect_to_graph(tangent, value))) for value, tangent in parts]
-    if not all(e.is_text for e in leaks) and not any(
-        isinstance(base := base_of(out), TangentNode) and base.level == level for out in outs
-    ):
+    parts = [(_convert_for_caller(value), _convert_for_caller(connect_to_graph(tangent, value))) for value, tangent in parts]
+    has_tangent = any(isinstance(base := base_of(out), TangentNode) and base.level == level for out in outs)
+    if not has_tangent and not all(leak.is_text for leak in leaks):
         warn_zero_derivative("jvp", "its arguments", leaks)
-    return parts, results, _drop_tangents(level, aux) if has_aux else None
+    return parts, nesting, _drop_tangents(level, aux) if has_aux else None
 
 
 def _make_tracer(
@@ -198,22 +197,18 @@ def _make_tracer(
     return wrap_batch(tracer, outer_levels, is_array=not is_scalar, borrows_values=is_shared) if outer_levels else tracer
 
 
-def _with_tangent(primal: NDArray[Any], tangent: NDArray[Any], level: int) -> TangentNode:
+def _make_tangent_node(primal: NDArray[Any], tangent: NDArray[Any], level: int) -> TangentNode:
     """Make a node of a primal and a tangent (None for zero). A plain tangent is copied, because the function may return it."""
     conformed = None if tangent is None else conform(tangent, primal)
     copied = conformed if conformed is None or isinstance(conformed, Value) else np.array(conformed)[()]
     return TangentNode.create_using(primal, copied, level)
 
 
-def _drop_aux(result: Any, has_aux: bool) -> Any:
-    return result[0] if has_aux else result
-
-
 def _drop_tangents(level: int, tree: NDArray[Any] | dict[str, Any]) -> Any:
     """Remove the tangents at a level from nested values."""
     leaves, structure = flatten(tree)
     values = [_drop_tangent(x, level) for x in leaves]
-    return unflatten(structure, [_for_caller(value) for value in values])
+    return unflatten(structure, [_convert_for_caller(value) for value in values])
 
 
 def _wrap_buffer(buffer: NDArray[Any], make: Callable[[Any], TangentNode]) -> Any:
@@ -243,13 +238,13 @@ def _split_result(out: NDArray[Any], level: int, leaks: list[Any], f: Callable[.
         raise lost_graph_error("jvp", out, leaks, f)
     if out.level > level:
         raise TypeError(
-            "jvp: the function returned a value with a Jacobian, for inputs from autodiff.forward.variables inside it; return "
+            "jvp: the function returned a value with a Jacobian, from inputs that it made by autodiff.forward.variables. Return "
             "its .jacobian, or its .primal for the value"
         )
     return out, np.zeros(out.shape, out.dtype)[()]
 
 
-def _for_caller(value: Any) -> Any:
+def _convert_for_caller(value: Any) -> Any:
     """Convert a value or tangent for the caller."""
     if not is_recording():
         return _plain_value(value)
@@ -264,9 +259,10 @@ def _plain_value(value: NDArray[Any]) -> Any:
 
 
 def _plain_if_independent(value: Array, since: int) -> Any:
-    """Convert a value to plain numbers, unless it depends on a node older than `since`, or on a variable or placeholder.
+    """Convert a node to plain numbers, unless it depends on a node older than `since`, or on a variable or placeholder.
 
-    An inner derivative converts the values it uses to nodes, in case they are written, so a value may be a node without need.
+    An inner derivative converts the values it uses to nodes, because they may be written, so a result can be a node whose graph
+    has no further use.
     """
     if not isinstance(value, Value) or value.level:
         return value

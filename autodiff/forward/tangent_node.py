@@ -70,7 +70,7 @@ class TangentNode(TransformTracer):
     root: TangentNode | None
     _primal: Any
     _tangent: Any
-    _tangent_buffer: DerivativeBuffer | None
+    _tangent_buffer: DerivativeBuffer | None  # of a root that was written into
 
     @classmethod
     def create_using(cls, primal: Array, tangent: Array | None, level: int, root: TangentNode | None = None) -> TangentNode:
@@ -110,7 +110,7 @@ class TangentNode(TransformTracer):
         """Convert a tangent to the shape and dtype of an output."""
         return conform(tangent, out)
 
-    def new_cotangent_buffer(self, plain: NDArray[Any]) -> DerivativeBuffer:
+    def new_tangent_buffer(self, plain: NDArray[Any]) -> DerivativeBuffer:
         """Allocate a tangent buffer with the layout of an array."""
         return DerivativeBuffer(plain)
 
@@ -143,17 +143,22 @@ class TangentNode(TransformTracer):
         if root._tangent_buffer is None:
             if root is self or root._tangent is None:
                 return root._tangent
-            root._tangent_buffer = root.new_cotangent_buffer(root.raw_value).with_values(root.raw_value, root._tangent)
-        return root._tangent_buffer.window(self.raw_value)
+            root._allocate_tangent_buffer()
+        tangent_buffer: Any = root._tangent_buffer
+        return tangent_buffer.window(self.raw_value)
+
+    def _allocate_tangent_buffer(self) -> None:
+        """Allocate the tangent buffer of a root, with the values of its tangent."""
+        buffer = self.new_tangent_buffer(self.raw_value)
+        self._tangent_buffer = buffer if self._tangent is None else buffer.with_values(self.raw_value, self._tangent)
 
     @classmethod
     def process(cls, level: int, function: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]) -> Any:
         """Compute ``function(*args, **options)`` and its tangent at `level`."""
-        has_tangent = [type(a) is cls and a.level == level for a in args]
-        pairs = list(zip(args, has_tangent, strict=True))
-        tangent_nodes = [a for a, c in pairs if c]
-        _join_graph(tangent_nodes, [a for a, c in pairs if not c])
-        primals = tuple([a.primal if c else _plain_constant(a) for a, c in pairs])
+        pairs = [(a, type(a) is cls and a.level == level) for a in args]
+        tangent_nodes = [a for a, is_tangent in pairs if is_tangent]
+        _join_graph(tangent_nodes, [a for a, is_tangent in pairs if not is_tangent])
+        primals = tuple([a.primal if is_tangent else _plain_constant(a) for a, is_tangent in pairs])
         out = bind(function, primals, options)
         if is_blocked_level(level):
             return out if isinstance(out, Value) else detach_result(out, primals, range(len(primals)))
@@ -163,7 +168,7 @@ class TangentNode(TransformTracer):
             root = _viewed_root(out, tangent_nodes)
             if root is not None:
                 return root.like(out, None, root)
-        tangents = [a.derivative() if c else None for a, c in pairs]
+        tangents = [a.derivative() if is_tangent else None for a, is_tangent in pairs]
         tangent = None
         if function not in ops.PIECEWISE and any(t is not None for t in tangents):
             rule = by_function[function]
@@ -208,22 +213,20 @@ class TangentNode(TransformTracer):
         _join_graph([target], [primal, tangent])
         has_tangents = tangent is not None or root.derivative() is not None
         if has_tangents and root._tangent_buffer is None:
-            new_buffer = root.new_cotangent_buffer(root.raw_value)
-            root._tangent_buffer = new_buffer if root._tangent is None else new_buffer.with_values(root.raw_value, root._tangent)
+            root._allocate_tangent_buffer()
             _join_graph([target], [primal, tangent])
         if tangent is not None and tangent.dtype.kind == "c" and target.dtype.kind != "c":
             tangent = np.real(tangent)
         tangent_buffer: Any = root._tangent_buffer
         tangent_window = tangent_buffer.window(target.raw_value) if has_tangents else None
-        into = target.primal
-        root._tangent_buffer = (
-            INTERRUPTED_WRITE if has_tangents else tangent_buffer
-        )  # an interrupted write leaves value and tangent inconsistent
+        target_primal = target.primal
+        if has_tangents:  # an interrupted write leaves value and tangent inconsistent
+            root._tangent_buffer = INTERRUPTED_WRITE
         try:
-            if isinstance(into, Value):
-                store(into, index, primal, casting)
+            if isinstance(target_primal, Value):
+                store(target_primal, index, primal, casting)
             else:
-                store_plain(into, index, primal, casting)
+                store_plain(target_primal, index, primal, casting)
         except (ValueError, TypeError, IndexError):  # raised by NumPy before any change
             root._tangent_buffer = tangent_buffer
             raise
@@ -277,8 +280,8 @@ def _plain_constant(value: Any) -> Any:
 def _join_graph(nodes: Sequence[TangentNode], others: Sequence[Any]) -> None:
     """Convert buffers to nodes if another operand is a node of a graph, so that later writes into them are recorded."""
     parts = [part for a in nodes for part in (a.primal, a.derivative())]
-    all_values = [n for n in (*parts, *map(_plain_constant, others)) if isinstance(n, Value)]
-    like: Any = max(all_values, key=lambda n: n.level, default=None)
+    graph_nodes = [n for n in (*parts, *map(_plain_constant, others)) if isinstance(n, Value)]
+    like: Any = max(graph_nodes, key=lambda n: n.level, default=None)
     if like is None or not (like.level or is_recording()):  # tangents are computed even without recording
         return
     for node in nodes:

@@ -4,13 +4,12 @@ from .fields import curl, directional_derivative, divergence, elementwise_grad, 
 from .grad import grad, jvp, value_and_grad, vjp
 from .hessians import hessian, hessian_diagonal, hessian_vector_product, hvp
 from .jacobians import jacfwd, jacobian, jacrev, linearize
-from .joined_outputs import fresh_node, join_outputs
 from .taylor import taylor
-from .trace import Trace, concatenated
+from .trace import Trace, concatenate_raveled, fresh_node, join_outputs
 
 __all__ = [
     "Trace",
-    "concatenated",
+    "concatenate_raveled",
     "curl",
     "directional_derivative",
     "divergence",

@@ -80,23 +80,24 @@ def _diagonals(trace: Trace, out: Any) -> list[Any]:
         if out.shape != x.shape:
             shapes = f"shape {out.shape[trace.depth :]} for an argument of shape {x.shape[trace.depth :]}"
             raise ValueError(f"elementwise_grad: the function returned {shapes}, so it is not elementwise. Use jacobian")
-    diagonals = _products(trace, out, np.ones(out.shape, out.dtype))
+    diagonals = _pull_weights(trace, out, np.ones(out.shape, out.dtype))
     weights = np.random.default_rng(0).uniform(1, 2, out.shape)
-    for derivative, weighted in zip(diagonals, _products(trace, out, weights.astype(out.dtype)), strict=True):
+    for derivative, weighted in zip(diagonals, _pull_weights(trace, out, weights.astype(out.dtype)), strict=True):
         _require_equal(to_values(weighted), weights.astype(derivative.dtype) * to_values(derivative))
     return diagonals
 
 
-def _products(trace: Trace, out: Any, weights: NDArray[Any]) -> list[Any]:
-    """Return the products of weights with the Jacobians of one result."""
+def _pull_weights(trace: Trace, out: Any, weights: NDArray[Any]) -> list[Any]:
+    """Return the products of real weights with the Jacobians of one result, which may be complex."""
     products = trace.sweep_cotangents(out, weights)
     if out.dtype.kind != "c":
         return products
-    both = zip(trace.inputs, products, trace.sweep_cotangents(out, -1j * weights), strict=True)
-    return [complex_jacobian(trace.operator, x, a + 1j * b, a - 1j * b) for x, a, b in both]
+    triples = zip(trace.inputs, products, trace.sweep_cotangents(out, -1j * weights), strict=True)
+    return [complex_jacobian(trace.operator, x, a + 1j * b, a - 1j * b) for x, a, b in triples]
 
 
 def _require_equal(weighted: Operand, expected: Any) -> None:
+    """Raise unless two products are equal up to rounding."""
     tolerance = float(np.sqrt(np.finfo(expected.dtype).eps))
     size = np.max(np.abs(expected[np.isfinite(expected)]), initial=0) if expected.shape else np.abs(expected)
     if not np.allclose(weighted, expected, rtol=tolerance, atol=tolerance * size, equal_nan=True):
@@ -215,17 +216,17 @@ def divergence(f: Callable[P, Any], argnums: int | str = 0) -> Callable[P, Any]:
 
     @functools.wraps(f)
     def evaluate(*args: object, **kwargs: object) -> Any:
-        return _trace_of(Field("divergence", f, args, kwargs, argnums))
+        return _jacobian_trace(Field("divergence", f, args, kwargs, argnums))
 
     return evaluate
 
 
-def _trace_of(field: Field) -> Any:
+def _jacobian_trace(field: Field) -> Any:
     """Return the trace of the Jacobian of a field."""
-    parts = [column[i] for i, column in enumerate(field.columns())]
-    if not parts:
+    diagonal = [column[i] for i, column in enumerate(field.columns())]
+    if not diagonal:
         return np.zeros((), field.x.dtype)[()]
-    return np.sum(np.stack(parts)) if any(isinstance(p, Value) for p in parts) else np.sum(parts)
+    return np.sum(np.stack(diagonal)) if any(isinstance(x, Value) for x in diagonal) else np.sum(diagonal)
 
 
 @function_operator
@@ -305,6 +306,6 @@ def laplacian(f: Callable[P, Any], argnums: int | str = 0) -> Callable[P, Any]:
 
     @functools.wraps(f)
     def evaluate(*args: object, **kwargs: object) -> Any:
-        return _trace_of(Field("laplacian", grad(f, argnums), args, kwargs, argnums))
+        return _jacobian_trace(Field("laplacian", grad(f, argnums), args, kwargs, argnums))
 
     return evaluate

@@ -11,7 +11,7 @@ from compgraph.context import recording_on
 from ..arguments import Argnums, Arguments, as_direction, flatten, function_operator, require_primals, short_tracebacks
 from ..forward import jvp
 from ..numeric import require_verify_option, verify_gradient
-from .trace import Function, P, R, Trace, concatenated
+from .trace import Function, P, R, Trace, concatenate_raveled
 
 __all__ = ["grad", "jvp", "value_and_grad", "vjp"]
 
@@ -82,7 +82,7 @@ def value_and_grad(
     >>> float(value), g
     (5.0, array([2., 4.]))
     """
-    call = _differentiated(f, argnums, has_aux, verify)
+    call = _gradient_function(f, argnums, has_aux, verify)
 
     @functools.wraps(f)
     def differentiated(*args: object, **kwargs: object) -> Any:
@@ -137,7 +137,7 @@ def grad(
     >>> grad(lambda p, x: np.sum(p["w"] * x) + p["b"])({"w": np.ones(2), "b": 0.5}, np.array([3.0, 4.0]))
     {'w': array([3., 4.]), 'b': np.float64(1.0)}
     """
-    call = _differentiated(f, argnums, has_aux, verify)
+    call = _gradient_function(f, argnums, has_aux, verify)
 
     @functools.wraps(f)
     def differentiated(*args: object, **kwargs: object) -> Any:
@@ -147,7 +147,7 @@ def grad(
     return differentiated
 
 
-def _differentiated(f: Function, argnums: Argnums, has_aux: bool, verify: str | None) -> Function:
+def _gradient_function(f: Function, argnums: Argnums, has_aux: bool, verify: str | None) -> Function:
     """Return a function that computes the value of `f`, its gradient, and the auxiliary data or None."""
     require_verify_option(verify)
     needs_check = [verify is not None]
@@ -155,16 +155,16 @@ def _differentiated(f: Function, argnums: Argnums, has_aux: bool, verify: str | 
     def differentiated(*args: object, **kwargs: object) -> Any:
         trace = Trace(Arguments("grad", f, args, kwargs, argnums), has_aux)
         out = trace.scalar("Sum it, or use vjp, jvp or jacobian for results that are not scalars")
-        adjoints = trace.pull(out)
+        cotangents = trace.pull(out)
         if needs_check[0]:
             if trace.levels:
                 raise TypeError(
                     "grad: verify= is not supported under vmap. Verify the function of one batch element outside of vmap"
                 )
-            verify_gradient(trace.function, trace.arguments.leaves, out, adjoints, trace.leaks, trace.gradient_at)
+            verify_gradient(trace.function, trace.arguments.leaves, out, cotangents, trace.leaks, trace.gradient_at)
             needs_check[0] = verify == "always"
-        aux = trace.values(trace.aux) if has_aux else None
-        return trace.value(out), trace.arguments.nest(adjoints), aux
+        aux = trace.convert_results(trace.aux) if has_aux else None
+        return trace.convert_result(out), trace.arguments.nest(cotangents), aux
 
     return differentiated
 
@@ -218,15 +218,15 @@ def vjp(f: Function, *primals: object, has_aux: bool = False) -> Any:
     trace = Trace(Arguments("vjp", f, primals, {}, range(len(primals))), has_aux)
     outs = trace.outs()
     with recording_on():
-        out = concatenated(outs)
+        out = concatenate_raveled(outs)
 
     def pull(cotangent: object) -> tuple[Any, ...]:
         cotangents, structure = flatten(cotangent)
         if structure != trace.structure:
             raise ValueError(
-                f"vjp: the cotangent nests as {structure}, but the value as {trace.structure}. Pass an array for each one of it"
+                f"vjp: the cotangent nests as {structure}, but the value as {trace.structure}. Nest it like the value"
             )
-        cotangents = [as_direction(a, o, "vjp: the cotangent", "the value") for a, o in zip(cotangents, outs, strict=True)]
-        return trace.arguments.nest(trace.pull(out, concatenated(cotangents)))  # type: ignore[no-any-return]
+        cotangents = [as_direction(c, o, "vjp: the cotangent", "the value") for c, o in zip(cotangents, outs, strict=True)]
+        return trace.arguments.nest(trace.pull(out, concatenate_raveled(cotangents)))  # type: ignore[no-any-return]
 
-    return trace.with_aux(trace.values(trace.result), pull)
+    return trace.with_aux(trace.convert_results(trace.result), pull)

@@ -15,7 +15,7 @@ from ..arguments import Argnums, Arguments, function_operator
 from ..reverse import gradient_nodes
 from .jacobians import differentiate_trace, directions_of, require_sparse_support, warn_of_unreached_inputs
 from .sparse import sparse_hessian
-from .trace import Function, P, Trace, concatenated
+from .trace import Function, P, Trace, concatenate_raveled
 
 __all__ = ["hessian", "hessian_diagonal", "hessian_vector_product", "hvp"]
 
@@ -84,7 +84,7 @@ def hessian(
         return [block for g in gradient_nodes(trace.operator, trace.inputs, out) for block in trace.linearized(g).rows()]
 
     def derive(trace: Trace) -> Any:
-        out = _scalar(trace)
+        out = _real_scalar(trace)
         if sparse:
             require_sparse_support(trace)
             return sparse_hessian(trace, out)
@@ -150,7 +150,7 @@ def hessian_diagonal(
         return [trace.linearized(g).diagonal(position) for position, g in enumerate(gradients)]
 
     def derive(trace: Trace) -> Any:
-        out = _scalar(trace)
+        out = _real_scalar(trace)
         if sparse:
             require_sparse_support(trace)
             return np.reshape(sparse_hessian(trace, out).diagonal(), trace.points[0].shape)[()]
@@ -203,7 +203,7 @@ def hvp(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function:
 
     def product(x: object, v: object, /, *args: object, **kwargs: object) -> Any:
         trace = Trace(Arguments("hvp", f, (x, *args), kwargs, argnums), has_aux)
-        out = _scalar(trace)
+        out = _real_scalar(trace)
         directions = directions_of(trace, v)
         products = trace.apply_linear(out, directions, lambda o, vs: _hessian_product(trace, o, vs))
         warn_of_unreached_inputs(trace)
@@ -258,18 +258,20 @@ def hessian_vector_product(f: Function, argnums: Argnums = 0) -> Function:
 
 
 def _hessian_product(trace: Trace, out: object, directions: list[Any]) -> list[Any]:
-    """Return the product of the Hessian with directions, by a pullback through the gradient: the Hessian is symmetric."""
+    """Return the product of the Hessian, which is symmetric, with directions, by a pullback through the gradient."""
     with recording_on():
-        gradient = concatenated(gradient_nodes(trace.operator, trace.inputs, out))
-    v = concatenated(directions)
+        gradient = concatenate_raveled(gradient_nodes(trace.operator, trace.inputs, out))
+    v = concatenate_raveled(directions)
     if isinstance(v, Value):
         return trace.sweep_cotangents(gradient, v)
     linearization = trace.linearized(gradient)
     products = linearization.pull_one(v)
-    return products if linearization.live else [np.array(x)[()] for x in products]  # copies, because parts of v may be among them
+    if linearization.create_graph:
+        return products
+    return [np.array(x)[()] for x in products]  # copies, because parts of v may be among them
 
 
-def _scalar(trace: Trace) -> Any:
+def _real_scalar(trace: Trace) -> Any:
     """Return the result; raise unless it is a real scalar of real arguments, for which the Hessian is defined."""
     out = trace.scalar("Sum it, or use jacobian of a Jacobian")
     for node in (out, *trace.inputs):

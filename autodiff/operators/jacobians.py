@@ -143,8 +143,8 @@ def jacfwd(f: Callable[P, Any], argnums: Argnums = 0, has_aux: bool = False) -> 
     """
 
     def derive(trace: Trace) -> Any:
-        columns = ForwardJacobian(trace)
-        return trace.map_leaves(lambda out: trace.apply_linear(out, [], lambda o, _: columns.jacobian_of(o)))
+        forward = ForwardJacobian(trace)
+        return trace.map_leaves(lambda out: trace.apply_linear(out, [], lambda o, _: forward.jacobian_of(o)))
 
     return differentiate_trace("jacfwd", f, argnums, has_aux, derive)
 
@@ -203,11 +203,11 @@ def jacobian(
             require_sparse_support(trace)
             return trace.map_leaves(lambda out: sparse_jacobian(trace, out))
         size = sum(math.prod(x.shape) for x in trace.points)
-        columns = ForwardJacobian(trace)
+        forward = ForwardJacobian(trace)
 
         def dense(o: Any, _: list[Any]) -> Any:
             is_tall = size <= math.prod(o.shape[trace.depth :])
-            return columns.jacobian_of(o) if is_tall else trace.linearized(o).rows()
+            return forward.jacobian_of(o) if is_tall else trace.linearized(o).rows()
 
         return trace.map_leaves(lambda out: trace.apply_linear(out, [], dense))
 
@@ -243,27 +243,26 @@ class ForwardJacobian:
         """The tangents of the results for all elements of the inputs, from a second call; None if unavailable."""
         trace, arguments = self.trace, self.trace.arguments
         size = sum(trace.inputs[k].size for k, _ in self._units)
-        leaves = [leaf if trace.outer else to_values(leaf) for leaf in arguments.leaves]
+        leaves = [leaf if trace.is_recorded_outside else to_values(leaf) for leaf in arguments.leaves]
         has_tangents = any(isinstance(base_of(x), TangentNode) for x in (*leaves, *trace.leaves))
-        if (
-            not size or has_tangents or trace.levels or trace.leaks or active_watcher() is not None
-        ):  # cg.debug checks one direction at a time
+        is_watched = active_watcher() is not None  # cg.debug checks one direction at a time
+        if not size or has_tangents or trace.levels or trace.leaks or is_watched:
             return None
-        parts: list[list[Any]] = [[] for _ in trace.leaves]
-        largest = max(map(trace.linearized, trace.leaves), key=lambda one: len(one.nodes))
+        chunks_of_leaves: list[list[Any]] = [[] for _ in trace.leaves]
+        largest = max(map(trace.linearized, trace.leaves), key=lambda linearization: len(linearization.nodes))
         for chunk in largest.chunks(size):
             batches, argument_values, constants = self._basis(chunk), arguments.values(), arguments.constants()
             try:
-                with np.errstate(divide="raise", over="raise", invalid="raise"):  # a sweep finds structural zeros
+                with np.errstate(divide="raise", over="raise", invalid="raise"):  # reverse mode masks structural zeros
                     pairs = run_with_tangent_batch(arguments.f, trace.function, leaves, batches, argument_values, constants)
-            except (TypeError, ValueError, FloatingPointError):  # reverse mode may be possible
+            except (TypeError, ValueError, FloatingPointError):  # reverse mode may succeed
                 return None
-            for out, tangent_chunks, (value, tangents) in zip(trace.leaves, parts, pairs, strict=True):
+            for out, tangent_chunks, (value, tangents) in zip(trace.leaves, chunks_of_leaves, pairs, strict=True):
                 if not np.array_equal(to_values(value), out.raw_value, equal_nan=True) or contains_nan((tangents,)):
                     return None
                 tangent_chunks.append(tangents)
         with largest.recording():
-            return [np.concatenate(tangent_chunks) if len(tangent_chunks) > 1 else tangent_chunks[0] for tangent_chunks in parts]
+            return [np.concatenate(chunks) if len(chunks) > 1 else chunks[0] for chunks in chunks_of_leaves]
 
     def _basis(self, chunk: slice) -> list[Any]:
         """Return, for each input, its part of a chunk of all unit directions."""
@@ -370,10 +369,10 @@ def linearize(f: Function, *primals: object, has_aux: bool = False) -> Any:
         directions = directions_of(trace, tangents)
         for linearization in linearizations.values():  # plain arrays may have been written into since
             require_unchanged(linearization.nodes)
-        if active_levels() != trace.levels or any(linearization.has_writes for linearization in linearizations.values()):
+        if active_levels() != trace.levels or any(each.has_writes for each in linearizations.values()):
             return jvp(trace.function, trace.arguments.leaves, directions)[1]
         pushed = [trace.apply_linear(out, directions, push_one)[0] for out in trace.leaves]
         # copied, because the result may be the tangent itself
         return unflatten(trace.structure, [p if isinstance(p, Value) else np.array(p)[()] for p in pushed])
 
-    return trace.with_aux(trace.values(trace.result), push)
+    return trace.with_aux(trace.convert_results(trace.result), push)

@@ -22,23 +22,23 @@ from compgraph.values import MultiOutput, Value
 from ..batching import propagate
 from ..reverse import Tape, collect
 from ..rules import by_function, conform, push
-from .trace import argument_tracer
+from .trace import make_argument_tracer
 
 Coefficients = list[Any]  # from order 0; None where a coefficient is zero
 MAX_POLYNOMIAL_POWER = 8  # the highest power with the series of a polynomial
 
 
 class UnsupportedGraphError(Exception):
-    """Raised for a graph without propagation of series; nested forward mode is used instead."""
+    """Raised for a graph through which series cannot propagate; `taylor` then uses nested forward mode."""
 
 
 def require_supported_graph(nodes: Sequence[Any]) -> None:
     """Raise if a graph has writes, multi-output operations, or checkpoints that use nodes from outside."""
-    if type(nodes) is Tape or any(type(n) is MultiOutput or _is_closed_checkpoint(n) for n in nodes):
+    if type(nodes) is Tape or any(type(n) is MultiOutput or _is_capturing_checkpoint(n) for n in nodes):
         raise UnsupportedGraphError
 
 
-def _is_closed_checkpoint(node: Any) -> bool:
+def _is_capturing_checkpoint(node: Any) -> bool:
     """Whether a node is a call under `checkpoint` of a function that uses nodes from outside."""
     return bool(getattr(node.options.get("call"), "captured", ()))
 
@@ -52,22 +52,22 @@ class Expansion:
         The graph as `collect` returns it, youngest first.
     input_series : dict
         The coefficients of some of its nodes; the lists may grow.
-    live : bool
-        Whether coefficients are differentiable nodes.
-    known : dict, optional
-        The equations of operations in the enclosing graph, if this is the graph of an equation.
+    create_graph : bool
+        Whether coefficients are nodes, which can be differentiated.
+    equations_by_key : dict, optional
+        The equations of the enclosing graph, if this is the graph of an equation; see `_key`.
     """
 
     def __init__(
         self,
         nodes: Sequence[Any],
         input_series: dict[Any, Coefficients],
-        records: bool,
+        create_graph: bool,
         equations_by_key: dict[Any, Equation] | None = None,
     ) -> None:
-        self.records = records
+        self.create_graph = create_graph
         self.series: dict[Any, Coefficients] = dict(input_series)
-        self.steps: list[Any] = []
+        self.steps: list[Any] = []  # the nodes whose series are computed, in order
         self.equations: dict[Any, Equation] = {}
         self.equations_by_key: dict[Any, Equation] = {} if equations_by_key is None else equations_by_key
         self.order_reached = 0
@@ -100,8 +100,8 @@ class Expansion:
         return (node.function, node.raw_value.dtype, node.raw_value.shape, *parts)
 
     def value(self, operand: object) -> Any:
-        """Return an operand, or its plain value."""
-        return operand if self.records else to_values(operand)
+        """Return an operand as a node if coefficients are nodes, else its plain value."""
+        return operand if self.create_graph else to_values(operand)
 
     def series_of(self, out: object, order: int) -> Coefficients:
         """Return the coefficients of a node, up to an order."""
@@ -136,6 +136,7 @@ class Expansion:
         return self._linear(node, [_coefficient_at(s, k) for s in operands]) if equation.is_linear else equation.coefficient(k)
 
     def _linear(self, node: Any, coefficients: list[Any]) -> Any:
+        """Return the result of a linear operation for coefficients of one order."""
         if all(c is None for c in coefficients):
             return None
         values = tuple(map(self.value, node.args))
@@ -143,18 +144,18 @@ class Expansion:
 
     def _product(self, node: Any, operands: list[Any], k: int) -> Any:
         """Return the sum of the products of coefficients whose orders sum to k."""
-        places = [i for i, s in enumerate(operands) if s is not None]
+        positions = [i for i, s in enumerate(operands) if s is not None]
         total = None
-        for orders in product(range(k + 1), repeat=len(places) - 1):
+        for orders in product(range(k + 1), repeat=len(positions) - 1):
             last = k - sum(orders)
-            parts = (
-                [_coefficient_at(operands[i], j) for i, j in zip(places, (*orders, last), strict=True)] if last >= 0 else [None]
-            )
-            if any(part is None for part in parts):
+            if last < 0:
+                continue
+            factors = [_coefficient_at(operands[i], j) for i, j in zip(positions, (*orders, last), strict=True)]
+            if any(factor is None for factor in factors):
                 continue
             args = [self.value(a) for a in node.args]
-            for i, part in zip(places, parts, strict=True):
-                args[i] = part
+            for i, factor in zip(positions, factors, strict=True):
+                args[i] = factor
             term = bind(node.function, tuple(args), node.options)
             total = term if total is None else total + term
         return total
@@ -169,13 +170,13 @@ class Expansion:
                 remainder = -(a * b) if remainder is None else remainder - a * b
         return None if remainder is None else remainder / self.value(node.args[1])
 
-    def slope(self, node: Any, operands: list[Any]) -> Callable[..., Any]:
-        """Return the slope of a node as a function of ``(tangents, out, operands)``: its tangent rule, except for powers."""
+    def tangent_rule(self, node: Any, operands: list[Any]) -> Callable[..., Any]:
+        """Return the tangent rule of a node, as a function of ``(tangents, out, operands)``; for powers, `_push_power`."""
         rule = by_function[node.function]
-        if rule.opname == "pow" and not self.records and not self._is_polynomial(node, operands[1]):
-            first = self.value(node.args[0]) if operands[0] is None else operands[0][0]
-            if np.all(first != 0):
-                return _power_slope
+        if rule.opname == "pow" and not self.create_graph and not self._is_polynomial(node, operands[1]):
+            base = self.value(node.args[0]) if operands[0] is None else operands[0][0]
+            if np.all(base != 0):
+                return _push_power
         return lambda tangents, out, primals: push(rule, tangents, out, node.function, primals, node.options)
 
     def _is_polynomial(self, node: Any, exponents: list[Any] | None) -> bool:
@@ -186,12 +187,12 @@ class Expansion:
         return bool(np.all((exponent == np.round(exponent)) & (exponent >= 0) & (exponent <= MAX_POLYNOMIAL_POWER)))
 
 
-def _power_slope(tangents: list[Any], out: Any, primals: tuple[Any, ...]) -> Any:
-    """Return the slope of ``x**y`` in terms of ``x**y``, for nonzero x; the rule would lead to ever lower powers of x."""
+def _push_power(tangents: list[Any], out: Any, primals: tuple[Any, ...]) -> Any:
+    """Return the tangent of ``x**y`` for nonzero x, in terms of ``x**y``; the rule of `pow` leads to ever lower powers of x."""
     x, y = primals
-    x_slope = None if tangents[0] is None else y * tangents[0] / x
-    y_slope = None if tangents[1] is None else tangents[1] * np.log(x)
-    return out * (y_slope if x_slope is None else x_slope if y_slope is None else x_slope + y_slope)
+    x_term = None if tangents[0] is None else y * tangents[0] / x
+    y_term = None if tangents[1] is None else tangents[1] * np.log(x)
+    return out * (y_term if x_term is None else x_term if y_term is None else x_term + y_term)
 
 
 def _coefficient_at(series: list[Any] | None, k: int) -> Any:
@@ -200,22 +201,25 @@ def _coefficient_at(series: list[Any] | None, k: int) -> Any:
 
 
 class Equation:
-    """The differential equation ``out' = rule(x'; out, x)`` of one node, as a separate graph."""
+    """The differential equation ``out' = rule(x'; out, x)`` of one node, whose right-hand side is recorded as a graph.
+
+    The inputs of that graph are tracers of the node, of its operands, and of the derivatives of these.
+    """
 
     def __init__(self, outer: Expansion, node: Any, operands: list[Any], key: tuple[Any, ...] | None) -> None:
         self.series = outer.series[node]
         if key is not None:
             outer.equations_by_key[key] = self
         self.operands = operands  # kept alive, because the key contains their ids
-        self.slopes: list[tuple[Coefficients, Coefficients]] = []
+        self.derivatives: list[tuple[Coefficients, Coefficients]] = []  # of x' and x, for each operand with a series
         input_series: dict[Any, Coefficients] = {}
 
         def make_tracer(series: Coefficients, first: object) -> Any:
-            tracer = argument_tracer(first)
+            tracer = make_argument_tracer(first)
             input_series[tracer] = series
             return tracer
 
-        inner = make_tracer(outer.series[node], outer.value(node))
+        out_tracer = make_tracer(outer.series[node], outer.value(node))
         primals = [
             outer.value(a) if s is None else make_tracer(s, outer.value(a)) for a, s in zip(node.args, operands, strict=True)
         ]
@@ -226,31 +230,32 @@ class Equation:
                 first = (
                     np.zeros(primals[i].shape, primals[i].dtype)[()] if first is None else conform(first, primals[i].raw_value)
                 )
-                slope: Coefficients = []
-                tangents[i] = make_tracer(slope, first)
-                self.slopes.append((slope, series))
-        self.right = outer.slope(node, operands)(tangents, inner, tuple(primals))
-        self.expansion = None
+                derivative: Coefficients = []
+                tangents[i] = make_tracer(derivative, first)
+                self.derivatives.append((derivative, series))
+        self.right_side = outer.tangent_rule(node, operands)(tangents, out_tracer, tuple(primals))
+        self.expansion: Expansion | None = None
         self.is_linear = False
-        if isinstance(self.right, Value):
-            nodes = collect(self.right, stop=list(input_series))
+        if isinstance(self.right_side, Value):
+            nodes = collect(self.right_side, stop=list(input_series))
             require_supported_graph(nodes)
-            for slope, series in self.slopes:
-                slope.append(_coefficient_at(series, 1))
-            points = {inner, *[x for x in primals if isinstance(x, Value) and x in input_series]}
-            self.is_linear = points.isdisjoint(nodes)  # it depends on slopes alone, so orders do not mix
-            self.expansion = None if self.is_linear else Expansion(nodes, input_series, outer.records, outer.equations_by_key)
+            for derivative, series in self.derivatives:
+                derivative.append(_coefficient_at(series, 1))
+            points = {out_tracer, *[x for x in primals if isinstance(x, Value) and x in input_series]}
+            self.is_linear = points.isdisjoint(nodes)  # it depends on derivatives alone, so orders do not mix
+            if not self.is_linear:
+                self.expansion = Expansion(nodes, input_series, outer.create_graph, outer.equations_by_key)
 
     def coefficient(self, k: int) -> Any:
         """Compute the coefficient of order k of the node, after the lower ones."""
         if self.expansion is None:
-            return self.right if k == 1 else None
-        for slope, series in self.slopes:
-            for j in range(len(slope), k):
+            return self.right_side if k == 1 else None
+        for derivative, series in self.derivatives:
+            for j in range(len(derivative), k):
                 c = _coefficient_at(series, j + 1)
-                slope.append(None if c is None else (j + 1) * c)
-        if self.right not in self.expansion.series:
-            return self.right if k == 1 else None
+                derivative.append(None if c is None else (j + 1) * c)
+        if self.right_side not in self.expansion.series:
+            return self.right_side if k == 1 else None
         self.expansion.extend(k - 1)
-        right_coefficient = _coefficient_at(self.expansion.series[self.right], k - 1)
-        return None if right_coefficient is None else right_coefficient / k
+        c = _coefficient_at(self.expansion.series[self.right_side], k - 1)
+        return None if c is None else c / k

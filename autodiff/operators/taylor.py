@@ -22,9 +22,8 @@ from ..arguments import as_argument, as_constant, as_direction, flatten, lost_gr
 from ..batching import LiftedFunction, active_levels, outside_vmap
 from ..forward import jvp
 from ..reverse import Tape, collect, depends_on_outside
-from .joined_outputs import join_outputs
 from .series import Expansion, UnsupportedGraphError, require_supported_graph
-from .trace import argument_tracer
+from .trace import join_outputs, make_argument_tracer
 
 Function = Callable[..., Any]
 
@@ -82,56 +81,61 @@ def taylor(f: Function, x: object, order: int, direction: Any = None) -> list[An
     points = [as_argument(leaf, "taylor: the argument") for leaf in leaves]
     directions = _directions(points, structure, direction)
 
-    def flat(*flat_arguments: object) -> Any:
-        return f(unflatten(structure, flat_arguments))
+    def call_flat(*leaves: object) -> Any:
+        return f(unflatten(structure, leaves))
 
     if active_levels():
-        lifted_points, lifted_directions = LiftedFunction(flat, points, lifts=True), LiftedFunction(flat, directions, lifts=True)
+        lifted_points = LiftedFunction(call_flat, points, lifts=True)
+        lifted_directions = LiftedFunction(call_flat, directions, lifts=True)
         with outside_vmap():
             return [
                 lifted_points.wrap_results(coefficient)
                 for coefficient in _expand(f, lifted_points, lifted_points.arrays, lifted_directions.arrays, order)
             ]
-    return _expand(f, flat, points, directions, order)
+    return _expand(f, call_flat, points, directions, order)
 
 
-def _expand(f: Callable[..., Any], flat: Callable[..., Any], points: list[Any], directions: list[Any], order: int) -> list[Any]:
-    """Return the coefficients of a function of the leaves."""
+def _expand(
+    f: Callable[..., Any], call_flat: Callable[..., Any], points: list[Any], directions: list[Any], order: int
+) -> list[Any]:
+    """Return the coefficients of `f`, given as a function `call_flat` of the leaves of its argument."""
     if any(isinstance(a, Value) and a.level for a in (*points, *directions)):
-        return _nested_forward_mode(flat, points, directions, order)
-    return run_isolated(_taylor, f, flat, points, directions, order)
+        return _nested_forward_mode(call_flat, points, directions, order)
+    return run_isolated(_expand_primals, f, call_flat, points, directions, order)
 
 
-def _taylor(f: Callable[..., Any], flat: Callable[..., Any], points: list[Any], directions: list[Any], order: int) -> list[Any]:
+def _expand_primals(
+    f: Callable[..., Any], call_flat: Callable[..., Any], points: list[Any], directions: list[Any], order: int
+) -> list[Any]:
     """Return the coefficients, for points and directions without tangents."""
-    records = is_recording()
+    is_recorded = is_recording()
     with Tracing(records=True):
-        inputs = [argument_tracer(p if records else to_values(p)) for p in points]
+        inputs = [make_argument_tracer(p if is_recorded else to_values(p)) for p in points]
         with intercept(f), collecting_leaks() as leaks:
-            result = flat(*inputs)
-        outs, results = flatten(result)
+            result = call_flat(*inputs)
+        outs, result_structure = flatten(result)
         outs = [as_constant(out, leaks) for out in outs]
         for out in outs or [result]:
             if not isinstance(out, Value):
                 raise lost_graph_error("taylor", out, leaks, f)
         if any(out.level for out in outs):
-            return _nested_forward_mode(flat, points, directions, order)
+            return _nested_forward_mode(call_flat, points, directions, order)
         try:
             nodes = _all_nodes(outs, inputs)
-            records = records and (any(isinstance(d, Value) for d in directions) or depends_on_outside(nodes, inputs))
+            create_graph = is_recorded and (any(isinstance(d, Value) for d in directions) or depends_on_outside(nodes, inputs))
             input_series = {
-                i: [i, d] if records else [i.raw_value, to_values(d)] for i, d in zip(inputs, directions, strict=True)
+                i: [i, d] if create_graph else [i.raw_value, to_values(d)] for i, d in zip(inputs, directions, strict=True)
             }
-            expansion = Expansion(nodes, input_series, records)
-            if records:
+            expansion = Expansion(nodes, input_series, create_graph)
+            if create_graph:
                 note_input_shapes("a derivative by autodiff.taylor", *outs)
             output_series = [expansion.series_of(out, order) for out in outs]
         except UnsupportedGraphError:
-            return _nested_forward_mode(flat, points, directions, order)
+            return _nested_forward_mode(call_flat, points, directions, order)
     all_coefficients = [
         [_copy_for_caller(c, out) for c in coefficients] for out, coefficients in zip(outs, output_series, strict=True)
     ]
-    return [unflatten(results, [out_coefficients[k] for out_coefficients in all_coefficients]) for k in range(order + 1)]
+    return [unflatten(result_structure, [coefficients[k] for coefficients in all_coefficients]) for k in range(order + 1)]
 
 
 def _copy_for_caller(coefficient: Any, out: Any) -> Any:
@@ -172,6 +176,7 @@ def _nested_forward_mode(f: Function, points: list[Any], directions: list[Any], 
 
 
 def _derivative(f: Function, k: int, directions: list[Any]) -> Function:
+    """Return the k-th derivative of a function along the directions, as a function of the point."""
     if k == 0:
         return f
     inner = _derivative(f, k - 1, directions)

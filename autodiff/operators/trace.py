@@ -16,17 +16,18 @@ from typing import Any, ParamSpec, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from compgraph import ops
 from compgraph.array_types import Array
-from compgraph.bind import bind, to_concrete
+from compgraph.bind import attach, bind, to_concrete
 from compgraph.context import call_function, is_recording, no_graph, recording_on, run_isolated
 from compgraph.graph import to_values
 from compgraph.guards import collecting_leaks, note_input_shapes
 from compgraph.interception import intercept
-from compgraph.ops import input_of
 from compgraph.scipy import register_imported
 from compgraph.tracing import Tracing
 from compgraph.values import (
     ArgumentNode,
+    MultiOutput,
     Value,
     describe,
     is_python_arithmetic,
@@ -67,6 +68,7 @@ from ..batching import (
 )
 from ..forward import TangentNode, require_no_jacobian
 from ..reverse import Linearization, collect, connected_zeros, depends_on_outside, owned_arrays, owned_nodes, sweep, with_tangents
+from ..rules import Rule, SharedFormulas, rule_factories
 
 Function = Callable[..., Any]
 P = ParamSpec("P")
@@ -95,17 +97,19 @@ class Trace:
         The arrays in the value, and their nesting.
     leaks : list
         The detected conversions of nodes to plain numbers.
-    outer : bool
+    is_recorded_outside : bool
         Whether operations outside this trace are recorded, so that derivatives may have to be nodes.
     levels : list of int
         The active levels of vmap. Their batch axes are the first axes of the inputs, outside of all derivatives.
     """
 
     def __init__(self, arguments: Any, has_aux: bool = False) -> None:
-        self.arguments, self.operator, self.has_aux, self.outer = arguments, arguments.operator, has_aux, is_recording()
+        self.arguments, self.operator, self.has_aux = arguments, arguments.operator, has_aux
+        self.is_recorded_outside = is_recording()
         self.inputs: list[Any] = []
         self.aux: Any = None
-        self._is_live: dict[int, tuple[Any, bool]] = {}  # by the id of an output: the output, and whether its graph is live
+        # By the id of an output: the output, and whether its graph has outer nodes.
+        self._outer_by_id: dict[int, tuple[Any, bool]] = {}
         self.levels = active_levels()
         run_isolated(self._run)
         if getattr(arguments, "has_labels", False):
@@ -123,7 +127,7 @@ class Trace:
 
     def linearized(self, out: object) -> Linearization:
         """Return the linearization at the inputs of a node that depends on them: a result, or a gradient."""
-        return Linearization(self.operator, self.inputs, out, outer=self.outer, depth=self.depth)
+        return Linearization(self.operator, self.inputs, out, is_recorded_outside=self.is_recorded_outside, depth=self.depth)
 
     def _run(self) -> None:
         """Call the function on argument tracers."""
@@ -133,7 +137,8 @@ class Trace:
             for position, (argument, leaf) in enumerate(zip(self.arguments.arrays(), self.arguments.leaves, strict=True)):
                 require_no_jacobian(self.operator, argument)
                 argument = lift_to_active_levels(argument) if self.levels else argument
-                self.points.append(argument_tracer(argument if self.outer or self.levels else to_values(argument)))
+                is_node_needed = self.is_recorded_outside or self.levels
+                self.points.append(make_argument_tracer(argument if is_node_needed else to_values(argument)))
                 if position in self.arguments.shared_positions or is_read_only_tracer(argument):
                     make_read_only(self.points[-1])
                 self.inputs.append(strip_tracers(self.points[-1]))
@@ -165,7 +170,7 @@ class Trace:
             return trace.pull(trace.scalar(""))
 
     def outs(self) -> list[Any]:
-        """Return the leaves of the value as differentiable nodes; raise for others."""
+        """Return the leaves of the value as nodes; raise for one that is not differentiable."""
         if not self.leaves and self.result is not None:
             raise TypeError(f"{self.operator}: the function returned {self.result!r}, which contains no array")
         self.leaves = [as_constant(leaf, self.leaks) for leaf in self.leaves]
@@ -173,8 +178,8 @@ class Trace:
             require_no_jacobian(self.operator, out)
             if not isinstance(base_of(out), Value):
                 paths = self.structure.accessors()
-                where = paths[position].codify(", result") if paths and paths[position] else ""
-                raise lost_graph_error(self.operator + where, out, self.leaks, self.arguments.f, self.arguments.advice)
+                path = paths[position].codify(", result") if paths and paths[position] else ""
+                raise lost_graph_error(self.operator + path, out, self.leaks, self.arguments.f, self.arguments.advice)
             if out.dtype.kind not in "fc":
                 raise TypeError(
                     f"{self.operator}: the {describe(out)} that the function returned is not floating "
@@ -183,7 +188,7 @@ class Trace:
         return self.leaves
 
     def scalar(self, advice: str) -> Any:
-        """The value, if it is a real scalar; `advice` ends the message otherwise."""
+        """Return the value; raise unless it is a real scalar, with `advice` in the message."""
         if self.leaves and not self.structure.is_leaf():
             raise TypeError(
                 f"{self.operator}: the function returned a {type(self.result).__name__}, not a scalar. {advice}. For a pair "
@@ -206,24 +211,26 @@ class Trace:
     def with_aux(self, *results: object) -> Any:
         """Return the results of an operator, with the auxiliary data if `has_aux`."""
         if self.has_aux:
-            results = (*results, self.values(self.aux))
+            results = (*results, self.convert_results(self.aux))
         return results if len(results) > 1 else results[0]
 
-    def pull(self, out: object, adjoint: Array | None = None) -> list[Any]:
+    def pull(self, out: object, cotangent: Array | None = None) -> list[Any]:
         """Return the cotangents of the inputs, given that of `out` (ones by default)."""
-        require_no_jacobian(self.operator, adjoint)
-        if is_batch(adjoint) and adjoint.level not in self.levels:  # of a vmap around the call of a pullback alone
-            return self._pull_batched(out, adjoint)
-        return self.apply_linear(out, [adjoint], lambda o, adjoints: self.sweep_cotangents(o, *adjoints))
+        require_no_jacobian(self.operator, cotangent)
+        if is_batch(cotangent) and cotangent.level not in self.levels:  # a vmap around the call of a pullback alone
+            return self._pull_batched(out, cotangent)
+        return self.apply_linear(out, [cotangent], lambda o, cotangents: self.sweep_cotangents(o, *cotangents))
 
     def apply_linear(self, out: object, directions: list[Any], apply: Callable[[Any, list[Any]], list[Any]]) -> list[Any]:
-        """Apply a function that is linear in a result and directions, outside of vmap and on primals (see `with_tangents`)."""
+        """Apply a function that is linear in a result and directions, without the batch axes of vmap and without tangents.
+
+        The results get both again; see `with_tangents`.
+        """
         if not self.levels:
             return with_tangents(out, directions, apply)
         if self.levels != active_levels()[: self.depth]:
             raise TypeError(
-                f"{self.operator}: a pullback made under vmap is called after that vmap has returned. Call it "
-                "in the same function"
+                f"{self.operator}: a pullback made under vmap is called after that vmap has returned. Call it under that vmap"
             )
         with outermost_levels(self.depth):
             unbatched = [None if d is None else unwrap_batch(d, self.levels) for d in directions]
@@ -232,9 +239,9 @@ class Trace:
             derivatives = with_tangents(result, unbatched, apply)
         return [wrap_batch(part, self.levels) for part in derivatives]
 
-    def _pull_batched(self, out: object, adjoint: Any) -> list[Any]:
+    def _pull_batched(self, out: object, cotangent: Any) -> list[Any]:
         """Pull back cotangents that are batched by a further vmap, if possible in one sweep."""
-        seeds, level, depth = adjoint.values, adjoint.level, self.depth
+        seeds, level, depth = cotangent.values, cotangent.level, self.depth
         with outermost_levels(depth):
             result, unbatched = unwrap_batch(out, self.levels), unwrap_batch(seeds, self.levels)
             if (
@@ -248,22 +255,21 @@ class Trace:
                     cotangents = [np.moveaxis(part, 0, depth) for part in cotangents]
                 return [wrap_batch(part, [*self.levels, level]) for part in cotangents]
             per_element = [self.pull(out, seed) for seed in seeds]
-            cotangents = [np.stack(parts) for parts in zip(*per_element, strict=True)] or self._empty_cotangents()
+            if per_element:
+                cotangents = [np.stack(parts) for parts in zip(*per_element, strict=True)]
+            else:
+                cotangents = [np.zeros((0, *x.shape), x.dtype) for x in self.points]
         return [wrap_batch(part, [level]) for part in cotangents]
 
-    def _empty_cotangents(self) -> list[Any]:
-        """Return the cotangents of the inputs for an empty batch."""
-        return [np.zeros((0, *x.shape), x.dtype) for x in self.points]
-
-    def sweep_cotangents(self, out: object, adjoint: Array | None) -> list[Any]:
-        """Pull back a cotangent without tangents and batched values."""
+    def sweep_cotangents(self, out: object, cotangent: Array | None) -> list[Any]:
+        """Return the cotangents of the inputs, given that of `out`, which have neither tangents nor batch axes."""
         if not isinstance(out, Value):  # it does not depend on the inputs
             return [np.zeros(x.shape, x.dtype)[()] for x in self.inputs]
         nodes = collect(out, stop=self.inputs)
-        is_live = self.has_outer_nodes(nodes)
-        self._is_live[id(out)] = out, is_live
-        if not is_live and not (isinstance(adjoint, Value) and self.outer):
-            seed = np.ones_like(out.raw_value)[()] if adjoint is None else np.asarray(adjoint)
+        has_outer_nodes = self.has_outer_nodes(nodes)
+        self._outer_by_id[id(out)] = out, has_outer_nodes
+        if not has_outer_nodes and not (isinstance(cotangent, Value) and self.is_recorded_outside):
+            seed = np.ones_like(out.raw_value)[()] if cotangent is None else np.asarray(cotangent)
             swept = sweep(nodes, out, seed, set(self.inputs), False)
             self.warn_zero_derivative(swept)
             cotangents = owned_arrays(swept, self.inputs, seed)
@@ -271,53 +277,53 @@ class Trace:
         note_input_shapes(f"a derivative by autodiff.{self.operator}", out)
         with recording_on():
             since = next_sequence_number()
-            seed = np.ones_like(out) if adjoint is None else np.ones_like(out) * adjoint
+            seed = np.ones_like(out) if cotangent is None else np.ones_like(out) * cotangent
             swept = sweep(nodes, out, seed, set(self.inputs), True)
             self.warn_zero_derivative(swept)
-            adjoints = {x: swept[x] if x in swept else connected_zeros(x, seed) for x in self.inputs}
-            return list(owned_nodes(adjoints, since).values())
+            cotangents = {x: swept[x] if x in swept else connected_zeros(x, seed) for x in self.inputs}
+            return list(owned_nodes(cotangents, since).values())
 
     def warn_zero_derivative(self, reached: Container[Any]) -> None:
         """Warn if no cotangent reached an argument, and values have left the graph."""
-        if self.leaks and not all(escape.is_text for escape in self.leaks):
+        if self.leaks and not all(leak.is_text for leak in self.leaks):
             names = zip(self.arguments.names, self.inputs, strict=True)
             unreached = [name for name, x in names if x not in reached]
             if unreached:
                 warn_zero_derivative(self.operator, ", ".join(unreached), self.leaks)
 
     def has_outer_nodes(self, nodes: list[Any]) -> bool:
-        """Whether the graph extends beyond the inputs, so that derivatives must be nodes."""
-        return self.outer and depends_on_outside(nodes, self.inputs)
+        """Whether a graph depends on nodes recorded outside of this trace, so that derivatives must be nodes."""
+        return self.is_recorded_outside and depends_on_outside(nodes, self.inputs)
 
-    def value(self, out: Any) -> Any:
+    def convert_result(self, out: Any) -> Any:
         """Convert a result for the caller: to a plain array, or a node if it depends on nodes recorded outside."""
         if is_batch(out):
-            return wrap_batch(self.value(out.values), [out.level], is_array=not out.is_scalar)
+            return wrap_batch(self.convert_result(out.values), [out.level], is_array=not out.is_scalar)
         if issubclass(type(out), TangentNode):
-            return out.like(self.value(out.primal), out.tangent)
+            return out.like(self.convert_result(out.primal), out.tangent)
         if not isinstance(out, Value):
             return unwrap_buffer(out)
-        entry = self._is_live.get(id(out))  # where it was differentiated, its graph was walked already
-        is_live = self.has_outer_nodes(collect(out, stop=self.inputs)) if entry is None else entry[1]
-        return to_concrete(out) if is_live else out.raw_value
+        entry = self._outer_by_id.get(id(out))  # present if it was differentiated, so that its graph is walked once
+        has_outer_nodes = self.has_outer_nodes(collect(out, stop=self.inputs)) if entry is None else entry[1]
+        return to_concrete(out) if has_outer_nodes else out.raw_value
 
-    def values(self, results: object) -> Any:
+    def convert_results(self, results: object) -> Any:
         """Convert nested results for the caller."""
         leaves, structure = flatten(results)
-        return unflatten(structure, list(map(self.value, leaves)))
+        return unflatten(structure, list(map(self.convert_result, leaves)))
 
 
-def argument_tracer(value: Any) -> Any:
+def make_argument_tracer(value: Any) -> Any:
     """Make the tracer of an argument, with the history of a node, tangents and batch axes."""
     if is_batch(value):
         base, levels = base_of(value), levels_of(value)
         if is_broadcast(base, len(levels)):
             return wrap_batch(new_leaf(base, ArgumentNode, None), levels, is_array=not value.is_scalar, borrows_values=True)
-        return wrap_batch(argument_tracer(base), levels, is_array=not value.is_scalar)
+        return wrap_batch(make_argument_tracer(base), levels, is_array=not value.is_scalar)
     if issubclass(type(value), TangentNode):
-        return TangentNode.create_using(argument_tracer(value.primal), value.tangent, value.level)
+        return TangentNode.create_using(make_argument_tracer(value.primal), value.tangent, value.level)
     if isinstance(value, Value):
-        return ArgumentNode.of(bind(input_of, (value,)))
+        return ArgumentNode.of(bind(ops.input_of, (value,)))
     return new_argument(value)
 
 
@@ -336,6 +342,49 @@ def strip_tracers(value: Any) -> Any:
     return value
 
 
-def concatenated(parts: Sequence[Any]) -> Any:
-    """Several arrays as one vector; a single array unchanged."""
+# ------------------------------------------------------------------------------------- several results as one
+
+
+def concatenate_raveled(parts: Sequence[Any]) -> Any:
+    """Return several arrays as one vector; a single array unchanged."""
     return parts[0] if len(parts) == 1 else np.concatenate([np.ravel(p) for p in parts])
+
+
+def join_outputs(outs: Sequence[Any]) -> MultiOutput:
+    """Join several nodes in one multi-output operation, so that one graph and one sweep contain all of them.
+
+    Its cotangent is the `OutputCotangents` of theirs.
+    """
+    outputs = attach(tuple(np.asarray(out.raw_value) for out in outs), _join_outputs, tuple(outs))
+    multi_output: MultiOutput = outputs[0].args[0]
+    return multi_output
+
+
+def fresh_node(out: NDArray[Any]) -> Any:
+    """Return a new node with the value of a node, recorded now.
+
+    Its cotangent is passed on unchanged, in the order in which the readers of the original were recorded.
+    """
+    multi_output = join_outputs([out])
+    return attach(multi_output.raw_value[0], ops.output(0), (multi_output,))
+
+
+class _JoinOutputs:
+    """The operation of `join_outputs`."""
+
+    __name__ = "together"
+
+    def __call__(self, *outs: object) -> tuple[Any, ...]:
+        """Replay the operation."""
+        return tuple(map(np.asarray, outs))
+
+
+def _pull_joined(positions: list[int], cotangents: Any, outs: object, *operands: Any) -> list[Any]:
+    """Return the cotangent of each operand, which is that of the output at its position."""
+    pairs = [(cotangents[p], operands[p]) for p in positions]
+    return [np.zeros(x.shape, x.dtype)[()] if cotangent is None else cotangent for cotangent, x in pairs]
+
+
+_join_outputs = _JoinOutputs()
+rule_factories[_JoinOutputs] = lambda function: Rule("together", "linear", SharedFormulas(_pull_joined), ()).moves_elements()
+ops.OPNAMES[_join_outputs] = "together"

@@ -61,15 +61,14 @@ def find_slope(g: Any, out: Any, corner: Operand) -> tuple[Any, Any]:
         deviation = np.abs(mixed - plain * others)
         if not np.all(np.where(where, deviation, 0) <= _rounding(mixed)):  # false also for nan
             return where, None
-    return where, np.where(where, _as_limit(slope), 0)
-
-
-def _as_limit(slope: object) -> Any:
-    return bind(limit_value, (slope,), {})
+    return where, np.where(where, bind(limit_value, (slope,), {}), 0)
 
 
 def _graph_between(g: object, out: object) -> tuple[Any, list[Any]]:
-    """Return the graph of `g` up to `out` and its duplicates, and the list of these; None for a graph with unknown slopes."""
+    """Return the graph of `g` up to `out` and its duplicates, and the list of these nodes, `out` first.
+
+    The graph is None if it is too large, has writes, or contains slopes that are limits.
+    """
     if not _is_near(g, out):
         return None, []
     nodes = collect(g, stop=(out,))
@@ -96,7 +95,7 @@ def _is_duplicate(node: Any, out: Any) -> bool:
 
 
 def _depends_on_others(nodes: Any, g: Any, where: Operand, duplicates: list[Any]) -> bool:
-    """Whether `g`, where it is 0, depends on anything but `same`, or on another length of 0, where its slope is unknown."""
+    """Whether `g`, where it is 0, depends on anything but `duplicates`, or on another length of 0, where its slope is unknown."""
     stops = set(duplicates)
     ends = {
         node
@@ -113,6 +112,7 @@ def _depends_on_others(nodes: Any, g: Any, where: Operand, duplicates: list[Any]
 
 
 def _has_corner(node: Any) -> bool:
+    """Whether a node is a length that is 0 somewhere."""
     return node.opname in LENGTHS and bool(np.any(node.raw_value == 0))
 
 
@@ -122,6 +122,7 @@ def _random_numbers(shape: tuple[int, ...]) -> Any:
 
 
 def _rounding(values: Array) -> Any:
+    """Return the tolerance for rounding errors of values."""
     return 1e4 * np.finfo(values.dtype).eps * np.max(np.abs(values), initial=0)
 
 

@@ -29,7 +29,7 @@ class Gradients(Mapping[str, Any]):
     def __init__(self, adjoints: dict[Value, Any], opname: str | None) -> None:
         if not isinstance(adjoints, Mapping) or not all(isinstance(node, Value) for node in adjoints):
             raise TypeError(
-                "Gradients is the result of autodiff.reverse.gradient, a mapping from variables to adjoints; call gradient"
+                "Gradients takes a mapping from variables to adjoints, which autodiff.reverse.gradient returns. Call gradient"
             )
         self._cotangents = dict(adjoints)
         self._output = f"the result of {opname}" if opname else "the variable"
@@ -66,11 +66,11 @@ class Gradients(Mapping[str, Any]):
             raise KeyError(f"several variables are called {key!r}; use the variable itself")
         return self._cotangents[node]
 
-    def _refuse_arithmetic(self, other: Operand | None = None) -> NoReturn:
+    def _raise_for_arithmetic(self, other: Operand | None = None) -> NoReturn:
         raise TypeError("Gradients is a mapping, without arithmetic. Take the gradient of one variable: w -= 0.1 * gradients[w]")
 
     __array_ufunc__ = None  # arrays leave their operators to these methods
-    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __neg__ = _refuse_arithmetic
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __neg__ = _raise_for_arithmetic
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._nodes_by_name)
@@ -82,7 +82,7 @@ class Gradients(Mapping[str, Any]):
         return key in self._cotangents if isinstance(key, Value) else key in self._nodes_by_name
 
     def changed(self, change: Callable[[list[Any]], list[Any]]) -> Gradients:
-        """Return the same variables with the cotangents that `change` returns for the list of theirs."""
+        """Return the gradients of the same variables, changed by ``change(cotangents)``, a function of the list of all."""
         new_gradients = Gradients(dict(zip(self._cotangents, change(list(self._cotangents.values())), strict=True)), None)
         new_gradients._output = self._output
         return new_gradients
@@ -175,8 +175,8 @@ def gradient(node: Any, wrt: Any = None, adjoint: Any = None, create_graph: bool
     adjoints = run_isolated(_sweep_recorded, nodes, node, wrt_nodes, adjoint)
     if adjoint is None:
         origin_nodes, derive = tuple(wrt_nodes), gradients if unused == "raise" else functools.partial(gradients, unused=unused)
-        for place, v in enumerate(wrt_nodes):
-            adjoints[v].origin = Origin(derive, node, origin_nodes, place)
+        for position, v in enumerate(wrt_nodes):
+            adjoints[v].origin = Origin(derive, node, origin_nodes, position)
     return Gradients(adjoints, node.opname)
 
 
@@ -230,15 +230,15 @@ def select_nodes(node: object, nodes: list[Any], wrt: Any, unused: str) -> list[
         raise ValueError(f"unused is 'raise' or 'zero', not {unused!r}")
     if wrt is None:
         return [n for n in reversed(nodes) if isinstance(n, VariableNode)]
-    is_plain = not isinstance(wrt, Iterable) or (isinstance(wrt, np.ndarray) and not wrt.dtype.hasobject)
-    keys: Iterable[Any] = [wrt] if isinstance(wrt, (str, Node)) or is_plain else wrt
+    is_array = isinstance(wrt, np.ndarray) and not wrt.dtype.hasobject
+    keys: Iterable[Any] = [wrt] if isinstance(wrt, (str, Node)) or is_array or not isinstance(wrt, Iterable) else wrt
     present = set(map(id, nodes))
     by_name: dict[str, list[Any]] | None = None
     selected: list[Any] = []
     for key in keys:
         require_history(key)
         if isinstance(key, str):
-            by_name = _by_name(nodes) if by_name is None else by_name
+            by_name = _variables_by_name(nodes) if by_name is None else by_name
             named = by_name.get(key, [])
             if len(named) > 1:
                 raise ValueError(f"{len(named)} variables of the graph are called {key!r}; use the variable itself")
@@ -264,7 +264,7 @@ def select_nodes(node: object, nodes: list[Any], wrt: Any, unused: str) -> list[
     return selected
 
 
-def _by_name(nodes: list[Any]) -> dict[str, list[Any]]:
+def _variables_by_name(nodes: list[Any]) -> dict[str, list[Any]]:
     """Return the variables of a graph by name."""
     by_name: dict[str, list[Any]] = {}
     for node in nodes:
@@ -336,7 +336,7 @@ Derive = Callable[[Any, Any, Any], Any]
 
 
 def gradients_of_batch(derive: Derive, node: Any, wrt: list[Any] | None, adjoint: NDArray[Any] | None) -> dict[Any, Any]:
-    """Return the gradients of a batched value.
+    """Return the gradients of all elements of a batched value, as batched values.
 
     Parameters
     ----------
@@ -370,10 +370,10 @@ def gradients_of_batch(derive: Derive, node: Any, wrt: list[Any] | None, adjoint
             w: BatchNode.create_using(adjoints[i], level, is_array=True) for w, i in zip(batched_wrt, inner, strict=True)
         }
     if shared_wrt is None or shared_wrt:
-        rows = [derive(values, shared_wrt, _seed_of_element(values, seed, k)) for k in range(count)]
-        known = rows[0]._cotangents if rows else derive(values, shared_wrt, None)._cotangents
-        for w in known:
-            stacked = np.stack([row[w] for row in rows]) if rows else np.zeros((0, *w.shape), w.dtype)
+        per_element = [derive(values, shared_wrt, _seed_of_element(values, seed, k)) for k in range(count)]
+        wrt_nodes = per_element[0]._cotangents if per_element else derive(values, shared_wrt, None)._cotangents
+        for w in wrt_nodes:
+            stacked = np.stack([gradients[w] for gradients in per_element]) if per_element else np.zeros((0, *w.shape), w.dtype)
             batch_gradients[w] = BatchNode.create_using(stacked, level, is_array=True)
     return batch_gradients
 

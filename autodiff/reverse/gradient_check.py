@@ -60,7 +60,7 @@ def check_gradient(
     >>> check_gradient(lambda x, y: x * y, [2.0, 3.0], [3.0, 2.1])
     False
     """
-    _require_lists(f, args, gradients)
+    _require_argument_types(f, args, gradients)
     args = [finite_differences.plain(a) for a in args]
     has_leaks, leaks = False, []
     if gradients is None:
@@ -79,21 +79,21 @@ def check_gradient(
             gradients = [np.zeros_like(a) for a in args]
     if len(gradients) != len(args):
         raise ValueError(f"{len(args)} arguments have {len(args)} gradients, not {len(gradients)}")
-    agree = True
+    are_close = True
     for position, (actual_gradient, expected) in enumerate(zip(gradients, finite_differences.gradient(f, args), strict=True)):
         if np.shape(actual_gradient) != expected.shape:
             raise ValueError(
                 f"gradient {position} has shape {np.shape(actual_gradient)}, argument {position} has {expected.shape}"
             )
         size = np.max(np.abs(expected), initial=0)
-        close = bool(np.all(np.abs(np.asarray(to_values(actual_gradient)) - expected) <= atol + rtol * size))
-        if not close and has_leaks:
+        is_close = bool(np.all(np.abs(np.asarray(to_values(actual_gradient)) - expected) <= atol + rtol * size))
+        if not is_close and has_leaks:
             raise detached_gradient_error(position, actual_gradient, expected, leaks)
-        agree = agree and close
-    return agree
+        are_close = are_close and is_close
+    return are_close
 
 
-def _require_lists(f: ArrayLike | Callable[..., Any], args: Any, gradients: object) -> None:
+def _require_argument_types(f: ArrayLike | Callable[..., Any], args: Any, gradients: object) -> None:
     """Raise a TypeError unless the arguments of `check_gradient` have the right types."""
     if not callable(f):
         raise TypeError(f"check_gradient: the function comes first, not a {type(f).__name__}: check_gradient(f, [x])")

@@ -63,7 +63,11 @@ def warn_of_leaks(operator: str, nodes: list[Any], wrt_nodes: Iterable[Any]) -> 
 
 def leaks_about(leaks: tuple[Any, ...], key: NDArray[Any] | str) -> list[Leak]:
     """Return the leaks of a node, or of the variables with a name, and of their descendants."""
-    return [e for e in leaks if any(n is key or (isinstance(n, VariableNode) and n.name == key) for n in _live_ancestors(e))]
+
+    def is_about(node: Any) -> bool:
+        return node is key or (isinstance(node, VariableNode) and node.name == key)
+
+    return [leak for leak in leaks if any(map(is_about, _live_ancestors(leak)))]
 
 
 def _live_ancestors(leak: Leak) -> list[Any]:
@@ -93,7 +97,7 @@ def _may_result_from(operand: Any, code: Any, leak: Leak, is_exact: bool) -> boo
     if isinstance(operand, np.ndarray) and operand.size != 1:
         if not has_source(leak.code, leak.instruction):  # possibly passed to NumPy: plain.fill(x), np.sin([x, y])
             return operand.dtype.kind in "fc"
-        return isinstance(leaked_number, np.ndarray) and _is_duplicate(operand, leaked_number)
+        return isinstance(leaked_number, np.ndarray) and _is_copy(operand, leaked_number)
     is_array = isinstance(operand, np.ndarray)
     value = operand.reshape(-1)[0] if is_array else operand
     if not isinstance(value, (float, complex, np.inexact)) or not np.isfinite(value) or value == np.round(value):
@@ -104,11 +108,12 @@ def _may_result_from(operand: Any, code: Any, leak: Leak, is_exact: bool) -> boo
         return False
     size = float(np.abs(value))
     is_angle = math.isclose(degrees := size / math.pi * _DEGREES_PER_PI, round(degrees), rel_tol=1e-12)
-    is_written = (is_array or type(value) in (float, complex)) and (size in literals_in(code) or size in literals_in(leak.code))
-    return not (is_angle or is_written)
+    is_literal = (is_array or type(value) in (float, complex)) and (size in literals_in(code) or size in literals_in(leak.code))
+    return not (is_angle or is_literal)
 
 
-def _is_duplicate(operand: NDArray[Any], leaked_number: NDArray[Any]) -> bool:
+def _is_copy(operand: NDArray[Any], leaked_number: NDArray[Any]) -> bool:
+    """Whether an array equals a leaked one, which has numbers that are not integers."""
     return (
         operand.shape == leaked_number.shape
         and np.array_equal(operand, leaked_number)

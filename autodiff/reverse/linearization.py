@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from compgraph.context import active_watcher, recording_on
+from compgraph.graph import to_values
 from compgraph.guards import note_input_shapes
 from compgraph.values import Value, constant_operand
 
@@ -36,27 +37,37 @@ class Linearization:
         The nodes to differentiate with respect to.
     out : Node
         The result of a function of the inputs, or of its gradient; without a tangent.
-    live : bool, optional
-        Whether derivatives are nodes.
-    outer : bool, optional
-        If `live` is None: whether derivatives are nodes if they depend on anything but the inputs.
+    create_graph : bool, optional
+        Whether derivatives are nodes. By default, they are if `is_recorded_outside` and the graph has other leaves than inputs.
+    is_recorded_outside : bool, optional
+        Whether operations outside of the function are recorded.
     depth : int, optional
         The number of leading batch axes of the inputs and of `out`: within that many vmaps, there is one Jacobian per batch
         element.
 
     Attributes
     ----------
-    live : bool
+    nodes : list
+        The graph, as `collect` returns it.
+    create_graph : bool
         Whether derivatives are nodes.
     """
 
     def __init__(
-        self, operator: str, inputs: list[Any], out: Any, live: bool | None = None, outer: bool = False, depth: int = 0
+        self,
+        operator: str,
+        inputs: list[Any],
+        out: Any,
+        create_graph: bool | None = None,
+        is_recorded_outside: bool = False,
+        depth: int = 0,
     ) -> None:
         self.operator, self.inputs, self.out, self.depth = operator, inputs, out, depth
         self.nodes = collect(out, stop=inputs)
-        self.live = outer and depends_on_outside(self.nodes, inputs) if live is None else live
-        if self.live:
+        if create_graph is None:
+            create_graph = is_recorded_outside and depends_on_outside(self.nodes, inputs)
+        self.create_graph = create_graph
+        if self.create_graph:
             note_input_shapes(f"a derivative by autodiff.{operator}", out)
 
     @property
@@ -71,7 +82,7 @@ class Linearization:
 
     def recording(self) -> AbstractContextManager[Any]:
         """Return the context in which derivatives are computed."""
-        return recording_on() if self.live else nullcontext()
+        return recording_on() if self.create_graph else nullcontext()
 
     def pull(self, seeds: NDArray[Any], support: bool | None = None) -> list[Any]:
         """Return the cotangents of the inputs, of shape ``(count, *input.shape)``, given plain ones of the output.
@@ -80,21 +91,21 @@ class Linearization:
         """
         inputs = self.inputs
         if self.has_writes and active_watcher() is not None:  # the watcher checks each contribution
-            rows_one_by_one = [self.pull_one(seed, support) for seed in seeds]
-            return [np.stack(parts) for parts in zip(*rows_one_by_one, strict=True)]
+            per_seed = [self.pull_one(seed, support) for seed in seeds]
+            return [np.stack(parts) for parts in zip(*per_seed, strict=True)]
         with self.recording():
-            start = constant_operand(seeds) if self.live else seeds
+            start = constant_operand(seeds) if self.create_graph else seeds
             nodes, needed = (collect(self.out, stop=inputs), None) if self.has_writes else (self.nodes, self.needed)
-            cotangents = sweep_batch(nodes, self.out, start, set(inputs), self.live, needed, support)
+            cotangents = sweep_batch(nodes, self.out, start, set(inputs), self.create_graph, needed, support)
             return [cotangents[x] if x in cotangents else self._zeros(x, seeds.shape[0]) for x in inputs]
 
     def pull_one(self, seed: NDArray[Any], support: object = None) -> list[Any]:
         """Return the cotangents of the inputs, given a plain one of the output; the graph may have writes."""
         inputs = self.inputs
         with self.recording():
-            start = constant_operand(seed) if self.live else seed
+            start = constant_operand(seed) if self.create_graph else seed
             nodes = collect(self.out, stop=inputs) if self.has_writes else self.nodes
-            cotangents = sweep(nodes, self.out, start, set(inputs), self.live, support=support)
+            cotangents = sweep(nodes, self.out, start, set(inputs), self.create_graph, support=support)
             return [cotangents[x] if x in cotangents else self._zeros(x, None) for x in inputs]
 
     def push(self, tangents: dict[Any, Any], count: int | None, support: bool | None = None) -> Any:
@@ -103,14 +114,15 @@ class Linearization:
         `support` is True if all zeros of the tangents are structural; see `structural_zeros`.
         """
         with self.recording():
-            if self.live:
+            if self.create_graph:
                 tangents = {x: t if isinstance(t, Value) else constant_operand(t) for x, t in tangents.items()}
-            output_tangents = push_through(self.nodes, tangents, self.out, self.live, count, support)
+            output_tangents = push_through(self.nodes, tangents, self.out, self.create_graph, count, support)
             return self._zeros(self.out, count) if output_tangents is None else output_tangents
 
     def _zeros(self, node: Any, count: int | None) -> Any:
+        """Return a zero derivative of the shape of `node`, or a batch of them."""
         shape = node.shape if count is None else (count, *node.shape)
-        if not self.live:
+        if not self.create_graph:
             return np.zeros(shape, node.dtype)[()]
         return np.broadcast_to(connected_zeros(node, np.ones_like(self.out)), shape)
 
@@ -127,11 +139,12 @@ class Linearization:
         jacobians = self._all_rows(1)
         if self.out.dtype.kind == "c":
             with self.recording():
-                both = zip(self.inputs, jacobians, self._all_rows(-1j), strict=True)
-                jacobians = [complex_jacobian(self.operator, x, a + 1j * b, a - 1j * b) for x, a, b in both]
+                triples = zip(self.inputs, jacobians, self._all_rows(-1j), strict=True)
+                jacobians = [complex_jacobian(self.operator, x, a + 1j * b, a - 1j * b) for x, a, b in triples]
         return jacobians
 
     def _all_rows(self, unit: complex) -> list[Any]:
+        """Return, for each input, the pullback of all cotangents that have `unit` at one element and 0 elsewhere."""
         out, inputs, depth = self.out, self.inputs, self.depth
         shapes = [(*out.shape, *x.shape[depth:]) for x in inputs]
         parts = [self.pull(basis(out, chunk, unit, depth), True) for chunk in self.chunks(math.prod(out.shape[depth:]))]
@@ -150,8 +163,8 @@ class Linearization:
         for chunk in self.chunks(size):
             rows = self.pull(basis(self.out, chunk, 1, depth), True)[position]
             with self.recording():
-                count = np.arange(chunk.stop - chunk.start)
-                parts.append(np.reshape(rows, (len(count), *batch, size))[count, ..., count + chunk.start])
+                k = np.arange(chunk.stop - chunk.start)
+                parts.append(np.reshape(rows, (len(k), *batch, size))[k, ..., k + chunk.start])
         if not parts:
             return self._reshape(self._zeros(x, None), x.shape)
         with self.recording():
@@ -178,6 +191,7 @@ class Linearization:
         return complex_jacobian(self.operator, x, holomorphic_part, antiholomorphic_part)
 
     def _all_columns(self, x: Any, unit: complex) -> Any:
+        """Return the pushforward of all tangents of an input that have `unit` at one element and 0 elsewhere."""
         depth = self.depth
         shape = (*self.out.shape, *x.shape[depth:])
         chunks = self.chunks(math.prod(x.shape[depth:]))
@@ -185,10 +199,10 @@ class Linearization:
         if not parts:
             return self._reshape(self._zeros(self.out, 0), shape)
         columns = np.moveaxis(_concatenate_owned(parts, set()), 0, -1)
-        return self._reshape(columns if self.live else np.ascontiguousarray(columns), shape)
+        return self._reshape(columns if self.create_graph else np.ascontiguousarray(columns), shape)
 
     def _reshape(self, array: NDArray[Any], shape: tuple[int, ...]) -> Any:
-        return np.reshape(array, shape) if self.live else np.reshape(array, shape)[()]
+        return np.reshape(array, shape) if self.create_graph else np.reshape(array, shape)[()]
 
 
 def basis(like: Any, chunk: slice, unit: complex = 1, depth: int = 0) -> Any:
@@ -204,7 +218,7 @@ def basis(like: Any, chunk: slice, unit: complex = 1, depth: int = 0) -> Any:
 
 
 def _concatenate_owned(parts: list[Any], used: set[int]) -> Any:
-    """Concatenate parts; the result shares memory with no other array."""
+    """Concatenate parts to an array that shares memory with no other; `used` has the ids of arrays that were returned."""
     if len(parts) > 1:
         return np.concatenate(parts)
     (only,) = parts
@@ -216,13 +230,16 @@ def _concatenate_owned(parts: list[Any], used: set[int]) -> Any:
 
 
 def complex_jacobian(operator: str, x: Any, holomorphic_part: NDArray[Any], antiholomorphic_part: NDArray[Any]) -> Any:
-    """Return the Jacobian of a complex result, given twice its parts for dz and for its conjugate."""
+    """Return the Jacobian of a complex result with respect to z, given twice its derivatives by z and by the conjugate of z.
+
+    For a real `x`, the first argument is the Jacobian. For a complex one, raise unless the second is zero up to rounding.
+    """
     if x.dtype.kind != "c":
         return holomorphic_part
-    plain, rest = (np.asarray(a.raw_value if isinstance(a, Value) else a) for a in (holomorphic_part, antiholomorphic_part))
-    if np.max(np.abs(rest), initial=0) > 1e3 * np.finfo(rest.dtype).eps * np.max(np.abs(plain), initial=0):
+    by_z, by_conjugate = map(np.asarray, map(to_values, (holomorphic_part, antiholomorphic_part)))
+    if np.max(np.abs(by_conjugate), initial=0) > 1e3 * np.finfo(by_conjugate.dtype).eps * np.max(np.abs(by_z), initial=0):
         raise TypeError(
-            f"{operator}: the complex function is not analytic, so no complex matrix is its Jacobian; differentiate its real "
+            f"{operator}: the complex function is not analytic, so no complex matrix is its Jacobian. Differentiate its real "
             "and imaginary part, or use vjp and jvp"
         )
     return holomorphic_part / 2
@@ -256,33 +273,39 @@ def with_tangents(out: Any, directions: list[Any], apply: Callable[[Any, list[An
     value, tangent = _split(out, level)
     split_directions = [_split(v, level) for v in directions]
     primals, tangents = [p for p, _ in split_directions], [t for _, t in split_directions]
-    first = with_tangents(value, primals, apply)
-    second: list[Any] = [None] * len(first)
+    results = with_tangents(value, primals, apply)
+    result_tangents: list[Any] = [None] * len(results)
     if isinstance(tangent, Value):
-        second = with_tangents(tangent, primals, apply)
+        result_tangents = with_tangents(tangent, primals, apply)
     if any(t is not None for t in tangents):
         tangent_directions = [np.zeros(p.shape, p.dtype)[()] if t is None else t for p, t in zip(primals, tangents, strict=True)]
         direction_terms = with_tangents(value, tangent_directions, apply)
-        second = direction_terms if second[0] is None else [a + b for a, b in zip(second, direction_terms, strict=True)]
-    return [_attach_tangent(level, *pair) for pair in zip(first, second, strict=True)]
+        if result_tangents[0] is None:
+            result_tangents = direction_terms
+        else:
+            result_tangents = [a + b for a, b in zip(result_tangents, direction_terms, strict=True)]
+    return [_attach_tangent(level, *pair) for pair in zip(results, result_tangents, strict=True)]
 
 
 def _split(x: NDArray[Any] | None, level: int) -> tuple[Any, Any]:
-    """Return a value without its tangent at a level, and that tangent; None if it is zero."""
+    """Return a value without its tangent at a level, and that tangent, or None for a zero one."""
     return (x.primal, x.derivative()) if isinstance(x, TangentNode) and x.level == level else (x, None)
 
 
 def _attach_tangent(level: int, value: Any, tangent: Any) -> Any:
-    """Return a value with a tangent at a level, inside the Jacobians of an inner derivative."""
+    """Return a value with a tangent at a level; tangents of inner derivatives, which have higher levels, stay outermost.
+
+    A tangent of the tangent at such a level is mixed: it becomes the tangent of the inner tangent.
+    """
     inner = max((x for x in (value, tangent) if isinstance(x, TangentNode)), key=attrgetter("level"), default=None)
     if inner is None or inner.level < level:
         return TangentNode.create_using(value, tangent, level)
-    (value, jacobian), (tangent, moved) = _split(value, inner.level), _split(tangent, inner.level)
-    if jacobian is None and moved is not None:
-        jacobian = np.zeros(moved.shape, moved.dtype)
-    if jacobian is not None:
-        jacobian = TangentNode.create_using(jacobian, moved, level)
-    return inner.like(_attach_tangent(level, value, tangent), jacobian)
+    (value, inner_tangent), (tangent, mixed) = _split(value, inner.level), _split(tangent, inner.level)
+    if inner_tangent is None and mixed is not None:
+        inner_tangent = np.zeros(mixed.shape, mixed.dtype)
+    if inner_tangent is not None:
+        inner_tangent = TangentNode.create_using(inner_tangent, mixed, level)
+    return inner.like(_attach_tangent(level, value, tangent), inner_tangent)
 
 
 def without_tangents(out: object) -> list[Any]:

@@ -1,7 +1,7 @@
-"""Profiled sweeps: a profiler records their cotangents node by node; see `compgraph.profiling`.
+"""Sweeps under a profiler, which records time and memory node by node; see `compgraph.profiling`.
 
-The sweeps contain no profiling code. A mapping that reports its assignments replaces the plain one. In a replay, two methods
-are replaced by ones that report their calls.
+The sweeps contain no profiling code. A mapping that reports its assignments replaces the plain dictionary of cotangents. In a
+replay, two methods are replaced by ones that report their calls.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class ProfiledCotangents(dict[Any, Any]):
         self.since = now
 
     def _enter_node(self, at: Any, steps: Any) -> None:
-        """Find the entry of the current node and add its steps."""
+        """Select the profile entry of the current node, and add to it the steps that its rule recorded."""
         profiler = self.profiler
         profiler.top = self.outer_top
         if at is not self.node:
@@ -86,7 +86,7 @@ class ProfiledCotangents(dict[Any, Any]):
         steps, profiler.top = profiler.top, self.outer_top
         profiler.merge_steps(steps)
         if self.entry is not None:
-            for cotangent in wrt_cotangents.values():  # the last materialized ones
+            for cotangent in wrt_cotangents.values():  # lazy ones were materialized last
                 for part in arrays_of(cotangent):
                     profiler.track(self.entry, part)
         profiler.record_sweep(self.start)
@@ -112,15 +112,15 @@ def profile_pass(
 ) -> dict[Any, Any]:
     """Profile one pass, ``sweep(cotangents)``, over a graph without writes."""
     _record_seed(profiler, output, cotangents)
-    profiled_sweep = ProfiledCotangents(cotangents, errors, profiler)
+    profiled_cotangents = ProfiledCotangents(cotangents, errors, profiler)
     wrt_cotangents: dict[Any, Any] = {}
     log = errors.log
     errors.log = [] if log is None else log  # a sweep with a log assigns each update of a cotangent
     try:
-        wrt_cotangents = sweep(profiled_sweep)
+        wrt_cotangents = sweep(profiled_cotangents)
     finally:
         errors.log = log
-        profiled_sweep.close(wrt_cotangents)
+        profiled_cotangents.close(wrt_cotangents)
     return wrt_cotangents
 
 
@@ -129,11 +129,9 @@ def profile_replay(
 ) -> dict[Any, Any]:
     """Profile one pass, ``sweep()``, by a `Replay`."""
     start = perf_counter()
-    replay.cotangents, replay.cotangent_buffers, replay.value_buffers = (
-        ProfiledBuffers(profiler),
-        ProfiledBuffers(profiler),
-        ProfiledBuffers(profiler),
-    )
+    replay.cotangents = ProfiledBuffers(profiler)
+    replay.cotangent_buffers = ProfiledBuffers(profiler)
+    replay.value_buffers = ProfiledBuffers(profiler)
     propagate, undo = replay.propagate, replay.undo
 
     def profiled_propagate(node: Any, *args: object) -> None:
@@ -155,14 +153,14 @@ def profile_replay(
     try:
         return sweep()
     finally:
-        del replay.propagate, replay.undo  # they refer to it, and no graph should wait for the garbage collector
+        del replay.propagate, replay.undo  # they form a reference cycle, which would delay freeing the graph
         profiler.record_sweep(start)
 
 
 def profile_step(profiler: Any, step: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     """Profile a step of a forward pass, ``step(node, tangents)``."""
 
-    def profiled_sweep(node: Any, operand_tangents: object) -> Any:
+    def profiled_step(node: Any, operand_tangents: object) -> Any:
         opened = profiler.begin_at(TANGENT, node)
         try:
             tangent = step(node, operand_tangents)
@@ -171,7 +169,7 @@ def profile_step(profiler: Any, step: Callable[[Any, Any], Any]) -> Callable[[An
         finally:
             profiler.end(opened)
 
-    return profiled_sweep
+    return profiled_step
 
 
 def _record_seed(profiler: Any, output: Any, cotangents: dict[Any, Any]) -> None:

@@ -6,11 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from compgraph.values import Value, VariableNode, describe, require_history
 
-from ..forward import real_inputs
+from ..forward import as_real_inputs
 from ..numeric import require_differentiable
 from .leak_warnings import warn_of_leaks
 from .linearization import Linearization
@@ -54,7 +53,7 @@ def variables(*values: object, names: Sequence[str] | None = None) -> Any:
                 f"variables: the {describe(value)} is part of a graph, and a variable made from it would not be; use "
                 "autodiff.jacrev for a derivative within a derivative, or pass its numbers (node.value)"
             )
-    arrays = real_inputs(values, names)
+    arrays = as_real_inputs(values, names)
     nodes = [VariableNode.create_using(a, name) for a, name in zip(arrays, names or (None,) * len(arrays), strict=True)]
     return nodes[0] if len(nodes) == 1 else tuple(nodes)
 
@@ -97,18 +96,15 @@ def jacobian(node: Any, wrt: Any, create_graph: bool = False) -> Any:
            [0., 3., 2.]])
     """
     require_differentiable("jacobian", node)
-    single = isinstance(wrt, np.ndarray)
-    inputs = [wrt] if single else list(wrt)
+    is_single = isinstance(wrt, np.ndarray)
+    inputs = [wrt] if is_single else list(wrt)
     for x in inputs:
         if not isinstance(x, VariableNode):
-            raise TypeError(f"jacobian: wrt takes variables (cg.variable, autodiff.reverse.variables), not {_what(x)}")
+            kind = f"the {describe(x)}" if isinstance(x, Value) else f"a {type(x).__name__}"
+            raise TypeError(f"jacobian: wrt takes variables (cg.variable, autodiff.reverse.variables), not {kind}")
     warn_of_leaks("jacobian", collect(node), inputs)
-    recorded = Linearization("jacobian", list(dict.fromkeys(inputs)), node, create_graph)
-    jacobians = dict(zip(recorded.inputs, recorded.rows(), strict=True))
-    with recorded.recording():
-        rows = [jacobians[x] if x.dtype.kind == "c" else jacobians[x].astype(node.dtype, copy=False) for x in inputs]
-    return rows[0] if single else rows
-
-
-def _what(value: NDArray[Any] | str) -> str:
-    return f"the {describe(value)}" if isinstance(value, Value) else f"a {type(value).__name__}"
+    linearization = Linearization("jacobian", list(dict.fromkeys(inputs)), node, create_graph)
+    jacobians = dict(zip(linearization.inputs, linearization.rows(), strict=True))
+    with linearization.recording():
+        results = [jacobians[x] if x.dtype.kind == "c" else jacobians[x].astype(node.dtype, copy=False) for x in inputs]
+    return results[0] if is_single else results

@@ -7,6 +7,7 @@ takes the cotangent of its target out of it and clears the target. The rest belo
 
 from __future__ import annotations
 
+import functools
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -53,7 +54,7 @@ from ..rules import (
 from .profiled_sweeps import profile_replay
 
 ndarray = np.ndarray
-KINDS = ACTIVE | INERT | USED_CLASS_OF.keys()
+KINDS = ACTIVE | INERT | USED_CLASS_OF.keys()  # the classes of operands that have a `raw_value`
 
 
 class Tape(list[Any]):
@@ -80,8 +81,8 @@ def build_tape(output: Any, nodes: Iterable[Any], stop: frozenset[int]) -> Tape:
     queue = list(nodes)
     visited = set(map(id, queue))
 
-    def read(node: object, sequence_number: float) -> None:
-        """Include the writes into an array that precede its reader."""
+    def include_writes(node: object, sequence_number: float) -> None:
+        """Append the writes into an array that precede its reader, which has the sequence number."""
         if id(node) not in roots:
             root = root_of(node)
             roots[id(node)] = root if root.memory or isinstance(root, VariableNode) else None
@@ -94,7 +95,7 @@ def build_tape(output: Any, nodes: Iterable[Any], stop: frozenset[int]) -> Tape:
                 queue.extend(memory.log[before:count])
 
     if type(output.raw_value) is ndarray:
-        read(output, np.inf)
+        include_writes(output, np.inf)
     for node in queue:  # the list grows during the loop
         if id(node) in stop:
             continue
@@ -105,7 +106,7 @@ def build_tape(output: Any, nodes: Iterable[Any], stop: frozenset[int]) -> Tape:
                 visited.add(id(operand))
                 queue.append(operand)
             if type(operand.raw_value) is ndarray:
-                read(operand, node.sequence_number)
+                include_writes(operand, node.sequence_number)
     for memory, count in write_counts.items():
         queue.extend(memory.log[count:])
     # Leaves may be younger than their readers: an updated variable, a buffer that became a node late.
@@ -122,7 +123,7 @@ class Replay:
         self.create_graph = create_graph
         self.rules, self.errors = rules, errors
         self.roots = tape.roots if type(tape) is Tape else {}
-        self.root_with = {root.memory: root for root in self.roots.values() if root is not None and root.memory}
+        self.root_by_memory = {root.memory: root for root in self.roots.values() if root is not None and root.memory}
         self.pending_undo: dict[Memory, list[Write]] = defaultdict(list)  # writes that the copies of buffers still contain
         self.value_buffers: dict[Any, BufferCopy] = {}
         self.cotangent_buffers: dict[Any, DerivativeBuffer] = {}
@@ -158,18 +159,18 @@ class Replay:
 
     def operand_values(self, node: Any) -> tuple[list[Any], Any]:
         """Return the operand values that a node read, and its own value."""
-        args, sequence_number, roots, recorded = node.args, node.sequence_number, self.roots, self.create_graph
-        if not roots and not recorded:  # no writes
+        args, sequence_number, roots, create_graph = node.args, node.sequence_number, self.roots, self.create_graph
+        if not roots and not create_graph:  # no writes
             return [a.raw_value if type(a) in KINDS else a for a in args], node.raw_value
         out = (
             self.value_at_read(node, node, sequence_number + 0.5)
-            if recorded or roots.get(id(node)) is not None
+            if create_graph or roots.get(id(node)) is not None
             else node.raw_value
         )
         if node.function is ops.getitem and isinstance(args[0], Value):  # the formula uses no value of the operand
-            whole = args[0] if recorded else args[0].raw_value
+            whole = args[0] if create_graph else args[0].raw_value
             return [whole, *[self.value_at_read(a, node, sequence_number) for a in args[1:]]], out
-        if recorded:
+        if create_graph:
             return [self.value_at_read(a, node, sequence_number) for a in args], out
         return [
             a.raw_value if type(a) in ACTIVE and roots.get(id(a)) is None else self.value_at_read(a, node, sequence_number)
@@ -177,7 +178,7 @@ class Replay:
         ], out
 
     def materialize(self, cotangent: ScatteredCotangent, node: object) -> Any:
-        """Return a cotangent, dense if it is lazy."""
+        """Return a cotangent, materialized if it is lazy."""
         return cotangent.materialize(node) if type(cotangent) in LAZY_COTANGENTS else cotangent
 
     def new_cotangent_buffer(self, root: Any) -> Any:
@@ -219,7 +220,7 @@ class Replay:
     def propagate(self, node: Any, cotangent: Array, operands: list[Any], out: Array, needed: Any = None) -> None:
         """Call the rule of a node for the contributions to its operands, or to those in `needed`."""
         formulas, args, options, watch = self.formulas(node), node.args, node.options, self.watcher
-        recorded, log = self.create_graph, self.errors.log
+        create_graph, log = self.create_graph, self.errors.log
         before, self.errors.at = self.errors.at, node
         if watch is not None:
             watch.check_unchanged(node)
@@ -234,7 +235,7 @@ class Replay:
             formula = formulas[position]
             if formula is None:
                 continue
-            if recorded:
+            if create_graph:
                 self.errors.rule_calls.append((next_sequence_number(), node))
             contribution = formula(cotangent, out, *operands, **options)
             if log is not None:
@@ -260,7 +261,7 @@ class Replay:
     def undo(self, write: Write, needed: set[int]) -> None:
         """Step back over a write and pass the cotangent of its target to the stored value."""
         self.pending_undo[write.memory].append(write)
-        cotangent_buffer = self.cotangent_buffers.get(self.root_with[write.memory])
+        cotangent_buffer = self.cotangent_buffers.get(self.root_by_memory[write.memory])
         if cotangent_buffer is not None:
             cotangent = self.take_cotangent(cotangent_buffer, write)
             if write.parent_argnums and id(write.args[0]) in needed:
@@ -304,12 +305,9 @@ def replay_sweep(
     ends: tuple[Any, ...] = (),
 ) -> dict[Any, Any]:
     """Make one pass over a graph by a replay; see `structural_zeros.Pass`."""
+    run = functools.partial(_run_replay, replay, tape, output, seed, wrt_nodes, needed, ends)
     profiler = active_profiler()
-    if profiler is not None:
-        return profile_replay(
-            profiler, replay, output, seed, lambda: _run_replay(replay, tape, output, seed, wrt_nodes, needed, ends)
-        )
-    return _run_replay(replay, tape, output, seed, wrt_nodes, needed, ends)
+    return run() if profiler is None else profile_replay(profiler, replay, output, seed, run)
 
 
 def _run_replay(
@@ -319,12 +317,12 @@ def _run_replay(
     if replay.roots:
         cycle_collector.add_bytes(sum([entry.raw_value.nbytes for entry in tape if isinstance(entry, Value)]))
     wrt_cotangents: dict[Any, Any] = {}
-    roots, waiting, recorded = replay.roots, replay.cotangents, replay.create_graph
+    roots, cotangents, create_graph = replay.roots, replay.cotangents, replay.create_graph
     wrt_ids, end_ids = set(map(id, wrt_nodes)), set(map(id, ends))
     if id(output) in needed:
         replay.accumulate(output, seed)
     for entry in tape:
-        if recorded:
+        if create_graph:
             replay.errors.rule_calls.append((next_sequence_number(), entry))
         if type(entry) is Write:
             replay.undo(entry, needed)
@@ -333,7 +331,7 @@ def _run_replay(
         root = roots.get(key)
         is_view = False
         if root is None or not root.memory:
-            cotangent = waiting.pop(key, None)
+            cotangent = cotangents.pop(key, None)
             if type(cotangent) in LAZY_COTANGENTS:
                 cotangent = replay.materialize(cotangent, entry)
         else:
@@ -355,7 +353,7 @@ def ids_on_paths_through_writes(tape: Tape, output: object, wrt_nodes: set[Any])
     """Return the ids of the nodes on paths from an output to a wanted node, including paths through writes."""
     needed: set[int] = set()
     wrt_ids = set(map(id, wrt_nodes))
-    written: set[Any] = set()  # memories with needed values
+    written: set[Any] = set()  # memories into which needed values were written
     roots = tape.roots
 
     def mark_if_written(node: object) -> bool:

@@ -101,7 +101,7 @@ def _run_pass(single_pass: Pass, rules: object, errors: RuleErrors, seed: object
 
 
 def _drop_corners(errors: RuleErrors, has_nan: bool) -> None:
-    """Drop warnings of second derivatives that do not exist at a corner, if no derivative passed it."""
+    """Drop warnings of second derivatives that do not exist at a corner, if none of them reached a result."""
     if errors.pending and not has_nan:
         errors.pending = [(error, at) for error, at in errors.pending if at is None or at.opname not in CORNERS]
 
@@ -115,15 +115,15 @@ def any_selects(nodes: Sequence[Any]) -> bool:
     """Whether an operation, or a write, selects elements."""
     if type(nodes) is not list and any(type(node) is Write for node in nodes):
         return True
-    begins = {function: _begins(function) for function in set(map(_function_of, nodes))}
-    if True in begins.values():
+    makes_zeros = {function: _makes_zeros(function) for function in set(map(_function_of, nodes))}
+    if True in makes_zeros.values():
         return True
-    predicates = {function: begin for function, begin in begins.items() if begin}
+    predicates = {function: predicate for function, predicate in makes_zeros.items() if predicate}
     return bool(predicates) and any(node.function in predicates and predicates[node.function](node) for node in nodes)
 
 
-def _begins(function: Callable[..., Any] | None) -> Any:
-    """Return the `makes_zeros` attribute of the rule of a function."""
+def _makes_zeros(function: Callable[..., Any] | None) -> Any:
+    """Return the `makes_zeros` attribute of the rule of a function: a bool, or a predicate of nodes."""
     if function is None or function in ops.PIECEWISE:
         return False
     try:
@@ -219,14 +219,13 @@ def _record_for_supports(
     """Keep the data for the supports of a recorded sweep as long as its seed lives."""
     if not log or not any(log):
         return
-    start = (
-        next((a for a in seed.cotangents.values() if isinstance(a, Value)), None) if isinstance(seed, OutputCotangents) else seed
-    )
-    if not isinstance(start, Value):
+    nodes_of_seed = seed.cotangents.values() if isinstance(seed, OutputCotangents) else [seed]
+    seed_node = next((a for a in nodes_of_seed if isinstance(a, Value)), None)
+    if seed_node is None:
         return
-    key = id(start)
-    if key not in _sweeps_by_seed or _sweeps_by_seed[key][0]() is not start:
-        _sweeps_by_seed[key] = weakref.ref(start, lambda _: _sweeps_by_seed.pop(key, None)), []
+    key = id(seed_node)
+    if key not in _sweeps_by_seed or _sweeps_by_seed[key][0]() is not seed_node:
+        _sweeps_by_seed[key] = weakref.ref(seed_node, lambda _: _sweeps_by_seed.pop(key, None)), []
     _sweeps_by_seed[key][1].append(_RecordedSweep(single_pass, nodes, _support_of_seed(seed, support), log))
 
 

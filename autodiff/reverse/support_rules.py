@@ -1,15 +1,15 @@
-"""How the supports of cotangents propagate through operations, and how cotangents are masked by them; see `structural_zeros`.
+"""Rules by which the supports of cotangents propagate, and cotangents are masked by them; see `structural_zeros`.
 
-A support is 0 at structural zeros and 1 elsewhere. How it propagates follows from the kind of a rule:
+A support is 0 at structural zeros and 1 elsewhere. Its propagation follows from the kind of a rule:
 
 ============  =============================================================================================
 moving        by the formula itself, which adds ones; for a product, with ones in place of the other operands
 elementwise   unchanged
 reduction     broadcast to the reduced array
-others        all of an operand, if any element is 1: mixing elements ends structural zeros
+others        1 for all elements of an operand, if any element of the output has 1
 ============  =============================================================================================
 
-Elements that a rule does not select (`Rule.selecting`) are zero in addition.
+Elements that a rule does not select (`Rule.selection_mask`) are 0 in addition.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from compgraph import ops
 from compgraph.array_types import Array
 from compgraph.values import Value
 
-from ..batching import pad_ndim, pull_batch, pull_batch_several, push_node, reduced_axes
+from ..batching import pad_ndim, pull_batch, pull_batch_shared, push_node, reduced_axes
 from ..rules import (
     LAZY_COTANGENTS,
     Formula,
@@ -42,7 +42,7 @@ from ..rules import (
 
 
 def as_support(value: Array) -> Any:
-    """Return 1 for each nonzero element, counts and nan included."""
+    """Return an array with 1 for each nonzero element, nan included, and 0 elsewhere."""
     if isinstance(value, tuple):
         return tuple([None if part is None else as_support(part) for part in value])
     if isinstance(value, Value):
@@ -63,7 +63,7 @@ def _support_of_mixed(s: Array | tuple[Any, ...], operand: Any, batched: bool) -
     return np.broadcast_to(np.reshape(some, (s.shape[0], *[1] * len(shape))), (s.shape[0], *shape))
 
 
-def _reduced(
+def _support_of_reduced(
     position: int,
     s: Array,
     rule: Rule,
@@ -73,7 +73,7 @@ def _reduced(
     axis: int | None = None,
     keepdims: bool = False,
 ) -> Any:
-    """Return the support of a reduced array."""
+    """Return the support of the operand of a reduction."""
     if position == rule.initial:
         return s
     if not batched:
@@ -96,6 +96,7 @@ def _propagates_zeros(rule: Rule, options: dict[str, Any]) -> bool:
 
 
 def _pull(rule: Rule, position: int, batched: bool, g: Any, out: Any, operands: Sequence[Any], options: dict[str, Any]) -> Any:
+    """Return the contribution of a rule to the cotangent of one operand."""
     if batched:
         return pull_batch(rule, position, g, out, *operands, **options)
     return rule.formulas[position](g, out, *operands, **options)  # type: ignore[misc]
@@ -113,7 +114,7 @@ def _propagate(rule: Rule, position: int, batched: bool, s: Any, out: Any, *oper
         support = s
     elif rule.kind == "reduction":
         lengths = {k: v for k, v in options.items() if k in ("axis", "keepdims")}
-        support = _reduced(position, s, rule, batched, out, operands[0], **lengths)
+        support = _support_of_reduced(position, s, rule, batched, out, operands[0], **lengths)
     elif _has_own_sweep(options):
         support = options["call"].supports(position, s, out, *operands)
     else:
@@ -160,22 +161,22 @@ class SeedSupport:
         The support of the cotangent.
     """
 
-    _now: ContextVar[Any] = ContextVar("starting", default=None)
+    _current: ContextVar[Any] = ContextVar("seed_support", default=None)
 
     def __init__(self, support: NDArray[Any] | tuple[Any, ...]) -> None:
         self.support = support
 
     def __enter__(self) -> None:
-        self._token = self._now.set(self.support)
+        self._token = self._current.set(self.support)
 
     def __exit__(self, *exception: object) -> None:
-        self._now.reset(self._token)
+        self._current.reset(self._token)
 
     @classmethod
     def take(cls) -> Any:
         """Return the support for the current call, and hide it from inner ones; None without structural zeros."""
-        support = cls._now.get()
-        cls._now.set(None)
+        support = cls._current.get()
+        cls._current.set(None)
         return support
 
 
@@ -192,13 +193,17 @@ class _FormulasByPosition(Sequence[Formula | None]):
         return None if self.rule.formulas[position] is None else self.make(position)
 
 
-def _rule_like(rule: Rule, single: Callable[[int], Formula], batch: Formula, several: Formula) -> Rule:
-    """Return a rule for the operands of another; `several` replaces a shared formula, which serves several operands per call."""
+def _rule_like(rule: Rule, make_formula: Callable[[int], Formula], batch: Formula, shared: Formula) -> Rule:
+    """Return a rule for the operands of another.
+
+    `make_formula` returns the formula of a position, `shared` replaces formulas that one call evaluates (`SharedFormulas`), and
+    `batch` is the formula for batches.
+    """
     formulas = rule.formulas
     if type(formulas) is SharedFormulas:
         batched = formulas.batched or rule.is_batchable
-        return Rule(rule.opname, "general", SharedFormulas(several, formulas.fixed, batched), ()).batched(batch)
-    return Rule(rule.opname, "general", _FormulasByPosition(rule, single), ()).batched(batch)
+        return Rule(rule.opname, "general", SharedFormulas(shared, formulas.fixed, batched), ()).batched(batch)
+    return Rule(rule.opname, "general", _FormulasByPosition(rule, make_formula), ()).batched(batch)
 
 
 class _SupportRules(dict[Any, Rule]):
@@ -213,14 +218,14 @@ class _SupportRules(dict[Any, Rule]):
             def batch(position: int, s: Array, out: Any, *operands: Any, **options: object) -> Any:
                 return _propagate(rule, position, True, s, out, *operands, **options)
 
-            def several(positions: list[int], s: Any, out: Any, *operands: Any, **options: object) -> Any:
+            def shared(positions: list[int], s: Any, out: Any, *operands: Any, **options: object) -> Any:
                 batched = rule.is_batchable and np.ndim(s) > np.ndim(out)
                 if _propagates_zeros(rule, options):
-                    pulled = functools.partial(pull_batch_several, rule) if batched else rule.formulas.formula  # type: ignore[attr-defined]
+                    pulled = functools.partial(pull_batch_shared, rule) if batched else rule.formulas.formula  # type: ignore[attr-defined]
                     return pulled(positions, s, out, *operands, **options)
                 return [_propagate(rule, position, batched, s, out, *operands, **options) for position in positions]
 
-            support_rule = _rule_like(rule, lambda position: functools.partial(_propagate, rule, position, False), batch, several)
+            support_rule = _rule_like(rule, lambda position: functools.partial(_propagate, rule, position, False), batch, shared)
         self[function] = support_rule
         return support_rule
 
@@ -246,7 +251,7 @@ class RecordingSupportRules(dict[Any, Rule]):
     def __missing__(self, function: object) -> Rule:
         rule = self.support_rules[function]
 
-        def single(position: int) -> Formula:
+        def make_formula(position: int) -> Formula:
             formula: Any = rule.formulas[position]
 
             def call(s: Array, out: object, *operands: object, **options: object) -> Any:
@@ -263,7 +268,7 @@ class RecordingSupportRules(dict[Any, Rule]):
             nonfinite = _nonfinite_terms(by_function[function], position, True, s, out, operands, options)
             return self._record(pull_batch(rule, position, s, out, *operands, **options), nonfinite)
 
-        def several(
+        def shared(
             positions: list[int], s: NDArray[Any] | tuple[NDArray[Any], ...], out: object, *operands: object, **options: object
         ) -> Any:
             s = self._support_at_node(s)
@@ -271,10 +276,11 @@ class RecordingSupportRules(dict[Any, Rule]):
             contributions = rule.formulas.formula(positions, s, out, *operands, **options)  # type: ignore[attr-defined]
             return [self._record(each, nonfinite) for each in contributions]
 
-        self[function] = recording_rule = _rule_like(rule, single, batch, several)
+        self[function] = recording_rule = _rule_like(rule, make_formula, batch, shared)
         return recording_rule
 
     def _support_at_node(self, s: Any) -> Any:
+        """Return the support of the cotangent of the current node, restricted to the known support of the node."""
         if s is self.cached[0]:  # the same cotangent as for the previous operand
             return self.cached[1]
         at, support = self.errors.at, as_support(s)
@@ -285,6 +291,7 @@ class RecordingSupportRules(dict[Any, Rule]):
         return support
 
     def _record(self, contribution: Any, nonfinite: object) -> Any:
+        """Collect the support of a contribution, and return it for the pass."""
         if type(contribution) in LAZY_COTANGENTS:
             self.supports.append((None, None))
             return contribution
@@ -302,7 +309,7 @@ class MaskedRules(dict[Any, Rule]):
     def __missing__(self, function: object) -> Rule:
         rule = by_function[function]
 
-        def single(position: int) -> Formula:
+        def make_formula(position: int) -> Formula:
             formula: Any = rule.formulas[position]
 
             def call(g: object, out: object, *operands: object, **options: object) -> Any:
@@ -315,20 +322,20 @@ class MaskedRules(dict[Any, Rule]):
                 return NotImplemented
             return self._mask_formula(lambda *xs: pull_batch(rule, position, g, out, *xs, **options), operands, position, 1)
 
-        def several(positions: list[int], g: Any, out: Any, *operands: Any, **options: object) -> Any:
+        def shared(positions: list[int], g: Any, out: Any, *operands: Any, **options: object) -> Any:
             supports = [self.next_support() for _ in positions]
             before = len(self.errors.pending or ())
             axes = np.ndim(g) - np.ndim(out) if rule.is_batchable else 0
-            pulled = functools.partial(pull_batch_several, rule) if axes else rule.formulas.formula  # type: ignore[attr-defined]
+            pulled = functools.partial(pull_batch_shared, rule) if axes else rule.formulas.formula  # type: ignore[attr-defined]
             with supports[0][1] if isinstance(supports[0][1], SeedSupport) else nullcontext():
                 contributions = pulled(positions, g, out, *operands, **options)
             return [self._mask(each, support, axes, before) for each, (support, _) in zip(contributions, supports, strict=True)]
 
-        self[function] = masked_rule = _rule_like(rule, single, batch, several)
+        self[function] = masked_rule = _rule_like(rule, make_formula, batch, shared)
         return masked_rule
 
     def _mask_formula(self, formula: Callable[..., Any], operands: Sequence[Any], position: int, axes: int) -> Any:
-        """Return the value of a formula, zero outside the support; errors only there are dropped."""
+        """Return the value of a formula, zero outside the next support."""
         support, nonfinite = self.next_support()
         before = len(self.errors.pending or ())
         with nonfinite if isinstance(nonfinite, SeedSupport) else nullcontext():
@@ -339,7 +346,7 @@ class MaskedRules(dict[Any, Rule]):
         return self._mask(contribution, support, axes, before, changed)
 
     def _mask(self, contribution: Any, support: Any, axes: int, before: int, changed: bool = False) -> Any:
-        """Mask the value of a formula; errors since `before` are dropped if only masked elements caused them."""
+        """Mask the value of a formula by a support; drop errors that were recorded since `before`, if all elements are finite."""
         pending: Any = self.errors.pending
         if support is not None and (isinstance(support, Value) or not np.all(support)):
             missing = np.ndim(contribution) - np.ndim(support)  # axes of broadcasting
@@ -355,9 +362,9 @@ def _is_finite(value: Any) -> bool:
     return bool(np.all(np.isfinite(value.raw_value if isinstance(value, Value) else value)))
 
 
-# ------------------------------------------------------------------------------------------ forward
-# The rules of selections drop tangents that are not selected. The zeros of basis tangents are structural. The same holds for
-# cotangents in a gradient that is differentiated along a direction.
+# ------------------------------------------------------------------------------------------ forward mode
+# The rules of selections drop tangents that are not selected, so only the zeros of basis tangents are structural, and those of
+# cotangents in a recorded gradient.
 
 
 def push_support(node: Any, supports: list[Any], create_graph: bool, count: int) -> Any:

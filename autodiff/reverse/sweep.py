@@ -22,7 +22,7 @@ from compgraph.context import active_profiler, active_watcher
 from compgraph.storage import Write, owner_of, root_of
 from compgraph.values import ARGUMENTS, BOTH, INERT, LEFT, NO_OPTIONS, VARYING, Value, next_sequence_number, require_unchanged
 
-from ..batching import batch_like, pull_batch, pull_batch_several
+from ..batching import batch_like, pull_batch, pull_batch_shared
 from ..rules import (
     LAZY_COTANGENTS,
     BatchedDerivativeBuffer,
@@ -77,7 +77,7 @@ def collect(output: object, stop: Iterable[Any] = ()) -> list[Any]:
         Nodes and multi-output operations; a `Tape`, which also has writes, if a buffer was written in place.
     """
     end_ids = frozenset(map(id, stop))
-    ends: list[Any] = []  # not expanded
+    ends: list[Any] = []  # nodes in `stop`
     nodes = CollectedNodes((output,))
     has_late_operand = False
     visited = nodes.ids = {id(output)}
@@ -144,12 +144,15 @@ def _make_pass(nodes: list[Any], output: Any, wrt_nodes: set[Any], ends: Any) ->
         if type(nodes) is Tape:
             return replay_sweep(Replay(nodes, create_graph, rules, errors), nodes, output, seed, wrt_nodes, needed, ends)
         cotangents = {id(output): seed} if id(output) in needed else {}
-        over_nodes = _recorded_pass if create_graph else _plain_pass
+        pass_function = _recorded_pass if create_graph else _plain_pass
         profiler = active_profiler()
         if profiler is None:
-            return over_nodes(nodes, cotangents, wrt_nodes, needed, ends, rules, errors)
-        sweep = lambda profiled_cotangents: over_nodes(nodes, profiled_cotangents, wrt_nodes, needed, ends, rules, errors)  # noqa: E731
-        return profile_pass(profiler, output, cotangents, errors, sweep)
+            return pass_function(nodes, cotangents, wrt_nodes, needed, ends, rules, errors)
+
+        def run(profiled_cotangents: Any) -> dict[Any, Any]:
+            return pass_function(nodes, profiled_cotangents, wrt_nodes, needed, ends, rules, errors)
+
+        return profile_pass(profiler, output, cotangents, errors, run)
 
     return single_pass
 
@@ -167,10 +170,10 @@ def _plain_pass(
     wrt_cotangents, owned = dict[Any, Any](), set[int]()  # owned: operands whose cotangents were allocated here
     wrt_ids, end_ids = set(map(id, wrt_nodes)), set(map(id, ends))
     stop_ids, formulas_of = wrt_ids | end_ids, dict[Any, Any]()
-    take, waiting, log = cotangents.pop, cotangents.get, errors.log
+    pop_cotangent, get_cotangent, log = cotangents.pop, cotangents.get, errors.log
     for node in nodes:
         key = id(node)
-        if (cotangent := take(key, None)) is None:
+        if (cotangent := pop_cotangent(key, None)) is None:
             continue
         if type(cotangent) in LAZY_COTANGENTS:
             cotangent = cotangent.materialize(node)
@@ -203,10 +206,9 @@ def _plain_pass(
             key = id(operand)
             if key not in needed or (formula := formulas[position]) is None:
                 continue
-            earlier = waiting(key)
-            if (
-                type(earlier) is ScatteredCotangent and formula is scatter_lazily and log is None
-            ):  # each iteration of a loop over elements
+            earlier = get_cotangent(key)
+            # A loop over elements comes here in each iteration.
+            if type(earlier) is ScatteredCotangent and formula is scatter_lazily and log is None:
                 earlier.append(cotangent, operands[1:])
                 continue
             if options or count > 2:
@@ -407,13 +409,13 @@ class BatchedFormulas:
 class BatchedReplay(Replay):
     """A `Replay` with a batch of cotangents."""
 
-    def __init__(self, events: list[Any], create_graph: bool, rules: Any, errors: RuleErrors, count: int) -> None:
-        super().__init__(events, create_graph, rules, errors)
+    def __init__(self, tape: list[Any], create_graph: bool, rules: Any, errors: RuleErrors, count: int) -> None:
+        super().__init__(tape, create_graph, rules, errors)
         self.count = count
         self.conform = functools.partial(conform_batch, count=count)
 
     def materialize(self, cotangent: Any, node: Any) -> Any:
-        """Return cotangents, dense if they are lazy."""
+        """Return a batch of cotangents, materialized if it is lazy."""
         return cotangent.materialize(batch_like(node, self.count)) if type(cotangent) in LAZY_COTANGENTS else cotangent
 
     def new_cotangent_buffer(self, root: Any) -> Any:
@@ -421,10 +423,10 @@ class BatchedReplay(Replay):
         return BatchedDerivativeBuffer(root.raw_value, self.count, self.create_graph)
 
     def formulas(self, node: Any) -> Any:
-        """Return formulas that process batches, to replace the formulas of a node's rule."""
+        """Return the formulas of a node's rule, for batches of cotangents."""
         rule = self.rules[node.function]
         if type(rule.formulas) is SharedFormulas:
-            return SharedFormulas(functools.partial(pull_batch_several, rule), rule.formulas.fixed)
+            return SharedFormulas(functools.partial(pull_batch_shared, rule), rule.formulas.fixed)
         return BatchedFormulas(rule)
 
     def take_cotangent(self, cotangent_buffer: Any, write: Write) -> Any:

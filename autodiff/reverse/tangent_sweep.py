@@ -79,22 +79,23 @@ def _forward(
         errors.at = node
         before = next_sequence_number() if create_graph else 0
         tangent = push_node(node, operand_tangents, create_graph, count)
-        zeros = supports_by_number.get(node.sequence_number)
-        if zeros is not None and np.shape(zeros) == np.shape(node.raw_value):
-            tangent = mask_tangent(tangent, zeros)
-        tangent = mask_tangent(tangent, supports[node]) if node in supports else tangent
+        support = supports_by_number.get(node.sequence_number)
+        if support is not None and np.shape(support) == np.shape(node.raw_value):
+            tangent = mask_tangent(tangent, support)
+        if node in supports:
+            tangent = mask_tangent(tangent, supports[node])
         if tangent is not None and create_graph:
             set_lines_since(tangent, before, node.code, node.instruction, node.scope)
         return tangent
 
     profiler = active_profiler()
-    step_function = step if profiler is None else profile_step(profiler, step)
-    errors.run(lambda: propagate(reversed(nodes), node_tangents, step_function, last_uses))
+    profiled_step = step if profiler is None else profile_step(profiler, step)
+    errors.run(propagate, reversed(nodes), node_tangents, profiled_step, last_uses)
     return node_tangents.get(output)
 
 
 def _last_uses(nodes: list[Any], retained: Iterable[Any]) -> dict[Any, list[Any]]:
-    """Return for each node the operands that no younger node uses."""
+    """Return for each node the operands that no younger node uses, except those in `retained`."""
     operands_by_node: dict[Any, list[Any]] = {}
     visited = set(retained)
     for node in nodes:

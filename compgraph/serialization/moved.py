@@ -12,7 +12,8 @@ from typing import Any
 # Old module names, since version 0.1, and the present ones.
 MOVED = {
     "autodiff.arguments.labelled_arrays": "autodiff.arguments.labeled_arrays",
-    "autodiff.operators.joint": "autodiff.operators.joined_outputs",
+    "autodiff.operators.joint": "autodiff.operators.trace",
+    "autodiff.operators.joined_outputs": "autodiff.operators.trace",
     "autodiff.optimizers.pieces": "autodiff.optimizers.shared_updates",
     "autodiff.arguments.derived": "autodiff.arguments.derived_functions",
     "compgraph.operations": "compgraph.ops",

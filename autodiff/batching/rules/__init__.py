@@ -5,12 +5,12 @@ without a rule run in the fallback loop, which computes batch elements one after
 """
 
 from . import array_manipulation, axis_operations, convolutions, indexing, linear_algebra  # each registers its rules
-from .call import RULES_BY_KIND, RULES_BY_OPNAME, Call, NoBatchRuleError, apply_batch_rule
+from .call import RULES_BY_KIND, RULES_BY_OPNAME, Call, NoBatchRuleError, apply_batch_rule, is_elementwise_rule
 from .fallback_loop import LOOP_COUNTS, any_batched, map_elements, stack_results
 from .indexing import BatchIndex, batch_index
 
 __all__ = [
     "LOOP_COUNTS", "RULES_BY_KIND", "RULES_BY_OPNAME", "BatchIndex", "Call", "NoBatchRuleError", "any_batched",
-    "apply_batch_rule", "array_manipulation", "axis_operations", "batch_index", "convolutions", "indexing", "linear_algebra",
-    "map_elements", "stack_results",
+    "apply_batch_rule", "array_manipulation", "axis_operations", "batch_index", "convolutions", "indexing",
+    "is_elementwise_rule", "linear_algebra", "map_elements", "stack_results",
 ]  # fmt: skip

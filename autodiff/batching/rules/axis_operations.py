@@ -47,7 +47,7 @@ def like(call: Call) -> Any:
     shape = call.options.get("shape")
     x = call.values[0] if call.batched[0] else broadcast_batch(call.values[0], call.batch_size)
     ndim = call.ndims[0] if shape is None else np.size(shape)
-    others = [pad_ndim(v, ndim) if b else v for v, b in zip(call.values[1:], call.batched[1:], strict=True)]
+    others = [pad_ndim(v, ndim) if is_batched else v for v, is_batched in zip(call.values[1:], call.batched[1:], strict=True)]
     if shape is None:
         return call.run((x, *others))
     return call.run((x, *others), shape=(call.batch_size, *np.atleast_1d(np.asarray(shape, int)).tolist()))
@@ -68,7 +68,7 @@ def reduction(call: Call) -> Any:
         if axis != ():
             x, axis = np.reshape(x, (call.batch_size, 1)), 1
             pairs = zip(others, call.batched[1:], strict=True)
-            others = [np.reshape(v, (call.batch_size, 1)) if b else v for v, b in pairs]
+            others = [np.reshape(v, (call.batch_size, 1)) if is_batched else v for v, is_batched in pairs]
             changed = {"keepdims": False} if call.options.get("keepdims") else {}
     else:
         axis = element_axes(ndim) if axis is None else shift_axis(axis, ndim)

@@ -19,7 +19,7 @@ from compgraph import ops
 from compgraph.bind import bind
 from compgraph.values import NO_OPTIONS
 
-from ...rules import VariadicFormulas, by_function
+from ...rules import Rule, VariadicFormulas, by_function
 from ..levels import broadcast_batch, pad_ndim
 
 
@@ -58,7 +58,7 @@ class Call:
     def __init__(self, function: Any, values: list[Any], batched: list[bool], options: dict[str, Any], batch_size: int) -> None:
         self.function, self.values, self.batched, self.options = function, values, batched, options
         self.batch_size = batch_size
-        self.ndims = [_ndim(v) - b for v, b in zip(values, batched, strict=True)]
+        self.ndims = [_ndim(v) - is_batched for v, is_batched in zip(values, batched, strict=True)]
         self.names = function.names if type(function) is ops.Keyworded else ()
         base = function.function if self.names else function
         self.base = base.function if type(base) is ops.Configured else base
@@ -80,11 +80,14 @@ class Call:
     def aligned(self) -> list[Any]:
         """The operands, padded to a common number of axes per element."""
         ndim = max(self.ndims)
-        return [pad_ndim(v, ndim) if b else v for v, b in zip(self.values, self.batched, strict=True)]
+        return [pad_ndim(v, ndim) if is_batched else v for v, is_batched in zip(self.values, self.batched, strict=True)]
 
     def all_batched(self) -> list[Any]:
         """The operands, each with a batch axis."""
-        return [v if b else broadcast_batch(v, self.batch_size) for v, b in zip(self.values, self.batched, strict=True)]
+        return [
+            v if is_batched else broadcast_batch(v, self.batch_size)
+            for v, is_batched in zip(self.values, self.batched, strict=True)
+        ]
 
 
 def _ndim(value: Any) -> int:
@@ -146,6 +149,11 @@ def has_elementwise_derivative(function: object) -> bool:
         rule = by_function[function]
     except TypeError:  # no rule
         return False
+    return is_elementwise_rule(rule)
+
+
+def is_elementwise_rule(rule: Rule) -> bool:
+    """Whether the formulas of a rule are elementwise, and thus accept a batch axis."""
     return rule.kind == "elementwise" and type(rule.formulas) is not VariadicFormulas
 
 

@@ -25,20 +25,22 @@ _PADDING: dict[str, Callable[[int], tuple[int, int]]] = {
 
 def convolve(call: Call) -> Any:
     """``np.convolve`` and ``np.correlate``, as matrix products with sliding windows of the longer operand."""
-    (a, v), (in_a, in_v) = call.values, call.batched
+    a, v = call.values
     is_correlation = call.base is _CORRELATE
     mode = call.options.get("mode", "valid" if is_correlation else "full")
-    m, n = a.shape[-1:], v.shape[-1:]
-    if call.ndims != [1, 1] or mode not in _PADDING or not min(m[0], n[0]) or (is_correlation and n > m):
+    if call.ndims != [1, 1] or mode not in _PADDING:
+        raise NoBatchRuleError
+    m, n = a.shape[-1], v.shape[-1]
+    if not min(m, n) or (is_correlation and n > m):
         raise NoBatchRuleError
     if is_correlation:
         v = np.conj(v[..., ::-1])
     elif n > m:
-        a, v, in_a, in_v, m, n = v, a, in_v, in_a, n, m
-    before, after = _PADDING[mode](n[0])
+        a, v, m, n = v, a, n, m
+    before, after = _PADDING[mode](n)
     padded = np.concatenate([np.zeros((*a.shape[:-1], before), a.dtype), a, np.zeros((*a.shape[:-1], after), a.dtype)], axis=-1)
-    windows = np.lib.stride_tricks.sliding_window_view(padded, n[0], axis=-1)
-    return np.matmul(windows, np.expand_dims(v[..., ::-1], -1))[..., 0] if in_a or in_v else None
+    windows = np.lib.stride_tricks.sliding_window_view(padded, n, axis=-1)
+    return np.matmul(windows, np.expand_dims(v[..., ::-1], -1))[..., 0]
 
 
 # A cross-correlation is linear in three arrays, and each of its operations computes one of them from the two others. For each
@@ -82,20 +84,23 @@ def cross_correlation(result: str, *roles: str) -> BatchRule:
         size = call.batch_size
         if not size:
             raise NoBatchRuleError
-        shapes = [np.shape(v)[b:] for v, b in zip(call.values, call.batched, strict=True)]
-        values, (in_a, in_b) = call.values[:2], call.batched[:2]
+        shapes = [np.shape(v)[is_batched:] for v, is_batched in zip(call.values, call.batched, strict=True)]
+        values, (a_batched, b_batched) = call.values[:2], call.batched[:2]
         is_signal = len(shapes[0]) == 1
         options: dict[str, Any] = {}
         if is_signal:
             sized = shapes[2] if result == "kernel" else shapes[1]
             options["padding"] = signal_padding(sized[0], **call.options)
-            values = [np.reshape(v, (*v.shape[:b], 1, 1, v.shape[-1])) for v, b in zip(values, (in_a, in_b), strict=True)]
+            values = [
+                np.reshape(v, (*v.shape[:is_batched], 1, 1, v.shape[-1]))
+                for v, is_batched in zip(values, (a_batched, b_batched), strict=True)
+            ]
         groups = call.options.get("groups", 1)
-        if in_a and in_b:  # each batch element is a group of its own
+        if a_batched and b_batched:  # each batch element is a group of its own
             values = [_fold_batch(v, CHANNEL_AXES[role], 1) for v, role in zip(values, roles, strict=True)]
             options["groups"], axis, within = size * groups, CHANNEL_AXES[result], 1
-        elif in_a or in_b:
-            position = 0 if in_a else 1
+        elif a_batched or b_batched:
+            position = 0 if a_batched else 1
             operand_axis, is_grouped = CORRESPONDING_AXES[roles[position], result]
             values[position] = _fold_batch(values[position], operand_axis, groups if is_grouped else 1)
             axis, is_grouped = CORRESPONDING_AXES[result, roles[position]]

@@ -32,7 +32,7 @@ def loop_over_elements(call: Call) -> Any:
     results = []
     with outside_vmap():
         for i in range(call.batch_size):
-            values = [v[i] if b else v for v, b in zip(call.values, call.batched, strict=True)]
+            values = [v[i] if is_batched else v for v, is_batched in zip(call.values, call.batched, strict=True)]
             results.append(bind(call.function, tuple(values), call.options))
         return stack_results(results, ops.opname_of(call.function))
 
@@ -46,10 +46,12 @@ RULES_BY_OPNAME |= dict.fromkeys(
 
 def _empty_batch(call: Call) -> Any:
     """The results for a batch of size 0; their shapes are those of the results for ones."""
-    ones = [np.ones(v.shape[1:], v.dtype)[()] if b else v for v, b in zip(call.values, call.batched, strict=True)]
+    ones = [
+        np.ones(v.shape[1:], v.dtype)[()] if is_batched else v for v, is_batched in zip(call.values, call.batched, strict=True)
+    ]
     with outside_vmap(), np.errstate(all="ignore"):
         result = bind(call.function, tuple(ones), call.options)
-    source = next(v for v, b in zip(call.values, call.batched, strict=True) if b)
+    source = next(v for v, is_batched in zip(call.values, call.batched, strict=True) if is_batched)
 
     def empty(one: Any) -> Any:
         if one is None:

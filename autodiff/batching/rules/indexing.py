@@ -48,7 +48,7 @@ class BatchIndex:
 
 
 def batch_index(shape: tuple[int, ...], parts: Sequence[Any], batched: Sequence[bool], batch_size: int | None) -> BatchIndex:
-    """Turn an index of one element into an index of the batched array.
+    """Convert an index of one element to an index of the batched array.
 
     Parameters
     ----------
@@ -62,24 +62,24 @@ def batch_index(shape: tuple[int, ...], parts: Sequence[Any], batched: Sequence[
         The length of the batch axis of the array; None if the array is not batched.
     """
     full = _expand_ellipsis(len(shape), _to_integers(parts, batched))
-    region = np.empty(shape, bool)[tuple([_unbatched_part(i, d) for i, d in full])].shape
-    advanced = [k for k, (i, _) in enumerate(full) if not (i is None or isinstance(i, slice))]
+    region = np.empty(shape, bool)[tuple([_unbatched_part(part, is_batched) for part, is_batched in full])].shape
+    advanced = [k for k, (part, _) in enumerate(full) if not (part is None or isinstance(part, slice))]
     arrays = [k for k in advanced if isinstance(full[k][0], np.ndarray)]
     before = (ALL,) if batch_size is not None else ()
     if not arrays:
-        return BatchIndex((*before, *[i for i, _ in full]), region)
+        return BatchIndex((*before, *[part for part, _ in full]), region)
     ndim = max(full[k][0].ndim - full[k][1] for k in arrays)
     is_split = advanced[-1] - advanced[0] + 1 != len(advanced)  # NumPy puts the axes of separated index arrays first
-    place = 0 if is_split else sum(1 for i, _ in full[: advanced[0]])
-    if not any(d for _, d in full):
-        return BatchIndex((*before, *[i for i, _ in full]), region, (ndim, 0) if is_split else None)
-    index = tuple([pad_ndim(i, ndim) if d else i for i, d in full])
+    first_axis = 0 if is_split else advanced[0]  # of the index arrays, in a selection
+    if not any(is_batched for _, is_batched in full):
+        return BatchIndex((*before, *[part for part, _ in full]), region, (ndim, 0) if is_split else None)
+    index = tuple([pad_ndim(part, ndim) if is_batched else part for part, is_batched in full])
     if batch_size is None:
-        return BatchIndex(index, region, (place, 0) if place else None)
+        return BatchIndex(index, region, (first_axis, 0) if first_axis else None)
     rows = np.reshape(np.arange(batch_size), (batch_size, *(1,) * ndim))
     # The rows are the first index array. Unless the others follow directly, NumPy puts the axes of all of them first.
-    moved = tuple(range(1, 1 + ndim)), tuple(range(1 + place, 1 + place + ndim))
-    return BatchIndex((rows, *index), region, moved if place else None)
+    moved = tuple(range(1, 1 + ndim)), tuple(range(1 + first_axis, 1 + first_axis + ndim))
+    return BatchIndex((rows, *index), region, moved if first_axis else None)
 
 
 def _unbatched_part(part: Any, batched: bool) -> Any:
@@ -95,35 +95,35 @@ def _to_integers(parts: Sequence[Any], batched: Sequence[bool]) -> list[Part]:
         parts = list(parts[0])
         batched = [False] * len(parts)
     integers: list[Part] = []
-    for part, d in zip(parts, batched, strict=True):
-        if (d or is_batch(part)) and part.dtype.kind == "b":
+    for part, is_batched in zip(parts, batched, strict=True):
+        if (is_batched or is_batch(part)) and part.dtype.kind == "b":
             raise BatchedValueError(
                 "vmap: x[mask] with a batched mask would have a different shape for each batch element. Use np.where(mask, x, "
                 "other), or a reduction with where=, such as np.sum(x, where=mask)"
             )
         if isinstance(part, (bool, np.bool_)) or (
-            isinstance(part, np.ndarray) and not d and part.dtype.kind == "b" and not part.ndim
+            isinstance(part, np.ndarray) and not is_batched and part.dtype.kind == "b" and not part.ndim
         ):
             raise NoBatchRuleError
         if isinstance(part, list):
             part = np.array(part) if part else np.array(part, np.intp)
-        if isinstance(part, np.ndarray) and not d and part.dtype.kind == "b":
+        if isinstance(part, np.ndarray) and not is_batched and part.dtype.kind == "b":
             integers += [(positions, False) for positions in np.nonzero(_unbatched_part(part, False))]
         else:
-            integers.append((part, d))
+            integers.append((part, is_batched))
     return integers
 
 
 def _expand_ellipsis(ndim: int, parts: list[Part]) -> list[Part]:
     """An index with one part for each axis."""
-    used = sum(1 for i, _ in parts if i is not None and i is not Ellipsis)
+    used = sum(1 for part, _ in parts if part is not None and part is not Ellipsis)
     if used > ndim:
         raise IndexError(f"too many indices for array: array is {ndim}-dimensional, but {used} were indexed")
-    if not any(i is Ellipsis for i, _ in parts):
+    if not any(part is Ellipsis for part, _ in parts):
         parts = [*parts, (Ellipsis, False)]
     full: list[Part] = []
-    for part, d in parts:
-        full += [(ALL, False)] * (ndim - used) if part is Ellipsis else [(part, d)]
+    for part, is_batched in parts:
+        full += [(ALL, False)] * (ndim - used) if part is Ellipsis else [(part, is_batched)]
     return full
 
 

@@ -29,25 +29,25 @@ def matrix_product(a: NDArray[Any], b: NDArray[Any], batched: Sequence[bool], nd
     ndims : (int, int)
         Their numbers of axes without it.
     """
-    (in_a, in_b), (na, nb) = batched, ndims
+    (a_batched, b_batched), (na, nb) = batched, ndims
     if not na or not nb:
         raise ValueError("matmul: an operand has no axes, but needs at least one; use * instead")
-    if in_a and not in_b and (na == 1 or nb <= 2):
+    if a_batched and not b_batched and (na == 1 or nb <= 2):
         if na == nb == 2:
             size, rows, columns = a.shape
             return np.reshape(np.matmul(np.reshape(a, (size * rows, columns)), b), (size, rows, b.shape[1]))
         product = np.matmul(a, b)
         return product if na > 1 or nb <= 2 else np.moveaxis(product, -2, 0)
-    if in_b and not in_a and na == 1 and nb > 1:
+    if b_batched and not a_batched and na == 1 and nb > 1:
         return np.matmul(a, b)
-    if in_b and not in_a and nb == 1:
+    if b_batched and not a_batched and nb == 1:
         product = np.matmul(b, np.swapaxes(a, -1, -2)) if na > 1 else np.matmul(b, a)
         return product if na <= 2 else np.moveaxis(product, -2, 0)
     left = np.expand_dims(a, -2) if na == 1 else a
     right = np.expand_dims(b, -1) if nb == 1 else b
     ndim = max(na, nb, 2)
-    left, right = pad_ndim(left, ndim) if in_a else left, pad_ndim(right, ndim) if in_b else right
-    product = bind(ops.stacked_matmul if in_a and in_b else np.matmul, (left, right))
+    left, right = pad_ndim(left, ndim) if a_batched else left, pad_ndim(right, ndim) if b_batched else right
+    product = bind(ops.stacked_matmul if a_batched and b_batched else np.matmul, (left, right))
     dropped = tuple([axis for axis, n in ((-2, na), (-1, nb)) if n == 1])
     return np.squeeze(product, dropped) if dropped else product
 
@@ -95,15 +95,15 @@ def einsum(call: Call) -> Any:
         letters = terms.replace(",", "").replace(".", "")
         result = ("..." if "..." in terms else "") + "".join(sorted(c for c in set(letters) if letters.count(c) == 1))
     letter = next(c for c in string.ascii_letters if c not in subscripts)
-    parts = [letter + t if b else t for t, b in zip(terms.split(","), call.batched, strict=True)]
+    parts = [letter + t if is_batched else t for t, is_batched in zip(terms.split(","), call.batched, strict=True)]
     return call.run(call.values, subscripts=f"{','.join(parts)}->{letter}{result}")
 
 
 def outer(call: Call) -> Any:
     """``np.outer``, of flattened elements."""
-    (a, b), (in_a, in_b) = call.values, call.batched
-    a = np.expand_dims(flatten_elements(a), 2) if in_a else np.reshape(a, (-1, 1))
-    b = np.expand_dims(flatten_elements(b), 1) if in_b else np.reshape(b, (1, -1))
+    (a, b), (a_batched, b_batched) = call.values, call.batched
+    a = np.expand_dims(flatten_elements(a), 2) if a_batched else np.reshape(a, (-1, 1))
+    b = np.expand_dims(flatten_elements(b), 1) if b_batched else np.reshape(b, (1, -1))
     return a * b
 
 
@@ -161,17 +161,17 @@ def linalg_vecdot(call: Call) -> Any:
 
 def solve(call: Call) -> Any:
     """``np.linalg.solve``, whose right side is a vector only if it has one axis."""
-    (a, b), (in_a, in_b), (na, nb) = call.values, call.batched, call.ndims
-    if nb == 2 and na == 2 and in_b and not in_a:  # one factorization for the whole batch
+    (a, b), (a_batched, b_batched), (na, nb) = call.values, call.batched, call.ndims
+    if nb == 2 and na == 2 and b_batched and not a_batched:  # one factorization for the whole batch
         columns = np.moveaxis(b, 0, 1)
         solution = np.linalg.solve(a, np.reshape(columns, (columns.shape[0], columns.shape[1] * columns.shape[2])))
         return np.moveaxis(np.reshape(solution, columns.shape), 1, 0)
     if nb != 1:
         return np.linalg.solve(*call.aligned())
-    if in_b and not in_a and na == 2:
+    if b_batched and not a_batched and na == 2:
         return np.swapaxes(np.linalg.solve(a, np.swapaxes(b, 0, 1)), 0, 1)
     columns = np.expand_dims(b, -1)
-    return np.squeeze(np.linalg.solve(a, pad_ndim(columns, na) if in_b else columns), -1)
+    return np.squeeze(np.linalg.solve(a, pad_ndim(columns, na) if b_batched else columns), -1)
 
 
 def norm(call: Call) -> Any:
@@ -202,9 +202,9 @@ def multi_dot(call: Call) -> Any:
     factors = [[v, b, n] for v, b, n in zip(call.values, call.batched, call.ndims, strict=True)]
 
     def multiply(left: list[Any], right: list[Any]) -> Any:
-        (a, in_a, na), (b, in_b, nb) = left, right
-        product = matrix_product(a, b, [in_a, in_b], [na, nb]) if in_a or in_b else np.matmul(a, b)
-        return [product, in_a or in_b, na + nb - 2]
+        (a, a_batched, na), (b, b_batched, nb) = left, right
+        product = matrix_product(a, b, [a_batched, b_batched], [na, nb]) if a_batched or b_batched else np.matmul(a, b)
+        return [product, a_batched or b_batched, na + nb - 2]
 
     return functools.reduce(multiply, factors)[0]
 

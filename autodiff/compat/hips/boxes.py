@@ -84,7 +84,7 @@ def is_instance(value: Any, classes: Any) -> bool:
 
 
 def add_value_attribute() -> None:
-    """Give all boxes the attribute ``_value``: their numbers, as of `getval`."""
+    """Define the attribute ``_value`` of all boxes: their numbers, as `getval` returns them."""
     setattr(Value, "_value", property(getval))  # noqa: B010  (the class does not declare it)
 
 
@@ -96,7 +96,7 @@ class _ByContent(type):
 
 
 class Box(Value, metaclass=_ByContent):
-    """The class of boxes, for ``isinstance``. Boxes are tracers of this package; none is made by a call.
+    """The class of boxes, for ``isinstance``. Boxes are tracers of this package; a call of the class raises.
 
     It derives from `Value` so that the ``isinstance`` of traced functions does not take a tracer for a number.
     """

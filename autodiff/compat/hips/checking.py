@@ -63,23 +63,23 @@ def check_equivalent(x: Any, y: Any) -> None:
 
 @unary_to_nary
 def check_grads(f: Function, x: Any, modes: Sequence[str] = ("fwd", "rev"), order: int = 2) -> None:
-    """Compare the derivatives of a function with central differences.
+    """Compare the derivatives of a function with central differences: ``check_grads(f, argnum, modes, order)(*args)``.
 
     Parameters
     ----------
     f : callable
         A function of arrays.
     x : int, or tuple or list of int
-        Of the operator, ``argnum``: the positions of the arguments to differentiate by.
+        The positions of the arguments to differentiate by. `unary_to_nary` replaces this parameter by ``argnum``.
     modes : sequence of {"fwd", "rev"}
         The modes.
     order : int
-        Up to which order.
+        The highest order of derivatives.
 
     Returns
     -------
     callable
-        Of the arguments of `f`.
+        A function of the arguments of `f`.
 
     Raises
     ------
@@ -110,7 +110,7 @@ def _check_derivative(derivative: Function, name: str, modes: Sequence[str], ord
 
 
 def combo_check(fun: Function, *args: object, **kwargs: object) -> Function:
-    """`check_grads` for all combinations of values of arguments, which are given as lists of them."""
+    """Return a function that takes a list of values for each argument, and calls `check_grads` for all combinations."""
 
     def check(*lists: Any, **named: Any) -> None:
         for values in itertools.product(*lists):

@@ -37,24 +37,20 @@ def flatten(value: Any) -> tuple[Any, Function]:
     (array([3., 1., 1.]), {'b': array([1., 1.]), 'a': np.float64(3.0)})
     """
     parts: list[Any] = []
-    restore = _collect(value, parts)
+    unflatten = _collect(value, parts)
     vector = np.concatenate([np.ravel(part) for part in parts]) if parts else np.array([])
-
-    def unflatten(vector: Any) -> Any:
-        return restore(vector)
-
     return vector, unflatten
 
 
 def _collect(value: Any, parts: list[Any]) -> Function:
-    """Append the arrays in a value to `parts`; return the function of the vector of all that restores this value."""
+    """Append the arrays in a value to `parts`; return a function that restores the value from the vector of all arrays."""
     if isinstance(value, dict):
-        of_keys = {key: _collect(value[key], parts) for key in sorted(value)}
-        return lambda vector: {key: of_keys[key](vector) for key in value}
+        restore_by_key = {key: _collect(value[key], parts) for key in sorted(value)}
+        return lambda vector: {key: restore_by_key[key](vector) for key in value}
     if isinstance(value, (list, tuple)):
-        each = [_collect(part, parts) for part in value]
+        restore_parts = [_collect(part, parts) for part in value]
         kind = type(value)
-        return lambda vector: kind([restore(vector) for restore in each])
+        return lambda vector: kind([restore(vector) for restore in restore_parts])
     start, shape = sum(np.size(part) for part in parts), np.shape(value)
     stop = start + np.size(value)
     parts.append(value)
@@ -68,7 +64,7 @@ def flatten_func(func: Function, example: Any) -> tuple[Function, Function, Any]
 
 
 def const_graph(fun: Function, *args: object, **kwargs: object) -> Function:
-    """`fun` with its first arguments given. autograd records its graph once; this package records it in each call."""
+    """Bind the first arguments of `fun`. autograd records the graph once; this package records it in each call."""
     return functools.partial(fun, *args, **kwargs)
 
 
@@ -79,11 +75,11 @@ def unflatten_optimizer(optimize: Function) -> Function:
     def nested(grad: Function, x0: Any, callback: Function | None = None, *args: object, **kwargs: object) -> Any:
         start, unflatten = flatten(x0)
 
-        def called(x: Any, i: int, g: Any) -> None:
+        def call_nested(x: Any, i: int, g: Any) -> None:
             if callback:
                 callback(unflatten(x), i, unflatten(g))
 
-        return unflatten(optimize(lambda x, i: flatten(grad(unflatten(x), i))[0], start, called, *args, **kwargs))
+        return unflatten(optimize(lambda x, i: flatten(grad(unflatten(x), i))[0], start, call_nested, *args, **kwargs))
 
     return nested
 
@@ -97,7 +93,7 @@ def sgd(grad: Function, x: Any, callback: Function, num_iters: int = 200, step_s
     grad : callable
         ``(x, i)`` returns the gradient at `x` in iteration `i`.
     x : array or nested arrays
-        Where to begin.
+        The initial value.
     callback : callable, optional
         Called as ``callback(x, i, g)`` in each iteration.
     num_iters, step_size, mass : int, float, float
@@ -183,13 +179,13 @@ def fixed_point(f: Function, a: Any, x0: Any, distance: Function, tol: float) ->
     Parameters
     ----------
     f : callable
-        Of `a`, returns the function that is iterated.
+        ``f(a)`` returns the function that is iterated.
     a : array or nested arrays
         The parameters.
     x0 : array
-        Where to begin.
+        The initial value.
     distance : callable
-        Of two iterates, returns a number.
+        ``distance(x, y)`` returns a number for two iterates.
     tol : float
         The distance of successive iterates at which to stop.
 

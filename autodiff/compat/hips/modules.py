@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ...custom import checkpoint
-from . import arrays, boxes, checking, convolution, gamma, misc, operators, primitives, vspaces
+from . import arrays, boxes, checking, gamma, misc, operators, primitives, vspaces
 
 _OPERATORS = {name: getattr(operators, name) for name in operators.__all__}
 _OPERATORS |= {
@@ -99,7 +99,7 @@ NAMES: dict[str, dict[str, Any]] = {
     "autograd.numpy.numpy_vspaces": _SPACES,
     "autograd.numpy.numpy_wrapper": {"_np": np, **_ARRAYS},
     "autograd.scipy": {},
-    "autograd.scipy.signal": {"convolve": convolution.convolve},
+    "autograd.scipy.signal": {"convolve": arrays.convolve},
     "autograd.test_util": {
         name: getattr(checking, name)
         for name in (

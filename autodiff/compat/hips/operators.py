@@ -81,8 +81,8 @@ def _named(function: Function, operator: str, fun: Callable[..., Any], argnum: A
     return function
 
 
-def _nary(operator: Function, derive: Function, fun: Function, argnum: Argnum) -> Function:
-    """The function that an operator returns, from one of the arguments, in which floats replace integers."""
+def _make_derivative(operator: Function, derive: Function, fun: Function, argnum: Argnum) -> Function:
+    """Return the result of an operator: ``derive(args, kwargs)``, after integers to differentiate were converted to floats."""
 
     def derived(*args: object, **kwargs: object) -> Any:
         return derive(_convert_integers(args, argnum), kwargs)
@@ -91,16 +91,16 @@ def _nary(operator: Function, derive: Function, fun: Function, argnum: Argnum) -
 
 
 def _convert_integers(args: Sequence[Any], argnum: Argnum) -> tuple[Any, ...]:
-    """Return arguments, without integers among those to differentiate."""
+    """Return arguments, with floats in place of integers in those to differentiate."""
     arguments = list(args)
     for position in (argnum,) if isinstance(argnum, int) else argnum:
         if not -len(args) <= position < len(args):
-            raise IndexError(f"argnum is {position}, but {len(args)} arguments were given by position")
-        arguments[position] = floating(arguments[position])
+            raise IndexError(f"argnum is {position}, but the function was called with {len(args)} positional arguments")
+        arguments[position] = integers_to_floats(arguments[position])
     return tuple(arguments)
 
 
-def floating(value: Any) -> Any:
+def integers_to_floats(value: Any) -> Any:
     """A value with floats in place of its integers."""
     if isinstance(value, np.ndarray | np.generic) and value.dtype.kind in "biu":
         return value.astype(float)
@@ -108,12 +108,12 @@ def floating(value: Any) -> Any:
         return float(value)
     if isinstance(value, list | tuple | dict):
         leaves, structure = flatten(value)
-        return unflatten(structure, [*map(floating, leaves)])
+        return unflatten(structure, [*map(integers_to_floats, leaves)])
     return value
 
 
-class Linearized:
-    """A function at a point: its value, and its derivative in reverse mode.
+class Pullback:
+    """The value of a function at a point, and its vector-Jacobian product.
 
     Parameters
     ----------
@@ -140,21 +140,21 @@ class Linearized:
             if operator != "make_vjp":
                 vspace(leaf)
             elif not isbox(leaf) and isinstance(leaf, Value):  # a comparison: its derivative is zero
-                self.trace.leaves[k] = floating(getval(leaf))
+                self.trace.leaves[k] = integers_to_floats(getval(leaf))
         self.outs = self.trace.outs()
         if self.is_independent:
             warn_user("Output seems independent of input.", UserWarning)
         with recording_on():
-            self.joined = operators.concatenated(self.outs)
+            self.joined = operators.concatenate_raveled(self.outs)
 
     @property
     def value(self) -> Any:
         """The result of the function."""
-        return self.trace.values(self.trace.result)
+        return self.trace.convert_results(self.trace.result)
 
     @property
     def size(self) -> int:
-        """How many real numbers the value holds."""
+        """The number of real numbers in the value."""
         return sum(out.size * (2 if out.dtype.kind == "c" else 1) for out in self.outs)
 
     def ones(self) -> list[Any]:
@@ -171,12 +171,12 @@ class Linearized:
 
     def pull_leaves(self, cotangents: list[Any]) -> Any:
         """The cotangent of the argument, from those of the leaves of the value."""
-        return self.trace.arguments.nest(self.trace.pull(self.joined, operators.concatenated(cotangents)))
+        return self.trace.arguments.nest(self.trace.pull(self.joined, operators.concatenate_raveled(cotangents)))
 
 
 def _broadcast_cotangent(cotangent: Any, out: Any) -> Any:
-    """A cotangent of the shape of a result; of one number, an array of it."""
-    cotangent = floating(cotangent)
+    """A cotangent in the shape of a result; a single number is broadcast."""
+    cotangent = integers_to_floats(cotangent)
     if np.shape(cotangent) != out.shape and np.size(cotangent) == 1:
         cotangent = np.broadcast_to(np.reshape(cotangent, ()), out.shape)
     return as_direction(cotangent, out, "the cotangent", "the value")
@@ -184,8 +184,8 @@ def _broadcast_cotangent(cotangent: Any, out: Any) -> Any:
 
 def make_vjp_at(fun: Function, x: Any) -> tuple[Function, Any]:
     """The derivative in reverse mode of a function of one argument, and its value: ``autograd.core.make_vjp``."""
-    linearization = Linearized("make_vjp", fun, (floating(x),), {}, 0)
-    return linearization.vjp, linearization.value
+    pullback = Pullback("make_vjp", fun, (integers_to_floats(x),), {}, 0)
+    return pullback.vjp, pullback.value
 
 
 def make_jvp_at(fun: Function, x: object) -> Function:
@@ -217,10 +217,10 @@ def make_vjp(fun: Function, argnum: Argnum = 0) -> Function:
     """
 
     def derive(args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[Function, Any]:
-        linearization = Linearized("make_vjp", fun, args, kwargs, argnum)
-        return linearization.vjp, linearization.value
+        pullback = Pullback("make_vjp", fun, args, kwargs, argnum)
+        return pullback.vjp, pullback.value
 
-    return _nary(make_vjp, derive, fun, argnum)
+    return _make_derivative(make_vjp, derive, fun, argnum)
 
 
 def make_jvp(fun: Function, argnum: Argnum = 0) -> Function:
@@ -254,7 +254,7 @@ def make_jvp(fun: Function, argnum: Argnum = 0) -> Function:
 
         return jvp
 
-    return _nary(make_jvp, derive, fun, argnum)
+    return _make_derivative(make_jvp, derive, fun, argnum)
 
 
 def grad(fun: Function, argnum: Argnum = 0) -> Function:
@@ -290,11 +290,11 @@ def grad(fun: Function, argnum: Argnum = 0) -> Function:
     """
 
     def derive(args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-        linearization = Linearized("grad", fun, args, kwargs, argnum)
-        _require_scalar(linearization)
-        return linearization.pull_leaves(linearization.ones())
+        pullback = Pullback("grad", fun, args, kwargs, argnum)
+        _require_scalar(pullback)
+        return pullback.pull_leaves(pullback.ones())
 
-    return _nary(grad, derive, fun, argnum)
+    return _make_derivative(grad, derive, fun, argnum)
 
 
 def value_and_grad(fun: Function, argnum: Argnum = 0) -> Function:
@@ -319,14 +319,14 @@ def value_and_grad(fun: Function, argnum: Argnum = 0) -> Function:
     """
 
     def derive(args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[Any, Any]:
-        linearization = Linearized("value_and_grad", fun, args, kwargs, argnum)
-        _require_scalar(linearization)
-        return linearization.value, linearization.pull_leaves(linearization.ones())
+        pullback = Pullback("value_and_grad", fun, args, kwargs, argnum)
+        _require_scalar(pullback)
+        return pullback.value, pullback.pull_leaves(pullback.ones())
 
-    return _nary(value_and_grad, derive, fun, argnum)
+    return _make_derivative(value_and_grad, derive, fun, argnum)
 
 
-def _require_scalar(result: Linearized) -> None:
+def _require_scalar(result: Pullback) -> None:
     if result.size != 1:
         shapes = ", ".join(f"{out.shape} {out.dtype}" for out in result.outs)
         raise TypeError(
@@ -357,12 +357,12 @@ def elementwise_grad(fun: Function, argnum: Argnum = 0) -> Function:
     """
 
     def derive(args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-        linearization = Linearized("elementwise_grad", fun, args, kwargs, argnum)
-        if any(out.dtype.kind == "c" for out in linearization.outs):
+        pullback = Pullback("elementwise_grad", fun, args, kwargs, argnum)
+        if any(out.dtype.kind == "c" for out in pullback.outs):
             raise TypeError("Elementwise_grad only applies to real-output functions.")
-        return linearization.pull_leaves(linearization.ones())
+        return pullback.pull_leaves(pullback.ones())
 
-    return _nary(elementwise_grad, derive, fun, argnum)
+    return _make_derivative(elementwise_grad, derive, fun, argnum)
 
 
 def deriv(fun: Function, argnum: Argnum = 0) -> Function:
@@ -378,7 +378,7 @@ def deriv(fun: Function, argnum: Argnum = 0) -> Function:
         x = args[argnum] if isinstance(argnum, int) else tuple(args[position] for position in argnum)
         return make_jvp(fun, argnum)(*args, **kwargs)(vspace(x).ones())[1]
 
-    return _nary(deriv, derive, fun, argnum)
+    return _make_derivative(deriv, derive, fun, argnum)
 
 
 def jacobian(fun: Function, argnum: Argnum = 0) -> Function:
@@ -408,7 +408,7 @@ def jacobian(fun: Function, argnum: Argnum = 0) -> Function:
     def derive(args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         return operators.jacrev(fun, argnum)(*args, **kwargs)
 
-    return _nary(jacobian, derive, fun, argnum)
+    return _make_derivative(jacobian, derive, fun, argnum)
 
 
 def hessian(fun: Function, argnum: Argnum = 0) -> Function:
@@ -424,7 +424,7 @@ def hessian(fun: Function, argnum: Argnum = 0) -> Function:
     def derive(args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         return operators.jacrev(operators.jacrev(fun, argnum), argnum)(*args, **kwargs)
 
-    return _nary(hessian, derive, fun, argnum)
+    return _make_derivative(hessian, derive, fun, argnum)
 
 
 def holomorphic_grad(fun: Function, argnum: Argnum = 0) -> Function:
@@ -442,7 +442,7 @@ def holomorphic_grad(fun: Function, argnum: Argnum = 0) -> Function:
                 warn_user("Input to holomorphic_grad is not complex", UserWarning)
         return grad(lambda *a, **k: np.real(fun(*a, **k)), argnum)(*args, **kwargs)
 
-    return _nary(holomorphic_grad, derive, fun, argnum)
+    return _make_derivative(holomorphic_grad, derive, fun, argnum)
 
 
 def grad_named(fun: Function, argname: str) -> Function:
@@ -466,10 +466,10 @@ def grad_and_aux(fun: Function, argnum: Argnum = 0) -> Function:
     """
 
     def derive(args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[Any, Any]:
-        linearization = Linearized("grad_and_aux", fun, args, kwargs, argnum, has_aux=True)
-        return linearization.pull_leaves(linearization.ones()), linearization.trace.values(linearization.trace.aux)
+        pullback = Pullback("grad_and_aux", fun, args, kwargs, argnum, has_aux=True)
+        return pullback.pull_leaves(pullback.ones()), pullback.trace.convert_results(pullback.trace.aux)
 
-    return _nary(grad_and_aux, derive, fun, argnum)
+    return _make_derivative(grad_and_aux, derive, fun, argnum)
 
 
 def multigrad_dict(fun: Function) -> Function:
@@ -513,7 +513,7 @@ def make_hvp(fun: Function, argnum: Argnum = 0) -> Function:
     def derive(args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[Function, Any]:
         return make_vjp(grad(fun, argnum), argnum)(*args, **kwargs)  # type: ignore[no-any-return]
 
-    return _nary(make_hvp, derive, fun, argnum)
+    return _make_derivative(make_hvp, derive, fun, argnum)
 
 
 def hessian_tensor_product(fun: Function, argnum: int = 0) -> Function:
@@ -560,7 +560,7 @@ def make_jvp_reversemode(fun: Function, argnum: Argnum = 0) -> Function:
         jvp = make_jvp(fun, argnum)(*args, **kwargs)
         return lambda v: jvp(v)[1]
 
-    return _nary(make_jvp_reversemode, derive, fun, argnum)
+    return _make_derivative(make_jvp_reversemode, derive, fun, argnum)
 
 
 def _half_square(x: Any) -> Any:

@@ -151,17 +151,17 @@ class _Call:
         return tuple(leaves) if isinstance(out, tuple) else leaves[0]
 
     def _require_transposable(self, position: int) -> None:
-        """Raise unless forward mode can transpose the VJP: one that takes numbers out of the graph gives wrong tangents."""
+        """Raise unless the VJP is linear, so that forward mode can transpose it; one that uses `getval` may not be."""
         if position in self.transposable:
             return
         out, operands = self.point
         rng = np.random.default_rng(0)
-        several = isinstance(out, tuple)
-        parts = [rng.normal(size=np.shape(part)).astype(part.dtype)[()] for part in (out if several else (out,))]
+        is_tuple = isinstance(out, tuple)
+        parts = [rng.normal(size=np.shape(part)).astype(part.dtype)[()] for part in (out if is_tuple else (out,))]
         tangent = rng.normal(size=np.shape(operands[position])).astype(operands[position].dtype)[()]
-        pulled = self.pull(tuple(parts) if several else parts[0], out, *operands)[position]
+        pulled = self.pull(tuple(parts) if is_tuple else parts[0], out, *operands)[position]
         pushed = transpose_pull(lambda g: self.pull(g, out, *operands)[position], out, tangent)
-        terms = [part * t for part, t in zip(parts, pushed if several else (pushed,), strict=True)]
+        terms = [part * t for part, t in zip(parts, pushed if is_tuple else (pushed,), strict=True)]
         actual, expected = sum(np.sum(term) for term in terms), np.sum(pulled * tangent)
         size = sum(np.sum(np.abs(term)) for term in terms) + np.sum(np.abs(pulled * tangent))
         if not np.abs(actual - expected) <= 1e-3 * size:
@@ -350,7 +350,7 @@ def def_linear(fun: Function) -> None:
 
 
 def notrace_primitive(f_raw: Function) -> Function:
-    """Make a function one that is called with plain arguments, and through which no derivative passes.
+    """Make a function that is called with plain arguments, so that its derivative is zero.
 
     Examples
     --------
@@ -368,7 +368,7 @@ def notrace_primitive(f_raw: Function) -> Function:
 
 
 def register_notrace(trace_type: type, primitive_fun: Function) -> None:
-    """Let no derivative pass a primitive, in both modes."""
+    """Make the derivative of a primitive zero, in both modes."""
     _without_trace.add(primitive_fun)
 
 

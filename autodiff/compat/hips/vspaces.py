@@ -15,9 +15,9 @@ from .boxes import getval, kind_of
 class VSpace:
     """The vector space of a value.
 
-    A subclass states the space of a class of values, and is entered with `register`. It defines ``zeros``, ``ones``,
-    ``standard_basis``, ``randn``, and where they differ from those of arrays ``_add``, ``_mut_add``, ``_scalar_mul``,
-    ``_inner_prod`` and ``_covector``.
+    A subclass is the space of the values of a class, for which `register` registers it. It defines ``zeros``, ``ones``,
+    ``standard_basis``, ``randn`` and ``_inner_prod``; if they differ from those of arrays, also ``_add``, ``_mut_add``,
+    ``_scalar_mul`` and ``_covector``.
     """
 
     mappings: ClassVar[dict[type, Callable[[Any], Any]]] = {}
@@ -47,7 +47,7 @@ class VSpace:
         return self._add(x_prev, x_new)
 
     def mut_add(self, x_prev: Any, x_new: Any) -> Any:
-        """The sum of two values; the memory of the first, zero if it is None, may be reused."""
+        """The sum of two values. The first may be written into; None means zero."""
         return self._mut_add(self.zeros() if x_prev is None else x_prev, x_new)
 
     def scalar_mul(self, x: Any, a: Any) -> Any:
@@ -87,7 +87,7 @@ class VSpace:
 
     @classmethod
     def register(cls, value_type: type, vspace_maker: Callable[[Any], Any] | None = None) -> None:
-        """Let the values of a class have this space, or the one that `vspace_maker` returns for a value."""
+        """Register this space for the values of a class, or the function that returns the space of a value."""
         VSpace.mappings[value_type] = vspace_maker or cls
 
 
@@ -132,12 +132,12 @@ class ArrayVSpace(VSpace):
 
     @property
     def size(self) -> int:
-        """How many real numbers a value has."""
+        """The number of real numbers in a value."""
         return int(np.prod(self.shape))
 
     @property
     def ndim(self) -> int:
-        """How many axes a value has."""
+        """The number of axes of a value."""
         return len(self.shape)
 
     def zeros(self) -> Any:
@@ -174,7 +174,7 @@ class ComplexArrayVSpace(ArrayVSpace):
 
     @property
     def size(self) -> int:
-        """How many real numbers a value has."""
+        """The number of real numbers in a value."""
         return 2 * super().size
 
     def ones(self) -> Any:
@@ -202,7 +202,7 @@ class ContainerVSpace(VSpace):
 
     @property
     def size(self) -> int:
-        """How many real numbers a value has."""
+        """The number of real numbers in a value."""
         return sum(self._values(self._map(lambda vs: vs.size)))
 
     def zeros(self) -> Any:

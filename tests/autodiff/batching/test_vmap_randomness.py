@@ -330,3 +330,14 @@ def test_vmap_draws_with_arguments_after_size() -> None:
                     np.zeros((4, 2), np.float32), rng
                 )
                 np.testing.assert_allclose(result, draw(np.random.default_rng(5), (4, 2)), rtol=1e-6)
+
+
+def test_vmap_draws_of_empty_batch_keep_keyword_arguments() -> None:
+    rng = np.random.default_rng(0)
+    choose = ad.vmap(lambda x: x + rng.choice(np.arange(5.0), size=3), randomness="different")
+    draw = ad.vmap(lambda x: x + rng.dirichlet(alpha=[1.0, 2.0]), randomness="different")
+    indices = ad.vmap(lambda x: rng.choice(5, size=2), randomness="different")(np.zeros(0))
+    assert choose(np.zeros(0)).shape == (0, 3)
+    assert draw(np.zeros(0)).shape == (0, 2)
+    assert indices.shape == (0, 2)
+    assert indices.dtype.kind == "i"

@@ -396,7 +396,7 @@ def test_reverse_mode_of_forward_variables_raises(operator: Function) -> None:
 
 
 def test_inner_value_used_outside_its_derivative_raises() -> None:
-    with pytest.raises(TypeError, match=r"return its \.jacobian"):
+    with pytest.raises(TypeError, match=r"Return its \.jacobian"):
         jvp(lambda y: forward.variables(y * 1.0) ** 3, (1.0,), (1.0,))
     with pytest.raises(TypeError, match="carries a Jacobian"):
         grad(lambda y: forward.variables(y * 1.0) ** 3)(1.0)

@@ -313,7 +313,7 @@ def test_jvp_value_dependent_loop_keeps_no_graph() -> None:
 
 
 CALLS: dict[str, tuple[Callable[[], Any], str]] = {
-    "primals": (lambda: jvp(np.sin, 0.0, 1.0), r"jvp: the primals are a tuple .*not a float; .*write jvp\(f, \(x,\), \(t,\)\)"),
+    "primals": (lambda: jvp(np.sin, 0.0, 1.0), r"jvp: the primals are a tuple .*not a float. .*write jvp\(f, \(x,\), \(t,\)\)"),
     "tangents": (lambda: jvp(np.sin, (0.0,), 1.0), "jvp: the tangents are a tuple .*not a float"),
     "an array": (lambda: jvp(np.sin, np.ones(3), np.ones(3)), "jvp: the primals are a tuple .*not a ndarray"),
     "a dictionary": (lambda: jvp(np.sin, {"x": 1.0}, {"x": 1.0}), "jvp: the primals are a tuple .*not a dict"),

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from autodiff.arguments import Arguments
-from autodiff.operators.sparse import sparsity
+from autodiff.operators import sparse
 from autodiff.operators.trace import Trace
 from autodiff.reverse.linearization import Linearization
 from tests.support.arguments import Case
@@ -31,7 +31,7 @@ def check_sparsity(case: Case) -> None:
         return
     for x, rows in zip(recorded.inputs, recorded.rows(), strict=True):
         if x.size:
-            pattern = sparsity.sparsity_pattern(recorded, x)
+            pattern = sparse.sparsity_pattern(recorded, x)
             dense = np.reshape(rows, (recorded.out.size, x.size)) != 0
             assert pattern.shape == dense.shape
             assert pattern.has_canonical_format
