@@ -28,14 +28,9 @@ def _matrix(state: LoweringState, operand: object, dtype: np.dtype[Any]) -> Buff
     return view if view.buffer.dtype == dtype else state.copy_of(view, dtype)
 
 
-def _append(state: LoweringState, operation: str, operands: Sequence[BufferView], out: BufferView) -> None:
+def _append_factorization(state: LoweringState, operation: str, operands: Sequence[BufferView], out: BufferView) -> None:
     stack = out.shape[:-2]
     state.steps.append(Factorization(operation, tuple(v.broadcast((*stack, *v.shape[-2:])) for v in operands), out))
-
-
-def _transpose(view: BufferView) -> BufferView:
-    (*stack, rows, columns), (*strides, down, right) = view.shape, view.strides
-    return BufferView(view.buffer, view.offset, (*stack, columns, rows), (*strides, right, down))
 
 
 def _solve(state: LoweringState, item: Any) -> str:
@@ -45,14 +40,14 @@ def _solve(state: LoweringState, item: Any) -> str:
         return a
     if b is None or item.options or 0 in b.shape:
         return UNSUPPORTED
-    b, out = b if b.buffer.dtype == dtype else state.copy_of(b, dtype), state.result(item)
+    b, out = b if b.buffer.dtype == dtype else state.copy_of(b, dtype), state.allocate_result(item)
     if len(b.shape) == 1:
         b = BufferView(b.buffer, b.offset, (*b.shape, 1), (*b.strides, 0))
         out = BufferView(out.buffer, 0, (*out.shape, 1), (*out.strides, 0))
     if b.shape[-1] > MAX_COLUMNS:
         del state.views[item]
         return f"systems with more than {MAX_COLUMNS} right-hand sides are not compiled"
-    _append(state, "solve", (a, b), out)
+    _append_factorization(state, "solve", (a, b), out)
     return ""
 
 
@@ -61,7 +56,7 @@ def _inv(state: LoweringState, item: Any) -> str:
     a = _matrix(state, item.args[0], dtype)
     if isinstance(a, str):
         return a
-    _append(state, "solve", (a, state.constant(np.eye(a.shape[-1], dtype=dtype))), state.result(item))
+    _append_factorization(state, "solve", (a, state.constant(np.eye(a.shape[-1], dtype=dtype))), state.allocate_result(item))
     return ""
 
 
@@ -71,7 +66,7 @@ def _sign_and_logarithm(state: LoweringState, operand: object, dtype: np.dtype[A
     if isinstance(a, str):
         return a
     pair = dense_view(dtype, (*a.shape[:-2], 1, 2))
-    _append(state, "slogdet", (a,), pair)
+    _append_factorization(state, "slogdet", (a,), pair)
     stack, strides = a.shape[:-2], pair.strides[:-2]
     return BufferView(pair.buffer, 0, stack, strides), BufferView(pair.buffer, 1, stack, strides)
 
@@ -84,7 +79,7 @@ def _det(state: LoweringState, item: Any) -> str:
     sign, logarithm = parts
     magnitude = dense_view(dtype, sign.shape)
     state.append_map("exp", (logarithm,), magnitude)
-    state.append_map("multiply", (sign, magnitude), state.result(item))
+    state.append_map("multiply", (sign, magnitude), state.allocate_result(item))
     return ""
 
 
@@ -104,10 +99,10 @@ def _cholesky(state: LoweringState, item: Any) -> str:
         return a
     if not {"upper"}.issuperset(item.options) or len(item.args) > 1:
         return UNSUPPORTED
-    out = state.result(item)
+    out = state.allocate_result(item)
     if item.options.get("upper"):
-        a, out = _transpose(a), _transpose(out)
-    _append(state, "cholesky", (a,), out)
+        a, out = a.matrix_transpose(), out.matrix_transpose()
+    _append_factorization(state, "cholesky", (a,), out)
     return ""
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from .... import ops
 from .. import elementwise_ops
-from ..buffer_ir import BufferView, Reduce, Scan, dense_view
+from ..buffer_ir import BufferView, Reduce, Scan, c_strides, dense_view
 from .lowering_state import EMPTY, EXACT_BITS, UNSUPPORTED, LoweringState
 
 _BOOLEAN_EXTREMA = {"maximum": "logical_or", "minimum": "logical_and"}
@@ -44,9 +44,7 @@ def append_reduction(
 def _assign_buffer(state: LoweringState, item: Any, view: BufferView) -> str:
     """Make a dense buffer the value of an item."""
     view.buffer.node = item
-    state.views[item] = BufferView(
-        view.buffer, 0, np.shape(item.raw_value), dense_view(view.buffer.dtype, np.shape(item.raw_value)).strides
-    )
+    state.views[item] = with_item_shape(view, item)
     return ""
 
 
@@ -85,7 +83,7 @@ def has_known_options(options: dict[str, Any], known: set[str]) -> bool:
 def _reduce_empty(state: LoweringState, item: object, name: str) -> str:
     if name not in _IDENTITIES:
         return EMPTY
-    out = state.result(item)
+    out = state.allocate_result(item)
     state.append_map("copy", (_IDENTITIES[name],), out)
     return ""
 
@@ -99,7 +97,7 @@ def drop_reduced_axes(view: BufferView, reduction_axes: frozenset[int], item: An
 
 def _reduce_unit_axes(state: LoweringState, item: object, name: str, operand: BufferView) -> str:
     """Lower a reduction along axes of length 1: a copy; sums begin with 0, which removes the sign of -0."""
-    out = state.result(item)
+    out = state.allocate_result(item)
     if name in ("add", "mean") and out.buffer.dtype.kind == "f":
         state.append_map("add", (operand, 0.0), out)
     else:
@@ -142,14 +140,15 @@ def _ptp(state: LoweringState, item: Any) -> str:
     greatest, least = (
         with_item_shape(append_reduction(state, name, operand, reduction_axes), item) for name in ("maximum", "minimum")
     )
-    out = state.result(item)
+    out = state.allocate_result(item)
     state.append_map("subtract", (greatest, least), out)
     return ""
 
 
 def with_item_shape(view: BufferView, item: Any) -> BufferView:
-    """Return a dense buffer with the shape of an item."""
-    return BufferView(view.buffer, 0, np.shape(item.raw_value), dense_view(view.buffer.dtype, np.shape(item.raw_value)).strides)
+    """Return a dense buffer as an array with the shape of an item."""
+    shape = np.shape(item.raw_value)
+    return BufferView(view.buffer, 0, shape, c_strides(shape))
 
 
 def _variance(is_root: bool) -> Any:
@@ -174,7 +173,7 @@ def _variance(is_root: bool) -> Any:
         state.append_map("subtract", (operand, mean), deviation)
         state.append_map("square", (deviation,), square)
         total = with_item_shape(append_reduction(state, "add", square, reduction_axes), item)
-        out = state.result(item)
+        out = state.allocate_result(item)
         if is_root:
             divided = dense_view(dtype, out.shape)
             state.append_map("divide", (total, float(count - delta)), divided)
@@ -205,7 +204,7 @@ def _norm(state: LoweringState, item: Any) -> str:
     sizes = dense_view(dtype, operand.shape)
     state.append_map(size, (operand,), sizes)
     total = with_item_shape(append_reduction(state, fold, sizes, reduction_axes), item)
-    out = state.result(item)
+    out = state.allocate_result(item)
     state.append_map("sqrt" if size == "square" else "copy", (total,), out)
     return ""
 
