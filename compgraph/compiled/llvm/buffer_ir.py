@@ -340,5 +340,5 @@ class Loop:
     steps: list[Any]
 
 
-Single = Map | Reduce | MatMul | Factorization | Convolution | Gather | Scatter | Scan | NumPyCall
-Step = Single | Loop
+SingleStep = Map | Reduce | MatMul | Factorization | Convolution | Gather | Scatter | Scan | NumPyCall
+Step = SingleStep | Loop

@@ -28,6 +28,7 @@ MAX_MULTIPLICATIONS = 1 << 24  # multiplications of a small product: 256 in each
 MAX_OPERAND_SIZE = 1 << 18  # elements of an operand that stay in the cache: 2 MB of doubles
 MIN_COPY_ROWS = 8  # rows of `a` for which a copy of `b` pays off
 ALWAYS_COPIED = 1 << 10  # elements of `b` for which a copy always pays off
+MAX_GROWTH = 4  # maximal ratio of an intermediate product to the factors and the result
 PANEL = 256  # bytes of a row of a copied panel: the widest tile, of four vectors
 
 
@@ -73,8 +74,6 @@ def _contiguous_matrix(state: LoweringState, view: BufferView) -> BufferView:
         return view
     return state.copy_of(view, view.buffer.dtype)
 
-
-_MAX_GROWTH = 4  # maximal ratio of an intermediate product to the factors and the result
 
 Labels = tuple[Hashable, ...]
 
@@ -209,7 +208,7 @@ def _contract(state: LoweringState, item: Any, factors: Sequence[Factor], out: L
         return EMPTY
     if len(factors) == 1 and state.is_mutable(factors[0].view):
         return "the view is not supported"
-    max_size = _MAX_GROWTH * max(prod(shape), *(prod(f.view.shape) for f in factors))
+    max_size = MAX_GROWTH * max(prod(shape), *(prod(f.view.shape) for f in factors))
     remaining = [_merge_repeated_labels(state, f, lengths, dtype) for f in factors]
     while len(remaining) > 1:
         a, b, *remaining = _order_factors(remaining, out)

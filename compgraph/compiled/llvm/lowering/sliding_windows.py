@@ -17,11 +17,12 @@ from ..buffer_ir import BufferView, Convolution, dense_view
 from ..convolution_geometry import ConvolutionGeometry
 from .lowering_state import EXACT_BITS, UNSUPPORTED, LoweringState
 
+MAX_WINDOW = 64  # positions of a pooling window, each with several steps
 MAX_PHASES = 256  # phases of an input gradient, each with a kernel call
 
 
 def lower_cross_correlate(state: LoweringState, item: Any) -> str:
-    """Lower `cross_correlate`; return the reason if it is not supported."""
+    """Lower `cross_correlate`."""
     x, kernel = map(state.view, item.args)
     if x is None or kernel is None:
         return UNSUPPORTED
@@ -113,11 +114,8 @@ def _pair(lengths: tuple[int, ...], first: int = 1) -> tuple[int, int]:
     return (first, lengths[0]) if len(lengths) == 1 else (lengths[0], lengths[1])
 
 
-MAX_WINDOW = 64  # positions of a window, each with several steps
-
-
 def lower_max_pool(state: LoweringState, item: Any) -> str:
-    """Lower `max_pool`; return the reason if it is not supported."""
+    """Lower `max_pool`."""
     x = state.view(item.args[0])
     if x is None or x.buffer.dtype.kind not in "iuf":
         return UNSUPPORTED
