@@ -13,7 +13,8 @@ from typing import Any
 MOVED = {
     "autodiff.arguments.labelled_arrays": "autodiff.arguments.labeled_arrays",
     "autodiff.operators.joint": "autodiff.operators.joined_outputs",
-    "autodiff.optimizers.pieces": "autodiff.optimizers.shared_updates",
+    "autodiff.optimizers.pieces": "autodiff.optimizers.rules",
+    "autodiff.optimizers.shared_updates": "autodiff.optimizers.rules",
     "autodiff.arguments.derived": "autodiff.arguments.derived_functions",
     "compgraph.operations": "compgraph.ops",
     "compgraph.adapters": "compgraph.ops.callables",
