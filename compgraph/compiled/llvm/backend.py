@@ -453,7 +453,7 @@ class LoweredProgram(NamedTuple):
     program : StepProgram
         The steps, the buffers of inputs, and the views of the computed results.
     results : list of (BufferView or None, Node)
-        See `GraphLowering.results`.
+        See `GraphLowering.lower_results`.
     """
 
     program: StepProgram
@@ -463,7 +463,7 @@ class LoweredProgram(NamedTuple):
     def from_schedule(cls, schedule: Schedule, max_trip_count: int = 0) -> LoweredProgram:
         """Lower a schedule whose loops may be extrapolated to `max_trip_count` iterations."""
         lowered = GraphLowering(schedule, is_exact=bool(schedule.options.get("exact", False)))
-        results = lowered.results()
+        results = lowered.lower_results()
         outputs = [view for view, _ in results if view is not None]
         inputs = [lowered.inputs[node].buffer if node in lowered.inputs else None for node in schedule.inputs]
         return cls(StepProgram(reroll_loops(lowered.steps, outputs, max_trip_count), inputs, outputs), results)

@@ -27,9 +27,9 @@ from .reductions import append_reduction
 MAX_MULTIPLICATIONS = 1 << 24  # multiplications of a small product: 256 in each length
 MAX_OPERAND_SIZE = 1 << 18  # elements of an operand that stay in the cache: 2 MB of doubles
 MIN_COPY_ROWS = 8  # rows of `a` for which a copy of `b` pays off
-ALWAYS_COPIED = 1 << 10  # elements of `b` for which a copy always pays off
+MAX_CHEAP_COPY = 1 << 10  # elements of `b` up to which a copy always pays off
 MAX_GROWTH = 4  # maximal ratio of an intermediate product to the factors and the result
-PANEL = 256  # bytes of a row of a copied panel: the widest tile, of four vectors
+PANEL_BYTES = 256  # bytes of a row of a copied panel: the widest tile, of four vectors
 
 
 def append_matmul(state: LoweringState, a: BufferView, b: BufferView, out: BufferView) -> None:
@@ -61,10 +61,10 @@ def _choose_kernel(state: LoweringState, a: BufferView, b: BufferView, out: Buff
         a, b, out = b.matrix_transpose(), a.matrix_transpose(), out.matrix_transpose()
         m, n = 1, m
     has_gaps = n > 1 and b.strides[-1] != 1
-    if has_gaps and m < MIN_COPY_ROWS and k * n > ALWAYS_COPIED:
+    if has_gaps and m < MIN_COPY_ROWS and k * n > MAX_CHEAP_COPY:
         return MatMul((a, b), out)
-    work = (state.scratch(out.buffer.dtype, k * min(n, PANEL // out.buffer.dtype.itemsize)),) if has_gaps else ()
-    return MatMul((a, b, *work), out, is_small=True)
+    scratch = (state.scratch(out.buffer.dtype, k * min(n, PANEL_BYTES // out.buffer.dtype.itemsize)),) if has_gaps else ()
+    return MatMul((a, b, *scratch), out, is_small=True)
 
 
 def _contiguous_matrix(state: LoweringState, view: BufferView) -> BufferView:

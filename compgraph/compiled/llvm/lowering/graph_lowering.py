@@ -145,8 +145,8 @@ class GraphLowering(LoweringState):
         for item in schedule.items:
             self._lower_item(item)
 
-    def results(self) -> list[tuple[BufferView | None, Any]]:
-        """Return for each output its view, or None if NumPy computes it, and its node."""
+    def lower_results(self) -> list[tuple[BufferView | None, Any]]:
+        """Return for each output its view, or None if NumPy computes it, and its node; append the copies that results need."""
         results: list[tuple[BufferView | None, Any]] = []
         result_buffers: set[Buffer] = set()
         for node in self._schedule.outputs:

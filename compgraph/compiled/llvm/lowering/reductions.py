@@ -49,6 +49,8 @@ def _assign_buffer(state: LoweringState, item: Any, view: BufferView) -> str:
 
 
 def _reduction(operation: str) -> Any:
+    """Return the lowering of a reduction; the elements are converted to the dtype of the result."""
+
     def lower(state: LoweringState, item: Any) -> str:
         name, plain = operation, np.asarray(item.raw_value)
         operand = state.view(item.args[0])
@@ -105,23 +107,6 @@ def _reduce_unit_axes(state: LoweringState, item: object, name: str, operand: Bu
     return ""
 
 
-def _logical_reduction(operation: str) -> Any:
-    def lower(state: LoweringState, item: Any) -> str:
-        operand = state.view(item.args[0])
-        if operand is None or len(item.args) > 1 or not has_known_options(item.options, {"axis", "keepdims"}):
-            return UNSUPPORTED
-        reduction_axes = reduced_axes(item, len(operand.shape))
-        if 0 in operand.shape:
-            return _reduce_empty(state, item, operation)
-        if all(operand.shape[k] == 1 for k in reduction_axes):
-            return _reduce_unit_axes(state, item, operation, drop_reduced_axes(operand, reduction_axes, item))
-        if operand.buffer.dtype.kind != "b":
-            operand = state.copy_of(operand, np.dtype(bool))
-        return _assign_buffer(state, item, append_reduction(state, operation, operand, reduction_axes, item))
-
-    return lower
-
-
 def _ptp(state: LoweringState, item: Any) -> str:
     """Lower ``ptp``: the maximum minus the minimum."""
     operand, dtype = state.view(item.args[0]), np.asarray(item.raw_value).dtype
@@ -152,6 +137,8 @@ def with_item_shape(view: BufferView, item: Any) -> BufferView:
 
 
 def _variance(is_root: bool) -> Any:
+    """Return the lowering of the variance, or of its root."""
+
     def lower(state: LoweringState, item: Any) -> str:
         operand, dtype = state.view(item.args[0]), np.asarray(item.raw_value).dtype
         if operand is None or len(item.args) > 1 or not has_known_options(item.options, {"axis", "keepdims", "ddof"}):
@@ -272,14 +259,16 @@ def _unrolled_arg_extremum(state: LoweringState, item: Any, operand: BufferView,
     return ""
 
 
-def _scan(operation: str, default: object) -> Any:
+def _scan(operation: str, default_axis: object) -> Any:
+    """Return the lowering of a cumulative operation."""
+
     def lower(state: LoweringState, item: Any) -> str:
         operand, dtype = state.view(item.args[0]), np.asarray(item.raw_value).dtype
         if operand is None or len(item.args) > 1 or not has_known_options(item.options, {"axis", "dtype"}):
             return UNSUPPORTED
         if not elementwise_ops.can_compute(operation, dtype):
             return f"cumulative {operation} of {dtype} is not compiled"
-        axis = item.options.get("axis", default)
+        axis = item.options.get("axis", default_axis)
         if axis is None:
             operand, axis = state.ravel(operand), 0
         if 0 in operand.shape or not operand.shape or operand.shape != np.shape(item.raw_value):
@@ -301,7 +290,7 @@ LOWERINGS: dict[Any, Any] = {
     np.max: _reduction("maximum"), np.maximum.reduce: _reduction("maximum"), np.amax: _reduction("maximum"),
     np.min: _reduction("minimum"), np.minimum.reduce: _reduction("minimum"), np.amin: _reduction("minimum"),
     np.mean: _reduction("mean"),
-    np.any: _logical_reduction("logical_or"), np.all: _logical_reduction("logical_and"), np.ptp: _ptp,
+    np.any: _reduction("logical_or"), np.all: _reduction("logical_and"), np.ptp: _ptp,
     np.var: _variance(is_root=False), np.std: _variance(is_root=True),
     np.linalg.norm: _norm, np.argmax: _arg_extremum("maximum"), np.argmin: _arg_extremum("minimum"),
     ops.NUMPY.cumsum: _scan("add", None), ops.NUMPY.cumprod: _scan("multiply", None),

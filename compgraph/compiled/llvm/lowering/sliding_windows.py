@@ -85,11 +85,11 @@ def _append_convolution(
         return "the input gradient of large strides is not compiled"
     view = dense_view(dtype, shape, item)
     state.views[item] = view
-    if 0 in (geometry.batch, geometry.groups, geometry.channels, geometry.results) or 0 in geometry.lengths:
+    if 0 in (geometry.batch, geometry.groups, geometry.in_channels, geometry.out_channels) or 0 in geometry.lengths:
         state.append_map("copy", (0.0,), view)
         return ""
     a, b = (p if p.is_dense else state.copy_of(p, dtype) for p in (a, b))
-    sizes = geometry.work_sizes(kind)
+    sizes = geometry.scratch_sizes(kind)
     state.steps.append(Convolution(kind, (a, b, state.scratch(dtype, sum(sizes))), view, geometry))
     return ""
 
@@ -138,7 +138,7 @@ def lower_mean_pool(state: LoweringState, item: Any) -> str:
     if x.buffer.dtype.kind != "f":
         x = state.copy_of(x, np.dtype(float))
     total = pool.reduce_windows("add", pool.views(pool.pad(x, 0.0)), item.raw_value.dtype)
-    return pool.append_result("divide", total, pool.sizes())
+    return pool.append_result("divide", total, pool.window_sizes())
 
 
 def lower_max_pool_gradient(state: LoweringState, item: Any) -> str:
@@ -177,7 +177,7 @@ def lower_mean_pool_gradient(state: LoweringState, item: Any) -> str:
     pool = _PoolLowering(state, item, np.shape(item.args[1]))
     if reason := pool.unsupported_reason(g):
         return reason
-    return pool.scatter_to_windows(pool.append_map("divide", g.shape, g, pool.sizes()), [True] * pool.window_size)
+    return pool.scatter_to_windows(pool.append_map("divide", g.shape, g, pool.window_sizes()), [True] * pool.window_size)
 
 
 class _PoolLowering:
@@ -281,7 +281,7 @@ class _PoolLowering:
             total = self.append_map("add", shape, total, ones)
         return self.append_map("maximum", shape, total, 1.0)
 
-    def sizes(self) -> Any:
+    def window_sizes(self) -> Any:
         """Return the number of elements in each window, without padding."""
         counts = count_elements_per_axis(self.windows)
         if all((count == count[0]).all() for count in counts):
