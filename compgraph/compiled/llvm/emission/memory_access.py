@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ....array_types import Operand
 from .. import elementwise_ops
 from ..buffer_ir import BufferView, LoopIndex
 from ..ir_builder import LONG, IRBuilder, Value
@@ -78,7 +77,7 @@ class MemoryAccess(NamedTuple):
         return elementwise_ops.convert(ir, load(ir, address, source_dtype, lanes), source_dtype, dtype)
 
 
-def constant(ir: IRBuilder, number: Operand, dtype: np.dtype[Any], lanes: int = 1) -> Value:
+def constant(ir: IRBuilder, number: np.generic | float, dtype: np.dtype[Any], lanes: int = 1) -> Value:
     """Return a number, converted to a dtype, as a constant."""
     scalar = np.asarray(number).astype(dtype)[()]
     return ir.number(float(scalar) if dtype.kind == "f" else int(scalar), elementwise_ops.type_of(dtype).with_lanes(lanes))

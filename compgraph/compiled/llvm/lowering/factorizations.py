@@ -16,8 +16,8 @@ MAX_COLUMNS = 64  # of a right-hand side
 _TOO_LARGE = f"matrices of more than {MAX_LENGTH} rows are not compiled"
 
 
-def _matrix(state: LoweringState, operand: object, dtype: np.dtype[Any]) -> BufferView | str:
-    """Return the view of a small square matrix, or a stack of them, as a floating-point dtype; or why it is unsupported."""
+def _matrix_view(state: LoweringState, operand: object, dtype: np.dtype[Any]) -> BufferView | str:
+    """Return the view of small square matrices, converted to a floating-point dtype; or the reason if it is unsupported."""
     view = state.view(operand)
     if view is None or dtype.kind != "f" or len(view.shape) < 2 or 0 in view.shape:
         return UNSUPPORTED
@@ -35,7 +35,7 @@ def _append_factorization(state: LoweringState, operation: str, operands: Sequen
 
 def _solve(state: LoweringState, item: Any) -> str:
     dtype = np.asarray(item.raw_value).dtype
-    a, b = _matrix(state, item.args[0], dtype), state.view(item.args[1])
+    a, b = _matrix_view(state, item.args[0], dtype), state.view(item.args[1])
     if isinstance(a, str):
         return a
     if b is None or item.options or 0 in b.shape:
@@ -53,16 +53,16 @@ def _solve(state: LoweringState, item: Any) -> str:
 
 def _inv(state: LoweringState, item: Any) -> str:
     dtype = np.asarray(item.raw_value).dtype
-    a = _matrix(state, item.args[0], dtype)
+    a = _matrix_view(state, item.args[0], dtype)
     if isinstance(a, str):
         return a
     _append_factorization(state, "solve", (a, state.constant(np.eye(a.shape[-1], dtype=dtype))), state.allocate_result(item))
     return ""
 
 
-def _sign_and_logarithm(state: LoweringState, operand: object, dtype: np.dtype[Any]) -> tuple[BufferView, BufferView] | str:
-    """Append the sign of a determinant, and the logarithm of its absolute value."""
-    a = _matrix(state, operand, dtype)
+def _append_slogdet(state: LoweringState, operand: object, dtype: np.dtype[Any]) -> tuple[BufferView, BufferView] | str:
+    """Append the computation of the sign of a determinant and the logarithm of its absolute value; return their views."""
+    a = _matrix_view(state, operand, dtype)
     if isinstance(a, str):
         return a
     pair = dense_view(dtype, (*a.shape[:-2], 1, 2))
@@ -73,7 +73,7 @@ def _sign_and_logarithm(state: LoweringState, operand: object, dtype: np.dtype[A
 
 def _det(state: LoweringState, item: Any) -> str:
     dtype = np.asarray(item.raw_value).dtype
-    parts = _sign_and_logarithm(state, item.args[0], dtype)
+    parts = _append_slogdet(state, item.args[0], dtype)
     if isinstance(parts, str):
         return parts
     sign, logarithm = parts
@@ -85,7 +85,7 @@ def _det(state: LoweringState, item: Any) -> str:
 
 def lower_slogdet(state: LoweringState, item: MultiOutput, readers: Sequence[Any]) -> bool:
     """Lower ``slogdet`` to the views of its two outputs; return False if it is unsupported."""
-    parts = _sign_and_logarithm(state, item.args[0], np.asarray(item.raw_value[0]).dtype)
+    parts = _append_slogdet(state, item.args[0], np.asarray(item.raw_value[0]).dtype)
     if isinstance(parts, str):
         return False
     for reader in readers:
@@ -94,7 +94,7 @@ def lower_slogdet(state: LoweringState, item: MultiOutput, readers: Sequence[Any
 
 
 def _cholesky(state: LoweringState, item: Any) -> str:
-    a = _matrix(state, item.args[0], np.asarray(item.raw_value).dtype)
+    a = _matrix_view(state, item.args[0], np.asarray(item.raw_value).dtype)
     if isinstance(a, str):
         return a
     if not {"upper"}.issuperset(item.options) or len(item.args) > 1:

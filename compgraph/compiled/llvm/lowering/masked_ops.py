@@ -207,15 +207,15 @@ def _nan_variance(
     operation: str,
 ) -> str:
     """Lower the variance, or its square root."""
-    delta, (operand, is_nan, filled) = item.options.get("ddof", 0), operand_views
-    if delta not in (0, 1):
+    ddof, (operand, is_nan, filled) = item.options.get("ddof", 0), operand_views
+    if ddof not in (0, 1):
         return UNSUPPORTED
     dtype, total = operand.buffer.dtype, append_reduction(state, "add", filled, reduction_axes)
     mean = state.map_like("divide", total, count, like=count, dtype=dtype, compute_dtype=dtype)
     deviation = state.map_like("subtract", operand, mean, like=operand)
     square = state.map_like("where", is_nan, 0, state.map_like("square", deviation, like=operand), like=operand)
     total, count = (reductions.with_item_shape(p, item) for p in (append_reduction(state, "add", square, reduction_axes), count))
-    divisor = state.map_like("maximum", state.map_like("subtract", count, int(delta), like=count), 0, like=count)
+    divisor = state.map_like("maximum", state.map_like("subtract", count, int(ddof), like=count), 0, like=count)
     out = state.allocate_result(item)
     if operation == "var":
         state.append_map("divide", (total, divisor), out)

@@ -145,9 +145,9 @@ def _variance(is_root: bool) -> Any:
             return UNSUPPORTED
         if state.is_exact:
             return EXACT_BITS
-        reduction_axes, delta = reduced_axes(item, len(operand.shape)), item.options.get("ddof", 0)
+        reduction_axes, ddof = reduced_axes(item, len(operand.shape)), item.options.get("ddof", 0)
         count = prod(operand.shape[k] for k in reduction_axes)
-        if not reduction_axes or 0 in operand.shape or not isinstance(delta, (int, float)) or count - delta <= 0:
+        if not reduction_axes or 0 in operand.shape or not isinstance(ddof, (int, float)) or count - ddof <= 0:
             return EMPTY
         if dtype.kind != "f":
             return f"variances of {operand.buffer.dtype} are not compiled"
@@ -163,10 +163,10 @@ def _variance(is_root: bool) -> Any:
         out = state.allocate_result(item)
         if is_root:
             divided = dense_view(dtype, out.shape)
-            state.append_map("divide", (total, float(count - delta)), divided)
+            state.append_map("divide", (total, float(count - ddof)), divided)
             state.append_map("sqrt", (divided,), out)
         else:
-            state.append_map("divide", (total, float(count - delta)), out)
+            state.append_map("divide", (total, float(count - ddof)), out)
         return ""
 
     return lower
@@ -179,20 +179,20 @@ def _norm(state: LoweringState, item: Any) -> str:
         return UNSUPPORTED
     order, reduction_axes = options.get("ord"), reduced_axes(item, len(operand.shape))
     names = {1: ("absolute", "add"), np.inf: ("absolute", "maximum"), -np.inf: ("absolute", "minimum"), 2: ("square", "add")}
-    is_long = order is None or (order == "fro" and len(reduction_axes) == 2)
-    if not is_long and (len(reduction_axes) != 1 or not isinstance(order, (int, float)) or order not in names):
+    is_frobenius = order is None or (order == "fro" and len(reduction_axes) == 2)
+    if not is_frobenius and (len(reduction_axes) != 1 or not isinstance(order, (int, float)) or order not in names):
         return "norms of this order are not compiled"
     if 0 in operand.shape or not reduction_axes or dtype.kind != "f":
         return EMPTY
     if state.is_exact:
         return EXACT_BITS
     operand = operand if operand.buffer.dtype == dtype else state.copy_of(operand, dtype)
-    size, fold = names[2] if is_long else names[order]
-    sizes = dense_view(dtype, operand.shape)
-    state.append_map(size, (operand,), sizes)
-    total = with_item_shape(append_reduction(state, fold, sizes, reduction_axes), item)
+    elementwise_name, reduction_name = names[2] if is_frobenius else names[order]
+    terms = dense_view(dtype, operand.shape)
+    state.append_map(elementwise_name, (operand,), terms)
+    total = with_item_shape(append_reduction(state, reduction_name, terms, reduction_axes), item)
     out = state.allocate_result(item)
-    state.append_map("sqrt" if size == "square" else "copy", (total,), out)
+    state.append_map("sqrt" if elementwise_name == "square" else "copy", (total,), out)
     return ""
 
 
