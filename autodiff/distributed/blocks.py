@@ -10,22 +10,31 @@ from __future__ import annotations
 import contextvars
 import functools
 import itertools
+import logging
+import time
 import uuid
 from collections.abc import Callable, Sequence
+from concurrent.futures import CancelledError
 from typing import Any
 
 import dask.array as da
 import numpy as np
+from dask.base import get_scheduler
 from dask.delayed import delayed
+from distributed import Client
+from distributed import wait as wait_for_futures
 
 from compgraph.context import default_dtype, default_float
 from compgraph.values import Value, describe, require_computed
 
 from .. import operators
 from ..arguments import Argnums, Arguments, flatten, unflatten
-from .computing import compute_task
+from .cluster import WorkerRegistry
 
+_log = logging.getLogger(__name__)
+_POLL_INTERVAL = 1.0  # seconds between updates of the list of workers
 _NAME = "distributed.value_and_grad"
+_ADVICE = "Its computation is lost. Call again with a client of another cluster"
 
 
 def value_and_grad(
@@ -89,7 +98,7 @@ def value_and_grad(
         arguments = Arguments(_NAME, loss, args, kwargs, argnums)
         _check_parameters(arguments)
         data = DataArguments(arguments)
-        value, *gradient_leaves = compute_task(
+        value, *gradient_leaves = _compute_task(
             _sum_by_tree(_block_tasks(BlockGradient(arguments, data, has_aux), arguments, data)), timeout=wait
         )
         aux = gradient_leaves.pop() if has_aux else None
@@ -285,5 +294,55 @@ def _sum_by_tree(tasks: list[Any]) -> Any:
     return tasks[0]
 
 
-def _add(one: list[Any], other: list[Any]) -> list[Any]:
-    return [x + y for x, y in zip(one, other, strict=True)]
+def _add(a: list[Any], b: list[Any]) -> list[Any]:
+    return [x + y for x, y in zip(a, b, strict=True)]
+
+
+def _compute_task(task: Any, timeout: float) -> Any:
+    """Compute a task with Dask's current scheduler and return the result.
+
+    Parameters
+    ----------
+    task : dask.delayed.Delayed
+        The task.
+    timeout : float
+        With a distributed client: the seconds without a worker after which to give up.
+
+    Raises
+    ------
+    TimeoutError
+        If there was no worker for `timeout` seconds.
+    ConnectionError
+        If the scheduler is lost.
+    """
+    client: Any = getattr(get_scheduler(collections=[task]), "__self__", None)
+    if not isinstance(client, Client):
+        return task.compute()
+    where = str(getattr(client.scheduler, "address", "an unknown address"))
+    _log.debug("%d tasks are sent to the scheduler at %s", len(task.dask), where)
+    future = client.compute(task)
+    try:
+        _wait_for_result(client, future, timeout, where)
+        return future.result()
+    except CancelledError as error:
+        raise ConnectionError(f"{_NAME}: the scheduler at {where} does not answer. {_ADVICE}") from error
+    finally:
+        future.release()
+
+
+def _wait_for_result(client: Any, future: Any, timeout: float, where: str) -> None:
+    registry, last_alive = WorkerRegistry(client, _NAME, _ADVICE), time.monotonic()
+    while not future.done():
+        try:
+            wait_for_futures([future], timeout=_POLL_INTERVAL)
+        except TimeoutError:
+            if client.status not in ("closed", "closing"):
+                client.sync(registry.refresh)
+            registry.require_scheduler()
+            if registry.workers:
+                last_alive = time.monotonic()
+            elif time.monotonic() - last_alive > timeout:
+                future.cancel()
+                raise TimeoutError(
+                    f"{_NAME}: the scheduler at {where} had no machine for {timeout:g} seconds. Start workers, then call again."
+                ) from None

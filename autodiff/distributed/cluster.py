@@ -31,7 +31,7 @@ class WorkerRegistry:
     ----------
     workers : dict
         The latest record of each worker, by address.
-    last_reply : dict
+    last_heartbeat : dict
         The time of the last heartbeat of each worker (``time.monotonic``).
     refresh_time : float
         The time of the last request to the scheduler.
@@ -40,7 +40,7 @@ class WorkerRegistry:
     def __init__(self, client: Any, caller: str, advice: str) -> None:
         self.client, self._caller, self._advice = client, caller, advice
         self.workers: dict[str, Any] = {}
-        self.last_reply: dict[str, float] = {}
+        self.last_heartbeat: dict[str, float] = {}
         self.refresh_time = -1e9
         self._silent_since: float | None = None  # when the first unanswered request was sent
         self._lock: asyncio.Lock | None = None
@@ -68,21 +68,21 @@ class WorkerRegistry:
         self._update(identity["workers"])
 
     def _update(self, workers: Mapping[str, Any]) -> None:
-        """Store the list of workers. A worker whose heartbeat time has changed on the scheduler is alive now."""
+        """Store the list of workers, with the current time for those whose heartbeat changed on the scheduler."""
         now = time.monotonic()
         previous, self.workers = self.workers, dict(workers)
-        is_silent = {a for a, w in workers.items() if a in previous and previous[a]["last_seen"] == w["last_seen"]}
-        self.last_reply = {address: self.last_reply[address] if address in is_silent else now for address in workers}
+        silent = {a for a, w in workers.items() if a in previous and previous[a]["last_seen"] == w["last_seen"]}
+        self.last_heartbeat = {address: self.last_heartbeat[address] if address in silent else now for address in workers}
 
     def require_scheduler(self) -> None:
         """Raise a ConnectionError if the scheduler is silent for too long, or the client is closed."""
         status = self.client.status
-        silent = 0.0 if self._silent_since is None else time.monotonic() - self._silent_since
-        if status in ("closed", "closing") or silent > SCHEDULER_TIMEOUTS.get(status, DISCONNECTED_TIMEOUT):
+        seconds_silent = 0.0 if self._silent_since is None else time.monotonic() - self._silent_since
+        if status in ("closed", "closing") or seconds_silent > SCHEDULER_TIMEOUTS.get(status, DISCONNECTED_TIMEOUT):
             where = getattr(self.client.scheduler, "address", "an unknown address")
             raise ConnectionError(
                 f"{self._caller}: the scheduler at {where} does not answer (client {status}, "
-                f"silent for {silent:.0f} s). {self._advice}"
+                f"silent for {seconds_silent:.0f} s). {self._advice}"
             )
 
 

@@ -129,7 +129,7 @@ class DataParallel:
         self, loss: Callable[..., Any], client: Client | None = None, *, grains: int = 16, patience: float = 3.0,
         wait: float = 60.0, backend: Any = None,
     ) -> None:  # fmt: skip
-        _check(loss, client, grains, patience, wait)
+        _check_arguments(loss, client, grains, patience, wait)
         if backend is not None and client is None:
             jit(np.sin, backend=backend)  # raises early; a remote machine has its own libraries
         self.grains, self.patience, self.wait = grains, patience, wait
@@ -337,7 +337,7 @@ def _serialize_structure(structure: Any) -> bytes:
     return serialize(unflatten(structure, range(structure.num_leaves)))
 
 
-def _check(loss: Any, client: Any, grains: Any, patience: Any, wait: Any) -> None:
+def _check_arguments(loss: Any, client: Any, grains: Any, patience: Any, wait: Any) -> None:
     """Raise for arguments of a wrong type or value."""
     if not callable(loss):
         raise TypeError(f"DataParallel: the loss must be a function (params, *batch), not {loss!r}.")

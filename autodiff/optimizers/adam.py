@@ -6,10 +6,10 @@ import math
 
 import numpy as np
 
-from .base import Clip, Optimizer, Rate, in_range
+from .base import Clip, Optimizer, Rate, check_range
 from .former_name import accepts_rate
 from .parameters import Array
-from .shared_updates import add_weight_decay, require_nonzero_epsilon, update_average_square
+from .rules import add_weight_decay, require_nonzero_epsilon, update_average_square
 
 
 @accepts_rate
@@ -69,8 +69,8 @@ class Adam(Optimizer):
             first, second = betas
         except (TypeError, ValueError):
             raise TypeError(f"betas must be a pair of numbers, such as (0.9, 0.999), not {betas!r}") from None
-        self.betas = (in_range("betas[0]", first, 0, 1), in_range("betas[1]", second, 0, 1))
-        self.epsilon, self.weight_decay = in_range("epsilon", epsilon, 0), in_range("weight_decay", weight_decay, 0)
+        self.betas = (check_range("betas[0]", first, 0, 1), check_range("betas[1]", second, 0, 1))
+        self.epsilon, self.weight_decay = check_range("epsilon", epsilon, 0), check_range("weight_decay", weight_decay, 0)
         super().__init__(parameters, learning_rate, ("mean", "square", "greatest") if amsgrad else ("mean", "square"), clip)
         require_nonzero_epsilon(self, self.epsilon)
 

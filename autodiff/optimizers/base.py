@@ -12,7 +12,7 @@ from compgraph import ops
 
 from ..arguments import unflatten
 from .former_name import accepts_rate, rename_attributes, rename_rate
-from .parameters import Array, Parameter, gradient_for, gradients_of, parameters_of
+from .parameters import Array, Parameter, check_gradient, collect_parameters, match_gradients
 
 Rate = float | Callable[[int], float]
 Clip = Callable[[list[Any]], list[Any]]
@@ -83,7 +83,7 @@ class Optimizer:
             raise TypeError(
                 f"clip is a function of the list of gradients, not {clip!r}; for example lambda g: clip_by_norm(g, 1.0)"
             )
-        self._parameters, self._structure = parameters_of(parameters)
+        self._parameters, self._structure = collect_parameters(parameters)
         self._slots = slots
         self._clip = clip
         self._slot_arrays = [tuple(np.zeros(p.array.shape, p.array.dtype) for _ in slots) for p in self._parameters]
@@ -96,11 +96,11 @@ class Optimizer:
         """The learning rate of the next step. Assign a number or a schedule."""
         if isinstance(self._rate, float):
             return self._rate
-        return in_range(f"learning_rate({self.steps})", self._rate(self.steps), 0)
+        return check_range(f"learning_rate({self.steps})", self._rate(self.steps), 0)
 
     @learning_rate.setter
     def learning_rate(self, learning_rate: Rate) -> None:
-        self._rate = learning_rate if callable(learning_rate) else in_range("learning_rate", learning_rate, 0)
+        self._rate = learning_rate if callable(learning_rate) else check_range("learning_rate", learning_rate, 0)
 
     @property
     def parameters(self) -> Any:
@@ -168,13 +168,13 @@ class Optimizer:
         expected, state = self.state_dict(), rename_rate(state)  # reads a file once, before any change
         if set(state) != set(expected):
             missing, unknown = sorted(set(expected) - set(state)), sorted(set(state) - set(expected))
-            raise ValueError(f"the state is another optimizer's: {missing} are missing, {unknown} unknown")
+            raise ValueError(f"the state belongs to a different optimizer: {missing} are missing, {unknown} are unknown")
         names = [f"{slot}.{i}" for i in range(len(self._parameters)) for slot in ("parameter", *self._slots)]
-        arrays = {name: _require_same_form(name, state[name], expected[name]) for name in names}
+        arrays = {name: _require_same_shape_and_dtype(name, state[name], expected[name]) for name in names}
         for parameter in self._parameters:
             parameter.require_writable()
-        steps = _step_count(state["steps"])
-        rate = in_range("learning_rate", state["learning_rate"], 0) if "learning_rate" in state else None
+        steps = _check_step_count(state["steps"])
+        rate = check_range("learning_rate", state["learning_rate"], 0) if "learning_rate" in state else None
         self._load_extra_state(state)
         self.steps = steps
         if rate is not None:
@@ -211,14 +211,16 @@ class Optimizer:
         """Return the checked gradient of each parameter; raise before any change."""
         for parameter in self._parameters:
             parameter.require_writable()
-        squared = "square" in self._slots or "total" in self._slots
-        parameter_gradients = gradients_of(gradients, self._parameters, self._structure, squared and self._clip is None)
+        squares_gradients = "square" in self._slots or "total" in self._slots
+        parameter_gradients = match_gradients(
+            gradients, self._parameters, self._structure, squares_gradients and self._clip is None
+        )
         if self._clip is None:
             return parameter_gradients
         clipped = list(self._clip(parameter_gradients))
         if len(clipped) != len(parameter_gradients):
             raise ValueError(f"clip returned {len(clipped)} gradients for {len(parameter_gradients)} parameters")
-        return [gradient_for(g, p, squared) for g, p in zip(clipped, self._parameters, strict=True)]
+        return [check_gradient(g, p, squares_gradients) for g, p in zip(clipped, self._parameters, strict=True)]
 
     def _apply_step(self, gradients: list[Array], rate: float) -> None:
         """Take a step along checked gradients."""
@@ -263,7 +265,7 @@ class Optimizer:
         self._split_into_blocks()
 
 
-def in_range(name: str, value: Any, low: float, high: float = np.inf) -> float:
+def check_range(name: str, value: Any, low: float, high: float = np.inf) -> float:
     """Convert a setting to a float; raise unless ``low <= value < high``."""
     if not hasattr(value, "__float__") or np.shape(value) or np.asarray(value).dtype.kind not in "biufO":
         raise TypeError(f"{name} must be a number, not {value!r}")
@@ -274,25 +276,25 @@ def in_range(name: str, value: Any, low: float, high: float = np.inf) -> float:
 
 
 def _write(parameter: Parameter, write: Callable[[Array], object]) -> None:
-    """Change a parameter. A variable records the write, so that a gradient through its old value raises."""
+    """Call `write` with the array of a parameter. A variable records the write: a gradient through its old value raises."""
     if parameter.node is None:
         write(parameter.array)
     else:
         parameter.node.update(write, ())
 
 
-def _require_same_form(name: str, value: NDArray[Any], expected: Array) -> Array:
+def _require_same_shape_and_dtype(name: str, value: NDArray[Any], expected: Array) -> Array:
     """Return an array of the state; raise unless it has the shape and dtype of the one it replaces."""
     array = np.asarray(value)
     if array.shape != expected.shape or (isinstance(value, np.ndarray) and array.dtype != expected.dtype):
         raise ValueError(
-            f"the state is another optimizer's: {name} has shape {array.shape} and dtype {array.dtype}, not {expected.shape} "
-            f"and {expected.dtype}"
+            f"the state belongs to a different optimizer: {name} has shape {array.shape} and dtype {array.dtype}, not "
+            f"{expected.shape} and {expected.dtype}"
         )
     return array
 
 
-def _step_count(value: Any) -> int:
+def _check_step_count(value: Any) -> int:
     if int(value) != value or value < 0:
         raise ValueError(f"the state's number of steps must be a whole number, at least 0, not {value}")
     return int(value)

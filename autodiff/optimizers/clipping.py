@@ -45,12 +45,12 @@ def clip_by_value(gradients: Any, limit: float) -> Any:
     """
     limit = _require_positive(limit)
 
-    def change(arrays: list[Any]) -> list[Any]:
+    def clip_arrays(arrays: list[Any]) -> list[Any]:
         if any(a.dtype.kind == "c" for a in arrays):
             raise TypeError("clip_by_value: complex numbers are not ordered; use clip_by_norm")
         return [np.clip(a, -limit, limit) for a in arrays]
 
-    return _map_gradients(gradients, change, allow_infinite=True)
+    return _map_arrays(gradients, clip_arrays, allow_infinite=True)
 
 
 def clip_by_norm(gradients: Any, limit: float) -> Any:
@@ -82,7 +82,7 @@ def clip_by_norm(gradients: Any, limit: float) -> Any:
     [array([0.6, 0.8]), array([0.5])]
     """
     limit = _require_positive(limit)
-    return _map_gradients(gradients, lambda arrays: [_scale_down(a, _norm([a]), limit) for a in arrays])
+    return _map_arrays(gradients, lambda arrays: [_scale_down(a, _norm([a]), limit) for a in arrays])
 
 
 def clip_by_global_norm(gradients: Any, limit: float) -> Any:
@@ -119,19 +119,17 @@ def clip_by_global_norm(gradients: Any, limit: float) -> Any:
     """
     limit = _require_positive(limit)
 
-    def change(arrays: list[Any]) -> list[Any]:
+    def scale_arrays(arrays: list[Any]) -> list[Any]:
         norm = _norm(arrays)
         return [_scale_down(a, norm, limit) for a in arrays]
 
-    return _map_gradients(gradients, change)
+    return _map_arrays(gradients, scale_arrays)
 
 
-def _map_gradients(
-    gradients: NDArray[Any] | list[Any], change: Callable[[list[Any]], list[Any]], allow_infinite: bool = False
-) -> Any:
-    """Apply `change` to the list of the arrays of nested gradients; raise for NaN, and unless `allow_infinite` for infinity."""
+def _map_arrays(gradients: NDArray[Any] | list[Any], clip: Callable[[list[Any]], list[Any]], allow_infinite: bool = False) -> Any:
+    """Apply `clip` to the list of all arrays; raise for NaN, and unless `allow_infinite` for infinity."""
 
-    def checked(leaves: list[Any]) -> list[Any]:
+    def check_and_clip(leaves: list[Any]) -> list[Any]:
         if any(isinstance(leaf, Value) for leaf in leaves):
             raise TypeError(
                 "gradients that are nodes (create_graph=True) are not clipped: they would leave the graph. Pass values"
@@ -139,12 +137,12 @@ def _map_gradients(
         arrays = [np.asarray(leaf) for leaf in leaves]
         if any(np.any(np.isnan(a)) if allow_infinite else not np.all(np.isfinite(a)) for a in arrays):
             raise ValueError(f"a gradient is {'NaN' if allow_infinite else 'infinite or NaN'} and cannot be clipped")
-        return change(arrays)
+        return clip(arrays)
 
     if isinstance(gradients, Gradients):
-        return gradients.changed(checked)
+        return gradients.changed(check_and_clip)
     leaves, structure = flatten(gradients)
-    return unflatten(structure, checked(leaves))
+    return unflatten(structure, check_and_clip(leaves))
 
 
 def _require_positive(limit: float) -> float:

@@ -42,42 +42,42 @@ def as_sequence(constraints: Any) -> Sequence[Any]:
     return constraints
 
 
-def to_vector_constraint(constraint: object, layout: Layout, kind: Method) -> Any:
+def to_vector_constraint(constraint: object, layout: Layout, method: Method) -> Any:
     """Convert a constraint on nested arguments to a constraint on the vector, with the derivatives that the method uses."""
     from scipy import optimize
 
     if isinstance(constraint, optimize.LinearConstraint):
         return constraint
     if isinstance(constraint, dict):
-        return _convert_dictionary(constraint, layout, kind)
+        return _convert_dictionary(constraint, layout, method)
     if not isinstance(constraint, optimize.NonlinearConstraint):
         raise TypeError(f"minimize: a constraint is a dict, a LinearConstraint or a NonlinearConstraint, not {constraint!r}")
     if constraint.finite_diff_jac_sparsity is not None or constraint.finite_diff_rel_step is not None:
         raise ValueError("minimize: the Jacobian of a constraint is exact; omit finite_diff_jac_sparsity and _rel_step")
-    parts = Constraint(constraint.fun, layout)
+    function = Constraint(constraint.fun, layout)
     jac, hess = constraint.jac, constraint.hess
     if callable(jac):
-        jac, hess = parts.on_vector(jac), parts.on_vector(hess) if callable(hess) else hess
+        jac, hess = function.on_vector(jac), function.on_vector(hess) if callable(hess) else hess
     elif jac == "2-point" and type(hess) is optimize.BFGS:  # SciPy's defaults
-        jac, hess = parts.jacobian, parts.hessian if kind.second else hess
+        jac, hess = function.jacobian, function.hessian if method.second else hess
     else:
         raise ValueError("minimize: the derivatives of a constraint are exact; leave out jac and hess, or give jac as a function")
     return optimize.NonlinearConstraint(
-        parts.value, constraint.lb, constraint.ub, jac=jac, hess=hess, keep_feasible=constraint.keep_feasible
+        function.value, constraint.lb, constraint.ub, jac=jac, hess=hess, keep_feasible=constraint.keep_feasible
     )
 
 
-def _convert_dictionary(constraint: dict[str, Any], layout: Layout, kind: Method) -> dict[str, Any]:
+def _convert_dictionary(constraint: dict[str, Any], layout: Layout, method: Method) -> dict[str, Any]:
     """Convert a constraint in SciPy's older form, a dictionary; see `to_vector_constraint`."""
-    parts = Constraint(constraint["fun"], layout, tuple(constraint.get("args", ())))
-    vector_constraint = {**constraint, "fun": parts.value, "args": ()}
+    function = Constraint(constraint["fun"], layout, tuple(constraint.get("args", ())))
+    vector_constraint = {**constraint, "fun": function.value, "args": ()}
     jac = constraint.get("jac")
     if callable(jac):
-        vector_constraint["jac"] = parts.on_vector(jac)
+        vector_constraint["jac"] = function.on_vector(jac)
     elif jac is not None:
         raise ValueError(f"minimize: the Jacobian of a constraint is exact; leave out jac={jac!r}, or give a function")
-    elif kind.gradient:
-        vector_constraint["jac"] = parts.jacobian
+    elif method.gradient:
+        vector_constraint["jac"] = function.jacobian
     return vector_constraint
 
 
@@ -87,23 +87,23 @@ class Constraint:
     def __init__(self, f: Function, layout: Layout, args: tuple[Any, ...] = ()) -> None:
         self.f, self.layout, self.args = f, layout, args
 
-    def flat(self, vector: object) -> Any:
+    def flat_value(self, vector: object) -> Any:
         """Return the flattened value at a vector."""
-        return np.ravel(self.f(self.layout.tree(vector), *self.args))
+        return np.ravel(self.f(self.layout.to_tree(vector), *self.args))
 
     def value(self, x: Any) -> Any:
         """Return the value as a vector."""
-        vector = self.flat(np.copy(x))
+        vector = self.flat_value(np.copy(x))
         return vector if isinstance(vector, Value) else np.asarray(vector, float)
 
     def jacobian(self, x: Any) -> Any:
         """Return the Jacobian: a row for each value, a column for each number of the vector."""
-        return np.asarray(to_values(jacobian(self.flat)(x)), float)
+        return np.asarray(to_values(jacobian(self.flat_value)(x)), float)
 
     def hessian(self, x: Any, weights: Any) -> Any:
         """Return the Hessian of the sum of the values times `weights`."""
-        return np.asarray(to_values(hessian(lambda z: np.sum(self.flat(z) * weights))(x)), float)
+        return np.asarray(to_values(hessian(lambda z: np.sum(self.flat_value(z) * weights))(x)), float)
 
     def on_vector(self, derivative: Function) -> Function:
         """Return a user-defined derivative as a function of the vector."""
-        return lambda x, *weights: derivative(self.layout.tree(np.array(x)), *weights, *self.args)
+        return lambda x, *weights: derivative(self.layout.to_tree(np.array(x)), *weights, *self.args)

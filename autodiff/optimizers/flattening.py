@@ -36,13 +36,13 @@ class Layout:
         arrays = [_as_real_array(leaf) for leaf in leaves]
         self.shapes = [a.shape for a in arrays]
         self.dtypes = [a.dtype for a in arrays]
-        # leaves that are Python numbers, which `result` does not return as 0-d arrays
-        self.numbers = [not isinstance(leaf, np.ndarray) for leaf in leaves]
-        self.start = self.vector(unflatten(self.structure, arrays))
+        # whether leaves are Python numbers, which `to_result` does not return as 0-d arrays
+        self.is_number = [not isinstance(leaf, np.ndarray) for leaf in leaves]
+        self.start = self.to_vector(unflatten(self.structure, arrays))
         if not self.start.size:
             raise TypeError("minimize: x0 holds no numbers")
 
-    def vector(self, tree: Any) -> Any:
+    def to_vector(self, tree: Any) -> Any:
         """Return the numbers of a tree with this structure as one plain vector."""
         leaves, tree_structure = flatten(tree)
         if tree_structure != self.structure:
@@ -50,23 +50,23 @@ class Layout:
         pieces = [np.broadcast_to(leaf, shape) for leaf, shape in zip(leaves, self.shapes, strict=True)]
         return np.concatenate([np.ravel(p).astype(float) for p in pieces]) if pieces else np.zeros(0)
 
-    def tree(self, vector: Any) -> Any:
+    def to_tree(self, vector: Any) -> Any:
         """Return the tree with the numbers of a vector; if the vector is a node, the leaves are nodes computed from it."""
-        leaves, at = [], 0
+        leaves, offset = [], 0
         for shape, dtype in zip(self.shapes, self.dtypes, strict=True):
             size = math.prod(shape)
-            piece = vector if size == len(vector) else vector[at : at + size]
+            piece = vector if size == len(vector) else vector[offset : offset + size]
             leaf = piece.reshape(shape) if shape else piece[0]
             leaves.append(leaf if leaf.dtype == dtype else leaf.astype(dtype))
-            at += size
+            offset += size
         return unflatten(self.structure, leaves)
 
-    def result(self, vector: object) -> Any:
+    def to_result(self, vector: object) -> Any:
         """Return the tree of a vector, with new arrays, and numbers where the first tree has numbers; for a node, nodes."""
         if isinstance(vector, Value):
-            return self.tree(vector)
-        leaves, structure = flatten(self.tree(np.asarray(vector)))
-        leaf_values = [leaf[()] if number else np.array(leaf) for leaf, number in zip(leaves, self.numbers, strict=True)]
+            return self.to_tree(vector)
+        leaves, structure = flatten(self.to_tree(np.asarray(vector)))
+        leaf_values = [leaf[()] if is_number else np.array(leaf) for leaf, is_number in zip(leaves, self.is_number, strict=True)]
         return unflatten(structure, leaf_values)
 
     def bound_vectors(self, bounds: dict[str, Any]) -> tuple[Any, Any]:
@@ -74,7 +74,7 @@ class Layout:
         try:
             leaf_bounds = self.structure.flatten_up_to(bounds)
             ends = [(-np.inf if low is None else low, np.inf if high is None else high) for low, high in leaf_bounds]
-            low, high = (self.vector(unflatten(self.structure, list(side))) for side in zip(*ends, strict=True))
+            low, high = (self.to_vector(unflatten(self.structure, list(side))) for side in zip(*ends, strict=True))
         except (TypeError, ValueError) as error:
             raise ValueError(
                 "minimize: bounds of nested arguments nest as x0, with a pair (low, high) for each array: None, a number, or "

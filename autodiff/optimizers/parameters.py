@@ -54,7 +54,7 @@ class Parameter:
             require_unsealed(self.node)
 
 
-def parameters_of(tree: Any) -> tuple[list[Parameter], Any]:
+def collect_parameters(tree: Any) -> tuple[list[Parameter], Any]:
     """Return the checked parameters in a tree, and its structure.
 
     Parameters
@@ -137,7 +137,7 @@ def _require_disjoint(parameters: list[Parameter]) -> None:
         open_spans.append((stop, i))
 
 
-def gradients_of(gradients: Any, parameters: list[Parameter], structure: object, squared: bool) -> list[Array]:
+def match_gradients(gradients: Any, parameters: list[Parameter], structure: object, squares_gradients: bool) -> list[Array]:
     """Return the gradient of each parameter, as a plain array of its shape and dtype.
 
     Parameters
@@ -148,7 +148,7 @@ def gradients_of(gradients: Any, parameters: list[Parameter], structure: object,
         The parameters.
     structure : optree.PyTreeSpec
         Their nesting.
-    squared : bool
+    squares_gradients : bool
         Whether the optimizer squares gradients; a gradient whose square overflows then raises.
 
     Returns
@@ -168,7 +168,7 @@ def gradients_of(gradients: Any, parameters: list[Parameter], structure: object,
         if nesting != structure:
             raise _nesting_error(gradients, nesting, structure)
     owners = {id(owner_of(p.array)) for p in parameters}
-    checked = [gradient_for(g, p, squared) for g, p in zip(gradient_leaves, parameters, strict=True)]
+    checked = [check_gradient(g, p, squares_gradients) for g, p in zip(gradient_leaves, parameters, strict=True)]
     # A gradient may be a parameter (p for p * q by q), which a step could update before it reads the gradient.
     return [g.copy() if id(owner_of(g)) in owners else g for g in checked]
 
@@ -201,8 +201,8 @@ def _look_up(gradients: Gradients, parameter: Parameter) -> Any:
     return gradients[parameter.node]
 
 
-def gradient_for(gradient: Any, parameter: Parameter, squared: bool) -> Array:
-    """Return a checked gradient as a plain array with the shape and dtype of its parameter; see `gradients_of`."""
+def check_gradient(gradient: Any, parameter: Parameter, squares_gradients: bool) -> Array:
+    """Return a checked gradient as a plain array with the shape and dtype of its parameter; see `match_gradients`."""
     require_history(gradient)
     if isinstance(gradient, Value):
         require_unbatched("an optimizer's step", gradient)
@@ -230,7 +230,7 @@ def gradient_for(gradient: Any, parameter: Parameter, squared: bool) -> Array:
                 f"the gradient of parameter {parameter.name} contains NaN or infinity; nothing was updated. `with cg.debug():` "
                 "finds their origin"
             )
-        if squared and not np.isfinite(np.max(np.abs(array)) ** 2):
+        if squares_gradients and not np.isfinite(np.max(np.abs(array)) ** 2):
             raise ValueError(
                 f"the gradient of parameter {parameter.name} is so large that its square overflows {array.dtype}; nothing was "
                 "updated. Clip it (clip=lambda g: clip_by_global_norm(g, 1.0))"

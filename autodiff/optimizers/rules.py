@@ -1,13 +1,12 @@
-"""The optimizers `SGD`, `AdaGrad` and `RMSProp`."""
+"""The optimizers `SGD`, `AdaGrad` and `RMSProp`, and the parts that they share with `Adam`."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from .base import Clip, Optimizer, Rate, in_range
+from .base import Clip, Optimizer, Rate, check_range
 from .former_name import accepts_rate
 from .parameters import Array
-from .shared_updates import add_weight_decay, require_nonzero_epsilon, update_average_square
 
 
 @accepts_rate
@@ -62,8 +61,8 @@ class SGD(Optimizer):
         weight_decay: float = 0.0,
         clip: Clip | None = None,
     ) -> None:
-        self.momentum, self.nesterov = in_range("momentum", momentum, 0), bool(nesterov)
-        self.dampening, self.weight_decay = in_range("dampening", dampening, 0), in_range("weight_decay", weight_decay, 0)
+        self.momentum, self.nesterov = check_range("momentum", momentum, 0), bool(nesterov)
+        self.dampening, self.weight_decay = check_range("dampening", dampening, 0), check_range("weight_decay", weight_decay, 0)
         if dampening and not momentum:
             raise ValueError("dampening needs momentum")
         if nesterov and (not momentum or dampening):
@@ -127,11 +126,11 @@ class AdaGrad(Optimizer):
         weight_decay: float = 0.0,
         clip: Clip | None = None,
     ) -> None:
-        self.epsilon, self.weight_decay = in_range("epsilon", epsilon, 0), in_range("weight_decay", weight_decay, 0)
+        self.epsilon, self.weight_decay = check_range("epsilon", epsilon, 0), check_range("weight_decay", weight_decay, 0)
         super().__init__(parameters, learning_rate, ("total",), clip)
         require_nonzero_epsilon(self, self.epsilon)
         for (total,) in self._slot_arrays:
-            total[...] = in_range("initial", initial, 0)
+            total[...] = check_range("initial", initial, 0)
 
     def _update_block(self, p: Array, g: Array, slots: tuple[Array, ...], a: Array, b: Array, factors: tuple[float, ...]) -> None:
         (total,) = slots
@@ -190,8 +189,8 @@ class RMSProp(Optimizer):
         weight_decay: float = 0.0,
         clip: Clip | None = None,
     ) -> None:
-        self.decay, self.epsilon = in_range("decay", decay, 0, 1), in_range("epsilon", epsilon, 0)
-        self.momentum, self.weight_decay = in_range("momentum", momentum, 0), in_range("weight_decay", weight_decay, 0)
+        self.decay, self.epsilon = check_range("decay", decay, 0, 1), check_range("epsilon", epsilon, 0)
+        self.momentum, self.weight_decay = check_range("momentum", momentum, 0), check_range("weight_decay", weight_decay, 0)
         super().__init__(parameters, learning_rate, ("square", "velocity") if momentum else ("square",), clip)
         require_nonzero_epsilon(self, self.epsilon)
 
@@ -208,3 +207,32 @@ class RMSProp(Optimizer):
             np.copyto(a, v)
         a *= factors[0]
         np.subtract(p, a, out=p)
+
+
+# ----------------------------------------------------------------- parts of several update rules
+
+
+def add_weight_decay(g: Array, p: Array, decay: float, out: Array) -> Array:
+    """Return ``g + decay * p`` in `out`, the gradient of the loss plus ``decay / 2 * sum(p**2)``; without decay, `g`."""
+    if not decay:
+        return g
+    np.multiply(p, decay, out=out)
+    np.add(out, g, out=out)
+    return out
+
+
+def update_average_square(square: Array, g: Array, decay: float, a: Array) -> None:
+    """Compute ``square = decay * square + (1 - decay) * g**2`` in place; `a` is scratch."""
+    np.multiply(g, g, out=a)
+    a *= 1 - decay
+    np.multiply(square, decay, out=square)
+    np.add(square, a, out=square)
+
+
+def require_nonzero_epsilon(optimizer: Optimizer, epsilon: float) -> None:
+    """Raise a ValueError if a positive epsilon rounds to zero in a parameter's dtype, where a zero gradient would give 0 / 0."""
+    for parameter in optimizer._parameters:
+        if epsilon and not parameter.array.dtype.type(epsilon):
+            raise ValueError(
+                f"epsilon={epsilon:g} is zero in {parameter.array.dtype}, the dtype of parameter {parameter.name}; give 1e-4"
+            )

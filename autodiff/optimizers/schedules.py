@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from .base import in_range
+from .base import check_range
 from .former_name import accepts_rate, rename_rate
 
 Schedule = Callable[[int], float]
@@ -244,7 +244,7 @@ class WarmUp:
 
     def __post_init__(self) -> None:
         _require_steps("steps", self.steps)
-        in_range("start", self.start, 0)
+        check_range("start", self.start, 0)
 
     def __call__(self, step: int) -> float:
         """The rate after `step` steps."""

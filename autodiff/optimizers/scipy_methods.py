@@ -23,7 +23,6 @@ from .flattening import Layout
 
 Function = Callable[..., Any]
 
-
 METHODS = {
     "nelder-mead": Method(False, bounds=True),
     "powell": Method(False, bounds=True),
@@ -166,38 +165,33 @@ def _minimize(
     progress: bool,
 ) -> Any:
     """Return SciPy's result, nested like `x0`."""
+    from ..custom.scipy import optimize
+
     layout = Layout(x0)
     constraint_list = as_sequence(constraints)
-    name, kind = _method(method, bounds is not None, bool(constraint_list))
+    name, chosen_method = _choose_method(method, bounds is not None, bool(constraint_list))
     problem = Problem(f, layout)
     bar = _progress_bar(progress, name)
+    function = problem.value_and_gradient if chosen_method.gradient else problem.value_only
     scipy_options = {
         "args": params,
         "method": name,
-        "hess": problem.hessian if kind.second == "matrix" else None,
-        "hessp": problem.hessian_product if kind.second == "products" else None,
-        "bounds": _bounds(bounds, layout),
-        "constraints": [to_vector_constraint(c, layout, kind) for c in constraint_list],
+        "jac": chosen_method.gradient or None,
+        "hess": problem.hessian if chosen_method.second == "matrix" else None,
+        "hessp": problem.hessian_product if chosen_method.second == "products" else None,
+        "bounds": _convert_bounds(bounds, layout),
+        "constraints": [to_vector_constraint(c, layout, chosen_method) for c in constraint_list],
         "tol": tol,
         "options": options,
         "callback": _iteration_callback(problem, callback, bar, name),
     }
     with nullcontext() if bar is None else bar:
-        scipy_result = _search(problem, layout.start, kind, scipy_options)
-    scipy_result.x = layout.result(scipy_result.x)
-    slope = "grad" if name == "trust-constr" else "jac"
-    if kind.gradient and slope in scipy_result:
-        scipy_result[slope] = layout.result(scipy_result[slope])
+        scipy_result = optimize.minimize(function, layout.start, **scipy_options)  # as a function of all nodes it depends on
+    scipy_result.x = layout.to_result(scipy_result.x)
+    gradient_field = "grad" if name == "trust-constr" else "jac"
+    if chosen_method.gradient and gradient_field in scipy_result:
+        scipy_result[gradient_field] = layout.to_result(scipy_result[gradient_field])
     return scipy_result
-
-
-def _search(problem: Problem, start: Any, kind: Method, scipy_options: dict[str, Any]) -> Any:
-    """Return SciPy's result as a function of all nodes that it depends on."""
-    from ..custom.scipy import optimize
-
-    return optimize.minimize(
-        problem.value_and_gradient if kind.gradient else problem.value_only, start, jac=kind.gradient or None, **scipy_options
-    )
 
 
 def _iteration_callback(problem: Problem, callback: Any, bar: Any, name: str) -> Any:
@@ -210,13 +204,13 @@ def _iteration_callback(problem: Problem, callback: Any, bar: Any, name: str) ->
             bar.update()
             bar.set_postfix(value=f"{problem.value:.6g}", refresh=False)
         if callback is not None:
-            _run_callback(callback, problem.layout.result(x), name)
+            _run_callback(callback, problem.layout.to_result(x), name)
 
     return callback_for_scipy
 
 
 class Problem:
-    """The minimized function of SciPy's vector, in place of nested arguments."""
+    """The minimized function of SciPy's vector, in place of nested arguments; `value` is the last computed value."""
 
     def __init__(self, f: Function, layout: Layout) -> None:
         self.f, self.layout = f, layout
@@ -224,13 +218,13 @@ class Problem:
         self._linearization_point: Any = None
         self._hessian_map: Any = None
 
-    def flat(self, vector: object, *params: object) -> Any:
+    def flat_function(self, vector: object, *params: object) -> Any:
         """Call the function with the tree of a vector."""
-        return self.f(self.layout.tree(vector), *params)
+        return self.f(self.layout.to_tree(vector), *params)
 
     def value_only(self, x: NDArray[Any], *params: object) -> Any:
         """Return the value."""
-        value = self.flat(np.copy(x), *params)
+        value = self.flat_function(np.copy(x), *params)
         require_unbatched("minimize", value)
         if np.shape(value) != ():
             raise ValueError(f"minimize: the function returned shape {np.shape(value)}, not a scalar; sum it")
@@ -239,39 +233,37 @@ class Problem:
 
     def value_and_gradient(self, x: object, *params: object) -> tuple[Any, Any]:
         """Return the value and the gradient."""
-        value, slope = value_and_grad(self.flat)(x, *params)
+        value, gradient = value_and_grad(self.flat_function)(x, *params)
         self.value = float(to_values(value))
-        return (value if isinstance(value, Value) else self.value), slope
+        return (value if isinstance(value, Value) else self.value), gradient
 
     def hessian_product(self, x: NDArray[Any], vector: NDArray[Any], *params: object) -> Any:
         """Return the Hessian times a vector."""
         with recording_on():  # a function that writes in place runs again for each product, and must be recorded
             if self._linearization_point is None or not np.array_equal(x, self._linearization_point):
-                self._linearization_point, (_, self._hessian_map) = (
-                    np.array(x),
-                    linearize(lambda x: grad(self.flat)(x, *params), np.array(x)),
-                )
+                self._linearization_point = np.array(x)
+                _, self._hessian_map = linearize(lambda x: grad(self.flat_function)(x, *params), np.array(x))
             return np.asarray(to_values(self._hessian_map(np.asarray(vector, float))), float)
 
     def hessian(self, x: Any, *params: object) -> Any:
         """Return the Hessian."""
-        return np.asarray(to_values(hessian(self.flat)(x, *params)), float)
+        return np.asarray(to_values(hessian(self.flat_function)(x, *params)), float)
 
 
-def _method(method: str | None, bounded: bool, constrained: bool) -> tuple[str, Method]:
-    """Return the name of the method, by default SciPy's, and its requirements."""
+def _choose_method(method: str | None, bounded: bool, constrained: bool) -> tuple[str, Method]:
+    """Return the name of the method, by default SciPy's, and its entry of `METHODS`."""
     name = ("slsqp" if constrained else "l-bfgs-b" if bounded else "bfgs") if method is None else method
     if not isinstance(name, str) or name.lower() not in METHODS:
         raise ValueError(f"minimize: there is no method {method!r}; use one of {', '.join(METHODS)}")
-    kind = METHODS[name.lower()]
+    chosen_method = METHODS[name.lower()]
     for is_requested, field in ((bounded, "bounds"), (constrained, "constraints")):
-        if is_requested and not getattr(kind, field):
+        if is_requested and not getattr(chosen_method, field):
             supporting = ", ".join(n for n, k in METHODS.items() if getattr(k, field))
             raise ValueError(f"minimize: method {name!r} takes no {field}; these do: {supporting}")
-    return name.lower(), kind
+    return name.lower(), chosen_method
 
 
-def _bounds(bounds: Any, layout: Layout) -> Any:
+def _convert_bounds(bounds: Any, layout: Layout) -> Any:
     """Return the bounds on the vector, in SciPy's form."""
     from scipy import optimize
 

@@ -17,9 +17,9 @@ from .parameters import Array
 
 # Coefficients of backward differences over the last four moving averages, oldest first: the first derivative to third order
 # in the step, the second derivative to second order.
-FIRST = np.array([-1 / 3, 3 / 2, -3.0, 11 / 6])
-SECOND = np.array([-1.0, 4.0, -5.0, 2.0])
-GROW, SHRINK = 1.02, 0.99
+FIRST_DERIVATIVE = np.array([-1 / 3, 3 / 2, -3.0, 11 / 6])
+SECOND_DERIVATIVE = np.array([-1.0, 4.0, -5.0, 2.0])
+GROWTH_FACTOR, SHRINK_FACTOR = 1.02, 0.99
 
 
 class History(NamedTuple):
@@ -131,7 +131,7 @@ class StepController(Optimizer):
         super().__init__(parameters, learning_rate, ("direction",), clip)
         self.inertia = inertia
         self.beta, self.grow, self.fixed, self.growing = float(beta), grow, bool(fixed), True
-        self._losses, self._averages = np.zeros(window), np.zeros(len(SECOND))
+        self._losses, self._averages = np.zeros(window), np.zeros(len(SECOND_DERIVATIVE))
         self._history: list[tuple[float, float, float]] = []
 
     @property
@@ -163,10 +163,10 @@ class StepController(Optimizer):
         if number.size != 1 or number.dtype.kind not in "fiu" or not np.all(np.isfinite(number)):
             raise ValueError(f"the loss must be one finite real number, not {number}; nothing was updated")
         parameter_gradients = self._check_gradients(gradients)
-        self._observe(number.reshape(()))
+        self._adapt_step_size(number.reshape(()))
         self._apply_step(parameter_gradients, self.learning_rate)
 
-    def _observe(self, loss: Array) -> None:
+    def _adapt_step_size(self, loss: Array) -> None:
         """Add a loss to the averages, and adapt the step size to their differences."""
         if not self._history:
             dtype = loss.dtype if loss.dtype.kind == "f" else np.dtype(float)
@@ -175,13 +175,15 @@ class StepController(Optimizer):
         # Means and differences are relative to the newest value, so that those of equal values are exactly zero.
         recent = self._losses[-len(self._history) - 2 :]
         self._averages[:] = [*self._averages[1:], recent[-1] + np.mean(recent - recent[-1])]
-        rises = self._averages - self._averages[-1]
-        first, second = (np.sum(c.astype(rises.dtype) * rises) for c in (FIRST, SECOND))
+        relative_averages = self._averages - self._averages[-1]
+        first, second = (
+            np.sum(c.astype(relative_averages.dtype) * relative_averages) for c in (FIRST_DERIVATIVE, SECOND_DERIVATIVE)
+        )
         if not self.fixed:
             if first > 0 and second > 0:
-                self.learning_rate, self.growing = self.learning_rate * SHRINK, False
+                self.learning_rate, self.growing = self.learning_rate * SHRINK_FACTOR, False
             elif self.growing and (first if self.grow == "falling" else second) < 0:
-                self.learning_rate *= GROW
+                self.learning_rate *= GROWTH_FACTOR
         self._history.append((float(loss), float(self._averages[-1]), self.learning_rate))
 
     def _update_block(self, p: Array, g: Array, slots: tuple[Array, ...], a: Array, b: Array, factors: tuple[float, ...]) -> None:

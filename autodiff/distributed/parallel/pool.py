@@ -133,7 +133,7 @@ class ActorPool:
         for address, worker in workers.items():
             member = self.members.get(address)
             if member is not None:
-                member.last_reply = max(member.last_reply, self._registry.last_reply[address])
+                member.last_reply = max(member.last_reply, self._registry.last_heartbeat[address])
             elif address not in self._joining and self._retry_times.get(address, 0) <= time.monotonic():
                 self._joining[address] = asyncio.ensure_future(self._join(address, str(worker.get("name", address))))
 

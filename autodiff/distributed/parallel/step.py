@@ -70,7 +70,7 @@ class Step:
         self.unassigned: list[ShardRange] = [(0, count)]
         self.is_done = np.zeros(count, bool)
         self.times_lost = np.zeros(count, int)
-        self.jobs: list[PendingShare] = []
+        self.pending: list[PendingShare] = []
         self.overtaken: set[asyncio.Task[Any]] = set()
         self.partial_sums: dict[ShardRange, Sums] = {}
         self.dtype: Any = None
@@ -86,17 +86,18 @@ class Step:
         while not self.is_done.all() and self.failure is None:
             self.pool.poll()
             self._assign()
-            if self.jobs:
-                await asyncio.wait([a.task for a in self.jobs], timeout=POLL_INTERVAL, return_when=asyncio.FIRST_COMPLETED)
+            if self.pending:
+                tasks = [share.task for share in self.pending]
+                await asyncio.wait(tasks, timeout=POLL_INTERVAL, return_when=asyncio.FIRST_COMPLETED)
             else:
                 await asyncio.sleep(POLL_INTERVAL / 10)
-            for job in [a for a in self.jobs if a.task.done()]:
-                self.jobs.remove(job)
-                self._handle_result(job)
+            for share in [share for share in self.pending if share.task.done()]:
+                self.pending.remove(share)
+                self._handle_result(share)
             self._overtake_silent()
             self._require_alive()
-        for job in self.jobs:  # its late reply is dropped; the machine is idle again afterwards
-            self._log_job(job, "late: others were done before")
+        for share in self.pending:  # its late reply is dropped; the machine is idle again afterwards
+            self._log_share(share, "late: others were done before")
 
     # -------------------------------------------------------------------------------------------- assignment
 
@@ -107,7 +108,7 @@ class Step:
             if not free:
                 return
             shards = self.unassigned.pop(0)
-            busy = [a.member for a in self.jobs if a.task not in self.overtaken]
+            busy = [pending.member for pending in self.pending if pending.task not in self.overtaken]
             speeds = self.pool.speeds([*free, *busy])
             shares = [
                 *zip([*free, *[None] * len(busy)], assign_shards(shards, speeds, len(self.bounds) - 1), speeds, strict=True)
@@ -126,7 +127,7 @@ class Step:
         task = asyncio.ensure_future(self._call(member, shards))
         member.busy = task
         task.add_done_callback(lambda _: _mark_free(member, task))
-        self.jobs.append(
+        self.pending.append(
             PendingShare(task, member, shards, self.log.now(), len(rows) / speed if is_measured else DEFAULT_SECONDS)
         )
 
@@ -150,53 +151,53 @@ class Step:
 
     # ------------------------------------------------------------------------------------------------ replies
 
-    def _handle_result(self, job: PendingShare) -> None:
+    def _handle_result(self, share: PendingShare) -> None:
         try:
-            response = job.task.result()
+            response = share.task.result()
         except (Exception, asyncio.CancelledError) as error:  # the machine is lost; an error of the loss is a reply
-            self._handle_loss(job, error)
+            self._handle_loss(share, error)
             return
         if isinstance(response, FailureReport):
-            self._log_job(job, f"error: {response.text.strip().rpartition(chr(10))[2]:.200}")
-            self.failure = job.member.address, response
+            self._log_share(share, f"error: {response.text.strip().rpartition(chr(10))[2]:.200}")
+            self.failure = share.member.address, response
             return
-        self._log_job(job, "overtaken" if job.task in self.overtaken else "")
-        if not self.is_done[slice(*job.shards)].all():
+        self._log_share(share, "overtaken" if share.task in self.overtaken else "")
+        if not self.is_done[slice(*share.shards)].all():
             self.partial_sums.update({node: list(map(_as_writeable, sums)) for node, sums in response.sums.items()})
-            self.is_done[slice(*job.shards)] = True
+            self.is_done[slice(*share.shards)] = True
             self.dtype = response.dtype
             self.warnings += response.warnings
 
-    def _handle_loss(self, job: PendingShare, error: BaseException) -> None:
+    def _handle_loss(self, share: PendingShare, error: BaseException) -> None:
         """Drop a lost machine, and assign its shards to others, unless these compute them already."""
         if isinstance(error, asyncio.CancelledError):
             error = ConnectionError("it left the cluster")
-        self._log_job(job, f"lost: {error}")
-        self.pool.drop(job.member.address, f"lost: {error}")
-        shards = slice(*job.shards)
+        self._log_share(share, f"lost: {error}")
+        self.pool.drop(share.member.address, f"lost: {error}")
+        shards = slice(*share.shards)
         self.times_lost[shards] += 1
         if self.times_lost.max() >= MAX_LOSSES:
             raise RuntimeError(
-                f"DataParallel: {MAX_LOSSES} machines were lost, one after the other, on rows {self._rows(job.shards)} of the "
+                f"DataParallel: {MAX_LOSSES} machines were lost, one after the other, on rows {self._rows(share.shards)} of the "
                 f"batch. The last error is {error}. Check whether the loss exhausts memory or ends its process."
             ) from error
-        if job.task not in self.overtaken and not self.is_done[shards].all():
-            rows = self._rows(job.shards)
+        if share.task not in self.overtaken and not self.is_done[shards].all():
+            rows = self._rows(share.shards)
             _log.info("step %d: rows %d to %d are computed by other machines", self.pool.step, rows.start, rows.stop - 1)
-            self.unassigned.append(job.shards)
+            self.unassigned.append(share.shards)
 
     # ---------------------------------------------------------------------------------------- silent machines
 
     def _overtake_silent(self) -> None:
         """Assign to idle machines the shards of machines that are much slower than expected."""
-        for job in self.jobs:
-            longest = max(self.patience * job.expected, MIN_PATIENCE)
-            if job.task in self.overtaken or self.log.now() - job.start < longest or not self.pool.free:
+        for share in self.pending:
+            longest = max(self.patience * share.expected, MIN_PATIENCE)
+            if share.task in self.overtaken or self.log.now() - share.start < longest or not self.pool.free:
                 continue
-            if not self.is_done[slice(*job.shards)].all():
-                self.overtaken.add(job.task)
-                self.unassigned.append(job.shards)
-                self.log.add_event(self.pool.step, job.member.address, f"overtaken: silent for {longest:.2g} s")
+            if not self.is_done[slice(*share.shards)].all():
+                self.overtaken.add(share.task)
+                self.unassigned.append(share.shards)
+                self.log.add_event(self.pool.step, share.member.address, f"overtaken: silent for {longest:.2g} s")
                 self._assign()
 
     def _require_alive(self) -> None:
@@ -214,8 +215,8 @@ class Step:
                 "there are machines."
             )
 
-    def _log_job(self, job: PendingShare, fault: str) -> None:
-        self.log.add(self.pool.step, job.member.address, self._rows(job.shards), job.start, self.log.now(), fault)
+    def _log_share(self, share: PendingShare, fault: str) -> None:
+        self.log.add(self.pool.step, share.member.address, self._rows(share.shards), share.start, self.log.now(), fault)
 
 
 def _mark_free(member: Member, task: asyncio.Task[Any]) -> None:

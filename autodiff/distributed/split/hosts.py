@@ -125,7 +125,7 @@ class ClusterHosts:
         now = time.monotonic()
         if address not in self._registry.workers or self._retry_times.get(address, 0) > now:
             return False
-        return now - self._registry.last_reply[address] < max(self.wait, MIN_HEARTBEAT_TIMEOUT)
+        return now - self._registry.last_heartbeat[address] < max(self.wait, MIN_HEARTBEAT_TIMEOUT)
 
     def _mark_lost(self, address: str) -> None:
         if address in self._actors:

@@ -8,23 +8,26 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 import cloudpickle  # type: ignore[import-untyped]
+import distributed
 import numpy as np
 
+from compgraph.executor import collect_dependencies, retrace_sources_of
+from compgraph.guards import guards_of, warn_leaks
 from compgraph.storage import by_sequence_number
-from compgraph.values import PlaceholderNode, VariableNode, describe
+from compgraph.values import PlaceholderNode, Value, VariableNode, describe, require_history
 
-from ...arguments import unflatten
+from ...arguments import flatten, unflatten
 from ...optimizers import Optimizer
 from .automatic import partition_linearly
-from .checked_arguments import check_count, flatten_variables, list_graph, require_used, resolve_client
 from .feeds import Batch, Feeds
 from .hosts import ClusterHosts, LocalHosts
-from .layout import complete_placement, place_by_scope
+from .layout import complete_placement, is_operation, place_by_scope
 from .parts import LostError, gather_or_cancel, pack, unpack, weighted_sum
 from .pipeline import Pipeline
 from .plan import Plan
 from .states import clip_of, divide_state, initial_state, merge_states, require_separable, validate_state
 
+_Client: Any = distributed.Client  # untyped
 _log = logging.getLogger(__name__)
 MAX_LOSSES = 10  # lost machines until a call fails
 
@@ -109,23 +112,23 @@ class Split:
         keep_every: int = 1,
         wait: float = 60.0,
     ) -> None:
-        self._keep_every = check_count("keep_every", keep_every)
-        self._leaves, self._structure = flatten_variables(parameters)
-        self._output, self._items = output, list_graph(output)
+        self._keep_every = _check_count("keep_every", keep_every)
+        self._leaves, self._structure = _flatten_variables(parameters)
+        self._output, self._items = output, _list_graph(output)
         placeholders = sorted([item for item in self._items if isinstance(item, PlaceholderNode)], key=by_sequence_number)
-        self._feeds = Feeds(placeholders, check_count("micro_batches", micro_batches))
+        self._feeds = Feeds(placeholders, _check_count("micro_batches", micro_batches))
         variables = [*self._leaves, *[i for i in self._items if isinstance(i, VariableNode)]]
         self._sequence_numbers = {variable: variable.sequence_number for variable in variables}
         self._arrays = [v.value.copy() for v in self._leaves]
         self._optimizer, self._saved_state = optimizer, initial_state(optimizer, self._arrays)
         self._plan: Plan | None = None
         if isinstance(place, str) and place == "auto":
-            require_used(output, self._items, self._leaves)
+            _require_used(output, self._items, self._leaves)
         else:
             self._plan_parts(place_by_scope(self._items, place))  # type: ignore[arg-type]
         if not wait > 0:
             raise ValueError(f"Split: wait is a positive number of seconds, not {wait!r}.")
-        self._client, self._owns_client = resolve_client(client)
+        self._client, self._owns_client = _resolve_client(client)
         self._hosts: Any = LocalHosts() if self._client is None else ClusterHosts(self._client, float(wait))
         self._unsaved_steps: list[Batch] = []  # the feeds of the steps since `_saved_state`
         self._steps_taken = 0  # the number of `_unsaved_steps` that all parts have taken
@@ -364,3 +367,65 @@ class Split:
     def _next_epoch(self) -> int:
         self._epoch += 1
         return self._epoch
+
+
+# ----------------------------------------------------------------------------- checks of arguments
+
+
+def _resolve_client(client: Any) -> tuple[Any, bool]:
+    """Return the Dask client of an argument of `Split`, and whether this function created it; None stays None."""
+    if isinstance(client, str):
+        return _Client(client, direct_to_workers=True), True
+    if client is not None and not isinstance(client, _Client):
+        raise TypeError(
+            f"Split: client must be a dask.distributed.Client, the address of a scheduler or None, not {type(client).__name__}."
+        )
+    if client is not None and client.asynchronous:
+        raise TypeError("Split: the client is asynchronous. Create it with asynchronous=False.")
+    return client, False
+
+
+def _check_count(name: str, value: Any) -> int:
+    """Return an integer, checked to be at least 1."""
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise ValueError(f"Split: {name} must be an integer of at least 1, not {value!r}.")
+    return value
+
+
+def _flatten_variables(tree: Any) -> tuple[list[Any], Any]:
+    """Return the leaves of the nested parameters, and their structure."""
+    leaves, structure = flatten(tree)
+    if not leaves:
+        raise TypeError("Split: there are no parameters. Pass variables of the graph.")
+    for leaf in leaves:
+        if not isinstance(leaf, VariableNode):
+            raise TypeError(f"Split: parameters must be variables (cg.variable), not a {type(leaf).__name__}.")
+    if len({id(leaf) for leaf in leaves}) < len(leaves):
+        raise ValueError("Split: a parameter is passed twice.")
+    return leaves, structure
+
+
+def _list_graph(output: Any) -> list[Any]:
+    """Return the graph of the output, with the guards, in the order of recording."""
+    require_history(output)
+    if not isinstance(output, Value) or not is_operation(output):
+        raise TypeError(f"Split: the output must be a result of operations on nodes, not a {type(output).__name__}.")
+    if output.level:
+        raise TypeError("Split: the output carries tangents. Pass its primal value.")
+    guards, leaked_values = guards_of(collect_dependencies([output], retrace_sources_of))
+    warn_leaks(leaked_values)
+    checkable_guards = [guard for guard in guards if not any(map(_is_fed, collect_dependencies([guard], retrace_sources_of)))]
+    return collect_dependencies([output, *checkable_guards], retrace_sources_of)
+
+
+def _is_fed(item: Any) -> bool:
+    """Whether an item replaces a placeholder in a run of an executor with the same variables."""
+    return isinstance(item, PlaceholderNode) and not hasattr(item, "declared")
+
+
+def _require_used(output: Any, items: list[Any], parameters: list[Any]) -> None:
+    """Raise if the output does not depend on a parameter."""
+    reachable = frozenset(items)
+    for parameter in parameters:
+        if parameter not in reachable:
+            raise ValueError(f"Split: the {describe(output)} does not depend on the parameter {parameter.name!r}. Leave it out.")

@@ -110,7 +110,7 @@ class MachineProgram:
         (steps, self._inputs, outputs), self._results = lowered or LoweredProgram.from_schedule(schedule)
         units = products_as_nests(fuse_steps(steps))
         rematerialize(units, outputs)
-        units = tile_nests(units, outputs, processor()[2])
+        units = tile_nests(units, outputs, processor().vector_bytes)
         self._plan = MemoryPlan(units, outputs)
         self._threads = schedule.options.get("threads")
         numpy_steps = [unit for unit in units if isinstance(unit, NumPyCall) and unit.reason]
@@ -136,12 +136,12 @@ class MachineProgram:
 
     def _emit(self, units: list[Unit]) -> list[_Step]:
         """Compile the units; return the steps of a run: sequences of records, tiled nests, and NumPy calls."""
-        plan, width, module = self._plan, processor()[2], Module()
+        plan, width, module = self._plan, processor().vector_bytes, Module()
         readers = Counter(buffer for unit in units for buffer in set(buffers_used(unit)))
         registers = {b for b, count in readers.items() if count == 1 and b.size == 1 and b in plan.offsets}
         table = KernelTable(plan.materialized, registers, width)
         segments = [_Segment(group, self._external_arrays(group)) for group in self._split_units(units)]
-        records = [[] if segment.is_single else self._records(segment, table) for segment in segments]
+        records = [[] if segment.is_separate else self._add_records(segment, table) for segment in segments]
         for kernel in table.kernels.values():
             kernel.compress()
             emit_kernel(module, kernel, plan.materialized, width)
@@ -164,7 +164,7 @@ class MachineProgram:
         for unit in units:
             group_arrays = arrays.union(self._external_arrays([unit]))
             is_full = len(group_arrays) > MAX_ARGUMENTS
-            if not groups or _is_single(unit) or _is_single(groups[-1][-1]) or is_full:
+            if not groups or _is_separate(unit) or _is_separate(groups[-1][-1]) or is_full:
                 groups.append([])
                 group_arrays = set(self._external_arrays([unit]))
             groups[-1].append(unit)
@@ -177,8 +177,8 @@ class MachineProgram:
         hosts = (plan.hosts.get(b, b) for unit in units for b in buffers_used(unit) if b in plan.materialized)
         return [b for b in dict.fromkeys(hosts) if b not in plan.offsets]
 
-    def _records(self, segment: _Segment, table: KernelTable) -> list[tuple[Kernel, int]]:
-        """Return the kernel and the number of the record of each unit."""
+    def _add_records(self, segment: _Segment, table: KernelTable) -> list[tuple[Kernel, int]]:
+        """Add the record of each unit to a table; return its kernel and number."""
         plan, numbers = self._plan, {buffer: number for number, buffer in enumerate(segment.arrays, 1)}
 
         def locate(view: BufferView) -> tuple[int, int]:
@@ -194,10 +194,10 @@ class MachineProgram:
             return ""
         if len(segment.arrays) > MAX_ARGUMENTS:
             raise NotImplementedError(f"one step accesses {len(segment.arrays)} arrays; at most {MAX_ARGUMENTS} are supported")
-        if not segment.is_single:
+        if not segment.is_separate:
             return emit_record_loop(module, len(segment.arrays))
         assert isinstance(segment.first, LoopNest)
-        emit_tiled_nest(module, name, segment.first, segment.arrays, self._plan, processor()[2])
+        emit_tiled_nest(module, name, segment.first, segment.arrays, self._plan, processor().vector_bytes)
         return name
 
     def _make_step(self, segment: _Segment, name: str, record_array: NDArray[np.int64]) -> _Step:
@@ -383,7 +383,7 @@ def _is_reported_by_numpy(flags: int) -> bool:
     return any(flags & mask for mask in masks)
 
 
-def _is_single(unit: Unit) -> bool:
+def _is_separate(unit: Unit) -> bool:
     """Return whether a unit is a segment of its own: a NumPy call or a tiled nest."""
     return isinstance(unit, NumPyCall) or (isinstance(unit, LoopNest) and unit.tiling is not None)
 
@@ -399,8 +399,8 @@ class _Segment(NamedTuple):
         return self.units[0]
 
     @property
-    def is_single(self) -> bool:
-        return _is_single(self.first)
+    def is_separate(self) -> bool:
+        return _is_separate(self.first)
 
 
 class _MachineCall(NamedTuple):
@@ -453,7 +453,7 @@ class LoweredProgram(NamedTuple):
     program : StepProgram
         The steps, the buffers of inputs, and the views of the computed results.
     results : list of (BufferView or None, Node)
-        See `GraphLowering.results`.
+        See `GraphLowering.lower_results`.
     """
 
     program: StepProgram
@@ -463,7 +463,7 @@ class LoweredProgram(NamedTuple):
     def from_schedule(cls, schedule: Schedule, max_trip_count: int = 0) -> LoweredProgram:
         """Lower a schedule whose loops may be extrapolated to `max_trip_count` iterations."""
         lowered = GraphLowering(schedule, is_exact=bool(schedule.options.get("exact", False)))
-        results = lowered.results()
+        results = lowered.lower_results()
         outputs = [view for view, _ in results if view is not None]
         inputs = [lowered.inputs[node].buffer if node in lowered.inputs else None for node in schedule.inputs]
         return cls(StepProgram(reroll_loops(lowered.steps, outputs, max_trip_count), inputs, outputs), results)

@@ -1,8 +1,7 @@
 """The intermediate representation between graphs and LLVM IR: steps over buffers, in order.
 
 A `Buffer` stores a value. A `BufferView` is an array in a buffer, described by an offset and strides, so NumPy views cost
-nothing.
-The steps are elementwise operations (`Map`), reductions (`Reduce`), indexing by integer arrays (`Gather`, `Scatter`),
+nothing. The steps are elementwise operations (`Map`), reductions (`Reduce`), indexing by integer arrays (`Gather`, `Scatter`),
 cumulative operations (`Scan`), matrix products (`MatMul`), factorizations of small matrices (`Factorization`), convolutions
 (`Convolution`), calls of NumPy (`NumPyCall`), and loops of steps (`Loop`).
 """
@@ -89,6 +88,11 @@ class BufferView:
         lead = len(shape) - len(self.shape)
         strides = [0 if n == 1 and m != 1 else s for n, m, s in zip(self.shape, shape[lead:], self.strides, strict=True)]
         return BufferView(self.buffer, self.offset, shape, (0,) * lead + tuple(strides))
+
+    def matrix_transpose(self) -> BufferView:
+        """Return the transposes of a stack of matrices."""
+        (*stack, rows, columns), (*stack_strides, down, right) = self.shape, self.strides
+        return BufferView(self.buffer, self.offset, (*stack, columns, rows), (*stack_strides, right, down))
 
 
 def c_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
@@ -336,5 +340,5 @@ class Loop:
     steps: list[Any]
 
 
-Single = Map | Reduce | MatMul | Factorization | Convolution | Gather | Scatter | Scan | NumPyCall
-Step = Single | Loop
+SingleStep = Map | Reduce | MatMul | Factorization | Convolution | Gather | Scatter | Scan | NumPyCall
+Step = SingleStep | Loop

@@ -41,7 +41,7 @@ class ConvolutionGeometry:
 
     Attributes
     ----------
-    batch, groups, channels, results : int
+    batch, groups, in_channels, out_channels : int
         The batch size; the number of channel groups; and per group, the channels of an image and of a result.
     lengths, window, counts : tuple of int
         The lengths of an image, of the kernel and of a result.
@@ -53,8 +53,8 @@ class ConvolutionGeometry:
 
     batch: int
     groups: int
-    channels: int
-    results: int
+    in_channels: int
+    out_channels: int
     lengths: Pair
     window: Pair
     counts: Pair
@@ -69,19 +69,24 @@ class ConvolutionGeometry:
         return self.lengths[0] + self.before[0] + self.after[0], self.lengths[1] + self.before[1] + self.after[1]
 
     @property
-    def image(self) -> int:
+    def image_size(self) -> int:
         """The number of elements of one group of an image."""
-        return self.channels * prod(self.lengths)
+        return self.in_channels * prod(self.lengths)
 
     @property
-    def result(self) -> int:
+    def result_size(self) -> int:
         """The number of elements of one group of a result."""
-        return self.results * prod(self.counts)
+        return self.out_channels * prod(self.counts)
+
+    @property
+    def kernel_size(self) -> int:
+        """The number of elements of one group of the kernel."""
+        return self.out_channels * self.depth
 
     @property
     def depth(self) -> int:
         """The number of products summed per element of the result."""
-        return self.channels * prod(self.window)
+        return self.in_channels * prod(self.window)
 
     def phases(self, axis: int) -> list[Phase]:
         """Return the phases of an axis in the input gradient."""
@@ -100,12 +105,12 @@ class ConvolutionGeometry:
         lowest, highest = min((b[0] for b in bounds), default=0), max((b[1] for b in bounds), default=0)
         return max(0, -lowest), max(0, highest - self.counts[axis] + 1)
 
-    def work_sizes(self, kind: str) -> tuple[int, int, int]:
+    def scratch_sizes(self, kind: str) -> tuple[int, int, int]:
         """Return the sizes of the scratch copies: the kernel, the inputs, and the outputs; see `Convolution`."""
-        inputs, outputs = prod(self.padded) * self.channels, self.result
+        inputs, outputs = prod(self.padded) * self.in_channels, self.result_size
         if kind == "back":
             (top, bottom), (left, right) = self.margins(0), self.margins(1)
-            inputs = (self.counts[0] + top + bottom) * (self.counts[1] + left + right) * self.results
-            outputs = self.image
-        sizes = (self.depth * self.results, inputs, outputs)
+            inputs = (self.counts[0] + top + bottom) * (self.counts[1] + left + right) * self.out_channels
+            outputs = self.image_size
+        sizes = (self.kernel_size, inputs, outputs)
         return sizes[0] + -sizes[0] % 16, sizes[1] + -sizes[1] % 16, sizes[2]  # each begins at a cache line

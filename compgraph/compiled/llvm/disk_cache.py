@@ -21,7 +21,7 @@ from ..compile_errors import warn_compile
 
 MAX_FILES = 2000  # the least recently used files are removed
 _SECRET, _SECRET_SIZE = "secret", 32
-_CODE_SIZE = hashlib.sha256().digest_size
+_AUTHENTICATION_SIZE = hashlib.sha256().digest_size
 _NAME = re.compile(r"[0-9a-f]{64}\.o")  # the names that `_file_name` returns
 _WRITABLE = stat.S_IWGRP | stat.S_IWOTH
 _warned: set[Path] = set()  # folders that a warning was issued for
@@ -50,8 +50,8 @@ def load(key: str) -> bytes | None:
     content = _read(path)
     if content is None:
         return None
-    code = content[_CODE_SIZE:]
-    if not hmac.compare_digest(content[:_CODE_SIZE], _authentication(secret, key, code)):
+    code = content[_AUTHENTICATION_SIZE:]
+    if not hmac.compare_digest(content[:_AUTHENTICATION_SIZE], _authentication_code(secret, key, code)):
         return None
     with contextlib.suppress(OSError):
         os.utime(path)
@@ -62,9 +62,9 @@ def store(key: str, code: bytes) -> bool:
     """Store object code under a key, atomically; return whether that succeeded."""
     with contextlib.suppress(OSError):
         folder = _usable_folder()
-        secret = None if folder is None else _secret(folder)
+        secret = None if folder is None else _load_or_create_secret(folder)
         if folder is not None and secret is not None:
-            _write(folder / _file_name(key), _authentication(secret, key, code) + code)
+            _write(folder / _file_name(key), _authentication_code(secret, key, code) + code)
             _evict()
             return True
     return False
@@ -74,7 +74,7 @@ def _file_name(key: str) -> str:
     return hashlib.sha256(key.encode()).hexdigest() + ".o"
 
 
-def _authentication(secret: bytes, key: str, code: bytes) -> bytes:
+def _authentication_code(secret: bytes, key: str, code: bytes) -> bytes:
     return hmac.digest(secret, hashlib.sha256(key.encode()).digest() + code, "sha256")
 
 
@@ -126,7 +126,7 @@ def _write(path: Path, content: bytes) -> None:
         raise
 
 
-def _secret(folder: Path) -> bytes | None:
+def _load_or_create_secret(folder: Path) -> bytes | None:
     """Return the user's secret, created if missing or damaged."""
     path = folder / _SECRET
     secret = _read(path)

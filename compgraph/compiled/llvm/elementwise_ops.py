@@ -17,34 +17,19 @@ _BOOLEAN = {
     "bitwise_xor": "xor", "add": "or", "multiply": "and", "not_equal": "xor",
 }  # fmt: skip
 _ORDERED = {"less": "lt", "less_equal": "le", "greater": "gt", "greater_equal": "ge", "equal": "eq", "not_equal": "ne"}
-_FLOAT_OPS = frozenset(
-    {
-        *_FLOATING,
-        "negative",
-        "square",
-        "reciprocal",
-        "sign",
-        "maximum",
-        "minimum",
-        "fmax",
-        "fmin",
-        "logical_not",
-        "isnan",
-        "isinf",
-    }
-    | {"isfinite", "copysign", "signbit", "heaviside", "rad2deg", "degrees", "deg2rad", "radians", *integer_arithmetic.FLOATING}
-)
+_FLOAT_OPS = frozenset({
+    *_FLOATING, *integer_arithmetic.FLOATING, "negative", "square", "reciprocal", "sign", "maximum", "minimum", "fmax", "fmin",
+    "logical_not", "isnan", "isinf", "isfinite", "copysign", "signbit", "heaviside", "rad2deg", "degrees", "deg2rad", "radians",
+})  # fmt: skip
 _ROUNDING = frozenset({"floor", "ceil", "trunc"})  # the identity on integers
 _DIVISIONS = frozenset({"floor_divide", "remainder", "fmod"})
 _INTEGER_OPS = frozenset({*_INTEGER, "negative", "square", "maximum", "minimum", "invert", "absolute", "sign", "left_shift"})
 _INTEGER_OPS |= _ROUNDING | _DIVISIONS | {"right_shift", "isnan", "isinf", "isfinite"}
 _BOOLEAN_OPS = frozenset({*_BOOLEAN, *_ORDERED, "logical_not", "invert", "maximum", "minimum", "absolute"})
 _GENERIC_OPS = frozenset({"copy", "positive", "where"})
-_ANGLE_FACTORS: dict[str, tuple[float, float]] = {
-    "rad2deg": (180, np.pi),
-    "degrees": (180, np.pi),
-    "deg2rad": (np.pi, 180),
-    "radians": (np.pi, 180),
+_ANGLE_FACTORS: dict[str, tuple[float, float]] = {  # numerator and denominator
+    **dict.fromkeys(("rad2deg", "degrees"), (180, np.pi)),
+    **dict.fromkeys(("deg2rad", "radians"), (np.pi, 180)),
 }
 
 # Operations with NumPy's bits. `fmax` and `fmin` are excluded, because the sign of a zero result of NumPy depends on the position

@@ -44,6 +44,11 @@ class Type:
         """Whether the type is a floating-point type."""
         return self.scalar in ("double", "float")
 
+    @property
+    def itemsize(self) -> int:
+        """The bytes of one lane of a floating-point type."""
+        return {"double": 8, "float": 4}[self.scalar]
+
     def with_lanes(self, lanes: int) -> Type:
         """Return this type with a different number of lanes."""
         return Type(self.scalar, lanes)

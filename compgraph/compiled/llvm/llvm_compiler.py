@@ -9,7 +9,7 @@ import logging
 import os
 import threading
 import weakref
-from typing import Any
+from typing import Any, NamedTuple
 
 from scipy.linalg import cython_blas  # at the top level: after a fork, an unfinished import of a thread would block forever
 
@@ -46,9 +46,17 @@ def _require_compiler() -> None:
         raise NotImplementedError("the process was forked while a thread compiled; start a new process to compile")
 
 
+class Processor(NamedTuple):
+    """A target processor: LLVM's name, its features as LLVM's list, and the bytes of its widest vectors."""
+
+    name: str
+    features: str
+    vector_bytes: int
+
+
 @functools.cache
-def processor() -> tuple[str, str, int]:
-    """Return LLVM's name and features of this processor, and the bytes of its widest vectors.
+def processor() -> Processor:
+    """Return the processor of this machine.
 
     Raises
     ------
@@ -58,14 +66,14 @@ def processor() -> tuple[str, str, int]:
     llvm = _llvm()
     features = llvm.get_host_cpu_features()
     if features.get("avx512f") and features.get("avx512dq") and features.get("avx512vl"):
-        width = 64
+        vector_bytes = 64
     elif features.get("avx2") and features.get("fma"):
-        width = 32
+        vector_bytes = 32
     elif llvm.get_process_triple().startswith(("aarch64", "arm64")):
-        width = 16
+        vector_bytes = 16
     else:
         raise NoCompilerError("the processor has neither AVX2 with FMA, nor NEON")
-    return llvm.get_host_cpu_name(), features.flatten(), width
+    return Processor(llvm.get_host_cpu_name(), features.flatten(), vector_bytes)
 
 
 # The large code model uses 64-bit addresses between sections. In a process with large mapped libraries, sections may be too far

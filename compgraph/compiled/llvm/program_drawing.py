@@ -41,16 +41,17 @@ def draw_program(units: Sequence[Unit], results: Sequence[Result], names: dict[B
     options : ProgramOptions
         Options of `visualize_at`.
     """
-    builder = _DrawingBuilder(names, options, sum(map(_size, units)))
+    builder = _DrawingBuilder(names, options, sum(map(_count_steps, units)))
     builder.add(units, None)
     for number, (view, item) in enumerate(results, 1):
         builder.add_result(f"result {number}" if len(results) > 1 else "result", view, item)
     return builder.drawing
 
 
-def _size(unit: Unit) -> int:
+def _count_steps(unit: Unit) -> int:
+    """Return the number of steps of a unit, each of which is an entry."""
     if isinstance(unit, FusedLoop):
-        return sum(map(_size, unit.units))
+        return sum(map(_count_steps, unit.units))
     return len(unit.steps) if isinstance(unit, LoopNest) else 1
 
 
@@ -72,7 +73,7 @@ class _DrawingBuilder:
         """Draw units, in a box."""
         for unit in units:
             if self._remaining <= 0:
-                self.drawing.omitted_nodes += _size(unit)
+                self.drawing.omitted_nodes += _count_steps(unit)
             elif isinstance(unit, FusedLoop):
                 self._add_loop(unit, box)
             elif isinstance(unit, LoopNest):
@@ -83,9 +84,9 @@ class _DrawingBuilder:
 
     def _add_loop(self, unit: FusedLoop, box: int | None) -> None:
         trip_count = unit.loop.loop_index.trip_count
-        inside = self._box(f"{trip_count:,} iterations", box, count=trip_count, closed=self._options.scopes == "closed")
+        inner_box = self._box(f"{trip_count:,} iterations", box, count=trip_count, closed=self._options.scopes == "closed")
         self._open_loops.append((len(self.drawing.entries), []))
-        self.add(unit.units, inside)
+        self.add(unit.units, inner_box)
         first, reads = self._open_loops.pop()
         for reader, view in reads:
             later_writers = [writer for _, writer in self._writers[view.buffer] if writer >= max(first, reader)]
@@ -96,15 +97,15 @@ class _DrawingBuilder:
             self._add_step(unit.steps[0], box)
             self._remaining -= 1
             return
-        title = f"each of {_lengths(unit.shape)}" if unit.shape else "numbers"
+        title = f"each of {_format_shape(unit.shape)}" if unit.shape else "numbers"
         if unit.tiling is not None:
-            title += f", in {unit.tiling.count} pieces"
+            title += f", in {unit.tiling.count} tiles"
         closed = self._is_folded or self._options.scopes == "closed"
-        inside = self._box(title, box, closed=closed)
+        inner_box = self._box(title, box, closed=closed)
         partials = iter(() if unit.tiling is None else unit.tiling.partials)
         for step in unit.steps:
             if closed or self._remaining > 0:
-                number = self._add_step(step, inside)
+                number = self._add_step(step, inner_box)
                 partial = next(partials, None) if isinstance(step, Reduce) else None
                 if partial is not None:  # a later nest combines the partial results of the tiles
                     self._writers[partial.buffer].append((partial, number))
@@ -126,7 +127,7 @@ class _DrawingBuilder:
             line = getattr(step.item, "line", None)
             self.drawing.entries[number].details |= {"line": short_location(line), "code": source_text(line)}
             self._items[step.item] = number
-            self._arrows([self._items[a] for a in _operands(step.item) if a in self._items and a not in step.views], number)
+            self._arrows([self._items[a] for a in _operand_items(step.item) if a in self._items and a not in step.views], number)
         for view in step.views.values() if is_call else step.operands:
             if isinstance(view, BufferView):
                 self._read(view, number)
@@ -191,7 +192,7 @@ def _label(step: Any) -> str:
     sign = SIGNS.get(_opname(name), name)
     if isinstance(step, NumPyCall) or all(isinstance(operand, BufferView) for operand in step.operands):
         return sign
-    operands = ["·" if isinstance(operand, BufferView) else _number(operand) for operand in step.operands]
+    operands = ["·" if isinstance(operand, BufferView) else _format_number(operand) for operand in step.operands]
     if _opname(name) in INFIX and len(operands) == 2:
         return f"{operands[0]} {sign} {operands[1]}"
     return f"{name}({', '.join(operands)})"
@@ -219,13 +220,13 @@ def _opname(name: str) -> str:
     return str(OPNAMES.get(getattr(np, name, None), name))
 
 
-def _number(value: Any) -> str:
+def _format_number(value: Any) -> str:
     return f"{float(value):.4g}".replace("-", "−")
 
 
-def _lengths(shape: tuple[int, ...]) -> str:
+def _format_shape(shape: tuple[int, ...]) -> str:
     return " × ".join(f"{n:,}" for n in shape)
 
 
-def _operands(item: Any) -> list[Any]:
+def _operand_items(item: Any) -> list[Any]:
     return [a for a in item.args if isinstance(a, (Value, MultiOutput, Write))]

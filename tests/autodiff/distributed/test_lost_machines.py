@@ -18,7 +18,7 @@ import pytest
 
 import autodiff.distributed as dist
 import compgraph as cg
-from autodiff.distributed import cluster, computing
+from autodiff.distributed import blocks, cluster
 from autodiff.distributed.cluster import Actor
 from autodiff.distributed.parallel import pool
 from autodiff.distributed.parallel import step as step_module
@@ -121,7 +121,7 @@ def test_data_parallel_without_scheduler_raises(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_blocks_whose_task_is_cancelled_raise(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(computing, "_wait", lambda client, future, timeout, where: future.cancel())
+    monkeypatch.setattr(blocks, "_wait_for_result", lambda client, future, timeout, where: future.cancel())
     with (
         threads_of(1),
         dask.config.set(scheduler="distributed"),

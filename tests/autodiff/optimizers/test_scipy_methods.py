@@ -49,7 +49,7 @@ def bowl(x: Any, scale: float = 1.0) -> Any:
 
 def plain_minimize(f: Any, x0: Any) -> Any:
     layout = Layout(x0)
-    return lambda v: float(f(layout.tree(np.array(v, float))))
+    return lambda v: float(f(layout.to_tree(np.array(v, float))))
 
 
 def differences(f: Any, x: Any, step: float = 1e-6) -> Any:

@@ -60,20 +60,20 @@ class ChannelConvolution:
         if any((*g.before, *g.after)):
             self.emit_zeros(self.inputs, self.sizes[1])
         with ir.loop(0, g.groups) as group:
-            self.emit_transpose((g.results, g.depth), self.weights, self.address(self.second, (group.index, g.results * g.depth)))
+            self.emit_transpose((g.out_channels, g.depth), self.weights, self.address(self.second, (group.index, g.kernel_size)))
             with ir.loop(0, g.batch) as image:
-                self._copy_padded(self.address(self.first, (image.index, g.groups * g.image), (group.index, g.image)))
-                taps = prod(g.window) * g.results
+                self._copy_padded(self.address(self.first, (image.index, g.groups * g.image_size), (group.index, g.image_size)))
+                taps = prod(g.window) * g.out_channels
                 axes = [
-                    SumAxis(g.channels, 1, taps),
-                    SumAxis(g.window[0], g.dilation[0] * g.padded[1] * g.channels, g.window[1] * g.results),
-                    SumAxis(g.window[1], g.dilation[1] * g.channels, g.results),
+                    SumAxis(g.in_channels, 1, taps),
+                    SumAxis(g.window[0], g.dilation[0] * g.padded[1] * g.in_channels, g.window[1] * g.out_channels),
+                    SumAxis(g.window[1], g.dilation[1] * g.in_channels, g.out_channels),
                 ]
-                source = self.inputs, g.strides[0] * g.padded[1] * g.channels, g.strides[1] * g.channels
-                target = self.outputs, g.counts[1] * g.results, g.results
-                self._emit_pixels(g.counts, g.results, source, self.weights, axes, target)
-                result = self.address(self.out, (image.index, g.groups * g.result), (group.index, g.result))
-                self.emit_transpose((prod(g.counts), g.results), result, self.outputs)
+                source = self.inputs, g.strides[0] * g.padded[1] * g.in_channels, g.strides[1] * g.in_channels
+                target = self.outputs, g.counts[1] * g.out_channels, g.out_channels
+                self._emit_pixels(g.counts, g.out_channels, source, self.weights, axes, target)
+                result = self.address(self.out, (image.index, g.groups * g.result_size), (group.index, g.result_size))
+                self.emit_transpose((prod(g.counts), g.out_channels), result, self.outputs)
         return ir.number(0, INT)
 
     def emit_input_gradient(self) -> Value:
@@ -85,17 +85,17 @@ class ChannelConvolution:
             self.emit_zeros(self.inputs, self.sizes[1])
         taps, initial_flag = prod(g.window), ir.number(0, INT)
         with ir.loop(0, g.groups, 1, [initial_flag]) as group:
-            with ir.loop(0, g.results) as result:
-                kernel = self.address(self.second, (group.index, g.results * g.depth), (result.index, g.depth))
-                self.emit_transpose((g.channels, taps), self.address(self.weights, (result.index, g.depth)), kernel)
+            with ir.loop(0, g.out_channels) as result:
+                kernel = self.address(self.second, (group.index, g.kernel_size), (result.index, g.depth))
+                self.emit_transpose((g.in_channels, taps), self.address(self.weights, (result.index, g.depth)), kernel)
             with ir.loop(0, g.batch, 1, group.current) as image:
-                source = self.address(self.first, (image.index, g.groups * g.result), (group.index, g.result))
-                self._transpose_padded(source, g.results, g.counts, (top, left), line)
+                source = self.address(self.first, (image.index, g.groups * g.result_size), (group.index, g.result_size))
+                self._transpose_padded(source, g.out_channels, g.counts, (top, left), line)
                 for phase in product(g.phases(0), g.phases(1)):
                     self._emit_phase(phase, line, (top, left))
-                target = self.address(self.out, (image.index, g.groups * g.image), (group.index, g.image))
-                self.emit_transpose((prod(g.lengths), g.channels), target, self.outputs)
-                is_non_finite = ir.call(non_finite_kernel(self.module, self.scalar_type, g.image, self.width), INT, target)
+                target = self.address(self.out, (image.index, g.groups * g.image_size), (group.index, g.image_size))
+                self.emit_transpose((prod(g.lengths), g.in_channels), target, self.outputs)
+                is_non_finite = ir.call(non_finite_kernel(self.module, self.scalar_type, g.image_size, self.width), INT, target)
                 image.next = [ir.binary("or", image.current[0], is_non_finite)]
             group.next = image.next
         return group.next[0]
@@ -105,23 +105,23 @@ class ChannelConvolution:
         g, ir = self.g, self.ir
         down, across = phase
         first_pixel = down.start * g.lengths[1] + across.start
-        target = ir.element_address(self.outputs, first_pixel * g.channels, self.scalar_type)
-        axes = [SumAxis(g.results, 1, g.depth)]
+        target = ir.element_address(self.outputs, first_pixel * g.in_channels, self.scalar_type)
+        axes = [SumAxis(g.out_channels, 1, g.depth)]
         if down.taps and across.taps:
             spacing = [p.taps[1] - p.taps[0] if len(p.taps) > 1 else 0 for p in phase]
-            axes.append(SumAxis(len(down.taps), down.step * line * g.results, spacing[0] * g.window[1] * g.channels))
-            axes.append(SumAxis(len(across.taps), across.step * g.results, spacing[1] * g.channels))
+            axes.append(SumAxis(len(down.taps), down.step * line * g.out_channels, spacing[0] * g.window[1] * g.in_channels))
+            axes.append(SumAxis(len(across.taps), across.step * g.out_channels, spacing[1] * g.in_channels))
             start = (down.first + before[0]) * line + across.first + before[1]
-            a = ir.element_address(self.inputs, start * g.results, self.scalar_type)
-            b = ir.element_address(self.weights, (down.taps[0] * g.window[1] + across.taps[0]) * g.channels, self.scalar_type)
+            a = ir.element_address(self.inputs, start * g.out_channels, self.scalar_type)
+            b = ir.element_address(self.weights, (down.taps[0] * g.window[1] + across.taps[0]) * g.in_channels, self.scalar_type)
         else:  # no kernel position meets these elements, so nothing is read and the sums are 0
             axes, a, b = [SumAxis(0, 0, 0)], self.inputs, self.weights
-        source_strides = line * g.results, g.results
-        target_strides = g.strides[0] * g.lengths[1] * g.channels, g.strides[1] * g.channels
+        source_strides = line * g.out_channels, g.out_channels
+        target_strides = g.strides[0] * g.lengths[1] * g.in_channels, g.strides[1] * g.in_channels
         counts = down.count, across.count
 
         def write(inner: ChannelConvolution, a: Value, b: Value, target: Value) -> None:
-            inner._emit_pixels(counts, g.channels, (a, *source_strides), b, axes, (target, *target_strides))
+            inner._emit_pixels(counts, g.in_channels, (a, *source_strides), b, axes, (target, *target_strides))
 
         self.call_shared((counts, axes), write, a, b, target)
 
@@ -131,29 +131,29 @@ class ChannelConvolution:
         if any((*g.before, *g.after)):
             self.emit_zeros(self.inputs, self.sizes[1])
         with ir.loop(0, g.groups) as group:
-            self.emit_zeros(self.weights, g.depth * g.results)
+            self.emit_zeros(self.weights, g.kernel_size)
             with ir.loop(0, g.batch) as image:
-                self._copy_padded(self.address(self.first, (image.index, g.groups * g.image), (group.index, g.image)))
-                cotangent = self.address(self.second, (image.index, g.groups * g.result), (group.index, g.result))
-                self.emit_transpose((g.results, prod(g.counts)), self.outputs, cotangent)
+                self._copy_padded(self.address(self.first, (image.index, g.groups * g.image_size), (group.index, g.image_size)))
+                cotangent = self.address(self.second, (image.index, g.groups * g.result_size), (group.index, g.result_size))
+                self.emit_transpose((g.out_channels, prod(g.counts)), self.outputs, cotangent)
                 self._accumulate_kernel_gradient()
-            self.emit_transpose((g.depth, g.results), self.address(self.out, (group.index, g.results * g.depth)), self.weights)
-        count = g.groups * g.results * g.depth
+            self.emit_transpose((g.depth, g.out_channels), self.address(self.out, (group.index, g.kernel_size)), self.weights)
+        count = g.groups * g.kernel_size
         return ir.call(non_finite_kernel(self.module, self.scalar_type, count, self.width), INT, self.out)
 
     def _accumulate_kernel_gradient(self) -> None:
         """Add the contribution of one image to the cotangent of the kernel."""
         g, taps = self.g, prod(self.g.window)
         axes = [  # of the kernel: the length, and the strides of the inputs and of the result
-            (g.channels, 1, taps * g.results),
-            (g.window[0], g.dilation[0] * g.padded[1] * g.channels, g.window[1] * g.results),
-            (g.window[1], g.dilation[1] * g.channels, g.results),
+            (g.in_channels, 1, taps * g.out_channels),
+            (g.window[0], g.dilation[0] * g.padded[1] * g.in_channels, g.window[1] * g.out_channels),
+            (g.window[1], g.dilation[1] * g.in_channels, g.out_channels),
         ]
         sum_axes = [
-            SumAxis(g.counts[0], g.strides[0] * g.padded[1] * g.channels, g.counts[1] * g.results),
-            SumAxis(g.counts[1], g.strides[1] * g.channels, g.results),
+            SumAxis(g.counts[0], g.strides[0] * g.padded[1] * g.in_channels, g.counts[1] * g.out_channels),
+            SumAxis(g.counts[1], g.strides[1] * g.in_channels, g.out_channels),
         ]
-        for part, start, vector_type in self._channel_blocks(g.results):
+        for part, start, vector_type in self._channel_blocks(g.out_channels):
             b, max_rows = self.address(self.outputs, (start, 1)), max_tile_rows(len(part.within), self.width)
             if g.depth <= MAX_UNROLLED_ROWS:
                 offsets = [(0, 0)]
@@ -252,7 +252,7 @@ class ChannelConvolution:
 
     def _copy_padded(self, image: Value) -> None:
         """Copy an image with adjacent channels and zero padding."""
-        self._transpose_padded(image, self.g.channels, self.g.lengths, self.g.before, self.g.padded[1])
+        self._transpose_padded(image, self.g.in_channels, self.g.lengths, self.g.before, self.g.padded[1])
 
     def _transpose_padded(self, image: Value, channels: int, lengths: Pair, before: Pair, line: int) -> None:
         """Copy an image with adjacent channels into zero padding, whose lines have a length."""
@@ -294,18 +294,18 @@ class RowConvolution(ChannelConvolution):
         if is_padded:
             self.emit_zeros(self.inputs, self.sizes[1])
         axes = [
-            SumAxis(g.channels, taps, height * line),
+            SumAxis(g.in_channels, taps, height * line),
             SumAxis(g.window[0], g.window[1], g.dilation[0] * line),
             SumAxis(g.window[1], 1, g.dilation[1]),
         ]
         with ir.loop(0, g.groups) as group, ir.loop(0, g.batch) as image:
-            source = self.address(self.first, (image.index, g.groups * g.image), (group.index, g.image))
+            source = self.address(self.first, (image.index, g.groups * g.image_size), (group.index, g.image_size))
             if is_padded:
-                self._copy_into_padding(source, g.channels, g.lengths, g.before, g.padded)
+                self._copy_into_padding(source, g.in_channels, g.lengths, g.before, g.padded)
                 source = self.inputs
-            kernel = self.address(self.second, (group.index, g.results * g.depth))
-            target = self.address(self.out, (image.index, g.groups * g.result), (group.index, g.result))
-            sizes = g.counts, g.results, g.depth, prod(g.counts)
+            kernel = self.address(self.second, (group.index, g.kernel_size))
+            target = self.address(self.out, (image.index, g.groups * g.result_size), (group.index, g.result_size))
+            sizes = g.counts, g.out_channels, g.depth, prod(g.counts)
             self._emit_rows(*sizes, kernel, (source, g.strides[0] * line), axes, (target, g.counts[1]))
         return ir.number(0, INT)
 
@@ -319,15 +319,15 @@ class RowConvolution(ChannelConvolution):
             self.emit_zeros(self.inputs, self.sizes[1])
         with ir.loop(0, g.groups, 1, [ir.number(0, INT)]) as group:
             with ir.loop(0, g.batch, 1, group.current) as image:
-                source = self.address(self.first, (image.index, g.groups * g.result), (group.index, g.result))
+                source = self.address(self.first, (image.index, g.groups * g.result_size), (group.index, g.result_size))
                 if is_padded:
-                    self._copy_into_padding(source, g.results, g.counts, (top, left), padded)
+                    self._copy_into_padding(source, g.out_channels, g.counts, (top, left), padded)
                     source = self.inputs
-                target = self.address(self.out, (image.index, g.groups * g.image), (group.index, g.image))
-                kernel = self.address(self.second, (group.index, g.results * g.depth))
+                target = self.address(self.out, (image.index, g.groups * g.image_size), (group.index, g.image_size))
+                kernel = self.address(self.second, (group.index, g.kernel_size))
                 for phase in product(g.phases(0), g.phases(1)):
                     self._emit_phase_rows(phase, kernel, source, padded, (top, left), target)
-                is_non_finite = ir.call(non_finite_kernel(self.module, scalar_type, g.image, self.width), INT, target)
+                is_non_finite = ir.call(non_finite_kernel(self.module, scalar_type, g.image_size, self.width), INT, target)
                 image.next = [ir.binary("or", image.current[0], is_non_finite)]
             group.next = image.next
         return group.next[0]
@@ -340,7 +340,7 @@ class RowConvolution(ChannelConvolution):
         (down, across), (height, line) = phase, padded
         spacing = [p.taps[1] - p.taps[0] if len(p.taps) > 1 else 0 for p in phase]
         axes = [
-            SumAxis(g.results, g.depth, height * line),
+            SumAxis(g.out_channels, g.depth, height * line),
             SumAxis(len(down.taps), spacing[0] * g.window[1], down.step * line),
             SumAxis(len(across.taps), spacing[1], across.step),
         ]
@@ -348,7 +348,7 @@ class RowConvolution(ChannelConvolution):
             kernel = ir.element_address(kernel, down.taps[0] * g.window[1] + across.taps[0], self.scalar_type)
             source = ir.element_address(source, (down.first + before[0]) * line + across.first + before[1], self.scalar_type)
         target = ir.element_address(image, down.start * g.lengths[1] + across.start, self.scalar_type)
-        sizes = (down.count, across.count), g.channels, prod(g.window), prod(g.lengths)
+        sizes = (down.count, across.count), g.in_channels, prod(g.window), prod(g.lengths)
 
         def write(inner: RowConvolution, kernel: Value, source: Value, target: Value) -> None:
             inner._emit_rows(*sizes, kernel, (source, line), axes, (target, g.strides[0] * g.lengths[1]), g.strides[1])
@@ -421,7 +421,7 @@ def convolution_kernel(module: Module, step: Convolution, width: int) -> str:
     def write() -> None:
         ir = module.function(name, INT, [POINTER] * 4, "noinline")
         emitter_class = RowConvolution if _vectorizes_rows(step, width) else ChannelConvolution
-        emitter = emitter_class(ir, step, step.geometry.work_sizes(step.kind), width)
+        emitter = emitter_class(ir, step, step.geometry.scratch_sizes(step.kind), width)
         emit = {"forward": emitter.emit_forward, "back": emitter.emit_input_gradient, "kernel": emitter.emit_kernel_gradient}
         ir.ret(emit[step.kind]())
 
@@ -433,5 +433,5 @@ def _vectorizes_rows(step: Convolution, width: int) -> bool:
     g, size = step.geometry, step.out.buffer.dtype.itemsize
     if step.kind == "kernel" or (step.kind == "forward" and g.strides[1] != 1):
         return False
-    channels, line = (g.results, g.counts[1]) if step.kind == "forward" else (g.channels, g.lengths[1] // g.strides[1])
+    channels, line = (g.out_channels, g.counts[1]) if step.kind == "forward" else (g.in_channels, g.lengths[1] // g.strides[1])
     return lanes_for(max(line, 1), size, width) > lanes_for(channels, size, width)

@@ -50,28 +50,22 @@ class _Matrix(NamedTuple):
 
     def load(self, row: Index, column: Index) -> Value:
         """Load an element."""
-        return self.ir.load(self._address(row, column), self.type, self._itemsize)
+        return self.ir.load(self._address(row, column), self.type, self.type.itemsize)
 
     def store(self, value: Value, row: Index, column: Index) -> None:
         """Store an element."""
-        self.ir.store(value, self._address(row, column), self._itemsize)
-
-    @property
-    def _itemsize(self) -> int:
-        return 4 if self.type.scalar == "float" else 8
+        self.ir.store(value, self._address(row, column), self.type.itemsize)
 
     def subtract_product(self, row: Index, column: Index, a: Value, b: Value) -> None:
         """Subtract ``a * b`` from an element."""
         self.store(self.ir.fma(self.ir.neg(a), b, self.load(row, column)), row, column)
 
 
-EmitKernel = Callable[[IRBuilder, Type, int, int, list[_Matrix]], Value]  # of rows, columns, and the result and operands
+EmitKernel = Callable[[IRBuilder, Type, int, int, list[_Matrix]], Value]  # emit(ir, type, rows, columns, [result, *operands])
 
 
-def _kernel(
-    name: str, emit: Callable[[IRBuilder, Type, int, int, list[_Matrix]], Value]
-) -> Callable[[Module, Factorization], str]:
-    """Return a function that defines a kernel for a step and returns its name; `emit` returns whether it fails."""
+def _kernel(name: str, emit: EmitKernel) -> Callable[[Module, Factorization], str]:
+    """Return a function that defines the kernel of a step and returns its name; the kernel returns whether it failed."""
 
     def define(module: Module, step: Factorization) -> str:
         views: list[BufferView] = [step.out, *step.operands]

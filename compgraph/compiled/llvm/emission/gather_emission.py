@@ -73,7 +73,7 @@ class _IndexLoops:
         shape, itemsizes = self.step.out.shape, [view.buffer.dtype.itemsize for view in views]
         is_dense = bool(shape) and max(self.depths) < len(shape) and all(view.strides[-1] == 1 for view in views)
         is_dense = is_dense and (not isinstance(value, BufferView) or value.strides[-1:] in ((), (0,), (1,)))
-        lanes = processor()[2] // max(itemsizes) if is_dense else 1
+        lanes = processor().vector_bytes // max(itemsizes) if is_dense else 1
         self._emit_axes(0, [], self.ir.number(0, LONG), body, lanes)
 
     def _emit_axes(self, depth: int, positions: list[Value | None], offset: Value, body: Callable[..., None], lanes: int) -> None:

@@ -79,7 +79,7 @@ class KernelParameters:
 
     def stride(self, depth: int, view: BufferView) -> int | Value:
         """Return the stride of a view along a loop, in elements."""
-        loops = self._record.nest_loops
+        loops = self._record.loop_order
         assert loops is not None
         stride = self._values.get(("stride", self._record.views[view], depth))
         return loops.axes[depth].stride(view) if stride is None else stride
@@ -109,9 +109,9 @@ def emit_kernel(module: Module, kernel: Kernel, materialized: Collection[Buffer]
     """Emit the function of a kernel; `Kernel.compress` must have been called."""
     ir = module.function(kernel.name, POINTER, [POINTER, POINTER])
     record, parameters = kernel.example, KernelParameters(ir, kernel)
-    if record.nest_loops is not None:
+    if record.loop_order is not None:
         assert isinstance(record.unit, LoopNest)
-        emit_parametric_nest(ir, record.unit, record.nest_loops, parameters, materialized)
+        emit_parametric_nest(ir, record.unit, record.loop_order, parameters, materialized)
     else:
         emit_units(ir, [record.unit], parameters.start, parameters.trip_count, materialized, width)
     following = ir.element_address(ir.operands[0], kernel.words.shape[1], LONG)

@@ -30,7 +30,7 @@ def emit_matmul(ir: IRBuilder, step: MatMul, start: ViewAddress, loop_indices: L
         emit_blas(ir, step, start, loop_indices)
         return
     addresses = [address_of(ir, view, start, loop_indices, ()) for view in (step.out, *step.operands)]
-    ir.call_void(matmul_kernel(ir.module, step, processor()[2]), *addresses)
+    ir.call_void(matmul_kernel(ir.module, step, processor().vector_bytes), *addresses)
 
 
 def emit_blas(ir: IRBuilder, product: MatMul, start: ViewAddress, loop_indices: LoopIndices) -> None:

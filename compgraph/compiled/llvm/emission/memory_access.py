@@ -70,13 +70,17 @@ class MemoryAccess(NamedTuple):
         """Load an operand as a dtype: a number, or elements of a view whose last stride is 1 or 0."""
         ir = self.ir
         if not isinstance(operand, BufferView):
-            scalar = np.asarray(operand).astype(dtype)[()]
-            number = float(scalar) if dtype.kind == "f" else int(scalar)
-            return ir.number(number, elementwise_ops.type_of(dtype).with_lanes(lanes))
+            return constant(ir, operand, dtype, lanes)
         source_dtype, address = operand.buffer.dtype, self.address(operand, indices)
         if lanes > 1 and not any(operand.strides[-1:]):
             return elementwise_ops.convert(ir, ir.splat(load(ir, address, source_dtype), lanes), source_dtype, dtype)
         return elementwise_ops.convert(ir, load(ir, address, source_dtype, lanes), source_dtype, dtype)
+
+
+def constant(ir: IRBuilder, number: np.generic | float, dtype: np.dtype[Any], lanes: int = 1) -> Value:
+    """Return a number, converted to a dtype, as a constant."""
+    scalar = np.asarray(number).astype(dtype)[()]
+    return ir.number(float(scalar) if dtype.kind == "f" else int(scalar), elementwise_ops.type_of(dtype).with_lanes(lanes))
 
 
 def load(ir: IRBuilder, address: Value, dtype: np.dtype[Any], lanes: int = 1) -> Value:

@@ -13,12 +13,11 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ....array_types import Operand
 from .. import elementwise_ops
 from ..buffer_ir import Buffer, BufferView, Reduce
 from ..ir_builder import LONG, IRBuilder, Type, Value
-from ..planning import MAX_STRIDED_LOAD, SUM_BLOCK, LoopNest, NestLoops
-from .memory_access import LoopIndices, ViewAddress, address_of
+from ..planning import MAX_STRIDED_LOAD, SUM_BLOCK, LoopNest, LoopOrder
+from .memory_access import LoopIndices, ViewAddress, address_of, constant
 
 _IDENTITIES = {"add": 0, "mean": 0, "multiply": 1, "maximum": -np.inf, "minimum": np.inf, "logical_or": 0, "logical_and": 1}
 _COMBINERS = {"mean": "add"}
@@ -46,7 +45,7 @@ class NestParameters(Protocol):
 class ConstantParameters:
     """The integers of a nest as constants; see `emit_nest` for the parameters."""
 
-    def __init__(self, ir: IRBuilder, nest: LoopNest, loops: NestLoops, start: ViewAddress, loop_indices: LoopIndices) -> None:
+    def __init__(self, ir: IRBuilder, nest: LoopNest, loops: LoopOrder, start: ViewAddress, loop_indices: LoopIndices) -> None:
         self._ir, self._nest, self._loops, self._start, self._loop_indices = ir, nest, loops, start, loop_indices
 
     def length(self, depth: int) -> int:
@@ -99,14 +98,14 @@ def emit_nest(
     tile : Value, optional
         The index of the tile, for a tiled nest.
     """
-    loops = NestLoops(nest, materialized, width)
+    loops = LoopOrder(nest, materialized, width)
     emit_parametric_nest(ir, nest, loops, ConstantParameters(ir, nest, loops, start, loop_indices), materialized, tile)
 
 
 def emit_parametric_nest(
     ir: IRBuilder,
     nest: LoopNest,
-    loops: NestLoops,
+    loops: LoopOrder,
     parameters: NestParameters,
     materialized: Collection[Buffer],
     tile: Value | None = None,
@@ -120,14 +119,14 @@ class _NestEmitter:
         self,
         ir: IRBuilder,
         nest: LoopNest,
-        loops: NestLoops,
+        loops: LoopOrder,
         parameters: NestParameters,
         materialized: Collection[Buffer],
         tile: Value | None,
     ) -> None:
         self.ir, self.nest, self.loops, self.parameters = ir, nest, loops, parameters
         self.materialized, self.tile = materialized, tile
-        self.axes, self.vector, self.lanes = loops.axes, loops.vector, loops.lanes
+        self.axes, self.vector_depth, self.lanes = loops.axes, loops.vector_depth, loops.lanes
         self.reductions = [(number, step) for number, step in enumerate(nest.steps) if isinstance(step, Reduce)]
         self.partials = () if nest.tiling is None else nest.tiling.partials
 
@@ -148,7 +147,7 @@ class _NestEmitter:
         is_tiled = tiling is not None and tiling.depth == depth
         start, stop = self._tile_bounds(vectorized) if is_tiled else (0, vectorized)
         max_iterations = tiling.tile_length if tiling is not None and is_tiled else self.loops.vectorized_length(depth)
-        if depth != self.vector:
+        if depth != self.vector_depth:
             return self._loop(depth, start, stop, 1, indices, lanes, max_iterations)
         results = self._loop(depth, start, stop, self.lanes, indices, self.lanes, max_iterations // self.lanes)
         if axis.is_reduced:
@@ -168,7 +167,7 @@ class _NestEmitter:
     def _vectorized_length(self, depth: int) -> int | Value:
         """Return the number of iterations of a loop that are vectorized; all if it is not the vectorized loop."""
         length = self.parameters.length(depth)
-        if depth != self.vector:
+        if depth != self.vector_depth:
             return length
         if isinstance(length, int):
             return length - length % self.lanes
@@ -295,22 +294,16 @@ class _NestEmitter:
             if isinstance(step, Reduce):
                 reduced_operands.append(self._read(step.operand, registers, indices, lanes))
                 continue
-            operands = []
-            for k, operand in enumerate(step.operands):
-                dtype = step.operand_dtype(k)
+            operands: list[Value] = []
+            for position, operand in enumerate(step.operands):
+                dtype = step.operand_dtype(position)
                 if isinstance(operand, BufferView):
-                    value = elementwise_ops.convert(
-                        ir, self._read(operand, registers, indices, lanes), operand.buffer.dtype, dtype
-                    )
+                    value = self._read(operand, registers, indices, lanes)
+                    operands.append(elementwise_ops.convert(ir, value, operand.buffer.dtype, dtype))
+                elif (parameter := self.parameters.number(number, position)) is not None:
+                    operands.append(ir.splat(parameter, lanes))
                 else:
-                    parameter = self.parameters.number(number, k)
-                    type = elementwise_ops.type_of(dtype).with_lanes(lanes)
-                    value = (
-                        ir.splat(parameter, lanes)
-                        if parameter is not None
-                        else ir.number(_convert_constant(operand, dtype), type)
-                    )
-                operands.append(value)
+                    operands.append(constant(ir, operand, dtype, lanes))
             value = elementwise_ops.emit(ir, step.operation, operands, step.compute_dtype)
             result_dtype = np.dtype(bool) if value.type.scalar == "i1" else step.compute_dtype
             value = elementwise_ops.convert(ir, value, result_dtype, step.out.buffer.dtype)
@@ -350,15 +343,15 @@ class _NestEmitter:
 
     def _lane_address(self, address: Value, view: BufferView, lane: int) -> Value:
         """Return the address of the element of a lane, relative to that of the first."""
-        assert self.vector is not None
-        stride, memory = self.parameters.stride(self.vector, view), elementwise_ops.memory_type(view.buffer.dtype)
+        assert self.vector_depth is not None
+        stride, memory = self.parameters.stride(self.vector_depth, view), elementwise_ops.memory_type(view.buffer.dtype)
         offset = stride * lane if isinstance(stride, int) else self.ir.binary("mul", stride, self.ir.number(lane, LONG))
         return self.ir.element_address(address, offset, memory)
 
     def _load(self, view: BufferView, indices: dict[int, Value], lanes: int) -> Value:
         ir, memory, size = self.ir, elementwise_ops.memory_type(view.buffer.dtype), view.buffer.dtype.itemsize
         address = self._address(view, indices)
-        stride = self.axes[self.vector].stride(view) if lanes > 1 and self.vector is not None else 0
+        stride = self.axes[self.vector_depth].stride(view) if lanes > 1 and self.vector_depth is not None else 0
         if lanes == 1 or stride == 0:
             value = ir.splat(ir.load(address, memory, size), lanes)
         elif stride == 1:
@@ -380,7 +373,7 @@ class _NestEmitter:
         if view.buffer.dtype.kind == "b":
             value = ir.cast("zext", value, memory)
         address = self._address(view, indices)
-        stride = self.axes[self.vector].stride(view) if value.type.lanes > 1 and self.vector is not None else 1
+        stride = self.axes[self.vector_depth].stride(view) if value.type.lanes > 1 and self.vector_depth is not None else 1
         if stride == -1:
             value, address = ir.select_lanes(value, range(lanes)[::-1]), ir.element_address(address, 1 - lanes, memory)
         if value.type.lanes == 1 or abs(stride) == 1:
@@ -396,12 +389,6 @@ def _identity(operation: str, dtype: np.dtype[Any]) -> Any:
     if dtype.kind in "iu" and operation in ("maximum", "minimum"):
         return np.iinfo(dtype).min if operation == "maximum" else np.iinfo(dtype).max
     return identity
-
-
-def _convert_constant(number: Operand, dtype: np.dtype[Any]) -> Any:
-    """Convert a number to a dtype."""
-    scalar = np.asarray(number).astype(dtype)[()]
-    return float(scalar) if dtype.kind == "f" else int(scalar)
 
 
 def _are_distinct_scalars(a: BufferView, b: BufferView) -> bool:

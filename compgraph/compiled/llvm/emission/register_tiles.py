@@ -142,7 +142,7 @@ class _Tile:
         self, ir: IRBuilder, vector_type: Type, rows: Sequence[int], columns: Sequence[int], axes: Sequence[SumAxis]
     ) -> None:
         self.ir, self.vector_type, self.rows, self.columns, self.axes = ir, vector_type, rows, columns, axes
-        self.scalar_type, self.size = vector_type.with_lanes(1), 8 if vector_type.scalar == "double" else 4
+        self.scalar_type, self.size = vector_type.with_lanes(1), vector_type.itemsize
         self.unrolled_depth = len(axes)  # the axes from here on are unrolled
         while self.unrolled_depth and prod(axis.length for axis in axes[self.unrolled_depth - 1 :]) <= MAX_UNROLLED:
             self.unrolled_depth -= 1
@@ -211,7 +211,7 @@ def store_tile(
     for row, vectors in zip(rows, values, strict=True):
         for column, vector in zip(columns, vectors, strict=True):
             type, stores = vector.type.with_lanes(1), vector.type.lanes if step != 1 else 1
-            size = 8 if type.scalar == "double" else 4
+            size = type.itemsize
             for k in range(stores):
                 part = ir.lane(vector, k) if stores > 1 else vector
                 ir.store(part, ir.element_address(address, row + column + k * step, type), size)
@@ -240,7 +240,7 @@ def transpose_kernel(
     def write() -> None:
         ir = module.function(name, None, [POINTER, POINTER], "noinline")
         target, source = ir.operands
-        (m, n), size = shape, 8 if type.scalar == "double" else 4
+        (m, n), size = shape, type.itemsize
         if (m == 1 and target_stride == 1) or (n == 1 and source_stride == 1):  # the same elements in the same order
             _emit_copy(ir, type, target, source, m * n, lanes_for(m * n, size, width))
         else:
@@ -252,7 +252,7 @@ def transpose_kernel(
 
 
 def _emit_copy(ir: IRBuilder, type: Type, target: Value, source: Value, count: int, lanes: int) -> None:
-    size = 8 if type.scalar == "double" else 4
+    size = type.itemsize
     with ir.loop(0, -(-count // lanes)) as loop:
         start = _vector_start(ir, loop.index, count, lanes)
         value = ir.load(ir.element_address(source, start, type), type.with_lanes(lanes), size)
@@ -262,7 +262,7 @@ def _emit_copy(ir: IRBuilder, type: Type, target: Value, source: Value, count: i
 def _emit_transpose(
     ir: IRBuilder, type: Type, target: Value, source: Value, shape: tuple[int, int], strides: tuple[int, int], lanes: int
 ) -> None:
-    (m, n), (source_stride, target_stride), size = shape, strides, 8 if type.scalar == "double" else 4
+    (m, n), (source_stride, target_stride), size = shape, strides, type.itemsize
     with ir.loop(0, -(-n // lanes)) as across, ir.loop(0, -(-m // lanes)) as down:
         column, row = _vector_start(ir, across.index, n, lanes), _vector_start(ir, down.index, m, lanes)
         block = offset_address(ir, source, type, (row, source_stride), (column, 1))
@@ -304,7 +304,7 @@ def non_finite_kernel(module: Module, type: Type, count: int, width: int) -> str
 
     def write() -> None:
         ir = module.function(name, INT, [POINTER], "noinline")
-        size = 8 if type.scalar == "double" else 4
+        size = type.itemsize
         lanes = lanes_for(count, size, width)
         bits = Type(f"i{8 * size}", lanes)
         exponent = ir.number(0x7FF0 << 48 if size == 8 else 0x7F80 << 16, bits)

@@ -21,7 +21,7 @@ from .nest_emission import emit_nest
 def emit_convolution(ir: IRBuilder, step: Convolution, start: ViewAddress, loop_indices: LoopIndices) -> None:
     """Emit a convolution; bail out if the result is not finite."""
     addresses = [address_of(ir, view, start, loop_indices, ()) for view in (step.out, *step.operands)]
-    is_non_finite = ir.call(convolution_kernel(ir.module, step, processor()[2]), INT, *addresses)
+    is_non_finite = ir.call(convolution_kernel(ir.module, step, processor().vector_bytes), INT, *addresses)
     if step.kind != "forward":
         ir.bail_out_if(ir.compare("ne", is_non_finite, ir.number(0, INT)))
 

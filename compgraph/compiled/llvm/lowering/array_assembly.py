@@ -14,7 +14,7 @@ from .. import elementwise_ops
 from ..buffer_ir import BufferView, c_strides, dense_view
 from . import gather_scatter
 from .lowering_state import EXACT_BITS, UNSUPPORTED, LoweringState, casts_like_numpy
-from .reductions import append_reduction
+from .reductions import append_reduction, with_item_shape
 
 
 def _axis_slice(view: BufferView, axis: int, start: int, stop: int) -> BufferView:
@@ -29,12 +29,10 @@ def _copy_into(state: LoweringState, value: object, target: BufferView) -> None:
 
 
 def _sequence_views(state: LoweringState, item: Any) -> list[BufferView] | None:
-    """Return the views of the operands of an item; None if unsupported."""
-    views = [state.view(a if isinstance(a, (Value, np.ndarray)) else np.asarray(a)) for a in item.args]
+    """Return the views of the operands of `concatenate` or `stack`; None if unsupported."""
     if not {"axis", "dtype", "casting", "out"}.issuperset(item.options) or item.options.get("out") is not None:
         return None
-    supported_views = [view for view in views if view is not None]
-    return supported_views if len(supported_views) == len(views) else None
+    return state.operand_views(item.args)
 
 
 def _concatenate(state: LoweringState, item: Any) -> str:
@@ -43,7 +41,7 @@ def _concatenate(state: LoweringState, item: Any) -> str:
         return UNSUPPORTED
     if axis is None:
         parts, axis = [state.ravel(p) for p in parts], 0
-    out, start = state.result(item), 0
+    out, start = state.allocate_result(item), 0
     axis = int(axis) % len(out.shape)
     for part in parts:
         stop = start + part.shape[axis]
@@ -56,7 +54,7 @@ def _stack(state: LoweringState, item: Any) -> str:
     parts = _sequence_views(state, item)
     if parts is None:
         return UNSUPPORTED
-    out = state.result(item)
+    out = state.allocate_result(item)
     axis = int(item.options.get("axis", 0)) % len(out.shape)
     for k, part in enumerate(parts):
         slot = _axis_slice(out, axis, k, k + 1)
@@ -80,7 +78,7 @@ def _pad(state: LoweringState, item: Any) -> str:
         return UNSUPPORTED
     if not casts_like_numpy(fill_value, source.buffer.dtype):
         return UNSUPPORTED
-    out = state.result(item)
+    out = state.allocate_result(item)
     inner = out
     for axis, (before, after) in enumerate(np.broadcast_to(np.asarray(widths), (len(source.shape), 2)).tolist()):
         length = inner.shape[axis]
@@ -96,7 +94,7 @@ def _tile(state: LoweringState, item: Any) -> str:
     source, times = state.view(item.args[0]), item.options.get("reps", item.args[1] if len(item.args) == 2 else None)
     if source is None or times is None or isinstance(times, Value) or not {"reps"}.issuperset(item.options):
         return UNSUPPORTED
-    out, count = state.result(item), len(np.shape(item.raw_value))
+    out, count = state.allocate_result(item), len(np.shape(item.raw_value))
     reps = [int(n) for n in np.ravel(times)]
     reps = [1] * (count - len(reps)) + reps
     lead = count - len(source.shape)
@@ -121,7 +119,7 @@ def _repeat(state: LoweringState, item: Any) -> str:
             return UNSUPPORTED
         index = np.repeat(np.arange(source.shape[axis]), np.ravel(times))
         return gather_scatter.lower_gather(state, item, source, (*(slice(None),) * axis, index))
-    count, out = int(np.ravel(times)[0]), state.result(item)
+    count, out = int(np.ravel(times)[0]), state.allocate_result(item)
     shape = (*source.shape[: axis + 1], count, *source.shape[axis + 1 :])
     strides = (*source.strides[: axis + 1], 0, *source.strides[axis + 1 :])
     _copy_into(
@@ -134,7 +132,7 @@ def _roll(state: LoweringState, item: Any) -> str:
     source, shift = state.view(item.args[0]), item.options.get("shift", item.args[1] if len(item.args) == 2 else None)
     if source is None or shift is None or isinstance(shift, Value) or not {"shift", "axis"}.issuperset(item.options):
         return UNSUPPORTED
-    axis, out = item.options.get("axis"), state.result(item)
+    axis, out = item.options.get("axis"), state.allocate_result(item)
     target = out
     if axis is None:
         source, target, axis = state.ravel(source), BufferView(out.buffer, 0, (prod(out.shape),), (1,)), 0
@@ -169,7 +167,7 @@ def _diagonal_view(view: BufferView, offset: int, axis1: int, axis2: int) -> Buf
     return BufferView(view.buffer, view.offset + (start if length else 0), shape, strides)
 
 
-def _item_diagonal(item: Any, source: BufferView) -> BufferView | None:
+def _diagonal_of_item(item: Any, source: BufferView) -> BufferView | None:
     if len(item.args) > 1 or not {"offset", "axis1", "axis2", "dtype"}.issuperset(item.options):
         return None
     count, options = len(source.shape), item.options
@@ -179,7 +177,7 @@ def _item_diagonal(item: Any, source: BufferView) -> BufferView | None:
 
 def _diagonal(state: LoweringState, item: Any) -> str:
     source = state.view(item.args[0])
-    diagonal = None if source is None else _item_diagonal(item, source)
+    diagonal = None if source is None else _diagonal_of_item(item, source)
     if source is None or diagonal is None or diagonal.shape != np.shape(item.raw_value):
         return UNSUPPORTED
     state.assign_view(item, source, diagonal)
@@ -188,14 +186,14 @@ def _diagonal(state: LoweringState, item: Any) -> str:
 
 def _trace(state: LoweringState, item: Any) -> str:
     source, dtype = state.view(item.args[0]), np.asarray(item.raw_value).dtype
-    diagonal = None if source is None else _item_diagonal(item, source)
+    diagonal = None if source is None else _diagonal_of_item(item, source)
     if diagonal is None or 0 in diagonal.shape:
         return UNSUPPORTED
     if state.is_exact and dtype.kind == "f":
         return EXACT_BITS
     diagonal = diagonal if diagonal.buffer.dtype == dtype else state.copy_of(diagonal, dtype)
     total = append_reduction(state, "add", diagonal, frozenset({len(diagonal.shape) - 1}), item)
-    state.views[item] = BufferView(total.buffer, 0, np.shape(item.raw_value), c_strides(np.shape(item.raw_value)))
+    state.views[item] = with_item_shape(total, item)
     return ""
 
 
@@ -208,30 +206,24 @@ def _diag(state: LoweringState, item: Any) -> str:
         diagonal = _diagonal_view(source, k, 0, 1)
         state.assign_view(item, source, diagonal)
         return ""
-    out = state.result(item)
+    out = state.allocate_result(item)
     state.append_map("copy", (0,), out, is_write=True)
     _copy_into(state, source, _diagonal_view(out, k, 0, 1))
     return ""
 
 
 def _outer(state: LoweringState, item: Any) -> str:
-    operand_views = [state.view(a if isinstance(a, (Value, np.ndarray)) else np.asarray(a)) for a in item.args]
-    views = [p for p in operand_views if p is not None]
-    if len(views) != 2 or item.options:
+    """Lower the products of all pairs of elements of two arrays."""
+    views = state.operand_views(item.args)
+    if views is None or len(views) != 2 or item.options:
         return UNSUPPORTED
-    if item.function is np.outer:
-        views = [state.ravel(p) for p in views]
-    return _outer_product(state, item, *views)
-
-
-def _outer_product(state: LoweringState, item: Any, a: BufferView, b: BufferView) -> str:
-    """Append the products of all pairs of elements."""
+    a, b = [state.ravel(p) for p in views] if item.function is np.outer else views
     dtype = np.asarray(item.raw_value).dtype
     if not elementwise_ops.can_compute("multiply", dtype):
         return f"products of {dtype} are not compiled"
     b_axes = (1,) * len(b.shape)
     column = BufferView(a.buffer, a.offset, a.shape + b_axes, a.strides + (0,) * len(b_axes))
-    out = state.result(item)
+    out = state.allocate_result(item)
     state.append_map("multiply", (column, b), out)
     return ""
 
@@ -242,7 +234,7 @@ def _full_like(state: LoweringState, item: Any) -> str:
         return UNSUPPORTED
     if not casts_like_numpy(value, dtype):
         return "floats are converted to integers"
-    _copy_into(state, value, state.result(item))
+    _copy_into(state, value, state.allocate_result(item))
     return ""
 
 
@@ -266,7 +258,7 @@ def _safe_divide(state: LoweringState, item: Any) -> str:
     is_zero, safe = dense_view(bool, length.shape), dense_view(dtype, length.shape)
     state.append_map("equal", (length, 0), is_zero, dtype)
     state.append_map("where", (is_zero, 1, length), safe)
-    state.append_map("divide", (x, safe), state.result(item))
+    state.append_map("divide", (x, safe), state.allocate_result(item))
     return ""
 
 
@@ -281,7 +273,7 @@ def lower_reshape_copy(state: LoweringState, item: Any) -> str:
         return "the view is not supported"
     out = state.copy_of(source, source.buffer.dtype)
     out.buffer.node = item
-    state.views[item] = BufferView(out.buffer, 0, np.shape(item.raw_value), c_strides(np.shape(item.raw_value)))
+    state.views[item] = with_item_shape(out, item)
     return ""
 
 

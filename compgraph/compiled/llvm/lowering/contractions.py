@@ -27,8 +27,9 @@ from .reductions import append_reduction
 MAX_MULTIPLICATIONS = 1 << 24  # multiplications of a small product: 256 in each length
 MAX_OPERAND_SIZE = 1 << 18  # elements of an operand that stay in the cache: 2 MB of doubles
 MIN_COPY_ROWS = 8  # rows of `a` for which a copy of `b` pays off
-ALWAYS_COPIED = 1 << 10  # elements of `b` for which a copy always pays off
-PANEL = 256  # bytes of a row of a copied panel: the widest tile, of four vectors
+MAX_CHEAP_COPY = 1 << 10  # elements of `b` up to which a copy always pays off
+MAX_GROWTH = 4  # maximal ratio of an intermediate product to the factors and the result
+PANEL_BYTES = 256  # bytes of a row of a copied panel: the widest tile, of four vectors
 
 
 def append_matmul(state: LoweringState, a: BufferView, b: BufferView, out: BufferView) -> None:
@@ -57,13 +58,13 @@ def _choose_kernel(state: LoweringState, a: BufferView, b: BufferView, out: Buff
     if m * k * n > MAX_MULTIPLICATIONS or max(m * k, k * n) > MAX_OPERAND_SIZE:
         return MatMul((a, b), out)
     if n == 1 and m > 1 and a.strides[-2] == 1:  # a row result is vectorized, a column is not
-        a, b, out = _transpose_matrix(b), _transpose_matrix(a), _transpose_matrix(out)
+        a, b, out = b.matrix_transpose(), a.matrix_transpose(), out.matrix_transpose()
         m, n = 1, m
     has_gaps = n > 1 and b.strides[-1] != 1
-    if has_gaps and m < MIN_COPY_ROWS and k * n > ALWAYS_COPIED:
+    if has_gaps and m < MIN_COPY_ROWS and k * n > MAX_CHEAP_COPY:
         return MatMul((a, b), out)
-    work = (state.scratch(out.buffer.dtype, k * min(n, PANEL // out.buffer.dtype.itemsize)),) if has_gaps else ()
-    return MatMul((a, b, *work), out, is_small=True)
+    scratch = (state.scratch(out.buffer.dtype, k * min(n, PANEL_BYTES // out.buffer.dtype.itemsize)),) if has_gaps else ()
+    return MatMul((a, b, *scratch), out, is_small=True)
 
 
 def _contiguous_matrix(state: LoweringState, view: BufferView) -> BufferView:
@@ -73,14 +74,6 @@ def _contiguous_matrix(state: LoweringState, view: BufferView) -> BufferView:
         return view
     return state.copy_of(view, view.buffer.dtype)
 
-
-def _transpose_matrix(view: BufferView) -> BufferView:
-    *stack, m, n = view.shape
-    *strides, s, t = view.strides
-    return BufferView(view.buffer, view.offset, (*stack, n, m), (*strides, t, s))
-
-
-_MAX_GROWTH = 4  # maximal ratio of an intermediate product to the factors and the result
 
 Labels = tuple[Hashable, ...]
 
@@ -98,7 +91,7 @@ class Factor(NamedTuple):
 def _einsum(state: LoweringState, item: Any) -> str:
     if set(item.options) != {"subscripts"} or not isinstance(item.options["subscripts"], str):
         return UNSUPPORTED
-    views = _operand_views(state, item.args)
+    views = state.operand_views(item.args)
     if views is None:
         return UNSUPPORTED
     input_subscripts, arrow, result = item.options["subscripts"].replace(" ", "").partition("->")
@@ -119,7 +112,7 @@ def _parse_labels(text: str, count: int) -> Labels:
 
 
 def _tensordot(state: LoweringState, item: Any) -> str:
-    views = _operand_views(state, item.args)
+    views = state.operand_views(item.args)
     if views is None or len(views) != 2 or not {"axes"}.issuperset(item.options):
         return UNSUPPORTED
     if any(prod(p.shape) == 1 for p in views):
@@ -140,7 +133,7 @@ def _batched_product(first: str, second: str, result: str) -> Callable[[Lowering
     """Return the lowering of a product of two arrays whose last axes have these labels; the leading axes broadcast."""
 
     def lower(state: LoweringState, item: Any) -> str:
-        views = _operand_views(state, item.args)
+        views = state.operand_views(item.args)
         if views is None or len(views) != 2 or item.options:
             return UNSUPPORTED
         labels = [_parse_labels(f"...{text}", len(p.shape)) for text, p in zip((first, second), views, strict=True)]
@@ -151,7 +144,7 @@ def _batched_product(first: str, second: str, result: str) -> Callable[[Lowering
 
 def _dot(state: LoweringState, item: Any) -> str:
     """Lower ``dot`` of more than two axes: along the last axis of the first operand and the second to last of the other."""
-    views = _operand_views(state, item.args)
+    views = state.operand_views(item.args)
     if views is None or len(views) != 2 or item.options or not all(p.shape for p in views):
         return UNSUPPORTED
     a, b = ([(name, k) for k in range(len(p.shape) - 1)] for name, p in zip("ab", views, strict=True))
@@ -160,7 +153,7 @@ def _dot(state: LoweringState, item: Any) -> str:
 
 
 def _inner(state: LoweringState, item: Any) -> str:
-    views = _operand_views(state, item.args)
+    views = state.operand_views(item.args)
     if views is None or len(views) != 2 or item.options:
         return UNSUPPORTED
     if any(prod(p.shape) == 1 for p in views):
@@ -191,18 +184,12 @@ def append_scaling(state: LoweringState, item: Any, views: Sequence[BufferView])
 
 
 def _vdot(state: LoweringState, item: Any) -> str:
-    views = _operand_views(state, item.args)
+    views = state.operand_views(item.args)
     if views is None or len(views) != 2 or item.options:
         return UNSUPPORTED
     if views[0].shape != views[1].shape:
         views = [state.ravel(p) for p in views]
     return _contract(state, item, [Factor(p, tuple(range(len(p.shape)))) for p in views], ())
-
-
-def _operand_views(state: LoweringState, operands: Sequence[Any]) -> list[BufferView] | None:
-    views = [state.view(a if isinstance(a, np.ndarray) else np.asarray(a)) for a in operands]
-    supported_views = [view for view in views if view is not None]
-    return supported_views if len(supported_views) == len(views) else None
 
 
 # --------------------------------------------------------------------------------------------- steps
@@ -221,7 +208,7 @@ def _contract(state: LoweringState, item: Any, factors: Sequence[Factor], out: L
         return EMPTY
     if len(factors) == 1 and state.is_mutable(factors[0].view):
         return "the view is not supported"
-    max_size = _MAX_GROWTH * max(prod(shape), *(prod(f.view.shape) for f in factors))
+    max_size = MAX_GROWTH * max(prod(shape), *(prod(f.view.shape) for f in factors))
     remaining = [_merge_repeated_labels(state, f, lengths, dtype) for f in factors]
     while len(remaining) > 1:
         a, b, *remaining = _order_factors(remaining, out)

@@ -16,8 +16,8 @@ MAX_COLUMNS = 64  # of a right-hand side
 _TOO_LARGE = f"matrices of more than {MAX_LENGTH} rows are not compiled"
 
 
-def _matrix(state: LoweringState, operand: object, dtype: np.dtype[Any]) -> BufferView | str:
-    """Return the view of a small square matrix, or a stack of them, as a floating-point dtype; or why it is unsupported."""
+def _matrix_view(state: LoweringState, operand: object, dtype: np.dtype[Any]) -> BufferView | str:
+    """Return the view of small square matrices, converted to a floating-point dtype; or the reason if it is unsupported."""
     view = state.view(operand)
     if view is None or dtype.kind != "f" or len(view.shape) < 2 or 0 in view.shape:
         return UNSUPPORTED
@@ -28,69 +28,64 @@ def _matrix(state: LoweringState, operand: object, dtype: np.dtype[Any]) -> Buff
     return view if view.buffer.dtype == dtype else state.copy_of(view, dtype)
 
 
-def _append(state: LoweringState, operation: str, operands: Sequence[BufferView], out: BufferView) -> None:
+def _append_factorization(state: LoweringState, operation: str, operands: Sequence[BufferView], out: BufferView) -> None:
     stack = out.shape[:-2]
     state.steps.append(Factorization(operation, tuple(v.broadcast((*stack, *v.shape[-2:])) for v in operands), out))
 
 
-def _transpose(view: BufferView) -> BufferView:
-    (*stack, rows, columns), (*strides, down, right) = view.shape, view.strides
-    return BufferView(view.buffer, view.offset, (*stack, columns, rows), (*strides, right, down))
-
-
 def _solve(state: LoweringState, item: Any) -> str:
     dtype = np.asarray(item.raw_value).dtype
-    a, b = _matrix(state, item.args[0], dtype), state.view(item.args[1])
+    a, b = _matrix_view(state, item.args[0], dtype), state.view(item.args[1])
     if isinstance(a, str):
         return a
     if b is None or item.options or 0 in b.shape:
         return UNSUPPORTED
-    b, out = b if b.buffer.dtype == dtype else state.copy_of(b, dtype), state.result(item)
+    b, out = b if b.buffer.dtype == dtype else state.copy_of(b, dtype), state.allocate_result(item)
     if len(b.shape) == 1:
         b = BufferView(b.buffer, b.offset, (*b.shape, 1), (*b.strides, 0))
         out = BufferView(out.buffer, 0, (*out.shape, 1), (*out.strides, 0))
     if b.shape[-1] > MAX_COLUMNS:
         del state.views[item]
         return f"systems with more than {MAX_COLUMNS} right-hand sides are not compiled"
-    _append(state, "solve", (a, b), out)
+    _append_factorization(state, "solve", (a, b), out)
     return ""
 
 
 def _inv(state: LoweringState, item: Any) -> str:
     dtype = np.asarray(item.raw_value).dtype
-    a = _matrix(state, item.args[0], dtype)
+    a = _matrix_view(state, item.args[0], dtype)
     if isinstance(a, str):
         return a
-    _append(state, "solve", (a, state.constant(np.eye(a.shape[-1], dtype=dtype))), state.result(item))
+    _append_factorization(state, "solve", (a, state.constant(np.eye(a.shape[-1], dtype=dtype))), state.allocate_result(item))
     return ""
 
 
-def _sign_and_logarithm(state: LoweringState, operand: object, dtype: np.dtype[Any]) -> tuple[BufferView, BufferView] | str:
-    """Append the sign of a determinant, and the logarithm of its absolute value."""
-    a = _matrix(state, operand, dtype)
+def _append_slogdet(state: LoweringState, operand: object, dtype: np.dtype[Any]) -> tuple[BufferView, BufferView] | str:
+    """Append the computation of the sign of a determinant and the logarithm of its absolute value; return their views."""
+    a = _matrix_view(state, operand, dtype)
     if isinstance(a, str):
         return a
     pair = dense_view(dtype, (*a.shape[:-2], 1, 2))
-    _append(state, "slogdet", (a,), pair)
+    _append_factorization(state, "slogdet", (a,), pair)
     stack, strides = a.shape[:-2], pair.strides[:-2]
     return BufferView(pair.buffer, 0, stack, strides), BufferView(pair.buffer, 1, stack, strides)
 
 
 def _det(state: LoweringState, item: Any) -> str:
     dtype = np.asarray(item.raw_value).dtype
-    parts = _sign_and_logarithm(state, item.args[0], dtype)
+    parts = _append_slogdet(state, item.args[0], dtype)
     if isinstance(parts, str):
         return parts
     sign, logarithm = parts
     magnitude = dense_view(dtype, sign.shape)
     state.append_map("exp", (logarithm,), magnitude)
-    state.append_map("multiply", (sign, magnitude), state.result(item))
+    state.append_map("multiply", (sign, magnitude), state.allocate_result(item))
     return ""
 
 
 def lower_slogdet(state: LoweringState, item: MultiOutput, readers: Sequence[Any]) -> bool:
     """Lower ``slogdet`` to the views of its two outputs; return False if it is unsupported."""
-    parts = _sign_and_logarithm(state, item.args[0], np.asarray(item.raw_value[0]).dtype)
+    parts = _append_slogdet(state, item.args[0], np.asarray(item.raw_value[0]).dtype)
     if isinstance(parts, str):
         return False
     for reader in readers:
@@ -99,15 +94,15 @@ def lower_slogdet(state: LoweringState, item: MultiOutput, readers: Sequence[Any
 
 
 def _cholesky(state: LoweringState, item: Any) -> str:
-    a = _matrix(state, item.args[0], np.asarray(item.raw_value).dtype)
+    a = _matrix_view(state, item.args[0], np.asarray(item.raw_value).dtype)
     if isinstance(a, str):
         return a
     if not {"upper"}.issuperset(item.options) or len(item.args) > 1:
         return UNSUPPORTED
-    out = state.result(item)
+    out = state.allocate_result(item)
     if item.options.get("upper"):
-        a, out = _transpose(a), _transpose(out)
-    _append(state, "cholesky", (a,), out)
+        a, out = a.matrix_transpose(), out.matrix_transpose()
+    _append_factorization(state, "cholesky", (a,), out)
     return ""
 
 

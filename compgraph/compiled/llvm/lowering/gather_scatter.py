@@ -45,10 +45,10 @@ def fancy_index(state: LoweringState, view: BufferView, index: Sequence[Any]) ->
     arrays = [p for p in parts if isinstance(p, (BufferView, np.ndarray))]
     common = np.broadcast_shapes(*(p.shape for p in arrays))
     are_adjacent = index_positions[-1] - index_positions[0] + 1 == len(index_positions)  # otherwise NumPy puts their axes first
-    axis_split, at = _split_axes(view, parts, index_positions[0] if are_adjacent else -1)
+    axis_split = _split_axes(view, parts, index_positions[0] if are_adjacent else -1)
     if axis_split is None:
         return None
-    offset, free, indexed_axes = axis_split
+    offset, free, indexed_axes, at = axis_split
     shape = (*(n for n, _ in free[:at]), *common, *(n for n, _ in free[at:]))
     strides = (*(s for _, s in free[:at]), *(0,) * len(common), *(s for _, s in free[at:]))
     if 0 in shape or any(n == 0 for n, _ in indexed_axes):
@@ -101,40 +101,51 @@ def _index_parts(state: LoweringState, i: object) -> list[Any] | None:
     return [view]
 
 
-def _split_axes(view: BufferView, parts: list[Any], first: int) -> tuple[tuple[int, list[Any], list[Any]] | None, int]:
-    """Split the axes of an array at an index; see the return value.
+class _AxisSplit(NamedTuple):
+    """The axes of an array at an index.
 
-    Returns
-    -------
-    parts : tuple or None
-        The first element; lengths and strides of the axes without array indices, and of the indexed ones.
+    Attributes
+    ----------
+    offset : int
+        The position of the first element, as if all array indices were 0.
+    free_axes, indexed_axes : list of (int, int)
+        The lengths and strides of the axes without array indices, and of those with array indices.
     at : int
-        The number of the former before part number `first`.
+        The number of free axes before the axes of the array indices.
     """
+
+    offset: int
+    free_axes: list[tuple[int, int]]
+    indexed_axes: list[tuple[int, int]]
+    at: int
+
+
+def _split_axes(view: BufferView, parts: list[Any], first: int) -> _AxisSplit | None:
+    """Split the axes of an array at an index, whose part number `first` is the first array; None if it is out of range."""
     offset, axis, at = view.offset, 0, 0
-    free: list[tuple[int, int]] = []
-    along: list[tuple[int, int]] = []
+    free_axes: list[tuple[int, int]] = []
+    indexed_axes: list[tuple[int, int]] = []
     for k, part in enumerate(parts):
         if k == first:
-            at = len(free)
+            at = len(free_axes)
         if part is Ellipsis:
             continue
         if part is None:
-            free.append((1, 0))
+            free_axes.append((1, 0))
             continue
         length, stride = view.shape[axis], view.strides[axis]
         axis += 1
         if isinstance(part, (BufferView, np.ndarray)):
-            along.append((length, stride))
+            indexed_axes.append((length, stride))
         elif isinstance(part, slice):
             positions = range(*part.indices(length))
-            free.append((len(positions), stride * positions.step))
+            free_axes.append((len(positions), stride * positions.step))
             offset += positions.start * stride if positions else 0
         elif -length <= part < length:
             offset += part % length * stride
         else:
-            return None, 0
-    return (offset, free, along), at
+            return None
+    return _AxisSplit(offset, free_axes, indexed_axes, at)
 
 
 # --------------------------------------------------------------------------------------------- gathers
@@ -143,7 +154,7 @@ def _split_axes(view: BufferView, parts: list[Any], first: int) -> tuple[tuple[i
 def lower_gather(state: LoweringState, item: Any, view: BufferView, index: Sequence[Any]) -> str:
     """Lower ``view[index]`` as a gather; nothing is gathered at an empty index."""
     if 0 in np.shape(item.raw_value) and not any(isinstance(part, Value) for part in item.args[1:]):
-        state.result(item)
+        state.allocate_result(item)
         return ""
     gather_index = fancy_index(state, view, index)
     if gather_index is None or gather_index.view.shape != np.shape(item.raw_value):
@@ -275,30 +286,23 @@ def _is_order_defined(target_view: BufferView, index: NDArray[Any] | tuple[Any, 
     lengths = np.broadcast_shapes(*(a.shape for a in arrays))
     if len(arrays) > 1 or isinstance(index, tuple):
         return False
-    views = np.broadcast_to(arrays[0], lengths).ravel() % target_view.shape[0]
-    return len(np.unique(views)) == len(views)
+    positions = np.broadcast_to(arrays[0], lengths).ravel() % target_view.shape[0]
+    return len(np.unique(positions)) == len(positions)
 
 
 def _add_at(state: LoweringState, item: Any) -> str:
     """Lower `ops.added_at`: values added to a region with repeated elements."""
-    region, value = state.view(item.args[0]), state.view(item.args[1])
-    views = state.view(np.ascontiguousarray(item.options["places"], np.intp))
-    if (
-        region is None
-        or value is None
-        or views is None
-        or value.shape != views.shape
-        or not casts_like_numpy(value, region.buffer.dtype)
-    ):
+    region, value, places = state.view(item.args[0]), state.view(item.args[1]), item.options["places"]
+    if region is None or value is None or value.shape != np.atleast_1d(places).shape or 0 in (*value.shape, *region.shape):
         return UNSUPPORTED_INDEX
-    if 0 in views.shape or 0 in region.shape:
+    if not casts_like_numpy(value, region.buffer.dtype):
         return UNSUPPORTED_INDEX
     total = state.ravel(state.copy_of(region, region.buffer.dtype))
-    target = fancy_index(state, total, (item.options["places"],))
+    target = fancy_index(state, total, (places,))
     if target is None:
         return UNSUPPORTED_INDEX
     _append_scatter(state, "add", target, value)
-    return lower_gather(state, item, total, (item.options["places"],))
+    return lower_gather(state, item, total, (places,))
 
 
 def _bincount(state: LoweringState, item: Any) -> str:
@@ -307,7 +311,7 @@ def _bincount(state: LoweringState, item: Any) -> str:
     value = state.view(weights[0]) if weights else None
     if isinstance(bins, Value) or value is None or not {"minlength"}.issuperset(item.options):
         return UNSUPPORTED
-    out = state.result(item)
+    out = state.allocate_result(item)
     target = fancy_index(state, out, (np.asarray(bins, np.intp),)) if out.shape != (0,) else None
     if target is None or out.buffer.dtype != np.float64:
         return UNSUPPORTED_INDEX

@@ -22,7 +22,6 @@ from ..buffer_ir import Buffer, BufferView, NumPyCall, c_strides, dense_view
 from . import (
     array_assembly,
     contractions,
-    exponential_sums,
     factorizations,
     gather_scatter,
     masked_ops,
@@ -55,14 +54,13 @@ LOWERINGS: dict[Any, LowerItem] = {
     **array_assembly.LOWERINGS,
     **reductions.LOWERINGS,
     **masked_ops.LOWERINGS,
-    **exponential_sums.LOWERINGS,
     **special_functions.LOWERINGS,
     **contractions.LOWERINGS,
     **factorizations.LOWERINGS,
     **{ops.function_by_opname(name): lower for name, lower in {**_CONVOLUTIONS, **_POOLING}.items()},
 }
-_NODE_KEYWORDS = masked_ops.NODE_KEYWORDS | exponential_sums.NODE_KEYWORDS
-_KEYWORD_LOWERINGS: dict[Any, LowerItem] = {**masked_ops.KEYWORD_LOWERINGS, **exponential_sums.KEYWORD_LOWERINGS}
+_NODE_KEYWORDS = masked_ops.NODE_KEYWORDS | special_functions.NODE_KEYWORDS
+_KEYWORD_LOWERINGS: dict[Any, LowerItem] = {**masked_ops.KEYWORD_LOWERINGS, **special_functions.KEYWORD_LOWERINGS}
 # Functions of derivatives, by their recorded names.
 NAMED_LOWERINGS: dict[str, LowerItem] = {**gather_scatter.NAMED_LOWERINGS, **array_assembly.NAMED_LOWERINGS}
 
@@ -147,8 +145,8 @@ class GraphLowering(LoweringState):
         for item in schedule.items:
             self._lower_item(item)
 
-    def results(self) -> list[tuple[BufferView | None, Any]]:
-        """Return for each output its view, or None if NumPy computes it, and its node."""
+    def lower_results(self) -> list[tuple[BufferView | None, Any]]:
+        """Return for each output its view, or None if NumPy computes it, and its node; append the copies that results need."""
         results: list[tuple[BufferView | None, Any]] = []
         result_buffers: set[Buffer] = set()
         for node in self._schedule.outputs:
@@ -304,7 +302,7 @@ class GraphLowering(LoweringState):
             if step not in operands:
                 self._lower_item(copy_location(item, step))
         if item.memory:
-            self.append_map("copy", (self.views[out],), self.result(item), is_write=True)
+            self.append_map("copy", (self.views[out],), self.allocate_result(item), is_write=True)
         else:
             self.views[item] = self.views[out]
         return ""

@@ -89,6 +89,11 @@ class LoweringState:
             view = self.constant(operand)
         return None if view is None or not elementwise_ops.is_compilable(view.buffer.dtype) else view
 
+    def operand_views(self, operands: Sequence[Any]) -> list[BufferView] | None:
+        """Return the views of operands, also of numbers and nested lists; None if one is unsupported."""
+        views = [self.view(a if isinstance(a, (Value, np.ndarray)) else np.asarray(a)) for a in operands]
+        return None if None in views else views  # type: ignore[return-value]
+
     def constant(self, array: NDArray[Any]) -> BufferView:
         """Return a view of a constant array; small equal constants share a buffer."""
         if array.nbytes > MAX_SHARED_BYTES:
@@ -147,7 +152,7 @@ class LoweringState:
         self.append_map(name, operands, out, compute_dtype or (None if dtype is None else like.buffer.dtype))
         return out
 
-    def result(self, item: Any) -> BufferView:
+    def allocate_result(self, item: Any) -> BufferView:
         """Allocate a buffer for the value of an item, in C order, and register it."""
         array = np.asarray(item.raw_value)
         view = self.views[item] = dense_view(array.dtype, array.shape, item)

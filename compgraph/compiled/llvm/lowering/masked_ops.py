@@ -9,7 +9,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import scipy.special
 
 from .... import ops
 from .. import elementwise_ops
@@ -37,14 +36,14 @@ def _clip(state: LoweringState, item: Any) -> str:
         return "a limit does not have the dtype of the result"
     if len(bounds) == 1:
         name, limit = bounds[0]
-        state.append_map(name, (x, limit), state.result(item))
+        state.append_map(name, (x, limit), state.allocate_result(item))
         return ""
     if state.is_exact and dtype.kind == "f" and any(isinstance(limit, BufferView) and limit.shape for _, limit in bounds):
         return EXACT_BITS
     lower_clipped = dense_view(dtype, np.shape(item.raw_value))
     (first, low), (second, high) = bounds
     state.append_map(first, (low, x), lower_clipped)
-    state.append_map(second, (high, lower_clipped), state.result(item))
+    state.append_map(second, (high, lower_clipped), state.allocate_result(item))
     return ""
 
 
@@ -63,7 +62,7 @@ def _nan_to_num(state: LoweringState, item: Any) -> str:
     for number, (name, operands) in zip(numbers, tests, strict=True):
         is_matching = state.map_like(name, *operands, like=x, dtype=np.dtype(bool))
         result = state.map_like("where", is_matching, number, result, like=x)
-    state.append_map("copy", (result,), state.result(item))
+    state.append_map("copy", (result,), state.allocate_result(item))
     return ""
 
 
@@ -77,30 +76,12 @@ def _round(state: LoweringState, item: Any) -> str:
         return UNSUPPORTED
     factor = 10.0 ** abs(int(digits))
     if digits == 0:
-        state.append_map("rint", (x,), state.result(item))
+        state.append_map("rint", (x,), state.allocate_result(item))
         return ""
     scale, unscale = ("multiply", "divide") if int(digits) > 0 else ("divide", "multiply")
     rounded = state.map_like("rint", state.map_like(scale, x, factor, like=x), like=x)
-    state.append_map(unscale, (rounded, factor), state.result(item))
+    state.append_map(unscale, (rounded, factor), state.allocate_result(item))
     return ""
-
-
-def _product_with_logarithm(name: str) -> LowerItem:
-    """Return the lowering of ``x * log(y)`` or ``x * log1p(y)``, 0 where `x` is 0 unless `y` is nan."""
-
-    def lower(state: LoweringState, item: Any) -> str:
-        x, y = map(state.operand, item.args)
-        dtype = np.asarray(item.raw_value).dtype
-        if x is None or y is None or item.options or dtype.kind != "f" or state.is_exact:
-            return EXACT_BITS if state.is_exact else UNSUPPORTED
-        out = state.result(item)
-        is_zero = state.map_like("equal", x, 0, like=out, dtype=np.dtype(bool))
-        is_nan = state.map_like("isnan", y, like=out, dtype=np.dtype(bool))
-        safe_y = state.map_like("where", is_zero, state.map_like("where", is_nan, y, 1, like=out), y, like=out)
-        state.append_map("multiply", (x, state.map_like(name, safe_y, like=out)), out)
-        return ""
-
-    return lower
 
 
 # --------------------------------------------------------------------------------------------- masked reductions
@@ -135,7 +116,7 @@ def _masked_reduction(operation: str, lower_unmasked: LowerItem | None) -> Lower
             return _masked_mean(state, item, numbers, is_selected, reduction_axes)
         total = reductions.with_item_shape(append_reduction(state, operation, numbers, reduction_axes), item)
         name, operands = ("copy", (total,)) if initial is None else (operation, (initial, total))
-        state.append_map(name, operands, state.result(item))
+        state.append_map(name, operands, state.allocate_result(item))
         return ""
 
     return lower
@@ -161,7 +142,7 @@ def _masked_mean(
     if filled.buffer.dtype.kind != "f" or is_selected is None:
         return f"means of {filled.buffer.dtype} are not compiled"
     sums = append_reduction(state, "add", filled, reduction_axes), _count_selected(state, is_selected, filled, reduction_axes)
-    state.append_map("divide", [reductions.with_item_shape(p, item) for p in sums], state.result(item))
+    state.append_map("divide", [reductions.with_item_shape(p, item) for p in sums], state.allocate_result(item))
     return ""
 
 
@@ -195,7 +176,7 @@ def _nan_reduction(operation: str, lower_plain: LowerItem) -> LowerItem:
         filled = state.map_like("where", is_nan, fill_value, operand, like=operand)
         if operation in ("add", "multiply"):
             total = append_reduction(state, operation, filled, reduction_axes)
-            state.append_map("copy", (reductions.with_item_shape(total, item),), state.result(item))
+            state.append_map("copy", (reductions.with_item_shape(total, item),), state.allocate_result(item))
             return ""
         is_selected = state.map_like("logical_not", is_nan, like=operand, dtype=np.dtype(bool), compute_dtype=np.dtype(bool))
         if operation == "mean":
@@ -213,7 +194,7 @@ def _nan_extremum(state: LoweringState, item: object, best: BufferView, count: B
     best, count = reductions.with_item_shape(best, item), reductions.with_item_shape(count, item)
     one_or_nan = dense_view(best.buffer.dtype, best.shape)
     state.append_map("divide", (count, count), one_or_nan)
-    state.append_map("multiply", (best, one_or_nan), state.result(item))
+    state.append_map("multiply", (best, one_or_nan), state.allocate_result(item))
     return ""
 
 
@@ -226,16 +207,16 @@ def _nan_variance(
     operation: str,
 ) -> str:
     """Lower the variance, or its square root."""
-    delta, (operand, is_nan, filled) = item.options.get("ddof", 0), operand_views
-    if delta not in (0, 1):
+    ddof, (operand, is_nan, filled) = item.options.get("ddof", 0), operand_views
+    if ddof not in (0, 1):
         return UNSUPPORTED
     dtype, total = operand.buffer.dtype, append_reduction(state, "add", filled, reduction_axes)
     mean = state.map_like("divide", total, count, like=count, dtype=dtype, compute_dtype=dtype)
     deviation = state.map_like("subtract", operand, mean, like=operand)
     square = state.map_like("where", is_nan, 0, state.map_like("square", deviation, like=operand), like=operand)
     total, count = (reductions.with_item_shape(p, item) for p in (append_reduction(state, "add", square, reduction_axes), count))
-    divisor = state.map_like("maximum", state.map_like("subtract", count, int(delta), like=count), 0, like=count)
-    out = state.result(item)
+    divisor = state.map_like("maximum", state.map_like("subtract", count, int(ddof), like=count), 0, like=count)
+    out = state.allocate_result(item)
     if operation == "var":
         state.append_map("divide", (total, divisor), out)
     else:
@@ -252,8 +233,6 @@ _NAN_REDUCTIONS = {
 LOWERINGS: dict[Any, LowerItem] = {
     np.clip: _clip,
     np.round: _round,
-    scipy.special.xlogy: _product_with_logarithm("log"),
-    scipy.special.xlog1py: _product_with_logarithm("log1p"),
     ops.function_by_opname("nan_to_num"): _nan_to_num,
     **{function: _masked_reduction(name, reductions.LOWERINGS[function]) for function, name in _REDUCTIONS.items()},
     **{function: _nan_reduction(name, reductions.LOWERINGS[whole]) for function, (name, whole) in _NAN_REDUCTIONS.items()},

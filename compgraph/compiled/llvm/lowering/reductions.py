@@ -10,7 +10,7 @@ import numpy as np
 
 from .... import ops
 from .. import elementwise_ops
-from ..buffer_ir import BufferView, Reduce, Scan, dense_view
+from ..buffer_ir import BufferView, Reduce, Scan, c_strides, dense_view
 from .lowering_state import EMPTY, EXACT_BITS, UNSUPPORTED, LoweringState
 
 _BOOLEAN_EXTREMA = {"maximum": "logical_or", "minimum": "logical_and"}
@@ -44,13 +44,13 @@ def append_reduction(
 def _assign_buffer(state: LoweringState, item: Any, view: BufferView) -> str:
     """Make a dense buffer the value of an item."""
     view.buffer.node = item
-    state.views[item] = BufferView(
-        view.buffer, 0, np.shape(item.raw_value), dense_view(view.buffer.dtype, np.shape(item.raw_value)).strides
-    )
+    state.views[item] = with_item_shape(view, item)
     return ""
 
 
 def _reduction(operation: str) -> Any:
+    """Return the lowering of a reduction; the elements are converted to the dtype of the result."""
+
     def lower(state: LoweringState, item: Any) -> str:
         name, plain = operation, np.asarray(item.raw_value)
         operand = state.view(item.args[0])
@@ -85,7 +85,7 @@ def has_known_options(options: dict[str, Any], known: set[str]) -> bool:
 def _reduce_empty(state: LoweringState, item: object, name: str) -> str:
     if name not in _IDENTITIES:
         return EMPTY
-    out = state.result(item)
+    out = state.allocate_result(item)
     state.append_map("copy", (_IDENTITIES[name],), out)
     return ""
 
@@ -99,29 +99,12 @@ def drop_reduced_axes(view: BufferView, reduction_axes: frozenset[int], item: An
 
 def _reduce_unit_axes(state: LoweringState, item: object, name: str, operand: BufferView) -> str:
     """Lower a reduction along axes of length 1: a copy; sums begin with 0, which removes the sign of -0."""
-    out = state.result(item)
+    out = state.allocate_result(item)
     if name in ("add", "mean") and out.buffer.dtype.kind == "f":
         state.append_map("add", (operand, 0.0), out)
     else:
         state.append_map("copy", (operand,), out, operand.buffer.dtype)
     return ""
-
-
-def _logical_reduction(operation: str) -> Any:
-    def lower(state: LoweringState, item: Any) -> str:
-        operand = state.view(item.args[0])
-        if operand is None or len(item.args) > 1 or not has_known_options(item.options, {"axis", "keepdims"}):
-            return UNSUPPORTED
-        reduction_axes = reduced_axes(item, len(operand.shape))
-        if 0 in operand.shape:
-            return _reduce_empty(state, item, operation)
-        if all(operand.shape[k] == 1 for k in reduction_axes):
-            return _reduce_unit_axes(state, item, operation, drop_reduced_axes(operand, reduction_axes, item))
-        if operand.buffer.dtype.kind != "b":
-            operand = state.copy_of(operand, np.dtype(bool))
-        return _assign_buffer(state, item, append_reduction(state, operation, operand, reduction_axes, item))
-
-    return lower
 
 
 def _ptp(state: LoweringState, item: Any) -> str:
@@ -142,26 +125,29 @@ def _ptp(state: LoweringState, item: Any) -> str:
     greatest, least = (
         with_item_shape(append_reduction(state, name, operand, reduction_axes), item) for name in ("maximum", "minimum")
     )
-    out = state.result(item)
+    out = state.allocate_result(item)
     state.append_map("subtract", (greatest, least), out)
     return ""
 
 
 def with_item_shape(view: BufferView, item: Any) -> BufferView:
-    """Return a dense buffer with the shape of an item."""
-    return BufferView(view.buffer, 0, np.shape(item.raw_value), dense_view(view.buffer.dtype, np.shape(item.raw_value)).strides)
+    """Return a dense buffer as an array with the shape of an item."""
+    shape = np.shape(item.raw_value)
+    return BufferView(view.buffer, 0, shape, c_strides(shape))
 
 
 def _variance(is_root: bool) -> Any:
+    """Return the lowering of the variance, or of its root."""
+
     def lower(state: LoweringState, item: Any) -> str:
         operand, dtype = state.view(item.args[0]), np.asarray(item.raw_value).dtype
         if operand is None or len(item.args) > 1 or not has_known_options(item.options, {"axis", "keepdims", "ddof"}):
             return UNSUPPORTED
         if state.is_exact:
             return EXACT_BITS
-        reduction_axes, delta = reduced_axes(item, len(operand.shape)), item.options.get("ddof", 0)
+        reduction_axes, ddof = reduced_axes(item, len(operand.shape)), item.options.get("ddof", 0)
         count = prod(operand.shape[k] for k in reduction_axes)
-        if not reduction_axes or 0 in operand.shape or not isinstance(delta, (int, float)) or count - delta <= 0:
+        if not reduction_axes or 0 in operand.shape or not isinstance(ddof, (int, float)) or count - ddof <= 0:
             return EMPTY
         if dtype.kind != "f":
             return f"variances of {operand.buffer.dtype} are not compiled"
@@ -174,13 +160,13 @@ def _variance(is_root: bool) -> Any:
         state.append_map("subtract", (operand, mean), deviation)
         state.append_map("square", (deviation,), square)
         total = with_item_shape(append_reduction(state, "add", square, reduction_axes), item)
-        out = state.result(item)
+        out = state.allocate_result(item)
         if is_root:
             divided = dense_view(dtype, out.shape)
-            state.append_map("divide", (total, float(count - delta)), divided)
+            state.append_map("divide", (total, float(count - ddof)), divided)
             state.append_map("sqrt", (divided,), out)
         else:
-            state.append_map("divide", (total, float(count - delta)), out)
+            state.append_map("divide", (total, float(count - ddof)), out)
         return ""
 
     return lower
@@ -193,20 +179,20 @@ def _norm(state: LoweringState, item: Any) -> str:
         return UNSUPPORTED
     order, reduction_axes = options.get("ord"), reduced_axes(item, len(operand.shape))
     names = {1: ("absolute", "add"), np.inf: ("absolute", "maximum"), -np.inf: ("absolute", "minimum"), 2: ("square", "add")}
-    is_long = order is None or (order == "fro" and len(reduction_axes) == 2)
-    if not is_long and (len(reduction_axes) != 1 or not isinstance(order, (int, float)) or order not in names):
+    is_frobenius = order is None or (order == "fro" and len(reduction_axes) == 2)
+    if not is_frobenius and (len(reduction_axes) != 1 or not isinstance(order, (int, float)) or order not in names):
         return "norms of this order are not compiled"
     if 0 in operand.shape or not reduction_axes or dtype.kind != "f":
         return EMPTY
     if state.is_exact:
         return EXACT_BITS
     operand = operand if operand.buffer.dtype == dtype else state.copy_of(operand, dtype)
-    size, fold = names[2] if is_long else names[order]
-    sizes = dense_view(dtype, operand.shape)
-    state.append_map(size, (operand,), sizes)
-    total = with_item_shape(append_reduction(state, fold, sizes, reduction_axes), item)
-    out = state.result(item)
-    state.append_map("sqrt" if size == "square" else "copy", (total,), out)
+    elementwise_name, reduction_name = names[2] if is_frobenius else names[order]
+    terms = dense_view(dtype, operand.shape)
+    state.append_map(elementwise_name, (operand,), terms)
+    total = with_item_shape(append_reduction(state, reduction_name, terms, reduction_axes), item)
+    out = state.allocate_result(item)
+    state.append_map("sqrt" if elementwise_name == "square" else "copy", (total,), out)
     return ""
 
 
@@ -273,14 +259,16 @@ def _unrolled_arg_extremum(state: LoweringState, item: Any, operand: BufferView,
     return ""
 
 
-def _scan(operation: str, default: object) -> Any:
+def _scan(operation: str, default_axis: object) -> Any:
+    """Return the lowering of a cumulative operation."""
+
     def lower(state: LoweringState, item: Any) -> str:
         operand, dtype = state.view(item.args[0]), np.asarray(item.raw_value).dtype
         if operand is None or len(item.args) > 1 or not has_known_options(item.options, {"axis", "dtype"}):
             return UNSUPPORTED
         if not elementwise_ops.can_compute(operation, dtype):
             return f"cumulative {operation} of {dtype} is not compiled"
-        axis = item.options.get("axis", default)
+        axis = item.options.get("axis", default_axis)
         if axis is None:
             operand, axis = state.ravel(operand), 0
         if 0 in operand.shape or not operand.shape or operand.shape != np.shape(item.raw_value):
@@ -302,7 +290,7 @@ LOWERINGS: dict[Any, Any] = {
     np.max: _reduction("maximum"), np.maximum.reduce: _reduction("maximum"), np.amax: _reduction("maximum"),
     np.min: _reduction("minimum"), np.minimum.reduce: _reduction("minimum"), np.amin: _reduction("minimum"),
     np.mean: _reduction("mean"),
-    np.any: _logical_reduction("logical_or"), np.all: _logical_reduction("logical_and"), np.ptp: _ptp,
+    np.any: _reduction("logical_or"), np.all: _reduction("logical_and"), np.ptp: _ptp,
     np.var: _variance(is_root=False), np.std: _variance(is_root=True),
     np.linalg.norm: _norm, np.argmax: _arg_extremum("maximum"), np.argmin: _arg_extremum("minimum"),
     ops.NUMPY.cumsum: _scan("add", None), ops.NUMPY.cumprod: _scan("multiply", None),

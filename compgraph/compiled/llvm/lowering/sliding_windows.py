@@ -17,11 +17,12 @@ from ..buffer_ir import BufferView, Convolution, dense_view
 from ..convolution_geometry import ConvolutionGeometry
 from .lowering_state import EXACT_BITS, UNSUPPORTED, LoweringState
 
+MAX_WINDOW = 64  # positions of a pooling window, each with several steps
 MAX_PHASES = 256  # phases of an input gradient, each with a kernel call
 
 
 def lower_cross_correlate(state: LoweringState, item: Any) -> str:
-    """Lower `cross_correlate`; return the reason if it is not supported."""
+    """Lower `cross_correlate`."""
     x, kernel = map(state.view, item.args)
     if x is None or kernel is None:
         return UNSUPPORTED
@@ -84,11 +85,11 @@ def _append_convolution(
         return "the input gradient of large strides is not compiled"
     view = dense_view(dtype, shape, item)
     state.views[item] = view
-    if 0 in (geometry.batch, geometry.groups, geometry.channels, geometry.results) or 0 in geometry.lengths:
+    if 0 in (geometry.batch, geometry.groups, geometry.in_channels, geometry.out_channels) or 0 in geometry.lengths:
         state.append_map("copy", (0.0,), view)
         return ""
     a, b = (p if p.is_dense else state.copy_of(p, dtype) for p in (a, b))
-    sizes = geometry.work_sizes(kind)
+    sizes = geometry.scratch_sizes(kind)
     state.steps.append(Convolution(kind, (a, b, state.scratch(dtype, sum(sizes))), view, geometry))
     return ""
 
@@ -113,11 +114,8 @@ def _pair(lengths: tuple[int, ...], first: int = 1) -> tuple[int, int]:
     return (first, lengths[0]) if len(lengths) == 1 else (lengths[0], lengths[1])
 
 
-MAX_WINDOW = 64  # positions of a window, each with several steps
-
-
 def lower_max_pool(state: LoweringState, item: Any) -> str:
-    """Lower `max_pool`; return the reason if it is not supported."""
+    """Lower `max_pool`."""
     x = state.view(item.args[0])
     if x is None or x.buffer.dtype.kind not in "iuf":
         return UNSUPPORTED
@@ -140,7 +138,7 @@ def lower_mean_pool(state: LoweringState, item: Any) -> str:
     if x.buffer.dtype.kind != "f":
         x = state.copy_of(x, np.dtype(float))
     total = pool.reduce_windows("add", pool.views(pool.pad(x, 0.0)), item.raw_value.dtype)
-    return pool.append_result("divide", total, pool.sizes())
+    return pool.append_result("divide", total, pool.window_sizes())
 
 
 def lower_max_pool_gradient(state: LoweringState, item: Any) -> str:
@@ -179,7 +177,7 @@ def lower_mean_pool_gradient(state: LoweringState, item: Any) -> str:
     pool = _PoolLowering(state, item, np.shape(item.args[1]))
     if reason := pool.unsupported_reason(g):
         return reason
-    return pool.scatter_to_windows(pool.append_map("divide", g.shape, g, pool.sizes()), [True] * pool.window_size)
+    return pool.scatter_to_windows(pool.append_map("divide", g.shape, g, pool.window_sizes()), [True] * pool.window_size)
 
 
 class _PoolLowering:
@@ -283,7 +281,7 @@ class _PoolLowering:
             total = self.append_map("add", shape, total, ones)
         return self.append_map("maximum", shape, total, 1.0)
 
-    def sizes(self) -> Any:
+    def window_sizes(self) -> Any:
         """Return the number of elements in each window, without padding."""
         counts = count_elements_per_axis(self.windows)
         if all((count == count[0]).all() for count in counts):

@@ -44,21 +44,9 @@ _FUNCTIONS: dict[str, Callable[..., Value]] = {
 _SINGLE_PRECISION: dict[str, Callable[..., Value]] = {
     name: getattr(single_precision, name)
     for name in (
-        "exp",
-        "expm1",
-        "tanh",
-        "sigmoid",
-        "softplus",
-        "log",
-        "log1p",
-        "sin",
-        "cos",
-        "power",
-        "gammaln",
-        "entr",
-        "log_ndtr",
+        "exp", "expm1", "tanh", "sigmoid", "softplus", "log", "log1p", "sin", "cos", "power", "gammaln", "entr", "log_ndtr",
     )
-}
+}  # fmt: skip
 
 MULTI_INSTRUCTION = frozenset(_FUNCTIONS)  # functions of many instructions
 NAMES = frozenset({*_INTRINSIC, *_FUNCTIONS})

@@ -7,7 +7,7 @@ import sys
 
 from ..ir_builder import IRBuilder, Value
 from .exponentials import exp_bounded, times_exp_of_square
-from .float_primitives import Pair, bits, bits_of, clamp_magnitude, copy_sign, exceeds, is_nan, magnitude, polynomial, ratio
+from .float_primitives import Pair, bits_of, clamp_magnitude, copy_sign, exceeds, is_nan, magnitude, polynomial, ratio, to_bits
 from .logarithms import combine_log, log_of_sum, split_exponent
 
 # By Remez's algorithm: erf(x) / x - 1 as a polynomial of x**2, for |x| <= 1, right to 2**-57 of erf(x);
@@ -72,12 +72,12 @@ def _erfc_tail(ir: IRBuilder, a: Value) -> Value:
 
 
 def erfc(ir: IRBuilder, x: Value) -> Value:
-    """``1 - erf(x)`` between -3/4 and 3/4, beyond it `_far`, or two minus that for negative `x`."""
+    """``1 - erf(x)`` between -3/4 and 3/4, beyond it `_erfc_tail`, or two minus that for negative `x`."""
     is_near, slope = _erf_slope(ir, x, 0.75)
     a = copy_sign(ir, clamp_magnitude(ir, x, 0.75), x)
     near = ir.fma(ir.neg(a), slope, ir.binary("fsub", ir.double_like(1, x), a))
     far = _erfc_tail(ir, clamp_magnitude(ir, x, 28))
-    negative = ir.compare("slt", bits(ir, x), ir.long_like(0, x))
+    negative = ir.compare("slt", to_bits(ir, x), ir.long_like(0, x))
     far = ir.select(negative, ir.binary("fsub", ir.double_like(2, x), far), far)
     return ir.select(is_nan(ir, x), x, ir.select(is_near, near, far))
 
@@ -98,7 +98,7 @@ def ndtr(ir: IRBuilder, x: Value) -> Value:
     a = clamp_magnitude(ir, x, 39.5)
     high, low = _scaled_tail(ir, ir.binary("fmul", a, ir.double_like(_ROOT_HALF, x)))
     far = times_exp_of_square(ir, a, ir.binary("fmul", high, half), ir.binary("fmul", low, half), is_halved=True)
-    negative = ir.compare("slt", bits(ir, x), ir.long_like(0, x))
+    negative = ir.compare("slt", to_bits(ir, x), ir.long_like(0, x))
     far = ir.select(negative, far, ir.binary("fsub", ir.double_like(1, x), far))
     is_near = ir.compare("ult", magnitude(ir, x), ir.long_like(bits_of(_NDTR_NEAR), x))
     return ir.select(is_nan(ir, x), x, ir.select(is_near, near, far))
@@ -109,7 +109,7 @@ def log_ndtr(ir: IRBuilder, x: Value) -> Value:
     one, half = ir.double_like(1, x), ir.double_like(0.5, x)
     largest = math.sqrt(2) * math.sqrt(sys.float_info.max) * (1 - 2.0**-50)  # whose square, halved, is finite
     is_below = ir.compare("sgt", magnitude(ir, x), ir.long_like(bits_of(1), x))
-    negative = ir.compare("slt", bits(ir, x), ir.long_like(0, x))
+    negative = ir.compare("slt", to_bits(ir, x), ir.long_like(0, x))
     is_below = ir.binary("and", is_below, negative)
     tail = ndtr(ir, ir.neg(ir.intrinsic("fabs", ir.select(is_below, one, x))))
     total = ir.binary("fsub", one, tail)

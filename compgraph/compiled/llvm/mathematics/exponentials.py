@@ -7,7 +7,6 @@ import math
 from ..ir_builder import IRBuilder, Value
 from .float_primitives import (
     SHIFT,
-    bits,
     call_libm_where,
     clamp_magnitude,
     copy_sign,
@@ -18,6 +17,7 @@ from .float_primitives import (
     magnitude,
     polynomial,
     scale_by_power_of_two,
+    to_bits,
 )
 
 # log(2) as a sum of two doubles.
@@ -54,7 +54,7 @@ def _reduce_argument(ir: IRBuilder, x: Value) -> tuple[Value, Value]:
 
 def _scale_in_two_steps(ir: IRBuilder, x: Value, shifted: Value) -> Value:
     """Return ``x * 2**n`` for any `n`, by two factors, because one might be out of range."""
-    n = ir.binary("sub", bits(ir, shifted), bits(ir, ir.double_like(SHIFT, x)))
+    n = ir.binary("sub", to_bits(ir, shifted), to_bits(ir, ir.double_like(SHIFT, x)))
     half = ir.binary("ashr", n, ir.long_like(1, x))
     for part in (half, ir.binary("sub", n, half)):
         exponent = ir.binary("shl", ir.binary("add", part, ir.long_like(1023, x)), ir.long_like(52, x))
@@ -156,7 +156,7 @@ def sigmoid(ir: IRBuilder, x: Value) -> Value:
     """``1 / (1 + e**-x)``."""
     e = exp(ir, ir.neg(ir.intrinsic("fabs", x)))
     one = ir.double_like(1, x)
-    positive = ir.compare("sge", bits(ir, x), ir.long_like(0, x))
+    positive = ir.compare("sge", to_bits(ir, x), ir.long_like(0, x))
     denominator = ir.binary("fadd", one, e)
     rounding_error = ir.binary("fsub", e, ir.binary("fsub", denominator, one))
     return divide(ir, ir.select(positive, one, e), denominator, rounding_error)
@@ -182,6 +182,6 @@ def sinh(ir: IRBuilder, x: Value) -> Value:
     a = clamp_magnitude(ir, x, 1)
     square = ir.binary("fmul", a, a)
     near = ir.fma(ir.binary("fmul", square, a), polynomial(ir, square, _SINH), a)
-    below = ir.compare("ult", magnitude(ir, x), bits(ir, ir.double_like(1, x)))
+    below = ir.compare("ult", magnitude(ir, x), to_bits(ir, ir.double_like(1, x)))
     value = ir.select(below, near, ir.binary("fsub", large, small))
     return call_libm_where(ir, "sinh", exceptional, copy_sign(ir, value, x), x)

@@ -24,7 +24,7 @@ def bits_of(x: float) -> int:
     return int(struct.unpack("<q", struct.pack("<d", x))[0])
 
 
-def bits(ir: IRBuilder, a: Value) -> Value:
+def to_bits(ir: IRBuilder, a: Value) -> Value:
     """Bitcast doubles to integers."""
     return ir.cast("bitcast", a, LONG)
 
@@ -36,7 +36,7 @@ def from_bits(ir: IRBuilder, a: Value) -> Value:
 
 def magnitude(ir: IRBuilder, x: Value) -> Value:
     """Return the bits of ``|x|``."""
-    return ir.binary("and", bits(ir, x), ir.long_like(2**63 - 1, x))
+    return ir.binary("and", to_bits(ir, x), ir.long_like(2**63 - 1, x))
 
 
 def is_nan(ir: IRBuilder, x: Value) -> Value:
@@ -59,16 +59,10 @@ def copy_sign(ir: IRBuilder, x: Value, of: Value) -> Value:
     return ir.intrinsic("copysign", x, of)
 
 
-def round_to_integer(ir: IRBuilder, x: Value) -> tuple[Value, Value]:
-    """Return the integer nearest to `x` as a double, for ``|x| < 2**51``, and a double whose lowest bits are the integer."""
-    shifted = ir.binary("fadd", x, ir.double_like(SHIFT, x))
-    return ir.binary("fsub", shifted, ir.double_like(SHIFT, x)), shifted
-
-
 def scale_by_power_of_two(ir: IRBuilder, x: Value, shifted: Value) -> Value:
     """Return ``x * 2**n`` for the `n` in the lowest bits of `shifted`; `x` and the result are normal numbers."""
-    exponent = ir.binary("shl", bits(ir, shifted), ir.long_like(52, x))
-    return from_bits(ir, ir.binary("add", bits(ir, x), exponent))
+    exponent = ir.binary("shl", to_bits(ir, shifted), ir.long_like(52, x))
+    return from_bits(ir, ir.binary("add", to_bits(ir, x), exponent))
 
 
 def polynomial(ir: IRBuilder, x: Value, coefficients: Sequence[float]) -> Value:
@@ -79,6 +73,13 @@ def polynomial(ir: IRBuilder, x: Value, coefficients: Sequence[float]) -> Value:
         level = pairs + level[2 * len(pairs) :]
         x = ir.binary("fmul", x, x) if len(level) > 1 else x
     return level[0]
+
+
+def two_sum(ir: IRBuilder, a: Value, b: Value) -> Pair:
+    """Return ``a + b`` and its rounding error, for operands of any order (Knuth's TwoSum)."""
+    total = ir.binary("fadd", a, b)
+    b_part = ir.binary("fsub", total, a)
+    return total, ir.binary("fadd", ir.binary("fsub", a, ir.binary("fsub", total, b_part)), ir.binary("fsub", b, b_part))
 
 
 def ratio(ir: IRBuilder, numerator: Value, denominator: Value, denominator_low: Value) -> Pair:
@@ -118,10 +119,10 @@ def _call_libm_per_lane(ir: IRBuilder, name: str, exceptional: Value, value: Val
 
     def write() -> None:
         builder = ir.module.function(full, value.type, [v.type for v in arguments], "noinline cold")
-        bits, before, *of = builder.operands
+        is_exceptional, before, *arguments_of_lanes = builder.operands
         with builder.loop(0, value.type.lanes, carried=[before]) as lane:
-            with builder.branch_if_unlikely(builder.lane(bits, lane.index), lane.current[0]) as replacements:
-                number = builder.call(name, DOUBLE, *(builder.lane(v, lane.index) for v in of))
+            with builder.branch_if_unlikely(builder.lane(is_exceptional, lane.index), lane.current[0]) as replacements:
+                number = builder.call(name, DOUBLE, *(builder.lane(v, lane.index) for v in arguments_of_lanes))
                 replacements[0] = builder.insert(lane.current[0], number, lane.index)
             lane.next[0] = replacements[0]
         builder.ret(lane.next[0])

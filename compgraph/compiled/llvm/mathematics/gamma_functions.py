@@ -11,7 +11,18 @@ import math
 import sys
 
 from ..ir_builder import IRBuilder, Value
-from .float_primitives import bits, bits_of, call_libm_where, clamp_magnitude, from_bits, is_nan, magnitude, polynomial, ratio
+from .float_primitives import (
+    bits_of,
+    call_libm_where,
+    clamp_magnitude,
+    from_bits,
+    is_nan,
+    magnitude,
+    polynomial,
+    ratio,
+    to_bits,
+    two_sum,
+)
 from .logarithms import combine_log, split_exponent
 from .powers import log_pair
 from .trigonometry import cosine_pair, sine_correction
@@ -75,17 +86,13 @@ _PI_REST = 1.2246467991473532e-16
 
 def _is_below(ir: IRBuilder, x: Value, limit: float) -> Value:
     """Return where a positive `x` is below a limit."""
-    return ir.compare("ult", bits(ir, x), ir.long_like(bits_of(limit), x))
+    return ir.compare("ult", to_bits(ir, x), ir.long_like(bits_of(limit), x))
 
 
 def _rational(ir: IRBuilder, x: Value, constant: tuple[float, float], coefficients: tuple[float, ...]) -> Value:
     """Evaluate a polynomial of ``(x - c) / (x + c)``, whose constant has two parts."""
     center = ir.double_like(_CENTER, x)
-    denominator = ir.binary("fadd", x, center)
-    x_part = ir.binary("fsub", denominator, center)
-    rounding_error = ir.binary("fsub", x, x_part)
-    rounding_error = ir.binary("fadd", rounding_error, ir.binary("fsub", center, ir.binary("fsub", denominator, x_part)))
-    t, t_rest = ratio(ir, ir.binary("fsub", x, center), denominator, rounding_error)
+    t, t_rest = ratio(ir, ir.binary("fsub", x, center), *two_sum(ir, center, x))
     rest = ir.fma(t_rest, ir.double_like(coefficients[0], x), ir.double_like(constant[1], x))
     rest = ir.fma(t, polynomial(ir, t, coefficients), rest)
     return ir.binary("fadd", rest, ir.double_like(constant[0], x))
@@ -125,11 +132,11 @@ def _log_gamma_of_positive(ir: IRBuilder, x: Value) -> Value:
 def gammaln(ir: IRBuilder, x: Value) -> Value:
     """``log(|gamma(x)|)``; C's library computes it for negative and subnormal operands."""
     infinite = ir.double_like(math.inf, x)
-    is_finite = ir.compare("ult", magnitude(ir, x), bits(ir, infinite))
-    exceptional = ir.compare("slt", bits(ir, x), ir.long_like(1 << 52, x))
+    is_finite = ir.compare("ult", magnitude(ir, x), to_bits(ir, infinite))
+    exceptional = ir.compare("slt", to_bits(ir, x), ir.long_like(1 << 52, x))
     is_tiny = ir.compare("ule", magnitude(ir, x), ir.long_like(bits_of(_TINY), x))
     is_pole = ir.binary("and", exceptional, ir.compare("oeq", ir.intrinsic("rint", x), x))
-    is_large = ir.compare("sgt", bits(ir, x), ir.long_like(bits_of(_LARGEST), x))
+    is_large = ir.compare("sgt", to_bits(ir, x), ir.long_like(bits_of(_LARGEST), x))
     is_pole = ir.binary("or", is_pole, ir.binary("or", is_tiny, is_large))
     value = _log_gamma_of_positive(ir, ir.select(exceptional, ir.double_like(1.5, x), clamp_magnitude(ir, x, _LARGEST)))
     value = ir.select(is_pole, infinite, value)
@@ -141,7 +148,7 @@ def gammaln(ir: IRBuilder, x: Value) -> Value:
 def psi(ir: IRBuilder, x: Value) -> Value:
     """The digamma function."""
     one, infinite = ir.double_like(1, x), ir.double_like(math.inf, x)
-    is_negative = ir.compare("slt", bits(ir, x), ir.long_like(0, x))
+    is_negative = ir.compare("slt", to_bits(ir, x), ir.long_like(0, x))
     # the magnitude, from the least number whose inverse is finite to the largest number
     a = from_bits(ir, ir.intrinsic("umax", magnitude(ir, x), ir.long_like(bits_of(_TINY) + 1, x)))
     a = clamp_magnitude(ir, a, sys.float_info.max)
@@ -162,14 +169,14 @@ def psi(ir: IRBuilder, x: Value) -> Value:
         replacements[0] = ir.select(is_negative, _reflect(ir, a, value), value)
     is_tiny = ir.compare("ule", magnitude(ir, x), ir.long_like(bits_of(_TINY), x))
     value = ir.select(is_tiny, ir.neg(ir.intrinsic("copysign", infinite, x)), replacements[0])
-    is_infinite = ir.compare("eq", bits(ir, x), bits(ir, infinite))
+    is_infinite = ir.compare("eq", to_bits(ir, x), to_bits(ir, infinite))
     return ir.select(ir.binary("or", is_infinite, is_nan(ir, x)), x, value)
 
 
 def trigamma(ir: IRBuilder, x: Value) -> Value:
     """The derivative of the digamma function, ``zeta(2, x)``."""
     one, infinite = ir.double_like(1, x), ir.double_like(math.inf, x)
-    is_negative = ir.compare("slt", bits(ir, x), ir.long_like(0, x))
+    is_negative = ir.compare("slt", to_bits(ir, x), ir.long_like(0, x))
     a = from_bits(ir, ir.intrinsic("umax", magnitude(ir, x), ir.long_like(bits_of(_TRIGAMMA_LEAST), x)))
     a = clamp_magnitude(ir, a, sys.float_info.max)
     positive = ir.select(is_negative, ir.binary("fadd", a, one), a)
@@ -186,7 +193,7 @@ def trigamma(ir: IRBuilder, x: Value) -> Value:
         replacements[0] = ir.select(is_negative, _reflect_trigamma(ir, a, value), value)
     is_tiny = ir.compare("ult", magnitude(ir, x), ir.long_like(bits_of(_TRIGAMMA_LEAST), x))
     value = ir.select(is_tiny, infinite, replacements[0])
-    is_infinite = ir.compare("eq", bits(ir, x), bits(ir, infinite))
+    is_infinite = ir.compare("eq", to_bits(ir, x), to_bits(ir, infinite))
     return ir.select(is_nan(ir, x), x, ir.select(is_infinite, ir.double_like(0, x), value))
 
 
@@ -211,7 +218,7 @@ def _reflect_trigamma(ir: IRBuilder, a: Value, reflected: Value) -> Value:
     """Return ``(pi / sin(pi a))**2 - psi'(1 + a)``, which is ``psi'(-a)``; infinite where `a` is an integer."""
     a = clamp_magnitude(ir, a, 2.0**53)
     _, distance, is_steep, sine, cosine = _angle_from_pole(ir, a)
-    is_pole = ir.compare("eq", bits(ir, distance), ir.long_like(0, a))
+    is_pole = ir.compare("eq", to_bits(ir, distance), ir.long_like(0, a))
     is_close = _is_below(ir, distance, 2.0**-40)  # there it is the square of 1 / distance
     sine = ir.select(is_close, ir.select(is_pole, ir.double_like(0.25, a), distance), ir.select(is_steep, sine, cosine))
     ratio_of_pi = ir.binary("fdiv", ir.select(is_close, ir.double_like(1, a), ir.double_like(math.pi, a)), sine)
@@ -223,7 +230,7 @@ def _reflect(ir: IRBuilder, a: Value, reflected: Value) -> Value:
     """Return ``psi(1 + a) + pi / tan(pi a)``, which is ``psi(-a)``; nan where `a` is an integer."""
     a, quarter = clamp_magnitude(ir, a, 2.0**53), ir.double_like(0.25, a)
     rest, distance, is_steep, sine, cosine = _angle_from_pole(ir, a)
-    is_pole = ir.compare("eq", bits(ir, distance), ir.long_like(0, a))
+    is_pole = ir.compare("eq", to_bits(ir, distance), ir.long_like(0, a))
     is_close = _is_below(ir, distance, 2.0**-40)  # to a pole: there it is 1 / rest
     numerator = ir.binary("fmul", ir.select(is_steep, cosine, sine), ir.double_like(math.pi, a))
     numerator = ir.select(is_close, ir.double_like(1, a), numerator)

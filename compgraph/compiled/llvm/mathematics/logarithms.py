@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from ..ir_builder import IRBuilder, Value
 from .exponentials import exp, exp2
-from .float_primitives import bits, bits_of, call_libm_where, copy_sign, exceeds, from_bits, polynomial, ratio
+from .float_primitives import bits_of, call_libm_where, copy_sign, exceeds, from_bits, polynomial, ratio, to_bits, two_sum
 
 LN2_HIGH, LN2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10  # the first has 32 bits: times k is exact
 
@@ -32,12 +32,12 @@ _FRACTION = (1 << 52) - 1
 def needs_libm_log(ir: IRBuilder, x: Value, limit: float = math.inf) -> Value:
     """Return where `x` is not a positive normal number below a limit."""
     least = 1 << 52
-    return ir.compare("uge", ir.binary("sub", bits(ir, x), ir.long_like(least, x)), ir.long_like(bits_of(limit) - least, x))
+    return ir.compare("uge", ir.binary("sub", to_bits(ir, x), ir.long_like(least, x)), ir.long_like(bits_of(limit) - least, x))
 
 
 def split_exponent(ir: IRBuilder, x: Value) -> tuple[Value, Value, Value]:
     """Return the bits of ``k + 1023``, `k` as a double, and `f`: ``x = 2**k (1 + f)`` with ``sqrt(1/2) <= 1 + f < sqrt(2)``."""
-    moved = ir.binary("add", bits(ir, x), ir.long_like((1023 << 52) - _ROOT, x))
+    moved = ir.binary("add", to_bits(ir, x), ir.long_like((1023 << 52) - _ROOT, x))
     exponent = ir.binary("lshr", moved, ir.long_like(52, x))
     as_double = from_bits(ir, ir.binary("or", exponent, ir.long_like(0x433 << 52, x)))
     k = ir.binary("fsub", as_double, ir.double_like(2.0**52 + 1023, x))
@@ -68,19 +68,19 @@ def log(ir: IRBuilder, x: Value) -> Value:
     return call_libm_where(ir, "log", needs_libm_log(ir, x), combine_log(ir, k, f), x)
 
 
-def _log_of_base(ir: IRBuilder, x: Value, per: tuple[float, float], one: tuple[float, float]) -> Value:
-    """A logarithm to a base, in double precision where it matters, as in FreeBSD."""
+def _log_to_base(ir: IRBuilder, x: Value, inverse_log_of_base: tuple[float, float], log_of_two: tuple[float, float]) -> Value:
+    """Return the logarithm to a base, given ``1 / log(base)`` and the logarithm of two to this base, each in two parts."""
     _, k, f = split_exponent(ir, x)
     half, rest = _split_log(ir, f)
     high = ir.binary("fsub", f, half)
-    high = from_bits(ir, ir.binary("and", bits(ir, high), ir.long_like(~0xFFFFFFFF, x)))
+    high = from_bits(ir, ir.binary("and", to_bits(ir, high), ir.long_like(~0xFFFFFFFF, x)))
     low = ir.binary("fadd", ir.binary("fsub", ir.binary("fsub", f, high), half), rest)
-    large = ir.binary("fmul", high, ir.double_like(per[0], x))
-    small = ir.binary("fmul", ir.binary("fadd", low, high), ir.double_like(per[1], x))
-    small = ir.fma(low, ir.double_like(per[0], x), small)
-    whole = ir.binary("fmul", k, ir.double_like(one[0], x))
-    if one[1]:
-        small = ir.fma(k, ir.double_like(one[1], x), small)
+    large = ir.binary("fmul", high, ir.double_like(inverse_log_of_base[0], x))
+    small = ir.binary("fmul", ir.binary("fadd", low, high), ir.double_like(inverse_log_of_base[1], x))
+    small = ir.fma(low, ir.double_like(inverse_log_of_base[0], x), small)
+    whole = ir.binary("fmul", k, ir.double_like(log_of_two[0], x))
+    if log_of_two[1]:
+        small = ir.fma(k, ir.double_like(log_of_two[1], x), small)
     total = ir.binary("fadd", whole, large)
     small = ir.binary("fadd", small, ir.binary("fadd", ir.binary("fsub", whole, total), large))
     return ir.binary("fadd", small, total)
@@ -88,12 +88,12 @@ def _log_of_base(ir: IRBuilder, x: Value, per: tuple[float, float], one: tuple[f
 
 def log2(ir: IRBuilder, x: Value) -> Value:
     """The logarithm to the base two."""
-    return call_libm_where(ir, "log2", needs_libm_log(ir, x), _log_of_base(ir, x, _PER_LN2, (1, 0)), x)
+    return call_libm_where(ir, "log2", needs_libm_log(ir, x), _log_to_base(ir, x, _PER_LN2, (1, 0)), x)
 
 
 def log10(ir: IRBuilder, x: Value) -> Value:
     """The logarithm to the base ten."""
-    return call_libm_where(ir, "log10", needs_libm_log(ir, x), _log_of_base(ir, x, _PER_LN10, _LOG10_2), x)
+    return call_libm_where(ir, "log10", needs_libm_log(ir, x), _log_to_base(ir, x, _PER_LN10, _LOG10_2), x)
 
 
 def log_of_sum(ir: IRBuilder, high: Value, low: Value) -> Value:
@@ -110,28 +110,16 @@ def log1p_of_fraction(ir: IRBuilder, x: Value) -> Value:
     return log_of_sum(ir, total, ir.binary("fsub", x, ir.binary("fsub", total, one)))
 
 
-def _log1p_of(ir: IRBuilder, x: Value) -> Value:
-    """Return ``log(1 + x)`` of a finite ``x > -1``."""
-    one = ir.double_like(1, x)
-    total = ir.binary("fadd", x, one)
-    x_part = ir.binary("fsub", total, x)  # the rounding errors of both terms
-    rounding_error = ir.binary("fadd", ir.binary("fsub", x, ir.binary("fsub", total, x_part)), ir.binary("fsub", one, x_part))
-    return log_of_sum(ir, total, rounding_error)
-
-
 def log1p(ir: IRBuilder, x: Value) -> Value:
     """``log(1 + x)``."""
     exceptional = needs_libm_log(ir, ir.binary("fadd", x, ir.double_like(1, x)), 2.0**1000)
-    value = _log1p_of(ir, ir.select(exceptional, ir.double_like(0, x), x))
+    value = log_of_sum(ir, *two_sum(ir, ir.select(exceptional, ir.double_like(0, x), x), ir.double_like(1, x)))
     return call_libm_where(ir, "log1p", exceptional, copy_sign(ir, value, x), x)
 
 
-def _log1p(ir: IRBuilder, high: Value, low: Value) -> Value:
+def _log1p_of_pair(ir: IRBuilder, high: Value, low: Value) -> Value:
     """Return ``log(1 + high + low)`` of ``high >= 0``."""
-    one = ir.double_like(1, high)
-    total = ir.binary("fadd", high, one)
-    x_part = ir.binary("fsub", total, high)
-    rounding_error = ir.binary("fadd", ir.binary("fsub", high, ir.binary("fsub", total, x_part)), ir.binary("fsub", one, x_part))
+    total, rounding_error = two_sum(ir, high, ir.double_like(1, high))
     return log_of_sum(ir, total, ir.binary("fadd", rounding_error, low))
 
 
@@ -144,20 +132,20 @@ def arcsinh(ir: IRBuilder, x: Value) -> Value:
     correction = ir.binary("fdiv", square, ir.binary("fadd", root, one))
     total = ir.binary("fadd", a, correction)
     rounding_error = ir.binary("fadd", ir.binary("fsub", a, total), correction)  # exact: correction < a
-    return call_libm_where(ir, "asinh", exceptional, copy_sign(ir, _log1p(ir, total, rounding_error), x), x)
+    return call_libm_where(ir, "asinh", exceptional, copy_sign(ir, _log1p_of_pair(ir, total, rounding_error), x), x)
 
 
 def arccosh(ir: IRBuilder, x: Value) -> Value:
     """``log(1 + t + sqrt(2 t + t**2))`` of ``t = x - 1``."""
     one = ir.double_like(1, x)
-    exceptional = ir.compare("sge", bits(ir, x), ir.long_like(bits_of(2.0**500), x))
-    exceptional = ir.binary("or", exceptional, ir.compare("slt", bits(ir, x), bits(ir, one)))
+    exceptional = ir.compare("sge", to_bits(ir, x), ir.long_like(bits_of(2.0**500), x))
+    exceptional = ir.binary("or", exceptional, ir.compare("slt", to_bits(ir, x), to_bits(ir, one)))
     t = ir.binary("fsub", ir.select(exceptional, one, x), one)
     square = ir.fma(t, t, ir.binary("fadd", t, t))
     root = ir.intrinsic("sqrt", square)
     total = ir.binary("fadd", root, t)
     rounding_error = ir.binary("fadd", ir.binary("fsub", root, total), t)  # exact: t < root
-    return call_libm_where(ir, "acosh", exceptional, _log1p(ir, total, rounding_error), x)
+    return call_libm_where(ir, "acosh", exceptional, _log1p_of_pair(ir, total, rounding_error), x)
 
 
 def arctanh(ir: IRBuilder, x: Value) -> Value:
@@ -166,14 +154,14 @@ def arctanh(ir: IRBuilder, x: Value) -> Value:
     a = ir.select(exceptional, ir.double_like(0, x), ir.intrinsic("fabs", x))
     numerator, denominator = ir.binary("fadd", a, a), ir.binary("fsub", one, a)
     rounding_error = ir.binary("fsub", ir.binary("fsub", one, denominator), a)  # exact: the rounding error of `denominator`
-    value = ir.binary("fmul", _log1p(ir, *ratio(ir, numerator, denominator, rounding_error)), ir.double_like(0.5, x))
+    value = ir.binary("fmul", _log1p_of_pair(ir, *ratio(ir, numerator, denominator, rounding_error)), ir.double_like(0.5, x))
     return call_libm_where(ir, "atanh", exceptional, copy_sign(ir, value, x), x)
 
 
 def softplus(ir: IRBuilder, x: Value) -> Value:
     """``log(1 + exp(x))``."""
     rest = log1p_of_fraction(ir, exp(ir, ir.neg(ir.intrinsic("fabs", x))))
-    positive = ir.compare("sge", bits(ir, x), ir.long_like(0, x))
+    positive = ir.compare("sge", to_bits(ir, x), ir.long_like(0, x))
     return ir.binary("fadd", ir.select(positive, x, ir.double_like(0, x)), rest)
 
 
@@ -186,26 +174,24 @@ def logit(ir: IRBuilder, x: Value) -> Value:
     """``log(x / (1 - x))``; between 1/4 and 3/4 ``log(1 + 2 s / (1 - s))`` of ``s = |2 x - 1|``. Quotients have two parts."""
     one, two = ir.double_like(1, x), ir.double_like(2, x)
     least = 1 << 52
-    inside = ir.compare("ult", ir.binary("sub", bits(ir, x), ir.long_like(least, x)), ir.long_like(bits_of(1) - least, x))
+    inside = ir.compare("ult", ir.binary("sub", to_bits(ir, x), ir.long_like(least, x)), ir.long_like(bits_of(1) - least, x))
     a = ir.select(inside, x, ir.double_like(0.125, x))
     difference = ir.fma(a, two, ir.double_like(-1, x))
     s = ir.intrinsic("fabs", difference)
-    is_near = ir.compare("ule", bits(ir, s), ir.long_like(bits_of(0.5), x))
+    is_near = ir.compare("ule", to_bits(ir, s), ir.long_like(bits_of(0.5), x))
     subtracted = ir.select(is_near, s, a)
     numerator = ir.select(is_near, ir.binary("fadd", s, s), a)
     denominator = ir.binary("fsub", one, subtracted)
     rounding_error = ir.binary("fsub", ir.binary("fsub", one, denominator), subtracted)
     high, low = ratio(ir, numerator, denominator, rounding_error)
-    total = ir.binary("fadd", high, one)  # near 1/2, where the quotient is at most 2
-    x_part = ir.binary("fsub", total, high)
-    rounding_error = ir.binary("fadd", ir.binary("fsub", high, ir.binary("fsub", total, x_part)), ir.binary("fsub", one, x_part))
+    total, rounding_error = two_sum(ir, high, one)  # near 1/2, where the quotient is at most 2
     total, low = ir.select(is_near, total, high), ir.select(is_near, ir.binary("fadd", rounding_error, low), low)
     value = log_of_sum(ir, total, low)
     value = ir.select(is_near, copy_sign(ir, value, difference), value)
-    is_subnormal = ir.compare("ult", ir.binary("sub", bits(ir, x), ir.long_like(1, x)), ir.long_like(least - 1, x))
+    is_subnormal = ir.compare("ult", ir.binary("sub", to_bits(ir, x), ir.long_like(1, x)), ir.long_like(least - 1, x))
     value = call_libm_where(ir, "log", is_subnormal, value, x)
-    is_zero = ir.compare("eq", ir.binary("shl", bits(ir, x), ir.long_like(1, x)), ir.long_like(0, x))
-    is_one = ir.compare("eq", bits(ir, x), bits(ir, one))
+    is_zero = ir.compare("eq", ir.binary("shl", to_bits(ir, x), ir.long_like(1, x)), ir.long_like(0, x))
+    is_one = ir.compare("eq", to_bits(ir, x), to_bits(ir, one))
     outside = ir.select(is_zero, ir.double_like(-math.inf, x), ir.double_like(math.nan, x))
     outside = ir.select(is_one, ir.double_like(math.inf, x), outside)
     return ir.select(ir.binary("or", inside, is_subnormal), value, outside)
@@ -215,13 +201,13 @@ def entr(ir: IRBuilder, x: Value) -> Value:
     """``-x log(x)``, and ``-inf`` for negative `x`."""
     infinite, zero = ir.double_like(-math.inf, x), ir.double_like(0, x)
     least, limit = 1 << 52, 2.56e305  # beyond, the product overflows
-    inside = ir.compare("ult", ir.binary("sub", bits(ir, x), ir.long_like(least, x)), ir.long_like(bits_of(limit) - least, x))
+    inside = ir.compare("ult", ir.binary("sub", to_bits(ir, x), ir.long_like(least, x)), ir.long_like(bits_of(limit) - least, x))
     a = ir.select(inside, x, ir.double_like(0.5, x))
     _, k, f = split_exponent(ir, a)
-    is_subnormal = ir.compare("ult", ir.binary("sub", bits(ir, x), ir.long_like(1, x)), ir.long_like(least - 1, x))
+    is_subnormal = ir.compare("ult", ir.binary("sub", to_bits(ir, x), ir.long_like(1, x)), ir.long_like(least - 1, x))
     logarithm = call_libm_where(ir, "log", is_subnormal, combine_log(ir, k, f), x)
     product = ir.binary("fmul", ir.neg(ir.select(is_subnormal, x, a)), logarithm)
-    is_zero = ir.compare("eq", ir.binary("shl", bits(ir, x), ir.long_like(1, x)), ir.long_like(0, x))
+    is_zero = ir.compare("eq", ir.binary("shl", to_bits(ir, x), ir.long_like(1, x)), ir.long_like(0, x))
     outside = ir.select(is_zero, zero, infinite)
     outside = ir.select(ir.compare("uno", x, x), x, outside)
     return ir.select(ir.binary("or", inside, is_subnormal), product, outside)
@@ -235,7 +221,7 @@ def _logaddexp(ir: IRBuilder, x: Value, y: Value, power: Callable[[IRBuilder, Va
     """
     equal, zero = ir.compare("oeq", x, y), ir.double_like(0, x)
     difference = ir.binary("fsub", x, ir.select(equal, ir.double_like(1, x), y))
-    is_less = ir.compare("slt", bits(ir, difference), ir.long_like(0, x))
+    is_less = ir.compare("slt", to_bits(ir, difference), ir.long_like(0, x))
     small = ir.select(equal, zero, ir.neg(ir.intrinsic("fabs", difference)))
     rest = log1p_of_fraction(ir, power(ir, small))
     if factor != 1:

@@ -10,7 +10,6 @@ from .float_primitives import (
     INFINITE,
     SIGN,
     Pair,
-    bits,
     call_libm_where,
     copy_sign,
     exceeds,
@@ -18,6 +17,7 @@ from .float_primitives import (
     magnitude,
     polynomial,
     ratio,
+    to_bits,
 )
 from .logarithms import LN2_HIGH, LN2_LOW, needs_libm_log, split_exponent
 
@@ -34,8 +34,8 @@ _CUBE_ROOT = (
 )  # fmt: skip
 
 
-def two_sum(ir: IRBuilder, large: Value, small: Value) -> Pair:
-    """Return the sum and its rounding error; `large` is the larger operand, or zero."""
+def fast_two_sum(ir: IRBuilder, large: Value, small: Value) -> Pair:
+    """Return the sum and its rounding error (Dekker's Fast2Sum); `large` is the larger operand, or zero."""
     total = ir.binary("fadd", large, small)
     return total, ir.binary("fadd", ir.binary("fsub", large, total), small)
 
@@ -50,7 +50,7 @@ def _two_product(ir: IRBuilder, a: Pair, b: Pair) -> Pair:
 def log_pair(ir: IRBuilder, x: Value) -> Pair:
     """Return ``log(x)`` of a positive normal `x` to some 66 bits."""
     _, k, f = split_exponent(ir, x)
-    denominator, denominator_low = two_sum(ir, ir.double_like(2, x), f)
+    denominator, denominator_low = fast_two_sum(ir, ir.double_like(2, x), f)
     s = ratio(ir, f, denominator, denominator_low)
     z, z_rest = _two_product(ir, s, s)
     inner = polynomial(ir, z, _ATANH)
@@ -59,10 +59,10 @@ def log_pair(ir: IRBuilder, x: Value) -> Pair:
     rest = ir.fma(z_rest, ir.double_like(0.2, x), ir.binary("fadd", rest, ir.double_like(_THIRD_REST, x)))
     near = _two_product(ir, s, _two_product(ir, (z, z_rest), (third, rest)))
     two = ir.double_like(2, x)
-    total, first = two_sum(ir, ir.binary("fmul", k, ir.double_like(LN2_HIGH, x)), ir.binary("fmul", s[0], two))
-    total, second = two_sum(ir, total, ir.binary("fmul", near[0], two))
+    total, first = fast_two_sum(ir, ir.binary("fmul", k, ir.double_like(LN2_HIGH, x)), ir.binary("fmul", s[0], two))
+    total, second = fast_two_sum(ir, total, ir.binary("fmul", near[0], two))
     rest = ir.fma(ir.binary("fadd", s[1], near[1]), two, ir.binary("fmul", k, ir.double_like(LN2_LOW, x)))
-    return two_sum(ir, total, ir.binary("fadd", ir.binary("fadd", first, second), rest))
+    return fast_two_sum(ir, total, ir.binary("fadd", ir.binary("fadd", first, second), rest))
 
 
 def sign_of_power(ir: IRBuilder, x: Value, y: Value) -> tuple[Value, Value]:
@@ -70,9 +70,9 @@ def sign_of_power(ir: IRBuilder, x: Value, y: Value) -> tuple[Value, Value]:
     half = ir.binary("fmul", y, ir.double_like(0.5, y))
     is_odd = ir.compare("une", ir.intrinsic("rint", half), half)
     is_fractional = ir.compare("une", ir.intrinsic("rint", y), y)
-    negative = ir.compare("slt", bits(ir, x), ir.long_like(0, x))
+    negative = ir.compare("slt", to_bits(ir, x), ir.long_like(0, x))
     exceptional = ir.binary("or", needs_libm_log(ir, ir.intrinsic("fabs", x)), ir.binary("and", negative, is_fractional))
-    sign = ir.binary("and", ir.select(is_odd, bits(ir, x), ir.long_like(0, x)), ir.long_like(SIGN, x))
+    sign = ir.binary("and", ir.select(is_odd, to_bits(ir, x), ir.long_like(0, x)), ir.long_like(SIGN, x))
     return ir.binary("or", exceptional, exceeds(ir, y, math.inf)), sign
 
 
@@ -86,7 +86,7 @@ def power(ir: IRBuilder, x: Value, y: Value) -> Value:
     rest = ir.fma(times, low, ir.fma(times, high, ir.neg(exponent)))
     far = exceeds(ir, exponent, 707)
     value = exp_of_pair(ir, ir.select(far, zero, exponent), ir.select(far, zero, rest))
-    value = from_bits(ir, ir.binary("or", bits(ir, value), sign))
+    value = from_bits(ir, ir.binary("or", to_bits(ir, value), sign))
     return call_libm_where(ir, "pow", ir.binary("or", exceptional, far), value, x, y)
 
 
@@ -98,13 +98,13 @@ def cbrt(ir: IRBuilder, x: Value) -> Value:
     least = ir.binary("sub", magnitude(ir, x), ir.long_like(1 << 52, x))
     exceptional = ir.compare("uge", least, ir.long_like(INFINITE - (1 << 52), x))
     a = ir.select(exceptional, ir.double_like(1, x), ir.intrinsic("fabs", x))
-    top = ir.binary("lshr", bits(ir, a), ir.long_like(32, x))
+    top = ir.binary("lshr", to_bits(ir, a), ir.long_like(32, x))
     third = ir.binary("lshr", ir.binary("mul", top, ir.long_like(0x55555556, x)), ir.long_like(32, x))
     rough = ir.binary("shl", ir.binary("add", third, ir.long_like(715094163, x)), ir.long_like(32, x))
     t = from_bits(ir, rough)
     r = ir.binary("fmul", ir.binary("fmul", t, t), ir.binary("fdiv", t, a))  # t**3 might overflow
     t = ir.binary("fmul", t, polynomial(ir, r, _CUBE_ROOT))
-    truncated = ir.binary("and", ir.binary("add", bits(ir, t), ir.long_like(0x80000000, x)), ir.long_like(~0x3FFFFFFF, x))
+    truncated = ir.binary("and", ir.binary("add", to_bits(ir, t), ir.long_like(0x80000000, x)), ir.long_like(~0x3FFFFFFF, x))
     t = from_bits(ir, truncated)
     quotient = ir.binary("fdiv", a, ir.binary("fmul", t, t))
     error = ir.binary("fdiv", ir.binary("fsub", quotient, t), ir.binary("fadd", ir.binary("fadd", t, t), quotient))
@@ -116,7 +116,7 @@ def hypot(ir: IRBuilder, x: Value, y: Value) -> Value:
     high = from_bits(ir, ir.intrinsic("umax", magnitude(ir, x), magnitude(ir, y)))
     low = from_bits(ir, ir.intrinsic("umin", magnitude(ir, x), magnitude(ir, y)))
     large, one = exceeds(ir, high, 2.0**500), ir.double_like(1, x)
-    small = ir.compare("ult", bits(ir, high), bits(ir, ir.double_like(2.0**-400, x)))
+    small = ir.compare("ult", to_bits(ir, high), to_bits(ir, ir.double_like(2.0**-400, x)))
     factor = ir.select(large, ir.double_like(2.0**-700, x), ir.select(small, ir.double_like(2.0**700, x), one))
     inverse_factor = ir.select(large, ir.double_like(2.0**700, x), ir.select(small, ir.double_like(2.0**-700, x), one))
     high, low = ir.binary("fmul", high, factor), ir.binary("fmul", low, factor)

@@ -12,7 +12,6 @@ from ..ir_builder import IRBuilder, Value
 from . import error_function, gamma_functions, logarithms
 from .float_primitives import (
     SHIFT,
-    bits,
     bits_of,
     call_libm_where,
     clamp_magnitude,
@@ -22,6 +21,7 @@ from .float_primitives import (
     is_nan,
     polynomial,
     scale_by_power_of_two,
+    to_bits,
 )
 from .logarithms import combine_log, needs_libm_log, split_exponent
 from .powers import sign_of_power
@@ -98,7 +98,7 @@ def tanh(ir: IRBuilder, x: Value) -> Value:
 def _exp_of_minus(ir: IRBuilder, x: Value) -> tuple[Value, Value]:
     """Return where `x` is positive, and ``e**-|x|``."""
     e = _exp_bounded(ir, ir.neg(clamp_magnitude(ir, x, 150)))
-    return ir.compare("sge", bits(ir, x), ir.long_like(0, x)), e
+    return ir.compare("sge", to_bits(ir, x), ir.long_like(0, x)), e
 
 
 def sigmoid(ir: IRBuilder, x: Value) -> Value:
@@ -116,7 +116,7 @@ def softplus(ir: IRBuilder, x: Value) -> Value:
     return ir.binary("fadd", start, _log1p_of(ir, e))
 
 
-def _natural(ir: IRBuilder, k: Value, f: Value) -> Value:
+def _combine_log(ir: IRBuilder, k: Value, f: Value) -> Value:
     """Return ``k log(2) + log(1 + f)``."""
     near = ir.fma(ir.binary("fmul", f, f), polynomial(ir, f, _LOG), f)
     return ir.fma(k, ir.double_like(math.log(2), k), near)
@@ -125,7 +125,7 @@ def _natural(ir: IRBuilder, k: Value, f: Value) -> Value:
 def log(ir: IRBuilder, x: Value) -> Value:
     """The natural logarithm."""
     _, k, f = split_exponent(ir, x)
-    return call_libm_where(ir, "log", needs_libm_log(ir, x), _natural(ir, k, f), x)
+    return call_libm_where(ir, "log", needs_libm_log(ir, x), _combine_log(ir, k, f), x)
 
 
 def _log1p_of(ir: IRBuilder, x: Value) -> Value:
@@ -135,7 +135,7 @@ def _log1p_of(ir: IRBuilder, x: Value) -> Value:
     exponent, k, f = split_exponent(ir, total)
     power = ir.binary("shl", ir.binary("sub", ir.long_like(2046, x), exponent), ir.long_like(52, x))
     rounding_error = ir.binary("fsub", x, ir.binary("fsub", total, one))
-    return _natural(ir, k, ir.fma(rounding_error, from_bits(ir, power), f))
+    return _combine_log(ir, k, ir.fma(rounding_error, from_bits(ir, power), f))
 
 
 def log1p(ir: IRBuilder, x: Value) -> Value:
@@ -173,7 +173,7 @@ def power(ir: IRBuilder, x: Value, y: Value) -> Value:
     times = ir.select(exceptional, ir.double_like(0, y), y)
     exponent = ir.binary("fmul", times, combine_log(ir, k, f))
     value = _exp_bounded(ir, copy_sign(ir, clamp_magnitude(ir, exponent, 150), exponent))
-    return call_libm_where(ir, "pow", exceptional, from_bits(ir, ir.binary("or", bits(ir, value), sign)), x, y)
+    return call_libm_where(ir, "pow", exceptional, from_bits(ir, ir.binary("or", to_bits(ir, value), sign)), x, y)
 
 
 def _clamp(ir: IRBuilder, x: Value, limit: float) -> Value:
@@ -184,7 +184,7 @@ def _clamp(ir: IRBuilder, x: Value, limit: float) -> Value:
 def gammaln(ir: IRBuilder, x: Value) -> Value:
     """``log(|gamma(x)|)``."""
     value = gamma_functions.gammaln(ir, _clamp(ir, x, _LARGEST))
-    is_beyond = ir.compare("sgt", bits(ir, x), ir.long_like(bits_of(_LARGEST), x))
+    is_beyond = ir.compare("sgt", to_bits(ir, x), ir.long_like(bits_of(_LARGEST), x))
     value = ir.select(is_beyond, ir.double_like(math.inf, x), value)
     return ir.select(exceeds(ir, x, math.inf), x, value)
 
@@ -192,7 +192,7 @@ def gammaln(ir: IRBuilder, x: Value) -> Value:
 def entr(ir: IRBuilder, x: Value) -> Value:
     """``-x log(x)``."""
     value = logarithms.entr(ir, _clamp(ir, x, _LARGEST))
-    is_beyond = ir.compare("sgt", bits(ir, x), ir.long_like(bits_of(_LARGEST), x))
+    is_beyond = ir.compare("sgt", to_bits(ir, x), ir.long_like(bits_of(_LARGEST), x))
     value = ir.select(is_beyond, ir.double_like(-math.inf, x), value)
     return ir.select(is_nan(ir, x), x, value)
 
@@ -200,6 +200,6 @@ def entr(ir: IRBuilder, x: Value) -> Value:
 def log_ndtr(ir: IRBuilder, x: Value) -> Value:
     """``log(ndtr(x))``."""
     value = error_function.log_ndtr(ir, _clamp(ir, x, 2.6e19))
-    is_beyond = ir.binary("and", exceeds(ir, x, 2.6e19), ir.compare("slt", bits(ir, x), ir.long_like(0, x)))
+    is_beyond = ir.binary("and", exceeds(ir, x, 2.6e19), ir.compare("slt", to_bits(ir, x), ir.long_like(0, x)))
     value = ir.select(is_beyond, ir.double_like(-math.inf, x), value)
     return ir.select(is_nan(ir, x), x, value)

@@ -12,7 +12,6 @@ from ..ir_builder import IRBuilder, Value
 from .float_primitives import (
     SHIFT,
     SIGN,
-    bits,
     bits_of,
     call_libm_where,
     clamp_magnitude,
@@ -22,6 +21,7 @@ from .float_primitives import (
     is_nan,
     magnitude,
     polynomial,
+    to_bits,
 )
 
 # pi / 2 in three parts (by mpmath): 53 bits, 31 bits and 53 bits. For n up to 2**22 the products with the second are exact.
@@ -45,7 +45,7 @@ def _split_quadrant(ir: IRBuilder, x: Value) -> tuple[Value, Value, Value, Value
     a = ir.select(exceptional, ir.double_like(0, x), ir.intrinsic("fabs", x))
     shifted = ir.fma(a, ir.double_like(2 / math.pi, x), ir.double_like(SHIFT, x))
     minus_n = ir.neg(ir.binary("fsub", shifted, ir.double_like(SHIFT, x)))
-    return exceptional, bits(ir, shifted), minus_n, ir.fma(minus_n, ir.double_like(_HALF_PI_PARTS[0], x), a)
+    return exceptional, to_bits(ir, shifted), minus_n, ir.fma(minus_n, ir.double_like(_HALF_PI_PARTS[0], x), a)
 
 
 def _reduce_argument(ir: IRBuilder, x: Value) -> tuple[Value, Value, Value, Value]:
@@ -86,9 +86,9 @@ def select_by_quadrant(ir: IRBuilder, x: Value, n: Value, quarters: int, sine: V
     odd = ir.compare("ne", ir.binary("and", n, ir.long_like(1, x)), ir.long_like(0, x))
     turned = ir.binary("shl", n, ir.long_like(62, x))  # the second lowest bit becomes the sign
     if not quarters:
-        turned = ir.binary("xor", turned, bits(ir, x))
+        turned = ir.binary("xor", turned, to_bits(ir, x))
     sign = ir.binary("and", turned, ir.long_like(SIGN, x))
-    return from_bits(ir, ir.binary("xor", bits(ir, ir.select(odd, cosine, sine)), sign))
+    return from_bits(ir, ir.binary("xor", to_bits(ir, ir.select(odd, cosine, sine)), sign))
 
 
 def _sine_of_quadrant(ir: IRBuilder, x: Value, name: str, quarters: int) -> Value:
@@ -130,8 +130,8 @@ def tan(ir: IRBuilder, x: Value) -> Value:
     rest = ir.binary("fadd", ir.fma(ir.neg(quotient), denominator, numerator), rest)
     value = ir.fma(rest, inverse, quotient)
     sign = ir.binary("shl", lowest, ir.long_like(63, x))
-    sign = ir.binary("xor", sign, ir.binary("and", bits(ir, x), ir.long_like(SIGN, x)))
-    value = from_bits(ir, ir.binary("xor", bits(ir, value), sign))
+    sign = ir.binary("xor", sign, ir.binary("and", to_bits(ir, x), ir.long_like(SIGN, x)))
+    value = from_bits(ir, ir.binary("xor", to_bits(ir, value), sign))
     return call_libm_where(ir, "tan", exceptional, value, x)
 
 
@@ -179,10 +179,10 @@ def arctan2(ir: IRBuilder, y: Value, x: Value) -> Value:
     one, zero, limits = ir.double_like(1, x), ir.double_like(0, x), (2.0**-500, 2.0**500)
     exceptional = ir.binary("or", *(ir.binary("or", exceeds(ir, v, limits[1]), _is_below(ir, v, limits[0])) for v in (x, y)))
     a, b = (ir.select(exceptional, one, ir.intrinsic("fabs", v)) for v in (x, y))
-    large = from_bits(ir, ir.intrinsic("umax", bits(ir, a), bits(ir, b)))
-    small = from_bits(ir, ir.intrinsic("umin", bits(ir, a), bits(ir, b)))
+    large = from_bits(ir, ir.intrinsic("umax", to_bits(ir, a), to_bits(ir, b)))
+    small = from_bits(ir, ir.intrinsic("umin", to_bits(ir, a), to_bits(ir, b)))
     product = ir.binary("fmul", large, ir.double_like(_LOW, x))
-    near = ir.compare("ult", bits(ir, small), bits(ir, product))
+    near = ir.compare("ult", to_bits(ir, small), to_bits(ir, product))
     numerator = ir.select(near, small, ir.binary("fsub", small, large))
     denominator = ir.select(near, large, ir.binary("fadd", small, large))
     t = ir.binary("fdiv", numerator, denominator)
@@ -190,13 +190,13 @@ def arctan2(ir: IRBuilder, y: Value, x: Value) -> Value:
     correction = ir.binary("fmul", ir.binary("fmul", square, t), polynomial(ir, square, _ARCTAN))
     # the angle is count * pi/4 plus or minus (t + correction); it is reflected where y is larger or x negative
     count = ir.select(near, zero, one)
-    steep = ir.compare("ugt", bits(ir, b), bits(ir, a))
+    steep = ir.compare("ugt", to_bits(ir, b), to_bits(ir, a))
     count = ir.select(steep, ir.binary("fsub", ir.double_like(2, x), count), count)
     sign = ir.select(steep, ir.long_like(SIGN, x), ir.long_like(0, x))
-    is_negative = ir.compare("slt", bits(ir, x), ir.long_like(0, x))
+    is_negative = ir.compare("slt", to_bits(ir, x), ir.long_like(0, x))
     count = ir.select(is_negative, ir.binary("fsub", ir.double_like(4, x), count), count)
-    sign = ir.binary("xor", sign, ir.binary("and", bits(ir, x), ir.long_like(SIGN, x)))
-    t, correction = (from_bits(ir, ir.binary("xor", bits(ir, v), sign)) for v in (t, correction))
+    sign = ir.binary("xor", sign, ir.binary("and", to_bits(ir, x), ir.long_like(SIGN, x)))
+    t, correction = (from_bits(ir, ir.binary("xor", to_bits(ir, v), sign)) for v in (t, correction))
     correction = ir.fma(count, ir.double_like(_QUARTER_PI_REST, x), correction)
     value = ir.fma(count, ir.double_like(_QUARTER_PI, x), ir.binary("fadd", t, correction))
     return call_libm_where(ir, "atan2", exceptional, copy_sign(ir, value, y), y, x)
@@ -229,10 +229,10 @@ def arcsin(ir: IRBuilder, x: Value) -> Value:
 def arccos(ir: IRBuilder, x: Value) -> Value:
     """``pi/2 - arcsin(x)``, or ``2 arcsin(sqrt((1 - x) / 2))``, or for negative `x` pi minus that."""
     near, t, correction = _arcsin_parts(ir, x)
-    is_negative = ir.compare("slt", bits(ir, x), ir.long_like(0, x))
-    sign = ir.binary("and", bits(ir, x), ir.long_like(SIGN, x))
+    is_negative = ir.compare("slt", to_bits(ir, x), ir.long_like(0, x))
+    sign = ir.binary("and", to_bits(ir, x), ir.long_like(SIGN, x))
     factor = ir.select(near, ir.double_like(-1, x), ir.double_like(2, x))
-    factor = from_bits(ir, ir.binary("xor", bits(ir, factor), sign))
+    factor = from_bits(ir, ir.binary("xor", to_bits(ir, factor), sign))
     quarters = ir.select(is_negative, ir.double_like(2, x), ir.double_like(0, x))
     quarters = ir.select(near, ir.double_like(1, x), quarters)
     start = ir.binary("fmul", quarters, ir.double_like(_HALF_PI, x))

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..buffer_ir import Buffer, BufferView, LoopIndex, Map, MatMul, Reduce, dense_view
-from .loop_nests import MAX_STRIDED_LOAD, NestLoops, views_in_memory
+from .loop_order import MAX_STRIDED_LOAD, LoopOrder, views_in_memory
 from .memory_planning import buffers_used
 from .nest_fusion import FusedLoop, LoopNest, Unit
 
@@ -50,8 +50,8 @@ class UnitRecord:
         The number that keys use for each view in memory.
     loops : dict
         The number that keys use for each loop of a `FusedLoop`.
-    nest_loops : NestLoops or None
-        The loops of a nest that is not within a `FusedLoop`; its trip counts, strides and numbers are parameters.
+    loop_order : LoopOrder or None
+        The loops of a nest that is not within a `FusedLoop`; their trip counts, strides and numbers are parameters.
     registers : list of Buffer
         For a `FusedLoop`, the scalars that no other unit uses. They are local variables.
     """
@@ -61,7 +61,7 @@ class UnitRecord:
     parameters: dict[Key, int]
     views: dict[BufferView, int]
     loops: dict[LoopIndex, int]
-    nest_loops: NestLoops | None
+    loop_order: LoopOrder | None
     registers: list[Buffer]
 
 
@@ -161,15 +161,15 @@ class _RecordBuilder:
 
     def record(self, unit: Unit, width: int) -> UnitRecord:
         """Return the record of a unit."""
-        nest_loops = NestLoops(unit, self._materialized, width) if isinstance(unit, LoopNest) else None
+        loop_order = LoopOrder(unit, self._materialized, width) if isinstance(unit, LoopNest) else None
         registers: list[Buffer] = []
-        if isinstance(unit, LoopNest) and nest_loops is not None:
-            signature = self._nest_signature(unit, nest_loops)
+        if isinstance(unit, LoopNest) and loop_order is not None:
+            signature = self._nest_signature(unit, loop_order)
         else:
             if isinstance(unit, FusedLoop):
                 registers = [b for b in dict.fromkeys(buffers_used(unit)) if b in self._registers]
             signature = self._unit_signature(unit, frozenset(registers))
-        return UnitRecord(unit, signature, self.parameters, self._views, self._loops, nest_loops, registers)
+        return UnitRecord(unit, signature, self.parameters, self._views, self._loops, loop_order, registers)
 
     def _view_signature(self, view: BufferView, is_in_memory: bool, layout: Callable[[int], Hashable]) -> Hashable:
         """Return a number for a view, with its layout at its first use; the location of a view in memory is a parameter."""
@@ -215,7 +215,7 @@ class _RecordBuilder:
 
     # ------------------------------------------------------------------------------------------ nests
 
-    def _nest_signature(self, nest: LoopNest, loops: NestLoops) -> Hashable:
+    def _nest_signature(self, nest: LoopNest, loops: LoopOrder) -> Hashable:
         """Return the signature of a nest whose trip counts, strides and numbers are parameters."""
         in_memory = set(loops.views)
         for depth, axis in enumerate(loops.axes):
@@ -244,14 +244,14 @@ class _RecordBuilder:
             )
             for depth, axis in enumerate(loops.axes)
         ]
-        return not nest.shape, tuple(axes), loops.vector, loops.lanes, *steps
+        return not nest.shape, tuple(axes), loops.vector_depth, loops.lanes, *steps
 
-    def _strides(self, view: BufferView, number: int, loops: NestLoops) -> Hashable:
+    def _strides(self, view: BufferView, number: int, loops: LoopOrder) -> Hashable:
         """Return the strides that decide on the code; the others are parameters."""
         strides: list[int | None] = []
         for depth, axis in enumerate(loops.axes):
             stride = axis.stride(view)
-            is_constant = stride == 0 or (depth == loops.vector and abs(stride) <= MAX_STRIDED_LOAD)
+            is_constant = stride == 0 or (depth == loops.vector_depth and abs(stride) <= MAX_STRIDED_LOAD)
             strides.append(stride if is_constant else None)
             if not is_constant:
                 self.parameters["stride", number, depth] = stride

@@ -17,7 +17,8 @@ import numpy as np
 from ..buffer_ir import BufferView, LoopIndex, Map, Reduce, Step
 
 MAX_STEP_SIZE = 32  # elements of a step; larger steps are vectorized without distribution
-MAX_ROWS, MAX_PAIRS = 400, 20_000  # steps of a loop; compared pairs of accesses to one buffer
+MAX_ROWS = 400  # steps of a loop that is distributed
+MAX_PAIRS = 20_000  # compared pairs of accesses to one buffer
 
 
 class Access(NamedTuple):
@@ -120,7 +121,7 @@ def _topological_partitions(rows: range, successors: dict[int, set[int]]) -> lis
     members: list[list[int]] = [[] for _ in range(count)]
     for row, number in zip(rows, component.tolist(), strict=True):
         members[number].append(row)
-    is_vector = [len(m) == 1 and m[0] not in successors[m[0]] for m in members]
+    is_vectorizable = [len(m) == 1 and m[0] not in successors[m[0]] for m in members]
     predecessors: list[set[int]] = [set() for _ in range(count)]
     for a, b in zip(component[sources].tolist(), component[sinks].tolist(), strict=True):
         if a != b:
@@ -130,12 +131,12 @@ def _topological_partitions(rows: range, successors: dict[int, set[int]]) -> lis
     while remaining:
         ready = [number for number in remaining if predecessors[number].isdisjoint(remaining)]
         last = partitions[-1].is_vectorized if partitions else None
-        following = min(ready, key=lambda number: (is_vector[number] != last, members[number][0]))
+        following = min(ready, key=lambda number: (is_vectorizable[number] != last, members[number][0]))
         remaining.remove(following)
-        if last is False and not is_vector[following]:
+        if last is False and not is_vectorizable[following]:
             partitions[-1].rows.extend(members[following])
         else:
-            partitions.append(Partition(members[following], is_vector[following]))
+            partitions.append(Partition(members[following], is_vectorizable[following]))
     return [Partition(sorted(partition.rows), partition.is_vectorized) for partition in partitions]
 
 

@@ -23,6 +23,9 @@ from .step_table import StepTable, column_dtypes, columns, with_columns, written
 
 MAX_DISTANCE = 8  # largest dependence distance within a loop, in iterations
 MAX_BYTES = 2**30  # bytes of all loop values
+MIN_STEPS = 300  # steps of the smallest program that is rerolled
+MIN_LOOP_STEPS = 48  # steps of the smallest loop
+MAX_DEPTH = 4  # nesting depth
 
 
 @dataclass(eq=False)
@@ -330,11 +333,6 @@ def _copy_step(source: BufferView, out: BufferView) -> Map:
     return Map("copy", (source,), out, out.buffer.dtype, is_write=True)
 
 
-MIN_STEPS = 300  # steps of the smallest program that is rerolled
-MIN_LOOP_STEPS = 48  # steps of the smallest loop
-MAX_DEPTH = 4  # nesting depth
-
-
 def reroll_loops(steps: Sequence[Step], outputs: Iterable[BufferView], max_trip_count: int = 0) -> list[Step]:
     """Replace repeated steps by loops.
 
@@ -362,9 +360,7 @@ def _reroll_once(table: StepTable, min_steps: int, max_trip_count: int) -> list[
     loops = LoopSet(table, max_trip_count)
     for run in find_runs(table, min_steps):
         loops.add(run)
-    if not loops.loops:
-        return None
-    if not loops.allocate():
+    if not loops.loops or not loops.allocate():
         return None
     steps: list[Step] = []
     next_row = 0

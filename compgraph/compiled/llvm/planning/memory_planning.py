@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from operator import itemgetter
 
-from ..buffer_ir import Buffer, BufferView, Map, NumPyCall, Single
+from ..buffer_ir import Buffer, BufferView, Map, NumPyCall, SingleStep
 from .nest_fusion import FusedLoop, LoopNest, Unit
 
 CACHE_LINE = 64  # bytes; buffers begin at a cache line
@@ -133,7 +133,7 @@ def buffers_used(unit: Unit) -> Iterable[Buffer]:
         yield from (view.buffer for view in unit.tiling.partials)
 
 
-def steps_in(unit: Unit) -> Sequence[Single]:
+def steps_in(unit: Unit) -> Sequence[SingleStep]:
     """Return the steps of a unit, in order."""
     if isinstance(unit, FusedLoop):
         return [step for inner in unit.units for step in steps_in(inner)]
@@ -149,7 +149,7 @@ def _without_loops(units: Iterable[Unit]) -> Iterator[Unit]:
             yield unit
 
 
-def views_read(step: Single) -> Iterable[BufferView]:
+def views_read(step: SingleStep) -> Iterable[BufferView]:
     """Return the views that a step reads."""
     operands = step.views.values() if isinstance(step, NumPyCall) else step.operands
     return (operand for operand in operands if isinstance(operand, BufferView))

@@ -24,7 +24,7 @@ from ..buffer_ir import (
     Reduce,
     Scan,
     Scatter,
-    Single,
+    SingleStep,
     Step,
 )
 
@@ -121,7 +121,7 @@ class _Fusion:
 
     def __init__(self) -> None:
         self.units: list[Unit] = []
-        self._written: dict[Buffer, tuple[int, Single]] = {}  # the number of the unit, and the step, of the last write
+        self._written: dict[Buffer, tuple[int, SingleStep]] = {}  # the number of the unit, and the step, of the last write
         self._read: dict[Buffer, list[tuple[int, BufferView]]] = defaultdict(list)  # the units and views of the reads since then
         self._open_nests: dict[tuple[int, ...], list[int]] = defaultdict(list)  # by shape; later steps can join them
 
@@ -175,7 +175,7 @@ class _Fusion:
                 earliest = max(earliest, number if is_sequential or read_view == out else number + 1)
         return earliest
 
-    def _record_accesses(self, step: Single, number: int) -> None:
+    def _record_accesses(self, step: SingleStep, number: int) -> None:
         for operand in step.views.values() if isinstance(step, NumPyCall) else step.operands:
             if isinstance(operand, BufferView):
                 self._read[operand.buffer].append((number, operand))

@@ -12,7 +12,7 @@ from math import prod
 
 from .. import mathematics
 from ..buffer_ir import Buffer, BufferView, Map, Reduce, dense_view
-from .loop_nests import NestLoops
+from .loop_order import LoopOrder
 from .memory_planning import find_materialized
 from .nest_fusion import LoopNest, Tiling, Unit
 
@@ -49,7 +49,7 @@ def tile_nests(units: Sequence[Unit], outputs: Collection[BufferView], width: in
 
 def _tile_nest(nest: LoopNest, materialized: Collection[Buffer], width: int) -> list[Unit]:
     """Tile a nest if it is large enough; return the units that must follow it."""
-    loops = NestLoops(nest, materialized, width)
+    loops = LoopOrder(nest, materialized, width)
     work = prod(nest.shape) * _work(nest, loops)
     if work < MIN_WORK:
         return []
@@ -63,13 +63,13 @@ def _tile_nest(nest: LoopNest, materialized: Collection[Buffer], width: int) -> 
     return _combine_partials(nest, nest.tiling) if loops.axes[depth].is_reduced else []
 
 
-def _work(nest: LoopNest, loops: NestLoops) -> int:
+def _work(nest: LoopNest, loops: LoopOrder) -> int:
     """Return the work per element."""
     names = [step.operation for step in nest.steps]
     return len(names) + FUNCTION_COST * sum(name in _SLOW for name in names) + MEMORY_COST * len(loops.views)
 
 
-def _choose_tiling(nest: LoopNest, loops: NestLoops, trip_counts: list[int], target_count: int) -> tuple[int, int]:
+def _choose_tiling(nest: LoopNest, loops: LoopOrder, trip_counts: list[int], target_count: int) -> tuple[int, int]:
     """Return the number of tiles, at most `target_count`, and the tiled loop."""
     parallel_loops = [k for k, axis in enumerate(loops.axes) if not axis.is_reduced]
     for k in parallel_loops:

@@ -187,9 +187,9 @@ def test_convolution_with_short_vectors_matches_numpy(width: int, number: int, m
     from compgraph.compiled.llvm import backend
     from compgraph.compiled.llvm.emission import matmul_emission, step_emission
 
-    name, features, widest = backend.processor()
+    narrow = backend.processor()._replace(vector_bytes=min(width, backend.processor().vector_bytes))
     for module in (backend, matmul_emission, step_emission):
-        monkeypatch.setattr(module, "processor", lambda: (name, features, min(width, widest)))
+        monkeypatch.setattr(module, "processor", lambda: narrow)
     check_convolution(CONVOLUTIONS[number], cg.cross_correlate, np.float64)
 
 

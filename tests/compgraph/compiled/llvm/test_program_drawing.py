@@ -77,7 +77,7 @@ def test_drawing_distinguishes_sum_from_addition() -> None:
 
 def test_drawing_joins_blocked_sum() -> None:
     picture = drawing(lambda x: np.sum(np.sqrt(x)), np.ones(1_000_000))
-    assert any("pieces" in box.title for box in picture.boxes)
+    assert any("tiles" in box.title for box in picture.boxes)
     assert arrows(picture) == {("x", "√"), ("√", "sum"), ("sum", "sum"), ("sum", "result")}
 
 

@@ -1,4 +1,4 @@
-"""Loop order and vectorization of a nest.
+"""Loop order of a nest, and the choice of its vectorized loop.
 
 Axes are ordered by stride, and axes that are contiguous in memory become one loop. The vectorized axis is the one with the
 least estimated time.
@@ -41,8 +41,8 @@ class Axis:
         return view.strides[self.numbers[-1]]
 
 
-class NestLoops:
-    """The loops of a nest.
+class LoopOrder:
+    """The loops of a nest, in order.
 
     Parameters
     ----------
@@ -59,8 +59,8 @@ class NestLoops:
         The loops, the outermost first.
     lanes : int
         The number of elements of a vector.
-    vector : int or None
-        The vectorized loop; None if no axis is long enough.
+    vector_depth : int or None
+        The depth of the vectorized loop; None if scalar code is faster.
     views : list of BufferView
         The views that are read from or written to memory.
     """
@@ -70,27 +70,27 @@ class NestLoops:
         self.axes = _collapse_axes(nest, self.views)
         sizes = [p.buffer.dtype.itemsize for p in self.views] or [8]
         self.lanes = max(width // max(sizes), 1)
-        self.vector = self._vector_axis(nest)
-        if self.vector is not None:  # the innermost of its kind
-            axis = self.axes[self.vector]
+        self.vector_depth = self._choose_vectorized_axis(nest)
+        if self.vector_depth is not None:  # the innermost of its kind
+            axis = self.axes[self.vector_depth]
             others = [a for a in self.axes if a is not axis]
             depth = len(others) if axis.is_reduced else sum(not a.is_reduced for a in others)
             self.axes = [*others[:depth], axis, *others[depth:]]
-            self.vector = depth
+            self.vector_depth = depth
             if max(sizes) == 8 and self._is_faster_in_pairs(nest, axis.length):
                 self.lanes *= 2
 
     def vectorized_length(self, depth: int) -> int:
         """Return the number of iterations of a loop that are vectorized; all if it is not the vectorized loop."""
         length = self.axes[depth].length
-        return length - length % self.lanes if depth == self.vector else length
+        return length - length % self.lanes if depth == self.vector_depth else length
 
     def step(self, depth: int) -> int:
         """Return the step of a loop: the number of lanes if vectorized."""
-        return self.lanes if depth == self.vector else 1
+        return self.lanes if depth == self.vector_depth else 1
 
-    def _vector_axis(self, nest: LoopNest) -> int | None:
-        """Return the loop with the least estimated time if vectorized; None if scalar code is faster."""
+    def _choose_vectorized_axis(self, nest: LoopNest) -> int | None:
+        """Return the loop whose vectorization takes the least estimated time; None if scalar code is faster."""
         work = sum(FUNCTION_COST if step.operation in mathematics.MULTI_INSTRUCTION else 1 for step in nest.steps)
         results = {step.out for step in nest.steps}
         scalar_cost = work + len(self.views)
