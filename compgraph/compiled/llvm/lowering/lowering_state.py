@@ -59,6 +59,8 @@ class LoweringState:
     complex_parts : dict
         The views of the real and the imaginary part of each complex node that was computed; `views` gains such a node when its
         parts are stored as complex numbers.
+    mask_positions : dict
+        The positions, along each axis, of the true elements of masks that are used as indices.
     inputs : dict
         The view of each input that is needed.
     """
@@ -68,6 +70,7 @@ class LoweringState:
         self.steps: list[Step] = []
         self.views: dict[Any, BufferView] = {}
         self.complex_parts: dict[Any, tuple[BufferView, BufferView]] = {}
+        self.mask_positions: dict[Any, list[BufferView]] = {}
         self.inputs: dict[Any, BufferView] = {}
         self._inputs = frozenset(inputs)
         self._external_views: dict[int, BufferView] = {}  # by the id of the array
