@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..bind import bind
-from ..context import is_recording
+from ..context import is_recording, trace_guards
 from ..frames import frame_up
 from ..graph import flatten_sequences, stack_nested, to_values
 from ..ops import getitem
@@ -123,6 +123,13 @@ def _is_batched_index(index: NDArray[Any] | tuple[int, ...]) -> bool:
     )
 
 
+def _is_recorded_index(index: Any) -> bool:
+    """Whether an element depends on an index in a way that is recorded: a batched one; any node, where the graph runs again."""
+    if _is_batched_index(index):
+        return True
+    return trace_guards.get() is not None and contains_node(index) and is_recording()
+
+
 def _needs_graph(value: object) -> bool:
     """Whether a write of a node, or of a list with nodes, must be recorded or needs tangents; false under `no_graph`."""
     if isinstance(value, Value):
@@ -145,7 +152,7 @@ def _as_integers(value: object, dtype: np.dtype[Any]) -> Any:
 
 
 def _getitem(self: Any, index: Any) -> Any:
-    if type(index) not in _BASIC_INDICES and _is_batched_index(index):  # NumPy does not dispatch to an index
+    if type(index) not in _BASIC_INDICES and _is_recorded_index(index):  # NumPy does not dispatch to an index
         return bind(getitem, (unwrap_buffer(self), *(index if isinstance(index, tuple) else (index,))))
     elements = unwrap_buffer(self)[index]
     return wrap_result(elements, (self,)) if type(elements) is ndarray else elements
@@ -158,6 +165,10 @@ def _setitem(self: Any, index: Any, value: Any) -> None:
     plain = unwrap_buffer(self)
     if type(value) in _PYTHON_NUMBERS and type(index) in _BASIC_INDICES:
         plain[index] = value
+        return
+    if trace_guards.get() is not None and not self.is_borrowed and _is_recorded_index(index):
+        trace_buffer(self)
+        self[index] = value
         return
     if type(value) in _NUMBERS or plain.dtype.kind not in "fc" or not contains_node(value):
         if plain.dtype.kind in "biu" and contains_node(value):

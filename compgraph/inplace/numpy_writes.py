@@ -14,11 +14,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from .. import ops
 from ..bind import bind
-from ..context import is_recording
+from ..context import is_recording, trace_guards
+from ..frames import source_lines
 from ..graph import as_operand, full_name, stack_nested, to_values
-from ..guards import guarded_value
-from ..storage import last_writers
-from ..values import Value, require_history, require_unbatched
+from ..guards import guarded_value, note_guard
+from ..storage import last_writers, root_of
+from ..values import Value, VariableNode, require_history, require_unbatched
 from .out_arguments import are_integer_arrays, copy_mask, plain_target_error
 from .overlapping_writes import assign, move_elements, overlaps
 from .stores import require_cast, require_writeable, store, store_computed, store_number
@@ -47,7 +48,40 @@ def set_item(target: Any, index: Any, value: Any) -> None:
     is_element = kind in _NUMBERS or (kind is tuple and _NUMBERS.issuperset(map(type, index)))
     if is_element and store_number(target, index, value):
         return
-    assign(target, copy_index(index), stack_nested(value))
+    if not (isinstance(index, Value) and index.dtype == np.bool_ and store_at_mask(target, index, stack_nested(value))):
+        assign(target, copy_index(index), stack_nested(value))
+
+
+def store_at_mask(target: Any, mask: Any, value: Any) -> bool:
+    """Record ``target[mask] = value`` as a choice between `value` and the target, so that other masks need no new trace.
+
+    That is done where graphs run again, as in ``cg.jit``. Return False if the write has to be recorded at the indices.
+    """
+    kind, mask_shape, shape = target.dtype.kind, np.shape(mask), np.shape(target)
+    if trace_guards.get() is None or not is_recording() or any(isinstance(v, Value) and v.level for v in (target, mask, value)):
+        return False
+    dtype = getattr(value, "dtype", np.dtype(type(value)) if isinstance(value, (bool, int, float, complex)) else None)
+    if (
+        mask_shape != shape[: len(mask_shape)]
+        or not mask_shape
+        or 0 in shape
+        or target.is_scalar
+        or isinstance(root_of(target), VariableNode)
+    ):
+        return False
+    if dtype is None or dtype.kind not in "biufc" or (dtype.kind == "c" and kind != "c") or (dtype.kind == "f" and kind in "biu"):
+        return False
+    count = np.count_nonzero(mask.raw_value)
+    if np.ndim(value):
+        if np.shape(value) != (count, *shape[len(mask_shape) :]) or not count:
+            return False
+        note_guard("the number of elements of a mask", int, (np.sum(mask.astype(int)),), int(count), source_lines.user_frame(2))
+        positions = np.maximum(np.cumsum(np.ravel(mask)) - 1, 0)
+        value = bind(ops.getitem, (value, np.reshape(positions, mask_shape)))
+    value = value.astype(target.dtype) if hasattr(value, "dtype") else target.dtype.type(value)
+    mask = np.reshape(mask, mask_shape + (1,) * (len(shape) - len(mask_shape)))
+    assign(target, ..., np.where(mask, value, target))
+    return True
 
 
 # ---------------------------------------------------------------------------------------------- functions
@@ -230,6 +264,11 @@ def ufunc_at(ufunc: np.ufunc, target: Any, index: Any, *others: Any) -> None:
         ufunc.at(target, *guarded_value((index, *others), f"an argument of {name}"))
         return
     require_history(target)
+    if trace_guards.get() is not None and isinstance(index, Value) and index.dtype == np.bool_ and index.trace_kind != "batch":
+        value = ufunc(target[index], *others)  # a mask selects each element once
+        require_cast(value, target, "same_kind", name)
+        set_item(target, index, value)
+        return
     index = copy_index(index)
     require_unbatched(f"{name} at an index", *(index if isinstance(index, tuple) else (index,)))
     positions, numbers = last_writers(target.shape, index)

@@ -22,7 +22,7 @@ from ...storage import Write, window
 from ...values import MultiOutput, Node
 from ..compile_errors import warn_compile
 from . import thread_pool
-from .buffer_ir import Buffer, BufferView, NumPyCall
+from .buffer_ir import Buffer, BufferView, NumPyCall, element_dtype
 from .emission import DATA_OFFSET, FLAGS, UNDERFLOW, emit_kernel, emit_record_loop, emit_tiled_nest
 from .ir_builder import BAILOUT, Module
 from .llvm_compiler import LoadedCode, NoCompilerError, compile_module, processor
@@ -122,7 +122,7 @@ class MachineProgram:
         self._steps = self._emit(units)
         self._free_workspaces: list[tuple[Any, int]] = []
         self._direct_calls = None if len(outputs) < len(self._results) else self._resolve_arguments()
-        self._allocators = [_allocator(view) for view in outputs]
+        self._allocators = [_allocator(view, node.raw_value.dtype) for view, node in self._results if view is not None]
 
     def drawing(self, options: Any, names: Sequence[str] = ()) -> Any:
         """Return the drawing of `visualize_at` (see `program_drawing`), with names for the inputs."""
@@ -317,12 +317,12 @@ class MachineProgram:
                 return operand
             if operand in numpy_values:
                 return numpy_values[operand]
-            operand_array = self._array(step.views[operand], arrays, workspace)
+            operand_array = self._array(step.views[operand], arrays, workspace, operand.raw_value.dtype)
             return operand_array if isinstance(operand.raw_value, np.ndarray) else operand_array[()]
 
         if isinstance(item, Write):
             assert step.out is not None
-            self._array(step.out, arrays, workspace)[item.index] = value(item.args[0])
+            self._array(step.out, arrays, workspace, item.window.dtype)[item.index] = value(item.args[0])
             return
         if not step.reason and not isinstance(item, Guard):  # checks of compiled results
             result = value(item)
@@ -341,18 +341,19 @@ class MachineProgram:
         operand_hosts = {hosts[view.buffer] for view in step.views.values() if view.buffer in hosts}
         numpy_values[item] = result = _copy_if_shared(result, [workspace, *map(arrays.__getitem__, operand_hosts)])
         if step.out is not None:
-            if np.shape(result) != step.out.shape or np.asarray(result).dtype != step.out.buffer.dtype:
+            dtype = item.raw_value.dtype
+            if np.shape(result) != _shape_of(step.out, dtype) or np.asarray(result).dtype != dtype:
                 raise ProgramMismatchError(f"{item.opname} returned an array of shape {np.shape(result)}")
             arrays[step.out.buffer] = np.asarray(result, order="C")
 
-    def _array(self, view: BufferView, arrays: dict[Any, Any], workspace: NDArray[Any]) -> Any:
-        """Return a view as a NumPy array."""
-        buffer = view.buffer
-        strides = tuple(s * buffer.dtype.itemsize for s in view.strides)
+    def _array(self, view: BufferView, arrays: dict[Any, Any], workspace: NDArray[Any], dtype: np.dtype[Any]) -> Any:
+        """Return the view of a NumPy call as an array: of the dtype of its buffer, or of complex numbers."""
+        buffer, shape = view.buffer, _shape_of(view, dtype)
+        strides = tuple(s * buffer.dtype.itemsize for s in view.strides[: len(shape)])
         start = self._plan.offsets.get(buffer, 0) + view.offset * buffer.dtype.itemsize
         host = self._plan.hosts.get(buffer, buffer)
         memory = workspace if host in self._plan.offsets else arrays.get(host, buffer.node)
-        return window(memory, view.shape, buffer.dtype, start, strides)
+        return window(memory, shape, dtype, start, strides)
 
 
 def _require_array_layout() -> None:
@@ -363,12 +364,16 @@ def _require_array_layout() -> None:
         raise NoCompilerError("array objects do not have the memory layout of CPython")
 
 
-def _allocator(view: BufferView) -> Callable[[], Any]:
-    """Return a function that allocates a result with the axis order of a view in memory."""
-    dtype = view.buffer.dtype
+def _shape_of(view: BufferView, dtype: np.dtype[Any]) -> tuple[int, ...]:
+    """Return the shape of the array of a dtype at the view of a NumPy call."""
+    return view.shape[:-1] if element_dtype(dtype)[1] == 2 else view.shape
+
+
+def _allocator(view: BufferView, dtype: np.dtype[Any]) -> Callable[[], Any]:
+    """Return a function that allocates a result of a dtype with the axis order of a view in memory."""
     if view.is_dense:
         return functools.partial(np.empty, view.shape, dtype)
-    strides = tuple(s * dtype.itemsize for s in view.strides)
+    strides = tuple(s * view.buffer.dtype.itemsize for s in view.strides)
     return functools.partial(np.empty_like, as_strided(np.empty(1, dtype), view.shape, strides))
 
 

@@ -1,7 +1,9 @@
 """The intermediate representation between graphs and LLVM IR: steps over buffers, in order.
 
 A `Buffer` stores a value. A `BufferView` is an array in a buffer, described by an offset and strides, so NumPy views cost
-nothing. The steps are elementwise operations (`Map`), reductions (`Reduce`), indexing by integer arrays (`Gather`, `Scatter`),
+nothing. The elements of a buffer are real: a complex number is two consecutive ones, and the view of a complex array is that of
+its real part.
+The steps are elementwise operations (`Map`), reductions (`Reduce`), indexing by integer arrays (`Gather`, `Scatter`),
 cumulative operations (`Scan`), matrix products (`MatMul`), factorizations of small matrices (`Factorization`), convolutions
 (`Convolution`), calls of NumPy (`NumPyCall`), and loops of steps (`Loop`).
 """
@@ -101,8 +103,17 @@ def c_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def dense_view(dtype: DTypeLike, shape: tuple[int, ...], node: object = None) -> BufferView:
-    """Return an array in C order in a buffer of its own."""
-    return BufferView(Buffer(np.dtype(dtype), prod(shape), node), 0, shape, c_strides(shape))
+    """Return an array in C order in a buffer of its own; of a complex dtype, its real part."""
+    part, count = element_dtype(np.dtype(dtype))
+    strides = tuple(count * s for s in c_strides(shape))
+    return BufferView(Buffer(part, count * prod(shape), node), 0, shape, strides)
+
+
+def element_dtype(dtype: np.dtype[Any]) -> tuple[np.dtype[Any], int]:
+    """Return the dtype of the elements of a buffer, and their number in each number of an array."""
+    if dtype.kind == "c" and dtype.isnative and dtype.itemsize in (8, 16):
+        return np.dtype(f"f{dtype.itemsize // 2}"), 2
+    return dtype, 1
 
 
 @dataclass(eq=False, slots=True)
@@ -308,7 +319,8 @@ class NumPyCall:
     item : Node, MultiOutput, Guard or Write
         The item.
     views : dict
-        The view of each node among its operands; the other nodes are results of NumPy.
+        The view of each node among its operands; the other nodes are results of NumPy. The views of complex arrays have a last
+        axis for the two parts.
     out : BufferView or None
         The view of its result, if that is a numeric array.
     reason : str

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from .... import ops
 from ....values import Value
-from ..buffer_ir import BufferView, Gather, Scatter, c_strides, dense_view
+from ..buffer_ir import BufferView, Gather, Scan, Scatter, c_strides, dense_view
 from .lowering_state import UNSUPPORTED, LoweringState, casts_like_numpy
 from .view_lowering import basic_index_view
 
@@ -96,9 +96,41 @@ def _index_parts(state: LoweringState, i: object) -> list[Any] | None:
             return list(np.nonzero(i))
         return [np.asarray(i, np.intp)] if i.dtype.kind in "iu" and i.dtype != np.uint64 else None
     view = state.view(i) if isinstance(i, Value) else None
+    if view is not None and view.buffer.dtype.kind == "b":
+        return _mask_positions(state, i, view)
     if view is None or view.buffer.dtype.kind not in "iu" or view.buffer.dtype == np.uint64:
         return None
     return [view]
+
+
+def _mask_positions(state: LoweringState, mask: Any, view: BufferView) -> list[BufferView] | None:
+    """Return the positions of the true elements of a mask along each axis; None without such elements.
+
+    Their number is that of the recorded mask; a check requires it. Element ``i`` of the mask stores its position at the number of
+    true elements before it, or after all others if it is false.
+    """
+    shape, count = view.shape, int(np.count_nonzero(mask.raw_value))
+    if mask in state.mask_positions:
+        return state.mask_positions[mask]
+    if not shape or not count:
+        return None
+    flat = state.ravel(view)
+    total = dense_view(np.int64, flat.shape)
+    state.steps.append(Scan("add", (state.copy_of(flat, np.dtype(np.int64)),), 0, total))
+    last, holds = BufferView(total.buffer, flat.shape[0] - 1, (), ()), dense_view(bool, ())
+    state.append_map("equal", (last, count), holds, np.dtype(np.int64))
+    state.append_map("require", (holds,), dense_view(bool, ()))
+    slot = state.map_like("where", flat, state.map_like("subtract", total, 1, like=total), count, like=total)
+    positions = []
+    for coordinates in np.indices(shape):
+        out = dense_view(np.int64, (count + 1,))
+        state.append_map("copy", (0,), out, is_write=True)
+        target = FancyIndex(BufferView(out.buffer, 0, flat.shape, (0,)), (slot,), (count + 1,), (1,))
+        _append_scatter(state, "copy", target, state.constant(np.ravel(coordinates)))
+        positions.append(BufferView(out.buffer, 0, (count,), (1,)))
+    if not state.is_mutable(view):
+        state.mask_positions[mask] = positions
+    return positions
 
 
 class _AxisSplit(NamedTuple):

@@ -18,9 +18,10 @@ from ....guards import Guard, is_shape_guard
 from ....storage import Write, layout_in, value_at
 from ....values import MultiOutput, Value, VariableNode, copy_location
 from .. import elementwise_ops
-from ..buffer_ir import Buffer, BufferView, NumPyCall, c_strides, dense_view
+from ..buffer_ir import Buffer, BufferView, NumPyCall, c_strides, dense_view, element_dtype
 from . import (
     array_assembly,
+    complex_numbers,
     contractions,
     factorizations,
     gather_scatter,
@@ -150,15 +151,18 @@ class GraphLowering(LoweringState):
         results: list[tuple[BufferView | None, Any]] = []
         result_buffers: set[Buffer] = set()
         for node in self._schedule.outputs:
-            view = self.views.get(node)
+            view = complex_numbers.stored_view(self, node)
             if view is not None and not elementwise_ops.is_compilable(view.buffer.dtype):
                 raise NotImplementedError(f"a result has the unsupported dtype {view.buffer.dtype}")
             if view is not None:
-                copy = _with_layout_of(view.buffer.dtype, node.raw_value)
+                copy = _with_layout_of(np.asarray(node.raw_value).dtype, node.raw_value)
                 has_layout = view.strides == copy.strides and view.buffer.size == copy.buffer.size and not view.offset
                 is_shared = view.buffer.is_external or view.buffer.is_numpy_result or view.buffer in result_buffers
                 if not has_layout or is_shared or self.is_mutable(view):
-                    self.append_map("copy", (view,), copy)
+                    if complex_numbers.is_complex(node):
+                        complex_numbers.store_parts(self, (view, complex_numbers.imaginary_view(view)), copy)
+                    else:
+                        self.append_map("copy", (view,), copy)
                     view = copy
                 result_buffers.add(view.buffer)
             results.append((view, node))
@@ -189,7 +193,7 @@ class GraphLowering(LoweringState):
         """Return whether a guard depends only on shapes that are fixed or checked, and holds."""
         if guard.function is None or not is_shape_guard(guard) or not all(map(self._has_known_shape, guard.args)):
             return False
-        return bool(guard.function(*[np.broadcast_to(False, self.views[a].shape) for a in guard.args]) == guard.recorded)
+        return bool(guard.function(*[np.broadcast_to(False, np.shape(a.raw_value)) for a in guard.args]) == guard.recorded)
 
     def _lower_guard(self, guard: Guard) -> bool:
         """Append the check of a guard on one number; return False if Python must check it. NumPy decides after a failed check."""
@@ -219,20 +223,26 @@ class GraphLowering(LoweringState):
 
     def _has_known_shape(self, item: object) -> bool:
         """Return whether the shape of an item is that of its view in every run."""
-        view = self.views.get(item)
+        view = self.views.get(item) or next(iter(self.complex_parts.get(item, ())), None)
         if view is None or not view.buffer.is_numpy_result:
             return view is not None
         return any(require is require_shape for require, _ in self._schedule.checks.get(item, ()))
 
     def _lower_leaf(self, item: Any, value: Any) -> None:
-        if item.memory and not elementwise_ops.is_compilable(np.asarray(value).dtype):
-            raise NotImplementedError(f"an array of {np.asarray(value).dtype} is written into")
+        dtype = np.asarray(value).dtype
+        if item.memory and not elementwise_ops.is_compilable(element_dtype(dtype)[0]):
+            raise NotImplementedError(f"an array of {dtype} is written into")
         view = self.external(np.asarray(item.raw_value if item in self._inputs else value), item)
         if item in self._inputs:
             self.inputs[item] = view
         if item.memory:  # it will be written into
-            out = self.views[item] = dense_view(view.buffer.dtype, view.shape, item)
-            self.append_map("copy", (_uniform_value(value, view) if self._has_constant_contents(item) else view,), out)
+            out = self.views[item] = dense_view(dtype, view.shape, item)
+            contents: Any = _uniform_value(value, view) if self._has_constant_contents(item) else view
+            if dtype.kind == "c":
+                parts = (contents, complex_numbers.imaginary_view(view)) if contents is view else (contents.real, contents.imag)
+                complex_numbers.store_parts(self, parts, out)
+            else:
+                self.append_map("copy", (contents,), out)
         else:
             self.views[item] = view
 
@@ -247,6 +257,8 @@ class GraphLowering(LoweringState):
             if item in self.views:
                 return ""
             return "it is one of several outputs"
+        if any(map(complex_numbers.is_complex, (item, *item.args))):
+            return complex_numbers.lower_complex(self, item, self._lower_item)
         if not elementwise_ops.is_compilable(np.asarray(plain).dtype):
             return f"the dtype {plain.dtype} is not supported"
         if function in VIEWS or function is ops.getitem:
@@ -403,28 +415,32 @@ class GraphLowering(LoweringState):
         return ""
 
     def _lower_write(self, item: Write) -> None:
-        root = self._roots[id(item.memory)]
-        value, written_view = self.operand(item.args[0]), self._written_view(item, root)
-        target = basic_index_view(written_view, item.index if isinstance(item.index, tuple) else (item.index,))
-        value_dtype = value.buffer.dtype if isinstance(value, BufferView) else np.asarray(value).dtype
-        if target is None and gather_scatter.lower_fancy_write(self, written_view, item.index, value):
-            return
-        if target is None or value is None or not casts_like_numpy(value, written_view.buffer.dtype):
-            views = {a: self.views[a] for a in item.args if isinstance(a, Value) and a in self.views}
-            self.steps.append(NumPyCall(item, views, written_view, "it writes with array indices"))
-        elif 0 not in target.shape:
-            if isinstance(value, BufferView):
-                extra = len(value.shape) - len(target.shape)
-                value = BufferView(value.buffer, value.offset, value.shape[max(extra, 0) :], value.strides[max(extra, 0) :])
-                if value.buffer is target.buffer and value.broadcast(target.shape) != target:  # they may overlap
-                    value = self.copy_of(value, value_dtype)
-            self.append_map(
-                "copy",
-                (value,),
-                target,
-                value_dtype if isinstance(value, BufferView) else written_view.buffer.dtype,
-                is_write=True,
-            )
+        written_view = self._written_view(item, self._roots[id(item.memory)])
+        pairs = [(self.operand(item.args[0]), written_view)]
+        if complex_numbers.is_complex(item.window):
+            parts = complex_numbers.operand_parts(self, item.args[0]) or (None, None)
+            pairs = list(zip(parts, (written_view, complex_numbers.imaginary_view(written_view)), strict=True))
+        if not all([self._append_write(value, view, item.index) for value, view in pairs]):
+            written_view = complex_numbers.with_part_axis(written_view) if len(pairs) > 1 else written_view
+            self.steps.append(NumPyCall(item, self._views_of_operands(item), written_view, "it writes with array indices"))
+
+    def _append_write(self, value: Any, written_view: BufferView, index: Any) -> bool:
+        """Append ``written_view[index] = value``; return False if NumPy must do it."""
+        target = basic_index_view(written_view, index if isinstance(index, tuple) else (index,))
+        if target is None:
+            return gather_scatter.lower_fancy_write(self, written_view, index, value)
+        if value is None or not casts_like_numpy(value, written_view.buffer.dtype):
+            return False
+        value_dtype = value.buffer.dtype if isinstance(value, BufferView) else written_view.buffer.dtype
+        if 0 in target.shape:
+            return True
+        if isinstance(value, BufferView):
+            extra = len(value.shape) - len(target.shape)
+            value = BufferView(value.buffer, value.offset, value.shape[max(extra, 0) :], value.strides[max(extra, 0) :])
+            if value.buffer is target.buffer and value.broadcast(target.shape) != target:  # they may overlap
+                value = self.copy_of(value, value_dtype)
+        self.append_map("copy", (value,), target, value_dtype, is_write=True)
+        return True
 
     def _written_view(self, item: Write, root: Any) -> BufferView:
         """Return the part of an array that a write is relative to."""
@@ -432,7 +448,8 @@ class GraphLowering(LoweringState):
         if item.window is root.raw_value:
             return root_view
         view, size = layout_in(root.raw_value, item.window), root_view.buffer.dtype.itemsize
-        if not root.raw_value.flags.c_contiguous or view["dtype"] != root_view.buffer.dtype or view["offset"] % size:
+        has_dtype = element_dtype(view["dtype"])[0] == root_view.buffer.dtype
+        if not root.raw_value.flags.c_contiguous or not has_dtype or view["offset"] % size:
             raise NotImplementedError("an array that is not in C order is written into")
         strides = tuple(s // size for s in view["strides"])
         return BufferView(root_view.buffer, root_view.offset + view["offset"] // size, view["shape"], strides)
@@ -443,6 +460,7 @@ class GraphLowering(LoweringState):
         """Append a NumPy call for an item."""
         out = None
         read = [a for a in item.args if isinstance(a, Value)]
+        views = self._views_of_operands(item)
         may_share = isinstance(item, MultiOutput) or (isinstance(item, Value) and self.is_shared(item))
         if may_share and any(a in self.views and self.is_mutable(self.views[a]) for a in read):
             raise NotImplementedError(f"{_opname_of(item)} may return a view of an array with writes")
@@ -450,11 +468,16 @@ class GraphLowering(LoweringState):
             if item.memory:
                 raise NotImplementedError(f"{item.opname} is not compiled, and its result is written into")
             array = np.asarray(item.raw_value)
-            if elementwise_ops.is_compilable(array.dtype):
+            if elementwise_ops.is_compilable(element_dtype(array.dtype)[0]):
                 out = self.views[item] = dense_view(array.dtype, array.shape, item)
                 out.buffer.is_numpy_result = True
-        views = {a: self.views[a] for a in read if a in self.views}
+                out = complex_numbers.with_part_axis(out) if complex_numbers.is_complex(array) else out
         self.steps.append(NumPyCall(item, views, out, reason))
+
+    def _views_of_operands(self, item: Any) -> dict[Any, BufferView]:
+        """Return the views of the operands of a NumPy call."""
+        views = {a: complex_numbers.call_view(self, a) for a in item.args if isinstance(a, Value)}
+        return {a: view for a, view in views.items() if view is not None}
 
     def _append_checks(self, item: object) -> None:
         """Add the runtime checks of a result; fixed shapes need none."""
@@ -467,4 +490,6 @@ class GraphLowering(LoweringState):
             return
         value_checks = [check for check in checks if check[0] is not require_shape]  # shapes of compiled results are fixed
         if value_checks:
-            self.steps.append(NumPyCall(item, {item: self.views[item]}, None, "", value_checks))
+            view = complex_numbers.call_view(self, item)
+            assert view is not None
+            self.steps.append(NumPyCall(item, {item: view}, None, "", value_checks))

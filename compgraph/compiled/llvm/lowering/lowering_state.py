@@ -13,7 +13,7 @@ from .... import ops
 from ....storage import owner_of
 from ....values import ConstantNode, Value
 from .. import elementwise_ops
-from ..buffer_ir import Buffer, BufferView, Map, Step, dense_view
+from ..buffer_ir import Buffer, BufferView, Map, Step, dense_view, element_dtype
 
 UNSUPPORTED = "an operand or an option is not supported; pass arrays and default options"
 EXACT_BITS = "exact=True requires NumPy's bits; exact=False compiles it"
@@ -56,6 +56,11 @@ class LoweringState:
         The steps, in order.
     views : dict
         The view of each node with a numeric array.
+    complex_parts : dict
+        The views of the real and the imaginary part of each complex node that was computed; `views` gains such a node when its
+        parts are stored as complex numbers.
+    mask_positions : dict
+        The positions, along each axis, of the true elements of masks that are used as indices.
     inputs : dict
         The view of each input that is needed.
     """
@@ -64,6 +69,8 @@ class LoweringState:
         self.is_exact = is_exact
         self.steps: list[Step] = []
         self.views: dict[Any, BufferView] = {}
+        self.complex_parts: dict[Any, tuple[BufferView, BufferView]] = {}
+        self.mask_positions: dict[Any, list[BufferView]] = {}
         self.inputs: dict[Any, BufferView] = {}
         self._inputs = frozenset(inputs)
         self._external_views: dict[int, BufferView] = {}  # by the id of the array
@@ -76,14 +83,17 @@ class LoweringState:
         if any(s % array.itemsize for s in array.strides):
             raise NotImplementedError("the strides of an array are not multiples of its itemsize")
         if id(array) not in self._external_views or item in self._inputs:
-            strides = tuple(s // array.itemsize for s in array.strides)
-            buffer = Buffer(array.dtype, array.size, item if item in self._inputs else array, is_external=True)
+            dtype, count = element_dtype(array.dtype)
+            strides = tuple(s // dtype.itemsize for s in array.strides)
+            buffer = Buffer(dtype, count * array.size, item if item in self._inputs else array, is_external=True)
             self._external_views[id(array)] = BufferView(buffer, 0, array.shape, strides)
             self._keepalive.append(array)
         return self._external_views[id(array)]
 
     def view(self, operand: object) -> BufferView | None:
-        """Return the view of an operand; None if it is not an array of a supported dtype."""
+        """Return the view of an operand; None if it is not a real array of a supported dtype."""
+        if isinstance(operand, np.ndarray) and operand.dtype.kind == "c":
+            return None
         view = self.views.get(operand) if isinstance(operand, Value) else None
         if isinstance(operand, np.ndarray) and not isinstance(operand, Value):
             view = self.constant(operand)

@@ -9,7 +9,7 @@ import numpy as np
 
 from .... import ops
 from ....storage import window
-from ..buffer_ir import BufferView, c_strides
+from ..buffer_ir import BufferView, c_strides, element_dtype
 
 
 def basic_index_view(view: BufferView, index: Sequence[Any]) -> BufferView | None:
@@ -107,9 +107,11 @@ def _squeeze(item: Any, source: BufferView) -> BufferView | None:
 
 
 def _window(item: Any, source: BufferView) -> BufferView | None:
-    options, size = item.options, source.buffer.dtype.itemsize
-    has_same_layout = item.args[0].raw_value.flags.c_contiguous and source.is_dense  # required by offset and strides
-    if not has_same_layout or options["dtype"] != source.buffer.dtype or options["offset"] % size:
+    """Return a window of memory. Of complex numbers, `source` is the real part; a window may show that or both parts."""
+    options, size, memory = item.options, source.buffer.dtype.itemsize, item.args[0].raw_value
+    _, count = element_dtype(memory.dtype)
+    has_same_layout = memory.flags.c_contiguous and source.strides == tuple(count * s for s in c_strides(source.shape))
+    if not has_same_layout or element_dtype(options["dtype"])[0] != source.buffer.dtype or options["offset"] % size:
         return None
     strides = tuple(s // size for s in options["strides"])
     return BufferView(source.buffer, source.offset + options["offset"] // size, tuple(options["shape"]), strides)

@@ -1,0 +1,446 @@
+"""Lowering of complex numbers: each operation as steps on real and imaginary parts.
+
+The expansions take `Parts` for complex operands, and return `Parts`, or the result itself if it is real. Their steps are recorded
+and lowered in turn. The formulas are NumPy's; its fused multiplications round otherwise, so ``exact=True`` calls NumPy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .... import ops
+from ....bind import bind
+from ....context import rerecording
+from ....executor import collect_dependencies
+from ....storage import window
+from ....values import Value, copy_location
+from ..buffer_ir import BufferView, dense_view, element_dtype
+from .lowering_state import EXACT_BITS, LoweringState
+from .view_lowering import VIEWS, view_of
+
+
+class Parts(NamedTuple):
+    """The real and the imaginary part of an array: nodes, arrays or numbers."""
+
+    real: Any
+    imag: Any
+
+
+Expansion = Callable[..., Any]
+
+# --------------------------------------------------------------------------------------------- views of parts
+
+
+def is_complex(value: object) -> bool:
+    """Return whether a node, array or number is complex, of a precision that is compiled."""
+    return element_dtype(value.dtype)[1] == 2 if isinstance(value, (np.ndarray, np.generic)) else isinstance(value, complex)
+
+
+def part_views(state: LoweringState, node: Any) -> tuple[BufferView, BufferView] | None:
+    """Return the views of the real and the imaginary part of a complex node; None if it has no buffer."""
+    if node in state.complex_parts:
+        return state.complex_parts[node]
+    view = state.views.get(node)
+    return None if view is None else (view, imaginary_view(view))
+
+
+def imaginary_view(view: BufferView) -> BufferView:
+    """Return the view of the imaginary part of an array of complex numbers."""
+    return replace(view, offset=view.offset + 1)
+
+
+def call_view(state: LoweringState, node: Any) -> BufferView | None:
+    """Return the view of a node for a NumPy call; that of a complex one has a last axis for the two parts."""
+    view = stored_view(state, node)
+    return with_part_axis(view) if view is not None and is_complex(node) else view
+
+
+def with_part_axis(view: BufferView) -> BufferView:
+    """Return the view of both parts of complex numbers, along a last axis."""
+    return replace(view, shape=(*view.shape, 2), strides=(*view.strides, 1))
+
+
+def store_parts(state: LoweringState, parts: tuple[Any, Any], out: BufferView) -> None:
+    """Append a copy of parts into an array of complex numbers."""
+    for part, part_of_out in zip(parts, (out, imaginary_view(out)), strict=True):
+        state.append_map("copy", (part,), part_of_out, is_write=True)
+
+
+def stored_view(state: LoweringState, node: Any) -> BufferView | None:
+    """Return the view of a node, whose parts are first stored as complex numbers."""
+    if node not in state.views and node in state.complex_parts:
+        out = state.views[node] = dense_view(node.raw_value.dtype, np.shape(node.raw_value), node)
+        store_parts(state, state.complex_parts[node], out)
+    return state.views.get(node)
+
+
+def operand_parts(state: LoweringState, operand: Any) -> tuple[Any, Any] | None:
+    """Return the parts of an operand as views or numbers; None if it has no buffer."""
+    if isinstance(operand, Value) and is_complex(operand):
+        return part_views(state, operand)
+    parts = (state.operand(np.asarray(operand.real)), state.operand(np.asarray(operand.imag))) if is_complex(operand) else None
+    if parts is None:
+        parts = state.operand(operand), 0.0
+    return None if parts[0] is None or parts[1] is None else parts
+
+
+# --------------------------------------------------------------------------------------------- one item
+
+
+def lower_complex(state: LoweringState, item: Any, lower_item: Callable[[Any], None]) -> str:
+    """Append the steps of an item with complex values; return the reason if it is not supported."""
+    if state.is_exact:
+        return EXACT_BITS
+    if _lower_view(state, item):
+        return ""
+    expand = _expansion_of(item.function)
+    if expand is None:
+        return "it is not compiled for complex numbers"
+    with rerecording(), np.errstate(all="ignore"):
+        args = [_parts_of_operand(state, a) for a in item.args]
+        out = None if any(a is None for a in args) else expand(*args, **item.options)
+        if out is None:
+            return "an operand or an option is not supported for complex numbers"
+        dtype, _ = element_dtype(item.raw_value.dtype)
+        parts = [_with_dtype(part, dtype) for part in (out if isinstance(out, Parts) else (out,))]
+    operands = {node for a in args for node in (a if isinstance(a, Parts) else (a,)) if isinstance(node, Value)}
+    for step in collect_dependencies([part for part in parts if isinstance(part, Value)], stop=frozenset(operands)):
+        if step not in operands:
+            lower_item(copy_location(item, step))
+    _register(state, item, [_view_of_part(state, part, dtype, operands) for part in parts])
+    return ""
+
+
+def _parts_of_operand(state: LoweringState, operand: Any) -> Any:
+    """Return nodes of the parts of a complex operand, with the views of the parts; a real operand as it is; None if it has no view."""
+    if not is_complex(operand):
+        return None if isinstance(operand, Value) and state.view(operand) is None else operand
+    if not isinstance(operand, Value):
+        return Parts(operand.real, operand.imag)
+    views = part_views(state, operand)
+    if views is None:
+        return None
+    nodes = Parts(bind(np.real, (operand,)), bind(np.imag, (operand,)))
+    state.views.update(zip(nodes, views, strict=True))
+    return nodes
+
+
+def _with_dtype(part: Any, dtype: np.dtype[Any]) -> Any:
+    if isinstance(part, np.ndarray):
+        return part if part.dtype == dtype else part.astype(dtype)
+    return dtype.type(part)
+
+
+def _view_of_part(state: LoweringState, part: Any, dtype: np.dtype[Any], operands: set[Any]) -> BufferView:
+    """Return the view of a computed part; a copy, if it is that of an operand with writes."""
+    view = state.views[part] if isinstance(part, Value) else state.view(np.asarray(part))
+    assert view is not None
+    return state.copy_of(view, dtype) if part in operands and state.is_mutable(view) else view
+
+
+def _register(state: LoweringState, item: Any, views: list[BufferView]) -> None:
+    """Make one view, or those of two parts, the value of an item."""
+    shape = np.shape(item.raw_value)
+    views = [view.broadcast(shape) for view in views]
+    if item.memory and len(views) == 2:
+        store_parts(state, (views[0], views[1]), state.result(item))
+    elif item.memory:
+        state.append_map("copy", (views[0],), state.result(item), is_write=True)
+    elif len(views) == 2:
+        state.complex_parts[item] = views[0], views[1]
+    else:
+        state.views[item] = views[0]
+
+
+def _lower_view(state: LoweringState, item: Any) -> bool:
+    """Make a view of a complex array the value of an item; return False if it is not a view of one."""
+    source = item.args[0]
+    parts = part_views(state, source) if isinstance(source, Value) and is_complex(source) else None
+    if parts is None:
+        return False
+    if item.function in (np.real, np.imag):
+        view = parts[item.function is np.imag]
+        state.assign_view(item, view, view)
+        return True
+    if item.function is not ops.getitem and item.function not in VIEWS:
+        return False
+    if item.function is window:
+        view = None if source in state.complex_parts else view_of(item, parts[0])
+        if view is not None:
+            state.views[item] = view
+        return view is not None
+    if source in state.complex_parts:
+        views = [view_of(item, part) for part in parts]
+    else:  # strides in complex numbers
+        whole = replace(parts[0], offset=0, strides=tuple(s // 2 for s in parts[0].strides))
+        whole_view = view_of(item, whole)
+        views = [None if whole_view is None else _in_elements(whole_view, part.offset) for part in parts]
+    if any(view is None or view.shape != np.shape(item.raw_value) for view in views):
+        return False
+    first, second = views
+    assert first is not None
+    assert second is not None
+    if source in state.complex_parts:
+        state.complex_parts[item] = first, second
+    elif state.is_shared(item) or not state.is_mutable(first):
+        state.views[item] = first
+    else:
+        state.complex_parts[item] = state.copy_of(first, first.buffer.dtype), state.copy_of(second, second.buffer.dtype)
+    return True
+
+
+def _in_elements(view: BufferView, start: int) -> BufferView:
+    """Return a view whose offset and strides count complex numbers, with those that count their parts."""
+    return replace(view, offset=start + 2 * view.offset, strides=tuple(2 * s for s in view.strides))
+
+
+# --------------------------------------------------------------------------------------------- elementwise
+
+
+def _elementwise(expand: Expansion) -> Expansion:
+    """Give an expansion the parts of all operands; real arrays are converted to floating point."""
+
+    def parts_of(operand: Any) -> Parts:
+        if isinstance(operand, Parts):
+            return operand
+        if isinstance(operand, (np.ndarray, np.generic)):
+            return Parts(operand if operand.dtype.kind == "f" else operand.astype(float), 0.0)
+        return Parts(float(operand), 0.0)
+
+    def expand_parts(*operands: Any, **options: Any) -> Any:
+        return None if options else expand(*map(parts_of, operands))
+
+    return expand_parts
+
+
+def _on_parts(function: Callable[..., Any]) -> Expansion:
+    """Return the expansion of a function that acts on the parts separately."""
+    return _elementwise(lambda *operands: Parts(*[function(*parts) for parts in zip(*operands, strict=True)]))
+
+
+def _test(function: Callable[..., Any], combine: Callable[..., Any]) -> Expansion:
+    """Return the expansion of a test of both parts."""
+    return _elementwise(lambda *operands: combine(*[function(*parts) for parts in zip(*operands, strict=True)]))
+
+
+def _multiply(a: Parts, b: Parts) -> Parts:
+    return Parts(a.real * b.real - a.imag * b.imag, a.real * b.imag + a.imag * b.real)
+
+
+def _divide(a: Parts, b: Parts) -> Parts:
+    """Smith's algorithm (1962), Algorithm 116."""
+    is_steep = np.abs(b.real) < np.abs(b.imag)
+    ratio = np.where(is_steep, b.real, b.imag) / np.where(is_steep, b.imag, b.real)
+    scale = 1.0 / np.where(is_steep, b.imag + b.real * ratio, b.real + b.imag * ratio)
+    real = np.where(is_steep, a.real * ratio + a.imag, a.real + a.imag * ratio)
+    imag = np.where(is_steep, a.imag * ratio - a.real, a.imag - a.real * ratio)
+    return Parts(real * scale, imag * scale)
+
+
+def _exp(z: Parts) -> Parts:
+    length = np.exp(z.real)
+    return Parts(length * np.cos(z.imag), length * np.sin(z.imag))
+
+
+def _log(z: Parts) -> Parts:
+    """``log|z|`` from ``|z|**2 - 1`` near the unit circle."""
+    length = np.hypot(z.real, z.imag)
+    large, small = np.maximum(np.abs(z.real), np.abs(z.imag)), np.minimum(np.abs(z.real), np.abs(z.imag))
+    is_near_one = np.logical_and(length > 0.7, length < 1.4)
+    excess = np.where(is_near_one, (large - 1.0) * (large + 1.0) + small * small, 0.0)
+    real = np.where(is_near_one, 0.5 * np.log1p(excess), np.log(np.where(is_near_one, 1.0, length)))
+    return Parts(real, np.arctan2(z.imag, z.real))
+
+
+def _sqrt(z: Parts) -> Parts:
+    """The square root with a nonnegative real part."""
+    root = np.sqrt(0.5 * (np.abs(z.real) + np.hypot(z.real, z.imag)))
+    other = np.where(root == 0.0, 0.0, np.abs(z.imag) / (2.0 * np.where(root == 0.0, 1.0, root)))
+    is_right = z.real >= 0.0
+    return Parts(np.where(is_right, root, other), np.copysign(np.where(is_right, other, root), z.imag))
+
+
+def _power(z: Any, exponent: Any) -> Any:
+    """Powers with small integer exponents, by repeated squaring."""
+    if not isinstance(z, Parts) or isinstance(exponent, (Value, Parts)) or np.ndim(exponent):
+        return None
+    count = int(exponent)
+    if count != exponent or not 0 < abs(count) < 100:
+        return None
+    result, factor, bits = None, z, abs(count)
+    while bits:
+        if bits & 1:
+            result = factor if result is None else _multiply(result, factor)
+        bits >>= 1
+        factor = _multiply(factor, factor) if bits else factor
+    assert result is not None
+    return result if count > 0 else _divide(Parts(1.0, 0.0), result)
+
+
+def _where(condition: Any, x: Any, y: Any) -> Any:
+    if isinstance(condition, Parts):
+        return None
+    return _on_parts(lambda a, b: np.where(condition, a, b))(x, y)
+
+
+def _copy(z: Any, order: str = "C") -> Any:
+    return _on_parts(lambda part: part)(z)
+
+
+def _astype(z: Any, dtype: Any, **options: Any) -> Any:
+    if np.dtype(dtype).kind != "c" or not {"order", "casting", "copy"}.issuperset(options):
+        return None
+    return _on_parts(lambda part: part)(z)
+
+
+def _angle(z: Parts, deg: bool = False) -> Any:
+    angle = np.arctan2(z.imag, z.real)
+    return angle * (180 / np.pi) if deg else angle
+
+
+# --------------------------------------------------------------------------------------------- linear functions
+
+
+def _linear(function: Callable[..., Any]) -> Expansion:
+    """Return the expansion of a function that moves or adds elements of its first operand: it is applied to each part."""
+
+    def expand(z: Any, *others: Any, **options: Any) -> Any:
+        if not isinstance(z, Parts) or any(isinstance(other, Parts) for other in others) or options.get("dtype") is not None:
+            return None
+        return Parts(*[bind(function, (part, *others), options) for part in z])
+
+    return expand
+
+
+def _joined(function: Callable[..., Any]) -> Expansion:
+    """Return the expansion of a function that moves elements of all operands."""
+
+    def expand(*operands: Any, **options: Any) -> Any:
+        if options.get("dtype") is not None:
+            return None
+        parts = [z if isinstance(z, Parts) else Parts(z, np.zeros(np.shape(z))) for z in operands]
+        return Parts(*[bind(function, part, options) for part in zip(*parts, strict=True)])
+
+    return expand
+
+
+def _scattered(function: Callable[..., Any]) -> Expansion:
+    """Return the expansion of `scatter`: its first operand, and the values before each group of indices, have parts."""
+
+    def expand(*operands: Any, layout: tuple[int, ...]) -> Any:
+        values, position = [0], 1
+        for count in layout:
+            values.append(position)
+            position += 1 + count
+        parts = [
+            z if isinstance(z, Parts) else Parts(z, np.zeros(np.shape(z)) if k in values else z) for k, z in enumerate(operands)
+        ]
+        return Parts(*[bind(function, part, {"layout": layout}) for part in zip(*parts, strict=True)])
+
+    return expand
+
+
+def _bilinear(function: Callable[..., Any]) -> Expansion:
+    """Return the expansion of a product of two operands."""
+
+    def expand(*operands: Any, **options: Any) -> Any:
+        if len(operands) != 2:
+            return None
+        a, b = operands
+
+        def product(x: Any, y: Any) -> Any:
+            return bind(function, (x, y), options)
+
+        if not isinstance(a, Parts):
+            return Parts(product(a, b.real), product(a, b.imag))
+        if not isinstance(b, Parts):
+            return Parts(product(a.real, b), product(a.imag, b))
+        return Parts(product(a.real, b.real) - product(a.imag, b.imag), product(a.real, b.imag) + product(a.imag, b.real))
+
+    return expand
+
+
+def _vdot(a: Any, b: Any) -> Any:
+    conjugated = Parts(a.real, -a.imag) if isinstance(a, Parts) else a
+    return _bilinear(numpy.vdot)(conjugated, b)
+
+
+def _like(real: float) -> Expansion:
+    """Return the expansion of an array of zeros or ones."""
+
+    def expand(z: Any, **options: Any) -> Any:
+        dtype = np.dtype(options.get("dtype") or complex)
+        return Parts(real, 0.0) if dtype.kind == "c" else real
+
+    return expand
+
+
+def _full_like(z: Any, value: Any, **options: Any) -> Any:
+    return value if isinstance(value, Parts) else Parts(value, 0.0)
+
+
+def _expansion_of(function: Any) -> Expansion | None:
+    """Return the expansion of a function, or None."""
+    expand = EXPANSIONS.get(function)
+    if expand is not None:
+        return expand
+    if isinstance(function, ops.Packed):
+        return _joined(function) if function.function in (numpy.concatenate, numpy.stack) else None
+    name = getattr(function, "__name__", "")
+    if name in NAMED_EXPANSIONS and ops.function_by_opname(name) is function:
+        return NAMED_EXPANSIONS[name](function)
+    return None
+
+
+numpy = ops.NUMPY
+_MOVING = (
+    ops.getitem, ops.flatten, numpy.reshape, numpy.ravel, numpy.transpose, numpy.squeeze, numpy.expand_dims, numpy.swapaxes,
+    numpy.moveaxis, numpy.broadcast_to, numpy.roll, numpy.tile, numpy.repeat, numpy.diagonal, numpy.diag, numpy.take,
+    numpy.take_along_axis, ops.function_by_opname("pad"), ops.function_by_opname("added_at"),
+)  # fmt: skip
+_ADDING = (numpy.sum, np.add.reduce, numpy.mean, numpy.cumsum, numpy.trace, numpy.diff)
+_PRODUCTS = (
+    np.matmul, ops.stacked_matmul, numpy.dot, numpy.outer, numpy.inner, numpy.tensordot, ops.einsum,
+    ops.ufunc_method(np.multiply, "outer"),
+)  # fmt: skip
+EXPANSIONS: dict[Any, Expansion] = {
+    np.add: _on_parts(lambda a, b: a + b),
+    np.subtract: _on_parts(lambda a, b: a - b),
+    np.negative: _on_parts(lambda a: -a),
+    np.positive: _on_parts(lambda a: a),
+    np.conjugate: _elementwise(lambda z: Parts(z.real, -z.imag)),
+    np.multiply: _elementwise(_multiply),
+    np.square: _elementwise(lambda z: _multiply(z, z)),
+    np.divide: _elementwise(_divide),
+    np.reciprocal: _elementwise(lambda z: _divide(Parts(1.0, 0.0), z)),
+    np.absolute: _elementwise(lambda z: np.hypot(z.real, z.imag)),
+    np.exp: _elementwise(_exp),
+    np.log: _elementwise(_log),
+    np.sqrt: _elementwise(_sqrt),
+    np.sin: _elementwise(lambda z: Parts(np.sin(z.real) * np.cosh(z.imag), np.cos(z.real) * np.sinh(z.imag))),
+    np.cos: _elementwise(lambda z: Parts(np.cos(z.real) * np.cosh(z.imag), -(np.sin(z.real) * np.sinh(z.imag)))),
+    np.sinh: _elementwise(lambda z: Parts(np.sinh(z.real) * np.cos(z.imag), np.cosh(z.real) * np.sin(z.imag))),
+    np.cosh: _elementwise(lambda z: Parts(np.cosh(z.real) * np.cos(z.imag), np.sinh(z.real) * np.sin(z.imag))),
+    np.equal: _test(np.equal, np.logical_and),
+    np.not_equal: _test(np.not_equal, np.logical_or),
+    np.isfinite: _test(np.isfinite, np.logical_and),
+    np.isnan: _test(np.isnan, np.logical_or),
+    np.isinf: _test(np.isinf, np.logical_or),
+    np.power: _power,
+    ops.power: _power,
+    numpy.where: _where,
+    ops.astype: _astype,
+    numpy.angle: _angle,
+    **dict.fromkeys((ops.copy, numpy.copy, ops.input_of, ops.copy_as_laid, ops.stop_gradient), _copy),
+    **{function: _linear(function) for function in (*_MOVING, *_ADDING)},
+    **{function: _bilinear(function) for function in _PRODUCTS},
+    numpy.vdot: _vdot,
+    **dict.fromkeys((numpy.zeros_like, numpy.empty_like), _like(0.0)),
+    numpy.ones_like: _like(1.0),
+    numpy.full_like: _full_like,
+}
+NAMED_EXPANSIONS: dict[str, Callable[[Any], Expansion]] = {"scatter": _scattered, "over": _linear}
