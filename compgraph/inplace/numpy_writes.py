@@ -57,31 +57,34 @@ def store_at_mask(target: Any, mask: Any, value: Any) -> bool:
 
     That is done where graphs run again, as in ``cg.jit``. Return False if the write has to be recorded at the indices.
     """
-    kind, mask_shape, shape = target.dtype.kind, np.shape(mask), np.shape(target)
     if trace_guards.get() is None or not is_recording() or any(isinstance(v, Value) and v.level for v in (target, mask, value)):
         return False
-    dtype = getattr(value, "dtype", np.dtype(type(value)) if isinstance(value, (bool, int, float, complex)) else None)
-    if (
-        mask_shape != shape[: len(mask_shape)]
-        or not mask_shape
-        or 0 in shape
-        or target.is_scalar
-        or isinstance(root_of(target), VariableNode)
-    ):
+    if target.is_scalar or isinstance(root_of(target), VariableNode) or not _is_cast_silently(value, target.dtype):
         return False
-    if dtype is None or dtype.kind not in "biufc" or (dtype.kind == "c" and kind != "c") or (dtype.kind == "f" and kind in "biu"):
+    shape, ndim = np.shape(target), np.ndim(mask)
+    if not ndim or 0 in shape or np.shape(mask) != shape[:ndim]:
         return False
-    count = np.count_nonzero(mask.raw_value)
-    if np.ndim(value):
-        if np.shape(value) != (count, *shape[len(mask_shape) :]) or not count:
+    if np.ndim(value):  # one element, or row, for each true element of the mask
+        count = int(np.count_nonzero(mask.raw_value))
+        if not count or np.shape(value) != (count, *shape[ndim:]):
             return False
-        note_guard("the number of elements of a mask", int, (np.sum(mask.astype(int)),), int(count), source_lines.user_frame(2))
+        counted = np.sum(mask.astype(int))
+        note_guard("the number of elements of a mask", int, (counted,), count, source_lines.user_frame(2))
         positions = np.maximum(np.cumsum(np.ravel(mask)) - 1, 0)
-        value = bind(ops.getitem, (value, np.reshape(positions, mask_shape)))
+        value = bind(ops.getitem, (value, np.reshape(positions, np.shape(mask))))
     value = value.astype(target.dtype) if hasattr(value, "dtype") else target.dtype.type(value)
-    mask = np.reshape(mask, mask_shape + (1,) * (len(shape) - len(mask_shape)))
-    assign(target, ..., np.where(mask, value, target))
+    assign(target, ..., np.where(np.reshape(mask, np.shape(mask) + (1,) * (len(shape) - ndim)), value, target))
     return True
+
+
+def _is_cast_silently(value: Any, dtype: np.dtype[Any]) -> bool:
+    """Whether a number or array is stored as a dtype without a warning: not a complex number as a real one, nor a float as integer."""
+    kind = value.dtype.kind if hasattr(value, "dtype") else _KINDS.get(type(value), "")
+    return kind in _SILENT_CASTS.get(dtype.kind, "") and bool(kind)
+
+
+_KINDS = {bool: "b", int: "i", float: "f", complex: "c"}
+_SILENT_CASTS = {"b": "biu", "i": "biu", "u": "biu", "f": "biuf", "c": "biufc"}  # the kinds that each kind of target takes
 
 
 # ---------------------------------------------------------------------------------------------- functions

@@ -116,7 +116,7 @@ def lower_complex(state: LoweringState, item: Any, lower_item: Callable[[Any], N
 
 
 def _parts_of_operand(state: LoweringState, operand: Any) -> Any:
-    """Return nodes of the parts of a complex operand, with the views of the parts; a real operand as it is; None if it has no view."""
+    """Return nodes of the parts of a complex operand, with their views; a real operand as it is. None if there is no view."""
     if not is_complex(operand):
         return None if isinstance(operand, Value) and state.view(operand) is None else operand
     if not isinstance(operand, Value):
@@ -147,9 +147,9 @@ def _register(state: LoweringState, item: Any, views: list[BufferView]) -> None:
     shape = np.shape(item.raw_value)
     views = [view.broadcast(shape) for view in views]
     if item.memory and len(views) == 2:
-        store_parts(state, (views[0], views[1]), state.result(item))
+        store_parts(state, (views[0], views[1]), state.allocate_result(item))
     elif item.memory:
-        state.append_map("copy", (views[0],), state.result(item), is_write=True)
+        state.append_map("copy", (views[0],), state.allocate_result(item), is_write=True)
     elif len(views) == 2:
         state.complex_parts[item] = views[0], views[1]
     else:
@@ -169,10 +169,10 @@ def _lower_view(state: LoweringState, item: Any) -> bool:
     if item.function is not ops.getitem and item.function not in VIEWS:
         return False
     if item.function is window:
-        view = None if source in state.complex_parts else view_of(item, parts[0])
-        if view is not None:
-            state.views[item] = view
-        return view is not None
+        shown = None if source in state.complex_parts else view_of(item, parts[0])
+        if shown is not None:
+            state.views[item] = shown
+        return shown is not None
     if source in state.complex_parts:
         views = [view_of(item, part) for part in parts]
     else:  # strides in complex numbers

@@ -420,7 +420,7 @@ class GraphLowering(LoweringState):
         if complex_numbers.is_complex(item.window):
             parts = complex_numbers.operand_parts(self, item.args[0]) or (None, None)
             pairs = list(zip(parts, (written_view, complex_numbers.imaginary_view(written_view)), strict=True))
-        if not all([self._append_write(value, view, item.index) for value, view in pairs]):
+        if not all(self._append_write(value, view, item.index) for value, view in pairs):
             written_view = complex_numbers.with_part_axis(written_view) if len(pairs) > 1 else written_view
             self.steps.append(NumPyCall(item, self._views_of_operands(item), written_view, "it writes with array indices"))
 
