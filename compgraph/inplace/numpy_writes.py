@@ -78,7 +78,7 @@ def store_at_mask(target: Any, mask: Any, value: Any) -> bool:
 
 
 def _is_cast_silently(value: Any, dtype: np.dtype[Any]) -> bool:
-    """Whether a number or array is stored as a dtype without a warning: not a complex number as a real one, nor a float as integer."""
+    """Whether a cast to a dtype, as by item assignment, gives no warning: neither from complex to real, nor from float to integer."""
     kind = value.dtype.kind if hasattr(value, "dtype") else _KINDS.get(type(value), "")
     return kind in _SILENT_CASTS.get(dtype.kind, "") and bool(kind)
 
