@@ -78,7 +78,7 @@ def store_at_mask(target: Any, mask: Any, value: Any) -> bool:
 
 
 def _is_cast_silently(value: Any, dtype: np.dtype[Any]) -> bool:
-    """Whether a cast to a dtype, as by item assignment, gives no warning: neither from complex to real, nor from float to integer."""
+    """Whether a cast to a dtype gives no warning: it goes neither from complex to real, nor from float to integer."""
     kind = value.dtype.kind if hasattr(value, "dtype") else _KINDS.get(type(value), "")
     return kind in _SILENT_CASTS.get(dtype.kind, "") and bool(kind)
 
