@@ -317,12 +317,12 @@ class MachineProgram:
                 return operand
             if operand in numpy_values:
                 return numpy_values[operand]
-            operand_array = self._array(step.views[operand], arrays, workspace, operand.raw_value.dtype)
+            operand_array = self._array(step.views[operand], arrays, workspace, step.dtypes[operand])
             return operand_array if isinstance(operand.raw_value, np.ndarray) else operand_array[()]
 
         if isinstance(item, Write):
             assert step.out is not None
-            self._array(step.out, arrays, workspace, item.window.dtype)[item.index] = value(item.args[0])
+            self._array(step.out, arrays, workspace, step.dtypes[item])[item.index] = value(item.args[0])
             return
         if not step.reason and not isinstance(item, Guard):  # checks of compiled results
             result = value(item)
@@ -341,7 +341,7 @@ class MachineProgram:
         operand_hosts = {hosts[view.buffer] for view in step.views.values() if view.buffer in hosts}
         numpy_values[item] = result = _copy_if_shared(result, [workspace, *map(arrays.__getitem__, operand_hosts)])
         if step.out is not None:
-            dtype = item.raw_value.dtype
+            dtype = step.dtypes[item]
             if np.shape(result) != _shape_of(step.out, dtype) or np.asarray(result).dtype != dtype:
                 raise ProgramMismatchError(f"{item.opname} returned an array of shape {np.shape(result)}")
             arrays[step.out.buffer] = np.asarray(result, order="C")

@@ -327,6 +327,8 @@ class NumPyCall:
         The reason for which it was not compiled; empty for guards and checks.
     checks : list of (callable, object)
         Functions that check the result, with the expected property.
+    dtypes : dict
+        The dtype of each node in `views`, and of the array in `out`, by the item.
     """
 
     item: Any
@@ -334,6 +336,7 @@ class NumPyCall:
     out: BufferView | None
     reason: str
     checks: list[Any] = field(default_factory=list)
+    dtypes: dict[Any, np.dtype[Any]] = field(default_factory=dict)
 
 
 @dataclass(eq=False, slots=True)

@@ -53,15 +53,9 @@ def imaginary_view(view: BufferView) -> BufferView:
     return replace(view, offset=view.offset + 1)
 
 
-def call_view(state: LoweringState, node: Any) -> BufferView | None:
-    """Return the view of a node for a NumPy call; that of a complex one has a last axis for the two parts."""
-    view = stored_view(state, node)
-    return with_part_axis(view) if view is not None and is_complex(node) else view
-
-
-def with_part_axis(view: BufferView) -> BufferView:
-    """Return the view of both parts of complex numbers, along a last axis."""
-    return replace(view, shape=(*view.shape, 2), strides=(*view.strides, 1))
+def with_part_axis(view: BufferView, dtype: np.dtype[Any]) -> BufferView:
+    """Return the view of an array of a dtype; if that is complex, with both parts along a last axis."""
+    return replace(view, shape=(*view.shape, 2), strides=(*view.strides, 1)) if element_dtype(dtype)[1] == 2 else view
 
 
 def store_parts(state: LoweringState, parts: tuple[Any, Any], out: BufferView) -> None:
@@ -232,13 +226,15 @@ def _multiply(a: Parts, b: Parts) -> Parts:
 
 
 def _divide(a: Parts, b: Parts) -> Parts:
-    """Smith's algorithm (1962), Algorithm 116."""
-    is_steep = np.abs(b.real) < np.abs(b.imag)
+    """Smith's algorithm (1962), Algorithm 116; by zero, the parts are divided."""
+    length_real, length_imag = np.abs(b.real), np.abs(b.imag)
+    is_steep, is_zero = length_real < length_imag, np.logical_and(length_real == 0.0, length_imag == 0.0)
     ratio = np.where(is_steep, b.real, b.imag) / np.where(is_steep, b.imag, b.real)
     scale = 1.0 / np.where(is_steep, b.imag + b.real * ratio, b.real + b.imag * ratio)
-    real = np.where(is_steep, a.real * ratio + a.imag, a.real + a.imag * ratio)
-    imag = np.where(is_steep, a.imag * ratio - a.real, a.imag - a.real * ratio)
-    return Parts(real * scale, imag * scale)
+    real = np.where(is_steep, a.real * ratio + a.imag, a.real + a.imag * ratio) * scale
+    imag = np.where(is_steep, a.imag * ratio - a.real, a.imag - a.real * ratio) * scale
+    divisor = np.where(is_zero, length_real, 1.0)
+    return Parts(np.where(is_zero, a.real / divisor, real), np.where(is_zero, a.imag / divisor, imag))
 
 
 def _exp(z: Parts) -> Parts:

@@ -104,7 +104,7 @@ def _index_parts(state: LoweringState, i: object) -> list[Any] | None:
 
 
 def _mask_positions(state: LoweringState, mask: Any, view: BufferView) -> list[BufferView] | None:
-    """Return the positions of the true elements of a mask along each axis; None without such elements.
+    """Return the positions of the true elements of a mask along each axis; None if the mask has no elements.
 
     Their number is that of the recorded mask; a check requires it. Element ``i`` of the mask stores its position at the number of
     true elements before it, or after all others if it is false.
@@ -112,7 +112,7 @@ def _mask_positions(state: LoweringState, mask: Any, view: BufferView) -> list[B
     shape, count = view.shape, int(np.count_nonzero(mask.raw_value))
     if mask in state.mask_positions:
         return state.mask_positions[mask]
-    if not shape or not count:
+    if not shape or 0 in shape:
         return None
     flat = state.ravel(view)
     total = dense_view(np.int64, flat.shape)
@@ -185,7 +185,7 @@ def _split_axes(view: BufferView, parts: list[Any], first: int) -> _AxisSplit | 
 
 def lower_gather(state: LoweringState, item: Any, view: BufferView, index: Sequence[Any]) -> str:
     """Lower ``view[index]`` as a gather; nothing is gathered at an empty index."""
-    if 0 in np.shape(item.raw_value) and not any(isinstance(part, Value) for part in item.args[1:]):
+    if 0 in np.shape(item.raw_value) and _selects_nothing(state, item.args[1:]):
         state.allocate_result(item)
         return ""
     gather_index = fancy_index(state, view, index)
@@ -194,6 +194,12 @@ def lower_gather(state: LoweringState, item: Any, view: BufferView, index: Seque
     if state.is_mutable(view) and state.is_shared(item):
         return "the result is a view whose position depends on values"
     return _append_gather(state, item, gather_index)
+
+
+def _selects_nothing(state: LoweringState, index: Sequence[Any]) -> bool:
+    """Return whether an index that selected nothing does so in every run: it is plain, or a mask, whose number is checked."""
+    parts = [part for part in index if isinstance(part, Value)]
+    return all(part.dtype == np.bool_ and _index_parts(state, part) is not None for part in parts)
 
 
 def _append_gather(state: LoweringState, item: Any, gather_index: FancyIndex) -> str:
@@ -268,7 +274,7 @@ def _scatter(state: LoweringState, item: Any) -> str:
     for count in item.options["layout"]:
         index, value = args[start + 1 : start + 1 + count], state.operand(args[start])
         start += 1 + count
-        if isinstance(value, BufferView) and 0 in value.shape and not any(isinstance(part, Value) for part in index):
+        if isinstance(value, BufferView) and 0 in value.shape and _selects_nothing(state, index):
             continue
         target: BufferView | FancyIndex | None = basic_index_view(out, index)
         if target is None:

@@ -421,8 +421,7 @@ class GraphLowering(LoweringState):
             parts = complex_numbers.operand_parts(self, item.args[0]) or (None, None)
             pairs = list(zip(parts, (written_view, complex_numbers.imaginary_view(written_view)), strict=True))
         if not all(self._append_write(value, view, item.index) for value, view in pairs):
-            written_view = complex_numbers.with_part_axis(written_view) if len(pairs) > 1 else written_view
-            self.steps.append(NumPyCall(item, self._views_of_operands(item), written_view, "it writes with array indices"))
+            self._append_call(item, item.args, "it writes with array indices", written_view, item.window.dtype)
 
     def _append_write(self, value: Any, written_view: BufferView, index: Any) -> bool:
         """Append ``written_view[index] = value``; return False if NumPy must do it."""
@@ -458,26 +457,36 @@ class GraphLowering(LoweringState):
 
     def _append_numpy_call(self, item: Any, reason: str) -> None:
         """Append a NumPy call for an item."""
-        out = None
+        out, dtype = None, None
         read = [a for a in item.args if isinstance(a, Value)]
-        views = self._views_of_operands(item)
         may_share = isinstance(item, MultiOutput) or (isinstance(item, Value) and self.is_shared(item))
         if may_share and any(a in self.views and self.is_mutable(self.views[a]) for a in read):
             raise NotImplementedError(f"{_opname_of(item)} may return a view of an array with writes")
         if isinstance(item, Value):
             if item.memory:
                 raise NotImplementedError(f"{item.opname} is not compiled, and its result is written into")
-            array = np.asarray(item.raw_value)
-            if elementwise_ops.is_compilable(element_dtype(array.dtype)[0]):
-                out = self.views[item] = dense_view(array.dtype, array.shape, item)
+            dtype = np.asarray(item.raw_value).dtype
+            if elementwise_ops.is_compilable(element_dtype(dtype)[0]):
+                out = self.views[item] = dense_view(dtype, np.shape(item.raw_value), item)
                 out.buffer.is_numpy_result = True
-                out = complex_numbers.with_part_axis(out) if complex_numbers.is_complex(array) else out
-        self.steps.append(NumPyCall(item, views, out, reason))
+        self._append_call(item, read, reason, out, dtype)
 
-    def _views_of_operands(self, item: Any) -> dict[Any, BufferView]:
-        """Return the views of the operands of a NumPy call."""
-        views = {a: complex_numbers.call_view(self, a) for a in item.args if isinstance(a, Value)}
-        return {a: view for a, view in views.items() if view is not None}
+    def _append_call(
+        self,
+        item: Any,
+        operands: Sequence[Any],
+        reason: str,
+        out: BufferView | None = None,
+        dtype: np.dtype[Any] | None = None,
+        checks: Sequence[Any] = (),
+    ) -> None:
+        """Append a NumPy call with the views of its operands, and of an array of a dtype that it writes into."""
+        views = {a: view for a in operands if isinstance(a, Value) and (view := complex_numbers.stored_view(self, a)) is not None}
+        dtypes = {a: np.asarray(a.raw_value).dtype for a in views}
+        call_views = {a: complex_numbers.with_part_axis(view, dtypes[a]) for a, view in views.items()}
+        if out is not None and dtype is not None:
+            out, dtypes[item] = complex_numbers.with_part_axis(out, dtype), dtype
+        self.steps.append(NumPyCall(item, call_views, out, reason, list(checks), dtypes))
 
     def _append_checks(self, item: object) -> None:
         """Add the runtime checks of a result; fixed shapes need none."""
@@ -490,6 +499,4 @@ class GraphLowering(LoweringState):
             return
         value_checks = [check for check in checks if check[0] is not require_shape]  # shapes of compiled results are fixed
         if value_checks:
-            view = complex_numbers.call_view(self, item)
-            assert view is not None
-            self.steps.append(NumPyCall(item, {item: view}, None, "", value_checks))
+            self._append_call(item, [item], "", checks=value_checks)

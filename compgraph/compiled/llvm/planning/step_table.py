@@ -61,7 +61,7 @@ def with_columns(step: Step, values: Sequence[Any]) -> Step:
         changes: Any = {"operands": tuple(values[:-1]), "out": values[-1]}
         return replace(step, **changes)
     out = values[-1] if step.out is not None else None
-    return NumPyCall(step.item, dict(zip(step.views, values, strict=False)), out, step.reason, step.checks)
+    return replace(step, views=dict(zip(step.views, values, strict=False)), out=out)
 
 
 def _as_operand(value: np.generic | float | BufferView, shape: tuple[int, ...]) -> Any:
