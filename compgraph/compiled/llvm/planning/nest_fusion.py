@@ -117,12 +117,12 @@ def fuse_steps(steps: Iterable[Step]) -> list[Unit]:
 
 
 class _Fusion:
-    """The units so far, and the readers and writers of each buffer."""
+    """The units so far, and the readers and writers of each half of a buffer: the elements at even and at odd positions."""
 
     def __init__(self) -> None:
         self.units: list[Unit] = []
-        self._written: dict[Buffer, tuple[int, SingleStep]] = {}  # the number of the unit, and the step, of the last write
-        self._read: dict[Buffer, list[tuple[int, BufferView]]] = defaultdict(list)  # the units and views of the reads since then
+        self._written: dict[Half, tuple[int, SingleStep]] = {}  # the number of the unit, and the step, of the last write
+        self._read: dict[Half, list[tuple[int, BufferView]]] = defaultdict(list)  # the units and views of the reads since then
         self._open_nests: dict[tuple[int, ...], list[int]] = defaultdict(list)  # by shape; later steps can join them
 
     def add(self, step: Step) -> None:
@@ -159,29 +159,40 @@ class _Fusion:
         earliest = 0
         is_sequential = not step.shape  # without axes, a step sees all effects of previous steps of its nest
         for operand in step.operands:
-            if isinstance(operand, BufferView) and operand.buffer in self._written:
-                number, writer = self._written[operand.buffer]
-                is_in_register = isinstance(writer, Map) and writer.out == operand
-                can_share = is_in_register or (is_sequential and isinstance(writer, Map))
-                earliest = max(earliest, number if can_share else number + 1)
+            for half in _halves(operand) if isinstance(operand, BufferView) else ():
+                if half in self._written:
+                    number, writer = self._written[half]
+                    is_in_register = isinstance(writer, Map) and writer.out == operand
+                    can_share = is_in_register or (is_sequential and isinstance(writer, Map))
+                    earliest = max(earliest, number if can_share else number + 1)
         out = step.out
-        if isinstance(step, Map) and step.is_write:
-            if out.buffer in self._written:
-                number, writer = self._written[out.buffer]
+        for half in _halves(out) if isinstance(step, Map) and step.is_write else ():
+            if half in self._written:
+                number, writer = self._written[half]
                 is_same_view = isinstance(writer, Map) and writer.out == out
                 can_share = is_same_view or (is_sequential and isinstance(writer, Map))
                 earliest = max(earliest, number if can_share else number + 1)
-            for number, read_view in self._read[out.buffer]:
+            for number, read_view in self._read[half]:
                 earliest = max(earliest, number if is_sequential or read_view == out else number + 1)
         return earliest
 
     def _record_accesses(self, step: SingleStep, number: int) -> None:
         for operand in step.views.values() if isinstance(step, NumPyCall) else step.operands:
-            if isinstance(operand, BufferView):
-                self._read[operand.buffer].append((number, operand))
-        if step.out is not None:
-            self._written[step.out.buffer] = number, step
-            self._read[step.out.buffer] = []
+            for half in _halves(operand) if isinstance(operand, BufferView) else ():
+                self._read[half].append((number, operand))
+        for half in _halves(step.out) if step.out is not None else ():
+            self._written[half] = number, step
+            self._read[half] = []
+
+
+Half = tuple[Buffer, int]
+
+
+def _halves(view: BufferView) -> tuple[Half, ...]:
+    """Return the halves of a buffer with elements of a view: one for the real, or the imaginary, parts of complex numbers."""
+    if any(s % 2 for s in view.strides) or any(s % 2 for _, s in view.loop_strides):
+        return (view.buffer, 0), (view.buffer, 1)
+    return ((view.buffer, view.offset % 2),)
 
 
 def describe_item(item: object) -> str:
