@@ -155,8 +155,8 @@ window_grad = linear("window", _pull_window).selects_elements()
 laid_grad = linear("laid", _pull_scatter).selects_elements()
 added_at_grad = linear(
     "added_at",
-    lambda g, out, region, values, positions: np.reshape(_sum_at_positions(g, region, positions), region.shape),
-    lambda g, out, region, values, positions: _sum_at_positions(g, region, positions)[positions],
+    lambda g, out, region, values, places: np.reshape(_sum_at_positions(g, region, places), region.shape),
+    lambda g, out, region, values, places: _sum_at_positions(g, region, places)[places],
 ).moves_elements()
 ops.register_operation(window, "window")
 ops.register_operation(scatter_to_buffer, "laid")

@@ -355,7 +355,7 @@ def join_outputs(outs: Sequence[Any]) -> MultiOutput:
 
     Its cotangent is the `OutputCotangents` of theirs.
     """
-    outputs = attach(tuple(np.asarray(out.raw_value) for out in outs), _join_outputs, tuple(outs))
+    outputs = attach(tuple(np.asarray(out.raw_value) for out in outs), together, tuple(outs))
     multi_output: MultiOutput = outputs[0].args[0]
     return multi_output
 
@@ -385,6 +385,6 @@ def _pull_joined(positions: list[int], cotangents: Any, outs: object, *operands:
     return [np.zeros(x.shape, x.dtype)[()] if cotangent is None else cotangent for cotangent, x in pairs]
 
 
-_join_outputs = _JoinOutputs()
+together = _JoinOutputs()
 rule_factories[_JoinOutputs] = lambda function: Rule("together", "linear", SharedFormulas(_pull_joined), ()).moves_elements()
-ops.OPNAMES[_join_outputs] = "together"
+ops.OPNAMES[together] = "together"

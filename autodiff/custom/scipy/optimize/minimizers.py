@@ -207,10 +207,9 @@ def fmin_cobyla(*args: object, **kwargs: object) -> Any:
 
 def _wrap_minimizer(name: str, callbacks: str = "func", node_parameters: str = "", unsupported: str = "") -> Function:
     """Wrap a function that minimizes under bounds and constraints."""
-    function = getattr(scipy.optimize, name)
 
     def wrapper(*args: object, **kwargs: object) -> Any:
-        call = Call(function, args, kwargs, callbacks, node_parameters=f"bounds {node_parameters}")
+        call = Call(getattr(scipy.optimize, name), args, kwargs, callbacks, node_parameters=f"bounds {node_parameters}")
         bounds = _take_bounds(call)
         constraints: list[Constraint] = []
         if call.arguments.get("constraints"):
