@@ -15,7 +15,8 @@ import numpy as np
 from ..tracing import is_compiling, is_tracing
 from ..values import Borrowed, Value, borrow, unwrap_buffer
 from .captured_arrays import Place, PlaceSearch, Replacement
-from .node_sequences import GATHERING_NUMPY, active_contexts, interception_switch
+from .node_sequences import active_contexts, interception_switch
+from .numpy_substitute import NUMPY_SUBSTITUTE
 from .random_functions import traceable_generator
 from .reachability import Closure, ReachableNames, cell_contents, function_of, namespace_of, numpy_names, reachable_names
 
@@ -59,10 +60,10 @@ def rebind_reached(
     """Rebind the globals, default values and cells that some functions reach to borrowed values; add them to `search`."""
     for function, reachable in zip(closure.functions, reached, strict=True):
         for user in (function, *[f for _, _, reference in reachable.functions if (f := function_of(reference())) is not None]):
-            if isinstance(user, FunctionType) and not is_compiling():
+            if isinstance(user, FunctionType):
                 for name in numpy_names(user):
-                    _rebound.append((user.__globals__, name, np, GATHERING_NUMPY))
-                    user.__globals__[name] = GATHERING_NUMPY
+                    _rebound.append((user.__globals__, name, np, NUMPY_SUBSTITUTE))
+                    user.__globals__[name] = NUMPY_SUBSTITUTE
         for module_name, name in reachable.variables:
             namespace = namespace_of(module_name, function.__globals__)
             value = namespace.get(name)

@@ -1,27 +1,22 @@
-"""Nodes in lists and tuples that are passed to NumPy: ``np.sum([x[0], x[1]])``, ``np.maximum.reduce([x, y])``.
+"""Nodes in lists and tuples that are passed to NumPy: ``np.sum([x[0], x[1]])``.
 
-NumPy dispatches on the arguments that a function's dispatcher returns, and ignores the contents of lists. Three patches change
-that:
+NumPy dispatches on the arguments that a function's dispatcher returns, and ignores the contents of lists. Two patches change
+that (methods of ufuncs: see `numpy_substitute`):
 
 - Patched dispatchers also return the nodes in lists.
 - At the top level nodes are arrays over their data, so NumPy converts a list of them without dispatch. From the first variable
   on, the functions that convert lists record lists with nodes. Calls from library code are unchanged.
-- Ufunc methods convert their argument without dispatch, and attributes of ufuncs cannot be replaced. In a function whose code
-  names such a method, ``np`` refers to a module whose ufuncs first stack the nodes in lists.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from types import ModuleType
 from typing import Any
-
-import numpy as np
 
 from .. import ops
 from ..context import is_recording
 from ..frames import frame_up, is_internal, source_lines
-from ..graph import flatten_sequences, stack_nested
+from ..graph import flatten_sequences
 from ..tracing import is_tracing
 from ..values import Value, is_operator_tracer
 from .callers import RECORDS_SEQUENCES
@@ -91,49 +86,3 @@ def _relevant_arguments(dispatcher: object, original: Callable[..., Any], args: 
     lists = [value for value in relevant if type(value) in (list, tuple)]
     options = [v for v in (*args, *kwargs.values()) if isinstance(v, Value)]  # np.sum(plain, initial=x), np.take(plain, i)
     return (*relevant, *options, *[leaf for leaf in flatten_sequences(lists) if isinstance(leaf, Value)])
-
-
-# -------------------------------------------------------------------------------------------- methods of ufuncs
-
-UFUNC_METHODS = {"reduce": (0,), "accumulate": (0,), "reduceat": (0,), "at": (2,)}  # with the positions of operands
-
-
-class GatheringUfunc:
-    """A ufunc whose methods take nodes in lists; otherwise the ufunc itself."""
-
-    def __init__(self, ufunc: np.ufunc) -> None:
-        self._ufunc = ufunc
-
-    @property  # type: ignore[misc]
-    def __class__(self) -> Any:  # for isinstance
-        return np.ufunc
-
-    def __call__(self, *args: object, **kwargs: object) -> Any:
-        """Call the ufunc."""
-        return self._ufunc(*args, **kwargs)
-
-    def __eq__(self, other: object) -> bool:
-        return other is self or other is self._ufunc
-
-    def __hash__(self) -> int:
-        return hash(self._ufunc)
-
-    def __getattr__(self, name: str) -> Any:
-        attribute = getattr(self._ufunc, name)
-        if name not in UFUNC_METHODS:
-            return attribute
-        positions = UFUNC_METHODS[name]
-        return lambda *args, **kwargs: attribute(
-            *[stack_nested(a) if k in positions else a for k, a in enumerate(args)], **kwargs
-        )
-
-
-class _GatheringNumPy(ModuleType):
-    """NumPy with ufuncs whose methods take nodes in lists."""
-
-    def __getattr__(self, name: str) -> Any:
-        attribute = getattr(np, name)
-        return GatheringUfunc(attribute) if isinstance(attribute, np.ufunc) and attribute.nin == 2 else attribute
-
-
-GATHERING_NUMPY = _GatheringNumPy("numpy")

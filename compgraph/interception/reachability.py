@@ -16,7 +16,7 @@ from ..frames import is_internal
 from ..storage import Opaque
 from .callers import is_library
 from .constructors import CONSTRUCTOR_NAMES
-from .node_sequences import UFUNC_METHODS
+from .numpy_substitute import needs_substitute
 
 _BOUND_CLASSES = frozenset({MethodType, staticmethod, classmethod})
 _NOT_VARIABLES = (FunctionType, MethodType, type, ModuleType, str)
@@ -239,9 +239,10 @@ def names_in(code: CodeType) -> frozenset[str]:
 
 
 def numpy_names(function: FunctionType) -> list[str]:
-    """The names by which a function reaches NumPy, if its code names a method of ufuncs; see `node_sequences`."""
+    """The names by which a function reaches NumPy, if it needs a substitute; see `numpy_substitute`."""
     names = names_in(function.__code__)
-    return [name for name in names if function.__globals__.get(name) is np] if names & UFUNC_METHODS.keys() else []
+    numpy_aliases = [name for name in names if function.__globals__.get(name) is np]
+    return numpy_aliases if numpy_aliases and needs_substitute(names, codes(function.__code__)) else []
 
 
 def codes(code: CodeType) -> Iterator[CodeType]:
