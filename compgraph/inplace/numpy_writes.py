@@ -52,7 +52,7 @@ def set_item(target: Any, index: Any, value: Any) -> None:
         assign(target, copy_index(index), stack_nested(value))
 
 
-def store_at_mask(target: Any, mask: Any, value: Any) -> bool:
+def store_at_mask(target: Any, mask: Value, value: Any) -> bool:
     """Record ``target[mask] = value`` as a choice between `value` and the target, so that other masks need no new trace.
 
     That is done where graphs run again, as in ``cg.jit``. Return False if the write has to be recorded at the indices.
@@ -77,7 +77,7 @@ def store_at_mask(target: Any, mask: Any, value: Any) -> bool:
     return True
 
 
-def _is_cast_silently(value: Any, dtype: np.dtype[Any]) -> bool:
+def _is_cast_silently(value: object, dtype: np.dtype[Any]) -> bool:
     """Whether a cast to a dtype gives no warning: it goes neither from complex to real, nor from float to integer."""
     kind = value.dtype.kind if hasattr(value, "dtype") else _KINDS.get(type(value), "")
     return kind in _SILENT_CASTS.get(dtype.kind, "") and bool(kind)

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ..tracing import is_compiling, is_tracing
+from ..tracing import is_tracing
 from ..values import Borrowed, Value, borrow, unwrap_buffer
 from .captured_arrays import Place, PlaceSearch, Replacement
 from .node_sequences import active_contexts, interception_switch

@@ -11,8 +11,10 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import DTypeLike, NDArray
 
 from .... import ops
+from ....array_types import Array
 from ....bind import bind
 from ....context import rerecording
 from ....executor import collect_dependencies
@@ -123,13 +125,13 @@ def _parts_of_operand(state: LoweringState, operand: Any) -> Any:
     return nodes
 
 
-def _with_dtype(part: Any, dtype: np.dtype[Any]) -> Any:
+def _with_dtype(part: Array | complex, dtype: np.dtype[Any]) -> Any:
     if isinstance(part, np.ndarray):
         return part if part.dtype == dtype else part.astype(dtype)
     return dtype.type(part)
 
 
-def _view_of_part(state: LoweringState, part: Any, dtype: np.dtype[Any], operands: set[Any]) -> BufferView:
+def _view_of_part(state: LoweringState, part: Array, dtype: np.dtype[Any], operands: set[Any]) -> BufferView:
     """Return the view of a computed part; a copy, if it is that of an operand with writes."""
     view = state.views[part] if isinstance(part, Value) else state.view(np.asarray(part))
     assert view is not None
@@ -198,14 +200,14 @@ def _in_elements(view: BufferView, start: int) -> BufferView:
 def _elementwise(expand: Expansion) -> Expansion:
     """Give an expansion the parts of all operands; real arrays are converted to floating point."""
 
-    def parts_of(operand: Any) -> Parts:
+    def parts_of(operand: NDArray[Any] | float | Parts) -> Parts:
         if isinstance(operand, Parts):
             return operand
         if isinstance(operand, (np.ndarray, np.generic)):
             return Parts(operand if operand.dtype.kind == "f" else operand.astype(float), 0.0)
         return Parts(float(operand), 0.0)
 
-    def expand_parts(*operands: Any, **options: Any) -> Any:
+    def expand_parts(*operands: Any, **options: object) -> Any:
         return None if options else expand(*map(parts_of, operands))
 
     return expand_parts
@@ -260,7 +262,7 @@ def _sqrt(z: Parts) -> Parts:
     return Parts(np.where(is_right, root, other), np.copysign(np.where(is_right, other, root), z.imag))
 
 
-def _power(z: Any, exponent: Any) -> Any:
+def _power(z: object, exponent: Any) -> Any:
     """Powers with small integer exponents, by repeated squaring."""
     if not isinstance(z, Parts) or isinstance(exponent, (Value, Parts)) or np.ndim(exponent):
         return None
@@ -277,17 +279,17 @@ def _power(z: Any, exponent: Any) -> Any:
     return result if count > 0 else _divide(Parts(1.0, 0.0), result)
 
 
-def _where(condition: Any, x: Any, y: Any) -> Any:
+def _where(condition: Any, x: object, y: object) -> Any:
     if isinstance(condition, Parts):
         return None
     return _on_parts(lambda a, b: np.where(condition, a, b))(x, y)
 
 
-def _copy(z: Any, order: str = "C") -> Any:
+def _copy(z: object, order: str = "C") -> Any:
     return _on_parts(lambda part: part)(z)
 
 
-def _astype(z: Any, dtype: Any, **options: Any) -> Any:
+def _astype(z: object, dtype: DTypeLike, **options: object) -> Any:
     if np.dtype(dtype).kind != "c" or not {"order", "casting", "copy"}.issuperset(options):
         return None
     return _on_parts(lambda part: part)(z)
@@ -304,7 +306,7 @@ def _angle(z: Parts, deg: bool = False) -> Any:
 def _linear(function: Callable[..., Any]) -> Expansion:
     """Return the expansion of a function that moves or adds elements of its first operand: it is applied to each part."""
 
-    def expand(z: Any, *others: Any, **options: Any) -> Any:
+    def expand(z: object, *others: object, **options: object) -> Any:
         if not isinstance(z, Parts) or any(isinstance(other, Parts) for other in others) or options.get("dtype") is not None:
             return None
         return Parts(*[bind(function, (part, *others), options) for part in z])
@@ -315,7 +317,7 @@ def _linear(function: Callable[..., Any]) -> Expansion:
 def _joined(function: Callable[..., Any]) -> Expansion:
     """Return the expansion of a function that moves elements of all operands."""
 
-    def expand(*operands: Any, **options: Any) -> Any:
+    def expand(*operands: Any, **options: object) -> Any:
         if options.get("dtype") is not None:
             return None
         parts = [z if isinstance(z, Parts) else Parts(z, np.zeros(np.shape(z))) for z in operands]
@@ -343,12 +345,12 @@ def _scattered(function: Callable[..., Any]) -> Expansion:
 def _bilinear(function: Callable[..., Any]) -> Expansion:
     """Return the expansion of a product of two operands."""
 
-    def expand(*operands: Any, **options: Any) -> Any:
+    def expand(*operands: Any, **options: object) -> Any:
         if len(operands) != 2:
             return None
         a, b = operands
 
-        def product(x: Any, y: Any) -> Any:
+        def product(x: object, y: object) -> Any:
             return bind(function, (x, y), options)
 
         if not isinstance(a, Parts):
@@ -360,7 +362,7 @@ def _bilinear(function: Callable[..., Any]) -> Expansion:
     return expand
 
 
-def _vdot(a: Any, b: Any) -> Any:
+def _vdot(a: object, b: object) -> Any:
     conjugated = Parts(a.real, -a.imag) if isinstance(a, Parts) else a
     return _bilinear(numpy.vdot)(conjugated, b)
 
@@ -368,18 +370,18 @@ def _vdot(a: Any, b: Any) -> Any:
 def _like(real: float) -> Expansion:
     """Return the expansion of an array of zeros or ones."""
 
-    def expand(z: Any, **options: Any) -> Any:
+    def expand(z: object, **options: Any) -> Any:
         dtype = np.dtype(options.get("dtype") or complex)
         return Parts(real, 0.0) if dtype.kind == "c" else real
 
     return expand
 
 
-def _full_like(z: Any, value: Any, **options: Any) -> Any:
+def _full_like(z: object, value: object, **options: object) -> Any:
     return value if isinstance(value, Parts) else Parts(value, 0.0)
 
 
-def _expansion_of(function: Any) -> Expansion | None:
+def _expansion_of(function: Callable[..., Any]) -> Expansion | None:
     """Return the expansion of a function, or None."""
     expand = EXPANSIONS.get(function)
     if expand is not None:
