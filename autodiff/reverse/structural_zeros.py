@@ -29,7 +29,7 @@ from compgraph.storage import Write, root_of
 from compgraph.values import Value
 
 from ..rules import OutputCotangents, RuleErrors, by_function
-from .support_rules import MaskedRules, RecordingSupportRules, as_support
+from .support_rules import MaskedRules, RecordingSupportRules, as_support, in_both_parts
 
 # single_pass(rules, errors, seed, create_graph) -> {node: cotangent}: one pass over a graph; `rules` maps functions to rules.
 Pass = Callable[[Any, RuleErrors, Any, bool], dict[Any, Any]]
@@ -160,12 +160,12 @@ def sweep_support(single_pass: Pass, nodes: Sequence[Any], support: OutputCotang
 def _support_of_seed(seed: Any, support: object) -> Any:
     """Return the support of the cotangent that a sweep starts from."""
     if support is True:
-        return as_support(seed.raw_value if isinstance(seed, Value) else seed)
+        return in_both_parts(as_support(seed.raw_value if isinstance(seed, Value) else seed), seed)
     if support is not None:
         return support
     if isinstance(seed, OutputCotangents):
-        return OutputCotangents({k: np.ones(a.shape)[()] for k, a in seed.cotangents.items()})
-    return np.ones(seed.shape)[()]
+        return OutputCotangents({k: in_both_parts(np.ones(a.shape)[()], a) for k, a in seed.cotangents.items()})
+    return in_both_parts(np.ones(seed.shape)[()], seed)
 
 
 def contains_nan(values: Iterable[Any]) -> bool:

@@ -33,6 +33,7 @@ from ..rules import (
     Formula,
     Rule,
     RuleErrors,
+    ScatteredCotangent,
     SharedFormulas,
     as_view,
     by_function,
@@ -48,6 +49,15 @@ def as_support(value: Array) -> Any:
     if isinstance(value, Value):
         return np.where(value != 0, 1.0, 0.0)
     return (np.asarray(value) != 0).astype(float)[()]
+
+
+def in_both_parts(support: Any, like: Any) -> Any:
+    """Return a support of complex numbers as a complex array, nonzero in both parts.
+
+    A write into the real part of a buffer then clears that part alone.
+    """
+    dtype = getattr(like, "dtype", None)  # an operation with several outputs has none
+    return support * (1 + 1j) if dtype is not None and dtype.kind == "c" else support
 
 
 def _support_of_mixed(s: Array | tuple[Any, ...], operand: Any, batched: bool) -> Any:
@@ -257,7 +267,7 @@ class RecordingSupportRules(dict[Any, Rule]):
             def call(s: Array, out: object, *operands: object, **options: object) -> Any:
                 s = self._support_at_node(s)
                 nonfinite = _nonfinite_terms(by_function[function], position, False, s, out, operands, options)
-                return self._record(formula(s, out, *operands, **options), nonfinite)
+                return self._record(formula(s, out, *operands, **options), nonfinite, position)
 
             return call
 
@@ -266,7 +276,7 @@ class RecordingSupportRules(dict[Any, Rule]):
                 return NotImplemented
             s = self._support_at_node(s)
             nonfinite = _nonfinite_terms(by_function[function], position, True, s, out, operands, options)
-            return self._record(pull_batch(rule, position, s, out, *operands, **options), nonfinite)
+            return self._record(pull_batch(rule, position, s, out, *operands, **options), nonfinite, position)
 
         def shared(
             positions: list[int], s: NDArray[Any] | tuple[NDArray[Any], ...], out: object, *operands: object, **options: object
@@ -274,7 +284,7 @@ class RecordingSupportRules(dict[Any, Rule]):
             s = self._support_at_node(s)
             nonfinite = SeedSupport(s) if _has_own_sweep(options) else None  # shared formulas are not products
             contributions = rule.formulas.formula(positions, s, out, *operands, **options)  # type: ignore[attr-defined]
-            return [self._record(each, nonfinite) for each in contributions]
+            return [self._record(each, nonfinite, p) for p, each in zip(positions, contributions, strict=True)]
 
         self[function] = recording_rule = _rule_like(rule, make_formula, batch, shared)
         return recording_rule
@@ -290,14 +300,17 @@ class RecordingSupportRules(dict[Any, Rule]):
         self.cached = s, support
         return support
 
-    def _record(self, contribution: Any, nonfinite: object) -> Any:
-        """Collect the support of a contribution, and return it for the pass."""
+    def _record(self, contribution: Any, nonfinite: object, position: int) -> Any:
+        """Collect the support of a contribution to an operand, and return it for the pass."""
+        operand = self.errors.at.args[position]
         if type(contribution) in LAZY_COTANGENTS:
             self.supports.append((None, None))
+            if type(contribution) is ScatteredCotangent:
+                contribution.updates = [in_both_parts(update, operand) for update in contribution.updates]
             return contribution
         contribution = as_support(contribution)
         self.supports.append((contribution, nonfinite))
-        return as_view(contribution)
+        return as_view(in_both_parts(contribution, operand))
 
 
 class MaskedRules(dict[Any, Rule]):

@@ -532,3 +532,73 @@ def test_nan_search_detects_every_shape(value: Any) -> None:
         assert structural_zeros.contains_nan([None, array.T])
         assert structural_zeros.contains_nan([(array, np.zeros(2))])
     assert structural_zeros.contains_nan([np.asarray(value)])
+
+
+def real_part_overwritten(z: Any) -> Any:
+    y = z * 1
+    y.real[...] = 3.0
+    return (y * y).imag.sum()
+
+
+def imaginary_part_computed(z: Any) -> Any:
+    y = z * 1
+    y.imag = z.real
+    return (y * y * z).imag.sum()
+
+
+def parts_of_elements(z: Any) -> Any:
+    y = np.zeros(3, complex)
+    y[:2] = z[:2]
+    y.real[1] = z[2].imag
+    return (np.abs(y) ** 2).sum()
+
+
+def parts_by_views(z: Any) -> Any:
+    y = z * 1
+    real = y.real
+    real[0] = z[1].real * 2
+    y[2] = y[0] * y[1]
+    y.imag[1:] *= 3
+    return (y**3).real.sum()
+
+
+def parts_gathered(z: Any) -> Any:
+    y = z * 1
+    y.imag[:] = 0
+    return y[np.array([0, 1, 1])].real.sum() + (y.imag * z.real).sum()
+
+
+def parts_of_slices(z: Any) -> Any:
+    y = z * (1 + 1j)
+    y.real = 0
+    return (y[0] * y[1] * y[2]).real + (y[::2] ** 2).imag.sum()
+
+
+@for_each(
+    "program",
+    [real_part_overwritten, imaginary_part_computed, parts_of_elements, parts_by_views, parts_gathered, parts_of_slices],
+)
+def test_structural_zeros_of_one_part_keep_the_other(program: Program) -> None:
+    """A write into one part of complex numbers clears no cotangent of the other."""
+    rng = np.random.default_rng(1)
+    z, direction = (rng.standard_normal(3) + 1j * rng.standard_normal(3) for _ in range(2))
+
+    def with_masked_infinity(z: Any) -> Any:
+        return program(z) + np.where(z.real > 50, np.sqrt(z.real - z.real), 0).sum()
+
+    expected = np.zeros(3, complex)
+    for k in range(3):
+        for unit in (1, 1j):
+            step = 1e-6 * unit * (np.arange(3) == k)
+            expected[k] += (program(z + step) - program(z - step)) / 2e-6 / unit
+    np.testing.assert_allclose(ad.grad(program)(z), expected, rtol=1e-7, atol=1e-8)
+    np.testing.assert_allclose(ad.grad(with_masked_infinity)(z), expected, rtol=1e-7, atol=1e-8)
+    jitted = cg.jit(ad.grad(with_masked_infinity), cache=False).compile(z)
+    assert "program 1" in jitted.report(), jitted.report()
+    np.testing.assert_allclose(jitted(z), expected, rtol=1e-7, atol=1e-8)
+    forward = ad.jvp(with_masked_infinity, (z,), (direction,))[1]
+    np.testing.assert_allclose(forward, (expected * direction).real.sum(), rtol=1e-7)
+    second = ad.jvp(ad.grad(with_masked_infinity), (z,), (direction,))[1]
+    step = 1e-6 * direction
+    differences = (ad.grad(program)(z + step) - ad.grad(program)(z - step)) / 2e-6
+    np.testing.assert_allclose(second, differences, rtol=1e-7, atol=1e-7)
