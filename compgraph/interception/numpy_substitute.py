@@ -8,8 +8,9 @@
 from __future__ import annotations
 
 import dis
+import functools
 from collections.abc import Iterable
-from types import CodeType, ModuleType
+from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -21,24 +22,49 @@ from ..values import NUMERIC, as_buffer
 UFUNC_METHODS = {"reduce": (0,), "accumulate": (0,), "reduceat": (0,), "at": (2,)}  # with the positions of operands
 
 
-def needs_substitute(names: Iterable[str], codes: Iterable[CodeType]) -> bool:
-    """Whether code that uses some names calls a method of ufuncs, or ``np.ndarray``."""
-    names = frozenset(names)
-    return bool(names & UFUNC_METHODS.keys()) or ("ndarray" in names and any(map(_calls_ndarray, codes)))
+def needs_substitute(function: FunctionType, names: Iterable[str], codes: Iterable[CodeType]) -> bool:
+    """Whether a function, of some names and codes, calls a method of ufuncs, or ``np.ndarray``.
 
-
-def _calls_ndarray(code: CodeType) -> bool:
-    """Whether code loads ``np.ndarray`` in order to call it; ``isinstance(x, np.ndarray)`` does not.
-
-    A call pushes NULL: with the global before Python 3.13, after the function from then on.
+    The substitute of ``np.ndarray`` is another object. So it is not used in a module whose functions may compare it by identity
+    (``type(x) is np.ndarray``), because the name ``np`` is bound for the whole module.
     """
+    names = frozenset(names)
+    if names & UFUNC_METHODS.keys():
+        return True
+    if "ndarray" not in names or not any(_uses_of_ndarray(code)[0] for code in codes):
+        return False
+    return not any(_uses_of_ndarray(code)[1] for code in _codes_of_module(function.__globals__))
+
+
+@functools.lru_cache(maxsize=4096)
+def _uses_of_ndarray(code: CodeType) -> tuple[bool, bool]:
+    """Return whether code calls ``np.ndarray``, and whether it may compare it by identity.
+
+    A call loads a method, or pushes NULL: with the global before Python 3.13, after the function from then on.
+    """
+    if "ndarray" not in code.co_names:
+        return False, False
     instructions = [i for i in dis.get_instructions(code) if i.opname not in ("CACHE", "EXTENDED_ARG")]
-    return any(
-        instruction.argval == "ndarray"
-        and instruction.opname == "LOAD_ATTR"
-        and ("NULL" in before.argrepr or after.opname == "PUSH_NULL")
+    is_called = [
+        instruction.opname == "LOAD_METHOD" or "NULL" in before.argrepr + instruction.argrepr or after.opname == "PUSH_NULL"
         for before, instruction, after in zip(instructions, instructions[1:], instructions[2:], strict=False)
-    )
+        if instruction.argval == "ndarray" and instruction.opname in ("LOAD_ATTR", "LOAD_METHOD")
+    ]
+    return any(is_called), not all(is_called) and any(i.opname == "IS_OP" for i in instructions)
+
+
+def _codes_of_module(namespace: dict[str, Any]) -> Iterable[CodeType]:
+    """Return the codes of the functions of a module, and of the methods of its classes."""
+    values = list(namespace.values())
+    for value in values:
+        if isinstance(value, type) and value.__module__ == namespace.get("__name__"):
+            values += vars(value).values()
+        function = getattr(value, "__func__", value)  # of class methods
+        pending = [function.__code__] if isinstance(function, FunctionType) and function.__globals__ is namespace else []
+        while pending:
+            code = pending.pop()
+            yield code
+            pending += [constant for constant in code.co_consts if isinstance(constant, CodeType)]
 
 
 class GatheringUfunc:

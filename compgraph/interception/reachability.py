@@ -242,7 +242,7 @@ def numpy_names(function: FunctionType) -> list[str]:
     """The names by which a function reaches NumPy, if it needs a substitute; see `numpy_substitute`."""
     names = names_in(function.__code__)
     numpy_aliases = [name for name in names if function.__globals__.get(name) is np]
-    return numpy_aliases if numpy_aliases and needs_substitute(names, codes(function.__code__)) else []
+    return numpy_aliases if numpy_aliases and needs_substitute(function, names, codes(function.__code__)) else []
 
 
 def codes(code: CodeType) -> Iterator[CodeType]:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import pytest
 
 import autodiff as ad
 import compgraph as cg
@@ -94,3 +95,16 @@ def test_substitute_allocates_plain_arrays_for_other_threads() -> None:
 
     np.testing.assert_allclose(ad.grad(f)(X), 3 * X**2)
     assert kinds == [np.ndarray]
+
+
+def test_allocation_raises_in_module_that_compares_class_by_identity() -> None:
+    namespace: dict[str, Any] = {"np": np, "__name__": "comparing"}
+    exec(
+        "def f(x):\n    y = np.ndarray(3)\n    y[:] = x\n    return y.sum()\n"
+        "class Checker:\n    def is_array(self, x):\n        return type(x) is np.ndarray\n",
+        namespace,
+    )
+    with pytest.raises(cg.LeakError):
+        ad.grad(namespace["f"])(X)
+    del namespace["Checker"]
+    np.testing.assert_array_equal(ad.grad(namespace["f"])(X), np.ones(3))
