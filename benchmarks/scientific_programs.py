@@ -272,6 +272,38 @@ def hidden_markov_model(n: int, steps: int) -> Program:
     return Program(f, (*arguments, rng.normal(size=steps)))
 
 
+def mandelbrot(n: int, steps: int) -> Program:
+    """The iteration of a complex polynomial at a mask, and the steps after which points escape."""
+    grid = np.linspace(-2, 0.5, n) + 1j * np.linspace(-1.2, 1.2, n)[:, None]
+
+    def f(scale: Any) -> Any:
+        c = scale[0] * grid.real + scale[1] * 1j * grid.imag
+        z, escape = np.zeros(c.shape, dtype=complex), np.zeros(c.shape, dtype=int)
+        for i in range(steps):
+            is_inside = np.abs(z) < 2
+            escape[is_inside] = i
+            z[is_inside] = z[is_inside] ** 2 + c[is_inside]
+        return np.sum(np.abs(z)) + np.sum(escape)
+
+    return Program(f, (np.array([0.9, 0.8]),))
+
+
+def fourier_transform(power: int) -> Program:
+    """The norm of a Fourier transform of length ``2**power`` by Stockham's algorithm."""
+    n = 2**power
+
+    def f(signal: Any) -> Any:
+        x, count = signal.reshape(n, 1), n
+        for _ in range(power):
+            count //= 2
+            twiddles = np.exp(-1j * np.pi / count * np.arange(count))[:, None]
+            upper, lower = x[:count], x[count:]
+            x = np.stack([upper + lower, (upper - lower) * twiddles], axis=2).reshape(count, -1)
+        return np.sum(np.abs(x) ** 3)
+
+    return Program(f, (rng.standard_normal(n) + 1j * rng.standard_normal(n),))
+
+
 PROGRAMS: dict[str, Callable[[], Program]] = {
     "jacobi 4,000 x 400": lambda: jacobi(4000, 400),
     "heat 25^3 x 20": lambda: heat(25, 20),
@@ -288,6 +320,8 @@ PROGRAMS: dict[str, Callable[[], Program]] = {
     "recurrent network 128 x 100": lambda: recurrent_network(128, 100),
     "Kalman filter 100": lambda: kalman_filter(100),
     "hidden Markov model 8 x 300": lambda: hidden_markov_model(8, 300),
+    "Mandelbrot 51 x 20": lambda: mandelbrot(51, 20),
+    "Fourier transform 1,024": lambda: fourier_transform(10),
 }
 
 
