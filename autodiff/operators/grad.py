@@ -82,7 +82,7 @@ def value_and_grad(
     >>> float(value), g
     (5.0, array([2., 4.]))
     """
-    call = _gradient_function(f, argnums, has_aux, verify)
+    call = _gradient_function("value_and_grad", f, argnums, has_aux, verify)
 
     @functools.wraps(f)
     def differentiated(*args: object, **kwargs: object) -> Any:
@@ -137,7 +137,7 @@ def grad(
     >>> grad(lambda p, x: np.sum(p["w"] * x) + p["b"])({"w": np.ones(2), "b": 0.5}, np.array([3.0, 4.0]))
     {'w': array([3., 4.]), 'b': np.float64(1.0)}
     """
-    call = _gradient_function(f, argnums, has_aux, verify)
+    call = _gradient_function("grad", f, argnums, has_aux, verify)
 
     @functools.wraps(f)
     def differentiated(*args: object, **kwargs: object) -> Any:
@@ -147,19 +147,19 @@ def grad(
     return differentiated
 
 
-def _gradient_function(f: Function, argnums: Argnums, has_aux: bool, verify: str | None) -> Function:
+def _gradient_function(operator: str, f: Function, argnums: Argnums, has_aux: bool, verify: str | None) -> Function:
     """Return a function that computes the value of `f`, its gradient, and the auxiliary data or None."""
     require_verify_option(verify)
     needs_check = [verify is not None]
 
     def differentiated(*args: object, **kwargs: object) -> Any:
-        trace = Trace(Arguments("grad", f, args, kwargs, argnums), has_aux)
+        trace = Trace(Arguments(operator, f, args, kwargs, argnums), has_aux)
         out = trace.scalar("Sum it, or use vjp, jvp or jacobian for results that are not scalars")
         cotangents = trace.pull(out)
         if needs_check[0]:
             if trace.levels:
                 raise TypeError(
-                    "grad: verify= is not supported under vmap. Verify the function of one batch element outside of vmap"
+                    f"{operator}: verify= is not supported under vmap. Verify the function of one batch element outside of vmap"
                 )
             verify_gradient(trace.function, trace.arguments.leaves, out, cotangents, trace.leaks, trace.gradient_at)
             needs_check[0] = verify == "always"

@@ -85,10 +85,14 @@ class Flat:
         return self.base.flatten()
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: object, **options: object) -> Any:
-        return getattr(ufunc, method)(*map(_raveled, inputs), **options)
+        if "out" in options:
+            raise TypeError(
+                f"np.{ufunc.__name__}: .flat of a node cannot be an output. Pass np.ravel(node), or assign to node.flat[:]"
+            )
+        return getattr(ufunc, method)(*map(_raveled, inputs), **{name: _raveled(value) for name, value in options.items()})
 
     def __array_function__(self, function: Any, types: object, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        return function(*map(_raveled, args), **kwargs)
+        return function(*map(_raveled, args), **{name: _raveled(value) for name, value in kwargs.items()})
 
     def __array__(self, *args: object, **kwargs: object) -> Any:
         raise TypeError("x.flat of a node would lose the graph here; use x.ravel(), or x.value.flat for the numbers alone")
@@ -99,8 +103,23 @@ class Flat:
     def __ne__(self, other: object) -> Any:
         return np.not_equal(np.ravel(self.base), _raveled(other))
 
+    def __lt__(self, other: object) -> Any:
+        return np.less(np.ravel(self.base), _raveled(other))
+
+    def __le__(self, other: object) -> Any:
+        return np.less_equal(np.ravel(self.base), _raveled(other))
+
+    def __gt__(self, other: object) -> Any:
+        return np.greater(np.ravel(self.base), _raveled(other))
+
+    def __ge__(self, other: object) -> Any:
+        return np.greater_equal(np.ravel(self.base), _raveled(other))
+
     __hash__ = None  # type: ignore[assignment]
 
 
 def _raveled(value: object) -> Any:
+    """Return raveled nodes in place of their `Flat`, also within lists and tuples."""
+    if type(value) in (list, tuple):
+        return type(value)(map(_raveled, value))  # type: ignore[call-arg, call-overload]
     return np.ravel(value.base) if isinstance(value, Flat) else value

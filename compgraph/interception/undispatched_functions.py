@@ -35,6 +35,8 @@ def run_vectorized(function: object, original: Function, args: Args, kwargs: Opt
         raise TypeError("np.vectorize with signature= is not supported on nodes; write the loop, and np.stack its results")
     vectorized_keywords = {name: value for name, value in kwargs.items() if name not in self.excluded}
     positions = [k for k in range(len(values)) if k not in self.excluded]
+    if not positions and not vectorized_keywords:
+        return self.pyfunc(*values, **kwargs)
     operands = np.broadcast_arrays(*[_as_array(values[k]) for k in positions], *map(_as_array, vectorized_keywords.values()))
     shape = operands[0].shape
     results = []
@@ -118,13 +120,11 @@ def patched_fromiter(original: Function) -> Function:
 
 def _fromiter(iterable: Iterable[Any], dtype: Any, count: int = -1, **options: Any) -> Any:
     """``np.fromiter``, also of an iterable with nodes in it."""
-    items = list(iterable)
+    items = list(iterable if count < 0 else itertools.islice(iterable, count))
     if not any(map(contains_node, items)):
         return _as_buffers(np.fromiter(items, dtype, count, **options))
-    if count >= 0:
-        if len(items) < count:
-            raise ValueError(f"iterator too short: Expected {count} but iterator had only {len(items)} items.")
-        items = items[:count]
+    if len(items) < count:
+        raise ValueError(f"iterator too short: Expected {count} but iterator had only {len(items)} items.")
     np.fromiter(map(to_values, items), dtype, **options)  # raises the error of NumPy for such elements
     return arrays.asarray(items, dtype)
 

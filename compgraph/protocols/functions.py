@@ -195,9 +195,10 @@ def _bind_with_order(function: Callable[..., Any], args: tuple[Any, ...], kwargs
 
 def _clip(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """``np.clip``: its keywords ``min=`` and ``max=`` are newer names of the second and third operand."""
-    if len(args) == 1 and not kwargs.keys() & {"a_min", "a_max"}:
+    if len(args) < 2 and not kwargs.keys() & {"a_min", "a_max"}:
         kwargs = dict(kwargs)
-        args = (*args, kwargs.pop("min", None), kwargs.pop("max", None))
+        operand = args[0] if args else kwargs.pop("a")
+        args = (operand, kwargs.pop("min", None), kwargs.pop("max", None))
     return bind_arguments(function, ("a", "a_min", "a_max"), args, kwargs)
 
 

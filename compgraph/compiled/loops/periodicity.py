@@ -88,7 +88,7 @@ def likely_periods(kinds: NDArray[Any], max_periods: int = MAX_PERIODS) -> list[
 
 
 def find_runs_of_period(table: RowTable, period: int, is_excluded: NDArray[Any], min_items: int) -> Iterator[PeriodicRun]:
-    """Yield the runs of one period with at least `min_items` items, none of them excluded."""
+    """Yield disjoint runs of one period with at least `min_items` items, none of them excluded."""
     kinds, numbers, may_change = table.kinds, table.numbers, table.may_change
     if len(kinds) < period * MIN_TRIP_COUNT:
         return
@@ -97,7 +97,9 @@ def find_runs_of_period(table: RowTable, period: int, is_excluded: NDArray[Any],
     is_repeated &= ((steps == 0) | (may_change[period:] & may_change[:-period])).all(axis=1)
     changes = np.flatnonzero((steps[period:] != steps[:-period]).any(axis=1))
     edges = np.flatnonzero(np.diff(np.concatenate(([0], is_repeated.view(np.int8), [0]))))
-    for start, stop in zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True):
+    first_free = 0  # a run ends up to a period after the first item that differs from the next iteration's
+    for first_repeated, stop in zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True):
+        start = max(first_repeated, first_free)
         while stop - start >= period * (MIN_TRIP_COUNT - 1):
             index = int(np.searchsorted(changes, start))
             first = int(changes[index]) if index < len(changes) and changes[index] < stop - period else None
@@ -106,6 +108,7 @@ def find_runs_of_period(table: RowTable, period: int, is_excluded: NDArray[Any],
             if trip_count >= MIN_TRIP_COUNT and trip_count * period >= min_items:
                 yield PeriodicRun(start, period, trip_count)
                 start += trip_count * period
+                first_free = start
             elif first is None:
                 break
             else:

@@ -5,6 +5,7 @@ SciPy's function runs on a matrix of element numbers; see `node_matrices`.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -52,12 +53,22 @@ def _matrix_of(kind: Any, arg1: object, shape: object) -> Any:
             return _as_class(kind, read_elements(numbered, np.ravel(data)))
         return read_elements(kind((_numbers(data), coordinates), shape=shape), np.ravel(data))  # diagonals and their offsets
     if has_nodes(type(arg1)):
+        _require_shape(shape, arg1)
         return _as_class(kind, arg1)
-    full = np.atleast_2d(stack_nested(arg1))
+    elements = stack_nested(arg1)
+    if plain_class(kind)(np.zeros(np.shape(elements))).ndim == 1:
+        raise TypeError(f"a {kind.__name__} with one axis cannot hold nodes. Use a matrix of one row: np.reshape(x, (1, -1))")
+    full = np.atleast_2d(elements)
+    _require_shape(shape, full)
     rows, cols = np.indices(full.shape)
     return _as_class(
         kind, build_matrix(scipy.sparse.coo_array((np.ones(full.size), (rows.ravel(), cols.ravel()))), np.ravel(full))
     )
+
+
+def _require_shape(shape: Any, matrix: Any) -> None:
+    if shape is not None and tuple(shape) != matrix.shape:
+        raise ValueError(f"shape={tuple(shape)} differs from the shape {matrix.shape} of the elements")
 
 
 def _numbers(data: Any) -> Any:
@@ -77,9 +88,12 @@ def _as_class(kind: Any, matrix: Any) -> Any:
 def diagonal_constructor(name: str) -> Function:
     """Return the replacement of ``diags`` or ``diags_array``."""
     scipy_function = unpatched(getattr(scipy.sparse, name))
+    parameters = inspect.signature(scipy_function)
 
-    def construct(diagonals: Any, *args: Any, format: object = None, dtype: Any = None, **options: Any) -> Any:
-        offsets = args[0] if args else options.get("offsets", 0)
+    def construct(*args: Any, **kwargs: Any) -> Any:
+        options = parameters.bind(*args, **kwargs).arguments
+        diagonals, format, dtype = options.pop("diagonals"), options.pop("format", None), options.pop("dtype", None)
+        offsets = options.get("offsets", 0)
         single = np.ndim(offsets) == 0 and (len(diagonals) == 0 or np.ndim(diagonals[0]) == 0)
         rows = [diagonals] if single else list(diagonals)
         parts = [np.atleast_1d(stack_nested(row)) for row in rows]
@@ -87,7 +101,7 @@ def diagonal_constructor(name: str) -> Function:
         for part in parts:
             numbers.append(np.arange(start, start + part.shape[0]))
             start += part.shape[0]
-        number_matrix = scipy_function(numbers[0] if single else numbers, *args, **options, dtype=np.int64)
+        number_matrix = scipy_function(numbers[0] if single else numbers, **options, dtype=np.int64)
         matrix = _in_format(read_elements(number_matrix, np.concatenate(parts)), format)
         return matrix if dtype is None else matrix.astype(dtype)
 
@@ -108,10 +122,12 @@ def spdiags(data: Any, diags: object, m: object = None, n: object = None, format
 def block_constructor(name: str) -> Function:
     """Return the replacement of a function that builds a matrix from blocks."""
     scipy_function = unpatched(getattr(scipy.sparse, name))
+    parameters = inspect.signature(scipy_function)
 
-    def construct(
-        blocks: list[Any], *args: object, format: str | None = None, dtype: DTypeLike | None = None, **options: object
-    ) -> Any:
+    def construct(*args: Any, **kwargs: Any) -> Any:
+        blocks, *others = parameters.bind(*args, **kwargs).arguments.items()
+        options = dict(others)
+        format, dtype = options.pop("format", None), options.pop("dtype", None)
         elements: list[Any] = []
         count = 0
 
@@ -136,8 +152,8 @@ def block_constructor(name: str) -> Function:
             count += block.nnz
             return numbered_block
 
-        block_numbers = [numbers(block) for block in blocks]
-        matrix = _in_format(read_elements(scipy_function(block_numbers, *args, **options), np.concatenate(elements)), format)
+        block_numbers = [numbers(block) for block in blocks[1]]
+        matrix = _in_format(read_elements(scipy_function(block_numbers, **options), np.concatenate(elements)), format)
         return matrix if dtype is None else matrix.astype(dtype)
 
     return construct
@@ -176,12 +192,15 @@ def transpose(A: Any) -> Any:  # noqa: N803 (SciPy's name)
 
 def permute_dims(A: Any, axes: Any = None, copy: bool = False) -> Any:  # noqa: N803 (SciPy's name)
     """``scipy.sparse.permute_dims``."""
-    return A if axes is not None and [axis % 2 for axis in axes] == [0, 1] else A.transpose()
+    unpatched(scipy.sparse.permute_dims)(scipy.sparse.coo_array(A.shape), axes)  # raises for invalid axes
+    is_same = axes is not None and [axis % 2 for axis in axes] == [0, 1]
+    return (A.copy() if copy else A) if is_same else A.transpose()
 
 
 def swapaxes(A: Any, axis1: int, axis2: int) -> Any:  # noqa: N803 (SciPy's name)
     """``scipy.sparse.swapaxes``."""
-    return A if axis1 % 2 == axis2 % 2 else A.transpose()
+    unpatched(scipy.sparse.swapaxes)(scipy.sparse.coo_array(A.shape), axis1, axis2)  # raises for invalid axes
+    return A.copy() if axis1 % 2 == axis2 % 2 else A.transpose()
 
 
 def find(A: object) -> Any:  # noqa: N803 (SciPy's name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import subprocess
 import sys
 import threading
@@ -12,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import autodiff as ad
 import compgraph as cg
 from autodiff.reverse import gradient
 
@@ -123,6 +125,7 @@ def test_list_of_nodes_with_early_bound_names(tmp_path: Path) -> None:
 from numpy import array
 import numpy as np
 numpys = array
+import autodiff as ad
 import compgraph as cg
 from autodiff.reverse import gradient
 assert np.array is numpys
@@ -154,3 +157,25 @@ assert type(np.array(x)) is np.ndarray and isinstance(np.array([x]), cg.Node)
     path.write_text(program)
     subprocess.run([sys.executable, "-c", f"import runpy; runpy.run_path({str(path)!r})"], check=True)
     subprocess.run([sys.executable, "-c", program.replace('"keep()" in', '"numbers of" in')], check=True)  # without source
+
+
+def test_fromiter_consumes_count_elements() -> None:
+    def f(x: Any) -> Any:
+        endless = itertools.count(1)
+        first = np.fromiter(endless, float, 3)
+        nodes = np.fromiter((x[k % 3] for k in itertools.count()), float, 2)
+        return (x * first).sum() * next(endless) + nodes.sum()
+
+    x = np.array([1.0, 2.0, 3.0])
+    np.testing.assert_allclose(ad.grad(f)(x), [5, 9, 12])
+
+
+def test_vectorized_function_of_excluded_arguments_is_called_once() -> None:
+    double = np.vectorize(lambda a: a * 2, excluded=[0, "b"])
+    np.testing.assert_array_equal(ad.grad(lambda x: double(x).sum())(np.ones(3)), [2, 2, 2])
+
+
+@pytest.mark.parametrize("limits", [{"min": 0, "max": 2.5}, {"a_min": 0, "a_max": 2.5}, {"max": 2.5}])
+def test_clip_takes_all_arguments_by_keyword(limits: dict[str, float]) -> None:
+    x = np.array([1.0, 2.0, 3.0])
+    np.testing.assert_array_equal(ad.grad(lambda x: np.clip(a=x, **limits).sum())(x), [1, 1, 0])

@@ -226,3 +226,44 @@ def test_sparse_unsupported_calls_raise() -> None:
     for f in (lambda d: csr(d) @ V, lambda d: csr(d) + M.T, lambda d: csr(d) @ M):
         with pytest.raises(ValueError, match=r"shape|dimension"):
             ad.grad(f)(D)
+
+
+BUILT: dict[str, Any] = {
+    "hstack": lambda a: sp.hstack([a, sp.eye_array(3)], "csc"),
+    "vstack": lambda a: sp.vstack([a, sp.eye_array(3)], "csc"),
+    "bmat": lambda a: sp.bmat([[a, None], [None, sp.eye_array(3)]], "csc"),
+    "block_diag": lambda a: sp.block_diag([a, sp.eye_array(3)], "csc"),
+    "diags": lambda a: sp.diags(a.diagonal(), 0, None, "csc"),
+    "diags with dtype": lambda a: sp.diags([a.diagonal()], [1], (4, 4), "csc", np.float32),
+}
+
+
+@pytest.mark.parametrize("name", BUILT)
+def test_options_by_position_are_honored(name: str) -> None:
+    build = BUILT[name]
+    x = np.array([1.0, 2.0, 3.0])
+    expected = build(sp.csr_array(np.diag(x)))
+
+    def loss(x: Any) -> Any:
+        matrix = build(sp.csr_array(np.diag(x)))
+        assert (matrix.format, matrix.dtype, matrix.shape) == (expected.format, expected.dtype, expected.shape)
+        return (matrix @ np.arange(1.0, 1 + matrix.shape[1])).sum()
+
+    value, slope = ad.value_and_grad(loss)(x)
+    np.testing.assert_allclose(value, (expected @ np.arange(1.0, 1 + expected.shape[1])).sum())
+    np.testing.assert_allclose(slope, [2, 3, 4] if name == "diags with dtype" else [1, 2, 3])
+
+
+INVALID: dict[str, Any] = {
+    "shape of dense elements": (lambda x: sp.csr_array(np.outer(x, x), shape=(5, 4)), ValueError, "differs from the shape"),
+    "one axis": (lambda x: sp.coo_array(x), TypeError, "one axis"),
+    "axes twice": (lambda x: sp.permute_dims(sp.csr_array(np.outer(x, x)), (0, 0)), ValueError, None),
+    "axis out of range": (lambda x: sp.swapaxes(sp.csr_array(np.outer(x, x)), 0, 5), ValueError, None),
+}
+
+
+@pytest.mark.parametrize("name", INVALID)
+def test_invalid_arguments_raise(name: str) -> None:
+    build, error, words = INVALID[name]
+    with pytest.raises(error, match=words):
+        ad.grad(lambda x: build(x).sum())(np.array([1.0, 2.0]))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import product
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from tests.support.jitting import compiled, is_compiled
 
 pytest.importorskip("llvmlite")
 from compgraph.compiled.llvm.planning import loop_rerolling
+from compgraph.compiled.loops import find_runs
 
 Array = np.ndarray[Any, Any]
 
@@ -315,3 +317,33 @@ def test_changing_numbers_become_tables() -> None:
     jitted = compiled(numbers_that_change, np.linspace(0.0, 1.0, 40))
     assert loops_in(jitted) == 1
     assert "0x3FEF" not in jitted.llvm()  # cos(0.1) as a constant of straight-line code
+
+
+def test_loops_with_common_steps_run_each_step_once() -> None:
+    """The last steps of one loop begin the pattern of the next; they belong to one of them."""
+
+    def f(x: Any) -> Any:
+        y, z, w = x.copy(), x.copy(), x * 1
+        for _ in range(40):
+            y += x
+            z *= 1.01
+            w += z
+        for _ in range(40):
+            y -= x
+            z *= 1.01
+            w += z
+        return y, z, w
+
+    x = np.arange(1.0, 5.0)
+    jitted = compiled(f, x)
+    assert is_compiled(jitted), jitted.report()
+    for actual, expected in zip(jitted(x + 1), f(x + 1), strict=True):
+        np.testing.assert_allclose(actual, expected, rtol=1e-13)
+
+
+def test_periodic_runs_are_disjoint() -> None:
+    kinds = np.array([0, 1, 2] * 10 + [3, 1, 2] * 10)
+    table = SimpleNamespace(kinds=kinds, numbers=np.zeros((60, 1), int), may_change=np.zeros((60, 1), bool))
+    runs = find_runs(table, 1)
+    assert len(runs) == 2
+    assert runs[0].stop <= runs[1].start
