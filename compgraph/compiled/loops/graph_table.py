@@ -13,9 +13,8 @@ from ...values import MultiOutput, Value
 
 # Operations whose derivatives and machine code do not depend on the values of constants.
 ARITHMETIC = frozenset({np.add, np.subtract, np.multiply, np.divide})
-_WEAK = frozenset({float, int})
-_NUMBERS = _WEAK | {np.float64, np.float32}
-_PLAIN = frozenset({str, bool, complex, type(None), type(Ellipsis), type})
+_NUMBERS = frozenset({float, int, np.float64, np.float32})
+_PLAIN = frozenset({str, bool, type(None), type(Ellipsis), type})
 MAX_COMPARED_BYTES = 4096  # size of the largest array that is compared by value
 MAX_WRITES = 64  # writes into an array that each iteration creates
 
@@ -131,8 +130,8 @@ def _index_key(value: Any, flat: list[int]) -> Any:
 def _constant_key(value: Any) -> Any:
     """Return a key that equal values share."""
     kind = type(value)
-    if kind in _NUMBERS:
-        return kind, repr(value)
+    if kind in _NUMBERS or kind is complex:
+        return kind, repr(value)  # distinguishes the signs of zeros
     if kind in _PLAIN or isinstance(value, np.dtype):
         return kind, value
     if kind is tuple or kind is list:
