@@ -346,7 +346,7 @@ def _bilinear(function: Callable[..., Any]) -> Expansion:
     """Return the expansion of a product of two operands."""
 
     def expand(*operands: Any, **options: object) -> Any:
-        if len(operands) != 2:
+        if len(operands) != 2 or options.get("dtype") is not None:
             return None
         a, b = operands
 
