@@ -483,7 +483,7 @@ def test_recorded_gradient_of_written_array_has_source_lines() -> None:
 def test_gradient_of_complex_result_raises(f: Any, point: Any) -> None:
     operators: dict[str, Any] = {
         "grad": lambda f: ad.grad(f)(point),
-        "grad: ": lambda f: ad.value_and_grad(f)(point),
+        "value_and_grad: ": lambda f: ad.value_and_grad(f)(point),
         "grad: the function": lambda f: ad.grad(lambda t: (f(t), t), has_aux=True)(point),
         "hessian": lambda f: ad.hessian(f)(point),
         "hvp": lambda f: ad.hvp(f)(point, point),
