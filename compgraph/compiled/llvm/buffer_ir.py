@@ -36,6 +36,8 @@ class Buffer:
         Whether it is filled before the first step: an input or a constant.
     is_numpy_result : bool
         Whether it is the result of a `NumPyCall`.
+    is_complex : bool
+        Whether its elements are real and imaginary parts, in turn.
     """
 
     dtype: np.dtype[Any]
@@ -43,6 +45,7 @@ class Buffer:
     node: Any = None
     is_external: bool = False
     is_numpy_result: bool = False
+    is_complex: bool = False
 
     @property
     def nbytes(self) -> int:
@@ -106,7 +109,7 @@ def dense_view(dtype: DTypeLike, shape: tuple[int, ...], node: object = None) ->
     """Return an array in C order in a buffer of its own; of a complex dtype, its real part."""
     part, count = element_dtype(np.dtype(dtype))
     strides = tuple(count * s for s in c_strides(shape))
-    return BufferView(Buffer(part, count * prod(shape), node), 0, shape, strides)
+    return BufferView(Buffer(part, count * prod(shape), node, is_complex=count == 2), 0, shape, strides)
 
 
 def element_dtype(dtype: np.dtype[Any]) -> tuple[np.dtype[Any], int]:

@@ -39,7 +39,9 @@ Expansion = Callable[..., Any]
 
 def is_complex(value: object) -> bool:
     """Return whether a node, array or number is complex, of a precision that is compiled."""
-    return element_dtype(value.dtype)[1] == 2 if isinstance(value, (np.ndarray, np.generic)) else isinstance(value, complex)
+    if isinstance(value, (np.ndarray, np.generic)):
+        return value.dtype.kind == "c" and element_dtype(value.dtype)[1] == 2
+    return isinstance(value, complex)
 
 
 def part_views(state: LoweringState, node: Any) -> tuple[BufferView, BufferView] | None:

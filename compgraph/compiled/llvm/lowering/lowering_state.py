@@ -85,7 +85,8 @@ class LoweringState:
         if id(array) not in self._external_views or item in self._inputs:
             dtype, count = element_dtype(array.dtype)
             strides = tuple(s // dtype.itemsize for s in array.strides)
-            buffer = Buffer(dtype, count * array.size, item if item in self._inputs else array, is_external=True)
+            node = item if item in self._inputs else array
+            buffer = Buffer(dtype, count * array.size, node, is_external=True, is_complex=count == 2)
             self._external_views[id(array)] = BufferView(buffer, 0, array.shape, strides)
             self._keepalive.append(array)
         return self._external_views[id(array)]

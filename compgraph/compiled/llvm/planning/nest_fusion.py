@@ -117,7 +117,7 @@ def fuse_steps(steps: Iterable[Step]) -> list[Unit]:
 
 
 class _Fusion:
-    """The units so far, and the readers and writers of each half of a buffer: the elements at even and at odd positions."""
+    """The units so far, and the readers and writers of each buffer; real and imaginary parts of complex ones count apart."""
 
     def __init__(self) -> None:
         self.units: list[Unit] = []
@@ -185,14 +185,17 @@ class _Fusion:
             self._read[half] = []
 
 
-Half = tuple[Buffer, int]
+Half = Buffer | tuple[Buffer, int]
 
 
 def _halves(view: BufferView) -> tuple[Half, ...]:
-    """Return the halves of a buffer with elements of a view: one for the real, or the imaginary, parts of complex numbers."""
+    """Return the buffer of a view; of complex numbers, its real or imaginary parts, or both."""
+    buffer = view.buffer
+    if not buffer.is_complex:
+        return (buffer,)
     if any(s % 2 for s in view.strides) or any(s % 2 for _, s in view.loop_strides):
-        return (view.buffer, 0), (view.buffer, 1)
-    return ((view.buffer, view.offset % 2),)
+        return (buffer, 0), (buffer, 1)
+    return ((buffer, view.offset % 2),)
 
 
 def describe_item(item: object) -> str:
