@@ -101,7 +101,7 @@ def lower_complex(state: LoweringState, item: Any, lower_item: Callable[[Any], N
     with rerecording(), np.errstate(all="ignore"):
         args = [_parts_of_operand(state, a) for a in item.args]
         out = None if any(a is None for a in args) else expand(*args, **item.options)
-        if out is None:
+        if isinstance(out, Parts) != is_complex(item) or out is None:
             return "an operand or an option is not supported for complex numbers"
         dtype, _ = element_dtype(item.raw_value.dtype)
         parts = [_with_dtype(part, dtype) for part in (out if isinstance(out, Parts) else (out,))]
@@ -379,7 +379,9 @@ def _like(real: float) -> Expansion:
     return expand
 
 
-def _full_like(z: object, value: object, **options: object) -> Any:
+def _full_like(z: object, value: object, **options: Any) -> Any:
+    if np.dtype(options.get("dtype") or complex).kind != "c":
+        return None if isinstance(value, Parts) else value
     return value if isinstance(value, Parts) else Parts(value, 0.0)
 
 

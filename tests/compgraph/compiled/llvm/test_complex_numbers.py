@@ -133,6 +133,9 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "iterated at a mask": (iterated, (M,)),
     "strided operand": (lambda t: t * 2, (TENSOR[:, ::2, ::-1],)),
     "Fortran operand": (lambda m: m @ m, (np.asfortranarray(M),)),
+    "real array like complex": (lambda z: np.full_like(z, 2.0, dtype=float) * z.imag + np.zeros_like(z, dtype=float), (Z,)),
+    "complex array like real": (lambda x: np.full_like(x, 1j, dtype=complex) * x, (X,)),
+    "array like complex": (lambda z: np.full_like(z, 3) * z + np.ones_like(z), (Z,)),
     "copies": (lambda m: m.copy("F") + np.copy(m), (M,)),
 }
 
