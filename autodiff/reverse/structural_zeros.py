@@ -23,7 +23,7 @@ import numpy as np
 
 from compgraph import ops
 from compgraph.array_types import Array
-from compgraph.context import active_watcher, recording_derivative, records_for_replay
+from compgraph.context import active_watcher, recording_derivative, records_for_replay, trace_guards
 from compgraph.frames import set_lines_of_rules
 from compgraph.storage import Write, root_of
 from compgraph.values import Value
@@ -68,6 +68,8 @@ def run_sweep(
     if active_watcher() is not None:  # the watcher checks each contribution
         masks_first = True
     if not (masks_first and (has_zeros or _has_zeros(nodes, support))):
+        guards = trace_guards.get()
+        guards_before = len(guards or ())
         try:
             cotangents = errors.run(_run_pass, single_pass, by_function, errors, seed, create_graph)
         except FloatingPointError as error:
@@ -82,6 +84,8 @@ def run_sweep(
             _record_for_supports(seed, single_pass, nodes, errors.log, support)
             return cotangents
         del cotangents
+        if guards:
+            del guards[guards_before:]  # otherwise compiled programs would repeat the discarded pass
     zeros, _ = _compute_supports(single_pass, nodes, seed, create_graph, support)
     errors = RuleErrors(pending=[], raising=True)
     cotangents = errors.run(_run_pass, single_pass, MaskedRules(zeros, errors), errors, seed, create_graph)

@@ -15,7 +15,8 @@ Elements that a rule does not select (`Rule.selection_mask`) are 0 in addition.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+import itertools
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
 from contextvars import ContextVar
 from typing import Any
@@ -326,14 +327,19 @@ class MaskedRules(dict[Any, Rule]):
             formula: Any = rule.formulas[position]
 
             def call(g: object, out: object, *operands: object, **options: object) -> Any:
-                return self._mask_formula(lambda *xs: formula(g, out, *xs, **options), operands, position, 0)
+                support, nonfinite = self.next_support()
+                out, *operands = _replace_at_zeros(function, support, (out, *operands))  # type: ignore[assignment]
+                return self._mask_formula(lambda *xs: formula(g, out, *xs, **options), operands, position, 0, support, nonfinite)
 
             return call
 
         def batch(position: int, g: Any, out: Any, *operands: Any, **options: object) -> Any:
             if _has_own_sweep(options):
                 return NotImplemented
-            return self._mask_formula(lambda *xs: pull_batch(rule, position, g, out, *xs, **options), operands, position, 1)
+            support, nonfinite = self.next_support()
+            out, *operands = _replace_at_zeros(function, support, (out, *operands), batched=True)  # type: ignore[assignment]
+            pull = functools.partial(pull_batch, rule, position, g, out, **options)
+            return self._mask_formula(pull, operands, position, 1, support, nonfinite)
 
         def shared(positions: list[int], g: Any, out: Any, *operands: Any, **options: object) -> Any:
             supports = [self.next_support() for _ in positions]
@@ -347,9 +353,10 @@ class MaskedRules(dict[Any, Rule]):
         self[function] = masked_rule = _rule_like(rule, make_formula, batch, shared)
         return masked_rule
 
-    def _mask_formula(self, formula: Callable[..., Any], operands: Sequence[Any], position: int, axes: int) -> Any:
-        """Return the value of a formula, zero outside the next support."""
-        support, nonfinite = self.next_support()
+    def _mask_formula(
+        self, formula: Callable[..., Any], operands: Sequence[Any], position: int, axes: int, support: Any, nonfinite: Any
+    ) -> Any:
+        """Return the value of a formula, zero outside its support."""
         before = len(self.errors.pending or ())
         with nonfinite if isinstance(nonfinite, SeedSupport) else nullcontext():
             contribution = formula(*operands)
@@ -369,6 +376,59 @@ class MaskedRules(dict[Any, Rule]):
         if changed and len(pending) > before and _is_finite(contribution):
             del pending[before:]
         return contribution
+
+
+def _replace_at_zeros(function: object, support: Any, arrays: Sequence[Any], batched: bool = False) -> Sequence[Any]:
+    """Return the result and the operands of a function; recorded ones with a regular number at structural zeros."""
+    out, *operands = arrays
+    if support is None or not isinstance(out, Value):
+        return arrays
+    number = _regular_number(function, *[x if isinstance(x, (int, float)) else None for x in operands])
+    if number is None:
+        return arrays
+    mask = np.any(support != 0, axis=0) if batched else support != 0
+
+    def replace(x: Any) -> Any:
+        is_number = isinstance(x, (int, float)) or x.dtype.kind not in "fc"
+        return x if is_number else np.where(mask, x, number)[()]
+
+    return list(map(replace, arrays)) if isinstance(mask, Value) or not np.all(mask) else arrays
+
+
+@functools.lru_cache(1024)
+def _regular_number(function: Any, *numbers: float | None) -> float | None:
+    """Return a number where a ufunc is differentiable, if its derivative is singular somewhere in its domain; else None.
+
+    The formulas of structural zeros, such as ``0 / 0`` for ``sqrt``, are computed at this number, so that the recorded
+    operations raise no floating-point error when they run again. `numbers` are the operands that are Python numbers; None stands
+    for arrays.
+    """
+    if ops.spec_of(function) is None or by_function[function].kind != "elementwise":
+        return None
+
+    def candidates(*values: float) -> Iterable[tuple[np.float64, ...]]:
+        return itertools.product(*[[np.float64(v) for v in (values if number is None else (number,))] for number in numbers])
+
+    if all(_is_differentiable(function, *xs) for xs in candidates(0, 1, -1) if _is_regular(function, *xs)):
+        return None
+    return next((x for x in (0.5, 2.0) if all(_is_differentiable(function, *xs) for xs in candidates(x))), None)
+
+
+def _is_regular(function: Callable[..., Any], *operands: object) -> bool:
+    """Whether a function is computed without a floating-point error."""
+    with np.errstate(all="raise", under="ignore"):
+        try:
+            return _is_finite(function(*operands))
+        except (FloatingPointError, TypeError):  # a ufunc of integers
+            return False
+
+
+def _is_differentiable(function: Callable[..., Any], *operands: np.float64) -> bool:
+    """Whether the formulas of a function are computed without a floating-point error."""
+    formulas = [formula for formula in by_function[function].formulas if formula is not None]
+    with np.errstate(all="ignore"):
+        out = function(*operands)
+    return all(_is_regular(formula, np.float64(0.0), out, *operands) for formula in formulas)
 
 
 def _is_finite(value: Any) -> bool:

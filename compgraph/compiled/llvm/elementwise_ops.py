@@ -70,7 +70,8 @@ def emit(ir: IRBuilder, name: str, operands: list[Value], dtype: np.dtype[Any]) 
     if name in ("copy", "positive"):
         return operands[0]
     if name == "where":
-        return ir.select(*operands)
+        result = ir.select(*operands)
+        return ir.intrinsic("arithmetic.fence", result) if kind == "f" else result
     if name == "require":  # NumPy decides where it is false
         ir.bail_out_if(ir.binary("xor", operands[0], ir.number(1, operands[0].type)))
         return operands[0]
