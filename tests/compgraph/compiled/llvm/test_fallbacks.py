@@ -107,3 +107,42 @@ def test_special_functions_raise_as_scipy_is_set(monkeypatch: Any) -> None:
         with pytest.raises(scipy.special.SpecialFunctionError, match="singularity"):
             jitted(x)
     np.testing.assert_allclose(jitted(x), f(x))
+
+
+def reciprocal_distances(x: Any) -> Any:
+    """The energy of bodies, as N-body programs write it."""
+    distances = np.sqrt((x[:, None] - x) ** 2)
+    is_apart = distances > 0
+    distances[is_apart] = 1.0 / distances[is_apart]
+    return np.sum(np.triu(distances, 1))
+
+
+MASKED: dict[str, Callable[[Any], Any]] = {
+    "sqrt": lambda x: np.where(x > 0, np.sqrt(x), 0).sum(),
+    "power": lambda x: np.where(x > 0, x**0.3, 0).sum(),
+    "arctan2": lambda x: np.where(x > 0, np.arctan2(x, 2 * x), 0).sum(),
+    "arcsin": lambda x: np.where(x < 1, np.arcsin(np.minimum(x, 1)), 0).sum(),
+    "norm": lambda x: np.where(x > 0, np.linalg.norm(np.stack([x, x]), axis=0), 0).sum(),
+    "division by a selection": lambda x: np.where(x > 0, 1 / np.where(x > 0, x, 1), 0).sum(),
+    "logarithm of a selection": lambda x: np.where(x > 0, np.log(np.where(x > 0, x, 1)), 0).sum(),
+    "sinc": lambda x: np.where(x > 1e-12, np.sin(x) / np.where(x == 0, 1, x), 1).sum(),
+    "reciprocal distances": reciprocal_distances,
+}
+
+
+@for_each("name", MASKED)
+@for_each("size", [3, 17])
+def test_masked_singularities_do_not_repeat_the_program(name: str, size: int, monkeypatch: Any) -> None:
+    f = MASKED[name]
+    x = np.linspace(0, 1, size)
+
+    def fail(program: Any, values: Any) -> Any:
+        raise AssertionError("the program was run as NumPy")
+
+    for function in (f, ad.grad(f), ad.hessian(f)) if size == 3 else (f, ad.grad(f)):
+        expected = function(x)
+        jitted = compiled(function, x)
+        assert is_compiled(jitted)
+        with monkeypatch.context() as patch:
+            patch.setattr(backend.MachineProgram, "_run_with_numpy", fail)
+            np.testing.assert_allclose(jitted(x), expected, rtol=1e-13, atol=1e-13)
