@@ -81,7 +81,11 @@ def stack_nested(value: object) -> Any:
 
     NumPy's own conversion would lose the history of the nodes.
     """
-    if isinstance(value, (list, tuple)) and any(isinstance(v, Value) for v in flatten_sequences(value)):
+    if (
+        not isinstance(value, Value)
+        and isinstance(value, (list, tuple))
+        and any(isinstance(v, Value) for v in flatten_sequences(value))
+    ):
         return np.stack([as_operand(v) for v in value])
     return stack_object_array(value)
 

@@ -195,9 +195,9 @@ class Observed:
 
 def is_recorded(result: object) -> bool:
     """Whether the result of an operation is a node, or contains nodes."""
-    if isinstance(result, (tuple, list)):
-        return any(isinstance(part, Value) for part in result)
-    return isinstance(result, Value)
+    if isinstance(result, Value):
+        return True
+    return isinstance(result, (tuple, list)) and any(isinstance(part, Value) for part in result)
 
 
 def _attach_traced(*operation: Any) -> Any:

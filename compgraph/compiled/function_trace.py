@@ -258,9 +258,9 @@ def _require_local_graph(items: list[Any], inputs: list[Any], since: float) -> N
     for item in items:
         if (
             isinstance(item, Value)
+            and item.sequence_number < since
             and item not in input_nodes
             and not isinstance(item, ConstantNode)
-            and item.sequence_number < since
         ):
             raise NotCompilableError(f"it uses a node from outside the function ({item.noun}, {item.line or 'unknown line'})")
 

@@ -43,7 +43,9 @@ class UnusedResults:
 
     def collect(self, result: object) -> None:
         """Collect the nodes of an operation."""
-        node = next((part for part in result if part is not None), None) if isinstance(result, (tuple, list)) else result
+        node = result
+        if not isinstance(result, Value) and isinstance(result, (tuple, list)):
+            node = next((part for part in result if part is not None), None)
         if isinstance(node, Value) and not is_deriving() and not self._never_warns(node):
             self._collected.append(node)
 
@@ -114,7 +116,7 @@ def _is_checked_by_scatter(node: Any, scatter_indices: frozenset[Any]) -> bool:
 
 def _operation_of(node: Any) -> Any:
     """Return the multi-output operation of one of its results; for another node, the node."""
-    return node.args[0] if node.args and isinstance(node.args[0], MultiOutput) else node
+    return node.args[0] if node.args and type(node.args[0]) is MultiOutput else node
 
 
 def _dependencies(item: object) -> tuple[Any, ...]:

@@ -69,7 +69,7 @@ def simplify_schedule(schedule: Schedule) -> Schedule:
     """Merge equal operations and fold constants (a pass)."""
     items = schedule.items
     replacements = simplify_items(items, frozenset(schedule.inputs), fold_constants=bool(schedule.options.get("fold", True)))
-    guards = [replacements[item] for item in items if isinstance(item, Guard)]
+    guards = [replacements[item] for item in items if not isinstance(item, Value) and isinstance(item, Guard)]
     return Schedule.of(
         [replacements[node] for node in schedule.outputs], guards, [replacements.get(node, node) for node in schedule.inputs]
     )
@@ -91,11 +91,12 @@ def simplify_items(
     for item in _inline_composites(items, inputs, replacements):
         # Operands of inputs are not part of the graph, and have no replacement.
         args = tuple([replacements.get(a, a) if isinstance(a, (Value, MultiOutput)) else a for a in item.args])
-        if item.args and _has_varying_shape(item, varying):
+        is_guard_or_write = not isinstance(item, Value) and isinstance(item, (Guard, Write))
+        if not is_guard_or_write and item.args and _has_varying_shape(item, varying):
             varying.add(item)
-        if isinstance(item, Guard):
+        if is_guard_or_write and isinstance(item, Guard):
             replacements[item] = item.with_args(args, item.sequence_number)
-        elif isinstance(item, Write):
+        elif is_guard_or_write:
             replacements[item] = _copy_write(item, args, memories[id(item.memory)])
         elif not item.args and not item.memory:
             replacements[item] = item
@@ -111,7 +112,7 @@ def simplify_items(
             and all(item.args[position] not in inputs and _is_constant(args[position]) for position in item.parent_argnums)
         ):
             replacements[item] = _make_constant(item, args)
-            if not isinstance(item, MultiOutput):
+            if type(item) is not MultiOutput:
                 replacements[item] = replacement_by_key.setdefault(_value_key(item.raw_value), replacements[item])
         else:
             key = (item.function, tuple(map(_operand_key, args)), _operand_key(item.options))
@@ -123,8 +124,6 @@ def simplify_items(
 
 def _has_varying_shape(item: Any, varying: set[Any]) -> bool:
     """Return whether the shape of an item may depend on values, as that of an operand in `varying` does."""
-    if isinstance(item, (Guard, Write)):
-        return False
     return any(item.args[p] in varying for p in item.parent_argnums) or ops.has_value_dependent_shape(
         item.function, item.args, item.parent_argnums
     )
@@ -158,13 +157,13 @@ def _touches_written_array(item: Any) -> bool:
 
 
 def _is_constant(item: object) -> bool:
-    return isinstance(item, ConstantNode) or (
-        isinstance(item, MultiOutput) and all(_is_constant(item.args[p]) for p in item.parent_argnums)
+    return issubclass(type(item), ConstantNode) or (
+        type(item) is MultiOutput and all(_is_constant(item.args[p]) for p in item.parent_argnums)
     )
 
 
 def _make_constant(item: Any, args: tuple[Any, ...]) -> Any:
-    if isinstance(item, MultiOutput):
+    if type(item) is MultiOutput:
         return with_operands(item, args)
     constant_node = copy_location(item, ConstantNode.wrap(item.raw_value, item._name))
     constant_node.raw_value = item.raw_value
@@ -173,7 +172,7 @@ def _make_constant(item: Any, args: tuple[Any, ...]) -> Any:
 
 def _preserve_view(replacement: Any, item: Any) -> Any:
     """Return the replacement of `item`; where `item` is a view of its operand, a view of the new operand."""
-    if isinstance(item, MultiOutput):
+    if type(item) is MultiOutput:
         if any(replacement.args[p].raw_value is not item.args[p].raw_value for p in item.parent_argnums):
             replacement.raw_value = tuple(_evaluate(replacement))
         return replacement

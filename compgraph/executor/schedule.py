@@ -112,7 +112,7 @@ class Backend(Protocol):
 
 def sources_of(item: Any) -> tuple[Any, ...]:
     """Return the dependencies of an item: its operands and, for the root of a buffer, all its writes."""
-    if isinstance(item, Guard):
+    if not isinstance(item, Value) and isinstance(item, Guard):
         return tuple([a for a in item.args if isinstance(a, Value)])
     read = tuple([item.args[position] for position in item.parent_argnums])
     if not isinstance(item, Value) or not item.memory:

@@ -384,7 +384,7 @@ def rebuild_node(
 
 def with_operands(item: Any, args: tuple[Any, ...], plain: Any = None) -> Any:
     """A node or MultiOutput like `item` with other operands, and value `plain` if given; without write log."""
-    name = None if isinstance(item, MultiOutput) else item._name
+    name = None if type(item) is MultiOutput else item._name
     plain = item.raw_value if plain is None else plain
     return copy_location(item, rebuild_node(type(item), plain, item.function, args, item.options, item.sequence_number, name))
 

@@ -141,7 +141,7 @@ class GraphLowering(LoweringState):
         self._readers: defaultdict[MultiOutput, list[Any]] = defaultdict(list)
         for item in schedule.items:
             for operand in item.args:
-                if isinstance(operand, MultiOutput):
+                if type(operand) is MultiOutput:
                     self._readers[operand].append(item)
         for item in schedule.items:
             self._lower_item(item)
@@ -171,12 +171,13 @@ class GraphLowering(LoweringState):
     # ------------------------------------------------------------------------------------------ one item
 
     def _lower_item(self, item: Any) -> None:
-        if isinstance(item, Write):
+        kind = type(item)
+        if kind is Write:
             self._lower_write(item)
-        elif isinstance(item, Guard):
+        elif issubclass(kind, Guard):
             if not self._holds_always(item) and not self._lower_guard(item):
                 self._append_numpy_call(item, "")
-        elif isinstance(item, MultiOutput):
+        elif kind is MultiOutput:
             if not self._lower_outputs(item):
                 self._append_numpy_call(item, "it has several outputs")
         elif item in self._inputs:
