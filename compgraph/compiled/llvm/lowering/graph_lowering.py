@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from math import prod
@@ -198,7 +199,7 @@ class GraphLowering(LoweringState):
 
     def _lower_guard(self, guard: Guard) -> bool:
         """Append the check of a guard on one number; return False if Python must check it. NumPy decides after a failed check."""
-        if type(guard) is not Guard or guard.function not in (bool, int) or len(guard.args) != 1:
+        if type(guard) is not Guard or guard.function not in (bool, int, operator.index) or len(guard.args) != 1:
             return False
         view = self.view(guard.args[0])
         if view is None or prod(view.shape) != 1 or not -(2**53) < guard.recorded < 2**53:

@@ -146,3 +146,27 @@ def test_masked_singularities_do_not_repeat_the_program(name: str, size: int, mo
         with monkeypatch.context() as patch:
             patch.setattr(backend.MachineProgram, "_run_with_numpy", fail)
             np.testing.assert_allclose(jitted(x), expected, rtol=1e-13, atol=1e-13)
+
+
+def row_products(values: Any, starts: Any, columns: Any, x: Any) -> Any:
+    """A sparse matrix-vector product, row by row."""
+    y = np.empty(len(starts) - 1)
+    for i in range(len(starts) - 1):
+        row = slice(starts[i], starts[i + 1])
+        y[i] = values[row] @ x[columns[row]]
+    return np.sum(y**2)
+
+
+def test_bounds_of_slices_are_checked_by_machine_code(monkeypatch: Any) -> None:
+    values, x = np.arange(1.0, 8.0), np.array([0.5, 2.0, 1.0])
+    starts, columns = np.array([0, 3, 4, 7]), np.array([0, 1, 2, 1, 0, 1, 2])
+    gradient = ad.grad(row_products, argnums=(0, 3))
+    jitted = compiled(gradient, values, starts, columns, x)
+    other_starts = np.array([0, 2, 4, 7])
+    expected = [gradient(values, s, columns, x) for s in (starts, other_starts)]
+    with monkeypatch.context() as patch:
+        patch.setattr(backend.MachineProgram, "_call_numpy", None)
+        for result, number in zip(jitted(values, starts, columns, x), expected[0], strict=True):
+            np.testing.assert_allclose(result, number, rtol=1e-14)
+    for result, number in zip(jitted(values, other_starts, columns, x), expected[1], strict=True):
+        np.testing.assert_allclose(result, number, rtol=1e-14)
