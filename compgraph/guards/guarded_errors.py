@@ -20,9 +20,11 @@ from ..values import Value, is_python_arithmetic, require_history, save_operands
 from .guard import note_guard, strip_transforms
 
 
-def error_name_of(function: Callable[..., Any], options: dict[str, Any], settings: dict[str, Any], *values: object) -> str | None:
+def _catch_error_name(
+    function: Callable[..., Any], options: dict[str, Any], errstate: dict[str, Any], *values: object
+) -> str | None:
     """Return the class name of the error that ``function(*values, **options)`` raises under ``np.errstate``; None without one."""
-    with np.errstate(**settings):
+    with np.errstate(**errstate):
         try:
             function(*values, **options)
         except (ArithmeticError, ValueError) as error:
@@ -31,9 +33,12 @@ def error_name_of(function: Callable[..., Any], options: dict[str, Any], setting
 
 
 def note_error(function: Any, args: tuple[Any, ...], options: dict[str, Any], error: Exception | None, frame: Any) -> None:
-    """Log a guard on the error that ``function(*args, **options)`` has raised, or that it raised none, at the line of a frame."""
-    settings = {kind: "raise" if action == "raise" else "ignore" for kind, action in np.geterr().items()}
-    error_function = functools.partial(error_name_of, function, options, settings)
+    """Log a guard on the class of the error that ``function(*args, **options)`` raised, or on the absence of an error.
+
+    `error` is None if the call succeeded. `frame` is the user's frame, whose line the guard reports.
+    """
+    errstate = {kind: "raise" if action == "raise" else "ignore" for kind, action in np.geterr().items()}
+    error_function = functools.partial(_catch_error_name, function, options, errstate)
     error_name = None if error is None else type(error).__name__
     note_guard(f"whether {opname_of(function)} raises", error_function, args, error_name, frame)
 
@@ -41,8 +46,8 @@ def note_error(function: Any, args: tuple[Any, ...], options: dict[str, Any], er
 def check_domain(function: Callable[..., Any], args: tuple[Any, ...]) -> None:
     """Raise the domain error of a function of Python numbers, such as ``math.log(-1)``, for the values of nodes; log a guard.
 
-    A call without an error is guarded only while a function that may catch the error is compiled, because each guard takes time
-    in each run.
+    A successful call is guarded only under `cg.jit`, and only if the calling function has an exception handler, because guards
+    cost time in each run.
     """
     operands = [strip_transforms(operand) for operand in args]
     numbers = [operand.raw_value if isinstance(operand, Value) else operand for operand in operands]
@@ -62,21 +67,24 @@ def check_domain(function: Callable[..., Any], args: tuple[Any, ...]) -> None:
         raise error
 
 
-_REAL = frozenset({float, int, bool, np.float64, np.float32, np.int64})
+_REAL_NUMBER_TYPES = frozenset({float, int, bool, np.float64, np.float32, np.int64})
 
 
-def require_divisible(name: str, a: object, b: object) -> None:
-    """Raise Python's error for an operator on two nodes that represent Python numbers, such as ``1 / x`` at 0."""
+def check_operator(operator_name: str, a: object, b: object) -> None:
+    """Raise the error of Python's operator if `a` and `b` represent Python numbers, as for ``1 / x`` at 0; log a guard.
+
+    Arrays, complex numbers and divisors other than 0 raise nothing.
+    """
     require_history(a, b)
     numbers = [x.raw_value if isinstance(x, Value) else x for x in map(strip_transforms, (a, b))]
     divisor = numbers[1]
-    if name != "pow" and type(divisor) in _REAL and divisor:
+    if operator_name != "pow" and type(divisor) in _REAL_NUMBER_TYPES and divisor:
         return
-    if not _REAL.issuperset(map(type, numbers)) and (
-        np.ndim(numbers[0]) or np.ndim(divisor) or (name != "pow" and divisor) or any(map(np.iscomplexobj, numbers))
+    if not _REAL_NUMBER_TYPES.issuperset(map(type, numbers)) and (
+        np.ndim(numbers[0]) or np.ndim(divisor) or (operator_name != "pow" and divisor) or any(map(np.iscomplexobj, numbers))
     ):
         return
-    function = RAISING_OPERATORS[name]
+    function = RAISING_OPERATORS[operator_name]
     if _raises(function, numbers) and is_python_arithmetic(a) and is_python_arithmetic(b):
         check_domain(function, (a, b))
 
@@ -107,11 +115,12 @@ def _pow(a: Any, b: Any) -> Any:
     return float(a) ** float(b)
 
 
+# On Python's floats, because NumPy's scalars warn instead of raising.
 RAISING_OPERATORS = {"truediv": _truediv, "floordiv": _floordiv, "mod": _mod, "divmod": _floordiv, "pow": _pow}
 
 
-def _note_raised(function: object, args: tuple[Any, ...], options: dict[str, Any], error: Exception) -> None:
+def _note_operation_error(function: object, args: tuple[Any, ...], options: dict[str, Any], error: Exception) -> None:
     note_error(function, *save_operands(args, options), error, source_lines.user_frame(3))
 
 
-on_operation_error.append(_note_raised)
+on_operation_error.append(_note_operation_error)

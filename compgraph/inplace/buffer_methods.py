@@ -34,18 +34,18 @@ from ..values import (
 )
 
 ndarray = np.ndarray
-_NUMBERS = frozenset({float, int, bool, complex, ndarray, np.float64, np.float32, np.int64, np.bool_}) | TRACEABLE
+_TYPES_WITHOUT_NODES = frozenset({float, int, bool, complex, ndarray, np.float64, np.float32, np.int64, np.bool_}) | TRACEABLE
 
 
 # ------------------------------------------------------------------------------------------- conversion to tracers
 
 
 def trace_buffer(array: Any) -> None:
-    """Turn a buffer, its base, and all views of that into tracers."""
+    """Convert a buffer, its root, and all views of the root to tracers."""
     if array.is_borrowed:
         raise TypeError(
-            f"a node is written into an array (shape {array.shape}, {array.dtype}) that was made before the differentiated "
-            "function was called, and belongs to the caller. Copy it inside the function first: np.copy(a), or a.copy()"
+            f"a node cannot be written into an array from outside the differentiated function (shape {array.shape}, "
+            f"{array.dtype}). Copy the array inside the function: np.copy(a), or a.copy()"
         )
     root = array.args[0] if array.args else array
     if type(root) in BUFFERS:
@@ -61,27 +61,28 @@ def trace_buffer(array: Any) -> None:
 
 
 def _trace_root(root: Buffer | TransformBuffer) -> None:
-    plain = root.raw_value
+    """Convert a root to a tracer: of its transforms if it is a `TransformBuffer`, otherwise an inert one."""
+    memory = root.raw_value
     if isinstance(root, TransformBuffer):
-        tracer: Any = plain
+        tracer: Any = memory
         for wrap in root._wrappers:
             tracer = wrap(tracer)
         if not isinstance(tracer, OpaqueTransform):
             raise TypeError(
-                f"a node is written into an array (shape {root.shape}) that was made within a function differentiated in forward "
-                "mode, after the function returned. Copy the array first (np.copy)"
+                f"a node is written into an array (shape {root.shape}) after the function that created it returned, which "
+                "forward mode does not support. Write into a copy: np.copy(a)"
             )
         _convert_to_tracer(root, tracer)
         return
     set_class(root, TRACERS[InertNode])  # the write of an active value makes it active; see `inplace.stores`
-    root.raw_value = plain
+    root.raw_value = memory
     set_history(root, None, (), ())
 
 
 def _convert_to_tracer(buffer: Buffer | TransformBuffer, tracer: object) -> None:
     """Copy the class and the slots of a tracer to a buffer."""
-    for kind in type(tracer).__mro__:
-        for slot in getattr(kind, "__slots__", ()):
+    for cls in type(tracer).__mro__:
+        for slot in getattr(cls, "__slots__", ()):
             if slot != "__weakref__" and hasattr(tracer, slot):
                 setattr(buffer, slot, getattr(tracer, slot))
     if isinstance(buffer, TransformBuffer):
@@ -89,14 +90,14 @@ def _convert_to_tracer(buffer: Buffer | TransformBuffer, tracer: object) -> None
     set_class(buffer, type(tracer))
 
 
-def as_traced(value: Any, operands: Any = ()) -> Any:
-    """Convert a buffer into which values are written to a tracer; return other targets unchanged.
+def as_traced(target: Any, operands: Any = ()) -> Any:
+    """Convert the target of a write to a tracer, in place, if it is a buffer; return it.
 
     A buffer of integers or booleans stays a buffer unless an operand is batched by a vmap.
     """
-    if type(value) in TRACEABLE and (value.dtype.kind in "fc" or any(map(_contains_batch, operands))):
-        trace_buffer(value)
-    return value
+    if type(target) in TRACEABLE and (target.dtype.kind in "fc" or any(map(_contains_batch, operands))):
+        trace_buffer(target)
+    return target
 
 
 # --------------------------------------------------------------------------------------------- values
@@ -116,7 +117,7 @@ def _contains_batch(value: object) -> bool:
     return isinstance(value, Value) and value.trace_kind == "batch"
 
 
-def _is_batched_index(index: NDArray[Any] | tuple[int, ...]) -> bool:
+def _is_batched_index(index: Any) -> bool:
     """Whether an index differs between batch elements."""
     return any(
         isinstance(part, Value) and part.trace_kind == "batch" for part in (index if isinstance(index, tuple) else (index,))
@@ -124,21 +125,27 @@ def _is_batched_index(index: NDArray[Any] | tuple[int, ...]) -> bool:
 
 
 def _is_recorded_index(index: Any) -> bool:
-    """Whether an element depends on an index in a way that is recorded: a batched one; any node, where the graph runs again."""
+    """Whether indexing must be recorded: the index is batched, or contains a node and the graph is recorded for a replay."""
     if _is_batched_index(index):
         return True
     return trace_guards.get() is not None and contains_node(index) and is_recording()
 
 
 def _needs_graph(value: object) -> bool:
-    """Whether a write of a node, or of a list with nodes, must be recorded or needs tangents; false under `no_graph`."""
+    """Whether the target of a write must be a tracer: a node in the value is batched, or the write is recorded."""
     if isinstance(value, Value):
         return is_recording() or value.trace_kind == "batch"
     return any(map(_needs_graph, value)) if isinstance(value, (list, tuple)) else False
 
 
 def _as_integers(value: object, dtype: np.dtype[Any]) -> Any:
-    """Convert a value with nodes to integers; floating nodes must be piecewise constant, such as those of ``np.floor``."""
+    """Convert the floating nodes in a value to integers.
+
+    Raises
+    ------
+    LeakError
+        If a node has a derivative. The nodes of piecewise constant functions, such as ``np.floor``, have none.
+    """
     if isinstance(value, (list, tuple)):
         return [_as_integers(part, dtype) for part in value]
     if not isinstance(value, Value) or value.dtype.kind not in "fc":
@@ -152,50 +159,51 @@ def _as_integers(value: object, dtype: np.dtype[Any]) -> Any:
 
 
 def _getitem(self: Any, index: Any) -> Any:
-    if type(index) not in _BASIC_INDICES and _is_recorded_index(index):  # NumPy does not dispatch to an index
+    if type(index) not in _BASIC_INDEX_TYPES and _is_recorded_index(index):  # NumPy does not dispatch to an index
         return bind(getitem, (unwrap_buffer(self), *(index if isinstance(index, tuple) else (index,))))
     elements = unwrap_buffer(self)[index]
     return wrap_result(elements, (self,)) if type(elements) is ndarray else elements
 
 
-_BASIC_INDICES = frozenset({int, slice})
+_BASIC_INDEX_TYPES = frozenset({int, slice})
 
 
 def _setitem(self: Any, index: Any, value: Any) -> None:
-    plain = unwrap_buffer(self)
-    if type(value) in _PYTHON_NUMBERS and type(index) in _BASIC_INDICES:
-        plain[index] = value
+    memory = unwrap_buffer(self)
+    if type(value) in _FAST_NUMBER_TYPES and type(index) in _BASIC_INDEX_TYPES:
+        memory[index] = value
         return
     if trace_guards.get() is not None and not self.is_borrowed and _is_recorded_index(index):
-        trace_buffer(self)
-        self[index] = value
-        return
-    if type(value) in _NUMBERS or plain.dtype.kind not in "fc" or not contains_node(value):
-        if plain.dtype.kind in "biu" and contains_node(value):
-            value = _as_integers(value, plain.dtype)
+        _store_traced(self, index, value)
+    elif type(value) in _TYPES_WITHOUT_NODES or memory.dtype.kind not in "fc" or not contains_node(value):
+        if memory.dtype.kind in "biu" and contains_node(value):
+            value = _as_integers(value, memory.dtype)
             if _contains_batch(value):
-                trace_buffer(self)
-                self[index] = value
+                _store_traced(self, index, value)
                 return
         try:
-            plain[index] = _as_storable(value)
+            memory[index] = _as_storable(value)
         except (IndexError, TypeError):
             if not _is_batched_index(index):
                 raise
-            trace_buffer(self)
-            self[index] = value
-    elif not _needs_graph(value):
-        plain[index] = unwrap_buffers(to_values(value))
+            _store_traced(self, index, value)
+    elif _needs_graph(value):
+        _store_traced(self, index, value)
     else:
-        trace_buffer(self)
-        self[index] = value
+        memory[index] = unwrap_buffers(to_values(value))
 
 
-_PYTHON_NUMBERS = frozenset({float, int, np.float64})
+def _store_traced(buffer: Any, index: object, value: object) -> None:
+    """Convert a buffer to a tracer, then write into it."""
+    trace_buffer(buffer)
+    buffer[index] = value
+
+
+_FAST_NUMBER_TYPES = frozenset({float, int, np.float64})
 
 
 def _as_storable(value: ArrayLike | Buffer | TransformBuffer) -> Any:
-    """Convert a value to be stored into integers; a scalar node becomes a Python number, under a guard."""
+    """Return what NumPy can store for a value. A scalar integer node becomes a Python int, which logs a guard."""
     if isinstance(value, Value):
         return value if value.ndim or value.dtype.kind not in "iu" else operator.index(value)
     return unwrap_buffers(value)
@@ -219,8 +227,8 @@ def _array_ufunc(self: Any, ufunc: Any, method: str, *inputs: Any, **options: An
     result = getattr(ufunc, method)(*map(unwrap_buffers, inputs), **options)
     if out:
         parts = result if isinstance(result, tuple) else (result,)
-        output = tuple([output if output is not None else wrap_result(part, ()) for output, part in zip(out, parts, strict=True)])
-        return output if isinstance(result, tuple) else output[0]
+        outputs = tuple([wrap_result(part, ()) if target is None else target for target, part in zip(out, parts, strict=True)])
+        return outputs if isinstance(result, tuple) else outputs[0]
     return None if result is None else wrap_result(result, (self,))
 
 
@@ -228,7 +236,7 @@ def _array_function(
     self: Any, function: Callable[..., Any], types: tuple[Any, ...], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Any:
     """``__array_function__`` on the real memory; NotImplemented if an argument is a node, to which NumPy then dispatches."""
-    if any(issubclass(kind, Value) for kind in types):
+    if any(issubclass(cls, Value) for cls in types):
         return NotImplemented
     if function is np.take:  # NumPy does not dispatch to the indices
         index = kwargs["indices"] if "indices" in kwargs else args[1]
@@ -269,7 +277,7 @@ _REFLECTED = {
 }
 
 
-def _operator(name: str) -> Any:
+def _make_binary_operator(name: str) -> Any:
     """Make a binary operator; if the other operand is a node, it calls the reflected operator of the node."""
     numpy_method = getattr(ndarray, name)
 
@@ -285,17 +293,14 @@ def _operator(name: str) -> Any:
     return operate
 
 
-def _in_place(name: str) -> Any:
+def _make_inplace_operator(name: str) -> Any:
     """Make an in-place operator; if the other operand is a node, the buffer becomes a tracer."""
     numpy_method = getattr(ndarray, name)
 
     def operate(self: Any, other: Any) -> Any:
         other = stack_nested(other) if type(other) in (list, tuple) and contains_node(other) else other
         if isinstance(other, Value):
-            if _needs_graph(other) and self.dtype.kind in "fc":
-                trace_buffer(self)
-                return getattr(self, name)(other)
-            if other.trace_kind == "batch":
+            if other.trace_kind == "batch" or (self.dtype.kind in "fc" and _needs_graph(other)):
                 trace_buffer(self)
                 return getattr(self, name)(other)
             other = _as_integers(other, self.dtype) if self.dtype.kind in "biu" else to_values(other)
@@ -307,18 +312,20 @@ def _in_place(name: str) -> Any:
     return operate
 
 
-def _unary(name: str) -> Any:
+def _make_unary_operator(name: str) -> Any:
+    """Make a unary operator that computes in the real memory."""
     numpy_method = getattr(ndarray, name)
     return lambda self: wrap_result(numpy_method(unwrap_buffer(self)), (self,))
 
 
-def _special_method(name: str) -> Any:
+def _make_special_method(name: str) -> Any:
+    """Make a special method of the real memory, such as ``__int__``, whose result stays as NumPy returns it."""
     numpy_method = getattr(ndarray, name)
     return lambda self, *args: numpy_method(unwrap_buffer(self), *map(unwrap_buffer, args))
 
 
-def _method(name: str) -> Any:
-    """Return a method that calls NumPy's function of that name if an argument is a node, because methods do not dispatch."""
+def _make_method(name: str) -> Any:
+    """Make a method that calls NumPy's function of that name if an argument is a node, because methods do not dispatch."""
     numpy_method = getattr(ndarray, name)
 
     @functools.wraps(numpy_method)
@@ -332,36 +339,37 @@ def _method(name: str) -> Any:
     return method
 
 
-def _view_attribute(name: str) -> property:
+def _make_view_attribute(name: str) -> property:
     """Make ``z.real``, ``z.imag`` or ``a.flat``; the array becomes a tracer when a node is written into it."""
-    numpy_method = getattr(ndarray, name)
+    descriptor = getattr(ndarray, name)
 
     def write(self: Any, value: object) -> None:
         if contains_node(value) and _needs_graph(value) and self.dtype.kind in "fc":
             trace_buffer(self)
             setattr(self, name, value)
         else:
-            numpy_method.__set__(unwrap_buffer(self), unwrap_buffers(value))
+            descriptor.__set__(unwrap_buffer(self), unwrap_buffers(value))
 
     def read(self: Any) -> Any:
         if name == "flat":
-            return self.reshape(-1) if self.flags.c_contiguous else unwrap_buffer(self).flat  # a view can be written into
-        return wrap_result(numpy_method.__get__(unwrap_buffer(self)), (self,))
+            return self.reshape(-1) if self.flags.c_contiguous else unwrap_buffer(self).flat  # writes reach the reshaped view
+        return wrap_result(descriptor.__get__(unwrap_buffer(self)), (self,))
 
     return property(read, write)
 
 
-def _attribute(name: str) -> property:
-    numpy_method = getattr(ndarray, name)
-    write = getattr(numpy_method, "__set__", None)
+def _make_attribute(name: str) -> property:
+    """Make an attribute of the real memory, such as ``dtype``; it can be set if NumPy's can."""
+    descriptor = getattr(ndarray, name)
+    write = getattr(descriptor, "__set__", None)
     return property(
-        lambda self: numpy_method.__get__(self.raw_value),
+        lambda self: descriptor.__get__(self.raw_value),
         None if write is None else lambda self, value: write(self.raw_value, value),
     )
 
 
-def _hidden_attribute(name: str) -> property:
-    """Make an attribute by which NumPy would read the memory; because it raises, NumPy calls ``__array__``."""
+def _make_hidden_attribute(name: str) -> property:
+    """Make a property that raises AttributeError, so that NumPy calls ``__array__`` instead of reading the memory."""
 
     def read(self: Any) -> Any:
         raise AttributeError(f"a buffer has no {name}; use np.asarray(x)")
@@ -370,7 +378,7 @@ def _hidden_attribute(name: str) -> property:
 
 
 def _array_wrap(self: Any, array: NDArray[Any], context: tuple[Any, ...] | None = None, return_scalar: bool = False) -> Any:
-    """``__array_wrap__``, by which NumPy returns results computed from a borrowed array."""
+    """``__array_wrap__``: wrap a result that NumPy computed from a borrowed array."""
     return array[()] if return_scalar else wrap_result(array, ())
 
 
@@ -380,7 +388,7 @@ def _array(self: Any, dtype: Any = None, copy: Any = None) -> Any:
 
 _COMPARISONS = ("lt", "le", "gt", "ge", "eq", "ne")
 # Attributes that `Buffer` does not copy from ndarray.
-_NOT_COPIED = frozenset({
+_UNCOPIED_ATTRIBUTES = frozenset({
     "__class__", "__new__", "__init__", "__getattribute__", "__setattr__", "__delattr__", "__dir__", "__doc__",
     "__init_subclass__", "__subclasshook__", "__class_getitem__", "__array_finalize__", "__array_wrap__", "__array_priority__",
     "__sizeof__", "__getstate__", "__setstate__", "__iter__", "__len__", "__hash__", "__array_namespace__", "__dlpack_device__",
@@ -388,42 +396,42 @@ _NOT_COPIED = frozenset({
 })  # fmt: skip
 
 
-def _install() -> None:
-    shared: dict[str, Any] = {"__getitem__": _getitem, "__setitem__": _setitem, "fill": _fill}
-    shared |= {"__array_function__": _array_function}
+def _install_methods() -> None:
+    common_methods: dict[str, Any] = {"__getitem__": _getitem, "__setitem__": _setitem, "fill": _fill}
+    common_methods |= {"__array_function__": _array_function}
     for name in _BINARY:
-        shared |= {f"__{prefix}{name}__": _operator(f"__{prefix}{name}__") for prefix in ("", "r")}
+        common_methods |= {f"__{prefix}{name}__": _make_binary_operator(f"__{prefix}{name}__") for prefix in ("", "r")}
         if name != "divmod":
-            shared[f"__i{name}__"] = _in_place(f"__i{name}__")
+            common_methods[f"__i{name}__"] = _make_inplace_operator(f"__i{name}__")
     methods = {name: value for name, value in vars(ndarray).items() if callable(value) and not name.startswith("__")}
-    shared |= {name: _method(name) for name in methods if name not in shared}
-    shared |= {name: _view_attribute(name) for name in ("real", "imag", "flat")}
-    shared["__reduce__"] = lambda self: unwrap_buffer(self).__reduce__()
-    shared["__reduce_ex__"] = lambda self, protocol: unwrap_buffer(self).__reduce_ex__(protocol)
-    shared["__deepcopy__"] = lambda self, memo: self.copy()
-    shared["__copy__"] = lambda self: self.copy("K")
-    for name, method in shared.items():
+    common_methods |= {name: _make_method(name) for name in methods if name not in common_methods}
+    common_methods |= {name: _make_view_attribute(name) for name in ("real", "imag", "flat")}
+    common_methods["__reduce__"] = lambda self: unwrap_buffer(self).__reduce__()
+    common_methods["__reduce_ex__"] = lambda self, protocol: unwrap_buffer(self).__reduce_ex__(protocol)
+    common_methods["__deepcopy__"] = lambda self, memo: self.copy()
+    common_methods["__copy__"] = lambda self: self.copy("K")
+    for name, method in common_methods.items():
         setattr(Buffer, name, method)
         if name not in ("setflags", "resize"):  # they change the array object, not its elements
             setattr(Borrowed, name, method)
     setattr(Borrowed, "__array_wrap__", _array_wrap)  # noqa: B010
     for name in _COMPARISONS:
-        setattr(Buffer, f"__{name}__", _operator(f"__{name}__"))
+        setattr(Buffer, f"__{name}__", _make_binary_operator(f"__{name}__"))
     for name in ("__neg__", "__pos__", "__abs__", "__invert__"):
-        setattr(Buffer, name, _unary(name))
-    own: dict[str, Any] = {
+        setattr(Buffer, name, _make_unary_operator(name))
+    buffer_methods: dict[str, Any] = {
         "__array_ufunc__": _array_ufunc, "__array__": _array, "__hash__": None, "__array_priority__": 1e5,
-        **{name: _hidden_attribute(name) for name in ("__array_interface__", "__array_struct__")},
+        **{name: _make_hidden_attribute(name) for name in ("__array_interface__", "__array_struct__")},
         "T": property(lambda self: wrap_result(self.raw_value.T, (self,))),
         "mT": property(lambda self: wrap_result(self.raw_value.mT, (self,))),
-        "shape": _attribute("shape"), "base": property(lambda self: self.args[0] if self.args else None),
+        "shape": _make_attribute("shape"), "base": property(lambda self: self.args[0] if self.args else None),
         "__format__": lambda self, spec: format(self.raw_value[()], spec), "__len__": lambda self: len(self.raw_value),
     }  # fmt: skip
-    for name, method in own.items():
+    for name, method in buffer_methods.items():
         setattr(Buffer, name, method)
     for name, value in vars(ndarray).items():
-        if name not in vars(Buffer) and name not in _NOT_COPIED:
-            setattr(Buffer, name, _special_method(name) if callable(value) else _attribute(name))
+        if name not in vars(Buffer) and name not in _UNCOPIED_ATTRIBUTES:
+            setattr(Buffer, name, _make_special_method(name) if callable(value) else _make_attribute(name))
 
 
-_install()
+_install_methods()

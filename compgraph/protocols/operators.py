@@ -47,7 +47,7 @@ def _binary(name: str, function: Any, compute: Callable[[Any, Any], Any]) -> tup
 
     def forward(self: Value, other: Any) -> Any:
         if may_raise and getattr(self, "is_scalar", False):
-            guarded_errors.require_divisible(name, self, other)
+            guarded_errors.check_operator(name, self, other)
         if has_fast_path and type(self) in ACTIVE and is_fast_path():
             kind = type(other)
             try:
@@ -77,7 +77,7 @@ def _binary(name: str, function: Any, compute: Callable[[Any, Any], Any]) -> tup
 
     def reflected(self: Value, other: Any) -> Any:
         if may_raise and getattr(self, "is_scalar", False):
-            guarded_errors.require_divisible(name, other, self)
+            guarded_errors.check_operator(name, other, self)
         if type(other) in PLAIN_TYPES or type(other) in ARRAYS:
             if has_fast_path and type(self) in ACTIVE and is_fast_path():
                 try:
