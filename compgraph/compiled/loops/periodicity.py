@@ -1,7 +1,7 @@
 """Detection of periodic runs: iterations with equal operations, whose indices change by constant steps.
 
-The search is exact and linear in the length of the list. Distances between equal windows of a few items are candidate periods.
-For each, the list is compared with itself, shifted by the period.
+Distances between equal windows of a few items are candidate periods. For each, the list of items is compared with itself, shifted
+by the period. So each run is verified exactly, in a time of O(n log n) for n items.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class RowTable(Protocol):
     Attributes
     ----------
     kinds : (n,) array of int
-        The kind of each item; equal for items that may be iterations of each other.
+        The kind of each item; equal for items that may have the same position in two iterations.
     numbers : (n, m) array of int
         Integers that may change between iterations, by a constant step.
     may_change : (n, m) array of bool
@@ -62,14 +62,14 @@ def find_runs(table: RowTable, min_items: int) -> list[PeriodicRun]:
     """Return disjoint runs of at least `min_items` items, in order; the shortest period takes precedence."""
     is_covered = np.zeros(len(table.kinds), bool)
     runs: list[PeriodicRun] = []
-    for period in likely_periods(table.kinds):
+    for period in find_candidate_periods(table.kinds):
         for run in find_runs_of_period(table, period, is_covered, min_items):
             is_covered[run.start : run.stop] = True
             runs.append(run)
     return sorted(runs)
 
 
-def likely_periods(kinds: NDArray[Any], max_periods: int = MAX_PERIODS) -> list[int]:
+def find_candidate_periods(kinds: NDArray[Any], max_periods: int = MAX_PERIODS) -> list[int]:
     """Return the most frequent distances between equal windows, the shortest first."""
     counts: dict[int, int] = {}
     for length in WINDOW_LENGTHS:
@@ -79,8 +79,8 @@ def likely_periods(kinds: NDArray[Any], max_periods: int = MAX_PERIODS) -> list[
         weights = np.random.default_rng(0).integers(1, 2**31, length) * 2 + 1
         hashes = windows @ weights  # collisions are harmless, because runs are compared exactly
         order = np.argsort(hashes, kind="stable")
-        same = hashes[order][1:] == hashes[order][:-1]
-        distances, occurrences = np.unique(np.diff(order)[same], return_counts=True)
+        is_equal_to_previous = hashes[order][1:] == hashes[order][:-1]
+        distances, occurrences = np.unique(np.diff(order)[is_equal_to_previous], return_counts=True)
         for distance, count in zip(distances.tolist(), occurrences.tolist(), strict=True):
             counts[distance] = max(counts.get(distance, 0), count)
     likely = sorted(counts, key=lambda distance: -counts[distance])[:max_periods]
@@ -95,21 +95,22 @@ def find_runs_of_period(table: RowTable, period: int, is_excluded: NDArray[Any],
     steps = numbers[period:] - numbers[:-period]
     is_repeated = (kinds[period:] == kinds[:-period]) & ~is_excluded[period:] & ~is_excluded[:-period]
     is_repeated &= ((steps == 0) | (may_change[period:] & may_change[:-period])).all(axis=1)
-    changes = np.flatnonzero((steps[period:] != steps[:-period]).any(axis=1))
+    step_changes = np.flatnonzero((steps[period:] != steps[:-period]).any(axis=1))
     edges = np.flatnonzero(np.diff(np.concatenate(([0], is_repeated.view(np.int8), [0]))))
     first_free = 0  # a run ends up to a period after the first item that differs from the next iteration's
     for first_repeated, stop in zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True):
         start = max(first_repeated, first_free)
         while stop - start >= period * (MIN_TRIP_COUNT - 1):
-            index = int(np.searchsorted(changes, start))
-            first = int(changes[index]) if index < len(changes) and changes[index] < stop - period else None
-            end = stop + period if first is None else first + 2 * period
+            index = int(np.searchsorted(step_changes, start))
+            has_change = index < len(step_changes) and step_changes[index] < stop - period
+            change = int(step_changes[index]) if has_change else None  # the run ends where the step changes
+            end = stop + period if change is None else change + 2 * period
             trip_count = (end - start) // period
             if trip_count >= MIN_TRIP_COUNT and trip_count * period >= min_items:
                 yield PeriodicRun(start, period, trip_count)
                 start += trip_count * period
                 first_free = start
-            elif first is None:
+            elif change is None:
                 break
             else:
-                start = first + 1
+                start = change + 1

@@ -23,7 +23,7 @@ from ...trees import flatten, unflatten
 from ...values import ArgumentNode, MultiOutput, Value, new_leaf, next_sequence_number
 from ..result_trees import result_leaf
 from .graph_table import ARITHMETIC, GraphTable
-from .periodicity import PeriodicRun, find_runs_of_period, likely_periods
+from .periodicity import PeriodicRun, find_candidate_periods, find_runs_of_period
 
 MIN_GRAPH_SIZE = 3000  # items; smaller graphs compile fast enough
 MAX_EXACT_INTEGER = 2**53  # larger integers are not exact as floats
@@ -285,7 +285,7 @@ def find_loops(table: GraphTable) -> list[TruncatedLoop]:
     """Return the loops of a table that are worth truncating, in order; none if they cover less than half of it."""
     size = len(table.items)
     candidates: list[TruncatedLoop] = []
-    for period in _candidate_periods(table.kinds):
+    for period in _find_periods_in_samples(table.kinds):
         for run in find_runs_of_period(table, period, np.zeros(size, bool), MIN_ROWS):
             loop = _as_truncated_loop(table, run)
             if loop is not None:
@@ -302,12 +302,13 @@ def find_loops(table: GraphTable) -> list[TruncatedLoop]:
     return selected
 
 
-def _candidate_periods(kinds: NDArray[Any]) -> list[int]:
+def _find_periods_in_samples(kinds: NDArray[Any]) -> list[int]:
     """Return likely periods, the shortest first."""
     if len(kinds) <= 2 * SAMPLE_SIZE:
-        return likely_periods(kinds, MAX_PERIODS)
+        return find_candidate_periods(kinds, MAX_PERIODS)
     starts = np.linspace(0, len(kinds) - SAMPLE_SIZE, SAMPLE_COUNT).astype(int).tolist()
-    periods = {period for start in starts for period in likely_periods(kinds[start : start + SAMPLE_SIZE], MAX_PERIODS // 2)}
+    samples = [kinds[start : start + SAMPLE_SIZE] for start in starts]
+    periods = {period for sample in samples for period in find_candidate_periods(sample, MAX_PERIODS // 2)}
     return sorted(periods)[: 4 * MAX_PERIODS]
 
 

@@ -19,13 +19,13 @@ from .memory_access import LoopIndices, ViewAddress, address_of
 Index = Value | int
 
 
-def emit_factorization(ir: IRBuilder, step: Factorization, start: ViewAddress, loop_indices: LoopIndices) -> None:
+def emit_factorization(ir: IRBuilder, step: Factorization, base_address: ViewAddress, loop_indices: LoopIndices) -> None:
     """Emit a loop over the stack, with one call of a kernel per matrix."""
     kernel = _KERNELS[step.operation](ir.module, step)
     with ExitStack() as loops:
         indices = [loops.enter_context(ir.loop(0, size)).index for size in step.out.shape[:-2]]
         addresses = [
-            address_of(ir, view, start, loop_indices, zip(view.strides, indices, strict=False))
+            address_of(ir, view, base_address, loop_indices, zip(view.strides, indices, strict=False))
             for view in (step.out, *step.operands)
         ]
         has_failed = ir.call(kernel, INT, *addresses)

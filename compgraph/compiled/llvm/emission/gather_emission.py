@@ -15,10 +15,10 @@ from ..llvm_compiler import processor
 from .memory_access import LoopIndices, MemoryAccess, ViewAddress, load, store
 
 
-def emit_gather(ir: IRBuilder, step: Gather, start: ViewAddress, loop_indices: LoopIndices) -> None:
+def emit_gather(ir: IRBuilder, step: Gather, base_address: ViewAddress, loop_indices: LoopIndices) -> None:
     """Emit a gather."""
     source, *indices = step.operands
-    memory = MemoryAccess(ir, start, loop_indices)
+    memory = MemoryAccess(ir, base_address, loop_indices)
     loops = _IndexLoops(memory, step, indices)
 
     def body(positions: list[Value | None], offset: Value, lanes: int) -> None:
@@ -30,10 +30,10 @@ def emit_gather(ir: IRBuilder, step: Gather, start: ViewAddress, loop_indices: L
     loops.emit(body, (source, step.out))
 
 
-def emit_scatter(ir: IRBuilder, step: Scatter, start: ViewAddress, loop_indices: LoopIndices) -> None:
+def emit_scatter(ir: IRBuilder, step: Scatter, base_address: ViewAddress, loop_indices: LoopIndices) -> None:
     """Emit a scatter."""
     value, *indices = step.operands
-    memory = MemoryAccess(ir, start, loop_indices)
+    memory = MemoryAccess(ir, base_address, loop_indices)
     loops = _IndexLoops(memory, step, indices)
 
     def body(positions: list[Value | None], offset: Value, lanes: int) -> None:
@@ -53,16 +53,20 @@ class _IndexLoops:
     Parameters
     ----------
     memory : MemoryAccess
-        Access to views.
+        The addresses of views.
     step : Gather or Scatter
-        The step.
+        The step whose axes the loops iterate over.
     indices : sequence of BufferView
-        The indices.
+        The index arrays of the step.
     """
 
     def __init__(self, memory: MemoryAccess, step: Gather | Scatter, indices: Sequence[BufferView]) -> None:
         self.ir, self.memory, self.step, self.indices = memory.ir, memory, step, indices
-        self.depths = [max((k + 1 for k, s in enumerate(p.strides) if s and p.shape[k] > 1), default=0) for p in indices]
+        # an index is loaded in the innermost loop on which it depends
+        self.load_depths = [
+            max((axis + 1 for axis, stride in enumerate(view.strides) if stride and view.shape[axis] > 1), default=0)
+            for view in indices
+        ]
 
     def emit(self, body: Callable[..., None], views: Sequence[BufferView], value: object = None) -> None:
         """Emit the loops; `body` receives the position in each axis, the offset of the indices, and the number of lanes.
@@ -71,26 +75,26 @@ class _IndexLoops:
         contiguous or constant along it.
         """
         shape, itemsizes = self.step.out.shape, [view.buffer.dtype.itemsize for view in views]
-        is_dense = bool(shape) and max(self.depths) < len(shape) and all(view.strides[-1] == 1 for view in views)
-        is_dense = is_dense and (not isinstance(value, BufferView) or value.strides[-1:] in ((), (0,), (1,)))
-        lanes = processor().vector_bytes // max(itemsizes) if is_dense else 1
+        is_vectorizable = bool(shape) and max(self.load_depths) < len(shape) and all(view.strides[-1] == 1 for view in views)
+        is_vectorizable = is_vectorizable and (not isinstance(value, BufferView) or value.strides[-1:] in ((), (0,), (1,)))
+        lanes = processor().vector_bytes // max(itemsizes) if is_vectorizable else 1
         self._emit_axes(0, [], self.ir.number(0, LONG), body, lanes)
 
     def _emit_axes(self, depth: int, positions: list[Value | None], offset: Value, body: Callable[..., None], lanes: int) -> None:
         """Emit the loops from one depth on."""
-        for k, index_depth in enumerate(self.depths):
-            if index_depth == depth:
+        for k, load_depth in enumerate(self.load_depths):
+            if load_depth == depth:
                 offset = self.ir.binary("add", offset, self._index_offset(k, positions))
         shape = self.step.out.shape
         if depth == len(shape):
             body(positions, offset, 1)
             return
-        full = shape[depth] - shape[depth] % lanes if depth == len(shape) - 1 and lanes > 1 else 0
-        if full:
-            with self._axis_loop(0, full, lanes) as position:
+        vectorized_length = shape[depth] - shape[depth] % lanes if depth == len(shape) - 1 and lanes > 1 else 0
+        if vectorized_length:
+            with self._axis_loop(0, vectorized_length, lanes) as position:
                 body([*positions, position], offset, lanes)
-        if full < shape[depth]:
-            with self._axis_loop(full, shape[depth], 1) as position:
+        if vectorized_length < shape[depth]:
+            with self._axis_loop(vectorized_length, shape[depth], 1) as position:
                 self._emit_axes(depth + 1, [*positions, position], offset, body, lanes)
 
     @contextmanager
@@ -109,12 +113,13 @@ class _IndexLoops:
         if dtype.itemsize < 8:
             index = ir.cast("sext" if dtype.kind == "i" else "zext", index, LONG)
         stride = ir.number(self.step.strides[k], LONG)
-        if not self.step.lengths[k]:
+        if not self.step.lengths[k]:  # the index is known to be in range
             return ir.binary("mul", index, stride)
         length = ir.number(self.step.lengths[k], LONG)
-        negative = ir.compare("slt", index, ir.number(0, LONG))
-        index = ir.select(negative, ir.binary("add", index, length), index)
+        is_negative = ir.compare("slt", index, ir.number(0, LONG))
+        index = ir.select(is_negative, ir.binary("add", index, length), index)
         is_out_of_range = ir.compare("uge", index, length)
         ir.bail_out_if(is_out_of_range)
+        # the bailout takes effect after the loop, so the access must be valid until then
         index = ir.select(is_out_of_range, ir.number(0, LONG), index)
         return ir.binary("mul", index, stride)

@@ -42,11 +42,11 @@ class KernelParameters:
         addresses: dict[int | str, Value] = {}
         self._starts = {view: self._address(number, addresses) for view, number in self._record.views.items()}
         self._registers = {buffer: ir.variable(elementwise_ops.memory_type(buffer.dtype)) for buffer in self._record.registers}
-        self._numbers: dict[tuple[int, int], Value | None] = {}
+        self._operand_values: dict[tuple[int, int], Value | None] = {}
         for key, value in self._values.items():
             match key:
                 case ("number", int(step), int(position)):
-                    self._numbers[step, position] = self._number(step, position, value)
+                    self._operand_values[step, position] = self._number(step, position, value)
 
     def _value(self, column: Column, words: list[Value]) -> int | Value:
         if column.word is None:
@@ -84,7 +84,7 @@ class KernelParameters:
         stride = self._values.get(("stride", self._record.views[view], depth))
         return loops.axes[depth].stride(view) if stride is None else stride
 
-    def start(self, view: BufferView) -> Value:
+    def base_address(self, view: BufferView) -> Value:
         """Return the address of the first element of a view, in the first iteration of all loops."""
         register = self._registers.get(view.buffer)
         return self._starts[view] if register is None else register
@@ -93,13 +93,13 @@ class KernelParameters:
         """Return the trip count of a loop."""
         return self._values["trip count", self._record.loops[index]]
 
-    def number(self, step: int, position: int) -> Value | None:
-        """Return the number that is an operand of a step; None if it is the constant in the nest."""
-        return self._numbers.get((step, position))
+    def operand_value(self, step_index: int, argnum: int) -> Value | None:
+        """Return the value of a number operand at run time; None if the constant in the nest is used."""
+        return self._operand_values.get((step_index, argnum))
 
-    def count(self, step: int) -> int | Value:
+    def count(self, step_index: int) -> int | Value:
         """Return how many elements a reduction combines."""
-        return self._values["count", step]
+        return self._values["count", step_index]
 
 
 _AFTER_ALL = Value("inttoptr (i64 -1 to ptr)", POINTER)  # an address that ends the loop over records
@@ -113,7 +113,7 @@ def emit_kernel(module: Module, kernel: Kernel, materialized: Collection[Buffer]
         assert isinstance(record.unit, LoopNest)
         emit_parametric_nest(ir, record.unit, record.loop_order, parameters, materialized)
     else:
-        emit_units(ir, [record.unit], parameters.start, parameters.trip_count, materialized, width)
+        emit_units(ir, [record.unit], parameters.base_address, parameters.trip_count, materialized, width)
     following = ir.element_address(ir.operands[0], kernel.words.shape[1], LONG)
     if ir.bailout is not None:
         table, flag = ir.operands[1], ir.load(ir.bailout, INT, 4)
@@ -158,13 +158,13 @@ def emit_tiled_nest(module: Module, name: str, nest: LoopNest, arrays: Sequence[
     workspace, *objects, tile = ir.operands
     addresses = {buffer: _data_address(ir, array) for buffer, array in zip(arrays, objects, strict=True)}
 
-    def start(view: BufferView) -> Value:
+    def base_address(view: BufferView) -> Value:
         buffer = view.buffer
         base = addresses.get(plan.hosts.get(buffer, buffer), workspace)
         return ir.byte_address(base, plan.offsets.get(buffer, 0) + view.offset * buffer.dtype.itemsize)
 
     _clear_exceptions(ir)
-    emit_nest(ir, nest, start, {}, plan.materialized, width, tile)
+    emit_nest(ir, nest, base_address, {}, plan.materialized, width, tile)
     ir.ret(ir.status(_exceptions(ir)))
 
 

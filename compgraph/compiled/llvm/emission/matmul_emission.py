@@ -24,16 +24,16 @@ from .register_tiles import (
 )
 
 
-def emit_matmul(ir: IRBuilder, step: MatMul, start: ViewAddress, loop_indices: LoopIndices) -> None:
+def emit_matmul(ir: IRBuilder, step: MatMul, base_address: ViewAddress, loop_indices: LoopIndices) -> None:
     """Emit a matrix product."""
     if not step.is_small:
-        emit_blas(ir, step, start, loop_indices)
+        emit_blas(ir, step, base_address, loop_indices)
         return
-    addresses = [address_of(ir, view, start, loop_indices, ()) for view in (step.out, *step.operands)]
+    addresses = [address_of(ir, view, base_address, loop_indices, ()) for view in (step.out, *step.operands)]
     ir.call_void(matmul_kernel(ir.module, step, processor().vector_bytes), *addresses)
 
 
-def emit_blas(ir: IRBuilder, product: MatMul, start: ViewAddress, loop_indices: LoopIndices) -> None:
+def emit_blas(ir: IRBuilder, product: MatMul, base_address: ViewAddress, loop_indices: LoopIndices) -> None:
     """Emit a matrix product: a loop over the stack, with one call of ``gemm`` per matrix.
 
     Fortran's matrices are column-major, so ``gemm`` computes ``out.T = b.T @ a.T``, and row-major matrices are passed without
@@ -53,7 +53,7 @@ def emit_blas(ir: IRBuilder, product: MatMul, start: ViewAddress, loop_indices: 
     with ExitStack() as loops:
         indices = [loops.enter_context(ir.loop(0, size)).index for size in product.out.shape[:-2]]
         a, b, out = (
-            address_of(ir, view, start, loop_indices, zip(view.strides, indices, strict=False))
+            address_of(ir, view, base_address, loop_indices, zip(view.strides, indices, strict=False))
             for view in (left, right, product.out)
         )
         b_and_a = b, leading_dimensions[0], a, leading_dimensions[1]

@@ -16,7 +16,7 @@ LoopIndices = Mapping[LoopIndex, Value]
 
 
 def address_of(
-    ir: IRBuilder, view: BufferView, start: ViewAddress, loop_indices: LoopIndices, indices: Iterable[tuple[int, Value]]
+    ir: IRBuilder, view: BufferView, base_address: ViewAddress, loop_indices: LoopIndices, indices: Iterable[tuple[int, Value]]
 ) -> Value:
     """Return the address of an element.
 
@@ -26,7 +26,7 @@ def address_of(
         The function.
     view : BufferView
         The array.
-    start : callable
+    base_address : callable
         Returns the address of the first element of a view, in the first iteration of all loops.
     loop_indices : mapping
         The current index of each enclosing loop.
@@ -38,7 +38,7 @@ def address_of(
         if stride:
             term = index if stride == 1 else ir.binary("mul", index, ir.number(stride, LONG))
             offset = term if offset is None else ir.binary("add", offset, term)
-    first = start(view)
+    first = base_address(view)
     return first if offset is None else ir.element_address(first, offset, elementwise_ops.memory_type(view.buffer.dtype))
 
 
@@ -49,20 +49,20 @@ class MemoryAccess(NamedTuple):
     ----------
     ir : IRBuilder
         The function.
-    start : callable
+    base_address : callable
         Returns the address of the first element of a view, in the first iteration of all loops.
     loop_indices : mapping
         The current index of each enclosing loop.
     """
 
     ir: IRBuilder
-    start: ViewAddress
+    base_address: ViewAddress
     loop_indices: LoopIndices
 
     def address(self, view: BufferView, indices: Sequence[Value | None]) -> Value:
         """Return the address of an element; missing indices and None mean 0."""
         terms = [(stride, index) for stride, index in zip(view.strides, indices, strict=False) if index is not None]
-        return address_of(self.ir, view, self.start, self.loop_indices, terms)
+        return address_of(self.ir, view, self.base_address, self.loop_indices, terms)
 
     def read(
         self, operand: np.generic | int | BufferView, indices: Sequence[Value | None], dtype: np.dtype[Any], lanes: int = 1

@@ -24,7 +24,7 @@ _COMBINERS = {"mean": "add"}
 
 
 class NestParameters(Protocol):
-    """The integers of a nest: constants, or values at run time."""
+    """The trip counts, strides, addresses and operand constants of a nest: Python integers, or values at run time."""
 
     def length(self, depth: int) -> int | Value:
         """Return the trip count of a loop."""
@@ -32,21 +32,23 @@ class NestParameters(Protocol):
     def stride(self, depth: int, view: BufferView) -> int | Value:
         """Return the stride of a view along a loop, in elements."""
 
-    def start(self, view: BufferView) -> Value:
+    def base_address(self, view: BufferView) -> Value:
         """Return the address of the first element of a view."""
 
-    def number(self, step: int, position: int) -> Value | None:
-        """Return the number that is an operand of a step; None if it is the constant in the nest."""
+    def operand_value(self, step_index: int, argnum: int) -> Value | None:
+        """Return the value of a number operand at run time; None if the constant in the nest is used."""
 
-    def count(self, step: int) -> int | Value:
+    def count(self, step_index: int) -> int | Value:
         """Return how many elements a reduction combines."""
 
 
 class ConstantParameters:
-    """The integers of a nest as constants; see `emit_nest` for the parameters."""
+    """The parameters of a nest as constants; see `emit_nest`."""
 
-    def __init__(self, ir: IRBuilder, nest: LoopNest, loops: LoopOrder, start: ViewAddress, loop_indices: LoopIndices) -> None:
-        self._ir, self._nest, self._loops, self._start, self._loop_indices = ir, nest, loops, start, loop_indices
+    def __init__(
+        self, ir: IRBuilder, nest: LoopNest, loops: LoopOrder, base_address: ViewAddress, loop_indices: LoopIndices
+    ) -> None:
+        self._ir, self._nest, self._loops, self._base_address, self._loop_indices = ir, nest, loops, base_address, loop_indices
 
     def length(self, depth: int) -> int:
         """Return the trip count of a loop."""
@@ -56,16 +58,16 @@ class ConstantParameters:
         """Return the stride of a view along a loop, in elements."""
         return self._loops.axes[depth].stride(view)
 
-    def start(self, view: BufferView) -> Value:
+    def base_address(self, view: BufferView) -> Value:
         """Return the address of the first element of a view."""
-        return address_of(self._ir, view, self._start, self._loop_indices, ())
+        return address_of(self._ir, view, self._base_address, self._loop_indices, ())
 
-    def number(self, step: int, position: int) -> None:
-        """Return None, because all numbers are constants in the nest."""
+    def operand_value(self, step_index: int, argnum: int) -> None:
+        """Return None, because all number operands are constants in the nest."""
 
-    def count(self, step: int) -> int:
+    def count(self, step_index: int) -> int:
         """Return how many elements a reduction combines."""
-        reduction = self._nest.steps[step]
+        reduction = self._nest.steps[step_index]
         assert isinstance(reduction, Reduce)
         return prod(reduction.shape[axis] for axis in reduction.axes)
 
@@ -73,21 +75,21 @@ class ConstantParameters:
 def emit_nest(
     ir: IRBuilder,
     nest: LoopNest,
-    start: ViewAddress,
+    base_address: ViewAddress,
     loop_indices: LoopIndices,
     materialized: Collection[Buffer],
     width: int,
     tile: Value | None = None,
 ) -> None:
-    """Emit a nest with constant trip counts, strides and numbers.
+    """Emit a nest with constant trip counts, strides and number operands.
 
     Parameters
     ----------
     ir : IRBuilder
-        The function.
+        The builder of the function that receives the code.
     nest : LoopNest
-        The nest.
-    start : callable
+        The loops and their steps.
+    base_address : callable
         Returns the address of the first element of a view, in the first iteration of all loops.
     loop_indices : mapping
         The current index of each enclosing loop.
@@ -99,7 +101,7 @@ def emit_nest(
         The index of the tile, for a tiled nest.
     """
     loops = LoopOrder(nest, materialized, width)
-    emit_parametric_nest(ir, nest, loops, ConstantParameters(ir, nest, loops, start, loop_indices), materialized, tile)
+    emit_parametric_nest(ir, nest, loops, ConstantParameters(ir, nest, loops, base_address, loop_indices), materialized, tile)
 
 
 def emit_parametric_nest(
@@ -110,7 +112,7 @@ def emit_parametric_nest(
     materialized: Collection[Buffer],
     tile: Value | None = None,
 ) -> None:
-    """Emit a nest whose trip counts, strides and numbers are `parameters`, which have the same structure as its own."""
+    """Emit a nest with `parameters` instead of its own trip counts, strides and numbers, which have the same structure."""
     _NestEmitter(ir, nest, loops, parameters, materialized, tile).emit()
 
 
@@ -124,45 +126,47 @@ class _NestEmitter:
         materialized: Collection[Buffer],
         tile: Value | None,
     ) -> None:
-        self.ir, self.nest, self.loops, self.parameters = ir, nest, loops, parameters
+        self.ir, self.nest, self.loop_order, self.parameters = ir, nest, loops, parameters
         self.materialized, self.tile = materialized, tile
         self.axes, self.vector_depth, self.lanes = loops.axes, loops.vector_depth, loops.lanes
-        self.reductions = [(number, step) for number, step in enumerate(nest.steps) if isinstance(step, Reduce)]
+        self.reductions = [(step_index, step) for step_index, step in enumerate(nest.steps) if isinstance(step, Reduce)]
         self.partials = () if nest.tiling is None else nest.tiling.partials
 
     # ------------------------------------------------------------------------------------------ loops
 
     def emit(self) -> None:
         """Emit all loops."""
-        totals = self._loops(0, {}, 1)
+        totals = self._emit_loops(0, {}, 1)
         if self.reductions and all(axis.is_reduced for axis in self.axes):
             self._store_results(totals, {}, 1)
 
-    def _loops(self, depth: int, indices: dict[int, Value], lanes: int) -> list[Value]:
+    def _emit_loops(self, depth: int, indices: dict[int, Value], lanes: int) -> list[Value]:
         """Emit the loops from one depth on; return the accumulators of the reductions."""
         if depth == len(self.axes):
-            return self._body(indices, lanes)
-        axis, length, vectorized = self.axes[depth], self.parameters.length(depth), self._vectorized_length(depth)
+            return self._emit_body(indices, lanes)
+        axis, length, vectorized_length = self.axes[depth], self.parameters.length(depth), self._vectorized_length(depth)
         tiling = self.nest.tiling
         is_tiled = tiling is not None and tiling.depth == depth
-        start, stop = self._tile_bounds(vectorized) if is_tiled else (0, vectorized)
-        max_iterations = tiling.tile_length if tiling is not None and is_tiled else self.loops.vectorized_length(depth)
+        start, stop = self._tile_bounds(vectorized_length) if is_tiled else (0, vectorized_length)
+        max_iterations = tiling.tile_length if tiling is not None and is_tiled else self.loop_order.vectorized_length(depth)
         if depth != self.vector_depth:
-            return self._loop(depth, start, stop, 1, indices, lanes, max_iterations)
-        results = self._loop(depth, start, stop, self.lanes, indices, self.lanes, max_iterations // self.lanes)
+            return self._emit_loop(depth, start, stop, 1, indices, lanes, max_iterations)
+        results = self._emit_loop(depth, start, stop, self.lanes, indices, self.lanes, max_iterations // self.lanes)
         if axis.is_reduced:
             results = [self._reduce_lanes(step, value) for (_, step), value in zip(self.reductions, results, strict=True)]
-        if isinstance(vectorized, int) and vectorized == length:
+        if isinstance(vectorized_length, int) and vectorized_length == length:
             return results
-        if isinstance(vectorized, int) and not is_tiled:
-            return self._remainder(results, depth, vectorized, indices, lanes)
-        has_remainder = self._is_last_tile() if is_tiled else self.ir.compare("slt", self._long(vectorized), self._long(length))
+        if isinstance(vectorized_length, int) and not is_tiled:
+            return self._emit_remainder(results, depth, vectorized_length, indices, lanes)
+        has_remainder = (
+            self._is_last_tile() if is_tiled else self.ir.compare("slt", self._long(vectorized_length), self._long(length))
+        )
         with self.ir.branch_if(has_remainder, results) as merged:
-            merged[:] = self._remainder(results, depth, vectorized, indices, lanes)
+            merged[:] = self._emit_remainder(results, depth, vectorized_length, indices, lanes)
         return merged
 
-    def _long(self, number: int | Value) -> Value:
-        return self.ir.number(number, LONG) if isinstance(number, int) else number
+    def _long(self, x: int | Value) -> Value:
+        return self.ir.number(x, LONG) if isinstance(x, int) else x
 
     def _vectorized_length(self, depth: int) -> int | Value:
         """Return the number of iterations of a loop that are vectorized; all if it is not the vectorized loop."""
@@ -190,14 +194,14 @@ class _NestEmitter:
     def _block_end(self, start: Value, length: int, stop: Value) -> Value:
         return self.ir.intrinsic("smin", self.ir.binary("add", start, self.ir.number(length, LONG)), stop)
 
-    def _remainder(
+    def _emit_remainder(
         self, results: list[Value], depth: int, start: int | Value, indices: dict[int, Value], lanes: int
     ) -> list[Value]:
         """Emit the scalar remainder of the vectorized axis, which has fewer iterations than lanes."""
-        remainder = self._loop(depth, start, self.parameters.length(depth), 1, indices, lanes, self.lanes - 1)
+        remainder = self._emit_loop(depth, start, self.parameters.length(depth), 1, indices, lanes, self.lanes - 1)
         return self._combine(results, remainder) if self.axes[depth].is_reduced else results
 
-    def _loop(
+    def _emit_loop(
         self,
         depth: int,
         start: int | Value,
@@ -209,15 +213,15 @@ class _NestEmitter:
     ) -> list[Value]:
         """Emit one loop. `max_iterations` is an upper bound of its trip count, which determines the blocks of reductions."""
         if self.axes[depth].is_reduced:
-            return self._reduction_loop(depth, start, stop, step, indices, lanes, max_iterations)
+            return self._emit_reduction_loop(depth, start, stop, step, indices, lanes, max_iterations)
         with self.ir.loop(start, stop, step) as loop:
             body_indices = {**indices, depth: loop.index}
-            results = self._loops(depth + 1, body_indices, lanes)
+            results = self._emit_loops(depth + 1, body_indices, lanes)
             if self.reductions and all(a.is_reduced for a in self.axes[depth + 1 :]):
                 self._store_results(results, body_indices, lanes)
         return []
 
-    def _reduction_loop(
+    def _emit_reduction_loop(
         self,
         depth: int,
         start: int | Value,
@@ -231,15 +235,17 @@ class _NestEmitter:
         ir = self.ir
         if max_iterations <= SUM_BLOCK:
             with ir.loop(start, stop, step, self._identities(lanes)) as loop:
-                loop.next = self._combine(loop.current, self._loops(depth + 1, {**indices, depth: loop.index}, lanes))
+                loop.next = self._combine(loop.current, self._emit_loops(depth + 1, {**indices, depth: loop.index}, lanes))
             return loop.next
         block = SUM_BLOCK
         while max_iterations > block * SUM_BLOCK:
             block *= SUM_BLOCK
-        last = self._long(stop)
+        stop_value = self._long(stop)
         with ir.loop(start, stop, block * step, self._identities(lanes)) as loop:
-            end = self._block_end(loop.index, block * step, last)
-            loop.next = self._combine(loop.current, self._reduction_loop(depth, loop.index, end, step, indices, lanes, block))
+            end = self._block_end(loop.index, block * step, stop_value)
+            loop.next = self._combine(
+                loop.current, self._emit_reduction_loop(depth, loop.index, end, step, indices, lanes, block)
+            )
         return loop.next
 
     # ------------------------------------------------------------------------------------------ reductions
@@ -268,39 +274,40 @@ class _NestEmitter:
 
     def _store_results(self, totals: list[Value], indices: dict[int, Value], lanes: int) -> None:
         """Store the results of the reductions."""
-        for position, ((number, step), total) in enumerate(zip(self.reductions, totals, strict=True)):
+        for position, ((step_index, step), total) in enumerate(zip(self.reductions, totals, strict=True)):
             if self.partials:
-                partial = BufferView(self.partials[position].buffer, 0, step.shape, step.out.strides)  # of the current tile
+                # each tile stores its own partial results
+                partial = BufferView(self.partials[position].buffer, 0, step.shape, step.out.strides)
                 self._store(partial, total, indices, lanes)
                 continue
             if step.operation == "mean":
-                total = self.ir.binary("fdiv", total, self._float_count(number, total.type))
+                total = self.ir.binary("fdiv", total, self._float_count(step_index, total.type))
             self._store(step.out, total, indices, lanes)
 
-    def _float_count(self, number: int, type: Type) -> Value:
+    def _float_count(self, step_index: int, type: Type) -> Value:
         """Return how many elements a reduction combines, as a floating-point number."""
-        count = self.parameters.count(number)
+        count = self.parameters.count(step_index)
         if isinstance(count, int):
             return self.ir.number(count, type)
         return self.ir.splat(self.ir.cast("sitofp", count, type.with_lanes(1)), type.lanes)
 
     # ------------------------------------------------------------------------------------------ body
 
-    def _body(self, indices: dict[int, Value], lanes: int) -> list[Value]:
+    def _emit_body(self, indices: dict[int, Value], lanes: int) -> list[Value]:
         """Emit the loop body for one index, or one per lane; return the operand of each reduction."""
         ir, registers = self.ir, dict[BufferView, Value]()
         reduced_operands = []
-        for number, step in enumerate(self.nest.steps):
+        for step_index, step in enumerate(self.nest.steps):
             if isinstance(step, Reduce):
                 reduced_operands.append(self._read(step.operand, registers, indices, lanes))
                 continue
             operands: list[Value] = []
-            for position, operand in enumerate(step.operands):
-                dtype = step.operand_dtype(position)
+            for argnum, operand in enumerate(step.operands):
+                dtype = step.operand_dtype(argnum)
                 if isinstance(operand, BufferView):
                     value = self._read(operand, registers, indices, lanes)
                     operands.append(elementwise_ops.convert(ir, value, operand.buffer.dtype, dtype))
-                elif (parameter := self.parameters.number(number, position)) is not None:
+                elif (parameter := self.parameters.operand_value(step_index, argnum)) is not None:
                     operands.append(ir.splat(parameter, lanes))
                 else:
                     operands.append(constant(ir, operand, dtype, lanes))
@@ -332,7 +339,7 @@ class _NestEmitter:
         for term in offsets:
             if term is not None:
                 offset = term if offset is None else ir.binary("add", offset, term)
-        start = self.parameters.start(view)
+        start = self.parameters.base_address(view)
         return start if offset is None else ir.element_address(start, offset, elementwise_ops.memory_type(view.buffer.dtype))
 
     def _scale(self, index: Value, stride: int | Value) -> Value | None:
@@ -342,7 +349,7 @@ class _NestEmitter:
         return self.ir.binary("mul", index, stride)
 
     def _lane_address(self, address: Value, view: BufferView, lane: int) -> Value:
-        """Return the address of the element of a lane, relative to that of the first."""
+        """Return the address of the element of a lane. `address` is that of lane 0."""
         assert self.vector_depth is not None
         stride, memory = self.parameters.stride(self.vector_depth, view), elementwise_ops.memory_type(view.buffer.dtype)
         offset = stride * lane if isinstance(stride, int) else self.ir.binary("mul", stride, self.ir.number(lane, LONG))
@@ -351,6 +358,7 @@ class _NestEmitter:
     def _load(self, view: BufferView, indices: dict[int, Value], lanes: int) -> Value:
         ir, memory, size = self.ir, elementwise_ops.memory_type(view.buffer.dtype), view.buffer.dtype.itemsize
         address = self._address(view, indices)
+        # whether elements are contiguous is part of the structure, so the strides of the nest decide it
         stride = self.axes[self.vector_depth].stride(view) if lanes > 1 and self.vector_depth is not None else 0
         if lanes == 1 or stride == 0:
             value = ir.splat(ir.load(address, memory, size), lanes)

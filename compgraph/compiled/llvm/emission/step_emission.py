@@ -18,17 +18,17 @@ from .memory_access import LoopIndices, MemoryAccess, ViewAddress, address_of, s
 from .nest_emission import emit_nest
 
 
-def emit_convolution(ir: IRBuilder, step: Convolution, start: ViewAddress, loop_indices: LoopIndices) -> None:
+def emit_convolution(ir: IRBuilder, step: Convolution, base_address: ViewAddress, loop_indices: LoopIndices) -> None:
     """Emit a convolution; bail out if the result is not finite."""
-    addresses = [address_of(ir, view, start, loop_indices, ()) for view in (step.out, *step.operands)]
+    addresses = [address_of(ir, view, base_address, loop_indices, ()) for view in (step.out, *step.operands)]
     is_non_finite = ir.call(convolution_kernel(ir.module, step, processor().vector_bytes), INT, *addresses)
     if step.kind != "forward":
         ir.bail_out_if(ir.compare("ne", is_non_finite, ir.number(0, INT)))
 
 
-def emit_scan(ir: IRBuilder, step: Scan, start: ViewAddress, loop_indices: LoopIndices) -> None:
+def emit_scan(ir: IRBuilder, step: Scan, base_address: ViewAddress, loop_indices: LoopIndices) -> None:
     """Emit a scan; the first element is the operand's, as in NumPy."""
-    memory = MemoryAccess(ir, start, loop_indices)
+    memory = MemoryAccess(ir, base_address, loop_indices)
     operand, dtype, shape = step.operands[0], step.out.buffer.dtype, step.out.shape
     with ExitStack() as loops:
         first: list[Value | None] = [None] * len(shape)
@@ -59,7 +59,7 @@ _EMITTERS: dict[type, Callable[..., None]] = {  # steps outside of nests
 def emit_units(
     ir: IRBuilder,
     units: Iterable[Unit],
-    start: ViewAddress,
+    base_address: ViewAddress,
     trip_count: Callable[[LoopIndex], int | Value],
     materialized: Collection[Buffer],
     width: int,
@@ -71,8 +71,8 @@ def emit_units(
         if isinstance(unit, FusedLoop):
             index = unit.loop.loop_index
             with ir.loop(0, trip_count(index)) as loop:
-                emit_units(ir, unit.units, start, trip_count, materialized, width, {**loop_indices, index: loop.index})
+                emit_units(ir, unit.units, base_address, trip_count, materialized, width, {**loop_indices, index: loop.index})
         elif isinstance(unit, LoopNest):
-            emit_nest(ir, unit, start, loop_indices, materialized, width)
+            emit_nest(ir, unit, base_address, loop_indices, materialized, width)
         else:
-            _EMITTERS[type(unit)](ir, unit, start, loop_indices)
+            _EMITTERS[type(unit)](ir, unit, base_address, loop_indices)
