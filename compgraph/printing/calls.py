@@ -16,7 +16,7 @@ from ..storage import Write, layout_in, owner_of, value_at
 from ..values import MultiOutput, Value, freeze_operand
 from .names import Names, is_number
 
-# Methods of arrays, with their usual options.
+# Array methods, with the default values of their options.
 METHODS: dict[Any, tuple[str, dict[str, Any]]] = {
     ops.astype: ("astype", {"order": "K", "casting": "unsafe", "copy": True, "subok": True}),
     ops.view: ("view", {}),
@@ -51,21 +51,21 @@ class ListingWriter(CodeWriter):
             first, *index = [item.args[0], *map(freeze_operand, item.args[1:])]
             return f"{self.operand(first, item)}[{self.names.index(index[0] if len(index) == 1 else tuple(index))}]"
         if function is ops.einsum:
-            function, first = np.einsum, [self.names.literal(options.pop("subscripts"))]
-            return self._call("np.einsum", [*first, *self._operands(item)], options)
+            subscripts = self.names.literal(options.pop("subscripts"))
+            return self._format_call("np.einsum", [subscripts, *self._operands(item)], options)
         if isinstance(function, Packed):
             operands = "[" + ", ".join(self._operands(item)) + "]"
-            return self._call(self.names.function(function.function), [operands], options)
+            return self._format_call(self.names.function(function.function), [operands], options)
         if isinstance(function, Keyworded):
-            return self._keyworded(item, function, options)
+            return self._format_keyword_call(item, function, options)
         if isinstance(function, OnAxes) and "axes" in function.options:
             options |= function.options | {"axes": list(function.options["axes"])}
-            return self._call(self.names.function(function.function), self._operands(item), options)
+            return self._format_call(self.names.function(function.function), self._operands(item), options)
         if isinstance(function, Configured):
-            return self._call(self.names.function(function.function), self._operands(item), options | function.options)
-        return self._simple(item, function, options)
+            return self._format_call(self.names.function(function.function), self._operands(item), options | function.options)
+        return self._format_positional_call(item, function, options)
 
-    def _simple(self, item: object, function: Callable[..., Any], options: dict[str, Any]) -> str:
+    def _format_positional_call(self, item: object, function: Callable[..., Any], options: dict[str, Any]) -> str:
         """Return the code of an operator, a method, or a function with leading operands."""
         operands = self._operands(item)
         if function in INFIX and len(operands) == 2 and not options:
@@ -76,29 +76,29 @@ class ListingWriter(CodeWriter):
         if function in METHODS:
             (first, *rest), (name, defaults) = operands, METHODS[function]
             rest += [self.names.literal(options.pop("dtype"))] if "dtype" in options else []
-            chosen = {option: value for option, value in options.items() if option not in defaults or value != defaults[option]}
-            return self._call(f"{first}.{name}", rest, chosen)
+            nondefault = {key: value for key, value in options.items() if key not in defaults or value != defaults[key]}
+            return self._format_call(f"{first}.{name}", rest, nondefault)
         if function is ops.input_of or function is ops.stop_gradient:
-            return self._call("np.copy", operands, {})
+            return self._format_call("np.copy", operands, {})
         if isinstance(function, ops.UfuncMethod):
-            return self._call(f"{self.names.function(function.ufunc)}.{function.method}", operands, options)
-        return self._call(self.names.function(function), operands, options)
+            return self._format_call(f"{self.names.function(function.ufunc)}.{function.method}", operands, options)
+        return self._format_call(self.names.function(function), operands, options)
 
-    def _keyworded(self, item: Any, function: Keyworded, options: dict[str, Any]) -> str:
-        """Return the code of a call with keyword operands at the end; counts are integers."""
-        cut = len(item.args) - len(function.names)
-        named = function.keyword_values(tuple(map(freeze_operand, item.args[cut:])))
-        texts = [f"{name}={self.operand(value, item)}" for name, value in named.items()]
-        first = [self.operand(value, item) for value in item.args[:cut]]
-        return self._call(self.names.function(function.function), first, options, texts)
+    def _format_keyword_call(self, item: Any, function: Keyworded, options: dict[str, Any]) -> str:
+        """Return the code of a call whose last operands are passed as keywords."""
+        num_positional = len(item.args) - len(function.names)
+        keyword_values = function.keyword_values(tuple(map(freeze_operand, item.args[num_positional:])))
+        positional = [self.operand(value, item) for value in item.args[:num_positional]]
+        keywords = [f"{name}={self.operand(value, item)}" for name, value in keyword_values.items()]
+        return self._format_call(self.names.function(function.function), [*positional, *keywords], options)
 
-    def _call(self, function: str, operands: list[str], options: dict[str, Any], named: list[str] = []) -> str:  # noqa: B006
+    def _format_call(self, function: str, operands: list[str], options: dict[str, Any]) -> str:
+        """Return the code of a call; options with their default value are omitted."""
         if function.startswith("np."):
             self.names.bind_module("np")
-        keyword_texts = [
-            f"{name}={self.names.literal(value)}" for name, value in _nondefault_options(function, options, self.names).items()
-        ]
-        return f"{function}({', '.join([*operands, *named, *keyword_texts])})"
+        nondefault = _nondefault_options(function, options, self.names)
+        keywords = [f"{name}={self.names.literal(value)}" for name, value in nondefault.items()]
+        return f"{function}({', '.join([*operands, *keywords])})"
 
     def _operands(self, item: Any) -> list[str]:
         return [self.operand(operand, item) for operand in item.args]
@@ -110,34 +110,34 @@ class ListingWriter(CodeWriter):
         value = operand.raw_value if isinstance(operand, Value) else freeze_operand(operand)
         if isinstance(operand, Value) and is_number(operand):
             value = np.asarray(value)[()]
-        return self.names.literal(value, self._is_double(item))
+        return self.names.literal(value, self._accepts_python_numbers(item))
 
-    def _is_double(self, item: Any) -> bool:
+    def _accepts_python_numbers(self, item: Any) -> bool:
         """Whether a Python number as operand gives the same result as a NumPy number of double precision."""
         if isinstance(item, Write):
             return False
-        ufunc = isinstance(item.function, np.ufunc) or item.function is ops.power
-        kinds = {getattr(item, "dtype", None), *[a.dtype for a in item.args if isinstance(a, Value) and not is_number(a)]}
-        return bool(ufunc and item.function not in PIECEWISE and kinds <= {np.dtype(float), np.dtype(complex)})
+        is_ufunc = isinstance(item.function, np.ufunc) or item.function is ops.power
+        dtypes = {getattr(item, "dtype", None), *[a.dtype for a in item.args if isinstance(a, Value) and not is_number(a)]}
+        return bool(is_ufunc and item.function not in PIECEWISE and dtypes <= {np.dtype(float), np.dtype(complex)})
 
     # ------------------------------------------------------------------------------------------ buffers
 
     def leaf(self, item: Any) -> str:
-        """Return a name bound to the value, or the code of an array with writes: ``np.zeros(3)``, or a copy of a plain array."""
+        """Return the name of a leaf, or the statement that allocates a buffer: ``v = np.zeros(3)``."""
         if item.kind != "buffer" and not item.memory:
             self.names.bound[self.names[item]] = item.raw_value
             return self.names[item]
-        return f"{self.names[item]} = {self._buffer(item)}"
+        return f"{self.names[item]} = {self._format_allocation(item)}"
 
-    def _buffer(self, item: Any) -> str:
-        start = value_at(item, item.sequence_number) if item.memory else item.raw_value
+    def _format_allocation(self, item: Any) -> str:
+        initial_value = value_at(item, item.sequence_number) if item.memory else item.raw_value
         dtype = "" if item.dtype == np.float64 else f", {self.names.literal(item.dtype)}"
         shape = repr(item.shape[0] if item.ndim == 1 else item.shape)
         for name, number in (("zeros", 0), ("ones", 1)):
-            if item.dtype.kind in "biufc" and np.array_equal(start, np.full(item.shape, number, item.dtype)):
+            if item.dtype.kind in "biufc" and np.array_equal(initial_value, np.full(item.shape, number, item.dtype)):
                 self.names.bind_module("np")
                 return f"np.{name}({shape}{dtype})"
-        return f"{self.names.bind_array(np.array(start))}.copy()"
+        return f"{self.names.bind_array(np.array(initial_value))}.copy()"
 
     def target(self, write: Write) -> str:
         """Return the code of the written array: a node, or a part of the root."""
@@ -157,7 +157,8 @@ def _nondefault_options(path: str, options: dict[str, Any], names: Names) -> dic
     if not options:
         return options
     try:
-        parameters = inspect.signature(function).parameters if callable(function := names.object_at(path)) else {}
+        function = names.object_at(path)
+        parameters = inspect.signature(function).parameters if callable(function) else {}
     except ValueError:
         parameters = {}
     defaults = {name: parameter.default for name, parameter in parameters.items()}
@@ -173,8 +174,8 @@ def _is_equal(one: ArrayLike | DTypeLike | None, other: object) -> bool:
 
 
 def as_slices(array: Any, view_layout: dict[str, Any]) -> tuple[Any, ...] | None:
-    """Return the basic index of a window in an array, given its layout from `layout_in`; None if there is none."""
-    offset, steps, lengths = view_layout["offset"], list(view_layout["strides"]), list(view_layout["shape"])
+    """Return the slices and integers that select a window from an array, or None. `view_layout` is that of `layout_in`."""
+    offset, byte_strides, lengths = view_layout["offset"], list(view_layout["strides"]), list(view_layout["shape"])
     if view_layout["dtype"] != array.dtype or 0 in lengths or any(stride <= 0 for stride in array.strides):
         return None
     if sorted(array.strides, reverse=True) != list(array.strides):
@@ -182,16 +183,13 @@ def as_slices(array: Any, view_layout: dict[str, Any]) -> tuple[Any, ...] | None
     index: list[Any] = []
     for length, stride in zip(array.shape, array.strides, strict=True):
         start, offset = divmod(offset, stride)
-        if steps and steps[0] > 0 and not steps[0] % stride and start + (lengths[0] - 1) * (steps[0] // stride) < length:
-            step = steps.pop(0) // stride
+        is_sliced = bool(byte_strides) and byte_strides[0] > 0 and not byte_strides[0] % stride
+        if is_sliced and start + (lengths[0] - 1) * (byte_strides[0] // stride) < length:
+            step = byte_strides.pop(0) // stride
             stop = start + (lengths.pop(0) - 1) * step + 1
             index.append(slice(start or None, None if stop + step > length else stop, None if step == 1 else step))
         else:
             index.append(start)
-    fits = not offset and not steps and all(type(i) is slice or i < n for i, n in zip(index, array.shape, strict=True))
-    candidate_view = array[tuple(index)] if fits else None
-    same = candidate_view is not None and (candidate_view.shape, candidate_view.strides) == (
-        view_layout["shape"],
-        view_layout["strides"],
-    )
-    return tuple(index) if same and layout_in(array, candidate_view)["offset"] == view_layout["offset"] else None
+    if offset or byte_strides or not all(type(i) is slice or i < n for i, n in zip(index, array.shape, strict=True)):
+        return None
+    return tuple(index) if layout_in(array, array[tuple(index)]) == view_layout else None

@@ -12,7 +12,7 @@ from ..storage import Write
 from ..values import MultiOutput, Value, VariableNode
 from ..view import FOLDED_FROM, short_location
 from .calls import ListingWriter
-from .folding import runs_of
+from .folding import find_runs
 from .names import Names, is_number
 from .steps import LISTS, results_of, steps_of
 
@@ -160,7 +160,7 @@ def _fold_lines(lines: list[Line], fold: bool | None) -> tuple[list[Line], bool]
     if fold is False or (fold is None and len(items) <= FOLDED_FROM):
         return lines, False
     hidden: dict[Any, str] = {}
-    for first, middle, leaves in runs_of(list(items)):
+    for first, middle, leaves in find_runs(list(items)):
         size, count = len(first), len(middle)
         summary = (
             f"the last {'line' if size == 1 else f'{size} lines'} {count} more {'time' if count == 1 else 'times'}, and then:"
