@@ -317,7 +317,7 @@ def scatter_batch(cotangents: NDArray[Any], x: NDArray[Any], positions: NDArray[
     if isinstance(positions, Value) or not is_used.all():
         pieces, positions = pieces[:, is_used], positions[is_used]
     like = _zero_batch((math.prod(x.shape),), np.result_type(x.dtype, cotangents.dtype), size)
-    return bind(scatter, (like, pieces, slice(None), positions), {"layout": (2,)})
+    return bind(scatter, (like, pieces, slice(None), positions), {"index_counts": (2,)})
 
 
 def _zero_batch(shape: tuple[int, ...], dtype: DTypeLike | None, batch_size: int) -> Any:

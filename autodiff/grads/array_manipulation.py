@@ -41,20 +41,20 @@ def _pull_transpose(
 
 
 def _split_concatenated(
-    positions: list[int], g: NDArray[Any], out: NDArray[Any], *operands: Any, axis: int = 0, **_: object
+    argnums: list[int], g: NDArray[Any], out: NDArray[Any], *operands: Any, axis: int = 0, **_: object
 ) -> list[Any]:
-    """Return the parts of a concatenation's cotangent that belong to the operands."""
+    """Return the parts of a concatenation's cotangent that belong to the operands `argnums`."""
     shapes = [np.shape(x) for x in operands]
     along = 0 if axis is None else axis % out.ndim
     bounds = list(itertools.accumulate([math.prod(s) if axis is None else s[along] for s in shapes], initial=0))
     before = (slice(None),) * along
-    return [np.reshape(g[(*before, slice(bounds[p], bounds[p + 1]))], shapes[p]) for p in positions]
+    return [np.reshape(g[(*before, slice(bounds[p], bounds[p + 1]))], shapes[p]) for p in argnums]
 
 
-def _unstack(positions: list[int], g: NDArray[Any], out: NDArray[Any], *operands: Any, axis: Any = 0, **_: Any) -> list[Any]:
-    """Return the parts of a stack's cotangent that belong to the operands."""
+def _unstack(argnums: list[int], g: NDArray[Any], out: NDArray[Any], *operands: Any, axis: Any = 0, **_: Any) -> list[Any]:
+    """Return the parts of a stack's cotangent that belong to the operands `argnums`."""
     before = (slice(None),) * (axis % out.ndim)
-    return [g[(*before, p)] for p in positions]
+    return [g[(*before, p)] for p in argnums]
 
 
 astype_grad = linear("astype", _identity).moves_elements()
@@ -79,28 +79,30 @@ stack_grad = linear("stack", shared=_unstack).moves_elements()
 getitem_grad = general("getitem", scatter_lazily).tangent(lambda t, out, x, *index: record_getitem(t, *index)).selects_elements()
 
 
-def _index_slices(positions: list[int], layout: tuple[int, ...]) -> list[slice]:
-    """Return the slices of `flat` that hold the indices of the updates at some positions; see `scatter`."""
-    starts = itertools.accumulate([1, *[count + 1 for count in layout[:-1]]])
-    lengths = dict(zip(starts, layout, strict=True))
-    return [slice(p, p + lengths[p]) for p in positions]
+def _index_slices(argnums: list[int], index_counts: tuple[int, ...]) -> list[slice]:
+    """Return, for each update that is an operand of `scatter`, the slice of `updates` that holds its index."""
+    starts = itertools.accumulate([1, *[count + 1 for count in index_counts[:-1]]])
+    lengths = dict(zip(starts, index_counts, strict=True))
+    return [slice(k, k + lengths[k]) for k in argnums]
 
 
 def _gather_updates(
-    positions: list[int], g: NDArray[Any], out: NDArray[Any], like: NDArray[Any], *flat: object, layout: tuple[int, ...]
+    argnums: list[int], g: NDArray[Any], out: NDArray[Any], like: NDArray[Any], *updates: object, index_counts: tuple[int, ...]
 ) -> list[Any]:
     """Return the elements of the cotangent at the indices of the updates."""
-    return [record_getitem(g, *flat[index_slice]) for index_slice in _index_slices(positions, layout)]
+    return [record_getitem(g, *updates[index_slice]) for index_slice in _index_slices(argnums, index_counts)]
 
 
-def _scatter_tangents(tangents: Sequence[Any], out: NDArray[Any], like: object, *flat: object, layout: tuple[int, ...]) -> Any:
+def _scatter_tangents(
+    tangents: Sequence[Any], out: NDArray[Any], like: object, *updates: object, index_counts: tuple[int, ...]
+) -> Any:
     """Scatter the tangents of the updates."""
-    positions = [p for p, t in enumerate(tangents) if t is not None and p > 0]
-    if not positions:
+    argnums = [k for k, t in enumerate(tangents) if t is not None and k > 0]
+    if not argnums:
         return None
-    indices = [flat[index_slice] for index_slice in _index_slices(positions, layout)]
-    flat_tangents = [part for p, index in zip(positions, indices, strict=True) for part in (tangents[p], *index)]
-    return bind(scatter, (like, *flat_tangents), {"layout": tuple(map(len, indices))})
+    indices = [updates[index_slice] for index_slice in _index_slices(argnums, index_counts)]
+    tangent_updates = [part for k, index in zip(argnums, indices, strict=True) for part in (tangents[k], *index)]
+    return bind(scatter, (like, *tangent_updates), {"index_counts": tuple(map(len, indices))})
 
 
 # The first operand of scatter determines only the shape.
@@ -113,6 +115,7 @@ def _pull_window(
 ) -> Any:
     """Return zeros with `g` at the window. The cotangent of a complex buffer viewed by its real parts is conjugated."""
     memory: Any = to_values(buffer)
+    # `flat` spans all addresses of the buffer, whose first element is at `start`
     low, high = np.lib.array_utils.byte_bounds(memory) if memory.size else (0, 0)
     start = layout_of(memory, low)["offset"]
     count, offset = -(-(high - low) // memory.itemsize), offset + start
@@ -123,7 +126,7 @@ def _pull_window(
     else:
         flat = bind(scatter_to_buffer, (g,), {"count": count, "dtype": buffer.dtype, "offset": offset, "strides": strides})
     if flat.dtype != buffer.dtype:
-        flat = flat[::2] + 1j * flat[1::2]
+        flat = flat[::2] + 1j * flat[1::2]  # of real and imaginary parts
     if not is_flat:
         flat = bind(window, (flat,), {"shape": memory.shape, "dtype": memory.dtype, "offset": start, "strides": memory.strides})
     return np.conjugate(flat) if dtype != buffer.dtype else flat
@@ -132,31 +135,30 @@ def _pull_window(
 def _scatter_overlapping(
     g: NDArray[Any], like: NDArray[Any], shape: tuple[int, ...], offset: int, strides: tuple[int, ...]
 ) -> Any:
-    """Add `g` to zeros like flat memory, at a window that overlaps itself; offset and strides are in bytes."""
+    """Add `g` to zeros of the shape of `like` at a window whose elements overlap. `offset` and `strides` are in bytes."""
     positions = np.full(shape, offset // like.itemsize)
     for axis, step in enumerate(strides):
         positions += np.expand_dims(np.arange(shape[axis]) * (step // like.itemsize), tuple(range(1, len(shape) - axis)))
-    return bind(scatter, (like, np.ravel(g), np.ravel(positions)), {"layout": (1,)})
+    return bind(scatter, (like, np.ravel(g), np.ravel(positions)), {"index_counts": (1,)})
 
 
-def _pull_scatter(
+def _pull_scatter_to_buffer(
     g: Array, out: Array, values: NDArray[Any], *, count: int, dtype: DTypeLike | None, offset: int, strides: tuple[int, ...]
 ) -> Any:
-    buffer_view = {"shape": values.shape, "dtype": values.dtype, "offset": offset, "strides": strides}
-    return bind(window, (g,), buffer_view)
+    return bind(window, (g,), {"shape": values.shape, "dtype": values.dtype, "offset": offset, "strides": strides})
 
 
-def _sum_at_positions(g: NDArray[Any], region: Any, positions: Array) -> Any:
-    """Return the sum of the cotangents at each position."""
-    return bind(scatter, (np.ravel(region), np.ravel(g), np.ravel(positions)), {"layout": (1,)})
+def _sum_at_positions(g: NDArray[Any], like: NDArray[Any], positions: Array) -> Any:
+    """Return the sum of the cotangents at each position in the flattened `like`, of which only shape and dtype matter."""
+    return bind(scatter, (np.ravel(like), np.ravel(g), np.ravel(positions)), {"index_counts": (1,)})
 
 
 window_grad = linear("window", _pull_window).selects_elements()
-laid_grad = linear("laid", _pull_scatter).selects_elements()
+laid_grad = linear("laid", _pull_scatter_to_buffer).selects_elements()
 added_at_grad = linear(
     "added_at",
-    lambda g, out, region, values, places: np.reshape(_sum_at_positions(g, region, places), region.shape),
-    lambda g, out, region, values, places: _sum_at_positions(g, region, places)[places],
+    lambda g, out, region, values, positions: np.reshape(_sum_at_positions(g, region, positions), region.shape),
+    lambda g, out, region, values, positions: _sum_at_positions(g, region, positions)[positions],
 ).moves_elements()
 ops.register_operation(window, "window")
 ops.register_operation(scatter_to_buffer, "laid")

@@ -31,7 +31,7 @@ def scatter_back(g: NDArray[Any], x: NDArray[Any], positions: Any) -> Any:
     """Add `g` at flat positions to zeros like `x`: the transpose of `gather_or_zero`."""
     is_element = positions >= 0
     g = np.real(g) if g.dtype.kind == "c" and np.result_type(x).kind != "c" else g
-    return np.reshape(bind(scatter, (np.ravel(x), g[is_element], positions[is_element]), {"layout": (1,)}), np.shape(x))
+    return np.reshape(bind(scatter, (np.ravel(x), g[is_element], positions[is_element]), {"index_counts": (1,)}), np.shape(x))
 
 
 # ------------------------------------------------------------------------------------------- positions

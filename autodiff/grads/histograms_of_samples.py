@@ -137,7 +137,7 @@ def _push_weights(
     weight_tangent = np.where(inside, t, 0)
     like = np.zeros(math.prod(out[0].shape), weight_tangent.dtype)
     bin_tangent = np.reshape(
-        bind(scatter, (like, np.ravel(weight_tangent), np.ravel(bin_indices)), {"layout": (1,)}), out[0].shape
+        bind(scatter, (like, np.ravel(weight_tangent), np.ravel(bin_indices)), {"index_counts": (1,)}), out[0].shape
     )
     if density:
         bin_tangent = (bin_tangent / _bin_volumes(out[1:]) - out[0] * np.sum(weight_tangent)) / np.sum(

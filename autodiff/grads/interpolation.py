@@ -119,7 +119,7 @@ class _PiecewiseLine:
         """Add the cotangents of the points, weighted, at their knots to zeros like `like`."""
         g = np.real(g) if np.iscomplexobj(g) and not np.iscomplexobj(like) else g
         updates = (g * (1 - self.share), self.knots[0], g * self.share, self.knots[1])
-        return bind(scatter, (like, *updates), {"layout": (1, 1)})
+        return bind(scatter, (like, *updates), {"index_counts": (1, 1)})
 
     def interpolate(self, t: NDArray[Any]) -> Any:
         """Interpolate values at the knots."""

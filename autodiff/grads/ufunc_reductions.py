@@ -207,7 +207,7 @@ def reduceat_formulas(rule: Rule, f: Callable[..., Any]) -> tuple[Any, Any]:
             fold = _fold_segment(f, elements[segment], results[i])
             updates += [np.stack(fold.pull(rule, [None] * (len(fold.results) - 1) + [cotangents[i]])[1]), segment]
         like = np.zeros(elements.shape, out.dtype)
-        total = bind(scatter, (like, *updates), {"layout": (1,) * (len(updates) // 2)}) if updates else like
+        total = bind(scatter, (like, *updates), {"index_counts": (1,) * (len(updates) // 2)}) if updates else like
         return np.moveaxis(total, 0, axis)
 
     def push(t: NDArray[Any], out: NDArray[Any], x: NDArray[Any], indices: NDArray[Any], axis: int = 0, **_: object) -> Any:

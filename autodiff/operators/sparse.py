@@ -175,7 +175,7 @@ def _scattered_pattern(patterns: Patterns, node: Any, operand_patterns: list[Any
     like, *flat = operands
     numbers = _positions(like)
     parts, positions, start = [], [], 0
-    for count in node.options["layout"]:
+    for count in node.options["index_counts"]:
         if operand_patterns[1 + start] is not None:
             index = flat[start + 1 : start + 1 + count]
             parts.append(operand_patterns[1 + start])

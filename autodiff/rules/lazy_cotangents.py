@@ -60,7 +60,7 @@ class ScatteredCotangent:
         types = {*map(type, self.updates), *map(type, chain.from_iterable(self.indices))}
         if any(issubclass(t, Value) for t in types):
             flat = [part for update, index in zip(self.updates, self.indices, strict=True) for part in (update, *index)]
-            scattered = bind(scatter, (node, *flat), {"layout": tuple(map(len, self.indices))})
+            scattered = bind(scatter, (node, *flat), {"index_counts": tuple(map(len, self.indices))})
         else:
             scattered = _zeros(node.raw_value)
             self.add_to(scattered)
@@ -76,22 +76,22 @@ class ScatteredCotangent:
             _add_at(total, update, index)
 
 
-def scatter(like: NDArray[Any], *flat: Any, layout: tuple[int, ...]) -> Any:
+def scatter(like: NDArray[Any], *updates: Any, index_counts: tuple[int, ...]) -> Any:
     """Add updates at indices to zeros of the shape of `like`: the transpose of ``like[index]``.
 
     Parameters
     ----------
     like : array
         Determines shape and dtype.
-    *flat
-        For each update: the update, then the parts of its index.
-    layout : tuple of int
+    *updates
+        For each update: its values, then the parts of its index.
+    index_counts : tuple of int
         For each update, the number of parts of its index.
     """
     total = _zeros(like)
     start = 0
-    for count in layout:
-        _add_at(total, flat[start], flat[start + 1 : start + 1 + count])
+    for count in index_counts:
+        _add_at(total, updates[start], updates[start + 1 : start + 1 + count])
         start += 1 + count
     return total
 

@@ -133,7 +133,7 @@ def gather(opname: str, positions: Formula) -> Rule:
             update_and_index = np.where(is_element, np.ravel(cotangent), 0), np.maximum(flat_positions, 0)
         else:
             update_and_index = np.ravel(cotangent)[is_element], flat_positions[is_element]
-        flat = bind(scatter, (np.ravel(x), *update_and_index), {"layout": (1,)})
+        flat = bind(scatter, (np.ravel(x), *update_and_index), {"index_counts": (1,)})
         return np.reshape(flat, x.shape)
 
     def tangent(tangent: Array, out: object, x: Any, *others: object, **options: object) -> Any:

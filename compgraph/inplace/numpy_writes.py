@@ -288,7 +288,7 @@ def ufunc_at(ufunc: np.ufunc, target: Any, index: Any, *others: Any) -> None:
         store_computed(target, lambda: compute_at(index), others, index)
     elif ufunc in (np.add, np.subtract):
         added = np.broadcast_to(others[0] if ufunc is np.add else np.negative(others[0]), positions.shape)
-        store_computed(target, lambda: bind(ops.added_at, (target[index], added), {"places": positions}), others, index)
+        store_computed(target, lambda: bind(ops.added_at, (target[index], added), {"positions": positions}), others, index)
     else:
         flat = np.arange(target.size).reshape(target.shape)[index]
         occurrences = _occurrences(positions)

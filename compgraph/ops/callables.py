@@ -216,11 +216,11 @@ def copy_as_laid(x: NDArray[Any]) -> Any:
     return result
 
 
-def added_at(region: NDArray[Any], values: NDArray[Any], *, places: NDArray[Any]) -> Any:
-    """``np.add.at`` on a region of an array. `places` numbers the elements; equal numbers mean the same element in memory."""
+def added_at(region: NDArray[Any], values: NDArray[Any], *, positions: NDArray[Any]) -> Any:
+    """``np.add.at`` on a region of an array. `positions` numbers the elements; equal numbers mean the same element in memory."""
     total = np.array(region).ravel()
-    np.add.at(total, np.ravel(places), np.ravel(values))
-    return total[places]
+    np.add.at(total, np.ravel(positions), np.ravel(values))
+    return total[positions]
 
 
 def complex_sign(z: Array) -> Any:

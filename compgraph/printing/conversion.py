@@ -410,7 +410,7 @@ class Converter:
         """Convert the derivative of indexing: a sum of pieces, each at its position."""
         pieces: list[sp.Expr] = []
         start = 1
-        for count in item.options["layout"]:
+        for count in item.options["index_counts"]:
             index = tuple([freeze_operand(part) for part in item.args[start + 1 : start + 1 + count]])
             index = index[0] if len(index) == 1 and isinstance(index[0], tuple) else index
             piece, own = self._body(item.args[start]), np.shape(_plain(item.args[start]))

@@ -146,22 +146,22 @@ def select(call: Call) -> Any:
 
 
 def scatter(call: Call) -> Any:
-    """``scatter(like, piece, *index, piece, *index, ..., layout=...)``, the transpose of ``like[index]``."""
+    """``scatter(like, update, *index, update, *index, ..., index_counts=...)``, the transpose of ``like[index]``."""
     like, shape = call.values[0], call.values[0].shape[1:] if call.batched[0] else call.values[0].shape
     size = call.batch_size
     if not call.batched[0]:
         like = np.broadcast_to(np.zeros((), like.dtype), (size, *shape))
     operands: list[Any] = [like]
-    layout, start = [], 1
-    for width in call.options["layout"]:
+    index_counts, start = [], 1
+    for width in call.options["index_counts"]:
         stop = start + 1 + width
         where = batch_index(shape, call.values[start + 1 : stop], call.batched[start + 1 : stop], size)
         pieces = call.values[start] if call.batched[start] else broadcast_batch(call.values[start], size)
         pieces = np.broadcast_to(pad_ndim(pieces, len(where.shape)), (size, *where.shape))
         operands += [where.from_front(pieces), *where.index]
-        layout.append(len(where.index))
+        index_counts.append(len(where.index))
         start = stop
-    return call.run(operands, layout=tuple(layout))
+    return call.run(operands, index_counts=tuple(index_counts))
 
 
 def take(call: Call) -> Any:

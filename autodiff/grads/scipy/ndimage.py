@@ -258,7 +258,7 @@ class _Points:
         for weight, flat_index, exists in self.terms():
             updates.append(np.ravel(weight * g)[np.ravel(exists)])
             indices.append(flat_index[exists])
-        total = bind(scatter, (np.ravel(self.c), np.concatenate(updates), np.concatenate(indices)), {"layout": (1,)})
+        total = bind(scatter, (np.ravel(self.c), np.concatenate(updates), np.concatenate(indices)), {"index_counts": (1,)})
         return np.reshape(total, self.c.shape)
 
 

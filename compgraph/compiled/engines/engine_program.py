@@ -27,7 +27,7 @@ from .libraries import Library, counterpart, operation_key
 MAX_OPERATIONS = 20_000  # of one program: Python loops are unrolled
 _MAX_INLINE_SIZE = 16  # elements of the largest constant that is a global of the program instead of an argument
 
-# Whether the operand at a position may be a NumPy index or integer; for `scatter` this follows from its layout.
+# Whether the operand at a position may be a NumPy index or integer; for `scatter` this follows from `index_counts`.
 _PLAIN_OPERANDS: dict[str, Callable[[int], bool]] = {
     "bincount": lambda k: k == 0,
     **dict.fromkeys(("delete", "insert", "repeat", "roll", "tile"), lambda k: k == 1),
@@ -363,7 +363,7 @@ class _EngineWriter(CodeWriter):
         if key == "astype":
             return f"cast({self.operand(operands[0], item)}, {self._dtype(item.dtype)})"
         if key == "scatter":
-            sources, options["layout"] = self._scatter_operands(operands, options["layout"], item.dtype)
+            sources, options["index_counts"] = self._scatter_operands(operands, options["index_counts"], item.dtype)
         elif is_converted and not isinstance(item, MultiOutput):
             sources = [self._cast_operand(a, item.dtype) for a in operands]
         else:
@@ -492,12 +492,12 @@ class _EngineWriter(CodeWriter):
         return self._cast_operand(value, bool if name == "where" else item.dtype)
 
     def _scatter_operands(
-        self, operands: Sequence[Any], layout: Sequence[int], dtype: np.dtype[Any]
+        self, operands: Sequence[Any], index_counts: Sequence[int], dtype: np.dtype[Any]
     ) -> tuple[list[str], tuple[int, ...]]:
-        """Return the sources of the operands of `scatter`, and its layout with complete indices."""
+        """Return the sources of the operands of `scatter`, and the number of parts of each complete index."""
         sources, start = [self.operand(operands[0], None)], 1
         counts = []
-        for count in layout:
+        for count in index_counts:
             sources.append(self._cast_operand(operands[start], dtype))
             parts = self._indices(np.shape(_value_of(operands[0])), operands[start + 1 : start + 1 + count])
             sources += parts

@@ -441,7 +441,7 @@ def test_vmap_matmul_of_constant_stack_and_batched_vectors() -> None:
 
 def test_vmap_scatter_adds_batched_pieces() -> None:
     def f(p: Any, q: Any) -> Any:
-        return bind(scatter, (np.zeros(5), p, [0, 2, 2], q, slice(1, 3)), {"layout": (1, 1)})
+        return bind(scatter, (np.zeros(5), p, [0, 2, 2], q, slice(1, 3)), {"index_counts": (1, 1)})
 
     pieces, others = np.arange(12.0).reshape(4, 3), np.arange(8.0).reshape(4, 2)
     result = ad.vmap(f)(pieces, others)
@@ -530,7 +530,7 @@ def test_vmap_scatter_keeps_shape_and_dtype_of_first_operand(batched: tuple[bool
     indices = np.array([[0, 2, 2], [1, 1, 1], [4, 3, 0], [0, 0, 4]])
 
     def f(like: Any, piece: Any, index: Any) -> Any:
-        return bind(scatter, (like, piece, index), {"layout": (1,)})
+        return bind(scatter, (like, piece, index), {"index_counts": (1,)})
 
     result = ad.vmap(f, in_axes=(0 if batched[0] else None, 0 if batched[1] else None, 0))(like, piece, indices)
     expected = np.zeros((4, 5, 2), np.float32)

@@ -178,19 +178,19 @@ def scatter_to_buffer(xp: Namespace, values: Array, count: int, dtype: Any, offs
     return gather(xp, values, sources)
 
 
-def scatter(xp: Namespace, like: Any, *parts: Any, layout: tuple[int, ...], add: Any = None) -> Array:
+def scatter(xp: Namespace, like: Any, *updates: Any, index_counts: tuple[int, ...], add: Any = None) -> Array:
     """See `autodiff.rules.lazy_cotangents.scatter`; `add` is the library's own function for adding at an index."""
     total, start = None, 0
-    for count in layout:
-        index = parts[start + 1 : start + 1 + count]
+    for count in index_counts:
+        index = updates[start + 1 : start + 1 + count]
         index = tuple(index[0]) if count == 1 and isinstance(index[0], tuple) else index
         if is_basic(index):
-            values, ranges = _values_at(xp, tuple(like.shape), index, parts[start])
+            values, ranges = _values_at(xp, tuple(like.shape), index, updates[start])
             part = embed(xp, values, like.shape, ranges)
             total = part if total is None else total + part
         else:
             total = xp.zeros_like(like) if total is None else total
-            total = (add or functools.partial(add_item, xp))(total, index, parts[start])
+            total = (add or functools.partial(add_item, xp))(total, index, updates[start])
         start += 1 + count
     return xp.zeros_like(like) if total is None else total
 
@@ -202,10 +202,10 @@ def add_item(xp: Namespace, total: Array, index: tuple[Any, ...], values: Array)
     return add_at(xp, total, flat_positions(xp, total.shape, index, total), values)
 
 
-def added_at(xp: Namespace, region: Array, values: Array, *, places: object) -> Array:
+def added_at(xp: Namespace, region: Array, values: Array, *, positions: object) -> Array:
     total = flat(xp, region)
-    places = np.asarray(places)
-    return gather(xp, add_at(xp, total, places.ravel(), flat(xp, values)), places)
+    positions = np.asarray(positions)
+    return gather(xp, add_at(xp, total, positions.ravel(), flat(xp, values)), positions)
 
 
 def bincount(xp: Namespace, x: NDArray[Any], weights: Array, minlength: int = 0) -> Array:

@@ -331,15 +331,15 @@ def _joined(function: Callable[..., Any]) -> Expansion:
 def _scattered(function: Callable[..., Any]) -> Expansion:
     """Return the expansion of `scatter`: its first operand, and the values before each group of indices, have parts."""
 
-    def expand(*operands: Any, layout: tuple[int, ...]) -> Any:
+    def expand(*operands: Any, index_counts: tuple[int, ...]) -> Any:
         values, position = [0], 1
-        for count in layout:
+        for count in index_counts:
             values.append(position)
             position += 1 + count
         parts = [
             z if isinstance(z, Parts) else Parts(z, np.zeros(np.shape(z)) if k in values else z) for k, z in enumerate(operands)
         ]
-        return Parts(*[bind(function, part, {"layout": layout}) for part in zip(*parts, strict=True)])
+        return Parts(*[bind(function, part, {"index_counts": index_counts}) for part in zip(*parts, strict=True)])
 
     return expand
 

@@ -271,7 +271,7 @@ def _scatter(state: LoweringState, item: Any) -> str:
     writes: list[tuple[BufferView | FancyIndex, Any]] = []
     start, args = 1, item.args
     out = dense_view(item.raw_value.dtype, item.raw_value.shape, item)
-    for count in item.options["layout"]:
+    for count in item.options["index_counts"]:
         index, value = args[start + 1 : start + 1 + count], state.operand(args[start])
         start += 1 + count
         if isinstance(value, BufferView) and 0 in value.shape and _selects_nothing(state, index):
@@ -330,17 +330,17 @@ def _is_order_defined(target_view: BufferView, index: NDArray[Any] | tuple[Any, 
 
 def _add_at(state: LoweringState, item: Any) -> str:
     """Lower `ops.added_at`: values added to a region with repeated elements."""
-    region, value, places = state.view(item.args[0]), state.view(item.args[1]), item.options["places"]
-    if region is None or value is None or value.shape != np.atleast_1d(places).shape or 0 in (*value.shape, *region.shape):
+    region, value, positions = state.view(item.args[0]), state.view(item.args[1]), item.options["positions"]
+    if region is None or value is None or value.shape != np.atleast_1d(positions).shape or 0 in (*value.shape, *region.shape):
         return UNSUPPORTED_INDEX
     if not casts_like_numpy(value, region.buffer.dtype):
         return UNSUPPORTED_INDEX
     total = state.ravel(state.copy_of(region, region.buffer.dtype))
-    target = fancy_index(state, total, (places,))
+    target = fancy_index(state, total, (positions,))
     if target is None:
         return UNSUPPORTED_INDEX
     _append_scatter(state, "add", target, value)
-    return lower_gather(state, item, total, (places,))
+    return lower_gather(state, item, total, (positions,))
 
 
 def _bincount(state: LoweringState, item: Any) -> str:
