@@ -1,4 +1,4 @@
-"""Central differences of plain functions, the reference for all gradient checks."""
+"""Central differences of functions of NumPy arrays, the reference for all gradient checks."""
 
 from __future__ import annotations
 
@@ -39,11 +39,13 @@ def directional(f: Callable[..., Any], args: Sequence[Any], directions: Sequence
     ----------
     f : callable
         A function of plain arrays that returns an array.
-    args, directions : sequence of array_like
-        The point and, for each argument, the direction of the same shape (None for zero).
+    args : sequence of array_like
+        The point.
+    directions : sequence of array_like
+        For each argument, the direction of the same shape; None for zero.
     step : float, optional
-        The step, relative to the largest absolute value in the arguments, or to 1 if that is larger; by default `step_of`
-        their dtypes.
+        The step, relative to the largest absolute value in the arguments, or to 1 if that is larger. By default the largest
+        `step_of` the dtypes.
 
     Returns
     -------
@@ -58,18 +60,15 @@ def directional(f: Callable[..., Any], args: Sequence[Any], directions: Sequence
     args = [plain(a) for a in args]
     size = max([1.0, *(float(np.max(np.abs(a), initial=0)) for a in args)])
     h = size * (step or max(step_of(a.dtype) for a in args))
-    values = []
-    for sign in (1, -1):
-        pairs = [(a, 0 if d is None else np.asarray(d)) for a, d in zip(args, directions, strict=True)]
-        perturbed = [shifted(a, sign * h * d) for a, d in pairs]
-        values.append(np.asarray(f(*perturbed)))
+    pairs = [(a, 0 if d is None else np.asarray(d)) for a, d in zip(args, directions, strict=True)]
+    values = [np.asarray(f(*[add_perturbation(a, sign * h * d) for a, d in pairs])) for sign in (1, -1)]
     return (values[0] - values[1]) / (2 * h)
 
 
-def shifted(array: NDArray[Any], difference: Operand) -> Any:
-    """The sum of an array and a difference, in the dtype and memory layout of the array."""
+def add_perturbation(array: NDArray[Any], perturbation: Operand) -> Any:
+    """Return the sum of an array and a perturbation, in the dtype and memory layout of the array."""
     result = np.empty_like(array)
-    np.add(array, difference, out=result, casting="unsafe")
+    np.add(array, perturbation, out=result, casting="unsafe")
     return result if np.ndim(array) else result[()]
 
 
@@ -87,7 +86,7 @@ def gradient(
     weights : array_like, optional
         Of the shape of the result; ones by default.
     step : float, optional
-        The step, relative to the size of each element, or to 1 if that is larger; by default `step_of` its dtype.
+        The step, relative to the size of each element, or to 1 if that is larger. By default `step_of` its dtype.
 
     Returns
     -------
@@ -107,36 +106,43 @@ def gradient(
     args = [plain(a) for a in args]
     gradients = []
     for position, argument in enumerate(args):
-        partial = np.zeros(argument.shape, argument.dtype)
+        gradient_array = np.zeros(argument.shape, argument.dtype)
         units = (1, 1j) if argument.dtype.kind == "c" else (1,)
         for index in np.ndindex(argument.shape):
             for unit in units:
-                partial[index] += np.conj(unit) * _partial(f, args, position, index, unit, weights, step)
-        gradients.append(partial)
+                gradient_array[index] += np.conj(unit) * _partial_derivative(f, args, position, index, unit, weights, step)
+        gradients.append(gradient_array)
     return gradients
 
 
-def elementwise(f: Callable[[Any], Any], x: NDArray[Any], mask: Array) -> Any:
-    """Compute a central difference with all elements of `mask` perturbed at once.
-
-    The step of each element is relative to its size. `f` must act elementwise, unless the mask selects one element.
-    """
-    x = plain(x)
-    step = (step_of(x.dtype) * np.maximum(1, np.abs(x))).astype(x.dtype)
-    upper, lower = (x + mask * step).astype(x.dtype), (x - mask * step).astype(x.dtype)
-    width = upper - lower
-    width = np.sum(width) if np.sum(mask) == 1 else width
-    return (np.asarray(f(upper)) - np.asarray(f(lower))) / width
+def elementwise_derivative(f: Callable[[Any], Any], x: NDArray[Any]) -> Any:
+    """Compute the derivative of an elementwise function by a central difference, with all elements perturbed together."""
+    difference, widths = _central_difference(f, plain(x), 1.0)
+    return difference / widths
 
 
 def jacobian(f: Callable[[Any], Any], x: NDArray[Any]) -> Any:
     """Compute the Jacobian of a function by central differences, of shape ``(*f(x).shape, *x.shape)``."""
-    columns = [elementwise(f, x, unit)[..., None] for unit in np.eye(x.size).reshape(-1, *x.shape)]
-    shape = (*f(plain(x)).shape, *x.shape)
+    x = plain(x)
+    columns = []
+    for unit in np.eye(x.size).reshape(-1, *x.shape):
+        difference, widths = _central_difference(f, x, unit)
+        columns.append((difference / np.sum(widths))[..., None])
+    shape = (*f(x).shape, *x.shape)
     return np.reshape(np.concatenate(columns, axis=-1), shape) if columns else np.zeros(shape)
 
 
-def _partial(
+def _central_difference(f: Callable[[Any], Any], x: NDArray[Any], mask: Array | float) -> tuple[Any, Any]:
+    """Return the difference of two values of `f`, and that of each element, with the elements of `mask` (1) perturbed.
+
+    The step of each element is relative to its size.
+    """
+    step = (step_of(x.dtype) * np.maximum(1, np.abs(x))).astype(x.dtype)
+    upper, lower = (x + mask * step).astype(x.dtype), (x - mask * step).astype(x.dtype)
+    return np.asarray(f(upper)) - np.asarray(f(lower)), upper - lower
+
+
+def _partial_derivative(
     f: Callable[..., Any],
     args: list[Any],
     position: int,
@@ -148,15 +154,15 @@ def _partial(
     """Return the central difference of the weighted sum with one element of one argument perturbed along `unit` (1 or 1j)."""
     argument = args[position]
     h = max(1.0, abs(argument[index])) * (step or step_of(argument.dtype))
-    ends, points = [], []
+    outputs, coordinates = [], []
     for sign in (1, -1):
         perturbed = argument.copy("K")
         perturbed[index] += sign * h * unit
-        points.append(perturbed[index])
+        coordinates.append(perturbed[index])
         others = [a.copy("K") for a in args]  # the function may write into them
-        ends.append(np.asarray(f(*others[:position], perturbed, *others[position + 1 :])))
-    difference = ends[0] - ends[1]
+        outputs.append(np.asarray(f(*others[:position], perturbed, *others[position + 1 :])))
+    difference = outputs[0] - outputs[1]
     if weights is not None:
         difference = difference * weights
-    width = np.real((points[0] - points[1]) / unit)
+    width = np.real((coordinates[0] - coordinates[1]) / unit)
     return np.real(np.sum(difference)) / width

@@ -211,7 +211,7 @@ def _slopes(f: Callable[..., Any], points: Sequence[Any], directions: Sequence[A
         ends = []
         for sign in (1, -1):
             stopped_gradients.replay()
-            perturbed = [finite_differences.shifted(p, sign * step * d) for p, d in zip(points, directions, strict=True)]
+            perturbed = [finite_differences.add_perturbation(p, sign * step * d) for p, d in zip(points, directions, strict=True)]
             ends.append(float(np.real(f(*perturbed))))
     return (ends[0] - middle) / step, (middle - ends[1]) / step
 

@@ -306,7 +306,7 @@ class Slope:
             raise TypeError("rule: a derivative by central differences needs real operands. Pass formulas for complex ones")
         k = self.position
 
-        def shifted(x: Any) -> Any:
+        def apply_to_operand(x: Any) -> Any:
             out = np.asarray(self.function(*values[:k], x, *values[k + 1 :], **options))
             if out.dtype.kind == "c":
                 raise TypeError("rule: a derivative by central differences needs a real result. Pass formulas")
@@ -318,8 +318,8 @@ class Slope:
             return out
 
         if self.elementwise:
-            return finite_differences.elementwise(shifted, values[k], np.ones(values[k].shape))
-        return finite_differences.jacobian(shifted, values[k])
+            return finite_differences.elementwise_derivative(apply_to_operand, values[k])
+        return finite_differences.jacobian(apply_to_operand, values[k])
 
 
 def numerical_derivative(function: Callable[..., Any], position: int, elementwise: bool) -> Any:
