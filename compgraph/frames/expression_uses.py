@@ -9,8 +9,8 @@ from typing import Any
 
 from .expressions import expression, parents, tree_of
 
-_SHOWING = frozenset({"print", "str", "repr", "format", "pprint", "bool", "isnan", "isfinite", "isclose"})
-_DIFFERENTIATING = frozenset({"gradient", "gradients", "jacobian"})
+_DISPLAY_AND_TEST_FUNCTIONS = frozenset({"print", "str", "repr", "format", "pprint", "bool", "isnan", "isfinite", "isclose"})
+_GRADIENT_FUNCTIONS = frozenset({"gradient", "gradients", "jacobian"})
 
 
 def classify_use(code: CodeType, instruction: int) -> str:
@@ -26,15 +26,16 @@ def classify_use(code: CodeType, instruction: int) -> str:
     Returns
     -------
     str
-        ``"shown"`` for text, comparisons and tests; ``"dropped"`` for statements that assign nothing, and for names that are
-        only shown; ``"returned"`` for the result of a function; ``""`` if the value may enter a computation, or without source.
+        ``"shown"`` if the value becomes text, or is compared or tested. ``"dropped"`` if the statement assigns nothing, such as
+        ``results.append(float(x))``, or only names that are shown. ``"returned"`` if it is the result of a function. ``""`` if it
+        may enter a computation, or if there is no source.
     """
-    return _classify_call(code, instruction) if isinstance(code, CodeType) else ""
+    return _classify_call(code.co_filename, code, instruction) if isinstance(code, CodeType) else ""
 
 
 @functools.lru_cache(1024)
-def _classify_call(code: CodeType, instruction: int) -> str:
-    tree, node = tree_of(code.co_filename), expression(code, instruction)
+def _classify_call(filename: str, code: CodeType, instruction: int) -> str:  # code objects of different files can be equal
+    tree, node = tree_of(filename), expression(code, instruction)
     return "" if tree is None or node is None else _classify(node, parents(tree), frozenset())
 
 
@@ -50,8 +51,10 @@ def _classify(node: object, parent_of: dict[Any, Any], visited: frozenset[str]) 
             return "shown"
         if isinstance(parent, ast.Call):
             name = getattr(parent.func, "id", getattr(parent.func, "attr", None))
-            if name in _SHOWING or name in _DIFFERENTIATING:
-                return "shown" if name in _SHOWING else ""
+            if name in _DISPLAY_AND_TEST_FUNCTIONS:
+                return "shown"
+            if name in _GRADIENT_FUNCTIONS:
+                return ""
         is_operand = is_operand or isinstance(parent, (ast.BinOp, ast.Call))
         if isinstance(parent, ast.Expr):
             return "dropped"
@@ -77,7 +80,7 @@ def _classify_names(statement: Any, parent_of: dict[Any, Any], visited: frozense
         scope = parent_of[scope]
     reads = [n for n in ast.walk(scope) if isinstance(n, ast.Name) and n.id in names and isinstance(n.ctx, ast.Load)]
     if not reads and isinstance(scope, ast.Module) and getattr(scope, "is_cell", False):
-        return ""
+        return ""  # later cells of the notebook may read the name
     uses = {_classify(read, parent_of, visited | names) for read in reads}
     return "dropped" if uses <= {"shown", "dropped"} else "returned" if "" not in uses else ""
 
@@ -87,12 +90,12 @@ def _is_text(left: ast.expr) -> bool:
 
 
 def literals_in(code: CodeType) -> frozenset[float]:
-    """The absolute values of the number literals in the file of a code object; without source, those in the code."""
+    """The absolute values of the number literals in the file of a code object, and of the numbers among its constants."""
     return _literals(code.co_filename, code)
 
 
 @functools.lru_cache(256)
-def _literals(filename: str, code: CodeType) -> frozenset[float]:
+def _literals(filename: str, code: CodeType) -> frozenset[float]:  # code objects of different files can be equal
     tree = tree_of(filename)
     literals = [] if tree is None else [n.value for n in ast.walk(tree) if isinstance(n, ast.Constant)]
     queue: list[Any] = [code]
@@ -112,7 +115,7 @@ def assigned_name(code: CodeType | str | None, instruction: int) -> str | None:
     Parameters
     ----------
     code : code object, str or None
-        The code of the frame, as a node stores it.
+        The code of the frame. An unpickled node stores the text of the line instead, or None, and has no name.
     instruction : int
         The instruction of the call.
 
