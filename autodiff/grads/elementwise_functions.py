@@ -1,7 +1,8 @@
 """Rules of elementwise operations, from simple to difficult.
 
 Each formula has the form ``(cotangent, out, *operands) -> contribution``. Where the one-sided derivatives differ (abs at 0,
-ties of maximum), the value is their mean, as in a central difference.
+ties of maximum), the value is their mean, as in a central difference. In the texts of `with_formula`, a and b are the operands
+and y is the result.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from .corners import choice_formula, choice_tangent, norm_formula, safe_quotient
 
 LN2 = math.log(2.0)
 LN10 = math.log(10.0)
+DEGREE = math.pi / 180
 
 # ------------------------------------------------------------------------------------------ arithmetic
 
@@ -36,8 +38,8 @@ real_grad = elementwise("real", lambda g, out, x: g)
 imag_grad = elementwise("imag", lambda g, out, x: g * -1j)
 square_grad = elementwise("square", lambda g, out, x: g * (2 * x)).with_formula("2 * a")
 reciprocal_grad = elementwise("reciprocal", lambda g, out, x: -g * out * out).with_formula("-1 / a**2")
-deg2rad_grad = elementwise("deg2rad", lambda g, out, x: g * (math.pi / 180)).with_formula("pi / 180")
-radians_grad = elementwise("radians", lambda g, out, x: g * (math.pi / 180)).with_formula("pi / 180")
+deg2rad_grad = elementwise("deg2rad", lambda g, out, x: g * DEGREE).with_formula("pi / 180")
+radians_grad = elementwise("radians", lambda g, out, x: g * DEGREE).with_formula("pi / 180")
 rad2deg_grad = elementwise("rad2deg", lambda g, out, x: g * (180 / math.pi)).with_formula("180 / pi")
 degrees_grad = elementwise("degrees", lambda g, out, x: g * (180 / math.pi)).with_formula("180 / pi")
 
@@ -59,7 +61,7 @@ divmod_grad = general(
 
 
 def to_dtype_of(x: Any, out: Any) -> Any:
-    """Convert `x` to the dtype of the result: complex in ``np.emath``, of half precision in the logarithm of an int8."""
+    """Convert `x` to the dtype of the result, which differs for ``np.emath`` (complex) and small integers (float16)."""
     if out.dtype.kind == "c" and not np.iscomplexobj(x):
         return x + np.zeros((), out.dtype)
     return x if getattr(x, "dtype", out.dtype) == out.dtype else x.astype(out.dtype)
@@ -98,8 +100,8 @@ logn_grad = elementwise(
 log1p_grad = elementwise("log1p", lambda g, out, x: g / (1 + x)).with_formula("1 / (1 + a)")
 
 
-def _minus_logsum(x: Any, out: Any, y: ArrayLike) -> Any:
-    """Compute x - out, the logarithm of the share of x in a sum, without ``inf - inf``."""
+def _log_share(x: Any, out: Any, y: ArrayLike) -> Any:
+    """Compute x - out, the logarithm of the share of x in a sum, without ``inf - inf`` unless x and y are the same infinity."""
     is_infinite = np.isinf(out)
     if not np.any(is_infinite):
         return x - out
@@ -109,44 +111,44 @@ def _minus_logsum(x: Any, out: Any, y: ArrayLike) -> Any:
 
 logaddexp_grad = elementwise(
     "logaddexp",
-    lambda g, out, x, y: g * np.exp(_minus_logsum(x, out, y)),
-    lambda g, out, x, y: g * np.exp(_minus_logsum(y, out, x)),
+    lambda g, out, x, y: g * np.exp(_log_share(x, out, y)),
+    lambda g, out, x, y: g * np.exp(_log_share(y, out, x)),
 ).with_formula("exp(a - y)", "exp(b - y)")
 logaddexp2_grad = elementwise(
     "logaddexp2",
-    lambda g, out, x, y: g * np.exp2(_minus_logsum(x, out, y)),
-    lambda g, out, x, y: g * np.exp2(_minus_logsum(y, out, x)),
+    lambda g, out, x, y: g * np.exp2(_log_share(x, out, y)),
+    lambda g, out, x, y: g * np.exp2(_log_share(y, out, x)),
 ).with_formula("2**(a - y)", "2**(b - y)")
 
 # ------------------------------------------------------------------------ trigonometric and hyperbolic
 
 
-def _inverse_root(out: Any, root: Any, root_of_value: Any) -> Any:
-    """Return the root in the derivative of an inverse function, of the operand or of the value.
+def _root(out: Any, from_operand: Any, from_result: Any) -> Any:
+    """Return the root in the derivative of an inverse function, computed from the operand, or from a complex result.
 
-    On a branch cut, only the value of the inverse function determines the side.
+    On a branch cut, only the result of the inverse function determines the side.
     """
-    return root_of_value(out) if out.dtype.kind == "c" else root()
+    return from_result(out) if out.dtype.kind == "c" else from_operand()
 
 
 sin_grad = elementwise("sin", lambda g, out, x: g * np.cos(x)).with_formula("cos(a)")
 cos_grad = elementwise("cos", lambda g, out, x: -g * np.sin(x)).with_formula("-sin(a)")
 tan_grad = elementwise("tan", lambda g, out, x: g * (1 + out * out)).with_formula("1 / cos(a)**2")
-arcsin_grad = elementwise(
-    "arcsin", lambda g, out, x: g / _inverse_root(out, lambda: np.sqrt((1 - x) * (1 + x)), np.cos)
-).with_formula("1 / sqrt(1 - a**2)")
-arccos_grad = elementwise(
-    "arccos", lambda g, out, x: -g / _inverse_root(out, lambda: np.sqrt((1 - x) * (1 + x)), np.sin)
-).with_formula("-1 / sqrt(1 - a**2)")
+arcsin_grad = elementwise("arcsin", lambda g, out, x: g / _root(out, lambda: np.sqrt((1 - x) * (1 + x)), np.cos)).with_formula(
+    "1 / sqrt(1 - a**2)"
+)
+arccos_grad = elementwise("arccos", lambda g, out, x: -g / _root(out, lambda: np.sqrt((1 - x) * (1 + x)), np.sin)).with_formula(
+    "-1 / sqrt(1 - a**2)"
+)
 arctan_grad = elementwise("arctan", lambda g, out, x: g / (1 + x * x)).with_formula("1 / (1 + a**2)")
 sinh_grad = elementwise("sinh", lambda g, out, x: g * np.cosh(x)).with_formula("cosh(a)")
 cosh_grad = elementwise("cosh", lambda g, out, x: g * np.sinh(x)).with_formula("sinh(a)")
 tanh_grad = elementwise("tanh", lambda g, out, x: g * (1 - out * out)).with_formula("1 - tanh(a)**2")
-arcsinh_grad = elementwise("arcsinh", lambda g, out, x: g / _inverse_root(out, lambda: np.sqrt(x * x + 1), np.cosh)).with_formula(
+arcsinh_grad = elementwise("arcsinh", lambda g, out, x: g / _root(out, lambda: np.sqrt(x * x + 1), np.cosh)).with_formula(
     "1 / sqrt(a**2 + 1)"
 )
 arccosh_grad = elementwise(
-    "arccosh", lambda g, out, x: g / _inverse_root(out, lambda: np.sqrt(x - 1) * np.sqrt(x + 1), np.sinh)
+    "arccosh", lambda g, out, x: g / _root(out, lambda: np.sqrt(x - 1) * np.sqrt(x + 1), np.sinh)
 ).with_formula("1 / sqrt(a**2 - 1)")
 arctanh_grad = elementwise("arctanh", lambda g, out, x: g / ((1 - x) * (1 + x))).with_formula("1 / (1 - a**2)")
 arctan2_grad = elementwise(
@@ -157,7 +159,7 @@ arctan2_grad = elementwise(
 
 
 def _maximum_share(g: Any, out: NDArray[Any] | None, x: Any, y: Any) -> Any:
-    """Return the share of x in a maximum: all, nothing, or half at a tie. If one of them is nan, each has all of it."""
+    """Return the share of x in a maximum: all, nothing, or half at a tie. If x or y is nan, both have the whole share."""
     return np.where(x < y, 0, np.where(x == y, 0.5 * g, g))
 
 
@@ -168,7 +170,7 @@ def _minimum_share(g: object, out: NDArray[Any] | None, x: object, y: Operand) -
 
 def _fmax_share(g: NDArray[Any], out: object, x: object, y: object) -> Any:
     """Return the share of x in fmax or fmin, which skip nan if the other operand is a number."""
-    return np.where((x == out) | (y != y), np.where(x == y, 0.5 * g, g), 0)
+    return np.where((x == out) | np.isnan(y), np.where(x == y, 0.5 * g, g), 0)
 
 
 def _fmax_share_second(g: Any, out: Any, x: Any, y: Any) -> Any:
@@ -180,24 +182,24 @@ def _is_tie(x: object, y: Operand) -> Any:
     return np.asarray(to_values(x)) == np.asarray(to_values(y))
 
 
-def _choice_of_two(opname: str, first_share: Callable[..., Any], second_share: Callable[..., Any]) -> Any:
-    """Declare a choice between two operands, whose shares jump at a tie."""
+def _declare_choice(opname: str, first_share: Callable[..., Any], second_share: Callable[..., Any]) -> Any:
+    """Declare a choice between two operands, whose shares jump by 1/2 on either side of a tie."""
 
-    def pull(share: Callable[..., Any], position: int) -> Any:
+    def make_pull(share: Callable[..., Any], position: int) -> Any:
         def formula(g: NDArray[Any], out: NDArray[Any], x: NDArray[Any], y: Operand) -> Any:
             operand = y if position else x
             return choice_formula(share(g, out, x, y), g, out, lambda: _is_tie(x, y), lambda: 0.5 * (operand - out), opname)
 
         return formula
 
-    def push(share: Any) -> Any:
+    def make_push(share: Any) -> Any:
         def tangent(t: object, out: object, x: object, y: Any) -> Any:
             return choice_tangent(share(t, out, x, y), t, lambda: _is_tie(x, y), lambda: x - y, opname)
 
         return tangent
 
-    rule = elementwise(opname, pull(first_share, 0), pull(second_share, 1))
-    return rule.tangent(push(first_share), push(second_share)).selects_elements()
+    rule = elementwise(opname, make_pull(first_share, 0), make_pull(second_share, 1))
+    return rule.tangent(make_push(first_share), make_push(second_share)).selects_elements()
 
 
 def _is_zero(x: object) -> Any:
@@ -238,10 +240,10 @@ hypot_grad = (
     )
     .with_formula("a / y", "b / y")
 )
-maximum_grad = _choice_of_two("maximum", _maximum_share, _minimum_share)
-minimum_grad = _choice_of_two("minimum", _minimum_share, _maximum_share)
-fmax_grad = _choice_of_two("fmax", _fmax_share, _fmax_share_second)
-fmin_grad = _choice_of_two("fmin", _fmax_share, _fmax_share_second)
+maximum_grad = _declare_choice("maximum", _maximum_share, _minimum_share)
+minimum_grad = _declare_choice("minimum", _minimum_share, _maximum_share)
+fmax_grad = _declare_choice("fmax", _fmax_share, _fmax_share_second)
+fmin_grad = _declare_choice("fmin", _fmax_share, _fmax_share_second)
 where_grad = elementwise(
     "where", None, lambda g, out, mask, x, y: np.where(mask, g, 0), lambda g, out, mask, x, y: np.where(mask, 0, g)
 ).selects_elements()
@@ -255,16 +257,16 @@ def _maximum_cotangent(g: Any, x: Any, low: Any, high: Any) -> Any:
     return g if high is None else _minimum_share(g, None, x if low is None else np.maximum(x, low), high)
 
 
-def _clip_x(g: Any, out: object, x: Any, low: object = None, high: object = None) -> Any:
+def _clip_share_x(g: Any, out: object, x: Any, low: object = None, high: object = None) -> Any:
     g = _maximum_cotangent(g, x, low, high)
     return g if low is None else _maximum_share(g, None, x, low)
 
 
-def _clip_min(g: Any, out: object, x: Any, low: Any = None, high: Any = None) -> Any:
+def _clip_share_min(g: Any, out: object, x: Any, low: Any = None, high: Any = None) -> Any:
     return _maximum_share(_maximum_cotangent(g, x, low, high), None, low, x)
 
 
-def _clip_max(g: Any, out: object, x: Any, low: Any = None, high: Any = None) -> Any:
+def _clip_share_max(g: Any, out: object, x: Any, low: Any = None, high: Any = None) -> Any:
     return _minimum_share(g, None, high, x if low is None else np.maximum(x, low))
 
 
@@ -287,6 +289,7 @@ def _clip_tangent(share: Callable[..., Any]) -> Any:
     def push(t: Array, out: Array, x: ArrayLike, low: Any = None, high: Any = None) -> Any:
         tangent = share(t, out, x, low, high)
         is_at_bound = _is_at_bound(x, low, high)
+        # the deviation is 0 at a bound, as a node that depends on x
         return choice_tangent(
             tangent, t, lambda: is_at_bound, lambda: np.where(is_at_bound, x - np.asarray(to_values(x)), 1), "clip"
         )
@@ -295,27 +298,25 @@ def _clip_tangent(share: Callable[..., Any]) -> Any:
 
 
 clip_grad = (
-    elementwise("clip", *[_clip_formula(f, i) for i, f in enumerate((_clip_x, _clip_min, _clip_max))])
-    .tangent(*map(_clip_tangent, (_clip_x, _clip_min, _clip_max)))
+    elementwise("clip", *[_clip_formula(f, i) for i, f in enumerate((_clip_share_x, _clip_share_min, _clip_share_max))])
+    .tangent(*map(_clip_tangent, (_clip_share_x, _clip_share_min, _clip_share_max)))
     .selects_elements()
 )
 
 
-DEGREE = math.pi / 180
-
 # The derivative of sin(t) / t, as t times a series in t squared
-_SINC = [(-1) ** (k + 1) * (2 * k + 2) / math.factorial(2 * k + 3) for k in range(12)]
+_SINC_DERIVATIVE_SERIES = [(-1) ** (k + 1) * (2 * k + 2) / math.factorial(2 * k + 3) for k in range(12)]
 
 
-def _sinc(g: Any, out: object, x: Any) -> Any:
+def _pull_sinc(g: Any, out: object, x: Any) -> Any:
     t = math.pi * x
     is_small = np.abs(t) < 1
     small, large = np.where(is_small, t, 0), np.where(is_small, 1, t)
     closed_form = (np.cos(large) - np.sin(large) / large) / large
-    return g * (math.pi * np.where(is_small, small * power_series(small * small, _SINC), closed_form))
+    return g * (math.pi * np.where(is_small, small * power_series(small * small, _SINC_DERIVATIVE_SERIES), closed_form))
 
 
-def _i0(g: Any, out: object, x: Any) -> Any:
+def _pull_i0(g: Any, out: object, x: Any) -> Any:
     """Average ``cos(angle) exp(x cos(angle))`` over angles from 0 to pi, enough of them to be exact up to rounding."""
     size = min(float(np.max(np.abs(x), initial=0, where=np.isfinite(x))), 1000)
     count = 16 + math.ceil(4.5 * math.sqrt(size))
@@ -323,24 +324,24 @@ def _i0(g: Any, out: object, x: Any) -> Any:
     return g * np.mean(cosines * np.exp(x[..., None] * cosines), axis=-1)
 
 
-def _angle(g: Any, out: object, z: Any, deg: object = False) -> Any:
+def _pull_angle(g: Any, out: object, z: Any, deg: object = False) -> Any:
     """Compute Im(dz / z), in degrees if `deg`; the angle of a real number is constant."""
     if z.dtype.kind != "c":
         return np.zeros_like(z) * g
     return g * ((-1j / DEGREE if deg else -1j) / z)
 
 
-def _copysign(g: Any, out: Any, x: Any, y: Any) -> Any:
+def _pull_copysign(g: Any, out: Any, x: Any, y: Any) -> Any:
     cotangent = g * (np.sign(x) * np.copysign(1, y))
     return choice_formula(cotangent, g, out, lambda: _is_zero(x), lambda: x, "copysign")
 
 
-def _copysign_tangent(t: Any, out: object, x: Any, y: Any) -> Any:
+def _push_copysign(t: Any, out: object, x: Any, y: Any) -> Any:
     tangent = t * (np.sign(x) * np.copysign(1, y))
     return choice_tangent(tangent, t, lambda: _is_zero(x), lambda: x, "copysign")
 
 
-copysign_grad = elementwise("copysign", _copysign, None).tangent(_copysign_tangent, None)
+copysign_grad = elementwise("copysign", _pull_copysign, None).tangent(_push_copysign, None)
 ldexp_grad = elementwise("ldexp", lambda g, out, x, exponent: np.ldexp(g, exponent), None)
 frexp_grad = general(
     "frexp", lambda g, out, x: np.ldexp(g[0], -out[1]) if g[0] is not None else np.zeros_like(x)
@@ -348,16 +349,16 @@ frexp_grad = general(
 modf_grad = general("modf", lambda g, out, x: g[0] if g[0] is not None else np.zeros_like(x)).tangent(
     lambda t, out, x: (t, np.zeros_like(t))
 )
-sinc_grad = elementwise("sinc", _sinc)
-i0_grad = elementwise("i0", _i0)
-angle_grad = elementwise("angle", _angle)
+sinc_grad = elementwise("sinc", _pull_sinc)
+i0_grad = elementwise("i0", _pull_i0)
+angle_grad = elementwise("angle", _pull_angle)
 
 
-def _lower_order(g: object, out: object, x: object, order: int, what: str) -> Any:
-    """Return the cotangent of a value that is exact up to a given order of derivatives; it is exact to one order less."""
+def _lower_order(g: object, out: object, x: object, order: int, description: str) -> Any:
+    """Return the cotangent of a value whose derivatives are exact up to `order`; those of the cotangent up to one order less."""
     if order == 0:
-        raise TypeError(f"{what} has no derivatives of higher order: its steps are exact up to the previous order only")
-    return g * zero_to_order(x, order - 1, what)
+        raise TypeError(f"{description} has no derivative of this order. Its computation is exact for lower orders only")
+    return g * zero_to_order(x, order - 1, description)
 
 
 zero_to_order_grad = elementwise("zero_to_order", _lower_order)
@@ -372,12 +373,13 @@ def power_series(x: Any, coefficients: list[float]) -> Any:
 
 
 def series_near_zero(x: Any, radius: float, coefficients: list[float], closed_form: Formula) -> Any:
-    """Evaluate a smooth function: near 0, where its closed form would divide 0 by 0, by its power series."""
+    """Evaluate a function by its power series near 0, where its closed form is 0 / 0, and by the closed form elsewhere."""
     is_near = np.abs(x) < radius
-    return np.where(is_near, power_series(np.where(is_near, x, 0), coefficients), closed_form(np.where(is_near, 0.5, x)))
+    regular = np.where(is_near, 0.5, x)
+    return np.where(is_near, power_series(np.where(is_near, x, 0), coefficients), closed_form(regular))
 
 
-def _nan_to_num(g: Any, out: object, x: Any, **_: object) -> Any:
+def _pull_nan_to_num(g: Any, out: object, x: Any, **_: object) -> Any:
     """Return 0 for replaced elements; real and imaginary parts are replaced independently."""
     if x.dtype.kind != "c":
         return np.where(np.isfinite(x), g, 0)
@@ -389,4 +391,4 @@ def _has_finite_part(x: Any, **_: object) -> Any:
     return np.isfinite(np.real(x)) | np.isfinite(np.imag(x)) if x.dtype.kind == "c" else np.isfinite(x)
 
 
-nan_to_num_grad = elementwise("nan_to_num", _nan_to_num).selects_elements(_has_finite_part)
+nan_to_num_grad = elementwise("nan_to_num", _pull_nan_to_num).selects_elements(_has_finite_part)

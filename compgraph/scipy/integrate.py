@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from ..graph import to_values
 from .policy import Policy
-from .tools import array
+from .tools import to_array
 
 
 def _ratio(a: object, b: NDArray[Any]) -> Any:
@@ -37,7 +37,7 @@ def _last_interval(y: NDArray[Any], x: NDArray[Any] | None, dx: object) -> Any:
     Educ. 12 (2017), equation 8.
     """
     if x is None:
-        h0 = h1 = array(dx) * np.float64(1.0)
+        h0 = h1 = to_array(dx) * np.float64(1.0)
     else:
         h = np.diff(x.astype(np.float64), axis=-1)
         h0, h1 = h[..., -2], h[..., -1]
@@ -49,11 +49,11 @@ def _last_interval(y: NDArray[Any], x: NDArray[Any] | None, dx: object) -> Any:
 
 def _simpson(y: NDArray[Any], x: NDArray[Any] | None = None, *, dx: Any = 1.0, axis: int = -1) -> Any:
     """``scipy.integrate.simpson`` in recorded steps; SciPy's code converts the widths by ``np.float64(...)``."""
-    y = array(y)
+    y = to_array(y)
     ndim, y = y.ndim, np.moveaxis(y, axis, -1)
     count = y.shape[-1]
     if x is not None:
-        x = array(x)
+        x = to_array(x)
         if x.ndim not in (1, ndim):
             raise ValueError("If given, shape of x must be 1-D or the same as y.")
         x = x if x.ndim == 1 else np.moveaxis(x, axis, -1)

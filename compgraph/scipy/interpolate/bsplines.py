@@ -17,15 +17,15 @@ from numpy.typing import NDArray
 
 from .. import banded_matrices
 from ..own_classes import class_of_nodes
-from ..tools import array, floating, plain
+from ..tools import to_array, to_double, to_numpy
 
 # ------------------------------------------------------------------------------------------ the basis
 
 
 def interval_of(t: Any, k: int, x: Any) -> Any:
     """The index of the knot interval that contains each point; the nearest one for points outside the base interval."""
-    t = plain(t)
-    return np.clip(np.searchsorted(t, plain(x), side="right") - 1, k, _last_interval(t, k))
+    t = to_numpy(t)
+    return np.clip(np.searchsorted(t, to_numpy(x), side="right") - 1, k, _last_interval(t, k))
 
 
 def _last_interval(t: NDArray[Any], k: int) -> int:
@@ -66,7 +66,7 @@ def evaluate_spline(t: NDArray[Any], c: NDArray[Any], k: int, x: NDArray[Any], n
         values: Any = np.zeros((len(where), c.shape[1]), c.dtype)
     else:
         values = np.einsum("xj,xjc->xc", basis(t, k, x, where, nu), c[where[:, None] + np.arange(-k, 1)])
-    ends, points = plain(t), plain(x)
+    ends, points = to_numpy(t), to_numpy(x)
     outside = ~((points >= ends[k]) & (points <= ends[n]))
     return values if extrapolate or not np.any(outside) else np.where(outside[:, None], np.nan, values)
 
@@ -89,15 +89,15 @@ def make_interp_spline(
     check_finite: bool = True,
 ) -> Any:
     """``scipy.interpolate.make_interp_spline``."""
-    x, y, k = floating(x), floating(y), operator.index(k)
+    x, y, k = to_double(x), to_double(y), operator.index(k)
     plain_bc = bc_type if bc_type is None or isinstance(bc_type, str) else tuple(map(_plain_end, bc_type))
-    plain_t = None if t is None else plain(t)
-    model = scipy.interpolate.make_interp_spline(plain(x), plain(y), k, plain_t, plain_bc, axis, check_finite)
+    plain_t = None if t is None else to_numpy(t)
+    model = scipy.interpolate.make_interp_spline(to_numpy(x), to_numpy(y), k, plain_t, plain_bc, axis, check_finite)
     axis = axis % y.ndim
     y = np.moveaxis(y, axis, 0)
     ends = (None, None) if bc_type in (None, "not-a-knot", "periodic") else bc_type
     ends = (ends, ends) if isinstance(ends, str) else ends
-    t = _knots(x, k, model, ends, bc_type) if t is None else floating(t)
+    t = _knots(x, k, model, ends, bc_type) if t is None else to_double(t)
     if k == 0 or (k == 1 and plain_t is None):
         return spline_of(t, y, k, axis=axis)
     if bc_type == "periodic":
@@ -111,7 +111,7 @@ def make_interp_spline(
 
 
 def _plain_end(end: list[Any]) -> Any:
-    return end if end is None or isinstance(end, str) else [(order, plain(v)) for order, v in end]
+    return end if end is None or isinstance(end, str) else [(order, to_numpy(v)) for order, v in end]
 
 
 def _end_values(end: list[Any] | str | None, shape: tuple[int, ...]) -> list[tuple[int, Any]]:
@@ -120,7 +120,7 @@ def _end_values(end: list[Any] | str | None, shape: tuple[int, ...]) -> list[tup
         return []
     if isinstance(end, str):
         return [({"clamped": 1, "natural": 2}[end], np.zeros(shape))]
-    return [(order, np.reshape(array(v), shape)) for order, v in end]
+    return [(order, np.reshape(to_array(v), shape)) for order, v in end]
 
 
 def _knots(x: Any, k: int, model: Any, ends: tuple[Any, ...], bc_type: tuple[Any, ...] | str | None) -> Any:
@@ -128,7 +128,7 @@ def _knots(x: Any, k: int, model: Any, ends: tuple[Any, ...], bc_type: tuple[Any
     if k == 0:
         return np.concatenate([x, x[-1:]])
     if bc_type == "periodic":
-        if np.array_equal(model.t, plain(model.t)) and type(x) is np.ndarray:
+        if np.array_equal(model.t, to_numpy(model.t)) and type(x) is np.ndarray:
             return model.t
         raise TypeError(
             "scipy.interpolate.make_interp_spline: with bc_type='periodic' the points cannot be nodes; use "
@@ -203,9 +203,9 @@ def make_lsq_spline(
     x: Any, y: Any, t: Any, k: Any = 3, w: Any = None, axis: int = 0, check_finite: bool = True, *, method: str = "qr"
 ) -> Any:
     """``scipy.interpolate.make_lsq_spline``, by the normal equations and one step of iterative refinement."""
-    x, y, t, k = floating(x), floating(y), floating(t), operator.index(k)
-    w = np.ones(len(x)) if w is None else floating(w)
-    scipy.interpolate.make_lsq_spline(plain(x), plain(y), plain(t), k, plain(w), axis, check_finite, method=method)
+    x, y, t, k = to_double(x), to_double(y), to_double(t), operator.index(k)
+    w = np.ones(len(x)) if w is None else to_double(w)
+    scipy.interpolate.make_lsq_spline(to_numpy(x), to_numpy(y), to_numpy(t), k, to_numpy(w), axis, check_finite, method=method)
     axis = axis % y.ndim
     y = np.moveaxis(y, axis, 0)
     where = interval_of(t, k, x)

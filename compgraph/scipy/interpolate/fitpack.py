@@ -13,7 +13,7 @@ import scipy.linalg
 from numpy.typing import NDArray
 
 from ..own_classes import class_of_nodes
-from ..tools import array, column, floating, plain
+from ..tools import to_array, to_column, to_double, to_numpy
 from . import bsplines
 
 _KNOT_SEARCH = (
@@ -44,7 +44,7 @@ def splrep(
             raise TypeError(f"scipy.interpolate.splrep: {name}= is not recorded. Use make_interp_spline, or CubicSpline")
     if t is None and (s is not None or w is not None) and s != 0:
         raise TypeError(_KNOT_SEARCH.format("scipy.interpolate.splrep"))
-    return _tck(floating(x), floating(y), k, None if t is None else floating(t), w)
+    return _tck(to_double(x), to_double(y), k, None if t is None else to_double(t), w)
 
 
 def _tck(x: NDArray[Any], y: NDArray[Any], k: int, inner: NDArray[Any] | None, w: object) -> tuple[Any, Any, int]:
@@ -69,10 +69,10 @@ def splev(x: NDArray[Any], tck: Sequence[Any], der: int = 0, ext: int = 0) -> An
         raise ValueError(f"0<=der={der}<=k={k} must hold")
     if ext not in (0, 1, 2, 3):
         raise ValueError(f"ext = {ext} not in (0, 1, 2, 3) ")
-    t, c, x = floating(t), floating(c), floating(x)
+    t, c, x = to_double(t), to_double(c), to_double(x)
     points = np.ravel(x)
     first, last = t[k], t[len(t) - k - 1]
-    outside = (plain(points) < plain(first)) | (plain(points) > plain(last))
+    outside = (to_numpy(points) < to_numpy(first)) | (to_numpy(points) > to_numpy(last))
     if ext == 2 and np.any(outside):
         raise ValueError("Found x value not in the domain")
     if ext == 3:
@@ -90,9 +90,9 @@ def splint(a: object, b: object, tck: Sequence[Any], full_output: int = 0) -> An
     t, c, k = tck
     if isinstance(c, (list, tuple)) and np.ndim(c[0]):
         return [splint(a, b, (t, part, k)) for part in c]
-    spline = bsplines.spline_of(floating(t), floating(c), k)
+    spline = bsplines.spline_of(to_double(t), to_double(c), k)
     first, last = spline.t[k], spline.t[len(spline.t) - k - 1]
-    return spline.integrate(np.clip(floating(a), first, last), np.clip(floating(b), first, last), extrapolate=True)
+    return spline.integrate(np.clip(to_double(a), first, last), np.clip(to_double(b), first, last), extrapolate=True)
 
 
 def spalde(x: NDArray[Any], tck: Sequence[Any]) -> Any:
@@ -115,8 +115,8 @@ def _init_spline(
 ) -> None:
     if any(end is not None for end in bbox):
         raise TypeError("bbox= is not recorded for a spline that is created from nodes. Use scipy.interpolate.make_interp_spline")
-    x, y = floating(x), floating(y)
-    if np.any(np.diff(plain(x)) <= 0):
+    x, y = to_double(x), to_double(y)
+    if np.any(np.diff(to_numpy(x)) <= 0):
         raise ValueError("x must be strictly increasing")
     t, c, k = self._eval_args = _tck(x, y, k, inner, w)
     self._data = (None, None, None, None, None, k, None, len(t), t, c, None, None, None, None)  # as UnivariateSpline._from_tck
@@ -167,7 +167,7 @@ def init_lsq_spline(
     check_finite: bool = False,
 ) -> None:
     """``LSQUnivariateSpline.__init__``."""
-    _init_spline(self, x, y, floating(t), w, bbox, k, ext)
+    _init_spline(self, x, y, to_double(t), w, bbox, k, ext)
 
 
 # ------------------------------------------------------------------------------------------ smoothing
@@ -183,14 +183,14 @@ def make_smoothing_spline(x: Any, y: Any, w: Any = None, lam: Any = None, *, axi
         raise TypeError(
             "scipy.interpolate.make_smoothing_spline: without lam= SciPy searches for the parameter. Pass a number for it"
         )
-    x, y, lam = floating(x), floating(y), array(lam)
+    x, y, lam = to_double(x), to_double(y), to_array(lam)
     if lam.ndim or x.ndim != 1 or len(x) < 5 or len(x) != y.shape[axis]:
         raise ValueError("make_smoothing_spline: x must be a vector of at least 5 points, as many as y has, and lam a number")
-    if np.any(np.diff(plain(x)) <= 0) or plain(lam) < 0:
+    if np.any(np.diff(to_numpy(x)) <= 0) or to_numpy(lam) < 0:
         raise ValueError("make_smoothing_spline: x must be increasing, and lam not negative")
     axis = axis % y.ndim
     y = np.moveaxis(y, axis, 0)
-    inverse_weights = 1 / (np.ones(len(x)) if w is None else floating(w))
+    inverse_weights = 1 / (np.ones(len(x)) if w is None else to_double(w))
     h = np.diff(x)
     a, b, c = 1 / h[:-1], -(1 / h[:-1] + 1 / h[1:]), 1 / h[1:]  # the columns of Q
     main = (h[:-1] + h[1:]) / 3 + lam * (
@@ -209,7 +209,7 @@ def make_smoothing_spline(x: Any, y: Any, w: Any = None, lam: Any = None, *, axi
     gap = np.zeros((2, flat.shape[1]))
     second_differences = np.concatenate([a[:, None] * g, gap]) + np.concatenate([gap[:1], b[:, None] * g, gap[:1]])
     second_differences = second_differences + np.concatenate([gap, c[:, None] * g])
-    values = np.reshape(flat - lam * column(inverse_weights, 2) * second_differences, y.shape)
+    values = np.reshape(flat - lam * to_column(inverse_weights, 2) * second_differences, y.shape)
     spline = bsplines.make_interp_spline(x, values, bc_type="natural")
     spline.axis = axis
     return spline

@@ -16,7 +16,7 @@ import scipy.spatial
 from numpy.typing import NDArray
 
 from ...array_types import Array
-from ..tools import column, floating, plain
+from ..tools import to_column, to_double, to_numpy
 
 # ------------------------------------------------------------------------------------------ regular grids
 
@@ -25,7 +25,7 @@ def find_indices(grid: Sequence[NDArray[Any]], xi: NDArray[Any]) -> tuple[NDArra
     """Replacement of ``_rgi_cython.find_indices``: by axis, the cell of each point and its relative position in it."""
     cells, distances = [], []
     for points, x in zip(grid, xi, strict=True):
-        cell = np.clip(np.searchsorted(plain(points), plain(x), side="right") - 1, 0, len(points) - 2)
+        cell = np.clip(np.searchsorted(to_numpy(points), to_numpy(x), side="right") - 1, 0, len(points) - 2)
         cells.append(cell)
         distances.append((x - points[cell]) / (points[cell + 1] - points[cell]))
     return np.stack(cells), distances
@@ -48,8 +48,8 @@ def ndim_coords_from_arrays(points: Any, ndim: int | None = None) -> Any:
     if isinstance(points, tuple) and len(points) == 1:
         points = points[0]
     if isinstance(points, tuple):
-        return np.stack(np.broadcast_arrays(*map(floating, points)), axis=-1)
-    points = floating(points)
+        return np.stack(np.broadcast_arrays(*map(to_double, points)), axis=-1)
+    points = to_double(points)
     if points.ndim > 1:
         return points
     return np.reshape(points, (-1, 1) if ndim in (None, 1) else (-1, ndim))
@@ -99,7 +99,7 @@ def _build_and_solve_system(
 
     G. E. Fasshauer, *Meshfree Approximation Methods with MATLAB*, 2007, ch. 6.
     """
-    low, high = np.min(plain(y), axis=0), np.max(plain(y), axis=0)
+    low, high = np.min(to_numpy(y), axis=0), np.max(to_numpy(y), axis=0)
     shift, scale = (high + low) / 2, np.where(high > low, (high - low) / 2, 1.0)
     tail = _monomials(y, powers, shift, scale)
     matrix = _radial(y, y, kernel, epsilon) + np.eye(y.shape[0]) * smoothing
@@ -130,7 +130,7 @@ def _radial(x: NDArray[Any], y: NDArray[Any], name: str, epsilon: Any) -> Any:
     kernel, at_zero = KERNELS[name]
     if name in SMOOTH:
         return kernel(q)
-    is_zero = plain(q) == 0
+    is_zero = to_numpy(q) == 0
     return np.where(is_zero, at_zero, kernel(np.where(is_zero, 1.0, q)))
 
 
@@ -143,7 +143,7 @@ def _monomials(x: NDArray[Any], powers: NDArray[Any], shift: NDArray[Any], scale
 
 def griddata(points: Any, values: Any, xi: Any, method: str = "linear", fill_value: Any = np.nan, rescale: bool = False) -> Any:
     """``scipy.interpolate.griddata``."""
-    points, values = ndim_coords_from_arrays(points), floating(values)
+    points, values = ndim_coords_from_arrays(points), to_double(values)
     is_one_dimensional = points.ndim < 2 or points.shape[-1] == 1
     if is_one_dimensional and method in ("nearest", "linear", "cubic"):
         points = np.ravel(points)
@@ -156,9 +156,9 @@ def griddata(points: Any, values: Any, xi: Any, method: str = "linear", fill_val
         )
     xi = ndim_coords_from_arrays(xi)
     shape, flat = xi.shape[:-1], np.reshape(xi, (-1, xi.shape[-1]))
-    scale = np.ptp(plain(points), axis=0) if rescale else np.ones(points.shape[-1])
+    scale = np.ptp(to_numpy(points), axis=0) if rescale else np.ones(points.shape[-1])
     scale = np.where(scale > 0, scale, 1.0)
-    sites, queries = plain(points) / scale, plain(flat) / scale
+    sites, queries = to_numpy(points) / scale, to_numpy(flat) / scale
     if method == "nearest":
         interpolated_values = values[scipy.spatial.KDTree(sites).query(queries)[1]]
     else:
@@ -178,7 +178,7 @@ def _interpolate_in_triangles(points: Any, values: Any, x: Any, triangles: Any, 
     interpolated_values = np.einsum("xc,xc...->x...", weights, values[corners])
     is_outside = where < 0
     return (
-        np.where(column(is_outside, interpolated_values.ndim), fill_value, interpolated_values)
+        np.where(to_column(is_outside, interpolated_values.ndim), fill_value, interpolated_values)
         if np.any(is_outside)
         else interpolated_values
     )

@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..tools import array, column, plain
+from ..tools import to_array, to_column, to_numpy
 
 
 def _piece_of(breaks: NDArray[Any], x: NDArray[Any]) -> NDArray[np.intp]:
     """The piece that contains each point: a piece contains its first end, and the last piece both."""
-    breaks, x = plain(breaks), plain(x)
+    breaks, x = to_numpy(breaks), to_numpy(x)
     if breaks[0] <= breaks[-1]:
         piece = np.searchsorted(breaks, x, side="right") - 1
     else:
@@ -30,15 +30,15 @@ def _piece_of(breaks: NDArray[Any], x: NDArray[Any]) -> NDArray[np.intp]:
 
 def _nan_outside(values: Any, breaks: NDArray[Any], x: NDArray[Any], extrapolate: bool) -> Any:
     """Replace values at points outside the breaks by nan, unless these are extrapolated."""
-    ends, points = plain(breaks)[[0, -1]], plain(x)
+    ends, points = to_numpy(breaks)[[0, -1]], to_numpy(x)
     outside = ~((points >= np.min(ends)) & (points <= np.max(ends)))
-    return values if extrapolate or not np.any(outside) else np.where(column(outside, 2), np.nan, values)
+    return values if extrapolate or not np.any(outside) else np.where(to_column(outside, 2), np.nan, values)
 
 
 def _values(c: NDArray[Any], breaks: NDArray[Any], x: NDArray[Any], nu: int, extrapolate: bool) -> Any:
     """The values of a piecewise polynomial, or of its derivative of order `nu`, of shape ``(points, columns)``."""
     piece = _piece_of(breaks, x)
-    h = column(x - breaks[piece], 2)
+    h = to_column(x - breaks[piece], 2)
     total, power = 0.0 * c[0][piece], 1.0
     for k in range(nu, c.shape[0]):  # in ascending order, as SciPy adds
         total = total + c[c.shape[0] - 1 - k][piece] * power * float(math.perm(k, nu))
@@ -56,9 +56,9 @@ def evaluate_bernstein(
 ) -> None:
     """As `evaluate`, for coefficients in Bernstein's basis, by de Casteljau's scheme."""
     for _ in range(nu):
-        c = (c.shape[0] - 1) * np.diff(c, axis=0) / column(np.diff(breaks), 2) if c.shape[0] > 1 else np.zeros_like(c)
+        c = (c.shape[0] - 1) * np.diff(c, axis=0) / to_column(np.diff(breaks), 2) if c.shape[0] > 1 else np.zeros_like(c)
     piece = _piece_of(breaks, x)
-    s = column((x - breaks[piece]) / (breaks[piece + 1] - breaks[piece]), 2)
+    s = to_column((x - breaks[piece]) / (breaks[piece + 1] - breaks[piece]), 2)
     level = [row[piece] for row in c]
     while len(level) > 1:
         level = [(1 - s) * a + s * b for a, b in itertools.pairwise(level)]
@@ -67,7 +67,7 @@ def evaluate_bernstein(
 
 def fix_continuity(c: NDArray[Any], breaks: NDArray[Any], order: int) -> None:
     """Set the coefficients of the powers up to `order` such that the derivatives up to this order are continuous."""
-    h = column(np.diff(breaks)[:-1], 2)
+    h = to_column(np.diff(breaks)[:-1], 2)
     last = c.shape[0] - 1
     for k in range(order, -1, -1):
         jump: Any = 0.0
@@ -78,10 +78,10 @@ def fix_continuity(c: NDArray[Any], breaks: NDArray[Any], order: int) -> None:
 
 def integrate(c: NDArray[Any], breaks: NDArray[Any], a: Any, b: Any, extrapolate: bool, out: NDArray[Any]) -> None:
     """Write the integrals from `a` to `b` into `out`."""
-    raised = c / column(np.arange(c.shape[0], 0, -1.0), 3)
+    raised = c / to_column(np.arange(c.shape[0], 0, -1.0), 3)
     area: Any = 0.0
     for coefficient in raised:
-        area = (area + coefficient) * column(np.diff(breaks), 2)
+        area = (area + coefficient) * to_column(np.diff(breaks), 2)
     before = np.concatenate([np.zeros_like(area[:1]), np.cumsum(area, axis=0)[:-1]])
     first, last = _values(np.concatenate([raised, before[None]]), breaks, np.stack([a, b]), 0, extrapolate)
     out[...] = last - first
@@ -89,7 +89,7 @@ def integrate(c: NDArray[Any], breaks: NDArray[Any], a: Any, b: Any, extrapolate
 
 def lagrange(x: NDArray[Any], w: NDArray[Any]) -> Any:
     """``scipy.interpolate.lagrange``; SciPy's intermediate ``np.poly1d`` objects drop leading zeros and their derivatives."""
-    x, w = array(x), array(w)
+    x, w = to_array(x), to_array(w)
     total = 0.0
     for j in range(len(x)):
         basis = np.ones(1)
@@ -108,7 +108,7 @@ def _lagrange_derivatives(points: NDArray[Any], values: object, x: NDArray[Any],
     n = len(points)
     same = np.eye(n, dtype=bool)
     gaps = np.where(same, 1.0, points[:, None] - points)
-    scale = 4.0 / np.ptp(plain(points)) if n > 1 else 1.0
+    scale = 4.0 / np.ptp(to_numpy(points)) if n > 1 else 1.0
     weights = 1 / np.prod(gaps * np.where(same, 1.0, scale), axis=1)
     others = np.where(same, 1.0, (x[:, None, None] - points) * scale)  # for each x, its distances to all points but one
     matrix = np.prod(others, axis=2) * weights

@@ -15,7 +15,7 @@ import scipy.special
 from ...graph import to_values
 from ...interception import unpatched
 from ..policy import Policy
-from ..tools import array, floating, plain
+from ..tools import to_array, to_double, to_numpy
 
 Formula = Callable[..., Any]
 
@@ -26,7 +26,7 @@ def _weighted_sum(x: Any, w: Any) -> Any:
 
 def _root(x: Any, power: object = 0.5) -> Any:
     """A root, whose derivative at 0 is defined as 0."""
-    zero = plain(x) == 0
+    zero = to_numpy(x) == 0
     return x**power if not np.any(zero) else np.where(zero, 0.0, np.where(zero, 1.0, x) ** power)
 
 
@@ -48,31 +48,31 @@ def cityblock(u: Any, v: Any, w: Any = None) -> Any:
 def chebyshev(u: Any, v: Any, w: object = None) -> Any:
     """The largest absolute value of the elements with positive weight."""
     gaps = np.abs(u - v)
-    return np.max(gaps if w is None else np.where(plain(w) > 0, gaps, 0.0), axis=-1)
+    return np.max(gaps if w is None else np.where(to_numpy(w) > 0, gaps, 0.0), axis=-1)
 
 
 def minkowski(u: Any, v: Any, p: Any = 2, w: Any = None) -> Any:
     """The root of order p of the sum of powers."""
-    if plain(p) <= 0:
+    if to_numpy(p) <= 0:
         raise ValueError("p must be greater than 0")
-    if plain(p) == np.inf:
+    if to_numpy(p) == np.inf:
         return chebyshev(u, v, w)
-    if plain(p) == 1 and type(p) in (int, float):
+    if to_numpy(p) == 1 and type(p) in (int, float):
         return cityblock(u, v, w)
-    if plain(p) == 2 and type(p) in (int, float):
+    if to_numpy(p) == 2 and type(p) in (int, float):
         return euclidean(u, v, w)
     return _root(_weighted_sum(_root(np.abs(u - v), p), w), 1 / p)
 
 
 def seuclidean(u: Any, v: Any, V: Any) -> Any:  # noqa: N803
     """The Euclidean distance in units of the standard deviations, with the variances `V`."""
-    return _root(np.sum((u - v) ** 2 / floating(V), axis=-1))
+    return _root(np.sum((u - v) ** 2 / to_double(V), axis=-1))
 
 
 def mahalanobis(u: Any, v: Any, VI: object) -> Any:  # noqa: N803
     """The Mahalanobis distance, with the inverse `VI` of the covariance matrix."""
     difference = u - v
-    inverse = floating(VI)
+    inverse = to_double(VI)
     inverse = inverse if inverse.ndim > 1 else np.reshape(inverse, (1, -1))
     return _root(np.sum((difference @ inverse) * difference, axis=-1))
 
@@ -80,7 +80,7 @@ def mahalanobis(u: Any, v: Any, VI: object) -> Any:  # noqa: N803
 def canberra(u: Any, v: Any, w: Any = None) -> Any:
     """The sum of relative differences; two zeros contribute 0."""
     size = np.abs(u) + np.abs(v)
-    zero = plain(size) == 0
+    zero = to_numpy(size) == 0
     return _weighted_sum(np.where(zero, 0.0, np.abs(u - v) / np.where(zero, 1.0, size)), w)
 
 
@@ -92,7 +92,7 @@ def braycurtis(u: Any, v: Any, w: Any = None) -> Any:
 def correlation(u: Any, v: Any, w: Any = None, centered: bool = True) -> Any:
     """One minus the correlation."""
     if w is not None:
-        w = array(w)
+        w = to_array(w)
         w = w / np.sum(w)
     if centered:
         if w is None:
@@ -116,7 +116,7 @@ def _jensen_shannon(p: Any, q: Any, base: float | None, axis: int, keepdims: boo
 
 def jensenshannon(p: object, q: object, base: float | None = None, *, axis: int = 0, keepdims: bool = False) -> Any:
     """``scipy.spatial.distance.jensenshannon``."""
-    return _jensen_shannon(array(p), array(q), base, axis, keepdims)
+    return _jensen_shannon(to_array(p), to_array(q), base, axis, keepdims)
 
 
 # The named metrics of cdist and pdist, and their further arguments.
@@ -147,8 +147,8 @@ def vector_distance(name: str) -> Formula:
     formula, _ = METRICS[name]
 
     def distance(u: object, v: object, *args: object, **kwargs: object) -> Any:
-        arguments = [array(a) if isinstance(a, (list, tuple)) else a for a in (u, v, *args)]
-        kwargs = {key: array(a) if isinstance(a, (list, tuple)) else a for key, a in kwargs.items()}
+        arguments = [to_array(a) if isinstance(a, (list, tuple)) else a for a in (u, v, *args)]
+        kwargs = {key: to_array(a) if isinstance(a, (list, tuple)) else a for key, a in kwargs.items()}
         scipy_function = unpatched(getattr(scipy.spatial.distance, name))
         scipy_function(*map(to_values, arguments), **{key: to_values(a) for key, a in kwargs.items()})  # raises where SciPy does
         return formula(*arguments, **kwargs)
@@ -170,7 +170,7 @@ def _formula(metric: str, others: dict[str, Any], points: Callable[[], Any]) -> 
         raise TypeError(
             f"scipy.spatial.distance: metric={metric!r} takes {', '.join(known) or 'nothing'}, not {', '.join(others)}"
         )
-    others = {key: floating(value) for key, value in others.items() if value is not None} | (
+    others = {key: to_double(value) for key, value in others.items() if value is not None} | (
         {"p": others["p"]} if "p" in others else {}
     )
     if name == "seuclidean" and "V" not in others:
@@ -184,7 +184,7 @@ def cdist(XA: object, XB: object, metric: Callable[..., Any] | str = "euclidean"
     """``scipy.spatial.distance.cdist``."""
     if out is not None:
         raise TypeError("scipy.spatial.distance.cdist: out= cannot hold nodes. Use the result")
-    one, two = floating(XA), floating(XB)
+    one, two = to_double(XA), to_double(XB)
     if one.ndim != 2 or two.ndim != 2 or one.shape[1] != two.shape[1]:
         raise ValueError("XA and XB must be 2-dimensional, with the same number of columns.")
     if callable(metric):
@@ -198,7 +198,7 @@ def pdist(X: object, metric: Callable[..., Any] | str = "euclidean", *, out: obj
     """``scipy.spatial.distance.pdist``."""
     if out is not None:
         raise TypeError("scipy.spatial.distance.pdist: out= cannot hold nodes. Use the result")
-    x = floating(X)
+    x = to_double(X)
     if x.ndim != 2:
         raise ValueError("A 2-dimensional array must be passed.")
     i, j = np.triu_indices(x.shape[0], 1)
@@ -210,8 +210,8 @@ def pdist(X: object, metric: Callable[..., Any] | str = "euclidean", *, out: obj
 
 def squareform(X: object, force: str = "no", checks: bool = True) -> Any:  # noqa: N803
     """``scipy.spatial.distance.squareform``."""
-    x = array(X)
-    scipy.spatial.distance.squareform(plain(x), force, checks)  # raises where SciPy does
+    x = to_array(X)
+    scipy.spatial.distance.squareform(to_numpy(x), force, checks)  # raises where SciPy does
     if x.ndim == 2:
         return x[np.triu_indices(x.shape[0], 1)]
     if not x.size:
@@ -225,8 +225,8 @@ def squareform(X: object, force: str = "no", checks: bool = True) -> Any:  # noq
 
 def directed_hausdorff(u: Any, v: Any, rng: int = 0, **other: object) -> Any:
     """``scipy.spatial.distance.directed_hausdorff``: the distance between the two points that attain it."""
-    u, v = floating(u), floating(v)
-    _, i, j = scipy.spatial.distance.directed_hausdorff(plain(u), plain(v), rng, **other)
+    u, v = to_double(u), to_double(v)
+    _, i, j = scipy.spatial.distance.directed_hausdorff(to_numpy(u), to_numpy(v), rng, **other)
     return euclidean(u[i], v[j]), i, j
 
 
@@ -235,21 +235,21 @@ def directed_hausdorff(u: Any, v: Any, rng: int = 0, **other: object) -> Any:
 
 def minkowski_distance_p(x: object, y: object, p: float = 2.0) -> Any:
     """``scipy.spatial.minkowski_distance_p``."""
-    gaps = np.abs(floating(y) - floating(x))
-    if plain(p) == np.inf:
+    gaps = np.abs(to_double(y) - to_double(x))
+    if to_numpy(p) == np.inf:
         return np.max(gaps, axis=-1)
-    return np.sum(gaps if plain(p) == 1 else _root(gaps, p), axis=-1)
+    return np.sum(gaps if to_numpy(p) == 1 else _root(gaps, p), axis=-1)
 
 
 def minkowski_distance(x: object, y: object, p: float = 2.0) -> Any:
     """``scipy.spatial.minkowski_distance``."""
     total = minkowski_distance_p(x, y, p)
-    return total if plain(p) in (1, np.inf) else _root(total, 1.0 / p)
+    return total if to_numpy(p) in (1, np.inf) else _root(total, 1.0 / p)
 
 
 def distance_matrix(x: Any, y: Any, p: Any = 2.0, threshold: int = 1000000) -> Any:
     """``scipy.spatial.distance_matrix``."""
-    x, y = floating(x), floating(y)
+    x, y = to_double(x), to_double(y)
     if x.shape[1] != y.shape[1]:
         raise ValueError(f"x contains {x.shape[1]}-dimensional vectors but y contains {y.shape[1]}-dimensional vectors")
     return minkowski_distance(x[:, None], y[None], p)

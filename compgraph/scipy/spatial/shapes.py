@@ -10,18 +10,18 @@ import scipy.spatial
 
 from ...interception import unpatched
 from ...values import Value
-from ..tools import add_mixin, array, floating, plain
+from ..tools import add_mixin, to_array, to_double, to_numpy
 from .distance import minkowski_distance
 
 
 def procrustes(data1: object, data2: object) -> Any:
     """``scipy.spatial.procrustes``: J. C. Gower, "Generalized procrustes analysis", Psychometrika 40 (1975)."""
-    one, two = floating(data1), floating(data2)
+    one, two = to_double(data1), to_double(data2)
     if one.ndim != 2 or one.shape != two.shape or not one.size:
         raise ValueError("Input matrices must be two-dimensional, of the same shape, and not empty")
     one, two = one - np.mean(one, 0), two - np.mean(two, 0)
     sizes = np.linalg.norm(one), np.linalg.norm(two)
-    if any(plain(size) == 0 for size in sizes):
+    if any(to_numpy(size) == 0 for size in sizes):
         raise ValueError("Input matrices must contain >1 unique points")
     one, two = one / sizes[0], two / sizes[1]
     rotation, scale = scipy.linalg.orthogonal_procrustes(one, two)
@@ -31,9 +31,11 @@ def procrustes(data1: object, data2: object) -> Any:
 
 def geometric_slerp(start: Any, end: Any, t: Any, tol: float = 1e-07) -> Any:
     """``scipy.spatial.geometric_slerp``: K. Shoemake, "Animating rotation with quaternion curves", SIGGRAPH 1985."""
-    start, end, t = floating(start), floating(end), floating(t)
-    unpatched(scipy.spatial.geometric_slerp)(plain(start), plain(end), plain(t), tol)  # raises and warns where SciPy does
-    if np.array_equal(plain(start), plain(end)):
+    start, end, t = to_double(start), to_double(end), to_double(t)
+    unpatched(scipy.spatial.geometric_slerp)(
+        to_numpy(start), to_numpy(end), to_numpy(t), tol
+    )  # raises and warns where SciPy does
+    if np.array_equal(to_numpy(start), to_numpy(end)):
         raise ValueError("scipy.spatial.geometric_slerp: start and end are equal, so the path has no direction and no derivative")
     length = np.linalg.norm(start)
     first = start / length
@@ -65,8 +67,8 @@ class NodeKDTree:
 
 def init_kdtree(self: Any, data: Any, *args: object, **kwargs: object) -> None:
     """``KDTree.__init__``."""
-    data = floating(data)
-    unpatched(scipy.spatial.KDTree.__init__)(self, plain(data), *args, **kwargs)
+    data = to_double(data)
+    unpatched(scipy.spatial.KDTree.__init__)(self, to_numpy(data), *args, **kwargs)
     if isinstance(data, Value):
         self._nodes = data
         add_mixin(self, NodeKDTree)
@@ -74,8 +76,8 @@ def init_kdtree(self: Any, data: Any, *args: object, **kwargs: object) -> None:
 
 def query_kdtree(self: Any, x: Any, k: list[int] | int = 1, eps: float = 0.0, p: float = 2.0, **options: object) -> Any:
     """``KDTree.query``: the distances are recorded; the choice of the nearest points has no derivative."""
-    x = array(x)
-    numbers, where = unpatched(scipy.spatial.KDTree.query)(self, plain(x), k, eps, p, **options)
+    x = to_array(x)
+    numbers, where = unpatched(scipy.spatial.KDTree.query)(self, to_numpy(x), k, eps, p, **options)
     if self.boxsize is not None:
         raise TypeError("scipy.spatial.KDTree: distances on a torus (boxsize=) are not recorded")
     points = self.data

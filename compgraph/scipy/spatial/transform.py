@@ -17,7 +17,7 @@ import scipy.spatial.transform
 from numpy.typing import ArrayLike
 
 from ..policy import Policy
-from ..tools import add_mixin, array, class_with_mixin, floating, limit_order, plain
+from ..tools import add_mixin, class_with_mixin, limit_order, to_array, to_double, to_numpy
 
 SMALL = 1e-3  # angle below which series are used, so that derivatives are correct at zero
 _ORTHOGONAL = 1e-12
@@ -25,14 +25,14 @@ _ORTHOGONAL = 1e-12
 
 def _unit(q: Any) -> Any:
     size = np.linalg.norm(q, axis=-1, keepdims=True)
-    if np.any(plain(size) == 0):
+    if np.any(to_numpy(size) == 0):
         raise ValueError("Found zero norm quaternions in `quat`.")
     return q / size
 
 
 def _with_positive_scalar(q: object) -> Any:
     """The quaternion of the same rotation with a nonnegative scalar."""
-    return np.where(plain(q)[..., 3:] < 0, -1.0, 1.0) * q
+    return np.where(to_numpy(q)[..., 3:] < 0, -1.0, 1.0) * q
 
 
 def _product(p: Any, q: Any) -> Any:
@@ -46,7 +46,7 @@ def _product(p: Any, q: Any) -> Any:
 def _quaternion_from_vector(v: Any) -> Any:
     """The quaternion of a rotation vector; near zero by series in the square of the angle."""
     square = np.sum(v * v, axis=-1, keepdims=True)
-    small = plain(square) <= SMALL**2
+    small = to_numpy(square) <= SMALL**2
     angle = np.sqrt(np.where(small, 1.0, square))
     scale = np.where(small, 0.5 - square / 48 + square**2 / 3840, np.sin(angle / 2) / angle)
     return np.concatenate([v * scale, np.where(small, 1 - square / 8 + square**2 / 384, np.cos(angle / 2))], axis=-1)
@@ -55,7 +55,7 @@ def _quaternion_from_vector(v: Any) -> Any:
 def _to_vector(q: Any) -> Any:
     q = _with_positive_scalar(q)
     v, square = q[..., :3], np.sum(q[..., :3] ** 2, axis=-1, keepdims=True)
-    small = plain(square) <= (SMALL / 2) ** 2
+    small = to_numpy(square) <= (SMALL / 2) ** 2
     sine = np.sqrt(np.where(small, 1.0, square))
     angle = 2 * np.arctan2(sine, q[..., 3:])
     return v * np.where(small, 2 + square / 3 + 3 * square**2 / 20, angle / sine)
@@ -76,15 +76,15 @@ def _nearest_rotation(m: Any) -> Any:
 
     Three steps after convergence make derivatives exact to order 7, because each step doubles the order.
     """
-    if np.any(np.linalg.det(plain(m)) <= 0):
+    if np.any(np.linalg.det(to_numpy(m)) <= 0):
         raise ValueError("Non-positive determinant (left-handed or null coordinate frame) in rotation matrix")
     remaining_steps = 3
     while remaining_steps:
-        numbers = plain(m)
+        numbers = to_numpy(m)
         gap = np.max(np.abs(np.swapaxes(numbers, -1, -2) @ numbers - np.eye(3)), initial=0.0)
         remaining_steps -= gap <= _ORTHOGONAL
         m = (m + np.swapaxes(np.linalg.inv(m), -1, -2)) / 2
-    return limit_order(7, "the orthogonal factor of scipy.spatial.transform.Rotation.from_matrix", m)
+    return limit_order(m, 7, "the orthogonal factor of scipy.spatial.transform.Rotation.from_matrix")
 
 
 def _quaternion_from_matrix(m: Any) -> Any:
@@ -98,7 +98,7 @@ def _quaternion_from_matrix(m: Any) -> Any:
         forms.append(np.stack([*[parts[n] for n in range(3)], m[..., k, j] - m[..., j, k]], axis=-1))
     last_form = [m[..., 2, 1] - m[..., 1, 2], m[..., 0, 2] - m[..., 2, 0], m[..., 1, 0] - m[..., 0, 1], 1 + trace]
     forms.append(np.stack(last_form, axis=-1))
-    greatest = np.argmax(np.stack([*map(plain, d), plain(trace)], axis=-1), axis=-1)[..., None]
+    greatest = np.argmax(np.stack([*map(to_numpy, d), to_numpy(trace)], axis=-1), axis=-1)[..., None]
     quaternions = forms[3]
     for i in range(3):
         quaternions = np.where(greatest == i, forms[i], quaternions)
@@ -127,7 +127,7 @@ def _to_euler(q: Any, seq: str, degrees: bool) -> Any:
         a, b, c, d = x[3], x[i], x[j], x[k] * sign
     else:
         a, b, c, d = x[3] - x[j], x[i] + x[k] * sign, x[j] + x[3], x[k] * sign - x[i]
-    if np.any(np.minimum(np.hypot(plain(a), plain(b)), np.hypot(plain(c), plain(d))) < 1e-7):
+    if np.any(np.minimum(np.hypot(to_numpy(a), to_numpy(b)), np.hypot(to_numpy(c), to_numpy(d))) < 1e-7):
         raise ValueError("Gimbal lock detected: the angles have no derivative there. Use as_quat, as_matrix or as_rotvec")
     middle = 2 * np.arctan2(np.hypot(c, d), np.hypot(a, b))
     half_sum, half_difference = np.arctan2(b, a), np.arctan2(d, c)
@@ -135,7 +135,7 @@ def _to_euler(q: Any, seq: str, degrees: bool) -> Any:
     if not symmetric:
         middle, third = middle - np.pi / 2, third * sign
     euler_angles = np.stack([first, middle, third] if fixed else [third, middle, first], axis=-1)
-    wraps = np.where(plain(euler_angles) < -np.pi, 2 * np.pi, np.where(plain(euler_angles) > np.pi, -2 * np.pi, 0.0))
+    wraps = np.where(to_numpy(euler_angles) < -np.pi, 2 * np.pi, np.where(to_numpy(euler_angles) > np.pi, -2 * np.pi, 0.0))
     euler_angles = euler_angles + wraps
     return np.rad2deg(euler_angles) if degrees else euler_angles
 
@@ -143,7 +143,7 @@ def _to_euler(q: Any, seq: str, degrees: bool) -> Any:
 def _quaternion_from_euler(seq: str, angles: Any, degrees: bool) -> Any:
     axes, fixed = _axes(seq)
     angles = np.deg2rad(angles) if degrees else angles
-    shape = scipy.spatial.transform.Rotation.from_euler(seq, plain(angles)).as_quat().shape  # raises where SciPy does
+    shape = scipy.spatial.transform.Rotation.from_euler(seq, to_numpy(angles)).as_quat().shape  # raises where SciPy does
     angles = np.reshape(angles, (*shape[:-1], len(axes)))
     quaternions: Any = None
     for n, axis in enumerate(axes):
@@ -199,7 +199,7 @@ class NodeRotation:
         """The quaternion; `canonical` selects the sign for which the scalar, or the first nonzero element, is positive."""
         q = self._nodes
         if canonical:
-            numbers = plain(q)[..., [3, 0, 1, 2]]
+            numbers = to_numpy(q)[..., [3, 0, 1, 2]]
             first = np.take_along_axis(numbers, np.argmax(numbers != 0, axis=-1)[..., None], -1)
             q = np.where(first < 0, -1.0, 1.0) * q
         return np.concatenate([q[..., 3:], q[..., :3]], axis=-1) if scalar_first else q
@@ -273,7 +273,7 @@ def init_rotation(self: Any, quat: object, normalize: bool = True, copy: bool = 
 
 def from_quat(quat: object, *, scalar_first: bool = False) -> Any:
     """``Rotation.from_quat``."""
-    q = floating(quat)
+    q = to_double(quat)
     if q.ndim < 1 or q.shape[-1] != 4:
         raise ValueError(f"Expected `quat` to have shape (..., 4), got {q.shape}.")
     return rotation_of(_unit(np.concatenate([q[..., 1:], q[..., :1]], axis=-1) if scalar_first else q))
@@ -281,7 +281,7 @@ def from_quat(quat: object, *, scalar_first: bool = False) -> Any:
 
 def from_matrix(matrix: object, *, assume_valid: bool = False) -> Any:
     """``Rotation.from_matrix``."""
-    m = floating(matrix)
+    m = to_double(matrix)
     if m.shape[-2:] != (3, 3):
         raise ValueError(f"Expected `matrix` to have shape (..., 3, 3), got {m.shape}")
     return rotation_of(_quaternion_from_matrix(m if assume_valid else _nearest_rotation(m)))
@@ -289,7 +289,7 @@ def from_matrix(matrix: object, *, assume_valid: bool = False) -> Any:
 
 def from_rotvec(rotvec: object, degrees: bool = False) -> Any:
     """``Rotation.from_rotvec``."""
-    v = floating(rotvec)
+    v = to_double(rotvec)
     if v.ndim < 1 or v.shape[-1] != 3:
         raise ValueError(f"Expected `rot_vec` to have shape (..., 3), got {v.shape}")
     return rotation_of(_quaternion_from_vector(np.deg2rad(v) if degrees else v))
@@ -297,24 +297,24 @@ def from_rotvec(rotvec: object, degrees: bool = False) -> Any:
 
 def from_euler(seq: str, angles: object, degrees: bool = False) -> Any:
     """``Rotation.from_euler``."""
-    return rotation_of(_quaternion_from_euler(seq, floating(angles), degrees))
+    return rotation_of(_quaternion_from_euler(seq, to_double(angles), degrees))
 
 
 def from_mrp(mrp: object) -> Any:
     """``Rotation.from_mrp``."""
-    m = floating(mrp)
+    m = to_double(mrp)
     square = np.sum(m * m, axis=-1, keepdims=True)
     return rotation_of(np.concatenate([2 * m, 1 - square], axis=-1) / (1 + square))
 
 
 def from_nodes(quat: object, *others: object, **more: object) -> Any:
     """Create the result of SciPy's own code from its quaternions."""
-    return rotation_of(array(quat))
+    return rotation_of(to_array(quat))
 
 
 def apply(self: Any, vectors: Any, inverse: bool = False) -> Any:
     """``Rotation.apply``."""
-    matrix, vectors = _to_matrix(quaternion(self)), floating(vectors)
+    matrix, vectors = _to_matrix(quaternion(self)), to_double(vectors)
     if vectors.shape[-1] != 3:
         raise ValueError(f"Expected input of shape (..., 3), got {vectors.shape}.")
     matrix = np.swapaxes(matrix, -1, -2) if inverse else matrix
@@ -331,10 +331,10 @@ def power(self: Any, n: object, modulus: None = None) -> Any:
 
 def init_slerp(self: Any, times: Any, rotations: Any) -> None:
     """``Slerp.__init__``."""
-    times = floating(times)
+    times = to_double(times)
     if not isinstance(rotations, scipy.spatial.transform.Rotation) or rotations.single or len(rotations) < 2:
         raise ValueError("`rotations` must be a `Rotation` instance, of at least 2 rotations.")
-    if times.ndim != 1 or times.shape[0] != len(rotations) or np.any(np.diff(plain(times)) <= 0):
+    if times.ndim != 1 or times.shape[0] != len(rotations) or np.any(np.diff(to_numpy(times)) <= 0):
         raise ValueError("Times must be 1-dimensional, in strictly increasing order, as many as rotations.")
     self.times, self.timedelta, self.rotations = times, np.diff(times), rotations[:-1]
     self.rotvecs = (self.rotations.inv() * rotations[1:]).as_rotvec()
@@ -342,8 +342,8 @@ def init_slerp(self: Any, times: Any, rotations: Any) -> None:
 
 def call_slerp(self: Any, times: Any) -> Any:
     """``Slerp.__call__``: K. Shoemake, "Animating rotation with quaternion curves", SIGGRAPH 1985."""
-    times = floating(times)
-    numbers, known = plain(times), plain(self.times)
+    times = to_double(times)
+    numbers, known = to_numpy(times), to_numpy(self.times)
     if times.ndim > 1 or np.any(numbers < known[0]) or np.any(numbers > known[-1]):
         raise ValueError(f"Interpolation times must be within the range [{known[0]}, {known[-1]}], at most 1-dimensional.")
     where = np.maximum(np.searchsorted(known, numbers) - 1, 0)

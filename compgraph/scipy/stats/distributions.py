@@ -23,7 +23,7 @@ from ...graph import stack_nested, to_values
 from ...protocols import stop_gradient
 from ...values import INERT, Value
 from ..own_code import original_instance, rebind_instance, replace_methods, run_own_code
-from ..tools import array
+from ..tools import to_array
 from .distribution_formulas import FORMULAS
 
 Method = Callable[..., Any]
@@ -204,7 +204,7 @@ def _count_method(name: str) -> Method:
 
     def method(self: Any, k: NDArray[Any], *args: object, **kwargs: object) -> Any:
         shapes, loc, _ = self._parse_args(*args, **kwargs)
-        count = stop_gradient(array(k) - array(loc))
+        count = stop_gradient(to_array(k) - to_array(loc))
         return run_own_code("scipy.stats", f"rv_discrete.{name}", self, count, *shapes)
 
     return method

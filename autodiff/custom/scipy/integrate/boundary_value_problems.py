@@ -69,7 +69,7 @@ def solve_bvp(
     z: Any = problem.start
     for _ in range(NEWTON_STEPS):
         z = z - np.linalg.solve(jacrev(problem.residual)(z), problem.residual(z))
-    z = limit_order(2**NEWTON_STEPS - 1, "the solution of scipy.integrate.solve_bvp", pin_value(z, problem.start))
+    z = limit_order(pin_value(z, problem.start), 2**NEWTON_STEPS - 1, "the solution of scipy.integrate.solve_bvp")
     scipy_result.y, parameters = problem.split_unknowns(z)
     if scipy_result.p is not None:
         scipy_result.p = parameters

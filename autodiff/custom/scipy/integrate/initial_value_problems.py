@@ -129,7 +129,7 @@ def _crossing_time(g: Function, time: Array) -> Any:
                 "events that cross zero"
             )
         t = t - value / slope
-    return limit_order(2**NEWTON_STEPS - 1, "the time of an event of scipy.integrate.solve_ivp", pin_value(t, time))
+    return limit_order(pin_value(t, time), 2**NEWTON_STEPS - 1, "the time of an event of scipy.integrate.solve_ivp")
 
 
 def _as_scalar(value: Array) -> Any:

@@ -184,4 +184,4 @@ def _integral_to_limit(name: str, f: Function, limit: Any) -> Any:
         raise ValueError(
             f"scipy.integrate.{name}: the function is not finite at the limit {number}, so the integral has no derivative there"
         )
-    return limit_order(2 * RULE_POINTS, f"a limit of scipy.integrate.{name}", length * total)
+    return limit_order(length * total, 2 * RULE_POINTS, f"a limit of scipy.integrate.{name}")

@@ -52,7 +52,7 @@ def advance(rate: Function, y: Any, start: Any, end: Any) -> Any:
     The method has order 8, so all derivatives to that order are those of the solution.
     """
     after = step(rate, scipy.integrate.DOP853, start, y, end - start, rate(start, y))[0]
-    return limit_order(ORDER, "the solution of a differential equation at a time that is a node", after)
+    return limit_order(after, ORDER, "the solution of a differential equation at a time that is a node")
 
 
 class RecordedStep:
