@@ -1,11 +1,11 @@
-"""Batches of cotangents or tangents through one operation, and a forward pass over a recorded graph.
+"""Propagation of batches of cotangents or tangents through one operation, and a forward pass over a recorded graph.
 
 A batch of cotangents of an array of shape ``s`` has shape ``(size, *s)``. There are three ways to compute it, in this order:
 
-1. The formulas of elementwise rules accept a batch axis, because NumPy aligns shapes at their ends. Reductions follow from
-   their weights, gathers from their positions, and a rule may define its own (`Rule.batched`).
+1. The formulas of elementwise rules accept a batch axis, because NumPy aligns shapes at their ends. Reductions use the weights
+   of their rule, gathers its positions, and a rule may declare a formula for batches (`Rule.batched`).
 2. Other formulas are called with batched values, as functions under `vmap` are; see `rules`.
-3. Formulas that depend on the values of cotangents, and those of users, are called once for each batch element.
+3. Formulas that depend on the values of cotangents, and user-defined formulas, are called once for each batch element.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from .rules import NoBatchRuleError, batch_index, is_elementwise_rule
 
 
 def pull_batch(rule: Rule, position: int, cotangents: Any, out: Any, /, *operands: Any, **options: object) -> Any:
-    """The contributions of a batch of cotangents to those of one operand, with broadcasting not yet undone.
+    """Pull a batch of cotangents of the output back to one operand. Broadcasting is not undone.
 
     Parameters
     ----------
@@ -67,14 +67,14 @@ def pull_batch(rule: Rule, position: int, cotangents: Any, out: Any, /, *operand
     result = _pull_by_rule(rule, position, cotangents, out, operands, options)
     if result is NotImplemented and rule.is_batchable:
         formula: Any = rule.formulas[position]
-        result = _call_batched(lambda g: formula(g, out, *operands, **options), cotangents, x=operands[position])
-    return _pull_each(rule, position, cotangents, out, operands, options) if result is NotImplemented else result
+        result = _call_batched(lambda g: formula(g, out, *operands, **options), cotangents, operand=operands[position])
+    return _pull_per_element(rule, position, cotangents, out, operands, options) if result is NotImplemented else result
 
 
 def pull_batch_shared(
     rule: Rule, positions: list[int], cotangents: Any, out: Any, /, *operands: Any, **options: object
 ) -> list[Any]:
-    """`pull_batch` for several operands at once, whose formulas are `SharedFormulas`."""
+    """Pull a batch back to several operands at once, whose formulas are `SharedFormulas`; see `pull_batch`."""
     formulas: Any = rule.formulas
     if formulas.batched:
         return formulas.formula(positions, cotangents, out, *operands, **options)  # type: ignore[no-any-return]
@@ -88,7 +88,7 @@ def pull_batch_shared(
 def push_batch(
     rule: Rule, tangents: Sequence[Any], out: Any, function: Any, operands: Sequence[Any], options: dict[str, Any]
 ) -> Any:
-    """A batch of tangents of an output, from those of the operands.
+    """Push a batch of tangents of the operands forward to the output.
 
     Parameters
     ----------
@@ -107,7 +107,7 @@ def push_batch(
     result = _push_by_rule(rule, tangents, out, operands, options)
     if result is NotImplemented and rule.is_batchable:
         result = _call_batched(lambda *ts: push(rule, ts, out, function, tuple(operands), options), *tangents)
-    return _push_each(rule, tangents, out, function, operands, options) if result is NotImplemented else result
+    return _push_per_element(rule, tangents, out, function, operands, options) if result is NotImplemented else result
 
 
 # --------------------------------------------------------------------------- the forward pass over a recorded graph
@@ -115,7 +115,7 @@ def push_batch(
 
 def propagate(
     nodes: Iterable[Any],
-    known: dict[Any, Any],
+    properties: dict[Any, Any],
     step: Callable[[Any, list[Any]], Any],
     last_uses: Mapping[Any, Sequence[Any]] | None = None,
 ) -> dict[Any, Any]:
@@ -125,38 +125,38 @@ def propagate(
     ----------
     nodes : iterable of Node
         Operands before results.
-    known : dict
-        The property of some nodes, for example the inputs; those of others are added. Nodes without derivative are skipped.
+    properties : dict
+        The property of some nodes, such as the inputs. Those of the other nodes are added, except of nodes without derivative.
     step : callable
         ``step(node, operand_values)`` returns the property of a node, or None. Operands without one are passed as None.
     last_uses : dict, optional
-        For a node, those whose property can be deleted after it.
+        For a node, the nodes whose last use it is. Their properties are deleted.
 
     Returns
     -------
     dict
-        `known`.
+        `properties`.
     """
     piecewise = ops.PIECEWISE
     for node in nodes:
-        if type(node) not in INERT and node not in known and node.function not in piecewise:
+        if type(node) not in INERT and node not in properties and node.function not in piecewise:
             operand_values: list[Any] = [None] * len(node.args)
             is_reached = False
             for position in node.parent_argnums:
-                operand_values[position] = value = known.get(node.args[position])
+                operand_values[position] = value = properties.get(node.args[position])
                 is_reached = is_reached or value is not None
             if is_reached:
                 value = step(node, operand_values)
                 if value is not None:
-                    known[node] = value
+                    properties[node] = value
         if last_uses is not None:
             for finished in last_uses.get(node, ()):
-                known.pop(finished, None)
-    return known
+                properties.pop(finished, None)
+    return properties
 
 
 def push_node(node: Any, tangents: list[Any], create_graph: bool, batch_size: int | None) -> Any:
-    """The tangents of a node from those of its operands: a batch, or a single one if `batch_size` is None."""
+    """Return the tangent of a node from those of its operands, or a batch of tangents unless `batch_size` is None."""
     if isinstance(node.function, ops.Output):
         tangent = tangents[0][node.function.index]
         return tangent if tangent is None or batch_size is not None else conform(tangent, node.raw_value)
@@ -170,14 +170,14 @@ def push_node(node: Any, tangents: list[Any], create_graph: bool, batch_size: in
 
 
 def rule_operands(node: Any, create_graph: bool) -> tuple[Any, list[Any]]:
-    """The output and the operands of a node as its rule takes them: nodes if `create_graph`, else plain arrays."""
+    """Return the output and the operands of a node as arguments of its rule: nodes if `create_graph`, else plain arrays."""
     if create_graph:
         return as_node(node), [as_node(a) for a in node.args]
     return node.raw_value, [a.raw_value if type(a) is MultiOutput else a for a in plain_operands(node)]
 
 
 def _conform_outputs(tangents: NDArray[Any], out: Array, batch_size: int) -> Any:
-    """Tangents in the shape and dtype of an output, or of several."""
+    """Convert tangents to the shape and dtype of an output, or of several."""
     if isinstance(out, (tuple, list)):
         pairs = zip(tangents, out, strict=True)
         return tuple([t if t is None else conform_batch(t, part, batch_size) for t, part in pairs])
@@ -190,25 +190,26 @@ def _conform_outputs(tangents: NDArray[Any], out: Array, batch_size: int) -> Any
 def _pull_by_rule(
     rule: Rule, position: int, cotangents: NDArray[Any], out: Array, operands: Sequence[Any], options: dict[str, Any]
 ) -> Any:
-    """`pull_batch` for elementwise rules, reductions, gathers, and rules with their own; NotImplemented for others."""
+    """Pull a batch back by a rule that is elementwise, a reduction, a gather, or has a batched pull; else NotImplemented."""
     result: Any = NotImplemented
-    if rule.batch[0] is not None:
-        result = rule.batch[0](position, cotangents, out, *operands, **options)
+    if rule.batched_pull is not None:
+        result = rule.batched_pull(position, cotangents, out, *operands, **options)
     elif is_elementwise_rule(rule):
         result = rule.formulas[position](cotangents, out, *operands, **options)  # type: ignore[misc]
-        result = result if getattr(result, "ndim", 0) > out.ndim else NotImplemented  # it does not depend on the cotangents
+        # a result without the batch axis does not depend on the cotangents
+        result = result if getattr(result, "ndim", 0) > out.ndim else NotImplemented
     elif rule.weights:
         result = pull_reduction(rule, position, cotangents, out, *operands, **options)
     elif rule.positions is not None:
-        positions = rule.positions(out, *operands, **options)
-        result = np.reshape(scatter_batch(cotangents, operands[0], positions), (cotangents.shape[0], *operands[0].shape))
+        flat_indices = rule.positions(out, *operands, **options)
+        result = np.reshape(scatter_batch(cotangents, operands[0], flat_indices), (cotangents.shape[0], *operands[0].shape))
     return result
 
 
 def _push_by_rule(rule: Rule, tangents: Sequence[Any], out: Any, operands: Sequence[Any], options: dict[str, Any]) -> Any:
-    """`push_batch` for elementwise rules, reductions, gathers, and rules with their own; NotImplemented for others."""
-    if rule.batch[1] is not None:
-        return rule.batch[1](tangents, out, *operands, **options)
+    """Push a batch forward by a rule that is elementwise, a reduction, a gather, or has a batched push; else NotImplemented."""
+    if rule.batched_push is not None:
+        return rule.batched_push(tangents, out, *operands, **options)
     if is_elementwise_rule(rule):
         padded = [None if t is None else pad_ndim(t, out.ndim) for t in tangents]
         return _sum_tangents(rule.tangents, padded, out, operands, options)
@@ -219,11 +220,11 @@ def _push_by_rule(rule: Rule, tangents: Sequence[Any], out: Any, operands: Seque
     return NotImplemented
 
 
-def sum_over_operands(part: Formula) -> Formula:
-    """The batched push of a rule, from ``part(position, tangents, out, *operands, **options)`` of each operand."""
+def sum_over_operands(operand_push: Formula) -> Formula:
+    """Return a batched push that sums ``operand_push(position, tangents, out, *operands, **options)`` over the operands."""
 
     def push_all(tangents: Sequence[Any], out: NDArray[Any], *operands: object, **options: object) -> Any:
-        parts = [part(i, t, out, *operands, **options) for i, t in enumerate(tangents) if t is not None]
+        parts = [operand_push(i, t, out, *operands, **options) for i, t in enumerate(tangents) if t is not None]
         return NotImplemented if any(p is NotImplemented for p in parts) else functools.reduce(operator.add, parts)
 
     return push_all
@@ -242,7 +243,7 @@ def _sum_tangents(formulas: Any, tangents: Sequence[Any], out: Any, operands: Se
 
 
 def reduced_axes(x: NDArray[Any], axis: int | tuple[int, ...] | None) -> tuple[int, ...]:
-    """The axes of a reduction of `x`, as axes of a batch."""
+    """Return the axes of a reduction of `x`, as axes of a batch."""
     if not x.ndim:
         return ()
     return tuple([1 + i % x.ndim for i in (range(x.ndim) if axis is None else axis if isinstance(axis, tuple) else (axis,))])
@@ -259,9 +260,9 @@ def pull_reduction(
     keepdims: bool = False,
     **options: object,
 ) -> Any:
-    """`pull_batch` for a reduction."""
-    weights = rule.weights[position]
-    factor = weights(restore_axes(out, x, axis, keepdims), x, *others, axis=axis, **options)  # type: ignore[misc]
+    """Pull a batch back through a reduction; see `pull_batch`."""
+    weight_formula: Any = rule.weights[position]
+    factor = weight_formula(restore_axes(out, x, axis, keepdims), x, *others, axis=axis, **options)
     if position == rule.initial:
         return g if factor is None else g * np.reshape(factor, out.shape)
     axes = reduced_axes(x, axis)
@@ -280,14 +281,14 @@ def push_reduction(
     keepdims: bool = False,
     **options: object,
 ) -> Any:
-    """`push_batch` for a reduction."""
-    spread_out = restore_axes(out, x, axis, keepdims)
+    """Push a batch forward through a reduction; see `push_batch`."""
+    full_out = restore_axes(out, x, axis, keepdims)
     total = None
     for position, tangent in enumerate(tangents):
-        weights = rule.weights[position] if tangent is not None else None
-        if weights is None:
+        weight_formula = rule.weights[position] if tangent is not None else None
+        if weight_formula is None:
             continue
-        factor = weights(spread_out, x, *others, axis=axis, **options)
+        factor = weight_formula(full_out, x, *others, axis=axis, **options)
         if position == rule.initial:
             part = pad_ndim(tangent, out.ndim)
             part = part if factor is None else part * np.reshape(factor, out.shape)
@@ -299,39 +300,39 @@ def push_reduction(
     return total
 
 
-def gather_batch(tangents: NDArray[Any], positions: NDArray[Any]) -> Any:
-    """The elements at flat positions of each array of a batch; 0 where a position is negative."""
+def gather_batch(tangents: NDArray[Any], flat_indices: NDArray[Any]) -> Any:
+    """Return the elements at flat indices of each array of a batch; 0 where an index is negative."""
     size = tangents.shape[0]
     if not math.prod(tangents.shape[1:]):
-        return np.zeros((size, *positions.shape), tangents.dtype)
+        return np.zeros((size, *flat_indices.shape), tangents.dtype)
     rows = np.reshape(tangents, (size, math.prod(tangents.shape[1:])))
-    return np.where(positions >= 0, rows[:, positions], 0)
+    return np.where(flat_indices >= 0, rows[:, flat_indices], 0)
 
 
-def scatter_batch(cotangents: NDArray[Any], x: NDArray[Any], positions: NDArray[Any]) -> Any:
-    """The transpose of `gather_batch`: cotangents of ``x.ravel()``, summed where positions repeat."""
-    positions = np.ravel(positions)
-    is_used = positions >= 0
+def scatter_batch(cotangents: NDArray[Any], x: NDArray[Any], flat_indices: NDArray[Any]) -> Any:
+    """Return the cotangents of ``x.ravel()``, summed where indices repeat: the transpose of `gather_batch`."""
+    flat_indices = np.ravel(flat_indices)
+    is_used = flat_indices >= 0
     size = cotangents.shape[0]
-    pieces = np.reshape(cotangents, (size, positions.size))
-    if isinstance(positions, Value) or not is_used.all():
-        pieces, positions = pieces[:, is_used], positions[is_used]
+    updates = np.reshape(cotangents, (size, flat_indices.size))
+    if isinstance(flat_indices, Value) or not is_used.all():
+        updates, flat_indices = updates[:, is_used], flat_indices[is_used]
     like = _zero_batch((math.prod(x.shape),), np.result_type(x.dtype, cotangents.dtype), size)
-    return bind(scatter, (like, pieces, slice(None), positions), {"index_counts": (2,)})
+    return bind(scatter, (like, updates, slice(None), flat_indices), {"index_counts": (2,)})
 
 
 def _zero_batch(shape: tuple[int, ...], dtype: DTypeLike | None, batch_size: int) -> Any:
-    """A batch of zeros that takes no memory, for its shape and dtype."""
+    """Return a batch of zeros that takes no memory."""
     return np.broadcast_to(np.zeros((), dtype), (batch_size, *shape))
 
 
 def batch_like(node: Any, batch_size: int) -> Any:
-    """A node of the shape and dtype of a batch of cotangents of `node`, for `materialize`."""
+    """Return a node of the shape and dtype of a batch of cotangents of `node`, for `materialize`."""
     return node if type(node) is MultiOutput else ConstantNode.wrap(_zero_batch(node.shape, node.dtype, batch_size))
 
 
 def _size_of(batch: Any) -> int:
-    """The size of a batch; of several outputs, that of the first that is not None."""
+    """Return the size of a batch; of several outputs, that of the first that is not None."""
     first = next(part for part in batch if part is not None) if isinstance(batch, (tuple, list)) else batch
     return int(first.shape[0])
 
@@ -339,16 +340,19 @@ def _size_of(batch: Any) -> int:
 # ------------------------------------------------------------------------------------- formulas on batched values
 
 
-def _call_batched(formula: Callable[..., Any], *batches: Any, x: Any = None) -> Any:
+def _call_batched(formula: Callable[..., Any], *batches: Any, operand: Any = None) -> Any:
     """Call a formula with batched values, from batches (arrays, None, or tuples of these).
 
-    NotImplemented if the formula depends on the values of a batch element. `x` is the operand of a `ScatteredCotangent`.
+    Returns NotImplemented if the formula depends on the values of a batch element. `operand` is that of the formula, to which a
+    `ScatteredCotangent` belongs.
     """
     level, size = next_level(), _size_of(next(batch for batch in batches if batch is not None))
     with LiveLevels((level,)):
         try:
             result = formula(*[_wrap(batch, level) for batch in batches])
-            return _unwrap_scatter(result, x, level, size) if type(result) is ScatteredCotangent else _unwrap(result, level, size)
+            if type(result) is ScatteredCotangent:
+                return _unwrap_scatter(result, operand, level, size)
+            return _unwrap(result, level, size)
         except (BatchedValueError, NoBatchRuleError):
             return NotImplemented
 
@@ -360,7 +364,7 @@ def _wrap(batch: NDArray[Any] | None, level: int) -> Any:
 
 
 def _unwrap(result: Any, level: int, batch_size: int) -> Any:
-    """The results of a formula with the batch axis first; unbatched ones are broadcast."""
+    """Return the results of a formula with the batch axis first; unbatched ones are broadcast."""
     if type(result) is BatchNode and result.level == level:
         return result.values
     if result is None or result is NotImplemented:
@@ -372,22 +376,22 @@ def _unwrap(result: Any, level: int, batch_size: int) -> Any:
     return broadcast_batch(result, batch_size)
 
 
-def _unwrap_scatter(result: ScatteredCotangent, x: NDArray[Any], level: int, batch_size: int) -> ScatteredCotangent:
-    """The pieces of a cotangent of `x`, with the batch axis first, and their indices in the batch."""
+def _unwrap_scatter(result: ScatteredCotangent, operand: NDArray[Any], level: int, batch_size: int) -> ScatteredCotangent:
+    """Return the updates of a cotangent of `operand`, with the batch axis first, and their indices in the batch."""
     batched: ScatteredCotangent | None = None
-    for piece, index in zip(result.updates, result.indices, strict=True):
-        parts: Any = basic_parts(index[0] if len(index) == 1 else index)
-        values = _unwrap(piece, level, batch_size)
-        if parts is None:
-            where = batch_index(x.shape, list(index), [False] * len(index), batch_size)
-            parts, values = where.index, where.from_front(values)
+    for update, index in zip(result.updates, result.indices, strict=True):
+        index_parts: Any = basic_parts(index[0] if len(index) == 1 else index)
+        values = _unwrap(update, level, batch_size)
+        if index_parts is None:
+            batched_index = batch_index(operand.shape, list(index), [False] * len(index), batch_size)
+            index_parts, values = batched_index.index, batched_index.from_front(values)
         else:
-            parts = (slice(None), *parts)
+            index_parts = (slice(None), *index_parts)
         if batched is None:
-            batched = ScatteredCotangent(values, parts)
+            batched = ScatteredCotangent(values, index_parts)
         else:
-            batched.append(values, parts)
-    assert batched is not None  # a ScatteredCotangent has at least one piece
+            batched.append(values, index_parts)
+    assert batched is not None  # a ScatteredCotangent has at least one update
     batched.dense = result.dense if result.dense is None else _unwrap(result.dense, level, batch_size)
     return batched
 
@@ -407,18 +411,20 @@ def _materialize(contribution: Any, operand: object) -> Any:
     return contribution
 
 
-def _pull_each(rule: Rule, position: int, cotangents: Any, out: Any, operands: Sequence[Any], options: dict[str, Any]) -> Any:
+def _pull_per_element(
+    rule: Rule, position: int, cotangents: Any, out: Any, operands: Sequence[Any], options: dict[str, Any]
+) -> Any:
     formula: Any = rule.formulas[position]
     operand = operands[position]
-    each = [formula(_element(cotangents, i), out, *operands, **options) for i in range(_size_of(cotangents))]
-    return np.stack([conform(_materialize(contribution, operand), operand) for contribution in each])
+    contributions = [formula(_element(cotangents, i), out, *operands, **options) for i in range(_size_of(cotangents))]
+    return np.stack([conform(_materialize(contribution, operand), operand) for contribution in contributions])
 
 
-def _push_each(
+def _push_per_element(
     rule: Rule, tangents: Sequence[Any], out: Any, function: Any, operands: Sequence[Any], options: dict[str, Any]
 ) -> Any:
-    each = [[_element(t, i) for t in tangents] for i in range(_size_of(list(tangents)))]
-    results = [push(rule, element, out, function, tuple(operands), options) for element in each]
+    element_tangents = [[_element(t, i) for t in tangents] for i in range(_size_of(list(tangents)))]
+    results = [push(rule, element, out, function, tuple(operands), options) for element in element_tangents]
     if isinstance(out, (tuple, list)):
         return tuple([_stack([parts[k] for parts in results], out[k]) for k in range(len(out))])
     return _stack(results, out)

@@ -270,7 +270,7 @@ def as_norm(rule: Rule, numerator: Callable[..., Any], length: Callable[..., Any
     where that is always 0.
     """
     weighted_formula: Any = rule.formulas[0]
-    weighted_pull, push = rule.batch
+    weighted_pull, push = rule.batched_pull, rule.batched_push
 
     def formula(
         g: Array, out: Any, x: NDArray[Any], *others: object, axis: Axis = None, keepdims: bool = False, **options: object

@@ -48,8 +48,8 @@ class Rule:
         For a reduction: the position of its initial value.
     positions : callable or None
         For a gather: returns the flat position in the first operand of each element of the output.
-    batch : tuple of callables or None
-        How the rule processes a batch of cotangents and of tangents; see `batched`.
+    batched_pull, batched_push : callable or None
+        How the rule processes a batch of cotangents, and of tangents; see `batched`.
     is_batchable : bool
         Whether formulas accept batched cotangents and tangents, as functions within `vmap` do. They must not branch on
         their values.
@@ -62,7 +62,8 @@ class Rule:
     weights: Sequence[Formula | None] = ()
     initial: int | None = None
     positions: Formula | None = None
-    batch: tuple[Formula | None, Formula | None] = (None, None)
+    batched_pull: Formula | None = None
+    batched_push: Formula | None = None
     is_batchable: bool = False
     texts: Sequence[str] = ()
     maps_zeros: bool | Callable[..., bool] = False
@@ -146,7 +147,7 @@ class Rule:
         Rule
             Both functions may be None or return NotImplemented; the batch is then processed as if they were not declared.
         """
-        self.batch = (pull, push)
+        self.batched_pull, self.batched_push = pull, push
         return self
 
     def batchable(self) -> Rule:

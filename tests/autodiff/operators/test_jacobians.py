@@ -67,8 +67,8 @@ def test_jacobian_rules_receive_batched_directions(label: str, operator: Any, mo
     def alone(rule: Any, *_: Any) -> Any:
         raise AssertionError(f"{rule} looped")
 
-    monkeypatch.setattr(batched_derivatives, "_pull_each", alone)
-    monkeypatch.setattr(batched_derivatives, "_push_each", alone)
+    monkeypatch.setattr(batched_derivatives, "_pull_per_element", alone)
+    monkeypatch.setattr(batched_derivatives, "_push_per_element", alone)
     LOOP_COUNTS.clear()
     near(operator(TOGETHER[label])(SQUARE), result, label)
     assert not LOOP_COUNTS
@@ -105,10 +105,11 @@ def test_jacobian_user_rules_are_called_per_direction() -> None:
 def test_jacobian_check_detects_wrongly_batched_rules(monkeypatch: pytest.MonkeyPatch) -> None:
     case = Case("transpose", "", np.transpose, (np.arange(6.0).reshape(2, 3),))
     check_together(case)
-    monkeypatch.setattr(rules["transpose"], "batch", (lambda position, g, out, x: 2 * np.swapaxes(g, 1, 2), None))
+    monkeypatch.setattr(rules["transpose"], "batched_pull", lambda position, g, out, x: 2 * np.swapaxes(g, 1, 2))
     with pytest.raises(AssertionError, match="adjoints of 5"):
         check_together(case)
-    monkeypatch.setattr(rules["transpose"], "batch", (None, lambda tangents, out, x: -np.swapaxes(tangents[0], 1, 2)))
+    monkeypatch.setattr(rules["transpose"], "batched_pull", None)
+    monkeypatch.setattr(rules["transpose"], "batched_push", lambda tangents, out, x: -np.swapaxes(tangents[0], 1, 2))
     with pytest.raises(AssertionError, match="tangents of 5"):
         check_together(case)
 
@@ -125,7 +126,7 @@ def test_jacobian_rule_that_ignores_cotangent() -> None:
 
 
 def test_jacobian_rule_losing_directions_raises(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rules["transpose"], "batch", (lambda position, g, *_, **__: g[0], None))
+    monkeypatch.setattr(rules["transpose"], "batched_pull", lambda position, g, *_, **__: g[0])
     with pytest.raises(ValueError, match="for a batch of 6"):
         jacrev(np.transpose)(np.ones((2, 3)))
 

@@ -155,8 +155,8 @@ def forbid_sequential_directions(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(rule: Any, *_: Any) -> Any:
         raise AssertionError(f"{rule} looped")
 
-    monkeypatch.setattr("autodiff.batching.batched_derivatives._pull_each", refuse)
-    monkeypatch.setattr("autodiff.batching.batched_derivatives._push_each", refuse)
+    monkeypatch.setattr("autodiff.batching.batched_derivatives._pull_per_element", refuse)
+    monkeypatch.setattr("autodiff.batching.batched_derivatives._push_per_element", refuse)
 
 
 def test_max_pool_splits_ties_as_max() -> None:
