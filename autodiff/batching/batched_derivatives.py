@@ -425,10 +425,13 @@ def _push_per_element(
 ) -> Any:
     element_tangents = [[_element(t, i) for t in tangents] for i in range(_size_of(list(tangents)))]
     results = [push(rule, element, out, function, tuple(operands), options) for element in element_tangents]
-    if isinstance(out, (tuple, list)):
-        return tuple([_stack([parts[k] for parts in results], out[k]) for k in range(len(out))])
-    return _stack(results, out)
+    if not isinstance(out, (tuple, list)):
+        return _stack(results, out)
+    return tuple([_stack([None if parts is None else parts[k] for parts in results], part) for k, part in enumerate(out)])
 
 
 def _stack(results: list[Any], out: Array) -> Any:
-    return None if any(result is None for result in results) else np.stack([conform(result, out) for result in results])
+    """Return the tangents of all batch elements as one array; None if all of them are None (zero)."""
+    if all(result is None for result in results):
+        return None
+    return np.stack([conform(np.zeros_like(out) if result is None else result, out) for result in results])

@@ -125,6 +125,19 @@ def test_jacobian_rule_that_ignores_cotangent() -> None:
             near(operator(lambda x: scaled(x, 4 + x))(x), np.diag(np.floor(4 + x)), operator.__name__)
 
 
+@for_each(("tangent", "expected"), [
+    (lambda t, out, x: (2 * x[0] * t[0] if t[0] else None, 3 * t[1] if t[1] else None), [[4.0, 0.0], [0.0, 3.0]]),
+    (lambda t, out, x: (2 * x[0] * t[0], np.zeros(())) if t[0] else None, [[4.0, 0.0], [0.0, 0.0]]),
+], ids=["of one output", "of all outputs"])  # fmt: skip
+def test_jacfwd_tangent_that_is_none_for_some_directions(tangent: Callable[..., Any], expected: Any) -> None:
+    @cg.primitive
+    def pair(x: Any) -> Any:
+        return x[0] ** 2, 3 * x[1]
+
+    rule(pair, lambda g, out, x: x, tangents=[tangent])
+    near(jacfwd(lambda x: np.stack(pair(x)))(np.array([2.0, 5.0])), np.array(expected), "jacfwd")
+
+
 def test_jacobian_rule_losing_directions_raises(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rules["transpose"], "batched_pull", lambda position, g, *_, **__: g[0])
     with pytest.raises(ValueError, match="for a batch of 6"):
