@@ -14,6 +14,7 @@ from __future__ import annotations
 import abc
 import functools
 import os
+import sys
 import weakref
 from typing import Any, ClassVar
 
@@ -85,18 +86,26 @@ def is_operator_tracer(value: Any) -> bool:
 
 
 ndarray = np.ndarray
-_MEMORY_READERS = tuple(f"{os.sep}{name}{os.sep}" for name in ("dask", "numba"))
+_MEMORY_READERS = ("dask", "numba")  # libraries that read the memory of arrays
 
 
-class _ReadsNodes(dict[str, bool]):
-    """Whether code of a file gets the node class: code of the packages, and of libraries that read memory; cached."""
+class _NodeReaderCache(dict[str, bool]):
+    """Whether code of a file gets the node class: code of the packages, and of libraries that read memory."""
 
     def __missing__(self, filename: str) -> bool:
-        self[filename] = is_reader = source_lines.is_in_packages(filename) or any(name in filename for name in _MEMORY_READERS)
+        self[filename] = is_reader = source_lines.is_in_packages(filename) or any(
+            _belongs_to(filename, name) for name in _MEMORY_READERS
+        )
         return is_reader
 
 
-_reads_nodes = _ReadsNodes()
+def _belongs_to(filename: str, package: str) -> bool:
+    """Whether a file whose code runs belongs to an imported package, not to a user's folder of the same name."""
+    file = getattr(sys.modules.get(package), "__file__", None)
+    return file is not None and filename.startswith(os.path.dirname(file) + os.sep)
+
+
+_is_node_reader = _NodeReaderCache()
 _INSTANCE_CHECK = abc.ABCMeta.__instancecheck__.__code__
 _python_numbers: dict[int, weakref.ref[Any]] = {}  # the nodes that represent Python numbers, by id
 
@@ -136,7 +145,7 @@ def _get_class(self: Any) -> type:
     frame = frame_up(1)
     if frame.f_code is _INSTANCE_CHECK and frame.f_back is not None:  # isinstance(x, numbers.Number): the caller reads the class
         frame = frame.f_back
-    if _reads_nodes[frame.f_code.co_filename] or not hasattr(self, "raw_value") or not is_number(self):
+    if _is_node_reader[frame.f_code.co_filename] or not hasattr(self, "raw_value") or not is_number(self):
         return getattr(self, "node_kind", type(self))
     return represented_class(self)
 

@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -55,6 +56,14 @@ def test_leaf_has_no_operation() -> None:
         assert leaf.operands == ()
         assert leaf.operand_a is None
         assert leaf.operand_b is None
+
+
+@pytest.mark.parametrize("folder", ["dask", "numba"])
+def test_scalar_is_float_for_user_code_in_folder_named_like_a_library(folder: str, tmp_path: Path) -> None:
+    names: dict[str, Any] = {"x": np.sum(cg.variable([1.0, 2.0]))}
+    exec(compile("is_float, cls = isinstance(x, float), x.__class__", str(tmp_path / folder / "script.py"), "exec"), names)
+    assert names["is_float"]
+    assert names["cls"] is np.float64
 
 
 def test_create_using_makes_nodes_of_class() -> None:
