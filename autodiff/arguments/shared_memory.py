@@ -21,7 +21,7 @@ from .labeled_arrays import is_labeled
 _MAX_WORK = 10_000  # of `numpy.shares_memory`
 
 
-def memory_of(value: object) -> Any:
+def array_of(value: object) -> Any:
     """Return the array with the values of an argument; None for scalars and other objects."""
     if isinstance(value, Value):
         value = backing_array(value) if has_history(value) else None
@@ -42,8 +42,8 @@ def overlap(a: NDArray[Any], b: NDArray[Any]) -> bool:
 
 def find_shared_positions(leaves: Sequence[object], others: Iterable[object] = ()) -> frozenset[int]:
     """Return the positions of leaves that share memory with another leaf, or with an array in `others`."""
-    arrays = [(position, memory) for position, leaf in enumerate(leaves) if (memory := memory_of(leaf)) is not None]
-    arrays += [(-1, memory) for value in others if (memory := memory_of(value)) is not None]
+    arrays = [(position, memory) for position, leaf in enumerate(leaves) if (memory := array_of(leaf)) is not None]
+    arrays += [(-1, memory) for value in others if (memory := array_of(value)) is not None]
     if len(arrays) < 2 or _have_separate_owners([memory for _, memory in arrays]):
         return frozenset()
     shared, open_intervals = set[int](), list[tuple[int, int, Any]]()
@@ -65,7 +65,7 @@ def _have_separate_owners(arrays: Sequence[NDArray[Any]]) -> bool:
 
 def make_read_only(tracer: Any) -> None:
     """Make an argument tracer read-only."""
-    memory = memory_of(tracer)
+    memory = array_of(tracer)
     if memory is not None:
         memory.flags.writeable = False
         if tracer.trace_kind == "batch":
@@ -76,13 +76,13 @@ def is_read_only_tracer(value: object) -> bool:
     """Whether a value is a read-only argument tracer of an outer operator."""
     if not isinstance(value, Value) or not (value.level or type(value) in ARGUMENTS):
         return False
-    memory = memory_of(value)
+    memory = array_of(value)
     return memory is not None and memory.base is None and not memory.flags.writeable
 
 
 def make_views_read_only(views: Iterable[NDArray[Any]], leaves: Iterable[object]) -> None:
     """Make views read-only that share memory with a leaf."""
-    memories = [memory for leaf in leaves if (memory := memory_of(leaf)) is not None]
+    memories = [memory for leaf in leaves if (memory := array_of(leaf)) is not None]
     for view in views:
         if any(overlap(view, memory) for memory in memories):
             view.flags.writeable = False
@@ -146,7 +146,7 @@ def _explain_read_only(error: ValueError, operator: str) -> None:
 
 def _require_unchanged(operator: str, leaf: object, tracer: object) -> None:
     """Raise if an array of the caller changed while the function ran on a read-only copy of it."""
-    memory, copy = memory_of(leaf), memory_of(tracer)
+    memory, copy = array_of(leaf), array_of(tracer)
     if memory is not None and memory.shape == copy.shape and not np.array_equal(memory, copy, equal_nan=True):
         raise ValueError(
             f"{operator}: the function wrote into an array that shares memory with an argument of shape {memory.shape}. Pass "

@@ -2,7 +2,7 @@
 
 from . import compiled as compiled  # registers the derivatives of compiled and of imported functions
 from . import scipy as scipy  # registers replacements of SciPy's functions
-from .call import Opaque as Opaque
+from .call import CallFunction as CallFunction
 from .call import has_node as has_node
 from .call import instantiate_zeros as instantiate_zeros
 from .call import transpose_pull as transpose_pull

@@ -24,7 +24,7 @@ from ..operators import vjp
 from ..rules import Rule, SharedFormulas, VariadicFormulas, rule_factories
 
 
-class Opaque:
+class CallFunction:
     """The function of nodes that represent calls; one instance per operation name.
 
     Parameters
@@ -33,9 +33,9 @@ class Opaque:
         The name of the operation.
     """
 
-    _instances: ClassVar[dict[str, Opaque]] = {}
+    _instances: ClassVar[dict[str, CallFunction]] = {}
 
-    def __new__(cls, opname: str) -> Opaque:
+    def __new__(cls, opname: str) -> CallFunction:
         """Return the instance with that name."""
         return cls._instances.setdefault(opname, object.__new__(cls))
 
@@ -43,14 +43,14 @@ class Opaque:
         self.__name__ = opname
 
     def __reduce__(self) -> Any:
-        return Opaque, (self.__name__,)
+        return CallFunction, (self.__name__,)
 
     def __call__(self, *operands: Any, call: Any) -> Any:
         """Compute the value of the call."""
         return call.compute(*operands)
 
 
-SELF_PICKLING.add(Opaque)
+SELF_PICKLING.add(CallFunction)
 
 
 def _pull_cotangents(positions: list[int], adjoint: Any, out: Any, *operands: Any, call: Any) -> list[Any]:
@@ -83,7 +83,7 @@ def transpose_pull(pull: Any, out: Any, tangent: Any) -> Any:
     return vjp(pull, np.ones(out.shape, out.dtype))[1](tangent)[0]
 
 
-rule_factories[Opaque] = lambda function: Rule(
+rule_factories[CallFunction] = lambda function: Rule(
     function.__name__, "general", SharedFormulas(_pull_cotangents), VariadicFormulas(_push_tangent)
 )
 

@@ -21,8 +21,8 @@ from ..forward import TangentNode
 from ..operators import join_outputs
 from ..reverse import SeedSupport, collect, connected_zeros, owned_arrays, sweep, sweep_supports
 from ..rules import OutputCotangents
-from .call import Opaque, has_node, require_same
-from .closure import Closure
+from .call import CallFunction, has_node, require_same
+from .closure import TracedFunction
 
 Function = Callable[..., Any]
 P = ParamSpec("P")
@@ -52,7 +52,7 @@ def checkpoint(f: Callable[P, R]) -> Callable[P, R]:
 
     Notes
     -----
-    Captured nodes receive adjoints, as arguments do. Under ``jvp``, which stores nothing, `f` is called without
+    Captured nodes receive cotangents, as arguments do. Under ``jvp``, which stores nothing, `f` is called without
     checkpointing. Derivatives of the derivative store the recomputed intermediate values. Checkpointing: A. Griewank,
     "Achieving logarithmic growth of temporal and spatial complexity in reverse automatic differentiation", Optimization
     Methods and Software 1 (1992).
@@ -92,7 +92,7 @@ def _apply_checkpoint(f: Function, leaves: list[Any]) -> Any:
     if level:
         return _apply_with_tangents(f, leaves, level)
     positions = [i for i, x in enumerate(leaves) if isinstance(x, Value) and type(x) not in INERT]
-    closure = Closure("checkpoint", f, leaves, positions)
+    closure = TracedFunction("checkpoint", f, leaves, positions)
     if closure.level:  # the function captures a value with a tangent, and forward mode stores nothing
         return f(leaves)
     for node in closure.captured:
@@ -104,56 +104,58 @@ def _apply_checkpoint(f: Function, leaves: list[Any]) -> Any:
     operands = (*[leaves[i] for i in positions], *closure.captured)
     call = CheckpointCall(f, leaves, positions, closure)
     results = list(closure.results)
-    values = tuple([_copy_owned(results[i]) for i in closure.outs])
+    values = tuple([_own_value(results[i]) for i in closure.output_positions])
     if operands and values:
         output = attach(values if len(values) > 1 else values[0], _checkpoint, operands, {"call": call})
-        for i, node in zip(closure.outs, output if len(values) > 1 else [output], strict=True):
+        for i, node in zip(closure.output_positions, output if len(values) > 1 else [output], strict=True):
             results[i] = node
     return unflatten(closure.structure, results)
 
 
 def _apply_with_tangents(f: Function, leaves: list[Any], level: int) -> Any:
     """Apply the checkpoint one level below: tangents of this level become additional arguments and results."""
-    with_tangent = [i for i, x in enumerate(leaves) if isinstance(x, Value) and x.level == level]
-    split = [x.primal if i in with_tangent else x for i, x in enumerate(leaves)] + [leaves[i].tangent for i in with_tangent]
-    if not any(isinstance(x, Value) for x in split):
+    positions = [i for i, x in enumerate(leaves) if isinstance(x, Value) and x.level == level]
+    primals = [x.primal if i in positions else x for i, x in enumerate(leaves)]
+    tangents = [leaves[i].tangent for i in positions]
+    if not any(isinstance(x, Value) for x in (*primals, *tangents)):
         return f(leaves)
 
     def primals_and_tangents(elements: Sequence[Any]) -> Any:
-        joined = list(elements[: len(leaves)])
-        for i, tangent in zip(with_tangent, elements[len(leaves) :], strict=True):
-            joined[i] = leaves[i].like(joined[i], tangent)
-        results, structure = flatten(f(joined))
+        arguments = list(elements[: len(leaves)])
+        for i, tangent in zip(positions, elements[len(leaves) :], strict=True):
+            arguments[i] = leaves[i].like(arguments[i], tangent)
+        results, structure = flatten(f(arguments))
         pairs = [(x.primal, x.tangent) if isinstance(x, TangentNode) and x.level == level else (x,) for x in results]
-        return pairs, Structure(structure)
+        return pairs, _StructureLeaf(structure)
 
-    pairs, result_structure = _apply_checkpoint(primals_and_tangents, split)
-    results = [leaves[with_tangent[0]].like(*p) if len(p) == 2 else p[0] for p in pairs]
+    pairs, result_structure = _apply_checkpoint(primals_and_tangents, [*primals, *tangents])
+    results = [leaves[positions[0]].like(*p) if len(p) == 2 else p[0] for p in pairs]
     return unflatten(result_structure.structure, results)
 
 
-class Structure:
-    """The structure of results, wrapped as a leaf."""
+class _StructureLeaf:
+    """Wraps the structure of results, so that `flatten` treats it as a leaf."""
 
     def __init__(self, structure: object) -> None:
         self.structure = structure
 
 
-def _copy_owned(node: Any) -> Any:
+def _own_value(node: Any) -> Any:
     """Return the value of a node in memory that no other array shares."""
-    plain = node.raw_value
-    return np.array(plain) if type(plain) is np.ndarray and (plain.base is not None or not node.args) else plain
+    value = node.raw_value
+    is_shared = type(value) is np.ndarray and (value.base is not None or not node.args)  # a view, or a leaf
+    return np.array(value) if is_shared else value
 
 
 class CheckpointCall:
     """One call of a checkpointed function, with the data for its recomputation."""
 
-    def __init__(self, f: Function, leaves: list[Any], positions: list[int], closure: Closure) -> None:
+    def __init__(self, f: Function, leaves: list[Any], positions: list[int], closure: TracedFunction) -> None:
         self.f = f
         self.positions = positions
         self.leaves = [None if i in positions else x for i, x in enumerate(leaves)]
         self.captured = closure.captured
-        self.outs = closure.outs
+        self.output_positions = closure.output_positions
         self.wrappers = wrappers.get()
         self.cached_supports: Any = None
 
@@ -167,7 +169,7 @@ class CheckpointCall:
             leaves[i] = operand
         for node, operand in zip(self.captured, operands[len(self.positions) :], strict=True):
             if operand is not node and operand is not node.raw_value:
-                np.asarray(operand)  # raises if it is a variable that was updated
+                np.asarray(operand)  # an updated variable raises an error of its own
                 raise ValueError(
                     f"checkpoint: the captured {describe(node)} has changed since the function was called. Pass it as an argument"
                 )
@@ -177,73 +179,73 @@ class CheckpointCall:
         """Return the values of the results."""
         with NoGraph():
             results, _ = flatten(self.f(self._fill_leaves(operands)))
-        values = tuple(to_values(results[i]) for i in self.outs)
+        values = tuple(to_values(results[i]) for i in self.output_positions)
         return values if len(values) > 1 else values[0]
 
     def pull(self, adjoint: Any, out: Any, *operands: Any) -> list[Any]:
-        """Return the adjoints of the operands by recording the function again and sweeping its graph."""
+        """Return the cotangents of the operands by recording the function again and sweeping its graph."""
         support = SeedSupport.take()
-        adjoints = adjoint if isinstance(out, tuple) else (adjoint,)
+        seeds = adjoint if isinstance(out, tuple) else (adjoint,)
         support = support if isinstance(out, tuple) or support is None else (support,)
-        joint, targets = self._recompute(out, operands)
-        nodes, seed = collect(joint, stop=targets), _nonzero_cotangents(adjoints)
+        output, targets = self._recompute(out, operands)
+        nodes, seed, ends = collect(output, stop=targets), _nonzero_cotangents(seeds), frozenset(targets)
         seed_support = None if support is None else _nonzero_cotangents(support)
-        if not has_node(adjoints, *operands):
-            cotangents = owned_arrays(
-                sweep(nodes, joint, seed, set(targets), False, frozenset(targets), seed_support), targets, *adjoints
-            )
+        if not has_node(seeds, *operands):
+            cotangents = sweep(nodes, output, seed, set(targets), create_graph=False, ends=ends, support=seed_support)
+            cotangents = owned_arrays(cotangents, targets, *seeds)
             return [cotangents[x] for x in targets]
         with recording_on():
             any_cotangent = next(iter(seed.cotangents.values()))
-            cotangents = sweep(nodes, joint, seed, set(targets), True, frozenset(targets), seed_support)
+            cotangents = sweep(nodes, output, seed, set(targets), create_graph=True, ends=ends, support=seed_support)
             return [cotangents[x] if x in cotangents else connected_zeros(x, any_cotangent) for x in targets]
 
-    def supports(self, position: int, s: Any, out: Any, *operands: Any) -> Any:
-        """Return the support of the adjoint of one operand, given that of the result; see `reverse.structural_zeros`."""
+    def supports(self, position: int, support: Any, out: Any, *operands: Any) -> Any:
+        """Return the support of the cotangent of one operand, given that of the result; see `reverse.structural_zeros`."""
         cached = self.cached_supports
-        if cached is None or cached[0] is not s:  # a sweep calls this once per operand
-            supports = s if isinstance(out, tuple) else (s,)
-            joint, targets = self._recompute(out, operands)
-            recorded = has_node(supports, *operands)
-            with recording_on() if recorded else nullcontext():
-                nodes = collect(joint, stop=targets)
+        if cached is None or cached[0] is not support:  # a sweep calls this once per operand
+            seeds = support if isinstance(out, tuple) else (support,)
+            output, targets = self._recompute(out, operands)
+            is_recorded = has_node(seeds, *operands)
+            with recording_on() if is_recorded else nullcontext():
+                nodes, seed = collect(output, stop=targets), _nonzero_cotangents(seeds)
                 node_supports = sweep_supports(
-                    nodes, joint, _nonzero_cotangents(supports), set(targets), recorded, frozenset(targets)
+                    nodes, output, seed, set(targets), create_graph=is_recorded, ends=frozenset(targets)
                 )
-            cached = self.cached_supports = s, [node_supports[x] if x in node_supports else np.zeros(x.shape) for x in targets]
+            operand_supports = [node_supports[x] if x in node_supports else np.zeros(x.shape) for x in targets]
+            cached = self.cached_supports = support, operand_supports
         return cached[1][position]
 
     def _recompute(self, out: object, operands: Sequence[Any]) -> tuple[Any, list[Any]]:
         """Record the function again; return its results as one node, and the nodes that represent the operands."""
-        closure = Closure("checkpoint", self.f, self._fill_leaves(operands), self.positions, self.wrappers)
-        results = [closure.results[i] for i in closure.outs]
+        closure = TracedFunction("checkpoint", self.f, self._fill_leaves(operands), self.positions, self.wrappers)
+        results = [closure.results[i] for i in closure.output_positions]
         outs = out if isinstance(out, tuple) else (out,)
-        if closure.outs != self.outs:
+        if closure.output_positions != self.output_positions:
             raise ValueError(
                 "checkpoint: when the function was called again, a different part of its result depended on its arguments. Make "
                 "the function deterministic"
             )
-        for current, earlier in zip(results, outs, strict=True):
-            require_same("checkpoint", earlier, current)
-        earlier, current = set(self.captured), set(closure.captured)
-        if earlier - current or any(map(_may_hold_other_values, current - earlier)):
+        for result, earlier_result in zip(results, outs, strict=True):
+            require_same("checkpoint", earlier_result, result)
+        captured, earlier_captured = set(closure.captured), set(self.captured)
+        if earlier_captured - captured or any(map(_may_differ, captured - earlier_captured)):
             raise ValueError(
                 "checkpoint: the function captured different arrays when it was called again. Pass them as arguments"
             )
         return join_outputs(results), [*closure.inputs, *self.captured]
 
 
-def _nonzero_cotangents(adjoints: Sequence[Any]) -> OutputCotangents:
-    """Return the adjoints of several results that are not zero."""
-    return OutputCotangents({k: a for k, a in enumerate(adjoints) if a is not None})
+def _nonzero_cotangents(cotangents: Sequence[Any]) -> OutputCotangents:
+    """Return the cotangents of several results that are not zero."""
+    return OutputCotangents({k: g for k, g in enumerate(cotangents) if g is not None})
 
 
-def _may_hold_other_values(node: Any) -> bool:
-    """Whether a newly captured node may have a different value; a buffer of plain numbers may not."""
+def _may_differ(node: Any) -> bool:
+    """Whether the value of a newly captured node may differ. A buffer of constants cannot."""
     return bool(type(node) not in (OperationalNode, BlankNode) or node.args or memory_of(node))
 
 
-_checkpoint = Opaque("checkpoint")
+_checkpoint = CallFunction("checkpoint")
 
 
 def checkpointed_chain(steps: Sequence[Function], x: object, *, levels: int = 1) -> Any:
@@ -254,7 +256,7 @@ def checkpointed_chain(steps: Sequence[Function], x: object, *, levels: int = 1)
     steps : sequence of callable
         Functions of one argument, each applied to the result of the one before.
     x : array or nested arrays
-        The argument of the first.
+        The argument of the first function.
     levels : int
         The greatest number of recomputations of a step; 0 stores all values.
 
@@ -284,7 +286,7 @@ def checkpointed_chain(steps: Sequence[Function], x: object, *, levels: int = 1)
     0.003699
     """
     if levels < 0:
-        raise ValueError(f"checkpointed_chain: levels must not be negative, not {levels}")
+        raise ValueError(f"checkpointed_chain: levels must be at least 0, not {levels}")
     count = len(steps)
     if levels == 0 or count < 4:
         for step in steps:

@@ -16,7 +16,7 @@ from ..arguments import find_shared_positions
 from ..operators import Trace
 
 
-class Closure:
+class TracedFunction:
     """A function of a list, traced on input nodes in place of some elements. It serves as the arguments of a `Trace`.
 
     Parameters
@@ -38,7 +38,7 @@ class Closure:
         The tracers of the arguments.
     results, structure : list, PyTreeSpec
         The flat results of the function, and their structure.
-    outs : list of int
+    output_positions : list of int
         The positions of results that depend on an argument, or on a captured node.
     level : int
         The highest level of the tangents of these results.
@@ -56,8 +56,8 @@ class Closure:
         self._wrapped = wrappers.get() if wrapped is None else wrapped
         trace = Trace(self)  # not stored: it refers to this object, and the cycle would keep the graph alive
         self.inputs, self.results, self.structure = trace.inputs, trace.leaves, trace.structure
-        self.outs = [i for i, x in enumerate(self.results) if isinstance(x, Value)]
-        self.level = max([self.results[i].level for i in self.outs], default=0)
+        self.output_positions = [i for i, x in enumerate(self.results) if isinstance(x, Value)]
+        self.level = max([self.results[i].level for i in self.output_positions], default=0)
         self.captured: list[Any] = [] if self.level else self._find_captured()
 
     def arrays(self) -> list[Any]:
@@ -84,7 +84,7 @@ class Closure:
     def _find_captured(self) -> list[Any]:
         """Return the nodes made outside the function from which its results were computed."""
         inputs = set(self.inputs)
-        results = [self.results[i] for i in self.outs]
+        results = [self.results[i] for i in self.output_positions]
 
         def operands_inside(node: Any) -> list[Any]:
             if node in inputs or self._is_outside(node):

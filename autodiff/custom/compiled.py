@@ -19,10 +19,10 @@ from ..arguments import flatten, unflatten
 from ..batching import active_levels
 from ..operators import vjp
 from ..rules import Rule, SharedFormulas, VariadicFormulas, rule_factories
-from .call import Opaque, has_node, instantiate_zeros, require_same
+from .call import CallFunction, has_node, instantiate_zeros, require_same
 
 _MAX_PULLS = 64  # compiled derivatives per function: one per structure of arguments and set of node positions
-_jit = Opaque("jit")
+_jit = CallFunction("jit")
 
 
 def _call_on_nodes(jitted: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -18,7 +18,7 @@ from ..arguments import flatten, unflatten
 from ..batching import LiftedFunction, any_batched, base_of, outside_vmap
 from ..reverse import connected_zeros
 from ..rules import as_view
-from .call import Opaque, has_node, instantiate_zeros, transpose_pull
+from .call import CallFunction, has_node, instantiate_zeros, transpose_pull
 
 Function = Callable[..., Any]
 P = ParamSpec("P")
@@ -231,4 +231,4 @@ class CustomGradientCall:
             )
 
 
-_custom = Opaque("custom_gradient")
+_custom = CallFunction("custom_gradient")

@@ -21,8 +21,8 @@ from ..arguments import as_argument
 from ..batching import any_batched, map_elements, outside_vmap
 from ..forward import jvp
 from ..operators import jacrev, vjp
-from .call import Opaque, require_same
-from .closure import Closure
+from .call import CallFunction, require_same
+from .closure import TracedFunction
 from .nested import create_problem
 
 Function = Callable[..., Any]
@@ -235,12 +235,12 @@ def _solve_as_node(name: str, g: Function, x0: object, params: tuple[Any, ...], 
     return out
 
 
-_functions = {name: Opaque(name) for name in ("root", "fixed_point")}
+_functions = {name: CallFunction(name) for name in ("root", "fixed_point")}
 
 
 def require_no_captures(name: str, g: Function, values: list[Any]) -> Any:
     """Return the result of a function; raise a TypeError if it captures nodes, which its derivative would miss."""
-    closure = Closure(name, lambda elements: g(*elements), values, range(len(values)))
+    closure = TracedFunction(name, lambda elements: g(*elements), values, range(len(values)))
     used = [n for n in closure.captured if type(n) not in INERT]
     require_unbatched(name, *closure.results)
     if used or closure.level:

@@ -15,7 +15,7 @@ from ..arguments import as_argument
 from ..batching import any_batched, map_elements, outside_vmap
 from ..forward import jvp
 from ..operators import vjp
-from .call import Opaque, require_same
+from .call import CallFunction, require_same
 from .implicit import require_no_captures, reshape_vector
 from .nested import create_problem
 
@@ -214,4 +214,4 @@ def _split_totals(totals: Any, params: Sequence[Any], sizes: Sequence[int]) -> l
     return [reshape_vector(totals[a:b], np.shape(p)) for a, b, p in zip(ends[:-1], ends[1:], params, strict=True)]
 
 
-_odeint = Opaque("odeint")
+_odeint = CallFunction("odeint")

@@ -16,7 +16,7 @@ from compgraph.graph import as_operands, to_values
 from compgraph.values import Value
 
 from ...arguments import flatten, unflatten
-from ...custom import Opaque, has_node, instantiate_zeros, transpose_pull
+from ...custom import CallFunction, has_node, instantiate_zeros, transpose_pull
 from .boxes import contains_box, getval, isbox
 from .vspaces import dense, vspace
 
@@ -74,7 +74,7 @@ def primitive(f_raw: Function) -> Function:
             return f_raw(*map(_plain_leaves, args), **kwargs)
         leaves, structure = flatten([args[position] for position in boxed])
         call = _Call(f_wrapped, f_raw, args, kwargs, boxed, structure)
-        outputs = bind(Opaque(f"autograd_{_name_of(f_raw)}"), as_operands(tuple(leaves)), {"call": call})
+        outputs = bind(CallFunction(f"autograd_{_name_of(f_raw)}"), as_operands(tuple(leaves)), {"call": call})
         return unflatten(call.results, outputs if isinstance(outputs, (tuple, list)) else [outputs])
 
     wrapper: Any = f_wrapped

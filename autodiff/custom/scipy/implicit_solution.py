@@ -25,8 +25,8 @@ from compgraph.values import INERT, Value, describe, is_plain_array, require_unb
 
 from ...forward import TangentNode
 from ...reverse import collect, connected_zeros, owned_arrays, sweep
-from ..call import Opaque, has_node, require_same
-from ..closure import Closure
+from ..call import CallFunction, has_node, require_same
+from ..closure import TracedFunction
 from ..implicit import jacobian_of
 
 Residual = Callable[[Sequence[Any]], Any]
@@ -34,7 +34,7 @@ Verify = Callable[[Any], object]
 NEWTON_STEPS = 6  # the greatest number; each step doubles the number of digits
 MAX_RELATIVE_STEP = 1e-2  # the greatest distance from the solver's result to the solution, relative to its size
 
-_functions: dict[str, Opaque] = {}
+_functions: dict[str, CallFunction] = {}
 
 
 def solution(
@@ -72,7 +72,7 @@ def solution(
     leaves = [save_operand(leaf) if is_plain_array(leaf) else leaf for leaf in leaves]
     positions = [i for i, leaf in enumerate(leaves) if isinstance(leaf, Value) and type(leaf) not in INERT]
     flat = _flatten_residual(residual)
-    closure = Closure(name, flat, [x, *leaves], [0, *[i + 1 for i in positions]])
+    closure = TracedFunction(name, flat, [x, *leaves], [0, *[i + 1 for i in positions]])
     require_unbatched(name, *leaves, *closure.results)
     if closure.level:
         return _solve_with_tangents(name, residual, x, leaves, solve_again, verify, closure.results[0])
@@ -86,7 +86,7 @@ def solution(
                 "(np.copy)"
             )
     if name not in _functions:
-        _functions[name] = Opaque(name)
+        _functions[name] = CallFunction(name)
     call = SolutionCall(name, flat, x, leaves, positions, closure, solve_again, verify)
     return attach(x, _functions[name], operands, {"call": call})
 
@@ -182,7 +182,7 @@ class SolutionCall:
         x: Array,
         leaves: list[Any],
         positions: list[int],
-        closure: Closure,
+        closure: TracedFunction,
         solve_again: Callable[..., Any],
         verify: Callable[..., Any] | None,
     ) -> None:
@@ -230,7 +230,7 @@ class SolutionCall:
             at = self._exact_solution(out, leaves)
             matrix = require_regular(self.name, jacobian_of(lambda z: self.residual([z, *leaves]), at, ()))
             weights = np.linalg.solve(np.transpose(matrix), -np.ravel(adjoint))
-            closure = Closure(self.name, self.residual, [at, *leaves], [0, *[i + 1 for i in self.positions]])
+            closure = TracedFunction(self.name, self.residual, [at, *leaves], [0, *[i + 1 for i in self.positions]])
         (result,) = closure.results
         targets = [*closure.inputs[1:], *self.captured]
         nodes = collect(result, stop=[*closure.inputs, *self.captured])

@@ -22,7 +22,7 @@ from compgraph.tracing import Tracing
 from compgraph.values import ACTIVE, MultiOutput, Value, describe, next_sequence_number, require_unbatched
 
 from ...reverse import collect, sweep
-from ..call import Opaque, has_node, require_same
+from ..call import CallFunction, has_node, require_same
 
 Function = Callable[..., Any]
 
@@ -189,4 +189,4 @@ class FunctionalCall:
             return np.concatenate(flat)
 
 
-_functional = Opaque("integral")
+_functional = CallFunction("integral")

@@ -13,7 +13,7 @@ import numpy as np
 
 from compgraph.bind import bind
 
-from ...custom import Opaque, has_node, instantiate_zeros
+from ...custom import CallFunction, has_node, instantiate_zeros
 
 # ``evaluate(order, leaves, with_gradient)``: the mean of the loss after `order` directional derivatives, and its gradient.
 Evaluate = Callable[[int, Sequence[Any], bool], tuple[Any, list[Any]]]
@@ -106,5 +106,5 @@ def record_gradient(
     return output if isinstance(output, tuple) else (output,)
 
 
-_mean = Opaque("data_parallel")
-_mean_gradient = Opaque("data_parallel_gradient")
+_mean = CallFunction("data_parallel")
+_mean_gradient = CallFunction("data_parallel_gradient")

@@ -251,5 +251,5 @@ class TestChain:
         assert np.isclose(float(grad(grad(chain(2)))(0.9)), float(grad(grad(chain(0)))(0.9)), rtol=1e-12)
 
     def test_checkpointed_chain_negative_levels_raise(self) -> None:
-        with pytest.raises(ValueError, match="levels must not be negative, not -1"):
+        with pytest.raises(ValueError, match="levels must be at least 0, not -1"):
             checkpointed_chain([np.sin], 1.0, levels=-1)
