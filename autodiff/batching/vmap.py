@@ -191,7 +191,7 @@ def _run(f: Callable[..., Any], arguments: tuple[Any, ...], level: int, size: in
     draws = draw_interception(randomness, level, size)
     scope = vmap_scope(_scope_title(f, size), level, size, BufferWrapper(level, size), draws)
     with Tracing(), scope, intercept(f, values, intercepts, unchanged=values) as interception:
-        if not intercepts or interception.is_closed:
+        if not intercepts or interception.calls_only_numpy:
             return _call(f, args, kwargs)
         with DrawWatch(f, values) as watch:
             result = _call(f, args, kwargs)

@@ -225,7 +225,7 @@ def _call_function(
     unused = UnusedResults(uses_autodiff)
     arguments = (*args, *kwargs.values())
     with intercept(f, arguments, True) as patches, collecting_leaks() as escapes:
-        detector = None if patches.is_closed else DrawDetector(f, arguments)
+        detector = None if patches.calls_only_numpy else DrawDetector(f, arguments)
         with (
             Setting(with_draw_handler(_reject_draw)),  # patched draws of random numbers raise
             detector or Setting({}),

@@ -19,7 +19,7 @@ from .. import ops
 from ..array_types import Array
 from ..context import is_recording
 from ..frames import callee, frame_up, is_assigning, source_lines, unknown, walk_frames
-from ..tracing import LeakError, is_compiling, is_tracing, leak_error, leak_message, variable_of
+from ..tracing import LeakError, is_compiling, is_tracing, leak_message, make_leak_error, variable_of
 from ..values import (
     ACTIVE,
     INERT,
@@ -72,7 +72,7 @@ def _conversion(name: str) -> Any:
             leak = check_conversion(self, what, frame)
         elif is_assigning(frame) and not source_lines.is_package_code(frame.f_code.co_filename):
             # An assignment into integers, most likely unintended.
-            raise leak_error(frame, f"the {describe(self)}")
+            raise make_leak_error(frame, f"the {describe(self)}")
         add_source(leak, note_guard(what, RECHECKED_CONVERSIONS.get(name), (self,), number, source_lines.user_frame(2)), number)
         return number
 
@@ -229,7 +229,7 @@ def _array(self: Value, dtype: np.dtype[Any] | None = None, copy: bool | None = 
                 and not source_lines.is_package_code(frame.f_code.co_filename)
             ):
                 return _object_array(self)
-            raise leak_error(frame, variable_of(self, frame) or f"the {describe(self)}")
+            raise make_leak_error(frame, variable_of(self, frame) or f"the {describe(self)}")
         note_guard(".__array__()", contents, (self,), contents(self.raw_value), source_lines.user_frame(2))
     return np.array(self.raw_value, dtype=dtype, copy=copy)
 
@@ -318,7 +318,7 @@ def _number_method(name: str) -> Any:
 
     def method(self: Value, *args: object) -> Any:
         if loses_derivative(self):
-            raise leak_error(frame_up(1), f"the {describe(self)}")
+            raise make_leak_error(frame_up(1), f"the {describe(self)}")
         require_unbatched(f".{name}()", self)
         number = _plain_value(self).item()
         _note_number_guard(self, f".{name}()")
@@ -357,7 +357,7 @@ def scalar_hash(self: Any) -> int:
         if not is_within_operator(self) or _is_lru_cache_call(frame):
             return _identity_hash(self)
         if is_recording():
-            raise leak_error(frame, text=_HASH_MESSAGE.format(describe(self)))
+            raise make_leak_error(frame, message=_HASH_MESSAGE.format(describe(self)))
     number = hash_key(self.raw_value)
     note_guard("hash()", hash_key, (self,), number, source_lines.user_frame(2))
     return _identity_hash(self) if number == "nan" else hash(number)

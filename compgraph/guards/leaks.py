@@ -36,7 +36,7 @@ from ..frames import (
     walk_frames,
     warn_at,
 )
-from ..tracing import LOGS, LeakWarning, is_compiling, is_library, is_tracing, leak_error
+from ..tracing import LOGS, LeakWarning, is_compiling, is_library, is_tracing, make_leak_error
 from ..values import ACTIVE, Value, describe, is_tracer, next_sequence_number, require_history
 from .guard import Guard
 from .recipes import MAX_RECIPE_ARRAY_BYTES, Recipe
@@ -199,7 +199,7 @@ def check_conversion(node: Value, what: str, frame: Any) -> Leak | None:
     if _is_among(target, _WITHOUT_DERIVATIVE):
         return None
     if is_assigning(frame) or _is_implicit_conversion(target, node, frame):
-        raise leak_error(frame, f"the {describe(node)}")
+        raise make_leak_error(frame, f"the {describe(node)}")
     return note_number_leak(node, what, frame)
 
 

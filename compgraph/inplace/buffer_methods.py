@@ -16,7 +16,7 @@ from ..frames import frame_up
 from ..graph import flatten_sequences, stack_nested, to_values
 from ..ops import getitem
 from ..storage import TRACERS, OpaqueTransform, layout_in, set_class, window
-from ..tracing import leak_error
+from ..tracing import make_leak_error
 from ..values import (
     BUFFERS,
     INERT,
@@ -152,7 +152,7 @@ def _as_integers(value: object, dtype: np.dtype[Any]) -> Any:
         return value
     if type(value) in INERT or getattr(value, "_tangent", value) is None:
         return value.astype(dtype)
-    raise leak_error(frame_up(2), f"the {describe(value)}")
+    raise make_leak_error(frame_up(2), f"the {describe(value)}")
 
 
 # --------------------------------------------------------------------------- operators, methods, protocols

@@ -29,9 +29,9 @@ from .reachability import (
     Closure,
     ReachableNames,
     bound_arguments,
+    calls_only_numpy,
     cell_contents,
     function_of,
-    is_closed,
     namespace_of,
     numpy_names,
     reachable_names,
@@ -47,16 +47,16 @@ class Interception:
 
     Attributes
     ----------
-    is_closed : bool
-        Whether all code that runs in it is known, so that no names were replaced; see `reachability.is_closed`.
+    calls_only_numpy : bool
+        Whether all code that runs in it is known, so that no names were patched; see `reachability.calls_only_numpy`.
     captured : list of array
         The borrowed arrays and the nodes that the function captures in globals, closures and default values.
     """
 
-    __slots__ = ("__weakref__", "captured", "is_closed")
+    __slots__ = ("__weakref__", "calls_only_numpy", "captured")
 
     def __init__(self) -> None:
-        self.is_closed = False
+        self.calls_only_numpy = False
         self.captured: list[Any] = []
 
     def __enter__(self) -> Interception:
@@ -94,18 +94,18 @@ def intercept(
                 group.apply(())
             return context
         closure = Closure(function)
-        reached = [reachable_names(other) for other in closure.functions]
+        function_names = [reachable_names(other) for other in closure.functions]
         bound = (f, *bound_arguments(f))
         arguments = (*arguments, *bound[1:])
-        context.is_closed = is_closed(closure, reached, arguments)
-        _patch_introspection(closure, reached, arguments, context.is_closed)
-        if not context.is_closed:
+        context.calls_only_numpy = calls_only_numpy(closure, function_names, arguments)
+        _patch_introspection(closure, function_names, arguments, context.calls_only_numpy)
+        if not context.calls_only_numpy:
             for group in groups:
                 group.apply(other.__globals__ for other in closure.functions)
-        if f is function and NOT_VISITED.issuperset(map(type, unchanged)) and _reaches_nothing(closure, reached):
+        if f is function and NOT_VISITED.issuperset(map(type, unchanged)) and _reaches_nothing(closure, function_names):
             return context
         search = PlaceSearch()
-        rebind_reached(closure, reached, search, context.captured)
+        rebind_reached(closure, function_names, search, context.captured)
         if not is_compiling():  # a compiler thread must not change objects that the caller still uses
             search.add((*bound, *unchanged))
             replace_in_objects(reference, closure, search, context.captured, not reports_draws)
@@ -113,21 +113,23 @@ def intercept(
     return context
 
 
-def _reaches_nothing(closure: Closure, reached: list[ReachableNames]) -> bool:
+def _reaches_nothing(closure: Closure, function_names: list[ReachableNames]) -> bool:
     """Whether a function captures no values, and its names refer to modules and builtins only."""
     if len(closure.functions) > 1 or closure.cells:
         return False
-    function, reachable = closure.functions[0], reached[0]
+    function, reachable = closure.functions[0], function_names[0]
     is_bare = not (function.__defaults__ or function.__kwdefaults__ or function.__dict__)
     return is_bare and not reachable.variables and not reachable.functions and not numpy_names(function)
 
 
-def _patch_introspection(closure: Closure, reached: list[ReachableNames], arguments: Iterable[Any], is_closed: bool) -> None:
+def _patch_introspection(
+    closure: Closure, function_names: list[ReachableNames], arguments: Iterable[Any], only_numpy: bool
+) -> None:
     """Bind the patches of `introspection` for the reachable functions and for the classes of reachable objects."""
-    if is_closed and not any(reachable.checks_classes for reachable in reached):
+    if only_numpy and not any(reachable.has_introspection for reachable in function_names):
         return
     functions, values = list(closure.functions), [*arguments, *map(cell_contents, closure.cells)]
-    for function, reachable in zip(closure.functions, reached, strict=True):
+    for function, reachable in zip(closure.functions, function_names, strict=True):
         for _, _, reference in reachable.functions:
             other = function_of(reference())
             if isinstance(other, FunctionType):

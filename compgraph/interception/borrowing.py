@@ -55,10 +55,14 @@ def as_borrowed(value: Any) -> Any:
 
 
 def rebind_reached(
-    closure: Closure, reached: list[ReachableNames], search: PlaceSearch, captured: list[Any], rebinds_generators: bool = True
+    closure: Closure,
+    function_names: list[ReachableNames],
+    search: PlaceSearch,
+    captured: list[Any],
+    rebinds_generators: bool = True,
 ) -> None:
     """Rebind the globals, default values and cells that some functions reach to borrowed values; add them to `search`."""
-    for function, reachable in zip(closure.functions, reached, strict=True):
+    for function, reachable in zip(closure.functions, function_names, strict=True):
         for user in (function, *[f for _, _, reference in reachable.functions if (f := function_of(reference())) is not None]):
             if isinstance(user, FunctionType):
                 for name in numpy_names(user):

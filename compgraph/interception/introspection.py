@@ -19,7 +19,7 @@ import numpy as np
 from ..values import TRACEABLE, Value, is_number, node_class, represented_class, unwrap_buffer
 from .callers import is_library
 from .captured_arrays import attributes_of
-from .reachability import codes, names_in
+from .reachability import iterate_code_objects, names_in
 
 _ABSENT = object()
 _MAX_DEPTH = 4  # the depth to which objects in containers and attributes are visited
@@ -147,7 +147,7 @@ def _bind(namespace: dict[str, Any], names: frozenset[str]) -> None:
 def _names_used(functions: Iterable[Any]) -> frozenset[str]:
     """The patched names that the code of some functions uses."""
     using = [function.__code__ for function in functions if not names_in(function.__code__).isdisjoint(PATCHES)]
-    names = {name for code in using for part in codes(code) for name in part.co_names}
+    names = {name for code in using for part in iterate_code_objects(code) for name in part.co_names}
     return frozenset(PATCHES.keys() & names)
 
 

@@ -39,7 +39,7 @@ from ..context import is_recording
 from ..frames import frame_up
 from ..graph import flatten_sequences, to_values
 from ..guards import note_saved
-from ..tracing import OPAQUE_CLASSES, leak_error
+from ..tracing import OPAQUE_CLASSES, make_leak_error
 from ..values import BLOCKWISE_ADVICE, BUFFERS, Node, Value, describe, is_tracer, unwrap_buffer, unwrap_buffers
 from .code_patches import patch_code
 
@@ -153,7 +153,7 @@ def _require_untraced(values: Iterable[object], depth: int = 1) -> None:
     """Raise if a value is a traced node; the error is located `depth` frames above the caller."""
     node = _find_traced(*values)
     if node is not None:
-        raise leak_error(frame_up(depth), f"the {describe(node)}")
+        raise make_leak_error(frame_up(depth), f"the {describe(node)}")
 
 
 def _wrap_to_raise(original: Function, unwraps_buffers: bool = False) -> Function:
@@ -181,7 +181,7 @@ def raising_reader(original: Function) -> Function:
     def read(*args: object, **kwargs: object) -> Any:
         for value in args:
             if isinstance(value, Value) and is_tracer(value):
-                raise leak_error(frame_up(1), f"the {describe(value)}")
+                raise make_leak_error(frame_up(1), f"the {describe(value)}")
         return original(*args, **kwargs)
 
     return read
@@ -205,7 +205,7 @@ def adapt_numba() -> None:
         return traced if is_tracer(value) or type(value) in BUFFERS else typeof_memory(value, context)
 
     def represent(manager: object, traced: object) -> Any:  # containers call it to compile functions for their items
-        raise leak_error(frame_up(1))
+        raise make_leak_error(frame_up(1))
 
     def compile_for_args(self: Any, *args: Any, **kwargs: Any) -> Any:
         if _find_traced(*args, kwargs) is None:
@@ -274,7 +274,7 @@ def adapt_joblib() -> None:
         self.tracer = None
         result = digest(self, *args, **kwargs)
         if self.tracer is not None:  # an error within `save` would be caught by joblib
-            raise leak_error(frame_up(1), f"the {describe(self.tracer)}")
+            raise make_leak_error(frame_up(1), f"the {describe(self.tracer)}")
         return result
 
     @functools.wraps(save)

@@ -45,24 +45,27 @@ def call_on_nodes(function: Callable[..., Any], args: tuple[Any, ...], kwargs: d
         as_traced(kwargs["out"] if "out" in kwargs else args[0], (*args, *kwargs.values()))
     handler = HANDLERS.get(function)
     if handler is None:
-        instead = ops.UNSUPPORTED_FUNCTIONS.get(function, "cg.primitive with a rule of your own")
-        raise TypeError(unsupported_message(full_name(function), instead))
+        alternative = ops.UNSUPPORTED_FUNCTIONS.get(function, "cg.primitive with a rule of your own")
+        raise TypeError(unsupported_message(full_name(function), alternative))
     return handler(function, args, kwargs)
 
 
-def _recording_handler(operand_names: str) -> Any:
+def _make_recording_handler(operand_names: str) -> Any:
+    """Return the handler of a function that is recorded with these operands."""
     names = tuple(operand_names.split())
     return lambda function, args, kwargs: bind_arguments(function, names, args, kwargs)
 
 
-def _packing_handler(packed: ops.Packed) -> Any:
+def _make_packing_handler(packed: ops.Packed) -> Any:
+    """Return the handler of a function whose first argument is a sequence of operands, such as ``np.vstack``."""
+
     def handler(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         names = parameters_of(function)
         options = {**dict(zip(names, args, strict=False)), **kwargs}
-        if names[0] not in options or set(options) - set(names):
-            unknown = ", ".join(f"{name}=" for name in options if name not in names)
-            problem = f"it has no {unknown}" if unknown else f"{names[0]} are missing"
-            raise TypeError(f"{full_name(function)}: {problem}; its arguments are {', '.join(names)}")
+        unknown = ", ".join(f"{name}=" for name in options if name not in names)
+        if unknown or names[0] not in options:
+            problem = f"unknown argument {unknown}" if unknown else f"the argument {names[0]} is missing"
+            raise TypeError(f"{full_name(function)}: {problem}. Its arguments are {', '.join(names)}")
         operands = options.pop(names[0])
         out = options.pop("out", None)
         if out is not None:
@@ -79,10 +82,10 @@ def with_user_line(handler: Callable[..., Any]) -> Any:
     @functools.wraps(handler)
     def wrapper(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         code, instruction = source_lines.user_line()
-        before = next_sequence_number()
+        first_sequence_number = next_sequence_number()
         result = handler(function, args, kwargs)
         if code is not None:
-            source_lines.set_lines_since(result, before, code, instruction)
+            source_lines.set_lines_since(result, first_sequence_number, code, instruction)
         return result
 
     return wrapper
@@ -94,20 +97,22 @@ def _run_numpy_code(function: Callable[..., Any], args: tuple[Any, ...], kwargs:
     rebound = rebind(ops.implementation(function))
     if function in ops.STACKING_FUNCTIONS and args:
         return rebound([stack_nested(a) for a in args[0]], *args[1:], **kwargs)
-    if function is np.unstack:  # NumPy takes no lists
+    if function is np.unstack:  # it does not accept lists
         return rebound(*args, **kwargs)
     return rebound(*map(stack_nested, args), **{k: stack_nested(v) for k, v in kwargs.items()})
 
 
 @with_user_line
 def _run_replacement(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Run the equivalent function in recorded steps."""
-    if function not in _STRUCTURED:
+    """Call the replacement of a function, whose steps are recorded."""
+    if function not in _LIST_ARGUMENT_FUNCTIONS:
         args, kwargs = tuple(map(stack_nested, args)), {name: stack_nested(value) for name, value in kwargs.items()}
     return ops.REPLACED_FUNCTIONS[function](*args, **kwargs)
 
 
-_STRUCTURED = frozenset({np.piecewise, np.choose, np.select, np.block, np.histogramdd})  # their list arguments are not arrays
+_LIST_ARGUMENT_FUNCTIONS = frozenset(
+    {np.piecewise, np.choose, np.select, np.block, np.histogramdd}
+)  # their list arguments are not arrays
 
 
 def _call_on_values(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -118,7 +123,7 @@ def _call_on_values(function: Callable[..., Any], args: tuple[Any, ...], kwargs:
     result = function(*_plain_arguments(function, args), **_plain_arguments(function, kwargs))
     if type(result) is str:
         note_text()
-    if function in _GUARDED and not (function in _SHAPE_QUERIES and needs_no_shape_guard(source_lines.frame_up(3))):
+    if function in _GUARDED_FUNCTIONS and not (function in _SHAPE_QUERIES and needs_no_shape_guard(source_lines.frame_up(3))):
         evaluate = functools.partial(_call_by_names, function, tuple(kwargs), len(args))
         note_guard(f"{full_name(function)}()", evaluate, (*args, *kwargs.values()), result, source_lines.user_frame(2))
     if function in ops.SHAPE_INDEX_FUNCTIONS:
@@ -143,12 +148,12 @@ _METADATA_QUERIES = (
     | ops.SHAPE_INDEX_FUNCTIONS
     | {np.ndim, np.result_type, np.can_cast, np.common_type, np.iscomplexobj, np.isrealobj}
 )
-_GUARDED = _SHAPE_QUERIES | {np.allclose, np.array_equal, np.array_equiv}
+_GUARDED_FUNCTIONS = _SHAPE_QUERIES | {np.allclose, np.array_equal, np.array_equiv}
 
 
-def _call_by_names(function: Callable[..., Any], names: tuple[str, ...], count: int, *values: object) -> Any:
-    """Call a function with the values after the first `count` as keyword arguments; guards re-evaluate calls by it."""
-    return function(*values[:count], **dict(zip(names, values[count:], strict=True)))
+def _call_by_names(function: Callable[..., Any], keyword_names: tuple[str, ...], num_positional: int, *values: object) -> Any:
+    """Call a function with the values after the first `num_positional` as keyword arguments. Guards re-evaluate calls with it."""
+    return function(*values[:num_positional], **dict(zip(keyword_names, values[num_positional:], strict=True)))
 
 
 _WRITES_FILES = frozenset({np.save, np.savez, np.savez_compressed, np.savetxt})
@@ -180,7 +185,8 @@ def _einsum_letters(args: tuple[Any, ...]) -> tuple[str, list[Any]]:
     return (f"{terms}->{letters(args[-1])}" if len(args) % 2 else terms), [args[2 * i] for i in range(pairs)]
 
 
-def _calling_handler(replacement: Callable[..., Any]) -> Any:
+def _make_replacement_handler(replacement: Callable[..., Any]) -> Any:
+    """Return a handler that calls a replacement with nested lists of nodes as arrays."""
     return lambda function, args, kwargs: replacement(*map(stack_nested, args), **kwargs)
 
 
@@ -209,28 +215,29 @@ def _broadcast_arrays(function: Callable[..., Any], args: tuple[Any, ...], kwarg
 
 
 def _column_stack(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    columns = map(stack_nested, *args or kwargs.values())
-    return np.concatenate([c if np.ndim(c) > 1 else np.reshape(as_operand(c), (-1, 1)) for c in columns], axis=1)
+    (columns,) = args or kwargs.values()
+    arrays = map(stack_nested, columns)
+    return np.concatenate([a if np.ndim(a) > 1 else np.reshape(as_operand(a), (-1, 1)) for a in arrays], axis=1)
 
 
 HANDLERS: dict[Any, Callable[[Any, tuple[Any, ...], dict[str, Any]], Any]] = {
-    **{f: _recording_handler(names) for f, names in {**ops.SMOOTH_FUNCTIONS, **ops.PIECEWISE_FUNCTIONS}.items()},
-    **{f: _packing_handler(packed) for f, packed in ops.PACKED_FUNCTIONS.items()},
+    **{f: _make_recording_handler(names) for f, names in {**ops.SMOOTH_FUNCTIONS, **ops.PIECEWISE_FUNCTIONS}.items()},
+    **{f: _make_packing_handler(packed) for f, packed in ops.PACKED_FUNCTIONS.items()},
     **dict.fromkeys(ops.COMPOSED_FUNCTIONS, _run_numpy_code),
     **dict.fromkeys(ops.REPLACED_FUNCTIONS, _run_replacement),
     **dict.fromkeys(ops.PLAIN_FUNCTIONS, _call_on_values),
     np.einsum: _einsum,
-    np.copyto: _calling_handler(copyto),
-    np.put: _calling_handler(put),
-    np.place: _calling_handler(place),
-    np.putmask: _calling_handler(putmask),
-    np.nan_to_num: _calling_handler(nan_to_num),
-    np.put_along_axis: _calling_handler(put_along_axis),
-    np.fill_diagonal: _calling_handler(fill_diagonal),
+    np.copyto: _make_replacement_handler(copyto),
+    np.put: _make_replacement_handler(put),
+    np.place: _make_replacement_handler(place),
+    np.putmask: _make_replacement_handler(putmask),
+    np.nan_to_num: _make_replacement_handler(nan_to_num),
+    np.put_along_axis: _make_replacement_handler(put_along_axis),
+    np.fill_diagonal: _make_replacement_handler(fill_diagonal),
     np.clip: _clip,
     np.ravel: _bind_with_order,
     np.reshape: _bind_with_order,
     np.broadcast_arrays: _broadcast_arrays,
-    **{function: _calling_handler(constructor) for function, constructor in LIKE_CONSTRUCTORS.items()},
+    **{function: _make_replacement_handler(constructor) for function, constructor in LIKE_CONSTRUCTORS.items()},
     np.column_stack: _column_stack,
 }

@@ -1,11 +1,11 @@
 """Tracing: contexts in which new values are tracers, and the errors for code that reads a tracer's values."""
 
-from .leak_errors import LOGS, OPAQUE_CLASSES, LeakError, LeakWarning, leak_error, user_line_of
+from .leak_errors import LOGS, OPAQUE_CLASSES, LeakError, LeakWarning, make_leak_error, user_line_of
 from .leak_messages import format_locations, has_compiled_code, is_library, leak_message, variable_of
 from .tracing_contexts import Strict, Tracing, is_compiling, is_tracing, strict, without_tracing
 
 __all__ = [
     "LOGS", "OPAQUE_CLASSES", "LeakError", "LeakWarning", "Strict", "Tracing", "format_locations", "has_compiled_code",
-    "is_compiling", "is_library", "is_tracing", "leak_error", "leak_message", "strict", "user_line_of", "variable_of",
+    "is_compiling", "is_library", "is_tracing", "leak_message", "make_leak_error", "strict", "user_line_of", "variable_of",
     "without_tracing",
 ]  # fmt: skip

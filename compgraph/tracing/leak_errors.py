@@ -16,8 +16,8 @@ from ..context import layered_variable
 from ..frames import is_raised_by, source_lines, walk_frames, warn_user
 from .leak_messages import CYTHON_SUFFIXES, cython_note, is_library, leak_message, names_tracer, package_note, user_frame_index
 
-_CYTHON_MISMATCH = "No matching signature found"  # a function that Cython compiled for arrays of several dtypes got no array
-OPAQUE_CLASSES: set[str] = set()  # the names of the classes of tracers and buffers, by which C code's errors show them
+_CYTHON_MISMATCH = "No matching signature found"  # a Cython function with fused types received no array
+OPAQUE_CLASSES: set[str] = set()  # names of the classes of tracers and buffers, which errors of C code contain
 
 
 class LeakError(TypeError):
@@ -25,7 +25,8 @@ class LeakError(TypeError):
 
     __module__ = "compgraph"  # the public module, for tracebacks
 
-    location: tuple[Any, int] | None = None  # the user's code and instruction, which identify an error that C code raises instead
+    # The user's code and instruction. An error of C code from the same location has replaced this one; see `explain_error`.
+    location: tuple[Any, int] | None = None
 
     def __reduce__(self) -> Any:
         return type(self), self.args  # without the location, which cannot be pickled
@@ -51,14 +52,14 @@ class LeakWarning(RuntimeWarning):
     __module__ = "compgraph.errors"  # the public module
 
 
-def leak_error(frame: FrameType | None, description: str | None = None, text: str | None = None) -> LeakError:
-    """Make the error for C code, called by a frame, that requests a node's value, and log it.
+def make_leak_error(frame: FrameType | None, description: str | None = None, message: str | None = None) -> LeakError:
+    """Create and log the error for a request of a node's value by C code that `frame` called.
 
-    `description` describes the node, if it is known; `text` replaces the message. The error is appended to the log of the
-    context, or to all logs if the thread has none of its own.
+    `description` describes the node, if it is known; `message` replaces the standard message. The error is appended to the log
+    of the context, or to all logs if the thread has none of its own.
     """
     frames = list(walk_frames(frame))
-    error = LeakError(text or leak_message(frames, description))
+    error = LeakError(message or leak_message(frames, description))
     if frames:
         user_frame = frames[user_frame_index(frames)]
         error.location = user_frame.f_code, user_frame.f_lasti
@@ -70,7 +71,7 @@ def leak_error(frame: FrameType | None, description: str | None = None, text: st
 
 
 def warn_caught(errors: list[LeakError]) -> None:
-    """Warn, when a context is left, that code caught a LeakError and continued."""
+    """Warn that code caught a LeakError and continued."""
     warn_user(f"code caught the error of a conversion to numbers; its result may lack a derivative: {errors[0]}", LeakWarning)
 
 
@@ -112,11 +113,12 @@ def explain_error(error: Exception, log: list[LeakError]) -> LeakError | None:
             return LeakError(*leak.args)
     if isinstance(error, AttributeError) and hasattr(type(error.obj), "opname"):
         return None  # the user accessed an attribute that arrays lack
-    text = str(error)  # Python's own errors begin with the class: "'OperationalTracer' object is not callable"
-    is_of_class = any(name in text and not text.startswith(f"'{name}' object") for name in OPAQUE_CLASSES)
-    is_cythons = text == _CYTHON_MISMATCH or (type(error) is ValueError and code.co_filename.endswith(CYTHON_SUFFIXES))
-    is_of_tracer = is_of_class or (is_cythons and names_tracer(frames[user_frame_index(frames)]))
-    return LeakError(leak_message(frames)) if is_of_tracer else None
+    message = str(error)
+    # Messages that begin with the class are Python's own: "'OperationalTracer' object is not callable". They are kept.
+    names_class = any(name in message and not message.startswith(f"'{name}' object") for name in OPAQUE_CLASSES)
+    is_cython_error = message == _CYTHON_MISMATCH or (type(error) is ValueError and code.co_filename.endswith(CYTHON_SUFFIXES))
+    is_tracer_error = names_class or (is_cython_error and names_tracer(frames[user_frame_index(frames)]))
+    return LeakError(leak_message(frames)) if is_tracer_error else None
 
 
 def annotate_error(error: Exception) -> None:
@@ -147,7 +149,7 @@ def _traceback_entries(error: BaseException) -> list[TracebackType]:
 
 
 def user_line_of(error: BaseException) -> str | None:
-    """The innermost user line that an error passed through; None otherwise."""
+    """Return the innermost user line that an error passed through; None if it passed through none."""
     frames = [part.tb_frame for part in _traceback_entries(error)]
     frame = frames[user_frame_index(frames)] if frames else None
     return None if frame is None or source_lines.internal[frame.f_code.co_filename] else source_lines.format_frame(frame)

@@ -5,8 +5,8 @@ compgraph.Node)`` are true for a tracer, because its ``__class__`` is the class 
 tracer class.
 
 An element or a sum of an array is an np.float64 in NumPy, and so a float. ``isinstance(v, float)``, ``case float():``,
-`functools.singledispatch` and the abstract classes of `numbers` read ``v.__class__``. There a scalar value reports the scalar
-type of its dtype to user code, and its node class to code of the two packages. ``type(v)`` is the class for all code.
+`functools.singledispatch` and the abstract classes of `numbers` read ``v.__class__``. For a scalar value this is the scalar type
+of its dtype in user code, and the node class in code of the two packages. ``type(v)`` is the node or tracer class in all code.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Tracer(Value, Opaque):  # type: ignore[misc]
 
     __slots__ = ()
     __hash__ = object.__hash__  # type: ignore[assignment]
-    node_kind: ClassVar[type[Node]]  # the class that it reports
+    node_kind: ClassVar[type[Node]]  # the class that ``__class__`` reports
 
     def __init_subclass__(cls) -> None:
         OPAQUE_CLASSES.add(cls.__name__)
@@ -56,23 +56,23 @@ class TransformTracer(OpaqueTransform, Tracer):  # type: ignore[misc]
         TRANSFORM_TRACERS.add(cls)
 
 
-def define_tracer(kind: type[Node], **attributes: object) -> None:
+def define_tracer(cls: type[Node], **attributes: object) -> None:
     """Define the tracer class for a class of nodes."""
-    inherited = {name: getattr(kind, name) for name in ("kind", "noun", "is_scalar", "is_index")}
+    inherited = {name: getattr(cls, name) for name in ("kind", "noun", "is_scalar", "is_index")}
     own = {
-        "display_class": kind.display_class or kind,
-        "node_kind": kind,
-        "__class__": reported_class if kind.is_scalar else kind,
+        "display_class": cls.display_class or cls,
+        "node_kind": cls,
+        "__class__": reported_class if cls.is_scalar else cls,
     }
-    name = kind.__name__.replace("Node", "Tracer")
-    OPAQUE_CLASSES.add(kind.__name__)  # the name in errors that show ``x.__class__``
-    TRACERS[kind] = type(name, (Tracer,), {"__slots__": (), "__module__": __name__, **inherited, **own, **attributes})
+    name = cls.__name__.replace("Node", "Tracer")
+    OPAQUE_CLASSES.add(cls.__name__)  # the name in errors that show ``x.__class__``
+    TRACERS[cls] = type(name, (Tracer,), {"__slots__": (), "__module__": __name__, **inherited, **own, **attributes})
 
 
 def node_class(value: object) -> Any:
     """The class of a node, or of the node that corresponds to a tracer."""
-    kind = type(value)
-    return getattr(kind, "node_kind", kind)
+    cls = type(value)
+    return getattr(cls, "node_kind", cls)
 
 
 def is_tracer(value: object) -> bool:
@@ -81,7 +81,7 @@ def is_tracer(value: object) -> bool:
 
 
 def is_operator_tracer(value: Any) -> bool:
-    """Whether a value is a tracer made by an operator."""
+    """Whether a value is a tracer other than an index, which is a tracer outside operators too."""
     return issubclass(type(value), Tracer) and not value.is_index
 
 
@@ -117,20 +117,20 @@ def is_number(node: Any) -> bool:
 
 def is_python_number(value: object) -> bool:
     """Whether a value is a Python number, or a node that represents one."""
-    if type(value) in _NUMBERS:
+    if type(value) in _PYTHON_NUMBER_TYPES:
         return True
     reference = _python_numbers.get(id(value))
     return reference is not None and reference() is value
 
 
-_NUMBERS = frozenset({int, float, bool})
+_PYTHON_NUMBER_TYPES = frozenset({int, float, bool})
 
 
 def mark_python_number(node: object) -> Any:
     """Mark a node as representing a Python number, so that its class is reported as float; return it."""
     key = id(node)
-    forget = functools.partial(_python_numbers.pop, key)  # runs in C, because interrupts in Python callbacks are lost
-    _python_numbers[key] = weakref.ref(node, forget)
+    remove_entry = functools.partial(_python_numbers.pop, key)  # runs in C, because interrupts in Python callbacks are lost
+    _python_numbers[key] = weakref.ref(node, remove_entry)
     return node
 
 

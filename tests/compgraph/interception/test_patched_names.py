@@ -204,19 +204,19 @@ def test_patched_names_in_nested_parameters_and_operators() -> None:
 
     p = {"layers": [(np.ones((2, 3)), np.ones(3))], "b": np.ones(3)}
     with intercept(ad.grad(ad.grad(f)), (p, X)) as opened:
-        assert opened.is_closed
+        assert opened.calls_only_numpy
     hidden = {"layers": [(np.ones((2, 3)), lambda: np.zeros(2))]}
     looped: list[Any] = []
     looped.append(looped)
     for argument in (hidden, {fill_buffer: 1}, looped, [X] * 100):
         with intercept(ad.grad(f), (argument, X)) as opened:
-            assert not opened.is_closed
+            assert not opened.calls_only_numpy
 
 
 def test_patched_names_in_partials() -> None:
     """It may create arrays, as ``filled`` does."""
     inner = functools.partial(lambda g, x: np.sum(x), [fill_buffer])
     with intercept(ad.grad(inner), (X,)) as opened:
-        assert opened.is_closed is False
+        assert opened.calls_only_numpy is False
     of_model = functools.partial(lambda model, x: model.run(x), types.SimpleNamespace(run=fill_buffer))
     assert ad.vmap(ad.grad(of_model))(np.stack([X, X])).tolist() == [[1.6, 0.0]] * 2
