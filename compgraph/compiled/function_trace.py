@@ -155,7 +155,7 @@ def _full_trace(
 
 def _unguarded_escapes(escapes: list[Any]) -> list[str]:
     """Describe the conversions to numbers that are not guards."""
-    return [str(escape) for escape in escapes if escape.what not in _GUARDED_CONVERSIONS]
+    return [str(escape) for escape in escapes if escape.description not in _GUARDED_CONVERSIONS]
 
 
 def _truncated_schedule(

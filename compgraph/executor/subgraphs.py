@@ -90,14 +90,15 @@ def _is_single(nodes: object) -> bool:
     return isinstance(nodes, (np.ndarray, str)) or not isinstance(nodes, Iterable)
 
 
-def _as_nodes(node_or_nodes: NDArray[Any] | list[Any] | str, what: str) -> list[Any]:
+def _as_nodes(node_or_nodes: NDArray[Any] | list[Any] | str, role: str) -> list[Any]:
+    """Return a list of nodes; `role` is the verb of messages: the subgraph "computes" or "begins at" them."""
     nodes = [node_or_nodes] if _is_single(node_or_nodes) else list(node_or_nodes)
     if not nodes:
-        raise ValueError(f"subgraph needs at least one node that the subgraph {what}")
+        raise ValueError(f"subgraph needs at least one node that the subgraph {role}")
     for node in nodes:
         require_history(node)
         if not isinstance(node, Value):
-            raise TypeError(f"the subgraph {what} nodes, not a {type(node).__name__}, which has no graph")
+            raise TypeError(f"the subgraph {role} nodes, not a {type(node).__name__}, which has no graph")
         if node.level:
             raise TypeError("a graph cannot be cut at a value that carries tangents")
     return nodes

@@ -35,7 +35,7 @@ from ..values import (
 )
 from .guard import VALUE_METHODS, Guard, contents, note_guard
 from .guarded_errors import note_error
-from .guarded_shapes import raising_setter
+from .guarded_shapes import make_raising_setter
 from .leaks import (
     CONVERSIONS,
     add_source,
@@ -58,10 +58,10 @@ def _plain_value(node: object) -> Any:
     return _asarray(node.raw_value) if hasattr(node, "raw_value") else node
 
 
-def _conversion(name: str) -> Any:
-    """Return the method for ``float(x)`` and other conversions."""
-    convert_inert, numpy_method = _inert_conversion(name), getattr(np.ndarray, f"__{name}__")
-    what, is_number = f"{name}()", name in ("float", "complex")
+def _make_conversion(name: str) -> Any:
+    """Make the method for ``float(x)`` and other conversions."""
+    convert_inert, numpy_method = _make_inert_conversion(name), getattr(np.ndarray, f"__{name}__")
+    description, is_number = f"{name}()", name in ("float", "complex")
 
     def convert(self: Value) -> Any:
         if not loses_derivative(self):
@@ -69,11 +69,13 @@ def _conversion(name: str) -> Any:
         number = _convert_number(numpy_method, name, self)
         frame, leak = frame_up(1), None
         if is_number:
-            leak = check_conversion(self, what, frame)
+            leak = check_conversion(self, description, frame)
         elif is_assigning(frame) and not source_lines.is_package_code(frame.f_code.co_filename):
             # An assignment into integers, most likely unintended.
             raise make_leak_error(frame, f"the {describe(self)}")
-        add_source(leak, note_guard(what, RECHECKED_CONVERSIONS.get(name), (self,), number, source_lines.user_frame(2)), number)
+        add_source(
+            leak, note_guard(description, RECHECKED_CONVERSIONS.get(name), (self,), number, source_lines.user_frame(2)), number
+        )
         return number
 
     return convert
@@ -93,35 +95,35 @@ def _convert_number(numpy_method: Any, name: str, node: Value) -> Any:
         raise
 
 
-def _inert_conversion(name: str) -> Any:
+def _make_inert_conversion(name: str) -> Any:
     """Make the conversion for nodes without derivative: it logs a guard, and no leak."""
     numpy_method = getattr(np.ndarray, f"__{name}__")
-    function, what = RECHECKED_CONVERSIONS.get(name), f"{name}()"
+    function, description = RECHECKED_CONVERSIONS.get(name), f"{name}()"
 
     def convert(self: Value) -> Any:
         number = _convert_number(numpy_method, name, self)
         if function is not None or is_recording():  # also under no_graph, where Python branches on the value too
-            note_guard(what, function, (self,), number, source_lines.user_frame(2))
+            note_guard(description, function, (self,), number, source_lines.user_frame(2))
         return number
 
     return convert
 
 
-def _note_number_guard(node: Value, what: str) -> Guard | None:
+def _note_number_guard(node: Value, description: str) -> Guard | None:
     """Log a guard that the user's code received numbers, whose use is unknown."""
     # A variable's `value` is excluded, because it is mostly read to update the variable.
-    is_number = node.args or isinstance(node, PlaceholderNode) or what in VALUE_METHODS
+    is_number = node.args or isinstance(node, PlaceholderNode) or description in VALUE_METHODS
     if is_number and not source_lines.is_package_code(frame_up(2).f_code.co_filename):
         if type(node) in INERT:  # counts, indices and truth values are often equal in a later run, so they are re-checked
-            return note_guard(what, contents, (node,), contents(node.raw_value), source_lines.user_frame(3))
-        return note_guard(what, None, (node,), None, source_lines.user_frame(3))
+            return note_guard(description, contents, (node,), contents(node.raw_value), source_lines.user_frame(3))
+        return note_guard(description, None, (node,), None, source_lines.user_frame(3))
     return None
 
 
-def _plain_method(name: str) -> Any:
+def _make_plain_method(name: str) -> Any:
     """Make a method such as ``x.item()`` that returns plain values. The leak is logged, with a warning within operators."""
     numpy_method = getattr(np.ndarray, name)
-    what, is_pickle = f".{name}()", name in ("dump", "dumps")
+    description, is_pickle = f".{name}()", name in ("dump", "dumps")
 
     def method(self: Value, *args: object, **kwargs: object) -> Any:
         leak = None
@@ -130,10 +132,10 @@ def _plain_method(name: str) -> Any:
             if name == "item" and is_user_call:  # within a function that is differentiated a number keeps its derivative
                 return mark_python_number(_element_at(self, *args))
             if name == "tolist" and is_user_call:
-                return _nested_nodes(self)
-            leak = note_number_leak(self, what, frame_up(1))
+                return _to_nested_nodes(self)
+            leak = note_number_leak(self, description, frame_up(1))
         if hasattr(self, "raw_value"):
-            add_source(leak, _note_number_guard(self, what))
+            add_source(leak, _note_number_guard(self, description))
         return numpy_method(self if is_pickle else _plain_value(self), *args, **kwargs)
 
     return method
@@ -149,23 +151,23 @@ def _element_at(node: Value, *index: Any) -> Any:
     return np.ravel(node)[index[0] if index else 0]
 
 
-def _nested_nodes(node: Value) -> Any:
+def _to_nested_nodes(node: Value) -> Any:
     """Return ``node.tolist()`` with nodes as its numbers."""
-    return list(map(_nested_nodes, node)) if node.ndim else mark_python_number(node[()])
+    return list(map(_to_nested_nodes, node)) if node.ndim else mark_python_number(node[()])
 
 
-def _plain_attribute(name: str) -> property:
-    """Make an attribute such as ``x.data``, by which other libraries access the memory of an array."""
-    numpy_method = getattr(np.ndarray, name)
-    what = f".{name}"
+def _make_plain_attribute(name: str) -> property:
+    """Make an attribute such as ``x.data``, which other libraries read to access the memory of an array."""
+    descriptor = getattr(np.ndarray, name)
+    description = f".{name}"
 
     def read(self: Value) -> Any:
         if loses_derivative(self):
-            leak = note_number_leak(self, what, frame_up(1))
-            add_source(leak, _note_number_guard(self, what))
-        return numpy_method.__get__(_plain_value(self))
+            leak = note_number_leak(self, description, frame_up(1))
+            add_source(leak, _note_number_guard(self, description))
+        return descriptor.__get__(_plain_value(self))
 
-    return property(read, raising_setter(name))
+    return property(read, make_raising_setter(name))
 
 
 def _value(self: Value) -> np.ndarray[Any, Any]:
@@ -207,7 +209,7 @@ def _conform(self: Value, protocol: type) -> Any:
 
 
 def _buffer(self: Value, flags: int) -> memoryview:
-    """``__buffer__`` of tracers, by which C code reads memory since Python 3.12; if it raises, NumPy calls ``__array__``."""
+    """``__buffer__`` of tracers: C code calls it to read memory, since Python 3.12. If it raises, NumPy calls ``__array__``."""
     if self.level or loses_derivative(self) or is_compiling():
         raise HiddenError(leak_message(list(walk_frames(frame_up(1))), f"the {describe(self)}"))
     note_guard(".__buffer__()", contents, (self,), contents(self.raw_value), source_lines.user_frame(2))
@@ -215,7 +217,7 @@ def _buffer(self: Value, flags: int) -> memoryview:
 
 
 def _array(self: Value, dtype: np.dtype[Any] | None = None, copy: bool | None = None) -> Any:
-    """``__array__`` of tracers, by which C code and functions that call no protocol read an array's values.
+    """``__array__`` of tracers: C code, and functions that call no protocol, call it to read the values of an array.
 
     It raises for an active array. A scalar is returned as an array of objects that contains the tracer, so that ``np.sin([x[0],
     x[1]])`` computes on tracers. Numbers without derivative are returned under a guard.
@@ -249,8 +251,8 @@ class HiddenError(LeakError, AttributeError):
     __module__ = "compgraph.errors"  # the public module
 
 
-def _hidden_attribute(name: str) -> property:
-    """Make an attribute through which NumPy would read memory without a call; because it raises, NumPy calls ``__array__``."""
+def _make_hidden_attribute(name: str) -> property:
+    """Make an attribute that raises, so that NumPy calls ``__array__`` instead of reading the memory without a call."""
 
     def read(self: Value) -> Any:
         if not self.level and not loses_derivative(self):
@@ -260,7 +262,7 @@ def _hidden_attribute(name: str) -> property:
     return property(read)
 
 
-def text_conversion(name: str, convert: Callable[..., str]) -> Any:
+def make_text_conversion(name: str, convert: Callable[..., str]) -> Any:
     """Make a conversion to text. It is logged, but a replay does not re-check it, unlike ``bool``."""
 
     @functools.wraps(convert)
@@ -280,12 +282,12 @@ def text_conversion(name: str, convert: Callable[..., str]) -> Any:
 def node_methods() -> dict[str, Any]:
     """Return the methods to install on `Node`."""
     return {
-        "__repr__": text_conversion("repr()", vars(Value)["__repr__"]),
-        "__str__": text_conversion("str()", vars(Value)["__str__"]),
-        **{f"__{name}__": _conversion(name) for name in CONVERSIONS},
-        **{name: _plain_method(name) for name in PLAIN_METHODS},
-        "__bytes__": _plain_method("tobytes"),  # otherwise ``bytes(x)`` would read the memory of the node
-        **{name: _plain_attribute(name) for name in PLAIN_ATTRIBUTES},
+        "__repr__": make_text_conversion("repr()", vars(Value)["__repr__"]),
+        "__str__": make_text_conversion("str()", vars(Value)["__str__"]),
+        **{f"__{name}__": _make_conversion(name) for name in CONVERSIONS},
+        **{name: _make_plain_method(name) for name in PLAIN_METHODS},
+        "__bytes__": _make_plain_method("tobytes"),  # otherwise ``bytes(x)`` would read the memory of the node
+        **{name: _make_plain_attribute(name) for name in PLAIN_ATTRIBUTES},
         "__conform__": _conform,
         "value": property(_value, _raise_on_set),
     }
@@ -296,7 +298,7 @@ def tracer_methods() -> dict[str, Any]:
     return {
         "__array__": _array,
         "__buffer__": _buffer,
-        **{name: _hidden_attribute(name) for name in ("__array_interface__", "__array_struct__")},
+        **{name: _make_hidden_attribute(name) for name in ("__array_interface__", "__array_struct__")},
     }
 
 
@@ -313,7 +315,7 @@ def _is_integer(value: Array) -> bool:
     return float(np.asarray(value).item()).is_integer()
 
 
-def _number_method(name: str) -> Any:
+def _make_number_method(name: str) -> Any:
     """Make a method of numbers that returns text or integers; it raises if a derivative would be lost."""
 
     def method(self: Value, *args: object) -> Any:
@@ -327,14 +329,18 @@ def _number_method(name: str) -> Any:
     return method
 
 
-NUMBER_METHODS = {"is_integer": is_integer, "hex": _number_method("hex"), "as_integer_ratio": _number_method("as_integer_ratio")}
+NUMBER_METHODS = {
+    "is_integer": is_integer,
+    "hex": _make_number_method("hex"),
+    "as_integer_ratio": _make_number_method("as_integer_ratio"),
+}
 
 
 def install_inert_conversions() -> None:
     """Install conversions of inert nodes, which log a guard and neither warn nor raise."""
     for kind in INERT:
         for name in CONVERSIONS:
-            setattr(kind, f"__{name}__", _inert_conversion(name))
+            setattr(kind, f"__{name}__", _make_inert_conversion(name))
 
 
 # ------------------------------------------------------------------------------------------- hashes

@@ -74,8 +74,8 @@ class Guard:
 
     Attributes
     ----------
-    what : str
-        The conversion, such as ``"bool()"`` or ``".shape"``.
+    description : str
+        The conversion or property, such as ``"bool()"`` or ``".shape"``, for messages.
     function : callable or None
         ``function(*values)`` of plain values returns the value; None if it cannot be checked again.
     args : tuple
@@ -91,7 +91,7 @@ class Guard:
         instead of raising.
     """
 
-    what: str
+    description: str
     function: Callable[..., Any] | None
     args: tuple[Any, ...]
     recorded: Any
@@ -103,11 +103,15 @@ class Guard:
     @property
     def is_used(self) -> bool:
         """Whether Python most likely branched on the value; otherwise the numbers were only read, perhaps to print them."""
-        return not self.what.startswith(".") or self.what in VALUE_METHODS or self.what.startswith(_LAYOUT_ATTRIBUTES)
+        return (
+            not self.description.startswith(".")
+            or self.description in VALUE_METHODS
+            or self.description.startswith(_LAYOUT_ATTRIBUTES)
+        )
 
     def __str__(self) -> str:
         line = source_lines.format_line(self.code, self.instruction)
-        return self.what if line is None else f"{self.what} at {line}"
+        return self.description if line is None else f"{self.description} at {line}"
 
     def with_args(self, args: tuple[Any, ...], sequence_number: float) -> Guard:
         """Return a copy of the guard with other arguments and another sequence number."""
@@ -170,7 +174,7 @@ def collecting_guards(guards: list[Guard] | None = None) -> Setting:
 
 
 def note_guard(
-    what: str,
+    description: str,
     function: Callable[..., Any] | None,
     args: tuple[Any, ...],
     recorded: tuple[Any, ...] | float | str | None,
@@ -179,7 +183,7 @@ def note_guard(
 ) -> Guard | None:
     """Log a guard on the current line of `frame` and return it; None without a node among `args`.
 
-    `what`, `function`, `args` and `recorded` are those of `Guard`; `sequence_number` is the next one by default.
+    `description`, `function`, `args` and `recorded` are those of `Guard`; `sequence_number` is the next one by default.
     """
     has_node = has_transform = False
     for node in args:
@@ -192,13 +196,13 @@ def note_guard(
         return None
     if has_transform:
         if any(isinstance(a, Value) and a.trace_kind == "batch" for a in args):
-            _note_shapes(what, args, frame, next_sequence_number() if sequence_number is None else sequence_number)
+            _note_shapes(description, args, frame, next_sequence_number() if sequence_number is None else sequence_number)
             return None
         args = tuple(map(strip_transforms, args))
         if not any(isinstance(a, Value) for a in args):
             return None
     guard = Guard(
-        what,
+        description,
         function,
         args,
         recorded,
@@ -217,35 +221,35 @@ def strip_transforms(operand: object) -> Any:
     return operand
 
 
-def _note_shapes(what: str, args: tuple[Any, ...], frame: Any, sequence_number: int) -> None:
+def _note_shapes(description: str, args: tuple[Any, ...], frame: Any, sequence_number: int) -> None:
     """Log guards on the shapes of batched values, which do not depend on the numbers."""
     for operand in args:
         if isinstance(operand, Value) and isinstance(node := strip_transforms(operand), Value):
-            log_guard(Guard(what, np.shape, (node,), node.raw_value.shape, frame.f_code, frame.f_lasti, sequence_number))
+            log_guard(Guard(description, np.shape, (node,), node.raw_value.shape, frame.f_code, frame.f_lasti, sequence_number))
 
 
-def guarded_value(value: object, what: str) -> Any:
+def guarded_value(value: object, description: str) -> Any:
     """Replace nodes in `value` by plain values under a guard, for a use that is not recorded, such as an index."""
     if isinstance(value, (tuple, list)):
-        return type(value)([guarded_value(part, what) for part in value])
+        return type(value)([guarded_value(part, description) for part in value])
     if not isinstance(value, Value):
         return value
     require_history(value)
-    require_unbatched(what, value)
+    require_unbatched(description, value)
     if is_recording() and not value.level:
-        note_guard(what, contents, (value,), contents(value.raw_value), source_lines.user_frame(2))
+        note_guard(description, contents, (value,), contents(value.raw_value), source_lines.user_frame(2))
     return value.raw_value
 
 
-def evaluate_guarded(what: str, function: Callable[[Any], Any], value: object) -> Any:
+def evaluate_guarded(description: str, function: Callable[[Any], Any], value: object) -> Any:
     """Return ``function(value)`` of plain values under a guard, for a rule that branches on the result without recording it."""
     if not isinstance(value, Value):
         return function(value)
-    require_unbatched(what, value)
+    require_unbatched(description, value)
     result = function(value.raw_value)
     if is_recording():
         note_guard(
-            what,
+            description,
             functools.partial(_fingerprint_of, function),
             (value,),
             fingerprint(np.asarray(result)),
@@ -273,9 +277,9 @@ def fingerprint(array: NDArray[Any]) -> tuple[Any, ...]:
 _CONTENT_FUNCTIONS = (contents, fingerprint)  # messages do not show their values
 
 
-def note_layout(node: Any, what: str) -> None:
+def note_layout(node: Any, description: str) -> None:
     """Log a guard on the memory layout of a node, which selected an order, or a view instead of a copy."""
-    note_guard(what, layout, (node,), layout(node.raw_value), source_lines.user_frame(2))
+    note_guard(description, layout, (node,), layout(node.raw_value), source_lines.user_frame(2))
 
 
 def note_copy(node: Any) -> None:
@@ -304,9 +308,9 @@ def _note_result_shapes(nodes: tuple[Any, ...]) -> None:
     if _is_ignoring.get() or (not is_compiling() and get_attached(nodes[0].function, "opname") is not None):
         return  # without compilation, the shape of a user's operation is checked while the node exists
     first, result_shapes = nodes[0], shapes(*[node.raw_value for node in nodes])
-    what, number = f"the shape of the result of {first.opname}", next_sequence_number()
+    description, number = f"the shape of the result of {first.opname}", next_sequence_number()
     line = first.code, first.instruction
-    log_guard(ShapeGuard(what, shapes, nodes, result_shapes, *line, number, is_within_trace=is_tracing()))
+    log_guard(ShapeGuard(description, shapes, nodes, result_shapes, *line, number, is_within_trace=is_tracing()))
 
 
 on_value_dependent_shape.append(_note_result_shapes)

@@ -31,14 +31,14 @@ def needs_no_shape_guard(frame: Any) -> bool:
     return not _num_placeholders or (source_lines.is_package_code(filename) and not filename.startswith(_COMPOSITIONS_FOLDER))
 
 
-def note_shape(node: Any, what: str = "its size") -> None:
-    """Log a guard on a node's shape, which a function of the package depends on; `what` names it in messages."""
+def note_shape(node: Any, description: str = "its size") -> None:
+    """Log a guard on a node's shape, which a function of the package depends on; messages contain `description`."""
     if _num_placeholders:
-        note_guard(what, np.shape, (node,), node.raw_value.shape, source_lines.user_frame(2))
+        note_guard(description, np.shape, (node,), node.raw_value.shape, source_lines.user_frame(2))
 
 
-def note_input_shapes(what: str, *outputs: object, sequence_number: int | None = None) -> None:
-    """Log guards on the shapes of placeholders and arguments behind `outputs`; `what` was recorded for these shapes only.
+def note_input_shapes(result: str, *outputs: object, sequence_number: int | None = None) -> None:
+    """Log guards on the shapes of placeholders and arguments behind `outputs`; `result` was recorded for these shapes only.
 
     Derivative rules record operations that contain array lengths. For other lengths, derivatives of
     `autodiff.reverse.gradients` are recorded again. Other derivatives cannot be, and need these guards.
@@ -46,7 +46,7 @@ def note_input_shapes(what: str, *outputs: object, sequence_number: int | None =
     if _num_placeholders:
         for node in breadth_first(*[x for x in map(_without_axes, outputs) if isinstance(x, Value)]):
             if isinstance(node, (PlaceholderNode, ArgumentNode)):
-                description = f"the shape of the {describe(node)}, for which {what} was recorded,"
+                description = f"the shape of the {describe(node)}, for which {result} was recorded,"
                 note_guard(description, np.shape, (node,), node.raw_value.shape, source_lines.user_frame(2), sequence_number)
 
 
@@ -83,7 +83,7 @@ class Shape(tuple[int, ...]):
         item = tuple.__getitem__(self, index)
         if not self._is_widened and type(item) is int and self._axis in (None, axis := operator.index(index)):
             self._axis, guard = axis, self._guard
-            guard.what, guard.function, guard.recorded = f".shape[{axis}]", functools.partial(_length, axis), item
+            guard.description, guard.function, guard.recorded = f".shape[{axis}]", functools.partial(_length, axis), item
         else:
             self.widen()
         return item
@@ -92,7 +92,7 @@ class Shape(tuple[int, ...]):
         """Widen the guard to all axes, and return their lengths as an ordinary tuple."""
         lengths = tuple(tuple.__iter__(self))
         self._is_widened, guard = True, self._guard
-        guard.what, guard.function, guard.recorded = ".shape", np.shape, lengths
+        guard.description, guard.function, guard.recorded = ".shape", np.shape, lengths
         return lengths
 
     def __reduce__(self) -> Any:
@@ -108,24 +108,24 @@ def is_shape_guard(guard: Guard) -> bool:
     return getattr(guard.function, "func", guard.function) in (_length, np.shape, np.size, len, shapes)
 
 
-def _widening_method(name: str) -> Callable[..., Any]:
+def _make_widening_method(name: str) -> Callable[..., Any]:
     """Make a method of `Shape` that widens the guard and calls the method of an ordinary tuple."""
     method = getattr(tuple, name)
     return lambda self, *args: method(self.widen(), *args)
 
 
-def _widening_operator(operation: Callable[[Any, Any], Any], is_reflected: bool = False) -> Callable[[Any, Any], Any]:
+def _make_widening_operator(operation: Callable[[Any, Any], Any], is_reflected: bool = False) -> Callable[[Any, Any], Any]:
     """Make an operator of `Shape` that widens the guard; Python may dispatch to the other operand."""
     return lambda self, other: operation(other, self.widen()) if is_reflected else operation(self.widen(), other)
 
 
 for _name in ("iter", "len", "hash", "repr", "contains", "eq", "ne", "lt", "le", "gt", "ge"):
-    setattr(Shape, f"__{_name}__", _widening_method(f"__{_name}__"))
+    setattr(Shape, f"__{_name}__", _make_widening_method(f"__{_name}__"))
 for _name in ("count", "index"):
-    setattr(Shape, _name, _widening_method(_name))
+    setattr(Shape, _name, _make_widening_method(_name))
 for _name, _operation in (("add", operator.add), ("mul", operator.mul)):
-    setattr(Shape, f"__{_name}__", _widening_operator(_operation))
-    setattr(Shape, f"__r{_name}__", _widening_operator(_operation, is_reflected=True))
+    setattr(Shape, f"__{_name}__", _make_widening_operator(_operation))
+    setattr(Shape, f"__r{_name}__", _make_widening_operator(_operation, is_reflected=True))
 
 
 # ------------------------------------------------------------------------------------------- properties of nodes
@@ -143,7 +143,7 @@ _is_installed = False
 _FUNCTIONS: dict[str, Callable[..., Any]] = {"shape": np.shape, "size": np.size, "nbytes": operator.attrgetter("nbytes")}
 
 
-def raising_setter(name: str) -> Callable[[Any, Any], NoReturn]:
+def make_raising_setter(name: str) -> Callable[[Any, Any], NoReturn]:
     """Make the setter of an attribute of nodes that cannot be set."""
 
     def raise_on_set(self: Value, value: object) -> NoReturn:
@@ -152,7 +152,7 @@ def raising_setter(name: str) -> Callable[[Any, Any], NoReturn]:
     return raise_on_set
 
 
-def _guarded_property(name: str) -> property:
+def _make_guarded_property(name: str) -> property:
     function = _FUNCTIONS[name]
 
     def guarded(self: Value) -> Any:
@@ -162,7 +162,7 @@ def _guarded_property(name: str) -> property:
         guard = note_guard(f".{name}", function, (self,), attribute_value, source_lines.user_frame(2))
         return attribute_value if guard is None or name != "shape" else Shape(attribute_value, guard)
 
-    return property(guarded, raising_setter(name))
+    return property(guarded, make_raising_setter(name))
 
 
 def _guarded_length(self: Value) -> int:
@@ -178,7 +178,7 @@ def _guarded_rows(self: Value) -> Any:
     return super(Value, self).__iter__()
 
 
-def _guarded_layout(name: str, read: Callable[[Any], Any], function: Callable[[Any], Any]) -> property:
+def _make_guarded_layout(name: str, read: Callable[[Any], Any], function: Callable[[Any], Any]) -> property:
     """Return a property of the memory layout that logs a guard if code outside of the two packages reads it."""
 
     def guarded(self: Value) -> Any:
@@ -187,22 +187,22 @@ def _guarded_layout(name: str, read: Callable[[Any], Any], function: Callable[[A
             note_guard(f".{name}", function, (self,), function(self.raw_value), source_lines.user_frame(2))
         return layout_value
 
-    return property(guarded, raising_setter(name))
+    return property(guarded, make_raising_setter(name))
 
 
 def guarded_strides(read: Callable[[Any], Any]) -> property:
     """``x.strides``."""
-    return _guarded_layout("strides", read, lambda array: np.asarray(array).strides)
+    return _make_guarded_layout("strides", read, lambda array: np.asarray(array).strides)
 
 
 def guarded_flags(read: Callable[[Any], Any]) -> property:
     """``x.flags``."""
-    return _guarded_layout("flags", read, layout)
+    return _make_guarded_layout("flags", read, layout)
 
 
 _LENGTH_FUNCTIONS = (len, np.shape, *_FUNCTIONS.values())
 _GUARDED_MEMBERS = {
-    **{name: _guarded_property(name) for name in _FUNCTIONS},
+    **{name: _make_guarded_property(name) for name in _FUNCTIONS},
     "__len__": _guarded_length,
     "__iter__": _guarded_rows,
 }

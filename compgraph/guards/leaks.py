@@ -54,8 +54,8 @@ class Leak:
 
     Attributes
     ----------
-    what : str
-        The conversion: ``"float()"``, ``".item()"``.
+    description : str
+        The conversion, for messages: ``"float()"``, ``".item()"``.
     code, instruction : code object, int
         The user's line.
     source_ref : weakref or None
@@ -68,7 +68,7 @@ class Leak:
         Whether a graph may depend on it, according to `autodiff.reverse.leak_warnings`.
     """
 
-    what: str
+    description: str
     code: Any
     instruction: int
     source_ref: Any = field(default=None, compare=False)
@@ -79,11 +79,11 @@ class Leak:
     @property
     def is_text(self) -> bool:
         """Whether the node was converted to text, which is most likely printed."""
-        return self.what in ("repr()", "str()", "format()")
+        return self.description in ("repr()", "str()", "format()")
 
     def __str__(self) -> str:
         line = source_lines.format_line(self.code, self.instruction)
-        return self.what if line is None else f"{self.what} at {line}"
+        return self.description if line is None else f"{self.description} at {line}"
 
 
 def open_leaks() -> list[Leak]:
@@ -142,10 +142,10 @@ def loses_derivative(node: Value) -> bool:
     return (type(node) in ACTIVE or bool(node.level)) and is_recording()
 
 
-def note_conversion(node: Value, what: str, frame: object) -> None:
+def note_conversion(node: Value, description: str, frame: object) -> None:
     """Log that user code, in `frame`, converted a node to a plain array by a function that calls no protocol."""
     if type(node) in ACTIVE and is_recording() and not is_within_operator(node):
-        note_number_leak(node, what, frame)
+        note_number_leak(node, description, frame)
 
 
 def note_method(node: Value, frame: Any) -> None:
@@ -171,21 +171,21 @@ def note_text() -> None:
 
 
 # Callables that receive numbers, with a warning: explicit conversions, and functions that iterate over elements.
-_EXPLICIT = frozenset(
+_EXPLICIT_CONVERSIONS = frozenset(
     {float, int, complex, np.float64, np.float32, np.float16, np.longdouble, np.complex128, np.complex64, np.int64, np.int32,
      list, tuple, set, map, filter, sorted, max, min, round, zip, dict, sum, enumerate}
 )  # fmt: skip
 # The names of conversions by ``__float__`` or ``__complex__``.
-_EXPLICIT_NAMES = frozenset({"float", "complex", "float64", "complex128"})
+_EXPLICIT_CONVERSION_NAMES = frozenset({"float", "complex", "float64", "complex128"})
 # Callables that receive numbers without a warning, because their results have no derivative.
-_WITHOUT_DERIVATIVE = frozenset(
+_NONDIFFERENTIABLE_FUNCTIONS = frozenset(
     {math.isnan, math.isinf, math.isfinite, math.isclose, math.floor, math.ceil, math.trunc, cmath.isnan, cmath.isinf,
      cmath.isfinite, cmath.isclose, bool, any, all, range, slice}
 )  # fmt: skip
 _MATH_MODULES = frozenset({"math", "cmath"})  # modules whose functions never receive a node's number
 
 
-def check_conversion(node: Value, what: str, frame: Any) -> Leak | None:
+def check_conversion(node: Value, description: str, frame: Any) -> Leak | None:
     """Raise for an implicit conversion of a node within an operator; otherwise log the conversion and return the leak.
 
     Within an operator each logged conversion warns.
@@ -193,14 +193,14 @@ def check_conversion(node: Value, what: str, frame: Any) -> Leak | None:
     if source_lines.is_package_code(frame.f_code.co_filename):
         return None
     if is_plotting(frame) or is_formatting(frame):  # "%.2f" % x
-        log_leak(what, frame, False)
+        log_leak(description, frame, False)
         return None
     target = callee(frame)
-    if _is_among(target, _WITHOUT_DERIVATIVE):
+    if _is_among(target, _NONDIFFERENTIABLE_FUNCTIONS):
         return None
     if is_assigning(frame) or _is_implicit_conversion(target, node, frame):
         raise make_leak_error(frame, f"the {describe(node)}")
-    return note_number_leak(node, what, frame)
+    return note_number_leak(node, description, frame)
 
 
 def _is_implicit_conversion(target: object, node: Value, frame: Any) -> bool:
@@ -210,17 +210,19 @@ def _is_implicit_conversion(target: object, node: Value, frame: Any) -> bool:
     """
     if is_at_operator(frame):  # plain + [x, y]
         return not is_within_operator(node) and _is_called_by_user(frame)
-    if target is None or _is_among(target, _EXPLICIT):  # None: for number in map(math.sin, x)
+    if target is None or _is_among(target, _EXPLICIT_CONVERSIONS):  # None: for number in map(math.sin, x)
         return False
     if not _has_source(frame):
-        return _EXPLICIT_NAMES.isdisjoint(frame.f_code.co_names)
+        return _EXPLICIT_CONVERSION_NAMES.isdisjoint(frame.f_code.co_names)
     if is_within_operator(node) or getattr(target, "__module__", None) in _MATH_MODULES:
         return True
     return _converts_lists(target, frame) and _is_called_by_user(frame)
 
 
 # Functions that convert lists to plain arrays, called by names bound before the first variable was made.
-_CONSTRUCTORS = frozenset({np.array, np.asarray, np.asanyarray, np.ascontiguousarray, np.asfortranarray, np.fromiter, np.arange})
+_ARRAY_CONSTRUCTORS = frozenset(
+    {np.array, np.asarray, np.asanyarray, np.ascontiguousarray, np.asfortranarray, np.fromiter, np.arange}
+)
 # Modules of NumPy that compare and print numbers.
 _INSPECTION_MODULES = ("numpy.testing", "numpy._core.arrayprint", "numpy.lib._npyio_impl", "numpy.lib._format_impl")
 
@@ -238,7 +240,7 @@ def _converts_lists(target: object, frame: Any) -> bool:
     return (
         isinstance(target, (np.ufunc, ops.DISPATCHED_FUNCTION_TYPE))
         or isinstance(owner, (np.ufunc, np.ndarray))
-        or _is_among(target, _CONSTRUCTORS)
+        or _is_among(target, _ARRAY_CONSTRUCTORS)
     )
 
 
@@ -252,12 +254,12 @@ def _is_called_by_user(frame: Any) -> bool:
     return False
 
 
-def note_number_leak(node: Value, what: str, frame: Any) -> Leak | None:
+def note_number_leak(node: Value, description: str, frame: Any) -> Leak | None:
     """Log an explicit conversion, with a warning within an operator."""
     if source_lines.is_package_code(frame.f_code.co_filename):
         return None
     is_in_operator = is_within_operator(node)
-    leak = log_leak(what, frame, is_in_operator and not is_compiling() and not is_plotting(frame))
+    leak = log_leak(description, frame, is_in_operator and not is_compiling() and not is_plotting(frame))
     if not is_plotting(frame) and hasattr(node, "raw_value"):
         leak.source_ref, leak.sequence_number, leak.is_open = ref(node), next_sequence_number(), not is_in_operator
         leak.number = node.raw_value if node.raw_value.nbytes <= MAX_RECIPE_ARRAY_BYTES else None
@@ -288,11 +290,11 @@ def _is_among(target: object, members: frozenset[Any]) -> bool:
     return isinstance(target, Hashable) and target in members
 
 
-def log_leak(what: str, frame: Any, warns: bool) -> Leak:
+def log_leak(description: str, frame: Any, warns: bool) -> Leak:
     """Log a leak on the user's line; if `warns`, warn once per line."""
     while source_lines.internal[frame.f_code.co_filename] and frame.f_back is not None:
         frame = frame.f_back
-    leak = Leak(what, frame.f_code, frame.f_lasti)
+    leak = Leak(description, frame.f_code, frame.f_lasti)
     if warns and (not is_tracing() or leak not in (_log.get() or ())):  # a thread's own log is not that of the operator
         message = f"{leak}: this number has no derivative. If that is intended, write x.value"
         warn_at(SourceLine.of(frame), message, LeakWarning)

@@ -109,14 +109,16 @@ def make_unchanged_guard(guard: Guard, is_strict: bool) -> UnchangedGuard | None
     if not variables:
         return None
     number, line = guard.sequence_number, (guard.code, guard.instruction)
-    return UnchangedGuard(guard.what, None, (), number, *line, number, variables=variables, is_strict=is_strict)
+    return UnchangedGuard(guard.description, None, (), number, *line, number, variables=variables, is_strict=is_strict)
 
 
 def _untracked_guard(node: Any) -> UntrackedGuard:
     """Make the guard of an unread node, on its value before any write."""
     value = value_at(node, node.sequence_number) if node.memory else node.raw_value
-    what = f"the result of {node.opname}"
-    return UntrackedGuard(what, contents, (node,), contents(value), node.code, node.instruction, node.sequence_number + 0.25)
+    description = f"the result of {node.opname}"
+    return UntrackedGuard(
+        description, contents, (node,), contents(value), node.code, node.instruction, node.sequence_number + 0.25
+    )
 
 
 def log_untracked() -> None:

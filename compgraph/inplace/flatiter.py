@@ -65,14 +65,14 @@ class Flat:
         return tuple(map(int, np.unravel_index(self._next, shape))) if shape else ()
 
     def __getitem__(self, index: Any) -> Any:
-        note_shape(self.base, "the shape, in which .flat finds elements,")
+        note_shape(self.base, "the shape read by an index of .flat")
         positions = np.arange(self.base.size)[index]
         if not self.base.ndim:
             return np.ravel(self.base)[positions]  # unravel_index accepts no arrays for a 0-d shape
         return self.base[np.unravel_index(positions, self.base.shape)]
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        note_shape(self.base, "the shape, in which .flat finds elements,")
+        note_shape(self.base, "the shape read by an index of .flat")
         value = as_operand(value)
         if overlaps(self.base, value):
             require_history(self.base)
@@ -81,7 +81,7 @@ class Flat:
             set_flat(self.base, np.arange(self.base.size)[index], value)
 
     def copy(self) -> Any:
-        """A flat copy of the array."""
+        """Return a flat copy of the array."""
         return self.base.flatten()
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: object, **options: object) -> Any:
@@ -95,7 +95,7 @@ class Flat:
         return function(*map(_raveled, args), **{name: _raveled(value) for name, value in kwargs.items()})
 
     def __array__(self, *args: object, **kwargs: object) -> Any:
-        raise TypeError("x.flat of a node would lose the graph here; use x.ravel(), or x.value.flat for the numbers alone")
+        raise TypeError("x.flat of a node cannot be converted to an array. Use x.ravel(), or x.value.flat for its values")
 
     def __eq__(self, other: object) -> Any:
         return np.equal(np.ravel(self.base), _raveled(other))

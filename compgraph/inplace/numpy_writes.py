@@ -25,7 +25,7 @@ from .overlapping_writes import assign, move_elements, overlaps
 from .stores import require_cast, require_writeable, store, store_computed, store_number
 
 ndarray = np.ndarray
-_NUMBERS = frozenset({int, np.int64})  # the types of an index, or of its parts, that selects one element
+_ELEMENT_INDEX_TYPES = frozenset({int, np.int64})  # the types of an index, or of its parts, that selects one element
 
 
 def copy_index(index: object) -> Any:
@@ -38,14 +38,14 @@ def copy_index(index: object) -> Any:
         return np.array(guarded_value(index, "the index of a write"))
     if not isinstance(index, (list, ndarray)) or not len(np.shape(index)):
         return index
-    own = np.array(index)
-    return own.astype(np.intp) if isinstance(index, list) and not own.size else own  # an empty list selects nothing
+    array = np.array(index)
+    return array.astype(np.intp) if isinstance(index, list) and not array.size else array  # an empty list selects nothing
 
 
 def set_item(target: Any, index: Any, value: Any) -> None:
     """``target[index] = value``."""
-    kind = type(index)
-    is_element = kind in _NUMBERS or (kind is tuple and _NUMBERS.issuperset(map(type, index)))
+    cls = type(index)
+    is_element = cls in _ELEMENT_INDEX_TYPES or (cls is tuple and _ELEMENT_INDEX_TYPES.issuperset(map(type, index)))
     if is_element and store_number(target, index, value):
         return
     if not (isinstance(index, Value) and index.dtype == np.bool_ and store_at_mask(target, index, stack_nested(value))):
@@ -55,7 +55,7 @@ def set_item(target: Any, index: Any, value: Any) -> None:
 def store_at_mask(target: Any, mask: Value, value: Any) -> bool:
     """Record ``target[mask] = value`` as a choice between `value` and the target, so that other masks need no new trace.
 
-    That is done where graphs run again, as in ``cg.jit``. Return False if the write has to be recorded at the indices.
+    This applies in traces for replays, such as those of ``cg.jit``. Return False if the write must be recorded at the indices.
     """
     if trace_guards.get() is None or not is_recording() or any(isinstance(v, Value) and v.level for v in (target, mask, value)):
         return False
@@ -96,8 +96,9 @@ def write_into_plain(function: Callable[..., Any], advice: str, *args: object, *
     Otherwise raise a TypeError whose message contains `advice`.
     """
     if is_recording() and are_integer_arrays(args[:1]):
-        what = f"an argument of {full_name(function)}"
-        args, options = guarded_value(args, what), {name: guarded_value(value, what) for name, value in options.items()}
+        description = f"an argument of {full_name(function)}"
+        args = guarded_value(args, description)
+        options = {name: guarded_value(value, description) for name, value in options.items()}
     elif is_recording():
         raise plain_target_error(full_name(function), advice)
     function(*to_values(args), **to_values(options))
@@ -147,10 +148,9 @@ def put(a: object, ind: ArrayLike | Callable[..., Any], v: object, mode: str = "
 def set_flat(a: Any, positions: Any, values: Any) -> None:
     """Store values, repeated as often as needed, at positions counted along the flattened array."""
     require_writeable(a)
-    if np.any((positions < -a.size) | (positions >= a.size)):
-        raise IndexError(
-            f"index {positions[(positions < -a.size) | (positions >= a.size)][0]} is out of bounds for size {a.size}"
-        )
+    is_out_of_bounds = (positions < -a.size) | (positions >= a.size)
+    if np.any(is_out_of_bounds):
+        raise IndexError(f"index {positions[is_out_of_bounds][0]} is out of bounds for size {a.size}")
     values = as_operand(values)
     if np.size(positions) and np.size(values):
         if not a.ndim:  # the last value is stored
@@ -191,15 +191,15 @@ def putmask(a: object, mask: object, values: Any) -> None:
         write_into_plain(np.putmask, "use np.where", a, mask, values)
         return
     require_history(a)
-    chosen = np.asarray(guarded_value(mask, "the mask of np.putmask")).astype(bool)
-    if chosen.size != a.size:
+    plain_mask = np.asarray(guarded_value(mask, "the mask of np.putmask")).astype(bool)
+    if plain_mask.size != a.size:
         raise ValueError("putmask: mask and data must be the same size")
-    chosen = chosen.reshape(a.shape)
+    plain_mask = plain_mask.reshape(a.shape)
     values = as_operand(values)
     if overlaps(a, values):
-        move_elements(a, (values,), lambda array, source: np.putmask(array, chosen, source))
+        move_elements(a, (values,), lambda array, source: np.putmask(array, plain_mask, source))
     elif np.size(values):
-        store_computed(a, lambda: _repeat_to(values, a.size)[np.flatnonzero(chosen)], (values,), chosen)
+        store_computed(a, lambda: _repeat_to(values, a.size)[np.flatnonzero(plain_mask)], (values,), plain_mask)
 
 
 def put_along_axis(arr: Any, indices: Any, values: Any, axis: int | None) -> None:
@@ -259,7 +259,7 @@ def partition(a: Any, kth: Any, axis: int = -1, kind: Any = "introselect", order
 
 
 def ufunc_at(ufunc: np.ufunc, target: Any, index: Any, *others: Any) -> None:
-    """``ufunc.at(target, index, other)``: an element that the index selects several times is changed as many times."""
+    """``ufunc.at(target, index, other)``: repeated elements of the index change repeatedly."""
     name = f"np.{ufunc.__name__}.at"
     if not isinstance(target, Value):
         if is_recording() and not are_integer_arrays((target,)):
@@ -274,36 +274,34 @@ def ufunc_at(ufunc: np.ufunc, target: Any, index: Any, *others: Any) -> None:
         return
     index = copy_index(index)
     require_unbatched(f"{name} at an index", *(index if isinstance(index, tuple) else (index,)))
-    positions, numbers = last_writers(target.shape, index)
+    last_writes, own_writes = last_writers(target.shape, index)
     others = tuple(map(as_operand, others))
 
-    def compute_at(region_index: NDArray[Any] | tuple[Any, ...], chosen: Any = ...) -> Any:
+    def compute_at(region_index: NDArray[Any] | tuple[Any, ...], selection: Any = ...) -> Any:
         region = target[region_index]
-        operands = [np.broadcast_to(x, positions.shape)[chosen] for x in others]
+        operands = [np.broadcast_to(x, last_writes.shape)[selection] for x in others]
         value = ufunc(region, *operands)
         require_cast(value, target, "same_kind", name)
         return value
 
-    if np.array_equal(positions, numbers):
+    if np.array_equal(last_writes, own_writes):  # no element is repeated
         store_computed(target, lambda: compute_at(index), others, index)
     elif ufunc in (np.add, np.subtract):
-        added = np.broadcast_to(others[0] if ufunc is np.add else np.negative(others[0]), positions.shape)
-        store_computed(target, lambda: bind(ops.added_at, (target[index], added), {"positions": positions}), others, index)
+        added = np.broadcast_to(others[0] if ufunc is np.add else np.negative(others[0]), last_writes.shape)
+        store_computed(target, lambda: bind(ops.added_at, (target[index], added), {"positions": last_writes}), others, index)
     else:
         flat = np.arange(target.size).reshape(target.shape)[index]
-        occurrences = _occurrences(positions)
+        occurrences = _count_earlier_occurrences(last_writes)
         for occurrence in range(occurrences.max() + 1):
-            chosen = occurrences == occurrence
-            region_index = np.unravel_index(flat[chosen], target.shape)
-            store_computed(
-                target, lambda region_index=region_index, chosen=chosen: compute_at(region_index, chosen), others, region_index
-            )
+            selection = occurrences == occurrence
+            region_index = np.unravel_index(flat[selection], target.shape)
+            store_computed(target, functools.partial(compute_at, region_index, selection), others, region_index)
 
 
-def _occurrences(positions: NDArray[Any]) -> Any:
-    """Count, for each element, the earlier elements with the same position."""
-    order = np.argsort(positions, axis=None, kind="stable")
-    ordered = positions.ravel()[order]
-    counted = np.empty(positions.size, np.intp)
-    counted[order] = np.arange(positions.size) - np.searchsorted(ordered, ordered)
-    return counted.reshape(positions.shape)
+def _count_earlier_occurrences(values: NDArray[Any]) -> Any:
+    """Count, for each element, the equal elements before it."""
+    order = np.argsort(values, axis=None, kind="stable")
+    sorted_values = values.ravel()[order]
+    counts = np.empty(values.size, np.intp)
+    counts[order] = np.arange(values.size) - np.searchsorted(sorted_values, sorted_values)
+    return counts.reshape(values.shape)

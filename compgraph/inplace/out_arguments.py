@@ -24,7 +24,7 @@ def copy_mask(where: object, shape: tuple[int, ...], name: str) -> Any:
     """Return a ``where=`` broadcast to a shape, as a copy in plain booleans; raise a TypeError for arrays of other libraries."""
     plain = guarded_value(where, f"the mask of {name}")
     if isinstance(plain, ndarray) and plain.dtype != bool:
-        raise TypeError(f"{name}: where= is an array of {plain.dtype}, not of booleans; write where=mask.astype(bool)")
+        raise TypeError(f"{name}: where= is an array of {plain.dtype}, not of booleans. Pass mask.astype(bool)")
     mask = np.array(plain, dtype=bool)
     try:
         return np.broadcast_to(mask, shape).copy()
@@ -41,7 +41,7 @@ def plain_target_error(name: str, advice: str) -> TypeError:
 
 
 def _name_of(function: Callable[..., Any]) -> str:
-    """The name of a function with ``out=`` as users write it."""
+    """Return the name of a function with ``out=`` as users write it."""
     if isinstance(function, ops.UfuncMethod):
         return f"np.{function.ufunc.__name__}.{function.method}"
     by_numpy = str(getattr(function, "__module__", "")).startswith("numpy")
@@ -56,7 +56,7 @@ def write_out(function: Any, args: tuple[Any, ...], options: dict[str, Any], out
     require_history(*targets)
     name = _name_of(function)
     if not targets:
-        raise TypeError(f"{name}: out=() names no array to write into; give one, or leave it out")
+        raise TypeError(f"{name}: out=() contains no array. Pass one, or omit out=")
     if not all(isinstance(t, Value) for t in targets if t is not None):
         if is_recording() and are_integer_arrays(targets):
             return _write_integers(function, name, targets, compute(), options.get("casting", "same_kind"))
@@ -164,12 +164,12 @@ def _require_fitting(function: Callable[..., Any], name: str, value: Any, target
         if np.broadcast_shapes(shape, target_shape) != target_shape or not has_same_core:
             raise ValueError(f"{name}: the result has shape {shape}, out= {target_shape}")
         if not hasattr(value, "dtype"):
-            raise TypeError(f"{name}: the result, a {type(value).__name__}, holds no numbers")
+            raise TypeError(f"{name}: the result, a {type(value).__name__}, holds no numbers. Omit out=")
         return value
     if np.shape(value) != target.shape:
         raise ValueError(f"{name}: the result has shape {np.shape(value)}, out= {target.shape}")
     if np.result_type(value) != target.dtype:
-        raise TypeError(f"{name}: the result is {np.result_type(value)}, out= {target.dtype}; give out= of the same dtype")
+        raise TypeError(f"{name}: the result is {np.result_type(value)}, out= {target.dtype}. Pass an out= of the same dtype")
     return value
 
 
@@ -181,8 +181,8 @@ def write_where(
     if not all(isinstance(t, Value) for t in out):
         if is_recording() and not are_integer_arrays(out):
             raise plain_target_error(f"{name}(..., out=plain array)", "use np.where(mask, result, other)")
-        what = f"the operands of {name}"
-        return _plain_out(ufunc, guarded_value(inputs, what), out, {"where": guarded_value(where, what), **options})
+        plain_inputs, plain_where = guarded_value((inputs, where), f"the operands of {name}")
+        return _plain_out(ufunc, plain_inputs, out, {"where": plain_where, **options})
     _require_disjoint(name, out)
     mask = copy_mask(where, out[0].shape, name)
     operands = [as_operand(x) for x in inputs]

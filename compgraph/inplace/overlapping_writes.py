@@ -26,7 +26,7 @@ MOVING_FUNCTIONS: frozenset[Any] = frozenset({np.concatenate, np.stack, np.take,
 
 
 def backing_array(node: Any) -> Any:
-    """The plain array of a node; for a batched value, that of all batch elements."""
+    """Return the plain array of a node; for a batched value, that of all batch elements."""
     while node.trace_kind == "batch":
         node = node.values
         if not isinstance(node, Value):
@@ -42,7 +42,7 @@ def overlaps(target: object, *sources: object) -> bool:
 
 
 def assign(target: Any, index: object, value: Any, casting: str | None = None) -> None:
-    """``target[index] = value`` as by `stores.store`, also if both share memory."""
+    """Store ``target[index] = value`` as `stores.store` does, also if both share memory."""
     value = unwrap_buffer(value)
     plain = getattr(value, "raw_value", None)  # `store` raises for a value without history
     if plain is not None and "batch" in (value.trace_kind, target.trace_kind):
@@ -77,12 +77,12 @@ def move_elements(target: Any, sources: Sequence[Any], move: Callable[..., objec
             "source and target of a write share memory and have different dtypes, so that NumPy reads partly overwritten "
             "elements; write a copy (np.copy) of the source"
         )
-    numbered, others = _number_elements(target, sources)
+    numbered, other_numbers = _number_elements(target, sources)
     target_array = _window_numbers(numbered, target.raw_value)
     before = target_array.copy()
     source_numbers = [
         _window_numbers(numbered, source.raw_value) if overlaps(target, source) else other
-        for source, other in zip(sources, others, strict=True)
+        for source, other in zip(sources, other_numbers, strict=True)
     ]
     all_numbers = np.concatenate([np.ravel(numbers) for numbers in source_numbers])
     move(target_array, *source_numbers)
@@ -95,7 +95,7 @@ def move_elements(target: Any, sources: Sequence[Any], move: Callable[..., objec
 
 
 def _window_numbers(numbered: BufferCopy, plain: NDArray[Any]) -> Any:
-    """The element numbers of a view."""
+    """Return the element numbers of a view."""
     return numbered.view_at(plain.shape, **{**numbered.layout(plain), "dtype": numbered.dtype})
 
 
@@ -104,19 +104,18 @@ def _number_elements(target: Any, sources: Sequence[Any]) -> tuple[BufferCopy, l
 
     The further numbers are used for sources in other memory.
     """
-    kind: Any = {2: np.uint16, 4: np.uint32, 8: np.uint64}.get(target.itemsize, target.dtype)
+    dtype: Any = {2: np.uint16, 4: np.uint32, 8: np.uint64}.get(target.itemsize, target.dtype)
     owner = owner_of(target.raw_value)
-    numbered = BufferCopy(owner.view(kind) if owner.dtype.itemsize == target.itemsize else owner)
-    if numbered.dtype.itemsize != target.itemsize or numbered.count + sum(map(np.size, sources)) > 2 ** min(
-        48, 8 * target.itemsize - 1
-    ):
+    numbered = BufferCopy(owner.view(dtype) if owner.dtype.itemsize == target.itemsize else owner)
+    max_count = 2 ** min(48, 8 * target.itemsize - 1)  # numbers that the dtype represents exactly
+    if numbered.dtype.itemsize != target.itemsize or numbered.count + sum(map(np.size, sources)) > max_count:
         raise ValueError("source and target of a write share memory; write a copy (np.copy) of the source")
     numbered.buffer[...] = np.arange(numbered.count)
-    others, count = [], numbered.count
+    other_numbers, count = [], numbered.count
     for source in sources:
-        others.append(np.arange(count, count + np.size(source)).astype(kind).reshape(np.shape(source)))
+        other_numbers.append(np.arange(count, count + np.size(source)).astype(dtype).reshape(np.shape(source)))
         count += np.size(source)
-    return numbered, others
+    return numbered, other_numbers
 
 
 def simulate_numpy_writes(

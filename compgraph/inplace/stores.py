@@ -100,8 +100,8 @@ def store(target: Any, index: Any, value: Any, casting: object = None) -> None:
     if is_recorded and type(value) in ACTIVE and target.dtype.kind in "fc":
         if is_tracer(value) and not is_tracer(root) and (is_tracing() or LOGS) and not is_deriving():
             raise TypeError(
-                f"a value within a function that is differentiated is written into the {describe(root)}, an array that was made "
-                "outside of it. Copy it inside the function first: np.copy(a)"
+                f"a value computed in a differentiated function is written into the {describe(root)}, an array from outside the "
+                "function. Copy the array inside the function: np.copy(a)"
             )
         _activate(target, root)
         root.memory.is_root_active = True
@@ -119,9 +119,9 @@ def store_number(target: Any, index: tuple[int, ...] | np.generic | int, value: 
     It omits two steps of `store`: the root needs no change of its class or buffer (`Memory.is_root_active`), and a single number
     shares no memory with the target.
     """
-    kind = type(value)
-    is_node = kind in _SCALAR_NODES
-    if type(target) not in _ARRAY_NODES or not (is_node or kind in _NUMBERS) or not is_fast_path():
+    cls = type(value)
+    is_node = cls in _SCALAR_NODES
+    if type(target) not in _ARRAY_NODES or not (is_node or cls in _NUMBER_TYPES) or not is_fast_path():
         return False
     try:
         memory, array, number = target.memory, target.raw_value, value.raw_value if is_node else value
@@ -148,7 +148,7 @@ def _copy_value(value: object) -> Any:
 
 _ARRAY_NODES = with_tracers({OperationalNode, ArgumentNode})
 _SCALAR_NODES = with_tracers({ScalarNode, InertScalarNode})
-_NUMBERS = ops.FLOAT_SCALARS | {float, int}
+_NUMBER_TYPES = ops.FLOAT_SCALARS | {float, int}
 
 
 def store_plain(array: Any, index: Any, value: Any, casting: Any) -> None:
@@ -167,7 +167,7 @@ def unwritable_error(target: Any) -> TypeError:
 
 
 def require_writeable(target: Any) -> None:
-    """Raise unless `target` may be written into. As in NumPy, a write that would change nothing raises too."""
+    """Raise unless `target` may be written into. As in NumPy, this holds for writes that change nothing, too."""
     require_history(target)
     if target.is_scalar or isinstance(target, (ConstantNode, PlaceholderNode)):
         raise unwritable_error(target)

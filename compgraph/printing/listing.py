@@ -199,8 +199,8 @@ def _insert_guards(lines: list[Line], items: list[Any], writer: ListingWriter) -
 def _guard_text(guard: Any, writer: ListingWriter) -> str:
     """Return a guard as text: ``bool(v3 > 0) gave True, train.py:12``."""
     about = ", ".join(_argument_text(node, writer) for node in guard.args if isinstance(node, Value))
-    what = guard.what.removesuffix("()")
-    call_text = f"({about}){what}" if what.startswith(".") else f"{what}({about})"
+    conversion = guard.description.removesuffix("()")
+    call_text = f"({about}){conversion}" if conversion.startswith(".") else f"{conversion}({about})"
     _, _, line = str(guard).partition(" at ")
     return ", ".join(filter(None, [f"{call_text} gave {guard.recorded!r}", short_location(line)]))
 

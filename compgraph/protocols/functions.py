@@ -127,7 +127,7 @@ def _call_on_values(function: Callable[..., Any], args: tuple[Any, ...], kwargs:
         evaluate = functools.partial(_call_by_names, function, tuple(kwargs), len(args))
         note_guard(f"{full_name(function)}()", evaluate, (*args, *kwargs.values()), result, source_lines.user_frame(2))
     if function in ops.SHAPE_INDEX_FUNCTIONS:
-        note_shape(next(a for a in (*args, *kwargs.values()) if isinstance(a, Value)), f"the shape, by {full_name(function)},")
+        note_shape(next(a for a in (*args, *kwargs.values()) if isinstance(a, Value)), f"the shape read by {full_name(function)}")
     return result
 
 

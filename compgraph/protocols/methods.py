@@ -286,7 +286,7 @@ def _install_methods() -> None:
         **{name: _read_only_property(_value_attribute(name), name) for name in ("dtype", "itemsize", "nbytes")},
         "strides": guarded_strides(_value_attribute("strides")),
         "flags": guarded_flags(_flags),
-        "__format__": conversions.text_conversion("format()", _format),
+        "__format__": conversions.make_text_conversion("format()", _format),
         **{name: _ufunc_method(getattr(np, name)) for name in _UFUNCS_CALLED_AS_METHODS},
         # The highest priority: where NumPy selects the class of a result by priority, without dispatch, the result is a node
         # without history, which raises when used, instead of a plain array. Classes with precedence set __array_ufunc__ = None.

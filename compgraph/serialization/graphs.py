@@ -382,7 +382,7 @@ def _reduce_guard(guard: Guard) -> Any:
     line = source_lines.format_line(guard.code, guard.instruction)
     strictness = (guard.is_strict,) if isinstance(guard, UntrackedGuard) else ()
     return _rebuild_guard, (
-        guard.what,
+        guard.description,
         guard.function,
         guard.args,
         guard.recorded,
@@ -393,7 +393,7 @@ def _reduce_guard(guard: Guard) -> Any:
 
 
 def _rebuild_guard(
-    what: str,
+    description: str,
     function: Callable[..., Any] | type,
     args: tuple[Any, ...],
     recorded_value: tuple[Any, ...] | int | str,
@@ -402,7 +402,7 @@ def _rebuild_guard(
     *strict: bool,
 ) -> Guard:
     _advance_past(sequence_number)
-    guard = (UntrackedGuard if strict else Guard)(what, function, args, recorded_value, line, 0, sequence_number)
+    guard = (UntrackedGuard if strict else Guard)(description, function, args, recorded_value, line, 0, sequence_number)
     if isinstance(guard, UntrackedGuard):
         (guard.is_strict,) = strict
     return guard

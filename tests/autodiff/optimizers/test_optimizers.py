@@ -412,7 +412,7 @@ def test_step_gradients_with_tangents_raise() -> None:
     assert array[0] == 1
     with collecting_leaks() as escapes:
         optimizer.step([np.reshape(cg.variable(2.0), 1)])
-    assert [escape.what for escape in escapes] == ["step()"]
+    assert [escape.description for escape in escapes] == ["step()"]
     assert "test_optimizers.py" in str(escapes[0])
 
 

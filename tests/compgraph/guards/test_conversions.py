@@ -32,7 +32,7 @@ def leak_names(call: Callable[[], object]) -> list[str]:
     """The leaks that are noticed during a call."""
     with leak_log.collecting_leaks() as leaks:
         call()
-    return [e.what for e in leaks]
+    return [e.description for e in leaks]
 
 
 # ------------------------------------------------------------------------------- assignments into plain arrays

@@ -124,7 +124,11 @@ def guards_of(read: Callable[[Any], Any]) -> set[str]:
     cg.reset()
     p = cg.placeholder((None, None), name="p", example=np.ones((2, 3)))
     read(p)
-    return {guard.what.removeprefix(".shape") for guard in logged_guards(logs_of([p])) if guard.what.startswith(".shape")}
+    return {
+        guard.description.removeprefix(".shape")
+        for guard in logged_guards(logs_of([p]))
+        if guard.description.startswith(".shape")
+    }
 
 
 def test_shape_guard_of_one_axis() -> None:
@@ -179,7 +183,7 @@ def test_shape_guard_of_graph_binds_one_axis() -> None:
     cg.reset()
     p = cg.placeholder((None, None), name="p", example=np.ones((2, 3)))
     scaled = p * p.shape[1]
-    assert [guard.what for guard in logged_guards(logs_of([p]))] == [".shape[1]"]
+    assert [guard.description for guard in logged_guards(logs_of([p]))] == [".shape[1]"]
     run = cg.Executor([scaled]).run
     assert run({p: np.ones((5, 3))})[0].shape == (5, 3)
     with pytest.raises(cg.GuardError):

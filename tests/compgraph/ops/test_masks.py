@@ -152,7 +152,7 @@ def test_mask_changed_later_is_kept() -> None:
 @pytest.mark.parametrize("write", [lambda t, m: np.add(t, 1.0, out=t, where=m), lambda t, m: np.copyto(t, 1.0, where=m)])
 def test_mask_of_wrong_dtype_or_shape_raises(write: Callable[[Any, Any], Any]) -> None:
     target = cg.zeros(4)
-    with pytest.raises(TypeError, match=r"where= is an array of int64, not of booleans; write where=mask.astype\(bool\)"):
+    with pytest.raises(TypeError, match=r"where= is an array of int64, not of booleans. Pass mask.astype\(bool\)"):
         write(target, np.array([1, 0, 0, 1]))
     with pytest.raises(ValueError, match=r"where= has shape \(3,\), which does not broadcast to \(4,\)"):
         write(target, [1, 0, 1])
