@@ -295,6 +295,10 @@ def _require_picklable(node: Any) -> None:
         )
 
 
+# By operation, the new names of options in pickles of earlier versions.
+_RENAMED_OPTIONS = {"scatter": {"layout": "index_counts"}, "added_at": {"places": "positions"}}
+
+
 def _rebuild_node(
     feed: list[Any] | None,
     function: object,
@@ -312,6 +316,8 @@ def _rebuild_node(
 ) -> Any:
     """Rebuild a node from its parts, with a sequence number below that of every later node."""
     _advance_past(sequence_number)
+    new_names = _RENAMED_OPTIONS.get(function.rpartition(":")[2]) if isinstance(function, str) else None
+    options = {new_names.get(key, key): value for key, value in options.items()} if new_names and options else options
     node = rebuild_node(cls, _decode(plain), resolve_function(function), args, options or NO_OPTIONS, sequence_number, name)
     node.code, node.instruction, node._scope = line, 0, scope
     if cls in TRACKED_CLASS_OF:  # restores that the shape was not read

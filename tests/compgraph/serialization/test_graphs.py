@@ -123,6 +123,23 @@ def test_pickle_resolves_every_function() -> None:
             assert resolve_function(pickle.loads(pickle.dumps(pickled_form(function)))) is function
 
 
+@pytest.mark.parametrize(("opname", "old", "new"), [("scatter", "layout", "index_counts"), ("added_at", "places", "positions")])
+def test_pickle_of_earlier_version_has_renamed_options(opname: str, old: str, new: str) -> None:
+    x = cg.variable([1.0, 2.0, 3.0], "x")
+    if opname == "scatter":
+        (result,) = gradients(np.sum(x[1:] ** 2), [x])
+    else:
+        result = np.zeros_like(x) + x
+        np.add.at(result, [0, 0, 2], x)
+    (node,) = [n for n in cg.topological_order([result]) if getattr(n, "opname", None) == opname]
+    expected = result.value.copy()
+    node.options = {old if key == new else key: value for key, value in node.options.items()}
+    loaded = pickle.loads(pickle.dumps(result))
+    (node,) = [n for n in cg.topological_order([loaded]) if getattr(n, "opname", None) == opname]
+    assert new in node.options
+    assert np.array_equal(cg.Executor(loaded).run({"x": [1.0, 2.0, 3.0]}), expected)
+
+
 @every_way
 def test_gradient_pickle_is_indexed_by_variable(way: Callable[[Any], Any]) -> None:
     x = cg.variable([1.0, 2.0], "x")
