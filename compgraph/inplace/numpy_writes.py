@@ -138,7 +138,7 @@ def put(a: object, ind: ArrayLike | Callable[..., Any], v: object, mode: str = "
         positions = np.clip(positions, 0, a.size - 1)
     elif mode != "raise":
         raise ValueError(f"np.put: mode must be one of 'clip', 'raise', or 'wrap', not {mode!r}")
-    v = as_operand(v)
+    v = _as_stored(v, a, "unsafe", "np.put")
     if overlaps(a, v):
         move_elements(a, (v,), lambda array, source: np.put(array, positions, source))
     else:
@@ -160,6 +160,20 @@ def set_flat(a: Any, positions: Any, values: Any) -> None:
         store_computed(a, lambda: _repeat_to(values, np.size(positions)).reshape(np.shape(positions)), (values,), index)
 
 
+def _as_stored(values: Any, target: Any, casting: str, name: str) -> Any:
+    """Return values as an operand; raise a TypeError where NumPy's conversion to the dtype of `target` does.
+
+    NumPy casts arrays by `casting`, and scalars without a check. It does not convert Python's complex numbers to real ones.
+    """
+    operand = as_operand(values)
+    if isinstance(values, ndarray):
+        if not getattr(values, "is_scalar", False):
+            require_cast(values, target, casting, name)
+    elif not isinstance(values, np.generic) and np.iscomplexobj(operand):
+        require_cast(1j, target, "same_kind", name)
+    return operand
+
+
 def _repeat_to(values: Any, count: int) -> Any:
     """Flatten values and repeat them cyclically to `count` elements."""
     flat = np.ravel(values)
@@ -178,7 +192,7 @@ def place(arr: object, mask: object, vals: Any) -> None:
         raise ValueError("place: mask and data must be the same size")
     if positions.size and not np.size(vals):
         raise ValueError("Cannot insert from an empty array!")
-    vals = as_operand(vals)
+    vals = _as_stored(vals, arr, "safe", "np.place")
     if overlaps(arr, vals):
         move_elements(arr, (vals,), lambda array, source: np.place(array, mask, source))
     else:
@@ -195,7 +209,7 @@ def putmask(a: object, mask: object, values: Any) -> None:
     if plain_mask.size != a.size:
         raise ValueError("putmask: mask and data must be the same size")
     plain_mask = plain_mask.reshape(a.shape)
-    values = as_operand(values)
+    values = _as_stored(values, a, "safe", "np.putmask")
     if overlaps(a, values):
         move_elements(a, (values,), lambda array, source: np.putmask(array, plain_mask, source))
     elif np.size(values):
@@ -287,7 +301,7 @@ def ufunc_at(ufunc: np.ufunc, target: Any, index: Any, *others: Any) -> None:
     if np.array_equal(last_writes, own_writes):  # no element is repeated
         store_computed(target, lambda: compute_at(index), others, index)
     elif ufunc in (np.add, np.subtract):
-        added = np.broadcast_to(others[0] if ufunc is np.add else np.negative(others[0]), last_writes.shape)
+        added = np.broadcast_to(others[0] if ufunc is np.add else _negate(others[0], target.dtype), last_writes.shape)
         store_computed(target, lambda: bind(ops.added_at, (target[index], added), {"positions": last_writes}), others, index)
     else:
         flat = np.arange(target.size).reshape(target.shape)[index]
@@ -296,6 +310,14 @@ def ufunc_at(ufunc: np.ufunc, target: Any, index: Any, *others: Any) -> None:
             selection = occurrences == occurrence
             region_index = np.unravel_index(flat[selection], target.shape)
             store_computed(target, functools.partial(compute_at, region_index, selection), others, region_index)
+
+
+def _negate(value: Any, dtype: np.dtype[Any]) -> Any:
+    """Return ``-value``; integers are first converted to the dtype in which they would be subtracted from `dtype`."""
+    if np.result_type(value).kind in "biu":
+        value = np.asarray(value) if not hasattr(value, "astype") else value
+        value = value.astype(np.result_type(dtype, value.dtype))
+    return np.negative(value)
 
 
 def _count_earlier_occurrences(values: NDArray[Any]) -> Any:

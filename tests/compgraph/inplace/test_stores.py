@@ -274,6 +274,11 @@ ERRORS: dict[str, tuple[Write, type[Exception]]] = {
     "cast of out": (lambda a, v: np.multiply(a, 1j, out=a), TypeError),
     "cast of copyto": (lambda a, v: np.copyto(a, v * 1j), TypeError),
     "out of another shape": (lambda a, v: np.add(a, 1, out=a[0]), ValueError),
+    "complex put": (lambda a, v: np.put(a, [0, 1], 1j), TypeError),
+    "cast of putmask": (lambda a, v: np.putmask(a, MASK, v * 1j), TypeError),
+    "complex putmask": (lambda a, v: np.putmask(a, MASK, [1j, 2.0]), TypeError),
+    "cast of place": (lambda a, v: np.place(a, MASK, v * 1j), TypeError),
+    "complex place": (lambda a, v: np.place(a, MASK, 1j), TypeError),
     "put outside": (lambda a, v: np.put(a, [99], v), IndexError),
     "put mode": (lambda a, v: np.put(a, [0], v, mode="other"), ValueError),
     "place of nothing": (lambda a, v: np.place(a, MASK, v[:0]), ValueError),
@@ -308,6 +313,32 @@ def check_invalid_write(write: Write, error: type[Exception]) -> None:
     value, tangent = jvp(f, [X], [np.ones_like(X)])
     assert np.array_equal(value, X * 2)
     assert np.array_equal(tangent, np.full_like(X, 2))
+
+
+@pytest.mark.parametrize("write", [np.putmask, np.place], ids=lambda f: f.__name__)
+@pytest.mark.parametrize("values", [np.array([1.5, 2.5]), [1.5, 2.5], 1.5, np.float64(1.5), np.array([3, 2**40])], ids=repr)
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int64"])
+def test_masked_write_casts_as_numpy(write: Any, values: Any, dtype: str) -> None:
+    mask, array, node = np.array([True, False, True]), np.zeros(3, dtype), np.copy(cg.constant(np.zeros(3, dtype)))
+    try:
+        write(array, mask, values)
+    except TypeError:
+        with pytest.raises(TypeError, match="according to the rule 'safe'"):
+            write(node, mask, values)
+    else:
+        write(node, mask, values)
+    assert np.array_equal(node.value, array)
+
+
+@pytest.mark.parametrize("subtrahend", [np.uint8(252), np.int8(-128), np.bool_(True), True, 3, -2.5], ids=repr)
+@pytest.mark.parametrize("dtype", ["float64", "float32", "int64", "int16"])
+def test_subtract_at_repeated_elements_of_other_dtypes(subtrahend: Any, dtype: str) -> None:
+    if dtype.startswith("int") and isinstance(subtrahend, float):
+        pytest.skip("NumPy does not cast it")
+    array, node = np.ones(3, dtype), np.copy(cg.constant(np.ones(3, dtype)))
+    for target in (array, node):
+        np.subtract.at(target, [1, 0, 1], subtrahend)
+    assert np.array_equal(node.value, array)
 
 
 def test_writes_rejected_by_numpy_change_nothing() -> None:
