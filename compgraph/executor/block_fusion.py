@@ -40,9 +40,9 @@ class Group(list[Any]):
 
     def __init__(self, nodes: list[Any], outputs: set[Any], inputs: frozenset[Any]) -> None:
         super().__init__(nodes)
-        own = set(nodes)
+        group_nodes = set(nodes)
         self.size = nodes[0].size
-        operands = dict.fromkeys(a for node in nodes for a in node.args if isinstance(a, Value) and a not in own)
+        operands = dict.fromkeys(a for node in nodes for a in node.args if isinstance(a, Value) and a not in group_nodes)
         shape = nodes[0].raw_value.shape
         self.operands = [a for a in operands if a.raw_value.shape == shape and uniform_value(a, inputs) is None]
         self.outputs = dict.fromkeys(node for node in nodes if node in outputs)
@@ -65,11 +65,11 @@ class Group(list[Any]):
 
 def uniform_value(operand: NDArray[Any], inputs: frozenset[Any]) -> Any:
     """Return the common value of all elements of a constant, or None. Inputs of the schedule are not constants."""
-    plain = operand.raw_value if isinstance(operand, Value) else operand
+    value = operand.raw_value if isinstance(operand, Value) else operand
     if isinstance(operand, Value) and (operand.args or operand in inputs):
         return None
-    if type(plain) is np.ndarray and plain.ndim and plain.size and not any(plain.strides):
-        return plain[(0,) * plain.ndim]
+    if type(value) is np.ndarray and value.ndim and value.size and not any(value.strides):
+        return value[(0,) * value.ndim]
     return None
 
 
@@ -127,7 +127,7 @@ def _is_fusible(item: Any, inputs: frozenset[Any]) -> bool:
 def _is_fusible_operand(operand: Operand, shape: tuple[int, ...], inputs: frozenset[Any]) -> bool:
     if not isinstance(operand, Value):
         return np.ndim(operand) == 0
-    plain = operand.raw_value
-    return np.ndim(plain) == 0 or (
-        plain.shape == shape and (plain.flags.c_contiguous or uniform_value(operand, inputs) is not None)
+    value = operand.raw_value
+    return np.ndim(value) == 0 or (
+        value.shape == shape and (value.flags.c_contiguous or uniform_value(operand, inputs) is not None)
     )

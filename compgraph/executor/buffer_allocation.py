@@ -24,14 +24,14 @@ MIN_BUFFER_BYTES = 4096  # size of the smallest result with a buffer
 
 def has_buffer(node: Any) -> bool:
     """Return whether a node is a large array that owns its memory, computed by a ufunc without options."""
-    plain = node.raw_value
+    value = node.raw_value
     return (
         isinstance(node, Value)
         and isinstance(node.function, np.ufunc)
         and node.function.nout == 1
-        and type(plain) is np.ndarray
-        and plain.base is None
-        and plain.nbytes >= MIN_BUFFER_BYTES
+        and type(value) is np.ndarray
+        and value.base is None
+        and value.nbytes >= MIN_BUFFER_BYTES
         and not node.options
         and not node.memory
     )

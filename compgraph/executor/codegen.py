@@ -252,12 +252,12 @@ class _ProgramWriter(CodeWriter):
 
     def leaf(self, item: Any) -> str:
         """Return the definition of a leaf that is written into, a copy of a global; empty for other leaves, which are globals."""
-        bound = self.names.literal(item.raw_value)
+        global_name = self.names.literal(item.raw_value)
         if not item.memory:
-            self.names.define(item, bound)
+            self.names.define(item, global_name)
             return ""
-        self.names.objects[bound] = value_at(item, item.sequence_number)
-        return f"{self.names.define(item)} = {bound}.copy()"
+        self.names.objects[global_name] = value_at(item, item.sequence_number)
+        return f"{self.names.define(item)} = {global_name}.copy()"
 
     def call(self, item: Any) -> str:
         """Return the recorded call, which writes into a buffer if the schedule has one."""
@@ -286,19 +286,19 @@ class _ProgramWriter(CodeWriter):
             lines += [f"{full} = {allocation}", f"{full}_ = {full}.reshape(-1)"]
         scratch = {k: self.names.bind(np.empty(BLOCK, dtype), "s") for k, dtype in enumerate(group.scratch_dtypes)}
         lines.append(f"for start in range(0, {group.size}, {BLOCK}):")
-        inner = [f"stop = min(start + {BLOCK}, {group.size})"]
-        inner += [f"{name} = {flat[x]}[start:stop]" for x, name in operand_names.items()]
-        inner += [f"t{k} = {name}[:stop - start]" for k, name in scratch.items()]
+        loop_body = [f"stop = min(start + {BLOCK}, {group.size})"]
+        loop_body += [f"{name} = {flat[x]}[start:stop]" for x, name in operand_names.items()]
+        loop_body += [f"t{k} = {name}[:stop - start]" for k, name in scratch.items()]
         block_names = dict(operand_names)
         for node in group:
             arguments = [self._block_operand(a, block_names) for a in node.args]
             if node in group.outputs:
                 block_names[node] = f"y{self.names[node]}"
-                inner.append(f"{block_names[node]} = {self.names[node]}_[start:stop]")
+                loop_body.append(f"{block_names[node]} = {self.names[node]}_[start:stop]")
             else:
                 block_names[node] = f"t{group.scratch_index[node]}"
-            inner.append(f"{self.names.function(node.function)}({', '.join([*arguments, block_names[node]])})")
-        lines += [f"    {line}" for line in inner]
+            loop_body.append(f"{self.names.function(node.function)}({', '.join([*arguments, block_names[node]])})")
+        lines += [f"    {line}" for line in loop_body]
 
     def _block_operand(self, operand: Operand, block_names: dict[Any, str]) -> str:
         if isinstance(operand, Value) and operand in block_names:

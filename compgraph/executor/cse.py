@@ -177,9 +177,9 @@ def _preserve_view(replacement: Any, item: Any) -> Any:
             replacement.raw_value = tuple(_evaluate(replacement))
         return replacement
     if isinstance(item.function, ops.Output):
-        plain = replacement.args[0].raw_value[item.function.index]
-        is_current = type(plain) is not np.ndarray or plain is replacement.raw_value
-        return replacement if is_current else with_operands(replacement, replacement.args, plain)
+        output = replacement.args[0].raw_value[item.function.index]
+        is_current = type(output) is not np.ndarray or output is replacement.raw_value
+        return replacement if is_current else with_operands(replacement, replacement.args, output)
     if viewed_operand(item) is None or viewed_operand(replacement) is not None:
         return replacement
     return with_operands(replacement, replacement.args, _evaluate(replacement))
@@ -196,11 +196,11 @@ def _copy_write(item: Write, args: tuple[Any, ...], memory: Memory) -> Write:
     return new_write
 
 
-def _value_key(plain: NDArray[Any] | np.generic) -> Any:
+def _value_key(value: NDArray[Any] | np.generic) -> Any:
     """Return a key shared by constants of the same type, layout and bits."""
-    if plain.nbytes > MAX_COMPARED_BYTES:
-        return id(plain)
-    return (type(plain), plain.dtype, plain.shape, getattr(plain, "strides", ()), plain.tobytes())
+    if value.nbytes > MAX_COMPARED_BYTES:
+        return id(value)
+    return (type(value), value.dtype, value.shape, getattr(value, "strides", ()), value.tobytes())
 
 
 def _operand_key(value: object) -> Any:

@@ -200,7 +200,7 @@ class Executor:
                 return batch.each("an Executor", lambda *element: self.run(dict(zip(feed, element, strict=True))), values)
             feeds = self._convert_feed(feed)
             fed_values, values = values, list(feeds.values())
-            program = self._program(feeds)
+            program = self._find_or_compile(feeds)
             is_converted = any(a is not b for a, b in zip(fed_values, values, strict=True))
             if key is not None and not is_converted:  # later runs must convert too
                 self._cache_program(key, program)
@@ -236,13 +236,13 @@ class Executor:
 
     def source(self, feed: Mapping[Any, Any] | None = None) -> str:
         """Return the source of the function that computes the results for values of the shapes in `feed`; see `run`."""
-        return self._program(self._convert_feed(feed or {})).source
+        return self._find_or_compile(self._convert_feed(feed or {})).source
 
     def compiled_programs(self) -> Iterator[tuple[Program, tuple[str, ...]]]:
         """Iterate over the cached programs, the latest first, each with the names of its inputs, which are unknown here."""
         return ((program, ()) for program in reversed(list(self._programs.values())))
 
-    def _program(self, feeds: dict[Any, Any]) -> Program:
+    def _find_or_compile(self, feeds: dict[Any, Any]) -> Program:
         """Return the program for values of these shapes, dtypes and layouts, from the cache if possible."""
         key = _layout_key(feeds, list(feeds.values()))
         program = self._programs.get(key)

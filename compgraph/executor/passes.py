@@ -16,13 +16,13 @@ from .block_fusion import fuse
 from .buffer_allocation import allocate
 from .codegen import NumPyBackend
 from .cse import simplify_schedule
-from .result_checks import check
+from .result_checks import add_result_checks
 from .schedule import Backend, Program, Schedule, TripCountFamily
 
 PASSES: dict[str, Callable[[Schedule], Schedule]] = {
     "simplify": simplify_schedule,
     "fuse": fuse,
-    "check": check,
+    "check": add_result_checks,
     "allocate": allocate,  # last: live ranges depend on the final order of units
 }
 BACKENDS: dict[str, Backend] = {"numpy": NumPyBackend()}
@@ -35,8 +35,8 @@ def find_backend(name: str | Backend) -> Backend:
     if not isinstance(name, str):
         return name
     if name not in BACKENDS and name in LAZY_BACKENDS:
-        module, kind = LAZY_BACKENDS[name]
-        BACKENDS.setdefault(name, getattr(importlib.import_module(module), kind)())
+        module, class_name = LAZY_BACKENDS[name]
+        BACKENDS.setdefault(name, getattr(importlib.import_module(module), class_name)())
     return BACKENDS[name]
 
 

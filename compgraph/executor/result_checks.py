@@ -41,7 +41,7 @@ def require_same(result: NDArray[Any], expected: NDArray[Any]) -> None:
         )
 
 
-def check(schedule: Schedule) -> Schedule:
+def add_result_checks(schedule: Schedule) -> Schedule:
     """Add the runtime checks of results to a schedule (a pass).
 
     A recorded derivative holds only for the recorded indices of writes, and any integer or boolean may be such an index. A trace
@@ -49,17 +49,17 @@ def check(schedule: Schedule) -> Schedule:
     are checked.
     """
     inputs = frozenset(schedule.inputs)
-    computed = [item for item in schedule.items if (item in inputs or item.args) and isinstance(item, (Value, MultiOutput))]
+    results = [item for item in schedule.items if (item in inputs or item.args) and isinstance(item, (Value, MultiOutput))]
     is_guarded = schedule.options.get("has_index_guards", False)
     if not is_guarded and any(isinstance(item, Value) and item.memory for item in schedule.items):
         untracked_guards = [item for item in schedule.items if isinstance(item, UntrackedGuard)]
         ends = [*schedule.outputs, *(item for item in schedule.items if isinstance(item, Guard) and item not in untracked_guards)]
-        read = frozenset(collect_dependencies(ends, stop=inputs) if untracked_guards else computed)
-        for item in computed:
-            if isinstance(item, Value) and item.raw_value.dtype.kind in "biu" and item in read:
+        needed = frozenset(collect_dependencies(ends, stop=inputs) if untracked_guards else results)
+        for item in results:
+            if isinstance(item, Value) and item.raw_value.dtype.kind in "biu" and item in needed:
                 initial_value = value_at(item, item.sequence_number) if item.memory else item.raw_value
                 schedule.checks.setdefault(item, []).append((require_same, np.array(initial_value)))
-    for item in computed:
+    for item in results:
         if item not in inputs and isinstance(item, Value):
             _add_type_checks(item, schedule.checks)
     return schedule

@@ -144,12 +144,12 @@ def _recording_order(item: Any) -> float:
     return float(item.sequence_number) if item.args else -inf
 
 
-def check_threads(who: str, threads: object) -> int | None:
+def check_threads(caller: str, threads: object) -> int | None:
     """Check the option `threads` of a function or class, and return it; None means all processors."""
     if threads is None:
         return None
     if isinstance(threads, bool) or not isinstance(threads, (int, np.integer)):
-        raise TypeError(f"{who}: threads must be a positive integer or None, not {threads!r}")
+        raise TypeError(f"{caller}: threads must be a positive integer or None, not {threads!r}")
     if threads < 1:
-        raise ValueError(f"{who}: threads must be at least 1, not {threads}")
+        raise ValueError(f"{caller}: threads must be at least 1, not {threads}")
     return int(threads)

@@ -67,8 +67,8 @@ def subgraph(outputs: Any, at: Any) -> tuple[Any, list[Any]]:
     """
     is_single = _is_single(outputs)
     ends, starts = _as_nodes(outputs, "computes"), _as_nodes(at, "begins at")
-    guards, escaped = guards_of(collect_dependencies(ends, retrace_sources_of))
-    warn_leaks(escaped)
+    guards, unchecked = guards_of(collect_dependencies(ends, retrace_sources_of))
+    warn_leaks(unchecked)
     checkable_guards = _checkable_guards(guards, ends, starts)
     replacements, placeholders = cut_items(ends, starts, checkable_guards)
     for guard in checkable_guards:
