@@ -332,9 +332,12 @@ def _make_method(name: str) -> Any:
     def method(self: Any, *args: object, **kwargs: object) -> Any:
         if any(map(contains_node, args)) or any(map(contains_node, kwargs.values())):
             return getattr(np, name)(self, *args, **kwargs)
-        out = kwargs.get("out")
-        result = numpy_method(unwrap_buffer(self), *unwrap_buffers(args), **unwrap_buffers(kwargs))
-        return out if out is not None else wrap_result(result, (self,))
+        plain_args, plain_kwargs = unwrap_buffers(args), unwrap_buffers(kwargs)
+        result = numpy_method(unwrap_buffer(self), *plain_args, **plain_kwargs)
+        for argument, plain in zip((*args, *kwargs.values()), (*plain_args, *plain_kwargs.values()), strict=True):
+            if plain is result:  # out=, also by position
+                return argument
+        return wrap_result(result, (self,))
 
     return method
 

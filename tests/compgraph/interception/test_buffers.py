@@ -141,6 +141,28 @@ def test_buffer_fill_has_derivatives(make: Callable[[Any], Any]) -> None:
     np.testing.assert_allclose(ad.hvp(f)(X, X), second, atol=1e-5)
 
 
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda a, out: a.dot(np.ones(3), out),
+        lambda a, out: a.sum(0, None, out),
+        lambda a, out: a[0].take([0, 1, 2], None, out),
+        lambda a, out: a[0].round(1, out),
+        lambda a, out: a.max(0, out),
+        lambda a, out: a.max(0, out=out),
+    ],
+    ids=["dot", "sum", "take", "round", "max", "max by keyword"],
+)
+def test_buffer_method_returns_its_output_argument(call: Callable[[Any, Any], Any]) -> None:
+    def f(x: Any) -> Any:
+        out = np.zeros(3)
+        returned = call(np.ones((3, 3)), out)
+        returned[0] = x[0] ** 2
+        return np.sum(out)
+
+    np.testing.assert_allclose(ad.grad(f)(X), [2 * X[0], 0, 0])
+
+
 def test_buffer_in_single_precision() -> None:
     gradient = ad.grad(lambda x: np.sum(in_single_precision(x)))(X)
     np.testing.assert_allclose(gradient, [1.0, 2 * X[1] + 1, 2 * X[2] + 1], rtol=1e-6)
