@@ -225,9 +225,9 @@ def test_buffer_does_not_change_arrays_of_caller() -> None:
         return np.sum(array)
 
     for f, others in ((into_global, ()), (into_closure, ()), (into_argument, (inner,))):
-        with pytest.raises(TypeError, match="Copy it inside the function"):
+        with pytest.raises(TypeError, match="Copy the array inside the function"):
             ad.grad(f)(X, *others)  # type: ignore[operator]
-        with pytest.raises(TypeError, match="Copy it inside the function"):
+        with pytest.raises(TypeError, match="Copy the array inside the function"):
             ad.jvp(lambda x, f=f, others=others: f(x, *others), (X,), (X,))
     assert type(CAPTURED) is np.ndarray
     assert (before == CAPTURED).all()
