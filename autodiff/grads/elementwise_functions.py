@@ -168,7 +168,7 @@ def _minimum_share(g: object, out: NDArray[Any] | None, x: object, y: Operand) -
     return _maximum_share(g, out, y, x)
 
 
-def _fmax_share(g: NDArray[Any], out: object, x: object, y: object) -> Any:
+def _fmax_share(g: NDArray[Any], out: object, x: object, y: Operand) -> Any:
     """Return the share of x in fmax or fmin, which skip nan if the other operand is a number."""
     return np.where((x == out) | np.isnan(y), np.where(x == y, 0.5 * g, g), 0)
 

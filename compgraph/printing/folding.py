@@ -25,12 +25,12 @@ class Run(NamedTuple):
 
 
 class _Candidate(NamedTuple):
-    """A possible run: `count` parts of `period` steps, of which the middle ones are hidden."""
+    """A possible run: `num_parts` parts of `period` steps, of which the middle ones are hidden."""
 
     hidden_steps: int
     period: int
     start: int
-    count: int
+    num_parts: int
 
 
 def find_runs(items: list[Any]) -> list[Run]:

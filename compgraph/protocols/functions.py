@@ -123,6 +123,7 @@ def _call_on_values(function: Callable[..., Any], args: tuple[Any, ...], kwargs:
     result = function(*_plain_arguments(function, args), **_plain_arguments(function, kwargs))
     if type(result) is str:
         note_text()
+    # `frame_up(3)` is the frame that called the NumPy function
     if function in _GUARDED_FUNCTIONS and not (function in _SHAPE_QUERIES and needs_no_shape_guard(source_lines.frame_up(3))):
         evaluate = functools.partial(_call_by_names, function, tuple(kwargs), len(args))
         note_guard(f"{full_name(function)}()", evaluate, (*args, *kwargs.values()), result, source_lines.user_frame(2))

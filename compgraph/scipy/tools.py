@@ -73,4 +73,5 @@ def class_with_mixin(mixin: type, cls: type) -> Any:
 
 def add_mixin(instance: Any, mixin: type) -> None:
     """Change the class of an object that contains nodes, so that it has the recording methods of `mixin`."""
-    instance.__class__ = class_with_mixin(mixin, type(instance))
+    cls: Any = type(instance)
+    instance.__class__ = class_with_mixin(mixin, cls)
