@@ -53,6 +53,7 @@ from .opnames import (
     spec_of,
 )
 from .private_numpy import (
+    ARRAY_API,
     ARRAY_CONVERTER,
     CLIP,
     DISPATCHED_FUNCTION_TYPE,
@@ -101,18 +102,18 @@ from .tables import (
 )
 
 __all__ = [
-    "ALIASES", "ARRAY_CONVERTER", "BINARY_OPERATORS", "CLIP", "COMPARISONS", "COMPOSED_FUNCTIONS", "DISPATCHED_FUNCTION_TYPE",
-    "EXTERNAL_REGISTRIES", "FLOAT_SCALARS", "FOLDS", "FUNCTIONS_BY_OPNAME", "HIGHER_ORDER_FUNCTIONS", "INDEXING_FUNCTIONS",
-    "INFIX", "INLINED_FUNCTIONS", "METHODS", "METHODS_MODULE", "NO_VALUE", "NUMPY", "OPERATIONS", "OPNAMES",
-    "PACKED_FUNCTIONS", "PIECEWISE", "PIECEWISE_FUNCTIONS", "PIECEWISE_UFUNCS", "PLAIN_FUNCTIONS", "PLAIN_METHODS", "PREFIX",
-    "PUBLIC_NAMES", "REPLACED_FUNCTIONS", "SHAPE_INDEX_FUNCTIONS", "SMOOTH_FUNCTIONS", "SMOOTH_UFUNCS", "SPECS",
-    "STACKING_FUNCTIONS", "UNARY_OPERATORS", "UNDISPATCHED", "UNSUPPORTED_FUNCTIONS", "UNSUPPORTED_METHODS", "VIEW_FUNCTIONS",
-    "WRITING_FUNCTIONS", "WRITING_METHODS", "AdviceFinder", "Configured", "Keyworded", "MissingAttribute", "OnAxes", "OpSpec",
-    "Output", "Packed", "UfuncMethod", "added_at", "astype", "complex_sign", "compositions", "configured", "copy",
-    "copy_as_laid", "dispatchers", "einsum", "ensure_array", "external_data", "flatten", "function_by_opname", "get_attached",
-    "getitem", "has_value_dependent_shape", "implementation", "input_of", "is_elementwise", "keyworded", "missing_name_error",
-    "on_axes", "operand_count", "operand_names", "opname_of", "output", "power", "public_functions", "register_operation",
-    "register_piecewise", "register_user_function", "reject_options", "resolve_copy_option", "sequence_of_arrays",
-    "set_attached", "spec_of", "stacked_matmul", "stop_gradient", "ufunc_method", "view", "with_advice",
-    "without_missing_attributes",
+    "ALIASES", "ARRAY_API", "ARRAY_CONVERTER", "BINARY_OPERATORS", "CLIP", "COMPARISONS", "COMPOSED_FUNCTIONS",
+    "DISPATCHED_FUNCTION_TYPE", "EXTERNAL_REGISTRIES", "FLOAT_SCALARS", "FOLDS", "FUNCTIONS_BY_OPNAME",
+    "HIGHER_ORDER_FUNCTIONS", "INDEXING_FUNCTIONS", "INFIX", "INLINED_FUNCTIONS", "METHODS", "METHODS_MODULE", "NO_VALUE",
+    "NUMPY", "OPERATIONS", "OPNAMES", "PACKED_FUNCTIONS", "PIECEWISE", "PIECEWISE_FUNCTIONS", "PIECEWISE_UFUNCS",
+    "PLAIN_FUNCTIONS", "PLAIN_METHODS", "PREFIX", "PUBLIC_NAMES", "REPLACED_FUNCTIONS", "SHAPE_INDEX_FUNCTIONS",
+    "SMOOTH_FUNCTIONS", "SMOOTH_UFUNCS", "SPECS", "STACKING_FUNCTIONS", "UNARY_OPERATORS", "UNDISPATCHED",
+    "UNSUPPORTED_FUNCTIONS", "UNSUPPORTED_METHODS", "VIEW_FUNCTIONS", "WRITING_FUNCTIONS", "WRITING_METHODS", "AdviceFinder",
+    "Configured", "Keyworded", "MissingAttribute", "OnAxes", "OpSpec", "Output", "Packed", "UfuncMethod", "added_at", "astype",
+    "complex_sign", "compositions", "configured", "copy", "copy_as_laid", "dispatchers", "einsum", "ensure_array",
+    "external_data", "flatten", "function_by_opname", "get_attached", "getitem", "has_value_dependent_shape", "implementation",
+    "input_of", "is_elementwise", "keyworded", "missing_name_error", "on_axes", "operand_count", "operand_names", "opname_of",
+    "output", "power", "public_functions", "register_operation", "register_piecewise", "register_user_function",
+    "reject_options", "resolve_copy_option", "sequence_of_arrays", "set_attached", "spec_of", "stacked_matmul", "stop_gradient",
+    "ufunc_method", "view", "with_advice", "without_missing_attributes",
 ]  # fmt: skip

@@ -14,6 +14,7 @@ NO_VALUE: Any = np._NoValue  # marks a missing argument
 NUMPY: Any = SimpleNamespace(**vars(np))
 ARRAY_CONVERTER: Any = np._core._multiarray_umath._array_converter  # type: ignore[attr-defined]  # converts arguments in NumPy's Python functions
 CLIP: Any = np._core.umath.clip  # type: ignore[attr-defined]  # the ufunc that the method `clip` of a plain array calls
+ARRAY_API: Any = np._core._multiarray_umath._ARRAY_API  # type: ignore[attr-defined]  # the functions of NumPy's C API
 METHODS_MODULE = "numpy._core._methods"  # where the Python functions behind the methods of a plain array are defined
 
 

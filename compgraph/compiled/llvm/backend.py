@@ -23,8 +23,8 @@ from ...values import MultiOutput, Node
 from ..compile_errors import warn_compile
 from . import thread_pool
 from .buffer_ir import Buffer, BufferView, NumPyCall, element_dtype
-from .emission import DATA_OFFSET, FLAGS, UNDERFLOW, emit_kernel, emit_record_loop, emit_tiled_nest
-from .ir_builder import BAILOUT, Module
+from .emission import DATA_OFFSET, emit_kernel, emit_record_loop, emit_tiled_nest
+from .ir_builder import BAILOUT, FLAGS, UNDERFLOW, Module
 from .llvm_compiler import LoadedCode, NoCompilerError, compile_module, processor
 from .lowering import GraphLowering
 from .planning import (

@@ -4,8 +4,8 @@ A `Buffer` stores a value. A `BufferView` is an array in a buffer, described by 
 nothing. The elements of a buffer are real: a complex number is two consecutive ones, and the view of a complex array is that of
 its real part.
 The steps are elementwise operations (`Map`), reductions (`Reduce`), indexing by integer arrays (`Gather`, `Scatter`),
-cumulative operations (`Scan`), matrix products (`MatMul`), factorizations of small matrices (`Factorization`), convolutions
-(`Convolution`), calls of NumPy (`NumPyCall`), and loops of steps (`Loop`).
+cumulative operations (`Scan`), sorts (`Sort`), matrix products (`MatMul`), factorizations of small matrices (`Factorization`),
+convolutions (`Convolution`), calls of NumPy (`NumPyCall`), and loops of steps (`Loop`).
 """
 
 from __future__ import annotations
@@ -314,6 +314,28 @@ class Scan:
 
 
 @dataclass(eq=False, slots=True)
+class Sort:
+    """The elements of rows in ascending order, or their positions, by the functions of NumPy.
+
+    Attributes
+    ----------
+    operation : str
+        ``"sort"`` or ``"argsort"``.
+    is_stable : bool
+        Whether equal elements keep their order; otherwise their order is that of NumPy's default.
+    operands : tuple of BufferView
+        The rows, along the last axis, with the shape of `out`; those of ``"argsort"`` are contiguous.
+    out : BufferView
+        The result, whose rows are contiguous.
+    """
+
+    operation: str
+    is_stable: bool
+    operands: tuple[BufferView]
+    out: BufferView
+
+
+@dataclass(eq=False, slots=True)
 class NumPyCall:
     """An item of the graph that is computed by NumPy.
 
@@ -358,5 +380,5 @@ class Loop:
     steps: list[Any]
 
 
-SingleStep = Map | Reduce | MatMul | Factorization | Convolution | Gather | Scatter | Scan | NumPyCall
+SingleStep = Map | Reduce | MatMul | Factorization | Convolution | Gather | Scatter | Scan | Sort | NumPyCall
 Step = SingleStep | Loop

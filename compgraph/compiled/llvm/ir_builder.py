@@ -6,6 +6,7 @@ Each method of `IRBuilder` appends an instruction and returns its result.
 
 from __future__ import annotations
 
+import platform
 import struct
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -67,8 +68,13 @@ class Value(NamedTuple):
         return f"{self.type} {self.text}"
 
 
-__all__ = ["BIT", "BYTE", "DOUBLE", "FLOAT", "INT", "LONG", "POINTER", "IRBuilder", "Loop", "Module", "Type", "Value"]
+__all__ = [
+    "BAILOUT", "BIT", "BYTE", "DOUBLE", "FLAGS", "FLOAT", "INT", "LONG", "POINTER", "UNDERFLOW", "IRBuilder", "Loop", "Module",
+    "Type", "Value",
+]  # fmt: skip
 
+# Processor flags: invalid, division by zero and overflow together, and underflow (FE_INVALID ... of C's fenv.h).
+FLAGS, UNDERFLOW = (7, 8) if platform.machine().lower() in ("aarch64", "arm64") else (13, 16)
 BAILOUT = 1 << 16  # the bit of a returned status that makes the program run as NumPy
 MAX_INLINED_CALLS = 2  # calls of a mathematical function that may be inlined; a call takes a tenth of the time of exp
 
@@ -169,6 +175,17 @@ class IRBuilder:
     def status(self, exceptions: Value) -> Value:
         """Return what the function returns: floating-point exceptions, and the bit `BAILOUT`."""
         return exceptions if self.bailout is None else self.binary("or", exceptions, self.load(self.bailout, INT, 4))
+
+    def exceptions(self) -> Value:
+        """Return the floating-point exceptions since they were cleared."""
+        self.module.declare("fetestexcept", INT, [INT])
+        return self.call("fetestexcept", INT, self.number(FLAGS | UNDERFLOW, INT))
+
+    def clear_exceptions(self, kept: Value | None = None) -> None:
+        """Clear the floating-point exceptions that are not in `kept`."""
+        self.module.declare("feclearexcept", INT, [INT])
+        every = self.number(FLAGS | UNDERFLOW, INT)
+        self.call("feclearexcept", INT, every if kept is None else self.binary("xor", every, kept))
 
     # ------------------------------------------------------------------------------------------ one instruction
 

@@ -15,7 +15,7 @@ from scipy.linalg import cython_blas  # at the top level: after a fork, an unfin
 
 from ...context import reset_after_fork
 from .. import compiler_thread
-from . import disk_cache
+from . import disk_cache, numpy_sorting
 
 _log = logging.getLogger(__name__)
 _lock = reset_after_fork(threading.RLock())
@@ -89,7 +89,7 @@ def _target_machine() -> Any:
 
 @functools.cache
 def _register_symbols() -> None:
-    """Register the addresses of C's functions, and of SciPy's BLAS, with LLVM."""
+    """Register the addresses of C's functions, of SciPy's BLAS, and of NumPy's sorts, with LLVM."""
     library = ctypes.CDLL(ctypes.util.find_library("m") or None)
     for function in LIBM:
         _llvm().add_symbol(function, ctypes.cast(getattr(library, function), ctypes.c_void_p).value)
@@ -100,6 +100,8 @@ def _register_symbols() -> None:
     for function in BLAS:
         capsule = cython_blas.__pyx_capi__[function]
         _llvm().add_symbol(f"blas_{function}", get_pointer(capsule, get_name(capsule)))
+    for symbol, address in numpy_sorting.addresses().items():
+        _llvm().add_symbol(symbol, address)
 
 
 # C functions that compiled code may call. They have one double argument, except `pow`, `fmod`, `atan2` and those of fenv.h.

@@ -7,7 +7,6 @@ then those of the arrays that a sequence of records accesses.
 
 from __future__ import annotations
 
-import platform
 from collections.abc import Collection, Sequence
 
 from .. import elementwise_ops
@@ -19,8 +18,6 @@ from .step_emission import emit_units
 
 FIRST_ADDRESS = 1  # words before the addresses in a table
 DATA_OFFSET = 16  # bytes from an array object to its data pointer (`PyArrayObject_fields` of NumPy's C API)
-# Processor flags: invalid, division by zero and overflow together, and underflow (FE_INVALID ... of C's fenv.h).
-FLAGS, UNDERFLOW = (7, 8) if platform.machine().lower() in ("aarch64", "arm64") else (13, 16)
 
 
 class KernelParameters:
@@ -141,9 +138,9 @@ def emit_record_loop(module: Module, arrays: int) -> str:
         def run(record: Value) -> Value:
             return ir.call_pointer(ir.load(record, POINTER, 8), POINTER, ir.element_address(record, 1, LONG), table)
 
-        _clear_exceptions(ir)
+        ir.clear_exceptions()
         ir.address_loop(first, end, run)
-        ir.ret(ir.binary("or", _exceptions(ir), ir.load(table, INT, 8)))
+        ir.ret(ir.binary("or", ir.exceptions(), ir.load(table, INT, 8)))
 
     return module.define_once(name, write)
 
@@ -163,21 +160,11 @@ def emit_tiled_nest(module: Module, name: str, nest: LoopNest, arrays: Sequence[
         base = addresses.get(plan.hosts.get(buffer, buffer), workspace)
         return ir.byte_address(base, plan.offsets.get(buffer, 0) + view.offset * buffer.dtype.itemsize)
 
-    _clear_exceptions(ir)
+    ir.clear_exceptions()
     emit_nest(ir, nest, base_address, {}, plan.materialized, width, tile)
-    ir.ret(ir.status(_exceptions(ir)))
+    ir.ret(ir.status(ir.exceptions()))
 
 
 def _data_address(ir: IRBuilder, array: Value) -> Value:
     """Return the data pointer of an array object."""
     return ir.load(ir.byte_address(array, DATA_OFFSET), POINTER, 8)
-
-
-def _clear_exceptions(ir: IRBuilder) -> None:
-    ir.module.declare("feclearexcept", INT, [INT])
-    ir.call("feclearexcept", INT, ir.number(FLAGS | UNDERFLOW, INT))
-
-
-def _exceptions(ir: IRBuilder) -> Value:
-    ir.module.declare("fetestexcept", INT, [INT])
-    return ir.call("fetestexcept", INT, ir.number(FLAGS | UNDERFLOW, INT))

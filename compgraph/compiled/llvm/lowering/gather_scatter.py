@@ -238,7 +238,10 @@ def _take_along_axis(state: LoweringState, item: Any) -> str:
     if axis is None:
         source, axis = state.ravel(source), 0
     axis = int(axis) % len(source.shape)
-    if index.buffer.dtype.kind not in "iu" or index.buffer.dtype == np.uint64 or 0 in (*shape, source.shape[axis]):
+    if 0 in shape:
+        state.allocate_result(item)
+        return ""
+    if index.buffer.dtype.kind not in "iu" or index.buffer.dtype == np.uint64 or source.shape[axis] == 0:
         return UNSUPPORTED_INDEX
     length, stride = source.shape[axis], source.strides[axis]
     lengths, strides = list(source.shape), list(source.strides)

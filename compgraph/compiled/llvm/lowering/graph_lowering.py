@@ -29,6 +29,7 @@ from . import (
     masked_ops,
     reductions,
     sliding_windows,
+    sorting,
     special_functions,
 )
 from .contractions import append_matmul
@@ -59,6 +60,7 @@ LOWERINGS: dict[Any, LowerItem] = {
     **special_functions.LOWERINGS,
     **contractions.LOWERINGS,
     **factorizations.LOWERINGS,
+    **sorting.LOWERINGS,
     **{ops.function_by_opname(name): lower for name, lower in {**_CONVOLUTIONS, **_POOLING}.items()},
 }
 _NODE_KEYWORDS = masked_ops.NODE_KEYWORDS | special_functions.NODE_KEYWORDS

@@ -25,6 +25,7 @@ from ..buffer_ir import (
     Scan,
     Scatter,
     SingleStep,
+    Sort,
     Step,
 )
 
@@ -105,7 +106,7 @@ class FusedLoop:
         self.units = fuse_steps(loop.steps)
 
 
-Unit = LoopNest | MatMul | Factorization | Convolution | Gather | Scatter | Scan | NumPyCall | FusedLoop
+Unit = LoopNest | MatMul | Factorization | Convolution | Gather | Scatter | Scan | Sort | NumPyCall | FusedLoop
 
 
 def fuse_steps(steps: Iterable[Step]) -> list[Unit]:

@@ -26,10 +26,11 @@ from ..buffer_ir import (
     Reduce,
     Scan,
     Scatter,
+    Sort,
     Step,
 )
 
-_OPERAND_STEPS = (MatMul, Factorization, Convolution, Gather, Scatter, Scan)
+_OPERAND_STEPS = (MatMul, Factorization, Convolution, Gather, Scatter, Scan, Sort)
 MAX_COLUMNS = 600  # columns of a loop that may be nested in another
 
 

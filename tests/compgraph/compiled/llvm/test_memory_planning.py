@@ -90,7 +90,7 @@ def _states(x: Any) -> Any:
 def _with_numpy_calls(x: Any) -> Any:
     """NumPy calls in between, with results that share memory with their operands."""
     a = np.tanh(x) @ x
-    b = np.sort(a, axis=0)
+    b = np.sort(a, axis=0, kind="heapsort")
     c = np.atleast_2d(b * 2.0)
     d = np.linalg.inv(c @ c.T + 100 * np.eye(len(c)))
     return d, np.sin(c @ d), np.broadcast_to(a * 3.0, (2, *a.shape))[1] @ b, np.cos(a)
