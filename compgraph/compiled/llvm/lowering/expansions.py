@@ -7,6 +7,7 @@ for these arguments. Its steps are recorded and lowered in turn. Values have Num
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -88,6 +89,78 @@ def _interp(x: Any, xp: Any, fp: object, left: Any = None, right: Any = None, pe
     return np.where(np.isnan(x), x, y)
 
 
+# --------------------------------------------------------------------------------------------- order statistics
+
+
+def _sorted_rows(x: Any, axis: Any) -> tuple[Any, list[int]]:
+    """Merge the axes of a reduction into a last one, and sort along it; return also the axes."""
+    axes = sorted(k % x.ndim for k in (range(x.ndim) if axis is None else axis if isinstance(axis, tuple) else (axis,)))
+    others = [k for k in range(x.ndim) if k not in axes]
+    lengths = tuple(x.shape[k] for k in others)
+    return np.sort(np.reshape(np.transpose(x, [*others, *axes]), (*lengths, prod(x.shape[k] for k in axes)))), axes
+
+
+def _finish_statistic(result: Any, rows: Any, axes: list[int], q_axes: int, keepdims: object) -> Any:
+    """Return nan for the rows with nan, which sorting puts last, and the reduced axes if they are kept."""
+    if rows.dtype.kind == "f":
+        result = np.where(np.isnan(rows[..., -1]), np.nan, result)
+    return np.expand_dims(result, tuple(k + q_axes for k in axes)) if keepdims is True else result
+
+
+def _median(x: Any, axis: Any = None, overwrite_input: bool = False, keepdims: object = False) -> Any:
+    """``np.median``, as the mean of the middle elements of sorted rows; the sign of zeros may differ."""
+    if not x.size or x.dtype.kind not in "iufb" or overwrite_input or not isinstance(keepdims, (bool, type(np._NoValue))):
+        return None
+    rows, axes = _sorted_rows(x, axis)
+    count = rows.shape[-1]
+    values = rows if rows.dtype.kind == "f" else rows.astype(float)
+    result = values[..., count // 2]
+    if count % 2 == 0:
+        result = (values[..., count // 2 - 1] + result) / 2
+    return _finish_statistic(result, rows, axes, 0, keepdims)
+
+
+def _quantile(scale: int) -> Callable[..., Any]:
+    """Return the expansion of ``np.quantile`` or, in percent, of ``np.percentile``: the steps are NumPy's, after a sort."""
+
+    def expand(x: Any, q: Any, axis: Any = None, method: str = "linear", keepdims: object = False, **options: Any) -> Any:
+        is_default = method == "linear" and options.get("weights") is None and {"weights"}.issuperset(options)
+        if not x.size or x.dtype.kind not in "iuf" or not is_default or not isinstance(keepdims, (bool, type(np._NoValue))):
+            return None
+        quantiles = np.asarray(q) if scale == 1 else np.true_divide(q, scale)
+        if quantiles.dtype.kind not in "iuf" or quantiles.ndim > 1 or not quantiles.size:
+            return None
+        rows, axes = _sorted_rows(x, axis)
+        last = rows.shape[-1] - 1
+        position = last * quantiles
+        lower = np.floor(position).astype(np.intp)
+        low, high = rows[..., lower], rows[..., np.minimum(lower + 1, last)]
+        result = low if position.dtype.kind in "iu" else _interpolate(low, high, position - lower, type(q) in (int, float))
+        result = np.moveaxis(result, -1, 0) if quantiles.ndim else result
+        return _finish_statistic(result, rows, axes, quantiles.ndim, keepdims)
+
+    return expand
+
+
+def _interpolate(low: Any, high: Any, weight: NDArray[Any], is_weak: bool) -> Any:
+    """Return ``low + (high - low) * weight``, from the other end where the weight is at least 1/2, as NumPy does."""
+    change = high - low
+    factors = (float(weight), float(1 - weight)) if is_weak else (weight, 1 - weight)
+    from_low, from_high = low + change * factors[0], high - change * factors[1]
+    is_high = weight >= 0.5
+    return np.where(is_high, from_high, from_low) if weight.ndim else from_high if is_high else from_low
+
+
+def _row_weights(out: Any, x: Any, *, skips: bool, options: dict[str, Any], **others: Any) -> Any:
+    """The derivatives of order statistics; their function consists of steps unless it counts the elements that are not nan."""
+    if skips or not x.size or options.get("weights") is not None:
+        return None
+    return ops.function_by_opname("row_weights")(out, x, skips=skips, options=options, **others)
+
+
+# --------------------------------------------------------------------------------------------- products
+
+
 def _cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None) -> Any:
     """``np.cross`` of vectors of three elements."""
     if axis is not None:
@@ -144,4 +217,20 @@ EXPANSIONS: dict[Any, Callable[..., Any]] = {
     numpy.kron: _kron,
     ops.function_by_opname("delete"): _delete,
 }
-INEXACT_EXPANSIONS: dict[Any, Callable[..., Any]] = {numpy.sinc: _sinc, numpy.convolve: _convolve}
+INEXACT_EXPANSIONS: dict[Any, Callable[..., Any]] = {
+    numpy.sinc: _sinc,
+    numpy.convolve: _convolve,
+    ops.function_by_opname("median"): _median,
+    ops.function_by_opname("quantile"): _quantile(1),
+    ops.function_by_opname("percentile"): _quantile(100),
+}
+# Functions of derivatives, by their recorded names.
+NAMED_EXPANSIONS: dict[str, Callable[..., Any]] = {"row_weights": _row_weights}
+
+
+def expansion_of(function: Any, is_exact: bool) -> Callable[..., Any] | None:
+    """Return the expansion of a function, or None; `is_exact` leaves out those without NumPy's bits."""
+    name = getattr(function, "__name__", "").removeprefix("_")
+    if name in NAMED_EXPANSIONS and ops.function_by_opname(name) is function:
+        return NAMED_EXPANSIONS[name]
+    return EXPANSIONS.get(function) or (None if is_exact else INEXACT_EXPANSIONS.get(function))

@@ -33,7 +33,7 @@ from . import (
     special_functions,
 )
 from .contractions import append_matmul
-from .expansions import EXPANSIONS, INEXACT_EXPANSIONS
+from .expansions import INEXACT_EXPANSIONS, expansion_of
 from .lowering_state import EXACT_BITS, UNSUPPORTED, LoweringState, casts_like_numpy
 from .view_lowering import VIEWS, basic_index_view, view_of
 
@@ -283,8 +283,8 @@ class GraphLowering(LoweringState):
         lowering = lowering_of(function)
         if lowering is not None:
             return lowering(self, item)
-        expand = EXPANSIONS.get(function) or INEXACT_EXPANSIONS.get(function)
-        if expand is not None and self.is_exact and function not in EXPANSIONS:
+        expand = expansion_of(function, self.is_exact)
+        if expand is None and function in INEXACT_EXPANSIONS:
             return EXACT_BITS
         return NOT_COMPILED if expand is None else self._lower_expansion(item, expand)
 

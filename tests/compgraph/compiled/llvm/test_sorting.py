@@ -1,4 +1,4 @@
-"""Compiled sorts against NumPy: bits, also of zeros and nan, and the order of equal elements; derivatives against eager ones."""
+"""Compiled sorts against NumPy: bits, also of zeros and nan, and the order of equal elements; order statistics; derivatives."""
 
 from __future__ import annotations
 
@@ -109,6 +109,15 @@ def test_sort_within_loops() -> None:
     np.testing.assert_allclose(compiled(gradient, x)(x), gradient(x), rtol=1e-9, atol=1e-12)
 
 
+def central_differences(loss: Callable[[Array], Any], x: Array) -> Array:
+    step, derivative = 1e-6, np.zeros(x.shape)
+    for index in np.ndindex(x.shape):
+        change = np.zeros(x.shape)
+        change[index] = step
+        derivative[index] = (loss(x + change) - loss(x - change)) / (2 * step)
+    return derivative
+
+
 DIFFERENTIABLE: dict[str, Callable[..., Any]] = {
     "sort": np.sort,
     "first axis": lambda x: np.sort(x, axis=0),
@@ -132,16 +141,87 @@ def test_derivative_of_sort_is_compiled(name: str, shape: tuple[int, ...]) -> No
 
     jitted = compiled(ad.grad(loss), x)
     assert "NumPy" not in str(jitted.report()).splitlines()[0], jitted.report()
-    step, expected = 1e-6, np.zeros(shape)
-    for index in np.ndindex(shape):
-        change = np.zeros(shape)
-        change[index] = step
-        expected[index] = (loss(x + change) - loss(x - change)) / (2 * step)
-    np.testing.assert_allclose(jitted(x), expected, rtol=1e-6, atol=1e-8)
+    np.testing.assert_allclose(jitted(x), central_differences(loss, x), rtol=1e-6, atol=1e-8)
     tied = np.round(x)
     np.testing.assert_allclose(jitted(tied), ad.grad(loss)(tied), rtol=1e-13, atol=1e-14)
     for derivative in (ad.hessian(loss), lambda x: ad.jvp(loss, (x,), (weights.sum() * x,))[1]):
         np.testing.assert_allclose(compiled(derivative, x)(x), derivative(x), rtol=1e-10, atol=1e-12)
+
+
+STATISTICS: dict[str, Callable[..., Any]] = {
+    "median": np.median,
+    "median along the last axis": lambda x: np.median(x, axis=-1),
+    "median along the first axis": lambda x: np.median(x, axis=0, keepdims=True),
+    "median along two axes": lambda x: np.median(x, axis=(0, -1) if x.ndim > 1 else None, keepdims=True),
+    "quantile": lambda x: np.quantile(x, 0.3),
+    "quantiles": lambda x: np.quantile(x, [0.0, 0.25, 0.5, 0.77, 1.0], axis=-1),
+    "quantiles with keepdims": lambda x: np.quantile(x, [0.9, 0.1], axis=0, keepdims=True),
+    "least": lambda x: np.quantile(x, 0, axis=-1),
+    "greatest": lambda x: np.quantile(x, [1], axis=-1),
+    "percentile": lambda x: np.percentile(x, 35, axis=0),
+    "percentiles": lambda x: np.percentile(x, np.array([5.0, 95.0])),
+}
+
+
+@for_each("name", STATISTICS)
+@for_each("dtype", [np.float64, np.float32, np.int64, np.uint8, np.bool_])
+def test_order_statistic_matches_numpy(name: str, dtype: Any) -> None:
+    """Values are NumPy's up to the sign of zeros, also of rows with nan; NumPy decides where infinities are subtracted."""
+    if dtype == np.bool_ and "median" not in name:
+        return
+    function, rng = STATISTICS[name], np.random.default_rng([list(STATISTICS).index(name), np.dtype(dtype).num])
+    shapes = [(1,), (6,), (7,), (4, 5), (2, 5, 6), (3, 1, 4)]
+    for shape in (shapes[k] for k in rng.integers(0, 6, 2)):
+        x = np.round(20 * rng.random(shape)).astype(dtype) if dtype != np.bool_ else rng.random(shape) < 0.5
+        argument = layouts(x)[rng.integers(4)]
+        jitted = compiled(function, argument)
+        assert "NumPy" not in str(jitted.report()).splitlines()[0], jitted.report()
+        for number in (0, np.nan, np.inf, -np.inf) if np.dtype(dtype).kind == "f" else (0, 1):
+            argument[np.unravel_index(rng.integers(x.size), shape)] = number
+            with np.errstate(invalid="ignore"):
+                value, expected = jitted(argument), function(argument)
+            assert (value.dtype, value.shape) == (expected.dtype, expected.shape)
+            np.testing.assert_array_equal(value, expected)
+
+
+@for_each("name", STATISTICS)
+@for_each("shape", [(5,), (6,), (3, 4)])
+def test_derivative_of_order_statistic_is_compiled(name: str, shape: tuple[int, ...]) -> None:
+    function, x = STATISTICS[name], np.random.default_rng(8).standard_normal(shape)
+    weights = np.random.default_rng(9).standard_normal(np.shape(function(x)))
+
+    def loss(x: Any) -> Any:
+        return np.sum(np.sin(function(x)) * weights)
+
+    jitted = compiled(ad.grad(loss), x)
+    assert "NumPy" not in str(jitted.report()).splitlines()[0], jitted.report()
+    np.testing.assert_allclose(jitted(x), central_differences(loss, x), rtol=1e-6, atol=1e-8)
+    np.testing.assert_allclose(jitted(-x), ad.grad(loss)(-x), rtol=1e-12, atol=1e-14)
+    if shape == (5,):
+        np.testing.assert_allclose(compiled(ad.hessian(loss), x)(x), ad.hessian(loss)(x), rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        np.nanmedian,
+        lambda x: np.quantile(x, 0.3, method="hazen"),
+        lambda x: np.quantile(x, 0.3, weights=np.arange(1.0, 31.0), method="inverted_cdf"),
+    ],
+)
+def test_other_order_statistics_are_called(function: Callable[..., Any]) -> None:
+    x = np.random.default_rng(2).standard_normal(30)
+    jitted = compiled(function, x)
+    assert "NumPy" in str(jitted.report()).splitlines()[0], jitted.report()
+    np.testing.assert_array_equal(jitted(x), function(x))
+
+
+def test_exact_mode_calls_order_statistics() -> None:
+    x = np.zeros(6) * np.array([1, -1, -1, 1, -1, -1])
+    for function in (np.median, STATISTICS["quantiles"]):
+        jitted = cg.jit(function, exact=True).compile(x)
+        assert "exact" in jitted.report()
+        assert_same_bits(jitted(x), np.asarray(function(x)))
 
 
 @pytest.mark.parametrize(
