@@ -4,8 +4,8 @@ A `Buffer` stores a value. A `BufferView` is an array in a buffer, described by 
 nothing. The elements of a buffer are real: a complex number is two consecutive ones, and the view of a complex array is that of
 its real part.
 The steps are elementwise operations (`Map`), reductions (`Reduce`), indexing by integer arrays (`Gather`, `Scatter`),
-cumulative operations (`Scan`), sorts (`Sort`), matrix products (`MatMul`), factorizations of small matrices (`Factorization`),
-convolutions (`Convolution`), calls of NumPy (`NumPyCall`), and loops of steps (`Loop`).
+cumulative operations (`Scan`), sorts (`Sort`), searches in sorted tables (`Search`), matrix products (`MatMul`), factorizations
+of small matrices (`Factorization`), convolutions (`Convolution`), calls of NumPy (`NumPyCall`), and loops of steps (`Loop`).
 """
 
 from __future__ import annotations
@@ -336,6 +336,28 @@ class Sort:
 
 
 @dataclass(eq=False, slots=True)
+class Search:
+    """The number of elements of a sorted table before each key; nan is last.
+
+    Attributes
+    ----------
+    side : str
+        ``"left"`` counts the elements less than the key, ``"right"`` also those that equal it.
+    dtype : dtype
+        The dtype that table and keys are converted to.
+    operands : tuple of BufferView
+        The table, which is a vector; then the keys, with the shape of `out`.
+    out : BufferView
+        The result.
+    """
+
+    side: str
+    dtype: np.dtype[Any]
+    operands: tuple[BufferView, BufferView]
+    out: BufferView
+
+
+@dataclass(eq=False, slots=True)
 class NumPyCall:
     """An item of the graph that is computed by NumPy.
 
@@ -380,5 +402,5 @@ class Loop:
     steps: list[Any]
 
 
-SingleStep = Map | Reduce | MatMul | Factorization | Convolution | Gather | Scatter | Scan | Sort | NumPyCall
+SingleStep = Map | Reduce | MatMul | Factorization | Convolution | Gather | Scatter | Scan | Sort | Search | NumPyCall
 Step = SingleStep | Loop

@@ -1,4 +1,4 @@
-"""Emission of units: loops, nests, convolutions, scans, gathers, sorts and matrix products."""
+"""Emission of units: loops, nests, convolutions, scans, gathers, sorts, searches and matrix products."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable
 from contextlib import ExitStack
 
 from .. import elementwise_ops
-from ..buffer_ir import Buffer, Convolution, Factorization, Gather, LoopIndex, MatMul, Scan, Scatter, Sort
+from ..buffer_ir import Buffer, Convolution, Factorization, Gather, LoopIndex, MatMul, Scan, Scatter, Search, Sort
 from ..ir_builder import INT, IRBuilder, Value
 from ..llvm_compiler import processor
 from ..planning import FusedLoop, LoopNest, Unit
@@ -16,7 +16,7 @@ from .gather_emission import emit_gather, emit_scatter
 from .matmul_emission import emit_matmul
 from .memory_access import LoopIndices, MemoryAccess, ViewAddress, address_of, store
 from .nest_emission import emit_nest
-from .sort_emission import emit_sort
+from .sort_emission import emit_search, emit_sort
 
 
 def emit_convolution(ir: IRBuilder, step: Convolution, base_address: ViewAddress, loop_indices: LoopIndices) -> None:
@@ -55,6 +55,7 @@ _EMITTERS: dict[type, Callable[..., None]] = {  # steps outside of nests
     Scatter: emit_scatter,
     Scan: emit_scan,
     Sort: emit_sort,
+    Search: emit_search,
 }
 
 

@@ -6,7 +6,7 @@ for these arguments. Its steps are recorded and lowered in turn. Values have Num
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any
 
@@ -18,16 +18,11 @@ from ....bind import bind
 from ....values import ConstantNode, Value
 
 
-def _constant_table(table: object) -> NDArray[Any] | None:
-    """Return the values of a constant sorted vector of numbers; None for other operands."""
-    if isinstance(table, Value):
-        table = table.raw_value if isinstance(table, ConstantNode) and not table.memory else None
-    if table is None:
-        return None
-    values = np.asarray(table)
-    if values.dtype.kind not in "iuf" or values.ndim != 1 or not values.size:
-        return None
-    return np.array(values) if bool(np.all(values[:-1] <= values[1:])) and not np.isnan(values[-1]) else None
+def _constant_values(operand: object) -> NDArray[Any] | None:
+    """Return the values of a constant; None for other operands."""
+    if isinstance(operand, Value):
+        operand = operand.raw_value if isinstance(operand, ConstantNode) and not operand.memory else None
+    return None if operand is None else np.array(operand)
 
 
 def _gather(table: object, index: object) -> Any:
@@ -35,45 +30,33 @@ def _gather(table: object, index: object) -> Any:
     return bind(ops.getitem, (table, index))
 
 
-def _searchsorted(a: object, v: object, sorter: object = None, side: str = "left") -> Any:
-    """``np.searchsorted`` in a constant table, by a binary search whose number of steps follows from the length of the table."""
-    table = _constant_table(a)
-    if table is None or sorter is not None or not isinstance(v, Value) or not v.size or v.dtype.kind not in "iuf":
+def _digitize(x: object, bins: Any, right: bool = False) -> Any:
+    """``np.digitize`` in increasing bins, or in decreasing ones that are constant."""
+    values, side = np.asarray(bins.raw_value if isinstance(bins, Value) else bins), "left" if right else "right"
+    if values.ndim != 1 or np.isnan(values).any():
         return None
-    if table.dtype.kind != "f" and v.dtype.kind != "f" and np.result_type(table, v.dtype).kind == "f":
-        return None  # uint64 with signed integers
-    count = table.size
-    position: Any = None
-    for level in reversed(range(count.bit_length())):
-        probe = 1 << level if position is None else position + (1 << level)
-        knot = table[probe - 1] if position is None else _gather(table, np.minimum(probe, count) - 1)
-        if side == "right":
-            is_after = np.logical_not(v < knot)  # NaN sorts last
-        else:
-            is_after = knot < v if v.dtype.kind != "f" else np.logical_or(knot < v, np.isnan(v))
-        if position is not None:
-            is_after = np.logical_and(is_after, probe <= count)
-        position = np.where(is_after, probe, 0 if position is None else position)
-    return position
+    if bool(np.all(values[:-1] <= values[1:])):
+        return np.searchsorted(bins, x, side=side)
+    constant_bins = _constant_values(bins)
+    return None if constant_bins is None else len(values) - np.searchsorted(constant_bins[::-1].copy(), x, side=side)
 
 
-def _digitize(x: object, bins: object, right: bool = False) -> Any:
-    """``np.digitize`` in increasing constant bins."""
-    return _searchsorted(bins, x, side="left" if right else "right")
-
-
-def _interp(x: Any, xp: Any, fp: object, left: Any = None, right: Any = None, period: object = None) -> Any:
-    """``np.interp`` at constant knots."""
-    knots = _constant_table(xp)
-    values = fp if isinstance(fp, Value) else np.asarray(fp)
-    if knots is None or knots.size < 2 or period is not None or isinstance(left, Value) or isinstance(right, Value):
+def _interp(x: Any, xp: Any, fp: object, left: Any = None, right: Any = None, period: Any = None) -> Any:
+    """``np.interp`` at increasing knots."""
+    x, knots, values = (a if isinstance(a, Value) else np.asarray(a) for a in (x, xp, fp))
+    if isinstance(left, Value) or isinstance(right, Value) or isinstance(period, Value):
         return None
-    x = x if isinstance(x, Value) else np.asarray(x)
-    if values.dtype != np.float64 or not x.size or x.dtype.kind not in "iuf":
+    if any(a.dtype.kind not in "iuf" for a in (x, knots, values)) or knots.size < 2 or not x.size:
         return None
-    knots, last = knots.astype(np.float64), knots.size - 1
-    x = x if x.dtype == np.float64 else x + np.zeros(())
-    count_below = _searchsorted(knots, x, side="right") if isinstance(x, Value) else np.searchsorted(knots, x, side="right")
+    x, knots, values = (a if a.dtype == np.float64 else a.astype(np.float64) for a in (x, knots, values))
+    if period is not None:
+        period, left, right = abs(float(period)), None, None
+        x, knots = np.remainder(x, period), np.remainder(knots, period)
+        order = np.argsort(knots)
+        knots, values = _gather(knots, order), _gather(values, order)
+        knots = np.concatenate([knots[-1:] - period, knots, knots[:1] + period])
+        values = np.concatenate([values[-1:], values, values[:1]])
+    last, count_below = knots.shape[0] - 1, bind(np.searchsorted, (knots, x), {"side": "right"})
     low = np.minimum(np.maximum(count_below, 1), last) - 1
     x_low, x_high = _gather(knots, low), _gather(knots, low + 1)
     y_low, y_high = _gather(values, low), _gather(values, low + 1)
@@ -87,6 +70,34 @@ def _interp(x: Any, xp: Any, fp: object, left: Any = None, right: Any = None, pe
     at_or_after_last = np.where(x > knots[last], values[last] if right is None else float(right), values[last])
     y = np.where(count_below > last, at_or_after_last, y)
     return np.where(np.isnan(x), x, y)
+
+
+def _histogram(
+    recorded: Sequence[Any], a: Any, *, bins: Any = 10, range: Any = None, density: object = None, weights: Any = None
+) -> tuple[Any, Any] | None:
+    """``np.histogram`` with edges that are constant. Sums of weights have another order than NumPy's."""
+    edges = np.asarray(recorded[1])
+    a, weights = (None if x is None else np.ravel(x) if isinstance(x, Value) else np.ravel(np.asarray(x)) for x in (a, weights))
+    if a.dtype.kind not in "iuf" or (weights is not None and weights.dtype.kind not in "iuf"):
+        return None
+    if np.ndim(bins) == 0 and not _are_distinct_edges(bins, range, edges):
+        return None
+    count = len(edges) - 1
+    position = bind(np.searchsorted, (edges, a), {"side": "right"}) - 1
+    index = np.where(a == edges[-1], count - 1, position)
+    index = np.where(np.logical_and(a >= edges[0], a <= edges[-1]), index, count)
+    operands = (index,) if weights is None else (index, weights)
+    numbers = bind(ops.NUMPY.bincount, operands, {"minlength": count + 1})[:count]
+    if weights is not None and weights.dtype != np.float64:
+        numbers = numbers.astype(weights.dtype)
+    return numbers / np.diff(edges).astype(float) / np.sum(numbers) if density else numbers, edges
+
+
+def _are_distinct_edges(bins: object, range: object, edges: NDArray[Any]) -> bool:
+    """Return whether evenly spaced edges are constant, and so distant that rounding moves no element by more than one bin."""
+    if isinstance(bins, str) or range is None or edges.dtype.kind != "f":
+        return False
+    return bool(np.min(np.diff(edges)) > 16 * np.spacing(np.max(np.abs(edges))))
 
 
 # --------------------------------------------------------------------------------------------- order statistics
@@ -210,7 +221,6 @@ def _convolve(a: Any, v: Any, mode: str = "full") -> Any:
 
 numpy = ops.NUMPY
 EXPANSIONS: dict[Any, Callable[..., Any]] = {
-    numpy.searchsorted: _searchsorted,
     numpy.digitize: _digitize,
     numpy.interp: _interp,
     numpy.cross: _cross,
@@ -224,6 +234,8 @@ INEXACT_EXPANSIONS: dict[Any, Callable[..., Any]] = {
     ops.function_by_opname("quantile"): _quantile(1),
     ops.function_by_opname("percentile"): _quantile(100),
 }
+# Functions with several outputs; the first argument has the recorded outputs.
+INEXACT_OUTPUT_EXPANSIONS: dict[Any, Callable[..., Any]] = {numpy.histogram: _histogram}
 # Functions of derivatives, by their recorded names.
 NAMED_EXPANSIONS: dict[str, Callable[..., Any]] = {"row_weights": _row_weights}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 
 from .... import ops
 from ....values import Value
-from ..buffer_ir import BufferView, Gather, Scan, Scatter, c_strides, dense_view
+from ..buffer_ir import BufferView, Gather, Reduce, Scan, Scatter, c_strides, dense_view
 from .lowering_state import UNSUPPORTED, LoweringState, casts_like_numpy
 from .view_lowering import basic_index_view
 
@@ -347,18 +348,40 @@ def _add_at(state: LoweringState, item: Any) -> str:
 
 
 def _bincount(state: LoweringState, item: Any) -> str:
-    """Lower sums of weights in bins that are constant."""
-    bins, *weights = item.args
-    value = state.view(weights[0]) if weights else None
-    if isinstance(bins, Value) or value is None or not {"minlength"}.issuperset(item.options):
+    """Lower the numbers of elements in bins, or the sums of their weights. A check requires as many bins as were recorded."""
+    bins, weights = (*item.args, None)[:2]
+    if len(item.args) > 2 or not {"minlength"}.issuperset(item.options):
         return UNSUPPORTED
-    out = state.allocate_result(item)
-    target = fancy_index(state, out, (np.asarray(bins, np.intp),)) if out.shape != (0,) else None
-    if target is None or out.buffer.dtype != np.float64:
+    value: Any = 1 if weights is None else state.view(weights if isinstance(weights, Value) else np.asarray(weights))
+    index = state.view(bins) if isinstance(bins, Value) else np.asarray(bins, np.intp)
+    if value is None or index is None:
+        return UNSUPPORTED
+    dtype, count = index.buffer.dtype if isinstance(index, BufferView) else index.dtype, np.shape(item.raw_value)[0]
+    if dtype.kind not in "iub" or dtype == np.uint64:
         return UNSUPPORTED_INDEX
-    state.append_map("copy", (0.0,), out, is_write=True)
+    out = state.allocate_result(item)
+    state.append_map("copy", (0,), out, is_write=True)
+    if 0 in index.shape or not count:
+        return ""
+    if isinstance(index, BufferView):
+        index = _positive_bins(state, index, count, count > item.options.get("minlength", 0))
+    else:
+        index = state.constant(index)
+    target = FancyIndex(BufferView(out.buffer, 0, index.shape, (0,)), (index,), (count,), (1,))
     _append_scatter(state, "add", target, value)
     return ""
+
+
+def _positive_bins(state: LoweringState, bins: BufferView, count: int, has_greatest: bool) -> BufferView:
+    """Return bins as indices, where negative ones are out of range; if `has_greatest`, require an element in the last one."""
+    integers = bins if bins.buffer.dtype == np.int64 else state.copy_of(bins, np.dtype(np.int64))
+    if has_greatest:
+        is_last = state.map_like("equal", integers, count - 1, like=integers, dtype=np.dtype(bool))
+        is_any = dense_view(bool, ())
+        state.steps.append(Reduce("logical_or", is_last, frozenset({0}), replace(is_any, shape=bins.shape, strides=(0,))))
+        state.append_map("require", (is_any,), dense_view(bool, ()))
+    is_negative = state.map_like("less", integers, 0, like=integers, dtype=np.dtype(bool))
+    return state.map_like("where", is_negative, count, integers, like=integers)
 
 
 LOWERINGS = {

@@ -33,8 +33,8 @@ from . import (
     special_functions,
 )
 from .contractions import append_matmul
-from .expansions import INEXACT_EXPANSIONS, expansion_of
-from .lowering_state import EXACT_BITS, UNSUPPORTED, LoweringState, casts_like_numpy
+from .expansions import INEXACT_EXPANSIONS, INEXACT_OUTPUT_EXPANSIONS, expansion_of
+from .lowering_state import EXACT_BITS, UNSUPPORTED, LoweringState, casts_like_numpy, operands_and_options
 from .view_lowering import VIEWS, basic_index_view, view_of
 
 LowerItem = Callable[[LoweringState, Any], str]
@@ -298,7 +298,7 @@ class GraphLowering(LoweringState):
         if item.function is np.linalg.slogdet:
             return factorizations.lower_slogdet(self, item, readers)
         if names is None:
-            return False
+            return self._lower_expanded_outputs(item, readers)
         operands = [self.operand(a) for a in item.args]
         for reader in readers:
             if self._lower_elementwise(reader, item.function, names[reader.function.index], operands):
@@ -313,15 +313,42 @@ class GraphLowering(LoweringState):
             out = expand(*item.args, **item.options)
         if not isinstance(out, Value) or out.raw_value.dtype != item.raw_value.dtype:
             return NOT_COMPILED
+        self._lower_steps(item, [out])
+        self._assign(item, out)
+        return ""
+
+    def _lower_expanded_outputs(self, item: MultiOutput, readers: Sequence[Any]) -> bool:
+        """Lower the outputs of a function as equivalent steps; return False if that is unsupported."""
+        args, options = operands_and_options(item)
+        function = item.function.function if isinstance(item.function, ops.Keyworded) else item.function
+        expand = None if self.is_exact else INEXACT_OUTPUT_EXPANSIONS.get(function)
+        if expand is None or not all(self.view(a) is not None for a in item.args if isinstance(a, Value)):
+            return False
+        with rerecording(), np.errstate(all="ignore"):
+            outputs = expand(item.raw_value, *args, **options)
+        if outputs is None or any(out.dtype != each.dtype for out, each in zip(outputs, item.raw_value, strict=True)):
+            return False
+        outputs = [outputs[reader.function.index] for reader in readers]
+        self._lower_steps(item, [out for out in outputs if isinstance(out, Value)])
+        for reader, out in zip(readers, outputs, strict=True):
+            self._assign(reader, out)
+        return True
+
+    def _lower_steps(self, item: Any, results: Sequence[Any]) -> None:
+        """Lower the steps that compute nodes from the operands of an item."""
         operands = frozenset(a for a in item.args if isinstance(a, Value))
-        for step in collect_dependencies([out], stop=operands):
+        for step in collect_dependencies(results, stop=operands):
             if step not in operands:
                 self._lower_item(copy_location(item, step))
+
+    def _assign(self, item: Any, out: Any) -> None:
+        """Make a node whose steps were lowered, or an array, the value of an item."""
+        view = self.view(out)
+        assert view is not None
         if item.memory:
-            self.append_map("copy", (self.views[out],), self.allocate_result(item), is_write=True)
+            self.append_map("copy", (view,), self.allocate_result(item), is_write=True)
         else:
-            self.views[item] = self.views[out]
-        return ""
+            self.views[item] = view
 
     def _lower_view(self, item: Any) -> str:
         if isinstance(item.args[0], Value) and (source := self.views.get(item.args[0])) is not None:

@@ -61,6 +61,8 @@ class LoweringState:
         parts are stored as complex numbers.
     mask_positions : dict
         The positions, along each axis, of the true elements of masks that are used as indices.
+    sorted_tables : set of BufferView
+        The tables for which a check requires that they are sorted.
     inputs : dict
         The view of each input that is needed.
     """
@@ -71,6 +73,7 @@ class LoweringState:
         self.views: dict[Any, BufferView] = {}
         self.complex_parts: dict[Any, tuple[BufferView, BufferView]] = {}
         self.mask_positions: dict[Any, list[BufferView]] = {}
+        self.sorted_tables: set[BufferView] = set()
         self.inputs: dict[Any, BufferView] = {}
         self._inputs = frozenset(inputs)
         self._external_views: dict[int, BufferView] = {}  # by the id of the array
@@ -119,13 +122,14 @@ class LoweringState:
         if not isinstance(operand, np.ndarray):
             return operand if isinstance(operand, (bool, int, float, np.generic)) else None
         view = self.view(operand)
-        if view is None or not self._is_fixed(operand) or not view.buffer.size:
+        if view is None or not self.is_fixed(operand) or not view.buffer.size:
             return view
         if any(stride and length > 1 for stride, length in zip(view.strides, view.shape, strict=True)):
             return view
         return np.asarray(view.buffer.node)[(0,) * len(view.shape)]
 
-    def _is_fixed(self, operand: object) -> bool:
+    def is_fixed(self, operand: object) -> bool:
+        """Return whether an operand is a constant."""
         is_constant = isinstance(operand, ConstantNode) and operand not in self._inputs and not operand.memory
         return is_constant or not isinstance(operand, Value)
 

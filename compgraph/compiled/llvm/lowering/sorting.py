@@ -1,4 +1,4 @@
-"""Lowering of sorts."""
+"""Lowering of sorts, and of searches in sorted tables."""
 
 from __future__ import annotations
 
@@ -7,10 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from .. import numpy_sorting
-from ..buffer_ir import BufferView, Sort, dense_view
+from .... import ops
+from ....values import Value
+from .. import elementwise_ops, numpy_sorting
+from ..buffer_ir import BufferView, Search, Sort, dense_view
 from .lowering_state import UNSUPPORTED, LoweringState
 
+MAX_CHECKED = 4096  # elements of a table that is always checked
+CHECKED_PER_KEY = 32  # elements per key of a longer table; beyond, NumPy is faster
 _IS_STABLE = {None: False, "quicksort": False, "stable": True, "mergesort": True}
 
 
@@ -56,4 +60,51 @@ def _sort(operation: str) -> Callable[[LoweringState, Any], str]:
     return lower
 
 
-LOWERINGS: dict[Any, Callable[[LoweringState, Any], str]] = {np.sort: _sort("sort"), np.argsort: _sort("argsort")}
+def _searchsorted(state: LoweringState, item: Any) -> str:
+    """Lower ``np.searchsorted``. In a table that is not sorted, its results depend on the version of NumPy."""
+    table, keys = map(_as_array, (*item.args, None)[:2])
+    table_view, key_view, side = state.view(table), state.view(keys), item.options.get("side", "left")
+    if len(item.args) != 2 or table_view is None or key_view is None or side not in ("left", "right"):
+        return UNSUPPORTED
+    if not {"side"}.issuperset(item.options) or len(table_view.shape) != 1:
+        return UNSUPPORTED
+    dtype, (length,) = np.result_type(table.dtype, keys.dtype), table_view.shape
+    if not elementwise_ops.is_compilable(dtype):
+        return f"a search among {dtype} is not compiled"
+    if state.is_fixed(table):
+        values = np.asarray(table_view.buffer.node)
+        if np.isnan(values).any() or not bool(np.all(values[:-1] <= values[1:])):
+            return "the table is not sorted"
+    elif length > max(MAX_CHECKED, CHECKED_PER_KEY * key_view.buffer.size):
+        return "the table is long; a check that it is sorted takes longer than a search by NumPy"
+    else:
+        _require_sorted(state, table_view)
+    out = state.allocate_result(item)
+    if 0 not in out.shape:
+        state.steps.append(Search(side, dtype, (table_view, key_view), out))
+    return ""
+
+
+def _as_array(operand: Any) -> Any:
+    """Return an operand as an array; nodes as they are."""
+    return operand if isinstance(operand, Value) else np.asarray(operand)
+
+
+def _require_sorted(state: LoweringState, table: BufferView) -> None:
+    """Append a check that a table is sorted and has no nan; NumPy decides if it fails."""
+    if table in state.sorted_tables or table.shape[0] < 2:
+        return
+    (length,), (stride,) = table.shape, table.strides
+    below, above = (BufferView(table.buffer, table.offset + k * stride, (length - 1,), (stride,)) for k in (0, 1))
+    is_ordered = dense_view(bool, below.shape)
+    state.append_map("less_equal", (below, above), is_ordered, table.buffer.dtype)
+    state.append_map("require", (is_ordered,), dense_view(bool, below.shape))
+    if not state.is_mutable(table):
+        state.sorted_tables.add(table)
+
+
+LOWERINGS: dict[Any, Callable[[LoweringState, Any], str]] = {
+    np.sort: _sort("sort"),
+    np.argsort: _sort("argsort"),
+    ops.NUMPY.searchsorted: _searchsorted,
+}

@@ -24,6 +24,7 @@ from ..buffer_ir import (
     Reduce,
     Scan,
     Scatter,
+    Search,
     SingleStep,
     Sort,
     Step,
@@ -106,7 +107,7 @@ class FusedLoop:
         self.units = fuse_steps(loop.steps)
 
 
-Unit = LoopNest | MatMul | Factorization | Convolution | Gather | Scatter | Scan | Sort | NumPyCall | FusedLoop
+Unit = LoopNest | MatMul | Factorization | Convolution | Gather | Scatter | Scan | Sort | Search | NumPyCall | FusedLoop
 
 
 def fuse_steps(steps: Iterable[Step]) -> list[Unit]:

@@ -26,11 +26,12 @@ from ..buffer_ir import (
     Reduce,
     Scan,
     Scatter,
+    Search,
     Sort,
     Step,
 )
 
-_OPERAND_STEPS = (MatMul, Factorization, Convolution, Gather, Scatter, Scan, Sort)
+_OPERAND_STEPS = (MatMul, Factorization, Convolution, Gather, Scatter, Scan, Sort, Search)
 MAX_COLUMNS = 600  # columns of a loop that may be nested in another
 
 
