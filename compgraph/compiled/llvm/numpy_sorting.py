@@ -59,7 +59,7 @@ def is_available(operation: str, dtype: np.dtype[Any], is_stable: bool) -> bool:
     if operation == "sort":
         expected = ops.NUMPY.sort(row, kind=kind)
         ctypes.CFUNCTYPE(ctypes.c_int, word, size, word)(address)(row.ctypes.data, row.size, None)
-        return row.tobytes() == expected.tobytes()
+        return bool(row.tobytes() == expected.tobytes())
     positions = np.arange(row.size)
     ctypes.CFUNCTYPE(ctypes.c_int, word, word, size, word)(address)(row.ctypes.data, positions.ctypes.data, row.size, None)
     return bool(np.array_equal(positions, ops.NUMPY.argsort(row, kind=kind)))

@@ -30,15 +30,15 @@ def _gather(table: object, index: object) -> Any:
     return bind(ops.getitem, (table, index))
 
 
-def _digitize(x: object, bins: Any, right: bool = False) -> Any:
+def _digitize(x: Any, bins: Any, right: bool = False) -> Any:
     """``np.digitize`` in increasing bins, or in decreasing ones that are constant."""
-    values, side = np.asarray(bins.raw_value if isinstance(bins, Value) else bins), "left" if right else "right"
+    values, side = np.asarray(bins.raw_value if isinstance(bins, Value) else bins), {"side": "left" if right else "right"}
     if values.ndim != 1 or np.isnan(values).any():
         return None
     if bool(np.all(values[:-1] <= values[1:])):
-        return np.searchsorted(bins, x, side=side)
+        return bind(np.searchsorted, (bins, x), side)
     constant_bins = _constant_values(bins)
-    return None if constant_bins is None else len(values) - np.searchsorted(constant_bins[::-1].copy(), x, side=side)
+    return None if constant_bins is None else len(values) - bind(np.searchsorted, (constant_bins[::-1].copy(), x), side)
 
 
 def _interp(x: Any, xp: Any, fp: object, left: Any = None, right: Any = None, period: Any = None) -> Any:
