@@ -107,7 +107,7 @@ def _register_symbols() -> None:
 # C functions that compiled code may call. They have one double argument, except `pow`, `fmod`, `atan2` and those of fenv.h.
 LIBM = (
     "sin", "cos", "tan", "exp", "expm1", "exp2", "log", "log1p", "log2", "log10", "tanh", "sinh", "cosh", "asin", "acos", "atan",
-    "asinh", "acosh", "atanh", "erf", "erfc", "lgamma", "cbrt", "pow", "fmod", "atan2", "feclearexcept", "fetestexcept",
+    "asinh", "acosh", "atanh", "erf", "erfc", "lgamma", "tgamma", "cbrt", "pow", "fmod", "atan2", "feclearexcept", "fetestexcept",
 )  # fmt: skip
 
 

@@ -13,7 +13,7 @@ from ..ir_builder import DOUBLE, FLOAT, IRBuilder, Value
 from . import single_precision
 from .error_function import erf, erfc, log_ndtr, ndtr
 from .exponentials import cosh, exp, exp2, expm1, sigmoid, sinh, tanh
-from .gamma_functions import gammaln, psi, trigamma
+from .gamma_functions import gamma, gammaln, psi, trigamma
 from .logarithms import (
     arccosh,
     arcsinh,
@@ -37,7 +37,7 @@ _FUNCTIONS: dict[str, Callable[..., Value]] = {
     function.__name__: function
     for function in (
         exp, exp2, expm1, tanh, sigmoid, sinh, cosh, log, log2, log10, log1p, sin, cos, tan, arcsin, arccos, arctan, arctan2,
-        arcsinh, arccosh, arctanh, erf, erfc, ndtr, log_ndtr, gammaln, psi, trigamma, power, cbrt, softplus, logaddexp,
+        arcsinh, arccosh, arctanh, erf, erfc, ndtr, log_ndtr, gamma, gammaln, psi, trigamma, power, cbrt, softplus, logaddexp,
         logaddexp2, log_expit, logit, entr, hypot,
     )
 }  # fmt: skip

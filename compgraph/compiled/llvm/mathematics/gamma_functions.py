@@ -1,4 +1,4 @@
-"""The logarithm of the gamma function, and its first and second derivatives.
+"""The gamma function, its logarithm, and the first and second derivatives of that.
 
 Near the zeros, a polynomial of a quotient interpolates the function at Chebyshev nodes. From 3 on, a polynomial replaces
 the Stirling series (DLMF 5.11.1 and 5.11.2). Recurrences (DLMF 5.5.1 and 5.5.2) shift small operands, a reflection (DLMF 5.5.4)
@@ -11,7 +11,9 @@ import math
 import sys
 
 from ..ir_builder import IRBuilder, Value
+from .exponentials import exp_of_pair
 from .float_primitives import (
+    Pair,
     bits_of,
     call_libm_where,
     clamp_magnitude,
@@ -24,13 +26,14 @@ from .float_primitives import (
     two_sum,
 )
 from .logarithms import combine_log, split_exponent
-from .powers import log_pair
+from .powers import fast_two_sum, log_pair
 from .trigonometry import cosine_pair, sine_correction
 
 _CENTER = 1.375  # polynomials near the zeros are of t = (x - c) / (x + c)
 _SMALL = 0.75  # below it a recurrence is used
 _LOG_GAMMA_FAR, _DIGAMMA_FAR = 3.0, 2.5  # from there on, a series
 _LARGEST = 2.556348e305  # the largest operand of SciPy's gammaln with a finite result
+_LARGEST_OF_GAMMA = 171.62437695630268  # the largest operand of SciPy's gamma with a finite result
 _TINY = 2.0**-1024  # whose inverse overflows
 _TRIGAMMA_LEAST = 7.5e-155  # whose inverse has a finite square
 
@@ -115,18 +118,48 @@ def _log_gamma_of_positive(ir: IRBuilder, x: Value) -> Value:
     value = ir.fma(product, _rational(ir, y, _LOG_GAMMA_CONSTANT, _LOG_GAMMA), ir.double_like(0, x))  # not -0 at 1
     shifted = ir.binary("fsub", ir.binary("fsub", value, log), log_rest)
     value = ir.select(is_small, shifted, value)
-    # beyond 3: (x - 1/2) (log(x) - 1) + constant + the rest of the series, with the first product in two parts
-    a = ir.select(is_near, ir.double_like(4, x), x)
+    product, rest = _stirling(ir, ir.select(is_near, ir.double_like(4, x), x), log, log_rest)
+    far = ir.binary("fadd", ir.binary("fadd", product, ir.double_like(_STIRLING_CONSTANT, x)), rest)
+    return ir.select(is_near, value, far)
+
+
+def _stirling(ir: IRBuilder, a: Value, log: Value, log_rest: Value) -> Pair:
+    """Return the terms of ``log(gamma(a))`` beyond 3, without a constant, as a sum: ``(a - 1/2) (log(a) - 1)``, and the rest."""
+    one = ir.double_like(1, a)
     factor = ir.binary("fsub", log, one)
     factor_rest = ir.binary("fadd", ir.binary("fsub", ir.binary("fsub", log, factor), one), log_rest)
-    times = ir.binary("fsub", a, ir.double_like(0.5, x))
+    times = ir.binary("fsub", a, ir.double_like(0.5, a))
     product = ir.binary("fmul", times, factor)
     rest = ir.fma(times, factor_rest, ir.fma(times, factor, ir.neg(product)))
     inverse = ir.binary("fdiv", one, a)
     series = polynomial(ir, ir.binary("fmul", inverse, inverse), _STIRLING)
-    rest = ir.binary("fadd", ir.fma(inverse, series, ir.double_like(_STIRLING_CONSTANT_REST, x)), rest)
-    far = ir.binary("fadd", ir.binary("fadd", product, ir.double_like(_STIRLING_CONSTANT, x)), rest)
-    return ir.select(is_near, value, far)
+    return product, ir.binary("fadd", ir.fma(inverse, series, ir.double_like(_STIRLING_CONSTANT_REST, a)), rest)
+
+
+def gamma(ir: IRBuilder, x: Value) -> Value:
+    """The exponential of the logarithm, which is in two parts beyond 3; C's library computes it for negative operands."""
+    one, zero, infinite = ir.double_like(1, x), ir.double_like(0, x), ir.double_like(math.inf, x)
+    is_negative = ir.compare("slt", to_bits(ir, x), ir.long_like(0, x))
+    is_tiny = ir.compare("ule", magnitude(ir, x), ir.long_like(bits_of(_TINY), x))
+    is_large = ir.compare("sgt", to_bits(ir, x), ir.long_like(bits_of(_LARGEST_OF_GAMMA), x))
+    a = ir.select(ir.binary("or", is_negative, is_tiny), one, clamp_magnitude(ir, x, _LARGEST_OF_GAMMA))
+    is_small, is_near, near, y = _near_operands(ir, a, _LOG_GAMMA_FAR)
+    first = ir.select(is_small, near, ir.binary("fsub", near, one))
+    product = ir.binary("fmul", first, ir.binary("fsub", first, one))
+    logarithm = ir.binary("fmul", product, _rational(ir, y, _LOG_GAMMA_CONSTANT, _LOG_GAMMA))
+    far = ir.select(is_near, ir.double_like(4, x), a)
+    high, low = _stirling(ir, far, *log_pair(ir, far))
+    total, rounding_error = fast_two_sum(ir, high, ir.double_like(_STIRLING_CONSTANT, x))
+    total, rest = two_sum(ir, total, ir.binary("fadd", low, rounding_error))
+    value = exp_of_pair(ir, ir.select(is_near, logarithm, total), ir.select(is_near, zero, rest))
+    value = ir.binary("fdiv", value, ir.select(is_small, near, one))
+    value = ir.select(is_tiny, ir.intrinsic("copysign", infinite, x), ir.select(is_large, infinite, value))
+    is_pole = ir.compare("oeq", ir.intrinsic("rint", x), x)
+    exceptional = ir.binary("and", is_negative, ir.binary("xor", is_tiny, ir.number(1, is_tiny.type)))
+    value = ir.select(ir.binary("and", exceptional, is_pole), ir.double_like(math.nan, x), value)
+    calls = ir.binary("and", exceptional, ir.binary("xor", is_pole, ir.number(1, is_pole.type)))
+    value = call_libm_where(ir, "tgamma", calls, value, x)
+    return ir.select(is_nan(ir, x), x, value)
 
 
 def gammaln(ir: IRBuilder, x: Value) -> Value:
