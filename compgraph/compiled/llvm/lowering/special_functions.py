@@ -1,4 +1,4 @@
-"""Lowering of functions of SciPy: logsumexp, softmax, log_softmax, xlogy, xlog1py, and zeta of order 2.
+"""Lowering of functions of SciPy: logsumexp, softmax, log_softmax, entropies, beta functions, and zeta of order 2.
 
 The steps of sums of exponentials are those of SciPy, in the same order. Where SciPy suppresses warnings (sums of no terms,
 infinite terms), no step sets a flag of the processor, because NumPy would then repeat the program.
@@ -6,13 +6,14 @@ infinite terms), no step sets a flag of the processor, because NumPy would then 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import scipy.special
 
-from ..buffer_ir import BufferView
+from ..buffer_ir import BufferView, dense_view
 from .lowering_state import EMPTY, EXACT_BITS, UNSUPPORTED, LoweringState, operands_and_options
 from .reductions import append_reduction, drop_reduced_axes, reduced_axes
 
@@ -191,6 +192,131 @@ def _hurwitz_zeta(state: LoweringState, item: Any) -> str:
     return ""
 
 
+class _Doubles:
+    """Elementwise operations in double precision, of one shape."""
+
+    def __init__(self, state: LoweringState, shape: tuple[int, ...]) -> None:
+        self._state, self._like = state, dense_view(np.float64, shape)
+
+    def __call__(self, name: str, *operands: Any) -> BufferView:
+        """Append an operation; comparisons and operations on booleans return booleans."""
+        if name in ("less", "less_equal", "equal", "isnan"):
+            return self._state.map_like(name, *operands, like=self._like, dtype=_BOOL)
+        if name.startswith("logical_"):
+            return self._state.map_like(name, *operands, like=operands[0])
+        return self._state.map_like(name, *operands, like=self._like)
+
+    def require(self, condition: BufferView) -> None:
+        """Append a check; NumPy computes the program where it fails."""
+        self._state.append_map("require", (condition,), dense_view(bool, condition.shape))
+
+
+def _in_doubles(compute: Callable[[_Doubles, Any, Any], BufferView]) -> Callable[[LoweringState, Any], str]:
+    """Return the lowering of a function of two operands that is computed in double precision."""
+
+    def lower(state: LoweringState, item: Any) -> str:
+        x, y = map(state.operand, item.args)
+        if x is None or y is None or item.options or np.asarray(item.raw_value).dtype.kind != "f":
+            return UNSUPPORTED
+        if state.is_exact:
+            return EXACT_BITS
+        out = state.allocate_result(item)
+        state.append_map("copy", (compute(_Doubles(state, out.shape), x, y),), out, np.dtype(np.float64))
+        return ""
+
+    return lower
+
+
+def _relative_entropy(f: _Doubles, x: Any, y: Any) -> BufferView:
+    """``x log(x / y)``, by ``log1p`` near 1 and by two logarithms if the quotient is out of range."""
+    is_positive, x_positive, y_positive, ratio = _positive_ratio(f, x, y)
+    is_near = f("logical_and", f("less", 0.5, ratio), f("less", ratio, 2.0))
+    excess = f("divide", f("subtract", f("where", is_near, x_positive, y_positive), y_positive), y_positive)
+    is_normal = f("logical_and", f("less", np.finfo(np.float64).tiny, ratio), f("less", ratio, np.inf))
+    logarithms = [f("log", f("where", is_normal, 1.0, part)) for part in (x_positive, y_positive)]
+    logarithm = f("where", is_normal, f("log", f("where", is_normal, ratio, 1.0)), f("subtract", *logarithms))
+    value = f("multiply", x_positive, f("where", is_near, f("log1p", excess), logarithm))
+    return _or_limit(f, x, y, is_positive, value, 0.0)
+
+
+def _kl_divergence(f: _Doubles, x: Any, y: Any) -> BufferView:
+    """``x log(x / y) - x + y``."""
+    is_positive, x_positive, y_positive, ratio = _positive_ratio(f, x, y)
+    product = f("multiply", x_positive, f("log", ratio))
+    value = f("add", f("subtract", product, x_positive), y_positive)
+    return _or_limit(f, x, y, is_positive, value, y)
+
+
+def _positive_ratio(f: _Doubles, x: Any, y: Any) -> tuple[BufferView, BufferView, BufferView, BufferView]:
+    """Return where both operands are positive, both of them there, and their quotient."""
+    is_positive = f("logical_and", f("less", 0.0, x), f("less", 0.0, y))
+    x, y = f("where", is_positive, x, 1.0), f("where", is_positive, y, 1.0)
+    return is_positive, x, y, f("divide", x, y)
+
+
+def _or_limit(f: _Doubles, x: Any, y: Any, is_positive: BufferView, value: BufferView, at_zero: Any) -> BufferView:
+    """Return a value where both operands are positive, otherwise `at_zero` where `x` is 0, infinity or nan."""
+    is_zero = f("logical_and", f("equal", x, 0.0), f("less_equal", 0.0, y))
+    value = f("where", is_positive, value, f("where", is_zero, at_zero, np.inf))
+    return f("where", f("logical_or", f("isnan", x), f("isnan", y)), np.nan, value)
+
+
+# log(gamma(x)) - (x - 1/2) log(x) + x - log(2 pi) / 2 as a polynomial of 1 / x**2, divided by x, for x >= 10 (DLMF 5.11.1)
+_STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360, 1 / 156)
+_LARGE = 10.0
+_LEAST, _GREATEST = 1e-290, 1e290  # operands of compiled beta functions
+_LARGEST_SUM = 170.0  # whose gamma function is finite
+
+
+def _stirling_rest(f: _Doubles, x: BufferView) -> BufferView:
+    inverse = f("divide", 1.0, x)
+    square, value = f("multiply", inverse, inverse), f("copy", _STIRLING[-1])
+    for coefficient in _STIRLING[-2::-1]:
+        value = f("add", f("multiply", value, square), coefficient)
+    return f("multiply", value, inverse)
+
+
+def _log_beta(f: _Doubles, a: Any, b: Any) -> BufferView:
+    """The logarithm of the beta function of positive operands (DiDonato and Morris 1992, Algorithm 708: `betaln`)."""
+    small, large, total = _ordered_operands(f, a, b)
+    is_large, are_large = f("less_equal", _LARGE, large), f("less_equal", _LARGE, small)
+    p, q = f("where", are_large, small, _LARGE), f("where", is_large, large, _LARGE)
+    near = f("where", is_large, 1.0, large)
+    moderate = f("where", are_large, 1.0, small)
+    product = f("log", f("multiply", f("gamma", moderate), _gamma_ratio(f, near, f("where", is_large, 2.0, total))))
+    rest = f("subtract", _stirling_rest(f, q), _stirling_rest(f, f("add", f("where", is_large, small, 0.0), q)))
+    share = f("negative", f("divide", small, total))
+    tail = f("multiply", f("subtract", q, 0.5), f("log1p", share))
+    mixed = f("subtract", moderate, f("multiply", moderate, f("log", total)))
+    mixed = f("add", f("add", f("add", f("gammaln", moderate), rest), mixed), tail)
+    far = f("add", f("multiply", -0.5, f("log", q)), 0.5 * math.log(2 * math.pi))
+    far = f("add", far, f("add", _stirling_rest(f, p), rest))
+    slope = f("multiply", f("subtract", p, 0.5), f("log", f("divide", small, total)))
+    far = f("add", f("add", far, slope), f("multiply", q, f("log1p", share)))
+    return f("where", are_large, far, f("where", is_large, mixed, product))
+
+
+def _ordered_operands(f: _Doubles, a: Any, b: Any) -> tuple[BufferView, BufferView, BufferView]:
+    """Return the smaller and the larger operand, and their sum; require that the gamma functions are defined and in range."""
+    small, large = f("minimum", a, b), f("maximum", a, b)
+    f.require(f("logical_and", f("less_equal", _LEAST, small), f("less_equal", large, _GREATEST)))
+    return small, large, f("add", small, large)
+
+
+def _gamma_ratio(f: _Doubles, a: BufferView, b: BufferView) -> BufferView:
+    return f("divide", f("gamma", a), f("gamma", b))
+
+
+def _beta(f: _Doubles, a: Any, b: Any) -> BufferView:
+    """A product of gamma functions, or the exponential of the logarithm where one of them is out of range."""
+    small, large, total = _ordered_operands(f, a, b)
+    is_moderate = f("less_equal", total, _LARGEST_SUM)
+    p, q, sum_of_both = (f("where", is_moderate, x, 1.0) for x in (small, large, total))
+    product = f("multiply", f("gamma", p), _gamma_ratio(f, q, sum_of_both))
+    logarithm = _log_beta(f, f("where", is_moderate, _LARGE, small), f("where", is_moderate, _LARGE, large))
+    return f("where", is_moderate, product, f("exp", logarithm))
+
+
 LOWERINGS: dict[Any, Any] = {
     scipy.special.logsumexp: _logsumexp,
     scipy.special.softmax: _softmax,
@@ -198,6 +324,10 @@ LOWERINGS: dict[Any, Any] = {
     scipy.special.xlogy: _product_with_logarithm("log"),
     scipy.special.xlog1py: _product_with_logarithm("log1p"),
     scipy.special._ufuncs._zeta: _hurwitz_zeta,
+    scipy.special.rel_entr: _in_doubles(_relative_entropy),
+    scipy.special.kl_div: _in_doubles(_kl_divergence),
+    scipy.special.betaln: _in_doubles(_log_beta),
+    scipy.special.beta: _in_doubles(_beta),
 }
 NODE_KEYWORDS = frozenset({"b"})
 KEYWORD_LOWERINGS: dict[Any, Any] = {scipy.special.logsumexp: _logsumexp}

@@ -47,6 +47,14 @@ CASES: dict[str, tuple[Callable[[Any], Any], Array]] = {
     "clip-scalar": (lambda x: np.clip(x[1, 2], 0.0, x[0, 0]), X),
     "clip-special": (lambda x: np.clip(x, -0.5, 0.7), SPECIAL),
     "clip-nan": (lambda x: np.clip(x, np.nan, 0.7), X),
+    "gamma": (lambda x: scipy.special.gamma(x * x + 0.2), X),
+    "gamma of negative operands": (lambda x: scipy.special.gamma(-np.abs(np.sin(x)) - 0.01), X),
+    "rel_entr": (lambda x: scipy.special.rel_entr(np.abs(x), x * x + 0.1), X),
+    "kl_div": (lambda x: scipy.special.kl_div(np.abs(x), 0.7), X),
+    "beta": (lambda x: scipy.special.beta(np.abs(x) + 0.1, x * x + 1), X),
+    "beta of large operands": (lambda x: scipy.special.beta(10 + x * x, 1), X),
+    "betaln": (lambda x: scipy.special.betaln(np.exp(4 * x), np.exp(-x)), X),
+    "betaln with a number": (lambda x: scipy.special.betaln(2.5, np.abs(x) * 20 + 0.1), X),
     "xlogy": (lambda x: scipy.special.xlogy(np.abs(x), x * x + 0.1), X),
     "xlog1py": (lambda x: scipy.special.xlog1py(np.abs(x), x * x - 0.1), X),
     "xlog1py-zero": (lambda x: scipy.special.xlog1py(np.where(x > 0, x, 0), np.where(x > 0, x, -1)), X),
@@ -187,6 +195,35 @@ SAMPLE += [(check_single_precision if k % 2 and "nan_to_num" not in name else ch
 @for_each(("check", "name"), SAMPLE, rest=[case for case in CHECKS if case not in SAMPLE])
 def test_form_matches_numpy(check: Callable[[str], None], name: str) -> None:
     check(name)
+
+
+def test_logarithm_of_beta_function_error_is_few_units_in_last_place() -> None:
+    mp, rng = pytest.importorskip("mpmath").mp, np.random.default_rng(6)
+    a, b = np.exp(rng.uniform(-6, 12, (2, 200)))
+    with mp.workprec(200):
+        for x, y, value in zip(a, b, compiled(scipy.special.betaln, a, b)(a, b), strict=True):
+            expected = mp.log(mp.beta(mp.mpf(float(x)), mp.mpf(float(y))))
+            assert abs(mp.mpf(float(value)) - expected) <= 6 * np.spacing(max(1.0, abs(float(expected)))), (x, y, value)
+
+
+@for_each("function", [scipy.special.rel_entr, scipy.special.kl_div, scipy.special.beta, scipy.special.betaln])
+@for_each("dtype", [np.float64, np.float32])
+def test_special_function_of_two_operands_matches_scipy(function: Any, dtype: Any) -> None:
+    """Random operands of all sizes, and special ones, for which SciPy may be called. Its sums of large logarithms cancel."""
+    rng, error = np.random.default_rng(4), 2e-5 if dtype == np.float32 else 1e-10 if "beta" in str(function) else 1e-13
+    jitted = compiled(function, *np.ones((2, 300), dtype))
+    assert "NumPy call" not in jitted.report(), jitted.report()
+    special = [0.0, -0.0, 1.0, -1.0, -2.5, np.nan, np.inf, 1e30, 1e-30, 0.5, 171.0, 2.0, 1e5]
+    for k in range(4):
+        x, y = np.exp(rng.uniform(-4, 4 if k % 2 else 7, (2, 300))).astype(dtype)
+        y[:50] = x[:50] * (1 + 1e-3 * rng.standard_normal(50))
+        if k > 1:
+            x[100:], y[100:] = rng.choice(special, (2, 200)).astype(dtype)
+        with np.errstate(all="ignore"):
+            value, expected = jitted(x, y), function(x, y)
+        assert value.dtype == expected.dtype
+        is_small = np.abs(expected) < 1e-290 if dtype == np.float64 else np.abs(expected) < 1e-30
+        np.testing.assert_allclose(np.where(is_small, 0, value), np.where(is_small, 0, expected), rtol=error, atol=error * 1e-2)
 
 
 @pytest.mark.parametrize(
