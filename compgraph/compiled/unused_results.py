@@ -80,7 +80,7 @@ class UnusedResults:
             plain = np.asarray(item.args[1])
             if function is np.true_divide:
                 return bool(plain.all())
-            return bool((plain >= 0).all() and (plain == np.floor(plain)).all())
+            return bool(plain.dtype.kind != "c" and (plain >= 0).all() and (plain == np.floor(plain)).all())
         is_ufunc_of_scipy = type(function) is np.ufunc and getattr(np, function.__name__, None) is not function
         return is_ufunc_of_scipy and "O" not in "".join(function.types)  # these do not warn
 

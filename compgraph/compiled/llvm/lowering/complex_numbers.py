@@ -6,6 +6,7 @@ and lowered in turn. The formulas are NumPy's; its fused multiplications round o
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -106,11 +107,26 @@ def lower_complex(state: LoweringState, item: Any, lower_item: Callable[[Any], N
         dtype, _ = element_dtype(item.raw_value.dtype)
         parts = [_with_dtype(part, dtype) for part in (out if isinstance(out, Parts) else (out,))]
     operands = {node for a in args for node in (a if isinstance(a, Parts) else (a,)) if isinstance(node, Value)}
+    for a in args if item.function in _LIMITS else ():
+        _require_limits(state, a if isinstance(a, Parts) else Parts(a, 0.0), _LIMITS[item.function])
     for step in collect_dependencies([part for part in parts if isinstance(part, Value)], stop=frozenset(operands)):
         if step not in operands:
             lower_item(copy_location(item, step))
     _register(state, item, [_view_of_part(state, part, dtype, operands) for part in parts])
     return ""
+
+
+def _require_limits(state: LoweringState, z: Parts, limits: tuple[float | None, float | None]) -> None:
+    """Append checks of the sizes of parts; nan fails them. NumPy computes the program if one fails."""
+    for part, limit in zip(z, limits, strict=True):
+        view = state.view(part)
+        if view is None or view.buffer.dtype.kind != "f":
+            continue
+        largest = float(np.finfo(view.buffer.dtype).max)
+        size = state.map_like("absolute", view, like=view)
+        bound = 1e-2 * math.sqrt(largest) if limit is None else limit * math.log(largest)
+        is_within = state.map_like("less_equal", size, bound, like=view, dtype=np.dtype(bool))
+        state.append_map("require", (is_within,), dense_view(bool, view.shape))
 
 
 def _parts_of_operand(state: LoweringState, operand: Any) -> Any:
@@ -264,13 +280,97 @@ def _sqrt(z: Parts) -> Parts:
     return Parts(np.where(is_right, root, other), np.copysign(np.where(is_right, other, root), z.imag))
 
 
-def _power(z: object, exponent: Any) -> Any:
-    """Powers with small integer exponents, by repeated squaring."""
-    if not isinstance(z, Parts) or isinstance(exponent, (Value, Parts)) or np.ndim(exponent):
+def _scaled(function: Callable[[Parts], Parts], factor: float) -> Callable[[Parts], Parts]:
+    """Return a function whose results are multiplied by a real factor."""
+
+    def scaled(z: Parts) -> Parts:
+        value = function(z)
+        return Parts(value.real * factor, value.imag * factor)
+
+    return scaled
+
+
+def _expm1(z: Parts) -> Parts:
+    half_sine = np.sin(0.5 * z.imag)
+    real = np.expm1(z.real) * np.cos(z.imag) - 2.0 * half_sine * half_sine
+    return Parts(real, np.exp(z.real) * np.sin(z.imag))
+
+
+def _log1p(z: Parts) -> Parts:
+    real = z.real + 1.0
+    return Parts(np.log(np.hypot(real, z.imag)), np.arctan2(z.imag, real))
+
+
+def _tanh(z: Parts) -> Parts:
+    """Kahan's algorithm (1987), `CTANH`."""
+    length = np.abs(z.real)
+    is_far = length > 22.0
+    tangent, sine = np.tan(z.imag), np.sinh(np.where(is_far, 0.0, z.real))
+    slope = 1.0 + tangent * tangent
+    scale = 1.0 + slope * (sine * sine)
+    far = 4.0 * np.sin(z.imag) * np.cos(z.imag) * np.exp(-2.0 * np.where(is_far, length, 22.0))
+    real = slope * np.sqrt(1.0 + sine * sine) * sine / scale
+    return Parts(np.where(is_far, np.copysign(1.0, z.real), real), np.where(is_far, far, tangent / scale))
+
+
+def _arctanh(z: Parts) -> Parts:
+    """By the logarithm of ``|1 + z| / |1 - z|``, and the difference of the angles."""
+    length = np.abs(z.real)
+    square = z.imag * z.imag
+    real = 0.25 * np.log1p(4.0 * length / ((length - 1.0) * (length - 1.0) + square))
+    return Parts(np.copysign(real, z.real), 0.5 * np.arctan2(2.0 * z.imag, (1.0 - length) * (1.0 + length) - square))
+
+
+def _root_products(a: Parts, b: Parts) -> tuple[Parts, Parts, Any, Any]:
+    """Return the roots of both, the real part of their product, and the imaginary part of ``conj(a) b`` of the roots."""
+    a, b = _sqrt(a), _sqrt(b)
+    return a, b, a.real * b.real - a.imag * b.imag, a.real * b.imag - a.imag * b.real
+
+
+def _arcsin(z: Parts) -> Parts:
+    """Kahan's algorithm (1987), `CASIN`."""
+    _, _, product, cross = _root_products(Parts(1.0 - z.real, -z.imag), Parts(1.0 + z.real, z.imag))
+    return Parts(np.arctan2(z.real, product), np.arcsinh(cross))
+
+
+def _arccos(z: Parts) -> Parts:
+    """Kahan's algorithm (1987), `CACOS`."""
+    a, b, _, cross = _root_products(Parts(1.0 - z.real, -z.imag), Parts(1.0 + z.real, z.imag))
+    return Parts(2.0 * np.arctan2(a.real, b.real), -np.arcsinh(cross))
+
+
+def _arccosh(z: Parts) -> Parts:
+    """Kahan's algorithm (1987), `CACOSH`."""
+    a, b = _sqrt(Parts(z.real - 1.0, z.imag)), _sqrt(Parts(z.real + 1.0, z.imag))
+    return Parts(np.arcsinh(a.real * b.real + a.imag * b.imag), 2.0 * np.arctan2(a.imag, b.real))
+
+
+def _along_imaginary_axis(function: Callable[[Parts], Parts]) -> Callable[[Parts], Parts]:
+    """Return ``-i f(i z)``: the trigonometric function of a hyperbolic one, and vice versa."""
+
+    def rotated(z: Parts) -> Parts:
+        value = function(Parts(-z.imag, z.real))
+        return Parts(value.imag, -value.real)
+
+    return rotated
+
+
+def _sign(z: Parts) -> Parts:
+    """``z / |z|``, and 0 at 0."""
+    length = np.hypot(z.real, z.imag)
+    length = np.where(length == 0.0, 1.0, length)
+    return Parts(z.real / length, z.imag / length)
+
+
+def _power(z: object, exponent: Any, **options: object) -> Any:
+    """Powers with small integer exponents, by repeated squaring; others by the logarithm."""
+    if options:
         return None
-    count = int(exponent)
+    if isinstance(exponent, (Value, Parts)) or np.ndim(exponent) or isinstance(exponent, complex) or not isinstance(z, Parts):
+        return _elementwise(_power_by_logarithm)(z, exponent)
+    count = int(exponent) if np.isfinite(exponent) else 0
     if count != exponent or not 0 < abs(count) < 100:
-        return None
+        return _elementwise(_power_by_logarithm)(z, exponent)
     result, factor, bits = None, z, abs(count)
     while bits:
         if bits & 1:
@@ -279,6 +379,24 @@ def _power(z: object, exponent: Any) -> Any:
         factor = _multiply(factor, factor) if bits else factor
     assert result is not None
     return result if count > 0 else _divide(Parts(1.0, 0.0), result)
+
+
+def _power_by_logarithm(z: Parts, exponent: Parts) -> Parts:
+    """``exp(exponent * log(z))``; at 0 it is 0 if the exponent has a positive real part, else nan, of which NumPy warns."""
+    is_zero = np.logical_and(z.real == 0.0, z.imag == 0.0)
+    is_one = np.logical_and(exponent.real == 0.0, exponent.imag == 0.0)
+    safe = Parts(np.where(is_zero, 1.0, z.real), z.imag)
+    value = _exp(_multiply(exponent, _log(safe)))
+    is_undefined = np.logical_and(np.logical_and(is_zero, np.logical_not(is_one)), exponent.real <= 0.0)
+    at_zero = np.abs(z.real) / np.where(is_undefined, np.abs(z.real), 1.0)  # 0 / 0, which sets the flag of NumPy's warning
+    real, imag = (np.where(is_zero, at_zero, part) for part in value)
+    return Parts(np.where(is_one, 1.0, real), np.where(is_one, 0.0, imag))
+
+
+def _float_power(z: object, exponent: object) -> Any:
+    """``np.float_power``, which computes in double precision."""
+    operands = [Parts(*[part.astype(np.float64) for part in z]) if isinstance(z, Parts) else z for z in (z, exponent)]
+    return _power(*operands)
 
 
 def _where(condition: Any, x: object, y: object) -> Any:
@@ -434,6 +552,21 @@ EXPANSIONS: dict[Any, Expansion] = {
     np.isinf: _test(np.isinf, np.logical_or),
     np.power: _power,
     ops.power: _power,
+    np.float_power: _float_power,
+    np.log10: _elementwise(_scaled(_log, math.log10(math.e))),
+    np.log2: _elementwise(_scaled(_log, math.log2(math.e))),
+    np.exp2: _elementwise(lambda z: _exp(Parts(z.real * math.log(2), z.imag * math.log(2)))),
+    np.log1p: _elementwise(_log1p),
+    np.expm1: _elementwise(_expm1),
+    np.tanh: _elementwise(_tanh),
+    np.tan: _elementwise(_along_imaginary_axis(_tanh)),
+    np.arctanh: _elementwise(_arctanh),
+    np.arctan: _elementwise(_along_imaginary_axis(_arctanh)),
+    np.arcsin: _elementwise(_arcsin),
+    np.arcsinh: _elementwise(_along_imaginary_axis(_arcsin)),
+    np.arccos: _elementwise(_arccos),
+    np.arccosh: _elementwise(_arccosh),
+    ops.complex_sign: _elementwise(_sign),
     numpy.where: _where,
     ops.astype: _astype,
     numpy.angle: _angle,
@@ -444,5 +577,14 @@ EXPANSIONS: dict[Any, Expansion] = {
     **dict.fromkeys((numpy.zeros_like, numpy.empty_like), _like(0.0)),
     numpy.ones_like: _like(1.0),
     numpy.full_like: _full_like,
+}
+# Of these functions, formulas may overflow, or have other results for infinities and nan: the exponents of the largest real and
+# imaginary parts for which they are compiled, in units of the logarithm of the largest number.
+_EXPONENTIAL, _CIRCULAR, _ALGEBRAIC = (0.98, None), (None, 0.98), (None, None)
+_LIMITS: dict[Any, tuple[float | None, float | None]] = {
+    **dict.fromkeys((np.exp, np.exp2, np.expm1, np.sinh, np.cosh), _EXPONENTIAL),
+    **dict.fromkeys((np.sin, np.cos), _CIRCULAR),
+    **dict.fromkeys((np.log, np.log2, np.log10, np.log1p, np.sqrt, np.tan, np.tanh, np.arcsin, np.arccos, np.arctan), _ALGEBRAIC),
+    **dict.fromkeys((np.arcsinh, np.arccosh, np.arctanh, np.power, ops.power, np.float_power, ops.complex_sign), _ALGEBRAIC),
 }
 NAMED_EXPANSIONS: dict[str, Callable[[Any], Expansion]] = {"scatter": _scattered, "over": _linear}

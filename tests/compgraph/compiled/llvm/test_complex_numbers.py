@@ -21,6 +21,11 @@ M = rng.standard_normal((4, 4)) + 1j * rng.standard_normal((4, 4))
 TENSOR = rng.standard_normal((2, 4, 3)) + 1j * rng.standard_normal((2, 4, 3))
 
 
+ELEMENTARY = (
+    "tanh", "tan", "arctan", "arctanh", "arcsin", "arcsinh", "arccos", "arccosh", "log10", "log2", "log1p", "expm1", "exp2",
+)  # fmt: skip
+
+
 def filled(z: Any) -> Any:
     """Store shifted elements in a buffer that is also read."""
     y = np.zeros(6, dtype=complex)
@@ -88,6 +93,18 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "cos": (np.cos, (Z,)),
     "sinh": (np.sinh, (Z,)),
     "cosh": (np.cosh, (Z,)),
+    **{name: (getattr(np, name), (Z,)) for name in ELEMENTARY},
+    "sign": (np.sign, (Z,)),
+    "tan of large arguments": (np.tan, (30 * Z,)),
+    "tanh of large arguments": (np.tanh, (30 * Z,)),
+    "complex64 functions": (lambda z: np.tanh(z) + np.arctan(z) * np.arccos(z) + np.log2(z), (Z.astype(np.complex64),)),
+    "fractional power": (lambda z: z**-0.75, (Z,)),
+    "complex exponent": (lambda z: z ** (0.5 - 2j), (Z,)),
+    "powers": (np.power, (Z, W)),
+    "powers of real base": (lambda x, z: np.abs(x) ** z, (X, Z)),
+    "real powers": (np.power, (Z, X)),
+    "power of number": (lambda z: 2.5**z, (Z,)),
+    "float_power": (np.float_power, (Z, X)),
     "real and imag": (lambda z: z.real * z.imag, (Z,)),
     "equal": (lambda z: np.where(z == z[::-1], z, 0), (np.array([1j, 2.0, 1j]),)),
     "isfinite": (np.isfinite, (np.array([1j, np.inf, complex(0, np.nan)]),)),
@@ -216,7 +233,33 @@ def test_complex_arithmetic_of_exact_programs_calls_numpy() -> None:
     np.testing.assert_array_equal(jitted(Z, W), Z * W)
 
 
-@for_each("f", [np.tanh, np.arctan, lambda z: z**0.5, lambda z: np.sort(z), lambda z: np.prod(z)])
+@for_each("name", [*ELEMENTARY, "exp", "log", "sqrt", "sin", "cos", "sinh", "cosh", "sign"])
+@for_each("dtype", [np.complex128, np.complex64])
+def test_complex_functions_at_special_points_match_numpy(name: str, dtype: Any) -> None:
+    """Branch cuts with zeros of either sign, poles, small and large numbers, and numbers for which NumPy is called."""
+    numbers = np.array([0.0, -0.0, 1.0, -1.0, 0.5, -2.0, 21.0, -23.0, 1e-9, 3e-3, 1e5, 720.0, 1e30, np.inf, -np.inf, np.nan])
+    z = np.empty((len(numbers), len(numbers)), dtype)
+    z.real, z.imag = numbers[:, None], numbers
+    f = getattr(np, name)
+    jitted = cg.jit(f, cache=False).compile(z[4:5, 4])
+    with np.errstate(all="ignore"):
+        for point in z.ravel():
+            value, expected = jitted(np.array([point])), f(np.array([point]))
+            assert np.array_equal(np.isnan(parts(value)), np.isnan(parts(expected))), (point, value, expected)
+            error, size = 64 * np.finfo(dtype).eps, max(1.0, abs(expected[0]) if np.isfinite(expected[0]) else 1.0)
+            np.testing.assert_allclose(parts(value), parts(expected), rtol=error, atol=error * size, err_msg=str(point))
+
+
+def test_complex_powers_at_zero_match_numpy() -> None:
+    z, exponents = np.array([0j, 0j, 0j, 0j, 2 - 1j]), np.array([2.0 + 1j, 0j, -1.0 + 0j, 1j, 0j])
+    jitted = cg.jit(np.power, cache=False).compile(Z[:5], W[:5])
+    with np.errstate(all="ignore"):
+        np.testing.assert_array_equal(parts(jitted(z, exponents)), parts(np.power(z, exponents)))
+    with pytest.warns(RuntimeWarning, match="invalid value"):
+        jitted(z, exponents)
+
+
+@for_each("f", [lambda z: np.rint(z), lambda z: np.sort(z), lambda z: np.prod(z)])
 def test_complex_functions_without_steps_call_numpy(f: Any) -> None:
     g = lambda z: f(z * 2) + 1  # noqa: E731
     jitted = cg.jit(g, cache=False).compile(Z)
