@@ -115,7 +115,7 @@ _POLYNOMIALS = """
 _ROOTS = """
     p_roots t_roots u_roots c_roots s_roots j_roots l_roots la_roots h_roots he_roots cg_roots ps_roots ts_roots us_roots js_roots
 """
-_LOWERED = "erf erfc exp2 expm1 log1p cbrt gamma gammaln psi log_expit logit entr ndtr log_ndtr"
+_LOWERED = "erf erfc erfinv erfcinv ndtri exp2 expm1 log1p cbrt gamma gammaln psi log_expit logit entr ndtr log_ndtr"
 _NUMPY_CODE = "NumPy functions for the polynomial"
 _MULTI_UFUNCS = {
     "legendre_p": "eval_legendre",

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 
 from ..ir_builder import DOUBLE, FLOAT, IRBuilder, Value
 from . import single_precision
-from .error_function import erf, erfc, log_ndtr, ndtr
+from .error_function import erf, erfc, erfcinv, erfinv, log_ndtr, ndtr, ndtri
 from .exponentials import cosh, exp, exp2, expm1, sigmoid, sinh, tanh
 from .gamma_functions import gamma, gammaln, psi, trigamma
 from .logarithms import (
@@ -37,8 +37,8 @@ _FUNCTIONS: dict[str, Callable[..., Value]] = {
     function.__name__: function
     for function in (
         exp, exp2, expm1, tanh, sigmoid, sinh, cosh, log, log2, log10, log1p, sin, cos, tan, arcsin, arccos, arctan, arctan2,
-        arcsinh, arccosh, arctanh, erf, erfc, ndtr, log_ndtr, gamma, gammaln, psi, trigamma, power, cbrt, softplus, logaddexp,
-        logaddexp2, log_expit, logit, entr, hypot,
+        arcsinh, arccosh, arctanh, erf, erfc, erfinv, erfcinv, ndtr, log_ndtr, ndtri, gamma, gammaln, psi, trigamma, power,
+        cbrt, softplus, logaddexp, logaddexp2, log_expit, logit, entr, hypot,
     )
 }  # fmt: skip
 _SINGLE_PRECISION: dict[str, Callable[..., Value]] = {

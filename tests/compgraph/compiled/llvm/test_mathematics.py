@@ -116,6 +116,9 @@ OPERANDS = {
     "logit": [between(0, 1), positive(sizes(-1074, 0)), near(0.5), near(0.25), near(0.75), near(1)],
     "ndtr": [between(-38, 9), between(-2, 2), sizes(-60, 3), near(1), near(-1)],
     "log_ndtr": [between(-100, 38), between(-2, 2), sizes(-60, 12), near(1), near(-1), near(-28 * 2**0.5)],
+    "erfinv": [between(-1, 1), sizes(-60, 0), near(0.9), near(-0.999)],
+    "erfcinv": [between(0, 2), positive(sizes(-1000, 1)), near(1), near(0.5)],
+    "ndtri": [between(0, 1), positive(sizes(-1000, 0)), near(0.5), near(0.25)],
     "gamma": [positive(every), between(0, 4), between(2.9, 172), near(0.75), near(1), near(3), positive(sizes(-1030, 8))],
     "gammaln": [positive(every), between(0, 4), between(2.9, 300), near(1), near(2), near(3), positive(sizes(-60, 60))],
     "trigamma": [between(0, 4), between(2.4, 300), near(0.75), near(2.5), positive(sizes(-500, 60))],
@@ -169,12 +172,23 @@ def exact(mp, name):
         "log_ndtr": lambda x: mp.log(mp.erfc(-x / mp.sqrt(2)) / 2) if x < 5 else mp.log1p(-mp.erfc(x / mp.sqrt(2)) / 2),
         "gammaln": lambda x: mp.re(mp.loggamma(x)) if abs(x) > 2**-1022 else mp.inf, "psi": mp.digamma,
         "trigamma": lambda x: mp.psi(1, x),
+        "erfinv": lambda x: inverse(mp, mp.erf, 1, scipy.special.erfinv(float(x)), x),
+        "erfcinv": lambda x: inverse(mp, mp.erfc, -1, scipy.special.erfcinv(float(x)), x),
+        "ndtri": lambda x: -mp.sqrt(2) * inverse(mp, mp.erfc, -1, scipy.special.erfcinv(2 * float(x)), 2 * x),
         "arctan2": mp.atan2, "cbrt": lambda x: mp.sign(x) * mp.cbrt(abs(x)),
         "sigmoid": lambda x: 1 / (1 + mp.exp(-x)), "softplus": lambda x: mp.log1p(mp.exp(x)) if x < 1000 else x,
         "logaddexp": lambda x, y: mp.log(mp.exp(x) + mp.exp(y)), "logaddexp2": lambda x, y: mp.log(two**x + two**y) / mp.log(2),
     }  # fmt: skip
     function = table.get(name) or getattr(mp, name)
     return lambda *operands: function(*(mpf(float(x)) for x in operands))
+
+
+def inverse(mp, function, sign, start, value):
+    """The inverse of an error function at a value, by Newton's method."""
+    x = mp.mpf(float(start))
+    for _ in range(4 if mp.isfinite(x) else 0):
+        x -= (function(x) - value) / (sign * 2 / mp.sqrt(mp.pi) * mp.exp(-x * x))
+    return x
 
 
 def worst(mp, name, operands, actual):
