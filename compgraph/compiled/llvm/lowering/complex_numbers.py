@@ -482,6 +482,29 @@ def _bilinear(function: Callable[..., Any]) -> Expansion:
     return expand
 
 
+def _variance(function: Callable[..., Any]) -> Expansion:
+    """Return the expansion of the variance, which is the sum of those of the parts, or of its root."""
+
+    def expand(z: object, **options: Any) -> Any:
+        if not isinstance(z, Parts) or options.get("dtype") is not None:
+            return None
+        total = bind(numpy.var, (z.real,), options) + bind(numpy.var, (z.imag,), options)
+        return total if function is numpy.var else np.sqrt(total)
+
+    return expand
+
+
+def _norm(z: object, ord: object = None, **options: Any) -> Any:
+    """The Euclidean norm of both parts, and other norms of vectors by the lengths of the elements."""
+    if not isinstance(z, Parts) or not {"axis", "keepdims"}.issuperset(options):
+        return None
+    axis = options.get("axis")
+    is_vector = isinstance(axis, int) or (axis is None and np.ndim(z.real) == 1)
+    if ord is None or ord == "fro" or (ord == 2 and is_vector):
+        return np.sqrt(np.sum(z.real * z.real + z.imag * z.imag, **options))
+    return bind(np.linalg.norm, (np.hypot(z.real, z.imag),), {"ord": ord, **options}) if is_vector else None
+
+
 def _vdot(a: object, b: object) -> Any:
     conjugated = Parts(a.real, -a.imag) if isinstance(a, Parts) else a
     return _bilinear(numpy.vdot)(conjugated, b)
@@ -574,6 +597,9 @@ EXPANSIONS: dict[Any, Expansion] = {
     **{function: _linear(function) for function in (*_MOVING, *_ADDING)},
     **{function: _bilinear(function) for function in _PRODUCTS},
     numpy.vdot: _vdot,
+    numpy.var: _variance(numpy.var),
+    numpy.std: _variance(numpy.std),
+    np.linalg.norm: _norm,
     **dict.fromkeys((numpy.zeros_like, numpy.empty_like), _like(0.0)),
     numpy.ones_like: _like(1.0),
     numpy.full_like: _full_like,

@@ -279,21 +279,25 @@ def _stirling_rest(f: _Doubles, x: BufferView) -> BufferView:
 def _log_beta(f: _Doubles, a: Any, b: Any) -> BufferView:
     """The logarithm of the beta function of positive operands (DiDonato and Morris 1992, Algorithm 708: `betaln`)."""
     small, large, total = _ordered_operands(f, a, b)
-    is_large, are_large = f("less_equal", _LARGE, large), f("less_equal", _LARGE, small)
-    p, q = f("where", are_large, small, _LARGE), f("where", is_large, large, _LARGE)
-    near = f("where", is_large, 1.0, large)
-    moderate = f("where", are_large, 1.0, small)
-    product = f("log", f("multiply", f("gamma", moderate), _gamma_ratio(f, near, f("where", is_large, 2.0, total))))
-    rest = f("subtract", _stirling_rest(f, q), _stirling_rest(f, f("add", f("where", is_large, small, 0.0), q)))
-    share = f("negative", f("divide", small, total))
-    tail = f("multiply", f("subtract", q, 0.5), f("log1p", share))
+    is_large = f("less_equal", _LARGE, large)
+    p, q, both = (f("where", is_large, safe, x) for safe, x in ((1.0, small), (1.0, large), (2.0, total)))
+    product = f("log", f("multiply", f("gamma", p), f("divide", f("gamma", q), f("gamma", both))))
+    p, q, both = (f("where", is_large, x, safe) for safe, x in ((1.0, small), (_LARGE, large), (_LARGE + 1, total)))
+    return f("where", is_large, _log_beta_of_large(f, p, q, both), product)
+
+
+def _log_beta_of_large(f: _Doubles, small: BufferView, large: BufferView, total: BufferView) -> BufferView:
+    """The logarithm of the beta function if the larger operand is at least `_LARGE`."""
+    are_large = f("less_equal", _LARGE, small)
+    p, moderate = f("where", are_large, small, _LARGE), f("where", are_large, 1.0, small)
+    rest = f("subtract", _stirling_rest(f, large), _stirling_rest(f, total))
+    tail = f("log1p", f("negative", f("divide", small, total)))
     mixed = f("subtract", moderate, f("multiply", moderate, f("log", total)))
-    mixed = f("add", f("add", f("add", f("gammaln", moderate), rest), mixed), tail)
-    far = f("add", f("multiply", -0.5, f("log", q)), 0.5 * math.log(2 * math.pi))
-    far = f("add", far, f("add", _stirling_rest(f, p), rest))
-    slope = f("multiply", f("subtract", p, 0.5), f("log", f("divide", small, total)))
-    far = f("add", f("add", far, slope), f("multiply", q, f("log1p", share)))
-    return f("where", are_large, far, f("where", is_large, mixed, product))
+    mixed = f("add", f("add", f("gammaln", moderate), mixed), f("multiply", f("subtract", large, 0.5), tail))
+    far = f("add", f("multiply", -0.5, f("log", large)), 0.5 * math.log(2 * math.pi))
+    far = f("add", f("add", far, _stirling_rest(f, p)), f("multiply", large, tail))
+    far = f("add", far, f("multiply", f("subtract", p, 0.5), f("log", f("divide", small, total))))
+    return f("add", f("where", are_large, far, mixed), rest)
 
 
 def _ordered_operands(f: _Doubles, a: Any, b: Any) -> tuple[BufferView, BufferView, BufferView]:
@@ -303,18 +307,14 @@ def _ordered_operands(f: _Doubles, a: Any, b: Any) -> tuple[BufferView, BufferVi
     return small, large, f("add", small, large)
 
 
-def _gamma_ratio(f: _Doubles, a: BufferView, b: BufferView) -> BufferView:
-    return f("divide", f("gamma", a), f("gamma", b))
-
-
 def _beta(f: _Doubles, a: Any, b: Any) -> BufferView:
     """A product of gamma functions, or the exponential of the logarithm where one of them is out of range."""
     small, large, total = _ordered_operands(f, a, b)
     is_moderate = f("less_equal", total, _LARGEST_SUM)
-    p, q, sum_of_both = (f("where", is_moderate, x, 1.0) for x in (small, large, total))
-    product = f("multiply", f("gamma", p), _gamma_ratio(f, q, sum_of_both))
-    logarithm = _log_beta(f, f("where", is_moderate, _LARGE, small), f("where", is_moderate, _LARGE, large))
-    return f("where", is_moderate, product, f("exp", logarithm))
+    p, q, both = (f("where", is_moderate, x, 1.0) for x in (small, large, total))
+    product = f("multiply", f("gamma", p), f("divide", f("gamma", q), f("gamma", both)))
+    p, q, both = (f("where", is_moderate, safe, x) for safe, x in ((1.0, small), (_LARGE, large), (_LARGE + 1, total)))
+    return f("where", is_moderate, product, f("exp", _log_beta_of_large(f, p, q, both)))
 
 
 LOWERINGS: dict[Any, Any] = {
