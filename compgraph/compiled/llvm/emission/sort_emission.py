@@ -10,9 +10,9 @@ from ..ir_builder import INT, LONG, POINTER, IRBuilder, Value
 from .memory_access import LoopIndices, MemoryAccess, ViewAddress, load, store
 
 
-def emit_sort(ir: IRBuilder, step: Sort, start: ViewAddress, loop_indices: LoopIndices) -> None:
+def emit_sort(ir: IRBuilder, step: Sort, base_address: ViewAddress, loop_indices: LoopIndices) -> None:
     """Emit a sort. A function that finds no memory makes the program fall back to NumPy."""
-    memory = MemoryAccess(ir, start, loop_indices)
+    memory = MemoryAccess(ir, base_address, loop_indices)
     (source,), out = step.operands, step.out
     *stack, length = out.shape
     dtype, count, nothing = source.buffer.dtype, ir.number(length, LONG), Value("null", POINTER)
@@ -31,9 +31,9 @@ def emit_sort(ir: IRBuilder, step: Sort, start: ViewAddress, loop_indices: LoopI
     ir.clear_exceptions(raised)
 
 
-def emit_search(ir: IRBuilder, step: Search, start: ViewAddress, loop_indices: LoopIndices) -> None:
+def emit_search(ir: IRBuilder, step: Search, base_address: ViewAddress, loop_indices: LoopIndices) -> None:
     """Emit a binary search for each key, without branches: the number of its steps follows from the length of the table."""
-    memory = MemoryAccess(ir, start, loop_indices)
+    memory = MemoryAccess(ir, base_address, loop_indices)
     (table, keys), out = step.operands, step.out
     raised = ir.exceptions()  # comparisons with nan raise some
     with ExitStack() as loops:
