@@ -44,18 +44,18 @@ delete_grad = gather("delete", moved_positions(np.delete))
 # --------------------------------------------------------------------------------------------- sorting
 
 
-def _sort_positions(x: NDArray[Any], axis: Any, ranks: Any = None) -> Any:
+def _sort_positions(x: NDArray[Any], axis: int, ranks: NDArray[Any] | None = None) -> Any:
     """Return the position in `x` of each element of sorted rows, or of those with some ranks; equal elements keep their order."""
     order = np.argsort(x, axis=axis, kind="stable")
     order = order if ranks is None else np.take_along_axis(order, ranks, axis)
     return np.take_along_axis(flat_positions(x), order, axis)
 
 
-def _sort(out: object, x: NDArray[Any], *, axis: Any = -1, **_: object) -> Any:
+def _sort(out: object, x: NDArray[Any], *, axis: int | None = -1, **_: object) -> Any:
     return _sort_positions(np.ravel(x), 0) if axis is None else _sort_positions(x, axis)
 
 
-def _partition(out: NDArray[Any], x: NDArray[Any], *, axis: Any = -1, **_: object) -> Any:
+def _partition(out: NDArray[Any], x: NDArray[Any], *, axis: int | None = -1, **_: object) -> Any:
     x, axis = (np.ravel(x), 0) if axis is None else (x, axis)
     ranks = np.argsort(np.argsort(out, axis=axis, kind="stable"), axis=axis, kind="stable")
     return _sort_positions(x, axis, ranks)

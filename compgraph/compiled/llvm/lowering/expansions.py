@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .... import ops
+from ....array_types import Array, Axis
 from ....bind import bind
 from ....values import ConstantNode, Value
 
@@ -30,7 +31,7 @@ def _gather(table: object, index: object) -> Any:
     return bind(ops.getitem, (table, index))
 
 
-def _digitize(x: Any, bins: Any, right: bool = False) -> Any:
+def _digitize(x: object, bins: object, right: bool = False) -> Any:
     """``np.digitize`` in increasing bins, or in decreasing ones that are constant."""
     values, side = np.asarray(bins.raw_value if isinstance(bins, Value) else bins), {"side": "left" if right else "right"}
     if values.ndim != 1 or np.isnan(values).any():
@@ -41,7 +42,9 @@ def _digitize(x: Any, bins: Any, right: bool = False) -> Any:
     return None if constant_bins is None else len(values) - bind(np.searchsorted, (constant_bins[::-1].copy(), x), side)
 
 
-def _interp(x: Any, xp: Any, fp: object, left: Any = None, right: Any = None, period: Any = None) -> Any:
+def _interp(
+    x: Any, xp: Any, fp: object, left: float | None = None, right: float | None = None, period: float | None = None
+) -> Any:
     """``np.interp`` at increasing knots."""
     x, knots, values = (a if isinstance(a, Value) else np.asarray(a) for a in (x, xp, fp))
     if isinstance(left, Value) or isinstance(right, Value) or isinstance(period, Value):
@@ -103,7 +106,7 @@ def _are_distinct_edges(bins: object, range: object, edges: NDArray[Any]) -> boo
 # --------------------------------------------------------------------------------------------- order statistics
 
 
-def _sorted_rows(x: Any, axis: Any) -> tuple[Any, list[int]]:
+def _sorted_rows(x: Array, axis: Axis) -> tuple[Any, list[int]]:
     """Merge the axes of a reduction into a last one, and sort along it; return also the axes."""
     axes = sorted(k % x.ndim for k in (range(x.ndim) if axis is None else axis if isinstance(axis, tuple) else (axis,)))
     others = [k for k in range(x.ndim) if k not in axes]
@@ -111,14 +114,14 @@ def _sorted_rows(x: Any, axis: Any) -> tuple[Any, list[int]]:
     return np.sort(np.reshape(np.transpose(x, [*others, *axes]), (*lengths, prod(x.shape[k] for k in axes)))), axes
 
 
-def _finish_statistic(result: Any, rows: Any, axes: list[int], q_axes: int, keepdims: object) -> Any:
+def _finish_statistic(result: Array, rows: NDArray[Any], axes: list[int], q_axes: int, keepdims: object) -> Any:
     """Return nan for the rows with nan, which sorting puts last, and the reduced axes if they are kept."""
     if rows.dtype.kind == "f":
         result = np.where(np.isnan(rows[..., -1]), np.nan, result)
     return np.expand_dims(result, tuple(k + q_axes for k in axes)) if keepdims is True else result
 
 
-def _median(x: Any, axis: Any = None, overwrite_input: bool = False, keepdims: object = False) -> Any:
+def _median(x: Array, axis: Axis = None, overwrite_input: bool = False, keepdims: object = False) -> Any:
     """``np.median``, as the mean of the middle elements of sorted rows; the sign of zeros may differ."""
     if not x.size or x.dtype.kind not in "iufb" or overwrite_input or not isinstance(keepdims, (bool, type(np._NoValue))):
         return None
@@ -134,7 +137,9 @@ def _median(x: Any, axis: Any = None, overwrite_input: bool = False, keepdims: o
 def _quantile(scale: int) -> Callable[..., Any]:
     """Return the expansion of ``np.quantile`` or, in percent, of ``np.percentile``: the steps are NumPy's, after a sort."""
 
-    def expand(x: Any, q: Any, axis: Any = None, method: str = "linear", keepdims: object = False, **options: Any) -> Any:
+    def expand(
+        x: Array, q: NDArray[Any] | float, axis: Axis = None, method: str = "linear", keepdims: object = False, **options: Any
+    ) -> Any:
         is_default = method == "linear" and options.get("weights") is None and {"weights"}.issuperset(options)
         if not x.size or x.dtype.kind not in "iuf" or not is_default or not isinstance(keepdims, (bool, type(np._NoValue))):
             return None
@@ -153,7 +158,7 @@ def _quantile(scale: int) -> Callable[..., Any]:
     return expand
 
 
-def _interpolate(low: Any, high: Any, weight: NDArray[Any], is_weak: bool) -> Any:
+def _interpolate(low: NDArray[Any], high: NDArray[Any], weight: NDArray[Any], is_weak: bool) -> Any:
     """Return ``low + (high - low) * weight``, from the other end where the weight is at least 1/2, as NumPy does."""
     change = high - low
     factors = (float(weight), float(1 - weight)) if is_weak else (weight, 1 - weight)
@@ -162,7 +167,7 @@ def _interpolate(low: Any, high: Any, weight: NDArray[Any], is_weak: bool) -> An
     return np.where(is_high, from_high, from_low) if weight.ndim else from_high if is_high else from_low
 
 
-def _row_weights(out: Any, x: Any, *, skips: bool, options: dict[str, Any], **others: Any) -> Any:
+def _row_weights(out: Array, x: Array, *, skips: bool, options: dict[str, Any], **others: Any) -> Any:
     """The derivatives of order statistics; their function consists of steps unless it counts the elements that are not nan."""
     if skips or not x.size or options.get("weights") is not None:
         return None

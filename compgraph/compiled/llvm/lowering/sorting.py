@@ -85,7 +85,7 @@ def _searchsorted(state: LoweringState, item: Any) -> str:
     return ""
 
 
-def _as_array(operand: Any) -> Any:
+def _as_array(operand: object) -> Any:
     """Return an operand as an array; nodes as they are."""
     return operand if isinstance(operand, Value) else np.asarray(operand)
 

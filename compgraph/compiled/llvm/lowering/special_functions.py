@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import scipy.special
@@ -192,17 +192,21 @@ def _hurwitz_zeta(state: LoweringState, item: Any) -> str:
     return ""
 
 
+ViewOrNumber: TypeAlias = BufferView | np.generic | float
+
+
 class _Doubles:
     """Elementwise operations in double precision, of one shape."""
 
     def __init__(self, state: LoweringState, shape: tuple[int, ...]) -> None:
         self._state, self._like = state, dense_view(np.float64, shape)
 
-    def __call__(self, name: str, *operands: Any) -> BufferView:
+    def __call__(self, name: str, *operands: ViewOrNumber) -> BufferView:
         """Append an operation; comparisons and operations on booleans return booleans."""
         if name in ("less", "less_equal", "equal", "isnan"):
             return self._state.map_like(name, *operands, like=self._like, dtype=_BOOL)
         if name.startswith("logical_"):
+            assert isinstance(operands[0], BufferView)
             return self._state.map_like(name, *operands, like=operands[0])
         return self._state.map_like(name, *operands, like=self._like)
 
@@ -211,7 +215,7 @@ class _Doubles:
         self._state.append_map("require", (condition,), dense_view(bool, condition.shape))
 
 
-def _in_doubles(compute: Callable[[_Doubles, Any, Any], BufferView]) -> Callable[[LoweringState, Any], str]:
+def _in_doubles(compute: Callable[[_Doubles, ViewOrNumber, ViewOrNumber], BufferView]) -> Callable[[LoweringState, Any], str]:
     """Return the lowering of a function of two operands that is computed in double precision."""
 
     def lower(state: LoweringState, item: Any) -> str:
@@ -227,7 +231,7 @@ def _in_doubles(compute: Callable[[_Doubles, Any, Any], BufferView]) -> Callable
     return lower
 
 
-def _relative_entropy(f: _Doubles, x: Any, y: Any) -> BufferView:
+def _relative_entropy(f: _Doubles, x: ViewOrNumber, y: ViewOrNumber) -> BufferView:
     """``x log(x / y)``, by ``log1p`` near 1 and by two logarithms if the quotient is out of range."""
     is_positive, x_positive, y_positive, ratio = _positive_ratio(f, x, y)
     is_near = f("logical_and", f("less", 0.5, ratio), f("less", ratio, 2.0))
@@ -239,7 +243,7 @@ def _relative_entropy(f: _Doubles, x: Any, y: Any) -> BufferView:
     return _or_limit(f, x, y, is_positive, value, 0.0)
 
 
-def _kl_divergence(f: _Doubles, x: Any, y: Any) -> BufferView:
+def _kl_divergence(f: _Doubles, x: ViewOrNumber, y: ViewOrNumber) -> BufferView:
     """``x log(x / y) - x + y``."""
     is_positive, x_positive, y_positive, ratio = _positive_ratio(f, x, y)
     product = f("multiply", x_positive, f("log", ratio))
@@ -247,14 +251,16 @@ def _kl_divergence(f: _Doubles, x: Any, y: Any) -> BufferView:
     return _or_limit(f, x, y, is_positive, value, y)
 
 
-def _positive_ratio(f: _Doubles, x: Any, y: Any) -> tuple[BufferView, BufferView, BufferView, BufferView]:
+def _positive_ratio(f: _Doubles, x: ViewOrNumber, y: ViewOrNumber) -> tuple[BufferView, BufferView, BufferView, BufferView]:
     """Return where both operands are positive, both of them there, and their quotient."""
     is_positive = f("logical_and", f("less", 0.0, x), f("less", 0.0, y))
     x, y = f("where", is_positive, x, 1.0), f("where", is_positive, y, 1.0)
     return is_positive, x, y, f("divide", x, y)
 
 
-def _or_limit(f: _Doubles, x: Any, y: Any, is_positive: BufferView, value: BufferView, at_zero: Any) -> BufferView:
+def _or_limit(
+    f: _Doubles, x: ViewOrNumber, y: ViewOrNumber, is_positive: BufferView, value: BufferView, at_zero: ViewOrNumber
+) -> BufferView:
     """Return a value where both operands are positive, otherwise `at_zero` where `x` is 0, infinity or nan."""
     is_zero = f("logical_and", f("equal", x, 0.0), f("less_equal", 0.0, y))
     value = f("where", is_positive, value, f("where", is_zero, at_zero, np.inf))
@@ -276,7 +282,7 @@ def _stirling_rest(f: _Doubles, x: BufferView) -> BufferView:
     return f("multiply", value, inverse)
 
 
-def _log_beta(f: _Doubles, a: Any, b: Any) -> BufferView:
+def _log_beta(f: _Doubles, a: ViewOrNumber, b: ViewOrNumber) -> BufferView:
     """The logarithm of the beta function of positive operands (DiDonato and Morris 1992, Algorithm 708: `betaln`)."""
     small, large, total = _ordered_operands(f, a, b)
     is_large = f("less_equal", _LARGE, large)
@@ -300,14 +306,14 @@ def _log_beta_of_large(f: _Doubles, small: BufferView, large: BufferView, total:
     return f("add", f("where", are_large, far, mixed), rest)
 
 
-def _ordered_operands(f: _Doubles, a: Any, b: Any) -> tuple[BufferView, BufferView, BufferView]:
+def _ordered_operands(f: _Doubles, a: ViewOrNumber, b: ViewOrNumber) -> tuple[BufferView, BufferView, BufferView]:
     """Return the smaller and the larger operand, and their sum; require that the gamma functions are defined and in range."""
     small, large = f("minimum", a, b), f("maximum", a, b)
     f.require(f("logical_and", f("less_equal", _LEAST, small), f("less_equal", large, _GREATEST)))
     return small, large, f("add", small, large)
 
 
-def _beta(f: _Doubles, a: Any, b: Any) -> BufferView:
+def _beta(f: _Doubles, a: ViewOrNumber, b: ViewOrNumber) -> BufferView:
     """A product of gamma functions, or the exponential of the logarithm where one of them is out of range."""
     small, large, total = _ordered_operands(f, a, b)
     is_moderate = f("less_equal", total, _LARGEST_SUM)
