@@ -18,6 +18,8 @@ from ....array_types import Array, Axis
 from ....bind import bind
 from ....values import ConstantNode, Value
 
+MAX_SEARCHED = 2**13  # elements that are counted by a search for each; NumPy counts more of them faster, after a sort
+
 
 def _constant_values(operand: object) -> NDArray[Any] | None:
     """Return the values of a constant; None for other operands."""
@@ -85,15 +87,29 @@ def _histogram(
         return None
     if np.ndim(bins) == 0 and not _are_distinct_edges(bins, range, edges):
         return None
+    if np.ndim(bins) and weights is None and a.size > MAX_SEARCHED:
+        return None
     count = len(edges) - 1
-    position = bind(np.searchsorted, (edges, a), {"side": "right"}) - 1
-    index = np.where(a == edges[-1], count - 1, position)
-    index = np.where(np.logical_and(a >= edges[0], a <= edges[-1]), index, count)
+    is_inside = np.logical_and(a >= edges[0], a <= edges[-1])
+    if np.ndim(bins) == 0:
+        index = _position_among_even_edges(np.where(is_inside, a, edges[0]), edges)
+    else:
+        position = bind(np.searchsorted, (edges, a), {"side": "right"}) - 1
+        index = np.where(a == edges[-1], count - 1, position)
+    index = np.where(is_inside, index, count)
     operands = (index,) if weights is None else (index, weights)
     numbers = bind(ops.NUMPY.bincount, operands, {"minlength": count + 1})[:count]
     if weights is not None and weights.dtype != np.float64:
         numbers = numbers.astype(weights.dtype)
     return numbers / np.diff(edges).astype(float) / np.sum(numbers) if density else numbers, edges
+
+
+def _position_among_even_edges(a: Array, edges: NDArray[Any]) -> Any:
+    """Return the position of the bin of each element, which is between the first and the last edge: NumPy's steps."""
+    a, last = a.astype(edges.dtype), len(edges) - 2
+    index = np.minimum((((a - edges[0]) / (edges[-1] - edges[0])) * (last + 1)).astype(np.int64), last)
+    index = index - (a < _gather(edges, index))
+    return index + np.logical_and(a >= _gather(edges, index + 1), index != last)
 
 
 def _are_distinct_edges(bins: object, range: object, edges: NDArray[Any]) -> bool:

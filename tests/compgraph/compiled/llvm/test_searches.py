@@ -233,6 +233,7 @@ def test_derivative_of_histogram_is_compiled() -> None:
     [
         lambda x: np.histogram(x, 5)[0],
         lambda x: np.histogram(x, "auto")[0],
+        lambda x: np.histogram(np.tile(x, 200), [-1.0, 0.0, 0.5])[0],
         lambda x: np.histogram(x, 20, (1.0, 1.0 + 1e-14))[0],
         lambda x: np.histogram(x, 5, (0, 1), weights=x + 1j)[0],
     ],
