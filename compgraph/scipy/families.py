@@ -132,7 +132,7 @@ def policy_of(family: str) -> Policy:
         return policy
     return dataclasses.replace(
         policy,
-        refused={name: advice for name, advice in policy.refused.items() if name not in replacements},
+        unsupported={name: advice for name, advice in policy.unsupported.items() if name not in replacements},
         replacements={**policy.replacements, **{name: _lazy_function(target) for name, (target, _) in replacements.items()}},
         always=policy.always | {name for name, (_, always) in replacements.items() if always},
     )

@@ -19,7 +19,7 @@ POLICY = Policy(
         {"next_fast_len", "prev_fast_len", "set_backend", "skip_backend", "set_global_backend", "register_backend"}
         | {"get_workers", "set_workers"}
     ),
-    refused={
+    unsupported={
         "fftfreq": "a plain sample spacing, or scipy.fft.fftfreq(n) / d",
         "rfftfreq": "a plain sample spacing, or scipy.fft.rfftfreq(n) / d",
         "fhtoffset": "plain numbers for dln, mu, initial and bias",

@@ -77,7 +77,7 @@ POLICY = Policy(
     own_code=frozenset({"trapezoid", "cumulative_trapezoid", "cumulative_simpson", "romb", "fixed_quad"}),
     replacements={"simpson": _simpson},
     plain=frozenset({"IntegrationWarning", "ODEintWarning"}),
-    refused={
+    unsupported={
         **dict.fromkeys(["quad", "quad_vec", "nquad", "dblquad", "tplquad", "solve_ivp", "solve_bvp", "odeint"], _AUTODIFF),
         **dict.fromkeys(["ode", "complex_ode", "OdeSolver", "RK23", "RK45", "DOP853", "Radau", "BDF", "LSODA"], _STEPS),
         **dict.fromkeys(["DenseOutput", "OdeSolution"], "the `sol` of " + _STEPS),

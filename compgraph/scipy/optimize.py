@@ -19,7 +19,7 @@ POLICY = Policy(
     module="scipy.optimize",
     own_code=frozenset({"rosen", "rosen_der", "rosen_hess", "rosen_hess_prod"}),
     plain=frozenset(_PLAIN.split()),
-    refused={
+    unsupported={
         **dict.fromkeys(_SOLVERS.split(), "`import autodiff`, which implements it for nodes"),
         "approx_fprime": "autodiff.grad, which is exact",
         "check_grad": "autodiff.check_grads",

@@ -105,8 +105,8 @@ def _class_of_nodes(kind: type) -> Any:
 def _rebind_attribute(attribute: object) -> Any:
     """Return an attribute of a class with SciPy's functions in it rebound."""
     if isinstance(attribute, FunctionType):
-        is_refused = attribute in ops.PUBLIC_NAMES and attribute not in HANDLERS
-        return attribute if is_refused or not is_from_scipy(attribute) else _rebind_method(attribute)
+        is_unsupported = attribute in ops.PUBLIC_NAMES and attribute not in HANDLERS
+        return attribute if is_unsupported or not is_from_scipy(attribute) else _rebind_method(attribute)
     if isinstance(attribute, (staticmethod, classmethod)):
         rebound = _rebind_attribute(attribute.__func__)
         return attribute if rebound is attribute.__func__ else type(attribute)(rebound)

@@ -39,7 +39,7 @@ class Policy:
         Ufuncs with a lowering to machine code, and its name.
     formulas : mapping
         Ufuncs that SymPy has, and their formulas; see `ops.OpSpec`.
-    refused : mapping
+    unsupported : mapping
         Names that raise a TypeError, each with an alternative that completes "use ...".
     """
 
@@ -55,10 +55,13 @@ class Policy:
     plain: frozenset[str] = frozenset()
     lowered: Mapping[str, str] = field(default_factory=dict)
     formulas: Mapping[str, str] = field(default_factory=dict)
-    refused: Mapping[str, str] = field(default_factory=dict)
+    unsupported: Mapping[str, str] = field(default_factory=dict)
 
     def kinds(self) -> Iterator[tuple[str, str]]:
         """Pairs of each name and its kind, which is the name of the attribute that contains it."""
-        for kind in ("smooth", "piecewise", "smooth_ufuncs", "piecewise_ufuncs", "own_code", "replacements", "plain", "refused"):
+        for kind in _KINDS:
             for name in getattr(self, kind):
                 yield name, kind
+
+
+_KINDS = ("smooth", "piecewise", "smooth_ufuncs", "piecewise_ufuncs", "own_code", "replacements", "plain", "unsupported")

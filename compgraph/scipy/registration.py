@@ -32,7 +32,7 @@ def register_policy(policy: Policy, only: str | None = None) -> None:
         scipy_object = _resolve(getattr(module, "_ufuncs", module) if name.startswith("_") else module, name)
         if kind == "plain" or scipy_object is None or only not in (None, name):
             continue
-        if kind == "refused":
+        if kind == "unsupported":
             _patch_to_raise(policy, name, scipy_object)
             continue
         if kind in ("smooth_ufuncs", "piecewise_ufuncs"):
@@ -176,7 +176,7 @@ def _patch_to_raise(policy: Policy, name: str, scipy_object: object) -> None:
     if implementation is None or function in HANDLERS or function in ops.OPNAMES:
         return
     full = ops.PUBLIC_NAMES[function] = f"{policy.module}.{name}"
-    advice = policy.refused.get(name, "functions that keep the graph, or cg.primitive with a rule of your own")
+    advice = policy.unsupported.get(name, "functions that keep the graph, or cg.primitive with a rule of your own")
 
     def dispatch(
         function: Callable[..., Any], original: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]

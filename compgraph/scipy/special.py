@@ -221,7 +221,7 @@ POLICY = Policy(
     },
     own_code=frozenset({"assoc_laguerre", "softplus", "sinc", "lambertw", "jvp", "yvp", "kvp", "ivp", "h1vp", "h2vp"}),
     plain=frozenset({"geterr", "seterr", "errstate", "SpecialFunctionWarning", "SpecialFunctionError"}),
-    refused={
+    unsupported={
         **dict.fromkeys(_ZEROS.split(), _COUNTS),
         **{name: _EVALUATED.format(f"scipy.special.eval_{name}") for name in _POLYNOMIALS.split()},
         **{f"roots_{name}": _QUADRATURE for name in _POLYNOMIALS.split()},

@@ -82,7 +82,7 @@ POLICY = Policy(
     },
     own_code=frozenset(_OWN_CODE.split()),
     plain=frozenset({"generate_knots"}),  # a generator, whose code cannot be patched; tracers raise in it
-    refused={
+    unsupported={
         **dict.fromkeys(["splprep", "make_splprep", "make_splrep"], f"{_CURVES}, of each coordinate"),
         **dict.fromkeys(
             ["insert", "spalde", "sproot"], "the methods of make_interp_spline's spline, and autodiff.root for a root"

@@ -62,7 +62,7 @@ POLICY = Policy(
             "solve_lyapunov",  # another name of solve_continuous_lyapunov
         }
     ),
-    refused={
+    unsupported={
         "cdf2rdf": "the complex eigenvalues and eigenvectors of scipy.linalg.eig",
         "clarkson_woodruff_transform": "scipy.linalg.clarkson_woodruff_transform(np.eye(n), k) @ a",
         "cossin": "scipy.linalg.svd of the blocks",

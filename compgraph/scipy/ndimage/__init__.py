@@ -26,7 +26,7 @@ POLICY = Policy(
     own_code=frozenset(_OWN_CODE.split()),
     always=frozenset({"generic_laplace", "generic_gradient_magnitude", "vectorized_filter"}),
     plain=frozenset({"generate_binary_structure", "iterate_structure"}),
-    refused={
+    unsupported={
         "geometric_transform": "scipy.ndimage.map_coordinates with all coordinates",
         **dict.fromkeys(("generic_filter", "generic_filter1d"), "scipy.ndimage.vectorized_filter, or sliding windows in NumPy"),
         **dict.fromkeys(("maximum_position", "minimum_position", "find_objects", "value_indices"), _POSITIONS),

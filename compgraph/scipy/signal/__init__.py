@@ -42,7 +42,7 @@ POLICY = Policy(
         {"lsim", "impulse", "step", "freqresp", "bode", "dlsim", "dimpulse", "dstep", "dfreqresp", "dbode", "cont2discrete"}
     ),
     plain=frozenset({"BadCoefficients", "buttap", "besselap", "correlation_lags", "max_len_seq", "unit_impulse"}),
-    refused={
+    unsupported={
         "ShortTimeFFT": "a plain window, hop and fs (the signal may be a node in all methods)",
         **dict.fromkeys(("find_peaks", "find_peaks_cwt", "peak_prominences", "peak_widths"), _PEAKS),
         **dict.fromkeys(("argrelextrema", "argrelmax", "argrelmin"), _PEAKS),

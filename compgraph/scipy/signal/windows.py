@@ -15,7 +15,7 @@ POLICY = Policy(
     own_code=frozenset(_OWN_CODE.split()),
     plain=frozenset({"boxcar", "triang", "parzen", "bohman", "blackman", "nuttall", "blackmanharris", "flattop", "bartlett"})
     | {"barthann", "hamming", "cosine", "hann", "lanczos"},
-    refused={
+    unsupported={
         "tukey": "a plain alpha (it determines a number of samples)",
         "taylor": _COUNTS,
         "dpss": "a plain half bandwidth (the windows are eigenvectors without a rule)",

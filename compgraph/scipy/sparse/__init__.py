@@ -81,7 +81,7 @@ POLICY = Policy(
         "swapaxes": matrix_creation.swapaxes,
     },
     plain=frozenset([*_PLAIN.split(), *_CLASS_NAMES]),
-    refused={
+    unsupported={
         "save_npz": "A.data.value and the indices (a file holds no graph)",
         "expand_dims": "a matrix of two dimensions (others cannot hold nodes)",
     },

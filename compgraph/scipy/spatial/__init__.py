@@ -20,7 +20,7 @@ POLICY = Policy(
         "procrustes": shapes.procrustes,
     },
     plain=frozenset({"QhullError"}),
-    refused={
+    unsupported={
         **dict.fromkeys(["ConvexHull", "Delaunay", "HalfspaceIntersection", "SphericalVoronoi", "Voronoi", "tsearch"], _CHOICES),
         **dict.fromkeys(["convex_hull_plot_2d", "delaunay_plot_2d", "voronoi_plot_2d"], _CHOICES),
         "KDTree.query_ball_point": _CHOICES,

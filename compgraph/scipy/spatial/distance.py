@@ -270,7 +270,7 @@ POLICY = Policy(
         "squareform": squareform,
         "directed_hausdorff": directed_hausdorff,
     },
-    refused={
+    unsupported={
         **dict.fromkeys(["dice", "hamming", "jaccard", "rogerstanimoto", "russellrao", "sokalsneath", "yule"], _COUNTS),
         **dict.fromkeys(["is_valid_dm", "is_valid_y", "num_obs_dm", "num_obs_y"], _SIZES),
     },

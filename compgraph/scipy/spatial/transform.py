@@ -371,7 +371,7 @@ POLICY = Policy(
         "Slerp": init_slerp,
         "Slerp.__call__": call_slerp,
     },
-    refused={
+    unsupported={
         "RigidTransform": "a Rotation, and add the translation",
         "RotationSpline": "Slerp, or make_interp_spline of rotation vectors",
         "Rotation.from_davenport": _OTHERS,

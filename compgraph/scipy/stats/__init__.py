@@ -97,7 +97,7 @@ _MULTIVARIATE = {
     },
 }
 
-REFUSED = {
+UNSUPPORTED = {
     **_all(
         """
         spearmanr spearmanrho kendalltau somersd weightedtau siegelslopes theilslopes mannwhitneyu wilcoxon kruskal
@@ -142,5 +142,5 @@ POLICY = Policy(
     replacements={**distributions.REPLACEMENTS, **multivariate.REPLACEMENTS, **replaced_functions.REPLACEMENTS},
     always=replaced_functions.ALWAYS,
     plain=PLAIN | {name for name in st.__all__ if isinstance(getattr(st, name), (st.rv_continuous, st.rv_discrete))},
-    refused=REFUSED,
+    unsupported=UNSUPPORTED,
 )

@@ -92,7 +92,7 @@ def _raising_method(name: str, advice: str) -> Callable[..., Any]:
     return method
 
 
-_REFUSED = {
+_UNSUPPORTED = {
     "resample": "plain data (x.value), because draws have no derivative",
     "integrate_box": "the sum of evaluate() at the points of a quadrature",
     "marginal": "gaussian_kde of these rows of the data",
@@ -110,5 +110,5 @@ OWN_CODE = [
         ".integrate_kde",
     )
 ]
-REPLACEMENTS = {f"gaussian_kde.{name}": _raising_method(name, advice) for name, advice in _REFUSED.items()}
+REPLACEMENTS = {f"gaussian_kde.{name}": _raising_method(name, advice) for name, advice in _UNSUPPORTED.items()}
 ALWAYS = frozenset([*OWN_CODE[1:], *REPLACEMENTS]) - {"gaussian_kde.set_bandwidth"}

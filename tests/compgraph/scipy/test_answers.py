@@ -31,10 +31,10 @@ def test_policy_lists_functions_with_replacement() -> None:
     assert {"quad", "solve_ivp"} <= policy.always
     assert "nquad" in policy.replacements
     assert "nquad" not in policy.always
-    assert not {"quad", "nquad", "solve_ivp"} & policy.refused.keys()
+    assert not {"quad", "nquad", "solve_ivp"} & policy.unsupported.keys()
 
 
 def test_policy_accepts_late_replacement() -> None:
-    """The family was entered, and refused, before autodiff was imported."""
+    """The family was registered, its functions as unsupported, before autodiff was imported."""
     process = subprocess.run([sys.executable, "-W", "error", "-c", LATE], capture_output=True, text=True)
     assert process.returncode == 0, process.stderr

@@ -34,7 +34,7 @@ def test_policies_cover_every_public_name_once() -> None:
 
 
 def test_policies_of_unsupported_functions_have_advice() -> None:
-    short = [(name, each) for name, _, policy in families() for each, advice in policy.refused.items() if len(advice) < 10]
+    short = [(name, each) for name, _, policy in families() for each, advice in policy.unsupported.items() if len(advice) < 10]
     assert short == []
 
 
@@ -43,7 +43,7 @@ def test_policies_of_unsupported_functions_raise_for_nodes() -> None:
     checked = 0
     with Failures("unsupported") as failures:
         for name, module, policy in families():
-            for each in policy.refused:
+            for each in policy.unsupported:
                 if "." in each or not hasattr(module, each):  # other versions of SciPy have others
                     continue
                 checked += 1

@@ -62,7 +62,7 @@ POLICY = Policy(
         {"ArpackError", "ArpackNoConvergence", "MatrixRankWarning", "SuperLU", "LinearOperator", "use_solver"}
         | {"LaplacianNd", "is_sptriangular", "spbandwidth"}
     ),
-    refused={
+    unsupported={
         "aslinearoperator": "the matrix itself (a LinearOperator cannot hold nodes)",
         "expm": "scipy.linalg.expm(A.toarray()), or expm_multiply",
         "funm_multiply_krylov": "expm_multiply, or scipy.linalg.funm",
