@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
 from typing import Any, NamedTuple
 
+from .. import ops
 from ..frames import is_internal
 
 _STDLIB = tuple({sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib")})
@@ -28,7 +29,11 @@ _SETTINGS = frozenset({"errstate", "seterr", "filterwarnings", "simplefilter"})
 _RAISING = {"raise", "call", "error"}
 _NOT_RAISING = {"ignore", "warn", "print", "log", "default", "always", "module", "once"}
 # NumPy functions that return plain values without a guard.
-_UNGUARDED = frozenset({"ix_", "ravel_multi_index", "array2string", "array_repr", "array_str", "min_scalar_type"})
+_UNGUARDED = frozenset(
+    spec.function.__name__
+    for spec in ops.OPERATIONS
+    if spec.policy == "plain" and spec.reads == "values" and not spec.is_guarded and spec.external != "files"
+)
 # Methods of arrays and functions that write elsewhere, or read objects without naming them.
 _UNTRACKED = frozenset(
     {"tofile", "dump", "ctypes", "setflags", "writeable", "f_globals", "f_locals", "gi_frame", "cr_frame", "tb_frame"}

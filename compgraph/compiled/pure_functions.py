@@ -161,7 +161,7 @@ def _is_pure_operation(value: Any) -> bool:
     if type(value).__hash__ is None:
         return False
     spec = ops.SPECS.get(ops.ALIASES.get(value, value))
-    return spec is not None and spec.policy != "unsupported" and spec.is_pure
+    return spec is not None and spec.policy != "unsupported" and not spec.external
 
 
 def is_patch(value: Callable[..., Any] | type) -> bool:

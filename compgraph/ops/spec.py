@@ -96,12 +96,16 @@ class OpSpec:
         Whether the result is a view where the strides of the operand allow one, else a copy.
     is_higher_order : bool
         Whether it calls a user's function, which may use nodes that are not among the arguments.
-    takes_sequence : bool
-        Whether a composed function takes a sequence of arrays.
-    is_pure : bool
-        Whether it has no state, side effect or external input (print options, files).
+    lists : {"arrays", "sequence", "kept"}
+        How lists with nodes are passed to a function in steps: as arrays; the first as a sequence of arrays; or as they are.
+    reads : {"values", "types", "shapes", "memory"}
+        With the policy "plain": what of the arguments determines the result; "types" are shapes and dtypes.
+    is_guarded : bool
+        With the policy "plain": whether Python may branch on the result, so that it is a guard.
     returns_indices : bool
-        Whether a plain function returns indices that depend on the shape of its operand alone.
+        With the policy "plain": whether it returns indices that depend on the shape of its operand alone.
+    external : {"", "files", "print options"}
+        What it reads or writes that is not an argument.
     """
 
     function: Any
@@ -121,9 +125,11 @@ class OpSpec:
     shape_depends_on: Literal["", "values", "integers"] = ""
     is_view: bool = False
     is_higher_order: bool = False
-    takes_sequence: bool = False
-    is_pure: bool = True
+    lists: Literal["arrays", "sequence", "kept"] = "arrays"
+    reads: Literal["values", "types", "shapes", "memory"] = "values"
+    is_guarded: bool = False
     returns_indices: bool = False
+    external: Literal["", "files", "print options"] = ""
 
 
 def is_elementwise(function: Callable[..., Any]) -> bool:
@@ -154,7 +160,7 @@ def rule(function: Callable[..., Any], operands: str = "", **data: Any) -> OpSpe
 
 def packed(function: Callable[..., Any], **data: Any) -> OpSpec:
     """An operation with a rule whose operands are packed in a sequence."""
-    return _recorded_spec("packed", function, "", data)
+    return _recorded_spec("packed", function, "", {"lists": "sequence", **data})
 
 
 def piecewise(function: Callable[..., Any], operands: str = "", **data: Any) -> OpSpec:

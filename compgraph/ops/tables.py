@@ -47,9 +47,7 @@ REPLACED_FUNCTIONS: dict[Function, Function] = {
     s.function: s.replacement for s in _specs_with_policy("replaced") if s.replacement is not None
 }
 HIGHER_ORDER_FUNCTIONS: frozenset[Any] = frozenset(s.function for s in OPERATIONS if s.is_higher_order)
-STACKING_FUNCTIONS: frozenset[Any] = frozenset(s.function for s in OPERATIONS if s.takes_sequence)
 PLAIN_FUNCTIONS: frozenset[Any] = _functions_with_policy("plain")
-SHAPE_INDEX_FUNCTIONS: frozenset[Any] = frozenset(s.function for s in OPERATIONS if s.returns_indices)
 VIEW_FUNCTIONS: frozenset[Any] = frozenset(s.function for s in OPERATIONS if s.is_view)
 WRITING_FUNCTIONS: frozenset[Any] = _functions_with_policy("writes")
 UNSUPPORTED_FUNCTIONS: dict[Function, str] = {s.function: s.advice for s in _specs_with_policy("unsupported")}

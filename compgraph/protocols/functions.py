@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from .. import ops
+from .. import inplace, ops
 from ..arrays import LIKE_CONSTRUCTORS
 from ..bind import bind
 from ..context import is_recording
 from ..frames import source_lines
 from ..graph import as_operand, as_operands, full_name, stack_nested, to_values
 from ..guards import needs_no_shape_guard, note_guard, note_saved, note_shape, note_text
-from ..inplace import as_traced, copyto, fill_diagonal, nan_to_num, place, put, put_along_axis, putmask, write_out
+from ..inplace import as_traced, write_out
 from ..values import TRACEABLE, Borrowed, Buffer, Value, next_sequence_number, require_computed
 from .binding import bind_arguments, parameters_of, record_keywords, resolve_order, unsupported_message
 from .rebinding import rebind
@@ -95,9 +95,10 @@ def with_user_line(handler: Callable[..., Any]) -> Any:
 def _run_numpy_code(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Run NumPy's own Python code of a function on nodes."""
     rebound = rebind(ops.implementation(function))
-    if function in ops.STACKING_FUNCTIONS and args:
+    lists = ops.SPECS[function].lists
+    if lists == "sequence" and args:
         return rebound([stack_nested(a) for a in args[0]], *args[1:], **kwargs)
-    if function is np.unstack:  # it does not accept lists
+    if lists == "kept":
         return rebound(*args, **kwargs)
     return rebound(*map(stack_nested, args), **{k: stack_nested(v) for k, v in kwargs.items()})
 
@@ -105,59 +106,44 @@ def _run_numpy_code(function: Callable[..., Any], args: tuple[Any, ...], kwargs:
 @with_user_line
 def _run_replacement(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Call the replacement of a function, whose steps are recorded."""
-    if function not in _LIST_ARGUMENT_FUNCTIONS:
+    if ops.SPECS[function].lists == "arrays":
         args, kwargs = tuple(map(stack_nested, args)), {name: stack_nested(value) for name, value in kwargs.items()}
     return ops.REPLACED_FUNCTIONS[function](*args, **kwargs)
 
 
-_LIST_ARGUMENT_FUNCTIONS = frozenset(
-    {np.piecewise, np.choose, np.select, np.block, np.histogramdd}
-)  # their list arguments are not arrays
-
-
 def _call_on_values(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Call a function on plain values, and log guards on its result and on shapes that determine it."""
-    if function in _WRITES_FILES and is_recording():
+    spec = ops.SPECS[function]
+    if spec.external == "files" and is_recording():
         note_saved(full_name(function))
     args, kwargs = tuple(map(stack_nested, args)), {name: stack_nested(value) for name, value in kwargs.items()}
-    result = function(*_plain_arguments(function, args), **_plain_arguments(function, kwargs))
+    reads_types = spec.reads in ("types", "shapes")
+    result = function(*_plain_arguments(args, reads_types), **_plain_arguments(kwargs, reads_types))
     if type(result) is str:
         note_text()
     # `frame_up(3)` is the frame that called the NumPy function
-    if function in _GUARDED_FUNCTIONS and not (function in _SHAPE_QUERIES and needs_no_shape_guard(source_lines.frame_up(3))):
+    if spec.is_guarded and not (spec.reads == "shapes" and needs_no_shape_guard(source_lines.frame_up(3))):
         evaluate = functools.partial(_call_by_names, function, tuple(kwargs), len(args))
         note_guard(f"{full_name(function)}()", evaluate, (*args, *kwargs.values()), result, source_lines.user_frame(2))
-    if function in ops.SHAPE_INDEX_FUNCTIONS:
+    if spec.returns_indices:
         note_shape(next(a for a in (*args, *kwargs.values()) if isinstance(a, Value)), f"the shape read by {full_name(function)}")
     return result
 
 
-def _plain_arguments(function: Callable[..., Any], arguments: object) -> Any:
+def _plain_arguments(arguments: object, reads_types: bool) -> Any:
     """Return the arguments of a plain function; one that only reads shapes and dtypes receives a single batch element."""
-    if function not in _METADATA_QUERIES:
+    if not reads_types:
         return to_values(arguments)
     if isinstance(arguments, dict):
-        return {name: _plain_arguments(function, value) for name, value in arguments.items()}
+        return {name: _plain_arguments(value, reads_types) for name, value in arguments.items()}
     if isinstance(arguments, (tuple, list)):
-        return type(arguments)([_plain_arguments(function, value) for value in arguments])
+        return type(arguments)([_plain_arguments(value, reads_types) for value in arguments])
     return arguments.raw_value if isinstance(arguments, Value) and arguments.trace_kind == "batch" else to_values(arguments)
-
-
-_SHAPE_QUERIES = frozenset({np.shape, np.size})
-_METADATA_QUERIES = (
-    _SHAPE_QUERIES
-    | ops.SHAPE_INDEX_FUNCTIONS
-    | {np.ndim, np.result_type, np.can_cast, np.common_type, np.iscomplexobj, np.isrealobj}
-)
-_GUARDED_FUNCTIONS = _SHAPE_QUERIES | {np.allclose, np.array_equal, np.array_equiv}
 
 
 def _call_by_names(function: Callable[..., Any], keyword_names: tuple[str, ...], num_positional: int, *values: object) -> Any:
     """Call a function with the values after the first `num_positional` as keyword arguments. Guards re-evaluate calls with it."""
     return function(*values[:num_positional], **dict(zip(keyword_names, values[num_positional:], strict=True)))
-
-
-_WRITES_FILES = frozenset({np.save, np.savez, np.savez_compressed, np.savetxt})
 
 
 def _einsum(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -228,13 +214,8 @@ HANDLERS: dict[Any, Callable[[Any, tuple[Any, ...], dict[str, Any]], Any]] = {
     **dict.fromkeys(ops.REPLACED_FUNCTIONS, _run_replacement),
     **dict.fromkeys(ops.PLAIN_FUNCTIONS, _call_on_values),
     np.einsum: _einsum,
-    np.copyto: _make_replacement_handler(copyto),
-    np.put: _make_replacement_handler(put),
-    np.place: _make_replacement_handler(place),
-    np.putmask: _make_replacement_handler(putmask),
-    np.nan_to_num: _make_replacement_handler(nan_to_num),
-    np.put_along_axis: _make_replacement_handler(put_along_axis),
-    np.fill_diagonal: _make_replacement_handler(fill_diagonal),
+    **{f: _make_replacement_handler(getattr(inplace, f.__name__)) for f in ops.WRITING_FUNCTIONS},
+    np.nan_to_num: _make_replacement_handler(inplace.nan_to_num),
     np.clip: _clip,
     np.ravel: _bind_with_order,
     np.reshape: _bind_with_order,

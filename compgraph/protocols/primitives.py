@@ -191,7 +191,7 @@ def _with_operand_as_node(function: Callable[..., Any], args: tuple[Any, ...]) -
     if len(args) <= position:
         raise TypeError(f"{function.__name__}: with name=, operands must be passed by position, but none were")
     operand = args[position]
-    if function in ops.PACKED_FUNCTIONS or function in ops.STACKING_FUNCTIONS:
+    if (spec := ops.spec_of(function)) is not None and spec.lists == "sequence":
         first_operand: Any = [ConstantNode.create_using(operand[0]), *operand[1:]]
     else:
         first_operand = ConstantNode.create_using(operand)

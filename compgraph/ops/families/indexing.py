@@ -16,9 +16,9 @@ OPERATIONS: tuple[OpSpec, ...] = (
     rule(np.take_along_axis, "arr indices"),
     replaced(np.compress, selection.compress),
     replaced(np.extract, selection.extract),
-    replaced(np.choose, selection.choose, method="choose"),
-    replaced(np.select, selection.select),
-    replaced(np.piecewise, selection.piecewise, is_higher_order=True),
+    replaced(np.choose, selection.choose, lists="kept", method="choose"),
+    replaced(np.select, selection.select, lists="kept"),
+    replaced(np.piecewise, selection.piecewise, lists="kept", is_higher_order=True),
     # inserting and deleting
     rule(selection.delete, "arr obj", kind="sequential", shape_depends_on="integers"),
     replaced(np.delete, selection.delete_at),
