@@ -251,10 +251,10 @@ def _attach(
     node = set_history(_new_result(value, is_active, args), function, args, parent_argnums, options)
     if may_share and ops.has_value_dependent_shape(function, args, parent_argnums):
         _notify_shapes((node,))
-    if function in _BLANK_CONSTRUCTORS and type(node) in _INERT_ARRAYS and not is_tracing():
+    if function in ops.BLANK_FUNCTIONS and type(node) in _INERT_ARRAYS and not is_tracing():
         if type(node) in TRACKED_CLASS_OF:
             mark_used(node)
-        if function is np.empty_like:
+        if function not in ops.FILL_VALUES:
             value.fill(0)  # `mark_used` detects foreign writes only in arrays that began as zeros
         node.__class__ = InertBlankNode
     return node
@@ -269,7 +269,6 @@ def _notify_shapes(nodes: tuple[Any, ...]) -> None:
         callback(nodes)
 
 
-_BLANK_CONSTRUCTORS = frozenset({np.zeros_like, np.empty_like})
 _INERT_ARRAYS = (InertNode, UntrackedNode)
 
 

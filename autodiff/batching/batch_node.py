@@ -55,12 +55,10 @@ from .rules import Call, apply_batch_rule, map_elements
 ndarray = np.ndarray
 _NUMBERS = frozenset({int, float, bool, complex, np.float64, np.float32, np.int64, np.bool_})
 _BASIC_INDEX = frozenset({int, slice, type(None), type(Ellipsis), np.int64})
-_KEEP_0D_ARRAYS = frozenset({ops.copy, ops.astype, ops.input_of})  # return an array for a 0-d array
-_MAKE_0D_ARRAYS = frozenset(
-    {np.copy, np.zeros_like, np.ones_like, np.empty_like, np.full_like, np.where, np.broadcast_to}
-)  # return an array for a scalar too
+_KEEP_0D_ARRAYS, _MAKE_0D_ARRAYS = (
+    frozenset(spec.function for spec in ops.OPERATIONS if spec.scalar_result == result) for result in ("kept", "array")
+)
 _array_ufunc: Any = Value.__array_ufunc__
-_SHARES_NO_MEMORY = ops.PIECEWISE - {ops.stop_gradient}
 
 
 class BatchNode(TransformTracer):
@@ -166,7 +164,7 @@ class BatchNode(TransformTracer):
         else:
             out = apply_batch_rule(Call(function, values, batched, options, nodes[0].batch_size))
         is_array = function in _MAKE_0D_ARRAYS or (function in _KEEP_0D_ARRAYS and not all(a.is_scalar for a in nodes))
-        shares_no_memory = type(function) is np.ufunc or function in _SHARES_NO_MEMORY
+        shares_no_memory = type(function) is np.ufunc or function in ops.PIECEWISE
         return _wrap(out, level, () if shares_no_memory else nodes, is_array)
 
     @classmethod

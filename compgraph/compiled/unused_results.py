@@ -9,7 +9,7 @@ import numpy as np
 
 from .. import ops
 from ..context import Setting, collector, is_deriving
-from ..executor import SHAPE_ONLY_FUNCTIONS, collect_dependencies, sources_of
+from ..executor import collect_dependencies, sources_of
 from ..guards import EvaluationGuard
 from ..interpreters import Observed
 from ..storage import window
@@ -121,7 +121,7 @@ def _operation_of(node: Any) -> Any:
 
 def _dependencies(item: object) -> tuple[Any, ...]:
     """Return the operands of an item; none if it depends on a shape alone."""
-    is_constant = isinstance(item, Value) and item.function in SHAPE_ONLY_FUNCTIONS and not item.memory
+    is_constant = isinstance(item, Value) and item.function in ops.FILL_VALUES and not item.memory
     return () if is_constant else sources_of(item)
 
 

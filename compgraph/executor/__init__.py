@@ -2,10 +2,10 @@
 
 from ..guards import GuardError
 from .codegen import CodeWriter, GlobalNames, NumPyBackend
-from .cse import SHAPE_ONLY_FUNCTIONS, simplify
+from .cse import simplify
 from .executor import MISMATCH_ERRORS, Executor, convert_fed_value, has_nan
 from .passes import compile_family, compile_schedule, fastest_backend, supports_families
-from .result_checks import VALUE_DEPENDENT_DTYPE, require_shape
+from .result_checks import require_shape
 from .retrace import replay, replay_outputs
 from .schedule import (
     Program,
@@ -21,9 +21,9 @@ from .schedule_interpreter import ScheduleInterpreter
 from .subgraphs import cut_items, items_between, subgraph
 
 __all__ = [
-    "MISMATCH_ERRORS", "SHAPE_ONLY_FUNCTIONS", "VALUE_DEPENDENT_DTYPE", "CodeWriter", "Executor", "GlobalNames", "GuardError",
-    "NumPyBackend", "Program", "Schedule", "ScheduleInterpreter", "TripCountFamily", "check_threads", "collect_dependencies",
-    "compile_family", "compile_schedule", "convert_fed_value", "cut_items", "fastest_backend", "has_nan", "items_between",
-    "origin_of", "replay", "replay_outputs", "require_shape", "retrace_sources_of", "simplify", "sources_of", "subgraph",
+    "MISMATCH_ERRORS", "CodeWriter", "Executor", "GlobalNames", "GuardError", "NumPyBackend", "Program", "Schedule",
+    "ScheduleInterpreter", "TripCountFamily", "check_threads", "collect_dependencies", "compile_family", "compile_schedule",
+    "convert_fed_value", "cut_items", "fastest_backend", "has_nan", "items_between", "origin_of", "replay", "replay_outputs",
+    "require_shape", "retrace_sources_of", "simplify", "sources_of", "subgraph",
     "supports_families",
 ]  # fmt: skip

@@ -20,7 +20,6 @@ from ..values import ConstantNode, MultiOutput, PlaceholderNode, Value, copy_loc
 from .schedule import Schedule, collect_dependencies, origin_of
 
 # Functions whose result depends only on the operand's shape: constants if shapes are known.
-SHAPE_ONLY_FUNCTIONS = frozenset({ops.NUMPY.ones_like, ops.NUMPY.zeros_like})
 MAX_COMPARED_BYTES = 4096  # larger plain operands and constants are compared by identity instead of by value
 
 
@@ -107,7 +106,7 @@ def simplify_items(
             replacements[item] = with_operands(item, args)
             if isinstance(item, Value) and item.memory:
                 replacements[item].memory = memories[id(item.memory)] = Memory()
-        elif (shapes_known and item.function in SHAPE_ONLY_FUNCTIONS and item not in varying) or (
+        elif (shapes_known and item.function in ops.FILL_VALUES and item not in varying) or (
             fold_constants
             and all(item.args[position] not in inputs and _is_constant(args[position]) for position in item.parent_argnums)
         ):

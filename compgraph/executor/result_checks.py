@@ -13,12 +13,6 @@ from ..storage import value_at
 from ..values import MultiOutput, Value
 from .schedule import Schedule, collect_dependencies
 
-# Functions that return complex or real numbers, depending on the values.
-VALUE_DEPENDENT_DTYPE = frozenset(
-    {f for name in np.emath.__all__ if callable(f := getattr(np.emath, name))}
-    | {np.linalg.eig, np.linalg.eigvals, ops.function_by_opname("roots")}
-)
-
 
 def require_shape(result: NDArray[Any] | np.generic, shape: tuple[int, ...]) -> None:
     """Raise a ProgramMismatchError unless a result has the expected shape."""
@@ -71,7 +65,7 @@ def _add_type_checks(item: Any, checks: dict[Any, list[Any]]) -> None:
     function = operation.function
     if isinstance(function, np.ufunc):
         return
-    if function in VALUE_DEPENDENT_DTYPE or getattr(function, "function", None) in VALUE_DEPENDENT_DTYPE:
+    if function in ops.VALUE_DEPENDENT_DTYPES or getattr(function, "function", None) in ops.VALUE_DEPENDENT_DTYPES:
         checks.setdefault(item, []).append((require_dtype, item.dtype))
     reads_integers = any(
         a.raw_value.dtype.kind in "biu" for p in operation.parent_argnums if isinstance(a := operation.args[p], Value)

@@ -14,7 +14,7 @@ from ..graph import as_operand, flatten_sequences, full_name, to_values
 from ..guards import guarded_value
 from ..values import Value, require_history
 from .buffer_methods import as_traced
-from .overlapping_writes import MOVING_FUNCTIONS, backing_array, move_elements, simulate_numpy_writes
+from .overlapping_writes import backing_array, move_elements, simulate_numpy_writes
 from .stores import require_cast, store, store_computed
 
 ndarray = np.ndarray
@@ -78,7 +78,7 @@ def write_out(function: Any, args: tuple[Any, ...], options: dict[str, Any], out
     for position, expected in enumerate(simulated or ()):
         if expected is None or _has_same_bits(get_output(position), expected):
             continue
-        if function not in MOVING_FUNCTIONS or len(targets) > 1:
+        if function not in ops.MOVING_FUNCTIONS or len(targets) > 1:
             raise ValueError(
                 f"{name}: out= shares memory with an operand, so that NumPy reads elements that it has already overwritten. "
                 "Pass a copy of the operand (np.copy), or an out= with its own memory"

@@ -21,8 +21,6 @@ from ..values import Value, require_unbatched, unwrap_buffer
 from .stores import require_writeable, store, store_plain
 
 ndarray = np.ndarray
-# Functions with ``out=`` that only move elements: each element of the result is an element of an operand.
-MOVING_FUNCTIONS: frozenset[Any] = frozenset({np.concatenate, np.stack, np.take, np.compress})
 
 
 def backing_array(node: Any) -> Any:

@@ -92,8 +92,16 @@ class OpSpec:
         The name of the compiler's lowering; by default, for elementwise ufuncs of NumPy, the ufunc's name.
     shape_depends_on : {"", "values", "integers"}
         "values" if the shape of the result depends on operand values; "integers" if only on those of integers and booleans.
+    dtype_depends_on_values : bool
+        Whether the result is real or complex, depending on operand values.
+    fill : {None, 0, 1, "any"}
+        The value of all elements of the result, if it depends on the operand's shape and dtype alone.
+    scalar_result : {"scalar", "kept", "array"}
+        The result for operands without axes: a scalar; an array if an operand is one; always an array.
     is_view : bool
         Whether the result is a view where the strides of the operand allow one, else a copy.
+    moves_elements : bool
+        Whether each element of the result is an element of an operand; by default for the kind "shape".
     is_higher_order : bool
         Whether it calls a user's function, which may use nodes that are not among the arguments.
     lists : {"arrays", "sequence", "kept"}
@@ -123,7 +131,11 @@ class OpSpec:
     formula: str = ""
     lowering: str = ""
     shape_depends_on: Literal["", "values", "integers"] = ""
+    dtype_depends_on_values: bool = False
+    fill: Literal[0, 1, "any"] | None = None
+    scalar_result: Literal["scalar", "kept", "array"] = "scalar"
     is_view: bool = False
+    moves_elements: bool = False
     is_higher_order: bool = False
     lists: Literal["arrays", "sequence", "kept"] = "arrays"
     reads: Literal["values", "types", "shapes", "memory"] = "values"
@@ -143,6 +155,7 @@ def _recorded_spec(policy: Policy, function: Callable[..., Any], operands: str, 
         data.setdefault("lowering", function.__name__)
     if data.get("kind") == "shape":
         data.setdefault("warns", "never")
+        data.setdefault("moves_elements", True)
     data.setdefault("opname", default_opname(function))
     return OpSpec(function, policy, operands=operands, **data)
 

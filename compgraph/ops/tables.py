@@ -49,6 +49,9 @@ REPLACED_FUNCTIONS: dict[Function, Function] = {
 HIGHER_ORDER_FUNCTIONS: frozenset[Any] = frozenset(s.function for s in OPERATIONS if s.is_higher_order)
 PLAIN_FUNCTIONS: frozenset[Any] = _functions_with_policy("plain")
 VIEW_FUNCTIONS: frozenset[Any] = frozenset(s.function for s in OPERATIONS if s.is_view)
+MOVING_FUNCTIONS: frozenset[Any] = frozenset(s.function for s in OPERATIONS if s.moves_elements)
+BLANK_FUNCTIONS: frozenset[Any] = frozenset(s.function for s in OPERATIONS if s.fill in (0, "any"))
+FILL_VALUES: dict[Any, int] = {s.function: s.fill for s in OPERATIONS if isinstance(s.fill, int)}
 WRITING_FUNCTIONS: frozenset[Any] = _functions_with_policy("writes")
 UNSUPPORTED_FUNCTIONS: dict[Function, str] = {s.function: s.advice for s in _specs_with_policy("unsupported")}
 
@@ -116,6 +119,7 @@ PIECEWISE: set[Any] = {
 OPNAMES: dict[Any, str] = {s.function: s.opname for s in _specs_with_policy("rule", "piecewise")}
 OPNAMES |= {PACKED_FUNCTIONS[s.function]: s.opname for s in _specs_with_policy("packed")}
 
+VALUE_DEPENDENT_DTYPES: frozenset[Any] = frozenset(s.function for s in OPERATIONS if s.dtype_depends_on_values)
 # Functions whose result shape depends on operand values; for `_INTEGER_DEPENDENT_SHAPES`, on integers and booleans alone.
 VALUE_DEPENDENT_SHAPES: frozenset[Any] = frozenset(s.function for s in OPERATIONS if s.shape_depends_on == "values")
 _WHERE = np.where  # bound here, because the name in `np` is replaced within operators

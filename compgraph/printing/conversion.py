@@ -32,7 +32,6 @@ MAX_UNABBREVIATED_DEPTH = 60  # nested operations
 MAX_SIMPLIFIED_SIZE = 40  # SymPy simplifies these in milliseconds
 IDENTITIES = {"positive", "copy", "input", "broadcast_to", "ascontiguousarray", "stop_gradient", "astype"}
 IDENTITIES_OF_REALS = {"conj", "real"}
-FILL_VALUES = {"ones_like": 1, "zeros_like": 0}
 TRIGONOMETRIC = sp.sin, sp.cos, sp.tan, sp.sinh, sp.cosh, sp.tanh
 MODULES = re.compile(r"^(special|linalg|fft|ndimage|signal|stats)_(?=.)")
 
@@ -190,8 +189,8 @@ class Converter:
 
     def _operation(self, item: Any) -> sp.Expr:
         opname = item.opname
-        if opname in FILL_VALUES or 0 in item.shape:
-            return sp.Integer(FILL_VALUES.get(opname, 0))
+        if item.function in ops.FILL_VALUES or 0 in item.shape:
+            return sp.Integer(ops.FILL_VALUES.get(item.function, 0))
         if opname in IDENTITIES or (opname in IDENTITIES_OF_REALS and _kind(item.args[0]) != "c"):
             return self._body_of_identity(item)
         if opname == "imag" and _kind(item.args[0]) != "c":
@@ -498,7 +497,7 @@ def _operands(item: Any) -> tuple[Any, ...]:
     if isinstance(item, Write):
         return ()
     written = item.memory.log if isinstance(item, Value) and item.memory else ()
-    return (*written, *[item.args[p] for p in item.parent_argnums]) if getattr(item, "opname", None) not in FILL_VALUES else ()
+    return (*written, *[item.args[p] for p in item.parent_argnums]) if item.function not in ops.FILL_VALUES else ()
 
 
 def _plain(value: Operand) -> Any:

@@ -15,7 +15,7 @@ import numpy as np
 
 from ... import ops
 from ...array_types import Operand
-from ...executor import VALUE_DEPENDENT_DTYPE, CodeWriter, GlobalNames, Schedule
+from ...executor import CodeWriter, GlobalNames, Schedule
 from ...guards import EvaluationGuard, Guard, is_shape_guard
 from ...storage import Write, layout_in, root_of, value_at, viewed_operand, window
 from ...tracing import without_tracing
@@ -358,7 +358,7 @@ class _EngineWriter(CodeWriter):
         if isinstance(function, ops.UfuncMethod):
             function, keyword_operands = _reduction_of(function), {"axis": 0} | keyword_operands
         key = operation_key(function)
-        if is_converted := function in VALUE_DEPENDENT_DTYPE:
+        if is_converted := function in ops.VALUE_DEPENDENT_DTYPES:
             function = self._real_or_complex_function(item, function, operands)
         if key == "astype":
             return f"cast({self.operand(operands[0], item)}, {self._dtype(item.dtype)})"

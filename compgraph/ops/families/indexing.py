@@ -12,9 +12,9 @@ OPERATIONS: tuple[OpSpec, ...] = (
     # taking
     rule(getitem, kind="shape", warns="maybe"),
     rule(added_at, kind="sequential"),
-    rule(np.take, "a indices", method="take"),
+    rule(np.take, "a indices", method="take", moves_elements=True),
     rule(np.take_along_axis, "arr indices"),
-    replaced(np.compress, selection.compress),
+    replaced(np.compress, selection.compress, moves_elements=True),
     replaced(np.extract, selection.extract),
     replaced(np.choose, selection.choose, lists="kept", method="choose"),
     replaced(np.select, selection.select, lists="kept"),
