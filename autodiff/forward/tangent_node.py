@@ -26,7 +26,6 @@ from compgraph.storage import interrupted_write_error, layout_in, overlaps_itsel
 from compgraph.values import (
     INERT,
     NO_OPTIONS,
-    OPERATORS,
     OperationalNode,
     TransformTracer,
     Value,
@@ -181,7 +180,7 @@ class TangentNode(TransformTracer):
             parts = [tangent_nodes[0]._attach_tangent(o, t) for o, t in zip(out, tangent or [None] * len(out), strict=True)]
             return type(out)(*parts) if hasattr(out, "_fields") else type(out)(parts)
         result = tangent_nodes[0]._attach_tangent(out, tangent)
-        if is_python_number(tangent_nodes[0]) and function in OPERATORS and all(map(is_python_arithmetic, args)):
+        if is_python_number(tangent_nodes[0]) and function in ops.PYTHON_ARITHMETIC and all(map(is_python_arithmetic, args)):
             mark_python_number(result)
         return result
 

@@ -41,8 +41,8 @@ def cornered(t: NDArray[Any], z: NDArray[Any], of: str) -> Any:
     return np.zeros(np.broadcast_shapes(np.shape(t), np.shape(z)), np.result_type(t, z))[()]
 
 
-ops.register_operation(over, "over", formula="x / y")
-ops.register_operation(cornered, "cornered")
+ops.register_operation(over, "over", formula="x / y", corner="undefined")
+ops.register_operation(cornered, "cornered", corner="undefined")
 over_grad = elementwise("over", lambda g, out, x, length, of: g / length, lambda g, out, x, length, of: -g * out / length)
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from compgraph import ops
 from compgraph.array_types import Array, Operand
 from compgraph.bind import bind
 from compgraph.graph import walk
@@ -20,7 +21,6 @@ from .tangent_sweep import push_through
 
 # The maximum number of operations between a value and its cotangent, which includes all later corners of a chain.
 MAX_DISTANCE = 256
-LENGTHS = frozenset({"abs", "fabs", "hypot", "linalg_norm", "std"})
 
 
 def find_slope(g: Any, out: Any, corner: Operand) -> tuple[Any, Any]:
@@ -113,7 +113,8 @@ def _depends_on_others(nodes: Any, g: Any, where: Operand, duplicates: list[Any]
 
 def _has_corner(node: Any) -> bool:
     """Whether a node is a length that is 0 somewhere."""
-    return node.opname in LENGTHS and bool(np.any(node.raw_value == 0))
+    spec = ops.spec_of(node.function)
+    return spec is not None and spec.corner == "length" and bool(np.any(node.raw_value == 0))
 
 
 def _random_numbers(shape: tuple[int, ...]) -> Any:

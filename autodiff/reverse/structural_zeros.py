@@ -34,7 +34,6 @@ from .support_rules import MaskedRules, RecordingSupportRules, as_support, in_bo
 # single_pass(rules, errors, seed, create_graph) -> {node: cotangent}: one pass over a graph; `rules` maps functions to rules.
 Pass = Callable[[Any, RuleErrors, Any, bool], dict[Any, Any]]
 _function_of = attrgetter("function")
-CORNERS = frozenset({"over", "cornered"})  # mark undefined second derivatives; see `grads.corners`
 
 
 def run_sweep(
@@ -107,7 +106,13 @@ def _run_pass(single_pass: Pass, rules: object, errors: RuleErrors, seed: object
 def _drop_corners(errors: RuleErrors, has_nan: bool) -> None:
     """Drop warnings of second derivatives that do not exist at a corner, if none of them reached a result."""
     if errors.pending and not has_nan:
-        errors.pending = [(error, at) for error, at in errors.pending if at is None or at.opname not in CORNERS]
+        errors.pending = [(error, at) for error, at in errors.pending if at is None or not _marks_corner(at.function)]
+
+
+def _marks_corner(function: Any) -> bool:
+    """Whether an operation marks an undefined second derivative; see `grads.corners`."""
+    spec = ops.spec_of(function)
+    return spec is not None and spec.corner == "undefined"
 
 
 def _has_zeros(nodes: Sequence[Any], support: object) -> bool:

@@ -65,20 +65,20 @@ class UnusedResults:
         dtypes = [
             np.asarray(getattr(a, "raw_value", a)).dtype for a in item.args if isinstance(a, (Value, np.ndarray, np.generic))
         ]
-        if function is ops.astype:
+        if warns == "casts":
             return all(np.can_cast(t, node.dtype) or (t.kind in _INTEGERS and node.dtype.kind in "biufc") for t in dtypes)
-        if function is ops.getitem:
+        if warns == "indices":
             return bool(item.parent_argnums == (0,))
         if warns == "floats":
             return self.uses_autodiff or all(dtype.kind in _INTEGERS for dtype in (*dtypes, node.dtype))
-        return self.uses_autodiff and self._warns_of_overflow_only(function, item)
+        return self.uses_autodiff and self._warns_of_overflow_only(function, "" if spec is None else spec.quiet_with, item)
 
     @staticmethod
-    def _warns_of_overflow_only(function: Any, item: Any) -> bool:
+    def _warns_of_overflow_only(function: Any, quiet_with: str, item: Any) -> bool:
         """Return whether a function with this constant operand warns only of overflow and infinite operands."""
-        if function in (np.true_divide, ops.power, np.power) and item.parent_argnums == (0,) and len(item.args) > 1:
+        if quiet_with and item.parent_argnums == (0,) and len(item.args) > 1:
             plain = np.asarray(item.args[1])
-            if function is np.true_divide:
+            if quiet_with == "nonzero":
                 return bool(plain.all())
             return bool(plain.dtype.kind != "c" and (plain >= 0).all() and (plain == np.floor(plain)).all())
         is_ufunc_of_scipy = type(function) is np.ufunc and getattr(np, function.__name__, None) is not function

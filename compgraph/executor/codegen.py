@@ -27,7 +27,10 @@ from .schedule import Schedule
 
 _FILE = "<executor {}>"
 # The ufuncs whose `reduce` these functions call.
-REDUCTIONS = {np.sum: np.add, np.prod: np.multiply, np.max: np.maximum, np.min: np.minimum}
+REDUCTIONS = {function: ufunc for (ufunc, method), function in ops.FOLDS.items() if method == "reduce"}
+
+# Ufuncs for which NumPy deprecates ``out`` by position.
+_OUT_BY_KEYWORD = frozenset(spec.function for spec in ops.OPERATIONS if spec.out_by_keyword)
 
 
 def underlying_call(function: Callable[..., Any], options: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
@@ -264,8 +267,8 @@ class _ProgramWriter(CodeWriter):
         arguments = [self.operand(operand, item) for operand in item.args]
         buffer = self._schedule.buffers.get(item)
         if buffer is not None:
-            name = self.names.bind(buffer, "b")  # NumPy accepts it by keyword only for maximum and minimum
-            arguments.append(f"out={name}" if item.function in (np.maximum, np.minimum) else name)
+            name = self.names.bind(buffer, "b")
+            arguments.append(f"out={name}" if item.function in _OUT_BY_KEYWORD else name)
         function, options = underlying_call(item.function, item.options)
         if options:
             arguments.append(f"**{self.names.bind(options, 'o')}")

@@ -79,8 +79,11 @@ class OpSpec:
         Other functions of the same meaning.
     fold : (ufunc, str), optional
         The method of a ufunc of the same meaning, as ``(np.add, "reduce")``.
-    warns : {"never", "floats", "maybe"}
-        Whether the function may warn or raise for values of operands of valid shapes; "floats" if only for floating-point ones.
+    warns : {"never", "floats", "casts", "indices", "maybe"}
+        Whether the function may warn or raise for values of operands of valid shapes: only for floating-point ones ("floats"),
+        if a cast loses information ("casts"), or if indices are operands ("indices").
+    quiet_with : {"", "nonzero", "naturals"}
+        The constant second operands with which the function warns of overflow and of infinite operands only.
     operator : str
         The Python operator: ``"+"``, or ``"-"`` before a single operand.
     formula : str
@@ -100,8 +103,13 @@ class OpSpec:
         The result for operands without axes: a scalar; an array if an operand is one; always an array.
     is_view : bool
         Whether the result is a view where the strides of the operand allow one, else a copy.
+    out_by_keyword : bool
+        Whether NumPy deprecates the argument `out` by position.
     moves_elements : bool
         Whether each element of the result is an element of an operand; by default for the kind "shape".
+    corner : {"", "length", "undefined"}
+        "length" if the result is a length of a vector, which has a corner at 0; "undefined" if the operation marks a second
+        derivative that does not exist.
     is_higher_order : bool
         Whether it calls a user's function, which may use nodes that are not among the arguments.
     lists : {"arrays", "sequence", "kept"}
@@ -126,7 +134,8 @@ class OpSpec:
     method: str = ""
     aliases: tuple[Function, ...] = ()
     fold: tuple[np.ufunc, str] | None = None
-    warns: Literal["never", "floats", "maybe"] = "maybe"
+    warns: Literal["never", "floats", "casts", "indices", "maybe"] = "maybe"
+    quiet_with: Literal["", "nonzero", "naturals"] = ""
     operator: str = ""
     formula: str = ""
     lowering: str = ""
@@ -135,7 +144,9 @@ class OpSpec:
     fill: Literal[0, 1, "any"] | None = None
     scalar_result: Literal["scalar", "kept", "array"] = "scalar"
     is_view: bool = False
+    out_by_keyword: bool = False
     moves_elements: bool = False
+    corner: Literal["", "length", "undefined"] = ""
     is_higher_order: bool = False
     lists: Literal["arrays", "sequence", "kept"] = "arrays"
     reads: Literal["values", "types", "shapes", "memory"] = "values"

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from .callables import Keyworded, Packed, get_attached, getitem, power, ufunc_method
+from .callables import Keyworded, Packed, get_attached, getitem, input_of, power, ufunc_method
 from .compositions import selection
 from .families import OPERATIONS
 from .spec import OpSpec
@@ -85,6 +85,14 @@ UNARY_OPERATORS: dict[str, Any] = {"neg": np.negative, "pos": np.positive, "abs"
 # The Python operators of operations, between two operands or before one.
 PREFIX: dict[Any, str] = {s.function: s.operator for s in OPERATIONS if s.operator and getattr(s.function, "nin", 2) == 1}
 INFIX: dict[Any, str] = {s.function: s.operator for s in OPERATIONS if s.operator and s.function not in PREFIX}
+# Operations whose result is a Python number if their operands are.
+PYTHON_ARITHMETIC: frozenset[Any] = frozenset(
+    {
+        *[BINARY_OPERATORS[name][0] for name in ("add", "sub", "mul", "truediv", "pow", "floordiv", "mod")],
+        *[UNARY_OPERATORS[name] for name in ("neg", "pos", "abs")],
+        input_of,
+    }
+)
 FLOAT_SCALARS = frozenset({np.float64, np.float32, np.float16})
 
 # ndarray methods that are the NumPy function with the array as its first argument.

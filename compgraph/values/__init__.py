@@ -36,7 +36,6 @@ from .node_kinds import (
     INERT_CLASSES,
     LEFT,
     OPERATIONAL_CLASSES,
-    OPERATORS,
     RIGHT,
     SCALARS,
     TRACER_CLASSES,
@@ -108,7 +107,7 @@ from .tracers import (
 
 __all__ = [
     "ACTIVE", "ARGUMENTS", "ARRAYS", "BLOCKWISE_ADVICE", "BOTH", "BUFFERS", "INDEX_CLASSES", "INERT", "INERT_CLASSES", "LEFT",
-    "NO_OPTIONS", "NUMERIC", "OPERATIONAL_CLASSES", "OPERATORS", "RIGHT", "SCALARS", "TRACEABLE", "TRACER_CLASSES",
+    "NO_OPTIONS", "NUMERIC", "OPERATIONAL_CLASSES", "RIGHT", "SCALARS", "TRACEABLE", "TRACER_CLASSES",
     "TRACKED_CLASS_OF", "TRANSFORM_TRACERS", "UNTRACKED_CLASSES", "USED_CLASS_OF", "USED_CLASS_OF_BLANK", "VARYING",
     "ArgumentNode", "BatchedValueError", "BlankNode", "Borrowed", "Buffer", "ConstantNode", "InertBlankNode", "InertNode",
     "InertPlaceholderNode", "InertScalarNode", "MultiOutput", "Node", "OperationalNode", "Origin", "PlaceholderNode",

@@ -408,7 +408,7 @@ def is_python_arithmetic(value: Any) -> bool:
         part = pending.pop()
         if is_python_number(part):
             continue
-        if type(part) not in _SCALAR_RESULTS or getattr(part, "function", None) not in OPERATORS:
+        if type(part) not in _SCALAR_RESULTS or getattr(part, "function", None) not in ops.PYTHON_ARITHMETIC:
             return False
         if id(part) not in visited:
             visited.add(id(part))
@@ -417,10 +417,6 @@ def is_python_arithmetic(value: Any) -> bool:
 
 
 _SCALAR_RESULTS = with_tracers({ScalarNode, InertScalarNode, IndexScalarNode})
-OPERATORS = frozenset(
-    {np.add, np.subtract, np.multiply, np.divide, np.floor_divide, np.remainder, np.negative, np.positive, np.absolute,
-     ops.power, ops.input_of}
-)  # fmt: skip
 
 
 def new_fillable_leaf(array: np.ndarray[Any, Any], name: str | None, is_blank: bool = False) -> Any:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .. import ops
 from ..context import is_deriving
 from ..storage import Write
 from .node import ConstantNode, Value, new_view
@@ -21,7 +22,7 @@ from .traceable_buffers import TRACEABLE, unwrap_buffer
 ndarray = np.ndarray
 LARGE_BYTES = 1 << 20  # bytes
 _SHARED_COPY_BYTES = 1 << 15  # bytes; copies of larger arrays are shared between operations
-_VALUE_FREE_RULES = frozenset({np.add, np.subtract})  # operations whose derivatives need no operand values
+_VALUE_FREE_RULES = frozenset(f for f, sign in ops.INFIX.items() if sign in ("+", "-"))  # derivatives need no operand values
 _FACTORS = np.random.default_rng(0).integers(1 << 62, size=1 << 13, dtype=np.int64) | 1
 
 # By the id of an array: weak references to it and to its latest copy. By the id of a view of a large array: the view and its

@@ -12,7 +12,7 @@ from ...storage import Write, layout_in, value_at
 from ...values import MultiOutput, Value
 
 # Operations whose derivatives and machine code do not depend on the values of constants.
-ARITHMETIC = frozenset({np.add, np.subtract, np.multiply, np.divide})
+ARITHMETIC = frozenset(function for function, sign in ops.INFIX.items() if sign in ("+", "-", "*", "/"))
 _NUMBERS = frozenset({float, int, np.float64, np.float32})
 _PLAIN = frozenset({str, bool, type(None), type(Ellipsis), type})
 MAX_COMPARED_BYTES = 4096  # size of the largest array that is compared by value

@@ -10,7 +10,7 @@ from ..spec import OpSpec, composed, piecewise, replaced, rule, writes
 
 OPERATIONS: tuple[OpSpec, ...] = (
     # taking
-    rule(getitem, kind="shape", warns="maybe"),
+    rule(getitem, kind="shape", warns="indices"),
     rule(added_at, kind="sequential"),
     rule(np.take, "a indices", method="take", moves_elements=True),
     rule(np.take_along_axis, "arr indices"),

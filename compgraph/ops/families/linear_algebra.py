@@ -48,7 +48,7 @@ OPERATIONS: tuple[OpSpec, ...] = (
     # determinants, norms, ranks
     rule(np.linalg.det, "a", kind="matrices"),
     rule(np.linalg.slogdet, "a", kind="matrices"),
-    rule(np.linalg.norm, "x"),
+    rule(np.linalg.norm, "x", corner="length"),
     composed(np.linalg.vector_norm),
     composed(np.linalg.matrix_norm),
     rule(np.linalg.cond, "x", kind="matrices"),

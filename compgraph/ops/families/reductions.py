@@ -22,7 +22,7 @@ OPERATIONS: tuple[OpSpec, ...] = (
     piecewise(np.count_nonzero, "a", kind="reduction", warns="never"),
     # moments
     rule(np.var, "a where mean", kind="reduction", warns="floats", method="var"),
-    rule(np.std, "a where mean", kind="reduction", warns="floats", method="std"),
+    rule(np.std, "a where mean", kind="reduction", warns="floats", method="std", corner="length"),
     rule(np.nanvar, "a where mean", kind="reduction"),
     rule(np.nanstd, "a where mean", kind="reduction"),
     # extrema and their positions
