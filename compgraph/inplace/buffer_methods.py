@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .. import ops
 from ..bind import bind
 from ..context import is_recording, trace_guards
 from ..frames import frame_up
 from ..graph import flatten_sequences, stack_nested, to_values
-from ..ops import getitem
 from ..storage import TRACERS, OpaqueTransform, layout_in, set_class, window
 from ..tracing import make_leak_error
 from ..values import (
@@ -160,7 +160,7 @@ def _as_integers(value: object, dtype: np.dtype[Any]) -> Any:
 
 def _getitem(self: Any, index: Any) -> Any:
     if type(index) not in _BASIC_INDEX_TYPES and _is_recorded_index(index):  # NumPy does not dispatch to an index
-        return bind(getitem, (unwrap_buffer(self), *(index if isinstance(index, tuple) else (index,))))
+        return bind(ops.getitem, (unwrap_buffer(self), *(index if isinstance(index, tuple) else (index,))))
     elements = unwrap_buffer(self)[index]
     return wrap_result(elements, (self,)) if type(elements) is ndarray else elements
 
@@ -238,13 +238,13 @@ def _array_function(
     """``__array_function__`` on the real memory; NotImplemented if an argument is a node, to which NumPy then dispatches."""
     if any(issubclass(cls, Value) for cls in types):
         return NotImplemented
-    if function is np.take:  # NumPy does not dispatch to the indices
-        index = kwargs["indices"] if "indices" in kwargs else args[1]
-        if _is_batched_index(index):
-            return index.__array_function__(function, types, args, kwargs)
+    index = kwargs.get("indices", args[1] if len(args) > 1 else None)  # np.take does not dispatch to it
+    if isinstance(index, Value) and index.trace_kind == "batch":
+        return index.__array_function__(function, types, args, kwargs)
     values = (*args, *kwargs.values())
+    keeps_lists = (spec := ops.SPECS.get(function)) is not None and spec.lists == "kept"
     # Arguments to which NumPy does not dispatch: np.piecewise(a, conditions, [x, 0.0]), np.sum(a, initial=x)
-    for node in flatten_sequences(values) if function is np.piecewise else (kwargs.get("initial"),):
+    for node in flatten_sequences(values) if keeps_lists else (kwargs.get("initial"),):
         if isinstance(node, Value):
             return node.__array_function__(function, types, args, kwargs)
     result = function(*unwrap_buffers(args), **unwrap_buffers(kwargs))

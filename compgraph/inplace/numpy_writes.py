@@ -300,8 +300,8 @@ def ufunc_at(ufunc: np.ufunc, target: Any, index: Any, *others: Any) -> None:
 
     if np.array_equal(last_writes, own_writes):  # no element is repeated
         store_computed(target, lambda: compute_at(index), others, index)
-    elif ufunc in (np.add, np.subtract):
-        added = np.broadcast_to(others[0] if ufunc is np.add else _negate(others[0], target.dtype), last_writes.shape)
+    elif (sign := ops.INFIX.get(ufunc)) in ("+", "-"):
+        added = np.broadcast_to(others[0] if sign == "+" else _negate(others[0], target.dtype), last_writes.shape)
         store_computed(target, lambda: bind(ops.added_at, (target[index], added), {"positions": last_writes}), others, index)
     else:
         flat = np.arange(target.size).reshape(target.shape)[index]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -122,7 +123,7 @@ def _as_move(function: Callable[..., Any], args: tuple[Any, ...], options: dict[
     options = to_values(options)
     if function in ops.PACKED_FUNCTIONS:
         return tuple(map(as_operand, args[0])), lambda target, *source_values: function(source_values, out=target, **options)
-    moved = 1 if function is np.compress else 0
+    moved = [*inspect.signature(function).parameters].index(ops.SPECS[function].operands.split()[0])
     others = tuple(to_values(args))
 
     def move(target: object, source_values: object) -> None:

@@ -178,4 +178,4 @@ def log_softmax(x: ArrayLike, *, axis: int | tuple[int, ...] | None = -1) -> Any
 
 ops.INLINED_FUNCTIONS.update(vars(p)["function"] for p in (softmax, log_softmax, logsumexp))
 for _function, _formula in ((relu, "Max(x, 0)"), (sigmoid, "1 / (1 + exp(-x))"), (softplus, "log(1 + exp(x))")):
-    ops.register_operation(vars(_function)["function"], _function.__name__, kind="elementwise", formula=f"real: {_formula}")
+    ops.register_operation(vars(_function)["function"], _function.__name__, kind="elementwise", real_formula=_formula)

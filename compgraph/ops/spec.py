@@ -77,6 +77,8 @@ class OpSpec:
         The method of arrays that calls the function.
     aliases : tuple of callable
         Other functions of the same meaning.
+    complex_form : callable, optional
+        The operation that is recorded for complex operands.
     fold : (ufunc, str), optional
         The method of a ufunc of the same meaning, as ``(np.add, "reduce")``.
     warns : {"never", "floats", "casts", "indices", "maybe"}
@@ -88,9 +90,11 @@ class OpSpec:
         The Python operator: ``"+"``, or ``"-"`` before a single operand.
     formula : str
         The result in SymPy's functions of the operands ``x``, ``y`` and ``z``; semicolons separate several outputs. The prefix
-        ``"real: "`` restricts it to real operands, ``"bool: "`` to booleans, which are the numbers 0 and 1. Comparisons are
+        ``"bool: "`` restricts it to booleans, which are the numbers 0 and 1. Comparisons are
         ``Lt``, ``Le``, ``Gt``, ``Ge``, ``Eq`` and ``Ne``; ``where``, ``clip``, ``trunc`` and ``power`` are those of
         `printing.symbolic_functions`.
+    real_formula : str
+        The formula for real operands, if it differs.
     lowering : str
         The name of the compiler's lowering; by default, for elementwise ufuncs of NumPy, the ufunc's name.
     shape_depends_on : {"", "values", "integers"}
@@ -133,11 +137,13 @@ class OpSpec:
     advice: str = ""
     method: str = ""
     aliases: tuple[Function, ...] = ()
+    complex_form: Function | None = None
     fold: tuple[np.ufunc, str] | None = None
     warns: Literal["never", "floats", "casts", "indices", "maybe"] = "maybe"
     quiet_with: Literal["", "nonzero", "naturals"] = ""
     operator: str = ""
     formula: str = ""
+    real_formula: str = ""
     lowering: str = ""
     shape_depends_on: Literal["", "values", "integers"] = ""
     dtype_depends_on_values: bool = False

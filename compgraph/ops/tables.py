@@ -42,6 +42,7 @@ PIECEWISE_FUNCTIONS: dict[Function, str] = {s.function: s.operands for s in _spe
 PACKED_FUNCTIONS: dict[Function, Packed] = {s.function: Packed(s.function) for s in _specs_with_policy("packed")}
 ALIASES: dict[Function, Function] = {alias: spec.function for spec in OPERATIONS for alias in spec.aliases}
 FOLDS: dict[tuple[np.ufunc, str], Function] = {spec.fold: spec.function for spec in OPERATIONS if spec.fold}
+COMPLEX_FORMS: dict[Function, Function] = {s.function: s.complex_form for s in OPERATIONS if s.complex_form is not None}
 COMPOSED_FUNCTIONS: frozenset[Any] = _functions_with_policy("composed")
 REPLACED_FUNCTIONS: dict[Function, Function] = {
     s.function: s.replacement for s in _specs_with_policy("replaced") if s.replacement is not None

@@ -30,8 +30,6 @@ MAX_OPERATIONS = 10_000  # of a graph
 MAX_UNABBREVIATED_SIZE = 1000  # SymPy recurses into expressions, and copies shared ones
 MAX_UNABBREVIATED_DEPTH = 60  # nested operations
 MAX_SIMPLIFIED_SIZE = 40  # SymPy simplifies these in milliseconds
-IDENTITIES = {"positive", "copy", "input", "broadcast_to", "ascontiguousarray", "stop_gradient", "astype"}
-IDENTITIES_OF_REALS = {"conj", "real"}
 TRIGONOMETRIC = sp.sin, sp.cos, sp.tan, sp.sinh, sp.cosh, sp.tanh
 MODULES = re.compile(r"^(special|linalg|fft|ndimage|signal|stats)_(?=.)")
 
@@ -191,39 +189,23 @@ class Converter:
         opname = item.opname
         if item.function in ops.FILL_VALUES or 0 in item.shape:
             return sp.Integer(ops.FILL_VALUES.get(item.function, 0))
-        if opname in IDENTITIES or (opname in IDENTITIES_OF_REALS and _kind(item.args[0]) != "c"):
-            return self._body_of_identity(item)
-        if opname == "imag" and _kind(item.args[0]) != "c":
-            return sp.S.Zero
         body = self._elementwise(item)
         convert = getattr(self, f"_convert_{opname}", None) if not isinstance(item.function, (Configured, Keyworded)) else None
         if body is None and convert is not None:
             body = convert(item)
         return self._result(item) if body is None else body
 
-    def _body_of_identity(self, item: Any) -> sp.Expr:
-        """Convert an operation that changes dtype or shape only."""
-        x, source = self._body(item.args[0]), np.shape(_plain(item.args[0]))
-        x = arrays.transposed_body(x) if len(source) == 1 and item.ndim > 1 else x
-        if item.opname != "astype":
-            return x
-        before, after = _kind(item.args[0]), item.dtype.kind
-        if before == "c" and after != "c":
-            x = sp.re(x)
-        if after == "b" != before:
-            return truth(sp.Ne(x, 0))
-        return trunc(x) if after in "iu" and before in "fc" else x
-
     def _elementwise(self, item: Any) -> sp.Expr | None:
         """Convert an elementwise operation; return None for others."""
         record = item.args[0] if isinstance(item.function, Output) else item
         spec = ops.SPECS.get(record.function)
-        formula = spec.formula if spec is not None else ""
-        if not (formula or ops.is_elementwise(record.function)) or record.options.keys() - {"of"}:
+        has_formula = spec is not None and (spec.formula or spec.real_formula)
+        if not (has_formula or ops.is_elementwise(record.function)) or record.options.keys() - {"of"}:
             return None  # `of` names the operation that a rule's function serves; values do not depend on it
-        if record.function is np.where and len(record.args) != 3:
+        if spec is not None and len(record.args) < len(spec.operands.split()):
             return None
         kinds = {_kind(a) for a in record.args if a is not None}
+        formula = "" if spec is None else spec.real_formula if spec.real_formula and "c" not in kinds else spec.formula
         bodies = [None if a is None else self._body(a) for a in record.args]
         bodies = [
             arrays.transposed_body(body) if body is not None and np.ndim(_plain(a)) == 1 < item.ndim else body
@@ -261,6 +243,20 @@ class Converter:
         return arrays.result(operation, operand_matrices, item.shape, item.dtype.kind != "c")
 
     # ``_convert_<opname>`` returns the body of an operation, or None without a counterpart in SymPy.
+
+    def _convert_broadcast_to(self, item: Any) -> sp.Expr:
+        x, source = self._body(item.args[0]), np.shape(_plain(item.args[0]))
+        return arrays.transposed_body(x) if len(source) == 1 and item.ndim > 1 else x
+
+    _convert_copy = _convert_input = _convert_stop_gradient = _convert_broadcast_to
+
+    def _convert_astype(self, item: Any) -> sp.Expr:
+        x, before, after = self._body(item.args[0]), _kind(item.args[0]), item.dtype.kind
+        if before == "c" and after != "c":
+            x = sp.re(x)
+        if after == "b" != before:
+            return truth(sp.Ne(x, 0))
+        return trunc(x) if after in "iu" and before in "fc" else x
 
     def _convert_getitem(self, item: Any) -> sp.Expr | None:
         index = item.args[1] if len(item.args) == 2 else tuple(item.args[1:])

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from .. import ops
 from ..storage import Write
 from ..values import Value
 
@@ -77,7 +78,7 @@ def _find_candidates(steps: list[Any], step_indices: dict[Any, int], keys: NDArr
 def _equality_key(item: Any) -> Any:
     """Return the properties that equal steps share, besides their operands."""
     numbers = [a if isinstance(a, (int, float)) else None for a in item.args] if isinstance(item, Value) else []
-    if item.opname == "getitem":
+    if getattr(item, "function", None) is ops.getitem:
         numbers = []
     return item.opname, len(item.args), *numbers, *_kind(item), len(getattr(item, "scope", ()))
 

@@ -80,7 +80,7 @@ def is_applicable(formula: str, kinds: set[str]) -> bool:
     """Whether a formula holds for operands with the given dtype kinds."""
     if formula.startswith("bool: "):
         return kinds == {"b"}
-    return bool(formula) and not (formula.startswith("real: ") and "c" in kinds)
+    return bool(formula)
 
 
 @functools.cache

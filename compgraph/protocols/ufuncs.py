@@ -99,15 +99,17 @@ def _general_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], option
     nodes = [k for k, v in options.items() if isinstance(v, Value)]
     if nodes:
         raise TypeError(f"np.{ufunc.__name__}: {nodes[0]}= cannot be a node")
-    is_complex_sign = ufunc is np.sign and any(np.iscomplexobj(x) for x in inputs)
-    function = ops.complex_sign if is_complex_sign else ufunc
+    function: Any = ufunc
+    is_piecewise = ufunc in ops.PIECEWISE
+    if is_piecewise and ufunc in ops.COMPLEX_FORMS and any(np.iscomplexobj(x) for x in inputs):
+        function, is_piecewise = ops.COMPLEX_FORMS[ufunc], False
     ufunc_options = {k: v for k, v in options.items() if k != "where"}
     if "axes" in ufunc_options:
         if not isinstance(ufunc_options["axes"], list):
             raise TypeError("axes should be a list.")
         ufunc_options["axes"] = tuple(ufunc_options["axes"])
     operands = tuple(map(as_operand, inputs))
-    if function in ops.PIECEWISE:
+    if is_piecewise:
         return bind(function, operands, ufunc_options or NO_OPTIONS)
     adapter = ops.on_axes if ufunc_options.keys() & {"axes", "axis", "keepdims"} else ops.configured
     return bind(adapter(function, tuple(ufunc_options.items())) if ufunc_options else function, operands)

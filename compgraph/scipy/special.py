@@ -162,7 +162,7 @@ _UFUNCS = """
 
 # Ufuncs that SymPy has; see `ops.OpSpec`.
 _FORMULAS = {
-    "expit": "real: 1 / (1 + exp(-x))",
+    "expit": "1 / (1 + exp(-x))",
     "log_expit": "-log(1 + exp(-x))",
     "logit": "log(x / (1 - x))",
     "exp10": "power(10, x)",

@@ -15,14 +15,16 @@ from .short_texts import chosen_name, format_brief, format_number, name_of, type
 from .write_history import Item, Steps, ViewAfterWrite, part_of, value_at_creation
 
 TYPOGRAPHY = {"-": "−", "*": "·", "%": "mod", "**": "^", ">=": "≥", "<=": "≤", "==": "=", "!=": "≠"}
-BITWISE = frozenset({"&", "|", "^", "<<", ">>"})  # drawn as names
-INFIX = {ops.opname_of(function): TYPOGRAPHY.get(sign, sign) for function, sign in ops.INFIX.items() if sign not in BITWISE}
-PREFIX = {"neg": "−", "sqrt": "√"}
-SIGNS = {**INFIX, **PREFIX, "mul": "×"}  # a dot alone in a box is too small
-# Precedence of operators: an operand of lower precedence is written in parentheses.
-PRECEDENCE = {
-    "add": 2, "sub": 2, "mul": 3, "div": 3, "floor_divide": 3, "remainder": 3, "matmul": 3, "neg": 4, "sqrt": 4, "pow": 5,
-}  # fmt: skip
+BITWISE = frozenset({"&", "|", "^", "<<", ">>", "~"})  # drawn as names
+INFIX, PREFIX = (
+    {ops.opname_of(function): TYPOGRAPHY.get(sign, sign) for function, sign in signs.items() if sign not in BITWISE}
+    for signs in (ops.INFIX, ops.PREFIX)
+)
+PREFIX["sqrt"] = "√"
+SIGNS = {opname: sign.replace("·", "×") for opname, sign in {**INFIX, **PREFIX}.items()}  # a dot alone in a box is too small
+# Precedence of operators, by sign: an operand of lower precedence is written in parentheses.
+INFIX_PRECEDENCE = {"+": 2, "−": 2, "·": 3, "/": 3, "//": 3, "mod": 3, "@": 3, "^": 5}
+PREFIX_PRECEDENCE = 4
 SUPERSCRIPTS = str.maketrans("0123456789−", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
 
 MAX_OPERANDS = 12  # of a formula
@@ -47,7 +49,7 @@ class Labels:
         node = item.view if isinstance(item, ViewAfterWrite) else item
         if node.opname is None:
             return self._leaf(node)
-        sign = f"[{index_text(_index(node))}]" if node.opname == "getitem" else SIGNS.get(node.opname, node.opname)
+        sign = f"[{index_text(_index(node))}]" if node.function is ops.getitem else SIGNS.get(node.opname, node.opname)
         name = chosen_name(node)
         return f"{sign}\n{typeset_name(name)}" if name else sign
 
@@ -74,12 +76,12 @@ class Labels:
             return f"{self._written_element(item)} = {self._operand(uses[-1], depth - 1)}"
         node = item.view if isinstance(item, ViewAfterWrite) else item
         opname = item.opname
-        if opname == "getitem":
+        if node.function is ops.getitem:
             return f"{self._operand(uses[0], depth - 1, min_precedence=6)}[{index_text(_index(node))}]"
         if opname in INFIX and len(uses) == 2:
             return self._infix(opname, uses, depth)
         if opname in PREFIX and len(uses) == 1:
-            return PREFIX[opname] + self._operand(uses[0], depth - 1, min_precedence=PRECEDENCE[opname])
+            return PREFIX[opname] + self._operand(uses[0], depth - 1, min_precedence=PREFIX_PRECEDENCE)
         names = [self._operand(each, depth - 1) for each in uses[:MAX_OPERANDS]] + ["…"] * (len(uses) > MAX_OPERANDS)
         options = getattr(node, "options", {})
         plain = [(key, value) for key, value in options.items() if isinstance(value, (int, float, str, tuple))]
@@ -87,12 +89,12 @@ class Labels:
         return f"{opname}({', '.join(names + short)})"
 
     def _infix(self, opname: str, uses: tuple[Item, ...], depth: int) -> str:
-        binding = PRECEDENCE.get(opname, 1)
-        left = self._operand(uses[0], depth - 1, min_precedence=binding + (opname == "pow"))
-        right = self._operand(uses[1], depth - 1, min_precedence=binding + (opname not in ("add", "mul")))
-        if opname == "pow" and re.fullmatch(r"−?\d+", right):
+        sign, binding = INFIX[opname], _precedence(opname)
+        left = self._operand(uses[0], depth - 1, min_precedence=binding + (sign == "^"))
+        right = self._operand(uses[1], depth - 1, min_precedence=binding + (sign not in ("+", "·")))
+        if sign == "^" and re.fullmatch(r"−?\d+", right):
             return left + right.translate(SUPERSCRIPTS)
-        return f"{left} {INFIX[opname]} {right}"
+        return f"{left} {sign} {right}"
 
     def _operand(self, item: Item, depth: int, min_precedence: int = 0) -> str:
         """Return an operand in a formula: its name, its number, or else its own formula."""
@@ -109,7 +111,7 @@ class Labels:
         if depth <= 0:
             return "(…)" if node.opname in SIGNS else f"{node.opname}(…)"
         text = self.formula(item, depth)
-        return f"({text})" if PRECEDENCE.get(node.opname, 1 if node.opname in INFIX else 6) < min_precedence else text
+        return f"({text})" if _precedence(node.opname) < min_precedence else text
 
     def _leaf(self, node: Value, digits: int = 4) -> str:
         """Return the name of a leaf. A constant without a name is written as its number, or as its shape if it is large."""
@@ -129,6 +131,13 @@ class Labels:
 
     def _root_name(self, write: Write) -> str:
         return typeset_name(name_of(self._steps.root(write)) or "")
+
+
+def _precedence(opname: str) -> int:
+    """The precedence of an operation in a formula: of its sign, or that of a call."""
+    if opname in PREFIX:
+        return PREFIX_PRECEDENCE
+    return INFIX_PRECEDENCE.get(INFIX[opname], 1) if opname in INFIX else 6
 
 
 def _index(node: Any) -> Any:

@@ -53,7 +53,7 @@ OF_AN_ORDER = {"special_jv", "special_yv", "special_iv", "special_kv"}  # which 
 def opnames_with_formulas() -> list[str]:
     importlib.import_module("scipy.special")
     cg.relu(variable(1.0))
-    return sorted({spec.opname for spec in ops.SPECS.values() if spec.formula} - ONLY_IN_RULES - OF_BOOLEANS)
+    return sorted({spec.opname for spec in ops.SPECS.values() if spec.formula or spec.real_formula} - ONLY_IN_RULES - OF_BOOLEANS)
 
 
 def function_of(opname: str) -> Callable[..., Any]:
