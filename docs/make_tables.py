@@ -28,7 +28,7 @@ POLICIES: dict[str, set[Any]] = {
     "plain": set(ops.PLAIN_FUNCTIONS),
     "writes": set(ops.WRITING_FUNCTIONS),
     "raises": set(ops.UNSUPPORTED_FUNCTIONS),
-    "not dispatched": set(ops.UNDISPATCHED),
+    "not dispatched": {spec.function for spec in ops.UNDISPATCHED},
 }
 
 HEAD = """# Functions of NumPy

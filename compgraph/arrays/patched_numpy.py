@@ -31,7 +31,7 @@ _CONSTRUCTORS = (
     creation.zeros, creation.ones, creation.empty,
 )  # fmt: skip
 REPLACEMENTS: dict[str, Callable[..., Any]] = {function.__name__: function for function in _CONSTRUCTORS}
-WRITABLE_CONSTRUCTORS = frozenset({"array", "full", "zeros", "ones", "empty"})  # constructors of writable arrays
+WRITABLE_CONSTRUCTORS = frozenset(name for name in REPLACEMENTS if not name.startswith("as"))
 # Options without effect for a node: it is returned as a node, and the CPU is the only device.
 _IGNORED_OPTIONS = frozenset({"subok", "device"})
 

@@ -33,16 +33,13 @@ _BUILTINS = """
     frozenset getattr hasattr hash hex int isinstance issubclass iter len list map max min next object oct ord pow property
     range repr reversed round set setattr slice sorted staticmethod str sum super tuple type vars zip __build_class__
 """
-# NumPy names that are not operations: constructors, dtypes, and functions of shapes and dtypes.
+# NumPy names that are in no table of `ops`: classes, dtypes, and objects that are indexed.
 _NUMPY = """
-    arange array asanyarray asarray asarray_chkfinite ascontiguousarray asfortranarray bartlett blackman bmat bool bool_
-    broadcast broadcast_shapes byte cdouble character clongdouble complex128 complex256 complex64 complexfloating csingle
-    diag_indices double dtype einsum empty errstate eye finfo flexible float128 float16 float32 float64 floating frombuffer
-    fromfunction fromiter full generic half hamming hanning identity iinfo in1d indices inexact int16 int32 int64 int8 int_ intc
-    integer intp isdtype isfortran isscalar issubdtype iterable kaiser long longdouble longlong mask_indices mintypecode ndarray
-    ndenumerate ndindex nditer number ones poly1d promote_types require row_stack short signedinteger single trapz tri
-    tril_indices triu_indices typename ubyte ufunc uint uint16 uint32 uint64 uint8 uintc uintp ulong ulonglong unsignedinteger
-    ushort vectorize zeros c_ r_ s_ index_exp mgrid ogrid
+    bool bool_ broadcast byte cdouble character clongdouble complex128 complex256 complex64 complexfloating csingle double
+    dtype einsum errstate finfo flexible float128 float16 float32 float64 floating generic half iinfo in1d inexact int16 int32
+    int64 int8 int_ intc integer intp long longdouble longlong ndarray ndenumerate ndindex nditer number poly1d row_stack
+    short signedinteger single trapz ubyte ufunc uint uint16 uint32 uint64 uint8 uintc uintp ulong ulonglong unsignedinteger
+    ushort vectorize c_ r_ s_ index_exp mgrid ogrid
 """
 # The pure names of each module; None means all public names.
 _PURE: dict[str, str | None] = {
@@ -108,6 +105,9 @@ _C_DESCRIPTORS = frozenset({types.GetSetDescriptorType, types.MethodDescriptorTy
 _CALLED_FOR_EFFECTS = frozenset({"visualize_at", "interception", "reset", "record_lines", "profile", "seed"})
 
 
+_UNDISPATCHED = {spec.function: spec for spec in ops.UNDISPATCHED}
+
+
 class _PureRegistry:
     """Pure callables by identity; those of a module are added once it is imported."""
 
@@ -160,7 +160,7 @@ def _is_pure_operation(value: Any) -> bool:
     """Return whether a value is an operation without state and side effects."""
     if type(value).__hash__ is None:
         return False
-    spec = ops.SPECS.get(ops.ALIASES.get(value, value))
+    spec = ops.SPECS.get(ops.ALIASES.get(value, value)) or _UNDISPATCHED.get(value)
     return spec is not None and spec.policy != "unsupported" and not spec.external
 
 

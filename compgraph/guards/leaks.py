@@ -220,9 +220,7 @@ def _is_implicit_conversion(target: object, node: Value, frame: Any) -> bool:
 
 
 # Functions that convert lists to plain arrays, called by names bound before the first variable was made.
-_ARRAY_CONSTRUCTORS = frozenset(
-    {np.array, np.asarray, np.asanyarray, np.ascontiguousarray, np.asfortranarray, np.fromiter, np.arange}
-)
+_ARRAY_CONSTRUCTORS = frozenset(spec.function for spec in ops.UNDISPATCHED if spec.converts)
 # Modules of NumPy that compare and print numbers.
 _INSPECTION_MODULES = ("numpy.testing", "numpy._core.arrayprint", "numpy.lib._npyio_impl", "numpy.lib._format_impl")
 

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from .. import arrays
+from .. import arrays, ops
 from ..frames import frame_up, is_internal
 from ..graph import stack_nested
 from ..guards import note_arange_length, note_conversion
@@ -57,19 +57,10 @@ def _arange_of_nodes(*args: Any, **kwargs: Any) -> Any:
 # The names of constructors in NumPy, and the functions that replace them for nodes. None: NumPy dispatches to nodes, and the
 # patch only converts results of plain arguments to buffers.
 CONSTRUCTORS: dict[str, Function | None] = {
-    **{name: getattr(arrays, name) for name in ("array", "asarray", "asanyarray", "asarray_chkfinite", "full", "require")},
-    **{name: getattr(arrays, name) for name in ("ascontiguousarray", "asfortranarray")},
-    "arange": _arange_of_nodes,
-    **dict.fromkeys(
-        (
-            "zeros", "ones", "empty", "eye", "identity", "tri", "linspace", "logspace", "geomspace", "zeros_like", "ones_like",
-            "empty_like", "full_like", "copy", "diag", "diagflat", "tile", "repeat", "outer", "where", "concatenate", "stack",
-            "hstack", "vstack", "dstack", "column_stack", "kron", "cumsum", "cumprod", "meshgrid", "vander", "loadtxt",
-            "genfromtxt", "dot", "tril", "triu", "block", "pad", "roll", "flip", "convolve", "interp", "gradient",
-            "hanning", "hamming", "blackman", "bartlett", "kaiser", "indices", "fromfunction", "fromstring", "fromfile", "load",
-        )
-    ),
-}  # fmt: skip
+    spec.function.__name__: getattr(arrays, spec.function.__name__, _arange_of_nodes) if spec.converts else None
+    for spec in (*ops.OPERATIONS, *ops.UNDISPATCHED)
+    if spec.returns_buffer
+}
 # Constructors in NumPy's submodules.
 POLYNOMIAL_QUADRATURES: dict[str, tuple[str, ...]] = {
     f"numpy.polynomial.{family}": (f"{short}gauss",)
@@ -82,13 +73,10 @@ CONSTRUCTOR_NAMES = frozenset(CONSTRUCTORS)
 # Functions that convert lists without dispatch; their patches record a list with nodes at the top level, too. If the value is
 # True, they also record a single node as an argument; the others convert it to a plain array.
 AT_TOP_LEVEL = {
-    **dict.fromkeys(
-        ("array", "asarray", "asanyarray", "asarray_chkfinite", "ascontiguousarray", "asfortranarray", "require"), False
-    ),
-    **dict.fromkeys(("full", "arange"), True),
+    spec.function.__name__: spec.converts == "elements" for spec in ops.UNDISPATCHED if spec.converts and spec.returns_buffer
 }
-_CONVERTING = frozenset({np.array, np.asarray, np.asanyarray})
-_KEEPING_SUBCLASSES = frozenset({np.asanyarray, np.require})
+_CONVERTING = frozenset(spec.function for spec in ops.UNDISPATCHED if spec.converts == "lists")
+_KEEPING_SUBCLASSES = frozenset(spec.function for spec in ops.UNDISPATCHED if spec.keeps_subclasses)
 
 
 # --------------------------------------------------------------------------------------------------- the patches

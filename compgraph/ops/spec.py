@@ -11,6 +11,7 @@ replaced       an equivalent function runs, and its steps are recorded
 plain          runs on plain values; its result is not part of the graph
 writes         writes into its first argument
 unsupported    raises a TypeError with the alternative
+undispatched   NumPy does not dispatch it to nodes; see `families.undispatched`
 =============  ============================================================================================
 
 The *kind* is the dependence of result elements on operand elements. It determines batching, sparsity and compilation:
@@ -39,7 +40,7 @@ from typing import Any, Literal
 import numpy as np
 
 Function = Callable[..., Any]
-Policy = Literal["rule", "packed", "piecewise", "composed", "replaced", "plain", "writes", "unsupported"]
+Policy = Literal["rule", "packed", "piecewise", "composed", "replaced", "plain", "writes", "unsupported", "undispatched"]
 Kind = Literal[
     "elementwise",
     "shape",
@@ -124,8 +125,14 @@ class OpSpec:
         With the policy "plain": whether Python may branch on the result, so that it is a guard.
     returns_indices : bool
         With the policy "plain": whether it returns indices that depend on the shape of its operand alone.
-    external : {"", "files", "print options"}
-        What it reads or writes that is not an argument.
+    converts : {"", "lists", "elements"}
+        With the policy "undispatched": whether it converts nested lists, or its arguments, to an array.
+    keeps_subclasses : bool
+        Whether a conversion returns arrays of subclasses unchanged.
+    returns_buffer : bool
+        Within operators: whether the result for plain arguments is a buffer, into which nodes may be written.
+    external : {"", "files", "print options", "settings", "other objects"}
+        What it reads or writes besides its arguments, at the call or later.
     """
 
     function: Any
@@ -158,7 +165,10 @@ class OpSpec:
     reads: Literal["values", "types", "shapes", "memory"] = "values"
     is_guarded: bool = False
     returns_indices: bool = False
-    external: Literal["", "files", "print options"] = ""
+    converts: Literal["", "lists", "elements"] = ""
+    keeps_subclasses: bool = False
+    returns_buffer: bool = False
+    external: Literal["", "files", "print options", "settings", "other objects"] = ""
 
 
 def is_elementwise(function: Callable[..., Any]) -> bool:
@@ -221,3 +231,8 @@ def writes(function: Callable[..., Any]) -> OpSpec:
 def unsupported(function: Callable[..., Any], advice: str) -> OpSpec:
     """A function that raises."""
     return OpSpec(function, "unsupported", advice=advice)
+
+
+def undispatched(function: Any, **data: Any) -> OpSpec:
+    """A function that NumPy does not dispatch to nodes."""
+    return OpSpec(function, "undispatched", **data)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from .. import arrays
-from ..ops import ARRAY_CONVERTER, NUMPY, ensure_array
+from ..ops import ARRAY_CONVERTER, NUMPY, UNDISPATCHED, ensure_array
 
 
 class _Converter:
@@ -38,8 +38,12 @@ class _Converter:
 
 _REPLACEMENTS: dict[Any, Any] = {
     ARRAY_CONVERTER: _Converter,
-    NUMPY.asanyarray: arrays.asanyarray, NUMPY.asarray: arrays.asarray, NUMPY.array: arrays.array,
-}  # fmt: skip
+    **{
+        spec.function: getattr(arrays, spec.function.__name__)
+        for spec in UNDISPATCHED
+        if spec.converts == "lists" and hasattr(arrays, spec.function.__name__)
+    },
+}
 _rebound_globals: dict[int, dict[str, Any]] = {}  # by the id of a module's own globals, which live as long as NumPy
 
 

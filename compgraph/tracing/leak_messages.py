@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ..frames import callee, is_assigning, method_called, source_lines, unknown
-from ..ops import METHODS_MODULE, implementation
+from ..ops import METHODS_MODULE, UNDISPATCHED, implementation
 
 NAME_PATTERN = re.compile(r"[^\W\d]\w*")
 CYTHON_SUFFIXES = (".pyx", ".pxd", ".pxi")  # Cython shows these files in frames
@@ -46,7 +46,7 @@ COUNTERPARTS = {
     "ndenumerate": "np.ndindex(x.shape)", "fill": "cg.full, or cg.zeros(shape) as the target", "dot": "a @ x, np.dot(a, x)",
 }  # fmt: skip
 # Functions that convert their argument to an array; see `_advice` for replacements.
-CONSTRUCTOR_NAMES = frozenset({"array", "asarray", "ascontiguousarray", "asfortranarray", "asarray_chkfinite", "fromiter"})
+CONSTRUCTOR_NAMES = frozenset(spec.function.__name__ for spec in UNDISPATCHED if spec.converts == "lists")
 
 
 def is_library(filename: str) -> bool:

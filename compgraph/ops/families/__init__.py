@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..spec import OpSpec
 from . import elementwise, indexing, linear_algebra, queries, reductions, shapes, transforms
-from .queries import UNDISPATCHED
+from .undispatched import UNDISPATCHED
 
 OPERATIONS: tuple[OpSpec, ...] = (
     *elementwise.OPERATIONS,

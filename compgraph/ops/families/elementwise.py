@@ -90,6 +90,7 @@ OPERATIONS: tuple[OpSpec, ...] = (
         warns="never",
         formula="where(x, y, z)",
         scalar_result="array",
+        returns_buffer=True,
     ),
     rule(np.heaviside, formula="where(Lt(x, 0), 0, where(Eq(x, 0), y, 1))"),
     rule(moving.nan_to_num, "x", kind="elementwise", warns="never"),
@@ -143,7 +144,7 @@ OPERATIONS: tuple[OpSpec, ...] = (
     # dtypes and copies
     rule(astype, kind="elementwise", warns="casts", scalar_result="kept"),
     composed(np.astype),
-    rule(np.copy, "a", kind="elementwise", warns="never", scalar_result="array"),
+    rule(np.copy, "a", kind="elementwise", warns="never", scalar_result="array", returns_buffer=True),
     rule(copy, kind="elementwise", warns="never", scalar_result="kept"),
     piecewise(stop_gradient, kind="elementwise", warns="never"),
     rule(input_of, opname="input", kind="elementwise", warns="never", scalar_result="kept"),

@@ -43,8 +43,8 @@ OPERATIONS: tuple[OpSpec, ...] = (
     piecewise(np.all, "a where", kind="reduction", warns="never", method="all", fold=(np.logical_and, "reduce")),
     piecewise(np.any, "a where", kind="reduction", warns="never", method="any", fold=(np.logical_or, "reduce")),
     # along an axis
-    rule(np.cumsum, "a", kind="cumulative", warns="floats", method="cumsum", fold=(np.add, "accumulate")),
-    rule(np.cumprod, "a", kind="cumulative", method="cumprod", fold=(np.multiply, "accumulate")),
+    rule(np.cumsum, "a", kind="cumulative", warns="floats", method="cumsum", fold=(np.add, "accumulate"), returns_buffer=True),
+    rule(np.cumprod, "a", kind="cumulative", method="cumprod", fold=(np.multiply, "accumulate"), returns_buffer=True),
     rule(np.cumulative_sum, "x", kind="cumulative"),
     rule(np.cumulative_prod, "x", kind="cumulative"),
     rule(np.nancumsum, "a", kind="cumulative"),
@@ -52,7 +52,7 @@ OPERATIONS: tuple[OpSpec, ...] = (
     composed(np.diff),
     rule(np.ediff1d, "ary to_end to_begin", kind="sequential"),
     composed(np.trapezoid),
-    replaced(np.gradient, statistics.gradient),
+    replaced(np.gradient, statistics.gradient, returns_buffer=True),
     # order statistics
     *[rule(statistics.without_overwrite_input(f), "a", aliases=(f,)) for f in _ORDER_STATISTICS],
     # histograms

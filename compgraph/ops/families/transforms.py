@@ -28,9 +28,9 @@ OPERATIONS: tuple[OpSpec, ...] = (
     replaced(np.fft.fftfreq, np.fft.fftfreq),
     replaced(np.fft.rfftfreq, np.fft.rfftfreq),
     # convolutions and interpolation
-    rule(np.convolve, "a v"),
+    rule(np.convolve, "a v", returns_buffer=True),
     rule(np.correlate, "a v"),
-    rule(np.interp, "x xp fp left right"),
+    rule(np.interp, "x xp fp left right", returns_buffer=True),
     # polynomials by their coefficients, the highest power first
     rule(np.polyval, "p x"),
     composed(np.polyadd),
