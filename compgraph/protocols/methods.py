@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
@@ -241,12 +242,27 @@ def _set_imag(self: Value, value: object) -> None:
     np.imag(self)[...] = value
 
 
-# Ufuncs that, on object arrays, call a method of the same name on each element; other ufuncs use Python's operators.
-_UFUNCS_CALLED_AS_METHODS = [
-    "sqrt", "cbrt", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sin", "cos", "tan", "arcsin", "arccos", "arctan",
-    "sinh", "cosh", "tanh", "arcsinh", "arccosh", "arctanh", "degrees", "radians", "deg2rad", "rad2deg", "fabs", "rint",
-    "arctan2", "hypot", "fmod",
-]  # fmt: skip
+class _Element:
+    """Collects the names of the methods that a ufunc calls on the elements of an object array."""
+
+    def __init__(self) -> None:
+        self.names: list[str] = []
+
+    def __getattr__(self, name: str) -> NoReturn:
+        self.names.append(name)
+        raise AttributeError(name)
+
+
+def _calls_method(ufunc: np.ufunc) -> bool:
+    """Whether a ufunc, on object arrays, calls a method of its own name on each element; others use Python's operators."""
+    if ufunc.signature is not None or not any("O" in types for types in ufunc.types):
+        return False
+    element = _Element()
+    operands = np.empty((ufunc.nin, 1), object)
+    operands[:] = element
+    with contextlib.suppress(TypeError, AttributeError):
+        ufunc(*operands)
+    return ufunc.__name__ in element.names
 
 
 def _ufunc_method(ufunc: np.ufunc) -> Any:
@@ -260,6 +276,7 @@ def _array_priority(self: Any) -> float:
 
 def _install_methods() -> None:
     methods = {
+        **{f.__name__: _ufunc_method(f) for f in ops.SMOOTH_UFUNCS | ops.PIECEWISE_UFUNCS if _calls_method(f)},
         **conversions.node_methods(),
         **{name: getattr(numpy_writes, name) for name in ops.WRITING_METHODS},
         **{name: _unsupported_method(name, instead) for name, instead in ops.UNSUPPORTED_METHODS.items()},
@@ -287,7 +304,6 @@ def _install_methods() -> None:
         "strides": guarded_strides(_value_attribute("strides")),
         "flags": guarded_flags(_flags),
         "__format__": conversions.make_text_conversion("format()", _format),
-        **{name: _ufunc_method(getattr(np, name)) for name in _UFUNCS_CALLED_AS_METHODS},
         # The highest priority: where NumPy selects the class of a result by priority, without dispatch, the result is a node
         # without history, which raises when used, instead of a plain array. Classes with precedence set __array_ufunc__ = None.
         "__array_priority__": property(_array_priority),
