@@ -131,12 +131,7 @@ def _has_varying_shape(item: Any, varying: set[Any]) -> bool:
 def _inline_composites(items: Iterable[Any], inputs: frozenset[Any], replacements: dict[Any, Any]) -> Iterator[Any]:
     """Yield the items, with some composite operations expanded into steps, which can then be merged with others."""
     for item in items:
-        if (
-            item in inputs
-            or not isinstance(item, Value)
-            or item.function not in ops.INLINED_FUNCTIONS
-            or _touches_written_array(item)
-        ):
+        if item in inputs or not isinstance(item, Value) or not _is_inlined(item.function) or _touches_written_array(item):
             yield item
             continue
         with rerecording():
@@ -147,6 +142,11 @@ def _inline_composites(items: Iterable[Any], inputs: frozenset[Any], replacement
             step.sequence_number = item.sequence_number - 0.5 + position / (2 * len(steps))
             yield copy_location(item, step)
         replacements[item] = replacements[out]
+
+
+def _is_inlined(function: Any) -> bool:
+    spec = ops.SPECS.get(function)
+    return spec is not None and spec.is_inlined
 
 
 def _touches_written_array(item: Any) -> bool:

@@ -16,7 +16,7 @@ from ..values import Value
 
 
 def _as_array(x: ArrayLike) -> np.ndarray[Any, Any]:
-    """Convert to an array; return a node unchanged, so that steps can be recorded (see `ops.INLINED_FUNCTIONS`)."""
+    """Convert to an array; return a node unchanged, so that steps can be recorded (see `ops.OpSpec.is_inlined`)."""
     return x if isinstance(x, Value) else np.asarray(x)
 
 
@@ -176,6 +176,9 @@ def log_softmax(x: ArrayLike, *, axis: int | tuple[int, ...] | None = -1) -> Any
     return shifted - np.log(np.sum(np.exp(shifted), axis=axis, keepdims=True))
 
 
-ops.INLINED_FUNCTIONS.update(vars(p)["function"] for p in (softmax, log_softmax, logsumexp))
+for _function in (softmax, log_softmax, logsumexp):
+    ops.register_operation(vars(_function)["function"], _function.__name__, is_inlined=True)
 for _function, _formula in ((relu, "Max(x, 0)"), (sigmoid, "1 / (1 + exp(-x))"), (softplus, "log(1 + exp(x))")):
-    ops.register_operation(vars(_function)["function"], _function.__name__, kind="elementwise", real_formula=_formula)
+    ops.register_operation(
+        vars(_function)["function"], _function.__name__, kind="elementwise", lowering=_function.__name__, real_formula=_formula
+    )

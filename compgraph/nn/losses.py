@@ -123,7 +123,7 @@ def sigmoid_cross_entropy(logits: ArrayLike, labels: ArrayLike) -> Any:
     return np.mean(np.maximum(logits, 0) - logits * labels + np.log1p(np.exp(-np.abs(logits))))
 
 
-ops.INLINED_FUNCTIONS.add(vars(softmax_cross_entropy)["function"])
+ops.register_operation(vars(softmax_cross_entropy)["function"], "softmax_cross_entropy", is_inlined=True)
 
 
 def mse(predictions: ArrayLike, targets: ArrayLike, *, name: str | None = None) -> Any:

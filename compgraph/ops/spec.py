@@ -117,6 +117,8 @@ class OpSpec:
         derivative that does not exist.
     is_higher_order : bool
         Whether it calls a user's function, which may use nodes that are not among the arguments.
+    is_inlined : bool
+        Whether executors record the steps of its own code in its place, to eliminate common subexpressions.
     lists : {"arrays", "sequence", "kept"}
         How lists with nodes are passed to a function in steps: as arrays; the first as a sequence of arrays; or as they are.
     reads : {"values", "types", "shapes", "memory"}
@@ -161,6 +163,7 @@ class OpSpec:
     moves_elements: bool = False
     corner: Literal["", "length", "undefined"] = ""
     is_higher_order: bool = False
+    is_inlined: bool = False
     lists: Literal["arrays", "sequence", "kept"] = "arrays"
     reads: Literal["values", "types", "shapes", "memory"] = "values"
     is_guarded: bool = False

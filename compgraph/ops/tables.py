@@ -149,7 +149,3 @@ def has_value_dependent_shape(function: object, args: tuple[Any, ...], parent_ar
     return function in VALUE_DEPENDENT_SHAPES or (
         function in _INTEGER_DEPENDENT_SHAPES and any(args[i].raw_value.dtype.kind in "biu" for i in parent_argnums if i)
     )
-
-
-# Functions whose steps an executor may record separately, to eliminate common subexpressions.
-INLINED_FUNCTIONS: set[Any] = set()

@@ -84,7 +84,6 @@ def lowering_of(function: object) -> LowerItem | None:
 
 
 NOT_COMPILED = "it is not compiled; use elementwise operations, reductions and products, or call it outside of loops"
-_ACTIVATIONS = frozenset({"relu", "sigmoid", "softplus"})  # compiled by opname
 _ALIASES = {"conjugate": "copy", "fabs": "absolute", "float_power": "power"}  # on real numbers
 _OUTPUT_NAMES = {np.divmod: ("floor_divide", "remainder")}  # the elementwise operation of each output
 _CHUNK = 2**13  # elements compared at once
@@ -116,10 +115,7 @@ def _uniform_value(array: NDArray[Any], view: BufferView) -> Any:
 def _elementwise_name(function: Callable[..., Any]) -> str:
     """Return the name under which an elementwise function is compiled; empty if it is not."""
     spec = ops.spec_of(function)
-    if spec is not None:
-        return _ALIASES.get(spec.lowering, spec.lowering) if function is spec.function else ""
-    opname = ops.opname_of(function)
-    return opname if opname in _ACTIVATIONS and ops.function_by_opname(opname) is function else ""
+    return "" if spec is None or function is not spec.function else _ALIASES.get(spec.lowering, spec.lowering)
 
 
 def _opname_of(item: Any) -> str:
