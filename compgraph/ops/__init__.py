@@ -65,7 +65,7 @@ from .private_numpy import (
     resolve_copy_option,
     sequence_of_arrays,
 )
-from .spec import OpSpec, is_elementwise
+from .spec import Kind, OpSpec, is_elementwise
 from .tables import (
     ALIASES,
     BINARY_OPERATORS,
@@ -111,7 +111,7 @@ __all__ = [
     "PIECEWISE_UFUNCS", "PLAIN_FUNCTIONS", "PLAIN_METHODS", "PREFIX", "PUBLIC_NAMES", "REPLACED_FUNCTIONS",
     "SMOOTH_FUNCTIONS", "SMOOTH_UFUNCS", "SPECS", "UNARY_OPERATORS", "UNDISPATCHED", "UNSUPPORTED_FUNCTIONS",
     "UNSUPPORTED_METHODS", "VALUE_DEPENDENT_DTYPES", "VIEW_FUNCTIONS", "WRITING_FUNCTIONS", "WRITING_METHODS", "AdviceFinder",
-    "Configured", "Keyworded", "MissingAttribute", "OnAxes", "OpSpec", "Output", "Packed", "UfuncMethod", "added_at",
+    "Configured", "Keyworded", "Kind", "MissingAttribute", "OnAxes", "OpSpec", "Output", "Packed", "UfuncMethod", "added_at",
     "astype", "complex_sign", "compositions", "configured", "copy", "copy_as_laid", "dispatchers", "einsum", "ensure_array",
     "external_data", "flatten", "function_by_opname", "get_attached", "getitem", "has_value_dependent_shape",
     "implementation", "input_of", "is_elementwise", "keyworded", "missing_name_error", "on_axes", "operand_count",

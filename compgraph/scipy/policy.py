@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..ops import Kind
+
 
 @dataclass(frozen=True)
 class Policy:
@@ -39,6 +41,8 @@ class Policy:
         Ufuncs with a lowering to machine code, and its name.
     formulas : mapping
         Ufuncs that SymPy has, and their formulas; see `ops.OpSpec`.
+    operation_kinds : mapping
+        Functions with a rule of another `ops.OpSpec.kind` than "own", and their kind.
     unsupported : mapping
         Names that raise a TypeError, each with an alternative that completes "use ...".
     """
@@ -55,6 +59,7 @@ class Policy:
     plain: frozenset[str] = frozenset()
     lowered: Mapping[str, str] = field(default_factory=dict)
     formulas: Mapping[str, str] = field(default_factory=dict)
+    operation_kinds: Mapping[str, Kind] = field(default_factory=dict)
     unsupported: Mapping[str, str] = field(default_factory=dict)
 
     def kinds(self) -> Iterator[tuple[str, str]]:

@@ -47,7 +47,8 @@ def register_policy(policy: Policy, only: str | None = None) -> None:
         function = _called_function(scipy_object)
         if kind in ("smooth", "piecewise"):
             names = getattr(policy, kind)[name]
-            _register_recorded(function, names, opname(policy.module, name), kind == "piecewise")
+            data = {"kind": policy.operation_kinds[name]} if name in policy.operation_kinds else {}
+            _register_recorded(function, names, opname(policy.module, name), kind == "piecewise", data)
         elif kind == "replacements":
             HANDLERS[function] = _replacement_handler(policy.replacements[name])
         elif kind == "own_code" and python_implementation(function) is not None:  # scipy.special.sinc is a function of NumPy
@@ -91,9 +92,9 @@ def _signature(function: Any) -> inspect.Signature:
     return inspect.signature(function)
 
 
-def _register_recorded(function: Any, names: str, opname: str, is_piecewise: bool) -> None:
+def _register_recorded(function: Any, names: str, opname: str, is_piecewise: bool, data: dict[str, Any]) -> None:
     (ops.PIECEWISE_FUNCTIONS if is_piecewise else ops.SMOOTH_FUNCTIONS)[function] = names
-    (ops.register_piecewise if is_piecewise else ops.register_operation)(function, opname)
+    (ops.register_piecewise if is_piecewise else ops.register_operation)(function, opname, **data)
     operands = tuple(names.split())
 
     def handler(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

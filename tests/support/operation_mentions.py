@@ -14,6 +14,8 @@ from compgraph import ops
 from compgraph.scipy.families import register_imported
 
 _NAMESPACES = frozenset({"np", "numpy", "NUMPY"})
+# Indexing, arguments of operators, barriers of derivatives: parts of how graphs work, which NumPy does not have as functions.
+_MECHANISMS = frozenset({"getitem", "input_of", "stop_gradient"})
 _UNMENTIONED = frozenset({"__all__", "__slots__"})  # names of Python, not of operations
 _SUBMODULES = {"linalg": np.linalg, "fft": np.fft, "emath": np.emath}
 
@@ -40,9 +42,9 @@ def _is_function(value: object) -> bool:
 
 @cache
 def functions_of_package() -> frozenset[str]:
-    """The names of the recorded functions that `compgraph.ops` exports."""
-    own = {spec.function for spec in ops.OPERATIONS}
-    return frozenset(name for name in ops.__all__ if _is_function(getattr(ops, name)) and getattr(ops, name) in own)
+    """The names of the recorded functions that `compgraph.ops` exports, except those that the packages are built from."""
+    recorded = {spec.function for spec in ops.OPERATIONS}
+    return frozenset(n for n in ops.__all__ if _is_function(f := getattr(ops, n)) and f in recorded) - _MECHANISMS
 
 
 @cache
@@ -53,9 +55,7 @@ def names_of_operations() -> frozenset[str]:
 
 
 def function_name(expression: ast.AST) -> str | None:
-    """The name of an operation that an expression evaluates to: ``np.sin``, ``ops.NUMPY.sin``, ``getitem``."""
-    if isinstance(expression, ast.Name):
-        return expression.id if expression.id in functions_of_package() else None
+    """The name of an operation that an expression evaluates to: ``np.sin``, ``ops.NUMPY.sin``, ``ops.power``."""
     if not isinstance(expression, ast.Attribute):
         return None
     holder = expression.value

@@ -55,10 +55,14 @@ def reshape(call: Call) -> Any:
 
 
 def ravel(call: Call) -> Any:
-    """``np.ravel`` and ``x.flatten()``."""
+    """``np.ravel``."""
     x = call.first()
-    vectors = _reshape_elements(x, (math.prod(x.shape[1:]),), call.options.get("order", "C"))
-    return np.copy(vectors) if call.base is ops.flatten else vectors
+    return _reshape_elements(x, (math.prod(x.shape[1:]),), call.options.get("order", "C"))
+
+
+def flatten(call: Call) -> Any:
+    """``x.flatten()``."""
+    return np.copy(ravel(call))
 
 
 def transpose(call: Call) -> Any:
@@ -195,7 +199,7 @@ def buffer_window(call: Call) -> Any:
 
 RULES_BY_KIND["shape"] = rearrange
 RULES_BY_OPNAME |= {
-    "reshape": reshape, "ravel": ravel, "flatten": ravel, "transpose": transpose, "squeeze": squeeze,
+    "reshape": reshape, "ravel": ravel, "flatten": flatten, "transpose": transpose, "squeeze": squeeze,
     "expand_dims": expand_dims, "swapaxes": two_axes("axis1", "axis2"), "moveaxis": two_axes("source", "destination"),
     "diagonal": two_axes("axis1", "axis2"), "trace": two_axes("axis1", "axis2"), "broadcast_to": broadcast_to, "diag": diag,
     "diagflat": diag, "tile": tile, "repeat": repeat, "pad": pad, "sliding_window_view": sliding_windows,

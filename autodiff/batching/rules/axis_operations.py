@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 from typing import Any
 
 import numpy as np
@@ -20,15 +22,17 @@ from .call import (
     shift_axis,
 )
 
-# NumPy's own functions, which interception may replace.
-_WHERE, _TRANSFORMS_OF_PLANES = np.where, frozenset({np.fft.fft2, np.fft.ifft2})
-
 
 def elementwise(call: Call) -> Any:
     """Elementwise operations: operands are padded behind the batch axis, and broadcast."""
-    if call.base is _WHERE and len(call.values) == 1:  # np.where(condition), whose result shape depends on values
-        raise NoBatchRuleError
     return bind(call.function, tuple(call.aligned()), call.options)
+
+
+def where(call: Call) -> Any:
+    """``np.where(condition, x, y)``; the result shape of ``np.where(condition)`` depends on values."""
+    if len(call.values) == 1:
+        raise NoBatchRuleError
+    return elementwise(call)
 
 
 def one_batched_operand(position: int) -> BatchRule:
@@ -165,31 +169,18 @@ def matrices(call: Call) -> Any:
     return call.on_first(x)
 
 
-def several_axes(default: tuple[int, ...] | None = None) -> BatchRule:
-    """The rule of a transform along several axes: by default `default`, or the last ``len(s)``, or all."""
-
-    def rule(call: Call) -> Any:
-        x, ndim = call.first(), call.ndims[0]
-        axes, s = call.options.get("axes", default), call.options.get("s")
-        if axes is None:
-            axes = range(0 if s is None else ndim - np.size(s), ndim)
-        return call.on_first(x, axes=shift_axis(tuple(np.atleast_1d(axes).tolist()), ndim))
-
-    return rule
-
-
 def transform(call: Call) -> Any:
-    """Transforms of `numpy.fft`."""
-    return (_last_two_axes if call.base in _TRANSFORMS_OF_PLANES else _all_axes)(call)
+    """An operation along several axes: by default those of its signature, or the last ``len(s)``, or all."""
+    x, ndim = call.first(), call.ndims[0]
+    axes, s = call.options.get("axes", _default_axes(call.base)), call.options.get("s")
+    if axes is None:
+        axes = range(0 if s is None else ndim - np.size(s), ndim)
+    return call.on_first(x, axes=shift_axis(tuple(np.atleast_1d(axes).tolist()), ndim))
 
 
-_all_axes, _last_two_axes = several_axes(), several_axes((-2, -1))
-
-
-def fftshift(call: Call) -> Any:
-    """``scipy.fft.fftshift`` and its inverse."""
-    x, ndim, axes = call.first(), call.ndims[0], call.options.get("axes")
-    return call.on_first(x, axes=element_axes(ndim) if axes is None else shift_axis(axes, ndim))
+@functools.cache
+def _default_axes(function: Any) -> Any:
+    return inspect.signature(function).parameters["axes"].default
 
 
 def last_axis(call: Call) -> Any:
@@ -204,24 +195,17 @@ def lfilter(call: Call) -> Any:
     return call.run(call.values, axis=shift_axis(call.options.get("axis", -1), call.ndims[2]))
 
 
-_TRANSFORMS_1D = ("dct", "idct", "dst", "idst", "fft", "ifft", "rfft", "irfft", "hfft", "ihfft")
-_TRANSFORMS_ND = ("dctn", "idctn", "dstn", "idstn", "fftn", "ifftn", "rfftn", "irfftn", "hfftn", "ihfftn")
-_TRANSFORMS_2D = ("fft2", "ifft2", "rfft2", "irfft2", "hfft2", "ihfft2")
-
 RULES_BY_KIND |= {
     "elementwise": elementwise, "reduction": reduction, "position": argmax, "cumulative": cumulative, "ordering": ordering,
     "along": single_axis, "matrices": matrices, "transform": transform,
 }  # fmt: skip
 RULES_BY_OPNAME |= {
+    "where": where,
     **dict.fromkeys(("isin", "interp", "digitize"), one_batched_operand(0)),
     **dict.fromkeys(("searchsorted", "polyval"), one_batched_operand(1)),
     **dict.fromkeys(("zeros_like", "ones_like", "empty_like", "full_like"), like),
     **dict.fromkeys(("median", "quantile", "percentile", "nanmedian", "nanquantile", "nanpercentile"), quantile),
     "folded": ufunc_reduce, "softmax": axis_or_all(-1), "log_softmax": axis_or_all(-1), "logsumexp": axis_or_all(None),
-    **{f"scipy_fft_{name}": single_axis for name in _TRANSFORMS_1D},
-    **{f"scipy_fft_{name}": _all_axes for name in _TRANSFORMS_ND},
-    **{f"scipy_fft_{name}": _last_two_axes for name in _TRANSFORMS_2D},
-    **dict.fromkeys(("scipy_fft_fftshift", "scipy_fft_ifftshift"), fftshift),
     **dict.fromkeys(("scipy_fft_fht", "scipy_fft_ifht"), last_axis),
     **{f"ndimage_{name}": single_axis for name in ("spline_filter1d", "spline_filter1d_back", "extended", "folded")},
     "scipy_signal_lfilter": lfilter,
