@@ -160,8 +160,7 @@ def as_strided(x: Any, shape: tuple[int, ...] | None = None, strides: tuple[int,
     return np.ravel(x)[positions]
 
 
-def _buffer_constructor(function: Callable[..., Any]) -> Any:
-    is_blank = function is np.zeros
+def _buffer_constructor(function: Callable[..., Any], is_blank: bool = False) -> Any:
     return lambda *args, **kwargs: fillable(function(*args, **kwargs), is_blank=is_blank)
 
 
@@ -172,5 +171,6 @@ LIKE_CONSTRUCTORS: dict[Any, Any] = {
     np.ascontiguousarray: ascontiguousarray,
     np.asfortranarray: asfortranarray,
     np.full: full,
-    **{f: _buffer_constructor(f) for f in (np.zeros, np.ones, np.empty, np.eye, np.identity, np.tri, np.arange)},
+    np.zeros: _buffer_constructor(np.zeros, is_blank=True),
+    **{f: _buffer_constructor(f) for f in (np.ones, np.empty, np.eye, np.identity, np.tri, np.arange)},
 }

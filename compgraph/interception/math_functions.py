@@ -77,14 +77,14 @@ COMPLEX_FUNCTIONS: dict[str, Function] = {
 }  # fmt: skip
 
 
-def _dispersion(function: Function, ddof: int) -> Function:
+def _dispersion(ddof: int, is_root: bool = False) -> Function:
     """A variance or standard deviation of `statistics`; the mean is an optional argument."""
 
     def dispersion(xs: Any, center: object = None) -> Any:
         if center is None:
-            return function(xs, ddof=ddof)
+            return np.std(xs, ddof=ddof) if is_root else np.var(xs, ddof=ddof)
         variance = np.sum(np.square(xs - center)) / (len(xs) - ddof)
-        return np.sqrt(variance) if function is np.std else variance
+        return np.sqrt(variance) if is_root else variance
 
     return dispersion
 
@@ -97,10 +97,10 @@ STATISTICS: dict[str, Function] = {
     "median": np.median,
     "median_low": lambda xs: np.sort(xs)[(len(xs) - 1) // 2],
     "median_high": lambda xs: np.sort(xs)[len(xs) // 2],
-    "pvariance": _dispersion(np.var, 0),
-    "variance": _dispersion(np.var, 1),
-    "pstdev": _dispersion(np.std, 0),
-    "stdev": _dispersion(np.std, 1),
+    "pvariance": _dispersion(0),
+    "variance": _dispersion(1),
+    "pstdev": _dispersion(0, is_root=True),
+    "stdev": _dispersion(1, is_root=True),
 }
 
 

@@ -42,7 +42,8 @@ _VARIABLES = with_tracers({VariableNode})
 def _binary(name: str, function: Any, compute: Callable[[Any, Any], Any]) -> tuple[Any, Any]:
     """The operator and the reflected operator of a binary function."""
     by_numpy, reflected_by_numpy = _ufunc_operator(function, is_reflected=False), _ufunc_operator(function, is_reflected=True)
-    has_fast_path = (function in ops.SMOOTH_UFUNCS and function.nout == 1) or function is ops.power
+    is_power = not isinstance(function, np.ufunc)  # `ops.power`
+    has_fast_path = is_power or (function in ops.SMOOTH_UFUNCS and function.nout == 1)
     may_repeat, may_raise = name == "mul", name in guarded_errors.RAISING_OPERATORS
 
     def forward(self: Value, other: Any) -> Any:
@@ -63,7 +64,7 @@ def _binary(name: str, function: Any, compute: Callable[[Any, Any], Any]) -> tup
                 recover_history(error, self, other)
             except (ArithmeticError, ValueError):
                 pass  # `bind` raises it again, with a note
-        is_scalar = function is ops.power and isinstance(other, np.number) and other.dtype.kind in "iufc"
+        is_scalar = is_power and isinstance(other, np.number) and other.dtype.kind in "iufc"
         if isinstance(other, Value) or type(other) in PLAIN_TYPES or type(other) in ARRAYS or is_scalar:
             return bind(function, (self, other))
         if _takes_precedence(other) or (may_repeat and _repeats_sequence(self, other)):
@@ -99,7 +100,7 @@ def _binary(name: str, function: Any, compute: Callable[[Any, Any], Any]) -> tup
 
 def _ufunc_operator(function: Callable[..., Any], is_reflected: bool) -> Callable[[Any, Any], Any]:
     """A binary operator as of arrays: it calls the ufunc, or defers to an operand whose ``__array_ufunc__`` is None."""
-    ufunc = np.power if function is ops.power else function
+    ufunc = function if isinstance(function, np.ufunc) else np.power
 
     def operate(self: Any, other: Any) -> Any:
         if getattr(type(other), "__array_ufunc__", ufunc) is None:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ...guards import Guard
-from ...ops import OPNAMES
+from ...ops import FOLDS, OPNAMES
 from ...storage import Write
 from ...values import MultiOutput, Value
 from ...view import FOLDED_FROM, INFIX, SIGNS, Arrow, Box, Drawing, Entry, ProgramOptions, short_location, source_text
@@ -22,9 +22,7 @@ from .planning import FusedLoop, LoopNest, Unit
 
 Result = tuple[BufferView | None, Any]  # the view of a result, or None if NumPy computed it; and its node
 MAX_SOURCES = 8  # arrows per operand, from the last writers
-REDUCTION_NAMES = {
-    "add": "sum", "multiply": "prod", "maximum": "max", "minimum": "min", "logical_or": "any", "logical_and": "all",
-}  # fmt: skip
+REDUCTION_NAMES = {ufunc.__name__: function.__name__ for (ufunc, method), function in FOLDS.items() if method == "reduce"}
 
 
 def draw_program(units: Sequence[Unit], results: Sequence[Result], names: dict[Buffer, str], options: ProgramOptions) -> Drawing:

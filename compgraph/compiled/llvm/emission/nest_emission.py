@@ -19,7 +19,7 @@ from ..ir_builder import LONG, IRBuilder, Type, Value
 from ..planning import MAX_STRIDED_LOAD, SUM_BLOCK, LoopNest, LoopOrder
 from .memory_access import LoopIndices, ViewAddress, address_of, constant
 
-_IDENTITIES = {"add": 0, "mean": 0, "multiply": 1, "maximum": -np.inf, "minimum": np.inf, "logical_or": 0, "logical_and": 1}
+_IDENTITIES = {"mean": 0, "maximum": -np.inf, "minimum": np.inf}  # of reductions without an identity in NumPy
 _COMBINERS = {"mean": "add"}
 
 
@@ -393,7 +393,7 @@ class _NestEmitter:
 
 def _identity(operation: str, dtype: np.dtype[Any]) -> Any:
     """Return the identity of a reduction."""
-    identity = _IDENTITIES[operation]
+    identity = _IDENTITIES[operation] if operation in _IDENTITIES else int(getattr(np, operation).identity)
     if dtype.kind in "iu" and operation in ("maximum", "minimum"):
         return np.iinfo(dtype).min if operation == "maximum" else np.iinfo(dtype).max
     return identity

@@ -224,8 +224,7 @@ def _nan_variance(
     return ""
 
 
-_REDUCTIONS = {np.sum: "add", np.prod: "multiply", np.max: "maximum", np.min: "minimum", np.mean: "mean"}
-_REDUCTIONS |= {np.add.reduce: "add", np.multiply.reduce: "multiply", np.maximum.reduce: "maximum", np.minimum.reduce: "minimum"}
+_REDUCTIONS = {f: name for f, name in reductions.COMBINERS.items() if not name.startswith("logical")} | {np.mean: "mean"}
 _NAN_REDUCTIONS = {
     np.nansum: ("add", np.sum), np.nanprod: ("multiply", np.prod), np.nanmean: ("mean", np.mean), np.nanmax: ("maximum", np.max),
     np.nanmin: ("minimum", np.min), np.nanvar: ("var", np.var), np.nanstd: ("std", np.std),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from math import prod
 from typing import Any
 
@@ -14,11 +13,10 @@ from ..buffer_ir import BufferView, Reduce, Scan, c_strides, dense_view
 from .lowering_state import EMPTY, EXACT_BITS, UNSUPPORTED, LoweringState
 
 _BOOLEAN_EXTREMA = {"maximum": "logical_or", "minimum": "logical_and"}
-_IDENTITIES: dict[str, Any] = {"add": 0, "multiply": 1, "logical_or": False, "logical_and": True}  # results of empty reductions
 MAX_UNROLLED, MIN_UNROLLED_RESULTS = 16, 8  # largest length of an axis of an unrolled search, and smallest number of results
 MAX_SEARCHED = 2**22  # elements per searched slice, because their indices are stored
 # functions that reduce along the first axis by default
-_FIRST_AXIS_DEFAULT = frozenset({np.add.reduce, np.multiply.reduce, np.maximum.reduce, np.minimum.reduce})
+_FIRST_AXIS_DEFAULT = frozenset(ufunc.reduce for ufunc, method in ops.FOLDS if method == "reduce")
 
 
 def reduced_axes(item: Any, count: int) -> frozenset[int]:
@@ -83,10 +81,11 @@ def has_known_options(options: dict[str, Any], known: set[str]) -> bool:
 
 
 def _reduce_empty(state: LoweringState, item: object, name: str) -> str:
-    if name not in _IDENTITIES:
+    identity = getattr(getattr(np, name), "identity", None)
+    if identity is None:
         return EMPTY
     out = state.allocate_result(item)
-    state.append_map("copy", (_IDENTITIES[name],), out)
+    state.append_map("copy", (identity,), out)
     return ""
 
 
@@ -280,20 +279,19 @@ def _scan(operation: str, default_axis: object) -> Any:
     return lower
 
 
-def _accumulations(names: Sequence[str]) -> dict[Any, Any]:
-    return {ops.ufunc_method(getattr(np, name), "accumulate"): _scan(name, 0) for name in names}
-
-
+# The operation that combines elements, by function: sums, products, extrema, ``any`` and ``all``, as functions and as folds.
+COMBINERS: dict[Any, str] = {
+    function: ufunc.__name__
+    for (ufunc, method), folded in ops.FOLDS.items()
+    if method == "reduce"
+    for function in (folded, ufunc.reduce)
+}
 LOWERINGS: dict[Any, Any] = {
-    np.sum: _reduction("add"), np.add.reduce: _reduction("add"), np.prod: _reduction("multiply"),
-    np.multiply.reduce: _reduction("multiply"),
-    np.max: _reduction("maximum"), np.maximum.reduce: _reduction("maximum"), np.amax: _reduction("maximum"),
-    np.min: _reduction("minimum"), np.minimum.reduce: _reduction("minimum"), np.amin: _reduction("minimum"),
-    np.mean: _reduction("mean"),
-    np.any: _reduction("logical_or"), np.all: _reduction("logical_and"), np.ptp: _ptp,
+    **{function: _reduction(name) for function, name in COMBINERS.items()},
+    np.mean: _reduction("mean"), np.ptp: _ptp,
     np.var: _variance(is_root=False), np.std: _variance(is_root=True),
     np.linalg.norm: _norm, np.argmax: _arg_extremum("maximum"), np.argmin: _arg_extremum("minimum"),
-    ops.NUMPY.cumsum: _scan("add", None), ops.NUMPY.cumprod: _scan("multiply", None),
+    **{f: _scan(ufunc.__name__, None) for (ufunc, method), f in ops.FOLDS.items() if method == "accumulate"},
     ops.NUMPY.cumulative_sum: _scan("add", None), ops.NUMPY.cumulative_prod: _scan("multiply", None),
-    **_accumulations(("add", "multiply", "maximum", "minimum")),
+    **{ops.ufunc_method(f, "accumulate"): _scan(f.__name__, 0) for f in (np.add, np.multiply, np.maximum, np.minimum)},
 }  # fmt: skip
