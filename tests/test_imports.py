@@ -40,13 +40,13 @@ OTHERS = {
 ORDER = {"compgraph": COMPGRAPH + LAST_OF_COMPGRAPH, "autodiff": AUTODIFF + LAST_OF_AUTODIFF}
 
 
-def modules() -> list[Path]:
-    """All modules of both packages, except the two ``__init__`` modules that export the public names."""
+def modules(with_init: bool = False) -> list[Path]:
+    """All modules of both packages; the two ``__init__`` modules that export the public names only `with_init`."""
     return [
         p
         for package in ("compgraph", "autodiff")
         for p in sorted((ROOT / package).rglob("*.py"))
-        if p.parent.parent != ROOT or p.name != "__init__.py"
+        if with_init or p.parent.parent != ROOT or p.name != "__init__.py"
     ]
 
 

@@ -29,8 +29,9 @@ class Mention(NamedTuple):
 
 @cache
 def functions_of_numpy() -> frozenset[str]:
-    """The names of NumPy's functions, of which a node may be an argument, as in source."""
-    names = {f"np.{name}" for name in np.__all__ if _is_function(getattr(np, name))}
+    """The names of NumPy's functions of arrays, as in source."""
+    others = {spec.function for spec in ops.UNDISPATCHED if spec.external in ("print options", "settings")}
+    names = {f"np.{name}" for name in np.__all__ if _is_function(f := getattr(np, name)) and f not in others}
     for module, namespace in _SUBMODULES.items():
         names |= {f"np.{module}.{name}" for name in namespace.__all__ if _is_function(getattr(namespace, name))}
     return frozenset(names)
@@ -70,11 +71,16 @@ def function_name(expression: ast.AST) -> str | None:
 
 
 def mentions(path: Path) -> list[Mention]:
-    """The lines of a module that decide by an operation: comparisons with one, and collections of several.
+    """The lines of a module that decide by an operation."""
+    return mentions_in(path.read_text())
+
+
+def mentions_in(source: str) -> list[Mention]:
+    """The lines of source that decide by an operation: comparisons with one, and collections with one or with several names.
 
     A call of a function, and a function passed as an argument, decide nothing.
     """
-    tree = ast.parse(path.read_text())
+    tree = ast.parse(source)
     found = [*_comparisons(tree), *_collections(tree)]
     return sorted(set(found))
 
@@ -94,7 +100,7 @@ def _comparisons(tree: ast.Module) -> Iterator[Mention]:
 
 def _collections(tree: ast.Module) -> Iterator[Mention]:
     for statement in tree.body:
-        if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+        if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)) or _is_parallel_assignment(statement):
             continue
         targets = statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", None)]
         if any(isinstance(target, ast.Name) and target.id in _UNMENTIONED for target in targets):
@@ -103,6 +109,10 @@ def _collections(tree: ast.Module) -> Iterator[Mention]:
             elements = node.keys if isinstance(node, ast.Dict) else getattr(node, "elts", ())
             if isinstance(node, (ast.Dict, ast.Set, ast.List, ast.Tuple)) and _names_operations([e for e in elements if e]):
                 yield Mention(node.lineno, ast.unparse(node)[:100])
+
+
+def _is_parallel_assignment(statement: ast.stmt) -> bool:
+    return isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Tuple)
 
 
 def _names_operations(elements: list[ast.expr]) -> bool:
