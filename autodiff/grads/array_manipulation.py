@@ -161,4 +161,4 @@ added_at_grad = linear(
     lambda g, out, region, values, positions: _sum_at_positions(g, region, positions)[positions],
 ).moves_elements()
 ops.register_operation(window, "window")
-ops.register_operation(scatter_to_buffer, "laid")
+ops.register_operation(scatter_to_buffer, "laid", kind="sequential")

@@ -24,11 +24,35 @@ from compgraph.graph import to_values
 from compgraph.values import Value
 
 from ..batching import base_of, pull_reduction, push_reduction, reduced_axes
-from ..rules import Rule, elementwise, limit_value, linear, restore_axes, slope_at_corner
+from ..rules import Rule, elementwise, linear, restore_axes
 
 # Choices whose corners are rare. Others have many, because padding, buffers of zeros and inactive units are ties of constants;
 # their second derivatives are the mean of both sides.
 RARE_CORNERS = frozenset({"abs", "fabs"})
+
+# finder(g, out, corner) returns the mask where g is 0 at a corner, and the slope of g with respect to out, None if unknown.
+SlopeFinder = Callable[[Any, Any, Any], tuple[Any, Any]]
+_registered_finder: list[SlopeFinder] = []
+
+
+def register_slope_finder(finder: SlopeFinder) -> None:
+    """Set the function that finds the slope of a cotangent with respect to the value it belongs to."""
+    _registered_finder[:] = [finder]
+
+
+def limit_value(x: Array) -> Any:
+    """Return `x`; in a graph, this operation marks a slope that is the limit of a quotient 0 / 0."""
+    return x
+
+
+ops.register_operation(limit_value, "limit_value", kind="sequential")
+
+
+def slope_at_corner(g: object, out: object, corner: Array) -> tuple[Any, Any]:
+    """Return where the cotangent is 0 at a corner, and its slope with respect to `out` there; None if it is unknown."""
+    if not (isinstance(g, Value) and isinstance(out, Value)) or g.level or out.level or not _registered_finder:
+        return False, None
+    return _registered_finder[0](g, out, corner)
 
 
 def over(x: NDArray[Any], length: Array, of: str) -> Any:

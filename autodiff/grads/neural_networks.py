@@ -58,21 +58,23 @@ logsumexp_grad = reduction("logsumexp", lambda out, x, axis=None: np.exp(x - np.
 )
 
 
-def _softmax(g: NDArray[Any], out: NDArray[Any], x: NDArray[Any], axis: int = -1) -> Any:
+def softmax_product(g: NDArray[Any], out: NDArray[Any], x: NDArray[Any], axis: int = -1) -> Any:
     """Multiply by the Jacobian diag(p) - p p^T, which is symmetric, so the formula serves both modes."""
     return out * (g - np.sum(g * out, axis=axis, keepdims=True))
 
 
-def _log_softmax(g: NDArray[Any], out: NDArray[Any], x: NDArray[Any], axis: int = -1) -> Any:
+def pull_log_softmax(g: NDArray[Any], out: NDArray[Any], x: NDArray[Any], axis: int = -1) -> Any:
+    """Multiply by the transposed Jacobian 1 - 1 p^T."""
     return g - np.exp(out) * np.sum(g, axis=axis, keepdims=True)
 
 
-def _log_softmax_tangent(t: NDArray[Any], out: NDArray[Any], x: NDArray[Any], axis: int = -1) -> Any:
+def push_log_softmax(t: NDArray[Any], out: NDArray[Any], x: NDArray[Any], axis: int = -1) -> Any:
+    """Multiply by the Jacobian 1 - 1 p^T."""
     return t - np.sum(np.exp(out) * t, axis=axis, keepdims=True)
 
 
-softmax_grad = general("softmax", _softmax).tangent(_softmax)
-log_softmax_grad = general("log_softmax", _log_softmax).tangent(_log_softmax_tangent)
+softmax_grad = general("softmax", softmax_product).tangent(softmax_product)
+log_softmax_grad = general("log_softmax", pull_log_softmax).tangent(push_log_softmax)
 
 
 def _batch_size(x: NDArray[Any], rank: int) -> int:

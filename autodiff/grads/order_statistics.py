@@ -76,7 +76,7 @@ def _row_weights(
     return np.stack(weights) if weights else np.zeros((0, *rows.shape))
 
 
-ops.register_piecewise(_row_weights, "row_weights")
+ops.register_piecewise(_row_weights, "row_weights", kind="sequential")
 
 
 def _tie_shares(rows: NDArray[Any], values: NDArray[Any]) -> Any:

@@ -387,4 +387,4 @@ def _pull_joined(positions: list[int], cotangents: Any, outs: object, *operands:
 
 together = _JoinOutputs()
 rule_factories[_JoinOutputs] = lambda function: Rule("together", "linear", SharedFormulas(_pull_joined), ()).moves_elements()
-ops.OPNAMES[together] = "together"
+ops.register_operation(together, "together", kind="sequential")

@@ -14,7 +14,7 @@ from compgraph.graph import walk
 from compgraph.guards import guarded_value
 from compgraph.values import INERT, ConstantNode, Value
 
-from ..rules import limit_value, register_slope_finder
+from ..grads import corners
 from .replay import Tape
 from .sweep import collect, sweep
 from .tangent_sweep import push_through
@@ -61,7 +61,7 @@ def find_slope(g: Any, out: Any, corner: Operand) -> tuple[Any, Any]:
         deviation = np.abs(mixed - plain * others)
         if not np.all(np.where(where, deviation, 0) <= _rounding(mixed)):  # false also for nan
             return where, None
-    return where, np.where(where, bind(limit_value, (slope,), {}), 0)
+    return where, np.where(where, bind(corners.limit_value, (slope,), {}), 0)
 
 
 def _graph_between(g: object, out: object) -> tuple[Any, list[Any]]:
@@ -76,7 +76,7 @@ def _graph_between(g: object, out: object) -> tuple[Any, list[Any]]:
         return None, []
     duplicates = [out, *[node for node in nodes if node is not out and _is_duplicate(node, out)]]
     nodes = collect(g, stop=duplicates) if len(duplicates) > 1 else nodes
-    unknown = any(node.function is limit_value for node in nodes)
+    unknown = any(node.function is corners.limit_value for node in nodes)
     return (None if unknown else nodes), duplicates
 
 
@@ -127,4 +127,4 @@ def _rounding(values: Array) -> Any:
     return 1e4 * np.finfo(values.dtype).eps * np.max(np.abs(values), initial=0)
 
 
-register_slope_finder(find_slope)
+corners.register_slope_finder(find_slope)

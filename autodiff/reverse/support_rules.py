@@ -118,7 +118,7 @@ def _propagate(rule: Rule, position: int, batched: bool, s: Any, out: Any, *oper
     if _propagates_zeros(rule, options):
         if rule.kind == "multilinear":
             operands = tuple([np.ones(np.shape(x)) for x in operands])
-        if rule.opname in ("window", "laid"):  # offsets are in bytes
+        if options.keys() >= {"offset", "strides"}:  # in bytes
             s = s.astype(out.dtype)
         return _pull(rule, position, batched, s, out, operands, options)
     if rule.kind == "elementwise":

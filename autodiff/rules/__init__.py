@@ -1,7 +1,6 @@
 """Derivative rules: their declaration and lookup, and the arguments and results of their formulas."""
 
 from .broadcasting import conform, conform_batch, restore_axes, unbroadcast
-from .corner_slope import limit_value, register_slope_finder, slope_at_corner
 from .lazy_cotangents import (
     LAZY_COTANGENTS,
     OutputCotangents,
@@ -29,8 +28,8 @@ from .written_buffers import (
 __all__ = [
     "LAZY_COTANGENTS", "BatchedDerivativeBuffer", "DerivativeBuffer", "DerivativeWarning", "Formula", "OutputCotangents",
     "OverwrittenValue", "Rule", "RuleErrors", "ScatteredCotangent", "SharedFormulas", "VariadicFormulas", "add_contribution",
-    "as_node", "as_view", "by_function", "conform", "conform_batch", "elementwise", "gather", "general", "limit_value",
+    "as_node", "as_view", "by_function", "conform", "conform_batch", "elementwise", "gather", "general",
     "linear", "moved_positions", "multilinear", "plain_operands", "plain_result", "push", "record_getitem", "reduction",
-    "register_slope_finder", "restore_axes", "rule", "rule_factories", "rule_with_keywords", "rules", "scatter",
-    "scatter_lazily", "slope_at_corner", "unbroadcast", "weigh_tangent",
+    "restore_axes", "rule", "rule_factories", "rule_with_keywords", "rules", "scatter",
+    "scatter_lazily", "unbroadcast", "weigh_tangent",
 ]  # fmt: skip

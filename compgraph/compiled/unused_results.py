@@ -101,10 +101,15 @@ class UnusedResults:
         collected, self._collected = self._collected, []
         unread = [node for node in collected if _operation_of(node) not in read]
         if self.uses_autodiff and unread:
-            scatters = [item for item in read if isinstance(item, Value) and item.opname == "scatter"]
+            scatters = [item for item in read if isinstance(item, Value) and _is_scatter(item.function)]
             scatter_indices = frozenset(item.args[position] for item in scatters for position in item.parent_argnums)
             unread = [node for node in unread if not _is_checked_by_scatter(node, scatter_indices)]
         return unread
+
+
+def _is_scatter(function: object) -> bool:
+    """Return whether a function adds at indices."""
+    return function is not ops.getitem and function in ops.INDEXING_FUNCTIONS
 
 
 def _is_checked_by_scatter(node: Any, scatter_indices: frozenset[Any]) -> bool:

@@ -176,8 +176,8 @@ def log_softmax(x: ArrayLike, *, axis: int | tuple[int, ...] | None = -1) -> Any
     return shifted - np.log(np.sum(np.exp(shifted), axis=axis, keepdims=True))
 
 
-for _function in (softmax, log_softmax, logsumexp):
-    ops.register_operation(vars(_function)["function"], _function.__name__, is_inlined=True)
+for _composite in (softmax, log_softmax, logsumexp):
+    ops.register_operation(vars(_composite)["function"], _composite.__name__, is_inlined=True)
 for _function, _formula in ((relu, "Max(x, 0)"), (sigmoid, "1 / (1 + exp(-x))"), (softplus, "log(1 + exp(x))")):
     ops.register_operation(
         vars(_function)["function"], _function.__name__, kind="elementwise", lowering=_function.__name__, real_formula=_formula

@@ -86,7 +86,7 @@ def _require_classes(name: str, labels: NDArray[Any], classes: int) -> None:
         raise ValueError(f"{name}: class numbers must be from 0 to {classes - 1}")
 
 
-ops.register_piecewise(_select_class, "of_class")  # the cross-entropy has a rule of its own
+ops.register_piecewise(_select_class, "of_class", kind="sequential")  # the cross-entropy has a rule of its own
 
 
 @primitive
@@ -123,7 +123,7 @@ def sigmoid_cross_entropy(logits: ArrayLike, labels: ArrayLike) -> Any:
     return np.mean(np.maximum(logits, 0) - logits * labels + np.log1p(np.exp(-np.abs(logits))))
 
 
-ops.register_operation(vars(softmax_cross_entropy)["function"], "softmax_cross_entropy", is_inlined=True)
+ops.register_operation(vars(softmax_cross_entropy)["function"], "softmax_cross_entropy", kind="sequential", is_inlined=True)
 
 
 def mse(predictions: ArrayLike, targets: ArrayLike, *, name: str | None = None) -> Any:

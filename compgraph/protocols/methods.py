@@ -17,7 +17,15 @@ from ..bind import bind, record_active
 from ..context import is_fast_path
 from ..frames import source_lines
 from ..graph import recover_history, to_values
-from ..guards import conversions, guarded_flags, guarded_strides, hash_scalars_by_value, note_guard, note_method
+from ..guards import (
+    conversions,
+    guarded_flags,
+    guarded_strides,
+    hash_scalars_by_value,
+    make_raising_setter,
+    note_guard,
+    note_method,
+)
 from ..inplace import Flat, mark_copied_row, numpy_writes
 from ..values import (
     ACTIVE,
@@ -195,11 +203,7 @@ def _unsupported_method(name: str, instead: str) -> Any:
 
 def _read_only_property(read: Callable[..., Any], name: str) -> property:
     """A property with the getter `read`, which raises when it is set."""
-
-    def raise_on_set(self: Value, value: float | str) -> None:
-        raise TypeError(f"setting .{name} of a node in place would bypass its graph; make a new node instead")
-
-    return property(read, raise_on_set)
+    return property(read, make_raising_setter(name))
 
 
 def _value_attribute(name: str) -> Any:

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+import autodiff.grads  # noqa: F401 (registers the operations of rules)
 from compgraph import ops
 from compgraph.scipy.families import register_imported
 

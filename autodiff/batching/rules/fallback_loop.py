@@ -15,7 +15,7 @@ from compgraph.values import BatchedValueError
 
 from ...arguments import flatten, unflatten
 from ..levels import is_batch, outside_vmap, single_element
-from .call import RULES_BY_KIND, RULES_BY_OPNAME, Call
+from .call import RULES_BY_KIND, Call
 
 LOOP_COUNTS: collections.Counter[str] = collections.Counter()  # by opname, calls that used the fallback loop; for tests
 _NUMBERS = (bool, int, float, complex)
@@ -38,10 +38,6 @@ def loop_over_elements(call: Call) -> Any:
 
 
 RULES_BY_KIND["sequential"] = loop_over_elements
-# Helper operations of derivative rules and compositions, whose operands have special forms.
-RULES_BY_OPNAME |= dict.fromkeys(
-    ("of_class", "limit_value", "together", "diagonal_matrix", "row_weights", "laid"), loop_over_elements
-)
 
 
 def _empty_batch(call: Call) -> Any:

@@ -194,6 +194,11 @@ class Call:
         return solution(f"scipy_optimize_{self.name}", list_residual, x if x.ndim else x[()], leaves, solve_again, verify)
 
 
+def solution_in(result: Any) -> Any:
+    """The solution in the result of a solver, which may be a tuple that begins with it."""
+    return result[0] if isinstance(result, tuple) else result
+
+
 def first_output(function: Callable[..., Any]) -> Any:
     """Drop the derivative from a function that returns a value and its derivative."""
     return lambda *args: function(*args)[0]

@@ -210,7 +210,7 @@ def diagonal_matrix(values: NDArray[Any], w: NDArray[Any], of: str) -> Any:
     return np.eye(w.shape[-1]) * values[..., None, :]
 
 
-ops.register_operation(diagonal_matrix, "diagonal_matrix")
+ops.register_operation(diagonal_matrix, "diagonal_matrix", kind="sequential")
 
 
 def on_diagonal(values: object, w: object, of: str) -> Any:

@@ -28,29 +28,15 @@ from ...rules import general, linear, scatter
 # -------------------------------------------------------------------------------------------------------- linear filters
 
 
-def _ends(size: int, origin: int) -> dict[str, int]:
-    """Return the numbers of elements by which weights of a given size extend a line at both ends."""
-    return {"before": size // 2 + origin, "after": size - size // 2 - 1 - origin}
-
-
 def _lines(x: NDArray[Any], axis: int) -> Any:
     """Reshape an array to lines along an axis, with one channel each."""
     last = np.moveaxis(x, axis, -1)
     return np.reshape(last, (-1, 1, last.shape[-1]))
 
 
-def _extend(x: NDArray[Any], axis: int, ends: dict[str, int], mode: int, cval: float) -> Any:
-    """Extend an array beyond both ends of an axis, by `cval` in the constant modes."""
-    extended_array = kernels.extend_array(x, axis=axis, mode=mode, **ends)
-    if mode not in (kernels.CONSTANT, kernels.GRID_CONSTANT) or not cval:
-        return extended_array
-    outside = kernels.positions(x.shape[axis], ends["before"], ends["after"], mode) < 0
-    return np.where(np.reshape(outside, (-1, *[1] * (x.ndim - 1 - axis % x.ndim))), cval, extended_array)
-
-
 def _transposed_correlate1d(g: NDArray[Any], weights: Any, axis: int, mode: int, origin: int) -> Any:
     """Compute the transpose of a correlation along an axis."""
-    ends = _ends(weights.shape[0], origin)
+    ends = kernels.ends_of(weights.shape[0], origin)
     length = g.shape[axis] + weights.shape[0] - 1
     lines = cross_correlate_back(_lines(g, axis), weights[None, None], np.zeros((1, 1, length)))
     extended = np.moveaxis(np.reshape(lines, (*np.moveaxis(g, axis, -1).shape[:-1], length)), -1, axis)
@@ -60,7 +46,7 @@ def _transposed_correlate1d(g: NDArray[Any], weights: Any, axis: int, mode: int,
 def _pull_weights1d(
     g: Any, out: Array, x: NDArray[Any], weights: Any, axis: int, mode: int, cval: float, origin: int, dtype: DTypeLike | None
 ) -> Any:
-    extended = _extend(x, axis, _ends(weights.shape[0], origin), mode, cval)
+    extended = kernels.extend(x, axis, kernels.ends_of(weights.shape[0], origin), mode, cval)
     return cross_correlate_kernel(_lines(extended, axis), _lines(g, axis), np.zeros((1, 1, weights.shape[0])))[0, 0]
 
 
@@ -96,7 +82,7 @@ def _pull_correlate(
     lengths = [n + m - 1 for n, m in zip(g.shape, weights.shape, strict=True)]
     cotangent = cross_correlate_back(g[None, None], weights[None, None], np.zeros((1, 1, *lengths)))[0, 0]
     for axis in range(g.ndim):
-        cotangent = kernels.fold_array(cotangent, axis=axis, mode=mode, **_ends(weights.shape[axis], origins[axis]))
+        cotangent = kernels.fold_array(cotangent, axis=axis, mode=mode, **kernels.ends_of(weights.shape[axis], origins[axis]))
     return cotangent
 
 
@@ -104,7 +90,7 @@ def _pull_weights(
     g: Any, out: NDArray[Any], x: NDArray[Any], weights: Any, mode: int, cval: float, origins: Any, dtype: DTypeLike | None
 ) -> Any:
     for axis in range(g.ndim):
-        x = _extend(x, axis, _ends(weights.shape[axis], origins[axis]), mode, cval)
+        x = kernels.extend(x, axis, kernels.ends_of(weights.shape[axis], origins[axis]), mode, cval)
     return cross_correlate_kernel(x[None, None], g[None, None], np.zeros((1, 1, *weights.shape)))[0, 0]
 
 

@@ -57,7 +57,7 @@ def _uniform_filter1d(x: Any, size: int, axis: int, output: Any, mode: int, cval
 def _min_or_max_filter1d(
     x: object, size: int, axis: int, output: object, mode: int, cval: float, origin: int, minimum: int
 ) -> Any:
-    extended_array = _extend(x, axis, size // 2 + origin, size - size // 2 - 1 - origin, mode, cval)
+    extended_array = kernels.extend(x, axis, kernels.ends_of(size, origin), mode, cval)
     neighbors = np.lib.stride_tricks.sliding_window_view(extended_array, size, axis)
     return output, _extreme(neighbors, minimum)
 
@@ -91,19 +91,10 @@ def _line_rank_filter(x: Any, rank: int, size: int, output: Any, mode: int, cval
     output[...] = np.sort(_neighborhoods(x, np.ones(size, bool), mode, cval, (origin,)), axis=-1)[..., rank]
 
 
-def _extend(x: Any, axis: int, before: int, after: int, mode: int, cval: float) -> Any:
-    """Extend an array along an axis; with `cval` in the mode "constant"."""
-    extended_array = kernels.extend_array(x, axis=axis, before=before, after=after, mode=mode)
-    if mode not in (kernels.CONSTANT, kernels.GRID_CONSTANT) or not cval:
-        return extended_array
-    outside = kernels.positions(x.shape[axis], before, after, mode) < 0
-    return np.where(np.reshape(outside, (-1, *[1] * (x.ndim - 1 - axis % x.ndim))), cval, extended_array)
-
-
 def _neighborhoods(x: Any, footprint: Array, mode: int, cval: float, origins: Sequence[int]) -> Any:
     """The neighbors of each element, along a new last axis."""
     for axis, (size, origin) in enumerate(zip(footprint.shape, origins, strict=True)):
-        x = _extend(x, axis, size // 2 + origin, size - size // 2 - 1 - origin, mode, cval)
+        x = kernels.extend(x, axis, kernels.ends_of(size, origin), mode, cval)
     return np.lib.stride_tricks.sliding_window_view(x, footprint.shape)[..., np.asarray(footprint, bool)]
 
 

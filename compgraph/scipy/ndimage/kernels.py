@@ -47,6 +47,20 @@ def extend_array(x: NDArray[Any], *, axis: int, before: int, after: int, mode: i
     return extended_array
 
 
+def ends_of(size: int, origin: int) -> dict[str, int]:
+    """The numbers of elements by which weights of a given size extend a line at both ends."""
+    return {"before": size // 2 + origin, "after": size - size // 2 - 1 - origin}
+
+
+def extend(x: Any, axis: int, ends: dict[str, int], mode: int, cval: float) -> Any:
+    """Extend an array beyond both ends of an axis, by `cval` in the constant modes."""
+    extended_array = extend_array(x, axis=axis, mode=mode, **ends)
+    if mode not in (CONSTANT, GRID_CONSTANT) or not cval:
+        return extended_array
+    outside = positions(x.shape[axis], ends["before"], ends["after"], mode) < 0
+    return np.where(np.reshape(outside, (-1, *[1] * (x.ndim - 1 - axis % x.ndim))), cval, extended_array)
+
+
 @primitive(opname="ndimage_folded")
 def fold_array(g: NDArray[Any], *, axis: int, before: int, after: int, mode: int) -> Any:
     """The transpose of `extend_array`: elements beyond the ends are added to the elements that they copy."""

@@ -8,12 +8,11 @@ from typing import Any
 import numpy as np
 import scipy.optimize
 
-from compgraph.array_types import Array
 from compgraph.graph import stack_nested, to_values
 from compgraph.scipy import pin_value
 
 from ....operators import grad
-from ..solver_calls import Call, first_output, has_active_node, with_node_fields
+from ..solver_calls import Call, first_output, has_active_node, solution_in, with_node_fields
 from . import optimality_conditions
 from .optimality_conditions import Constraint, solve_optimality
 
@@ -75,7 +74,7 @@ def _wrap_fmin(name: str, callbacks: str, unsupported: str = "retall") -> Functi
         if not call.depends_on_nodes:
             return scipy_result
         _require_no_option(call, unsupported)
-        x = solve_optimality(call, _extract_x(scipy_result), call.function, [], _extract_x)
+        x = solve_optimality(call, solution_in(scipy_result), call.function, [], solution_in)
         return _replace_x(call, scipy_result, x)
 
     return wrapper
@@ -86,10 +85,6 @@ def _replace_x(call: Call, scipy_result: Any, x: Any) -> Any:
     if not isinstance(scipy_result, tuple):
         return x
     return (x, pin_value(_evaluate(call, call.function, x), scipy_result[1]), *scipy_result[2:])
-
-
-def _extract_x(scipy_result: Array) -> Any:
-    return scipy_result[0] if isinstance(scipy_result, tuple) else scipy_result
 
 
 def _require_no_option(call: Call, names: str) -> None:
@@ -119,7 +114,7 @@ def fminbound(*args: object, **kwargs: object) -> Any:
     if not call.depends_on_nodes:
         return scipy_result
     x = solve_optimality(
-        call, _extract_x(scipy_result), call.function, optimality_conditions.pair_to_constraints(ends), _extract_x
+        call, solution_in(scipy_result), call.function, optimality_conditions.pair_to_constraints(ends), solution_in
     )
     return _replace_x(call, scipy_result, x)
 
@@ -132,7 +127,7 @@ def fmin_l_bfgs_b(*args: object, **kwargs: object) -> Any:
     if not call.depends_on_nodes:
         return scipy_result
     f = _objective_without_gradient(call)
-    x = solve_optimality(call, scipy_result[0], f, optimality_conditions.bounds_to_constraints(bounds), _extract_x)
+    x = solve_optimality(call, scipy_result[0], f, optimality_conditions.bounds_to_constraints(bounds), solution_in)
     slope = pin_value(grad(lambda z: _evaluate(call, f, z))(x), scipy_result[2]["grad"])
     return x, pin_value(_evaluate(call, f, x), scipy_result[1]), with_node_fields(scipy_result[2], {"grad": slope})
 
@@ -156,7 +151,7 @@ def fmin_tnc(*args: object, **kwargs: object) -> Any:
             scipy_result[0],
             _objective_without_gradient(call),
             optimality_conditions.bounds_to_constraints(bounds),
-            _extract_x,
+            solution_in,
         ),
         *scipy_result[1:],
     )
@@ -177,10 +172,10 @@ def fmin_slsqp(*args: object, **kwargs: object) -> Any:
         return scipy_result
     x = solve_optimality(
         call,
-        _extract_x(scipy_result),
+        solution_in(scipy_result),
         call.function,
         [*optimality_conditions.bounds_to_constraints(bounds), *constraints],
-        _extract_x,
+        solution_in,
     )
     return _replace_x(call, scipy_result, x)
 

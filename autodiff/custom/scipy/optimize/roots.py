@@ -7,19 +7,13 @@ from typing import Any
 
 import numpy as np
 import scipy.optimize
-from numpy.typing import ArrayLike
 
 from compgraph.graph import stack_nested
 from compgraph.scipy import pin_value
 
-from ..solver_calls import Call, first_output, with_node_fields
+from ..solver_calls import Call, first_output, solution_in, with_node_fields
 
 Function = Callable[..., Any]
-
-
-def _extract_x(scipy_result: ArrayLike) -> Any:
-    """Return the solution from a result that may be a tuple."""
-    return scipy_result[0] if isinstance(scipy_result, tuple) else scipy_result
 
 
 def root(*args: object, **kwargs: object) -> Any:
@@ -43,7 +37,7 @@ def fsolve(*args: object, **kwargs: object) -> Any:
     scipy_result = call()
     if not call.depends_on_nodes:
         return scipy_result
-    x = call.solution(_extract_x(scipy_result), call.function, _extract_x)
+    x = call.solution(solution_in(scipy_result), call.function, solution_in)
     if not isinstance(scipy_result, tuple):
         return x
     info = with_node_fields(scipy_result[1], {"fvec": pin_value(_evaluate(call.function, x, call), scipy_result[1]["fvec"])})
@@ -70,7 +64,7 @@ def _wrap_scalar_solver(name: str, callbacks: str) -> Function:
         scipy_result = call()
         if not call.depends_on_nodes:
             return scipy_result
-        x = call.solution(_extract_x(scipy_result), call.function, _extract_x)
+        x = call.solution(solution_in(scipy_result), call.function, solution_in)
         if not isinstance(scipy_result, tuple):
             return x
         if isinstance(scipy_result[1], scipy.optimize.RootResults):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 from compgraph.array_types import Array, Axis
 
 from ....rules import Rule, elementwise, general, restore_axes
+from ...neural_networks import pull_log_softmax, push_log_softmax, softmax_product
 
 # -------------------------------------------------------------------------------------------- sums of exponentials
 
@@ -89,15 +91,15 @@ def _push_weights(
 scipy_special_logsumexp_grad = general("scipy_special_logsumexp", _pull_terms, _pull_weights).tangent(_push_terms, _push_weights)
 
 
-def _softmax(g: NDArray[Any], out: NDArray[Any], x: NDArray[Any], axis: Axis = None) -> Any:
-    """Multiply by the Jacobian diag(p) - p p^T, which is symmetric, so the formula serves both modes."""
-    return out * (g - np.sum(g * out, axis=axis, keepdims=True))
+def _over_all(formula: Any) -> Any:
+    """A formula whose `axis` is None by default."""
+    return functools.partial(formula, axis=None)
 
 
-scipy_special_softmax_grad = general("scipy_special_softmax", _softmax).tangent(_softmax)
-scipy_special_log_softmax_grad = general(
-    "scipy_special_log_softmax", lambda g, out, x, axis=None: g - np.exp(out) * np.sum(g, axis=axis, keepdims=True)
-).tangent(lambda t, out, x, axis=None: t - np.sum(np.exp(out) * t, axis=axis, keepdims=True))
+scipy_special_softmax_grad = general("scipy_special_softmax", _over_all(softmax_product)).tangent(_over_all(softmax_product))
+scipy_special_log_softmax_grad = general("scipy_special_log_softmax", _over_all(pull_log_softmax)).tangent(
+    _over_all(push_log_softmax)
+)
 
 
 # -------------------------------------------------------------------------------------------- spherical Bessel functions
