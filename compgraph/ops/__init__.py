@@ -38,20 +38,6 @@ from .callables import (
 from .compositions import ensure_array
 from .families import OPERATIONS, UNDISPATCHED
 from .hints import AdviceFinder, MissingAttribute, missing_name_error, reject_options, with_advice, without_missing_attributes
-from .opnames import (
-    FUNCTIONS_BY_OPNAME,
-    PUBLIC_NAMES,
-    function_by_opname,
-    keyworded,
-    operand_count,
-    operand_names,
-    opname_of,
-    public_functions,
-    register_operation,
-    register_piecewise,
-    register_user_function,
-    spec_of,
-)
 from .private_numpy import (
     ARRAY_API,
     ARRAY_CONVERTER,
@@ -76,6 +62,7 @@ from .tables import (
     FILL_VALUES,
     FLOAT_SCALARS,
     FOLDS,
+    FUNCTIONS_BY_OPNAME,
     HIGHER_ORDER_FUNCTIONS,
     INDEXING_FUNCTIONS,
     INFIX,
@@ -89,6 +76,7 @@ from .tables import (
     PLAIN_FUNCTIONS,
     PLAIN_METHODS,
     PREFIX,
+    PUBLIC_NAMES,
     PYTHON_ARITHMETIC,
     REPLACED_FUNCTIONS,
     SMOOTH_FUNCTIONS,
@@ -101,7 +89,17 @@ from .tables import (
     VIEW_FUNCTIONS,
     WRITING_FUNCTIONS,
     WRITING_METHODS,
+    function_by_opname,
     has_value_dependent_shape,
+    keyworded,
+    operand_count,
+    operand_names,
+    opname_of,
+    public_functions,
+    register_operation,
+    register_piecewise,
+    register_user_function,
+    spec_of,
 )
 
 __all__ = [

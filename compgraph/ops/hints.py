@@ -11,7 +11,7 @@ from typing import Any, NoReturn, TypeVar
 
 from numpy.typing import NDArray
 
-from .opnames import public_functions
+from .tables import public_functions
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -11,7 +11,7 @@ replaced       an equivalent function runs, and its steps are recorded
 plain          runs on plain values; its result is not part of the graph
 writes         writes into its first argument
 unsupported    raises a TypeError with the alternative
-undispatched   NumPy does not dispatch it to nodes; see `families.undispatched`
+undispatched   NumPy does not dispatch it to nodes; see `families.unrecorded`
 =============  ============================================================================================
 
 The *kind* is the dependence of result elements on operand elements. It determines batching, sparsity and compilation:

@@ -13,8 +13,7 @@ from typing import Any
 from ..context import reset_after_fork
 from ..interception import ImportHook, adapt_imported, is_loading
 from ..values import variable_hooks
-from .policy import Policy
-from .registration import register_policy
+from .policy import Policy, register_policy
 
 # By module of SciPy, the module here with its policy.
 FAMILIES = {

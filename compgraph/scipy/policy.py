@@ -1,12 +1,21 @@
-"""The class `Policy`: how calls of a SciPy module's functions with nodes are handled."""
+"""How calls of a SciPy module's functions with nodes are handled: the class `Policy`, and the registration of handlers."""
 
 from __future__ import annotations
 
+import functools
+import importlib
+import inspect
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from .. import ops
+from ..graph import flatten_sequences
+from ..interception import patch_code, python_implementation
 from ..ops import Kind
+from ..protocols import HANDLERS, bind_arguments, unsupported_message, with_user_line
+from ..values import INERT, BatchedValueError, Value
+from .own_code import run_own_code
 
 
 @dataclass(frozen=True)
@@ -70,3 +79,178 @@ class Policy:
 
 
 _KINDS = ("smooth", "piecewise", "smooth_ufuncs", "piecewise_ufuncs", "own_code", "replacements", "plain", "unsupported")
+
+
+Handler = Callable[[Any, tuple[Any, ...], dict[str, Any]], Any]
+
+
+def register_policy(policy: Policy, only: str | None = None) -> None:
+    """Register handlers for the functions of a policy; all other public functions of its module raise for nodes.
+
+    With `only`, only the function of that name gets a new handler.
+    """
+    module = importlib.import_module(policy.module)
+    for name in _public(module) if only is None else ():
+        if not any(name == policy_name.partition(".")[0] for policy_name, _ in policy.kinds()):
+            _patch_to_raise(policy, name, getattr(module, name))
+    for name, kind in policy.kinds():
+        scipy_object = _resolve(getattr(module, "_ufuncs", module) if name.startswith("_") else module, name)
+        if kind == "plain" or scipy_object is None or only not in (None, name):
+            continue
+        if kind == "unsupported":
+            _patch_to_raise(policy, name, scipy_object)
+            continue
+        if kind in ("smooth_ufuncs", "piecewise_ufuncs"):
+            ufunc_name = ufunc_opname(policy.module, scipy_object.__name__)
+            if kind == "piecewise_ufuncs":
+                ops.register_piecewise(scipy_object, ufunc_name)
+            else:
+                ops.register_operation(
+                    scipy_object, ufunc_name, lowering=policy.lowered.get(name, ""), formula=policy.formulas.get(name, "")
+                )
+            continue
+        function = _called_function(scipy_object)
+        if kind in ("smooth", "piecewise"):
+            names = getattr(policy, kind)[name]
+            data = {"kind": policy.operation_kinds[name]} if name in policy.operation_kinds else {}
+            _register_recorded(function, names, opname(policy.module, name), kind == "piecewise", data)
+        elif kind == "replacements":
+            HANDLERS[function] = _replacement_handler(policy.replacements[name])
+        elif kind == "own_code" and python_implementation(function) is not None:  # scipy.special.sinc is a function of NumPy
+            HANDLERS[function] = _own_code_handler(policy, name, function)
+        _patch_function(policy, name, function, kind, only is not None)
+
+
+def opname(module: str, name: str) -> str:
+    """The opname of a function of SciPy: ``scipy_linalg_solve``."""
+    return f"{module}_{name}".replace(".", "_")
+
+
+def ufunc_opname(module: str, name: str) -> str:
+    """The opname of a ufunc of SciPy: ``special_erf``."""
+    return f"{module.removeprefix('scipy.')}_{name.strip('_')}"
+
+
+def _public(module: object) -> list[str]:
+    return [name for name in getattr(module, "__all__", dir(module)) if not name.startswith("_")]
+
+
+def public_names(module: object) -> set[str]:
+    """The public names of a module of SciPy, without its submodules."""
+    return {name for name in _public(module) if not inspect.ismodule(getattr(module, name))}
+
+
+def _resolve(module: object, name: str) -> Any:
+    """Return the object of a dotted name; None if this version of SciPy does not have it."""
+    return functools.reduce(lambda holder, part: getattr(holder, part, None), name.split("."), module)
+
+
+def _called_function(scipy_object: object) -> Any:
+    """Return the function that a call runs: ``__init__`` of a class, or the function of a bound method."""
+    if inspect.ismethod(scipy_object):
+        return scipy_object.__func__
+    return inspect.getattr_static(scipy_object, "__init__") if inspect.isclass(scipy_object) else scipy_object
+
+
+@functools.cache
+def _signature(function: Any) -> inspect.Signature:
+    return inspect.signature(function)
+
+
+def _register_recorded(function: Any, names: str, opname: str, is_piecewise: bool, data: dict[str, Any]) -> None:
+    (ops.PIECEWISE_FUNCTIONS if is_piecewise else ops.SMOOTH_FUNCTIONS)[function] = names
+    (ops.register_piecewise if is_piecewise else ops.register_operation)(function, opname, **data)
+    operands = tuple(names.split())
+
+    def handler(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        arguments = _signature(function).bind(*args, **kwargs).arguments
+        return bind_arguments(
+            function, operands, (), {k: v for k, v in arguments.items() if not k.startswith("overwrite_")}
+        )  # nodes stay
+
+    HANDLERS[function] = handler
+
+
+def _replacement_handler(replacement: Callable[..., Any]) -> Handler:
+    handler: Handler = with_user_line(lambda function, args, kwargs: replacement(*args, **kwargs))
+    return handler
+
+
+def _own_code_handler(policy: Policy, name: str, function: Callable[..., Any]) -> Handler:
+    handler = _replacement_handler(functools.partial(run_own_code, policy.module, name))
+    options = policy.fixed_options.get(name)
+    return handler if options is None else functools.partial(_with_fixed_options, f"{policy.module}.{name}", options, handler)
+
+
+def _with_fixed_options(
+    name: str,
+    options: Mapping[str, str],
+    handler: Handler,
+    function: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+) -> Any:
+    signature = _signature(function)
+    arguments = signature.bind(*args, **kwargs).arguments
+    for option, advice in options.items():
+        default = signature.parameters[option].default
+        if option in arguments and arguments[option] is not default and arguments[option] != default:
+            raise TypeError(f"{name}: {option}={arguments[option]!r} is not supported on nodes: {advice}")
+    return handler(function, args, kwargs)
+
+
+def _patch_function(policy: Policy, name: str, function: object, kind: str, replace: bool = False) -> None:
+    implementation = python_implementation(function)
+    if implementation is None:
+        return  # implemented in C, which raises for tracers
+    ops.PUBLIC_NAMES[function] = f"{policy.module}.{name}"
+
+    def handle(
+        implementation: Callable[..., Any], original: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
+        return HANDLERS[function](function, args, kwargs)
+
+    handler: Any = handle
+    if implementation.__name__ != "__init__" and (
+        "." not in name or policy.module == "scipy.stats"
+    ):  # methods of other modules may modify their object
+        handler = _sequential_if_batched(handler, f"{policy.module}.{name}")
+    patch_code(implementation, handler, always=name in policy.always, replace=replace)
+
+
+def _sequential_if_batched(handler: Callable[..., Any], name: str) -> Any:
+    """Wrap a handler: if its steps depend on numbers that differ between elements of a batch, call it for each element."""
+
+    def handle_batches(
+        function: Callable[..., Any], original: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
+        try:
+            return handler(function, original, args, kwargs)
+        except (BatchedValueError, IndexError) as error:  # a plain array raises an IndexError for a batched index
+            leaves = flatten_sequences((args, tuple(kwargs.values())))
+            batched: Any = next((x for x in leaves if isinstance(x, Value) and x.trace_kind == "batch"), None)
+            if batched is None or (isinstance(error, IndexError) and "arrays used as indices" not in str(error)):
+                raise
+            return batched.each(name, function, args, kwargs)
+
+    return handle_batches
+
+
+def _patch_to_raise(policy: Policy, name: str, scipy_object: object) -> None:
+    function = _called_function(scipy_object)
+    implementation = python_implementation(function)
+    if implementation is None or function in HANDLERS or function in ops.OPNAMES:
+        return
+    full = ops.PUBLIC_NAMES[function] = f"{policy.module}.{name}"
+    advice = policy.unsupported.get(name, "functions that keep the graph, or cg.primitive with a rule of your own")
+
+    def dispatch(
+        function: Callable[..., Any], original: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
+        leaves = flatten_sequences((args, tuple(kwargs.values())))
+        nodes = [leaf for leaf in leaves if isinstance(leaf, Value)]
+        if not any(getattr(leaf, "_holds_node", False) for leaf in leaves) and all(type(node) in INERT for node in nodes):
+            return original(*args, **kwargs)  # inert nodes are counts and indices; tracers raise when they are converted
+        raise TypeError(unsupported_message(full, advice))
+
+    patch_code(implementation, dispatch)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ..spec import OpSpec
-from . import elementwise, indexing, linear_algebra, queries, reductions, shapes, transforms
-from .undispatched import UNDISPATCHED
+from . import elementwise, indexing, linear_algebra, reductions, shapes, transforms, unrecorded
+from .unrecorded import UNDISPATCHED
 
 OPERATIONS: tuple[OpSpec, ...] = (
     *elementwise.OPERATIONS,
@@ -13,7 +13,7 @@ OPERATIONS: tuple[OpSpec, ...] = (
     *indexing.OPERATIONS,
     *linear_algebra.OPERATIONS,
     *transforms.OPERATIONS,
-    *queries.OPERATIONS,
+    *unrecorded.OPERATIONS,
 )
 
 __all__ = ["OPERATIONS", "UNDISPATCHED"]

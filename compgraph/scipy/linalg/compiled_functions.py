@@ -19,7 +19,7 @@ from ...bind import bind
 from ...graph import as_operand, as_operands
 from ...guards import evaluate_guarded
 from .. import banded_matrices
-from ..registration import opname
+from ..policy import opname
 
 Array = NDArray[Any]
 
