@@ -100,8 +100,8 @@ class OpSpec:
         The name of the compiler's lowering; by default, for elementwise ufuncs of NumPy, the ufunc's name.
     shape_depends_on : {"", "values", "integers"}
         "values" if the shape of the result depends on operand values; "integers" if only on those of integers and booleans.
-    dtype_depends_on_values : bool
-        Whether the result is real or complex, depending on operand values.
+    real_on : {"", "x >= 0", "abs(x) <= 1", "unknown"}
+        If the result is real or complex, depending on operand values: the real operands ``x`` for which it is real.
     fill : {None, 0, 1, "any"}
         The value of all elements of the result, if it depends on the operand's shape and dtype alone.
     scalar_result : {"scalar", "kept", "array"}
@@ -155,7 +155,7 @@ class OpSpec:
     real_formula: str = ""
     lowering: str = ""
     shape_depends_on: Literal["", "values", "integers"] = ""
-    dtype_depends_on_values: bool = False
+    real_on: Literal["", "x >= 0", "abs(x) <= 1", "unknown"] = ""
     fill: Literal[0, 1, "any"] | None = None
     scalar_result: Literal["scalar", "kept", "array"] = "scalar"
     is_view: bool = False

@@ -142,7 +142,7 @@ PIECEWISE: set[Any] = {
 OPNAMES: dict[Any, str] = {s.function: s.opname for s in _specs_with_policy("rule", "piecewise")}
 OPNAMES |= {PACKED_FUNCTIONS[s.function]: s.opname for s in _specs_with_policy("packed")}
 
-VALUE_DEPENDENT_DTYPES: frozenset[Any] = frozenset(s.function for s in OPERATIONS if s.dtype_depends_on_values)
+VALUE_DEPENDENT_DTYPES: frozenset[Any] = frozenset(s.function for s in OPERATIONS if s.real_on)
 # Functions whose result shape depends on operand values; for `_INTEGER_DEPENDENT_SHAPES`, on integers and booleans alone.
 VALUE_DEPENDENT_SHAPES: frozenset[Any] = frozenset(s.function for s in OPERATIONS if s.shape_depends_on == "values")
 _WHERE = np.where  # bound here, because the name in `np` is replaced within operators

@@ -36,25 +36,19 @@ _PLAIN_OPERANDS: dict[str, Callable[[int], bool]] = {
 # Functions whose operands are not converted.
 _UNCONVERTED = frozenset({"where", "argmax", "argmin", "count_nonzero", "astype", "real", "imag", "angle", "full_like"})
 _IGNORED_OPTIONS = frozenset({"subok", "casting", "order", "kind", "copy", "optimize", "overwrite_input"})
-# Conditions under which functions of ``np.emath`` return real numbers.
-_REAL_IF = {
-    **dict.fromkeys(("sqrt", "log", "log2", "log10", "power"), "({} >= 0)"),
-    **dict.fromkeys(("arccos", "arcsin", "arctanh"), "(xp.abs({}) <= 1)"),
-}
 # Operands that stay integers.
 _CLASS_LABELS = frozenset({("softmax_cross_entropy", 1), ("_select_class", 1)})
 _LAST_AXES = (-1, -2)
 _ORDER_MATTERS = frozenset({"reshape", "ravel", "flatten", "unravel_index"})
 _ARRAY_OPTIONS = frozenset({"mean", "where", "initial"})  # options that are arrays
 _INDEXING = frozenset({"getitem", "take", "take_along_axis"})
-# Reductions that convert their operand to the option `dtype` before they reduce.
-_CONVERTS_FIRST = frozenset(
-    [
-        *("sum", "prod", "cumsum", "cumprod", "cumulative_sum", "cumulative_prod", "trace", "mean", "var", "std"),
-        *("nansum", "nanprod", "nancumsum", "nancumprod", "nanmean", "nanvar", "nanstd"),
-    ]
-)
 _CONVERTS_TO_COMMON_DTYPE = frozenset({"searchsorted", "digitize", "isin", "isclose"})
+
+
+def _folds(function: Callable[..., Any]) -> bool:
+    """Return whether a function folds the elements of its operand, converted to the option `dtype`."""
+    spec = ops.SPECS.get(function)
+    return (spec is not None and spec.kind in ("reduction", "cumulative")) or function is np.trace
 
 
 class EngineBackend:
@@ -436,7 +430,7 @@ class _EngineWriter(CodeWriter):
                 sources.append(self._bind_plain(operand))
             elif operand is None:
                 sources.append("None")
-            elif not k and dtype is not None and key in _CONVERTS_FIRST:  # NumPy converts, then folds
+            elif not k and dtype is not None and _folds(function):  # NumPy converts, then folds
                 sources.append(self._cast_operand(operand, dtype))
             else:
                 sources.append(self._cast_operand(operand, self._dtype_of(item, key, k, operand)))
@@ -472,15 +466,16 @@ class _EngineWriter(CodeWriter):
 
     def _real_or_complex_function(self, item: Any, function: Callable[..., Any], operands: Sequence[Any]) -> Any:
         """Return the function to call for one whose result is real or complex, depending on values; add a condition on these."""
-        name, condition = function.__name__, _REAL_IF.get(function.__name__)
-        operands = operands[-1:] if name != "power" else operands[:1]
-        if all(np.asarray(_value_of(a)).dtype.kind == "c" for a in operands):
+        name, spec = function.__name__, ops.SPECS[function]
+        names = spec.operands.split()
+        operand = operands[names.index("x") if "x" in names else -1]
+        if np.asarray(_value_of(operand)).dtype.kind == "c":
             return getattr(np, name, function)
-        if condition is None or function is np.linalg.eigvals:
+        if spec.real_on == "unknown":
             raise UnsupportedError(f"{name}: whether the result is complex depends on values; convert the operand to complex")
-        conditions = [condition.format(self.operand(a, None)) for a in operands]
+        condition = spec.real_on.replace("x", "{}").replace("abs", "xp.abs").format(self.operand(operand, None))
         is_real = item.dtype.kind != "c"
-        self._add_condition(f"{'' if is_real else '~'}xp.all({' & '.join(conditions)})")
+        self._add_condition(f"{'' if is_real else '~'}xp.all({condition})")
         return getattr(np, name)
 
     def _keyword_operand(self, name: str, value: object, item: Any) -> str:

@@ -41,9 +41,9 @@ OPERATIONS: tuple[OpSpec, ...] = (
     rule(np.linalg.qr, "a", kind="matrices"),
     rule(np.linalg.svd, "a", kind="matrices"),
     composed(np.linalg.svdvals),
-    rule(np.linalg.eig, "a", kind="matrices", dtype_depends_on_values=True),
+    rule(np.linalg.eig, "a", kind="matrices", real_on="unknown"),
     rule(np.linalg.eigh, "a", kind="matrices"),
-    rule(np.linalg.eigvals, "a", kind="matrices", dtype_depends_on_values=True),
+    rule(np.linalg.eigvals, "a", kind="matrices", real_on="unknown"),
     rule(np.linalg.eigvalsh, "a", kind="matrices"),
     # determinants, norms, ranks
     rule(np.linalg.det, "a", kind="matrices"),

@@ -41,5 +41,5 @@ OPERATIONS: tuple[OpSpec, ...] = (
     rule(np.polyint, "p k", kind="sequential"),
     replaced(np.polyfit, statistics.polyfit),
     rule(np.poly, "seq_of_zeros", kind="sequential"),
-    rule(np.roots, "p", kind="sequential", shape_depends_on="values", dtype_depends_on_values=True),
+    rule(np.roots, "p", kind="sequential", shape_depends_on="values", real_on="unknown"),
 )
