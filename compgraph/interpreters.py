@@ -251,7 +251,7 @@ def _attach(
     node = set_history(_new_result(value, is_active, args), function, args, parent_argnums, options)
     if may_share and ops.has_value_dependent_shape(function, args, parent_argnums):
         _notify_shapes((node,))
-    if function in ops.BLANK_FUNCTIONS and type(node) in _INERT_ARRAYS and not is_tracing():
+    if function in _BLANK_FUNCTIONS and type(node) in _INERT_ARRAYS and not is_tracing():
         if type(node) in TRACKED_CLASS_OF:
             mark_used(node)
         if function not in ops.FILL_VALUES:
@@ -269,6 +269,7 @@ def _notify_shapes(nodes: tuple[Any, ...]) -> None:
         callback(nodes)
 
 
+_BLANK_FUNCTIONS = ops.BLANK_FUNCTIONS
 _INERT_ARRAYS = (InertNode, UntrackedNode)
 
 

@@ -58,6 +58,7 @@ _BASIC_INDEX = frozenset({int, slice, type(None), type(Ellipsis), np.int64})
 _KEEP_0D_ARRAYS, _MAKE_0D_ARRAYS = (
     frozenset(spec.function for spec in ops.OPERATIONS if spec.scalar_result == result) for result in ("kept", "array")
 )
+_PIECEWISE = ops.PIECEWISE
 _array_ufunc: Any = Value.__array_ufunc__
 
 
@@ -164,7 +165,7 @@ class BatchNode(TransformTracer):
         else:
             out = apply_batch_rule(Call(function, values, batched, options, nodes[0].batch_size))
         is_array = function in _MAKE_0D_ARRAYS or (function in _KEEP_0D_ARRAYS and not all(a.is_scalar for a in nodes))
-        shares_no_memory = type(function) is np.ufunc or function in ops.PIECEWISE
+        shares_no_memory = type(function) is np.ufunc or function in _PIECEWISE
         return _wrap(out, level, () if shares_no_memory else nodes, is_array)
 
     @classmethod

@@ -479,11 +479,14 @@ def counterpart(library: Library, function: Callable[..., Any]) -> Function:
     The result takes the operands and options of NumPy's function.
     """
     key = operation_key(function)
-    if ops.spec_of(function) is None and ops.function_by_opname(ops.opname_of(function)) is not function:
+    spec = ops.spec_of(function)
+    if spec is None and ops.function_by_opname(ops.opname_of(function)) is not function:
         raise UnsupportedError(f"{key or 'a function'} is a user-defined function; write it with NumPy's functions")
     if key in _UNSUPPORTED:
         raise UnsupportedError(f"{key}: {_UNSUPPORTED[key]}")
     own_function = array_api.find(key)
+    if own_function is None and spec is not None and spec.shape_depends_on == "values":
+        raise UnsupportedError(f"{key}: {_LENGTH}")
     direct = _find_by_numpy_name(library, function)
     if library.has_numpy_names and key in _BY_NUMPY_NAME and direct is not None:
         return direct
@@ -517,8 +520,7 @@ _BY_NUMPY_NAME = frozenset(
 )  # fmt: skip
 _LENGTH = "the length of the result depends on values; use np.where, or arrays of a fixed length"
 _UNSUPPORTED = {
-    **dict.fromkeys(("nonzero", "flatnonzero", "argwhere", "unique", "roots", "poly", "polymul", "polydiv"), _LENGTH),
-    **dict.fromkeys(("histogram", "histogram_bin_edges", "histogramdd"), _LENGTH),
+    **dict.fromkeys(("poly", "histogramdd"), _LENGTH),
     **dict.fromkeys(("partition", "argpartition"), "the order within the parts is arbitrary; use np.sort"),
     **dict.fromkeys(("packbits", "unpackbits", "view"), "it reads the bits of numbers"),
 }
