@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -107,9 +107,22 @@ def _collections(tree: ast.Module) -> Iterator[Mention]:
         if any(isinstance(target, ast.Name) and target.id in _UNMENTIONED for target in targets):
             continue
         for node in ast.walk(statement):
-            elements = node.keys if isinstance(node, ast.Dict) else getattr(node, "elts", ())
-            if isinstance(node, (ast.Dict, ast.Set, ast.List, ast.Tuple)) and _names_operations([e for e in elements if e]):
+            if _lists_operations(node):
                 yield Mention(node.lineno, ast.unparse(node)[:100])
+
+
+def _lists_operations(node: Any) -> bool:
+    """Whether an expression is a collection of functions or names, or a text of names."""
+    if isinstance(node, ast.Constant):
+        return isinstance(node.value, str) and _is_list_of_names(node.value)
+    elements = node.keys if isinstance(node, ast.Dict) else getattr(node, "elts", ())
+    return isinstance(node, (ast.Dict, ast.Set, ast.List, ast.Tuple)) and _names_operations([e for e in elements if e])
+
+
+def _is_list_of_names(text: str) -> bool:
+    """Whether a text is a list of names, of which most are operations: ``"cumsum cumprod argmin".split()``."""
+    words = text.split()
+    return len(words) > 2 and 2 * sum(word in names_of_operations() for word in words) > len(words)
 
 
 def _is_parallel_assignment(statement: ast.stmt) -> bool:
