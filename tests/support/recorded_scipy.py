@@ -15,7 +15,7 @@ import numpy as np
 
 import compgraph as cg
 from compgraph import ops
-from compgraph.ops import opnames
+from compgraph.ops import tables
 from compgraph.scipy import FAMILIES, policy_of
 
 if "autodiff" in sys.argv:
@@ -76,7 +76,7 @@ def main() -> None:
 
 def smooth() -> set[str]:
     """The operations with a derivative, without those internal to `autodiff`."""
-    functions = {**opnames.FUNCTIONS_BY_OPNAME, **opnames._user_functions}
+    functions = {**tables.FUNCTIONS_BY_OPNAME, **tables._user_functions}
     return {name for name, f in functions.items() if f not in ops.PIECEWISE and not is_of_autodiff(f)}
 
 
