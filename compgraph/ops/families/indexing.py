@@ -13,7 +13,7 @@ OPERATIONS: tuple[OpSpec, ...] = (
     rule(getitem, kind="shape", warns="indices"),
     rule(added_at, kind="sequential"),
     rule(np.take, "a indices", method="take", moves_elements=True),
-    rule(np.take_along_axis, "arr indices"),
+    rule(np.take_along_axis, "arr indices", moves_elements=True),
     replaced(np.compress, selection.compress, operands="a", moves_elements=True),
     replaced(np.extract, selection.extract),
     replaced(np.choose, selection.choose, lists="kept", method="choose"),

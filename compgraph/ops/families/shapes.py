@@ -51,8 +51,8 @@ OPERATIONS: tuple[OpSpec, ...] = (
     composed(np.vsplit),
     composed(np.dsplit),
     # repeating and padding
-    rule(np.tile, "A", warns="never", returns_buffer=True),
-    rule(np.repeat, "a repeats", method="repeat", shape_depends_on="integers", returns_buffer=True),
+    rule(np.tile, "A", warns="never", moves_elements=True, returns_buffer=True),
+    rule(np.repeat, "a repeats", method="repeat", moves_elements=True, shape_depends_on="integers", returns_buffer=True),
     rule(moving.pad, "array"),
     replaced(np.pad, moving.pad_with_nodes, returns_buffer=True),
     replaced(np.meshgrid, moving.meshgrid, returns_buffer=True),
@@ -66,7 +66,7 @@ OPERATIONS: tuple[OpSpec, ...] = (
     rule(np.geomspace, "start stop", returns_buffer=True),
     replaced(np.vander, moving.vander, returns_buffer=True),
     # diagonals and triangles
-    rule(np.diagonal, "a", warns="never", method="diagonal"),
+    rule(np.diagonal, "a", warns="never", method="diagonal", moves_elements=True),
     composed(np.linalg.diagonal),
     rule(np.diag, "v", warns="never", returns_buffer=True),
     rule(np.diagflat, "v", returns_buffer=True),

@@ -541,10 +541,9 @@ def _expansion_of(function: Callable[..., Any]) -> Expansion | None:
 
 numpy = ops.NUMPY
 _MOVING = (
-    ops.getitem, ops.flatten, numpy.reshape, numpy.ravel, numpy.transpose, numpy.squeeze, numpy.expand_dims, numpy.swapaxes,
-    numpy.moveaxis, numpy.broadcast_to, numpy.roll, numpy.tile, numpy.repeat, numpy.diagonal, numpy.diag, numpy.take,
-    numpy.take_along_axis, ops.function_by_opname("pad"), ops.function_by_opname("added_at"),
-)  # fmt: skip
+    *[spec.function for spec in ops.OPERATIONS if spec.moves_elements and spec.policy == "rule"],
+    *[numpy.diag, ops.function_by_opname("pad"), ops.function_by_opname("added_at")],
+)
 _ADDING = (numpy.sum, np.add.reduce, numpy.mean, numpy.cumsum, numpy.trace, numpy.diff)
 _PRODUCTS = (
     np.matmul, ops.stacked_matmul, numpy.dot, numpy.outer, numpy.inner, numpy.tensordot, ops.einsum,
@@ -600,8 +599,7 @@ EXPANSIONS: dict[Any, Expansion] = {
     numpy.var: _variance(numpy.var),
     numpy.std: _variance(numpy.std),
     np.linalg.norm: _norm,
-    **dict.fromkeys((numpy.zeros_like, numpy.empty_like), _like(0.0)),
-    numpy.ones_like: _like(1.0),
+    **{spec.function: _like(float(spec.fill == 1)) for spec in ops.OPERATIONS if spec.fill is not None},
     numpy.full_like: _full_like,
 }
 # Of these functions, formulas may overflow, or have other results for infinities and nan: the exponents of the largest real and

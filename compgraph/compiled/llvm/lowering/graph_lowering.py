@@ -272,9 +272,9 @@ class GraphLowering(LoweringState):
             return self._lower_elementwise(item, function, name, [self.operand(a) for a in item.args])
         if function in (ops.copy, np.copy, ops.input_of, ops.copy_as_laid, ops.flatten):
             return self._lower_copy(item, self.view(item.args[0]))
-        if function in (np.zeros_like, np.ones_like, np.empty_like):
+        if function in ops.FILL_VALUES or function in ops.BLANK_FUNCTIONS:
             self.views[item] = view = dense_view(plain.dtype, plain.shape, item)
-            self.append_map("copy", (function is np.ones_like,), view)
+            self.append_map("copy", (bool(ops.FILL_VALUES.get(function)),), view)
             return ""
         lowering = lowering_of(function)
         if lowering is not None:
