@@ -32,18 +32,52 @@ def test_operations_fold_equals_function() -> None:
         assert np.array_equal(getattr(ufunc, method)(x, axis=0), function(x, axis=0)), function.__name__
 
 
-def test_operations_shape_kind_moves_elements() -> None:
-    """Functions of the kind "shape" return elements of their operand, so that sparsity can follow their positions."""
+def test_operations_that_move_elements_return_elements() -> None:
+    """So that sparsity can follow their positions, for the kind "shape"."""
     arguments = {
         "reshape": (-1,), "expand_dims": (0,), "swapaxes": (0, 1), "moveaxis": (0, 1), "broadcast_to": ((2, 2, 3),), "roll": (1,),
-        "getitem": (1,),
+        "getitem": (1,), "tile": (2,), "repeat": (2,), "take": ([1, 5],), "take_along_axis": (np.array([[1], [2]]), 1),
     }  # fmt: skip
     x = np.arange(6).reshape(2, 3) + 100
+    assert {spec.function for spec in ops.OPERATIONS if spec.kind == "shape"} <= ops.MOVING_FUNCTIONS
     for spec in ops.OPERATIONS:
-        if spec.kind == "shape":
+        if spec.moves_elements and spec.policy == "rule":
             operand = x[None] if spec.opname == "squeeze" else x
             result = spec.function(operand, *arguments.get(spec.opname, ()))
             assert set(np.ravel(result)) <= set(range(100, 106)), spec.opname
+
+
+def test_operations_fill_is_value_of_all_elements() -> None:
+    for function, value in ops.FILL_VALUES.items():
+        assert np.array_equal(function(np.array([2.0, np.nan])), [value, value]), function.__name__
+
+
+def test_operations_scalar_result_is_type_of_result() -> None:
+    """Of a scalar, and of an array without axes."""
+    arguments = {np.full_like: (2.0,), np.where: (3.0, 4.0), np.broadcast_to: ((),), ops.astype: (np.float32,), ops.copy: ()}
+    expected = {"scalar": (False, False), "kept": (False, True), "array": (True, True)}
+    for spec in ops.OPERATIONS:
+        if spec.kind == "elementwise" and type(spec.function) is np.ufunc and spec.function.nin == spec.function.nout == 1:
+            assert spec.scalar_result == "scalar"
+        elif spec.scalar_result != "scalar":
+            results = [spec.function(x, *arguments.get(spec.function, ())) for x in (np.float64(0.5), np.array(0.5))]
+            assert tuple(type(each) is np.ndarray for each in results) == expected[spec.scalar_result], spec.opname
+
+
+def test_operations_are_real_where_the_table_says() -> None:
+    conditions = {"x >= 0": lambda x: x >= 0, "abs(x) <= 1": lambda x: abs(x) <= 1}
+    for spec in ops.OPERATIONS:
+        if spec.real_on in conditions:
+            for x in (-2.0, -0.3, 0.4, 2.0):
+                with np.errstate(all="ignore"):
+                    result = spec.function(x, *[0.5] * (len(spec.operands.split()) - 1))
+                assert np.isrealobj(result) == conditions[spec.real_on](x), f"{spec.opname} of {x}"
+
+
+def test_operations_complex_form_equals_function() -> None:
+    z = np.array([1 + 2j, 0, -3j])
+    for function, complex_form in ops.COMPLEX_FORMS.items():
+        assert np.array_equal(function(z), complex_form(z)), function.__name__
 
 
 def test_spec_of_options_equals_spec_of_function() -> None:
