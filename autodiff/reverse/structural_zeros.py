@@ -109,7 +109,7 @@ def _drop_corners(errors: RuleErrors, has_nan: bool) -> None:
         errors.pending = [(error, at) for error, at in errors.pending if at is None or not _marks_corner(at.function)]
 
 
-def _marks_corner(function: Any) -> bool:
+def _marks_corner(function: Callable[..., Any]) -> bool:
     """Whether an operation marks an undefined second derivative; see `grads.corners`."""
     spec = ops.spec_of(function)
     return spec is not None and spec.corner == "undefined"

@@ -144,7 +144,7 @@ def _inline_composites(items: Iterable[Any], inputs: frozenset[Any], replacement
         replacements[item] = replacements[out]
 
 
-def _is_inlined(function: Any) -> bool:
+def _is_inlined(function: object) -> bool:
     spec = ops.SPECS.get(function)
     return spec is not None and spec.is_inlined
 

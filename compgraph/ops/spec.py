@@ -236,6 +236,6 @@ def unsupported(function: Callable[..., Any], advice: str) -> OpSpec:
     return OpSpec(function, "unsupported", advice=advice)
 
 
-def undispatched(function: Any, **data: Any) -> OpSpec:
+def undispatched(function: Callable[..., Any], **data: Any) -> OpSpec:
     """A function that NumPy does not dispatch to nodes."""
     return OpSpec(function, "undispatched", **data)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -179,7 +180,7 @@ def transform(call: Call) -> Any:
 
 
 @functools.cache
-def _default_axes(function: Any) -> Any:
+def _default_axes(function: Callable[..., Any]) -> Any:
     return inspect.signature(function).parameters["axes"].default
 
 

@@ -194,7 +194,7 @@ class Call:
         return solution(f"scipy_optimize_{self.name}", list_residual, x if x.ndim else x[()], leaves, solve_again, verify)
 
 
-def solution_in(result: Any) -> Any:
+def solution_in(result: object) -> Any:
     """The solution in the result of a solver, which may be a tuple that begins with it."""
     return result[0] if isinstance(result, tuple) else result
 

@@ -55,7 +55,7 @@ def _uniform_filter1d(x: Any, size: int, axis: int, output: Any, mode: int, cval
 
 @_fill_output
 def _min_or_max_filter1d(
-    x: object, size: int, axis: int, output: object, mode: int, cval: float, origin: int, minimum: int
+    x: NDArray[Any], size: int, axis: int, output: object, mode: int, cval: float, origin: int, minimum: int
 ) -> Any:
     extended_array = kernels.extend(x, axis, kernels.ends_of(size, origin), mode, cval)
     neighbors = np.lib.stride_tricks.sliding_window_view(extended_array, size, axis)

@@ -52,7 +52,7 @@ def ends_of(size: int, origin: int) -> dict[str, int]:
     return {"before": size // 2 + origin, "after": size - size // 2 - 1 - origin}
 
 
-def extend(x: Any, axis: int, ends: dict[str, int], mode: int, cval: float) -> Any:
+def extend(x: NDArray[Any], axis: int, ends: dict[str, int], mode: int, cval: float) -> Any:
     """Extend an array beyond both ends of an axis, by `cval` in the constant modes."""
     extended_array = extend_array(x, axis=axis, mode=mode, **ends)
     if mode not in (CONSTANT, GRID_CONSTANT) or not cval:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -91,7 +92,7 @@ def _push_weights(
 scipy_special_logsumexp_grad = general("scipy_special_logsumexp", _pull_terms, _pull_weights).tangent(_push_terms, _push_weights)
 
 
-def _over_all(formula: Any) -> Any:
+def _over_all(formula: Callable[..., Any]) -> Any:
     """A formula whose `axis` is None by default."""
     return functools.partial(formula, axis=None)
 
