@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 import tomllib
 from pathlib import Path
@@ -17,7 +18,7 @@ author = "The compgraph developers"
 copyright = author
 release = version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.autosummary", "numpydoc"]
+extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.autosummary", "numpydoc"]
 exclude_patterns = ["_build", "_templates"]
 templates_path = ["_templates"]
 default_role = "autolink"  # a link where the name is documented, else italics
@@ -28,6 +29,7 @@ nitpick_ignore_regex += [("py:class", r"compgraph\.(storage|context|values)\..*|
 
 myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 4
+nb_execution_mode = "off"  # the notebooks are stored with their outputs
 
 autosummary_generate = True
 autodoc_typehints = "none"  # the docstrings say more
@@ -50,6 +52,15 @@ def without_numpys(app: Any, what: str, name: str, obj: Any, *rest: Any) -> tupl
     return ("", None) if isinstance(obj, type) and issubclass(obj, np.ndarray) else None
 
 
+def copy_notebooks() -> None:
+    """Copy the notebooks into the folder of the documentation, where Sphinx reads them."""
+    folder = ROOT / "docs" / "notebooks"
+    folder.mkdir(exist_ok=True)
+    for path in (ROOT / "notebooks").glob("*.ipynb"):
+        shutil.copyfile(path, folder / path.name)
+
+
 def setup(app: Any) -> None:
-    """Connect the above to Sphinx."""
+    """Connect the above to Sphinx, and supply the notebooks."""
+    copy_notebooks()
     app.connect("autodoc-process-signature", without_numpys)

@@ -22,6 +22,7 @@ HOW_TO_GET_IT = 'pip install ".[docs]"'
 PATIENCE = 900  # seconds for a build, on a machine with much else to do
 
 NAMES = ["index", "tutorial", "how_it_works", "comparison", "numpy", "escapes", "special_points", "howto/debug", "contributing"]
+NAMES += ["examples", *(f"notebooks/{path.stem}" for path in sorted((ROOT / "notebooks").glob("*.ipynb")))]
 NAMES += ["reference/compgraph", "reference/generated/compgraph.Node", "reference/generated/autodiff.optimizers.minimize"]
 # Elements beyond the right edge of the window that cannot be reached by scrolling their box.
 CLIPPED = """() => [...document.querySelectorAll("main *, article *")].filter(e => {
@@ -35,7 +36,7 @@ CLIPPED = """() => [...document.querySelectorAll("main *, article *")].filter(e 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of the built pages. Parallel tests build them once: the first process builds, the others wait."""
-    for module in ("sphinx", "furo", "myst_parser", "numpydoc"):
+    for module in ("sphinx", "furo", "myst_nb", "numpydoc"):
         pytest.importorskip(module, reason=HOW_TO_GET_IT)
     place = tmp_path_factory.getbasetemp()
     place = place.parent if "PYTEST_XDIST_WORKER" in os.environ else place  # what the workers of one run have in common
@@ -68,7 +69,7 @@ def build(folder: Path) -> str:
     # In a copy, since Sphinx writes the list of the reference's pages beside their source, and tests run side by side.
     for path in ROOT.iterdir():
         if path.name == "docs":
-            shutil.copytree(path, folder / "docs", ignore=shutil.ignore_patterns("_build", "generated"))
+            shutil.copytree(path, folder / "docs", ignore=shutil.ignore_patterns("_build", "generated", "notebooks"))
         elif path.is_file():
             shutil.copy(path, folder)
         else:
