@@ -8,7 +8,9 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
+import latex2mathml.converter
 import numpy as np
+from docutils.nodes import SkipNode
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))  # the reference is that of this copy, whatever is installed
@@ -27,8 +29,9 @@ nitpicky = True
 nitpick_ignore_regex = [("py:obj", ".*"), ("py:class", r"(numpy|collections)\..*")]
 nitpick_ignore_regex += [("py:class", r"compgraph\.(storage|context|values)\..*|autodiff\..*\._\w+")]  # bases that are not public
 
-myst_enable_extensions = ["colon_fence", "deflist"]
+myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 4
+html_math_renderer = "mathml"
 nb_execution_mode = "off"  # the notebooks are stored with their outputs
 
 autosummary_generate = True
@@ -60,7 +63,16 @@ def copy_notebooks() -> None:
         shutil.copyfile(path, folder / path.name)
 
 
+def render_formula(translator: Any, node: Any) -> None:
+    """Write a formula as MathML, which browsers draw without a script."""
+    display = "block" if node.tagname == "math_block" else "inline"
+    formula = latex2mathml.converter.convert(node.astext(), display=display)
+    translator.body.append(f'<div class="math">{formula}</div>' if display == "block" else formula)
+    raise SkipNode
+
+
 def setup(app: Any) -> None:
-    """Connect the above to Sphinx, and supply the notebooks."""
+    """Connect the above to Sphinx, and copy the notebooks."""
     copy_notebooks()
+    app.add_html_math_renderer("mathml", (render_formula, None), (render_formula, None))
     app.connect("autodoc-process-signature", without_numpys)

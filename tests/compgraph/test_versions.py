@@ -23,7 +23,20 @@ ROOT = Path(__file__).resolve().parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 # Packages for work on this one, whose versions a bug report does not need.
 TOOLS = {
-    *("build", "furo", "hypothesis", "ipykernel", "mypy", "myst-nb", "nbmake", "numpydoc", "playwright", "pyright", "pytest"),
+    *(
+        "build",
+        "furo",
+        "hypothesis",
+        "ipykernel",
+        "latex2mathml",
+        "mypy",
+        "myst-nb",
+        "nbmake",
+        "numpydoc",
+        "playwright",
+        "pyright",
+        "pytest",
+    ),
     *("pytest-cov", "pytest-xdist", "ruff", "sphinx", "twine"),
 }
 
