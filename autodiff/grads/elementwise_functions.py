@@ -168,9 +168,9 @@ def _minimum_share(g: object, out: NDArray[Any] | None, x: object, y: Operand) -
     return _maximum_share(g, out, y, x)
 
 
-def _fmax_share(g: NDArray[Any], out: object, x: object, y: Operand) -> Any:
+def _fmax_share(g: NDArray[Any], out: object, x: object, y: object) -> Any:
     """Return the share of x in fmax or fmin, which skip nan if the other operand is a number."""
-    return np.where((x == out) | np.isnan(y), np.where(x == y, 0.5 * g, g), 0)
+    return np.where((x == out) | (y != y), np.where(x == y, 0.5 * g, g), 0)  # y is nan if y != y
 
 
 def _fmax_share_second(g: Any, out: Any, x: Any, y: Any) -> Any:
