@@ -25,17 +25,7 @@ from .code_patches import enable_code_patches, patch_code
 from .introspection import bind_introspection, unbind_introspection
 from .node_sequences import active_contexts, interception_switch, patch_dispatchers, top_level_recording
 from .patched_names import DIFFERENTIATION, DRAWS, TOP_LEVEL
-from .reachability import (
-    Closure,
-    ReachableNames,
-    bound_arguments,
-    calls_only_numpy,
-    cell_contents,
-    function_of,
-    namespace_of,
-    numpy_names,
-    reachable_names,
-)
+from .reachability import Closure, bound_arguments, calls_only_numpy, cell_contents, function_of, namespace_of, numpy_names
 from .undispatched_functions import init_poly1d, run_vectorized
 
 _has_patched_code = _has_variable = False
@@ -94,18 +84,17 @@ def intercept(
                 group.apply(())
             return context
         closure = Closure(function)
-        function_names = [reachable_names(other) for other in closure.functions]
         bound = (f, *bound_arguments(f))
         arguments = (*arguments, *bound[1:])
-        context.calls_only_numpy = calls_only_numpy(closure, function_names, arguments)
-        _patch_introspection(closure, function_names, arguments, context.calls_only_numpy)
+        context.calls_only_numpy = calls_only_numpy(closure, arguments)
+        _patch_introspection(closure, arguments, context.calls_only_numpy)
         if not context.calls_only_numpy:
             for group in groups:
                 group.apply(other.__globals__ for other in closure.functions)
-        if f is function and NOT_VISITED.issuperset(map(type, unchanged)) and _reaches_nothing(closure, function_names):
+        if f is function and NOT_VISITED.issuperset(map(type, unchanged)) and _reaches_nothing(closure):
             return context
         search = PlaceSearch()
-        rebind_reached(closure, function_names, search, context.captured)
+        rebind_reached(closure, search, context.captured)
         if not is_compiling():  # a compiler thread must not change objects that the caller still uses
             search.add((*bound, *unchanged))
             replace_in_objects(reference, closure, search, context.captured, not reports_draws)
@@ -113,23 +102,21 @@ def intercept(
     return context
 
 
-def _reaches_nothing(closure: Closure, function_names: list[ReachableNames]) -> bool:
+def _reaches_nothing(closure: Closure) -> bool:
     """Whether a function captures no values, and its names refer to modules and builtins only."""
     if len(closure.functions) > 1 or closure.cells:
         return False
-    function, reachable = closure.functions[0], function_names[0]
+    function, reachable = closure.functions[0], closure.function_names[0]
     is_bare = not (function.__defaults__ or function.__kwdefaults__ or function.__dict__)
     return is_bare and not reachable.variables and not reachable.functions and not numpy_names(function)
 
 
-def _patch_introspection(
-    closure: Closure, function_names: list[ReachableNames], arguments: Iterable[Any], only_numpy: bool
-) -> None:
+def _patch_introspection(closure: Closure, arguments: Iterable[Any], only_numpy: bool) -> None:
     """Bind the patches of `introspection` for the reachable functions and for the classes of reachable objects."""
-    if only_numpy and not any(reachable.has_introspection for reachable in function_names):
+    if only_numpy and not any(reachable.has_introspection for reachable in closure.function_names):
         return
     functions, values = list(closure.functions), [*arguments, *map(cell_contents, closure.cells)]
-    for function, reachable in zip(closure.functions, function_names, strict=True):
+    for function, reachable in zip(closure.functions, closure.function_names, strict=True):
         for _, _, reference in reachable.functions:
             other = function_of(reference())
             if isinstance(other, FunctionType):

@@ -18,7 +18,7 @@ from .captured_arrays import Place, PlaceSearch, Replacement
 from .node_sequences import active_contexts, interception_switch
 from .numpy_substitute import NUMPY_SUBSTITUTE
 from .random_functions import traceable_generator
-from .reachability import Closure, ReachableNames, cell_contents, function_of, namespace_of, numpy_names, reachable_names
+from .reachability import Closure, cell_contents, namespace_of, numpy_names
 
 ndarray = np.ndarray
 _BORROWED_CLASSES = frozenset({np.random.Generator, tuple})
@@ -54,29 +54,28 @@ def as_borrowed(value: Any) -> Any:
 # ------------------------------------------------------------------------------------------------------- rebinding
 
 
-def rebind_reached(
-    closure: Closure,
-    function_names: list[ReachableNames],
-    search: PlaceSearch,
-    captured: list[Any],
-    rebinds_generators: bool = True,
-) -> None:
+def rebind_reached(closure: Closure, search: PlaceSearch, captured: list[Any], rebinds_generators: bool = True) -> None:
     """Rebind the globals, default values and cells that some functions reach to borrowed values; add them to `search`."""
-    for function, reachable in zip(closure.functions, function_names, strict=True):
-        for user in (function, *[f for _, _, reference in reachable.functions if (f := function_of(reference())) is not None]):
-            if isinstance(user, FunctionType):
-                for name in numpy_names(user):
-                    _rebound.append((user.__globals__, name, np, NUMPY_SUBSTITUTE))
-                    user.__globals__[name] = NUMPY_SUBSTITUTE
+    for function, reachable in zip(closure.functions, closure.function_names, strict=True):
+        for value, user in ((function, function), *reachable.user_functions()):
+            for name in numpy_names(user):
+                _rebound.append((user.__globals__, name, np, NUMPY_SUBSTITUTE))
+                user.__globals__[name] = NUMPY_SUBSTITUTE
+            if value is not user or user.__dict__:
+                search.add((value,))
         for module_name, name in reachable.variables:
             namespace = namespace_of(module_name, function.__globals__)
             value = namespace.get(name)
             if rebinds_generators or not isinstance(value, np.random.Generator):
-                _rebind_global(namespace, name, value, captured)
+                _rebind_name(namespace, name, value, captured)
             search.add((value,))
-        if function.__defaults__ or function.__kwdefaults__:
-            _rebind_defaults(function, captured)
-            search.add((*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()))
+        if function.__defaults__:
+            _rebind_defaults(function, function.__defaults__, captured)
+            search.add(function.__defaults__)
+        keyword_defaults = function.__kwdefaults__ or {}
+        for name, value in keyword_defaults.items():
+            _rebind_name(keyword_defaults, name, value, captured)
+            search.add((value,))
     for cell in closure.cells:
         search.add((cell_contents(cell),))
         _rebind_cell(cell, captured)
@@ -96,8 +95,7 @@ def replace_in_objects(
         function = search.functions[visited]
         visited += 1
         if all(function is not other for other in closure.functions):
-            inner = Closure(function)
-            rebind_reached(inner, [reachable_names(f) for f in inner.functions], search, captured, replaces_generators)
+            rebind_reached(Closure(function), search, captured, replaces_generators)
             search.run()
     for place, value in search.places:
         if replaces_generators or not isinstance(value, np.random.Generator):
@@ -127,17 +125,16 @@ def _capture(value: object, captured: list[Any]) -> Any:
     return replacement
 
 
-def _rebind_global(namespace: dict[str, Any], name: str, value: object, captured: list[Any]) -> None:
+def _rebind_name(namespace: dict[str, Any], name: str, value: object, captured: list[Any]) -> None:
     replacement = _capture(value, captured)
     if replacement is not value:
         _rebound.append((namespace, name, value, replacement))
         namespace[name] = replacement
 
 
-def _rebind_defaults(function: FunctionType, captured: list[Any]) -> None:
-    before = function.__defaults__
-    after = tuple([_capture(value, captured) for value in before]) if before else None
-    if before is not None and after is not None and any(a is not b for a, b in zip(before, after, strict=True)):
+def _rebind_defaults(function: FunctionType, before: tuple[Any, ...], captured: list[Any]) -> None:
+    after = tuple([_capture(value, captured) for value in before])
+    if any(a is not b for a, b in zip(before, after, strict=True)):
         _rebound.append((function, "__defaults__", before, after))
         function.__defaults__ = after
 

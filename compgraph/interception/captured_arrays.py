@@ -38,7 +38,7 @@ class Place:
     Parameters
     ----------
     holder : object
-        A list, a dictionary (of a container, or of an object's attributes), a class, or an object with slots.
+        A list, a dictionary (of a container, or of an object's attributes), a class, a partial, or an object with slots.
     name : object
         The index, the key, or the name of the attribute.
     """
@@ -71,6 +71,8 @@ class Place:
             holder[name] = value
         elif isinstance(holder, type):
             type.__setattr__(holder, name, value)
+        elif isinstance(holder, functools.partial):
+            holder.__setstate__((holder.func, value, holder.keywords, holder.__dict__))  # type: ignore[attr-defined]
         else:
             object.__setattr__(holder, name, value)
 
@@ -154,15 +156,15 @@ class PlaceSearch:
         if cls is FunctionType:
             if not is_internal(value.__code__.co_filename):
                 self.functions.append(value)
-                for attributes in (value.__dict__, value.__kwdefaults__):
-                    if attributes:
-                        self._visit_items(attributes, attributes.items(), depth)
+                self._visit_items(value.__dict__, value.__dict__.items(), depth)
             elif hasattr(value, "__wrapped__"):
                 self.add([value.__wrapped__], depth)
         elif cls is MethodType:
             self.add([value.__self__, value.__func__], depth)
         elif cls is functools.partial:
-            self.add([value.func, *value.args, *value.keywords.values()], depth)
+            self.places.append((Place(value, "args"), value.args))
+            self._visit_items(value.keywords, value.keywords.items(), depth)
+            self.add([value.func, *value.args], depth)
         elif cls is property:
             self.add([value.fget, value.fset], depth)
         elif cls is staticmethod or cls is classmethod:

@@ -77,6 +77,14 @@ class ReachableNames:
                 return False
         return not self.calls_only_numpy or all(_is_data(namespace.get(name)) for namespace, name in self.values)
 
+    def user_functions(self) -> Iterator[tuple[Any, FunctionType]]:
+        """Yield the values of `functions` that are the user's: functions, partials or methods; and the functions behind them."""
+        for _, _, reference in self.functions:
+            value = reference()
+            function = function_of(value)
+            if isinstance(function, FunctionType) and not is_library(function.__code__.co_filename):
+                yield value, function
+
     def _follow(self, function: Callable[..., Any]) -> None:
         """Read the names in the code of a function, and in the code of the functions that they refer to."""
         code, namespace = function.__code__, function.__globals__
@@ -160,12 +168,14 @@ def reachable_names(function: FunctionType) -> ReachableNames:
 
 
 class Closure:
-    """Closure cells and default values of a function, and of the functions that these contain.
+    """Closure cells and default values of a function, and of the user's functions that it reaches.
 
     Attributes
     ----------
     functions : list of function
-        The function, and those in its cells and default values.
+        The function, those in cells and default values, and those with cells or default values that are called by a global name.
+    function_names : list of ReachableNames
+        The names in the code of each function.
     cells : list of cell
         The cells of their closures.
     calls_only_numpy : bool
@@ -173,13 +183,18 @@ class Closure:
     """
 
     def __init__(self, function: FunctionType) -> None:
-        self.functions, self.cells, self.calls_only_numpy = [function], list[CellType](), True
+        self.functions, self.function_names, self.cells = [function], list[ReachableNames](), list[CellType]()
+        self.calls_only_numpy = True
         for captured in self.functions:  # the loop extends the list
+            self.function_names.append(reachable_names(captured))
             for cell in captured.__closure__ or ():
                 self.cells.append(cell)
                 self._add(cell_contents(cell))
             for value in (*(captured.__defaults__ or ()), *(captured.__kwdefaults__ or {}).values()):
                 self._add(value)
+            for _, named in self.function_names[-1].user_functions():
+                if named.__closure__ or named.__defaults__ or named.__kwdefaults__:
+                    self._add(named)
 
     def _add(self, value: object) -> None:
         inner = function_of(value)
@@ -189,9 +204,9 @@ class Closure:
             self.functions.append(inner)
 
 
-def calls_only_numpy(closure: Closure, function_names: list[ReachableNames], arguments: Iterable[object]) -> bool:
+def calls_only_numpy(closure: Closure, arguments: Iterable[object]) -> bool:
     """Whether a call runs only NumPy, builtins and user functions, none of which calls an array constructor."""
-    if not closure.calls_only_numpy or not all(names.calls_only_numpy for names in function_names):
+    if not closure.calls_only_numpy or not all(names.calls_only_numpy for names in closure.function_names):
         return False
     return all(map(_is_data, arguments))
 

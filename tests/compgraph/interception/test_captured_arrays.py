@@ -7,7 +7,7 @@ import threading
 from collections import OrderedDict, defaultdict, deque, namedtuple
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import partial
+from functools import partial, wraps
 from types import SimpleNamespace
 from typing import Any
 
@@ -134,6 +134,57 @@ def test_captured_array_copy_accepts_nodes(name: str) -> None:
 def test_captured_array_every_kind_of_copy_accepts_nodes(name: str) -> None:
     holder = {"x": np.ones(3)}
     check_derivatives(lambda p: _fill(COPIES[name](holder["x"]), p))
+
+
+def _filled_table(p: Any, table: Any = np.ones(3)) -> Any:  # noqa: B008
+    return _fill(table.copy(), p)
+
+
+def _filled_keyword_table(p: Any, *, table: Any = np.ones(3)) -> Any:  # noqa: B008
+    return _fill(table.copy(), p)
+
+
+def _make_closure(table: Any) -> Callable[[Any], Any]:
+    return lambda p: _fill(table.copy(), p)
+
+
+def _delegate(function: Callable[..., Any]) -> Callable[..., Any]:
+    return wraps(function)(lambda *args: function(*args))
+
+
+def _filled_attribute(p: Any) -> Any:
+    return _fill(_filled_attribute.table.copy(), p)  # type: ignore[attr-defined]
+
+
+_filled_attribute.table = np.ones(3)  # type: ignore[attr-defined]
+closed = _make_closure(np.ones(3))
+decorated = _delegate(_filled_table)
+bound_argument = partial(_filled_table, table=np.ones(3))
+bound_position = partial(lambda table, p: _fill(table.copy(), p), np.ones(3))
+FUNCTIONS: dict[str, Callable[[Any], Any]] = {
+    "default": lambda p: _filled_table(p),
+    "keyword default": lambda p: _filled_keyword_table(p),
+    "cell": lambda p: closed(p),
+    "decorated": lambda p: decorated(p),
+    "attribute": lambda p: _filled_attribute(p),
+    "partial": lambda p: bound_position(p),
+    "partial keyword": lambda p: bound_argument(p),
+    "partial itself": bound_position,
+    "keyword default itself": _filled_keyword_table,
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_captured_array_of_called_function_accepts_nodes(name: str) -> None:
+    check_derivatives(FUNCTIONS[name])
+    arrays = [
+        *(_filled_table.__defaults__ or ()), *(_filled_keyword_table.__kwdefaults__ or {}).values(), *bound_position.args,
+        *bound_argument.keywords.values(), closed.__closure__[0].cell_contents, vars(_filled_attribute)["table"],
+    ]  # fmt: skip
+    assert len(arrays) == 6
+    for array in arrays:
+        assert type(array) is np.ndarray
+        assert np.array_equal(array, np.ones(3))
 
 
 def test_captured_array_write_of_node_raises() -> None:
