@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -78,48 +78,86 @@ COMPLEX_FUNCTIONS: dict[str, Function] = {
 
 
 def _dispersion(ddof: int, is_root: bool = False) -> Function:
-    """A variance or standard deviation of `statistics`; the mean is an optional argument."""
+    """A variance or standard deviation of `statistics`; the mean is an optional argument, `mu` or `xbar`."""
 
-    def dispersion(xs: Any, center: object = None) -> Any:
+    def dispersion(data: Any, mu: object = None, xbar: object = None) -> Any:
+        center = mu if xbar is None else xbar
         if center is None:
-            return np.std(xs, ddof=ddof) if is_root else np.var(xs, ddof=ddof)
-        variance = np.sum(np.square(xs - center)) / (len(xs) - ddof)
+            return np.std(data, ddof=ddof) if is_root else np.var(data, ddof=ddof)
+        variance = np.sum(np.square(data - center)) / (len(data) - ddof)
         return np.sqrt(variance) if is_root else variance
 
     return dispersion
 
 
-# The functions of `statistics`, applied to one node of all values.
+def _covariance(x: Any, y: Any) -> Any:
+    return np.sum((x - np.mean(x)) * (y - np.mean(y))) / (len(x) - 1)
+
+
+def _correlation(x: Any, y: Any, *, method: str = "linear") -> Any:
+    if method != "linear":
+        raise TypeError("statistics.correlation: ranks have no derivative. Use method='linear', or the values of the nodes")
+    return _covariance(x, y) / np.sqrt(_covariance(x, x) * _covariance(y, y))
+
+
+def _linear_regression(x: Any, y: Any, *, proportional: bool = False) -> Any:
+    from statistics import LinearRegression
+
+    center, middle = (0.0, 0.0) if proportional else (np.mean(x), np.mean(y))
+    slope = np.sum((x - center) * (y - middle)) / np.sum(np.square(x - center))
+    return LinearRegression(slope=slope, intercept=0.0 if proportional else middle - slope * center)
+
+
+# The functions of `statistics`, applied to one array or node per sequence.
 STATISTICS: dict[str, Function] = {
-    "mean": np.mean,
-    "fmean": lambda xs, weights=None: np.mean(xs) if weights is None else np.average(xs, weights=stack_nested(list(weights))),
-    "geometric_mean": lambda xs: np.exp(np.mean(np.log(xs))),
-    "median": np.median,
-    "median_low": lambda xs: np.sort(xs)[(len(xs) - 1) // 2],
-    "median_high": lambda xs: np.sort(xs)[len(xs) // 2],
+    "mean": lambda data: np.mean(data),
+    "fmean": lambda data, weights=None: np.average(data, weights=weights),
+    "geometric_mean": lambda data: np.exp(np.mean(np.log(data))),
+    "median": lambda data: np.median(data),
+    "median_low": lambda data: np.sort(data)[(len(data) - 1) // 2],
+    "median_high": lambda data: np.sort(data)[len(data) // 2],
     "pvariance": _dispersion(0),
     "variance": _dispersion(1),
     "pstdev": _dispersion(0, is_root=True),
     "stdev": _dispersion(1, is_root=True),
+    "covariance": _covariance,
+    "correlation": _correlation,
+    "linear_regression": _linear_regression,
 }
 
 
-_CENTERS = {"mu": "center", "xbar": "center"}
-
-
 def patched_statistic(original: Function, ours: Function) -> Function:
-    """Wrap a function of `statistics`, so that `ours` runs for data with nodes."""
+    """Wrap a function of `statistics`, so that `ours` runs for sequences or means with nodes."""
 
     @functools.wraps(original)
-    def call(data: Any, *args: object, **kwargs: object) -> Any:
-        values = data if isinstance(data, Value) else list(data)
-        if not contains_node(values):
-            return original(values, *args, **kwargs)
-        if len(values) < 2:
-            original([0.0] * len(values), *args, **kwargs)  # raises if the statistic needs two values
-        return ours(stack_nested(values), *args, **{_CENTERS.get(name, name): value for name, value in kwargs.items()})
+    def call(*args: object, **kwargs: object) -> Any:
+        values = [_as_sequence(value) for value in args]
+        named_values = {name: _as_sequence(value) for name, value in kwargs.items()}
+        if not contains_node([*values, *named_values.values()]):
+            return original(*values, **named_values)
+        # Python raises its errors of lengths and arguments.
+        original(*map(_sample_values, values), **{name: _sample_values(value) for name, value in named_values.items()})
+        return ours(*map(_as_array, values), **{name: _as_array(value) for name, value in named_values.items()})
 
     return call
+
+
+def _as_sequence(value: object) -> object:
+    """Convert an iterable to a list; nodes, strings and scalars are returned unchanged."""
+    is_scalar = isinstance(value, (Value, str)) or getattr(value, "shape", None) == ()
+    return list(value) if isinstance(value, Iterable) and not is_scalar else value
+
+
+def _as_array(value: object) -> Any:
+    """Convert a list to a node, or to an array if it contains none."""
+    return stack_nested(value) if contains_node(value) else np.asarray(value) if isinstance(value, list) else value
+
+
+def _sample_values(value: object) -> object:
+    """Return distinct positive numbers in place of a sequence or node."""
+    if isinstance(value, list) or (isinstance(value, Value) and value.ndim):
+        return [float(k) for k in range(1, len(value) + 1)]
+    return 1.0 if isinstance(value, Value) else value
 
 
 def patched_math(original: Function, ours: Function) -> Function:

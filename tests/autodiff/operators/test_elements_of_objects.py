@@ -7,6 +7,7 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
+import pytest
 
 import autodiff as ad
 import compgraph as cg
@@ -71,6 +72,11 @@ FUNCTIONS: dict[str, Any] = {
     "means": lambda x: statistics.fmean(x) * statistics.mean(v**2 for v in x) + statistics.fmean(x, [1, 2, 3]),
     "medians": lambda x: statistics.median(x) * statistics.median_low(list(x)) + statistics.geometric_mean(x),
     "spreads": lambda x: statistics.stdev(x) * statistics.pvariance(x, mu=1.0) + statistics.variance(x) * statistics.pstdev(x),
+    "weights of a mean": lambda x: statistics.fmean([1, 2, 4], weights=x) * statistics.fmean(iter([1, 2, 4]), iter(x**2)),
+    "center": lambda x: statistics.pstdev([1, 2, 4], mu=x[0]) * statistics.variance([1, 2], x[1]) + statistics.stdev(data=x),
+    "two sequences": lambda x: statistics.covariance([3, 1, 2], x**2) * statistics.correlation(list(x), [3, 1, 5]),
+    "regression": lambda x: np.prod(statistics.linear_regression([3, 1, 5], x)) + statistics.linear_regression(x, [3, 1, 5])[1],
+    "regression through zero": lambda x: statistics.linear_regression(list(x), [3, 1, 5], proportional=True).slope,
     "too few": variance_of_one,
 }  # fmt: skip
 
@@ -84,6 +90,18 @@ def test_derivatives_through_objects_match_differences(name: str) -> None:
     np.testing.assert_allclose(float(value), float(f(X)), rtol=1e-14)
     np.testing.assert_allclose(gradient, expected, rtol=1e-7, atol=1e-7)
     np.testing.assert_allclose(ad.jvp(f, (X,), (np.arange(3.0),))[1], expected @ np.arange(3.0), rtol=1e-7)
+
+
+def test_statistics_of_nodes_raise_errors_of_python() -> None:
+    for f in (
+        lambda x: statistics.fmean([1, 2], weights=x),
+        lambda x: statistics.covariance([1, 2], x),
+        lambda x: statistics.linear_regression(list(x), [1, 2]),
+        lambda x: statistics.correlation([1], x[:1]),
+        lambda x: statistics.variance([1], x[0]),
+    ):
+        with pytest.raises(statistics.StatisticsError):
+            ad.grad(f)(X)
 
 
 def test_scalar_variable_times_object_is_recorded() -> None:
