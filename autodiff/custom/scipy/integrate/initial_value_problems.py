@@ -50,7 +50,12 @@ def solve_ivp(
             problem.recorder, to_values(tuple(t_span)), to_values(problem.y0), vectorized=vectorized, **options_now
         )
 
-    scipy_result = run(method=method)
+    try:
+        scipy_result = run(method=method)
+    except ValueError as error:
+        if np.ndim(options.get("rtol", 0)) and explicit_method(method) is None:
+            error.add_note("SciPy's Radau and BDF take one number as rtol: pass rtol=np.min(rtol), and one atol per component")
+        raise
     times = [*t_span, *np.ravel(stack_nested([] if t_eval is None else t_eval))]
     if not (problem.recorder.returned_node or any(map(_is_active, [problem.y0, *times, *extra_arguments]))):
         return scipy_result

@@ -214,6 +214,23 @@ def test_ode_solvers_tolerance_of_each_component(solver: str) -> None:
     assert ad.grad(end)(0.5) == pytest.approx(-np.exp(-0.5), rel=1e-8)
 
 
+@for_each("method", ["RK45", "DOP853", "LSODA"])
+def test_solve_ivp_relative_tolerance_of_each_component(method: str) -> None:
+    tolerances = {"rtol": np.array([1e-8, 1e-6]), "atol": 1e-12}
+    gradient = ad.grad(lambda k: solve_ivp(lambda t, y: -k * y, (0, 1), [1.0, 2.0], method=method, **tolerances).y[0, -1])(0.5)
+    assert gradient == pytest.approx(-np.exp(-0.5), rel=1e-5)
+
+
+@for_each("method", ["Radau", "BDF"])
+def test_solve_ivp_relative_tolerance_of_implicit_method_is_one_number(method: str) -> None:
+    rtol = np.array([1e-6, 1e-8])
+    with pytest.raises(ValueError, match="ambiguous"):
+        unpatched(solve_ivp)(lambda t, y: -y, (0, 1), [1.0, 2.0], method=method, rtol=rtol)
+    with pytest.raises(ValueError, match="ambiguous") as info:
+        ad.grad(lambda k: solve_ivp(lambda t, y: -k * y, (0, 1), [1.0, 2.0], method=method, rtol=rtol).y[0, -1])(1.0)
+    assert any("rtol=np.min(rtol)" in note for note in info.value.__notes__)
+
+
 def test_ode_solvers_unsupported_options_raise() -> None:
     with pytest.raises(TypeError, match="dense_output"):
         ad.grad(lambda k: solve_ivp(lambda t, y: -k * y, (0, 1), [1.0], method="Radau", dense_output=True).y[0, -1])(1.0)
