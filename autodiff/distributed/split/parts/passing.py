@@ -79,15 +79,19 @@ class Mailbox:
     def __init__(self, epoch: int) -> None:
         self.epoch = epoch
         self._futures: dict[Any, asyncio.Future[Any]] = {}
+        self._is_closed = False
 
     def close(self) -> None:
-        """Cancel all waiting readers."""
+        """Cancel all waiting readers, and later ones that wait for a value."""
+        self._is_closed = True
         for future in self._futures.values():
             future.cancel()
 
     def _future(self, key: Any) -> asyncio.Future[Any]:
         if key not in self._futures:
             self._futures[key] = asyncio.get_running_loop().create_future()
+            if self._is_closed:
+                self._futures[key].cancel()
         return self._futures[key]
 
     def put(self, payload: Payload) -> None:
@@ -138,13 +142,15 @@ class Jobs:
         error = None if task.cancelled() else task.exception()
         if self._end.done():
             return
-        if error is not None:
+        if task.cancelled():
+            self._end.cancel()
+        elif error is not None:
             self._end.set_exception(error)
         elif not self._tasks:
             self._end.set_result(None)
 
     async def run(self, *jobs: Coroutine[Any, Any, Any]) -> None:
-        """Run tasks and those that they add. If one raises, cancel the others, and raise the first error."""
+        """Run tasks and those that they add. If one raises or is cancelled, cancel the others, and raise the first error."""
         self._end = asyncio.get_running_loop().create_future()
         for job in jobs:
             self.add(job)
