@@ -184,6 +184,20 @@ assert np.allclose(ad.reverse.gradient(f(y))[y], expected)
     run(program)
 
 
+def test_calls_with_placeholders_alone_are_recorded() -> None:
+    """SciPy and NumPy's constructors are patched before the first placeholder as well, if no variable was made."""
+    program = """
+import numpy as np
+import scipy.linalg
+import compgraph as cg
+x = cg.placeholder((2,), example=[1.0, 2.0])
+a = np.array([[x[0], 1.0], [0.0, x[1]]])
+run = cg.Executor(scipy.linalg.solve(a, [1.0, 4.0])).run
+assert np.allclose(run({x: [1.0, 4.0]}), [0.0, 1.0])
+"""
+    run(program)
+
+
 @pytest.mark.parametrize(
     "first", ["compgraph.scipy.special", "compgraph.scipy.linalg", "autodiff.grads.scipy.special.bessel_functions"]
 )

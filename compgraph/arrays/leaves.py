@@ -10,7 +10,16 @@ from numpy.typing import ArrayLike, DTypeLike
 from .. import ops
 from ..context import automatic_name
 from ..guards import watch_shapes
-from ..values import ConstantNode, InertPlaceholderNode, PlaceholderNode, Value, VariableNode, new_leaf, require_computed
+from ..values import (
+    ConstantNode,
+    InertPlaceholderNode,
+    PlaceholderNode,
+    Value,
+    VariableNode,
+    new_leaf,
+    require_computed,
+    variable_hooks,
+)
 
 
 @ops.with_advice(
@@ -133,6 +142,8 @@ def placeholder(
     >>> cg.Executor(total).run({"x": [[1.0, 2.0, 3.0]]})
     array([12.])
     """
+    for hook in variable_hooks:
+        hook()
     declared = (shape,) if isinstance(shape, (int, np.integer)) else tuple(shape or ())
     target = np.dtype(dtype)
     if target.kind not in "biufc":

@@ -52,7 +52,7 @@ from .tracers import TransformTracer, define_tracer, is_python_number, reported_
 
 _array, _asarray = np.array, np.asarray  # NumPy's own functions, before `compgraph.interception` patches the names
 
-# Called before each variable is made, for example to let SciPy's functions dispatch to nodes.
+# Called before each variable or placeholder is made, for example to let SciPy's functions dispatch to nodes.
 variable_hooks: list[Callable[[], None]] = []
 
 
