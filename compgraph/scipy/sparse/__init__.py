@@ -57,6 +57,9 @@ def _methods() -> Iterator[tuple[str, Any]]:
         own = _ARRAY_METHODS if kind.endswith("array") else _MATRIX_METHODS
         for name, method in {**_METHODS, **own}.items():
             yield f"{kind}.{name}", method
+        if hasattr(getattr(scipy.sparse, kind), "__setitem__"):
+            yield f"{kind}.__getitem__", matrix_methods.indexing_method(kind)
+            yield f"{kind}.__setitem__", matrix_methods.assignment_method(kind)
 
 
 _PLAIN = """
@@ -82,6 +85,7 @@ POLICY = Policy(
     },
     plain=frozenset([*_PLAIN.split(), *_CLASS_NAMES]),
     unsupported={
+        **{f"{kind}.setdiag": matrix_methods.ASSEMBLY for kind in _CLASS_NAMES},
         "save_npz": "A.data.value and the indices (a file holds no graph)",
         "expand_dims": "a matrix of two dimensions (others cannot hold nodes)",
     },

@@ -14,7 +14,8 @@ import scipy.sparse
 from numpy.typing import DTypeLike
 
 from ...graph import stack_nested
-from ...interception import unpatched
+from ...guards import evaluate_guarded, guarded_value
+from ...interception import argument_has_node, unpatched
 from ...values import Value
 from .matrix_methods import add
 from .node_matrices import FORMATS, build_matrix, has_nodes, number_elements, plain_class, read_elements, sum_duplicates
@@ -34,6 +35,14 @@ def init_matrix(
     kind = type(self)
     if not issubclass(kind, _CLASSES_WITH_NODES):
         raise TypeError(f"a {kind.__name__} cannot hold nodes. Use csr_array, csc_array or coo_array")
+    if isinstance(arg1, tuple):
+        is_shape = len(arg1) == 2 and not isinstance(arg1[1], (tuple, list)) and np.ndim(arg1[1]) == 0
+        pattern = guarded_value(arg1 if is_shape else arg1[1:], "the pattern of a sparse matrix")
+        arg1 = pattern if is_shape else (arg1[0], *pattern)
+    shape = guarded_value(shape, "the shape of a sparse matrix")
+    if not argument_has_node(arg1):
+        unpatched(kind.__init__)(self, arg1, shape, dtype, copy, **options)
+        return
     matrix = _matrix_of(kind, arg1, shape)
     if dtype is not None:
         matrix = matrix.astype(dtype)
@@ -206,5 +215,5 @@ def swapaxes(A: Any, axis1: int, axis2: int) -> Any:  # noqa: N803 (SciPy's name
 def find(A: object) -> Any:  # noqa: N803 (SciPy's name)
     """``scipy.sparse.find``: the positions and values of the nonzero elements."""
     source = sum_duplicates(A if scipy.sparse.issparse(A) else scipy.sparse.coo_array(stack_nested(A))).tocoo()
-    is_nonzero = np.flatnonzero(np.asarray(getattr(source.data, "raw_value", source.data)) != 0)
-    return source.row[is_nonzero], source.col[is_nonzero], source.data[is_nonzero]
+    nonzero = evaluate_guarded("the nonzero elements of scipy.sparse.find", np.flatnonzero, source.data)
+    return source.row[nonzero], source.col[nonzero], source.data[nonzero]

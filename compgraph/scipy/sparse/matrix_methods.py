@@ -10,6 +10,8 @@ import scipy.sparse
 from numpy.typing import DTypeLike
 
 from ...graph import stack_nested, to_values
+from ...guards import guarded_value
+from ...interception import argument_has_node, unpatched
 from ...protocols import unsupported_message
 from ...values import Value
 from .node_matrices import (
@@ -26,6 +28,9 @@ from .node_matrices import (
     sum_duplicates,
 )
 from .pattern_operations import dense, product, summation_matrix, times
+
+# The replacement of assignments to elements, in errors.
+ASSEMBLY = "coo_array((values, (rows, columns)), shape) of lists, which sums repeated positions"
 
 # ---------------------------------------------------------------------------------------------- products
 
@@ -140,6 +145,27 @@ def negative(a: Any) -> Any:
     return build_matrix(a, -a.data) if a.format in FORMATS else -a
 
 
+# --------------------------------------------------------------------------------------------------------- indices
+
+
+def indexing_method(class_name: str) -> Callable[..., Any]:
+    """Return the replacement of ``__getitem__`` of a class of plain matrices, for indices that are nodes."""
+    scipy_method = unpatched(getattr(scipy.sparse, class_name).__getitem__)
+    return lambda self, key: scipy_method(self, guarded_value(key, "an index of a sparse matrix"))
+
+
+def assignment_method(class_name: str) -> Callable[..., Any]:
+    """Return the replacement of ``__setitem__``, for indices that are nodes; values that are nodes raise."""
+    scipy_method = unpatched(getattr(scipy.sparse, class_name).__setitem__)
+
+    def assign_elements(self: Any, key: Any, value: object) -> None:
+        if argument_has_node(value):
+            raise TypeError(unsupported_message("an assignment to elements of a sparse matrix", ASSEMBLY))
+        scipy_method(self, guarded_value(key, "an index of a sparse matrix"), value)
+
+    return assign_elements
+
+
 # --------------------------------------------------------------------------------------------------------------- methods
 
 _UFUNCS = "sin tan arcsin arctan sinh tanh arcsinh arctanh rint sign expm1 log1p deg2rad rad2deg floor ceil trunc sqrt"
@@ -171,7 +197,7 @@ class NodeMatrixMethods:
     __add__ = __radd__ = add
     __sub__, __rsub__, __neg__ = subtract, rsubtract, negative
 
-    __setitem__ = _raise_unsupported("an assignment to elements", "A + B, where B has the changes")
+    __setitem__ = _raise_unsupported("an assignment to elements", f"A + B, where B has the changes: {ASSEMBLY}")
     __imul__ = __itruediv__ = _raise_unsupported("an operation in place", "A = A * s")
     __round__ = __rtruediv__ = _raise_unsupported("this operation", "functions of A.data")
     __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = _raise_unsupported("a comparison", "A.toarray()")
@@ -201,6 +227,7 @@ class NodeMatrixMethods:
     def __getitem__(self, key: Any) -> Any:
         source = sum_duplicates(self)
         source = source.tocsr() if source.format == "coo" else source
+        key = guarded_value(key, "an index of a sparse matrix")
         return read_elements(number_elements(source)[key], source.data)
 
     def __iter__(self) -> Any:

@@ -267,3 +267,56 @@ def test_invalid_arguments_raise(name: str) -> None:
     build, error, words = INVALID[name]
     with pytest.raises(error, match=words):
         ad.grad(lambda x: build(x).sum())(np.array([1.0, 2.0]))
+
+
+OUTER = sp.csr_array(np.diag([1.0, 2.0, 3.0]))
+STRUCTURES: dict[str, Any] = {
+    "find": lambda x: np.sum(sp.find(sp.csr_array(np.outer(x, x)))[2] * sp.find(sp.csr_array(np.outer(x, x)))[0]),
+    "coordinates": lambda x: sp.csr_array((np.ones(3), (x.astype(int), [0, 1, 2])), shape=(5, 5)).toarray()[1].sum() * x[2],
+    "coordinates of nodes": lambda x: sp.coo_matrix((x, (np.argsort(x), [0, 1, 2]))).toarray()[1].sum() * x[2],
+    "indices": lambda x: sp.csr_matrix((x, np.argsort(x), [0, 1, 2, 3]), shape=(3, 3)).toarray()[:, 1].sum() * x[2],
+    "shape": lambda x: sp.csr_matrix((np.argmax(x) + 1, 3)).shape[0] * x[2],
+    "mask": lambda x: OUTER[x > 0.6].sum() * x[2],
+    "indices of rows": lambda x: OUTER[np.argsort(x)[:2]].sum() * x[2] + np.sum(np.argsort(x)[:2]),
+    "index of nodes": lambda x: sp.csr_array(np.diag(x))[x > 0.6].sum(),
+    "assigned place": lambda x: _with_assignment(np.argmin(x)).sum() * x[2],
+}
+
+
+def _with_assignment(row: Any) -> Any:
+    matrix = OUTER.tolil()
+    matrix[row, 0] = 7.0
+    return matrix
+
+
+@pytest.mark.parametrize("name", STRUCTURES)
+def test_sparse_structure_that_depends_on_values_is_guarded(name: str) -> None:
+    f = STRUCTURES[name]
+    points = np.array([[1.0, 0.0, 3.0], [0.0, 2.0, 3.0], [1.0, 2.0, 0.5]])
+    x = cg.placeholder((3,), example=points[0])
+    executor = cg.Executor(f(x))
+    jitted = cg.jit(f)
+    failures = 0
+    for point in points:
+        expected = f(point)
+        value, gradient = ad.value_and_grad(f)(point)
+        assert value == pytest.approx(expected)
+        np.testing.assert_allclose(ad.jacfwd(f)(point), gradient)
+        assert [jitted(point) for _ in range(3)] == [pytest.approx(expected)] * 3
+        try:
+            assert executor.run({x: point}) == pytest.approx(expected)
+        except cg.GuardError:
+            failures += 1
+    assert failures in (1, 2)
+
+
+def test_sparse_assignment_of_nodes_names_the_replacement() -> None:
+    for assign in (
+        lambda d: sp.lil_array((3, 3)).__setitem__((0, 0), d[0]),
+        lambda d: sp.dok_matrix((3, 3)).__setitem__((0, 0), d[0]),
+        lambda d: OUTER.copy().__setitem__((0, slice(None)), d[:3]),
+        lambda d: OUTER.copy().setdiag(d[:3]),
+    ):
+        for call in (ad.grad(lambda d, assign=assign: assign(d) or d.sum()), lambda d, assign=assign: assign(cg.variable(d))):
+            with pytest.raises(TypeError, match="coo_array"):
+                call(D)
