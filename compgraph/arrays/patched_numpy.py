@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import os
 import weakref
 from collections.abc import Callable
 from typing import Any
@@ -17,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from ..context import Context, callbacks_lock, is_recording, layered_variable, sync_variables
-from ..frames import frame_up, is_internal
+from ..frames import frame_up, is_in_library, is_internal
 from ..graph import flatten_sequences
 from ..tracing import has_compiled_code, is_library, is_tracing
 from ..values import TRACEABLE, Value, as_buffer, unwrap_buffers, wrap_result
@@ -46,14 +45,6 @@ def without_patches(namespace: dict[str, Any]) -> dict[str, Any]:
     return {**namespace, **_originals} if _originals and namespace is vars(np) else namespace
 
 
-_SCIPY = f"{os.sep}scipy{os.sep}"
-
-
-def _passes_to_c(filename: str) -> bool:
-    """Whether a file belongs to SciPy, which passes its arrays to C code that reads their memory."""
-    return _SCIPY in filename and is_library(filename)
-
-
 def _patched_constructor(name: str, original: Callable[..., Any]) -> Any:
     """A patch of a constructor: it calls the replacement if the context is open and the caller is user code, else `original`.
 
@@ -70,8 +61,8 @@ def _patched_constructor(name: str, original: Callable[..., Any]) -> Any:
         if not (is_traced or _active.get()) or is_internal(frame.f_code.co_filename):
             return original(*args, **kwargs)
         if any(isinstance(leaf, Value) for leaf in flatten_sequences((args, tuple(kwargs.values())))):
-            if is_traced and _passes_to_c(frame.f_code.co_filename):
-                return original(*args, **kwargs)  # C code would read the memory of a node as numbers
+            if is_traced and is_in_library(frame.f_code.co_filename, "scipy"):
+                return original(*args, **kwargs)  # SciPy's C code would read the memory of a node as numbers
             if kwargs.get("like") is not None:
                 raise TypeError(f"np.{name}: like= is not supported on nodes within cg.patched_numpy(); leave it out")
             if kwargs.get("device") not in (None, "cpu"):

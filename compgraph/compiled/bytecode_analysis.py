@@ -12,7 +12,7 @@ from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
 from typing import Any, NamedTuple
 
 from .. import ops
-from ..frames import is_internal
+from ..frames import is_in_library, is_internal
 
 _STDLIB = tuple({sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib")})
 _PACKAGES = tuple({sysconfig.get_path(name) + os.sep for name in ("purelib", "platlib")})
@@ -329,5 +329,5 @@ def impurity_of(value: Any) -> str | None:
 def is_library_file(filename: str) -> bool:
     """Return whether a file belongs to Python, NumPy, SciPy or the two packages."""
     if filename.startswith(_PACKAGES):
-        return is_internal(filename) or f"{os.sep}scipy{os.sep}" in filename
+        return is_internal(filename) or is_in_library(filename, "scipy")
     return is_internal(filename) or filename.startswith((*_STDLIB, "<frozen")) or filename in sys.builtin_module_names

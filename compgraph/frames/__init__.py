@@ -14,6 +14,7 @@ from .source_lines import (
     format_line,
     frame_up,
     is_called_by_packages,
+    is_in_library,
     is_internal,
     may_wrap,
     record_lines,
@@ -29,9 +30,10 @@ from .source_lines import (
 
 __all__ = [
     "SourceLine", "add_internal_code", "assigned_name", "callee", "classify_use", "format_line", "frame_up", "has_source",
-    "is_assigning", "is_at_operator", "is_called_by_packages", "is_delegating", "is_formatting", "is_heap_type", "is_internal",
-    "is_raised_by", "literals_in", "may_wrap", "method_called", "record_lines", "set_lines_of_rules", "set_lines_since",
-    "shorten_traceback", "source_lines", "unknown", "user_source_line", "walk_frames", "warn_at", "warn_user",
+    "is_assigning", "is_at_operator", "is_called_by_packages", "is_delegating", "is_formatting", "is_heap_type",
+    "is_in_library", "is_internal", "is_raised_by", "literals_in", "may_wrap", "method_called", "record_lines",
+    "set_lines_of_rules", "set_lines_since", "shorten_traceback", "source_lines", "unknown", "user_source_line", "walk_frames",
+    "warn_at", "warn_user",
 ]  # fmt: skip
 
 show_at_users_line()

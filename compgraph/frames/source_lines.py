@@ -10,6 +10,7 @@ user's line, with the filters and the registry of the user's module.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import linecache
 import os
@@ -26,14 +27,14 @@ import numpy as np
 _PACKAGE_FOLDER = os.path.dirname(os.path.dirname(__file__))
 _AUTODIFF = os.path.join(os.path.dirname(_PACKAGE_FOLDER), "autodiff")
 _INTERNAL_FOLDERS = tuple(home + os.sep for home in (_PACKAGE_FOLDER, _AUTODIFF, os.path.dirname(np.__file__)))
-_CALLING_FILES = {"functools.py", "contextlib.py"}
+_CALLING_FILES = frozenset({functools.__file__, contextlib.__file__})
 
 
 class _InternalFiles(dict[str, bool | None]):
     """Whether a file is internal to the packages, NumPy or Python's calling helpers; None if only some of its functions are."""
 
     def __missing__(self, filename: str) -> bool:
-        self[filename] = is_internal_file = filename.startswith(_INTERNAL_FOLDERS) or os.path.basename(filename) in _CALLING_FILES
+        self[filename] = is_internal_file = filename.startswith(_INTERNAL_FOLDERS) or filename in _CALLING_FILES
         return is_internal_file
 
 
@@ -60,6 +61,12 @@ frame_up = sys._getframe  # frame_up(n) is the frame n calls up from the caller;
 def is_internal(filename: str) -> bool:
     """Whether a file belongs to the two packages, to NumPy, `functools` or `contextlib`."""
     return bool(internal[filename])
+
+
+def is_in_library(filename: str, name: str) -> bool:
+    """Whether a file belongs to the imported package `name`; the folder of a user's file may have the same name."""
+    library_file = getattr(sys.modules.get(name), "__file__", None)
+    return library_file is not None and filename.startswith(os.path.dirname(library_file) + os.sep)
 
 
 def is_in_packages(filename: str) -> bool:

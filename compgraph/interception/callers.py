@@ -14,12 +14,12 @@ from types import FrameType
 
 import numpy as np
 
-from ..frames import is_internal, source_lines
+from ..frames import is_in_library, is_internal, source_lines
 from ..inplace import contains_node
 from ..tracing import has_compiled_code
 
-_POLYNOMIALS = os.path.join(os.path.dirname(np.__file__), "polynomial")
-_SCIPY = f"{os.sep}scipy{os.sep}"
+_NUMPY = os.path.dirname(np.__file__) + os.sep
+_POLYNOMIALS = os.path.join(_NUMPY, "polynomial")
 
 
 @functools.cache  # computed on first use, because it would slow down `import compgraph`
@@ -52,11 +52,16 @@ class _FileTable(dict[str, bool]):
         return result
 
 
+def runs_on_nodes(filename: str) -> bool:
+    """Whether a file is one of NumPy's modules of polynomials, whose Python code runs on nodes."""
+    return filename.startswith(_NUMPY) and "polynomial" in filename.removeprefix(_NUMPY)
+
+
 def _receives_patches(filename: str) -> bool:
     if filename.startswith("<frozen"):  # the import of a compiled module, which runs C code
         return False
-    is_own = is_internal(filename) and "polynomial" not in filename and not filename.endswith("functools.py")
-    return not is_own and not (_SCIPY in filename and is_library(filename))
+    is_own = is_internal(filename) and not runs_on_nodes(filename) and filename != functools.__file__
+    return not is_own and not is_in_library(filename, "scipy")
 
 
 # Whether calls from a file get the patched constructors: not from the two packages here, SciPy, or NumPy (except its
@@ -65,7 +70,7 @@ RECEIVES_PATCHES = _FileTable(_receives_patches)
 
 # Whether code of a file gets buffers for all new arrays. Libraries with compiled code, such as pandas, pass arrays to C code
 # that reads memory, so they get buffers only if the calling function handles tracers (see `works_on_tracers`).
-RECEIVES_BUFFERS = _FileTable(lambda filename: "polynomial" in filename or not has_compiled_code(filename))
+RECEIVES_BUFFERS = _FileTable(lambda filename: runs_on_nodes(filename) or not has_compiled_code(filename))
 
 # Whether lists with nodes in calls from a file are recorded outside of operators: user code, and NumPy's polynomials.
 RECORDS_SEQUENCES = _FileTable(lambda filename: not is_library(filename) or filename.startswith(_POLYNOMIALS))

@@ -25,7 +25,7 @@ from ..inplace import contains_node
 from ..storage import address_of, owner_of
 from ..tracing import is_tracing
 from ..values import NUMERIC, TRACEABLE, Value, as_buffer, new_view, require_unbatched, unwrap_buffer, unwrap_buffers, wrap_result
-from .callers import RECEIVES_BUFFERS, RECEIVES_PATCHES, is_library, works_on_tracers
+from .callers import RECEIVES_BUFFERS, RECEIVES_PATCHES, is_library, runs_on_nodes, works_on_tracers
 from .code_patches import NODE_FREE_TYPES
 from .node_sequences import active_contexts, records_sequences
 from .random_functions import Generator, traceable_generator
@@ -150,7 +150,7 @@ def _construct_at_top_level(frame: FrameType, original: Function, ours: Any, arg
     if hasattr(like, "__array_function__") and type(like) is not ndarray:
         return like.__array_function__(original, (type(like),), args, _without_options(kwargs, "like"))
     filename, takes_nodes = frame.f_code.co_filename, AT_TOP_LEVEL[original.__name__]
-    if takes_nodes or "polynomial" in filename:
+    if takes_nodes or runs_on_nodes(filename):
         converted: Any = [list(args), list(kwargs.values())]
     else:
         converted = args[:1] or [kwargs.get("object", kwargs.get("a"))]

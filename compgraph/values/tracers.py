@@ -13,8 +13,6 @@ from __future__ import annotations
 
 import abc
 import functools
-import os
-import sys
 import weakref
 from typing import Any, ClassVar
 
@@ -94,15 +92,9 @@ class _NodeReaderCache(dict[str, bool]):
 
     def __missing__(self, filename: str) -> bool:
         self[filename] = is_reader = source_lines.is_in_packages(filename) or any(
-            _belongs_to(filename, name) for name in _MEMORY_READERS
+            source_lines.is_in_library(filename, name) for name in _MEMORY_READERS
         )
         return is_reader
-
-
-def _belongs_to(filename: str, package: str) -> bool:
-    """Whether a file whose code runs belongs to an imported package, not to a user's folder of the same name."""
-    file = getattr(sys.modules.get(package), "__file__", None)
-    return file is not None and filename.startswith(os.path.dirname(file) + os.sep)
 
 
 _is_node_reader = _NodeReaderCache()
