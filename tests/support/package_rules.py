@@ -7,7 +7,9 @@ import scipy.special  # noqa: F401  (before its rules, which are incomplete if t
 from autodiff import grads
 from autodiff.grads.scipy.special.ufunc_rules import UNKNOWN
 from autodiff.rules import rules
+from compgraph.scipy import register_imported
 
+register_imported()  # the functions of the rules, which are otherwise registered with the first variable
 grads._load_family("scipy.special")
 RULES = {
     opname: rule
