@@ -1,24 +1,23 @@
 """Patches of methods while a profile runs, which give their calls separate entries.
 
-The last block restores the methods, so inactive profiles add no overhead. If a signal ends a block without ``__exit__``, the
-patches remain, and do nothing without an active profiler.
+The last block restores the methods, so inactive profiles add no overhead. If a signal ends a block without ``__exit__``, they
+are restored when its recorder is freed; until then the patches do nothing without an active profiler.
 """
 
 from __future__ import annotations
 
 import functools
-import threading
+import weakref
 from collections.abc import Callable
 from typing import Any
 
-from ..context import active_profiler, import_lazily, reset_after_fork
+from ..context import active_profiler, callbacks_lock, import_lazily
 from ..storage import Memory, Write
 from .entries import FORWARD
 from .recorder import Opened, Recorder
 
 _patches: list[tuple[type, str, object, object]] = []  # the class, the name of the method, the method, the profiled method
-_lock = reset_after_fork(threading.Lock())
-_count = 0  # running blocks, in all threads
+_blocks: set[weakref.ref[Recorder]] = set()  # running ones, in all threads; weak, because an interrupt may prevent their end
 
 
 def patch_method(
@@ -54,9 +53,9 @@ def patch_method(
         finally:
             recorder.end(opened)
 
-    with _lock:
+    with callbacks_lock:
         _patches.append((owner, name, original, classmethod(profiled) if is_class_method else profiled))
-        if _count:  # a module that is imported within a block
+        if _blocks:  # a module that is imported within a block
             _set_patches(True)
 
 
@@ -73,22 +72,23 @@ def _patch_engines() -> None:
     patch_method(jitted, "__call__", lambda profiler, function, *_, **__: profiler.begin_here(FORWARD, f"{function!r}"))
 
 
-def begin_block() -> None:
-    """Patch the methods, if this is the first block."""
-    global _count
+def begin_block(recorder: Recorder) -> None:
+    """Patch the methods for a block, until `end_block` or until its recorder is freed."""
     _patch_engines()
-    with _lock:
-        _count += 1
-        if _count == 1:
-            _set_patches(True)
+    with callbacks_lock:
+        _blocks.add(weakref.ref(recorder, _end))
+        _set_patches(True)
 
 
-def end_block() -> None:
+def end_block(recorder: Recorder) -> None:
     """Restore the methods, if this was the last block."""
-    global _count
-    with _lock:
-        _count -= 1
-        if not _count:
+    _end(weakref.ref(recorder))
+
+
+def _end(block: weakref.ref[Recorder]) -> None:
+    with callbacks_lock:
+        _blocks.discard(block)
+        if not _blocks:
             _set_patches(False)
 
 

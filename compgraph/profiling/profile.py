@@ -50,7 +50,7 @@ class Profile(Context):
         else:
             ledger = Ledger()
             recorder = Recorder(ledger, active_profiler())
-            begin_block()
+            begin_block(recorder)
             self._running = recorder, ledger, perf_counter()
         self._depth += 1
         try:
@@ -71,7 +71,7 @@ class Profile(Context):
         if self._depth or self._running is None:
             return
         (recorder, ledger, start), self._running = self._running, None
-        end_block()
+        end_block(recorder)
         self._root.merge(recorder.leave(stop))
         ledger.end(start, stop)
         self._ledger.append(ledger)

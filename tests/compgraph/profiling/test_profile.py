@@ -342,6 +342,23 @@ def test_profile_restores_patched_functions() -> None:
     assert is_fast_path()
 
 
+def test_profile_restores_patched_functions_after_interrupted_entry(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(is_profiled: bool) -> None:
+        if is_profiled:
+            raise KeyboardInterrupt
+
+    before = [vars(owner)[name] for owner, name in EXCHANGED]
+    with monkeypatch.context() as patch:
+        patch.setattr("compgraph.profiling.method_patches._set_patches", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            cg.profile().__enter__()
+    gc.collect()
+    with cg.profile() as p:
+        ad.jvp(np.sin, (np.ones(2),), (np.ones(2),))
+    assert calls(p) == {"sin (tangent)": 1}
+    assert [vars(owner)[name] for owner, name in EXCHANGED] == before
+
+
 def test_profile_ends_on_error() -> None:
     x = matrix()
 
