@@ -15,7 +15,7 @@ from .context import is_deriving, is_tracking_indices, run_isolated
 from .frames import source_lines
 from .ops import FLOAT_SCALARS
 from .storage import TRACERS, owner_of
-from .tracing import LOGS, Tracing, is_tracing
+from .tracing import LOGS, Tracing, has_left_trace, is_tracing
 from .values import (
     ACTIVE,
     BOTH,
@@ -109,7 +109,7 @@ class Recording:
         if has_arrays or options:
             args, options = save_operands(args, options)
         is_active = is_active and function not in ops.PIECEWISE
-        if LOGS and not is_tracing() and any(map(is_operator_tracer, args)) and function is not ops.stop_gradient:
+        if LOGS and not (is_tracing() or has_left_trace()) and _is_in_thread_of_trace(function, args):
             return run_isolated(_attach_traced, value, function, args, options, parent_argnums, is_active)
         return _attach(value, function, args, options, parent_argnums, is_active)
 
@@ -121,6 +121,11 @@ class Recording:
                 mark_used(args[i])
         is_active = function not in ops.PIECEWISE and any(type(args[i]) in ACTIVE for i in parent_argnums)
         return _attach(value, function, args, options, parent_argnums, is_active)
+
+
+def _is_in_thread_of_trace(function: Callable[..., Any], args: tuple[Any, ...]) -> bool:
+    """Whether an operation, outside of traces, has tracers, so that a function that is traced has started this thread."""
+    return any(map(is_operator_tracer, args)) and function is not ops.stop_gradient
 
 
 def _describe_operand(operand: object) -> str:

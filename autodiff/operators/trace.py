@@ -24,12 +24,13 @@ from compgraph.graph import to_values
 from compgraph.guards import collecting_leaks, note_input_shapes
 from compgraph.interception import intercept
 from compgraph.scipy import register_imported
-from compgraph.tracing import Tracing
+from compgraph.tracing import Tracing, after_trace
 from compgraph.values import (
     ArgumentNode,
     MultiOutput,
     Value,
     describe,
+    is_operator_tracer,
     is_python_arithmetic,
     mark_python_number,
     new_argument,
@@ -67,7 +68,17 @@ from ..batching import (
     wrap_batch,
 )
 from ..forward import TangentNode, require_no_jacobian
-from ..reverse import Linearization, collect, connected_zeros, depends_on_outside, owned_arrays, owned_nodes, sweep, with_tangents
+from ..reverse import (
+    Linearization,
+    collect,
+    connected_zeros,
+    depends_on_outer_tracers,
+    depends_on_outside,
+    owned_arrays,
+    owned_nodes,
+    sweep,
+    with_tangents,
+)
 from ..rules import Rule, SharedFormulas, rule_factories
 
 Function = Callable[..., Any]
@@ -275,7 +286,8 @@ class Trace:
             cotangents = owned_arrays(swept, self.inputs, seed)
             return [cotangents[x] for x in self.inputs]
         note_input_shapes(f"a derivative by autodiff.{self.operator}", out)
-        with recording_on():
+        is_traced_outside = is_operator_tracer(cotangent) or depends_on_outer_tracers(nodes, self.inputs)
+        with recording_on() if is_traced_outside else after_trace():
             since = next_sequence_number()
             seed = np.ones_like(out) if cotangent is None else np.ones_like(out) * cotangent
             swept = sweep(nodes, out, seed, set(self.inputs), True)

@@ -8,7 +8,17 @@ from .recorded_jacobian import jacobian, variables
 from .replay import Tape
 from .structural_zeros import contains_nan
 from .support_rules import SeedSupport
-from .sweep import collect, connected_zeros, depends_on_outside, ids_on_paths, owned_arrays, owned_nodes, sweep, sweep_supports
+from .sweep import (
+    collect,
+    connected_zeros,
+    depends_on_outer_tracers,
+    depends_on_outside,
+    ids_on_paths,
+    owned_arrays,
+    owned_nodes,
+    sweep,
+    sweep_supports,
+)
 
 # The public names; the other imports are for other packages.
 __all__ = ["Gradients", "check_gradient", "gradient", "gradients", "jacobian", "unbroadcast_adjoint", "variables"]

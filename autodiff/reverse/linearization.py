@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from operator import attrgetter
 from typing import Any
@@ -15,11 +15,12 @@ from numpy.typing import NDArray
 from compgraph.context import active_watcher, recording_on
 from compgraph.graph import to_values
 from compgraph.guards import note_input_shapes
-from compgraph.values import Value, constant_operand
+from compgraph.tracing import after_trace
+from compgraph.values import Value, constant_operand, is_operator_tracer
 
 from ..forward import TangentNode
 from .replay import Tape
-from .sweep import collect, connected_zeros, depends_on_outside, ids_on_paths, sweep, sweep_batch
+from .sweep import collect, connected_zeros, depends_on_outer_tracers, depends_on_outside, ids_on_paths, sweep, sweep_batch
 from .tangent_sweep import push_through
 
 _memory = attrgetter("memory")
@@ -64,8 +65,10 @@ class Linearization:
     ) -> None:
         self.operator, self.inputs, self.out, self.depth = operator, inputs, out, depth
         self.nodes = collect(out, stop=inputs)
+        self._has_left_trace = False
         if create_graph is None:
             create_graph = is_recorded_outside and depends_on_outside(self.nodes, inputs)
+            self._has_left_trace = create_graph and not depends_on_outer_tracers(self.nodes, inputs)
         self.create_graph = create_graph
         if self.create_graph:
             note_input_shapes(f"a derivative by autodiff.{operator}", out)
@@ -80,9 +83,11 @@ class Linearization:
         """The ids of the nodes on paths to the inputs."""
         return ids_on_paths(self.nodes, self.out, set(self.inputs))
 
-    def recording(self) -> AbstractContextManager[Any]:
-        """Return the context in which derivatives are computed."""
-        return recording_on() if self.create_graph else nullcontext()
+    def recording(self, directions: Iterable[object] = ()) -> AbstractContextManager[Any]:
+        """Return the context in which derivatives along `directions` are computed."""
+        if not self.create_graph:
+            return nullcontext()
+        return after_trace() if self._has_left_trace and not any(map(is_operator_tracer, directions)) else recording_on()
 
     def pull(self, seeds: NDArray[Any], support: bool | None = None) -> list[Any]:
         """Return the cotangents of the inputs, of shape ``(count, *input.shape)``, given plain ones of the output.
@@ -113,7 +118,7 @@ class Linearization:
 
         `support` is True if all zeros of the tangents are structural; see `structural_zeros`.
         """
-        with self.recording():
+        with self.recording(tangents.values()):
             if self.create_graph:
                 tangents = {x: t if isinstance(t, Value) else constant_operand(t) for x, t in tangents.items()}
             output_tangents = push_through(self.nodes, tangents, self.out, self.create_graph, count, support)

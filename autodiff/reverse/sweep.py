@@ -20,7 +20,18 @@ from compgraph import ops
 from compgraph.bind import bind
 from compgraph.context import active_profiler, active_watcher
 from compgraph.storage import Write, owner_of, root_of
-from compgraph.values import ARGUMENTS, BOTH, INERT, LEFT, NO_OPTIONS, VARYING, Value, next_sequence_number, require_unchanged
+from compgraph.values import (
+    ARGUMENTS,
+    BOTH,
+    INERT,
+    LEFT,
+    NO_OPTIONS,
+    VARYING,
+    Value,
+    is_operator_tracer,
+    next_sequence_number,
+    require_unchanged,
+)
 
 from ..batching import batch_like, pull_batch, pull_batch_shared
 from ..rules import (
@@ -310,6 +321,13 @@ def depends_on_outside(nodes: Iterable[Any], inputs: Sequence[Any]) -> bool:
     input_ids, first = set(map(id, inputs)), inputs[0].sequence_number
     leaves = (n for n in nodes if type(n) in VARYING or type(n) in ARGUMENTS)
     return any(n.args if id(n) in input_ids else type(n) in VARYING or (n.sequence_number < first and not n.args) for n in leaves)
+
+
+def depends_on_outer_tracers(nodes: Iterable[Any], inputs: Sequence[Any]) -> bool:
+    """Whether a graph depends on tracers of an outer function, which is still traced; the arguments are as above."""
+    first = inputs[0].sequence_number
+    operands = [operand for x in inputs for operand in x.args]
+    return any(map(is_operator_tracer, operands)) or any(is_operator_tracer(n) and n.sequence_number < first for n in nodes)
 
 
 def connected_zeros(node: Any, seed: Any) -> Any:

@@ -13,6 +13,8 @@ from .leak_errors import LOGS, OWN_LOG, LeakLog, annotate_error, explain_error, 
 _tracing: ContextVar[bool] = layered_variable("tracing", False, is_read=True)
 _compiling: ContextVar[bool] = layered_variable("compiling", False)
 is_tracing = _tracing.get  # whether new values are tracers
+_left: ContextVar[bool] = layered_variable("left", False)
+has_left_trace = _left.get  # whether operands that are tracers are those of a finished trace; see `after_trace`
 # Whether a function is traced for compilation: integer tracers raise on conversion, and values that steer Python become guards.
 is_compiling = _compiling.get
 
@@ -82,6 +84,14 @@ class Strict(Context):
 def without_tracing() -> Setting:
     """A context in which new values are nodes in real memory."""
     return Setting({_tracing: False, _compiling: False})
+
+
+def after_trace() -> Setting:
+    """A context for operations on tracers of a finished trace: recorded, with results in real memory.
+
+    Otherwise, while another thread traces, results are tracers, because the operands may be those of a running function.
+    """
+    return Setting({recording: True, _left: True})
 
 
 def strict() -> Strict:

@@ -388,6 +388,64 @@ def test_tracer_in_threads_started_by_operator() -> None:
     assert np.allclose(ad.grad(f)(point), expected)
 
 
+WEIGHT: Any = cg.variable([1.0, 2.0], "weight")
+POINT = np.array([0.5, 1.5])
+CAPTURING: dict[str, Callable[[Callable[[Any], Any]], Any]] = {
+    "grad": lambda f: ad.grad(lambda x: np.sum(f(x)))(POINT),
+    "grad of a number": lambda f: ad.grad(lambda x: f(x)[0])(2.0),
+    "grad at a variable": lambda f: ad.grad(lambda w: np.sum(w**3))(WEIGHT),
+    "zero": lambda f: ad.grad(lambda x: np.sum(WEIGHT) + 0 * np.sum(x))(POINT),
+    "vjp": lambda f: ad.vjp(f, POINT)[1](POINT)[0],
+    "jvp": lambda f: ad.jvp(f, (POINT,), (POINT,))[1],
+    "linearize": lambda f: ad.linearize(f, POINT)[1](POINT),
+    "jacrev": lambda f: ad.jacrev(f)(POINT),
+    "jacfwd": lambda f: ad.jacfwd(f)(POINT),
+    "hessian": lambda f: ad.hessian(lambda x: np.sum(f(x)))(POINT),
+    "hvp": lambda f: ad.hvp(lambda x: np.sum(f(x)))(POINT, POINT),
+    "taylor": lambda f: ad.taylor(lambda x: f(x)[0], 2.0, 2),
+}
+
+
+@pytest.mark.parametrize("name", CAPTURING)
+def test_results_of_operators_are_no_tracers_while_another_thread_traces(name: str) -> None:
+    is_open, may_close = threading.Event(), threading.Event()
+
+    def trace() -> None:
+        with cg.strict():
+            is_open.set()
+            may_close.wait(60)
+
+    thread = threading.Thread(target=trace)
+    thread.start()
+    try:
+        assert is_open.wait(60)
+        results = CAPTURING[name](lambda x: WEIGHT * x**3)
+    finally:
+        may_close.set()
+        thread.join()
+    for result in results if isinstance(results, (list, tuple)) else [results]:
+        assert isinstance(result, cg.Node)
+        assert not is_tracer(result)
+
+
+def test_derivatives_in_threads_started_by_operator_are_tracers() -> None:
+    derivatives: list[Any] = []
+
+    def f(x: Any) -> Any:
+        def derive() -> None:
+            inner = lambda y: x * y * y  # noqa: E731
+            derivatives.append((ad.grad(inner)(2.0), ad.jacfwd(inner)(2.0), ad.grad(lambda y: y**2)(x)))
+            derivatives.append((ad.vjp(np.sin, 0.5)[1](x)[0], ad.linearize(np.sin, 0.5)[1](x)))
+
+        thread = threading.Thread(target=derive)
+        thread.start()
+        thread.join()
+        return sum(sum(part) for part in derivatives[-2:])
+
+    assert ad.grad(f)(3.0) == pytest.approx(4 + 4 + 2 + 2 * np.cos(0.5))
+    assert all(is_tracer(derivative) for part in derivatives for derivative in part)
+
+
 def test_tracer_used_after_operator_gives_nodes() -> None:
     nodes: list[Any] = []
     ad.grad(lambda x: nodes.append(x * 2) or np.sum(x))(np.ones(2))  # type: ignore[func-returns-value]
