@@ -24,7 +24,7 @@ from compgraph.frames import callee, frame_up, is_internal, unknown
 from compgraph.graph import as_operand
 from compgraph.inplace import as_traced
 from compgraph.ops import getitem
-from compgraph.protocols import number_methods
+from compgraph.protocols import leading_by_position, number_methods
 from compgraph.storage import layout_in, owner_of, window
 from compgraph.values import (
     NO_OPTIONS,
@@ -190,6 +190,8 @@ class BatchNode(TransformTracer):
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
         """Call a function of NumPy; one whose recorded steps depend on values runs in the fallback loop."""
         has_out = kwargs.get("out") is not None
+        if function in ops.WRITING_FUNCTIONS:
+            args, kwargs = leading_by_position(function, args, kwargs)
         try:
             return Value.__array_function__(self, function, types, args, dict(kwargs))
         except BatchedValueError:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,18 @@ PLAIN_OPTIONS = frozenset({int, bool, float, str, type(None)})
 def parameters_of(function: Any) -> tuple[str, ...]:
     """The names of a function's parameters, in order."""
     return tuple(inspect.signature(function).parameters)
+
+
+def leading_by_position(
+    function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The arguments of a call, in which leading ones that are passed by keyword are positional."""
+    options = dict(kwargs)
+    for name in parameters_of(function)[len(args) :]:
+        if name not in options:
+            break
+        args = (*args, options.pop(name))
+    return args, options
 
 
 @functools.cache

@@ -17,7 +17,7 @@ from ..graph import as_operand, as_operands, full_name, stack_nested, to_values
 from ..guards import needs_no_shape_guard, note_guard, note_saved, note_shape, note_text
 from ..inplace import as_traced, write_out
 from ..values import TRACEABLE, Borrowed, Buffer, Value, next_sequence_number, require_computed
-from .binding import bind_arguments, parameters_of, record_keywords, resolve_order, unsupported_message
+from .binding import bind_arguments, leading_by_position, parameters_of, record_keywords, resolve_order, unsupported_message
 from .rebinding import rebind
 
 ndarray = np.ndarray
@@ -41,6 +41,8 @@ def call_on_nodes(function: Callable[..., Any], args: tuple[Any, ...], kwargs: d
     if isinstance(function, np.ufunc):
         return function(*map(stack_nested, args), **kwargs)
     function = ops.ALIASES.get(function, function)
+    if function in ops.WRITING_FUNCTIONS:
+        args, kwargs = leading_by_position(function, args, kwargs)
     if type(kwargs.get("out")) in TRACEABLE or (args and type(args[0]) in TRACEABLE and function in ops.WRITING_FUNCTIONS):
         as_traced(kwargs["out"] if "out" in kwargs else args[0], (*args, *kwargs.values()))
     handler = HANDLERS.get(function)
@@ -174,7 +176,9 @@ def _einsum_letters(args: tuple[Any, ...]) -> tuple[str, list[Any]]:
 
 def _make_replacement_handler(replacement: Callable[..., Any]) -> Any:
     """Return a handler that calls a replacement with nested lists of nodes as arrays."""
-    return lambda function, args, kwargs: replacement(*map(stack_nested, args), **kwargs)
+    return lambda function, args, kwargs: replacement(
+        *map(stack_nested, args), **{name: stack_nested(value) for name, value in kwargs.items()}
+    )
 
 
 def _bind_with_order(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -287,6 +287,7 @@ def _install_methods() -> None:
         **{name: _method(function) for name, function in ops.METHODS.items()},
         "__getitem__": _getitem,
         "__setitem__": numpy_writes.set_item,
+        "put": lambda self, indices, values, mode="raise": numpy_writes.put(self, indices, values, mode),
         "__contains__": _contains,
         "__round__": _round,
         "clip": _clip_method,

@@ -71,6 +71,8 @@ def array_ufunc(self: Value, ufunc: np.ufunc, method: str, *inputs: Any, **optio
 
 def _general_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], options: dict[str, Any]) -> Any:
     out = options.pop("out", None)
+    if method != "__call__":  # NumPy passes the arguments of np.add.reduce(array=x) by position and by keyword
+        options = {name: value for name, value in options.items() if name not in ("array", "indices")}
     out = out if out is None or isinstance(out, tuple) else (out,)  # numba calls the protocol itself
     if any(overrides_protocol(x, "__array_ufunc__") for x in (*inputs, *(out or ()))):
         return NotImplemented

@@ -5,7 +5,7 @@ from .leak_messages import format_locations, has_compiled_code, is_library, leak
 from .tracing_contexts import Strict, Tracing, after_trace, has_left_trace, is_compiling, is_tracing, strict, without_tracing
 
 __all__ = [
-    "LOGS", "LeakError", "LeakWarning", "OPAQUE_CLASSES", "Strict", "Tracing", "after_trace", "format_locations",
+    "LOGS", "OPAQUE_CLASSES", "LeakError", "LeakWarning", "Strict", "Tracing", "after_trace", "format_locations",
     "has_compiled_code", "has_left_trace", "is_compiling", "is_library", "is_tracing", "leak_message", "make_leak_error",
     "strict", "user_line_of", "variable_of", "without_tracing",
 ]  # fmt: skip
