@@ -52,10 +52,16 @@ _TupleField = type(NamedTuple("_Pair", [("first", Any)]).first)  # type: ignore[
 _MAX_CACHED = 4096
 # By the key of a function: its check, or ""; whether each call is compared; objects kept alive because the key has their ids.
 _cache: dict[Any, tuple[str, bool, Any]] = {}
+_compared_views: dict[Any, Any] = {}  # the functions compared because of views as another class: keys, and objects kept alive
 
 
 def require_class_independence(
-    operator: str, f: Callable[..., Any], leaves: Sequence[Any], call: Callable[..., Any], results: Sequence[Any]
+    operator: str,
+    f: Callable[..., Any],
+    leaves: Sequence[Any],
+    call: Callable[..., Any],
+    results: Sequence[Any],
+    has_views: bool = False,
 ) -> None:
     """Raise if a function that checks the class of a value returns different values for nodes and for numbers.
 
@@ -73,13 +79,19 @@ def require_class_independence(
         Calls the function with such leaves.
     results : sequence
         The leaves of its result for nodes.
+    has_views : bool
+        Whether it viewed nodes as a subclass of ``np.ndarray``, whose protocols may compare functions of NumPy by identity. Its
+        first call is compared.
 
     Raises
     ------
     DetachedGradientError
         If the values differ.
     """
+    key, kept_alive = _key_of(f)
     check, is_compared_always = find_class_check(f)
+    if has_views and not check and (key is None or key not in _compared_views):
+        check = "a subclass of np.ndarray"
     if not check:
         return
     try:
@@ -92,8 +104,11 @@ def require_class_independence(
             f"{operator}: the function returns {_format_values(plain)} for numbers, but {_format_values(values)} for nodes. "
             f"It uses {check}, which depends on the class of the node. Use isinstance(x, np.ndarray) or np.ndim(x) == 0"
         )
+    if has_views and key is not None:
+        if len(_compared_views) >= _MAX_CACHED:
+            _compared_views.clear()
+        _compared_views[key] = kept_alive
     if not is_compared_always:
-        key, kept_alive = _key_of(f)
         _cache[key] = "", False, kept_alive
 
 

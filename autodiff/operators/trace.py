@@ -23,6 +23,7 @@ from compgraph.context import call_function, is_recording, no_graph, recording_o
 from compgraph.graph import to_values
 from compgraph.guards import collecting_leaks, note_input_shapes
 from compgraph.interception import intercept
+from compgraph.protocols import ViewCounter
 from compgraph.scipy import register_imported
 from compgraph.tracing import Tracing, after_trace
 from compgraph.values import (
@@ -122,14 +123,16 @@ class Trace:
         # By the id of an output: the output, and whether its graph has outer nodes.
         self._outer_by_id: dict[int, tuple[Any, bool]] = {}
         self.levels = active_levels()
+        views_before = ViewCounter.count
         run_isolated(self._run)
+        has_views = ViewCounter.count != views_before
         if getattr(arguments, "has_labels", False):
             require_label_independence(self.operator, arguments.leaves, self.function, self.leaves)
         if not self.levels:
-            require_class_independence(self.operator, arguments.f, arguments.leaves, self.function, self.leaves)
-        elif find_class_check(arguments.f)[0]:
+            require_class_independence(self.operator, arguments.f, arguments.leaves, self.function, self.leaves, has_views)
+        elif has_views or find_class_check(arguments.f)[0]:
             first = [map(first_batch_element, row) for row in (self.points, self.leaves)]
-            require_class_independence(self.operator, arguments.f, [*first[0]], self.function, [*first[1]])
+            require_class_independence(self.operator, arguments.f, [*first[0]], self.function, [*first[1]], has_views)
 
     @property
     def depth(self) -> int:

@@ -22,6 +22,7 @@ from ..frames import frame_up, is_internal
 from ..graph import stack_nested
 from ..guards import note_arange_length, note_conversion
 from ..inplace import contains_node
+from ..protocols import ClassView, construct_view
 from ..storage import address_of, owner_of
 from ..tracing import is_tracing
 from ..values import NUMERIC, TRACEABLE, Value, as_buffer, new_view, require_unbatched, unwrap_buffer, unwrap_buffers, wrap_result
@@ -98,6 +99,11 @@ def patched_constructor(original: Function, ours: Function | None, takes_nodes: 
             return _construct_at_top_level(frame_up(1), original, ours, args, kwargs)
         if not RECEIVES_PATCHES[frame_up(1).f_code.co_filename]:
             return original(*args, **kwargs)
+        if args and isinstance(args[0], ClassView) and takes_nodes is not None:
+            keeps_class = original in _KEEPING_SUBCLASSES or bool(kwargs.get("subok"))
+            if not isinstance(args[0].traced, Value):
+                return construct_view(original, args, kwargs, keeps_class)
+            return construct_view(ours, args, _without_options(kwargs, *_IGNORED_OPTIONS), keeps_class)  # type: ignore[arg-type]
         like = kwargs.get("like")
         if isinstance(like, Value):  # NumPy would pass this function, which is in no table, to the node's protocol
             return like.__array_function__(original, (type(like),), args, _without_options(kwargs, "like"))

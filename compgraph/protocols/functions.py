@@ -18,6 +18,7 @@ from ..guards import needs_no_shape_guard, note_guard, note_saved, note_shape, n
 from ..inplace import as_traced, write_out
 from ..values import TRACEABLE, Borrowed, Buffer, Value, next_sequence_number, require_computed
 from .binding import bind_arguments, leading_by_position, parameters_of, record_keywords, resolve_order, unsupported_message
+from .class_views import call_with_views
 from .rebinding import rebind
 
 ndarray = np.ndarray
@@ -32,7 +33,7 @@ def array_function(
         for t in types
     ):
         require_computed((*args, *kwargs.values()), f"an argument of {full_name(function)}")
-        return NotImplemented
+        return call_with_views(function, "__array_function__", args, kwargs)
     return call_on_nodes(function, args, kwargs)
 
 

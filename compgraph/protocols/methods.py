@@ -41,6 +41,7 @@ from ..values import (
     save_operand,
 )
 from .binding import resolve_order
+from .class_views import view_as
 from .functions import HANDLERS, array_function
 from .hints import FOREIGN_OPTIONS
 from .ufuncs import array_ufunc
@@ -130,7 +131,7 @@ def _view(self: Value, dtype: Any = ops.NO_VALUE, type: object = None) -> Any:
     if isinstance(dtype, (int, np.integer, tuple)):
         raise TypeError("x.view(dtype) reads the memory as another dtype. x.reshape(shape) changes the shape")
     if type is not None or (inspect.isclass(dtype) and issubclass(dtype, ndarray)):
-        raise TypeError("a view as another class of arrays is not supported on nodes: it would lose the graph; use node.value")
+        return view_as(self, dtype if type is None else type)
     require_history(self)
     if dtype is ops.NO_VALUE or np.dtype(dtype) == self.dtype:
         return self[()] if self.is_scalar else self[...]

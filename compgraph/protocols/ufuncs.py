@@ -29,6 +29,7 @@ from ..values import (
     variable_hooks,
 )
 from .binding import parameters_of, record_keywords, unsupported_message
+from .class_views import call_with_views
 from .functions import HANDLERS, array_function
 
 ndarray = np.ndarray
@@ -64,18 +65,19 @@ def array_ufunc(self: Value, ufunc: np.ufunc, method: str, *inputs: Any, **optio
             pass  # `bind` raises it again, with a note
     if not _FAMILIAR.issuperset(map(type, inputs)):
         if any(overrides_protocol(x, "__array_ufunc__") for x in inputs):
-            return NotImplemented
+            return call_with_views(ufunc, "__array_ufunc__", inputs, {})
         inputs = tuple(map(as_operand, inputs))
     return bind(ufunc, inputs)
 
 
 def _general_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], options: dict[str, Any]) -> Any:
-    out = options.pop("out", None)
+    out: Any = options.get("out")
     if method != "__call__":  # NumPy passes the arguments of np.add.reduce(array=x) by position and by keyword
         options = {name: value for name, value in options.items() if name not in ("array", "indices")}
     out = out if out is None or isinstance(out, tuple) else (out,)  # numba calls the protocol itself
     if any(overrides_protocol(x, "__array_ufunc__") for x in (*inputs, *(out or ()))):
-        return NotImplemented
+        return call_with_views(getattr(ufunc, method), "__array_ufunc__", inputs, options)
+    options.pop("out", None)
     if ufunc not in ops.OPNAMES:  # its module (scipy.special) may have been imported after the node was created
         for hook in variable_hooks:
             hook()

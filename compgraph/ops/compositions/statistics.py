@@ -20,14 +20,10 @@ Function = Callable[..., Any]
 
 
 def without_overwrite_input(function: Function) -> Function:
-    """Wrap a function so that ``overwrite_input=True``, which would reorder the elements of a node, raises."""
+    """Wrap a function so that it ignores ``overwrite_input=True``, which permits NumPy to reorder the elements of a node."""
 
     @functools.wraps(function)
     def call(*args: object, overwrite_input: bool = False, **options: object) -> Any:
-        if overwrite_input:
-            raise TypeError(
-                f"np.{function.__name__}: overwrite_input= would overwrite a node, whose value the graph needs; leave it out"
-            )
         return function(*args, **options)
 
     return call

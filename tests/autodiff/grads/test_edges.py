@@ -327,3 +327,10 @@ def test_edges_chain_of_corners_has_linear_cost(corner: Any, monkeypatch: pytest
         warnings.simplefilter("ignore")
         a, b, c = (calls(chain(n)) for n in (40, 80, 160))
     assert c - b < 2.2 * (b - a)
+
+
+@pytest.mark.parametrize("function", [np.median, lambda x, **options: np.percentile(x, 30.0, **options), np.nanmedian])
+def test_overwrite_input_is_ignored(function: Any) -> None:
+    x = np.array([3.0, 1.0, 2.0, 7.0])
+    gradient = ad.grad(lambda x: function(x * x, overwrite_input=True) + x[0])(x)
+    np.testing.assert_allclose(gradient, ad.grad(lambda x: function(x * x) + x[0])(x))

@@ -1,0 +1,280 @@
+"""Views of traced arrays as a subclass of ``np.ndarray``: ``x.view(Quantity)``, and operations of a tracer with such an array.
+
+A `ClassView` is an instance of the subclass. Its memory contains no numbers, and code that reads it raises. Operations call the
+protocols of the subclass; where these call those of ``np.ndarray`` by ``super()``, the operation is recorded. The view shares
+writes with the array that it was made of, as views do.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable, Mapping
+from types import FunctionType
+from typing import Any
+
+import numpy as np
+
+from .. import ops
+from ..frames import frame_up
+from ..graph import overrides_protocol
+from ..tracing import OPAQUE_CLASSES, is_tracing, make_leak_error
+from ..values import BUFFERS, Value, new_view
+
+ndarray = np.ndarray
+# Classes that access the memory of their instances by functions of ``np.ndarray``, and classes of records and files.
+_UNSUPPORTED = (np.ma.MaskedArray, np.matrix, np.recarray, np.memmap, np.char.chararray)
+
+
+class _Leak:
+    """The element of an array that has no numbers; conversions of it raise."""
+
+    __slots__ = ()
+
+    def _raise(self, *args: object) -> Any:
+        raise make_leak_error(frame_up(1), "a view of a traced array as another class")
+
+    __float__ = __int__ = __index__ = __complex__ = __bool__ = __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = (
+        _raise
+    )
+    __truediv__ = __rtruediv__ = __pow__ = __rpow__ = __neg__ = __abs__ = __lt__ = __gt__ = __le__ = __ge__ = __repr__ = _raise
+    __reduce__ = __deepcopy__ = _raise
+
+
+class ViewCounter:
+    """Counts views, so that operators can compare functions that make any with their values for plain arrays."""
+
+    count = 0
+
+
+class _NoNumbers(ndarray):
+    """The array over whose memory views are made."""
+
+
+_element = np.empty((), object)
+_element[()] = _Leak()
+
+
+class ClassView(ndarray):
+    """The part of a view that is common to all subclasses: it precedes ``np.ndarray`` among their bases."""
+
+    __slots__ = ("_traced",)
+    viewed_class: type[ndarray] = ndarray
+    _traced: Any
+
+    @property
+    def traced(self) -> Any:
+        """The array that this view was made of, without its class."""
+        try:
+            return self._traced
+        except AttributeError:  # a slice or copy that C code made
+            raise make_leak_error(frame_up(1), "a view of a traced array as another class") from None
+
+    def view(self, dtype: Any = ops.NO_VALUE, type: Any = None) -> Any:
+        """Return a view as a class, or the array itself as ``np.ndarray``."""
+        kind = dtype if type is None else type
+        if kind is ndarray:
+            return self.traced
+        if kind is ops.NO_VALUE:
+            return _like(self, self.traced.view())
+        return view_as(self.traced, kind, self) if _is_array_class(kind) else _like(self, self.traced.view(dtype))
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
+        """Record a ufunc on the arrays without their classes; the result has the class if an input has it."""
+        out = options.get("out")
+        if out is not None:
+            options["out"] = tuple(map(_without_class, out))
+        result = getattr(ufunc, method)(*map(_without_class, inputs), **options)
+        if out is not None and isinstance(out[0], ClassView):
+            return out[0] if len(out) == 1 else out
+        return _like_first(inputs, result)
+
+    def __array_function__(self, function: Any, types: Iterable[Any], args: Iterable[Any], kwargs: Mapping[str, Any]) -> Any:
+        """Run NumPy's implementation for a class with a protocol of its own, otherwise record the function."""
+        leaves = [leaf for value in (*args, *kwargs.values()) for leaf in _leaves(value)]
+        if not any(isinstance(leaf, ClassView) for leaf in leaves):
+            return function(*args, **kwargs)
+        implementation = ops.implementation(function)
+        if isinstance(implementation, FunctionType) and self.viewed_class.__array_function__ is not ndarray.__array_function__:
+            return implementation(*args, **kwargs)
+        arguments = {name: _without_classes(value) for name, value in kwargs.items()}
+        return _like_first(leaves, function(*map(_without_classes, args), **arguments))
+
+    def setflags(self, write: bool | None = None, align: bool | None = None, uic: bool | None = None) -> None:
+        """Accept ``write=False``, which changes no numbers."""
+        if write or align is not None or uic is not None:
+            self.traced.setflags(write=write, align=align, uic=uic)
+
+    def __getitem__(self, index: Any) -> Any:
+        result = self.traced[_without_classes(index)]
+        return result if getattr(result, "is_scalar", False) else _like(self, result)
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        self.traced[index] = _without_class(value)
+
+    def __iter__(self) -> Any:
+        return (self[k] for k in range(len(self)))
+
+    def __repr__(self) -> str:
+        return repr(self.traced)
+
+    __str__ = __repr__
+    __hash__ = None
+
+
+def _forward(name: str) -> Any:
+    """A method or attribute of the traced array, whose result has the class of the view."""
+
+    def method(self: ClassView, *args: object, **kwargs: object) -> Any:
+        values = {key: _without_class(value) for key, value in kwargs.items()}
+        return _like(self, getattr(self.traced, name)(*map(_without_class, args), **values))
+
+    return functools.wraps(getattr(ndarray, name))(method)
+
+
+def _attribute(name: str, has_class: bool) -> property:
+    def write(self: ClassView, value: object) -> None:
+        setattr(self.traced, name, _without_class(value))
+
+    if has_class:
+        return property(lambda self: _like(self, getattr(self.traced, name)), write)
+    return property(lambda self: getattr(self.traced, name), write)
+
+
+# Methods that NumPy implements in C without ufuncs.
+_METHODS = (
+    "argmax", "argmin", "argpartition", "argsort", "astype", "byteswap", "choose", "compress", "conj", "conjugate", "copy",
+    "diagonal", "dot", "dump", "dumps", "fill", "flatten", "getfield", "item", "nonzero", "partition", "put", "ravel", "repeat",
+    "reshape", "resize", "round", "searchsorted", "setfield", "sort", "squeeze", "swapaxes", "take", "tobytes", "tofile",
+    "tolist", "trace", "transpose", "__array__", "__bool__", "__complex__", "__contains__", "__copy__", "__float__",
+    "__index__", "__int__", "__reduce__", "__reduce_ex__",
+)  # fmt: skip
+for _name in _METHODS:
+    setattr(ClassView, _name, _forward(_name))
+for _name in ("T", "mT", "real", "imag", "flat"):
+    setattr(ClassView, _name, _attribute(_name, _name != "flat"))
+for _name in (
+    "base",
+    "ctypes",
+    "data",
+    "dtype",
+    "flags",
+    "itemsize",
+    "nbytes",
+    "strides",
+    "__array_interface__",
+    "__array_struct__",
+):
+    setattr(ClassView, _name, _attribute(_name, False))
+OPAQUE_CLASSES.add(ClassView.__name__)
+
+
+def _is_array_class(kind: object) -> bool:
+    return isinstance(kind, type) and issubclass(kind, ndarray)
+
+
+@functools.lru_cache(256)
+def _view_class(kind: type[ndarray]) -> Any:
+    """The class of views as `kind`."""
+
+    def finalize(self: Any, source: Any) -> None:
+        if type(source) is not _NoNumbers and kind.__array_finalize__ is not None:
+            kind.__array_finalize__(self, source)
+
+    members = {"__module__": kind.__module__, "viewed_class": kind, "__array_finalize__": finalize}
+    metaclass: Any = type(kind)
+    return metaclass(kind.__name__, (kind, ClassView), members)
+
+
+def view_as(traced: Any, kind: Any, source: Any = None) -> Any:
+    """View a traced array as a subclass of ``np.ndarray``.
+
+    Parameters
+    ----------
+    traced : array
+        A node, or a plain array that takes part in an operation with a node.
+    kind : type
+        The subclass.
+    source : array, optional
+        The array whose attributes the view inherits, as of ``__array_finalize__``; by default an array without attributes.
+
+    Raises
+    ------
+    TypeError
+        If the class reads the memory of its instances.
+    """
+    kind = kind.viewed_class if issubclass(kind, ClassView) else kind
+    if not is_tracing() or issubclass(kind, (*_UNSUPPORTED, Value)):
+        raise TypeError(f"a view as {kind.__name__} is not supported on nodes: it would lose the graph; use node.value")
+    if isinstance(traced, Value) and traced.is_scalar:
+        traced = _zero_dimensional(traced)
+    shape = np.shape(traced)
+    view = new_view(new_view(np.broadcast_to(_element, shape), _NoNumbers), _view_class(kind))
+    view._traced = traced
+    ViewCounter.count += 1
+    view.__array_finalize__(np.broadcast_to(np.zeros((), traced.dtype), shape) if source is None else source)
+    return view
+
+
+def _zero_dimensional(scalar: Value) -> Any:
+    """An array without axes that holds a scalar, into which can be written."""
+    array: Any = np.zeros_like(scalar, shape=())
+    array[...] = scalar
+    return array
+
+
+def _without_class(value: Any) -> Any:
+    return value.traced if isinstance(value, ClassView) else value
+
+
+def _without_classes(value: Any) -> Any:
+    """`_without_class`, also within lists and tuples."""
+    return type(value)(map(_without_classes, value)) if type(value) in (list, tuple) else _without_class(value)
+
+
+def _leaves(value: Any) -> list[Any]:
+    return [leaf for part in value for leaf in _leaves(part)] if type(value) in (list, tuple) else [value]
+
+
+def _like(view: ClassView, result: Any) -> Any:
+    """Give floating results of an operation on a view its class and attributes; single numbers only if it has ufuncs."""
+    if type(result) in (list, tuple):
+        return type(result)([_like(view, part) for part in result])
+    is_array = isinstance(result, Value) or type(result) in BUFFERS or type(result) is ndarray
+    if not is_array or result.dtype.kind not in "fc":
+        return result
+    has_class = result.ndim or view.viewed_class.__array_ufunc__ is not ndarray.__array_ufunc__
+    return view_as(result, type(view), view) if has_class else result[()]
+
+
+def _like_first(values: Iterable[Any], result: Any) -> Any:
+    """Give a result the class of the first view among some values."""
+    view = next((value for value in values if isinstance(value, ClassView)), None)
+    return result if view is None else _like(view, result)
+
+
+def call_with_views(call: Callable[..., Any], protocol: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Repeat a call of NumPy with plain arrays of subclasses as views; NotImplemented if the arguments contain none."""
+    changed = False
+
+    def convert(value: Any) -> Any:
+        nonlocal changed
+        if type(value) in (list, tuple):
+            return type(value)(map(convert, value))
+        if isinstance(value, ClassView) or not isinstance(value, ndarray) or not overrides_protocol(value, protocol):
+            return value
+        changed = True
+        return view_as(new_view(value, ndarray), type(value), value)
+
+    if not is_tracing():
+        return NotImplemented
+    args, kwargs = tuple(map(convert, args)), {name: convert(value) for name, value in kwargs.items()}
+    return call(*args, **kwargs) if changed else NotImplemented
+
+
+def construct_view(constructor: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], keeps_class: bool) -> Any:
+    """Call a constructor such as ``np.array`` with a view as its first argument."""
+    view = args[0]
+    result = constructor(view.traced, *args[1:], **kwargs)
+    if not keeps_class:
+        return result
+    return view if result is view.traced else view_as(result, type(view), view)
