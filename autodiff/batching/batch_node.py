@@ -26,6 +26,7 @@ from compgraph.inplace import as_traced
 from compgraph.ops import getitem
 from compgraph.protocols import leading_by_position, number_methods
 from compgraph.storage import layout_in, owner_of, window
+from compgraph.tracing import RETRACERS
 from compgraph.values import (
     NO_OPTIONS,
     BatchedValueError,
@@ -265,6 +266,9 @@ def _raising_method(name: str, operation: str) -> Callable[..., Any]:
     """Make a method that raises the error of `BatchNode.single_value_error`."""
 
     def method(self: BatchNode, *args: object, **kwargs: object) -> Any:
+        if name in ("__float__", "__array__"):
+            for retrace in RETRACERS:
+                retrace(frame_up(1))
         raise self.single_value_error(operation)
 
     method.__name__ = name

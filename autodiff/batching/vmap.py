@@ -18,7 +18,7 @@ from compgraph.graph import breadth_first
 from compgraph.interception import as_borrowed, intercept
 from compgraph.profiling import BATCHED, patch_method
 from compgraph.scipy import register_imported
-from compgraph.tracing import Tracing, is_tracing, user_line_of
+from compgraph.tracing import Tracing, is_tracing, retracing, user_line_of
 from compgraph.values import (
     ARGUMENTS,
     ARRAYS,
@@ -153,7 +153,7 @@ def vmap(
         shared = find_shared_positions(arrays)
         batched = [_wrap_argument(x, axis, level, k in shared) for k, (x, axis) in enumerate(zip(arrays, axes, strict=True))]
         with LiveLevels((level,)):
-            result = run_isolated(_run, f, unflatten(structure, batched), level, size, randomness)
+            result = retracing(lambda: run_isolated(_run, f, unflatten(structure, batched), level, size, randomness))
             outs, result_structure = _unwrap_results(result, level, size, out_axes)
         if not is_tracing() and not any(isinstance(x, Value) for x in leaves):
             outs = [out.value if isinstance(out, Value) and not _has_variables(out) else out for out in outs]

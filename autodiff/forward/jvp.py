@@ -17,7 +17,7 @@ from compgraph.guards import collecting_leaks, note_input_shapes
 from compgraph.interception import intercept
 from compgraph.scipy import register_imported
 from compgraph.storage import memory_of
-from compgraph.tracing import Tracing
+from compgraph.tracing import Tracing, retracing
 from compgraph.values import (
     VARYING,
     Value,
@@ -165,7 +165,7 @@ def run_with_tangents(
             outs, nesting = flatten(result)
             return result, aux, [*map(as_result, outs)], nesting, leaks
 
-    result, aux, outs, nesting, leaks = run_isolated(run)
+    result, aux, outs, nesting, leaks = retracing(lambda: run_isolated(run))
     value_function = lambda *leaves: call(*leaves)[0] if has_aux else call(*leaves)  # noqa: E731
     if any(map(is_labeled, points)):
         require_label_independence("jvp", points, value_function, outs)

@@ -25,7 +25,7 @@ from compgraph.guards import collecting_leaks, note_input_shapes
 from compgraph.interception import intercept
 from compgraph.protocols import ViewCounter
 from compgraph.scipy import register_imported
-from compgraph.tracing import Tracing, after_trace
+from compgraph.tracing import Tracing, after_trace, retracing
 from compgraph.values import (
     ArgumentNode,
     MultiOutput,
@@ -118,13 +118,13 @@ class Trace:
     def __init__(self, arguments: Any, has_aux: bool = False) -> None:
         self.arguments, self.operator, self.has_aux = arguments, arguments.operator, has_aux
         self.is_recorded_outside = is_recording()
-        self.inputs: list[Any] = []
+        self.inputs: list[Any]
         self.aux: Any = None
         # By the id of an output: the output, and whether its graph has outer nodes.
         self._outer_by_id: dict[int, tuple[Any, bool]] = {}
         self.levels = active_levels()
         views_before = ViewCounter.count
-        run_isolated(self._run)
+        retracing(lambda: run_isolated(self._run))
         has_views = ViewCounter.count != views_before
         if getattr(arguments, "has_labels", False):
             require_label_independence(self.operator, arguments.leaves, self.function, self.leaves)
@@ -146,6 +146,7 @@ class Trace:
     def _run(self) -> None:
         """Call the function on argument tracers."""
         self.points: list[Any] = []
+        self.inputs = []
         register_imported()
         with Tracing(records=True):
             for position, (argument, leaf) in enumerate(zip(self.arguments.arrays(), self.arguments.leaves, strict=True)):

@@ -6,7 +6,7 @@ A conversion such as ``__float__`` is not passed its caller. `instructions` read
 
 from . import source_lines
 from .expression_uses import assigned_name, classify_use, literals_in
-from .expressions import callee, has_source, method_called, unknown
+from .expressions import callee, expression, has_source, method_called, unknown
 from .instructions import is_assigning, is_at_operator, is_delegating, is_formatting, is_heap_type, is_raised_by
 from .source_lines import (
     SourceLine,
@@ -29,8 +29,8 @@ from .source_lines import (
 )
 
 __all__ = [
-    "SourceLine", "add_internal_code", "assigned_name", "callee", "classify_use", "format_line", "frame_up", "has_source",
-    "is_assigning", "is_at_operator", "is_called_by_packages", "is_delegating", "is_formatting", "is_heap_type",
+    "SourceLine", "add_internal_code", "assigned_name", "callee", "classify_use", "expression", "format_line", "frame_up",
+    "has_source", "is_assigning", "is_at_operator", "is_called_by_packages", "is_delegating", "is_formatting", "is_heap_type",
     "is_in_library", "is_internal", "is_raised_by", "literals_in", "may_wrap", "method_called", "record_lines",
     "set_lines_of_rules", "set_lines_since", "shorten_traceback", "source_lines", "unknown", "user_source_line", "walk_frames",
     "warn_at", "warn_user",

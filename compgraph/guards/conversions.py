@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from .. import ops
 from ..array_types import Array
 from ..context import is_recording
-from ..frames import callee, frame_up, is_assigning, source_lines, unknown, walk_frames
-from ..tracing import LeakError, is_compiling, is_tracing, leak_message, make_leak_error, variable_of
+from ..frames import callee, frame_up, is_assigning, method_called, source_lines, unknown, walk_frames
+from ..tracing import RETRACERS, LeakError, is_compiling, is_tracing, leak_message, make_leak_error, variable_of
 from ..values import (
     ACTIVE,
     INERT,
@@ -231,6 +231,12 @@ def _array(self: Value, dtype: np.dtype[Any] | None = None, copy: bool | None = 
                 and not source_lines.is_package_code(frame.f_code.co_filename)
             ):
                 return _object_array(self)
+            if (
+                method_called(frame) == "__array__" and is_tracing() and not is_compiling()
+            ):  # values.__array__(), written in Python
+                return self if dtype is None else self.astype(dtype)
+            for retrace in RETRACERS:
+                retrace(frame)
             raise make_leak_error(frame, variable_of(self, frame) or f"the {describe(self)}")
         note_guard(".__array__()", contents, (self,), contents(self.raw_value), source_lines.user_frame(2))
     return np.array(self.raw_value, dtype=dtype, copy=copy)

@@ -36,7 +36,7 @@ from ..frames import (
     walk_frames,
     warn_at,
 )
-from ..tracing import LOGS, LeakWarning, is_compiling, is_library, is_tracing, make_leak_error
+from ..tracing import LOGS, RETRACERS, LeakWarning, is_compiling, is_library, is_tracing, make_leak_error
 from ..values import ACTIVE, Value, describe, is_tracer, next_sequence_number, require_history
 from .guard import Guard
 from .recipes import MAX_RECIPE_ARRAY_BYTES, Recipe
@@ -198,6 +198,9 @@ def check_conversion(node: Value, description: str, frame: Any) -> Leak | None:
     target = callee(frame)
     if _is_among(target, _NONDIFFERENTIABLE_FUNCTIONS):
         return None
+    if is_within_operator(node):
+        for retrace in RETRACERS:
+            retrace(frame)
     if is_assigning(frame) or _is_implicit_conversion(target, node, frame):
         raise make_leak_error(frame, f"the {describe(node)}")
     return note_number_leak(node, description, frame)

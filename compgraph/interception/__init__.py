@@ -5,6 +5,7 @@ functions is replaced by code that looks for nodes among the arguments. The pack
 nodes. ``README.md`` lists all patches, their lifetime and their reason.
 """
 
+from . import conversion_calls
 from .activation import intercept, interception
 from .borrowing import as_borrowed
 from .callers import is_library
@@ -21,6 +22,7 @@ __all__ = [
     "adapt_imported",
     "argument_has_node",
     "as_borrowed",
+    "conversion_calls",
     "draw_handler",
     "draw_unmonitored",
     "enable_code_patches",

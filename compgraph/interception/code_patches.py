@@ -103,6 +103,14 @@ def patch_code(function: FunctionType, handler: Handler, always: bool = False, r
         _set_code(function, code)
 
 
+def replace_code(function: FunctionType, code: CodeType) -> None:
+    """Replace the code of a function by code with the same free variables, while code patches are on."""
+    with _lock:
+        if function not in _originals:
+            _originals[function], _patches[function] = _copy_of(function), code
+            _set_code(function, code)
+
+
 def enable_code_patches(is_on: bool) -> None:
     """Turn all code patches on or off; off restores the own code of every patched function."""
     global _is_on

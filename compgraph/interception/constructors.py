@@ -121,6 +121,8 @@ def patched_constructor(original: Function, ours: Function | None, takes_nodes: 
         else:
             array = original(*args, **kwargs)
         frame = frame_up(1)
+        if frame.f_code.co_name == "__array__":  # NumPy requires an array
+            return unwrap_buffer(array)
         makes_buffer = RECEIVES_BUFFERS[frame.f_code.co_filename] or works_on_tracers(frame)
         return result_as_buffer(array, args) if makes_buffer else array
 

@@ -25,19 +25,43 @@ ndarray = np.ndarray
 _UNSUPPORTED = (np.ma.MaskedArray, np.matrix, np.recarray, np.memmap, np.char.chararray)
 
 
+def _raise_leak(self: object, *args: object, **options: object) -> Any:
+    raise make_leak_error(frame_up(1), "a view of a traced array as another class")
+
+
 class _Leak:
-    """The element of an array that has no numbers; conversions of it raise."""
+    """The element of an array that has no numbers; conversions of it, and operators on it, raise."""
 
     __slots__ = ()
 
-    def _raise(self, *args: object) -> Any:
-        raise make_leak_error(frame_up(1), "a view of a traced array as another class")
 
-    __float__ = __int__ = __index__ = __complex__ = __bool__ = __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = (
-        _raise
-    )
-    __truediv__ = __rtruediv__ = __pow__ = __rpow__ = __neg__ = __abs__ = __lt__ = __gt__ = __le__ = __ge__ = __repr__ = _raise
-    __reduce__ = __deepcopy__ = _raise
+_LEAK_METHODS = [
+    "float",
+    "int",
+    "index",
+    "complex",
+    "bool",
+    "reduce",
+    "deepcopy",
+    "add",
+    "radd",
+    "sub",
+    "rsub",
+    "mul",
+    "rmul",
+    "truediv",
+    "rtruediv",
+    "pow",
+    "rpow",
+    "neg",
+    "abs",
+    "lt",
+    "gt",
+    "le",
+    "ge",
+]
+for _name in _LEAK_METHODS:
+    setattr(_Leak, f"__{_name}__", _raise_leak)
 
 
 class ViewCounter:
@@ -99,14 +123,19 @@ class ClassView(ndarray):
         arguments = {name: _without_classes(value) for name, value in kwargs.items()}
         return _like_first(leaves, function(*map(_without_classes, args), **arguments))
 
-    def setflags(self, write: bool | None = None, align: bool | None = None, uic: bool | None = None) -> None:
-        """Accept ``write=False``, which changes no numbers."""
-        if write or align is not None or uic is not None:
-            self.traced.setflags(write=write, align=align, uic=uic)
-
     def __getitem__(self, index: Any) -> Any:
         result = self.traced[_without_classes(index)]
         return result if getattr(result, "is_scalar", False) else _like(self, result)
+
+    def item(self, *index: Any) -> Any:
+        """Return an element, without the class."""
+        if not index:
+            return self.traced.reshape(())[()]
+        return self.traced.reshape(-1)[index[0]] if isinstance(index[0], int) and len(index) == 1 else self.traced[index]
+
+    def tolist(self) -> Any:
+        """Return nested lists of the elements, without the class."""
+        return _nested_elements(self.traced)
 
     def __setitem__(self, index: Any, value: Any) -> None:
         self.traced[index] = _without_class(value)
@@ -143,28 +172,24 @@ def _attribute(name: str, has_class: bool) -> property:
 # Methods that NumPy implements in C without ufuncs.
 _METHODS = (
     "argmax", "argmin", "argpartition", "argsort", "astype", "byteswap", "choose", "compress", "conj", "conjugate", "copy",
-    "diagonal", "dot", "dump", "dumps", "fill", "flatten", "getfield", "item", "nonzero", "partition", "put", "ravel", "repeat",
-    "reshape", "resize", "round", "searchsorted", "setfield", "sort", "squeeze", "swapaxes", "take", "tobytes", "tofile",
-    "tolist", "trace", "transpose", "__array__", "__bool__", "__complex__", "__contains__", "__copy__", "__float__",
-    "__index__", "__int__", "__reduce__", "__reduce_ex__",
+    "diagonal", "dot", "fill", "flatten", "getfield", "nonzero", "partition", "put", "ravel", "repeat", "reshape", "resize",
+    "round", "searchsorted", "setfield", "setflags", "sort", "squeeze", "swapaxes", "take", "trace", "transpose", "__bool__",
+    "__contains__", "__copy__", "__index__", "__int__",
+)  # fmt: skip
+# Methods and attributes that return the numbers.
+_LEAKS = (
+    "dump", "dumps", "tobytes", "tofile", "__array__", "__complex__", "__deepcopy__", "__float__", "__reduce__", "__reduce_ex__",
 )  # fmt: skip
 for _name in _METHODS:
     setattr(ClassView, _name, _forward(_name))
+for _name in _LEAKS:
+    setattr(ClassView, _name, _raise_leak)
 for _name in ("T", "mT", "real", "imag", "flat"):
     setattr(ClassView, _name, _attribute(_name, _name != "flat"))
-for _name in (
-    "base",
-    "ctypes",
-    "data",
-    "dtype",
-    "flags",
-    "itemsize",
-    "nbytes",
-    "strides",
-    "__array_interface__",
-    "__array_struct__",
-):
+for _name in ("base", "dtype", "flags", "itemsize", "nbytes", "strides"):
     setattr(ClassView, _name, _attribute(_name, False))
+for _name in ("ctypes", "data", "__array_interface__", "__array_struct__"):
+    setattr(ClassView, _name, property(_raise_leak))
 OPAQUE_CLASSES.add(ClassView.__name__)
 
 
@@ -233,6 +258,10 @@ def _without_classes(value: Any) -> Any:
 
 def _leaves(value: Any) -> list[Any]:
     return [leaf for part in value for leaf in _leaves(part)] if type(value) in (list, tuple) else [value]
+
+
+def _nested_elements(array: Any) -> Any:
+    return list(map(_nested_elements, array)) if array.ndim else array[()]
 
 
 def _like(view: ClassView, result: Any) -> Any:

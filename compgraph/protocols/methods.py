@@ -22,6 +22,7 @@ from ..guards import (
     guarded_flags,
     guarded_strides,
     hash_scalars_by_value,
+    is_within_operator,
     make_raising_setter,
     note_guard,
     note_method,
@@ -149,6 +150,15 @@ def _view(self: Value, dtype: Any = ops.NO_VALUE, type: object = None) -> Any:
 def _native_parts(dtype: np.dtype[Any]) -> Any:
     """The scalar type of the real part; the dtype itself if its byte order is not the machine's."""
     return np.finfo(dtype).dtype.type if dtype.isnative else dtype
+
+
+def _set_flags(self: Value, write: bool | None = None, align: bool | None = None, uic: bool | None = None) -> None:
+    """``setflags``: ``write=False`` is accepted within operators, where it changes no result; other flags raise."""
+    require_history(self)
+    if write is not False or align is not None or uic is not None or not is_within_operator(self):
+        raise TypeError(
+            "flags of a node cannot be set, except setflags(write=False) within an operator; node.value is the plain array"
+        )
 
 
 def _conj(self: Value) -> Any:
@@ -292,6 +302,7 @@ def _install_methods() -> None:
         "__contains__": _contains,
         "__round__": _round,
         "clip": _clip_method,
+        "setflags": _set_flags,
         "conj": _conj,
         "conjugate": _conj,
         "reshape": _reshape,

@@ -2,10 +2,23 @@
 
 from .leak_errors import LOGS, OPAQUE_CLASSES, LeakError, LeakWarning, make_leak_error, user_line_of
 from .leak_messages import format_locations, has_compiled_code, is_library, leak_message, variable_of
-from .tracing_contexts import Strict, Tracing, after_trace, has_left_trace, is_compiling, is_tracing, strict, without_tracing
+from .tracing_contexts import (
+    RETRACERS,
+    RetraceError,
+    Strict,
+    Tracing,
+    after_trace,
+    has_left_trace,
+    is_compiling,
+    is_retraceable,
+    is_tracing,
+    retracing,
+    strict,
+    without_tracing,
+)
 
 __all__ = [
-    "LOGS", "OPAQUE_CLASSES", "LeakError", "LeakWarning", "Strict", "Tracing", "after_trace", "format_locations",
-    "has_compiled_code", "has_left_trace", "is_compiling", "is_library", "is_tracing", "leak_message", "make_leak_error",
-    "strict", "user_line_of", "variable_of", "without_tracing",
+    "LOGS", "OPAQUE_CLASSES", "RETRACERS", "LeakError", "LeakWarning", "RetraceError", "Strict", "Tracing", "after_trace",
+    "format_locations", "has_compiled_code", "has_left_trace", "is_compiling", "is_library", "is_retraceable", "is_tracing",
+    "leak_message", "make_leak_error", "retracing", "strict", "user_line_of", "variable_of", "without_tracing",
 ]  # fmt: skip

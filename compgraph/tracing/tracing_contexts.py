@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import weakref
+from collections.abc import Callable
 from contextvars import ContextVar
-from types import TracebackType
-from typing import Any
+from types import FrameType, TracebackType
+from typing import Any, TypeVar
 
 from ..context import Context, Setting, layered_variable, recording, tracking_indices
 from .leak_errors import LOGS, OWN_LOG, LeakLog, annotate_error, explain_error, warn_caught
 
+T = TypeVar("T")
 _tracing: ContextVar[bool] = layered_variable("tracing", False, is_read=True)
 _compiling: ContextVar[bool] = layered_variable("compiling", False)
 is_tracing = _tracing.get  # whether new values are tracers
@@ -17,6 +19,32 @@ _left: ContextVar[bool] = layered_variable("left", False)
 has_left_trace = _left.get  # whether operands that are tracers are those of a finished trace; see `after_trace`
 # Whether a function is traced for compilation: integer tracers raise on conversion, and values that steer Python become guards.
 is_compiling = _compiling.get
+
+
+_MAX_RETRACES = 100  # of one call of an operator: each replaces calls in another module, unless a copy of the old code runs
+_retraceable: ContextVar[bool] = ContextVar("retraceable", default=False)
+is_retraceable = _retraceable.get  # whether a `RetraceError` is handled by an operator
+RETRACERS: list[
+    Callable[[FrameType], None]
+] = []  # called where a number would lose its derivative; they may raise `RetraceError`
+
+
+class RetraceError(BaseException):
+    """The code that was being traced has been replaced, so an operator has to trace its function again."""
+
+
+def retracing(trace: Callable[[], T]) -> T:
+    """Call a function that traces the user's, again after each `RetraceError`."""
+    token = _retraceable.set(True)
+    try:
+        for _ in range(_MAX_RETRACES):
+            try:
+                return trace()
+            except RetraceError:
+                pass
+    finally:
+        _retraceable.reset(token)
+    return trace()
 
 
 class Tracing(Setting):

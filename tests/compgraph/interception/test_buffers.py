@@ -351,3 +351,26 @@ def test_buffer_survives_its_operator() -> None:
     x = cg.variable(X)
     buffers[0][1] = x[0]
     assert ad.reverse.gradient(np.sum(buffers[0] * 2))[x].tolist() == [2.0, 0.0, 0.0]
+
+
+class Grid:
+    """An object that NumPy converts by ``__array__``."""
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        return np.linspace(0.0, 1.0, 3)
+
+
+def test_array_conversion_of_objects_returns_arrays() -> None:
+    gradient = ad.grad(lambda x: np.sum(np.sin(Grid()) * x) + np.diff(Grid())[0] * x[0])(np.ones(3))
+    np.testing.assert_allclose(gradient, np.sin([0.0, 0.5, 1.0]) + np.array([0.5, 0.0, 0.0]))
+
+
+def test_setflags_of_tracer_accepts_write_false() -> None:
+    def frozen(x: Any) -> Any:
+        y = x * x
+        y.setflags(write=False)
+        return np.sum(y)
+
+    np.testing.assert_allclose(ad.grad(frozen)(np.arange(3.0)), [0.0, 2.0, 4.0])
+    with pytest.raises(TypeError, match="flags of a node cannot be set"):
+        ad.grad(lambda x: (x * x).setflags(write=True))(np.arange(3.0))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import ctypes
+import pickle
 from collections.abc import Callable
 from typing import Any
 
@@ -91,6 +93,8 @@ PROGRAMS: dict[str, Callable[[Any], Any]] = {
     "mean": lambda x: np.mean(Length(x, 10.0)).view(np.ndarray) * 2.0,
     "function with a rule": lambda x: np.concatenate([Length(x, 10.0), Length(PLAIN, 3.0)]).to_base()[1:4].prod(),
     "iteration": lambda x: sum(v**2 for v in Length(x, 10.0)),
+    "items": lambda x: Length(x, 10.0).item(1) * sum(Length(x, 10.0).reshape(3, 1).tolist()[2]) * Length(x[:1]).item(),
+    "read-only": lambda x: (lambda view: (view.setflags(write=False), np.sum(view.to_base()))[1])(Length(x**2, 10.0)),
     "comparison": lambda x: np.sum(Length(x, 10.0).to_base()[Length(x, 10.0).view(np.ndarray) > 1.0]),
     "write": lambda x: np.sum(written_in_place(x) * PLAIN),
     "copies": lambda x: np.sum(np.array(Length(x, 10.0), subok=True, copy=True).to_base() + np.asarray(Length(x, 10.0))),
@@ -130,6 +134,11 @@ def test_class_view_second_derivative_is_right() -> None:
         lambda view: np.ndarray.sum(np.ndarray.view(view, np.ndarray)),
         lambda view: np.ndarray.__getitem__(view, slice(None)) * 2.0,
         lambda view: np.frombuffer(view),
+        lambda view: np.frombuffer(view.tobytes()),
+        lambda view: np.frombuffer(view.data),
+        lambda view: pickle.loads(pickle.dumps(view)),
+        lambda view: copy.deepcopy(view),
+        lambda view: view.__float__(),
         lambda view: float(np.ndarray.item(view, 0)),
         lambda view: np.lib.stride_tricks.as_strided(np.ndarray.view(view, np.ndarray), (1,)) + 1.0,
     ],

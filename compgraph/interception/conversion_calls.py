@@ -1,0 +1,127 @@
+"""Calls of ``float(x)``, ``np.float64(x)`` and ``plain.dot(x)`` in the Python code of installed packages.
+
+Packages convert their arguments to check them: ``self.rate = float(rate)``, ``dtype(a)``. ``float`` returns a float, so a tracer
+would lose its derivative; methods of plain arrays do not dispatch. When a tracer reaches such a call for the first time, the
+calls in that module are replaced, in the code of its functions, by calls of `convert`, which returns tracers. Then the operator
+traces the function from its beginning. In the user's code a conversion warns, and returns a number.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import functools
+import gc
+import linecache
+import os
+import sysconfig
+from collections.abc import Iterator
+from types import CodeType, FrameType, FunctionType
+from typing import Any
+
+import numpy as np
+
+from ..frames import callee, expression, method_called, source_lines
+from ..guards import loses_derivative
+from ..tracing import RETRACERS, RetraceError, is_compiling, is_retraceable, is_tracing
+from ..values import Value, mark_python_number
+from .code_patches import replace_code
+
+_NAMES = frozenset({"float", "float64", "double"})  # the names of calls that are always replaced
+_CONVERT = "__compgraph_convert__"  # the name of `convert` in the builtins, which the new code looks up
+_EXCLUDED_PACKAGES = frozenset({"numpy", "scipy", "matplotlib", "mpl_toolkits", "numba", "dask", "llvmlite", "pytest", "_pytest"})
+# By file, line and column of a call that a tracer has reached: whether it was replaced.
+_replaced: dict[tuple[str, int, int], bool] = {}
+
+
+@functools.cache
+def is_replaceable(filename: str) -> bool:
+    """Whether calls in a file are replaced: it belongs to an installed package, except those that only read numbers."""
+    if source_lines.is_in_packages(filename):
+        return False
+    for folder in {sysconfig.get_path(name) for name in ("purelib", "platlib")}:
+        if filename.startswith(folder + os.sep):
+            return filename[len(folder) + 1 :].partition(os.sep)[0] not in _EXCLUDED_PACKAGES
+    return False
+
+
+def convert(function: Any, value: Any) -> Any:
+    """Call a conversion to floating numbers, or a method of a plain array; a tracer with a derivative remains a tracer."""
+    if not isinstance(value, Value):
+        return function(value)
+    if is_tracing() and not is_compiling() and loses_derivative(value) and value.dtype.kind == "f":
+        if function is np.float64:
+            return value.astype(np.float64)
+        if function is float and value.ndim == 0:
+            return mark_python_number(value.astype(np.float64)[()])
+        owner = getattr(function, "__self__", None)
+        if isinstance(owner, np.ndarray) and getattr(function, "__name__", "") == "dot":
+            return np.dot(owner, value)
+    return function(value)
+
+
+def _retrace(frame: FrameType) -> None:
+    """Replace the call at which a frame is, and raise a `RetraceError`; return if it is no conversion that can be replaced."""
+    if not is_retraceable() or is_compiling() or not is_replaceable(frame.f_code.co_filename):
+        return
+    call = expression(frame.f_code, frame.f_lasti)
+    if not isinstance(call, ast.Call) or not _has_one_argument(call):
+        return
+    if callee(frame) not in (float, np.float64) and method_called(frame) != "dot":
+        return
+    place = frame.f_code.co_filename, call.lineno, call.col_offset
+    if place not in _replaced:
+        _replaced[place] = True  # before the calls are replaced, this one among them
+        _replaced[place] = _replace_calls(frame.f_code, place)
+    if _replaced[place] and _CONVERT not in frame.f_code.co_names:
+        raise RetraceError  # again for ``np.float64(x)``, which catches the error of ``__float__`` and calls ``__array__``
+
+
+RETRACERS.append(_retrace)
+
+
+def _has_one_argument(call: ast.Call) -> bool:
+    return len(call.args) == 1 and not call.keywords and not isinstance(call.args[0], ast.Starred)
+
+
+class _Replacing(ast.NodeTransformer):
+    """Replaces the calls of conversions, by their names or because a tracer was converted there."""
+
+    def __init__(self, filename: str) -> None:
+        self.filename = filename
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        """Replace one call."""
+        self.generic_visit(node)
+        name = getattr(node.func, "id", getattr(node.func, "attr", None))
+        if not _has_one_argument(node) or (name not in _NAMES and (self.filename, node.lineno, node.col_offset) not in _replaced):
+            return node
+        function = ast.copy_location(ast.Name(_CONVERT, ast.Load()), node.func)
+        return ast.copy_location(ast.Call(function, [node.func, *node.args], []), node)
+
+
+def _replace_calls(code: CodeType, place: tuple[str, int, int]) -> bool:
+    """Replace the conversions in the functions of a module; return whether those with the given code are among them."""
+    filename = place[0]
+    source = "".join(linecache.getlines(filename))
+    compile_module = functools.partial(compile, filename=filename, mode="exec", dont_inherit=True)
+    old_codes = dict(_codes_by_place(compile_module(source)))
+    new_codes = dict(_codes_by_place(compile_module(_Replacing(filename).visit(ast.parse(source)))))
+    setattr(builtins, _CONVERT, convert)
+    is_replaced = False
+    for function in [value for value in gc.get_objects() if type(value) is FunctionType]:
+        own = function.__code__
+        key = own.co_qualname, own.co_firstlineno
+        # The codes are equal, unless the file was changed after its import.
+        if own.co_filename == filename and own == old_codes.get(key) and own != new_codes[key]:
+            replace_code(function, new_codes[key])
+            is_replaced = is_replaced or own is code
+    return is_replaced
+
+
+def _codes_by_place(code: CodeType) -> Iterator[tuple[tuple[str, int], CodeType]]:
+    """The codes of the functions in some code, with their names and first lines."""
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield (constant.co_qualname, constant.co_firstlineno), constant
+            yield from _codes_by_place(constant)
