@@ -19,6 +19,7 @@ from .values import (
     INERT,
     TRACEABLE,
     USED_CLASS_OF,
+    ClassViews,
     ConstantNode,
     MultiOutput,
     Value,
@@ -47,6 +48,9 @@ def as_operand(value: Any) -> Any:
     if type(value) in TRACEABLE and value.dtype.kind in "biufc":
         return value
     kind: Any = type(value)
+    if kind.__module__.startswith("numpy.ma"):
+        value = without_mask(value)
+        kind = type(value)
     if isinstance(value, ndarray) and kind is not ndarray and has_operators(kind):
         raise TypeError(f"a {kind.__name__} has operators of its own, which a node cannot follow; pass np.asarray(value)")
     require_computed(value, "an operand")
@@ -59,6 +63,26 @@ def as_operand(value: Any) -> Any:
             "floating dtype, or compute with node.value"
         )
     return value if isinstance(value, np.generic) else array
+
+
+def without_mask(value: object) -> Any:
+    """Return the data of a masked array without masked elements; other values unchanged.
+
+    Raises
+    ------
+    TypeError
+        If elements are masked.
+    """
+    if not isinstance(value, ndarray) or type(value) is ndarray or not type(value).__module__.startswith("numpy.ma"):
+        return value
+    masked: Any = value
+    if np.any(masked.mask):
+        raise TypeError(
+            f"a node cannot follow the mask of a {type(value).__name__} with masked elements; pass the data and the mask, and "
+            "use np.where(mask, ...)"
+        )
+    ClassViews.count += 1
+    return np.asarray(masked.data)
 
 
 @functools.cache

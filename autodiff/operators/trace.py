@@ -23,11 +23,11 @@ from compgraph.context import call_function, is_recording, no_graph, recording_o
 from compgraph.graph import to_values
 from compgraph.guards import collecting_leaks, note_input_shapes
 from compgraph.interception import intercept
-from compgraph.protocols import ViewCounter
 from compgraph.scipy import register_imported
 from compgraph.tracing import Tracing, after_trace, retracing
 from compgraph.values import (
     ArgumentNode,
+    ClassViews,
     MultiOutput,
     Value,
     describe,
@@ -123,9 +123,9 @@ class Trace:
         # By the id of an output: the output, and whether its graph has outer nodes.
         self._outer_by_id: dict[int, tuple[Any, bool]] = {}
         self.levels = active_levels()
-        views_before = ViewCounter.count
+        views_before = ClassViews.count
         retracing(lambda: run_isolated(self._run))
-        has_views = ViewCounter.count != views_before
+        has_views = ClassViews.count != views_before
         if getattr(arguments, "has_labels", False):
             require_label_independence(self.operator, arguments.leaves, self.function, self.leaves)
         if not self.levels:

@@ -23,6 +23,7 @@ from ..values import (
     TRACEABLE,
     Borrowed,
     Buffer,
+    ClassViews,
     InertNode,
     TransformBuffer,
     Value,
@@ -170,6 +171,8 @@ _BASIC_INDEX_TYPES = frozenset({int, slice})
 
 def _setitem(self: Any, index: Any, value: Any) -> None:
     memory = unwrap_buffer(self)
+    if isinstance(value, ClassViews):
+        value = value._traced
     if type(value) in _FAST_NUMBER_TYPES and type(index) in _BASIC_INDEX_TYPES:
         memory[index] = value
         return

@@ -19,7 +19,7 @@ from ..frames import source_lines
 from ..graph import as_operand, full_name, stack_nested, to_values
 from ..guards import guarded_value, note_guard
 from ..storage import last_writers, root_of
-from ..values import Value, VariableNode, require_history, require_unbatched
+from ..values import ClassViews, Value, VariableNode, require_history, require_unbatched
 from .out_arguments import are_integer_arrays, copy_mask, plain_target_error
 from .overlapping_writes import assign, move_elements, overlaps
 from .stores import require_cast, require_writeable, store, store_computed, store_number
@@ -44,6 +44,8 @@ def copy_index(index: object) -> Any:
 
 def set_item(target: Any, index: Any, value: Any) -> None:
     """``target[index] = value``."""
+    if isinstance(value, ClassViews):
+        value = value._traced
     cls = type(index)
     is_element = cls in _ELEMENT_INDEX_TYPES or (cls is tuple and _ELEMENT_INDEX_TYPES.issuperset(map(type, index)))
     if is_element and store_number(target, index, value):

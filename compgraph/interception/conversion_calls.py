@@ -3,7 +3,8 @@
 Packages convert their arguments to check them: ``self.rate = float(rate)``, ``dtype(a)``. ``float`` returns a float, so a tracer
 would lose its derivative; methods of plain arrays do not dispatch. When a tracer reaches such a call for the first time, the
 calls in that module are replaced, in the code of its functions, by calls of `convert`, which returns tracers. Then the operator
-traces the function from its beginning. In the user's code a conversion warns, and returns a number.
+traces the function from its beginning. The same is done where a package raises after a check of ``type(x)``, which is then the
+class of the value that a tracer represents. In the user's code a conversion warns, and returns a number.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import gc
 import linecache
 import os
 import sysconfig
+import traceback
 from collections.abc import Iterator
 from types import CodeType, FrameType, FunctionType
 from typing import Any
@@ -23,11 +25,13 @@ import numpy as np
 
 from ..frames import callee, expression, method_called, source_lines
 from ..guards import loses_derivative
-from ..tracing import RETRACERS, RetraceError, is_compiling, is_retraceable, is_tracing
+from ..tracing import ERROR_RETRACERS, RETRACERS, RetraceError, is_compiling, is_retraceable, is_tracing
 from ..values import Value, mark_python_number
 from .code_patches import replace_code
+from .introspection import PATCHES
 
-_NAMES = frozenset({"float", "float64", "double"})  # the names of calls that are always replaced
+_NAMES = frozenset({"float", "float64", "double", "type"})  # the names of calls that are always replaced
+traced_type = PATCHES["type"]
 _CONVERT = "__compgraph_convert__"  # the name of `convert` in the builtins, which the new code looks up
 _EXCLUDED_PACKAGES = frozenset({"numpy", "scipy", "matplotlib", "mpl_toolkits", "numba", "dask", "llvmlite", "pytest", "_pytest"})
 # By file, line and column of a call that a tracer has reached: whether it was replaced.
@@ -45,8 +49,10 @@ def is_replaceable(filename: str) -> bool:
     return False
 
 
-def convert(function: Any, value: Any) -> Any:
+def convert(function: Any, value: object) -> Any:
     """Call a conversion to floating numbers, or a method of a plain array; a tracer with a derivative remains a tracer."""
+    if function is type:
+        return traced_type(value)
     if not isinstance(value, Value):
         return function(value)
     if is_tracing() and not is_compiling() and loses_derivative(value) and value.dtype.kind == "f":
@@ -77,7 +83,21 @@ def _retrace(frame: FrameType) -> None:
         raise RetraceError  # again for ``np.float64(x)``, which catches the error of ``__float__`` and calls ``__array__``
 
 
+def _repair(error: Exception) -> bool:
+    """Replace the calls in the module that raised an error, if its function checks ``type(x)``; return whether it did."""
+    codes = [frame.f_code for frame, _ in traceback.walk_tb(error.__traceback__)]
+    code = next((code for code in reversed(codes) if not source_lines.is_in_packages(code.co_filename)), None)
+    if code is None or "type" not in code.co_names or _CONVERT in code.co_names or is_compiling():
+        return False
+    place = code.co_filename, code.co_firstlineno, -1
+    if place in _replaced or not is_replaceable(code.co_filename):
+        return False
+    _replaced[place] = _replace_calls(code, place)
+    return _replaced[place]
+
+
 RETRACERS.append(_retrace)
+ERROR_RETRACERS.append(_repair)
 
 
 def _has_one_argument(call: ast.Call) -> bool:

@@ -10,7 +10,7 @@ from contextvars import Context
 from types import ModuleType
 from typing import Any
 
-from . import library_adapters
+from . import library_adapters, masked_arrays
 
 
 class ImportHook:
@@ -89,6 +89,7 @@ _ADAPTERS: dict[str, Callable[[], None]] = {
     "joblib.memory": library_adapters.adapt_joblib,
     "matplotlib.axes": library_adapters.adapt_matplotlib,
     "numba": library_adapters.adapt_numba,
+    "numpy.ma": masked_arrays.adapt_masked_arrays,
     "pyfftw": library_adapters.adapt_pyfftw,
 }
 _adapted: set[str] = set()

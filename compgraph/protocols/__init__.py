@@ -2,14 +2,14 @@
 
 from . import methods, operators, ufuncs
 from .binding import bind_arguments, leading_by_position, unsupported_message
-from .class_views import ClassView, ViewCounter, construct_view
+from .class_views import ClassView, construct_view
 from .functions import HANDLERS, with_user_line
 from .hints import FOREIGN_NAMES, with_gradient_hint
 from .methods import UnsizedError, number_methods
 from .primitives import Primitive, accept_name, expand, mirror_module, primitive, stop_gradient
 
 __all__ = [
-    "FOREIGN_NAMES", "HANDLERS", "ClassView", "Primitive", "UnsizedError", "ViewCounter", "accept_name", "bind_arguments",
-    "construct_view", "expand", "leading_by_position", "methods", "mirror_module", "number_methods", "operators", "primitive",
-    "stop_gradient", "ufuncs", "unsupported_message", "with_gradient_hint", "with_user_line",
+    "FOREIGN_NAMES", "HANDLERS", "ClassView", "Primitive", "UnsizedError", "accept_name", "bind_arguments", "construct_view",
+    "expand", "leading_by_position", "methods", "mirror_module", "number_methods", "operators", "primitive", "stop_gradient",
+    "ufuncs", "unsupported_message", "with_gradient_hint", "with_user_line",
 ]  # fmt: skip

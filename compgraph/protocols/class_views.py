@@ -18,7 +18,7 @@ from .. import ops
 from ..frames import frame_up
 from ..graph import overrides_protocol
 from ..tracing import OPAQUE_CLASSES, is_tracing, make_leak_error
-from ..values import BUFFERS, Value, new_view
+from ..values import BUFFERS, ClassViews, Value, new_view
 
 ndarray = np.ndarray
 # Classes that access the memory of their instances by functions of ``np.ndarray``, and classes of records and files.
@@ -64,12 +64,6 @@ for _name in _LEAK_METHODS:
     setattr(_Leak, f"__{_name}__", _raise_leak)
 
 
-class ViewCounter:
-    """Counts views, so that operators can compare functions that make any with their values for plain arrays."""
-
-    count = 0
-
-
 class _NoNumbers(ndarray):
     """The array over whose memory views are made."""
 
@@ -78,12 +72,11 @@ _element = np.empty((), object)
 _element[()] = _Leak()
 
 
-class ClassView(ndarray):
+class ClassView(ClassViews):
     """The part of a view that is common to all subclasses: it precedes ``np.ndarray`` among their bases."""
 
-    __slots__ = ("_traced",)
+    __slots__ = ()
     viewed_class: type[ndarray] = ndarray
-    _traced: Any
 
     @property
     def traced(self) -> Any:
@@ -102,7 +95,7 @@ class ClassView(ndarray):
             return _like(self, self.traced.view())
         return view_as(self.traced, kind, self) if _is_array_class(kind) else _like(self, self.traced.view(dtype))
 
-    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: object, **options: Any) -> Any:
         """Record a ufunc on the arrays without their classes; the result has the class if an input has it."""
         out = options.get("out")
         if out is not None:
@@ -123,7 +116,7 @@ class ClassView(ndarray):
         arguments = {name: _without_classes(value) for name, value in kwargs.items()}
         return _like_first(leaves, function(*map(_without_classes, args), **arguments))
 
-    def __getitem__(self, index: Any) -> Any:
+    def __getitem__(self, index: object) -> Any:
         result = self.traced[_without_classes(index)]
         return result if getattr(result, "is_scalar", False) else _like(self, result)
 
@@ -137,7 +130,7 @@ class ClassView(ndarray):
         """Return nested lists of the elements, without the class."""
         return _nested_elements(self.traced)
 
-    def __setitem__(self, index: Any, value: Any) -> None:
+    def __setitem__(self, index: Any, value: object) -> None:
         self.traced[index] = _without_class(value)
 
     def __iter__(self) -> Any:
@@ -147,7 +140,7 @@ class ClassView(ndarray):
         return repr(self.traced)
 
     __str__ = __repr__
-    __hash__ = None
+    __hash__ = None  # type: ignore[assignment]
 
 
 def _forward(name: str) -> Any:
@@ -201,7 +194,7 @@ def _is_array_class(kind: object) -> bool:
 def _view_class(kind: type[ndarray]) -> Any:
     """The class of views as `kind`."""
 
-    def finalize(self: Any, source: Any) -> None:
+    def finalize(self: ClassView, source: Any) -> None:
         if type(source) is not _NoNumbers and kind.__array_finalize__ is not None:
             kind.__array_finalize__(self, source)
 
@@ -210,7 +203,7 @@ def _view_class(kind: type[ndarray]) -> Any:
     return metaclass(kind.__name__, (kind, ClassView), members)
 
 
-def view_as(traced: Any, kind: Any, source: Any = None) -> Any:
+def view_as(traced: Any, kind: Any, source: object = None) -> Any:
     """View a traced array as a subclass of ``np.ndarray``.
 
     Parameters
@@ -228,6 +221,8 @@ def view_as(traced: Any, kind: Any, source: Any = None) -> Any:
         If the class reads the memory of its instances.
     """
     kind = kind.viewed_class if issubclass(kind, ClassView) else kind
+    if kind is ndarray:
+        return traced.view()
     if not is_tracing() or issubclass(kind, (*_UNSUPPORTED, Value)):
         raise TypeError(f"a view as {kind.__name__} is not supported on nodes: it would lose the graph; use node.value")
     if isinstance(traced, Value) and traced.is_scalar:
@@ -235,7 +230,7 @@ def view_as(traced: Any, kind: Any, source: Any = None) -> Any:
     shape = np.shape(traced)
     view = new_view(new_view(np.broadcast_to(_element, shape), _NoNumbers), _view_class(kind))
     view._traced = traced
-    ViewCounter.count += 1
+    ClassViews.count += 1
     view.__array_finalize__(np.broadcast_to(np.zeros((), traced.dtype), shape) if source is None else source)
     return view
 
@@ -247,17 +242,17 @@ def _zero_dimensional(scalar: Value) -> Any:
     return array
 
 
-def _without_class(value: Any) -> Any:
+def _without_class(value: object) -> Any:
     return value.traced if isinstance(value, ClassView) else value
 
 
-def _without_classes(value: Any) -> Any:
+def _without_classes(value: object) -> Any:
     """`_without_class`, also within lists and tuples."""
-    return type(value)(map(_without_classes, value)) if type(value) in (list, tuple) else _without_class(value)
+    return type(value)(map(_without_classes, value)) if type(value) is list or type(value) is tuple else _without_class(value)
 
 
-def _leaves(value: Any) -> list[Any]:
-    return [leaf for part in value for leaf in _leaves(part)] if type(value) in (list, tuple) else [value]
+def _leaves(value: object) -> list[Any]:
+    return [leaf for part in value for leaf in _leaves(part)] if type(value) is list or type(value) is tuple else [value]
 
 
 def _nested_elements(array: Any) -> Any:
@@ -275,7 +270,7 @@ def _like(view: ClassView, result: Any) -> Any:
     return view_as(result, type(view), view) if has_class else result[()]
 
 
-def _like_first(values: Iterable[Any], result: Any) -> Any:
+def _like_first(values: Iterable[object], result: object) -> Any:
     """Give a result the class of the first view among some values."""
     view = next((value for value in values if isinstance(value, ClassView)), None)
     return result if view is None else _like(view, result)
@@ -285,9 +280,9 @@ def call_with_views(call: Callable[..., Any], protocol: str, args: tuple[Any, ..
     """Repeat a call of NumPy with plain arrays of subclasses as views; NotImplemented if the arguments contain none."""
     changed = False
 
-    def convert(value: Any) -> Any:
+    def convert(value: object) -> Any:
         nonlocal changed
-        if type(value) in (list, tuple):
+        if type(value) is list or type(value) is tuple:
             return type(value)(map(convert, value))
         if isinstance(value, ClassView) or not isinstance(value, ndarray) or not overrides_protocol(value, protocol):
             return value

@@ -24,9 +24,9 @@ is_compiling = _compiling.get
 _MAX_RETRACES = 100  # of one call of an operator: each replaces calls in another module, unless a copy of the old code runs
 _retraceable: ContextVar[bool] = ContextVar("retraceable", default=False)
 is_retraceable = _retraceable.get  # whether a `RetraceError` is handled by an operator
-RETRACERS: list[
-    Callable[[FrameType], None]
-] = []  # called where a number would lose its derivative; they may raise `RetraceError`
+RETRACERS: list[Callable[[FrameType], None]] = []
+# Called with an error of the traced function; they return whether they have replaced code, so that it is to be traced again.
+ERROR_RETRACERS: list[Callable[[Exception], bool]] = []
 
 
 class RetraceError(BaseException):
@@ -42,6 +42,9 @@ def retracing(trace: Callable[[], T]) -> T:
                 return trace()
             except RetraceError:
                 pass
+            except Exception as error:
+                if not any(is_repaired(error) for is_repaired in ERROR_RETRACERS):
+                    raise
     finally:
         _retraceable.reset(token)
     return trace()

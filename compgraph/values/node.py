@@ -452,5 +452,8 @@ def _is_lazy(value: Any) -> bool:
     """Whether a value is a Dask collection, or another chunked array with a method `compute`."""
     kind = type(value)
     if hasattr(kind, "__dask_graph__"):
-        return value.__dask_graph__() is not None  # None for xarray's arrays that are not lazy
+        try:
+            return value.__dask_graph__() is not None  # None for xarray's arrays that are not lazy
+        except AttributeError:  # of a library that needs Dask for it
+            return False
     return hasattr(kind, "compute") and hasattr(value, "chunks")

@@ -46,6 +46,18 @@ class Borrowed(ndarray):
     is_borrowed = True
 
 
+class ClassViews(ndarray):
+    """The base of views of traced arrays as other classes; see `compgraph.protocols.class_views`.
+
+    `count` counts views, and masked arrays replaced by their data, so that operators can compare functions that use any with
+    their values for plain arrays.
+    """
+
+    __slots__ = ("_traced",)
+    count = 0
+    _traced: Any
+
+
 BUFFERS = frozenset({Buffer, TransformBuffer})
 TRACEABLE = BUFFERS | {Borrowed}
 ARRAYS = TRACEABLE | {ndarray}  # the classes of plain arrays

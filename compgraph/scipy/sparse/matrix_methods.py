@@ -326,6 +326,9 @@ class NodeMatrixMethods:
         shape = pattern_of(self).shape
         return self.sum(axis, dtype, out) / (shape[0] * shape[1] if axis is None else shape[int(axis) % 2])
 
+    def eliminate_zeros(self) -> None:
+        """Keep all elements: one that is zero may have a derivative."""
+
     def getrow(self, i: int) -> Any:
         """A row, as a matrix."""
         return self[i : i + 1 or None, :]

@@ -59,6 +59,13 @@ def swallowed(x):
     except Exception:
         return 0.0
 
+def checked(x):
+    if type(x) in (float, np.float64):
+        return np.sin(x)
+    if type(x) not in (list, np.ndarray):
+        raise ValueError("x must be a number, list or array")
+    return np.sum(x * type(x)([2]).sum()) if type(x) is list else np.sum(x * 2.0)
+
 def text(x):
     return len("%.3f" % float(x)) * x
 """
@@ -88,6 +95,8 @@ PROGRAMS: dict[str, Callable[[ModuleType], Callable[[Any], Any]]] = {
     "plain.dot": lambda package: lambda x: np.sum(package.Model(2.0).product(x) ** 2),
     "__array__": lambda package: lambda x: np.sum(package.to_array(x) ** 2),
     "caught": lambda package: lambda x: package.swallowed(x[0]),
+    "type of an array": lambda package: lambda x: package.checked(x) ** 2,
+    "type of a number": lambda package: lambda x: package.checked(x[0]) ** 2,
     "text": lambda package: lambda x: package.text(x[0]),
 }
 

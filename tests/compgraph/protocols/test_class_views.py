@@ -76,6 +76,13 @@ def written_in_place(x: Any) -> Any:
     return length.to_base()
 
 
+def stored(x: Any) -> Any:
+    table = np.zeros((2, 3))
+    table[0] = Labeled(x, "a") ** 2
+    table[1] = Labeled(x, "b")[::-1]
+    return np.sum(table[0] * table[1])
+
+
 PLAIN = np.array([1.0, 2.0, 4.0])
 PROGRAMS: dict[str, Callable[[Any], Any]] = {
     "label": lambda x: np.sum(Labeled(x, "a") ** 2),
@@ -96,6 +103,8 @@ PROGRAMS: dict[str, Callable[[Any], Any]] = {
     "items": lambda x: Length(x, 10.0).item(1) * sum(Length(x, 10.0).reshape(3, 1).tolist()[2]) * Length(x[:1]).item(),
     "read-only": lambda x: (lambda view: (view.setflags(write=False), np.sum(view.to_base()))[1])(Length(x**2, 10.0)),
     "comparison": lambda x: np.sum(Length(x, 10.0).to_base()[Length(x, 10.0).view(np.ndarray) > 1.0]),
+    "stored": lambda x: stored(x),
+    "view as an array": lambda x: np.sum(Length(x, 10.0).view(np.ndarray) * x.view(np.ndarray)),
     "write": lambda x: np.sum(written_in_place(x) * PLAIN),
     "copies": lambda x: np.sum(np.array(Length(x, 10.0), subok=True, copy=True).to_base() + np.asarray(Length(x, 10.0))),
 }

@@ -320,3 +320,13 @@ def test_sparse_assignment_of_nodes_names_the_replacement() -> None:
         for call in (ad.grad(lambda d, assign=assign: assign(d) or d.sum()), lambda d, assign=assign: assign(cg.variable(d))):
             with pytest.raises(TypeError, match="coo_array"):
                 call(D)
+
+
+def test_eliminate_zeros_keeps_derivatives_of_zero_elements() -> None:
+    def program(d: Any) -> Any:
+        a = coo(d).tocsr()
+        a.eliminate_zeros()
+        return np.sum((a @ np.array([1.0, 2.0, 3.0])) ** 2) + a.sum()
+
+    d = np.array([1.0, 0.0, 2.0, -1.0, 0.0, 0.5])
+    np.testing.assert_allclose(ad.grad(program)(d), ad.numeric.gradient(program, [d])[0], rtol=1e-6, atol=1e-8)

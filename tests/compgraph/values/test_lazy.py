@@ -172,3 +172,21 @@ def test_dask_index_of_node_is_not_lazy() -> None:
     assert np.array_equal(x[np.argsort(-x)], [5, 4, 3])
     assert np.array_equal(x[[0, 2]], [3, 5])
     assert np.array_equal(x[x > 3], [4, 5])
+
+
+class Quantity:
+    """An object that delegates the protocol of Dask to the library, which is not installed."""
+
+    def __init__(self, magnitude: Any) -> None:
+        self.magnitude = magnitude
+
+    def __dask_graph__(self) -> Any:
+        return None.Array  # type: ignore[attr-defined]
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
+        numbers = [x.magnitude if isinstance(x, Quantity) else x for x in inputs]
+        return Quantity(getattr(ufunc, method)(*numbers, **options))
+
+
+def test_object_whose_dask_protocol_raises_is_not_lazy() -> None:
+    np.testing.assert_allclose(ad.grad(lambda x: (x * Quantity(3.0)).magnitude)(2.0), 3.0)
