@@ -14,6 +14,7 @@ from . import ops
 from .bind import bind, stack_object_array
 from .context import recording_on
 from .storage import Write
+from .tracing import is_retraceable
 from .values import (
     ACTIVE,
     INERT,
@@ -48,7 +49,7 @@ def as_operand(value: Any) -> Any:
     if type(value) in TRACEABLE and value.dtype.kind in "biufc":
         return value
     kind: Any = type(value)
-    if kind.__module__.startswith("numpy.ma"):
+    if kind.__module__.startswith("numpy.ma") and is_retraceable():
         value = without_mask(value)
         kind = type(value)
     if isinstance(value, ndarray) and kind is not ndarray and has_operators(kind):

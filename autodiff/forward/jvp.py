@@ -20,6 +20,7 @@ from compgraph.storage import memory_of
 from compgraph.tracing import Tracing, retracing
 from compgraph.values import (
     VARYING,
+    ClassViews,
     Value,
     constant_operand,
     is_python_arithmetic,
@@ -165,12 +166,13 @@ def run_with_tangents(
             outs, nesting = flatten(result)
             return result, aux, [*map(as_result, outs)], nesting, leaks
 
+    views_before = ClassViews.count
     result, aux, outs, nesting, leaks = retracing(lambda: run_isolated(run))
     value_function = lambda *leaves: call(*leaves)[0] if has_aux else call(*leaves)  # noqa: E731
     if any(map(is_labeled, points)):
         require_label_independence("jvp", points, value_function, outs)
     if not outer_levels:
-        require_class_independence("jvp", f, points, value_function, outs)
+        require_class_independence("jvp", f, points, value_function, outs, ClassViews.count != views_before)
     if not outs:
         raise lost_graph_error("jvp", result, leaks, f)
     parts = [_split_result(out, level, leaks, f) for out in outs]

@@ -191,6 +191,11 @@ class Trace:
         self.leaves = [as_constant(leaf, self.leaks) for leaf in self.leaves]
         for position, out in enumerate(self.leaves or [self.result]):
             require_no_jacobian(self.operator, out)
+            if isinstance(out, ClassViews):
+                raise TypeError(
+                    f"{self.operator}: the function returned an array of the class {type(out).__name__}, whose derivative has no "
+                    "class. Return the numbers alone, for example result.view(np.ndarray)"
+                )
             if not isinstance(base_of(out), Value):
                 paths = self.structure.accessors()
                 path = paths[position].codify(", result") if paths and paths[position] else ""

@@ -12,7 +12,7 @@ from compgraph.context import run_isolated
 from compgraph.graph import to_values
 from compgraph.guards import collecting_leaks
 from compgraph.interception import intercept
-from compgraph.tracing import Tracing
+from compgraph.tracing import Tracing, retracing
 from compgraph.values import ArgumentNode, Value, new_leaf
 
 from ..numeric import detached_gradient_error, finite_differences, require_arguments
@@ -70,7 +70,7 @@ def check_gradient(
                 inputs = [new_leaf(a.copy(), ArgumentNode, None) for a in args]
                 return inputs, f(*inputs), leaks
 
-        inputs, out, leaks = run_isolated(run)
+        inputs, out, leaks = retracing(lambda: run_isolated(run))
         has_leaks = not all(leak.is_text for leak in leaks) or (out is not None and not isinstance(out, Value))
         if out is None or isinstance(out, Value):
             derivatives = gradient(out, inputs, unused="zero")

@@ -2,7 +2,7 @@
 
 `numpy.ma` reads the data of its operands. With a traced node, a masked array without masked elements is replaced by its data, and
 the result is a node. A masked array with masked elements raises. Domain errors, which `numpy.ma` masks, give nan in a node;
-operators compare the value of the function with that for plain arrays.
+operators compare the value of the function with that for plain arrays. Outside of operators such operations raise.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 
 from .. import arrays
 from ..graph import without_mask
-from ..tracing import is_tracing
+from ..tracing import is_retraceable
 from ..values import Value
 from .code_patches import patch_code
 
@@ -40,7 +40,7 @@ def adapt_masked_arrays() -> None:
 
 def _call_ufunc(function: object, original: Function, args: Args, kwargs: Options) -> Any:
     """Call the ufunc of an operation of `numpy.ma`."""
-    if not is_tracing():
+    if not is_retraceable():
         return original(*args, **kwargs)
     return args[0].f(*map(without_mask, args[1:]), **kwargs)
 
@@ -49,7 +49,7 @@ def _call_counterpart(counterpart: Function) -> Any:
     """A handler that calls the function of NumPy."""
 
     def handle(function: object, original: Function, args: Args, kwargs: Options) -> Any:
-        if not is_tracing():
+        if not is_retraceable():
             return original(*args, **kwargs)
         return counterpart(*[_without_masks(value) for value in args], **kwargs)
 
@@ -61,14 +61,14 @@ def _without_masks(value: object) -> Any:
 
 
 def _first(original: Function, args: Args, kwargs: Options) -> Any:
-    return args[0] if is_tracing() and args and isinstance(args[0], Value) else original(*args, **kwargs)
+    return args[0] if is_retraceable() and args and isinstance(args[0], Value) else original(*args, **kwargs)
 
 
 def _construct(function: object, original: Function, args: Args, kwargs: Options) -> Any:
     """``np.ma.array`` of a traced node: the node, unless elements are masked."""
     arguments = inspect.signature(original).bind(*args, **kwargs).arguments
     data, mask = arguments.get("data"), arguments.get("mask")
-    if not is_tracing() or arguments["cls"] is not np.ma.MaskedArray:
+    if not is_retraceable() or arguments["cls"] is not np.ma.MaskedArray:
         return original(*args, **kwargs)
     without_mask(np.ma.MaskedArray(np.zeros(np.shape(mask)), mask=np.asarray(mask, bool)) if mask is not None else data)
     options = {name: arguments[name] for name in ("dtype", "copy", "ndmin") if name in arguments}

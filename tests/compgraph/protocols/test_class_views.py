@@ -181,3 +181,8 @@ def test_class_that_compares_functions_by_identity_raises() -> None:
 
     with pytest.raises(ad.DetachedGradientError, match=r"uses a subclass of np\.ndarray"):
         ad.grad(program)(X)
+
+
+def test_result_of_another_class_raises() -> None:
+    with pytest.raises(TypeError, match="returned an array of the class Length"):
+        ad.grad(lambda x: Length(x, 10.0).sum())(X)
