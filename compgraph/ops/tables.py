@@ -121,6 +121,7 @@ UNSUPPORTED_METHODS: dict[str, str] = {
     "getfield": "x.real and x.imag give the parts of a complex node",
     "setfield": "make a new array instead",
     "resize": "np.resize makes a new node",
+    "setflags": "only write=False is accepted, within an operator; node.value is the plain array",
     "__array_wrap__": "a node is made by the operations on it",
     "__setstate__": "pickle.loads makes a new node",
 }

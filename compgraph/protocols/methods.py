@@ -156,9 +156,7 @@ def _set_flags(self: Value, write: bool | None = None, align: bool | None = None
     """``setflags``: ``write=False`` is accepted within operators, where it changes no result; other flags raise."""
     require_history(self)
     if write is not False or align is not None or uic is not None or not is_within_operator(self):
-        raise TypeError(
-            "flags of a node cannot be set, except setflags(write=False) within an operator; node.value is the plain array"
-        )
+        _unsupported_method("setflags", ops.UNSUPPORTED_METHODS["setflags"])(self)
 
 
 def _conj(self: Value) -> Any:

@@ -25,6 +25,7 @@ REGISTRIES = {
     "compgraph.printing.calls": "methods and keywords in the text of a call",
     "compgraph.printing.notation": "commands of LaTeX",
     "compgraph.printing.symbolic_functions": "names that formulas of the table may use",
+    "compgraph.protocols.class_views": "methods of arrays that NumPy implements without ufuncs",
     "compgraph.protocols.functions": "handlers of calls with nodes",
     "compgraph.protocols.hints": "names of other packages",
     "compgraph.scipy": "policies: the table of SciPy's functions",

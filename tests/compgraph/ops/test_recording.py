@@ -1036,9 +1036,16 @@ def test_unsupported_views_raise() -> None:
         for dtype in ("int32", "complex64", "uint8", ">f8", ">c16", "V8"):
             with pytest.raises(TypeError, match="only real and complex dtypes of the same precision"):
                 node.view(dtype)
-        for call in (lambda x: x.view(np.ndarray), lambda x: x.view(type=np.ndarray), lambda x: x.view(np.matrix)):
+        for call in (lambda x: x.view(np.recarray), lambda x: x.view(type=np.matrix), lambda x: x.view(np.matrix)):
             with pytest.raises(TypeError, match="would lose the graph"):
                 call(node)
+
+
+def test_view_as_ndarray_is_recorded() -> None:
+    for call in (lambda x: x.view(np.ndarray), lambda x: x.view(type=np.ndarray)):
+        x = cg.variable([1.0, 2.0])
+        (slope,) = gradient(np.sum(call(x) * [3.0, 5.0]), x).values()
+        np.testing.assert_array_equal(slope, [3.0, 5.0])
 
 
 def test_flat_keeps_graph() -> None:
