@@ -1,13 +1,13 @@
-"""Rules of eigenvalues and vectors of Hermitian matrices, which may be banded or tridiagonal, and of pairs of them.
+"""Rules of Hermitian eigenproblems, standard and generalized (``a v = b v diag(w)``), also banded and tridiagonal.
 
 For ``a v = b v diag(w)`` with ``v^H b v = 1`` the tangents are, with ``m = v^H (da v - db v diag(w))``,
 
     dw = diag(m),    dv = v (F * m - E * (v^H db v) / 2),
 
-where F holds 1 / (w_j - w_i), and E is 1 where they are equal: M. Giles, "Collected matrix derivative results for forward
-and reverse mode algorithmic differentiation" (2008), extended to pairs. If only a part of the values is requested, all vectors
-are computed, because the requested ones rotate towards the others. For equal values see
-`autodiff.grads.linalg.repeated_eigenvalues`.
+where F[i, j] is 1 / (w[j] - w[i]) for different eigenvalues and 0 for equal ones, and E[i, j] is 1 for equal ones, else 0:
+M. Giles, "Collected matrix derivative results for forward and reverse mode algorithmic differentiation" (2008), for pairs too.
+If only some eigenvalues are requested, all eigenvectors are computed, because the requested ones rotate towards the others. For
+equal eigenvalues see `autodiff.grads.linalg.repeated_eigenvalues`.
 """
 
 from __future__ import annotations
@@ -44,20 +44,21 @@ _NAME = "linalg_eigh"  # in warnings of `repeated_eigenvalues`
 
 
 class _Decomposition:
-    """All eigenvalues and vectors of a matrix or of a pair; the result of the operation may be a part of them.
+    """All eigenvalues and eigenvectors of a matrix or of a pair; the result of the operation may be a part of them.
 
     Attributes
     ----------
     w, v : array or Node
-        All values and vectors.
-    first, count : int
-        The position of the first value in the result, and the number of its values.
+        All eigenvalues and eigenvectors.
+    first, count : array, int
+        For each matrix of a stack the position, among all eigenvalues, of the first one in the result; and the number of those in
+        the result.
     type : int
         The type of the problem, as in ``scipy.linalg.eigh``.
     b : array or Node
         The second matrix as passed, or None.
-    hermitian_b, inverse : array or Node
-        The Hermitian matrix that SciPy reads from `b`, or None, and its inverse, None for type 1.
+    hermitian_b, inverse_b : array or Node
+        The Hermitian matrix that SciPy reads from `b`, or None; and its inverse, None for type 1.
     upper : bool
         Whether SciPy reads the upper triangles.
     """
@@ -79,90 +80,97 @@ class _Decomposition:
         is_part = subset_by_index is not None or subset_by_value is not None
         if v is None or is_part:
             self.w, self.v = scipy.linalg.eigh(a, b, lower=lower, type=type)
-            self.first = _first(self.w, subset_by_index, subset_by_value)
+            self.first = _first_requested(self.w, subset_by_index, subset_by_value)
             self.count = w.shape[-1]
             if v is not None:
                 self.v = self._insert(v, self.v)
         else:
-            self.w, self.v, self.first, self.count = w, v, 0, w.shape[-1]
+            self.w, self.v, self.first, self.count = w, v, np.zeros(w.shape[:-1], np.intp), w.shape[-1]
         hermitian_b: Any = None if b is None else mirror_triangle(b, self.upper)
         self.hermitian_b = hermitian_b
-        self.inverse: Any = np.linalg.inv(hermitian_b) if self.type > 1 else None
+        self.inverse_b: Any = np.linalg.inv(hermitian_b) if self.type > 1 else None
 
     def _insert(self, selected_vectors: NDArray[Any], all_vectors: NDArray[Any]) -> Any:
         """Return all vectors, with those of the result inserted."""
-        end = self.first + self.count
-        return np.concatenate([all_vectors[..., : self.first], selected_vectors, all_vectors[..., end:]], axis=-1)
+        offsets = np.arange(self.w.shape[-1]) - self.first[..., None]
+        is_selected = (offsets >= 0) & (offsets < self.count)
+        return np.where(is_selected[..., None, :], self.widen(selected_vectors), all_vectors)
 
     def widen(self, selected: Any) -> Any:
         """Pad the cotangent of the requested values or vectors to that of all."""
         if selected is None or self.count == self.w.shape[-1]:
             return selected
-        shape = selected.shape[:-1]
-        before = np.zeros((*shape, self.first), selected.dtype)
-        after = np.zeros((*shape, self.w.shape[-1] - self.first - self.count), selected.dtype)
-        return np.concatenate([before, selected, after], axis=-1)
+        padded = np.concatenate([selected, np.zeros((*selected.shape[:-1], 1), selected.dtype)], axis=-1)
+        offsets = np.arange(self.w.shape[-1]) - self.first[..., None]
+        return self._take(padded, np.where((offsets >= 0) & (offsets < self.count), offsets, self.count))
 
     def narrow(self, all_tangents: Any) -> Any:
         """Select the requested tangents from those of all."""
-        return all_tangents[..., self.first : self.first + self.count]
+        if self.count == self.w.shape[-1]:
+            return all_tangents
+        return self._take(all_tangents, self.first[..., None] + np.arange(self.count))
+
+    def _take(self, values_or_vectors: Any, positions: NDArray[Any]) -> Any:
+        """Take eigenvalues, or columns of eigenvectors, at positions that differ between the matrices of a stack."""
+        is_vectors = values_or_vectors.ndim > self.w.ndim
+        return np.take_along_axis(values_or_vectors, positions[..., None, :] if is_vectors else positions, axis=-1)
 
     @property
-    def vectors(self) -> Any:
-        """The vectors u of ``a u = w c u``, where c is b, or its inverse for the other types."""
+    def u(self) -> Any:
+        """The eigenvectors of ``a u = c u diag(w)``, where c is b for type 1, and its inverse for types 2 and 3."""
         return np.matmul(self.hermitian_b, self.v) if self.type == 2 else self.v
 
     def pull(self, gw: object, gv: Any) -> tuple[Any, Any]:
         """Return the cotangents of the Hermitian matrices."""
         gw, gv = self.widen(gw), self.widen(gv)
-        w, u = self.w, self.vectors
-        direct: Any = 0
+        w, u = self.w, self.u
+        b_cotangent_of_v: Any = 0
         if gv is not None and self.type == 2:  # v is c u
-            gv = np.matmul(transpose(self.inverse), gv)
-            direct = -np.matmul(gv, transpose(self.v))
+            gv = np.matmul(transpose(self.inverse_b), gv)
+            b_cotangent_of_v = -np.matmul(gv, transpose(self.v))
         rotation_cotangent = None if gv is None else np.matmul(transpose(u), gv)
         check_cotangent(_NAME, w, gw, rotation_cotangent)
-        middle: Any = 0 if rotation_cotangent is None else inverse_gaps(w) * rotation_cotangent
+        m_cotangent: Any = 0 if rotation_cotangent is None else inverse_gaps(w) * rotation_cotangent
         if gw is not None:
-            middle = middle + on_diagonal(gw, w, _NAME)
-        a_cotangent = matmul_chain(np.conjugate(u), middle, transpose(u))
+            m_cotangent = m_cotangent + on_diagonal(gw, w, _NAME)
+        a_cotangent = matmul_chain(np.conjugate(u), m_cotangent, transpose(u))
         if self.b is None:
             return a_cotangent, None
-        inner = -middle * w[..., None, :]
+        projection_cotangent = -m_cotangent * w[..., None, :]  # of u^H dc u
         if rotation_cotangent is not None:
-            inner = inner - np.where(equal_pairs(w), rotation_cotangent, 0) / 2
-        c_cotangent = matmul_chain(np.conjugate(u), inner, transpose(u))
+            projection_cotangent = projection_cotangent - np.where(equal_pairs(w), rotation_cotangent, 0) / 2
+        c_cotangent = matmul_chain(np.conjugate(u), projection_cotangent, transpose(u))
         if self.type == 1:
             return a_cotangent, c_cotangent
-        return a_cotangent, direct - matmul_chain(transpose(self.inverse), c_cotangent, transpose(self.inverse))
+        inverse_b = transpose(self.inverse_b)
+        return a_cotangent, b_cotangent_of_v - matmul_chain(inverse_b, c_cotangent, inverse_b)
 
     def push(self, da: object, db: NDArray[Any] | None) -> tuple[Any, Any]:
         """Return the tangents of values and vectors."""
-        w, u = self.w, self.vectors
-        dc = db if self.type == 1 or db is None else -matmul_chain(self.inverse, db, self.inverse)
-        inner: Any = 0 if da is None else matmul_chain(conj_transpose(u), da, u)
-        c_change: Any = 0
+        w, u = self.w, self.u
+        dc = db if self.type == 1 or db is None else -matmul_chain(self.inverse_b, db, self.inverse_b)
+        m: Any = 0 if da is None else matmul_chain(conj_transpose(u), da, u)
+        dc_projection: Any = 0
         if dc is not None:
-            c_change = matmul_chain(conj_transpose(u), dc, u)
-            inner = inner - c_change * w[..., None, :]
-        check_tangent(_NAME, w, inner)
-        rotation = inverse_gaps(w) * inner
+            dc_projection = matmul_chain(conj_transpose(u), dc, u)
+            m = m - dc_projection * w[..., None, :]
+        check_tangent(_NAME, w, m)
+        rotation = inverse_gaps(w) * m
         if dc is not None:
-            rotation = rotation - np.where(equal_pairs(w), c_change, 0) / 2
+            rotation = rotation - np.where(equal_pairs(w), dc_projection, 0) / 2
         dv: Any = np.matmul(u, rotation)
         if self.type == 2:
-            dv = np.matmul(self.inverse, dv if db is None else dv - np.matmul(db, self.v))
-        return np.real(diagonals(inner)), dv
+            dv = np.matmul(self.inverse_b, dv if db is None else dv - np.matmul(db, self.v))
+        return np.real(diagonals(m)), dv
 
 
-def _first(w: NDArray[Any], by_index: tuple[int, ...] | None, by_value: NDArray[Any] | tuple[Any, ...] | None) -> int:
-    """Return the position of the first requested value."""
-    if by_index is not None:
-        return int(by_index[0])
-    if by_value is None:
-        return 0
-    counts = evaluate_guarded("which eigenvalues are in an interval", lambda w: np.sum(w <= by_value[0], axis=-1), w)
-    return int(np.max(counts, initial=0))
+def _first_requested(w: NDArray[Any], by_index: tuple[int, ...] | None, by_value: NDArray[Any] | tuple[Any, ...] | None) -> Any:
+    """Return the position of the first requested value in each matrix of a stack."""
+    if by_value is None or by_index is not None:
+        return np.full(w.shape[:-1], 0 if by_index is None else int(by_index[0]))
+    return evaluate_guarded(
+        "which eigenvalues are in an interval", lambda w: np.asarray(np.sum(w <= by_value[0], axis=-1), np.intp), w
+    )
 
 
 def _split_cotangents(g: Any, eigvals_only: object) -> tuple[Any, Any]:
@@ -183,7 +191,7 @@ def _push(position: int, t: Any, out: Any, a: Any, b: Any = None, **options: Any
 
 
 def _declare_eigh(opname: str, **fixed: Any) -> Rule:
-    """Declare a decomposition of a matrix or pair. A batch is processed as one more axis of a stack, unless values are equal."""
+    """Declare a decomposition of a matrix or pair. A batch is processed as one more axis of a stack, unless `is_sequential`."""
 
     def formula(position: int) -> Any:
         return lambda g, out, *operands, **options: _pull(position, g, out, *operands, **{**fixed, **options})
@@ -216,14 +224,14 @@ scipy_linalg_eigvalsh_grad = _declare_eigh("scipy_linalg_eigvalsh", eigvals_only
 
 # ------------------------------------------------------------------- tridiagonal and banded matrices
 
-_SELECTED = {0: "a", 1: "v", 2: "i", "all": "a", "value": "v", "index": "i"}
+_SELECT_CODES = {0: "a", 1: "v", 2: "i", "all": "a", "value": "v", "index": "i"}
 
 
 def _eigh_options(eigvals_only: Operand | None, select: Any, select_range: Any) -> dict[str, Any]:
     """Return the options of `eigh` that select the same values."""
-    select = _SELECTED.get(select, select).lower() if isinstance(select, str) else _SELECTED[select]
-    select = _SELECTED.get(select, select)
-    subset = {} if select == "a" else {"subset_by_index" if select == "i" else "subset_by_value": tuple(select_range)}
+    code = select.lower() if isinstance(select, str) else select
+    code = _SELECT_CODES.get(code, code)
+    subset = {} if code == "a" else {"subset_by_index" if code == "i" else "subset_by_value": tuple(select_range)}
     return {"eigvals_only": bool(eigvals_only), **subset}
 
 
@@ -232,8 +240,8 @@ def _tridiagonal(d: Any, e: Any) -> Any:
     n = d.shape[-1]
     if n == 1:
         return d[..., None]
-    columns = np.concatenate([e, np.zeros_like(e[..., :1])], axis=-1)
-    return d[..., None] * np.eye(n) + columns[..., None, :] * np.eye(n, k=-1)
+    padded_e = np.concatenate([e, np.zeros_like(e[..., :1])], axis=-1)
+    return d[..., None] * np.eye(n) + padded_e[..., None, :] * np.eye(n, k=-1)
 
 
 def _diagonal_below(x: NDArray[Any]) -> Any:
@@ -241,12 +249,12 @@ def _diagonal_below(x: NDArray[Any]) -> Any:
     return x[..., np.arange(1, n), np.arange(n - 1)]
 
 
-def _declare_tridiagonal(opname: str, eigvals_only: bool) -> Rule:
+def _declare_tridiagonal(opname: str, values_only: bool) -> Rule:
     def pull(position: int) -> Any:
         def formula(
             g: Array, out: NDArray[Any], d: object, e: object, select: object = "a", select_range: object = None, **options: Any
         ) -> Any:
-            eigh_options = _eigh_options(eigvals_only or options.get("eigvals_only"), select, select_range)
+            eigh_options = _eigh_options(values_only or options.get("eigvals_only"), select, select_range)
             matrix_cotangent = _pull(0, g, out, _tridiagonal(d, e), **eigh_options)
             return _diagonal_below(matrix_cotangent) if position else diagonals(matrix_cotangent)
 
@@ -256,7 +264,7 @@ def _declare_tridiagonal(opname: str, eigvals_only: bool) -> Rule:
         def tangent(
             t: NDArray[Any], out: NDArray[Any], d: Any, e: Any, select: object = "a", select_range: object = None, **options: Any
         ) -> Any:
-            eigh_options = _eigh_options(eigvals_only or options.get("eigvals_only"), select, select_range)
+            eigh_options = _eigh_options(values_only or options.get("eigvals_only"), select, select_range)
             matrix_tangent = _tridiagonal(0 * d, t) if position else _tridiagonal(t, 0 * e)
             return _push(0, matrix_tangent, out, _tridiagonal(d, e), **eigh_options)
 
@@ -280,10 +288,12 @@ def _declare_banded(opname: str, values_only: bool) -> Rule:
         select_range: tuple[Any, ...] | None = None,
         **_: object,
     ) -> Any:
-        below, above = banded_matrices.widths(a, lower)
+        lower_width, upper_width = banded_matrices.widths(a, lower)
         eigh_options = _eigh_options(values_only or eigvals_only, select, select_range)
         return banded_matrices.banded(
-            _pull(0, g, out, banded_matrices.dense(a, below, above), lower=lower, **eigh_options), below, above
+            _pull(0, g, out, banded_matrices.dense(a, lower_width, upper_width), lower=lower, **eigh_options),
+            lower_width,
+            upper_width,
         )
 
     def push(
@@ -296,10 +306,15 @@ def _declare_banded(opname: str, values_only: bool) -> Rule:
         select_range: tuple[Any, ...] | None = None,
         **_: object,
     ) -> Any:
-        below, above = banded_matrices.widths(a, lower)
+        lower_width, upper_width = banded_matrices.widths(a, lower)
         eigh_options = _eigh_options(values_only or eigvals_only, select, select_range)
         return _push(
-            0, banded_matrices.dense(t, below, above), out, banded_matrices.dense(a, below, above), lower=lower, **eigh_options
+            0,
+            banded_matrices.dense(t, lower_width, upper_width),
+            out,
+            banded_matrices.dense(a, lower_width, upper_width),
+            lower=lower,
+            **eigh_options,
         )
 
     return general(opname, pull).tangent(push).not_batchable()

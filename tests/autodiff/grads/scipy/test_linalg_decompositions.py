@@ -147,6 +147,8 @@ CASES: dict[str, list[tuple[Any, ...]]] = {
         ("by index", partial(sl.eigh, subset_by_index=[1, 2]), SPECTRUM),
         ("values by index", partial(sl.eigvalsh, subset_by_index=(0, 1), lower=False), SPECTRUM),
         ("by value", partial(sl.eigh, subset_by_value=(1.5, np.inf)), SPECTRUM),
+        *[(f"by value at other positions, {only}", partial(sl.eigh, subset_by_value=(2.8, 4.1), eigvals_only=only),
+           np.stack([SPECTRUM, SPECTRUM + 1.2 * np.eye(4)])) for only in (False, True)],
         ("driver", partial(sl.eigh, driver="evd"), SPECTRUM),
         *[(f"a pair of type {t}, {lower}", partial(sl.eigh, type=t, lower=lower), SPECTRUM, definite(4, 4, seed=3))
           for t in (1, 2, 3) for lower in (False, True)],
