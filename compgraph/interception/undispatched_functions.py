@@ -61,7 +61,7 @@ def _as_python_number(element: object) -> Any:
 
 def _as_array(value: object) -> Any:
     value = stack_nested(value)
-    return value if isinstance(value, Value) else np.asarray(value)
+    return value if isinstance(value, Value) else np.asarray(value, object)  # as in np.vectorize: elements are Python numbers
 
 
 def _stack_results(results: list[Any], shape: tuple[int, ...], otypes: Sequence[Any] | None, position: int) -> Any:
@@ -171,7 +171,10 @@ class PatchedIndexer:
         return getattr(self._original, name)
 
     def __len__(self) -> int:
-        return 0
+        return len(self._original)
+
+    def __bool__(self) -> bool:
+        return bool(self._original)
 
 
 def _as_buffers(array: object) -> Any:

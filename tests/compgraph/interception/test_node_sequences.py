@@ -170,6 +170,22 @@ def test_fromiter_consumes_count_elements() -> None:
     np.testing.assert_allclose(ad.grad(f)(x), [5, 9, 12])
 
 
+def test_vectorized_function_gets_python_numbers_of_plain_operands() -> None:
+    """As in NumPy, so that the type of an element steers the function alike with and without nodes."""
+    f = np.vectorize(lambda a, n, name: a * (2 if type(n) is int else 100) * (1 if type(name) is str else 100))
+    x = np.array([1.0, 2.0])
+    assert f(x, [1, 2], "b").tolist() == [2.0, 4.0]
+    assert ad.grad(lambda v: np.sum(f(v, [1, 2], "b")))(x).tolist() == [2.0, 2.0]
+    with pytest.raises(ZeroDivisionError):
+        ad.grad(lambda v: np.sum(np.vectorize(lambda a, n: a / (1 / n))(v, [0, 1])))(x)
+
+
+@pytest.mark.parametrize("name", ["r_", "c_", "mgrid", "ogrid"])
+def test_indexers_have_the_truth_value_of_numpy(name: str) -> None:
+    expected = bool(getattr(np, name))
+    assert ad.grad(lambda x: x if bool(getattr(np, name)) == expected else -x)(1.0) == 1
+
+
 def test_vectorized_function_of_excluded_arguments_is_called_once() -> None:
     double = np.vectorize(lambda a: a * 2, excluded=[0, "b"])
     np.testing.assert_array_equal(ad.grad(lambda x: double(x).sum())(np.ones(3)), [2, 2, 2])
