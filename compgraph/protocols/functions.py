@@ -176,10 +176,13 @@ def _einsum_letters(args: tuple[Any, ...]) -> tuple[str, list[Any]]:
 
 
 def _make_replacement_handler(replacement: Callable[..., Any]) -> Any:
-    """Return a handler that calls a replacement with nested lists of nodes as arrays."""
-    return lambda function, args, kwargs: replacement(
-        *map(stack_nested, args), **{name: stack_nested(value) for name, value in kwargs.items()}
-    )
+    """Return a handler that calls a replacement with nested lists of nodes as arrays; lists of a mask stay lists, of any dtype."""
+
+    def call(function: object, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        stacked = {name: value if name == "where" else stack_nested(value) for name, value in kwargs.items()}
+        return replacement(*map(stack_nested, args), **stacked)
+
+    return call
 
 
 def _bind_with_order(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
