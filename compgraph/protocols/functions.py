@@ -176,7 +176,7 @@ def _einsum_letters(args: tuple[Any, ...]) -> tuple[str, list[Any]]:
 
 
 def _make_replacement_handler(replacement: Callable[..., Any]) -> Any:
-    """Return a handler that calls a replacement with nested lists of nodes as arrays; lists of a mask stay lists, of any dtype."""
+    """Return a handler that calls a replacement with nested lists of nodes as arrays; lists of a mask stay as they are."""
 
     def call(function: object, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         stacked = {name: value if name == "where" else stack_nested(value) for name, value in kwargs.items()}
