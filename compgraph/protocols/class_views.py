@@ -22,7 +22,7 @@ from ..values import BUFFERS, ClassViews, Value, new_view
 
 ndarray = np.ndarray
 # Classes that access the memory of their instances by functions of ``np.ndarray``, and classes of records and files.
-_UNSUPPORTED = (np.ma.MaskedArray, np.matrix, np.recarray, np.memmap, np.char.chararray)
+_UNSUPPORTED = (np.ma.MaskedArray, np.matrix, np.recarray, np.memmap)
 
 
 def _raise_leak(self: object, *args: object, **options: object) -> Any:
