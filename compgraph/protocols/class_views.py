@@ -150,7 +150,7 @@ def _forward(name: str) -> Any:
         values = {key: _without_class(value) for key, value in kwargs.items()}
         return _like(self, getattr(self.traced, name)(*map(_without_class, args), **values))
 
-    return functools.wraps(getattr(ndarray, name))(method)
+    return functools.wraps(getattr(ndarray, name), ("__name__", "__qualname__"))(method)  # the examples of NumPy are no doctests
 
 
 def _attribute(name: str, has_class: bool) -> property:
