@@ -33,7 +33,9 @@ def addresses() -> dict[str, int]:
     get_pointer = ctypes.pythonapi.PyCapsule_GetPointer
     get_pointer.restype, get_pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
     api = ctypes.cast(get_pointer(ops.ARRAY_API, None), ctypes.POINTER(ctypes.c_void_p))
-    get_functions = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object)(api[_GET_FUNCTIONS] or 0)
+    if not api[_GET_FUNCTIONS]:
+        return {}
+    get_functions = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object)(api[_GET_FUNCTIONS])
     result = {}
     for dtype in _DTYPES:
         pointers = ctypes.cast(get_functions(dtype), ctypes.POINTER(ctypes.c_void_p))
