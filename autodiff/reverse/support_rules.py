@@ -403,7 +403,8 @@ def _regular_number(function: Any, *numbers: float | None) -> float | None:
     operations raise no floating-point error when they run again. `numbers` are the operands that are Python numbers; None stands
     for arrays.
     """
-    if ops.spec_of(function) is None or by_function[function].kind != "elementwise":
+    is_ufunc = isinstance(function, np.ufunc) or function is ops.power
+    if not is_ufunc or ops.spec_of(function) is None or by_function[function].kind != "elementwise":
         return None
 
     def candidates(*values: float) -> Iterable[tuple[np.float64, ...]]:

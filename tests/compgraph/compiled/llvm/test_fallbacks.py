@@ -126,6 +126,7 @@ MASKED: dict[str, Callable[[Any], Any]] = {
     "division by a selection": lambda x: np.where(x > 0, 1 / np.where(x > 0, x, 1), 0).sum(),
     "logarithm of a selection": lambda x: np.where(x > 0, np.log(np.where(x > 0, x, 1)), 0).sum(),
     "sinc": lambda x: np.where(x > 1e-12, np.sin(x) / np.where(x == 0, 1, x), 1).sum(),
+    "unwrap": lambda x: np.where(x > 0, np.unwrap(x), 0).sum(),
     "reciprocal distances": reciprocal_distances,
 }
 
