@@ -397,14 +397,14 @@ def _replace_at_zeros(function: object, support: Any, arrays: Sequence[Any], bat
 
 @functools.lru_cache(1024)
 def _regular_number(function: Any, *numbers: float | None) -> float | None:
-    """Return a number where a ufunc is differentiable, if its derivative is singular somewhere in its domain; else None.
+    """Return a number where a function is differentiable, if its derivative is singular somewhere in its domain; else None.
 
     The formulas of structural zeros, such as ``0 / 0`` for ``sqrt``, are computed at this number, so that the recorded
     operations raise no floating-point error when they run again. `numbers` are the operands that are Python numbers; None stands
     for arrays.
     """
-    is_ufunc = isinstance(function, np.ufunc) or function is ops.power
-    if not is_ufunc or ops.spec_of(function) is None or by_function[function].kind != "elementwise":
+    spec = ops.spec_of(function)
+    if spec is None or spec.kind != "elementwise" or by_function[function].kind != "elementwise":
         return None
 
     def candidates(*values: float) -> Iterable[tuple[np.float64, ...]]:
