@@ -33,10 +33,11 @@ def value_and_grad(
     has_aux : bool, default False
         Whether `f` returns a pair ``(value, aux)``. Arrays in `aux` are returned as plain arrays.
     verify : {None, "first", "always"}, optional
-        Whether to compare the first gradient, or each, with a central difference of `f` along one random direction. It takes two
-        or more calls of `f` on plain arrays, and detects values that left the graph; see ``docs/escapes.md``.
+        The gradients to compare with a central difference of `f` along one random direction: none, the first, or all. A
+        comparison calls `f` two or more times on plain arrays, and detects values that left the graph; see
+        ``docs/escapes.md``.
     argnum : int, str, or sequence of them, optional
-        The name of `argnums` in HIPS/autograd.
+        The name of `argnums` in HIPS/autograd. `function_operator` renames it.
 
     Returns
     -------
@@ -48,7 +49,7 @@ def value_and_grad(
     Raises
     ------
     TypeError
-        When called: if an argument has an integer dtype, or `f` returns a complex number or several results.
+        When called: if an argument has an integer dtype, or `f` returns a complex number or a container of results.
     ValueError
         When called: if the result is not a scalar, or `argnums` is out of range. At once: if `verify` is unknown.
     LostGraphError
@@ -59,7 +60,7 @@ def value_and_grad(
     Warns
     -----
     LeakWarning
-        If the result does not depend on an argument by its graph, and values left the graph.
+        If the graph of the result does not contain an argument, and values left the graph.
 
     See Also
     --------
@@ -82,14 +83,14 @@ def value_and_grad(
     >>> float(value), g
     (5.0, array([2., 4.]))
     """
-    call = _gradient_function("value_and_grad", f, argnums, has_aux, verify)
+    compute_gradient = _gradient_function("value_and_grad", f, argnums, has_aux, verify)
 
     @functools.wraps(f)
-    def differentiated(*args: object, **kwargs: object) -> Any:
-        value, gradient, aux = call(*args, **kwargs)
+    def wrapper(*args: object, **kwargs: object) -> Any:
+        value, gradient, aux = compute_gradient(*args, **kwargs)
         return ((value, aux), gradient) if has_aux else (value, gradient)
 
-    return differentiated
+    return wrapper
 
 
 @function_operator
@@ -109,9 +110,9 @@ def grad(
     has_aux : bool, default False
         Whether `f` returns a pair ``(value, aux)``.
     verify : {None, "first", "always"}, optional
-        Whether to compare the first gradient, or each, with a central difference; see `value_and_grad`.
+        The gradients to compare with a central difference: none, the first, or all; see `value_and_grad`.
     argnum : int, str, or sequence of them, optional
-        The name of `argnums` in HIPS/autograd.
+        The name of `argnums` in HIPS/autograd. `function_operator` renames it.
 
     Returns
     -------
@@ -137,36 +138,37 @@ def grad(
     >>> grad(lambda p, x: np.sum(p["w"] * x) + p["b"])({"w": np.ones(2), "b": 0.5}, np.array([3.0, 4.0]))
     {'w': array([3., 4.]), 'b': np.float64(1.0)}
     """
-    call = _gradient_function("grad", f, argnums, has_aux, verify)
+    compute_gradient = _gradient_function("grad", f, argnums, has_aux, verify)
 
     @functools.wraps(f)
-    def differentiated(*args: object, **kwargs: object) -> Any:
-        _, gradient, aux = call(*args, **kwargs)
+    def wrapper(*args: object, **kwargs: object) -> Any:
+        _, gradient, aux = compute_gradient(*args, **kwargs)
         return (gradient, aux) if has_aux else gradient
 
-    return differentiated
+    return wrapper
 
 
 def _gradient_function(operator: str, f: Function, argnums: Argnums, has_aux: bool, verify: str | None) -> Function:
     """Return a function that computes the value of `f`, its gradient, and the auxiliary data or None."""
     require_verify_option(verify)
-    needs_check = [verify is not None]
+    needs_check = verify is not None
 
-    def differentiated(*args: object, **kwargs: object) -> Any:
+    def compute_gradient(*args: object, **kwargs: object) -> Any:
+        nonlocal needs_check
         trace = Trace(Arguments(operator, f, args, kwargs, argnums), has_aux)
         out = trace.scalar("Sum it, or use vjp, jvp or jacobian for results that are not scalars")
         cotangents = trace.pull(out)
-        if needs_check[0]:
+        if needs_check:
             if trace.levels:
                 raise TypeError(
                     f"{operator}: verify= is not supported under vmap. Verify the function of one batch element outside of vmap"
                 )
             verify_gradient(trace.function, trace.arguments.leaves, out, cotangents, trace.leaks, trace.gradient_at)
-            needs_check[0] = verify == "always"
+            needs_check = verify == "always"
         aux = trace.convert_results(trace.aux) if has_aux else None
         return trace.convert_result(out), trace.arguments.nest(cotangents), aux
 
-    return differentiated
+    return compute_gradient
 
 
 @overload
@@ -175,7 +177,7 @@ def vjp(f: Callable[..., R], *primals: object, has_aux: Literal[False] = False) 
 def vjp(f: Function, *primals: object, has_aux: bool) -> Any: ...
 @short_tracebacks
 def vjp(f: Function, *primals: object, has_aux: bool = False) -> Any:
-    """Compute the value of a function, and its vector-Jacobian product.
+    """Compute the value of a function, and return its pullback, which computes vector-Jacobian products.
 
     Parameters
     ----------
@@ -190,9 +192,9 @@ def vjp(f: Function, *primals: object, has_aux: bool = False) -> Any:
     -------
     value : array
         ``f(*primals)``.
-    pull : callable
-        ``pull(cotangent)`` returns a tuple with the cotangent of each argument, in its shape and dtype. The cotangent of the
-        value has its shape and nesting. `pull` may be called repeatedly; each call is one reverse sweep.
+    pullback : callable
+        ``pullback(cotangent)`` returns a tuple with the cotangent of each argument, which has the shape and dtype of the
+        argument. `cotangent` has the shape and nesting of the value. Each call is one reverse sweep.
     aux : object
         The auxiliary data; only with `has_aux`.
 
@@ -201,7 +203,7 @@ def vjp(f: Function, *primals: object, has_aux: bool = False) -> Any:
     TypeError
         If an argument has an integer dtype, or the value is not floating or complex.
     ValueError
-        From `pull`, if the cotangent differs from the value in shape or nesting.
+        From `pullback`, if the cotangent differs from the value in shape or nesting.
 
     See Also
     --------
@@ -210,23 +212,23 @@ def vjp(f: Function, *primals: object, has_aux: bool = False) -> Any:
     Examples
     --------
     >>> import numpy as np
-    >>> value, pull = vjp(lambda x: x**2, np.array([1.0, 2.0]))
-    >>> pull(np.array([1.0, 10.0]))
+    >>> value, pullback = vjp(lambda x: x**2, np.array([1.0, 2.0]))
+    >>> pullback(np.array([1.0, 10.0]))
     (array([ 2., 40.]),)
     """
     require_primals("vjp", f, primals)
     trace = Trace(Arguments("vjp", f, primals, {}, range(len(primals))), has_aux)
     outs = trace.outs()
     with recording_on():
-        out = concatenate_raveled(outs)
+        joined_out = concatenate_raveled(outs)
 
-    def pull(cotangent: object) -> tuple[Any, ...]:
+    def pullback(cotangent: object) -> tuple[Any, ...]:
         cotangents, structure = flatten(cotangent)
         if structure != trace.structure:
             raise ValueError(
-                f"vjp: the cotangent nests as {structure}, but the value as {trace.structure}. Nest it like the value"
+                f"vjp: the cotangent nests as {structure}, but the value nests as {trace.structure}. Nest it like the value"
             )
         cotangents = [as_direction(c, o, "vjp: the cotangent", "the value") for c, o in zip(cotangents, outs, strict=True)]
-        return trace.arguments.nest(trace.pull(out, concatenate_raveled(cotangents)))  # type: ignore[no-any-return]
+        return trace.arguments.nest(trace.pull(joined_out, concatenate_raveled(cotangents)))  # type: ignore[no-any-return]
 
-    return trace.with_aux(trace.convert_results(trace.result), pull)
+    return trace.with_aux(trace.convert_results(trace.result), pullback)
