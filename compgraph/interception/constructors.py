@@ -83,7 +83,7 @@ _KEEPING_SUBCLASSES = frozenset(spec.function for spec in ops.UNDISPATCHED if sp
 # --------------------------------------------------------------------------------------------------- the patches
 
 
-def patched_constructor(original: Function, ours: Function | None, takes_nodes: bool | None = None) -> Function:
+def wrap_constructor(original: Function, node_function: Function | None, takes_nodes: bool | None = None) -> Function:
     """Wrap a constructor for user code within a function that is differentiated.
 
     At the top level the original runs, unless the function is in `AT_TOP_LEVEL`; `takes_nodes` is its value there.
@@ -96,24 +96,24 @@ def patched_constructor(original: Function, ours: Function | None, takes_nodes: 
         if not active_contexts or not is_tracing():
             if takes_nodes is None or (len(args) == 1 and not kwargs and _is_plain(args[0])):
                 return original(*args, **kwargs)
-            return _construct_at_top_level(frame_up(1), original, ours, args, kwargs)
+            return _construct_at_top_level(frame_up(1), original, node_function, args, kwargs)
         if not RECEIVES_PATCHES[frame_up(1).f_code.co_filename]:
             return original(*args, **kwargs)
         if args and isinstance(args[0], ClassView) and takes_nodes is not None:
             keeps_class = original in _KEEPING_SUBCLASSES or bool(kwargs.get("subok"))
             if not isinstance(args[0].traced, Value):
                 return construct_view(original, args, kwargs, keeps_class)
-            return construct_view(ours, args, _without_options(kwargs, *_IGNORED_OPTIONS), keeps_class)  # type: ignore[arg-type]
+            return construct_view(node_function, args, _without_options(kwargs, *_IGNORED_OPTIONS), keeps_class)  # type: ignore[arg-type]
         like = kwargs.get("like")
         if isinstance(like, Value):  # NumPy would pass this function, which is in no table, to the node's protocol
             return like.__array_function__(original, (type(like),), args, _without_options(kwargs, "like"))
         for value in (*args, *kwargs.values()):
             if contains_node(value):
-                if ours is None:  # NumPy calls the node's protocol
+                if node_function is None:  # NumPy calls the node's protocol
                     return result_as_buffer(original(*args, **kwargs), args)
                 if original in _CONVERTING and _is_object(kwargs.get("dtype", args[1] if len(args) > 1 else None)):
                     return _object_array(args[0])
-                return ours(*args, **_without_options(kwargs, *_IGNORED_OPTIONS))
+                return node_function(*args, **_without_options(kwargs, *_IGNORED_OPTIONS))
         if takes_nodes is not None and any(type(value) in TRACEABLE for value in (*args, *kwargs.values())):
             # NumPy's function would read the memory where Python exposes it, which differs between versions.
             sources = (*args, *kwargs.values())
@@ -150,7 +150,7 @@ def _is_plain(value: Any) -> bool:
 _LIST_CLASSES = frozenset({list, tuple})
 
 
-def _construct_at_top_level(frame: FrameType, original: Function, ours: Any, args: Args, kwargs: Options) -> Any:
+def _construct_at_top_level(frame: FrameType, original: Function, node_function: Any, args: Args, kwargs: Options) -> Any:
     """Call one of `AT_TOP_LEVEL` outside of operators: a list that holds nodes is recorded."""
     if NODE_FREE_TYPES.issuperset(map(type, args)) and NODE_FREE_TYPES.issuperset(map(type, kwargs.values())):
         return original(*args, **kwargs)
@@ -163,7 +163,7 @@ def _construct_at_top_level(frame: FrameType, original: Function, ours: Any, arg
     else:
         converted = args[:1] or [kwargs.get("object", kwargs.get("a"))]
     if is_tracing() and original in _KEEPING_SUBCLASSES and isinstance(converted[0], Value):
-        return ours(*args, **_without_options(kwargs, *_IGNORED_OPTIONS))
+        return node_function(*args, **_without_options(kwargs, *_IGNORED_OPTIONS))
     if not records_sequences(filename, converted):
         array = original(*args, **kwargs)
         if isinstance(converted[0], Value) and not isinstance(array, Value) and not is_library(filename):
@@ -171,7 +171,7 @@ def _construct_at_top_level(frame: FrameType, original: Function, ours: Any, arg
         return array
     if _is_object(kwargs.get("dtype", args[1] if len(args) > 1 and not takes_nodes else None)):
         return _with_node_elements(original(*args, **kwargs), args)
-    return ours(*args, **_without_options(kwargs, *_IGNORED_OPTIONS))
+    return node_function(*args, **_without_options(kwargs, *_IGNORED_OPTIONS))
 
 
 def _with_node_elements(array: NDArray[Any], args: Args) -> Any:
@@ -221,7 +221,7 @@ def result_as_buffer(array: Any, args: Sequence[object]) -> Any:
     return as_buffer(array)
 
 
-def patched_default_rng(original: Function) -> Function:
+def wrap_default_rng(original: Function) -> Function:
     """Wrap ``np.random.default_rng``, so that user code gets generators whose parameters may be nodes."""
 
     @functools.wraps(original)

@@ -126,8 +126,8 @@ STATISTICS: dict[str, Function] = {
 }
 
 
-def patched_statistic(original: Function, ours: Function) -> Function:
-    """Wrap a function of `statistics`, so that `ours` runs for sequences or means with nodes."""
+def wrap_statistic(original: Function, node_function: Function) -> Function:
+    """Wrap a function of `statistics`, so that `node_function` runs for sequences or means with nodes."""
 
     @functools.wraps(original)
     def call(*args: object, **kwargs: object) -> Any:
@@ -137,7 +137,7 @@ def patched_statistic(original: Function, ours: Function) -> Function:
             return original(*values, **named_values)
         # Python raises its errors of lengths and arguments.
         original(*map(_sample_values, values), **{name: _sample_values(value) for name, value in named_values.items()})
-        return ours(*map(_as_array, values), **{name: _as_array(value) for name, value in named_values.items()})
+        return node_function(*map(_as_array, values), **{name: _as_array(value) for name, value in named_values.items()})
 
     return call
 
@@ -160,14 +160,14 @@ def _sample_values(value: object) -> object:
     return 1.0 if isinstance(value, Value) else value
 
 
-def patched_math(original: Function, ours: Function) -> Function:
-    """Wrap a function of `math` or `cmath`, so that `ours` runs for nodes."""
+def wrap_math_function(original: Function, node_function: Function) -> Function:
+    """Wrap a function of `math` or `cmath`, so that `node_function` runs for nodes."""
 
     @functools.wraps(original)
     def call(*args: object, **kwargs: object) -> Any:
         if any(map(contains_node, args)):  # also in a thread that the differentiated function has started
             guarded_errors.check_domain(original, args)
-            return ours(*args, **kwargs)
+            return node_function(*args, **kwargs)
         return original(*args, **kwargs)
 
     return call

@@ -23,11 +23,11 @@ from ..frames import frame_up
 from ..guards import note_conversion
 from ..values import Value
 from .callers import is_library
-from .constructors import AT_TOP_LEVEL, CONSTRUCTORS, POLYNOMIAL_QUADRATURES, patched_constructor, patched_default_rng
+from .constructors import AT_TOP_LEVEL, CONSTRUCTORS, POLYNOMIAL_QUADRATURES, wrap_constructor, wrap_default_rng
 from .library_adapters import MEMORY_READERS, raising_reader
-from .math_functions import COMPLEX_FUNCTIONS, MATH_FUNCTIONS, STATISTICS, patched_math, patched_statistic
-from .random_functions import NUMPY_DRAWS, handled_draw_patches, patched_draw
-from .undispatched_functions import PatchedIndexer, patched_fromiter, patched_ndenumerate
+from .math_functions import COMPLEX_FUNCTIONS, MATH_FUNCTIONS, STATISTICS, wrap_math_function, wrap_statistic
+from .random_functions import NUMPY_DRAWS, handled_draw_patches, wrap_draw
+from .undispatched_functions import PatchedIndexer, wrap_fromiter, wrap_ndenumerate
 
 Namespace = dict[str, Any]
 Function = Callable[..., Any]
@@ -58,29 +58,31 @@ def _differentiation_patches() -> list[Patch]:
             patches[id(space), name] = space, name, _mark_patch(patch(original), original)
 
     numpy = vars(np)
-    for name, ours in CONSTRUCTORS.items():
+    for name, node_function in CONSTRUCTORS.items():
         if name not in AT_TOP_LEVEL:
-            add_patch(numpy, name, functools.partial(patched_constructor, ours=ours))
+            add_patch(numpy, name, functools.partial(wrap_constructor, node_function=node_function))
     for home, names in {"numpy.fft": ("fftfreq", "rfftfreq"), **POLYNOMIAL_QUADRATURES}.items():
         for name in names:
-            add_patch(vars(importlib.import_module(home)), name, functools.partial(patched_constructor, ours=None))
-    add_patch(vars(np.lib.stride_tricks), "as_strided", functools.partial(patched_constructor, ours=arrays.as_strided))
+            add_patch(vars(importlib.import_module(home)), name, functools.partial(wrap_constructor, node_function=None))
+    add_patch(vars(np.lib.stride_tricks), "as_strided", functools.partial(wrap_constructor, node_function=arrays.as_strided))
     for name in ("mgrid", "ogrid"):
         add_patch(numpy, name, lambda original: PatchedIndexer(original, None))
     add_patch(numpy, "r_", lambda original: PatchedIndexer(original, arrays.r_))
     add_patch(numpy, "c_", lambda original: PatchedIndexer(original, arrays.c_))
-    add_patch(numpy, "ndenumerate", patched_ndenumerate)
+    add_patch(numpy, "ndenumerate", wrap_ndenumerate)
     for module, functions in ((math, MATH_FUNCTIONS), (cmath, COMPLEX_FUNCTIONS)):
-        for name, ours in functions.items():
-            add_patch(vars(module), name, functools.partial(patched_math, ours=ours))
-    for name, ours in STATISTICS.items():
-        add_patch(vars(importlib.import_module("statistics")), name, functools.partial(patched_statistic, ours=ours))
+        for name, node_function in functions.items():
+            add_patch(vars(module), name, functools.partial(wrap_math_function, node_function=node_function))
+    for name, node_function in STATISTICS.items():
+        add_patch(
+            vars(importlib.import_module("statistics")), name, functools.partial(wrap_statistic, node_function=node_function)
+        )
     for reader, names in MEMORY_READERS.items():
         for name in names:
             add_patch(vars(reader), name, raising_reader)
-    add_patch(vars(np.random), "default_rng", patched_default_rng)
+    add_patch(vars(np.random), "default_rng", wrap_default_rng)
     for name in NUMPY_DRAWS:
-        add_patch(vars(np.random), name, functools.partial(patched_draw, name))
+        add_patch(vars(np.random), name, functools.partial(wrap_draw, name))
     return list(patches.values())
 
 
@@ -88,10 +90,10 @@ def _top_level_patches() -> list[Patch]:
     """The names that are replaced from the first variable on: functions that convert lists."""
     numpy = vars(np)
     patches: dict[str, Callable[[Any], Any]] = {
-        name: functools.partial(patched_constructor, ours=CONSTRUCTORS[name], takes_nodes=takes)
+        name: functools.partial(wrap_constructor, node_function=CONSTRUCTORS[name], takes_nodes=takes)
         for name, takes in AT_TOP_LEVEL.items()
     }
-    patches["fromiter"] = patched_fromiter
+    patches["fromiter"] = wrap_fromiter
     originals = without_patches(numpy)
     return [
         (numpy, name, _mark_patch(patch(originals[name]), _with_copy_note(originals[name]))) for name, patch in patches.items()

@@ -154,7 +154,7 @@ _PATCHES: dict[str, Callable[[str, Draw], Draw]] = {
 NUMPY_DRAWS = frozenset(_PATCHES)
 
 
-def patched_draw(name: str, original: Draw) -> Draw:
+def wrap_draw(name: str, original: Draw) -> Draw:
     """The function that replaces one of ``np.random`` (of `NUMPY_DRAWS`) within a function that is differentiated."""
     patched = _with_draw_handler(name, _PATCHES[name](name, original))
     patched.for_compiled = _with_draw_handler(name, original)  # type: ignore[attr-defined]

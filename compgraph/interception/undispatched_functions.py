@@ -1,4 +1,4 @@
-"""NumPy functions that no protocol reaches: ``np.vectorize``, ``np.ndenumerate``, ``np.poly1d``, ``np.fromiter``, ``np.r_``."""
+"""NumPy functions and objects that do not dispatch: ``vectorize``, ``ndenumerate``, ``poly1d``, ``fromiter``, ``r_`` ..."""
 
 from __future__ import annotations
 
@@ -25,37 +25,39 @@ Options = dict[str, Any]
 Function = Callable[..., Any]
 
 
-# -------------------------------------------------------------------------- np.vectorize and np.poly1d (code patches)
+# ------------------------------------------------------------------- np.vectorize and np.poly1d (handlers of `patch_code`)
 
 
 def run_vectorized(function: object, original: Function, args: Args, kwargs: Options) -> Any:
     """``np.vectorize(f)(*args)``: call f on the elements of nodes, and stack its results to one node."""
-    self, *values = args
-    if self.signature is not None:
+    vectorized, *values = args
+    if vectorized.signature is not None:
         raise TypeError("np.vectorize with signature= is not supported on nodes; write the loop, and np.stack its results")
-    vectorized_keywords = {name: value for name, value in kwargs.items() if name not in self.excluded}
-    positions = [k for k in range(len(values)) if k not in self.excluded]
+    vectorized_keywords = {name: value for name, value in kwargs.items() if name not in vectorized.excluded}
+    positions = [k for k in range(len(values)) if k not in vectorized.excluded]
     if not positions and not vectorized_keywords:
-        return self.pyfunc(*values, **kwargs)
+        return vectorized.pyfunc(*values, **kwargs)
     operands = np.broadcast_arrays(*[_as_array(values[k]) for k in positions], *map(_as_array, vectorized_keywords.values()))
     shape = operands[0].shape
     results = []
     for index in np.ndindex(shape):
         elements = [_as_python_number(operand[index]) for operand in operands]
-        call = list(values)
-        for k, element in zip(positions, elements, strict=False):
-            call[k] = element
+        arguments = list(values)
+        for k, element in zip(positions, elements[: len(positions)], strict=True):
+            arguments[k] = element
         keywords = {**kwargs, **dict(zip(vectorized_keywords, elements[len(positions) :], strict=True))}
-        results.append(self.pyfunc(*call, **keywords))
+        results.append(vectorized.pyfunc(*arguments, **keywords))
     if not results:
         return original(*args, **kwargs)
     if isinstance(results[0], tuple):
-        return tuple([_stack_results(list(column), shape, self.otypes, k) for k, column in enumerate(zip(*results, strict=True))])
-    return _stack_results(results, shape, self.otypes, 0)
+        return tuple(
+            [_stack_results(list(column), shape, vectorized.otypes, k) for k, column in enumerate(zip(*results, strict=True))]
+        )
+    return _stack_results(results, shape, vectorized.otypes, 0)
 
 
 def _as_python_number(element: object) -> Any:
-    """An element as `np.vectorize` passes it: a node that represents a Python number."""
+    """Mark an element that is a node as a Python number, which `np.vectorize` would pass."""
     return mark_python_number(element) if isinstance(element, Value) else element
 
 
@@ -64,13 +66,13 @@ def _as_array(value: object) -> Any:
     return value if isinstance(value, Value) else np.asarray(value, object)  # as in np.vectorize: elements are Python numbers
 
 
-def _stack_results(results: list[Any], shape: tuple[int, ...], otypes: Sequence[Any] | None, position: int) -> Any:
+def _stack_results(results: list[Any], shape: tuple[int, ...], otypes: Sequence[Any] | None, output_index: int) -> Any:
     array = np.reshape(arrays.asarray(results), shape)
-    return array if otypes is None else array.astype(otypes[position])
+    return array if otypes is None else array.astype(otypes[output_index])
 
 
 def init_poly1d(init: Function, original: Function, args: Args, kwargs: Options) -> None:
-    """``np.poly1d(c)``; raises if it drops leading coefficients (zeros) of a node, whose derivatives would be lost."""
+    """Initialize an `np.poly1d`. Raise if leading zeros of a node are dropped, because their derivatives would be lost."""
     original(*args, **kwargs)
     polynomial, coefficients = inspect.signature(init).bind(*args, **kwargs).args[:2]
     coefficients = stack_nested(coefficients)
@@ -84,7 +86,7 @@ def init_poly1d(init: Function, original: Function, args: Args, kwargs: Options)
 # --------------------------------------------------------------------------------------------------- np.ndenumerate
 
 
-def patched_ndenumerate(original: Function) -> Function:
+def wrap_ndenumerate(original: Function) -> Function:
     """Wrap ``np.ndenumerate``, so that it enumerates the elements of a node."""
 
     @functools.wraps(original, updated=())
@@ -103,8 +105,8 @@ def _iterate_elements(array: Value) -> Iterator[tuple[tuple[int, ...], Any]]:
 # ------------------------------------------------------------------------------------------------------ np.fromiter
 
 
-def patched_fromiter(original: Function) -> Function:
-    """Wrap ``np.fromiter``, so that it records an iterable that holds nodes."""
+def wrap_fromiter(original: Function) -> Function:
+    """Wrap ``np.fromiter``, so that it records an iterable that contains nodes."""
 
     @functools.wraps(original)
     def fromiter(*args: Any, **kwargs: Any) -> Any:
@@ -119,7 +121,7 @@ def patched_fromiter(original: Function) -> Function:
 
 
 def _fromiter(iterable: Iterable[Any], dtype: Any, count: int = -1, **options: Any) -> Any:
-    """``np.fromiter``, also of an iterable with nodes in it."""
+    """Call ``np.fromiter``; record the call if the iterable contains nodes."""
     items = list(iterable if count < 0 else itertools.islice(iterable, count))
     if not any(map(contains_node, items)):
         return _as_buffers(np.fromiter(items, dtype, count, **options))
@@ -130,7 +132,10 @@ def _fromiter(iterable: Iterable[Any], dtype: Any, count: int = -1, **options: A
 
 
 def _fromiter_at_top_level(filename: str, original: Function, args: Args, kwargs: Options) -> Any:
-    """``np.fromiter`` at the top level: an iterable that holds nodes is recorded. It consumes as many elements as NumPy."""
+    """Call ``np.fromiter`` at the top level; record the call if the iterable contains nodes.
+
+    Like NumPy, it consumes at most `count` elements.
+    """
     if not args or not inspects_sequences(filename) or not is_recording():
         return original(*args, **kwargs)
     items: Any = args[0]
@@ -146,25 +151,25 @@ def _fromiter_at_top_level(filename: str, original: Function, args: Args, kwargs
 
 
 class PatchedIndexer:
-    """``np.r_``, ``np.c_``, ``np.mgrid`` or ``np.ogrid`` as a differentiated function sees it.
+    """``np.r_``, ``np.c_``, ``np.mgrid`` or ``np.ogrid``, replaced while a function is differentiated.
 
     Parameters
     ----------
     original : object
-        NumPy's.
-    ours : object or None
-        The object that is indexed if there are nodes in the index.
+        The object of NumPy.
+    node_indexer : object or None
+        The object for indices that contain nodes; None if NumPy's object accepts them.
     """
 
-    def __init__(self, original: Any, ours: Any) -> None:
-        self._original, self._ours = original, ours
+    def __init__(self, original: Any, node_indexer: Any) -> None:
+        self._original, self._node_indexer = original, node_indexer
 
     def __getitem__(self, key: Any) -> Any:
         if not is_tracing():
             return self._original[key]
         parts = key if isinstance(key, tuple) else (key,)
-        if self._ours is not None and any(map(_index_holds_node, parts)):
-            return self._ours[key]
+        if self._node_indexer is not None and any(map(_index_contains_node, parts)):
+            return self._node_indexer[key]
         return _as_buffers(self._original[key])
 
     def __getattr__(self, name: str) -> Any:
@@ -178,13 +183,13 @@ class PatchedIndexer:
 
 
 def _as_buffers(array: object) -> Any:
-    """Newly allocated arrays as buffers: one array, or a tuple of arrays."""
+    """Convert a newly allocated array, or a tuple of them, to buffers."""
     if type(array) is tuple:
         return tuple(map(_as_buffers, array))
     return as_buffer(array) if type(array) is np.ndarray and array.dtype.kind in NUMERIC else array
 
 
-def _index_holds_node(part: object) -> bool:
+def _index_contains_node(part: object) -> bool:
     if isinstance(part, slice):
         return contains_node([part.start, part.stop, part.step])
     return contains_node(part)
