@@ -37,7 +37,7 @@ def run_vectorized(function: object, original: Function, args: Args, kwargs: Opt
     positions = [k for k in range(len(values)) if k not in vectorized.excluded]
     if not positions and not vectorized_keywords:
         return vectorized.pyfunc(*values, **kwargs)
-    operands = np.broadcast_arrays(*[_as_array(values[k]) for k in positions], *map(_as_array, vectorized_keywords.values()))
+    operands = np.broadcast_arrays(*[_as_operand(values[k]) for k in positions], *map(_as_operand, vectorized_keywords.values()))
     shape = operands[0].shape
     results = []
     for index in np.ndindex(shape):
@@ -61,7 +61,7 @@ def _as_python_number(element: object) -> Any:
     return mark_python_number(element) if isinstance(element, Value) else element
 
 
-def _as_array(value: object) -> Any:
+def _as_operand(value: object) -> Any:
     value = stack_nested(value)
     return value if isinstance(value, Value) else np.asarray(value, object)  # as in np.vectorize: elements are Python numbers
 
