@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.guards import note_saved
+from compgraph.guards import note_save
 from compgraph.storage import owner_of
 from compgraph.values import Value, VariableNode, describe, require_history, require_unbatched, require_unsealed
 
@@ -208,7 +208,7 @@ def check_gradient(gradient: Any, parameter: Parameter, squares_gradients: bool)
         require_unbatched("an optimizer's step", gradient)
         if gradient.level:
             raise TypeError(f"the gradient of parameter {parameter.name} carries tangents; take the step outside of jvp")
-        note_saved("step")
+        note_save("step")
         gradient = gradient.raw_value
     if isinstance(gradient, np.ma.MaskedArray):
         raise TypeError(f"the gradient of parameter {parameter.name} is a masked array; fill it first (gradient.filled(0))")

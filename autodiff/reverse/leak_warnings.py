@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from compgraph.frames import classify_use, has_source, literals_in, warn_user
-from compgraph.guards import MAX_SHOWN, Leak, Recipe, open_leaks, sort_recipes
+from compgraph.guards import MAX_SHOWN, Leak, Recipe, candidate_leaks, sort_recipes
 from compgraph.tracing import LeakWarning, is_tracing
 from compgraph.values import Value, VariableNode
 
@@ -29,11 +29,13 @@ def _find_leaks(candidates: list[Leak], nodes: list[Any], wrt_nodes: Iterable[An
     nodes = [n for n in nodes if any(id(a) in numbers or _is_fraction(a) for a in n.args if not isinstance(a, Value))]
     for leak in candidates:
         use = classify_use(leak.code, leak.instruction)
-        leak.is_open = use not in ("shown", "dropped") and leak.source_ref() is not None
+        leak.is_candidate = use not in ("shown", "dropped") and leak.source_ref() is not None
         is_exact = use == "returned"
-        if leak.is_open and any(_has_constant_from(n, leak, is_exact) for n in nodes if n.sequence_number > leak.sequence_number):
+        if leak.is_candidate and any(
+            _has_constant_from(n, leak, is_exact) for n in nodes if n.sequence_number > leak.sequence_number
+        ):
             ancestors = [node for node in _live_ancestors(leak) if isinstance(node, VariableNode) or id(node) in wrt_ids]
-            leak.is_open = any(node.sequence_number < leak.sequence_number for node in ancestors)
+            leak.is_candidate = any(node.sequence_number < leak.sequence_number for node in ancestors)
             if any(node.sequence_number < leak.sequence_number and id(node) in wrt_ids for node in ancestors):
                 leaks.append(leak)
     return list(dict.fromkeys(leaks))
@@ -51,7 +53,7 @@ def warn_of_leaks(operator: str, nodes: list[Any], wrt_nodes: Iterable[Any]) -> 
     wrt_nodes : iterable of Node
         The nodes to differentiate with respect to.
     """
-    candidates = open_leaks()
+    candidates = candidate_leaks()
     if candidates and not is_tracing() and (leaks := _find_leaks(candidates, nodes, wrt_nodes)):
         warn_user(
             f"{operator}: numbers of nodes behind the result left their graph, and constants in it may come from them, which "

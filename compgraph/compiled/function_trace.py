@@ -27,7 +27,7 @@ from .unused_results import UnusedResults, make_evaluation_guard
 _GUARDED_CONVERSIONS = frozenset({"bool()", "int()", "index()"})
 
 
-class Trace(NamedTuple):
+class FunctionTrace(NamedTuple):
     """The result of tracing a function.
 
     Attributes
@@ -52,8 +52,8 @@ class Trace(NamedTuple):
 
 
 def trace_function(
-    f: object, call: Call, captured: CapturedState, expected: tuple[Any, ...], nan_safe: bool, truncates_loops: bool = False
-) -> Trace:
+    f: object, call: Call, captured: CapturedState, expected: tuple[Any, ...], nan_safe: bool, may_truncate_loops: bool = False
+) -> FunctionTrace:
     """Trace one call of a function.
 
     Parameters
@@ -61,24 +61,24 @@ def trace_function(
     f : callable
         The function.
     call : Call
-        Its arguments, which the trace may modify.
+        The arguments of the call, which the trace may modify.
     captured : CapturedState
-        The other state that it reads.
+        The other state that the function reads.
     expected : tuple
-        Its results for these arguments as NumPy; see `result_trees.snapshot_results`.
+        The results of the function for these arguments, computed by NumPy; see `result_trees.snapshot_results`.
     nan_safe : bool
-        Whether derivatives are recorded in their nan-safe form; the short form is faster, but may return spurious nan.
-    truncates_loops : bool
+        Whether derivatives are recorded in a form without spurious NaN, which is slower.
+    may_truncate_loops : bool
         Whether loops may be truncated to a few iterations; the program is then extrapolated.
 
     Raises
     ------
     NotCompilableError
-        If it cannot be compiled.
+        If the function cannot be compiled.
     LoopMismatchError
-        If loops were truncated, and the trace may not represent the full loops.
+        If loops were truncated, and the trace possibly differs from the full loops.
     """
-    truncation = LoopTruncation() if truncates_loops else None
+    truncation = LoopTruncation() if may_truncate_loops else None
     try:
         return run_isolated(_trace, f, call, captured, expected, nan_safe, truncation)
     except Exception as error:
@@ -89,129 +89,129 @@ def trace_function(
 
 def _trace(
     f: object, call: Call, captured: CapturedState, expected: tuple[Any, ...], nan_safe: bool, truncation: LoopTruncation | None
-) -> Trace:
+) -> FunctionTrace:
     register_imported()
-    since = next_sequence_number()
+    start = next_sequence_number()
     tracing = Tracing(records=True, compiles=True)
     guard_log: list[Guard] = []
     with np.errstate(all="ignore"), tracing, Setting({call_wrapper: truncation, trace_guards: guard_log}):
         inputs = [_argument_tracer(value) for value in call.values()]
         call_on_tracers = partial(_call_function, f, *call.with_values(inputs).arguments(), nan_safe, captured.uses_autodiff)
-        returned, escapes, unused = call_on_tracers()
-        if tracing._log:  # the function caught an error of tracing, and took a branch that NumPy does not take
-            raise NotCompilableError(f"it catches an error that is raised only while tracing: {tracing._log[0]}")
+        result, leaks, unused = call_on_tracers()
+        if tracing.leak_errors:  # the function caught an error of tracing, and took a branch that NumPy does not take
+            raise NotCompilableError(f"it catches an error that is raised only while tracing: {tracing.leak_errors[0]}")
         if truncation is not None and truncation.has_failed:
             raise LoopMismatchError
-        results = ResultTree(returned, expected)
-        del returned
+        results = ResultTree(result, expected)
+        del result  # with the tracers in it that are no outputs
         if truncation is not None and truncation.loops:
             require_unchanged(captured, "while tracing")
-            schedules = [_truncated_schedule(results, guard_log, escapes, unused, inputs, truncation.tables, since)]
+            schedules = [_truncated_schedule(results, guard_log, leaks, unused, inputs, truncation.tables, start)]
             for trip_counts in truncation.further_trip_counts():
                 truncation.restart(trip_counts)
                 guard_log.clear()
-                returned, escapes, unused = call_on_tracers()
-                further_results = ResultTree(returned, expected)
-                schedules.append(
-                    _truncated_schedule(further_results, guard_log, escapes, unused, inputs, truncation.tables, since)
-                )
+                result, leaks, unused = call_on_tracers()
+                further_results = ResultTree(result, expected)
+                schedules.append(_truncated_schedule(further_results, guard_log, leaks, unused, inputs, truncation.tables, start))
             return _family_trace(schedules, truncation, results, _numpy_fallback(f, call, results))
     require_unchanged(captured, "while tracing")
-    return _full_trace(results, expected, guard_log, escapes, unused, inputs, since)
+    return _full_trace(results, expected, guard_log, leaks, unused, inputs, start)
 
 
 def _full_trace(
     results: ResultTree,
     expected: tuple[Any, ...],
     guard_log: list[Guard],
-    escapes: list[Any],
+    leaks: list[Any],
     unused: UnusedResults,
     inputs: list[Any],
-    since: float,
-) -> Trace:
-    """Return the trace of a graph with all iterations of its loops; raise a NotCompilableError if a program cannot repeat it."""
+    start: float,
+) -> FunctionTrace:
+    """Return the trace of a graph with all iterations of its loops. Raise a NotCompilableError if a program cannot repeat it."""
     for position, node in enumerate(inputs):
         if node.memory:
             raise NotCompilableError(f"it writes into an argument (array {position}; {node.memory.log[0].line})")
     outputs = results.outputs
-    unread = unused.select_unread(outputs, inputs)
-    items = collect_dependencies([*outputs, *inputs, *unread])
-    guards, escaped = select_guards(guard_log, items)
-    escaped += _unguarded_escapes(escapes)
-    if escaped:
-        leak_descriptions = "; ".join(dict.fromkeys(escaped))
-        raise NotCompilableError(f"values leave the graph, and computations with them would not be repeated: {leak_descriptions}")
-    if unread:
-        guards = [*guards, make_evaluation_guard(unread)]
-    _require_local_graph(items, inputs, since)
+    unused_nodes = unused.select_unused(outputs, inputs)
+    items = collect_dependencies([*outputs, *inputs, *unused_nodes])
+    guards, leak_descriptions = select_guards(guard_log, items)
+    leak_descriptions += _describe_unguarded_leaks(leaks)
+    if leak_descriptions:
+        leak_list = "; ".join(dict.fromkeys(leak_descriptions))
+        raise NotCompilableError(f"values leave the graph, and computations with them would not be repeated: {leak_list}")
+    if unused_nodes:
+        guards = [*guards, make_evaluation_guard(unused_nodes)]  # computed for their warnings and errors
+    _require_local_graph(items, inputs, start)
     build = results.make_builder()
     traced_result = build([np.array(node.raw_value)[()] for node in outputs])
     require_close_results(traced_result, expected, "the traced result", [node.raw_value for node in inputs])
     is_constant = not outputs and not guards
     if not outputs and inputs:  # a program needs an output, if only for its guards
         outputs = [min(inputs, key=lambda node: int(node.raw_value.size))]
-    return Trace(Schedule.of(outputs, guards, inputs), build, len(items), is_constant)
+    return FunctionTrace(Schedule.of(outputs, guards, inputs), build, len(items), is_constant)
 
 
-def _unguarded_escapes(escapes: list[Any]) -> list[str]:
+def _describe_unguarded_leaks(leaks: list[Any]) -> list[str]:
     """Describe the conversions to numbers that are not guards."""
-    return [str(escape) for escape in escapes if escape.description not in _GUARDED_CONVERSIONS]
+    return [str(leak) for leak in leaks if leak.description not in _GUARDED_CONVERSIONS]
 
 
 def _truncated_schedule(
     results: ResultTree,
     guard_log: list[Guard],
-    escapes: list[Any],
+    leaks: list[Any],
     unused: UnusedResults,
     inputs: list[Any],
     tables: list[Any],
-    since: float,
+    start: float,
 ) -> Schedule:
     """Return the schedule of a trace with truncated loops.
 
-    The values in such a trace are wrong. So a LoopMismatchError is raised if Python branched on them.
+    The values in such a trace are wrong. Raise a LoopMismatchError if the trace depends on them or has
+    effects besides its results.
     """
     items = collect_dependencies([*results.outputs, *inputs])
-    guards, escaped = select_guards(guard_log, items)
+    guards, leak_descriptions = select_guards(guard_log, items)
     schedule_inputs = [*inputs, *tables]
     depends_on_values = not all(map(is_length_guard, guards))
-    unread = unused.select_unread(results.outputs, schedule_inputs)
-    if unused.uses_autodiff:  # otherwise floating-point warnings would prevent the truncation of nearly every derivative
-        unread = [node for node in unread if not isinstance(node.function, np.ufunc)]
+    unused_nodes = unused.select_unused(results.outputs, schedule_inputs)
+    if unused.uses_autodiff:  # nearly every derivative has unused ufunc results, which could warn
+        unused_nodes = [node for node in unused_nodes if not isinstance(node.function, np.ufunc)]
     if (
         depends_on_values
-        or unread
-        or escaped
-        or _unguarded_escapes(escapes)
+        or unused_nodes
+        or leak_descriptions
+        or _describe_unguarded_leaks(leaks)
         or not results.outputs
         or any(node.memory for node in schedule_inputs)
     ):
         raise LoopMismatchError
-    _require_local_graph(items, inputs, since)
+    _require_local_graph(items, inputs, start)
     return Schedule.of(results.outputs, (), schedule_inputs)
 
 
 def _family_trace(
     schedules: list[Schedule], truncation: LoopTruncation, results: ResultTree, numpy_fallback: Callable[..., Any]
-) -> Trace:
-    """Return the trace of truncated schedules."""
-    trip_counts, target = [truncation.min_trip_counts, *truncation.further_trip_counts()], truncation.trip_counts
+) -> FunctionTrace:
+    """Return a trace whose program is extrapolated from truncated schedules."""
+    trip_counts = [truncation.min_trip_counts, *truncation.further_trip_counts()]
+    full_trip_counts = truncation.trip_counts
     sizes = [len(schedule.units) for schedule in schedules]
-    sizes_per_iteration = [(size - sizes[0]) // TRIP_COUNT_STEP for size in sizes[1:-1]]
-    omitted_iterations = [full - truncated for full, truncated in zip(target, trip_counts[0], strict=True)]
-    size = sizes[0] + sum(n * by for n, by in zip(omitted_iterations, sizes_per_iteration, strict=True))
+    growths = [(size - sizes[0]) // TRIP_COUNT_STEP for size in sizes[1:-1]]  # the last schedule verifies the extrapolation
+    omitted_iterations = [full - truncated for full, truncated in zip(full_trip_counts, trip_counts[0], strict=True)]
+    size = sizes[0] + sum(n * growth for n, growth in zip(omitted_iterations, growths, strict=True))
     tables = [np.asarray(table.raw_value) for table in truncation.tables]
-    family = TripCountFamily(trip_counts, schedules, target, tables, numpy_fallback)
-    return Trace(schedules[0], results.make_builder(), size, False, family)
+    family = TripCountFamily(trip_counts, schedules, full_trip_counts, tables, numpy_fallback)
+    return FunctionTrace(schedules[0], results.make_builder(), size, False, family)
 
 
 def _numpy_fallback(f: Any, call: Call, results: ResultTree) -> Callable[[Sequence[Any]], tuple[Any, ...]]:
-    """Return a function that computes the outputs of a program with NumPy; it ignores tables among the inputs."""
+    """Return a function that computes the outputs of a program with NumPy. It ignores tables, which follow the arguments."""
     template = call.with_values([None] * len(call.values()))
-    kinds = [type(value) for value in call.values()]
+    types = [type(value) for value in call.values()]
 
     def run_numpy(values: Sequence[Any]) -> tuple[Any, ...]:
-        copies = [np.array(value) if kind is np.ndarray else value[()] for value, kind in zip(values, kinds, strict=False)]
+        copies = [np.array(value) if cls is np.ndarray else value[()] for value, cls in zip(values, types, strict=False)]
         args, kwargs = template.with_values(copies).arguments()
         return results.select_outputs(f(*args, **kwargs))
 
@@ -224,7 +224,7 @@ def _call_function(
     """Call the function on tracers; return its result, the values that left the graph, and the possibly unused operations."""
     unused = UnusedResults(uses_autodiff)
     arguments = (*args, *kwargs.values())
-    with intercept(f, arguments, True) as patches, collecting_leaks() as escapes:
+    with intercept(f, arguments, True) as patches, collecting_leaks() as leaks:
         detector = None if patches.calls_only_numpy else DrawDetector(f, arguments)
         with (
             Setting(with_draw_handler(_reject_draw)),  # patched draws of random numbers raise
@@ -233,32 +233,30 @@ def _call_function(
             unused.collecting(),
         ):
             borrowed_kwargs = {name: as_borrowed(value) for name, value in kwargs.items()}
-            returned = call_function(partial(f, **borrowed_kwargs), [*map(as_borrowed, args)])
+            result = call_function(partial(f, **borrowed_kwargs), [*map(as_borrowed, args)])
     if detector is not None:
         detector.require_none()
-    return returned, escapes, unused
+    return result, leaks, unused
 
 
 def _argument_tracer(value: Array) -> Any:
-    """Return an argument tracer: an array; for a NumPy scalar a scalar node, because ``x += 1`` rebinds its name."""
+    """Return an argument tracer. That of a NumPy scalar is a `ScalarNode`, because ``x += 1`` rebinds the name of a scalar."""
     if not value.shape and value.dtype.kind in "biu":  # C code could use it as a length without a guard
         raise NotCompilableError(
             f"an argument is a 0-d array of {value.dtype}; pass a Python number, int(n), which is a compile-time constant"
         )
     if type(value) is np.ndarray:
         return new_leaf(value, ArgumentNode, None)
-    node = new_leaf(np.asarray(value), ScalarNode, None)
-    node.raw_value = np.asarray(value)
-    return node
+    return new_leaf(np.asarray(value), ScalarNode, None)
 
 
-def _require_local_graph(items: list[Any], inputs: list[Any], since: float) -> None:
-    """Raise a NotCompilableError if a graph extends beyond the trace, such as to variables."""
+def _require_local_graph(items: list[Any], inputs: list[Any], start: float) -> None:
+    """Raise a NotCompilableError if a graph contains nodes from outside the trace, such as variables."""
     input_nodes = frozenset(inputs)
     for item in items:
         if (
             isinstance(item, Value)
-            and item.sequence_number < since
+            and item.sequence_number < start
             and item not in input_nodes
             and not isinstance(item, ConstantNode)
         ):
@@ -291,6 +289,6 @@ class DrawDetector(DrawMonitor):
             self._used_generator = next((generator for generator, state in pairs if generator_state(generator) != state), None)
 
     def require_none(self) -> None:
-        """Raise a NotCompilableError if a generator was drawn from; not a lasting one, because another thread may have drawn."""
+        """Raise a NotCompilableError if a generator was used; it is not lasting, because another thread may have used it."""
         if self._used_generator is not None:
             raise NotCompilableError(_DRAW_MESSAGE.format(f"from a {type(self._used_generator).__name__}"), is_lasting=False)

@@ -18,7 +18,7 @@ from . import compiler_thread
 from .call_signatures import ArgumentState, Call, StaticArgument, copy_with_strides, require_numbers, value_names
 from .captured_state import CapturedState, require_unchanged
 from .compile_errors import NotCompilableError, submitted_at
-from .function_trace import Trace, trace_function
+from .function_trace import FunctionTrace, trace_function
 from .loops import LoopMismatchError
 from .result_trees import require_close_results, snapshot_results
 
@@ -257,10 +257,10 @@ class Specializations:
                 pass  # retry with all iterations; a lasting reason is raised again
         return self._specialize_trace(call, captured, expected, False)
 
-    def _specialize_trace(self, call: Call, captured: CapturedState, expected: Any, truncates_loops: bool) -> Specialization:
+    def _specialize_trace(self, call: Call, captured: CapturedState, expected: Any, may_truncate_loops: bool) -> Specialization:
         """Compile a trace; raise a LoopMismatchError if truncating its loops failed."""
         start = time.perf_counter()
-        trace = trace_function(self.jitted.__wrapped__, call, captured, expected, self._nan_safe, truncates_loops)
+        trace = trace_function(self.jitted.__wrapped__, call, captured, expected, self._nan_safe, may_truncate_loops)
         checks_nan = captured.uses_autodiff and not self._nan_safe
         if checks_nan and trace.size < MAX_RETRACED:
             nan_safe = trace_function(self.jitted.__wrapped__, call, captured, expected, True)
@@ -282,7 +282,7 @@ class Specializations:
         times = {"trace": traced_at - start, "compile": time.perf_counter() - traced_at}
         return Specialization(program, trace.build, captured, trace.size, checks_nan, times)
 
-    def _compile(self, trace: Trace) -> Any:
+    def _compile(self, trace: FunctionTrace) -> Any:
         """Compile the program of a trace."""
         if trace.is_constant:
             return _empty_program

@@ -93,18 +93,18 @@ class UnusedResults:
         """Discard the nodes collected since a sequence number."""
         self._collected = [node for node in self._collected if node.sequence_number < since]
 
-    def select_unread(self, ends: Iterable[Any], stop: Iterable[Any]) -> list[Any]:
+    def select_unused(self, ends: Iterable[Any], stop: Iterable[Any]) -> list[Any]:
         """Return the collected nodes that no result depends on."""
         if not self._collected:
             return []
-        read = frozenset(collect_dependencies(ends, _dependencies, stop))
+        used = frozenset(collect_dependencies(ends, _dependencies, stop))
         collected, self._collected = self._collected, []
-        unread = [node for node in collected if _operation_of(node) not in read]
-        if self.uses_autodiff and unread:
-            scatters = [item for item in read if isinstance(item, Value) and _is_scatter(item.function)]
+        unused = [node for node in collected if _operation_of(node) not in used]
+        if self.uses_autodiff and unused:
+            scatters = [item for item in used if isinstance(item, Value) and _is_scatter(item.function)]
             scatter_indices = frozenset(item.args[position] for item in scatters for position in item.parent_argnums)
-            unread = [node for node in unread if not _is_checked_by_scatter(node, scatter_indices)]
-        return unread
+            unused = [node for node in unused if not _is_checked_by_scatter(node, scatter_indices)]
+        return unused
 
 
 def _is_scatter(function: object) -> bool:

@@ -36,15 +36,15 @@ from .guarded_shapes import (
 from .leaks import (
     MAX_SHOWN,
     Leak,
+    candidate_leaks,
     collecting_leaks,
     format_leaks,
     is_within_operator,
     loses_derivative,
     note_conversion,
     note_method,
-    note_saved,
+    note_save,
     note_text,
-    open_leaks,
     recent_leaks,
 )
 from .recipes import Recipe, reduce_ancestors, sort_recipes
@@ -52,12 +52,12 @@ from .untracked_indices import UnchangedGuard, UntrackedGuard, log_untracked
 
 __all__ = [
     "MAX_SHOWN", "EvaluationGuard", "Guard", "GuardError", "GuardLog", "GuardWarning", "HiddenError", "Leak",
-    "ProgramMismatchError", "Recipe", "Shape", "ShapeGuard", "UnchangedGuard", "UntrackedGuard", "collecting_guards",
-    "collecting_leaks", "conversions", "evaluate_guarded", "format_leaks", "guarded_errors", "guarded_flags",
-    "guarded_strides", "guarded_value", "guards_of", "has_evicted_guards", "hash_scalars_by_value", "ignoring_guards",
-    "is_length_guard", "is_shape_guard", "is_within_operator", "log_guard", "log_lost_guard", "log_untracked",
-    "logged_guards", "loses_derivative", "lost_guards", "make_raising_setter", "needs_no_shape_guard", "note_arange_length",
-    "note_conversion", "note_copy", "note_empty_write", "note_guard", "note_input_shapes", "note_layout", "note_loaded",
-    "note_method", "note_saved", "note_shape", "note_text", "open_leaks", "recent_leaks", "reduce_ancestors", "reset",
+    "ProgramMismatchError", "Recipe", "Shape", "ShapeGuard", "UnchangedGuard", "UntrackedGuard", "candidate_leaks",
+    "collecting_guards", "collecting_leaks", "conversions", "evaluate_guarded", "format_leaks", "guarded_errors",
+    "guarded_flags", "guarded_strides", "guarded_value", "guards_of", "has_evicted_guards", "hash_scalars_by_value",
+    "ignoring_guards", "is_length_guard", "is_shape_guard", "is_within_operator", "log_guard", "log_lost_guard",
+    "log_untracked", "logged_guards", "loses_derivative", "lost_guards", "make_raising_setter", "needs_no_shape_guard",
+    "note_arange_length", "note_conversion", "note_copy", "note_empty_write", "note_guard", "note_input_shapes", "note_layout",
+    "note_loaded", "note_method", "note_save", "note_shape", "note_text", "recent_leaks", "reduce_ancestors", "reset",
     "scalar_hash", "select_guards", "sort_recipes", "warn_leaks", "watch_shapes",
 ]  # fmt: skip

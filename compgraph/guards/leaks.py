@@ -1,10 +1,13 @@
 """Leaks: conversions of nodes to plain numbers, which lose derivatives. They raise, or are logged.
 
-``float(x)``, C code that needs a number, and ``plain[i] = x`` all call ``__float__``, which is not passed its caller. Within an
-operator the number is returned with a warning. If the source shows an assignment into a plain array, or a call of a function that
-is not a conversion such as ``float``, an error is raised. At the top level numbers are returned without a warning; functions of
-`math`, and NumPy functions that convert lists, raise. A short log of leaks lets the message for a missing gradient name the lines
-where numbers left the graph.
+``float(x)``, C code that needs a number, and ``plain[i] = x`` all call ``__float__``, which does not receive its caller. The
+user's line of source shows which of them it is. The conversion
+
+- raises for an assignment into a plain array;
+- within an operator, raises for a call that is not an explicit conversion such as ``float``, and warns for one that is;
+- at the top level, raises for functions of `math` and NumPy functions that convert lists, and returns the number otherwise.
+
+A short log of leaks lets the message for a missing gradient name the lines where numbers left the graph.
 """
 
 from __future__ import annotations
@@ -59,13 +62,13 @@ class Leak:
     code, instruction : code object, int
         The user's line.
     source_ref : weakref or None
-        The node, or its `Recipe`; None if it is unknown, and where plain numbers are intended.
+        A weak reference to the node or its `Recipe`. None if it is unknown, or if the number is only printed or plotted.
     sequence_number : float
-        The time of the conversion.
+        The sequence number at the conversion.
     number : float, array or None
-        The number that left the graph.
-    is_open : bool
-        Whether a graph may depend on it, according to `autodiff.reverse.leak_warnings`.
+        The number that left the graph; None if it is a large array.
+    is_candidate : bool
+        Whether a later operation may use the number as a constant. `autodiff.reverse.leak_warnings` updates it.
     """
 
     description: str
@@ -74,7 +77,7 @@ class Leak:
     source_ref: Any = field(default=None, compare=False)
     sequence_number: float = field(default=0, compare=False)
     number: Any = field(default=None, compare=False)
-    is_open: bool = field(default=False, compare=False)
+    is_candidate: bool = field(default=False, compare=False)
 
     @property
     def is_text(self) -> bool:
@@ -86,9 +89,9 @@ class Leak:
         return self.description if line is None else f"{self.description} at {line}"
 
 
-def open_leaks() -> list[Leak]:
-    """Return the latest leaks on which a graph may depend."""
-    return [leak for leak in _log.get() or () if leak.is_open]
+def candidate_leaks() -> list[Leak]:
+    """Return the latest leaks whose numbers later operations may use as constants."""
+    return [leak for leak in _log.get() or () if leak.is_candidate]
 
 
 def recent_leaks() -> tuple[Leak, ...]:
@@ -96,7 +99,7 @@ def recent_leaks() -> tuple[Leak, ...]:
     return tuple(_log.get() or ())
 
 
-class collecting_leaks:  # noqa: N801  (a context manager; a class because every gradient enters it)
+class collecting_leaks:  # noqa: N801  (a context manager; a class is faster than a generator function)
     """Collect the leaks inside a context into a list, which is filled when the context is left."""
 
     __slots__ = ("_outer_log", "_token", "leaks")
@@ -112,18 +115,19 @@ class collecting_leaks:  # noqa: N801  (a context manager; a class because every
         _log.reset(self._token)
         if inner_log:
             self.leaks += inner_log
-            _extend(self._outer_log, self.leaks)
+            _append_to_log(self._outer_log, self.leaks)
 
 
-def _extend(log: deque[Leak] | None, leaks: list[Leak]) -> None:
+def _append_to_log(log: deque[Leak] | None, leaks: list[Leak]) -> None:
+    """Append leaks to the log of the current context; create it if `log` is None."""
     if log is None:
         log = deque(maxlen=MAX_LEAKS)
         _log.set(log)
     log.extend(leaks)
 
 
-def format_leaks(leaks: Sequence[Any], before: str = " ") -> str:
-    """Format the latest distinct leaks as the end of a message, which begins with `before`; empty without leaks.
+def format_leaks(leaks: Sequence[Any], prefix: str = " ") -> str:
+    """Return a sentence that lists the latest distinct leaks, after `prefix`; an empty string without leaks.
 
     Numbers that the source only prints or compares are omitted.
     """
@@ -131,35 +135,38 @@ def format_leaks(leaks: Sequence[Any], before: str = " ") -> str:
     if not distinct:
         return ""
     lead = (
-        f"{before}Values left the graph here: " if len(distinct) <= MAX_SHOWN else f"{before}Values left the graph, last here: "
+        f"{prefix}Values left the graph here: " if len(distinct) <= MAX_SHOWN else f"{prefix}Values left the graph, last here: "
     )
     return lead + "; ".join(map(str, distinct[-MAX_SHOWN:]))
 
 
 def loses_derivative(node: Value) -> bool:
-    """Whether a conversion of a node loses a derivative: it is active or has a tangent, and operations are recorded."""
+    """Whether the conversion of a node loses a derivative: the node is active or has a tangent, and operations are recorded.
+
+    Raises if the node has lost its history.
+    """
     require_history(node)
     return (type(node) in ACTIVE or bool(node.level)) and is_recording()
 
 
 def note_conversion(node: Value, description: str, frame: object) -> None:
-    """Log that user code, in `frame`, converted a node to a plain array by a function that calls no protocol."""
+    """Log that user code, in `frame`, converted a node to a plain array by a function that does not dispatch."""
     if type(node) in ACTIVE and is_recording() and not is_within_operator(node):
         note_number_leak(node, description, frame)
 
 
 def note_method(node: Value, frame: Any) -> None:
-    """Log that user code passed a node to ``plain.dot``, which returns plain numbers if its result is a scalar."""
+    """Log a call of ``plain.dot(node)`` in user code, which returns plain numbers if the result is a scalar."""
     if (
         type(node) in ACTIVE
-        and hasattr(node, "raw_value")
+        and hasattr(node, "raw_value")  # the node has not lost its history
         and not is_library(frame.f_code.co_filename)
         and (method_called(frame) == "dot" or (not _has_source(frame) and "dot" in frame.f_code.co_names))
     ):
         note_conversion(node, "ndarray.dot()", frame)
 
 
-def note_saved(name: str) -> None:
+def note_save(name: str) -> None:
     """Log that NumPy wrote the numbers of a node to a file."""
     log_leak(f"{name}()", source_lines.user_frame(2), is_tracing())
 
@@ -170,25 +177,26 @@ def note_text() -> None:
         log_leak("str()", source_lines.user_frame(2), False)
 
 
-# Callables that receive numbers, with a warning: explicit conversions, and functions that iterate over elements.
+# Callables for which a conversion returns the number, with a warning: conversions, and functions that iterate over elements.
 _EXPLICIT_CONVERSIONS = frozenset(
     {float, int, complex, np.float64, np.float32, np.float16, np.longdouble, np.complex128, np.complex64, np.int64, np.int32,
      list, tuple, set, map, filter, sorted, max, min, round, zip, dict, sum, enumerate}
 )  # fmt: skip
-# The names of conversions by ``__float__`` or ``__complex__``.
+# Names of explicit conversions, which are searched for in code without source.
 _EXPLICIT_CONVERSION_NAMES = frozenset({"float", "complex", "float64", "complex128"})
-# Callables that receive numbers without a warning, because their results have no derivative.
+# Callables for which a conversion returns the number without a warning, because their results have no derivative.
 _NONDIFFERENTIABLE_FUNCTIONS = frozenset(
     {math.isnan, math.isinf, math.isfinite, math.isclose, math.floor, math.ceil, math.trunc, cmath.isnan, cmath.isinf,
      cmath.isfinite, cmath.isclose, bool, any, all, range, slice}
 )  # fmt: skip
-_MATH_MODULES = frozenset({"math", "cmath"})  # modules whose functions never receive a node's number
+_MATH_MODULES = frozenset({"math", "cmath"})  # modules whose functions raise for a node, except `_NONDIFFERENTIABLE_FUNCTIONS`
 
 
 def check_conversion(node: Value, description: str, frame: Any) -> Leak | None:
-    """Raise for an implicit conversion of a node within an operator; otherwise log the conversion and return the leak.
+    """Raise for an implicit conversion of a node; otherwise log the conversion, and return the leak.
 
-    Within an operator each logged conversion warns.
+    Return None for conversions that lose nothing: in the code of the packages, while plotting or formatting, or by a function
+    whose result has no derivative.
     """
     if source_lines.is_package_code(frame.f_code.co_filename):
         return None
@@ -207,13 +215,13 @@ def check_conversion(node: Value, description: str, frame: Any) -> Leak | None:
 
 
 def _is_implicit_conversion(target: object, node: Value, frame: Any) -> bool:
-    """Whether a frame calls a function that is not an explicit conversion and would lose a derivative.
+    """Whether a frame converts a node implicitly, by a function that is no explicit conversion.
 
     For code without source, an explicit conversion is assumed if the code uses the name of one.
     """
     if is_at_operator(frame):  # plain + [x, y]
         return not is_within_operator(node) and _is_called_by_user(frame)
-    if target is None or _is_among(target, _EXPLICIT_CONVERSIONS):  # None: for number in map(math.sin, x)
+    if target is None or _is_among(target, _EXPLICIT_CONVERSIONS):  # no call: for number in map(math.sin, x)
         return False
     if not _has_source(frame):
         return _EXPLICIT_CONVERSION_NAMES.isdisjoint(frame.f_code.co_names)
@@ -222,9 +230,9 @@ def _is_implicit_conversion(target: object, node: Value, frame: Any) -> bool:
     return _converts_lists(target, frame) and _is_called_by_user(frame)
 
 
-# Functions that convert lists to plain arrays, called by names bound before the first variable was made.
+# The unpatched functions that convert lists to plain arrays; names bound before the patches refer to them.
 _ARRAY_CONSTRUCTORS = frozenset(spec.function for spec in ops.UNDISPATCHED if spec.converts)
-# Modules of NumPy that compare and print numbers.
+# Modules of NumPy that compare, print and save numbers.
 _INSPECTION_MODULES = ("numpy.testing", "numpy._core.arrayprint", "numpy.lib._npyio_impl", "numpy.lib._format_impl")
 
 
@@ -246,7 +254,7 @@ def _converts_lists(target: object, frame: Any) -> bool:
 
 
 def _is_called_by_user(frame: Any) -> bool:
-    """Whether user code, or NumPy code on its behalf, runs in a frame; not for NumPy's testing and printing."""
+    """Whether a frame belongs to user code, or to NumPy called by it. False within NumPy's testing, printing and saving."""
     for outer in walk_frames(frame):
         if str(outer.f_globals.get("__name__")).startswith(_INSPECTION_MODULES):
             return False
@@ -256,19 +264,19 @@ def _is_called_by_user(frame: Any) -> bool:
 
 
 def note_number_leak(node: Value, description: str, frame: Any) -> Leak | None:
-    """Log an explicit conversion, with a warning within an operator."""
+    """Log an explicit conversion outside of the packages. Within an operator it warns, unless code is compiled or plots."""
     if source_lines.is_package_code(frame.f_code.co_filename):
         return None
     is_in_operator = is_within_operator(node)
     leak = log_leak(description, frame, is_in_operator and not is_compiling() and not is_plotting(frame))
-    if not is_plotting(frame) and hasattr(node, "raw_value"):
-        leak.source_ref, leak.sequence_number, leak.is_open = ref(node), next_sequence_number(), not is_in_operator
+    if not is_plotting(frame) and hasattr(node, "raw_value"):  # the node has not lost its history
+        leak.source_ref, leak.sequence_number, leak.is_candidate = ref(node), next_sequence_number(), not is_in_operator
         leak.number = node.raw_value if node.raw_value.nbytes <= MAX_RECIPE_ARRAY_BYTES else None
     return leak
 
 
 def add_source(leak: Leak | None, guard: Guard | None, number: float | None = None) -> None:
-    """Add the number to a leak, and the recipe of the node, which exists as long as the leaves of the node."""
+    """Set the number of a leak. Let it refer to the recipe of the node, which lives as long as the leaves of the node."""
     if leak is None or leak.source_ref is None:
         return
     if guard is not None and type(guard.args[0]) is Recipe:
@@ -278,7 +286,7 @@ def add_source(leak: Leak | None, guard: Guard | None, number: float | None = No
 
 
 def is_within_operator(node: Value) -> bool:
-    """Whether new values are tracers here, in this thread or in one that started it, or the node has a tangent."""
+    """Whether an operator is active, in this thread or in the one that started it, or the node has a tangent."""
     return is_tracing() or bool(node.level) or (bool(LOGS) and is_tracer(node))
 
 
@@ -291,13 +299,14 @@ def _is_among(target: object, members: frozenset[Any]) -> bool:
     return isinstance(target, Hashable) and target in members
 
 
-def log_leak(description: str, frame: Any, warns: bool) -> Leak:
-    """Log a leak on the user's line; if `warns`, warn once per line."""
+def log_leak(description: str, frame: Any, warn: bool) -> Leak:
+    """Log a leak on the user's line; if `warn`, warn, while tracing once per line."""
     while source_lines.internal[frame.f_code.co_filename] and frame.f_back is not None:
         frame = frame.f_back
     leak = Leak(description, frame.f_code, frame.f_lasti)
-    if warns and (not is_tracing() or leak not in (_log.get() or ())):  # a thread's own log is not that of the operator
+    # Threads that a traced function starts have logs of their own, so that repetitions are unknown there.
+    if warn and (not is_tracing() or leak not in (_log.get() or ())):
         message = f"{leak}: this number has no derivative. If that is intended, write x.value"
         warn_at(SourceLine.of(frame), message, LeakWarning)
-    _extend(_log.get(), [leak])
+    _append_to_log(_log.get(), [leak])
     return leak

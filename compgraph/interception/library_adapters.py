@@ -38,7 +38,7 @@ import numpy as np
 from ..context import is_recording
 from ..frames import frame_up
 from ..graph import flatten_sequences, to_values
-from ..guards import note_saved
+from ..guards import note_save
 from ..tracing import OPAQUE_CLASSES, make_leak_error
 from ..values import BLOCKWISE_ADVICE, BUFFERS, Node, Value, describe, is_tracer, unwrap_buffer, unwrap_buffers
 from .code_patches import patch_code
@@ -252,7 +252,7 @@ def _store_values(method: Function, name: str) -> Function:
         if _find_traced(*args, kwargs) is not None:
             args, kwargs = to_values(args), to_values(kwargs)
             if is_recording():
-                note_saved(name)
+                note_save(name)
         return method(self, *args, **kwargs)
 
     return store

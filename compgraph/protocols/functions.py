@@ -14,7 +14,7 @@ from ..bind import bind
 from ..context import is_recording
 from ..frames import source_lines
 from ..graph import as_operand, as_operands, full_name, stack_nested, to_values
-from ..guards import needs_no_shape_guard, note_guard, note_saved, note_shape, note_text
+from ..guards import needs_no_shape_guard, note_guard, note_save, note_shape, note_text
 from ..inplace import as_traced, write_out
 from ..values import TRACEABLE, Borrowed, Buffer, Value, next_sequence_number, require_computed
 from .binding import bind_arguments, leading_by_position, parameters_of, record_keywords, resolve_order, unsupported_message
@@ -118,7 +118,7 @@ def _call_on_values(function: Callable[..., Any], args: tuple[Any, ...], kwargs:
     """Call a function on plain values, and log guards on its result and on shapes that determine it."""
     spec = ops.SPECS[function]
     if spec.external == "files" and is_recording():
-        note_saved(full_name(function))
+        note_save(full_name(function))
     args, kwargs = tuple(map(stack_nested, args)), {name: stack_nested(value) for name, value in kwargs.items()}
     reads_types = spec.reads in ("types", "shapes")
     result = function(*_plain_arguments(args, reads_types), **_plain_arguments(kwargs, reads_types))

@@ -60,13 +60,18 @@ class Tracing(Setting):
     compiles : bool
         Whether integer and boolean tracers raise on conversion, too. Plain arrays could be indexed by them (``table[i]``). The
         setting extends to nested contexts.
+
+    Attributes
+    ----------
+    leak_errors : LeakLog
+        The leak errors that were raised inside.
     """
 
-    __slots__ = ("_log",)
+    __slots__ = ("leak_errors",)
 
     def __init__(self, *, records: bool = False, compiles: bool = False) -> None:
-        self._log = LeakLog()
-        changes: dict[ContextVar[Any], Any] = {_tracing: True, OWN_LOG: self._log}
+        self.leak_errors = LeakLog()
+        changes: dict[ContextVar[Any], Any] = {_tracing: True, OWN_LOG: self.leak_errors}
         if records:
             changes[recording] = True
         if compiles:
@@ -74,12 +79,12 @@ class Tracing(Setting):
         super().__init__(changes)
 
     def __enter__(self) -> None:
-        LOGS.add(weakref.ref(self._log, LOGS.discard))
+        LOGS.add(weakref.ref(self.leak_errors, LOGS.discard))
         super().__enter__()
 
     def __exit__(self, kind: type | None = None, error: Any = None, trace: object = None) -> None:  # type: ignore[override]
         super().__exit__(kind, error, trace)
-        _close(self._log, error)
+        _close(self.leak_errors, error)
 
 
 def _close(log: LeakLog, error: BaseException | None) -> None:

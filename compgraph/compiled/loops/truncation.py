@@ -36,7 +36,7 @@ MIN_SAVING = 3  # minimal ratio of a loop's trip count to the truncated one
 
 
 class LoopMismatchError(Exception):
-    """A trace with truncated loops may not represent the full loops."""
+    """A trace with truncated loops possibly differs from the full loops."""
 
 
 class LoopTruncation:

@@ -410,10 +410,10 @@ def test_step_gradients_with_tangents_raise() -> None:
     with pytest.raises(TypeError, match="carries tangents"):
         autodiff.jvp(f, (1.0,), (1.0,))
     assert array[0] == 1
-    with collecting_leaks() as escapes:
+    with collecting_leaks() as leaks:
         optimizer.step([np.reshape(cg.variable(2.0), 1)])
-    assert [escape.description for escape in escapes] == ["step()"]
-    assert "test_optimizers.py" in str(escapes[0])
+    assert [leak.description for leak in leaks] == ["step()"]
+    assert "test_optimizers.py" in str(leaks[0])
 
 
 def test_step_updates_variables_and_arrays() -> None:
