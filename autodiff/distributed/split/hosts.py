@@ -46,9 +46,9 @@ class LocalHosts:
             self.addresses[part] = "this process"
             self.uninitialized.add(part)
 
-    async def call(self, part: int, epoch: int, method: str, *args: Any) -> Any:
+    async def call(self, part: int, attempt: int, method: str, *args: Any) -> Any:
         """Call a method of a part."""
-        return unwrap(self._server.call(part, epoch, method, *args))
+        return unwrap(self._server.call(part, attempt, method, *args))
 
     @property
     def peers(self) -> dict[int, tuple[str, str]]:
@@ -209,11 +209,11 @@ class ClusterHosts:
 
     # --------------------------------------------------------------------------------------------- calls
 
-    async def call(self, part: int, epoch: int, method: str, *args: Any) -> Any:
+    async def call(self, part: int, attempt: int, method: str, *args: Any) -> Any:
         """Call a method of a part. Raise a LostError if its machine is lost."""
         if part not in self.addresses:
             raise LostError
-        return unwrap(await self._call_actor(self.addresses[part], "call", part, epoch, method, *args))
+        return unwrap(await self._call_actor(self.addresses[part], "call", part, attempt, method, *args))
 
     @property
     def peers(self) -> dict[int, tuple[str, str]]:

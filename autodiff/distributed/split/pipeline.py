@@ -21,16 +21,16 @@ class Pipeline:
         The stages.
     run_pass : callable
         Runs a pass through one part.
-    next_epoch : callable
-        Returns the number of a new epoch (attempt), in which parts drop the values of earlier ones.
+    next_attempt : callable
+        Returns the number of a new attempt, in which parts drop the values of earlier ones.
     peers : mapping
         For each part, the address of the machine, and the key of its actor.
     """
 
     def __init__(
-        self, plan: Plan, run_pass: RunPass, next_epoch: Callable[[], int], peers: Mapping[int, tuple[str, str]]
+        self, plan: Plan, run_pass: RunPass, next_attempt: Callable[[], int], peers: Mapping[int, tuple[str, str]]
     ) -> None:
-        self.plan, self._run_part, self._next_epoch, self._peers = plan, run_pass, next_epoch, dict(peers)
+        self.plan, self._run_part, self._next_attempt, self._peers = plan, run_pass, next_attempt, dict(peers)
 
     async def forward(self, batches: Sequence[Feed], weights: Sequence[float]) -> list[Any]:
         """Return the output for each micro-batch."""
@@ -48,13 +48,13 @@ class Pipeline:
     async def _run_pass(
         self, batches: Sequence[Feed], weights: Sequence[float], mode: str, with_supports: bool
     ) -> tuple[list[Any], list[PassResult]]:
-        epoch = self._next_epoch()
+        attempt = self._next_attempt()
         feeds = self._pack_feeds(batches)
 
         def make_request(part: int) -> PassRequest:
             feed_keys = {key for stage_plan in self.plan.stage_plans if stage_plan.part == part for key in stage_plan.links.feeds}
             part_feeds = [{key: values[key] for key in feed_keys} for values in feeds]
-            return PassRequest(epoch, part_feeds, mode, list(weights), with_supports, self._peers)
+            return PassRequest(attempt, part_feeds, mode, list(weights), with_supports, self._peers)
 
         parts = sorted({stage_plan.part for stage_plan in self.plan.stage_plans})
         results = await gather_or_cancel(self._run_part(part, make_request(part)) for part in parts)

@@ -132,7 +132,7 @@ class Split:
         self._hosts: Any = LocalHosts() if self._client is None else ClusterHosts(self._client, float(wait))
         self._unsaved_steps: list[Batch] = []  # the feeds of the steps since `_saved_state`
         self._steps_taken = 0  # the number of `_unsaved_steps` that all parts have taken
-        self._epoch, self._is_consistent = 0, False  # whether all parts have taken the same steps
+        self._attempt, self._is_consistent = 0, False  # whether all parts have taken the same steps
 
     # ------------------------------------------------------------------------------------------ public API
 
@@ -271,7 +271,7 @@ class Split:
 
     async def _synchronize_parts(self, batch: Batch | None) -> None:
         """Install parts without a machine. If there are any, or parts are inconsistent, load the saved state into all parts."""
-        self._epoch += 1
+        self._attempt += 1
         if self._plan is None:
             count = await self._hosts.count_machines()
             feeds = {} if batch is None else self._feeds.divide(batch)[0][0]
@@ -338,7 +338,7 @@ class Split:
         return values, {i: unpack(g, copy=True)[()] for i, g in gradients.items()}
 
     async def _call(self, part: int, method: str, *args: Any) -> Any:
-        return await self._hosts.call(part, self._epoch, method, *args)
+        return await self._hosts.call(part, self._attempt, method, *args)
 
     # ---------------------------------------------------------------------------------------------- the plan
 
@@ -362,11 +362,11 @@ class Split:
         return self._plan
 
     def _pipeline(self) -> Pipeline:
-        return Pipeline(self._current_plan, self._hosts.pass_through, self._next_epoch, self._hosts.peers)
+        return Pipeline(self._current_plan, self._hosts.pass_through, self._next_attempt, self._hosts.peers)
 
-    def _next_epoch(self) -> int:
-        self._epoch += 1
-        return self._epoch
+    def _next_attempt(self) -> int:
+        self._attempt += 1
+        return self._attempt
 
 
 # ----------------------------------------------------------------------------- checks of arguments

@@ -5,7 +5,7 @@ The client sends a `PassRequest`, and unwraps the response: a result or an error
 
 from .packing import Packed, pack, unpack
 from .part import weighted_sum
-from .passing import PassRequest, PassResult, gather_or_cancel
+from .part_pass import PassRequest, PassResult, gather_or_cancel
 from .responses import LostError, unwrap
 from .server import PartActor, PartServer
 from .stage import RESULT, Links

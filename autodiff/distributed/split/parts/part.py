@@ -50,15 +50,15 @@ class Part:
         self.optimizer: Optimizer | None = None if make is None or not self.arrays else make(list(self.arrays.values()))
         if self.optimizer is not None and not clip_in_part:
             self.optimizer._clip = None
-        self.epoch = 0
+        self.attempt = 0
         self.prepared_gradients: Any = None
 
-    def begin_epoch(self, epoch: int) -> None:
-        """Drop the state of an earlier epoch."""
-        if epoch < self.epoch:
+    def begin_attempt(self, attempt: int) -> None:
+        """Drop the state of an earlier attempt."""
+        if attempt < self.attempt:
             raise StaleError
-        if epoch > self.epoch:
-            self.epoch, self.prepared_gradients = epoch, None
+        if attempt > self.attempt:
+            self.attempt, self.prepared_gradients = attempt, None
 
     def check_gradients(self, gradients: Mapping[int, Any]) -> Any:
         """Return the checked gradients of a step. No part takes the step before all parts have checked theirs."""

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from distributed import get_worker, protocol
 
 from .part import Part, StaleError
-from .passing import Mailbox, Pass, PassRequest, PassResult, Payload, Send
+from .part_pass import Mailbox, Pass, PassRequest, PassResult, Payload, Send
 from .responses import Response, error_response, result
 
 _protocol: Any = protocol  # untyped
@@ -30,7 +30,7 @@ class Message(NamedTuple):
     """Values for a part, and the keys of the cotangents that the reply contains."""
 
     part: int
-    epoch: int
+    attempt: int
     payload: Payload
     awaited_keys: list[Any]
 
@@ -61,13 +61,13 @@ class PartServer:
         self.parts.pop(part, None)
         return result(None)
 
-    def call(self, part: int, epoch: int, method: str, *args: Any) -> Response:
-        """Call a method of a part, and drop the state of earlier epochs."""
-        return _call_for_response(self._call, part, epoch, method, args)
+    def call(self, part: int, attempt: int, method: str, *args: Any) -> Response:
+        """Call a method of a part, and drop the state of earlier attempts."""
+        return _call_for_response(self._call, part, attempt, method, args)
 
-    def _call(self, part: int, epoch: int, method: str, args: tuple[Any, ...]) -> Any:
+    def _call(self, part: int, attempt: int, method: str, args: tuple[Any, ...]) -> Any:
         installed_part = self.parts[part]
-        installed_part.begin_epoch(epoch)
+        installed_part.begin_attempt(attempt)
         return getattr(installed_part, method)(*args)
 
     # ---------------------------------------------------------------------------------------- passes
@@ -77,10 +77,10 @@ class PartServer:
         task: Any = None
         try:
             installed_part = self.parts[part]
-            installed_part.begin_epoch(request.epoch)
+            installed_part.begin_attempt(request.attempt)
             if part in self._passes:
                 self._passes[part].cancel()
-            mailbox = self._mailbox_of(part, request.epoch)
+            mailbox = self._mailbox_of(part, request.attempt)
             current_pass = Pass(installed_part, request, mailbox, self._compute, self._make_sender(request))
             task = self._passes[part] = asyncio.ensure_future(current_pass.run())
             while not (await asyncio.wait({task}, timeout=POLL_INTERVAL))[0]:
@@ -97,14 +97,14 @@ class PartServer:
             if task is not None:
                 task.cancel()
 
-    def _mailbox_of(self, part: int, epoch: int) -> Mailbox:
-        """Return the mailbox of a part for an epoch; those of earlier epochs are closed."""
+    def _mailbox_of(self, part: int, attempt: int) -> Mailbox:
+        """Return the mailbox of a part for an attempt; those of earlier attempts are closed."""
         mailbox = self._mailboxes.get(part)
-        if mailbox is None or mailbox.epoch < epoch:
+        if mailbox is None or mailbox.attempt < attempt:
             if mailbox is not None:
                 mailbox.close()
-            mailbox = self._mailboxes[part] = Mailbox(epoch)
-        if mailbox.epoch > epoch:
+            mailbox = self._mailboxes[part] = Mailbox(attempt)
+        if mailbox.attempt > attempt:
             raise StaleError
         return mailbox
 
@@ -112,14 +112,14 @@ class PartServer:
         local_parts = {part for part, peer in request.peers.items() if part in self.parts and self._is_local(peer)}
 
         async def send(part: int, payload: Payload, awaited_keys: list[Any]) -> Payload:
-            message = Message(part, request.epoch, payload, awaited_keys)
+            message = Message(part, request.attempt, payload, awaited_keys)
             return await (self._deliver_locally(message) if part in local_parts else self._send(*request.peers[part], message))
 
         return send
 
     async def _deliver_locally(self, message: Message) -> Payload:
         """Put values into the mailbox of a part on this machine, and wait for their cotangents."""
-        mailbox = self._mailbox_of(message.part, message.epoch)
+        mailbox = self._mailbox_of(message.part, message.attempt)
         mailbox.put(message.payload)
         return {key: await mailbox.take(key) for key in message.awaited_keys}
 

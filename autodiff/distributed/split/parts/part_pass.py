@@ -1,7 +1,7 @@
 """One pass of some micro-batches through one part, on its machine.
 
-Each stage runs as soon as its inputs are there. Values are sent from part to part directly, not through the client. The
-reply contains their cotangents. The client requests a pass from every part, and the reply follows when the pass is complete.
+Each stage runs as soon as its inputs have arrived. A part sends values to other parts directly, not through the client; a reply
+contains the cotangents of the values. The client requests a pass from every part, and gets a `PassResult` when it is complete.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ class PassRequest(NamedTuple):
 
     Attributes
     ----------
-    epoch : int
+    attempt : int
         The number of the attempt. Values of earlier attempts are dropped.
     feeds : list of dict
         For each micro-batch, the values of the placeholders.
     mode : str
         "forward" computes values alone, "gradient" also the gradient, "prepare" prepares a step of the optimizer.
     weights : list of float
-        The fraction of the rows in each micro-batch.
+        The fraction of the rows of the batch in each micro-batch.
     with_supports : bool
         Whether cotangents are sent with their supports, so that structural zeros stay zero in all parts (see
         `autodiff.reverse`).
@@ -44,7 +44,7 @@ class PassRequest(NamedTuple):
         For each part, the address of the machine, and the key of its actor.
     """
 
-    epoch: int
+    attempt: int
     feeds: list[dict[Key, Packed]]
     mode: str
     weights: list[float]
@@ -58,9 +58,9 @@ class PassResult(NamedTuple):
     Attributes
     ----------
     values : list of Packed
-        The output for each micro-batch, if it belongs to this part.
+        The output for each micro-batch; empty if another part computes it.
     has_nan : bool
-        Whether a cotangent has NaN.
+        Whether a cotangent contains NaN.
     gradients : dict
         The gradients, if requested.
     step_error : tuple or None
@@ -76,8 +76,8 @@ class PassResult(NamedTuple):
 class Mailbox:
     """Values from other stages, by key. A reader waits until its value arrives."""
 
-    def __init__(self, epoch: int) -> None:
-        self.epoch = epoch
+    def __init__(self, attempt: int) -> None:
+        self.attempt = attempt
         self._futures: dict[Any, asyncio.Future[Any]] = {}
         self._is_closed = False
 
@@ -113,7 +113,7 @@ class Mailbox:
 
 
 async def gather_or_cancel(awaitables: Iterable[Awaitable[Any]]) -> list[Any]:
-    """Return all results. If one raises, cancel the others, wait for their end, and raise the first error."""
+    """Return all results. If one raises, cancel the others, wait until they have finished, and raise the first error."""
     tasks = [asyncio.ensure_future(a) for a in awaitables]
     try:
         return list(await asyncio.gather(*tasks))
@@ -124,38 +124,38 @@ async def gather_or_cancel(awaitables: Iterable[Awaitable[Any]]) -> list[Any]:
         raise
 
 
-class Jobs:
+class TaskGroup:
     """Concurrent tasks, which may add further tasks."""
 
     def __init__(self) -> None:
         self._tasks: set[asyncio.Task[Any]] = set()
-        self._end: Any = None
+        self._completion: Any = None
 
-    def add(self, job: Coroutine[Any, Any, Any]) -> None:
+    def add(self, coroutine: Coroutine[Any, Any, Any]) -> None:
         """Start another task."""
-        task = asyncio.ensure_future(job)
+        task = asyncio.ensure_future(coroutine)
         self._tasks.add(task)
         task.add_done_callback(self._handle_end)
 
     def _handle_end(self, task: asyncio.Task[Any]) -> None:
         self._tasks.discard(task)
         error = None if task.cancelled() else task.exception()
-        if self._end.done():
+        if self._completion.done():
             return
         if task.cancelled():
-            self._end.cancel()
+            self._completion.cancel()
         elif error is not None:
-            self._end.set_exception(error)
+            self._completion.set_exception(error)
         elif not self._tasks:
-            self._end.set_result(None)
+            self._completion.set_result(None)
 
-    async def run(self, *jobs: Coroutine[Any, Any, Any]) -> None:
-        """Run tasks and those that they add. If one raises or is cancelled, cancel the others, and raise the first error."""
-        self._end = asyncio.get_running_loop().create_future()
-        for job in jobs:
-            self.add(job)
+    async def run(self, *coroutines: Coroutine[Any, Any, Any]) -> None:
+        """Run coroutines, and the tasks that they add. If one raises or is cancelled, cancel the others and raise the error."""
+        self._completion = asyncio.get_running_loop().create_future()
+        for coroutine in coroutines:
+            self.add(coroutine)
         try:
-            await self._end
+            await self._completion
         finally:
             remaining = list(self._tasks)
             for task in remaining:
@@ -171,27 +171,29 @@ class Pass:
     part : Part
         The part.
     request : PassRequest
-        The computation.
+        The feeds, mode and weights of the pass.
     mailbox : Mailbox
         The values and cotangents that other parts send to this part.
     compute : callable
-        Runs a slow function, on a machine in a thread outside the event loop.
-    send : callable
+        Runs a slow function; on a worker, in a thread, so that the event loop is not blocked.
+    send_message : callable
         Sends values to a part, and returns their cotangents.
     """
 
-    def __init__(self, part: Part, request: PassRequest, mailbox: Mailbox, compute: Compute, send: Send) -> None:
-        self.part, self.request, self.mailbox, self.compute, self.send = part, request, mailbox, compute, send
+    def __init__(self, part: Part, request: PassRequest, mailbox: Mailbox, compute: Compute, send_message: Send) -> None:
+        self.part, self.request, self.mailbox = part, request, mailbox
+        self.compute, self.send_message = compute, send_message
         self.values: dict[int, Packed] = {}
         self.has_nan = False
-        self._jobs = Jobs()
+        self._tasks = TaskGroup()
         self._stage_passes: dict[Any, StagePass] = {}
-        self._parameter_cotangents: dict[int, dict[int, dict[int, Any]]] = {}  # by parameter, micro-batch and port
+        # Cotangents by parameter, micro-batch and port; each reader of a parameter has a port.
+        self._parameter_cotangents: dict[int, dict[int, dict[int, Any]]] = {}
 
     async def run(self) -> PassResult:
         """Run the pass."""
         count = len(self.request.feeds)
-        await self._jobs.run(self._send_parameters(), *[self._run_micro_batch(micro) for micro in range(count)])
+        await self._tasks.run(self._send_parameters(), *[self._run_micro_batch(micro_batch) for micro_batch in range(count)])
         gradients: dict[int, Packed] = {}
         step_error = None
         if self.request.mode != "forward" and self.part.arrays:
@@ -199,7 +201,7 @@ class Pass:
             if self.request.mode == "gradient":
                 gradients = await self.compute(lambda: {i: pack(g) for i, g in self._gradients().items()})
             else:
-                step_error = await self._prepare()
+                step_error = await self._prepare_step()
         return PassResult([self.values[k] for k in sorted(self.values)], self.has_nan, gradients, step_error)
 
     async def _send_parameters(self) -> None:
@@ -209,87 +211,88 @@ class Pass:
         for key, (is_differentiable, reader) in self.part.remote_readers.items():
             payloads.setdefault(reader, {})["value", None, key] = self.part.arrays[self.part.port_parameters[key]]
             micro_batches = range(len(self.request.feeds) if is_differentiable else 0)
-            awaited_keys.setdefault(reader, []).extend([("cotangent", micro, key) for micro in micro_batches])
+            awaited_keys.setdefault(reader, []).extend([("cotangent", micro_batch, key) for micro_batch in micro_batches])
         if payloads:
             packed = await self.compute(lambda: {p: {key: pack(x) for key, x in v.items()} for p, v in payloads.items()})
-            self._send(packed, awaited_keys)
+            self._dispatch_payloads(packed, awaited_keys)
 
-    async def _run_micro_batch(self, micro: int) -> None:
+    async def _run_micro_batch(self, micro_batch: int) -> None:
         """Run one micro-batch forward and backward."""
-        await gather_or_cancel(self._forward(links, graph, micro) for links, graph in self.part.stages)
+        await gather_or_cancel(self._forward(links, graph, micro_batch) for links, graph in self.part.stages)
         if self.request.mode != "forward":
-            await gather_or_cancel(self._backward(links, micro) for links, _ in self.part.stages if links.has_backward)
+            await gather_or_cancel(self._backward(links, micro_batch) for links, _ in self.part.stages if links.has_backward)
 
-    def _send(self, payloads: Mapping[int, Payload], awaited_keys: Mapping[int, list[Any]]) -> None:
-        """Send values to other parts, and put the returned cotangents, and values for this part, into the mailbox."""
+    def _dispatch_payloads(self, payloads: Mapping[int, Payload], awaited_keys: Mapping[int, list[Any]]) -> None:
+        """Send values to other parts. Put values for this part, and the returned cotangents, into the mailbox."""
         self.mailbox.put(payloads.get(self.part.number, {}))
         for part, payload in payloads.items():
             if part != self.part.number:
-                self._jobs.add(self._exchange(part, payload, awaited_keys.get(part, [])))
+                self._tasks.add(self._exchange(part, payload, awaited_keys.get(part, [])))
 
     async def _exchange(self, part: int, payload: Payload, awaited_keys: list[Any]) -> None:
-        self.mailbox.put(await self.send(part, payload, awaited_keys if self.request.mode != "forward" else []))
+        self.mailbox.put(await self.send_message(part, payload, awaited_keys if self.request.mode != "forward" else []))
 
     # ------------------------------------------------------------------------------------------- forward
 
-    async def _forward(self, links: Links, graph: StageGraph, micro: int) -> None:
+    async def _forward(self, links: Links, graph: StageGraph, micro_batch: int) -> None:
         """Compute a stage as soon as its inputs have arrived."""
-        inputs = {key: self.request.feeds[micro][key] for key in links.feeds}
+        inputs = {key: self.request.feeds[micro_batch][key] for key in links.feeds}
         for key in links.input_keys:
-            inputs[key] = await self.mailbox.take(("value", micro, key))
+            inputs[key] = await self.mailbox.take(("value", micro_batch, key))
         for key in links.remote_parameters:
             inputs[key] = await self.mailbox.peek(("value", None, key))
         awaited_keys: dict[int, list[Any]] = {}
         for key in links.awaited_outputs:
-            awaited_keys.setdefault(links.output_parts[key], []).append(("cotangent", micro, key))
-        self._send(await self.compute(self._compute_stage, links, graph, micro, inputs), awaited_keys)
+            awaited_keys.setdefault(links.output_parts[key], []).append(("cotangent", micro_batch, key))
+        self._dispatch_payloads(await self.compute(self._compute_stage, links, graph, micro_batch, inputs), awaited_keys)
 
-    def _compute_stage(self, links: Links, graph: StageGraph, micro: int, inputs: Mapping[Key, Any]) -> dict[int, Payload]:
+    def _compute_stage(self, links: Links, graph: StageGraph, micro_batch: int, inputs: Mapping[Key, Any]) -> dict[int, Payload]:
         values: dict[Key, Any] = {}
         for key in graph.input_nodes:
             if key in inputs:
                 values[key] = _unpack_if_packed(inputs[key])
             else:
-                values[key] = self.part.arrays[self.part.port_parameters.get(key, key[1])]
+                index = self.part.port_parameters.get(key, key[1])  # of the key ("port", number) or ("parameter", index)
+                values[key] = self.part.arrays[index]
         stage_pass = graph.forward(values)
         if self.request.mode != "forward" and links.has_backward:
-            self._stage_passes[links.stage, micro] = stage_pass
+            self._stage_passes[links.stage, micro_batch] = stage_pass
         payloads: dict[int, Payload] = {}
         for key, node in stage_pass.outputs.items():
             if key == RESULT:
-                self.values[micro] = pack(node.raw_value)
+                self.values[micro_batch] = pack(node.raw_value)
                 continue
             target = links.output_parts[key]
             value = np.asarray(node.raw_value) if target == self.part.number else pack(node.raw_value)
-            payloads.setdefault(target, {})["value", micro, key] = value
+            payloads.setdefault(target, {})["value", micro_batch, key] = value
         return payloads
 
     # ------------------------------------------------------------------------------------------ backward
 
-    async def _backward(self, links: Links, micro: int) -> None:
+    async def _backward(self, links: Links, micro_batch: int) -> None:
         """Pass cotangents back through a stage once all of them have arrived."""
-        output_cotangents = {key: await self.mailbox.take(("cotangent", micro, key)) for key in links.awaited_outputs}
-        self.mailbox.put(await self.compute(self._compute_cotangents, links, micro, output_cotangents))
+        output_cotangents = {key: await self.mailbox.take(("cotangent", micro_batch, key)) for key in links.awaited_outputs}
+        self.mailbox.put(await self.compute(self._compute_cotangents, links, micro_batch, output_cotangents))
 
-    def _compute_cotangents(self, links: Links, micro: int, output_cotangents: Mapping[Key, Any]) -> Payload:
+    def _compute_cotangents(self, links: Links, micro_batch: int, output_cotangents: Mapping[Key, Any]) -> Payload:
         """Return the cotangents of the inputs of a stage, except those of parameters of this part, which `_gradients` sums."""
-        stage_pass, with_supports = self._stage_passes.pop((links.stage, micro)), self.request.with_supports
+        stage_pass, with_supports = self._stage_passes.pop((links.stage, micro_batch)), self.request.with_supports
         cotangents = {key: tuple(map(_unpack_if_packed, pair)) for key, pair in output_cotangents.items()}
         if RESULT in stage_pass.outputs:
-            ones = np.ones_like(unpack(self.values[micro]))
+            ones = np.ones_like(unpack(self.values[micro_batch]))
             cotangents[RESULT] = (ones, np.ones(ones.shape)) if with_supports else (ones,)
         input_cotangents = stage_pass.backward({k: cotangents[k] for k in stage_pass.outputs if k in cotangents}, with_supports)
         payload: Payload = {}
         for key, (cotangent, *support) in input_cotangents.items():
             self.has_nan |= bool(np.isnan(cotangent).any())
             if key[0] == "parameter":
-                self._add_cotangent(key[1], micro, 0, cotangent)
+                self._add_cotangent(key[1], micro_batch, 0, cotangent)
             elif key in self.part.port_parameters:
-                self._add_cotangent(self.part.port_parameters[key], micro, key[1], cotangent)
+                self._add_cotangent(self.part.port_parameters[key], micro_batch, key[1], cotangent)
             else:
                 is_local = links.cotangent_parts[key] == self.part.number
                 pair = (cotangent, *support)
-                payload["cotangent", micro, key] = pair if is_local else tuple(map(pack, pair))
+                payload["cotangent", micro_batch, key] = pair if is_local else tuple(map(pack, pair))
         return payload
 
     # ------------------------------------------------------------------------------------- the gradients
@@ -297,22 +300,25 @@ class Pass:
     async def _collect_cotangents(self, count: int) -> None:
         """Wait for the cotangents of parameters that are read by other parts."""
         for key, (is_differentiable, _) in self.part.remote_readers.items():
-            for micro in range(count if is_differentiable else 0):
-                cotangent, *_ = await self.mailbox.take(("cotangent", micro, key))
-                self._add_cotangent(self.part.port_parameters[key], micro, key[1], unpack(cotangent))
+            for micro_batch in range(count if is_differentiable else 0):
+                cotangent, *_ = await self.mailbox.take(("cotangent", micro_batch, key))
+                self._add_cotangent(self.part.port_parameters[key], micro_batch, key[1], unpack(cotangent))
 
-    def _add_cotangent(self, index: int, micro: int, port: int, cotangent: Any) -> None:
-        self._parameter_cotangents.setdefault(index, {}).setdefault(micro, {})[port] = cotangent
+    def _add_cotangent(self, index: int, micro_batch: int, port: int, cotangent: Any) -> None:
+        self._parameter_cotangents.setdefault(index, {}).setdefault(micro_batch, {})[port] = cotangent
 
     def _gradients(self) -> dict[int, Any]:
-        """Sum the cotangents of each parameter, youngest reader first, and then the micro-batches, by their weights."""
+        """Sum the cotangents of each parameter over its readers; then take the weighted sum over the micro-batches."""
         weights: Sequence[float] = self.request.weights
         micro_batches = range(len(weights))
         by_micro_batch = {i: [sum_by_port(self._parameter_cotangents[i][m]) for m in micro_batches] for i in self.part.arrays}
         return {i: weighted_sum(cotangents, weights) for i, cotangents in by_micro_batch.items()}
 
-    async def _prepare(self) -> Any:
-        """Prepare a step, or return an error. The client ignores the error if a cotangent has NaN, and repeats the pass."""
+    async def _prepare_step(self) -> Any:
+        """Check and store the gradients of a step. Return the error response if that fails, else None.
+
+        The client ignores the error if a cotangent contains NaN, and repeats the pass.
+        """
         try:
             self.part.prepared_gradients = await self.compute(lambda: self.part.check_gradients(self._gradients()))
         except Exception as error:
