@@ -156,12 +156,12 @@ def _max_pool_tangent(t: NDArray[Any], out: NDArray[Any], x: NDArray[Any], **opt
     return max_pool_along(t, x, out, **options)
 
 
-def _max_pool_back(h: Any, out: NDArray[Any], g: NDArray[Any], x: NDArray[Any], best: Any, **options: Any) -> Any:
-    return max_pool_along(h, x, best, **options)
+def _max_pool_back(h: Any, out: NDArray[Any], g: NDArray[Any], x: NDArray[Any], maxima: Any, **options: Any) -> Any:
+    return max_pool_along(h, x, maxima, **options)
 
 
-def _max_pool_along(g: NDArray[Any], out: NDArray[Any], t: NDArray[Any], x: NDArray[Any], best: Any, **options: Any) -> Any:
-    return max_pool_back(g, x, best, **options)
+def _max_pool_along(g: NDArray[Any], out: NDArray[Any], t: NDArray[Any], x: NDArray[Any], maxima: Any, **options: Any) -> Any:
+    return max_pool_back(g, x, maxima, **options)
 
 
 def _mean_pool(g: NDArray[Any], out: NDArray[Any], x: NDArray[Any], **options: object) -> Any:
@@ -180,10 +180,10 @@ def _declare_for_first(opname: str, count: int, pull: Formula, push: Formula) ->
 
 max_pool_grad = _declare_for_first("max_pool", 1, _max_pool, _max_pool_tangent).selects_elements()
 max_pool_back_grad = _declare_for_first(
-    "max_pool_back", 3, _max_pool_back, lambda t, out, g, x, best, **o: max_pool_back(t, x, best, **o)
+    "max_pool_back", 3, _max_pool_back, lambda t, out, g, x, maxima, **o: max_pool_back(t, x, maxima, **o)
 ).moves_elements()
 max_pool_along_grad = _declare_for_first(
-    "max_pool_along", 3, _max_pool_along, lambda s, out, t, x, best, **o: max_pool_along(s, x, best, **o)
+    "max_pool_along", 3, _max_pool_along, lambda s, out, t, x, maxima, **o: max_pool_along(s, x, maxima, **o)
 ).moves_elements()
 mean_pool_grad = _declare_for_first("mean_pool", 1, _mean_pool, lambda t, out, x, **o: pooled_mean(t, **o)).moves_elements()
 mean_pool_back_grad = _declare_for_first(

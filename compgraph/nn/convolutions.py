@@ -21,7 +21,7 @@ from numpy.lib.stride_tricks import as_strided
 from numpy.typing import ArrayLike, NDArray
 
 from ..protocols import primitive
-from .sliding_windows import Windows, windows
+from .sliding_windows import Windows, compute_windows
 
 BLOCK = 1 << 18  # elements that are copied together
 
@@ -216,7 +216,7 @@ class Correlation:
             x, kernel = (1, 1, *x), (1, 1, *kernel)
         self.batch, self.groups = x[0], groups
         self.channels, self.results = kernel[1], kernel[0] // groups
-        self.windows = windows(opname, x[2:], kernel[2:], strides, padding, dilation)
+        self.windows = compute_windows(opname, x[2:], kernel[2:], strides, padding, dilation)
         self.height = self.channels * math.prod(self.windows.window)  # lengths are named, never -1: any may be zero
         self.flattened = FlattenedWindows.create(self.windows)
         self.columns = self.flattened.counts if self.flattened else self.windows.counts
@@ -235,7 +235,7 @@ class Correlation:
         """The cotangent of x, from that of the result and the kernel."""
         g = self._to_column_layout(g)
         matrices = np.reshape(kernel, (self.groups, self.results, self.height)).swapaxes(1, 2)
-        padded = np.zeros((self.batch, self.groups, self.channels, *self.windows.padded), np.result_type(g, kernel))
+        padded = np.zeros((self.batch, self.groups, self.channels, *self.windows.padded_shape), np.result_type(g, kernel))
         view = self._view(padded)
         for block in self._blocks():
             part = np.matmul(matrices, _flatten_windows(g[block]))
@@ -243,7 +243,7 @@ class Correlation:
             part = part.reshape(target.shape)
             for position in np.ndindex(self.windows.window):  # at one position, no two windows share an element
                 target[:, :, :, *position] += part[:, :, :, *position]
-        return self._to_user_shape(padded[self.windows.inner], self.windows.lengths)
+        return self._to_user_shape(padded[self.windows.interior], self.windows.lengths)
 
     def kernel_cotangent(self, x: NDArray[Any], g: NDArray[Any]) -> Any:
         """The cotangent of the kernel, from x and that of the result."""
@@ -301,7 +301,7 @@ class FlattenedWindows:
 
     def __init__(self, windows: Windows) -> None:
         self.windows = windows
-        steps = [math.prod(windows.padded[i + 1 :]) for i in range(len(windows.padded))]
+        steps = [math.prod(windows.padded_shape[i + 1 :]) for i in range(len(windows.padded_shape))]
         self.steps = tuple(steps)
         self.counts = (1 + sum(step * (n - 1) for step, n in zip(steps, windows.counts, strict=True)),)
 

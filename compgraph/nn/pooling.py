@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from ..array_types import Array
 from ..protocols import primitive
-from .sliding_windows import Windows, windows
+from .sliding_windows import Windows, compute_windows
 
 
 def max_pool(
@@ -36,7 +36,7 @@ def max_pool(
     window : int or tuple of int
         The number of elements of a window along each of the last axes; an integer for the last axis alone.
     strides : int or sequence of int, optional
-        The steps from one window to the next; by default the lengths of the window. Elements after the last whole window
+        The steps from one window to the next; by default the shape of the window. Elements after the last whole window
         are left out.
     padding : str, int or sequence
         The number of elements added around `x`, which are never the largest. One number, or for each axis a number or a pair
@@ -49,13 +49,13 @@ def max_pool(
     Returns
     -------
     array
-        Of shape ``(*others, *counts)``, with the number of windows along each of the last axes, and of the dtype of `x`.
-        Where several elements are the largest, each gets an equal part of the derivative, as by ``np.max``.
+        Of shape ``(*batch_shape, *counts)``, where `counts` is the number of windows along each of the last axes. The dtype is
+        that of `x`. Where several elements are the largest, each gets an equal part of the derivative, as with ``np.max``.
 
     Raises
     ------
     ValueError
-        If an option has another form, no window fits, or a window holds nothing but padding.
+        If an option is invalid, no window fits, or a window contains only padding.
     TypeError
         If `x` is complex.
 
@@ -109,53 +109,60 @@ def pooled_max(x: ArrayLike, *, window: Any, strides: object, padding: object, d
     """`max_pool`, with all options by keyword."""
     x = np.asarray(x)
     if x.dtype.kind not in "biuf":
-        raise TypeError(f"max_pool: numbers of dtype {x.dtype} have no largest one; pool their absolute values")
-    window_layout = pooling_windows("max_pool", x.shape, window, strides, padding, dilation)
-    lowest = {"f": -np.inf, "b": False}.get(x.dtype.kind)
-    view = window_layout.view(window_layout.pad(x, np.iinfo(x.dtype).min if lowest is None else lowest))
-    return functools.reduce(np.maximum, [view[position] for position in _window_positions(window_layout)]).copy()
+        raise TypeError(f"max_pool: x of dtype {x.dtype} has no order. Pool real numbers, such as np.abs(x)")
+    windows = compute_pooling_windows("max_pool", x.shape, window, strides, padding, dilation)
+    view = windows.view(windows.pad(x, _lowest(x.dtype)))
+    maxima = functools.reduce(np.maximum, [view[position] for position in _window_positions(windows)])
+    return maxima.copy()  # of windows with one element, they are a view of `x`
+
+
+def _lowest(dtype: np.dtype[Any]) -> float:
+    """Return the lowest value of a real dtype."""
+    if dtype.kind == "f":
+        return -np.inf
+    return False if dtype.kind == "b" else int(np.iinfo(dtype).min)
 
 
 @primitive
 def max_pool_back(
     g: NDArray[Any],
     x: NDArray[Any],
-    best: NDArray[Any],
+    maxima: NDArray[Any],
     *,
-    window: tuple[int, ...] | int,
-    strides: int | None,
-    padding: tuple[Any, ...] | int | str,
-    dilation: int,
+    window: int | Sequence[int],
+    strides: int | Sequence[int] | None,
+    padding: str | int | Sequence[Any],
+    dilation: int | Sequence[int],
 ) -> Any:
-    """Spread each of `g` over the largest elements of its window: the adjoint of `max_pool` at x, whose result is `best`.
+    """Spread each of `g` over the largest elements of its window: the adjoint of `max_pool` at x, whose result is `maxima`.
 
-    `g` may have more axes than `best`, in front.
+    `g` may have leading batch axes.
     """
-    window_layout = pooling_windows("max_pool", x.shape, window, strides, padding, dilation)
-    masks = _largest_masks(window_layout, x, best)
+    windows = compute_pooling_windows("max_pool", x.shape, window, strides, padding, dilation)
+    masks = _largest_masks(windows, x, maxima)
     shares = g / np.maximum(sum(mask.astype(g.dtype) for mask in masks), 1)
-    return _scatter_to_windows(window_layout, shares, masks, g.dtype)
+    return _scatter_to_windows(windows, shares, masks, g.dtype)
 
 
 @primitive
 def max_pool_along(
     t: NDArray[Any],
     x: NDArray[Any],
-    best: NDArray[Any],
+    maxima: NDArray[Any],
     *,
-    window: tuple[int, ...] | int,
-    strides: int | None,
-    padding: tuple[Any, ...] | int | str,
-    dilation: int,
+    window: int | Sequence[int],
+    strides: int | Sequence[int] | None,
+    padding: str | int | Sequence[Any],
+    dilation: int | Sequence[int],
 ) -> Any:
-    """The mean of `t` where x is largest in each window: the tangent of `max_pool` at x, whose result is `best`.
+    """The mean of `t` where x is largest in each window: the tangent of `max_pool` at x, whose result is `maxima`.
 
-    `t` may have more axes than `x`, in front.
+    `t` may have leading batch axes.
     """
-    window_layout = pooling_windows("max_pool", x.shape, window, strides, padding, dilation)
-    masks = _largest_masks(window_layout, x, best)
-    view = window_layout.view(window_layout.pad(t))
-    total = sum(np.where(mask, view[position], 0) for position, mask in zip(_window_positions(window_layout), masks, strict=True))
+    windows = compute_pooling_windows("max_pool", x.shape, window, strides, padding, dilation)
+    masks = _largest_masks(windows, x, maxima)
+    view = windows.view(windows.pad(t))
+    total = sum(np.where(mask, view[position], 0) for position, mask in zip(_window_positions(windows), masks, strict=True))
     return total / np.maximum(sum(mask.astype(t.dtype) for mask in masks), 1)
 
 
@@ -164,48 +171,50 @@ def pooled_mean(x: ArrayLike, *, window: object, strides: object, padding: objec
     """`mean_pool`, with all options by keyword."""
     x = np.asarray(x)
     x = x.astype(float) if x.dtype.kind in "biu" else x
-    window_layout = pooling_windows("mean_pool", x.shape, window, strides, padding, dilation)
-    view = window_layout.view(window_layout.pad(x))
-    total = functools.reduce(np.add, [view[position] for position in _window_positions(window_layout)])
-    return total / count_window_elements(window_layout, x.dtype)
+    windows = compute_pooling_windows("mean_pool", x.shape, window, strides, padding, dilation)
+    view = windows.view(windows.pad(x))
+    total = functools.reduce(np.add, [view[position] for position in _window_positions(windows)])
+    return total / count_window_elements(windows, x.dtype)
 
 
 @primitive
 def mean_pool_back(g: NDArray[Any], like: Array, *, window: object, strides: object, padding: object, dilation: object) -> Any:
-    """Spread each of `g` evenly over its window: the adjoint of `mean_pool` of an array of the lengths of `like`."""
-    window_layout = pooling_windows("mean_pool", like.shape, window, strides, padding, dilation)
-    shares = g / count_window_elements(window_layout, g.dtype)
-    return _scatter_to_windows(window_layout, shares, [True] * len(_window_positions(window_layout)), g.dtype)
+    """Spread each of `g` evenly over its window: the adjoint of `mean_pool` of an array of the shape of `like`."""
+    windows = compute_pooling_windows("mean_pool", like.shape, window, strides, padding, dilation)
+    shares = g / count_window_elements(windows, g.dtype)
+    return _scatter_to_windows(windows, shares, [True] * len(_window_positions(windows)), g.dtype)
 
 
-def pooling_windows(opname: str, shape: tuple[int, ...], window: Any, strides: Any, padding: Any, dilation: Any) -> Windows:
-    """The windows along the last axes of a shape; raises if one of them holds nothing but padding."""
+def compute_pooling_windows(
+    opname: str, shape: tuple[int, ...], window: Any, strides: Any, padding: Any, dilation: Any
+) -> Windows:
+    """Compute the geometry of a pooling along the last axes of an array; raise if a window contains only padding."""
     try:
         window = (
             tuple(map(operator.index, window)) if isinstance(window, Sequence) or np.ndim(window) else (operator.index(window),)
         )
     except TypeError as error:
-        raise ValueError(
-            f"{opname}: window must be an integer, or an integer per axis of the last ones, not {window!r}"
-        ) from error
-    if not 0 < len(window) <= len(shape):
-        raise ValueError(f"{opname}: a window of shape {window} needs as many axes; x has shape {shape}")
+        raise ValueError(f"{opname}: window must be an integer, or one for each of the last axes, not {window!r}") from error
+    if not window:
+        raise ValueError(f"{opname}: the window has no axis. Pass an integer for each of the last axes of x")
+    if len(window) > len(shape):
+        raise ValueError(f"{opname}: the window {window} has more axes than x of shape {shape}")
     if padding == "full":
         raise ValueError(f'{opname}: padding="full" would make windows of padding alone. Pass "same", or numbers')
     lengths = shape[len(shape) - len(window) :]
-    window_layout = windows(opname, lengths, window, window if strides is None else strides, padding, dilation)
-    if any(count.min() < 1 for count in count_elements_per_axis(window_layout)):
+    windows = compute_windows(opname, lengths, window, window if strides is None else strides, padding, dilation)
+    if any(count.min() < 1 for count in count_elements_per_axis(windows)):
         raise ValueError(
-            f"{opname}: some windows of shape {window} hold nothing but padding: x has shape {shape}, padding "
-            f"{window_layout.pads}. Pass less padding"
+            f"{opname}: some windows of shape {window} contain only padding: x has shape {shape}, padding "
+            f"{windows.pad_width}. Pass less padding"
         )
-    return window_layout
+    return windows
 
 
 def count_elements_per_axis(windows: Windows) -> list[Any]:
-    """For each axis, the number of elements of the array (without padding) in each window."""
+    """Return for each axis the number of elements of the array (without padding) in each window."""
     counts = []
-    for axis, (left, _) in enumerate(windows.pads):
+    for axis, (left, _) in enumerate(windows.pad_width):
         starts = np.arange(windows.counts[axis]) * windows.strides[axis] - left
         elements = starts[:, None] + np.arange(windows.window[axis]) * windows.dilation[axis]
         counts.append(np.sum((elements >= 0) & (elements < windows.lengths[axis]), axis=1))
@@ -213,32 +222,32 @@ def count_elements_per_axis(windows: Windows) -> list[Any]:
 
 
 def count_window_elements(windows: Windows, dtype: DTypeLike) -> Any:
-    """The number of elements of the array (without padding) in each window."""
+    """Count the elements of the array (without padding) in each window."""
     return functools.reduce(np.multiply.outer, count_elements_per_axis(windows)).astype(dtype)
 
 
-def _window_positions(window_layout: Windows) -> list[tuple[Any, ...]]:
-    """For each position within a window, the index of `Windows.view` that selects the element there from all windows."""
-    every = [slice(None)] * len(window_layout.window)
-    return [(..., *position, *every) for position in np.ndindex(window_layout.window)]
+def _window_positions(windows: Windows) -> list[tuple[Any, ...]]:
+    """Return for each position within a window the index of `Windows.view` that selects the element there in all windows."""
+    every = [slice(None)] * len(windows.window)
+    return [(..., *position, *every) for position in np.ndindex(windows.window)]
 
 
-def _largest_masks(window_layout: Windows, x: NDArray[Any], best: NDArray[Any]) -> list[Any]:
+def _largest_masks(windows: Windows, x: NDArray[Any], maxima: NDArray[Any]) -> list[Any]:
     """Return for each position within a window a mask of the windows whose largest element is there.
 
     If the largest is nan, all positions of the window count.
     """
-    view = window_layout.view(window_layout.pad(x, np.nan))  # nan never compares as largest: -inf would, in a window of -inf
-    unknown = np.isnan(best)
-    return [(view[position] >= best) | unknown for position in _window_positions(window_layout)]
+    view = windows.view(windows.pad(x, np.nan))  # not -inf, which would be largest in a window of -inf
+    is_nan = np.isnan(maxima)
+    return [(view[position] >= maxima) | is_nan for position in _window_positions(windows)]
 
 
-def _scatter_to_windows(window_layout: Windows, shares: NDArray[Any], masks: list[Any], dtype: np.dtype[Any]) -> Any:
-    """The sum over windows of `shares`, each added at the positions of its window that `masks` selects."""
-    others = shares.shape[: shares.ndim - len(window_layout.lengths)]
-    padded = np.zeros((*others, *window_layout.padded), dtype)
-    view = window_layout.view(padded)
+def _scatter_to_windows(windows: Windows, shares: NDArray[Any], masks: list[Any], dtype: np.dtype[Any]) -> Any:
+    """Sum `shares` over the windows, each added at the positions of its window that `masks` selects."""
+    batch_shape = shares.shape[: shares.ndim - len(windows.lengths)]
+    padded = np.zeros((*batch_shape, *windows.padded_shape), dtype)
+    view = windows.view(padded)
     # At one position, no two windows share an element.
-    for position, mask in zip(_window_positions(window_layout), masks, strict=True):
+    for position, mask in zip(_window_positions(windows), masks, strict=True):
         view[position] += shares if mask is True else np.where(mask, shares, 0)
-    return padded[window_layout.inner]
+    return padded[windows.interior]

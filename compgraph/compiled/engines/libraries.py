@@ -233,7 +233,7 @@ class Jax(NumPyLikeLibrary, DifferentiableLibrary):
     def convolve(self, x: object, kernel: object, windows: Windows, groups: int) -> Any:
         """Return the cross-correlation by XLA."""
         return self.jax.lax.conv_general_dilated(
-            x, kernel, windows.strides, windows.pads, rhs_dilation=windows.dilation, feature_group_count=groups
+            x, kernel, windows.strides, windows.pad_width, rhs_dilation=windows.dilation, feature_group_count=groups
         )
 
     def find_special(self, name: str) -> Function | None:
@@ -350,7 +350,7 @@ class Torch(DifferentiableLibrary):
     def convolve(self, x: object, kernel: object, windows: Windows, groups: int) -> Any:
         """Return the cross-correlation by PyTorch."""
         f = self.torch.nn.functional
-        x = f.pad(x, [n for pads in windows.pads[::-1] for n in pads]) if np.any(windows.pads) else x
+        x = f.pad(x, [n for pads in windows.pad_width[::-1] for n in pads]) if np.any(windows.pad_width) else x
         run = (f.conv1d, f.conv2d, f.conv3d)[len(windows.lengths) - 1]
         return run(x, kernel, stride=windows.strides, dilation=windows.dilation, groups=groups)
 

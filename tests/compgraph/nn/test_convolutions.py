@@ -188,9 +188,10 @@ ERRORS: list[tuple[Callable[[Any], Any], str]] = [
     (lambda x: cg.cross_correlate(x, np.ones((1, 2, 2)), padding=-1), "padding must be"),
     (lambda x: cg.cross_correlate(x, np.ones((1, 2, 2)), padding=(1, 2)), "padding must be"),
     (lambda x: cg.cross_correlate(x, np.ones((1, 2, 2)), padding="reflect"), "padding must be"),
-    (lambda x: cg.max_pool(x, 2, padding=2), "nothing but padding"),
+    (lambda x: cg.max_pool(x, 2, padding=2), "contain only padding"),
     (lambda x: cg.max_pool(x, 2, padding="full"), "padding alone"),
-    (lambda x: cg.mean_pool(x, (1, 1, 1, 1)), "as many axes"),
+    (lambda x: cg.mean_pool(x, (1, 1, 1, 1)), "more axes than x"),
+    (lambda x: cg.mean_pool(x, ()), "no axis"),
     (lambda x: cg.mean_pool(x, "2"), "window must be"),
     (lambda x: cg.mean_pool(x, 2.5), "window must be"),
 ]

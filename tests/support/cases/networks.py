@@ -62,9 +62,11 @@ def pooled_with(function: Function, along: bool = False, mean: bool = False) -> 
     for label, (shape, overrides) in POOLED.items():
         options = {"strides": None, "padding": "valid", "dilation": 1, **overrides}
         x: Array = shifted(*shape)
-        best = cg.max_pool(x, **overrides)
-        rest = [x] if mean else [x, best]
-        sketches.append((label, partial(_with_fixed_operands, function, rest, options), real(*(shape if along else best.shape))))
+        maxima = cg.max_pool(x, **overrides)
+        rest = [x] if mean else [x, maxima]
+        sketches.append(
+            (label, partial(_with_fixed_operands, function, rest, options), real(*(shape if along else maxima.shape)))
+        )
     return sketches
 
 

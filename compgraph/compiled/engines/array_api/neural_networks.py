@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ....nn import Correlation, Windows, count_window_elements, kernel_axes, pooling_windows, signal_padding
+from ....nn import Correlation, Windows, compute_pooling_windows, count_window_elements, kernel_axes, signal_padding
 from .elementwise import conj
 from .indexing import take_along_axis
 from .positions import as_array, embed, flat, size_of
@@ -80,7 +80,7 @@ def _slices(windows: Windows, padded: Array) -> list[Array]:
 
 def _pad_windows(xp: Namespace, windows: Windows, x: Array, value: float = 0.0) -> Array:
     """Pad an array as its windows require."""
-    widths = [(0, 0)] * (x.ndim - len(windows.lengths)) + list(windows.pads)
+    widths = [(0, 0)] * (x.ndim - len(windows.lengths)) + list(windows.pad_width)
     return pad(xp, x, widths, constant_values=value) if np.any(widths) else x
 
 
@@ -91,10 +91,10 @@ def _sum_at_offsets(xp: Namespace, windows: Windows, parts: Sequence[Array]) -> 
     for part, offset in zip(parts, np.ndindex(windows.window), strict=True):
         steps = zip(offset, windows.dilation, windows.strides, windows.counts, strict=True)
         ranges = [range(k * d, k * d + s * (n - 1) + 1, s) for k, d, s, n in steps]
-        shape = (*part.shape[:others], *windows.padded)
+        shape = (*part.shape[:others], *windows.padded_shape)
         part = embed(xp, part, shape, [*map(range, shape[:others]), *ranges])
         total = part if total is None else total + part
-    return total[windows.inner] if np.any(windows.pads) else total
+    return total[windows.interior] if np.any(windows.pad_width) else total
 
 
 def correlation_of(name: str, x: tuple[int, ...], kernel: tuple[int, ...], options: dict[str, Any]) -> Correlation:
@@ -155,7 +155,7 @@ def cross_correlate_kernel(xp: Namespace, x: Array, g: Array, like: Any, **optio
 
 
 def _pooling(name: str, shape: tuple[int, ...], options: dict[str, Any]) -> Windows:
-    return pooling_windows(name, tuple(shape), **options)
+    return compute_pooling_windows(name, tuple(shape), **options)
 
 
 def pooled_max(xp: Namespace, x: Array, **options: object) -> Array:
@@ -169,22 +169,22 @@ def pooled_mean(xp: Namespace, x: Array, **options: object) -> Array:
     return total / as_array(xp, count_window_elements(windows, np.float64), x, x.dtype)
 
 
-def _mark_maxima(xp: Namespace, windows: Windows, x: Array, best: Array) -> tuple[list[Array], Array]:
+def _mark_maxima(xp: Namespace, windows: Windows, x: Array, maxima: Array) -> tuple[list[Array], Array]:
     """Mark by 1 the elements that are the maximum of their window, per offset; return also their number per window."""
     slices = _slices(windows, _pad_windows(xp, windows, x, math.nan))
-    marks = [xp.astype((part >= best) | xp.isnan(best), best.dtype) for part in slices]
-    return marks, xp.maximum(functools.reduce(xp.add, marks), xp.ones_like(best))
+    marks = [xp.astype((part >= maxima) | xp.isnan(maxima), maxima.dtype) for part in slices]
+    return marks, xp.maximum(functools.reduce(xp.add, marks), xp.ones_like(maxima))
 
 
-def max_pool_back(xp: Namespace, g: Array, x: Array, best: Array, **options: object) -> Array:
+def max_pool_back(xp: Namespace, g: Array, x: Array, maxima: Array, **options: object) -> Array:
     windows = _pooling("max_pool", x.shape, options)
-    marks, count = _mark_maxima(xp, windows, x, best)
+    marks, count = _mark_maxima(xp, windows, x, maxima)
     return _sum_at_offsets(xp, windows, [mark * (g / count) for mark in marks])
 
 
-def max_pool_along(xp: Namespace, t: Array, x: Array, best: Array, **options: object) -> Array:
+def max_pool_along(xp: Namespace, t: Array, x: Array, maxima: Array, **options: object) -> Array:
     windows = _pooling("max_pool", x.shape, options)
-    marks, count = _mark_maxima(xp, windows, x, best)
+    marks, count = _mark_maxima(xp, windows, x, maxima)
     parts = _slices(windows, _pad_windows(xp, windows, t))
     return functools.reduce(xp.add, [mark * part for mark, part in zip(marks, parts, strict=True)]) / count
 

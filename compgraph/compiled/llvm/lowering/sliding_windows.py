@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ....nn import Correlation, Windows, count_elements_per_axis, count_window_elements, pooling_windows
+from ....nn import Correlation, Windows, compute_pooling_windows, count_elements_per_axis, count_window_elements
 from .. import elementwise_ops
 from ..buffer_ir import BufferView, Convolution, dense_view
 from ..convolution_geometry import ConvolutionGeometry
@@ -98,11 +98,11 @@ def _geometry_of(correlation: Correlation) -> ConvolutionGeometry:
     """Return the geometry: one row for signals, a single row for pointwise kernels."""
     w = correlation.windows
     batch, groups, channels, results = correlation.batch, correlation.groups, correlation.channels, correlation.results
-    is_pointwise = not any(map(any, w.pads)) and {*w.window, *w.strides} == {1}
+    is_pointwise = not any(map(any, w.pad_width)) and {*w.window, *w.strides} == {1}
     if is_pointwise:
         flat = 1, prod(w.lengths)
         return ConvolutionGeometry(batch, groups, channels, results, flat, (1, 1), flat, (1, 1), (1, 1), (0, 0), (0, 0))
-    before, after = zip(*w.pads, strict=True)
+    before, after = zip(*w.pad_width, strict=True)
     return ConvolutionGeometry(
         batch, groups, channels, results, _pair(w.lengths), _pair(w.window), _pair(w.counts), _pair(w.strides), _pair(w.dilation),
         _pair(before, 0), _pair(after, 0),
@@ -143,30 +143,30 @@ def lower_mean_pool(state: LoweringState, item: Any) -> str:
 
 def lower_max_pool_gradient(state: LoweringState, item: Any) -> str:
     """Lower `max_pool_back` of a cotangent, the input and the result."""
-    g, x, best = (state.view(a) for a in item.args)
-    if g is None or x is None or best is None:
+    g, x, maxima = (state.view(a) for a in item.args)
+    if g is None or x is None or maxima is None:
         return UNSUPPORTED
     pool = _PoolLowering(state, item, x.shape)
     if reason := pool.unsupported_reason(x, g):
         return reason
-    masks = pool.maximum_masks(x, best)
-    shares = pool.append_map("divide", g.shape, g, pool.count_maxima(masks, best.shape))
+    masks = pool.maximum_masks(x, maxima)
+    shares = pool.append_map("divide", g.shape, g, pool.count_maxima(masks, maxima.shape))
     return pool.scatter_to_windows(shares, masks)
 
 
 def lower_max_pool_tangent(state: LoweringState, item: Any) -> str:
     """Lower `max_pool_along` of a tangent, the input and the result."""
-    t, x, best = (state.view(a) for a in item.args)
-    if t is None or x is None or best is None:
+    t, x, maxima = (state.view(a) for a in item.args)
+    if t is None or x is None or maxima is None:
         return UNSUPPORTED
     pool = _PoolLowering(state, item, x.shape)
     if reason := pool.unsupported_reason(x, t):
         return reason
-    masks = pool.maximum_masks(x, best)
+    masks = pool.maximum_masks(x, maxima)
     total: Any = 0.0
     for view, mask in zip(pool.views(pool.pad(t, 0.0)), masks, strict=True):
         total = pool.append_map("add", view.shape, total, pool.append_map("where", view.shape, mask, view, 0.0))
-    return pool.append_result("divide", total, pool.count_maxima(masks, best.shape))
+    return pool.append_result("divide", total, pool.count_maxima(masks, maxima.shape))
 
 
 def lower_mean_pool_gradient(state: LoweringState, item: Any) -> str:
@@ -185,7 +185,7 @@ class _PoolLowering:
 
     def __init__(self, state: LoweringState, item: Any, shape: tuple[int, ...]) -> None:
         self.state, self.item, self.dtype = state, item, item.raw_value.dtype
-        self.windows: Windows = pooling_windows(item.opname, shape, **item.options)
+        self.windows: Windows = compute_pooling_windows(item.opname, shape, **item.options)
         self.window_size = prod(self.windows.window)
 
     def unsupported_reason(self, *floating: BufferView) -> str:
@@ -217,10 +217,10 @@ class _PoolLowering:
 
     def pad(self, x: BufferView, value: object) -> BufferView:
         """Return an array with its padding."""
-        if not any(map(any, self.windows.pads)):
+        if not any(map(any, self.windows.pad_width)):
             return x
         axes = len(self.windows.lengths)
-        out = dense_view(x.buffer.dtype, (*x.shape[: len(x.shape) - axes], *self.windows.padded))
+        out = dense_view(x.buffer.dtype, (*x.shape[: len(x.shape) - axes], *self.windows.padded_shape))
         self.state.append_map("copy", (value,), out, is_write=True)
         self.state.append_map("copy", (x,), self.without_padding(out), is_write=True)
         return out
@@ -228,7 +228,7 @@ class _PoolLowering:
     def without_padding(self, padded: BufferView) -> BufferView:
         """Return a padded array without its padding."""
         axes = len(self.windows.lengths)
-        offset = sum(s * before for s, (before, _) in zip(padded.strides[-axes:], self.windows.pads, strict=True))
+        offset = sum(s * before for s, (before, _) in zip(padded.strides[-axes:], self.windows.pad_width, strict=True))
         shape = (*padded.shape[:-axes], *self.windows.lengths)
         return BufferView(padded.buffer, padded.offset + offset, shape, padded.strides)
 
@@ -250,16 +250,16 @@ class _PoolLowering:
             total = self.append_map(name, view.shape, total, view, dtype=dtype)
         return total
 
-    def maximum_masks(self, x: BufferView, best: BufferView) -> list[BufferView]:
+    def maximum_masks(self, x: BufferView, maxima: BufferView) -> list[BufferView]:
         """Return for each window position a mask of the windows that have their maximum there; padding is excluded."""
         boolean, kind = np.dtype(bool), x.buffer.dtype
-        is_nan = self.append_map("isnan", best.shape, best, dtype=boolean, compute_dtype=kind)
+        is_nan = self.append_map("isnan", maxima.shape, maxima, dtype=boolean, compute_dtype=kind)
         masks = []
         for view, inside in zip(self.views(self.pad(x, -np.inf)), self._inside(), strict=True):
-            is_maximum = self.append_map("greater_equal", best.shape, view, best, dtype=boolean, compute_dtype=kind)
+            is_maximum = self.append_map("greater_equal", maxima.shape, view, maxima, dtype=boolean, compute_dtype=kind)
             if not inside.all():
-                is_maximum = self.append_map("logical_and", best.shape, is_maximum, self.state.external(inside), dtype=boolean)
-            masks.append(self.append_map("logical_or", best.shape, is_maximum, is_nan, dtype=boolean))
+                is_maximum = self.append_map("logical_and", maxima.shape, is_maximum, self.state.external(inside), dtype=boolean)
+            masks.append(self.append_map("logical_or", maxima.shape, is_maximum, is_nan, dtype=boolean))
         return masks
 
     def _inside(self) -> list[Any]:
@@ -268,7 +268,7 @@ class _PoolLowering:
         for position in np.ndindex(w.window):
             along = []
             for axis, k in enumerate(position):
-                at = np.arange(w.counts[axis]) * w.strides[axis] + k * w.dilation[axis] - w.pads[axis][0]
+                at = np.arange(w.counts[axis]) * w.strides[axis] + k * w.dilation[axis] - w.pad_width[axis][0]
                 along.append((at >= 0) & (at < w.lengths[axis]))
             masks.append(functools.reduce(np.logical_and.outer, along))
         return masks
@@ -291,7 +291,7 @@ class _PoolLowering:
     def scatter_to_windows(self, shares: BufferView, masks: list[Any]) -> str:
         """Lower a gradient: `shares`, added at the window positions that `masks` select."""
         axes = len(self.windows.lengths)
-        padded = dense_view(self.dtype, (*shares.shape[:-axes], *self.windows.padded), self.item)
+        padded = dense_view(self.dtype, (*shares.shape[:-axes], *self.windows.padded_shape), self.item)
         self.state.append_map("copy", (0.0,), padded, is_write=True)
         for view, mask in zip(self.views(padded), masks, strict=True):
             value = shares if mask is True else self.append_map("where", shares.shape, mask, shares, 0.0)
