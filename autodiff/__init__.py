@@ -105,7 +105,7 @@ else:
             return import_lazily(f"autodiff.{name}")
         if name in _LATE:
             return getattr(import_lazily(f"autodiff.{_LATE[name]}"), name)
-        raise ops.missing_name_error("autodiff", name, _ELSEWHERE)
+        raise ops.make_missing_name_error("autodiff", name, _ELSEWHERE)
 
 
 def __dir__() -> list[str]:

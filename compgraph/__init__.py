@@ -108,7 +108,7 @@ def __getattr__(name: str) -> Any:
         return globals().setdefault(name, getattr(import_lazily(f"{__name__}.{_lazy_modules[name]}"), name))
     function = ops.public_functions().get(name)
     if function is None:
-        raise ops.missing_name_error("compgraph", name, FOREIGN_NAMES)
+        raise ops.make_missing_name_error("compgraph", name, FOREIGN_NAMES)
     return globals().setdefault(name, with_gradient_hint(name, accept_name(function)))
 
 

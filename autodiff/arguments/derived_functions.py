@@ -38,7 +38,7 @@ def function_operator(operator: Operator) -> Operator:
     def wrapper(*args: object, **kwargs: object) -> Any:
         if args:
             require_function(operator.__name__, args[0])
-        ops.reject_options(operator.__name__, kwargs, _FOREIGN_OPTIONS)
+        ops.raise_for_foreign_options(operator.__name__, kwargs, _FOREIGN_OPTIONS)
         if "argnum" in kwargs:
             if "argnums" in kwargs or len(args) > 1:
                 raise TypeError(f"{operator.__name__}: argnum and argnums are the same parameter. Pass one of them")

@@ -54,7 +54,7 @@ from .randomness import RANDOMNESS, DrawWatch, draw_interception
 Axes = Any  # an axis, None, or a tree of these
 
 
-@ops.with_advice(
+@ops.reject_foreign_options(
     {
         "in_dims": "use in_axes=",
         "out_dims": "use out_axes=",

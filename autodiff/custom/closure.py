@@ -1,4 +1,4 @@
-"""Closure conversion: tracing a function on input nodes finds the nodes that it captures."""
+"""Closure conversion: a trace of a function finds the nodes that it captures."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ..operators import Trace
 
 
 class TracedFunction:
-    """A function of a list, traced on input nodes in place of some elements. It serves as the arguments of a `Trace`.
+    """A function of a list, traced on argument tracers in place of some elements. A `Trace` calls it like an `Arguments`.
 
     Parameters
     ----------
@@ -28,8 +28,8 @@ class TracedFunction:
     elements : sequence
         The list.
     positions : sequence of int
-        The positions of elements that become input nodes: arrays or nodes. The others are passed unchanged.
-    wrapped : tuple of callables, optional
+        The positions of the elements that are traced: arrays or nodes. The others are passed unchanged.
+    buffer_wrappers : tuple of callables, optional
         Wrappers of the buffers that `f` creates (see `compgraph.context.settings.wrappers`); by default the current ones.
 
     Attributes
@@ -43,17 +43,18 @@ class TracedFunction:
     level : int
         The highest level of the tangents of these results.
     captured : list of Node
-        The captured nodes that these results depend on; empty if results have tangents.
+        The captured nodes that these results depend on; not searched, and empty, if results have tangents.
     """
 
     def __init__(
-        self, operator: str, f: Callable[..., Any], elements: Sequence[Any], positions: Sequence[int], wrapped: Any = None
+        self, operator: str, f: Callable[..., Any], elements: Sequence[Any], positions: Sequence[int], buffer_wrappers: Any = None
     ) -> None:
         self.operator, self.f, self.positions = operator, f, positions
         self.leaves = [elements[i] for i in positions]
         self.shared_positions = find_shared_positions(self.leaves)
         self._elements = [_as_read_only(x) for x in elements]
-        self._wrapped = wrappers.get() if wrapped is None else wrapped
+        self._buffer_wrappers = wrappers.get() if buffer_wrappers is None else buffer_wrappers
+        self._start = 0.0
         trace = Trace(self)  # not stored: it refers to this object, and the cycle would keep the graph alive
         self.inputs, self.results, self.structure = trace.inputs, trace.leaves, trace.structure
         self.output_positions = [i for i, x in enumerate(self.results) if isinstance(x, Value)]
@@ -61,7 +62,7 @@ class TracedFunction:
         self.captured: list[Any] = [] if self.level else self._find_captured()
 
     def arrays(self) -> list[Any]:
-        """The arguments."""
+        """Return the elements that are traced."""
         return self.leaves
 
     def values(self) -> Sequence[Any]:
@@ -69,7 +70,7 @@ class TracedFunction:
         return self._elements
 
     def constants(self) -> Sequence[Any]:
-        """Return nothing: the outer operator has checked these values already."""
+        """Return no constants: the outer operator has checked the elements."""
         return ()
 
     def __call__(self, *inputs: Any) -> Any:
@@ -78,22 +79,22 @@ class TracedFunction:
         for position, x in zip(self.positions, inputs, strict=True):
             elements[position] = x
         self._start = next_sequence_number()
-        with sealing(self._start, self._wrapped):
+        with sealing(self._start, self._buffer_wrappers):
             return self.f(elements)
 
     def _find_captured(self) -> list[Any]:
-        """Return the nodes made outside the function from which its results were computed."""
+        """Return the nodes recorded outside the function that its results depend on."""
         inputs = set(self.inputs)
         results = [self.results[i] for i in self.output_positions]
 
-        def operands_inside(node: Any) -> list[Any]:
+        def operands_of(node: Any) -> list[Any]:
             if node in inputs or self._is_outside(node):
                 return []
             operands = [node.args[position] for position in node.parent_argnums]
             memory = root_of(node).memory if isinstance(node, Value) else None
-            return operands + memory.log if memory else operands
+            return [*operands, *memory.log] if memory else operands
 
-        return [n for n in walk(results, operands_inside) if type(n) in ACTIVE and n not in inputs and self._is_outside(n)]
+        return [n for n in walk(results, operands_of) if type(n) in ACTIVE and n not in inputs and self._is_outside(n)]
 
     def _is_outside(self, node: object) -> bool:
         return isinstance(node, (Value, MultiOutput)) and node.sequence_number <= self._start

@@ -75,7 +75,7 @@ class Optimizer:
 
     def __new__(cls, *args: object, **options: object) -> Self:
         """Create an optimizer; settings with names of other packages raise, with their name in this package."""
-        ops.reject_options(cls.__name__, options, _FOREIGN_OPTIONS)
+        ops.raise_for_foreign_options(cls.__name__, options, _FOREIGN_OPTIONS)
         return super().__new__(cls)
 
     def __init__(self, parameters: object, learning_rate: Rate, slots: tuple[str, ...], clip: Clip | None = None) -> None:

@@ -103,7 +103,7 @@ def _missing_gradient(output: str, node: Any) -> str:
     return f"{output} does not depend on the {describe(node)}, or its gradient was not requested. {advice}"
 
 
-@ops.with_advice(
+@ops.reject_foreign_options(
     {
         "retain_graph": "a graph lives as long as its nodes",
         "grad_outputs": "use adjoint=",

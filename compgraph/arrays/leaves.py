@@ -22,7 +22,7 @@ from ..values import (
 )
 
 
-@ops.with_advice(
+@ops.reject_foreign_options(
     {
         "requires_grad": "a cg.variable has derivatives, a cg.constant has none",
         "constant": "a cg.variable has derivatives, a cg.constant has none",

@@ -38,7 +38,7 @@ def jit(
     cache: bool = True,
     backend: Any = None,
 ) -> Callable[[Callable[P, R]], Jitted[P, R]]: ...
-@ops.with_advice(
+@ops.reject_foreign_options(
     {
         "static_argnums": "use static_argnames= with parameter names",
         **dict.fromkeys(("donate_argnums", "donate_argnames"), "arguments are never modified"),

@@ -23,7 +23,7 @@ from .borrowing import clear_views, rebind_reached, replace_in_objects, restore_
 from .captured_arrays import NOT_VISITED, PlaceSearch
 from .code_patches import enable_code_patches, patch_code
 from .introspection import bind_introspection, unbind_introspection
-from .node_sequences import active_contexts, interception_switch, patch_dispatchers, top_level_recording
+from .node_sequences import interception_switch, open_interceptions, patch_dispatchers, top_level_switch
 from .patched_names import DIFFERENTIATION, DRAWS, TOP_LEVEL
 from .reachability import Closure, bound_arguments, calls_only_numpy, cell_contents, function_of, namespace_of, numpy_names
 from .undispatched_functions import init_poly1d, run_vectorized
@@ -77,7 +77,7 @@ def intercept(
     patch_numpy_code()
     with callbacks_lock:
         reference = weakref.ref(context, _close)
-        active_contexts.add(reference)
+        open_interceptions.add(reference)
         groups = (TOP_LEVEL, DIFFERENTIATION, DRAWS) if reports_draws else (TOP_LEVEL, DIFFERENTIATION)
         if function is None:
             for group in groups:
@@ -140,12 +140,12 @@ def _record_sequences() -> None:
     """Let NumPy's functions record lists that hold nodes, from the first variable on."""
     global _has_variable
     _has_variable = True
-    if not top_level_recording.is_on and interception_switch.is_on:
+    if not top_level_switch.is_on and interception_switch.is_on:
         with callbacks_lock:
             patch_numpy_code()
             frame = source_lines.user_frame(2)
             TOP_LEVEL.apply([] if frame.f_code is None else [frame.f_globals])
-            top_level_recording.is_on = True
+            top_level_switch.is_on = True
 
 
 variable_hooks.append(_record_sequences)
@@ -153,19 +153,19 @@ variable_hooks.append(_record_sequences)
 
 def _close(reference: weakref.ref[Any]) -> None:
     with callbacks_lock:
-        if reference not in active_contexts:
+        if reference not in open_interceptions:
             return
         restore_places(reference)
-        if len(active_contexts) > 1:
-            active_contexts.discard(reference)
+        if len(open_interceptions) > 1:
+            open_interceptions.discard(reference)
             return
         DIFFERENTIATION.restore()
         DRAWS.restore()
-        if not top_level_recording.is_on:
+        if not top_level_switch.is_on:
             TOP_LEVEL.restore()
         unbind_introspection()
         restore_variables()
-        active_contexts.discard(reference)  # last, so that the garbage collector repeats this after an interrupt
+        open_interceptions.discard(reference)  # last, so that the garbage collector repeats this after an interrupt
 
 
 def interception(on: bool = True) -> None:
@@ -204,13 +204,13 @@ def interception(on: bool = True) -> None:
     >>> cg.interception(True)
     """
     with callbacks_lock:
-        if active_contexts and not on:
+        if open_interceptions and not on:
             raise RuntimeError(
                 "interception cannot be turned off while a function is differentiated; call it after the operator has returned"
             )
         interception_switch.is_on = bool(on)
         if not on:
-            top_level_recording.is_on = False
+            top_level_switch.is_on = False
             TOP_LEVEL.restore()
     enable_code_patches(interception_switch.is_on)
     if interception_switch.is_on and _has_variable:

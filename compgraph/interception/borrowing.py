@@ -15,7 +15,7 @@ import numpy as np
 from ..tracing import is_tracing
 from ..values import Borrowed, Value, borrow, unwrap_buffer
 from .captured_arrays import Place, PlaceSearch, Replacement
-from .node_sequences import active_contexts, interception_switch
+from .node_sequences import interception_switch, open_interceptions
 from .numpy_substitute import NUMPY_SUBSTITUTE
 from .random_functions import traceable_generator
 from .reachability import Closure, cell_contents, namespace_of, numpy_names
@@ -194,5 +194,5 @@ def restore_places(reference: weakref.ref[Any]) -> None:
     originals = {id(replacement.borrowed): replacement.original for replacement in finished}
     holders = {replacement.place.key[0]: replacement.place for replacement in finished}
     for place, array in [sibling for holder in holders.values() for sibling in holder.traceable_siblings()]:
-        if (array.is_borrowed or len(active_contexts) <= 1) and place.key not in _replacements:
+        if (array.is_borrowed or len(open_interceptions) <= 1) and place.key not in _replacements:
             place.write(originals.get(id(array), unwrap_buffer(array)))

@@ -28,7 +28,7 @@ from ..tracing import is_tracing
 from ..values import NUMERIC, TRACEABLE, Value, as_buffer, new_view, require_unbatched, unwrap_buffer, unwrap_buffers, wrap_result
 from .callers import RECEIVES_BUFFERS, RECEIVES_PATCHES, is_library, runs_on_nodes, works_on_tracers
 from .code_patches import NODE_FREE_TYPES
-from .node_sequences import active_contexts, records_sequences
+from .node_sequences import is_call_recorded, open_interceptions
 from .random_functions import Generator, traceable_generator
 
 ndarray = np.ndarray
@@ -91,9 +91,9 @@ def wrap_constructor(original: Function, node_function: Function | None, takes_n
 
     @functools.wraps(original)
     def construct(*args: Any, **kwargs: Any) -> Any:
-        if not active_contexts and len(args) == 1 and not kwargs and (type(args[0]) in NODE_FREE_TYPES or _is_plain(args[0])):
+        if not open_interceptions and len(args) == 1 and not kwargs and (type(args[0]) in NODE_FREE_TYPES or _is_plain(args[0])):
             return original(args[0])
-        if not active_contexts or not is_tracing():
+        if not open_interceptions or not is_tracing():
             if takes_nodes is None or (len(args) == 1 and not kwargs and _is_plain(args[0])):
                 return original(*args, **kwargs)
             return _construct_at_top_level(frame_up(1), original, node_function, args, kwargs)
@@ -164,7 +164,7 @@ def _construct_at_top_level(frame: FrameType, original: Function, node_function:
         converted = args[:1] or [kwargs.get("object", kwargs.get("a"))]
     if is_tracing() and original in _KEEPING_SUBCLASSES and isinstance(converted[0], Value):
         return node_function(*args, **_without_options(kwargs, *_IGNORED_OPTIONS))
-    if not records_sequences(filename, converted):
+    if not is_call_recorded(filename, converted):
         array = original(*args, **kwargs)
         if isinstance(converted[0], Value) and not isinstance(array, Value) and not is_library(filename):
             note_conversion(converted[0], f"np.{original.__name__}()", frame)

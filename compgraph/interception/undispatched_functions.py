@@ -18,7 +18,7 @@ from ..inplace import contains_node
 from ..tracing import is_tracing
 from ..values import NUMERIC, Value, as_buffer, mark_python_number
 from .callers import RECEIVES_PATCHES
-from .node_sequences import active_contexts, inspects_sequences, records_sequences
+from .node_sequences import is_call_inspected, is_call_recorded, open_interceptions
 
 Args = tuple[Any, ...]
 Options = dict[str, Any]
@@ -111,7 +111,7 @@ def wrap_fromiter(original: Function) -> Function:
     @functools.wraps(original)
     def fromiter(*args: Any, **kwargs: Any) -> Any:
         filename = frame_up(1).f_code.co_filename
-        if not is_tracing() or not active_contexts:
+        if not is_tracing() or not open_interceptions:
             return _fromiter_at_top_level(filename, original, args, kwargs)
         if not RECEIVES_PATCHES[filename]:
             return original(*args, **kwargs)
@@ -136,13 +136,13 @@ def _fromiter_at_top_level(filename: str, original: Function, args: Args, kwargs
 
     Like NumPy, it consumes at most `count` elements.
     """
-    if not args or not inspects_sequences(filename) or not is_recording():
+    if not args or not is_call_inspected(filename) or not is_recording():
         return original(*args, **kwargs)
     items: Any = args[0]
     count: Any = kwargs.get("count", args[2] if len(args) > 2 else -1)
     if type(items) not in (list, tuple):
         items = list(items if count < 0 else itertools.islice(items, count))
-    if not records_sequences(filename, [items]):
+    if not is_call_recorded(filename, [items]):
         return original(items, *args[1:], **kwargs)
     return _fromiter(items, *args[1:], **{name: value for name, value in kwargs.items() if name != "like"})
 

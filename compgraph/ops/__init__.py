@@ -37,7 +37,14 @@ from .callables import (
 )
 from .compositions import ensure_array
 from .families import OPERATIONS, UNDISPATCHED
-from .hints import AdviceFinder, MissingAttribute, missing_name_error, reject_options, with_advice, without_missing_attributes
+from .hints import (
+    AdviceFinder,
+    MissingAttribute,
+    make_missing_name_error,
+    raise_for_foreign_options,
+    reject_foreign_options,
+    remove_missing_attributes,
+)
 from .private_numpy import (
     ARRAY_API,
     ARRAY_CONVERTER,
@@ -113,9 +120,9 @@ __all__ = [
     "WRITING_METHODS", "AdviceFinder", "Configured", "Keyworded", "Kind", "MissingAttribute", "OnAxes", "OpSpec", "Output",
     "Packed", "UfuncMethod", "added_at", "astype", "complex_sign", "compositions", "configured", "copy", "copy_as_laid",
     "dispatchers", "einsum", "ensure_array", "external_data", "flatten", "function_by_opname", "get_attached", "getitem",
-    "has_value_dependent_shape", "implementation", "input_of", "is_elementwise", "keyworded", "missing_name_error", "on_axes",
-    "operand_count", "operand_names", "opname_of", "output", "power", "public_functions", "register_operation",
-    "register_piecewise", "register_user_function", "reject_options", "resolve_copy_option", "sequence_of_arrays",
-    "set_attached", "spec_of", "stacked_matmul", "stop_gradient", "ufunc_method", "view", "with_advice",
-    "without_missing_attributes",
+    "has_value_dependent_shape", "implementation", "input_of", "is_elementwise", "keyworded", "make_missing_name_error",
+    "on_axes", "operand_count", "operand_names", "opname_of", "output", "power", "public_functions",
+    "raise_for_foreign_options", "register_operation", "register_piecewise", "register_user_function",
+    "reject_foreign_options", "remove_missing_attributes", "resolve_copy_option", "sequence_of_arrays", "set_attached",
+    "spec_of", "stacked_matmul", "stop_gradient", "ufunc_method", "view",
 ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""Error messages for names of other packages, which state the equivalent here.
+"""Error messages for names of other packages (PyTorch, JAX ...). Each states the equivalent in this package.
 
 Synonyms (`argnum=` for `argnums=`) are accepted by the functions themselves.
 """
@@ -8,8 +8,6 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NoReturn, TypeVar
-
-from numpy.typing import NDArray
 
 from .tables import public_functions
 
@@ -32,33 +30,33 @@ class MissingAttribute:
         self.name = name
 
     def __get__(self, instance: object, owner: type | None = None) -> NoReturn:
-        holder = type(instance).__name__ if instance is not None else getattr(owner, "__name__", "it")
+        holder = type(instance).__name__ if instance is not None else getattr(owner, "__name__", "")
         raise AttributeError(f"{holder!r} has no attribute {self.name!r}: {self.advice}", name=self.name, obj=instance)
 
-    def __set__(self, instance: NDArray[Any], value: bool) -> None:
+    def __set__(self, instance: object, value: object) -> None:
         self.__get__(instance)
 
 
-def without_missing_attributes(names: Iterable[str], owner: type) -> list[str]:
+def remove_missing_attributes(names: Iterable[str], owner: type) -> list[str]:
     """Return the names for ``dir`` without each `MissingAttribute`."""
     return [name for name in names if not any(isinstance(vars(c).get(name), MissingAttribute) for c in owner.__mro__)]
 
 
-def reject_options(name: str, options: Iterable[str], advice: Mapping[str, str]) -> None:
+def raise_for_foreign_options(name: str, options: Iterable[str], advice: Mapping[str, str]) -> None:
     """Raise a TypeError for a keyword argument of another package; the message states the equivalent here."""
     for option in options:
         if option in advice:
             raise TypeError(f"{name} takes no {option}=: {advice[option]}")
 
 
-def with_advice(advice: Mapping[str, str]) -> Callable[[F], F]:
-    """Return a decorator: a function that gets a keyword argument of another package raises, with the equivalent here."""
+def reject_foreign_options(advice: Mapping[str, str]) -> Callable[[F], F]:
+    """Return a decorator. The function raises a TypeError for keyword arguments of other packages, with the equivalent here."""
 
     def decorate(function: F) -> F:
         @functools.wraps(function)
         def wrapper(*args: object, **kwargs: object) -> Any:
             if kwargs:
-                reject_options(function.__name__, kwargs, advice)
+                raise_for_foreign_options(function.__name__, kwargs, advice)
             return function(*args, **kwargs)
 
         return wrapper  # type: ignore[return-value]
@@ -66,14 +64,14 @@ def with_advice(advice: Mapping[str, str]) -> Callable[[F], F]:
     return decorate
 
 
-def missing_name_error(module: str, name: str, advice: Mapping[str, str]) -> AttributeError:
-    """The AttributeError for a name that is not in a module, with the equivalent here."""
+def make_missing_name_error(module: str, name: str, advice: Mapping[str, str]) -> AttributeError:
+    """Return the AttributeError for a name that is not in a module, with the equivalent here."""
     instead = f"np.{name} is recorded" if name in public_functions() else advice.get(name)
     return AttributeError(f"{module} has no {name!r}" + (f": {instead}" if instead else ""), name=name)
 
 
 class AdviceFinder:
-    """A finder for the end of ``sys.meta_path``: imports of modules that other packages have raise with the equivalent here.
+    """An import hook at the end of ``sys.meta_path``. It raises an error with advice for modules of other packages.
 
     Parameters
     ----------
@@ -90,5 +88,5 @@ class AdviceFinder:
         """Raise for ``import package.name`` and ``from package import name``; return None for other modules."""
         package, _, module = name.rpartition(".")
         if package == self._package and module in self._advice:
-            # Without `name=`: the import system ignores errors with it after ``from``, and raises one without the advice.
+            # `name=` is not passed: ``from package import module`` would replace an error with a name by one without advice.
             raise ModuleNotFoundError(f"cannot import {module!r} from {package!r}: {self._advice[module]}")

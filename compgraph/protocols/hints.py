@@ -63,7 +63,7 @@ _ATTRIBUTES = {
 
 
 def _dir_without_hints(node: NDArray[Any]) -> list[str]:
-    return ops.without_missing_attributes(np.ndarray.__dir__(node), type(node))
+    return ops.remove_missing_attributes(np.ndarray.__dir__(node), type(node))
 
 
 for _name, _advice in _ATTRIBUTES.items():

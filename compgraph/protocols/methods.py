@@ -54,7 +54,7 @@ def _method(function: Callable[..., Any]) -> Any:
     @functools.wraps(function)
     def method(self: Value, *args: object, **kwargs: object) -> Any:
         if kwargs:
-            ops.reject_options(function.__name__, kwargs, FOREIGN_OPTIONS)
+            ops.raise_for_foreign_options(function.__name__, kwargs, FOREIGN_OPTIONS)
         return handler(function, (self, *args), kwargs) if handler else function(self, *args, **kwargs)
 
     handler = HANDLERS.get(function)

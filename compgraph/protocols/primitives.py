@@ -43,7 +43,7 @@ class Primitive:
         try:
             bound = self._signature.bind(*args, **options)
         except TypeError as error:
-            ops.reject_options(self.opname, options.keys() - self._signature.parameters.keys(), FOREIGN_OPTIONS)
+            ops.raise_for_foreign_options(self.opname, options.keys() - self._signature.parameters.keys(), FOREIGN_OPTIONS)
             raise TypeError(f"{self.opname}() {error}") from None
         for key in [k for k, v in bound.kwargs.items() if isinstance(v, Value)]:
             raise TypeError(f"{self.opname}: {key}= is keyword-only and cannot be a node")
@@ -142,7 +142,7 @@ def accept_name(function: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(function)
     def call(*args: object, name: str | None = None, **kwargs: object) -> Any:
         if kwargs:
-            ops.reject_options(function.__name__, kwargs, FOREIGN_OPTIONS)
+            ops.raise_for_foreign_options(function.__name__, kwargs, FOREIGN_OPTIONS)
         if not any(isinstance(x, Value) for x in flatten_sequences((args, tuple(kwargs.values())))):
             if function in ops.REPLACED_FUNCTIONS:
                 return _set_name(name, _compute_without_nodes(function, args, kwargs, name))
