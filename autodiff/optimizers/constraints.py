@@ -11,7 +11,7 @@ from compgraph.graph import to_values
 from compgraph.values import Value
 
 from ..operators import hessian, jacobian
-from .flattening import Layout
+from .flattening import VectorLayout
 
 Function = Callable[..., Any]
 
@@ -42,7 +42,7 @@ def as_sequence(constraints: Any) -> Sequence[Any]:
     return constraints
 
 
-def to_vector_constraint(constraint: object, layout: Layout, method: Method) -> Any:
+def to_vector_constraint(constraint: object, layout: VectorLayout, method: Method) -> Any:
     """Convert a constraint on nested arguments to a constraint on the vector, with the derivatives that the method uses."""
     from scipy import optimize
 
@@ -67,7 +67,7 @@ def to_vector_constraint(constraint: object, layout: Layout, method: Method) -> 
     )
 
 
-def _convert_dictionary(constraint: dict[str, Any], layout: Layout, method: Method) -> dict[str, Any]:
+def _convert_dictionary(constraint: dict[str, Any], layout: VectorLayout, method: Method) -> dict[str, Any]:
     """Convert a constraint in SciPy's older form, a dictionary; see `to_vector_constraint`."""
     function = Constraint(constraint["fun"], layout, tuple(constraint.get("args", ())))
     vector_constraint = {**constraint, "fun": function.value, "args": ()}
@@ -84,7 +84,7 @@ def _convert_dictionary(constraint: dict[str, Any], layout: Layout, method: Meth
 class Constraint:
     """The function of a constraint on SciPy's vector, in place of nested arguments."""
 
-    def __init__(self, f: Function, layout: Layout, args: tuple[Any, ...] = ()) -> None:
+    def __init__(self, f: Function, layout: VectorLayout, args: tuple[Any, ...] = ()) -> None:
         self.f, self.layout, self.args = f, layout, args
 
     def flat_value(self, vector: object) -> Any:

@@ -12,7 +12,7 @@ from compgraph.values import Value, require_computed, require_history
 from ..arguments import flatten, unflatten
 
 
-class Layout:
+class VectorLayout:
     """The positions of the numbers of a tree in a vector.
 
     Parameters
@@ -36,17 +36,17 @@ class Layout:
         arrays = [_as_real_array(leaf) for leaf in leaves]
         self.shapes = [a.shape for a in arrays]
         self.dtypes = [a.dtype for a in arrays]
-        # whether leaves are Python numbers, which `to_result` does not return as 0-d arrays
-        self.is_number = [not isinstance(leaf, np.ndarray) for leaf in leaves]
+        # Whether each leaf is a Python number, which `to_result` returns as a scalar instead of a 0-d array.
+        self.leaf_is_number = [not isinstance(leaf, np.ndarray) for leaf in leaves]
         self.start = self.to_vector(unflatten(self.structure, arrays))
         if not self.start.size:
-            raise TypeError("minimize: x0 holds no numbers")
+            raise TypeError("minimize: x0 contains no numbers")
 
     def to_vector(self, tree: Any) -> Any:
         """Return the numbers of a tree with this structure as one plain vector."""
         leaves, tree_structure = flatten(tree)
         if tree_structure != self.structure:
-            raise ValueError(f"minimize: expected a tree nested as x0, {self.structure}, not {tree_structure}")
+            raise ValueError(f"minimize: the tree nests as {tree_structure}, but x0 nests as {self.structure}")
         pieces = [np.broadcast_to(leaf, shape) for leaf, shape in zip(leaves, self.shapes, strict=True)]
         return np.concatenate([np.ravel(p).astype(float) for p in pieces]) if pieces else np.zeros(0)
 
@@ -55,18 +55,23 @@ class Layout:
         leaves, offset = [], 0
         for shape, dtype in zip(self.shapes, self.dtypes, strict=True):
             size = math.prod(shape)
-            piece = vector if size == len(vector) else vector[offset : offset + size]
+            piece = vector if size == len(vector) else vector[offset : offset + size]  # a graph gets no needless slice
             leaf = piece.reshape(shape) if shape else piece[0]
             leaves.append(leaf if leaf.dtype == dtype else leaf.astype(dtype))
             offset += size
         return unflatten(self.structure, leaves)
 
     def to_result(self, vector: object) -> Any:
-        """Return the tree of a vector, with new arrays, and numbers where the first tree has numbers; for a node, nodes."""
+        """Return the tree with the numbers of a vector, in new arrays; if the vector is a node, the leaves are nodes.
+
+        A leaf that is a Python number in x0 becomes a scalar.
+        """
         if isinstance(vector, Value):
             return self.to_tree(vector)
         leaves, structure = flatten(self.to_tree(np.asarray(vector)))
-        leaf_values = [leaf[()] if is_number else np.array(leaf) for leaf, is_number in zip(leaves, self.is_number, strict=True)]
+        leaf_values = [
+            leaf[()] if is_number else np.array(leaf) for leaf, is_number in zip(leaves, self.leaf_is_number, strict=True)
+        ]
         return unflatten(structure, leaf_values)
 
     def bound_vectors(self, bounds: dict[str, Any]) -> tuple[Any, Any]:
@@ -77,8 +82,8 @@ class Layout:
             low, high = (self.to_vector(unflatten(self.structure, list(side))) for side in zip(*ends, strict=True))
         except (TypeError, ValueError) as error:
             raise ValueError(
-                "minimize: bounds of nested arguments nest as x0, with a pair (low, high) for each array: None, a number, or "
-                f"an array that broadcasts to it; {error}"
+                f"minimize: the bounds do not fit x0: {error}. Nest them as x0, with a pair (low, high) for each array; each of "
+                "them is None, a number, or an array that broadcasts to it"
             ) from error
         return low, high
 
@@ -86,13 +91,13 @@ class Layout:
 def _as_real_array(leaf: object) -> Any:
     require_history(leaf)
     if isinstance(leaf, (np.ma.MaskedArray, np.matrix)):
-        raise TypeError(f"minimize: x0 holds a {type(leaf).__name__}; give a plain array (np.asarray)")
+        raise TypeError(f"minimize: x0 contains a {type(leaf).__name__}. Pass a plain array (np.asarray)")
     require_computed(leaf, "minimize: x0")
     array = np.asarray(leaf.raw_value if isinstance(leaf, Value) else leaf)
     if array.dtype.kind in "iu":
         array = array.astype(float)
     if array.dtype.kind != "f" or array.dtype.itemsize > 8:
         raise TypeError(
-            f"minimize: x0 holds {array.dtype}, but SciPy works in float64; give real numbers of at most that precision"
+            f"minimize: x0 contains {array.dtype}, but SciPy works in float64. Pass real numbers of at most that precision"
         )
     return array

@@ -99,7 +99,7 @@ def _parameter(leaf: object, place: str) -> Parameter:
             f"the {describe(leaf)}, {place}, is not a variable and cannot be updated; pass cg.variable(...) or an array"
         )
     if isinstance(leaf, (np.ma.MaskedArray, np.matrix)):
-        raise TypeError(f"the parameter {place} is a {type(leaf).__name__}; give a plain array (np.asarray)")
+        raise TypeError(f"the parameter {place} is a {type(leaf).__name__}. Pass a plain array (np.asarray)")
     if isinstance(leaf, np.ndarray):
         return _require_floating(Parameter(place, np.asarray(leaf)))
     if isinstance(leaf, (float, int, np.floating)) and not isinstance(leaf, bool):

@@ -19,7 +19,7 @@ from ..batching import any_batched, map_elements, outside_vmap
 from ..custom import parameters
 from ..operators import grad, hessian, linearize, value_and_grad
 from .constraints import Method, as_sequence, to_vector_constraint
-from .flattening import Layout
+from .flattening import VectorLayout
 
 Function = Callable[..., Any]
 
@@ -167,7 +167,7 @@ def _minimize(
     """Return SciPy's result, nested like `x0`."""
     from ..custom.scipy import optimize
 
-    layout = Layout(x0)
+    layout = VectorLayout(x0)
     constraint_list = as_sequence(constraints)
     name, chosen_method = _choose_method(method, bounds is not None, bool(constraint_list))
     problem = Problem(f, layout)
@@ -212,7 +212,7 @@ def _iteration_callback(problem: Problem, callback: Any, bar: Any, name: str) ->
 class Problem:
     """The minimized function of SciPy's vector, in place of nested arguments; `value` is the last computed value."""
 
-    def __init__(self, f: Function, layout: Layout) -> None:
+    def __init__(self, f: Function, layout: VectorLayout) -> None:
         self.f, self.layout = f, layout
         self.value = np.nan
         self._linearization_point: Any = None
@@ -263,7 +263,7 @@ def _choose_method(method: str | None, bounded: bool, constrained: bool) -> tupl
     return name.lower(), chosen_method
 
 
-def _convert_bounds(bounds: Any, layout: Layout) -> Any:
+def _convert_bounds(bounds: Any, layout: VectorLayout) -> Any:
     """Return the bounds on the vector, in SciPy's form."""
     from scipy import optimize
 

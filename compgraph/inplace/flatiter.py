@@ -1,4 +1,4 @@
-"""``node.flat``: the elements of a node in order, to be read and written."""
+"""``node.flat``: reading and writing the elements of a node in C order."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .overlapping_writes import move_elements, overlaps
 
 
 class Flat:
-    """The ``flat`` attribute of a node, as ``numpy.flatiter``: its elements in C order, by one index.
+    """An iterator over the elements of a node in C order, indexed by flat positions, like ``numpy.flatiter``.
 
     Examples
     --------
@@ -89,37 +89,39 @@ class Flat:
             raise TypeError(
                 f"np.{ufunc.__name__}: .flat of a node cannot be an output. Pass np.ravel(node), or assign to node.flat[:]"
             )
-        return getattr(ufunc, method)(*map(_raveled, inputs), **{name: _raveled(value) for name, value in options.items()})
+        return getattr(ufunc, method)(
+            *map(_ravel_nodes, inputs), **{name: _ravel_nodes(value) for name, value in options.items()}
+        )
 
     def __array_function__(self, function: Any, types: object, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        return function(*map(_raveled, args), **{name: _raveled(value) for name, value in kwargs.items()})
+        return function(*map(_ravel_nodes, args), **{name: _ravel_nodes(value) for name, value in kwargs.items()})
 
     def __array__(self, *args: object, **kwargs: object) -> Any:
         raise TypeError("x.flat of a node cannot be converted to an array. Use x.ravel(), or x.value.flat for its values")
 
     def __eq__(self, other: object) -> Any:
-        return np.equal(np.ravel(self.base), _raveled(other))
+        return np.equal(np.ravel(self.base), _ravel_nodes(other))
 
     def __ne__(self, other: object) -> Any:
-        return np.not_equal(np.ravel(self.base), _raveled(other))
+        return np.not_equal(np.ravel(self.base), _ravel_nodes(other))
 
     def __lt__(self, other: object) -> Any:
-        return np.less(np.ravel(self.base), _raveled(other))
+        return np.less(np.ravel(self.base), _ravel_nodes(other))
 
     def __le__(self, other: object) -> Any:
-        return np.less_equal(np.ravel(self.base), _raveled(other))
+        return np.less_equal(np.ravel(self.base), _ravel_nodes(other))
 
     def __gt__(self, other: object) -> Any:
-        return np.greater(np.ravel(self.base), _raveled(other))
+        return np.greater(np.ravel(self.base), _ravel_nodes(other))
 
     def __ge__(self, other: object) -> Any:
-        return np.greater_equal(np.ravel(self.base), _raveled(other))
+        return np.greater_equal(np.ravel(self.base), _ravel_nodes(other))
 
     __hash__ = None  # type: ignore[assignment]
 
 
-def _raveled(value: object) -> Any:
+def _ravel_nodes(value: object) -> Any:
     """Return raveled nodes in place of their `Flat`, also within lists and tuples."""
     if type(value) in (list, tuple):
-        return type(value)(map(_raveled, value))  # type: ignore[call-arg, call-overload]
+        return type(value)(map(_ravel_nodes, value))  # type: ignore[call-arg, call-overload]
     return np.ravel(value.base) if isinstance(value, Flat) else value

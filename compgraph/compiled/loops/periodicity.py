@@ -47,14 +47,14 @@ class RowTable(Protocol):
     ----------
     kinds : (n,) array of int
         The kind of each item; equal for items that may have the same position in two iterations.
-    numbers : (n, m) array of int
+    integers : (n, m) array of int
         Integers that may change between iterations, by a constant step.
     may_change : (n, m) array of bool
         Which integers may change at all.
     """
 
     kinds: Any
-    numbers: Any
+    integers: Any
     may_change: Any
 
 
@@ -89,10 +89,10 @@ def find_candidate_periods(kinds: NDArray[Any], max_periods: int = MAX_PERIODS) 
 
 def find_runs_of_period(table: RowTable, period: int, is_excluded: NDArray[Any], min_items: int) -> Iterator[PeriodicRun]:
     """Yield disjoint runs of one period with at least `min_items` items, none of them excluded."""
-    kinds, numbers, may_change = table.kinds, table.numbers, table.may_change
+    kinds, integers, may_change = table.kinds, table.integers, table.may_change
     if len(kinds) < period * MIN_TRIP_COUNT:
         return
-    steps = numbers[period:] - numbers[:-period]
+    steps = integers[period:] - integers[:-period]
     is_repeated = (kinds[period:] == kinds[:-period]) & ~is_excluded[period:] & ~is_excluded[:-period]
     is_repeated &= ((steps == 0) | (may_change[period:] & may_change[:-period])).all(axis=1)
     step_changes = np.flatnonzero((steps[period:] != steps[:-period]).any(axis=1))

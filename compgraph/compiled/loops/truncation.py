@@ -315,14 +315,14 @@ def _find_periods_in_samples(kinds: NDArray[Any]) -> list[int]:
 def _as_truncated_loop(table: GraphTable, run: PeriodicRun) -> TruncatedLoop | None:
     """Return the loop of a run; None if it has too few iterations, or if operands do not move with the iterations."""
     iteration = slice(run.start, run.start + run.period)
-    numbers, counts = table.numbers[iteration], table.operand_counts[iteration]
-    change = table.numbers[run.start + run.period : run.start + 2 * run.period] - numbers
-    is_operand = np.arange(numbers.shape[1]) < counts[:, None]
+    integers, counts = table.integers[iteration], table.operand_counts[iteration]
+    change = table.integers[run.start + run.period : run.start + 2 * run.period] - integers
+    is_operand = np.arange(integers.shape[1]) < counts[:, None]
     if (is_operand & (change != 0) & (change != run.period)).any():
         return None
-    distances = np.arange(run.start, run.start + run.period)[:, None] - numbers
+    distances = np.arange(run.start, run.start + run.period)[:, None] - integers
     max_distance = int((distances[is_operand & (change == run.period)] // run.period + 1).max(initial=1))
-    fixed = numbers[is_operand & (change == 0)]
+    fixed = integers[is_operand & (change == 0)]
     shared_iterations = int(((fixed - run.start) // run.period + 1).max(initial=0))  # iterations that all later ones read
     max_distance = max(max_distance, _memory_distance(table, run, change))
     min_trip_count = max(MIN_ITERATIONS, 2 * max(max_distance, shared_iterations) + 8, -(-MIN_ROWS // run.period))
@@ -333,17 +333,17 @@ def _as_truncated_loop(table: GraphTable, run: PeriodicRun) -> TruncatedLoop | N
 def _memory_distance(table: GraphTable, run: PeriodicRun, change: NDArray[Any]) -> int:
     """Return the maximal distance in iterations between accesses to the same element of an array with writes."""
     accesses_by_root: dict[int, list[tuple[Any, Any]]] = {}
-    roots = {int(table.numbers[row, 0]) for row in range(run.start, run.start + run.period) if type(table.items[row]) is Write}
+    roots = {int(table.integers[row, 0]) for row in range(run.start, run.start + run.period) if type(table.items[row]) is Write}
     for row in range(run.start, run.start + run.period):
-        first, count, operands = int(table.numbers[row, 0]), int(table.number_counts[row]), int(table.operand_counts[row])
+        first, count, operands = int(table.integers[row, 0]), int(table.integer_counts[row]), int(table.operand_counts[row])
         if count > operands and first in roots:
             columns = slice(operands, count)
-            accesses_by_root.setdefault(first, []).append((table.numbers[row, columns], change[row - run.start, columns]))
+            accesses_by_root.setdefault(first, []).append((table.integers[row, columns], change[row - run.start, columns]))
     max_distance = 1
     for accesses in accesses_by_root.values():
-        for numbers, step in accesses:
+        for integers, step in accesses:
             for others, other_step in accesses:
-                for a, b, g, h in zip(numbers, others, step, other_step, strict=False):
+                for a, b, g, h in zip(integers, others, step, other_step, strict=False):
                     if g == h != 0:
                         max_distance = max(max_distance, int(abs(a - b) // abs(g)) + 1)
     return max_distance
@@ -361,11 +361,11 @@ def _reads_only_ends(table: GraphTable, loops: list[TruncatedLoop]) -> bool:
         for other in loops:
             if other is not loop:  # two iterations represent all of its reads
                 outside[other.run.start + 2 * other.run.period : other.run.stop] = False
-        is_operand = np.arange(table.numbers.shape[1]) < table.operand_counts[:, None]
-        read = table.numbers[outside]
+        is_operand = np.arange(table.integers.shape[1]) < table.operand_counts[:, None]
+        read = table.integers[outside]
         if (is_operand[outside] & (read >= first) & (read < last)).any():
             return False
         for row in np.flatnonzero(outside).tolist():
-            if type(table.items[row]) is Write and run.start <= table.numbers[row, 0] < run.stop:
+            if type(table.items[row]) is Write and run.start <= table.integers[row, 0] < run.stop:
                 return False
     return True

@@ -118,8 +118,8 @@ class RerolledLoop:
             written = written_columns(table.steps[row])
             for column, value in enumerate(table.columns[row]):
                 if isinstance(value, BufferView):
-                    number = int(table.numbers[row, 2 * column])
-                    change = int(table.numbers[row + run.period, 2 * column]) - number
+                    number = int(table.integers[row, 2 * column])
+                    change = int(table.integers[row + run.period, 2 * column]) - number
                     accesses.append((row, column, number, change, written[column]))
         return accesses
 
@@ -155,7 +155,7 @@ class RerolledLoop:
 
     def _offset_stride(self, row: int, column: int) -> int:
         """Return the change of a view's offset per iteration."""
-        current, following = self.table.numbers[row], self.table.numbers[row + self.run.period]
+        current, following = self.table.integers[row], self.table.integers[row + self.run.period]
         return int(following[2 * column + 1] - current[2 * column + 1])
 
     def distance(self, number: int, change: int) -> int | None:
@@ -171,7 +171,7 @@ class RerolledLoop:
 
     def view_in_loop(self, loops: LoopSet, loop_index: LoopIndex, row: int, column: int) -> BufferView:
         """Return a view of the first iteration as a view in the loop body."""
-        current, following = self.table.numbers[row], self.table.numbers[row + self.run.period]
+        current, following = self.table.integers[row], self.table.integers[row + self.run.period]
         number, change = int(current[2 * column]), int(following[2 * column] - current[2 * column])
         view = with_loop_stride(self.table.columns[row][column], loop_index, self._offset_stride(row, column))
         distance = self.distance(number, change)

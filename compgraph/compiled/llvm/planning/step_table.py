@@ -108,7 +108,7 @@ class StepTable:
         The buffers that steps define, by number.
     kinds : (n,) array of int
         The kind of each step.
-    numbers : (n, 2 * m) array of int
+    integers : (n, 2 * m) array of int
         For each column, the number of its buffer and its offset.
     may_change : (n, 2 * m) array of bool
         Whether each integer may change between iterations. The numbers of external buffers, which are negative, may not.
@@ -135,17 +135,17 @@ class StepTable:
         self.kinds, self.buffer_counts = np.array(kinds, np.int64), np.array(buffer_counts, np.int64)
         counts = [len(c) for c, is_candidate in zip(self.columns, is_candidate_row, strict=True) if is_candidate]
         max_columns = max(counts, default=1)
-        self.numbers = np.zeros((len(steps), 2 * max_columns), np.int64)
+        self.integers = np.zeros((len(steps), 2 * max_columns), np.int64)
         for row, step_columns in enumerate(self.columns):
             if is_candidate_row[row]:
-                flat = [
+                row_integers = [
                     x
                     for c in step_columns
                     for x in ((self._numbers[c.buffer], c.offset) if isinstance(c, BufferView) else (0, 0))
                 ]
-                self.numbers[row, : len(flat)] = flat
-        self.may_change = np.ones(self.numbers.shape, bool)
-        self.may_change[:, ::2] = self.numbers[:, ::2] >= 0
+                self.integers[row, : len(row_integers)] = row_integers
+        self.may_change = np.ones(self.integers.shape, bool)
+        self.may_change[:, ::2] = self.integers[:, ::2] >= 0
 
     def number(self, buffer: Buffer) -> int:
         """Return the number of a buffer; negative for external buffers."""

@@ -343,7 +343,7 @@ def test_loops_with_common_steps_run_each_step_once() -> None:
 
 def test_periodic_runs_are_disjoint() -> None:
     kinds = np.array([0, 1, 2] * 10 + [3, 1, 2] * 10)
-    table = SimpleNamespace(kinds=kinds, numbers=np.zeros((60, 1), int), may_change=np.zeros((60, 1), bool))
+    table = SimpleNamespace(kinds=kinds, integers=np.zeros((60, 1), int), may_change=np.zeros((60, 1), bool))
     runs = find_runs(table, 1)
     assert len(runs) == 2
     assert runs[0].stop <= runs[1].start
