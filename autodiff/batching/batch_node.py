@@ -189,7 +189,7 @@ class BatchNode(TransformTracer):
         return _array_ufunc(self, ufunc, method, *inputs, **options)
 
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        """Call a function of NumPy; one whose recorded steps depend on values runs in the fallback loop."""
+        """Call a NumPy function. If its steps depend on the values of single elements, map it over the batch."""
         has_out = kwargs.get("out") is not None
         if function in ops.WRITING_FUNCTIONS:
             args, kwargs = leading_by_position(function, args, kwargs)
@@ -199,6 +199,8 @@ class BatchNode(TransformTracer):
             if function in ops.PLAIN_FUNCTIONS or function in ops.SMOOTH_FUNCTIONS or has_out:
                 raise
             if function in ops.WRITING_FUNCTIONS:
+                if not isinstance(args[0], BatchNode):
+                    raise
                 args[0].prepare_write(None)  # the loop writes into views of it
             return self.each(f"np.{function.__name__}", function, args, kwargs)
 

@@ -488,6 +488,8 @@ WRITES: dict[str, Function] = {
     "place": lambda x, i, v: np.place(x, x > 0.5, v),
     "putmask": lambda x, i, v: np.putmask(x, x > 0.5, v),
     "copyto": lambda x, i, v: np.copyto(x, v[0], where=x > 0.5),
+    "put keywords": lambda x, i, v: np.put(a=x, ind=i, v=v),
+    "place keywords": lambda x, i, v: np.place(arr=x, mask=x > 0.5, vals=v),
 }
 
 
@@ -505,6 +507,17 @@ def test_vmap_writing_function_keeps_arguments(name: str) -> None:
     np.testing.assert_array_equal(ad.vmap(written)(x, i, v), expected)
     np.testing.assert_array_equal(ad.vmap(written)(x[:1], i[:1], v[:1]), expected[:1])  # sequentially, of one batch element
     np.testing.assert_array_equal(x, before)
+
+
+def test_vmap_write_at_batched_index_into_plain_integers_raises() -> None:
+    integers = np.zeros(3, int)
+    cg.interception(False)
+    try:
+        with pytest.raises(cg.BatchedValueError, match=r"an argument of np\.put"):
+            ad.vmap(lambda i: np.put(integers, i, 1))(np.array([0, 1]))
+    finally:
+        cg.interception(True)
+    assert not integers.any()
 
 
 def test_vmap_write_into_shared_elements_raises() -> None:
