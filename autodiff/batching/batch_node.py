@@ -54,8 +54,9 @@ from .levels import (
 from .rules import Call, apply_batch_rule, map_elements
 
 ndarray = np.ndarray
-_NUMBERS = frozenset({int, float, bool, complex, np.float64, np.float32, np.int64, np.bool_})
+_SCALAR_TYPES = frozenset({int, float, bool, complex, np.float64, np.float32, np.int64, np.bool_})
 _BASIC_INDEX = frozenset({int, slice, type(None), type(Ellipsis), np.int64})
+# Functions that return an array, not a scalar, for a 0-d array; and those that do so for a scalar too.
 _KEEP_0D_ARRAYS, _MAKE_0D_ARRAYS = (
     frozenset(spec.function for spec in ops.OPERATIONS if spec.scalar_result == result) for result in ("kept", "array")
 )
@@ -75,13 +76,14 @@ class BatchNode(TransformTracer):
     root : BatchNode or None
         The owner of the buffer, for a view.
     borrows_values : bool
-        Whether the buffer belongs to the caller, so that it is copied before a write.
+        Whether the buffer belongs to the caller, so that it is copied before a write. For a view, see `is_unrecorded_view`.
     """
 
     __slots__ = ()
     __class__ = reported_class
     kind = "batch"
     trace_kind = "batch"
+    # A batched value has no history of its own: its `values` have.
     function = memory = _operands = code = None
     args: ClassVar[tuple[Any, ...]] = ()  # type: ignore[misc]
     parent_argnums: ClassVar[tuple[int, ...]] = ()  # type: ignore[misc]
@@ -95,14 +97,14 @@ class BatchNode(TransformTracer):
 
     @classmethod
     def create_using(cls, values: NDArray[Any], level: int, root: BatchNode | None = None, is_array: bool = False) -> BatchNode:
-        """Wrap values whose first axis is the batch axis; numbers become scalars unless `is_array` or they are a view."""
+        """Wrap values whose first axis is the batch axis. 0-d elements are scalars, unless `is_array` or the node is a view."""
         shape, dtype = values.shape[1:], values.dtype
         try:
-            plain = placeholders[shape, dtype]
+            raw_value = placeholders[shape, dtype]
         except KeyError:
-            plain = placeholder(shape, dtype)
+            raw_value = placeholder(shape, dtype)
         node: Any = cls()  # type: ignore[call-arg]
-        node.raw_value = plain
+        node.raw_value = raw_value
         node._values, node.level, node.root = values, level, root
         node._root_values = None if root is None else root._values
         node.is_scalar = not shape and root is None and not is_array
@@ -111,13 +113,17 @@ class BatchNode(TransformTracer):
 
     @classmethod
     def borrow(cls, values: NDArray[Any], level: int, is_array: bool = True) -> BatchNode:
-        """Wrap values of the caller, which are copied before a write."""
-        plain = plain_base(values)
-        if not (plain.flags.c_contiguous and plain.flags.writeable):
-            values = copy_values(values)
-        node = cls.create_using(values, level, is_array=is_array)
-        node.borrows_values = True
+        """Wrap values of the caller. They are copied before a write, or at once if they are not contiguous and writeable."""
+        flags = plain_base(values).flags
+        is_borrowed = flags.c_contiguous and flags.writeable
+        node = cls.create_using(values if is_borrowed else copy_values(values), level, is_array=is_array)
+        node.borrows_values = is_borrowed
         return node
+
+    @property
+    def is_unrecorded_view(self) -> bool:
+        """Whether this is a view that was made under `no_graph` of a recorded root, so that it cannot follow later writes."""
+        return self.root is not None and self.borrows_values
 
     @property
     def batch_size(self) -> int:
@@ -128,10 +134,10 @@ class BatchNode(TransformTracer):
     def values(self) -> Any:
         """The values of all elements, with the batch axis first."""
         root = self.root
-        if root is not None and root._values is not self._root_values:  # they were replaced by a copy or a node
-            if self.borrows_values:
+        if root is not None and root._values is not self._root_values:  # replaced by a copy or a node
+            if self.is_unrecorded_view:
                 raise TypeError(
-                    f"vmap: the {describe(self)} is a view made under no_graph, and its base has been written to since. Copy "
+                    f"vmap: the base of a view was written to after the view was made under no_graph: {describe(self)}. Copy "
                     "the view where it is made (np.copy)"
                 )
             self._values = bind(window, (root._values,), self._layout_in(self._root_values))
@@ -139,12 +145,12 @@ class BatchNode(TransformTracer):
         return self._values
 
     def _layout_in(self, buffer: NDArray[Any]) -> dict[str, Any]:
-        """Offset, shape and strides of this view in its root's buffer, without the batch axes of outer levels."""
+        """Return the offset, shape and strides of this view in its root's buffer, without the batch axes of outer levels."""
         depth = batch_depth(self._values)
         layout = layout_in(plain_base(buffer), plain_base(self._values))
         shape, strides = layout["shape"][depth:], layout["strides"][depth:]
         root_values = self.root._values  # type: ignore[union-attr]
-        batch_stride = plain_base(root_values).strides[batch_depth(root_values)]  # differs if the batch axis was a broadcast one
+        batch_stride = plain_base(root_values).strides[batch_depth(root_values)]  # 0 if it was broadcast
         return {**layout, "shape": shape, "strides": (batch_stride, *strides[1:])}
 
     @classmethod
@@ -157,11 +163,11 @@ class BatchNode(TransformTracer):
                 return result
         batched = [type(a) is cls and a.level == level for a in args]
         nodes = [a for a, is_batched in zip(args, batched, strict=True) if is_batched]
-        _join_graph(nodes, args)
+        _record_buffers(nodes, args)
         values = [a.values if is_batched else a for a, is_batched in zip(args, batched, strict=True)]
         if function is getitem and len(args) == 2 and batched[0] and (parts := basic_parts(args[1])) is not None:
             out = bind(getitem, (values[0], (slice(None), *parts)))
-            if out.ndim == 1 and Ellipsis not in parts:
+            if out.ndim == 1 and Ellipsis not in parts:  # an element by integers is a new scalar, not a view
                 out = np.copy(out)
         else:
             out = apply_batch_rule(Call(function, values, batched, options, nodes[0].batch_size))
@@ -202,12 +208,12 @@ class BatchNode(TransformTracer):
                 if not isinstance(args[0], BatchNode):
                     raise
                 args[0].prepare_write(None)  # the loop writes into views of it
-            return self.each(f"np.{function.__name__}", function, args, kwargs)
+            return self.map_elements(f"np.{function.__name__}", function, args, kwargs)
 
-    each = staticmethod(map_elements)
+    map_elements = staticmethod(map_elements)  # for compgraph, which does not import this package
 
     def prepare_write(self, values: object) -> None:
-        """Prepare the buffer for a write of `values`: copy a borrowed one, and make it a node if `values` is one."""
+        """Prepare the buffer for a write of `values`: copy a borrowed buffer, and convert it to a node if `values` is a node."""
         root = self._owning_root()
         buffer = _writable_buffer(root._values, values)
         if buffer is not root._values:
@@ -291,7 +297,7 @@ for _name in ("value", "data", "ctypes", "__array_interface__", "__array_struct_
 # ------------------------------------------------------------------------------------------------ operations
 
 
-def _join_graph(nodes: Sequence[BatchNode], operands: Sequence[object]) -> None:
+def _record_buffers(nodes: Sequence[BatchNode], operands: Sequence[object]) -> None:
     """If an operand is recorded, convert the buffers of plain batched values to nodes, so that later writes are logged."""
     if not any(isinstance(base_of(a), Value) for a in operands) or not is_recording():
         return
@@ -302,7 +308,7 @@ def _join_graph(nodes: Sequence[BatchNode], operands: Sequence[object]) -> None:
 
 
 def _apply_ufunc(cls: type[BatchNode], level: int, function: np.ufunc, args: tuple[Any, ...]) -> Any:
-    """The result of a ufunc, in the most frequent cases; None in others."""
+    """Compute a ufunc of one or two operands faster than `process`; return None if that is not possible."""
     if len(args) == 1:
         values = args[0].values
         if type(values) is ndarray:
@@ -315,22 +321,22 @@ def _apply_ufunc(cls: type[BatchNode], level: int, function: np.ufunc, args: tup
         return None
     x = a.values if type(a) is cls and a.level == level else a
     y = b.values if type(b) is cls and b.level == level else b
-    if x is not a:
-        n = y.ndim - (y is not b) if type(y) not in _NUMBERS else 0
-        x = x if x.ndim > n else pad_ndim(x, n)
-    if y is not b:
-        n = x.ndim - (x is not a) if type(x) not in _NUMBERS else 0
-        y = y if y.ndim > n else pad_ndim(y, n)
-    is_plain = (type(x) is ndarray or type(x) in _NUMBERS) and (type(y) is ndarray or type(y) in _NUMBERS)
-    if is_plain:
+    a_is_batched, b_is_batched = x is not a, y is not b
+    if a_is_batched:  # align the axes of the elements
+        ndim = y.ndim - b_is_batched if type(y) not in _SCALAR_TYPES else 0
+        x = x if x.ndim > ndim else pad_ndim(x, ndim)
+    if b_is_batched:
+        ndim = x.ndim - a_is_batched if type(x) not in _SCALAR_TYPES else 0
+        y = y if y.ndim > ndim else pad_ndim(y, ndim)
+    if (type(x) is ndarray or type(x) in _SCALAR_TYPES) and (type(y) is ndarray or type(y) in _SCALAR_TYPES):
         return cls.create_using(function(x, y), level)
-    if type(x) is ndarray or type(y) is ndarray:
+    if type(x) is ndarray or type(y) is ndarray:  # `process` converts a plain buffer beside a node to a node
         return None
     return cls.create_using(bind(function, (x, y)), level)
 
 
 def basic_parts(index: object) -> tuple[Any, ...] | None:
-    """The parts of a basic index (integers, slices, None, an ellipsis); None for other indices."""
+    """Return the parts of a basic index (integers, slices, None, an ellipsis); None for other indices."""
     parts = index if type(index) is tuple else (index,)
     return parts if _BASIC_INDEX.issuperset(map(type, parts)) else None
 
@@ -340,10 +346,10 @@ def _wrap(out: Any, level: int, nodes: Sequence[BatchNode], is_array: bool) -> A
     if isinstance(out, (tuple, list)):
         parts: list[Any] = [None if o is None else _wrap(o, level, nodes, is_array) for o in out]
         return type(out)(*parts) if hasattr(out, "_fields") else type(out)(parts)
-    plain = plain_base(out)
+    base = plain_base(out)
     root = None
-    if type(plain) is ndarray:
-        owner = owner_of(plain)
+    if type(base) is ndarray:
+        owner = owner_of(base)
         for node in nodes:
             if owner_of(plain_base(node.values)) is owner:
                 if node.is_scalar:  # NumPy returns a new array for a number
@@ -352,6 +358,7 @@ def _wrap(out: Any, level: int, nodes: Sequence[BatchNode], is_array: bool) -> A
                     root = node if node.root is None else node.root
                 break
     wrapped = BatchNode.create_using(out, level, root, is_array)
+    # A view under `no_graph` of a recorded root; see `is_unrecorded_view`.
     wrapped.borrows_values = root is not None and not is_recording() and isinstance(base_of(root._values), Value)
     return wrapped
 
@@ -360,7 +367,7 @@ def _wrap(out: Any, level: int, nodes: Sequence[BatchNode], is_array: bool) -> A
 
 
 def _writable_buffer(buffer: Any, value: object) -> Any:
-    """Return a buffer into which a value can be written: one with the batch axes, the tangents and the graph of the value."""
+    """Return a buffer into which a value can be written: batched, with tangents, or recorded, as the value is."""
     if not isinstance(value, Value):
         return buffer
     if type(value) is BatchNode:
@@ -373,7 +380,7 @@ def _writable_buffer(buffer: Any, value: object) -> Any:
 
 
 class BufferWrapper:
-    """Makes the new arrays of a function under vmap batched, so that batched values can be written into them."""
+    """Converts new arrays of a function under vmap to batched values, so that batched values can be written into them."""
 
     __slots__ = ("batch_size", "level")
 

@@ -156,7 +156,7 @@ class TangentNode(TransformTracer):
         """Compute ``function(*args, **options)`` and its tangent at `level`."""
         pairs = [(a, type(a) is cls and a.level == level) for a in args]
         tangent_nodes = [a for a, is_tangent in pairs if is_tangent]
-        _join_graph(tangent_nodes, [a for a, is_tangent in pairs if not is_tangent])
+        _record_buffers(tangent_nodes, [a for a, is_tangent in pairs if not is_tangent])
         primals = tuple([a.primal if is_tangent else _plain_constant(a) for a, is_tangent in pairs])
         out = bind(function, primals, options)
         if is_blocked_level(level):
@@ -209,11 +209,11 @@ class TangentNode(TransformTracer):
         has_tangent = type(value) is cls and value.level == level
         primal, tangent = (value.primal, value.derivative()) if has_tangent else (value, None)
         root = target if target.root is None else target.root
-        _join_graph([target], [primal, tangent])
+        _record_buffers([target], [primal, tangent])
         has_tangents = tangent is not None or root.derivative() is not None
         if has_tangents and root._tangent_buffer is None:
             root._allocate_tangent_buffer()
-            _join_graph([target], [primal, tangent])
+            _record_buffers([target], [primal, tangent])
         if tangent is not None and tangent.dtype.kind == "c" and target.dtype.kind != "c":
             tangent = np.real(tangent)
         tangent_buffer: Any = root._tangent_buffer
@@ -276,7 +276,7 @@ def _plain_constant(value: Any) -> Any:
     return value.raw_value if type(value) in INERT and not value.args else value
 
 
-def _join_graph(nodes: Sequence[TangentNode], others: Sequence[Any]) -> None:
+def _record_buffers(nodes: Sequence[TangentNode], others: Sequence[Any]) -> None:
     """Convert buffers to nodes if another operand is a node of a graph, so that later writes into them are recorded."""
     parts = [part for a in nodes for part in (a.primal, a.derivative())]
     graph_nodes = [n for n in (*parts, *map(_plain_constant, others)) if isinstance(n, Value)]

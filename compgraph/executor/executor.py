@@ -197,7 +197,7 @@ class Executor:
         if program is None:
             batch: Any = next((v for v in values if isinstance(v, Value) and v.trace_kind == "batch"), None)
             if batch is not None:
-                return batch.each("an Executor", lambda *element: self.run(dict(zip(feed, element, strict=True))), values)
+                return batch.map_elements("an Executor", lambda *element: self.run(dict(zip(feed, element, strict=True))), values)
             feeds = self._convert_feed(feed)
             fed_values, values = values, list(feeds.values())
             program = self._find_or_compile(feeds)

@@ -231,7 +231,7 @@ def _sequential_if_batched(handler: Callable[..., Any], name: str) -> Any:
             batched: Any = next((x for x in leaves if isinstance(x, Value) and x.trace_kind == "batch"), None)
             if batched is None or (isinstance(error, IndexError) and "arrays used as indices" not in str(error)):
                 raise
-            return batched.each(name, function, args, kwargs)
+            return batched.map_elements(name, function, args, kwargs)
 
     return handle_batches
 
