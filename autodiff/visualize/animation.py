@@ -228,7 +228,7 @@ def _label_entries(graph: GraphDrawing, sweep: Pass, names: dict[Any, str]) -> N
         title = truncate(f"{node.opname}: {names[node]}") if has_chosen_name(node) else names[node]
         value = node_text(node.raw_value)  # type: ignore[union-attr]  # no writes: `backward` and `forward` raise for them
         entries[number].label = title if value == title else f"{title}\n{value}"
-        entries[number].has_sign = False
+        entries[number].has_symbol = False
         entries[number].details["title"] = names[node]
     arriving = [(node, seed) for node, seed in sweep.start.items()]
     for step in sweep.steps:

@@ -19,7 +19,7 @@ from .sweep_steps import Pass, Step, names_in
 ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth")
 # The tokens of the formula text of a rule (`Rule.with_formula`): a power, a transpose, a word, an operator, another character.
 TOKENS = re.compile(r"\*\*(?:\(([^()]*)\)|(\w+))|\.T\b|(\w+)|(\s*[-+*/@>]\s*)|(.)")
-SIGNS = {"*": " · ", "/": " / ", "-": " − ", "+": " + ", "@": " @ ", ">": " > "}
+SYMBOLS = {"*": " · ", "/": " / ", "-": " − ", "+": " + ", "@": " @ ", ">": " > "}
 
 
 @dataclass(frozen=True)
@@ -170,13 +170,13 @@ def _product(step: Step, local: Token, derivative_token: Token, is_reverse: bool
         return [derivative_token], []
     if step.local is None:
         # The derivative of complex numbers may not be a factor: conj has a Jacobian of real and imaginary parts.
-        sign = " · " if scalar and not np.iscomplexobj(step.incoming) else " @ "
-        return ([derivative_token, _text(sign), local] if is_reverse else [local, _text(sign), derivative_token]), []
-    sign, times = (" · ", " × ") if scalar else (" ⊙ ", " ⊙ ")
+        symbol = " · " if scalar and not np.iscomplexobj(step.incoming) else " @ "
+        return ([derivative_token, _text(symbol), local] if is_reverse else [local, _text(symbol), derivative_token]), []
+    symbol, times = (" · ", " × ") if scalar else (" ⊙ ", " ⊙ ")
     first, second = (derivative_token, local) if is_reverse else (local, derivative_token)
     one, two = (step.incoming, step.local) if is_reverse else (step.local, step.incoming)
     symbols, numbers = (
-        [first, _text(sign), second],
+        [first, _text(symbol), second],
         [_text(f"{format_operand(one) if np.iscomplexobj(one) else format_result(one)}{times}{format_operand(two)}")],
     )
     if is_reverse and np.shape(step.contribution) != step.node.shape:
@@ -196,14 +196,14 @@ def _shapes_text(step: Step, is_reverse: bool) -> str:
 def typeset_formula(text: str, tokens: Mapping[str, Token]) -> Line:
     """Return the formula text of a rule as mathematics, with each name in `tokens` replaced by its token."""
     line: Line = []
-    for power, exponent, word, sign, other in TOKENS.findall(text):
+    for power, exponent, word, symbol, other in TOKENS.findall(text):
         if power or exponent:
             line.append(Token("exponent", plain_text(typeset_formula(power or exponent, tokens))))
         elif word:
             line.append(tokens.get(word) or _text("π" if word == "pi" else word))
-        elif sign:
+        elif symbol:
             unary = not line or line[-1].text.endswith("(")
-            line.append(_text("−" if unary and "-" in sign else SIGNS[sign.strip()]))
+            line.append(_text("−" if unary and "-" in symbol else SYMBOLS[symbol.strip()]))
         else:
             line.append(_text(other or "ᵀ"))
     return line

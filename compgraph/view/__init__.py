@@ -20,13 +20,13 @@ PNG, PDF, GIF) and for notebooks, and ``layout.js`` in the browser, where boxes 
 from .colors import LIGHT, hex_of
 from .dot import can_render, dot_of, escape_unprintable, render
 from .drawing import FOLDED_FROM, Arrow, Box, Drawing, Entry, GraphDrawing, draw_graph
-from .labels import INFIX, SIGNS
+from .labels import INFIX, SYMBOLS
 from .page import notebook_frame, page_of, require_folder, require_resolution
 from .short_texts import GREEK, chosen_name, name_of, short_location, source_text, typeset_name
 from .visualize import DIRECTIONS, GraphPicture, ProgramOptions, visualize_at
 
 __all__ = [
-    "DIRECTIONS", "FOLDED_FROM", "GREEK", "INFIX", "LIGHT", "SIGNS", "Arrow", "Box", "Drawing", "Entry", "GraphDrawing",
+    "DIRECTIONS", "FOLDED_FROM", "GREEK", "INFIX", "LIGHT", "SYMBOLS", "Arrow", "Box", "Drawing", "Entry", "GraphDrawing",
     "GraphPicture", "ProgramOptions", "can_render", "chosen_name", "dot_of", "draw_graph", "escape_unprintable", "hex_of",
     "name_of", "notebook_frame", "page_of", "render", "require_folder", "require_resolution", "short_location", "source_text",
     "typeset_name", "visualize_at",

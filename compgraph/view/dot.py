@@ -41,7 +41,7 @@ ELLIPTIC = ("variable", "placeholder", "constant", "result")  # kinds of entries
 MAX_ELLIPSE_LABEL = 12  # characters
 FILLS = {"write": "operation", "placeholder": "variable"}  # of kinds without a color of their own
 OUTLINED = {"called": "operation", "result": "variable"}  # entries that are not filled, and the color of their frames
-SIGN_SIZE = "19"
+SYMBOL_SIZE = "19"
 MAX_PORTS = 4  # operations with more operands have no ports; Graphviz orders their operands as far as possible
 PORTED_SIZE = 32  # points: the least height and width of an operation with ports
 
@@ -246,14 +246,14 @@ def _label(entry: Entry, count: int, direction: str) -> dict[str, str]:
     is_single_line = "\n" not in entry.label
     order = {"ordering": "in"} if count > 1 else {}
     if not 2 <= count <= MAX_PORTS:
-        label = escaped(entry.label) if is_single_line or not entry.has_sign else f"<{_html_lines(entry)}>"
-        size = {"fontsize": SIGN_SIZE, "margin": "0"} if entry.has_sign and is_single_line else {}
+        label = escaped(entry.label) if is_single_line or not entry.has_symbol else f"<{_html_lines(entry)}>"
+        size = {"fontsize": SYMBOL_SIZE, "margin": "0"} if entry.has_symbol and is_single_line else {}
         return {"label": label, **size, **order}
     is_sideways = direction == "LR"
     width, height = (1, PORTED_SIZE // count) if is_sideways else (PORTED_SIZE // count, 1)
     ports = [f'<td port="i{k}" width="{width}" height="{height}"></td>' for k in range(count)]
     span = f'{"rowspan" if is_sideways else "colspan"}="{count}"'
-    padding = 4 if entry.has_sign and is_single_line else 8
+    padding = 4 if entry.has_symbol and is_single_line else 8
     text = f'<td {span} width="{PORTED_SIZE}" cellpadding="{padding}">{_html_lines(entry)}</td>'
     # An empty cell opposite the ports centers the text.
     rows = [f'{ports[0]}{text}<td {span} width="1"></td>', *ports[1:]]
@@ -267,12 +267,12 @@ def _label(entry: Entry, count: int, direction: str) -> dict[str, str]:
 
 
 def _html_lines(entry: Entry) -> str:
-    """Return the label of an entry in Graphviz's HTML; a sign on the first line is larger."""
+    """Return the label of an entry in Graphviz's HTML; a symbol on the first line is larger."""
     # Graphviz collapses other spaces, and rejects an empty line. Backslashes are escaped as in other labels.
     text = html.escape(escape_unprintable(entry.label)).replace(" ", "&#160;").replace("\\", "\\\\")
     lines = [line or "&#160;" for line in text.split("\n")]
     first, *others = lines
-    return "<br/>".join([f'<font point-size="{SIGN_SIZE}">{first}</font>' if entry.has_sign else first, *others])
+    return "<br/>".join([f'<font point-size="{SYMBOL_SIZE}">{first}</font>' if entry.has_symbol else first, *others])
 
 
 def _style(entry: Entry, theme: Theme) -> dict[str, str]:

@@ -48,8 +48,8 @@ class Entry:
         The number of the box around it.
     marked : bool
         Whether it has a red frame.
-    has_sign : bool
-        Whether the first line of the label is a sign such as ``+``, which is written larger.
+    has_symbol : bool
+        Whether the first line of the label is a symbol such as ``+``, which is written larger.
     slot : str
         The longest text for which an animation reserves space below the label.
     """
@@ -59,7 +59,7 @@ class Entry:
     details: dict[str, str]
     box: int | None = None
     marked: bool = False
-    has_sign: bool = False
+    has_symbol: bool = False
     slot: str = ""
 
     @property
@@ -220,7 +220,7 @@ def _entry(item: Item, label: str, labels: Labels, extra_texts: ExtraTexts, is_m
     extra += [details["dtype"]] if extra_texts.dtypes else []
     extra += [details["line"]] if extra_texts.lines else []
     lines = [label, *(each for each in extra if each and each != label)]
-    return Entry(_kind(item), "\n".join(lines), details, marked=is_marked, has_sign=labels.is_sign(item))
+    return Entry(_kind(item), "\n".join(lines), details, marked=is_marked, has_symbol=labels.is_symbol(item))
 
 
 def _kind(item: Item) -> str:

@@ -17,12 +17,14 @@ from .write_history import Item, Steps, ViewAfterWrite, part_of, value_at_creati
 TYPOGRAPHY = {"-": "−", "*": "·", "%": "mod", "**": "^", ">=": "≥", "<=": "≤", "==": "=", "!=": "≠"}
 BITWISE = frozenset({"&", "|", "^", "<<", ">>", "~"})  # drawn as names
 INFIX, PREFIX = (
-    {ops.opname_of(function): TYPOGRAPHY.get(sign, sign) for function, sign in signs.items() if sign not in BITWISE}
-    for signs in (ops.INFIX, ops.PREFIX)
+    {ops.opname_of(function): TYPOGRAPHY.get(symbol, symbol) for function, symbol in symbols.items() if symbol not in BITWISE}
+    for symbols in (ops.INFIX, ops.PREFIX)
 )
 PREFIX["sqrt"] = "√"
-SIGNS = {opname: sign.replace("·", "×") for opname, sign in {**INFIX, **PREFIX}.items()}  # a dot alone in a box is too small
-# Precedence of operators, by sign: an operand of lower precedence is written in parentheses.
+SYMBOLS = {
+    opname: symbol.replace("·", "×") for opname, symbol in {**INFIX, **PREFIX}.items()
+}  # a dot alone in a box is too small
+# Precedence of operators, by symbol: an operand of lower precedence is written in parentheses.
 INFIX_PRECEDENCE = {"+": 2, "−": 2, "·": 3, "/": 3, "//": 3, "mod": 3, "@": 3, "^": 5}
 PREFIX_PRECEDENCE = 4
 SUPERSCRIPTS = str.maketrans("0123456789−", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
@@ -41,21 +43,21 @@ class Labels:
         self._steps = steps
 
     def label(self, item: Item) -> str:
-        """Return the text on a step: sign and user-chosen name of an operation, name or number of a leaf."""
+        """Return the text on a step: symbol and user-chosen name of an operation, name or number of a leaf."""
         if isinstance(item, Write):
             return f"{self._written_element(item)} ="
         if isinstance(item, MultiOutput):
-            return SIGNS.get(item.opname, item.opname)
+            return SYMBOLS.get(item.opname, item.opname)
         node = item.view if isinstance(item, ViewAfterWrite) else item
         if node.opname is None:
             return self._leaf(node)
-        sign = f"[{index_text(_index(node))}]" if node.function is ops.getitem else SIGNS.get(node.opname, node.opname)
+        symbol = f"[{index_text(_index(node))}]" if node.function is ops.getitem else SYMBOLS.get(node.opname, node.opname)
         name = chosen_name(node)
-        return f"{sign}\n{typeset_name(name)}" if name else sign
+        return f"{symbol}\n{typeset_name(name)}" if name else symbol
 
-    def is_sign(self, item: Item) -> bool:
-        """Whether the first line of the label is a sign."""
-        return not isinstance(item, Write) and item.opname in SIGNS
+    def is_symbol(self, item: Item) -> bool:
+        """Whether the first line of the label is a symbol."""
+        return not isinstance(item, Write) and item.opname in SYMBOLS
 
     def title(self, item: Item) -> str:
         """Return the step in one line: its name, or else its formula."""
@@ -89,12 +91,12 @@ class Labels:
         return f"{opname}({', '.join(names + short)})"
 
     def _infix(self, opname: str, uses: tuple[Item, ...], depth: int) -> str:
-        sign, binding = INFIX[opname], _precedence(opname)
-        left = self._operand(uses[0], depth - 1, min_precedence=binding + (sign == "^"))
-        right = self._operand(uses[1], depth - 1, min_precedence=binding + (sign not in ("+", "·")))
-        if sign == "^" and re.fullmatch(r"−?\d+", right):
+        symbol, binding = INFIX[opname], _precedence(opname)
+        left = self._operand(uses[0], depth - 1, min_precedence=binding + (symbol == "^"))
+        right = self._operand(uses[1], depth - 1, min_precedence=binding + (symbol not in ("+", "·")))
+        if symbol == "^" and re.fullmatch(r"−?\d+", right):
             return left + right.translate(SUPERSCRIPTS)
-        return f"{left} {sign} {right}"
+        return f"{left} {symbol} {right}"
 
     def _operand(self, item: Item, depth: int, min_precedence: int = 0) -> str:
         """Return an operand in a formula: its name, its number, or else its own formula."""
@@ -109,7 +111,7 @@ class Labels:
         if name is not None:
             return typeset_name(name)
         if depth <= 0:
-            return "(…)" if node.opname in SIGNS else f"{node.opname}(…)"
+            return "(…)" if node.opname in SYMBOLS else f"{node.opname}(…)"
         text = self.formula(item, depth)
         return f"({text})" if _precedence(node.opname) < min_precedence else text
 
@@ -134,7 +136,7 @@ class Labels:
 
 
 def _precedence(opname: str) -> int:
-    """The precedence of an operation in a formula: of its sign, or that of a call."""
+    """The precedence of an operation in a formula: of its symbol, or that of a call."""
     if opname in PREFIX:
         return PREFIX_PRECEDENCE
     return INFIX_PRECEDENCE.get(INFIX[opname], 1) if opname in INFIX else 6

@@ -136,7 +136,7 @@ def visualize_at(
     r"""Draw the graph that ends at a node, or a compiled program.
 
     Variables are light blue, placeholders light blue with a dashed border, constants orange, operations purple. An arrow leads
-    from each operand to the operation that uses it. Operations are labeled with their sign or opname, and the name if the user
+    from each operand to the operation that uses it. Operations are labeled with their symbol or opname, and the name if the user
     gave one. A variable without a name has the name of the Python variable it was assigned to; a constant shows its number.
     Names are typeset: ``W_1`` with a subscript, ``alpha`` as a Greek letter. A write, as ``y[0] =``, leads from the array before
     it to later readers of the array. In SVG and HTML, each node has a tooltip: its formula, shape, dtype, value and line of code.

@@ -1,6 +1,6 @@
 """Drawings of compiled programs: an entry per step, a box per fused nest, and a box per loop with its trip count.
 
-Arrows lead from inputs, or from the last writer of memory, to its readers. Dashed arrows lead to the next iteration of a loop.
+Arrows lead from an input, or from the last writer of a buffer, to the readers. Dashed arrows lead to the next iteration.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ...guards import Guard
 from ...ops import FOLDS, OPNAMES
 from ...storage import Write
 from ...values import MultiOutput, Value
-from ...view import FOLDED_FROM, INFIX, SIGNS, Arrow, Box, Drawing, Entry, ProgramOptions, short_location, source_text
+from ...view import FOLDED_FROM, INFIX, SYMBOLS, Arrow, Box, Drawing, Entry, ProgramOptions, short_location, source_text
 from .buffer_ir import Buffer, BufferView, MatMul, NumPyCall, Reduce
 from .planning import FusedLoop, LoopNest, Unit
 
@@ -60,10 +60,11 @@ class _DrawingBuilder:
         self.drawing = Drawing()
         self._names, self._options = names, options
         self._is_folded = size > FOLDED_FROM if options.fold is None else options.fold
-        self._remaining = size if options.limit is None else options.limit  # entries left to draw
+        self._remaining = size if options.limit is None else options.limit  # entries left to draw; a closed box counts as one
         self._writers: dict[Buffer, list[tuple[BufferView, int]]] = defaultdict(list)  # since the last full write
         self._items: dict[Any, int] = {}  # items computed by NumPy
-        self._open_loops: list[tuple[int, list[tuple[int, BufferView]]]] = []  # their first entries, and reads before a write
+        # For each open loop its first entry, and the reads that a write in the previous iteration may reach: entry and view.
+        self._open_loops: list[tuple[int, list[tuple[int, BufferView]]]] = []
 
     # ------------------------------------------------------------------------------------------ units
 
@@ -103,14 +104,16 @@ class _DrawingBuilder:
         partials = iter(() if unit.tiling is None else unit.tiling.partials)
         for step in unit.steps:
             if closed or self._remaining > 0:
-                number = self._add_step(step, inner_box)
+                entry = self._add_step(step, inner_box)
                 partial = next(partials, None) if isinstance(step, Reduce) else None
                 if partial is not None:  # a later nest combines the partial results of the tiles
-                    self._writers[partial.buffer].append((partial, number))
-                self._remaining -= not closed
+                    self._writers[partial.buffer].append((partial, entry))
+                if not closed:
+                    self._remaining -= 1
             else:
                 self.drawing.omitted_nodes += 1
-        self._remaining -= closed
+        if closed:
+            self._remaining -= 1
 
     def _box(self, title: str, parent: int | None, count: int = 1, closed: bool = False) -> int:
         self.drawing.boxes.append(Box(title, parent, count, closed))
@@ -120,32 +123,32 @@ class _DrawingBuilder:
 
     def _add_step(self, step: Any, box: int | None) -> int:
         is_call = isinstance(step, NumPyCall)
-        number = self._entry("called" if is_call else "operation", _label(step), step.out, box, _name(step))
+        entry = self._entry("called" if is_call else "operation", _label(step), step.out, box, _name(step))
         if is_call:
             line = getattr(step.item, "line", None)
-            self.drawing.entries[number].details |= {"line": short_location(line), "code": source_text(line)}
-            self._items[step.item] = number
-            self._arrows([self._items[a] for a in _operand_items(step.item) if a in self._items and a not in step.views], number)
+            self.drawing.entries[entry].details |= {"line": short_location(line), "code": source_text(line)}
+            self._items[step.item] = entry
+            self._arrows([self._items[a] for a in _operand_items(step.item) if a in self._items and a not in step.views], entry)
         for view in step.views.values() if is_call else step.operands:
             if isinstance(view, BufferView):
-                self._read(view, number)
+                self._draw_sources(view, entry)
         if step.out is not None:
             if _covers_buffer(step.out):
                 self._writers[step.out.buffer].clear()
-            self._writers[step.out.buffer].append((step.out, number))
-        return number
+            self._writers[step.out.buffer].append((step.out, entry))
+        return entry
 
-    def _read(self, view: BufferView, number: int) -> None:
-        """Draw the sources of a view."""
+    def _draw_sources(self, view: BufferView, reader: int) -> None:
+        """Draw the sources of a view that the entry `reader` reads."""
         writers = self._writers[view.buffer]
         if not writers and view.buffer.is_external:
             self._writers[view.buffer].append((view, self._input_entry(view)))
-        is_last_write = bool(writers) and (writers[-1][0] == view or _covers_buffer(writers[-1][0]))
-        sources = [writer for _, writer in (writers[-1:] if is_last_write else writers)]
-        self._arrows(sources[-MAX_SOURCES:], number)
+        last_write_covers_view = bool(writers) and (writers[-1][0] == view or _covers_buffer(writers[-1][0]))
+        sources = [writer for _, writer in (writers[-1:] if last_write_covers_view else writers)]
+        self._arrows(sources[-MAX_SOURCES:], reader)
         for first, reads in self._open_loops:
-            if not is_last_write or sources[-1] < first:
-                reads.append((number, view))
+            if not last_write_covers_view or sources[-1] < first:
+                reads.append((reader, view))
 
     def _input_entry(self, view: BufferView) -> int:
         name = self._names.get(view.buffer)
@@ -153,11 +156,11 @@ class _DrawingBuilder:
 
     def add_result(self, name: str, view: BufferView | None, item: object) -> None:
         """Draw a result."""
-        number = self._entry("result", name, view, None)
+        entry = self._entry("result", name, view, None)
         if view is not None:
-            self._read(view, number)
+            self._draw_sources(view, entry)
         elif item in self._items:
-            self._arrows([self._items[item]], number)
+            self._arrows([self._items[item]], entry)
 
     def _entry(self, kind: str, label: str, view: BufferView | None, box: int | None, opname: str = "") -> int:
         shape = "" if view is None else str(_shape(view))
@@ -166,7 +169,7 @@ class _DrawingBuilder:
         details |= {"formula": "", "value": "", "shape": shape, "dtype": dtype, "line": "", "code": ""}
         label_lines = [label, shape if self._options.shapes else "", dtype if self._options.dtypes else ""]
         self.drawing.entries.append(
-            Entry(kind, "\n".join(filter(None, label_lines)), details, box, has_sign=label in SIGNS.values())
+            Entry(kind, "\n".join(filter(None, label_lines)), details, box, has_symbol=label in SYMBOLS.values())
         )
         return len(self.drawing.entries) - 1
 
@@ -180,19 +183,19 @@ def _covers_buffer(view: BufferView) -> bool:
 
 
 def _shape(view: BufferView) -> tuple[int, ...]:
-    """Return the shape of a view, without the reduced axes if it is the result of a reduction."""
+    """Return the shape of a view without axes of stride 0, which are reduced or broadcast."""
     return tuple(n for n, s in zip(view.shape, view.strides, strict=True) if s or n == 1)
 
 
 def _label(step: Any) -> str:
-    """Return the label of a step: its sign or name, with the numbers among the operands."""
+    """Return the label of a step: its symbol or name, with the numbers among the operands."""
     name = _name(step)
-    sign = SIGNS.get(_opname(name), name)
+    symbol = SYMBOLS.get(_opname(name), name)
     if isinstance(step, NumPyCall) or all(isinstance(operand, BufferView) for operand in step.operands):
-        return sign
+        return symbol
     operands = ["·" if isinstance(operand, BufferView) else _format_number(operand) for operand in step.operands]
     if _opname(name) in INFIX and len(operands) == 2:
-        return f"{operands[0]} {sign} {operands[1]}"
+        return f"{operands[0]} {symbol} {operands[1]}"
     return f"{name}({', '.join(operands)})"
 
 
@@ -204,13 +207,13 @@ def _name(step: Any) -> str:
         return "matmul"
     if isinstance(step, Reduce):
         return REDUCTION_NAMES.get(step.operation, step.operation)
-    kind = type(step).__name__.lower()
-    operation = str(getattr(step, "operation", getattr(step, "kind", kind)))
+    class_name = type(step).__name__.lower()
+    operation = str(getattr(step, "operation", None) or getattr(step, "kind", class_name))
     if operation == "require":
         return "check"
     if operation == "copy" and not isinstance(step.operands[0], BufferView):
         return "fill"
-    return operation if kind in ("map", operation) else f"{kind} {operation}"
+    return operation if class_name in ("map", operation) else f"{class_name} {operation}"
 
 
 def _opname(name: str) -> str:

@@ -51,7 +51,7 @@ def test_drawing_shows_fused_nest_as_box() -> None:
     }  # fmt: skip
     (product,) = (entry for entry in picture.entries if entry.label == "2 × ·")
     assert (product.details["title"], product.details["opname"]) == ("2 × ·", "multiply")
-    assert {entry.label for entry in picture.entries if entry.has_sign} == {"×"}
+    assert {entry.label for entry in picture.entries if entry.has_symbol} == {"×"}
     assert all(entry.details["title"] for entry in picture.entries)
     assert kinds(picture, "variable") == ["x", "y"]
     assert kinds(picture, "result") == ["result 1", "result 2"]
