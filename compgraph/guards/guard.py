@@ -124,7 +124,7 @@ class Guard:
         if current_value != self.recorded:
             if self.is_derived:
                 raise ProgramMismatchError
-            if self.function in _CONTENT_FUNCTIONS:
+            if getattr(self.function, "func", self.function) in _CONTENT_FUNCTIONS:
                 problem = f"Python branched on {self}. With these values it differs"
             else:
                 change = f"With these values it gives {current_value!r}"
@@ -274,7 +274,7 @@ def fingerprint(array: NDArray[Any]) -> tuple[Any, ...]:
     return array.shape, array.dtype.str, hashlib.blake2b(np.asarray(array).tobytes(), digest_size=16).hexdigest()
 
 
-_CONTENT_FUNCTIONS = (contents, fingerprint)  # messages do not show their values
+_CONTENT_FUNCTIONS = (contents, fingerprint, _fingerprint_of)  # messages do not show their values
 
 
 def note_layout(node: Any, description: str) -> None:

@@ -173,8 +173,9 @@ def kron(A: object, B: object, format: Any = None) -> Any:  # noqa: N803 (SciPy'
     a, b = (sum_duplicates(m if scipy.sparse.issparse(m) else scipy.sparse.coo_array(stack_nested(m))) for m in (A, B))
     scipy_function = unpatched(scipy.sparse.kron)
     ones = [build_matrix(m, np.ones(m.nnz, np.int64)) for m in (a, b)]
+    # The numbers of the elements of `a` and of `b` whose products are the elements of the result.
     left, right = scipy_function(number_elements(a), ones[1], "coo"), scipy_function(ones[0], number_elements(b), "coo")
-    return _in_format(build_matrix(left, a.data[left.data - 1] * b.data[right.data - 1]), format)
+    return _in_format(build_matrix(left, read_elements(left, a.data).data * read_elements(right, b.data).data), format)
 
 
 def kronsum(A: Any, B: Any, format: Any = None) -> Any:  # noqa: N803 (SciPy's names)

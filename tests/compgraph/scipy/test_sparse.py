@@ -109,8 +109,10 @@ ELEMENTS: dict[str, list[tuple[Any, ...]]] = {
         ("vstack", lambda d: sp.vstack([M, csr(d)], format="csr").toarray(), D),
         ("block_diag", lambda d: sp.block_diag([csr(d), M]).toarray(), D),
         ("kron", lambda d: sp.kron(csr(d), M + csr(d)).toarray(), D),
+        ("kron without elements", lambda d: sp.kron(sp.csr_array((2, 2)), csr(d)).toarray() + d[0], D),
         ("kron with eye", lambda d: sp.kron(sp.eye_array(2), csr(d)).toarray(), D),
         ("kronsum", lambda e: sp.kronsum(coo(e), sp.eye_array(2)).toarray(), real(6)),
+        ("kronsum of zeros", lambda e: sp.kronsum(sp.csr_array((2, 2)), coo(e)).toarray(), real(6)),
         ("tril and triu", lambda d: (sp.tril(csr(d)) - sp.triu(csr(d), 1)).toarray(), D),
     ],
     "read": [
