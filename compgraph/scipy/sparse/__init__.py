@@ -79,7 +79,7 @@ POLICY = Policy(
         "kron": matrix_creation.kron,
         "kronsum": matrix_creation.kronsum,
         "find": matrix_creation.find,
-        "matrix_transpose": matrix_creation.transpose,
+        "matrix_transpose": matrix_creation.matrix_transpose,
         "permute_dims": matrix_creation.permute_dims,
         "swapaxes": matrix_creation.swapaxes,
     },

@@ -1,4 +1,4 @@
-"""Creation of sparse matrices from nodes: by their classes, from diagonals, and from blocks.
+"""Sparse matrices from nodes: constructors of the classes, diagonals and blocks.
 
 SciPy's function runs on a matrix of element numbers; see `node_matrices`.
 """
@@ -32,46 +32,46 @@ def init_matrix(
     self: Any, arg1: object, shape: object = None, dtype: DTypeLike | None = None, copy: bool = False, **options: object
 ) -> None:
     """``__init__`` of SciPy's classes, for elements that are nodes."""
-    kind = type(self)
-    if not issubclass(kind, _CLASSES_WITH_NODES):
-        raise TypeError(f"a {kind.__name__} cannot hold nodes. Use csr_array, csc_array or coo_array")
+    cls = type(self)
+    if not issubclass(cls, _CLASSES_WITH_NODES):
+        raise TypeError(f"a {cls.__name__} cannot hold nodes. Use csr_array, csc_array or coo_array")
     if isinstance(arg1, tuple):
         is_shape = len(arg1) == 2 and not isinstance(arg1[1], (tuple, list)) and np.ndim(arg1[1]) == 0
         pattern = guarded_value(arg1 if is_shape else arg1[1:], "the pattern of a sparse matrix")
         arg1 = pattern if is_shape else (arg1[0], *pattern)
     shape = guarded_value(shape, "the shape of a sparse matrix")
     if not argument_has_node(arg1):
-        unpatched(kind.__init__)(self, arg1, shape, dtype, copy, **options)
+        unpatched(cls.__init__)(self, arg1, shape, dtype, copy, **options)
         return
-    matrix = _matrix_of(kind, arg1, shape)
+    matrix = _create_matrix(cls, arg1, shape)
     if dtype is not None:
         matrix = matrix.astype(dtype)
     self.__dict__.update(matrix.__dict__)
     self.__class__ = type(matrix)
 
 
-def _matrix_of(kind: Any, arg1: object, shape: object) -> Any:
-    """Create a matrix of a class from its first argument; in the format csr if that class cannot hold nodes."""
+def _create_matrix(cls: Any, arg1: object, shape: object) -> Any:
+    """Create a matrix of a class from its first argument; in CSR format if instances of the class cannot hold nodes."""
     if isinstance(arg1, tuple) and len(arg1) == 3:
         data = stack_nested(arg1[0])
-        return read_elements(kind((_numbers(data), *arg1[1:]), shape=shape), np.ravel(data))
+        return read_elements(cls((_make_element_numbers(data), *arg1[1:]), shape=shape), np.ravel(data))
     if isinstance(arg1, tuple) and len(arg1) == 2:
         data, coordinates = stack_nested(arg1[0]), arg1[1]
         if isinstance(coordinates, (tuple, list)) and len(coordinates) == 2 and np.ndim(coordinates[0]):
-            numbered = scipy.sparse.coo_array((_numbers(data), coordinates), shape=shape)
-            return _as_class(kind, read_elements(numbered, np.ravel(data)))
-        return read_elements(kind((_numbers(data), coordinates), shape=shape), np.ravel(data))  # diagonals and their offsets
+            numbered = scipy.sparse.coo_array((_make_element_numbers(data), coordinates), shape=shape)
+            return _as_class(cls, read_elements(numbered, np.ravel(data)))
+        return read_elements(cls((_make_element_numbers(data), coordinates), shape=shape), np.ravel(data))
     if has_nodes(type(arg1)):
         _require_shape(shape, arg1)
-        return _as_class(kind, arg1)
+        return _as_class(cls, arg1)
     elements = stack_nested(arg1)
-    if plain_class(kind)(np.zeros(np.shape(elements))).ndim == 1:
-        raise TypeError(f"a {kind.__name__} with one axis cannot hold nodes. Use a matrix of one row: np.reshape(x, (1, -1))")
+    if plain_class(cls)(np.zeros(np.shape(elements))).ndim == 1:
+        raise TypeError(f"a {cls.__name__} with one axis cannot hold nodes. Use a matrix of one row: np.reshape(x, (1, -1))")
     full = np.atleast_2d(elements)
     _require_shape(shape, full)
     rows, cols = np.indices(full.shape)
     return _as_class(
-        kind, build_matrix(scipy.sparse.coo_array((np.ones(full.size), (rows.ravel(), cols.ravel()))), np.ravel(full))
+        cls, build_matrix(scipy.sparse.coo_array((np.ones(full.size), (rows.ravel(), cols.ravel()))), np.ravel(full))
     )
 
 
@@ -80,15 +80,15 @@ def _require_shape(shape: Any, matrix: Any) -> None:
         raise ValueError(f"shape={tuple(shape)} differs from the shape {matrix.shape} of the elements")
 
 
-def _numbers(data: Any) -> Any:
-    """The numbers of the elements, 1, 2, 3 ..., in the shape of `data`."""
+def _make_element_numbers(data: Any) -> Any:
+    """Return the numbers of the elements, 1, 2, 3 ..., in the shape of `data`."""
     return np.arange(1, data.size + 1).reshape(data.shape)
 
 
-def _as_class(kind: Any, matrix: Any) -> Any:
-    """Convert a matrix to a class of SciPy."""
-    source = matrix if plain_class(kind)((1, 1)).format == "coo" else sum_duplicates(matrix)
-    return read_elements(plain_class(kind)(number_elements(source)), source.data)
+def _as_class(cls: Any, matrix: Any) -> Any:
+    """Convert a matrix to the format of `cls`."""
+    source = matrix if plain_class(cls)((1, 1)).format == "coo" else sum_duplicates(matrix)
+    return read_elements(plain_class(cls)(number_elements(source)), source.data)
 
 
 # --------------------------------------------------------------------------------- diagonals and blocks
@@ -103,14 +103,14 @@ def diagonal_constructor(name: str) -> Function:
         options = parameters.bind(*args, **kwargs).arguments
         diagonals, format, dtype = options.pop("diagonals"), options.pop("format", None), options.pop("dtype", None)
         offsets = options.get("offsets", 0)
-        single = np.ndim(offsets) == 0 and (len(diagonals) == 0 or np.ndim(diagonals[0]) == 0)
-        rows = [diagonals] if single else list(diagonals)
+        is_single_diagonal = np.ndim(offsets) == 0 and (len(diagonals) == 0 or np.ndim(diagonals[0]) == 0)
+        rows = [diagonals] if is_single_diagonal else list(diagonals)
         parts = [np.atleast_1d(stack_nested(row)) for row in rows]
-        numbers, start = [], 1
+        element_numbers, start = [], 1
         for part in parts:
-            numbers.append(np.arange(start, start + part.shape[0]))
+            element_numbers.append(np.arange(start, start + part.shape[0]))
             start += part.shape[0]
-        number_matrix = scipy_function(numbers[0] if single else numbers, **options, dtype=np.int64)
+        number_matrix = scipy_function(element_numbers[0] if is_single_diagonal else element_numbers, **options, dtype=np.int64)
         matrix = _in_format(read_elements(number_matrix, np.concatenate(parts)), format)
         return matrix if dtype is None else matrix.astype(dtype)
 
@@ -118,13 +118,14 @@ def diagonal_constructor(name: str) -> Function:
 
 
 def _in_format(matrix: Any, name: object) -> Any:
+    """Return a matrix in a format; in csr if matrices of that format cannot hold nodes."""
     return matrix.asformat(name if name in FORMATS else "csr")
 
 
 def spdiags(data: Any, diags: object, m: object = None, n: object = None, format: Any = None) -> Any:
     """``scipy.sparse.spdiags``."""
     data = stack_nested(data)
-    number_matrix = unpatched(scipy.sparse.spdiags)(_numbers(np.atleast_2d(data)), diags, m, n)
+    number_matrix = unpatched(scipy.sparse.spdiags)(_make_element_numbers(np.atleast_2d(data)), diags, m, n)
     return _in_format(read_elements(number_matrix, np.ravel(data)), format)
 
 
@@ -140,20 +141,20 @@ def block_constructor(name: str) -> Function:
         elements: list[Any] = []
         count = 0
 
-        def numbers(block: Any) -> Any:
+        def number_block(block: Any) -> Any:
             nonlocal count
             if block is None:
                 return None
             if isinstance(block, (list, tuple)) and any(
                 scipy.sparse.issparse(b) or isinstance(b, Value) or b is None for b in block
             ):
-                return [numbers(b) for b in block]
+                return [number_block(b) for b in block]
             if not scipy.sparse.issparse(block):
                 block = stack_nested(block)
                 block = (
                     scipy.sparse.coo_array(block)
                     if not isinstance(block, Value)
-                    else _matrix_of(scipy.sparse.coo_array, block, None)
+                    else _create_matrix(scipy.sparse.coo_array, block, None)
                 )
             block = sum_duplicates(block)
             numbered_block = number_elements(block, count)
@@ -161,7 +162,7 @@ def block_constructor(name: str) -> Function:
             count += block.nnz
             return numbered_block
 
-        block_numbers = [numbers(block) for block in blocks[1]]
+        block_numbers = [number_block(block) for block in blocks[1]]
         matrix = _in_format(read_elements(scipy_function(block_numbers, **options), np.concatenate(elements)), format)
         return matrix if dtype is None else matrix.astype(dtype)
 
@@ -195,7 +196,7 @@ def triangle_function(name: str) -> Function:
     return construct
 
 
-def transpose(A: Any) -> Any:  # noqa: N803 (SciPy's name)
+def matrix_transpose(A: Any) -> Any:  # noqa: N803 (SciPy's name)
     """``scipy.sparse.matrix_transpose``."""
     return A.transpose()
 

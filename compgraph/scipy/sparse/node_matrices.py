@@ -26,19 +26,19 @@ _UNCHANGED_ATTRIBUTES = frozenset(
 
 
 @functools.cache
-def class_with_nodes(kind: type) -> type:
-    """The subclass of a class of SciPy's matrices whose elements are nodes."""
-    if has_nodes(kind):
-        return kind
+def class_with_nodes(cls: type) -> type:
+    """Return the subclass of a class of SciPy for matrices whose elements are nodes."""
+    if has_nodes(cls):
+        return cls
     known = {*METHODS, *_UNCHANGED_ATTRIBUTES}
-    names = [name for name in dir(kind) if not name.startswith("_") and name not in known]
+    names = [name for name in dir(cls) if not name.startswith("_") and name not in known]
     # One base and no mixin: an object of SciPy's class can become an instance, because both have the same layout.
-    return type(kind.__name__, (kind,), {**{name: _raising_property(name) for name in names}, **METHODS})
+    return type(cls.__name__, (cls,), {**{name: _raising_property(name) for name in names}, **METHODS})
 
 
-def has_nodes(kind: type) -> bool:
-    """Whether a class is one of matrices whose elements are nodes."""
-    return getattr(kind, "_holds_node", False)
+def has_nodes(cls: type) -> bool:
+    """Whether a class is that of matrices whose elements are nodes."""
+    return getattr(cls, "_holds_node", False)
 
 
 def _raising_property(name: str) -> Any:
@@ -50,9 +50,9 @@ def _raising_property(name: str) -> Any:
     return property(raise_unsupported)
 
 
-def plain_class(kind: Any) -> Any:
-    """SciPy's class for a class that may have nodes."""
-    return kind.__base__ if has_nodes(kind) else kind
+def plain_class(cls: Any) -> Any:
+    """Return the class of SciPy for a class whose elements may be nodes."""
+    return cls.__base__ if has_nodes(cls) else cls
 
 
 def build_matrix(matrix: Any, data: Any) -> Any:
@@ -63,8 +63,8 @@ def build_matrix(matrix: Any, data: Any) -> Any:
     new_matrix.__dict__.update({key: value for key, value in matrix.__dict__.items() if key != "_pattern"})
     new_matrix.data = data
     if isinstance(data, Value):
-        kind: Any = type(new_matrix)
-        new_matrix.__class__ = class_with_nodes(kind)
+        cls: Any = type(new_matrix)
+        new_matrix.__class__ = class_with_nodes(cls)
     return new_matrix
 
 
@@ -99,19 +99,19 @@ def sum_duplicates(matrix: Any) -> Any:
 
 
 def matrix_from_positions(like: Any, positions: Array, data: Any) -> Any:
-    """A coo matrix of the shape and kind of another, with elements at flat positions in row-major order."""
-    kind = scipy.sparse.coo_array if isinstance(like, scipy.sparse.sparray) else scipy.sparse.coo_matrix
+    """Return a coo array, or matrix as `like` is one, of its shape, with elements at flat positions in row-major order."""
+    cls = scipy.sparse.coo_array if isinstance(like, scipy.sparse.sparray) else scipy.sparse.coo_matrix
     coordinates = np.divmod(positions, like.shape[1])
-    return build_matrix(kind((np.ones(positions.size), coordinates), shape=like.shape), data)
+    return build_matrix(cls((np.ones(positions.size), coordinates), shape=like.shape), data)
 
 
 def flat_positions(pattern: Pattern) -> Any:
-    """The flat positions of the elements, in row-major order."""
+    """Return the flat positions of the elements, in row-major order."""
     return pattern.rows.astype(np.int64) * pattern.shape[1] + pattern.cols
 
 
 def pattern_of(matrix: object) -> Pattern:
-    """The pattern of a matrix, cached if its elements are nodes."""
+    """Return the pattern of a matrix, cached if its elements are nodes."""
     if not has_nodes(type(matrix)):
         return Pattern(matrix)
     if "_pattern" not in matrix.__dict__:
@@ -120,7 +120,7 @@ def pattern_of(matrix: object) -> Pattern:
 
 
 def elements_and_pattern(matrix: Any) -> tuple[Any, Pattern]:
-    """The elements and the pattern of a matrix: in its own format if that is csr or csc, else in csc."""
+    """Return the elements and the pattern of a matrix: in its own format if that is csr or csc, else in csc."""
     if matrix.format not in ("csr", "csc"):
         matrix = matrix.tocsc()
     matrix = sum_duplicates(matrix)
