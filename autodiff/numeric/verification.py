@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from compgraph.array_types import Array
 from compgraph.context import holding_constants, no_graph, run_isolated
@@ -31,7 +31,7 @@ _STEPS = (1.0, 1e-2, 1e-4)
 
 
 class DetachedGradientError(ValueError):
-    """Raised if the gradient differs from that of the function, because a value left the graph."""
+    """Raised if the computed gradient differs from central differences, because a value left the graph."""
 
     __module__ = "autodiff"  # the public name, in tracebacks
 
@@ -41,39 +41,41 @@ def require_differentiable(operator: str, node: object) -> None:
     require_history(node)
     if not isinstance(node, Value):
         if callable(node):
-            raise TypeError(f"{operator} takes a node, not a function; of a function, autodiff.grad(f)(x) is the derivative")
+            raise TypeError(
+                f"{operator} takes a node, not a function. For the derivative of a function, call autodiff.grad(f)(x)"
+            )
         if isinstance(node, (list, tuple, dict)):
             raise TypeError(
                 f"{operator} takes one node, not a {type(node).__name__}. Add the nodes, or call {operator} for each of them"
             )
         raise TypeError(
-            f"{operator} needs a node, not a plain {type(node).__name__}: the value has lost its graph (plain[...] = node writes "
-            "numbers; make the array by cg.zeros or np.zeros_like(node)), was computed under no_graph, is a derivative without "
-            f"create_graph=True, or never depended on a variable.{format_leaks(recent_leaks())}"
+            f"{operator} needs a node, not a plain {type(node).__name__}: the value has lost its graph, was computed under "
+            "no_graph, is a derivative without create_graph=True, or never depended on a variable. Where plain[...] = node wrote "
+            f"numbers, make the array by cg.zeros or np.zeros_like(node).{format_leaks(recent_leaks())}"
         )
     require_unbatched(operator, node)
     if node.level:
         raise TypeError(
-            f"{operator} cannot start from a value that carries tangents; use autodiff.grad inside jvp, and the attribute "
-            "jacobian of values computed from autodiff.forward.variables"
+            f"{operator}: the value has tangents of forward mode. Use autodiff.grad inside jvp, and the attribute jacobian of "
+            "values computed from autodiff.forward.variables"
         )
     if node.dtype.kind not in "fc":
-        raise TypeError(f"the {describe(node)} has no derivative: it is not floating or complex")
+        raise TypeError(f"{operator}: the {describe(node)} has no derivative: it is not floating or complex")
 
 
-def require_arguments(operator: str, args: ArrayLike) -> None:
+def require_arguments(operator: str, args: object) -> None:
     """Raise a TypeError unless the arguments of a function are in a tuple or list."""
     if not isinstance(args, (tuple, list)):
         raise TypeError(
-            f"{operator}: args is the list of the arguments of the function, not a {type(args).__name__}; of one argument "
-            f"write {operator}(f, [x])"
+            f"{operator}: args must be a tuple or list of the arguments, not a {type(args).__name__}. For one argument write "
+            f"{operator}(f, [x])"
         )
 
 
 def require_verify_option(verify: str | None) -> None:
     """Raise a ValueError unless `verify` is one of `VERIFY`."""
     if verify not in VERIFY:
-        raise ValueError(f"verify is None, 'first' or 'always', not {verify!r}")
+        raise ValueError(f"verify must be None, 'first' or 'always', not {verify!r}")
 
 
 def verify_gradient(
@@ -82,7 +84,7 @@ def verify_gradient(
     value: object,
     gradients: Sequence[Any],
     leaks: list[Any],
-    derive: Callable[[Sequence[Any]], Sequence[Any]],
+    compute_gradient: Callable[[Sequence[Any]], Sequence[Any]],
     seed: int = 0,
 ) -> None:
     """Compare a gradient with a central difference along a random direction, and raise if they differ.
@@ -97,12 +99,14 @@ def verify_gradient(
         A function of `points` that returns a number.
     points : sequence of array_like
         The arguments.
-    value, gradients : array_like and sequence of array_like
-        The value of `f`, whose size limits the accuracy of differences, and the gradient to verify: one array for each point.
+    value : array_like
+        The value of `f`, whose magnitude limits the accuracy of differences.
+    gradients : sequence of array_like
+        The gradient to verify: one array for each point.
     leaks : sequence
         The leaks that were recorded while the function was traced, for the message.
-    derive : callable
-        ``derive(points)`` returns the gradients at other points.
+    compute_gradient : callable
+        ``compute_gradient(points)`` returns the gradients at other points.
     seed : int
         The seed of the direction.
 
@@ -111,7 +115,7 @@ def verify_gradient(
     DetachedGradientError
         If they differ.
     """
-    run_isolated(_verify, f, points, value, gradients, leaks, derive, seed)
+    run_isolated(_verify, f, points, value, gradients, leaks, compute_gradient, seed)
 
 
 def _verify(
@@ -120,42 +124,40 @@ def _verify(
     value: object,
     gradients: list[Any],
     leaks: list[Any],
-    derive: Callable[..., Any],
+    compute_gradient: Callable[..., Any],
     seed: int,
 ) -> None:
     points = [finite_differences.plain(p) for p in points]
     rng = np.random.default_rng(seed)
     directions = [_scaled_direction(p, rng) for p in points]
-    derivative, size = _directional_derivative(gradients, directions)
-    base = max(finite_differences.step_of(p.dtype) for p in points)
-    slack = 10 * base**2 * abs(_plain(value))  # the rounding error of the difference
-    expected = np.nan
-    for step in base * np.array(_STEPS):
+    derivative, magnitude = _directional_derivative(gradients, directions)
+    default_step = max(finite_differences.step_of(p.dtype) for p in points)
+    slack = 10 * default_step**2 * abs(_value_of(value))  # the rounding error of the difference
+    for step in default_step * np.array(_STEPS):
         with no_graph(), np.errstate(all="ignore"):
-            slope = float(np.real(_difference_along(f, points, directions, step)))
-        if abs(derivative - slope) <= 4 * base * max(abs(slope), size) + slack:
+            expected = float(np.real(_difference_along(f, points, directions, step)))
+        if abs(derivative - expected) <= 4 * default_step * max(abs(expected), magnitude) + slack:
             return
-        expected = slope
-        if np.isfinite(slope) and step == base:
+        if np.isfinite(expected) and step == default_step:
             break
     if not np.isfinite(expected):  # no reference, because the function is not finite around the point
         return
     if (
         _is_nondeterministic(f, points)
         or _matches_difference(f, points, gradients, directions)
-        or _is_correct_nearby(f, points, derive, directions)
+        or _is_correct_nearby(f, points, compute_gradient, directions)
     ):
         return
     raise DetachedGradientError(
         f"grad: along a random direction the derivative is {derivative:.8g} by the graph, and {expected:.8g} by a central "
-        f"difference of the function on plain arrays.{format_leaks(leaks) or ' ' + NO_LEAK_ADVICE}. (autodiff.check_grads says "
-        "whether a rule is wrong.)"
+        f"difference of the function on plain arrays.{format_leaks(leaks) or ' ' + NO_LEAK_ADVICE}. Call autodiff.check_grads to "
+        "check the rules"
     )
 
 
 def _directional_derivative(gradients: Sequence[Any], directions: Sequence[Any]) -> tuple[float, float]:
     """Return the derivative along a direction by gradients, and the sum of the absolute values of its terms."""
-    parts = [np.real(_plain(g) * d) for g, d in zip(gradients, directions, strict=True)]
+    parts = [np.real(_value_of(g) * d) for g, d in zip(gradients, directions, strict=True)]
     return float(sum(np.sum(p, dtype=float) for p in parts)), float(sum(np.sum(np.abs(p), dtype=float) for p in parts))
 
 
@@ -167,16 +169,16 @@ def _is_nondeterministic(f: Callable[..., Any], points: Sequence[Any]) -> bool:
 
 
 def _is_correct_nearby(
-    f: Callable[..., Any], points: Sequence[Any], derive: Callable[..., Any], directions: Sequence[Any]
+    f: Callable[..., Any], points: Sequence[Any], compute_gradient: Callable[..., Any], directions: Sequence[Any]
 ) -> bool:
-    """Whether the gradient is correct at a nearby point, with each element perturbed by about 1 % or 10 % of its size."""
+    """Whether the gradient is correct at a nearby point, with each element perturbed by about 1 % or 10 % of its magnitude."""
     rng = np.random.default_rng(1)
     for scale in (1e-2, 1e-1):
         nearby = [p + (scale * _scaled_direction(p, rng)).astype(p.dtype) for p in points]
         try:
             with np.errstate(all="ignore"), warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                gradients = derive(nearby)
+                gradients = compute_gradient(nearby)
         except (ArithmeticError, TypeError, ValueError):  # the function is not defined or not differentiable there
             continue
         if _matches_difference(f, nearby, gradients, directions, allows_kink=True):
@@ -191,26 +193,26 @@ def _matches_difference(
 
     With `allows_kink`, an error up to the difference of the one-sided slopes is accepted, for a kink within the step.
     """
-    derivative, size = _directional_derivative(gradients, directions)
+    derivative, magnitude = _directional_derivative(gradients, directions)
     accuracy = 4 * max(finite_differences.step_of(p.dtype) for p in points)
     doubles = [p.astype(np.result_type(p, np.float64)) for p in points]  # float64 allows a smaller step
     with no_graph(), np.errstate(all="ignore"):
         result = finite_differences.plain(f(*[p.copy("K") for p in doubles]))
-    base = max(finite_differences.step_of(x.dtype) for x in (*doubles, result))
-    ahead, behind = _slopes(f, doubles, directions, base)
-    error = abs(derivative - (ahead + behind) / 2)
-    tolerance = accuracy * max(abs(ahead), abs(behind), size) + 10 * base**2 * abs(result)
-    return bool(error <= tolerance or (allows_kink and error <= abs(ahead - behind)))
+    default_step = max(finite_differences.step_of(x.dtype) for x in (*doubles, result))
+    forward, backward = _slopes(f, doubles, directions, default_step)
+    error = abs(derivative - (forward + backward) / 2)
+    tolerance = accuracy * max(abs(forward), abs(backward), magnitude) + 10 * default_step**2 * abs(result)
+    return bool(error <= tolerance or (allows_kink and error <= abs(forward - backward)))
 
 
 def _slopes(f: Callable[..., Any], points: Sequence[Any], directions: Sequence[Any], step: float) -> tuple[float, float]:
     """Return the forward and backward difference along a direction, with the results of `stop_gradient` held fixed."""
-    stopped_gradients = _StopGradientRecorder()
-    with holding_constants(stopped_gradients), no_graph(), np.errstate(all="ignore"):
+    recorder = _StopGradientRecorder()
+    with holding_constants(recorder), no_graph(), np.errstate(all="ignore"):
         middle = float(np.real(f(*[p.copy("K") for p in points])))
         ends = []
         for sign in (1, -1):
-            stopped_gradients.replay()
+            recorder.replay()
             perturbed = [finite_differences.add_perturbation(p, sign * step * d) for p, d in zip(points, directions, strict=True)]
             ends.append(float(np.real(f(*perturbed))))
     return (ends[0] - middle) / step, (middle - ends[1]) / step
@@ -238,29 +240,29 @@ class _StopGradientRecorder:
 
 
 def _difference_along(f: Callable[..., Any], points: Sequence[Any], directions: Sequence[Any], step: float) -> Any:
-    """Return the central difference along directions. An error in the function gets a note about its caller."""
-    size = max([1.0, *(float(np.max(np.abs(p), initial=0)) for p in points)])  # `directional` multiplies the step by it
+    """Return the central difference along directions. Errors of the function get a note that verify= called it."""
+    magnitude = max([1.0, *(float(np.max(np.abs(p), initial=0)) for p in points)])  # `directional` multiplies the step by it
     try:
-        return finite_differences.directional(f, points, directions, step / size)
+        return finite_differences.directional(f, points, directions, step / magnitude)
     except Exception as error:
         error.add_note("verify= calls the function on plain arrays near the arguments, where this was raised.")
         raise
 
 
 def _scaled_direction(point: NDArray[Any], rng: object) -> Any:
-    """Draw a direction whose elements are proportional to the size of those of `point`."""
+    """Draw a direction whose elements are proportional to the magnitudes of those of `point`."""
     direction = finite_differences.random_direction(point, rng)
-    sizes = np.abs(point)
-    largest = float(np.max(sizes, initial=0))
-    return (direction * np.where(sizes > 0, sizes, 1e-3 * largest or 1.0)).astype(point.dtype)
+    magnitudes = np.abs(point)
+    largest = float(np.max(magnitudes, initial=0))
+    return (direction * np.where(magnitudes > 0, magnitudes, 1e-3 * largest or 1.0)).astype(point.dtype)
 
 
-def _plain(value: object) -> Any:
+def _value_of(value: object) -> Any:
     return value.raw_value if isinstance(value, Value) else value
 
 
 def detached_gradient_error(position: int, actual: Array, expected: NDArray[Any], leaks: list[Any]) -> DetachedGradientError:
-    """Return the error for a gradient by argument `position` that differs from its elementwise central differences."""
+    """Return the error for a gradient with respect to argument `position` that differs from central differences."""
     return DetachedGradientError(
         f"check_gradient: the gradient with respect to argument {position} is {_format_array(actual)} by the graph, and "
         f"{_format_array(expected)} by central differences of the function on plain arrays."
@@ -269,4 +271,4 @@ def detached_gradient_error(position: int, actual: Array, expected: NDArray[Any]
 
 
 def _format_array(value: Array) -> str:
-    return np.array2string(np.asarray(_plain(value)), threshold=10, separator=", ")
+    return np.array2string(np.asarray(_value_of(value)), threshold=10, separator=", ")

@@ -62,7 +62,7 @@ RAISING: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "a gradient by cg": (lambda: cg.gradient(LOSS), TypeError, r"autodiff\.gradient"),
     "a gradient by cg with a variable": (lambda: cg.gradient(LOSS, X), TypeError, r"autodiff\.gradient"),
     "a gradient by cg with wrt": (lambda: cg.gradient(V, wrt=X), TypeError, r"autodiff\.gradient"),
-    "the gradient of a function": (lambda: ad.gradient(np.sin), TypeError, r"of a function, autodiff\.grad"),
+    "the gradient of a function": (lambda: ad.gradient(np.sin), TypeError, r"derivative of a function, call autodiff\.grad"),
     "grad of a loss": (lambda: ad.grad(LOSS), TypeError, r"autodiff\.gradient\(node, wrt\)"),
     "hessian of a loss": (lambda: ad.hessian(LOSS), TypeError, r"autodiff\.gradient\(node, wrt\)"),
     "argnum and argnums": (lambda: ad.grad(np.multiply, 0, argnum=1), TypeError, "same parameter"),

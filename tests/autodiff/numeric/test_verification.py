@@ -239,7 +239,7 @@ def test_verify_error_on_plain_arguments_names_verify() -> None:
 
 
 def test_verify_unknown_value_raises() -> None:
-    with pytest.raises(ValueError, match="verify is None, 'first' or 'always', not True"):
+    with pytest.raises(ValueError, match="verify must be None, 'first' or 'always', not True"):
         ad.grad(np.sum, verify=True)  # type: ignore[arg-type]
 
 

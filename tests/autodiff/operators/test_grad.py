@@ -319,7 +319,7 @@ CALLS: dict[str, tuple[Callable[[], Any], str]] = {
     "a dictionary": (lambda: jvp(np.sin, {"x": 1.0}, {"x": 1.0}), "jvp: the primals are a tuple .*not a dict"),
     "check_gradient": (
         lambda: check_gradient(np.sum, np.ones(3)),  # type: ignore[arg-type]
-        r"check_gradient: args is the list .*not a ndarray; .*write check_gradient\(f, \[x\]\)",
+        r"check_gradient: args must be a tuple or list .*not a ndarray\. .*write check_gradient\(f, \[x\]\)",
     ),
     "check_gradient, gradients": (
         lambda: check_gradient(np.sum, [np.ones(3)], np.ones(3)),  # type: ignore[arg-type]
@@ -327,7 +327,10 @@ CALLS: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "check_gradient, nested": (lambda: check_gradient(np.sum, [{"a": 1.0}]), "argument 0 is a dict.*check_grads takes"),
     "check_gradient, turned": (lambda: check_gradient([1.0], np.sum), "the function comes first, not a list"),  # type: ignore[arg-type]
-    "check_grads": (lambda: check_grads(np.sum, np.ones(3)), r"check_grads: args is the list .*write check_grads\(f, \[x\]\)"),  # type: ignore[arg-type]
+    "check_grads": (
+        lambda: check_grads(np.sum, np.ones(3)),
+        r"check_grads: args must be a tuple or list .*write check_grads\(f, \[x\]\)",
+    ),  # type: ignore[arg-type]
 }
 
 

@@ -382,7 +382,7 @@ class TestCheckGrads:
             ad.check_grads(flat_slope, [W], order=2, modes=("rev",))
 
     def test_check_grads_bad_arguments_raise(self) -> None:
-        with pytest.raises(TypeError, match="args is the list of the arguments"):
+        with pytest.raises(TypeError, match="args must be a tuple or list of the arguments"):
             ad.check_grads(np.sin, 2.0)  # type: ignore[arg-type]
         with pytest.raises(ValueError, match="modes among"):
             ad.check_grads(np.sin, [2.0], modes=())
