@@ -60,13 +60,13 @@ def bind(function: Any, args: tuple[Any, ...], options: dict[str, Any] = NO_OPTI
     innermost: Any = None
     has_arrays = False
     for operand in args:
-        kind = type(operand)
-        if kind in TRANSFORM_TRACERS:
+        cls = type(operand)
+        if cls in TRANSFORM_TRACERS:
             if innermost is None or operand.level > innermost.level:
                 innermost = operand
         elif isinstance(operand, ndarray):
             has_arrays = True
-            if kind is ndarray and operand.dtype.hasobject and stack_object_array(operand) is not operand:
+            if cls is ndarray and operand.dtype.hasobject and stack_object_array(operand) is not operand:
                 return bind(function, tuple([stack_object_array(a) for a in args]), options)
     if innermost is None:
         return (RECORDING if is_fast_path() else current_interpreter()).process(function, args, options)

@@ -206,17 +206,17 @@ def _format_values(values: Sequence[NDArray[Any]]) -> str:
 def unwrap_function(f: Any) -> Any:
     """Return the Python function behind a callable, or another value unchanged, without running user code."""
     while True:
-        kind = type(f)
-        if issubclass(kind, functools.partial):
+        cls = type(f)
+        if issubclass(cls, functools.partial):
             f = f.func
-        elif kind in _BOUND_KINDS or (kind.__module__ == "compgraph.compiled.jitted" and kind.__name__ == "Bound"):
+        elif cls in _BOUND_KINDS or (cls.__module__ == "compgraph.compiled.jitted" and cls.__name__ == "Bound"):
             f = f.__func__
-        elif (wrapped := _wrapped(f, kind)) is not None:
+        elif (wrapped := _wrapped(f, cls)) is not None:
             f = wrapped
-        elif kind is FunctionType or issubclass(kind, type):
+        elif cls is FunctionType or issubclass(cls, type):
             return f
         else:
-            method = inspect.getattr_static(kind, "__call__", None)
+            method = inspect.getattr_static(cls, "__call__", None)
             return method if type(method) is FunctionType else f
 
 

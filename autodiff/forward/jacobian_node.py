@@ -137,10 +137,10 @@ def _empty_tangents(out: Array) -> Any:
 
 def _jacobian_node_in(value: Any) -> JacobianNode | None:
     """Return the first JacobianNode in a value, its primal and its tangent, recursively; None otherwise."""
-    kind = type(value)  # isinstance reads __class__, which is reported differently
-    if issubclass(kind, JacobianNode):
+    cls = type(value)  # isinstance reads __class__, which is reported differently
+    if issubclass(cls, JacobianNode):
         return value  # type: ignore[no-any-return]
-    if not issubclass(kind, TangentNode):
+    if not issubclass(cls, TangentNode):
         return None
     node = _jacobian_node_in(value.primal)
     return _jacobian_node_in(value.derivative()) if node is None else node

@@ -87,8 +87,8 @@ def _has_constant_from(node: Any, leak: Leak, is_exact: bool) -> bool:
 
 def _is_fraction(operand: Any) -> bool:
     """Whether a constant is not an integer, and thus may be computed from a leaked number."""
-    kind = type(operand)
-    return kind is not int and (kind is not float or operand != operand // 1)
+    cls = type(operand)
+    return cls is not int and (cls is not float or operand != operand // 1)
 
 
 def _may_result_from(operand: Any, code: Any, leak: Leak, is_exact: bool) -> bool:

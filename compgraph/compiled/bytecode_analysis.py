@@ -311,11 +311,11 @@ def nested_codes(code: CodeType) -> Iterator[CodeType]:
 
 def impurity_of(value: Any) -> str | None:
     """Describe the side effect of a module or its members that a program does not repeat, or return None."""
-    kind = type(value)
-    if issubclass(kind, ModuleType):
+    cls = type(value)
+    if issubclass(cls, ModuleType):
         home = value.__name__
     else:
-        home = (value if issubclass(kind, (FunctionType, BuiltinFunctionType, type)) else kind).__module__
+        home = (value if issubclass(cls, (FunctionType, BuiltinFunctionType, type)) else cls).__module__
     top, _, rest = home.partition(".") if isinstance(home, str) else ("", "", "")
     family = rest.partition(".")[0]
     if top == "scipy" and family in _VALUE_DEPENDENT:

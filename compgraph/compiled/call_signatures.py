@@ -137,13 +137,13 @@ def key_of(leaves: list[Any], structure: object, arguments: tuple[Any, ...]) -> 
     """Return the key of a call. It includes the order of dictionaries, which tree structures ignore in comparisons."""
     key = [structure, *dict_orders(arguments)]
     for leaf in leaves:
-        kind = type(leaf)
-        if kind is ndarray:
+        cls = type(leaf)
+        if cls is ndarray:
             key += (leaf.dtype, leaf.shape, leaf.strides)
-        elif kind in DYNAMIC_SCALARS:
-            key.append(kind)
-        elif kind in _COMPARED_BY_IDENTITY:
-            key.append((kind, id(leaf)))
+        elif cls in DYNAMIC_SCALARS:
+            key.append(cls)
+        elif cls in _COMPARED_BY_IDENTITY:
+            key.append((cls, id(leaf)))
         else:
             key.append(static_key(leaf))
     return tuple(key)
@@ -158,17 +158,17 @@ def dict_orders(tree: Any) -> list[Any]:
     queue = [tree]
     while queue:
         part = queue.pop()
-        kind = type(part)
-        if kind in _LEAF_TYPES:
+        cls = type(part)
+        if cls in _LEAF_TYPES:
             continue
-        if kind in _MAPPINGS:
-            orders.append((kind, *map(static_key, part)))
+        if cls in _MAPPINGS:
+            orders.append((cls, *map(static_key, part)))
             queue += part.values()
-        elif issubclass(kind, (list, tuple, collections.deque)):
+        elif issubclass(cls, (list, tuple, collections.deque)):
             if not _LEAF_TYPES.issuperset(map(type, part)):
                 queue += part
-        elif dataclasses.is_dataclass(kind):
-            queue += [getattr(part, field.name, None) for field in dataclasses.fields(kind)]
+        elif dataclasses.is_dataclass(cls):
+            queue += [getattr(part, field.name, None) for field in dataclasses.fields(cls)]
     return orders
 
 
@@ -199,29 +199,29 @@ def extend_quick_key(parts: Iterable[Any], key: list[Any], values: list[Any]) ->
     It takes a third of the time of `key_of`. Values of dictionaries are in iteration order.
     """
     for part in parts:
-        kind = type(part)
-        if kind is ndarray:
+        cls = type(part)
+        if cls is ndarray:
             key += (part.dtype, part.shape, part.strides)
             values.append(part)
-        elif kind is dict:
+        elif cls is dict:
             if part and set(map(type, part)) != _STRING_KEYS:
                 return False
-            key.append((kind, *part))
+            key.append((cls, *part))
             if not extend_quick_key(part.values(), key, values):
                 return False
-        elif kind is tuple or kind is list:
-            key.append((kind, len(part)))
+        elif cls is tuple or cls is list:
+            key.append((cls, len(part)))
             if not extend_quick_key(part, key, values):
                 return False
-        elif kind in DYNAMIC_SCALARS:
-            key.append(kind)
+        elif cls in DYNAMIC_SCALARS:
+            key.append(cls)
             values.append(np.asarray(part))
-        elif kind in _COMPARED_BY_VALUE:
-            key.append((kind, part))
-        elif kind is float:
-            key.append((kind, part.hex()))
-        elif kind in _COMPARED_BY_IDENTITY:
-            key.append((kind, id(part)))
+        elif cls in _COMPARED_BY_VALUE:
+            key.append((cls, part))
+        elif cls is float:
+            key.append((cls, part.hex()))
+        elif cls in _COMPARED_BY_IDENTITY:
+            key.append((cls, id(part)))
         else:
             return False
     return True
@@ -265,24 +265,24 @@ def _is_dynamic(leaf: Array) -> bool:
 
 def static_key(leaf: Any) -> Any:
     """Return the key of a static leaf, equal only for indistinguishable values; ``==`` would equate 0.0 with -0.0."""
-    kind = type(leaf)
-    if kind is StaticArgument:
+    cls = type(leaf)
+    if cls is StaticArgument:
         return _static_argument_key(leaf.value)
-    if issubclass(kind, Value) or kind in TRACEABLE:
+    if issubclass(cls, Value) or cls in TRACEABLE:
         raise NodeArgumentError
     immutable_key = _immutable_key(leaf)
     if immutable_key is not None:
         return immutable_key
-    if hasattr(kind, "__array__") or hasattr(kind, "__array_interface__"):
+    if hasattr(cls, "__array__") or hasattr(cls, "__array_interface__"):
         if isinstance(leaf, np.generic):
             raise NotCompilableError(f"an argument is a NumPy scalar of dtype {leaf.dtype}")
-        name = f"{kind.__module__}.{kind.__name__}"
+        name = f"{cls.__module__}.{cls.__name__}"
         raise NotCompilableError(f"an argument is a {name}, not an array or a number; pass np.asarray of it")
-    if kind.__hash__ is None:
-        raise NotCompilableError(f"an argument is a {kind.__name__}, which is neither an array nor hashable")
+    if cls.__hash__ is None:
+        raise NotCompilableError(f"an argument is a {cls.__name__}, which is neither an array nor hashable")
     if len(_COMPARED_BY_IDENTITY) < 4096:
-        _COMPARED_BY_IDENTITY.add(kind)
-    return kind, id(leaf)
+        _COMPARED_BY_IDENTITY.add(cls)
+    return cls, id(leaf)
 
 
 def _static_argument_key(value: object) -> Any:
@@ -297,19 +297,19 @@ def _static_argument_key(value: object) -> Any:
 
 def _nested_key(value: Any) -> Any:
     """Return the key of a static value or a part of one; objects of unknown classes are keyed by identity."""
-    kind = type(value)
+    cls = type(value)
     immutable_key = _immutable_key(value)
     if immutable_key is not None:
         return immutable_key
-    if isinstance(value, np.generic) and kind.__module__ == "numpy":
-        return kind, value.dtype, repr(value)
-    if kind is tuple or (isinstance(value, tuple) and hasattr(kind, "_fields") and not hasattr(value, "__dict__")):
-        return kind, *map(_nested_key, value)
-    hashes: Any = kind.__hash__
-    if hashes is object.__hash__ or not all(map(_keeps_state_in_dict, kind.__mro__)):
-        return kind, id(value)
+    if isinstance(value, np.generic) and cls.__module__ == "numpy":
+        return cls, value.dtype, repr(value)
+    if cls is tuple or (isinstance(value, tuple) and hasattr(cls, "_fields") and not hasattr(value, "__dict__")):
+        return cls, *map(_nested_key, value)
+    hashes: Any = cls.__hash__
+    if hashes is object.__hash__ or not all(map(_keeps_state_in_dict, cls.__mro__)):
+        return cls, id(value)
     namespace = object.__getattribute__(value, "__dict__")  # the class compares by value, as frozen dataclasses do
-    return kind, *((name, _nested_key(part)) for name, part in namespace.items())
+    return cls, *((name, _nested_key(part)) for name, part in namespace.items())
 
 
 def _keeps_state_in_dict(base: type) -> bool:
@@ -319,25 +319,25 @@ def _keeps_state_in_dict(base: type) -> bool:
 
 def _immutable_key(value: Any) -> Any:
     """Return the key of a value of a known immutable class, or None."""
-    kind = type(value)
-    if kind in _COMPARED_BY_VALUE:
-        return kind, value
-    if kind is float:
-        return kind, value.hex()  # differs for -0.0 and 0.0, and is equal for nan
-    if kind is complex:
-        return kind, value.real.hex(), value.imag.hex()
-    if kind in _INTEGERS:
-        return kind, value.item()
-    if kind is frozenset:
-        return kind, *map(_nested_key, value)  # in iteration order
-    if kind is range or kind is slice:
-        return kind, *map(_nested_key, (value.start, value.stop, value.step))
-    if (kind.__module__, kind.__name__) in _COMPARED_BY_TEXT and getattr(value, "tzinfo", None) is None:
-        return kind, repr(value), getattr(value, "fold", 0)
-    if kind in _COMPARED_BY_OWNER:
-        return kind, hash(value), value
+    cls = type(value)
+    if cls in _COMPARED_BY_VALUE:
+        return cls, value
+    if cls is float:
+        return cls, value.hex()  # differs for -0.0 and 0.0, and is equal for nan
+    if cls is complex:
+        return cls, value.real.hex(), value.imag.hex()
+    if cls in _INTEGERS:
+        return cls, value.item()
+    if cls is frozenset:
+        return cls, *map(_nested_key, value)  # in iteration order
+    if cls is range or cls is slice:
+        return cls, *map(_nested_key, (value.start, value.stop, value.step))
+    if (cls.__module__, cls.__name__) in _COMPARED_BY_TEXT and getattr(value, "tzinfo", None) is None:
+        return cls, repr(value), getattr(value, "fold", 0)
+    if cls in _COMPARED_BY_OWNER:
+        return cls, hash(value), value
     if isinstance(value, np.dtype):
-        return kind, value.char, value.str, repr(value)
+        return cls, value.char, value.str, repr(value)
     return None
 
 

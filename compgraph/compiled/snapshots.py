@@ -126,8 +126,8 @@ _CONTAINERS = (list, tuple, set, frozenset, collections.deque, *_MAPPINGS)
 
 def container_base(value: object) -> Any:
     """Return the builtin class whose methods read a container, or None."""
-    kind = type(value)
-    return next((base for base in _CONTAINERS if issubclass(kind, base)), None)
+    cls = type(value)
+    return next((base for base in _CONTAINERS if issubclass(cls, base)), None)
 
 
 _UNSIGNED_DTYPES = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
@@ -146,14 +146,14 @@ def is_unchanged(current: Any, before: Any) -> bool:
     current, before = _comparable(current), _comparable(before)
     if current is before:
         return True
-    kind = type(current)
-    if kind is not type(before):
-        return (kind in TRACEABLE or type(before) in TRACEABLE) and _is_same_memory(current, before)
-    if kind in VALUES or issubclass(kind, np.generic):
+    cls = type(current)
+    if cls is not type(before):
+        return (cls in TRACEABLE or type(before) in TRACEABLE) and _is_same_memory(current, before)
+    if cls in VALUES or issubclass(cls, np.generic):
         return bool(repr(current) == repr(before))
-    if kind is tuple:
+    if cls is tuple:
         return len(current) == len(before) and all(map(is_unchanged, current, before))
-    if kind is dict:  # in the same order, because a function may iterate over it
+    if cls is dict:  # in the same order, because a function may iterate over it
         return is_unchanged((*current, *current.values()), (*before, *before.values()))
     return False
 

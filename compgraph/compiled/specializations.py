@@ -370,7 +370,7 @@ def _describe_signature(call: Call) -> str:
             descriptions.append(f"{leaf.dtype}{list(leaf.shape)}" if isinstance(leaf, np.ndarray) else type(leaf).__name__)
         else:
             value = leaf.value if type(leaf) is StaticArgument else leaf
-            kind = type(value)
-            text = repr(value) if kind.__module__ in ("builtins", "numpy") else kind.__name__  # runs no user code
+            cls = type(value)
+            text = repr(value) if cls.__module__ in ("builtins", "numpy") else cls.__name__  # runs no user code
             descriptions.append(text if len(text) <= 40 else f"{text[:37]}...")
     return ", ".join(descriptions) or "no arguments"

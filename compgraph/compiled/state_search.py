@@ -196,35 +196,35 @@ class StateSearch:
 
     def _visit(self, value: Any, label: str) -> None:
         value = unwrap_patch(value)
-        kind = type(value)
-        if kind in CONSTANTS or issubclass(kind, np.dtype):
-            if kind is str and "%" in value:  # it may be a format string
+        cls = type(value)
+        if cls in CONSTANTS or issubclass(cls, np.dtype):
+            if cls is str and "%" in value:  # it may be a format string
                 self.formats_text = True
             return
         name = known_functions.name_of(value)
         if name is not None:
             self._visit_known(name, label)
-        elif kind is FunctionType:
+        elif cls is FunctionType:
             self._visit_function(value, label)
-        elif issubclass(kind, Value):
+        elif issubclass(cls, Value):
             self._reject(f"{label} is a node of a graph")
-        elif issubclass(kind, ModuleType):
+        elif issubclass(cls, ModuleType):
             self._visit_module(value, label)
-        elif issubclass(kind, type):
+        elif issubclass(cls, type):
             if issubclass(value, BaseException) and is_library_class(value):
                 return
             if vars(value).get("_is_runtime_protocol"):  # isinstance() of a protocol reads attributes of the object
                 self._reject_unknown(value, label)
-            if kind is abc.ABCMeta:
+            if cls is abc.ABCMeta:
                 self.contents.append(SettingSnapshot(abc.get_cache_token, "the classes registered with abstract ones"))
             self._visit_class(value, True, label)
-        elif issubclass(kind, np.generic):
-            if issubclass(kind, np.void) or kind.__module__ != "numpy":
+        elif issubclass(cls, np.generic):
+            if issubclass(cls, np.void) or cls.__module__ != "numpy":
                 self._reject_unknown(value, label)
-        elif kind is CellType:
+        elif cls is CellType:
             self._visit_cell(value, label)
         else:
-            self._visit_object(value, kind, label)
+            self._visit_object(value, cls, label)
 
     def _visit_known(self, name: str, label: str) -> None:
         """Compare the settings that a pure library function reads."""

@@ -121,12 +121,12 @@ _SAFE_DESCRIPTORS = (
 
 def _attribute(owner: object, name: str) -> Any:
     """An attribute, if reading it runs no Python code (a property, ``__getattr__``); otherwise `unknown`."""
-    kind = type(owner)
-    if kind is ModuleType:
+    cls = type(owner)
+    if cls is ModuleType:
         return owner.__dict__.get(name, unknown)
-    if issubclass(kind, ModuleType) and kind.__module__.startswith("compgraph."):
+    if issubclass(cls, ModuleType) and cls.__module__.startswith("compgraph."):
         return getattr(owner, name, unknown)  # a module of this package in place of NumPy
-    if owner is unknown or type(kind.__getattribute__) is not WrapperDescriptorType:
+    if owner is unknown or type(cls.__getattribute__) is not WrapperDescriptorType:
         return unknown
     static = inspect.getattr_static(owner, name, unknown)
     if static is unknown or (hasattr(type(static), "__get__") and not isinstance(static, _SAFE_DESCRIPTORS)):

@@ -47,8 +47,8 @@ def _leading_operands(function: object, operand_names: tuple[str, ...]) -> tuple
 
 def _may_hold_node(option: tuple[Any, ...] | bool | str | None) -> bool:
     """Whether an option may be, or contain, a node."""
-    kind = type(option)
-    return kind not in PLAIN_OPTIONS and (kind is not tuple or any(isinstance(x, Value) for x in flatten_sequences(option)))
+    cls = type(option)
+    return cls not in PLAIN_OPTIONS and (cls is not tuple or any(isinstance(x, Value) for x in flatten_sequences(option)))
 
 
 def bind_arguments(

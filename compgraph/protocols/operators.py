@@ -50,15 +50,15 @@ def _binary(name: str, function: Any, compute: Callable[[Any, Any], Any]) -> tup
         if may_raise and getattr(self, "is_scalar", False):
             guarded_errors.check_operator(name, self, other)
         if has_fast_path and type(self) in ACTIVE and is_fast_path():
-            kind = type(other)
+            cls = type(other)
             try:
-                if kind in ARRAYS:
+                if cls in ARRAYS:
                     return record_active(
                         compute(self.raw_value, unwrap_buffer(other)), function, (self, save_operand(other)), LEFT
                     )
-                if kind in NUMBERS:
+                if cls in NUMBERS:
                     return record_active(compute(self.raw_value, other), function, (self, other), LEFT)
-                if kind in ACTIVE:
+                if cls in ACTIVE:
                     return record_active(compute(self.raw_value, other.raw_value), function, (self, other), BOTH)
             except AttributeError as error:
                 recover_history(error, self, other)

@@ -153,22 +153,22 @@ class _Encoder:
 
     def encode(self, value: Any, key_path: KeyPath) -> Any:
         """Return the JSON value for a part of the tree: a JSON scalar, or a list of a tag and its content."""
-        kind = type(value)
-        if value is None or kind in (bool, int, float, str):
+        cls = type(value)
+        if value is None or cls in (bool, int, float, str):
             return value
-        if kind is complex:
+        if cls is complex:
             return ["complex", value.real, value.imag]
-        if kind in (dict, list, tuple):
+        if cls in (dict, list, tuple):
             return self._container(value, key_path)
         require_history(value)
-        if issubclass(kind, VariableNode):
+        if issubclass(cls, VariableNode):
             return ["variable", self._store_array(value, value.raw_value, key_path), value.name]
-        if issubclass(kind, ConstantNode):
+        if issubclass(cls, ConstantNode):
             return ["constant", self._store_array(value, value.raw_value, key_path), value.name]
-        if kind is np.ndarray or issubclass(kind, np.generic):
-            return ["array" if kind is np.ndarray else "scalar", self._store_array(value, np.asarray(value), key_path)]
-        what = f"the {describe(value)}" if issubclass(kind, Value) else f"a {kind.__name__}"
-        advice = "its value, node.value, at the top level" if issubclass(kind, Value) else "arrays, numbers and text"
+        if cls is np.ndarray or issubclass(cls, np.generic):
+            return ["array" if cls is np.ndarray else "scalar", self._store_array(value, np.asarray(value), key_path)]
+        what = f"the {describe(value)}" if issubclass(cls, Value) else f"a {cls.__name__}"
+        advice = "its value, node.value, at the top level" if issubclass(cls, Value) else "arrays, numbers and text"
         raise TypeError(f"cg.save: {_path_text(key_path)} is {what}, which cannot be saved. Save {advice}")
 
     def _container(self, value: Any, key_path: KeyPath) -> Any:
@@ -261,12 +261,12 @@ class _Decoder:
 
 def _pairs(stored: Any, target: Any, key_path: KeyPath) -> Iterator[tuple[Array, Any]]:
     """Yield each stored value with the array or variable to overwrite; raise a ValueError where the trees differ."""
-    kind = type(target)
-    if issubclass(kind, VariableNode) or kind is np.ndarray:
+    cls = type(target)
+    if issubclass(cls, VariableNode) or cls is np.ndarray:
         value = stored.raw_value if isinstance(stored, Value) else stored
         if not isinstance(value, np.ndarray | np.generic):
             raise ValueError(f"cg.load: {_path_text(key_path)} is an array, and the file has a {type(stored).__name__}")
-        array = target.raw_value if issubclass(kind, VariableNode) else target
+        array = target.raw_value if issubclass(cls, VariableNode) else target
         if (value.shape, value.dtype) != (array.shape, array.dtype):
             raise ValueError(
                 f"cg.load: {_path_text(key_path)} has shape {array.shape} and dtype {array.dtype}, in the file {value.shape} and "
@@ -275,16 +275,16 @@ def _pairs(stored: Any, target: Any, key_path: KeyPath) -> Iterator[tuple[Array,
         if not array.flags.writeable:
             raise ValueError(f"cg.load: {_path_text(key_path)} is read-only; nothing was changed")
         yield np.asarray(value), target
-    elif kind in (dict, list, tuple):
+    elif cls in (dict, list, tuple):
         expected, stored_children = _children(target), _children(stored)
-        if type(stored) is not kind or expected.keys() != stored_children.keys():
+        if type(stored) is not cls or expected.keys() != stored_children.keys():
             raise ValueError(
-                f"cg.load: {_path_text(key_path)} is a {kind.__name__} with {list(expected)}, in the file a "
+                f"cg.load: {_path_text(key_path)} is a {cls.__name__} with {list(expected)}, in the file a "
                 f"{type(stored).__name__} with {list(stored_children)}; nothing was changed"
             )
         for key, part in expected.items():
             yield from _pairs(stored_children[key], part, (*key_path, key))
-    elif type(stored) is not kind or not np.array_equal(stored, target, equal_nan=np.asarray(target).dtype.kind in "fc"):
+    elif type(stored) is not cls or not np.array_equal(stored, target, equal_nan=np.asarray(target).dtype.kind in "fc"):
         raise ValueError(
             f"cg.load: {_path_text(key_path)} is {target!r}, in the file {stored!r}, and cannot be overwritten in place; "
             "nothing was changed"

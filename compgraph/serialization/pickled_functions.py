@@ -140,8 +140,8 @@ def pickled_form(function: Any) -> Any:
     It is the opname for a function of NumPy or this package, ``"module:name"`` for another importable function, the adapter
     itself for an adapter, and a `PickledFunction` for a function that no program can import (of ``__main__``, or nested).
     """
-    kind = type(function)
-    if function is None or kind in _MAKERS or kind in SELF_PICKLING:
+    cls = type(function)
+    if function is None or cls in _MAKERS or cls in SELF_PICKLING:
         return function
     if isinstance(function, np.ufunc):
         for module in ("numpy", "scipy.special", "scipy.special._ufuncs"):

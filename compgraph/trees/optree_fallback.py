@@ -141,17 +141,17 @@ def _structure(tree: Any, leaves: list[Any]) -> Structure:
 
 def _flatten_one_level(tree: Any) -> tuple[type | None, Sequence[Any], Sequence[Any], Any]:
     """Return the class of a container, its keys, its values in order, and other data needed to rebuild it."""
-    kind = type(tree)
-    if kind in _MAPPINGS:
-        keys = list(tree) if kind is OrderedDict else _sort_keys(tree)
+    cls = type(tree)
+    if cls in _MAPPINGS:
+        keys = list(tree) if cls is OrderedDict else _sort_keys(tree)
         metadata = (getattr(tree, "default_factory", None), list(tree))  # a dictionary keeps the order of its keys
-        return kind, keys, [tree[key] for key in keys], metadata
-    if kind in _SEQUENCES or _fields(kind) is not None:
-        return kind, range(len(tree)), list(tree), getattr(tree, "maxlen", None)
-    if kind in _registered:
-        values, names, entries = _registered[kind][0](tree)
-        return kind, entries, values, names
-    return (kind, (), (), None) if tree is None else (None, (), (), None)
+        return cls, keys, [tree[key] for key in keys], metadata
+    if cls in _SEQUENCES or _fields(cls) is not None:
+        return cls, range(len(tree)), list(tree), getattr(tree, "maxlen", None)
+    if cls in _registered:
+        values, names, entries = _registered[cls][0](tree)
+        return cls, entries, values, names
+    return (cls, (), (), None) if tree is None else (None, (), (), None)
 
 
 def _unflatten_one_level(kind: type, entries: Sequence[Any], values: list[Any], metadata: Any) -> Any:

@@ -434,8 +434,8 @@ def require_computed(value: object, what: str) -> None:
     what : str
         Its role in the message: ``"an operand"``.
     """
-    kind = type(value)
-    if kind in _EAGER_TYPES or isinstance(value, (np.ndarray, np.generic)):
+    cls = type(value)
+    if cls in _EAGER_TYPES or isinstance(value, (np.ndarray, np.generic)):
         return
     if isinstance(value, (list, tuple)):
         for part in value:
@@ -443,17 +443,17 @@ def require_computed(value: object, what: str) -> None:
                 require_computed(part, what)
     elif _is_lazy(value):
         raise TypeError(
-            f"{what} is a {kind.__module__.partition('.')[0]} {kind.__name__}, which is not computed yet and would be loaded "
+            f"{what} is a {cls.__module__.partition('.')[0]} {cls.__name__}, which is not computed yet and would be loaded "
             f"completely. Use value.compute(), or compute only the needed part. {BLOCKWISE_ADVICE}"
         )
 
 
 def _is_lazy(value: Any) -> bool:
     """Whether a value is a Dask collection, or another chunked array with a method `compute`."""
-    kind = type(value)
-    if hasattr(kind, "__dask_graph__"):
+    cls = type(value)
+    if hasattr(cls, "__dask_graph__"):
         try:
             return value.__dask_graph__() is not None  # None for xarray's arrays that are not lazy
         except AttributeError:  # of a library that needs Dask for it
             return False
-    return hasattr(kind, "compute") and hasattr(value, "chunks")
+    return hasattr(cls, "compute") and hasattr(value, "chunks")

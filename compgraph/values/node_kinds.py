@@ -343,14 +343,14 @@ def mark_used(node: Any) -> None:
 
     Raises a LeakError if code without graph support filled a blank array.
     """
-    kind = type(node)
-    node.__class__ = USED_CLASS_OF.get(kind, kind)  # another thread may have been first
-    if kind in TRACKED_CLASS_OF:
+    cls = type(node)
+    node.__class__ = USED_CLASS_OF.get(cls, cls)  # another thread may have been first
+    if cls in TRACKED_CLASS_OF:
         entry = untracked.pop(id(node), None)
         if type(entry) is not weakref.ref and entry is not None:
             entry.is_read = True
     elif node.raw_value.any():
-        node.__class__ = kind
+        node.__class__ = cls
         location = "" if node.line is None else f" ({node.line})"
         raise LeakError(
             f"the {describe(node)}{location} was filled by code outside of the graph, such as SciPy's C code with output=, so "

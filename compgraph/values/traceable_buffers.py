@@ -116,30 +116,30 @@ def borrow(array: NDArray[Any]) -> Any:
 
 def unwrap_buffer(value: Any) -> Any:
     """Return the real memory of a buffer or borrowed array; other values unchanged."""
-    kind = type(value)
-    if kind is ndarray:
+    cls = type(value)
+    if cls is ndarray:
         return value
-    return value.raw_value if kind in BUFFERS else new_view(value, ndarray) if kind is Borrowed else value
+    return value.raw_value if cls in BUFFERS else new_view(value, ndarray) if cls is Borrowed else value
 
 
 def unwrap_buffers(value: Any) -> Any:
     """`unwrap_buffer`, also within lists, tuples and dictionaries."""
-    kind = type(value)
-    if kind is tuple or kind is list:
-        return kind(map(unwrap_buffers, value))
-    if kind is dict:
+    cls = type(value)
+    if cls is tuple or cls is list:
+        return cls(map(unwrap_buffers, value))
+    if cls is dict:
         return {name: unwrap_buffers(part) for name, part in value.items()}
     return unwrap_buffer(value)
 
 
 def wrap_result(result: Any, sources: tuple[Any, ...]) -> Any:
     """Wrap a result that NumPy computed from `sources`: new arrays as buffers, views of a source as views of its buffer."""
-    kind = type(result)
-    if kind is tuple or kind is list:
-        return kind([wrap_result(part, sources) for part in result])
-    if kind is Borrowed:
+    cls = type(result)
+    if cls is tuple or cls is list:
+        return cls([wrap_result(part, sources) for part in result])
+    if cls is Borrowed:
         result = new_view(result, ndarray)
-    elif kind is not ndarray:
+    elif cls is not ndarray:
         return type(result)(*[wrap_result(part, sources) for part in result]) if hasattr(result, "_fields") else result
     for source in sources:
         if result is getattr(source, "raw_value", None):

@@ -49,8 +49,8 @@ def _collect(value: Any, parts: list[Any]) -> Function:
         return lambda vector: {key: restore_by_key[key](vector) for key in value}
     if isinstance(value, (list, tuple)):
         restore_parts = [_collect(part, parts) for part in value]
-        kind = type(value)
-        return lambda vector: kind([restore(vector) for restore in restore_parts])
+        cls = type(value)
+        return lambda vector: cls([restore(vector) for restore in restore_parts])
     start, shape = sum(np.size(part) for part in parts), np.shape(value)
     stop = start + np.size(value)
     parts.append(value)

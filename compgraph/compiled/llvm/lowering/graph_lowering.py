@@ -170,13 +170,13 @@ class GraphLowering(LoweringState):
     # ------------------------------------------------------------------------------------------ one item
 
     def _lower_item(self, item: Any) -> None:
-        kind = type(item)
-        if kind is Write:
+        cls = type(item)
+        if cls is Write:
             self._lower_write(item)
-        elif issubclass(kind, Guard):
+        elif issubclass(cls, Guard):
             if not self._holds_always(item) and not self._lower_guard(item):
                 self._append_numpy_call(item, "")
-        elif kind is MultiOutput:
+        elif cls is MultiOutput:
             if not self._lower_outputs(item):
                 self._append_numpy_call(item, "it has several outputs")
         elif item in self._inputs:

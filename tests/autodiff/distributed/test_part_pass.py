@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from autodiff.distributed.split.parts.passing import Jobs, Mailbox
+from autodiff.distributed.split.parts.part_pass import Mailbox, TaskGroup
 
 
 def test_jobs_with_a_cancelled_task_are_cancelled() -> None:
@@ -21,7 +21,7 @@ def test_jobs_with_a_cancelled_task_are_cancelled() -> None:
     async def main() -> None:
         mailbox = Mailbox(1)
         asyncio.get_running_loop().call_later(0.01, mailbox.close)
-        await Jobs().run(mailbox.take("value"), other())
+        await TaskGroup().run(mailbox.take("value"), other())
 
     with pytest.raises(asyncio.CancelledError):
         asyncio.run(main())
@@ -32,7 +32,7 @@ def test_jobs_whose_last_task_is_cancelled_are_cancelled() -> None:
     async def main() -> None:
         mailbox = Mailbox(1)
         mailbox.close()
-        await Jobs().run(mailbox.take("value"))
+        await TaskGroup().run(mailbox.take("value"))
 
     with pytest.raises(asyncio.CancelledError):
         asyncio.run(main())
