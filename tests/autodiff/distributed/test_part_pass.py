@@ -9,7 +9,7 @@ import pytest
 from autodiff.distributed.split.parts.part_pass import Mailbox, TaskGroup
 
 
-def test_jobs_with_a_cancelled_task_are_cancelled() -> None:
+def test_task_group_with_a_cancelled_task_is_cancelled() -> None:
     ended = []
 
     async def other() -> None:
@@ -28,7 +28,7 @@ def test_jobs_with_a_cancelled_task_are_cancelled() -> None:
     assert ended == ["other"]
 
 
-def test_jobs_whose_last_task_is_cancelled_are_cancelled() -> None:
+def test_task_group_whose_last_task_is_cancelled_is_cancelled() -> None:
     async def main() -> None:
         mailbox = Mailbox(1)
         mailbox.close()
