@@ -151,7 +151,7 @@ for name in sorted(set(sys.modules) - at_first):
             assert key == "__builtins__" or not wrong, (name, key, wrong)
 """
     late = run(program).split()
-    assert {"compgraph.view.dot", "compgraph.executor.cse", "autodiff.optimizers.adam", "compgraph.scipy.linalg"} <= {*late}
+    assert {"compgraph.view.dot", "compgraph.executor.cse", "autodiff.optimizers.rules", "compgraph.scipy.linalg"} <= {*late}
 
 
 USUAL_ORDERS = ("before", "after the first gradient", "in the function")

@@ -5,10 +5,9 @@ An optimizer is constructed from a tree of variables and arrays. Its ``step(grad
 
 from __future__ import annotations
 
-from .adam import Adam, AdamW
 from .base import Optimizer
 from .clipping import clip_by_global_norm, clip_by_norm, clip_by_value
-from .rules import SGD, AdaGrad, RMSProp
+from .rules import SGD, AdaGrad, Adam, AdamW, RMSProp
 from .schedules import Constant, Cosine, Exponential, Piecewise, Polynomial, StepDecay, WarmUp
 from .scipy_methods import METHODS, minimize
 from .step_controller import History, StepController

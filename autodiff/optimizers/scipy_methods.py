@@ -1,10 +1,11 @@
-"""`minimize`: SciPy's minimizers with exact derivatives, for functions of nested arguments."""
+"""`minimize`: SciPy's minimizers with exact derivatives, for functions and constraints of nested arguments."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,16 +13,200 @@ from numpy.typing import NDArray
 from compgraph.array_types import Array, Operand
 from compgraph.context import recording_on
 from compgraph.graph import to_values
-from compgraph.values import Value, require_unbatched
+from compgraph.values import Value, require_computed, require_history, require_unbatched
 
-from ..arguments import require_function
+from ..arguments import flatten, require_function, unflatten
 from ..batching import any_batched, map_elements, outside_vmap
 from ..custom import parameters
-from ..operators import grad, hessian, linearize, value_and_grad
-from .constraints import Method, as_sequence, to_vector_constraint
-from .flattening import VectorLayout
+from ..operators import grad, hessian, jacobian, linearize, value_and_grad
+
+
+class VectorLayout:
+    """The positions of the numbers of a tree in a vector.
+
+    Parameters
+    ----------
+    tree : object
+        Real arrays, variables and numbers, nested in any way. Integers become float64; floating leaves keep their dtype.
+
+    Attributes
+    ----------
+    start : numpy.ndarray
+        The numbers of the tree, of dtype float64 and shape ``(n,)``.
+
+    Raises
+    ------
+    TypeError
+        If a leaf is complex, longdouble or not numeric, or the tree contains no numbers.
+    """
+
+    def __init__(self, tree: Any) -> None:
+        leaves, self.structure = flatten(tree)
+        arrays = [_as_real_array(leaf) for leaf in leaves]
+        self.shapes = [a.shape for a in arrays]
+        self.dtypes = [a.dtype for a in arrays]
+        # Whether each leaf is a Python number, which `to_result` returns as a scalar instead of a 0-d array.
+        self.leaf_is_number = [not isinstance(leaf, np.ndarray) for leaf in leaves]
+        self.start = self.to_vector(unflatten(self.structure, arrays))
+        if not self.start.size:
+            raise TypeError("minimize: x0 contains no numbers")
+
+    def to_vector(self, tree: Any) -> Any:
+        """Return the numbers of a tree with this structure as one plain vector."""
+        leaves, tree_structure = flatten(tree)
+        if tree_structure != self.structure:
+            raise ValueError(f"minimize: the tree nests as {tree_structure}, but x0 nests as {self.structure}")
+        pieces = [np.broadcast_to(leaf, shape) for leaf, shape in zip(leaves, self.shapes, strict=True)]
+        return np.concatenate([np.ravel(p).astype(float) for p in pieces]) if pieces else np.zeros(0)
+
+    def to_tree(self, vector: Any) -> Any:
+        """Return the tree with the numbers of a vector; if the vector is a node, the leaves are nodes computed from it."""
+        leaves, offset = [], 0
+        for shape, dtype in zip(self.shapes, self.dtypes, strict=True):
+            size = math.prod(shape)
+            piece = vector if size == len(vector) else vector[offset : offset + size]  # a graph gets no needless slice
+            leaf = piece.reshape(shape) if shape else piece[0]
+            leaves.append(leaf if leaf.dtype == dtype else leaf.astype(dtype))
+            offset += size
+        return unflatten(self.structure, leaves)
+
+    def to_result(self, vector: object) -> Any:
+        """Return the tree with the numbers of a vector, in new arrays; if the vector is a node, the leaves are nodes.
+
+        A leaf that is a Python number in x0 becomes a scalar.
+        """
+        if isinstance(vector, Value):
+            return self.to_tree(vector)
+        leaves, structure = flatten(self.to_tree(np.asarray(vector)))
+        leaf_values = [
+            leaf[()] if is_number else np.array(leaf) for leaf, is_number in zip(leaves, self.leaf_is_number, strict=True)
+        ]
+        return unflatten(structure, leaf_values)
+
+    def bound_vectors(self, bounds: dict[str, Any]) -> tuple[Any, Any]:
+        """Return the lower and upper bounds as vectors, from a tree with a pair ``(low, high)`` for each leaf of x0."""
+        try:
+            leaf_bounds = self.structure.flatten_up_to(bounds)
+            ends = [(-np.inf if low is None else low, np.inf if high is None else high) for low, high in leaf_bounds]
+            low, high = (self.to_vector(unflatten(self.structure, list(side))) for side in zip(*ends, strict=True))
+        except (TypeError, ValueError) as error:
+            raise ValueError(
+                f"minimize: the bounds do not fit x0: {error}. Nest them as x0, with a pair (low, high) for each array; each of "
+                "them is None, a number, or an array that broadcasts to it"
+            ) from error
+        return low, high
+
+
+def _as_real_array(leaf: object) -> Any:
+    require_history(leaf)
+    if isinstance(leaf, (np.ma.MaskedArray, np.matrix)):
+        raise TypeError(f"minimize: x0 contains a {type(leaf).__name__}. Pass a plain array (np.asarray)")
+    require_computed(leaf, "minimize: x0")
+    array = np.asarray(leaf.raw_value if isinstance(leaf, Value) else leaf)
+    if array.dtype.kind in "iu":
+        array = array.astype(float)
+    if array.dtype.kind != "f" or array.dtype.itemsize > 8:
+        raise TypeError(
+            f"minimize: x0 contains {array.dtype}, but SciPy works in float64. Pass real numbers of at most that precision"
+        )
+    return array
+
 
 Function = Callable[..., Any]
+
+
+class Method(NamedTuple):
+    """The derivatives and options of a method of ``scipy.optimize.minimize``.
+
+    Attributes
+    ----------
+    gradient : bool
+        Whether it uses the gradient.
+    second : {None, "products", "matrix"}
+        Whether it uses products with the Hessian, the Hessian itself, or neither.
+    bounds, constraints : bool
+        Whether it supports bounds, and constraints.
+    """
+
+    gradient: bool
+    second: str | None = None
+    bounds: bool = False
+    constraints: bool = False
+
+
+def as_sequence(constraints: Any) -> Sequence[Any]:
+    """Return constraints as a sequence."""
+    if isinstance(constraints, dict) or not isinstance(constraints, (list, tuple)):
+        return [constraints]
+    return constraints
+
+
+def to_vector_constraint(constraint: object, layout: VectorLayout, method: Method) -> Any:
+    """Convert a constraint on nested arguments to a constraint on the vector, with the derivatives that the method uses."""
+    from scipy import optimize
+
+    if isinstance(constraint, optimize.LinearConstraint):
+        return constraint
+    if isinstance(constraint, dict):
+        return _convert_dictionary(constraint, layout, method)
+    if not isinstance(constraint, optimize.NonlinearConstraint):
+        raise TypeError(f"minimize: a constraint is a dict, a LinearConstraint or a NonlinearConstraint, not {constraint!r}")
+    if constraint.finite_diff_jac_sparsity is not None or constraint.finite_diff_rel_step is not None:
+        raise ValueError("minimize: the Jacobian of a constraint is exact; omit finite_diff_jac_sparsity and _rel_step")
+    function = Constraint(constraint.fun, layout)
+    jac, hess = constraint.jac, constraint.hess
+    if callable(jac):
+        jac, hess = function.on_vector(jac), function.on_vector(hess) if callable(hess) else hess
+    elif jac == "2-point" and type(hess) is optimize.BFGS:  # SciPy's defaults
+        jac, hess = function.jacobian, function.hessian if method.second else hess
+    else:
+        raise ValueError("minimize: the derivatives of a constraint are exact; leave out jac and hess, or give jac as a function")
+    return optimize.NonlinearConstraint(
+        function.value, constraint.lb, constraint.ub, jac=jac, hess=hess, keep_feasible=constraint.keep_feasible
+    )
+
+
+def _convert_dictionary(constraint: dict[str, Any], layout: VectorLayout, method: Method) -> dict[str, Any]:
+    """Convert a constraint in SciPy's older form, a dictionary; see `to_vector_constraint`."""
+    function = Constraint(constraint["fun"], layout, tuple(constraint.get("args", ())))
+    vector_constraint = {**constraint, "fun": function.value, "args": ()}
+    jac = constraint.get("jac")
+    if callable(jac):
+        vector_constraint["jac"] = function.on_vector(jac)
+    elif jac is not None:
+        raise ValueError(f"minimize: the Jacobian of a constraint is exact; leave out jac={jac!r}, or give a function")
+    elif method.gradient:
+        vector_constraint["jac"] = function.jacobian
+    return vector_constraint
+
+
+class Constraint:
+    """The function of a constraint on SciPy's vector, in place of nested arguments."""
+
+    def __init__(self, f: Function, layout: VectorLayout, args: tuple[Any, ...] = ()) -> None:
+        self.f, self.layout, self.args = f, layout, args
+
+    def flat_value(self, vector: object) -> Any:
+        """Return the flattened value at a vector."""
+        return np.ravel(self.f(self.layout.to_tree(vector), *self.args))
+
+    def value(self, x: Any) -> Any:
+        """Return the value as a vector."""
+        vector = self.flat_value(np.copy(x))
+        return vector if isinstance(vector, Value) else np.asarray(vector, float)
+
+    def jacobian(self, x: Any) -> Any:
+        """Return the Jacobian: a row for each value, a column for each number of the vector."""
+        return np.asarray(to_values(jacobian(self.flat_value)(x)), float)
+
+    def hessian(self, x: Any, weights: Any) -> Any:
+        """Return the Hessian of the sum of the values times `weights`."""
+        return np.asarray(to_values(hessian(lambda z: np.sum(self.flat_value(z) * weights))(x)), float)
+
+    def on_vector(self, derivative: Function) -> Function:
+        """Return a user-defined derivative as a function of the vector."""
+        return lambda x, *weights: derivative(self.layout.to_tree(np.array(x)), *weights, *self.args)
+
 
 METHODS = {
     "nelder-mead": Method(False, bounds=True),

@@ -15,9 +15,9 @@ from compgraph.guards import guarded_value
 from compgraph.values import INERT, ConstantNode, Value
 
 from ..grads import corners
+from .linearization import push_through
 from .replay import Tape
 from .sweep import collect, sweep
-from .tangent_sweep import push_through
 
 # The maximum number of operations between a value and its cotangent, which includes all later corners of a chain.
 MAX_DISTANCE = 256

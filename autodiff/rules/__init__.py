@@ -11,11 +11,10 @@ from .lazy_cotangents import (
     scatter,
     scatter_lazily,
 )
-from .rule import Rule, by_function, push, rule_factories, rule_with_keywords, rules
+from .rule import Formula, Rule, SharedFormulas, VariadicFormulas, by_function, push, rule_factories, rule_with_keywords, rules
 from .rule_errors import DerivativeWarning, RuleErrors
 from .rule_kinds import elementwise, gather, general, linear, moved_positions, multilinear, reduction, weigh_tangent
 from .user_rule import rule
-from .variadic_formulas import Formula, SharedFormulas, VariadicFormulas
 from .written_buffers import (
     BatchedDerivativeBuffer,
     DerivativeBuffer,

@@ -27,8 +27,7 @@ from compgraph.values import Value
 
 from .broadcasting import restore_axes
 from .lazy_cotangents import scatter
-from .rule import Rule, declare
-from .variadic_formulas import Formula, SharedFormulas, VariadicFormulas
+from .rule import Formula, Rule, SharedFormulas, VariadicFormulas, declare
 
 
 def elementwise(opname: str, *formulas: Formula | None) -> Rule:

@@ -17,8 +17,7 @@ from compgraph.protocols import Primitive
 from ..numeric import finite_differences
 from .broadcasting import conform
 from .lazy_cotangents import as_view
-from .rule import Rule, declare, rule_factories
-from .variadic_formulas import Formula, VariadicFormulas
+from .rule import Formula, Rule, VariadicFormulas, declare, rule_factories
 
 KINDS = ("elementwise", "linear", "multilinear", "general")
 

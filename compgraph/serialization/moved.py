@@ -16,6 +16,7 @@ MOVED = {
     "autodiff.operators.joined_outputs": "autodiff.operators.trace",
     "autodiff.optimizers.pieces": "autodiff.optimizers.rules",
     "autodiff.optimizers.shared_updates": "autodiff.optimizers.rules",
+    "autodiff.optimizers.adam": "autodiff.optimizers.rules",
     "autodiff.arguments.derived": "autodiff.arguments.derived_functions",
     "compgraph.operations": "compgraph.ops",
     "compgraph.adapters": "compgraph.ops.callables",

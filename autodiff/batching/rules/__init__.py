@@ -5,8 +5,18 @@ without a rule run in the fallback loop, which computes batch elements one after
 """
 
 from . import array_manipulation, axis_operations, convolutions, indexing, linear_algebra  # each registers its rules
-from .call import RULES_BY_KIND, RULES_BY_OPNAME, Call, NoBatchRuleError, apply_batch_rule, is_elementwise_rule
-from .fallback_loop import LOOP_COUNTS, any_batched, map_elements, stack_results
+from .call import (
+    LOOP_COUNTS,
+    RULES_BY_KIND,
+    RULES_BY_OPNAME,
+    Call,
+    NoBatchRuleError,
+    any_batched,
+    apply_batch_rule,
+    is_elementwise_rule,
+    map_elements,
+    stack_results,
+)
 from .indexing import BatchIndex, batch_index
 
 __all__ = [

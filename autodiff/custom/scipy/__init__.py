@@ -18,9 +18,8 @@ _REPLACEMENTS = {
     ),
     "optimize.minimizers": (
         "minimize minimize_scalar fmin fmin_powell fmin_cg fmin_bfgs fmin_ncg fmin_l_bfgs_b fmin_tnc fmin_slsqp fmin_cobyla "
-        "fminbound brent golden differential_evolution dual_annealing shgo direct basinhopping"
+        "fminbound brent golden differential_evolution dual_annealing shgo direct basinhopping least_squares leastsq curve_fit"
     ),
-    "optimize.least_squares_fits": "least_squares leastsq curve_fit",
     "optimize.linear_programs": "nnls lsq_linear linprog milp isotonic_regression",
 }
 # Functions that call one of the others, or take only arrays. The others are always intercepted, because a callback may capture

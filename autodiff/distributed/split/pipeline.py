@@ -1,12 +1,91 @@
-"""Passes of micro-batches through all parts: the client side."""
+"""Passes of micro-batches through all parts, and the division of values into micro-batches: the client side."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
-from .parts import Packed, PassRequest, PassResult, gather_or_cancel, pack, unpack, unwrap
+import numpy as np
+
+from compgraph.executor import convert_fed_value
+from compgraph.values import Value, describe
+
+from .parts import Packed, PassRequest, PassResult, gather_or_cancel, pack, unpack, unwrap, weighted_sum
 from .plan import Plan
+
+Batch = dict[Any, Any]  # the values of the placeholders
+
+
+class Feeds:
+    """The placeholders of a graph.
+
+    Parameters
+    ----------
+    placeholders : list of PlaceholderNode
+        All placeholders of the graph.
+    micro_batches : int
+        The maximal number of micro-batches.
+    """
+
+    def __init__(self, placeholders: list[Any], micro_batches: int) -> None:
+        self.placeholders, self.micro_batches = placeholders, micro_batches
+        self.row_placeholders = [node for node in placeholders if node.declared and node.declared[0] is None]
+        if micro_batches > 1 and not self.row_placeholders:
+            raise ValueError("Split: micro_batches divides the first axis of placeholders declared as (None, ...). Declare one.")
+
+    def check(self, feed: Any) -> Batch:
+        """Return the checked feed, by placeholder."""
+        if not isinstance(feed, Mapping):
+            raise TypeError(f"Split: a feed must be a mapping of placeholders or names to values, not a {type(feed).__name__}.")
+        batch: Batch = {}
+        for key, value in feed.items():
+            node = self._find_placeholder(key)
+            if node in batch:
+                raise KeyError(f"the {describe(node)} is fed twice: by itself and by name.")
+            batch[node] = convert_fed_value(node, value)
+        missing = [describe(node) for node in self.placeholders if node not in batch]
+        if missing:
+            raise ValueError(f"no value was fed for the {', the '.join(missing)}")
+        lengths = {node.name: len(batch[node]) for node in self.row_placeholders}
+        if len(set(lengths.values())) > 1:
+            row_counts = ", ".join(f"{rows} of {name!r}" for name, rows in lengths.items())
+            raise ValueError(
+                f"Split: all placeholders with a first axis of None must be fed equally many rows, not {row_counts}."
+            )
+        if 0 in lengths.values():
+            raise ValueError("Split: the fed arrays have no rows.")
+        return batch
+
+    def _find_placeholder(self, key: Any) -> Any:
+        matches = [node for node in self.placeholders if node is key or (isinstance(key, str) and node.name == key)]
+        if len(matches) == 1:
+            return matches[0]
+        names = ", ".join(repr(node.name) for node in self.placeholders) or "none"
+        subject = f"the {describe(key)}" if isinstance(key, Value) else f"called {key!r}"
+        if matches:
+            raise KeyError(f"{len(matches)} placeholders of the graph are {subject}. Feed by the node itself.")
+        raise KeyError(f"no placeholder of the graph is {subject}. The placeholders are {names}.")
+
+    def divide(self, batch: Batch) -> tuple[list[Batch], list[float]]:
+        """Divide a batch into micro-batches; return them, and their fractions of the rows."""
+        if not self.row_placeholders:
+            return [batch], [1.0]
+        rows = len(batch[self.row_placeholders[0]])
+        count = min(self.micro_batches, rows)
+        edges = [rows * k // count for k in range(count + 1)]
+        spans = list(pairwise(edges))
+        batches = [batch | {node: batch[node][a:b] for node in self.row_placeholders} for a, b in spans]
+        return batches, [(b - a) / rows for a, b in spans]
+
+    def join_outputs(self, values: list[Any], batches: list[Batch], weights: list[float]) -> Any:
+        """Return the output for all rows from those for micro-batches."""
+        if len(values) == 1 or not np.ndim(values[0]):
+            return weighted_sum(values, weights)
+        if [len(v) for v in values] != [len(batch[self.row_placeholders[0]]) for batch in batches]:
+            raise ValueError("Split: with micro-batches, an output that is not a scalar must have one row per fed row.")
+        return np.concatenate(values)
+
 
 Feed = Mapping[Any, Any]  # the values of placeholders
 RunPass = Callable[[int, PassRequest], Coroutine[Any, Any, PassResult]]

@@ -18,12 +18,10 @@ from compgraph.values import PlaceholderNode, Value, VariableNode, describe, req
 
 from ...arguments import flatten, unflatten
 from ...optimizers import Optimizer
-from .automatic import partition_linearly
-from .feeds import Batch, Feeds
 from .hosts import ClusterHosts, LocalHosts
-from .layout import complete_placement, is_operation, place_by_scope
+from .layout import complete_placement, is_operation, partition_linearly, place_by_scope
 from .parts import LostError, gather_or_cancel, pack, unpack, weighted_sum
-from .pipeline import Pipeline
+from .pipeline import Batch, Feeds, Pipeline
 from .plan import Plan
 from .states import clip_of, divide_state, initial_state, merge_states, require_separable, validate_state
 

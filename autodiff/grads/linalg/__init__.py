@@ -3,9 +3,9 @@
 The names exported here are the formulas that the rules of ``scipy.linalg`` share.
 """
 
-from .determinants import cofactors
-from .matrix_inverses import (
+from .inverses_and_determinants import (
     as_columns,
+    cofactors,
     conj_transpose,
     diagonals,
     fold_hermitian,
@@ -30,8 +30,19 @@ from .norms_and_factorizations import (
     qr_cotangent,
     qr_tangent,
 )
-from .repeated_eigenvalues import check_cotangent, check_tangent, equal_pairs, has_equal_values, on_diagonal
-from .spectral_decompositions import batch_unless_equal, eig_cotangent, eig_tangent, inverse_gaps, svd_cotangent, svd_tangent
+from .spectral_decompositions import (
+    batch_unless_equal,
+    check_cotangent,
+    check_tangent,
+    eig_cotangent,
+    eig_tangent,
+    equal_pairs,
+    has_equal_values,
+    inverse_gaps,
+    on_diagonal,
+    svd_cotangent,
+    svd_tangent,
+)
 
 __all__ = [
     "as_columns", "batch_unless_equal", "check_cotangent", "check_tangent", "cholesky_cotangent", "cholesky_tangent", "cofactors",

@@ -13,7 +13,7 @@ from compgraph.bind import bind
 from compgraph.ops import OnAxes, einsum, ensure_array, stacked_matmul
 
 from ...rules import Formula, Rule, by_function, multilinear, rule_factories, unbroadcast
-from .matrix_inverses import matmul_chain
+from .inverses_and_determinants import matmul_chain
 
 
 def _swap(x: NDArray[Any]) -> Any:

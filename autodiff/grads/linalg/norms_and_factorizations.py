@@ -20,7 +20,7 @@ from compgraph.values import Value
 from ...rules import general, reduction
 from ..corners import as_norm, safe_quotient, with_corners
 from ..reductions import _shares
-from .matrix_inverses import (
+from .inverses_and_determinants import (
     conj_transpose,
     diagonals,
     fold_hermitian,
@@ -31,8 +31,7 @@ from .matrix_inverses import (
     transpose,
     triangle_weights,
 )
-from .repeated_eigenvalues import zero_values
-from .spectral_decompositions import svd_cotangent, svd_tangent
+from .spectral_decompositions import svd_cotangent, svd_tangent, zero_values
 
 # ---------------------------------------------------------------------------------------- triangles
 

@@ -377,8 +377,7 @@ def test_split_rechecks_guards() -> None:
 
 
 def test_partition_linearly_bits_equal_one_process() -> None:
-    from autodiff.distributed.split.automatic import partition_linearly
-    from autodiff.distributed.split.layout import complete_placement
+    from autodiff.distributed.split.layout import complete_placement, partition_linearly
     from autodiff.distributed.split.plan import Plan
 
     loss, parameters = network(width=64)
@@ -394,7 +393,7 @@ def test_partition_linearly_bits_equal_one_process() -> None:
 
 
 def test_best_cuts_balances_work_and_transfers() -> None:
-    from autodiff.distributed.split.automatic import _best_cuts
+    from autodiff.distributed.split.layout import _best_cuts
 
     before = np.array([0.0, 1.0, 2.0, 3.0, 4.0])
     free = np.zeros(5)

@@ -14,9 +14,7 @@ import autodiff as ad
 import compgraph as cg
 from autodiff.arguments import flatten
 from autodiff.optimizers import METHODS, minimize
-from autodiff.optimizers.constraints import Constraint
-from autodiff.optimizers.flattening import VectorLayout
-from autodiff.optimizers.scipy_methods import Problem
+from autodiff.optimizers.scipy_methods import Constraint, Problem, VectorLayout
 from tests.support.for_each import for_each, sampled
 
 GRADIENT = [name for name, kind in METHODS.items() if kind.gradient]

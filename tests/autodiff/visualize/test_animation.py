@@ -20,8 +20,8 @@ import compgraph as cg
 from autodiff import numeric
 from autodiff.rules.rule import by_function, rules
 from autodiff.visualize import Animation, animate
+from autodiff.visualize.animation import compute_layout
 from autodiff.visualize.equations import format_number, format_operand, node_text, unique_names, unused_letter
-from autodiff.visualize.frame_images import compute_layout
 from autodiff.visualize.sweep_steps import backward
 from compgraph.graph import breadth_first
 from tests.support.arguments import Case

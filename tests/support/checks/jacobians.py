@@ -10,9 +10,9 @@ import numpy as np
 import compgraph as cg
 from autodiff.forward import jvp
 from autodiff.reverse import gradient
+from autodiff.reverse.linearization import push_through
 from autodiff.reverse.replay import Tape
 from autodiff.reverse.sweep import collect, sweep, sweep_batch
-from autodiff.reverse.tangent_sweep import push_through
 from tests.support.arguments import Case
 
 Array = np.ndarray[Any, Any]

@@ -21,7 +21,7 @@ from compgraph.values import Value
 
 from ....operators import jacrev
 from ..linear_functionals import NodeRecorder
-from .runge_kutta_steps import guard_step_choice
+from .initial_value_problems import guard_step_choice
 
 Function = Callable[..., Any]
 NEWTON_STEPS = 3  # recorded steps; derivatives are exact to order 7

@@ -3,12 +3,10 @@
 The client sends a `PassRequest`, and unwraps the response: a result or an error.
 """
 
-from .packing import Packed, pack, unpack
-from .part import weighted_sum
+from .messages import LostError, Packed, pack, unpack, unwrap
+from .part import RESULT, Links, weighted_sum
 from .part_pass import PassRequest, PassResult, gather_or_cancel
-from .responses import LostError, unwrap
 from .server import PartActor, PartServer
-from .stage import RESULT, Links
 
 __all__ = [
     "RESULT", "Links", "LostError", "Packed", "PartActor", "PartServer", "PassRequest", "PassResult", "gather_or_cancel", "pack",

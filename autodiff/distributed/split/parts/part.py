@@ -1,16 +1,117 @@
-"""A part on its machine: its parameters, their optimizer, and the stages that use them."""
+"""A part on its machine: its parameters, their optimizer, and the stages that use them.
+
+A stage computes its values by recording its graph again. One reverse sweep through the recorded nodes computes cotangents.
+"""
 
 from __future__ import annotations
 
 import pickle
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from compgraph.executor import collect_dependencies, replay_outputs, retrace_sources_of
+from compgraph.guards import GuardError
+from compgraph.values import Value, describe
+
+from ....operators import join_outputs
 from ....optimizers import Optimizer
-from .packing import Packed, unpack
-from .stage import Key, Links, StageGraph
+from ....reverse import collect, sweep, sweep_supports
+from ....rules import OutputCotangents
+from .messages import Packed, unpack
+
+Key = Any  # ("port", number), ("parameter", index), ("feed", index), or RESULT
+Cotangent = tuple[Any, ...]  # a cotangent, and with supports also its mask of entries that are not structural zeros
+RESULT = "result"  # the key of the output of the whole graph among the outputs of a stage
+
+
+class Links(NamedTuple):
+    """The connections of a stage to other stages and parts.
+
+    Attributes
+    ----------
+    stage : tuple
+        The number of the stage, and its part.
+    input_keys : tuple
+        The keys of values that are computed by other stages, of any part.
+    remote_parameters : tuple
+        The keys of parameters that belong to other parts.
+    feeds : tuple
+        The keys of placeholders.
+    output_parts : dict
+        For each value that other stages read, the part that reads it.
+    awaited_outputs : tuple
+        The keys of outputs whose cotangents are returned.
+    cotangent_parts : dict
+        For each cotangent that is computed for another stage, the part of that stage.
+    has_backward : bool
+        Whether cotangents pass through the stage.
+    """
+
+    stage: Any
+    input_keys: tuple[Key, ...]
+    remote_parameters: tuple[Key, ...]
+    feeds: tuple[Key, ...]
+    output_parts: dict[Key, int]
+    awaited_outputs: tuple[Key, ...]
+    cotangent_parts: dict[Key, int]
+    has_backward: bool
+
+
+class StageGraph:
+    """The graph of a stage."""
+
+    def __init__(self, pickled: bytes) -> None:
+        self.outputs, guards, self.input_nodes, self.differentiable_keys = pickle.loads(pickled)
+        self._items = collect_dependencies([*self.outputs.values(), *guards], retrace_sources_of)
+
+    def forward(self, values: Mapping[Key, Any]) -> StagePass:
+        """Compute the values of the stage. An error gets a note with the user's line that recorded the operation."""
+        current_item: Any = None
+
+        def note_item(item: Any, position: int, replacements: Any) -> None:
+            nonlocal current_item
+            current_item = item
+
+        try:
+            feeds = {node: values[key] for key, node in self.input_nodes.items()}
+            return StagePass(self, replay_outputs(self._items, self.outputs.values(), feeds, read_operand=note_item))
+        except Exception as error:
+            if isinstance(current_item, Value) and not isinstance(error, GuardError):
+                error.add_note(f"This is the {describe(current_item)}, which was recorded at {current_item.line}.")
+            raise
+
+
+class StagePass:
+    """The recorded nodes of one pass through a stage."""
+
+    def __init__(self, graph: StageGraph, replacements: dict[Any, Any]) -> None:
+        self.outputs = {key: replacements[node] for key, node in graph.outputs.items()}
+        self.inputs = {key: replacements[graph.input_nodes[key]] for key in graph.differentiable_keys}
+
+    def backward(self, output_cotangents: Mapping[Key, Cotangent], with_supports: bool) -> dict[Key, Cotangent]:
+        """Return the cotangents of the inputs from those of the outputs; with their supports if `with_supports`."""
+        nodes = {node: key for key, node in self.inputs.items()}
+        if not output_cotangents:
+            zeros = {key: np.zeros_like(node.raw_value) for node, key in nodes.items()}
+            return {key: (zero, np.zeros(zero.shape)) if with_supports else (zero,) for key, zero in zeros.items()}
+        joint = join_outputs([self.outputs[key] for key in output_cotangents])
+        graph = collect(joint)
+        seeds = OutputCotangents({k: pair[0] for k, pair in enumerate(output_cotangents.values())})
+        if not with_supports:
+            with np.errstate(invalid="ignore", divide="ignore"):  # if the result has NaN, the pass is repeated with supports
+                cotangents = sweep(graph, joint, seeds, set(nodes), False)
+            return {key: (_or_zeros(cotangents, node),) for node, key in nodes.items()}
+        supports = {k: pair[1] for k, pair in enumerate(output_cotangents.values())}
+        cotangents = sweep(graph, joint, seeds, set(nodes), False, support=OutputCotangents(dict(supports)))
+        supports_by_node = sweep_supports(graph, joint, OutputCotangents(dict(supports)), set(nodes), False, ())
+        full_supports = {node: np.array(np.broadcast_to(supports_by_node.get(node, 0.0), node.shape)) for node in nodes}
+        return {key: (_or_zeros(cotangents, node), full_supports[node]) for node, key in nodes.items()}
+
+
+def _or_zeros(cotangents: Mapping[Any, Any], node: Any) -> Any:
+    return np.asarray(cotangents[node] if node in cotangents else np.zeros_like(node.raw_value))
 
 
 class StaleError(Exception):

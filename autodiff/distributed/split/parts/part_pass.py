@@ -12,10 +12,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .packing import Packed, pack, unpack
-from .part import Part, sum_by_port, weighted_sum
-from .responses import error_response
-from .stage import RESULT, Key, Links, StageGraph, StagePass
+from .messages import Packed, error_response, pack, unpack
+from .part import RESULT, Key, Links, Part, StageGraph, StagePass, sum_by_port, weighted_sum
 
 Compute = Callable[..., Awaitable[Any]]  # compute(function, *args)
 Payload = dict[Any, Any]  # values by ("value", micro-batch, key), cotangents by ("cotangent", micro-batch, key)
@@ -64,7 +62,7 @@ class PassResult(NamedTuple):
     gradients : dict
         The gradients, if requested.
     step_error : tuple or None
-        The error that prevents the step, as returned by `responses.error_response`.
+        The error that prevents the step, as returned by `messages.error_response`.
     """
 
     values: list[Packed]

@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 
 from distributed import get_worker, protocol
 
+from .messages import Response, error_response, result
 from .part import Part, StaleError
 from .part_pass import Mailbox, Pass, PassRequest, PassResult, Payload, Send
-from .responses import Response, error_response, result
 
 _protocol: Any = protocol  # untyped
 POLL_INTERVAL = 2.0  # seconds between checks that the actor was not released
@@ -42,7 +42,7 @@ class Reply(NamedTuple):
 
 
 class PartServer:
-    """The parts on one machine. Errors are returned, not raised; see `responses`."""
+    """The parts on one machine. Errors are returned, not raised; see `messages`."""
 
     def __init__(self) -> None:
         self.parts: dict[int, Part] = {}

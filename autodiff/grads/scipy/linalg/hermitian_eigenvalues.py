@@ -7,7 +7,7 @@ For ``a v = b v diag(w)`` with ``v^H b v = 1`` the tangents are, with ``m = v^H 
 where F[i, j] is 1 / (w[j] - w[i]) for different eigenvalues and 0 for equal ones, and E[i, j] is 1 for equal ones, else 0:
 M. Giles, "Collected matrix derivative results for forward and reverse mode algorithmic differentiation" (2008), for pairs too.
 If only some eigenvalues are requested, all eigenvectors are computed, because the requested ones rotate towards the others. For
-equal eigenvalues see `autodiff.grads.linalg.repeated_eigenvalues`.
+equal eigenvalues see `autodiff.grads.linalg.spectral_decompositions`.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from ...linalg import (
     transpose,
 )
 
-_NAME = "linalg_eigh"  # in warnings of `repeated_eigenvalues`
+_NAME = "linalg_eigh"  # in warnings about equal eigenvalues
 
 # ------------------------------------------------------------------------------------- dense matrices
 

@@ -9,7 +9,7 @@ import numpy as np
 import scipy.special as sc
 from numpy.typing import NDArray
 
-from ....rules import Rule
+from ....rules import Rule, elementwise
 from ...elementwise_functions import series_near_zero
 from .ufunc_rules import ROOT_PI, real_only, special, special_multi_output
 
@@ -158,3 +158,28 @@ special_wright_bessel_grad = special(
 special_log_wright_bessel_grad = special(
     "log_wright_bessel", "a", "b", lambda g, out, a, b, x: g * np.exp(sc.log_wright_bessel(a, a + b, x) - out)
 )
+
+# Spherical Bessel functions, which SciPy implements in Python
+
+
+def _spherical_bessel(name: str, below: int, above: int) -> Rule:
+    """Declare a rule by ``(2 n + 1) f_n' = below n f_(n-1) + above (n + 1) f_(n+1)``, DLMF 10.51.2 and 10.51.5.
+
+    The formula does not divide by the argument, so it is valid at 0.
+    """
+
+    def formula(g: NDArray[Any], out: NDArray[Any], z: NDArray[Any], n: object, derivative: bool = False) -> Any:
+        function = getattr(sc, name)
+        if not derivative:
+            return g * function(n, z, True)
+        n = np.asarray(n)
+        lower, upper = function(np.maximum(n - 1, 0), z, True), function(n + 1, z, True)
+        return g * ((below * n * lower + above * (n + 1) * upper) / (2 * n + 1))
+
+    return elementwise(f"scipy_special_{name}", formula)
+
+
+scipy_special_spherical_jn_grad = _spherical_bessel("spherical_jn", 1, -1)
+scipy_special_spherical_yn_grad = _spherical_bessel("spherical_yn", 1, -1)
+scipy_special_spherical_in_grad = _spherical_bessel("spherical_in", 1, 1)
+scipy_special_spherical_kn_grad = _spherical_bessel("spherical_kn", -1, -1)

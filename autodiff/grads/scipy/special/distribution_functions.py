@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 from compgraph.array_types import Operand
 
 from ....rules import Formula, Rule
-from .gamma_functions import beta_density, gamma_density
-from .parameter_derivatives import betainc_slopes, gammainc_slope
+from .gamma_functions import beta_density, betainc_slopes, gamma_density, gammainc_slope
 from .ufunc_rules import ROOT_2PI, special
 
 Density = Formula  # ``density(*arguments)``, of all arguments of the distribution function

@@ -1,16 +1,21 @@
-"""Rules of SciPy's functions made of exponentials and logarithms."""
+"""Rules of SciPy's functions made of exponentials and logarithms, and of sums of exponentials."""
 
 from __future__ import annotations
 
+import functools
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import scipy.special as sc
 from numpy.typing import NDArray
 
-from ....rules import Rule
+from compgraph.array_types import Array, Axis
+
+from ....rules import Rule, general, restore_axes
 from ...elementwise_functions import series_near_zero, to_dtype_of
+from ...neural_networks import pull_log_softmax, push_log_softmax, softmax_product
 from .ufunc_rules import DEGREE, ROOT_2PI, special, special_multi_output
 
 LN2 = math.log(2.0)
@@ -176,3 +181,90 @@ def _pull_tukey_shape(g: NDArray[Any], out: NDArray[Any], x: NDArray[Any], shape
 
 
 special_tklmbda_grad = special("tklmbda", lambda g, out, x, shape: g * _tukey_density(out, x, shape), _pull_tukey_shape)
+
+# Sums of exponentials, which SciPy implements in Python
+
+
+def _shares(out: NDArray[Any], a: NDArray[Any], axis: Axis, keepdims: bool, return_sign: bool) -> Any:
+    """Return the share of each term in the sum, without its weight."""
+    if return_sign and np.result_type(a).kind == "c":
+        raise TypeError("scipy.special.logsumexp: return_sign=True is not analytic for complex numbers. Omit it")
+    log, sign = out if return_sign else (out, None)
+    log = restore_axes(log, a, axis, keepdims)
+    share = np.exp(a - np.where(log == -np.inf, 0, log))
+    return share if sign is None else share * restore_axes(sign, a, axis, keepdims)
+
+
+def _restore_cotangent(g: Any, a: NDArray[Any], axis: Axis, keepdims: bool, return_sign: object) -> Any:
+    return restore_axes(g[0] if return_sign else g, a, axis, keepdims)
+
+
+def _with_sign(return_sign: bool, log: object) -> Any:
+    """Return the tangent of the result, given that of the logarithm; the sign is constant."""
+    return (log, np.zeros_like(log)) if return_sign else log
+
+
+def _pull_terms(
+    g: Any,
+    out: NDArray[Any],
+    a: NDArray[Any],
+    b: NDArray[Any] | tuple[Any, ...] | None = None,
+    axis: Axis = None,
+    keepdims: bool = False,
+    return_sign: Any = False,
+) -> Any:
+    if return_sign and g[0] is None:
+        return None
+    share = _shares(out, a, axis, keepdims, return_sign)
+    share = share if b is None else np.where(b == 0, 0, b * share)
+    return _restore_cotangent(g, share, axis, keepdims, return_sign) * share
+
+
+def _pull_weights(
+    g: NDArray[Any] | tuple[Any, ...],
+    out: NDArray[Any],
+    a: NDArray[Any],
+    b: NDArray[Any],
+    axis: Axis = None,
+    keepdims: bool = False,
+    return_sign: bool = False,
+) -> Any:
+    if return_sign and g[0] is None:
+        return None
+    share = _shares(out, np.broadcast_to(a, np.broadcast_shapes(a.shape, b.shape)), axis, keepdims, return_sign)
+    return _restore_cotangent(g, share, axis, keepdims, return_sign) * share
+
+
+def _push_terms(
+    t: NDArray[Any],
+    out: NDArray[Any],
+    a: NDArray[Any],
+    b: NDArray[Any] | tuple[Any, ...] | None = None,
+    axis: Axis = None,
+    keepdims: bool = False,
+    return_sign: bool = False,
+) -> Any:
+    share = _shares(out, a, axis, keepdims, return_sign)
+    share = share if b is None else np.where(b == 0, 0, b * share)
+    return _with_sign(return_sign, np.sum(t * share, axis=axis, keepdims=bool(keepdims)))
+
+
+def _push_weights(
+    t: Array, out: Any, a: NDArray[Any], b: NDArray[Any], axis: Axis = None, keepdims: bool = False, return_sign: bool = False
+) -> Any:
+    share = _shares(out, np.broadcast_to(a, np.broadcast_shapes(a.shape, b.shape)), axis, keepdims, return_sign)
+    return _with_sign(return_sign, np.sum(t * share, axis=axis, keepdims=bool(keepdims)))
+
+
+scipy_special_logsumexp_grad = general("scipy_special_logsumexp", _pull_terms, _pull_weights).tangent(_push_terms, _push_weights)
+
+
+def _over_all(formula: Callable[..., Any]) -> Any:
+    """A formula whose `axis` is None by default."""
+    return functools.partial(formula, axis=None)
+
+
+scipy_special_softmax_grad = general("scipy_special_softmax", _over_all(softmax_product)).tangent(_over_all(softmax_product))
+scipy_special_log_softmax_grad = general("scipy_special_log_softmax", _over_all(pull_log_softmax)).tangent(
+    _over_all(push_log_softmax)
+)

@@ -175,7 +175,7 @@ def _row_weights(
     axis: tuple[int, ...],
     options: dict[str, Any],
 ) -> Array:
-    """See `autodiff.grads.order_statistics`: the weight of each element of a row in its quantile."""
+    """See `autodiff.grads.element_selection`: the weight of each element of a row in its quantile."""
     _require_linear(options)
     rows, _ = _merge_axes(xp, x, axis)
     q = np.asarray(options.get("q", 0.5), float) / (100 if function is np.percentile else 1)

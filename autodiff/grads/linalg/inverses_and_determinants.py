@@ -1,7 +1,12 @@
-"""Rules of inverses and solutions, and helpers for stacks of matrices.
+"""Rules of inverses, solutions and determinants, and helpers for stacks of matrices.
 
-The formulas are those of M. Giles, "Collected matrix derivative results for forward and reverse mode algorithmic
+The formulas of inverses are those of M. Giles, "Collected matrix derivative results for forward and reverse mode algorithmic
 differentiation" (2008).
+
+The derivative of a determinant is the matrix of cofactors, a polynomial of the elements. For a regular matrix it is the
+determinant times the transposed inverse. Near singular matrices the terms of that product cancel, more so in higher orders.
+There the matrix is transformed by its singular vectors into a regular block of large singular values and a small block, whose
+cofactors are computed by products and sums alone. There is no division by a number that may vanish, so all orders are correct.
 """
 
 from __future__ import annotations
@@ -13,6 +18,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from compgraph.guards import guarded_value
+from compgraph.protocols import stop_gradient
 
 from ...rules import general
 
@@ -168,3 +176,111 @@ def _tensorsolve_tangent(t: NDArray[Any], out: NDArray[Any], a: NDArray[Any], b:
 linalg_tensorsolve_grad = general("linalg_tensorsolve", _tensorsolve_a, _tensorsolve_b).tangent(
     _tensorsolve_tangent, lambda t, out, a, b, axes=None: np.linalg.tensorsolve(a, t, axes=axes)
 )
+
+
+# Singular values below this fraction of the largest are small: a derivative of order k loses a factor of about the (k - 1)-th
+# power of it in accuracy.
+_SMALL = 1e-4
+# The size up to which the adjugate of a small block is computed by products and sums, which lose about a digit per two rows.
+_MAX_BLOCK = 8
+
+
+def cofactors(out: NDArray[Any], x: NDArray[Any]) -> Any:
+    """Return the derivatives of the determinants `out`, of shape ``(..., 1, 1)``, of matrices `x`."""
+    if x.shape[-1] == 1:
+        return np.ones_like(x)
+    zero = stop_gradient(out) == 0
+    inverse = np.linalg.inv(np.where(zero, np.eye(x.shape[-1]), x) if np.any(zero) else x)
+    sizes = [np.max(np.abs(stop_gradient(m)), axis=(-2, -1), keepdims=True, initial=0) for m in (x, inverse)]
+    is_near_singular = np.logical_or(zero, sizes[0] * sizes[1] * _SMALL > 1)
+    return _cofactors_near_singular(x, is_near_singular) if np.any(is_near_singular) else out * transpose(inverse)
+
+
+def _cofactors_near_singular(x: NDArray[Any], is_near_singular: Any) -> Any:
+    """Return the cofactors of matrices that may have small singular values."""
+    n, is_near_singular = x.shape[-1], guarded_value(is_near_singular, "which matrices are almost singular")
+    regular = np.where(is_near_singular, np.eye(n), x)
+    flat = np.reshape(x, (-1, n, n))
+    blocks = [np.reshape(np.linalg.det(regular)[..., None, None] * transpose(np.linalg.inv(regular)), flat.shape)]
+    near_singular_indices = np.flatnonzero(is_near_singular)
+    positions, counts = np.arange(len(flat)), _count_small(flat[near_singular_indices])
+    end = len(flat)
+    for small in np.unique(counts):
+        indices = near_singular_indices[counts == small]
+        blocks.append(_cofactors_by_blocks(flat[indices], int(small)))
+        positions[indices] = np.arange(end, end + len(indices))
+        end += len(indices)
+    return np.reshape(np.concatenate(blocks)[positions], x.shape)
+
+
+def _count_small(x: NDArray[Any]) -> Any:
+    """Return the number of small singular values of each matrix; all of a matrix of zeros."""
+    s = np.linalg.svd(stop_gradient(x), compute_uv=False)
+    return guarded_value(np.sum(s <= _SMALL * s[..., :1], axis=-1), "how many singular values are small")
+
+
+def _cofactors_by_blocks(x: NDArray[Any], small: int) -> Any:
+    """Return the cofactors of matrices with a given number of small singular values."""
+    n = x.shape[-1]
+    if not small:
+        return np.linalg.det(x)[..., None, None] * transpose(np.linalg.inv(x))
+    if small == n:
+        return transpose(_faddeev_leverrier(x)[1])
+    u, _, vh = np.linalg.svd(stop_gradient(x))  # constants: the cofactors do not depend on the rotation
+    adjugate = _adjugate_of_blocks(matmul_chain(conj_transpose(u), x, conj_transpose(vh)), n - small)
+    sign = np.linalg.det(u) * np.linalg.det(vh)
+    return sign[..., None, None] * transpose(matmul_chain(conj_transpose(vh), adjugate, conj_transpose(u)))
+
+
+def _adjugate_of_blocks(x: NDArray[Any], k: int) -> Any:
+    """Return the adjugates of matrices whose leading `k` by `k` block is regular, by its Schur complement."""
+    inverse = np.linalg.inv(x[..., :k, :k])
+    inverse_right, below_inverse = np.matmul(inverse, x[..., :k, k:]), np.matmul(x[..., k:, :k], inverse)
+    schur_complement = x[..., k:, k:] - np.matmul(x[..., k:, :k], inverse_right)
+    if schur_complement.shape[-1] <= _MAX_BLOCK:
+        schur_determinant, schur_adjugate = _faddeev_leverrier(schur_complement)
+    else:
+        schur_determinant = np.linalg.det(schur_complement)[..., None, None]
+        schur_adjugate = transpose(cofactors(schur_determinant, schur_complement))
+    right_adjugate = np.matmul(inverse_right, schur_adjugate)
+    rows = [
+        np.concatenate([schur_determinant * inverse + np.matmul(right_adjugate, below_inverse), -right_adjugate], axis=-1),
+        np.concatenate([-np.matmul(schur_adjugate, below_inverse), schur_adjugate], axis=-1),
+    ]
+    return np.linalg.det(x[..., :k, :k])[..., None, None] * np.concatenate(rows, axis=-2)
+
+
+def _faddeev_leverrier(x: NDArray[Any]) -> tuple[Any, Any]:
+    """Return determinants and adjugates by the method of Faddeev and LeVerrier."""
+    n = x.shape[-1]
+    unit = np.eye(n)
+    auxiliary_matrix = np.broadcast_to(unit, x.shape)
+    for k in range(1, n):
+        auxiliary_matrix = np.matmul(x, auxiliary_matrix)
+        auxiliary_matrix = auxiliary_matrix - _trace(auxiliary_matrix) / k * unit
+    adjugate = auxiliary_matrix * (-1) ** (n - 1)
+    return _trace(np.matmul(x, adjugate)) / n, adjugate
+
+
+def _trace(x: NDArray[Any]) -> Any:
+    return np.trace(x, axis1=-2, axis2=-1)[..., None, None]
+
+
+linalg_det_grad = function_of_matrices("linalg_det", cofactors)
+
+
+def _slogdet(g: tuple[Any, ...], out: tuple[Any, ...], a: NDArray[Any]) -> Any:
+    """Return the cotangent: the logarithm has the transposed inverse, whose imaginary part rotates a complex sign."""
+    phase = None if g[0] is None or out[0].dtype.kind != "c" else np.multiply(1j, np.imag(g[0] * out[0]))
+    parts = [part for part in (phase, g[1]) if part is not None]
+    if not parts:
+        return 0 * a
+    return sum(parts[1:], parts[0])[..., None, None] * transpose(inverse_or_inf(a, (out[0] == 0)[..., None, None]))
+
+
+def _slogdet_tangent(t: NDArray[Any], out: Any, a: NDArray[Any]) -> Any:
+    slope = np.einsum("...ij,...ji->...", inverse_or_inf(a, (out[0] == 0)[..., None, None]), t)
+    return (out[0] * np.multiply(1j, np.imag(slope)) if out[0].dtype.kind == "c" else None), np.real(slope)
+
+
+linalg_slogdet_grad = general("linalg_slogdet", _slogdet).tangent(_slogdet_tangent)
