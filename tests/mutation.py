@@ -52,7 +52,7 @@ FAMILIES = {
     "batching": ["autodiff/batching/**/*.py"],
     "lowerings": [
         *(f"compgraph/compiled/llvm/{name}/**/*.py" for name in ("lowering", "emission", "mathematics")),
-        *(f"compgraph/compiled/llvm/{name}.py" for name in ("elementwise_ops", "convolution_geometry", "integer_arithmetic")),
+        *(f"compgraph/compiled/llvm/{name}.py" for name in ("elementwise_ops", "convolution_geometry")),
     ],
 }  # fmt: skip
 TEXTS = {"autodiff/rules/rule_errors.py"}  # modules of error messages

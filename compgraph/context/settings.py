@@ -25,7 +25,7 @@ recording: ContextVar[bool] = layered_variable("recording", True, disables_fast_
 watcher: ContextVar[Any] = layered_variable("watcher", None, disables_fast_path=True)
 # Times operations and sweeps in its own thread; see `compgraph.profiling`.
 profiler: ContextVar[Any] = layered_variable("profiler", None, disables_fast_path=True)
-# Receives each recorded result, a node or several; see `compiled.unused_results`.
+# Receives each recorded result, a node or several; see `compiled.function_trace`.
 collector: ContextVar[Any] = layered_variable("collector", None, disables_fast_path=True)
 # Trace levels of vmaps and derivatives; inner levels are higher. `no_graph` drops tangents of levels up to `blocked_level`.
 next_level = itertools.count(1).__next__

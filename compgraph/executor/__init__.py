@@ -10,6 +10,7 @@ from .retrace import replay, replay_outputs
 from .schedule import (
     Program,
     Schedule,
+    ScheduleInterpreter,
     TripCountFamily,
     check_threads,
     collect_dependencies,
@@ -17,7 +18,6 @@ from .schedule import (
     retrace_sources_of,
     sources_of,
 )
-from .schedule_interpreter import ScheduleInterpreter
 from .subgraphs import cut_items, items_between, subgraph
 
 __all__ = [

@@ -5,8 +5,7 @@ A conversion such as ``__float__`` is not passed its caller. `instructions` read
 """
 
 from . import source_lines
-from .expression_uses import assigned_name, classify_use, literals_in
-from .expressions import callee, expression, has_source, method_called, unknown
+from .expressions import assigned_name, callee, classify_use, expression, has_source, literals_in, method_called, unknown
 from .instructions import is_assigning, is_at_operator, is_delegating, is_formatting, is_heap_type, is_raised_by
 from .source_lines import (
     SourceLine,

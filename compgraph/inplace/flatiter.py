@@ -12,7 +12,7 @@ from ..graph import as_operand
 from ..guards import note_shape
 from ..values import Node, require_history
 from .numpy_writes import set_flat
-from .overlapping_writes import move_elements, overlaps
+from .stores import move_elements, overlaps
 
 
 class Flat:

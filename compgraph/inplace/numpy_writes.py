@@ -21,8 +21,7 @@ from ..guards import guarded_value, note_guard
 from ..storage import last_writers, root_of
 from ..values import ClassViews, Value, VariableNode, require_history, require_unbatched
 from .out_arguments import are_integer_arrays, copy_mask, plain_target_error
-from .overlapping_writes import assign, move_elements, overlaps
-from .stores import require_cast, require_writeable, store, store_computed, store_number
+from .stores import assign, move_elements, overlaps, require_cast, require_writeable, store, store_computed, store_number
 
 ndarray = np.ndarray
 _ELEMENT_INDEX_TYPES = frozenset({int, np.int64})  # the types of an index, or of its parts, that selects one element

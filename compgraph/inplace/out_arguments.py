@@ -15,8 +15,7 @@ from ..graph import as_operand, flatten_sequences, full_name, to_values
 from ..guards import guarded_value
 from ..values import Value, require_history
 from .buffer_methods import as_traced
-from .overlapping_writes import backing_array, move_elements, simulate_numpy_writes
-from .stores import require_cast, store, store_computed
+from .stores import backing_array, move_elements, require_cast, simulate_numpy_writes, store, store_computed
 
 ndarray = np.ndarray
 

@@ -4,19 +4,17 @@ Within the block, an interpreter that measures another one processes operations 
 active profiler. Methods with entries of their own (of compiled functions, executors, values with tangents) are patched while
 one is active: those of `compgraph` here, others by `patch_method`. Inactive profiles add no overhead.
 
-================  ==========================================================================================
-`profile`         `profile`, and the `Profile` that it returns
-`recorder`        the recorder of one block: time by entries, bytes by weak references
-`entries`         the tree of entries
-`ledger`          live bytes over time, their peak, and its holders
-`method_patches`  methods that are patched while a profile runs
-`table`           the table
-`pages`           the data of the flame graph and of the picture of memory
-================  ==========================================================================================
+==========  ==========================================================================================
+`profile`   `profile`, and the `Profile` that it returns
+`recorder`  the recorder of one block: time by entries, bytes by weak references; methods that are patched while it runs
+`entries`   the tree of entries; live bytes over time, their peak, and its holders
+`table`     the table
+`pages`     the data of the flame graph and of the picture of memory
+==========  ==========================================================================================
 """
 
 from .entries import BACKWARD, BATCHED, FORWARD, TANGENT
-from .method_patches import patch_method
 from .profile import Profile, profile
+from .recorder import patch_method
 
 __all__ = ["BACKWARD", "BATCHED", "FORWARD", "TANGENT", "Profile", "patch_method", "profile"]

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from ..view import notebook_frame, page_of, require_folder
-from .entries import BACKWARD, Entry
-from .ledger import Holder, Ledger
+from .entries import BACKWARD, Entry, Holder, Ledger
 from .table import REST_LABEL, format_bytes, format_duration
 
 MAX_HOLDERS = 12  # rows below the picture of memory

@@ -8,10 +8,8 @@ from time import perf_counter
 from typing import TYPE_CHECKING
 
 from ..context import Context, active_profiler, profiler
-from .entries import root_entry
-from .ledger import Holder, Ledger
-from .method_patches import begin_block, end_block
-from .recorder import Recorder
+from .entries import Holder, Ledger, root_entry
+from .recorder import Recorder, begin_block, end_block
 
 if TYPE_CHECKING:
     from .pages import ProfilePage

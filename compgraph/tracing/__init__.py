@@ -1,7 +1,18 @@
 """Tracing: contexts in which new values are tracers, and the errors for code that reads a tracer's values."""
 
-from .leak_errors import LOGS, OPAQUE_CLASSES, LeakError, LeakWarning, make_leak_error, user_line_of
-from .leak_messages import format_locations, has_compiled_code, is_library, leak_message, variable_of
+from .leak_errors import (
+    LOGS,
+    OPAQUE_CLASSES,
+    LeakError,
+    LeakWarning,
+    format_locations,
+    has_compiled_code,
+    is_library,
+    leak_message,
+    make_leak_error,
+    user_line_of,
+    variable_of,
+)
 from .tracing_contexts import (
     ERROR_RETRACERS,
     RETRACERS,

@@ -1,20 +1,288 @@
 """LeakError: raised where code without graph support reads the values of a tracer.
 
 A tracer raises when its values are requested. C code that accepts only arrays often rejects a tracer first, with an error of its
-own that names the class. `explain_error` recognizes such errors by that name.
+own that names the class. `explain_error` recognizes such errors by that name. The message states the code that reads the values,
+the node, the user's line, and a replacement.
 """
 
 from __future__ import annotations
 
+import functools
+import os
+import re
+import sys
+import sysconfig
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextvars import ContextVar
+from importlib.machinery import EXTENSION_SUFFIXES
 from types import FrameType, TracebackType
 from typing import Any
 
+import numpy as np
+
 from ..context import layered_variable
-from ..frames import is_raised_by, source_lines, walk_frames, warn_user
-from .leak_messages import CYTHON_SUFFIXES, cython_note, is_library, leak_message, names_tracer, package_note, user_frame_index
+from ..frames import callee, is_assigning, is_raised_by, method_called, source_lines, unknown, walk_frames, warn_user
+from ..ops import METHODS_MODULE, UNDISPATCHED, implementation
+
+NAME_PATTERN = re.compile(r"[^\W\d]\w*")
+CYTHON_SUFFIXES = (".pyx", ".pxd", ".pxi")  # Cython shows these files in frames
+# Prefixes of the file names of code that Cython generates.
+_CYTHON_GENERATED = ("View.MemoryView", "stringsource", "<stringsource>", "__pyx_")
+# Packages that support tracers, so that their errors have other causes.
+_SUPPORTED_PACKAGES = sys.stdlib_module_names | {"numpy", "scipy"}
+_FFI_MODULES = {"ctypes", "_ctypes"}  # packages that call C code, and raise for arguments that they cannot convert
+_LOCAL = "<locals>."  # in the qualified names of nested functions
+_MAX_NODES = 3  # nodes named in a message
+# Replacements for functions of SciPy, Python and NumPy whose counterpart has a different name.
+COUNTERPARTS = {
+    "brentq": "autodiff.root", "bisect": "autodiff.root", "newton": "autodiff.root", "fsolve": "autodiff.root",
+    "root": "autodiff.root", "root_scalar": "autodiff.root", "ridder": "autodiff.root", "toms748": "autodiff.root",
+    "minimize": "autodiff.minimize", "minimize_scalar": "autodiff.minimize", "least_squares": "autodiff.minimize",
+    "fixed_point": "autodiff.fixed_point", "odeint": "autodiff.odeint", "solve_ivp": "autodiff.odeint",
+    "log_softmax": "cg.log_softmax", "logsumexp": "cg.logsumexp", "softmax": "cg.softmax",
+    "trapezoid": "np.trapezoid", "cumulative_trapezoid": "np.cumsum", "interp1d": "np.interp",
+    "expm": "autodiff.odeint, or powers and sums of the matrix", "fftconvolve": "np.convolve, cg.conv",
+    "convolve": "np.convolve, cg.conv", "convolve1d": "np.convolve, cg.conv", "convolve2d": "cg.conv",
+    "correlate": "np.correlate, cg.cross_correlate", "correlate2d": "cg.cross_correlate",
+    "gamma": "scipy.special.gamma", "lgamma": "scipy.special.gammaln", "erf": "scipy.special.erf",
+    "erfc": "scipy.special.erfc", "fsum": "np.sum", "dist": "np.linalg.norm", "pow": "np.power", "asin": "np.arcsin",
+    "acos": "np.arccos", "atan": "np.arctan", "atan2": "np.arctan2", "asinh": "np.arcsinh", "acosh": "np.arccosh",
+    "atanh": "np.arctanh", "fmean": "np.mean", "phase": "np.angle", "arange": "np.linspace, or x + np.arange(n)",
+    "euclidean": "np.linalg.norm", "toeplitz": "indices: x[abs(i - j)]", "simpson": "np.trapezoid, or weights @ x",
+    "frombuffer": "x", "fill_diagonal": "np.diag(x), or cg.zeros(shape) as the target", "nditer": "x.flat",
+    "ndenumerate": "np.ndindex(x.shape)", "fill": "cg.full, or cg.zeros(shape) as the target", "dot": "a @ x, np.dot(a, x)",
+}  # fmt: skip
+# Functions that convert their argument to an array; see `_advice` for replacements.
+CONSTRUCTOR_NAMES = frozenset(spec.function.__name__ for spec in UNDISPATCHED if spec.converts == "lists")
+
+
+def is_library(filename: str) -> bool:
+    """Whether a file is not user code: it belongs to the packages, Python, the site packages, or Cython."""
+    return (
+        source_lines.internal[filename]
+        or filename.startswith(_library_folders())
+        or filename.endswith(CYTHON_SUFFIXES)
+        or filename.startswith(_CYTHON_GENERATED)
+    )
+
+
+@functools.cache
+def has_compiled_code(filename: str) -> bool:
+    """Whether a file belongs to an installed package with imported compiled modules."""
+    package = next(iter(_installed_package(filename)), None)
+    return package is not None and any(
+        name.partition(".")[0] == package and (getattr(module, "__file__", None) or "").endswith(tuple(EXTENSION_SUFFIXES))
+        for name, module in list(sys.modules.items())
+    )
+
+
+def _installed_package(filename: str) -> list[str]:
+    """The name of the installed package of a file, as a list of one; empty for other files."""
+    folders = {sysconfig.get_path(name) + os.sep for name in ("purelib", "platlib")}
+    return [filename.removeprefix(path).split(os.sep)[0].removesuffix(".py") for path in folders if filename.startswith(path)]
+
+
+@functools.cache  # evaluated at first use, which keeps `import compgraph` fast
+def _library_folders() -> tuple[str, ...]:
+    """The directories of library code: Python's own and the site packages."""
+    site_packages = os.path.dirname(os.path.dirname(np.__file__))
+    return sysconfig.get_path("stdlib") + os.sep, site_packages + os.sep, "<frozen"
+
+
+def user_frame_index(frames: list[FrameType]) -> int:
+    """The position of the innermost user frame among frames given innermost first."""
+    position = next((k for k, f in enumerate(frames) if not is_library(f.f_code.co_filename)), None)
+    if position is None:  # the user's code is itself a library
+        position = next((k for k, f in enumerate(frames) if not source_lines.internal[f.f_code.co_filename]), len(frames) - 1)
+    return position
+
+
+def format_locations(frames: list[FrameType]) -> str:
+    """The user's line and the innermost line of a called package, in parentheses, for frames given innermost first.
+
+    Lines of NumPy do not count. The second line is missing if the user's code called compiled code. Empty if no line is known.
+    """
+    position = user_frame_index(frames)
+    inner = ((frame, frame.f_code.co_filename) for frame in frames[:position])
+    others = [frame for frame, name in inner if not source_lines.internal[name] and not name.startswith(_CYTHON_GENERATED)]
+    lines = [line for line in map(source_lines.format_frame, [frames[position], *others[:1]]) if line is not None]
+    return f" ({'; requested at '.join(lines)})" if lines else ""
+
+
+def cython_note(frames: list[FrameType], text: str) -> str | None:
+    """A note with the Cython line that requested the values; it has no running frame when the error is made."""
+    inner = frames[: user_frame_index(frames)]
+    lines = (source_lines.format_frame(frame) for frame in inner if frame.f_code.co_filename.endswith(CYTHON_SUFFIXES))
+    line = next(lines, None)
+    return None if line is None or line in text else f"The numbers were requested at {line}."
+
+
+def leak_message(frames: list[FrameType], description: str | None = None) -> str:
+    """The message for values read in the first of some frames, innermost first; `description` describes the node, if known."""
+    position = user_frame_index(frames)
+    frame, called_frame = frames[position], _called_by_user(frames, position)
+    subject, at = f"the numbers of {description or _named_nodes(frames, frame)}", format_locations(frames)
+    if called_frame is None and is_assigning(frame):
+        return (
+            f"{subject} are assigned into a plain array, which keeps numbers and no graph{at}. Make the array of nodes from the "
+            "start (cg.zeros(shape), np.zeros_like(node), np.empty_like(node)); where the numbers alone are meant, assign "
+            "node.value, or float(loss)"
+        )
+    reader = _name_of(frame, called_frame)
+    advice = _advice(reader)
+    if reader == "an operator":
+        advice = "NumPy made that array of a node without dispatch: make it by cg.array, cg.asarray, cg.full or np.stack"
+    return (
+        f"{reader or 'code outside the graph'} takes {subject} without recording the operation{at}: the derivative would be "
+        f"lost. {advice}. If plain numbers are intended, write x.value or cg.stop_gradient(x)"
+    )
+
+
+def package_note(frames: list[FrameType], kind: type[Exception]) -> str | None:
+    """A note for an error raised in frames given innermost first, if other packages ran there on a tracer."""
+    position = user_frame_index(frames)
+    user_frame, others = frames[position], [frame for frame in frames[:position] if _is_foreign_code(frame)]
+    is_foreign = bool(others) or (position == 0 and kind.__module__.partition(".")[0] in _FFI_MODULES)
+    if not is_foreign or not (names_tracer(user_frame) or any(_nodes_in(frame.f_locals) for frame in others)):
+        return None
+    reader = _name_of(user_frame, _called_by_user(frames, position)) or "compiled code"
+    return (
+        f"{reader} got {_named_nodes(frames, user_frame)}, which is differentiated and exposes no numbers"
+        f"{format_locations(frames)}. This may be the cause of the error. {_advice(reader)}. If plain numbers are intended, "
+        "write x.value"
+    )
+
+
+def _called_by_user(frames: list[FrameType], position: int) -> FrameType | None:
+    """The frame of the function that the user called; None for compiled code or an operation on a node."""
+    called_frame = frames[position - 1] if position else None
+    return None if called_frame is None or source_lines.is_package_code(called_frame.f_code.co_filename) else called_frame
+
+
+def _is_foreign_code(frame: FrameType) -> bool:
+    """Whether a frame runs code of a package that does not support tracers; SciPy's functions do."""
+    filename, module = frame.f_code.co_filename, str(frame.f_globals.get("__name__"))
+    return is_library(filename) and not source_lines.internal[filename] and module.partition(".")[0] not in _SUPPORTED_PACKAGES
+
+
+def _name_of(frame: FrameType, called_frame: FrameType | None) -> str:
+    """The public name of the callable that the user's frame called; empty if unknown."""
+    call_target = callee(frame)
+    # The called function may be a replacement for a library function.
+    if called_frame is not None and source_lines.is_in_packages(called_frame.f_code.co_filename):
+        call_target = called_frame.f_locals.get("original", call_target)
+    is_known = call_target is not None and call_target is not unknown
+    if called_frame is not None and not (is_known and hasattr(call_target, "__name__")):
+        module, name = _origin_of(called_frame, frame)
+        package, method = module.partition(".")[0], method_called(frame)
+        if call_target is None:
+            return f"an operator of {package}'s"
+        if called_frame.f_code.co_filename.endswith(CYTHON_SUFFIXES) and method is not None and not name.endswith(f".{method}"):
+            return f"the method {method}() of {package}"  # by a wrapper of Cython's
+        if module == METHODS_MODULE:
+            return f"ndarray.{name.removeprefix('_').replace('amax', 'max').replace('amin', 'min')}()"
+    elif not is_known:
+        method = method_called(frame)
+        return f"ndarray.{method}()" if method is not None else "an operator" if call_target is None else ""
+    else:
+        owner = getattr(call_target, "__self__", None)
+        home = getattr(call_target, "__objclass__", type(owner))
+        module = str(getattr(call_target, "__module__", None) or home.__module__)
+        name = str(getattr(call_target, "__qualname__", None) or getattr(call_target, "__name__", ""))
+        if _LOCAL in name and owner is not None and (method := method_called(frame)):  # the wrapper that a decorator returned
+            module, name = type(owner).__module__, f"{type(owner).__qualname__}.{method}"
+    name = name.removeprefix(f"{module}.").replace(_LOCAL, "").removesuffix(".__call__").removesuffix(".__init__")
+    name = name.removeprefix("function ")  # a prefix that f2py adds
+    parts = [part for part in module.split(".") if not part.startswith("_") and part != "builtins"]
+    parts = parts or [module.lstrip("_")] if module not in ("builtins", "__main__", "") else []
+    for length in range(1, len(parts)):  # the outermost module with the name: numpy.sum, not numpy.fromnumeric.sum
+        public = getattr(sys.modules.get(".".join(parts[:length])), name.partition(".")[0], None)
+        code = getattr(implementation(public), "__code__", None)
+        if isinstance(public, type) or (
+            callable(public) and (public is call_target or (called_frame and code is called_frame.f_code))
+        ):
+            parts = parts[:length]
+    return ".".join([*parts, name]) + "()" if name else ""
+
+
+def _origin_of(called_frame: FrameType, frame: FrameType) -> tuple[str, str]:
+    """Module and name of a running function that a frame called; for a decorator's wrapper, those of the method."""
+    code, method = called_frame.f_code, method_called(frame)
+    if _LOCAL in code.co_qualname and method is not None and code.co_argcount:
+        owner = type(called_frame.f_locals.get(code.co_varnames[0]))
+        if hasattr(owner, method):
+            return owner.__module__, f"{owner.__qualname__}.{method}"
+    return called_frame.f_globals.get("__name__") or "", code.co_qualname
+
+
+def _advice(reader: str) -> str:
+    """The replacement for a function, or general advice."""
+    owner, _, name = reader.rstrip("()").rpartition(".")
+    if name in CONSTRUCTOR_NAMES:
+        return f"Use cg.{name if name != 'fromiter' else 'array'}, np.stack, or `with cg.patched_numpy():`"
+    if owner in ("numpy.ndarray", "ndarray") and hasattr(np, name):
+        return f"A method of a plain array does not dispatch; use np.{name}" + (", or @" if name == "dot" else "")
+    if reader.startswith("an operator of scipy's"):
+        return "Use plain arrays (sparse.toarray() @ x), or declare it by cg.primitive with a rule"
+    if owner.startswith("numpy.random"):
+        return "Draw numbers that do not depend on it, and shift and scale them: loc + scale * rng.normal()"
+    if owner.startswith("numpy.polynomial"):
+        return "Use np.polyval, which takes the highest power first"
+    if owner == "numpy" and name in np.sctypeDict:
+        return f"Use x.astype(np.{name})" if np.dtype(name).kind in "fc" else "Use int(x), which has no derivative"
+    replacement: str | None = COUNTERPARTS.get(name)
+    if replacement is None and owner in ("numpy", "numpy.linalg", "numpy.fft"):
+        replacement = _callable_in(name, {f"cg{owner[5:]}": sys.modules.get(f"compgraph{owner[5:]}")})
+    if replacement is None and reader.startswith(("scipy.", "math.", "cmath.", "statistics.", "jax.", "torch.", "autograd.")):
+        replacement = _callable_in(name, {"np": np, "np.linalg": np.linalg, "np.fft": np.fft})
+    if replacement is not None:
+        return f"Use {replacement}"
+    return (
+        "Use functions of NumPy's, which keep the graph (cg.array for np.array, np.dot(a, x) for a.dot(x)), or declare it by "
+        "cg.primitive with a rule"
+    )
+
+
+def _callable_in(name: str, modules: Mapping[str, Any]) -> str | None:
+    """``"home.name"`` of the first module that has a callable of that name; otherwise None."""
+    return next((f"{home}.{name}" for home, module in modules.items() if callable(getattr(module, name, None))), None)
+
+
+def _named_nodes(frames: list[FrameType], user_frame: FrameType) -> str:
+    """Describe the nodes whose values may be read: those on the user's line, else in its frame, else in inner frames."""
+    line = source_lines.format_frame(user_frame) or ""
+    line_names = set(NAME_PATTERN.findall(line.partition(": ")[2]))
+    user_nodes = _nodes_in(user_frame.f_locals)
+    inner = (_nodes_in(frame.f_locals) for frame in frames if not source_lines.internal[frame.f_code.co_filename])
+    descriptions = (
+        {name: text for name, text in user_nodes.items() if name in line_names} or user_nodes or next(filter(None, inner), {})
+    )
+    if not descriptions:
+        return "a node"
+    return " or ".join(list(descriptions.values())[:_MAX_NODES]) + (" or others" if len(descriptions) > _MAX_NODES else "")
+
+
+def variable_of(node: Any, frame: FrameType) -> str | None:
+    """Describe a node by the variable that holds it in the innermost user frame at or above `frame`; None if none does."""
+    outer: FrameType | None = frame
+    while outer is not None and is_library(outer.f_code.co_filename):
+        outer = outer.f_back
+    names = [] if outer is None else [name for name, value in outer.f_locals.items() if value is node]
+    return f"{names[0]} (shape {node.shape}, {node.dtype})" if names else None
+
+
+def names_tracer(user_frame: FrameType) -> bool:
+    """Whether the user's line names a variable that holds a floating tracer."""
+    line = source_lines.format_frame(user_frame) or ""
+    return any(name in _nodes_in(user_frame.f_locals) for name in NAME_PATTERN.findall(line.partition(": ")[2]))
+
+
+def _nodes_in(variables: Mapping[str, Any]) -> dict[str, str]:
+    """Describe each variable that is a floating node."""
+    nodes = {name: value for name, value in variables.items() if hasattr(type(value), "opname") and hasattr(value, "raw_value")}
+    return {name: f"{name} (shape {node.shape}, {node.dtype})" for name, node in nodes.items() if node.dtype.kind in "fc"}
+
 
 _CYTHON_MISMATCH = "No matching signature found"  # a Cython function with fused types received no array
 OPAQUE_CLASSES: set[str] = set()  # names of the classes of tracers and buffers, which errors of C code contain

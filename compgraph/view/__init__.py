@@ -8,8 +8,7 @@ PNG, PDF, GIF) and for notebooks, and ``layout.js`` in the browser, where boxes 
 `drawing`        a graph as a `Drawing`: entries, arrows and boxes
 `write_history`  the steps behind a result, with each write in place as a step
 `repeats`        equal consecutive parts of a graph, which are drawn once
-`labels`         the label, title, index and formula of a step
-`short_texts`    names as mathematics, abbreviated values, lines of code
+`labels`         the label, title, index and formula of a step; names as mathematics, abbreviated values
 `colors`         the light and the dark theme
 `dot`            a drawing in DOT, Graphviz's language, and its rendering
 `page`           HTML pages: ``page.html``, ``page.css`` and ``page.js``, with ``graph.js``, ``animation.js``,
@@ -20,9 +19,8 @@ PNG, PDF, GIF) and for notebooks, and ``layout.js`` in the browser, where boxes 
 from .colors import LIGHT, hex_of
 from .dot import can_render, dot_of, escape_unprintable, render
 from .drawing import FOLDED_FROM, Arrow, Box, Drawing, Entry, GraphDrawing, draw_graph
-from .labels import INFIX, SYMBOLS
+from .labels import GREEK, INFIX, SYMBOLS, chosen_name, name_of, short_location, source_text, typeset_name
 from .page import notebook_frame, page_of, require_folder, require_resolution
-from .short_texts import GREEK, chosen_name, name_of, short_location, source_text, typeset_name
 from .visualize import DIRECTIONS, GraphPicture, ProgramOptions, visualize_at
 
 __all__ = [

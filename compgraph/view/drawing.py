@@ -14,8 +14,16 @@ from typing import Any, TypeAlias
 from ..graph import GraphNode
 from ..storage import Write
 from ..values import ConstantNode, Node, PlaceholderNode, Value
-from . import short_texts
-from .labels import Labels, is_array_to_fill, merge_labels
+from .labels import (
+    Labels,
+    chosen_name,
+    format_array,
+    format_brief,
+    is_array_to_fill,
+    merge_labels,
+    short_location,
+    source_text,
+)
 from .repeats import Fold, common_length, folds_of
 from .write_history import Item, Steps, Uses, steps_behind, value_at_creation
 
@@ -205,17 +213,17 @@ def _entry(item: Item, label: str, labels: Labels, extra_texts: ExtraTexts, is_m
     value = value_at_creation(item)
     details = {
         "title": labels.title(item),
-        "name": (short_texts.chosen_name(item) or "") if isinstance(item, Value) else "",
+        "name": (chosen_name(item) or "") if isinstance(item, Value) else "",
         "opname": item.opname or "",
         "formula": labels.formula(item),
-        "value": "" if value is None else short_texts.format_array(value, elements=24, digits=6),
-        "brief": "" if value is None else short_texts.format_array(value),
+        "value": "" if value is None else format_array(value, elements=24, digits=6),
+        "brief": "" if value is None else format_array(value),
         "shape": "" if value is None else str(getattr(value, "shape", ())),
         "dtype": "" if value is None else str(getattr(value, "dtype", type(value).__name__)),
-        "line": short_texts.short_location(item.line),
-        "code": short_texts.source_text(item.line),
+        "line": short_location(item.line),
+        "code": source_text(item.line),
     }
-    extra = [short_texts.format_array(value)] if extra_texts.values and value is not None else []
+    extra = [format_array(value)] if extra_texts.values and value is not None else []
     extra += [details["shape"]] if extra_texts.shapes else []
     extra += [details["dtype"]] if extra_texts.dtypes else []
     extra += [details["line"]] if extra_texts.lines else []
@@ -359,9 +367,9 @@ def _add_adjoints(
         value = adjoint.value if isinstance(adjoint, Value) else adjoint
         if node not in numbers:
             continue
-        drawing.entries[numbers[node]].details["adjoint"] = short_texts.format_array(value, elements=24, digits=6)
+        drawing.entries[numbers[node]].details["adjoint"] = format_array(value, elements=24, digits=6)
         out = outgoing.get(node, [])
         if len(out) == 1 and out[0] in arrows:
-            drawing.arrows[arrows[out[0]]].label = short_texts.format_brief(value)
+            drawing.arrows[arrows[out[0]]].label = format_brief(value)
         else:
-            drawing.entries[numbers[node]].label += f"\n∂ = {short_texts.format_brief(value)}"
+            drawing.entries[numbers[node]].label += f"\n∂ = {format_brief(value)}"

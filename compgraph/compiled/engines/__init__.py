@@ -7,7 +7,7 @@ from typing import Any
 
 from .imported import ImportedFunction, from_jax, from_torch, zeros_where_none
 
-_LAZY = {"EngineJitted": "engine_jit", "to_jax": "exported", "to_torch": "exported"}  # imported on first use
+_LAZY = dict.fromkeys(("EngineJitted", "to_jax", "to_torch"), "engine_functions")  # imported on first use
 __all__ = ["EngineJitted", "ImportedFunction", "from_jax", "from_torch", "to_jax", "to_torch", "zeros_where_none"]
 
 

@@ -1,13 +1,109 @@
-"""Elementwise operations: which of NumPy's functions are compiled for which dtypes, and their instructions."""
+"""Elementwise operations: which of NumPy's functions are compiled for which dtypes, and their instructions.
+
+Where NumPy warns for integers, or a conversion is undefined in C, the code bails out to NumPy.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from . import integer_arithmetic, mathematics
+from . import mathematics
 from .ir_builder import BIT, BYTE, DOUBLE, FLOAT, IRBuilder, Type, Value
+
+
+def _fmod(ir: IRBuilder, a: Value, b: Value) -> Value:
+    """C's ``fmod``, which is exact, so it can be computed in double."""
+    wide = [ir.cast("fpext", v, DOUBLE) if v.type.scalar == "float" else v for v in (a, b)]
+    remainder = ir.binary("frem", *wide)
+    return ir.cast("fptrunc", remainder, a.type) if a.type.scalar == "float" else remainder
+
+
+def _modulo(ir: IRBuilder, a: Value, b: Value) -> tuple[Value, Value, Value]:
+    """Return ``fmod(a, b)``, the remainder with the sign of `b`, and a mask where the two differ by `b`."""
+    zero = ir.number(0.0, a.type)
+    c_remainder = _fmod(ir, a, b)
+    is_nonzero = ir.compare("une", c_remainder, zero)
+    differs = ir.binary("xor", ir.compare("olt", b, zero), ir.compare("olt", c_remainder, zero))
+    differs = ir.binary("and", differs, is_nonzero)
+    nonzero_remainder = ir.select(is_nonzero, c_remainder, ir.intrinsic("copysign", zero, b))
+    return c_remainder, ir.select(differs, ir.binary("fadd", c_remainder, b), nonzero_remainder), differs
+
+
+def _remainder(ir: IRBuilder, a: Value, b: Value) -> Value:
+    c_remainder, remainder, _ = _modulo(ir, a, b)
+    return ir.select(ir.compare("oeq", b, ir.number(0.0, b.type)), c_remainder, remainder)
+
+
+def _floor_divide(ir: IRBuilder, a: Value, b: Value) -> Value:
+    zero, one = ir.number(0.0, a.type), ir.number(1.0, a.type)
+    c_remainder, _, differs = _modulo(ir, a, b)
+    quotient = ir.binary("fdiv", ir.binary("fsub", a, c_remainder), b)
+    quotient = ir.select(differs, ir.binary("fsub", quotient, one), quotient)
+    whole = ir.intrinsic("floor", quotient)
+    is_rounded_down = ir.compare("ogt", ir.binary("fsub", quotient, whole), ir.number(0.5, a.type))
+    whole = ir.select(is_rounded_down, ir.binary("fadd", whole, one), whole)
+    ratio = ir.binary("fdiv", a, b)
+    whole = ir.select(ir.compare("oeq", quotient, zero), ir.intrinsic("copysign", zero, ratio), whole)
+    return ir.select(ir.compare("oeq", b, zero), ratio, whole)
+
+
+FLOATING: dict[str, Callable[[IRBuilder, Value, Value], Value]] = {
+    "fmod": _fmod,
+    "remainder": _remainder,
+    "floor_divide": _floor_divide,
+}
+
+
+def divide_integers(ir: IRBuilder, name: str, kind: str, a: Value, b: Value) -> Value:
+    """Emit ``floor_divide``, ``remainder`` or ``fmod`` of integers; bail out for zero divisors and overflows."""
+    zero, one = ir.number(0, a.type), ir.number(1, a.type)
+    is_undefined = ir.compare("eq", b, zero)
+    if kind == "i":
+        least = ir.number(-(2 ** (int(a.type.scalar[1:]) - 1)), a.type)
+        too_large = ir.binary("and", ir.compare("eq", a, least), ir.compare("eq", b, ir.number(-1, a.type)))
+        is_undefined = ir.binary("or", is_undefined, too_large)
+    ir.bail_out_if(is_undefined)
+    b = ir.select(is_undefined, one, b)
+    if kind == "u":
+        return ir.binary("udiv" if name == "floor_divide" else "urem", a, b)
+    c_remainder = ir.binary("srem", a, b)
+    if name == "fmod":
+        return c_remainder
+    differs = ir.compare("slt", ir.binary("xor", c_remainder, b), zero)
+    differs = ir.binary("and", differs, ir.compare("ne", c_remainder, zero))
+    if name == "remainder":
+        return ir.select(differs, ir.binary("add", c_remainder, b), c_remainder)
+    quotient = ir.binary("sdiv", a, b)
+    return ir.select(differs, ir.binary("sub", quotient, one), quotient)
+
+
+def shift(ir: IRBuilder, name: str, kind: str, a: Value, b: Value) -> Value:
+    """Emit a shift. A shift by a negative number, or by at least the number of bits, shifts out all bits."""
+    zero, bits = ir.number(0, a.type), int(a.type.scalar[1:])
+    shifts_out = ir.compare("uge", b, ir.number(bits, b.type))
+    b = ir.select(shifts_out, zero, b)
+    if name == "left_shift":
+        return ir.select(shifts_out, zero, ir.binary("shl", a, b))
+    if kind == "u":
+        return ir.select(shifts_out, zero, ir.binary("lshr", a, b))
+    return ir.select(shifts_out, ir.binary("ashr", a, ir.number(bits - 1, a.type)), ir.binary("ashr", a, b))
+
+
+def truncate(ir: IRBuilder, value: Value, dtype: np.dtype[Any], type: Type) -> Value:
+    """Convert a float to an integer, rounded toward zero; bail out if it is out of range."""
+    value = ir.cast("fpext", value, DOUBLE) if value.type.scalar == "float" else value
+    limits, is_long = np.iinfo(dtype), dtype.itemsize == 8 and dtype.kind == "i"
+    fits_above = ir.compare("olt", value, ir.number(float(int(limits.max) + 1), value.type))
+    lower_bound = ir.number(float(limits.min) if is_long else float(limits.min) - 1, value.type)
+    fits_below = ir.compare("oge" if is_long else "ogt", value, lower_bound)
+    fits = ir.binary("and", fits_above, fits_below)
+    ir.bail_out_if(ir.binary("xor", fits, ir.number(1, fits.type)))
+    value = ir.select(fits, value, ir.number(0.0, value.type))
+    return ir.cast("fptosi" if dtype.kind == "i" else "fptoui", value, type)
+
 
 # LLVM instructions of ufuncs, for floats, integers and booleans.
 _FLOATING = {"add": "fadd", "subtract": "fsub", "multiply": "fmul", "divide": "fdiv"}
@@ -18,7 +114,7 @@ _BOOLEAN = {
 }  # fmt: skip
 _ORDERED = {"less": "lt", "less_equal": "le", "greater": "gt", "greater_equal": "ge", "equal": "eq", "not_equal": "ne"}
 _FLOAT_OPS = frozenset({
-    *_FLOATING, *integer_arithmetic.FLOATING, "negative", "square", "reciprocal", "sign", "maximum", "minimum", "fmax", "fmin",
+    *_FLOATING, *FLOATING, "negative", "square", "reciprocal", "sign", "maximum", "minimum", "fmax", "fmin",
     "logical_not", "isnan", "isinf", "isfinite", "copysign", "signbit", "heaviside", "rad2deg", "degrees", "deg2rad", "radians",
 })  # fmt: skip
 _ROUNDING = frozenset({"floor", "ceil", "trunc"})  # the identity on integers
@@ -121,9 +217,9 @@ def _emit_integer(ir: IRBuilder, name: str, kind: str, a: Value, b: Value | None
     if name in ("maximum", "minimum"):
         return ir.intrinsic({"i": "s", "u": "u"}[kind] + name[:3], a, b)
     if name in _DIVISIONS:
-        return integer_arithmetic.divide_integers(ir, name, kind, a, b)
+        return divide_integers(ir, name, kind, a, b)
     if name in ("left_shift", "right_shift"):
-        return integer_arithmetic.shift(ir, name, kind, a, b)
+        return shift(ir, name, kind, a, b)
     return ir.binary(_INTEGER[name], a, b)
 
 
@@ -171,8 +267,8 @@ def _emit_float(ir: IRBuilder, name: str, *operands: Value) -> Value:
     if name in _ANGLE_FACTORS:
         numerator, denominator = np.array(_ANGLE_FACTORS[name], np.float64 if a.type.scalar == "double" else np.float32)
         return ir.binary("fmul", a, ir.number(numerator / denominator, a.type))
-    if name in integer_arithmetic.FLOATING:
-        return integer_arithmetic.FLOATING[name](ir, a, b)
+    if name in FLOATING:
+        return FLOATING[name](ir, a, b)
     infinite = ir.number(np.inf, a.type)
     if name == "isinf":
         return ir.compare("oeq", ir.intrinsic("fabs", a), infinite)
@@ -190,7 +286,7 @@ def convert(ir: IRBuilder, value: Value, source: np.dtype[Any], target: np.dtype
         zero = ir.number(0, value.type)
         return ir.compare("une" if source.kind == "f" else "ne", value, zero)
     if source.kind == "f" and target.kind in "iu":
-        return integer_arithmetic.truncate(ir, value, target, target_type)
+        return truncate(ir, value, target, target_type)
     if source.kind == "f":
         return ir.cast("fpext" if target_type == DOUBLE else "fptrunc", value, target_type)
     if target.kind == "f":

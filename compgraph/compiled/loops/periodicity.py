@@ -1,16 +1,155 @@
-"""Detection of periodic runs: iterations with equal operations, whose indices change by constant steps.
+"""Detection of periodic runs in a graph: iterations with equal operations, whose indices change by constant steps.
 
+A graph is compared as a table: for each operation, a kind that is equal in all iterations, and integers that may differ.
 Distances between equal windows of a few items are candidate periods. For each, the list of items is compared with itself, shifted
 by the period. So each run is verified exactly, in a time of O(n log n) for n items.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+
+from ... import ops
+from ...storage import Write, layout_in, value_at
+from ...values import MultiOutput, Value
+
+# Operations whose derivatives and machine code do not depend on the values of constants.
+ARITHMETIC = frozenset(function for function, sign in ops.INFIX.items() if sign in ("+", "-", "*", "/"))
+_REAL_NUMBERS = frozenset({float, int, np.float64, np.float32})
+_COMPARED_BY_REPR = _REAL_NUMBERS | {complex}  # which distinguishes the signs of zeros
+_COMPARED_BY_VALUE = frozenset({str, bool, type(None), type(Ellipsis), type})
+MAX_COMPARED_BYTES = 4096  # size of the largest array that is compared by value
+MAX_WRITES = 64  # an array with more writes is not compared by its initial contents
+
+
+class GraphTable:
+    """The items of a graph as a `RowTable`.
+
+    Parameters
+    ----------
+    items : sequence
+        Nodes, multi-output operations and writes, in the order of recording.
+    inputs : collection of Node
+        The inputs of the graph.
+
+    Attributes
+    ----------
+    row_of : dict
+        The row of each item.
+    kinds, integers, may_change : arrays
+        See `RowTable`. The integers are the rows of the operands, then indices and offsets into arrays; all may change.
+    integer_counts, operand_counts : arrays
+        By row, the count of its integers, and of those that refer to operands.
+    """
+
+    def __init__(self, items: Sequence[Any], inputs: Collection[Any]) -> None:
+        self.items = items
+        self.row_of = {item: row for row, item in enumerate(items)}
+        self._roots = {id(item.memory): row for row, item in enumerate(items) if isinstance(item, Value) and item.memory}
+        self._kinds: dict[Any, int] = {}  # by key
+        kinds, all_integers, integer_counts, operand_counts = [], list[int](), [], []
+        for item in items:
+            before = len(all_integers)
+            is_input = item in inputs
+            if is_input:
+                key: Any = ("input", id(item))
+            else:
+                key = self._write_key(item, all_integers) if type(item) is Write else self._node_key(item, all_integers)
+            kinds.append(self._kinds.setdefault(key, len(self._kinds)))
+            integer_counts.append(len(all_integers) - before)
+            is_write = type(item) is Write  # its operands include the root
+            operand_counts.append(0 if is_input else len(item.parent_argnums) + is_write)
+        self.kinds = np.array(kinds, np.int64)
+        self.integer_counts, self.operand_counts = np.array(integer_counts), np.array(operand_counts)
+        widest = int(self.integer_counts.max(initial=1))
+        self.integers = np.zeros((len(items), widest), np.int64)
+        self.integers[np.arange(widest) < self.integer_counts[:, None]] = all_integers
+        self.may_change = np.ones(self.integers.shape, bool)
+
+    def _node_key(self, item: Any, integers: list[int]) -> Any:
+        """Return the key of a node or multi-output operation; append its integers, operands first."""
+        function, args = item.function, item.args
+        if not args:
+            return self._leaf_key(item)
+        row_of = self.row_of
+        integers += [row_of[args[position]] for position in item.parent_argnums]
+        key: list[Any] = [function, item.parent_argnums]
+        if isinstance(item, Value):
+            value = item.raw_value
+            key += (value.dtype, value.shape, item.is_scalar)
+            if type(value) is np.ndarray:
+                key.append(value.strides)
+            if item.memory:
+                key.append("root")
+        if len(item.parent_argnums) < len(args):
+            is_index, is_arithmetic = function is ops.getitem, function in ARITHMETIC
+            for a in args:
+                if isinstance(a, (Value, MultiOutput)):
+                    continue
+                if is_arithmetic and type(a) in _REAL_NUMBERS:
+                    key.append(type(a))  # the value may differ between iterations
+                else:
+                    key.append(_index_key(a, integers) if is_index else _constant_key(a))
+        if item.options:
+            key.append(tuple([(name, _constant_key(option)) for name, option in item.options.items()]))
+        return tuple(key)
+
+    def _leaf_key(self, item: Any) -> Any:
+        """Return the key of a leaf. Leaves with writes are equal if their initial contents are; others only to themselves."""
+        memory = getattr(item, "memory", None)
+        if not memory or item.raw_value.nbytes > MAX_COMPARED_BYTES or len(memory.log) > MAX_WRITES:
+            return ("leaf", id(item))
+        array = value_at(item, item.sequence_number)
+        return ("initial contents", type(item), array.dtype, array.shape, array.strides, array.tobytes())
+
+    def _write_key(self, item: Write, integers: list[int]) -> Any:
+        """Return the key of a write; append its integers, operands first."""
+        root = self._roots[id(item.memory)]
+        integers.append(root)
+        (value,) = item.args
+        if item.parent_argnums:
+            integers.append(self.row_of[value])
+        key = ["write", None if item.parent_argnums else _constant_key(value), _index_key(item.index, integers)]
+        buffer, window = self.items[root].raw_value, item.window
+        if window is not buffer:
+            layout = layout_in(buffer, window)
+            integers.append(layout["offset"] // buffer.itemsize)
+            key += (layout["offset"] % buffer.itemsize, layout["shape"], layout["strides"], layout["dtype"])
+        return tuple(key)
+
+
+def _index_key(value: Any, integers: list[int]) -> Any:
+    """Return the key of an index; append its integers."""
+    cls = type(value)
+    if cls is int or isinstance(value, np.integer):
+        integers.append(int(value))
+        return cls, value < 0
+    if cls is slice:
+        return (slice, *[_index_key(part, integers) for part in (value.start, value.stop, value.step)])
+    if cls is tuple:
+        return (tuple, *[_index_key(part, integers) for part in value])
+    return _constant_key(value)
+
+
+def _constant_key(value: Any) -> Any:
+    """Return a key that is equal for values that are interchangeable in an operation."""
+    cls = type(value)
+    if cls in _COMPARED_BY_REPR:
+        return cls, repr(value)
+    if cls in _COMPARED_BY_VALUE or isinstance(value, np.dtype):
+        return cls, value
+    if cls is tuple or cls is list:
+        return (cls, *map(_constant_key, value))
+    if cls is slice:
+        return (slice, _constant_key(value.start), _constant_key(value.stop), _constant_key(value.step))
+    if isinstance(value, (np.ndarray, np.generic)) and value.nbytes <= MAX_COMPARED_BYTES and value.dtype.kind in "biufc":
+        return cls, value.dtype, value.shape, getattr(value, "strides", ()), value.tobytes()
+    return cls, id(value)
+
 
 MIN_TRIP_COUNT = 8  # iterations of a run
 WINDOW_LENGTHS = (1, 3, 6, 12, 24, 48, 96)  # items per window; distances of equal windows are candidate periods

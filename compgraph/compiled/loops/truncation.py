@@ -1,6 +1,6 @@
 """Loop truncation: traces with fewer iterations of their Python loops, to make passes and compilation fast.
 
-The function is called once with all iterations. Where iterations repeat exactly (`graph_table`, `periodicity`), its graph is
+The function is called once with all iterations. Where iterations repeat exactly (`periodicity`), its graph is
 recorded again with only the first few iterations. Operations after the loop then read the last remaining iteration. Later
 stages are not aware of the truncation. Constants that differ between iterations are read from tables, so they are not folded.
 """
@@ -22,8 +22,7 @@ from ...storage import Write
 from ...trees import flatten, unflatten
 from ...values import ArgumentNode, MultiOutput, Value, new_leaf, next_sequence_number
 from ..result_trees import result_leaf
-from .graph_table import ARITHMETIC, GraphTable
-from .periodicity import PeriodicRun, find_candidate_periods, find_runs_of_period
+from .periodicity import ARITHMETIC, GraphTable, PeriodicRun, find_candidate_periods, find_runs_of_period
 
 MIN_GRAPH_SIZE = 3000  # items; smaller graphs compile fast enough
 MAX_EXACT_INTEGER = 2**53  # larger integers are not exact as floats

@@ -7,7 +7,7 @@ import importlib
 from ..own_classes import class_of_nodes, own_class, replace_compiled_functions
 from ..own_code import NUMPY, replace_functions, replace_methods
 from ..policy import Policy
-from . import bsplines, fitpack, multivariate, piecewise_polynomials
+from . import multivariate, piecewise_polynomials, splines
 
 _NAME = "scipy.interpolate"
 _CLASSES = [  # each with the methods that plain objects have for nodes
@@ -28,8 +28,8 @@ _CLASSES = [  # each with the methods that plain objects have for nodes
 _OWN_CODE = "pchip_interpolate krogh_interpolate barycentric_interpolate interpn splev splint splder splantider"
 _COMPILED_FUNCTIONS = {
     "_ppoly": (piecewise_polynomials, "evaluate evaluate_bernstein fix_continuity integrate"),
-    "_dierckx": (bsplines, "evaluate_spline"),
-    "_fitpack_impl": (fitpack, "splev splint spalde"),
+    "_dierckx": (splines, "evaluate_spline"),
+    "_fitpack_impl": (splines, "splev splint spalde"),
     "_rgi_cython": (multivariate, "find_indices evaluate_linear_2d"),
     "_ndbspline": (multivariate, "make_ndbspl"),
 }
@@ -68,13 +68,13 @@ POLICY = Policy(
     module="scipy.interpolate",
     replacements={
         **{name: entry for names in _CLASSES for name, entry in own_class(_NAME, *names.split()).items()},
-        "make_interp_spline": bsplines.make_interp_spline,
-        "make_lsq_spline": bsplines.make_lsq_spline,
-        "make_smoothing_spline": fitpack.make_smoothing_spline,
-        "splrep": fitpack.splrep,
-        "UnivariateSpline": fitpack.init_univariate_spline,
-        "InterpolatedUnivariateSpline": fitpack.init_interpolated_spline,
-        "LSQUnivariateSpline": fitpack.init_lsq_spline,
+        "make_interp_spline": splines.make_interp_spline,
+        "make_lsq_spline": splines.make_lsq_spline,
+        "make_smoothing_spline": splines.make_smoothing_spline,
+        "splrep": splines.splrep,
+        "UnivariateSpline": splines.init_univariate_spline,
+        "InterpolatedUnivariateSpline": splines.init_interpolated_spline,
+        "LSQUnivariateSpline": splines.init_lsq_spline,
         "BarycentricInterpolator.set_yi": _raise_in_place,
         "BarycentricInterpolator.add_xi": _raise_in_place,
         "lagrange": piecewise_polynomials.lagrange,

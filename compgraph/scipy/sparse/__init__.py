@@ -10,8 +10,7 @@ import scipy.sparse
 from ..policy import Policy
 from . import matrix_creation, matrix_methods
 from .matrix_methods import add, matmul, multiply
-from .node_matrices import build_matrix, elements_and_pattern, has_nodes, sum_duplicates
-from .pattern_operations import Pattern, product, solution, times
+from .node_matrices import Pattern, build_matrix, elements_and_pattern, has_nodes, product, solution, sum_duplicates, times
 
 __all__ = [
     "POLICY", "Pattern", "add", "build_matrix", "elements_and_pattern", "has_nodes", "matmul", "multiply", "product",

@@ -18,16 +18,19 @@ from .node_matrices import (
     FORMATS,
     METHODS,
     build_matrix,
+    dense,
     flat_positions,
     has_nodes,
     matrix_from_positions,
     number_elements,
     pattern_of,
     plain_class,
+    product,
     read_elements,
     sum_duplicates,
+    summation_matrix,
+    times,
 )
-from .pattern_operations import dense, product, summation_matrix, times
 
 # The replacement of assignments to elements, in errors.
 ASSEMBLY = "coo_array((values, (rows, columns)), shape) of lists, which sums repeated positions"

@@ -349,7 +349,7 @@ def test_profile_restores_patched_functions_after_interrupted_entry(monkeypatch:
 
     before = [vars(owner)[name] for owner, name in EXCHANGED]
     with monkeypatch.context() as patch:
-        patch.setattr("compgraph.profiling.method_patches._set_patches", interrupt)
+        patch.setattr("compgraph.profiling.recorder._set_patches", interrupt)
         with pytest.raises(KeyboardInterrupt):
             cg.profile().__enter__()
     gc.collect()

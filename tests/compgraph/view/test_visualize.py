@@ -24,10 +24,10 @@ import pytest
 
 import compgraph as cg
 from autodiff.reverse import gradient
-from compgraph.view import render, short_texts
+from compgraph.view import render
 from compgraph.view.colors import DARK, LIGHT, Theme, hex_of
 from compgraph.view.drawing import draw_graph
-from compgraph.view.labels import Labels, element_text
+from compgraph.view.labels import Labels, element_text, format_array, typeset_name
 from compgraph.view.visualize import LIMIT, GraphPicture, visualize_at
 from compgraph.view.write_history import steps_behind
 from tests.support.graphviz import needs_graphviz, needs_images, needs_pygraphviz
@@ -351,7 +351,7 @@ def test_drawing_shows_requested_details() -> None:
 )
 def test_drawing_abbreviates_values(value: Any, text: str) -> None:
     """All of a small array, the corners of a large one."""
-    assert short_texts.format_array(value) == text
+    assert format_array(value) == text
 
 
 def test_drawing_keeps_values_of_its_creation() -> None:
@@ -371,9 +371,9 @@ def test_drawing_places_cotangents_on_arrows() -> None:
     g = gradient(z, wrt=[x, y, z])
     source = visualize_at(z, adjoints=g).source
     slope = 2 * np.cos(9.0)
-    assert re.search(rf'label2 \[label="{short_texts.format_array(slope)}"', source)
+    assert re.search(rf'label2 \[label="{format_array(slope)}"', source)
     assert re.search(r"\tn3 -> label2 \[dir=none .*\n\tlabel2 -> n1", source)
-    assert rf'label="x\n∂ = {short_texts.format_array(6 * slope)}"' in source
+    assert rf'label="x\n∂ = {format_array(6 * slope)}"' in source
     assert texts(visualize_at(z, adjoints=g))[0] == "×\n∂ = 1"
     assert visualize_at(z, adjoints={y: 7.25}).source.count("label=7.25") == 1
 
@@ -528,7 +528,7 @@ def test_drawing_releases_graph() -> None:
 )
 def test_drawing_formats_names_as_mathematics(name: str, text: str) -> None:
     """Subscripts and Greek letters are formatted; other names are unchanged."""
-    assert short_texts.typeset_name(name) == text
+    assert typeset_name(name) == text
     assert (
         f"label={text} " in visualize_at(variable(1.0, name)).source
         or f'label="{text}" ' in visualize_at(variable(1.0, name)).source

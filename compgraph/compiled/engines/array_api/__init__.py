@@ -11,16 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from . import (
-    elementwise,
-    indexing,
-    interpolation,
-    linear_algebra,
-    neural_networks,
-    products,
-    reductions,
-    shapes,
-)
+from . import elementwise, indexing, interpolation, linear_algebra, neural_networks, reductions, shapes
 from .indexing import window_positions
 from .neural_networks import correlation_of
 from .positions import (
@@ -43,7 +34,7 @@ __all__ = [
     "is_floating", "is_static", "moveaxis", "number", "put", "size_of", "window_positions",
 ]  # fmt: skip
 _FAMILIES = (
-    elementwise, reductions, shapes, indexing, products, linear_algebra, interpolation, neural_networks,
+    elementwise, reductions, shapes, indexing, linear_algebra, linear_algebra, interpolation, neural_networks,
 )  # fmt: skip
 
 

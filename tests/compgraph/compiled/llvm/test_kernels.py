@@ -185,10 +185,10 @@ OTHERS = [(width, number) for width in (16, 32) for number in (*range(6), *range
 @for_each(("width", "number"), TILINGS, rest=OTHERS)
 def test_convolution_with_short_vectors_matches_numpy(width: int, number: int, monkeypatch: pytest.MonkeyPatch) -> None:
     from compgraph.compiled.llvm import backend
-    from compgraph.compiled.llvm.emission import matmul_emission, step_emission
+    from compgraph.compiled.llvm.emission import kernel_emission, matmul_emission
 
     narrow = backend.processor()._replace(vector_bytes=min(width, backend.processor().vector_bytes))
-    for module in (backend, matmul_emission, step_emission):
+    for module in (backend, matmul_emission, kernel_emission):
         monkeypatch.setattr(module, "processor", lambda: narrow)
     check_convolution(CONVOLUTIONS[number], cg.cross_correlate, np.float64)
 

@@ -1,16 +1,17 @@
-"""Emission of gathers and scatters: loops in C order, so that the last of repeated indices wins.
+"""Emission of gathers and scatters, of sorts, and of searches in sorted tables.
 
-An index is loaded in the outermost loop where it is constant. The last axis is vectorized if no index depends on it.
+Gathers and scatters are loops in C order, so that the last of repeated indices wins. An index is loaded in the outermost loop
+where it is constant. The last axis is vectorized if no index depends on it. Sorts call NumPy's function for each row.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
-from .. import elementwise_ops
-from ..buffer_ir import BufferView, Gather, Scatter
-from ..ir_builder import LONG, IRBuilder, Value
+from .. import elementwise_ops, numpy_sorting
+from ..buffer_ir import BufferView, Gather, Scatter, Search, Sort
+from ..ir_builder import INT, LONG, POINTER, IRBuilder, Value
 from ..llvm_compiler import processor
 from .memory_access import LoopIndices, MemoryAccess, ViewAddress, load, store
 
@@ -123,3 +124,53 @@ class _IndexLoops:
         # the bailout takes effect after the loop, so the access must be valid until then
         index = ir.select(is_out_of_range, ir.number(0, LONG), index)
         return ir.binary("mul", index, stride)
+
+
+def emit_sort(ir: IRBuilder, step: Sort, base_address: ViewAddress, loop_indices: LoopIndices) -> None:
+    """Emit a sort. A function that finds no memory makes the program fall back to NumPy."""
+    memory = MemoryAccess(ir, base_address, loop_indices)
+    (source,), out = step.operands, step.out
+    *stack, length = out.shape
+    dtype, count, nothing = source.buffer.dtype, ir.number(length, LONG), Value("null", POINTER)
+    function = numpy_sorting.symbol_name(step.operation, dtype, step.is_stable)
+    raised = ir.exceptions()  # the comparisons of NumPy's function raise some of nan
+    with ExitStack() as loops:
+        row: list[Value | None] = [loops.enter_context(ir.loop(0, n)).index if n > 1 else None for n in stack]
+        with ir.loop(0, length) as loop:
+            position = [*row, loop.index]
+            value = load(ir, memory.address(source, position), dtype) if step.operation == "sort" else loop.index
+            store(ir, value, memory.address(out, position), out.buffer.dtype)
+        rows = [memory.address(view, row) for view in ((out,) if step.operation == "sort" else (source, out))]
+        ir.module.declare(function, INT, [*[POINTER] * len(rows), LONG, POINTER])
+        status = ir.call(function, INT, *rows, count, nothing)
+        ir.bail_out_if(ir.compare("ne", status, ir.number(0, INT)))
+    ir.clear_exceptions(raised)
+
+
+def emit_search(ir: IRBuilder, step: Search, base_address: ViewAddress, loop_indices: LoopIndices) -> None:
+    """Emit a binary search for each key, without branches: the number of its steps follows from the length of the table."""
+    memory = MemoryAccess(ir, base_address, loop_indices)
+    (table, keys), out = step.operands, step.out
+    raised = ir.exceptions()  # comparisons with nan raise some
+    with ExitStack() as loops:
+        position: list[Value | None] = [loops.enter_context(ir.loop(0, n)).index if n > 1 else None for n in out.shape]
+        key = memory.read(keys, position, step.dtype)
+        first, count = ir.number(0, LONG), table.shape[0]  # all elements before `first` are before the key
+        while count:
+            half = count - count // 2
+            last = ir.binary("add", first, ir.number(half - 1, LONG))
+            is_before = _is_before(ir, step, memory.read(table, [last], step.dtype), key)
+            first = ir.select(is_before, ir.binary("add", first, ir.number(half, LONG)), first)
+            count -= half
+        store(ir, first, memory.address(out, position), out.buffer.dtype)
+    ir.clear_exceptions(raised)
+
+
+def _is_before(ir: IRBuilder, step: Search, element: Value, key: Value) -> Value:
+    """Return whether an element of the table is before a key."""
+    if step.dtype.kind != "f":
+        order = ("u" if step.dtype.kind in "ub" else "s") + ("lt" if step.side == "left" else "le")
+        return ir.compare(order, element, key)
+    if step.side == "right":
+        return ir.binary("or", ir.compare("ole", element, key), ir.compare("uno", key, key))
+    return ir.binary("and", ir.compare("ult", element, key), ir.compare("ord", element, element))
