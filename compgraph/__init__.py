@@ -12,6 +12,7 @@ import warnings
 from typing import Any
 
 from . import emath, fft, linalg, ops
+from . import scipy as scipy  # importing it lets SciPy's functions dispatch to nodes
 from .arrays import (
     array,
     as_strided,
@@ -61,7 +62,6 @@ from .nn import (
 )
 from .protocols import FOREIGN_NAMES, accept_name, expand, primitive, stop_gradient, with_gradient_hint
 from .protocols import methods as methods  # importing it lets nodes record
-from .scipy import families as families  # importing it lets SciPy's functions dispatch to nodes
 from .serialization import graphs as graphs  # importing it lets nodes be pickled and copied
 from .tracing import LeakError, strict
 from .values import BatchedValueError, ConstantNode, Node, OperationalNode, PlaceholderNode, VariableNode

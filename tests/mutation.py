@@ -44,7 +44,7 @@ ROOT = Path(__file__).resolve().parent.parent
 FAMILIES = {
     "rules": ["autodiff/grads/**/*.py", "autodiff/rules/**/*.py"],
     "guards": [
-        "compgraph/guards/*.py", "compgraph/executor/result_checks.py",
+        "compgraph/guards/*.py", "compgraph/executor/passes.py",
         *(f"compgraph/compiled/{name}.py" for name in ("call_signatures", "captured_state")),
         *(f"compgraph/compiled/{name}.py" for name in ("pure_functions", "snapshots", "state_search")),
         "compgraph/compiled/specializations.py",

@@ -4,8 +4,7 @@ from ..guards import GuardError
 from .codegen import CodeWriter, GlobalNames, NumPyBackend
 from .cse import simplify
 from .executor import MISMATCH_ERRORS, Executor, convert_fed_value, has_nan
-from .passes import compile_family, compile_schedule, fastest_backend, supports_families
-from .result_checks import require_shape
+from .passes import compile_family, compile_schedule, fastest_backend, require_shape, supports_families
 from .retrace import replay, replay_outputs
 from .schedule import (
     Program,

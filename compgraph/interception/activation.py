@@ -23,10 +23,16 @@ from .borrowing import clear_views, rebind_reached, replace_in_objects, restore_
 from .captured_arrays import NOT_VISITED, PlaceSearch
 from .code_patches import enable_code_patches, patch_code
 from .introspection import bind_introspection, unbind_introspection
-from .node_sequences import interception_switch, open_interceptions, patch_dispatchers, top_level_switch
 from .patched_names import DIFFERENTIATION, DRAWS, TOP_LEVEL
 from .reachability import Closure, bound_arguments, calls_only_numpy, cell_contents, function_of, namespace_of, numpy_names
-from .undispatched_functions import init_poly1d, run_vectorized
+from .undispatched_functions import (
+    init_poly1d,
+    interception_switch,
+    open_interceptions,
+    patch_dispatchers,
+    run_vectorized,
+    top_level_switch,
+)
 
 _has_patched_code = _has_variable = False
 after_restore += [DIFFERENTIATION.reapply_to_numpy, TOP_LEVEL.reapply_to_numpy]

@@ -15,10 +15,10 @@ import numpy as np
 from ..tracing import is_tracing
 from ..values import Borrowed, Value, borrow, unwrap_buffer
 from .captured_arrays import Place, PlaceSearch, Replacement
-from .node_sequences import interception_switch, open_interceptions
 from .numpy_substitute import NUMPY_SUBSTITUTE
 from .random_functions import traceable_generator
 from .reachability import Closure, cell_contents, namespace_of, numpy_names
+from .undispatched_functions import interception_switch, open_interceptions
 
 ndarray = np.ndarray
 _BORROWED_CLASSES = frozenset({np.random.Generator, tuple})

@@ -28,8 +28,8 @@ from ..tracing import is_tracing
 from ..values import NUMERIC, TRACEABLE, Value, as_buffer, new_view, require_unbatched, unwrap_buffer, unwrap_buffers, wrap_result
 from .callers import RECEIVES_BUFFERS, RECEIVES_PATCHES, is_library, runs_on_nodes, works_on_tracers
 from .code_patches import NODE_FREE_TYPES
-from .node_sequences import is_call_recorded, open_interceptions
 from .random_functions import Generator, traceable_generator
+from .undispatched_functions import is_call_recorded, open_interceptions
 
 ndarray = np.ndarray
 Args = tuple[Any, ...]

@@ -1,4 +1,12 @@
-"""NumPy functions and objects that do not dispatch: ``vectorize``, ``ndenumerate``, ``poly1d``, ``fromiter``, ``r_`` ..."""
+"""What NumPy does not dispatch: nodes in lists (``np.sum([x[0], x[1]])``), and functions such as ``vectorize`` and ``r_``.
+
+NumPy dispatches on the arguments that a function's dispatcher returns, and ignores the contents of lists. Two patches change
+that (methods of ufuncs: see `numpy_substitute`):
+
+- Patched dispatchers also return the nodes in lists.
+- At the top level nodes are arrays over their data, so NumPy converts a list of them without dispatch. Once a variable exists,
+  functions that convert lists are patched, and record lists that contain nodes. Calls from library code are unchanged.
+"""
 
 from __future__ import annotations
 
@@ -10,15 +18,86 @@ from typing import Any
 
 import numpy as np
 
-from .. import arrays
+from .. import arrays, ops
 from ..context import is_recording
-from ..frames import frame_up
-from ..graph import stack_nested, to_values
+from ..frames import frame_up, is_internal, source_lines
+from ..graph import flatten_sequences, stack_nested, to_values
 from ..inplace import contains_node
 from ..tracing import is_tracing
-from ..values import NUMERIC, Value, as_buffer, mark_python_number
-from .callers import RECEIVES_PATCHES
-from .node_sequences import is_call_inspected, is_call_recorded, open_interceptions
+from ..values import NUMERIC, Value, as_buffer, is_operator_tracer, mark_python_number
+from .callers import RECEIVES_PATCHES, RECORDS_SEQUENCES
+from .code_patches import NODE_FREE_TYPES, patch_code
+
+open_interceptions: set[Any] = set()  # the open interceptions of all threads: not empty while a function is differentiated
+_MAX_DEPTH = 64  # of nested lists, as deep as arrays have axes
+_SEQUENCES = (list, tuple)
+
+
+# --------------------------------------------------------------------------------------- lists at the top level
+
+
+class _Switch:
+    """A flag that several modules share."""
+
+    __slots__ = ("is_on",)
+
+    def __init__(self, is_on: bool) -> None:
+        self.is_on = is_on
+
+
+interception_switch = _Switch(True)  # see `cg.interception`
+# Whether lists are recorded at the top level: from the first variable on, unless interception is off.
+top_level_switch = _Switch(False)
+
+
+def sequence_contains_node(values: Iterable[object], depth: int = _MAX_DEPTH) -> bool:
+    """Whether a list or tuple contains a node, at any depth. The classes of the elements are compared first, which is fast.
+
+    Outside of tracing, tracers do not count: they belong to an operator, which is active in another thread.
+    """
+    if NODE_FREE_TYPES.issuperset(classes := set(map(type, values))):
+        return False
+    if any(issubclass(cls, Value) for cls in classes):
+        return is_tracing() or not any(isinstance(v, Value) and is_operator_tracer(v) for v in values)
+    return depth > 0 and any(isinstance(v, _SEQUENCES) and sequence_contains_node(v, depth - 1) for v in values)
+
+
+def is_call_recorded(filename: str, values: Iterable[object]) -> bool:
+    """Whether a top-level call with these values, from a file, is recorded because a list contains a node."""
+    return (
+        top_level_switch.is_on
+        and RECORDS_SEQUENCES[filename]
+        and is_recording()
+        and any(isinstance(v, _SEQUENCES) and sequence_contains_node(v) for v in values)
+    )
+
+
+def is_call_inspected(filename: str) -> bool:
+    """Whether lists in a top-level call from a file (of user code, or of NumPy) are searched for nodes."""
+    return top_level_switch.is_on and (RECORDS_SEQUENCES[filename] or is_internal(filename))
+
+
+# -------------------------------------------------------------------------------------------------- dispatchers
+
+
+def patch_dispatchers() -> None:
+    """Let the dispatchers of NumPy's functions return the nodes in lists as well."""
+    for dispatcher in ops.dispatchers():
+        patch_code(dispatcher, _relevant_arguments)
+
+
+def _relevant_arguments(dispatcher: object, original: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    relevant = original(*args, **kwargs)
+    filename = frame_up(3).f_code.co_filename  # of the caller of the NumPy function
+    if source_lines.is_package_code(filename):
+        return relevant  # compgraph and autodiff stack lists of nodes themselves
+    if not (is_tracing() and open_interceptions) and not is_call_inspected(filename):
+        return relevant
+    relevant = tuple(relevant)
+    lists = [value for value in relevant if type(value) in (list, tuple)]
+    node_arguments = [v for v in (*args, *kwargs.values()) if isinstance(v, Value)]  # np.sum(plain, initial=x), np.take(plain, i)
+    return (*relevant, *node_arguments, *[leaf for leaf in flatten_sequences(lists) if isinstance(leaf, Value)])
+
 
 Args = tuple[Any, ...]
 Options = dict[str, Any]

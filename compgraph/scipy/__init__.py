@@ -5,8 +5,17 @@ are in `autodiff.grads.scipy`. The policy of a family is registered after that m
 """
 
 from . import banded_matrices
-from .families import FAMILIES, on_registration, policy_of, register_imported, register_replacement
-from .policy import Policy, opname, public_names, ufunc_opname
+from .policy import (
+    FAMILIES,
+    Policy,
+    on_registration,
+    opname,
+    policy_of,
+    public_names,
+    register_imported,
+    register_replacement,
+    ufunc_opname,
+)
 from .tools import limit_order, pin_value, zero_to_order
 
 __all__ = [

@@ -76,34 +76,32 @@ from .saved_operands import (
     save_operand,
     save_operands,
 )
-from .traceable_buffers import (
+from .traced_values import (
     ARRAYS,
     BUFFERS,
     NUMERIC,
     TRACEABLE,
+    TRANSFORM_TRACERS,
     Borrowed,
     Buffer,
     ClassViews,
+    Tracer,
     TransformBuffer,
+    TransformTracer,
     as_buffer,
     borrow,
-    new_buffer,
-    unwrap_buffer,
-    unwrap_buffers,
-    wrap_result,
-)
-from .tracers import (
-    TRANSFORM_TRACERS,
-    Tracer,
-    TransformTracer,
     is_number,
     is_operator_tracer,
     is_python_number,
     is_tracer,
     mark_python_number,
+    new_buffer,
     node_class,
     reported_class,
     represented_class,
+    unwrap_buffer,
+    unwrap_buffers,
+    wrap_result,
 )
 
 __all__ = [

@@ -48,7 +48,7 @@ from .node import (
     set_history,
     snapshot,
 )
-from .tracers import TransformTracer, define_tracer, is_python_number, reported_class
+from .traced_values import TransformTracer, define_tracer, is_python_number, reported_class
 
 _array, _asarray = np.array, np.asarray  # NumPy's own functions, before `compgraph.interception` patches the names
 

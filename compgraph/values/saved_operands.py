@@ -17,7 +17,7 @@ from .. import ops
 from ..context import is_deriving
 from ..storage import Write
 from .node import ConstantNode, Value, new_view
-from .traceable_buffers import TRACEABLE, unwrap_buffer
+from .traced_values import TRACEABLE, unwrap_buffer
 
 ndarray = np.ndarray
 LARGE_BYTES = 1 << 20  # bytes

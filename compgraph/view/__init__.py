@@ -5,9 +5,8 @@ PNG, PDF, GIF) and for notebooks, and ``layout.js`` in the browser, where boxes 
 
 ===============  ==============================================================================================
 `visualize`      `visualize_at` and the `GraphPicture` that it returns; the protocol of compiled programs
-`drawing`        a graph as a `Drawing`: entries, arrows and boxes
+`drawing`        a graph as a `Drawing`: entries, arrows and boxes; equal consecutive parts, which are drawn once
 `write_history`  the steps behind a result, with each write in place as a step
-`repeats`        equal consecutive parts of a graph, which are drawn once
 `labels`         the label, title, index and formula of a step; names as mathematics, abbreviated values
 `colors`         the light and the dark theme
 `dot`            a drawing in DOT, Graphviz's language, and its rendering

@@ -12,7 +12,7 @@ import numpy as np
 
 import autodiff.grads  # noqa: F401 (registers the operations of rules)
 from compgraph import ops
-from compgraph.scipy.families import register_imported
+from compgraph.scipy.policy import register_imported
 
 _NAMESPACES = frozenset({"np", "numpy", "NUMPY"})
 # Indexing, arguments of operators, barriers of derivatives: parts of how graphs work, which NumPy does not have as functions.

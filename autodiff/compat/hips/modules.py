@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ...custom import checkpoint
-from . import arrays, boxes, checking, gamma, misc, operators, primitives, vspaces
+from . import arrays, boxes, gamma, misc, operators, primitives, vspaces
 
 _OPERATORS = {name: getattr(operators, name) for name in operators.__all__}
 _OPERATORS |= {
@@ -101,7 +101,7 @@ NAMES: dict[str, dict[str, Any]] = {
     "autograd.scipy": {},
     "autograd.scipy.signal": {"convolve": arrays.convolve},
     "autograd.test_util": {
-        name: getattr(checking, name)
+        name: getattr(misc, name)
         for name in (
             *("check_equivalent", "check_grads", "check_jvp", "check_vjp", "combo_check", "make_numerical_jvp"),
             *("scalar_close", "EPS", "RTOL", "TOL"),

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from ..spec import OpSpec
-from . import elementwise, indexing, linear_algebra, reductions, shapes, transforms, unrecorded
+from . import array_manipulation, elementwise, linear_algebra, reductions, transforms, unrecorded
 from .unrecorded import UNDISPATCHED
 
 OPERATIONS: tuple[OpSpec, ...] = (
     *elementwise.OPERATIONS,
     *reductions.OPERATIONS,
-    *shapes.OPERATIONS,
-    *indexing.OPERATIONS,
+    *array_manipulation.OPERATIONS,
     *linear_algebra.OPERATIONS,
     *transforms.OPERATIONS,
     *unrecorded.OPERATIONS,

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import autodiff as ad
-from autodiff.compat.hips import checking, misc, operators, vspaces
+from autodiff.compat.hips import misc, operators, vspaces
 from autodiff.compat.hips.operators import (
     deriv,
     elementwise_grad,
@@ -145,12 +145,12 @@ def test_unary_to_nary_extends_argnums() -> None:
 
 
 def test_check_grads_detects_wrong_gradient() -> None:
-    checking.check_grads(lambda x, p: np.sin(x) * p["a"], (0, 1))(X, {"a": 2.0})
-    checking.combo_check(lambda x, k: np.sum(x, axis=k), 0)([np.ones((2, 3))], k=[0, 1, None])
+    misc.check_grads(lambda x, p: np.sin(x) * p["a"], (0, 1))(X, {"a": 2.0})
+    misc.combo_check(lambda x, k: np.sum(x, axis=k), 0)([np.ones((2, 3))], k=[0, 1, None])
     wrong = ad.custom_gradient(lambda x: (x**2, lambda g: g * x))
     wrong.__name__ = "f"
     with pytest.raises(AssertionError, match=r"Derivative \(VJP\) check of f"):
-        checking.check_grads(wrong, modes=["rev"], order=1)(2.0)
+        misc.check_grads(wrong, modes=["rev"], order=1)(2.0)
 
 
 def test_vspace_arithmetic_and_comparison() -> None:

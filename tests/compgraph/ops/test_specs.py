@@ -14,7 +14,7 @@ import scipy.special
 import autodiff as ad
 import compgraph as cg
 from compgraph import ops
-from compgraph.scipy.families import register_imported
+from compgraph.scipy.policy import register_imported
 
 pytestmark = pytest.mark.portable
 

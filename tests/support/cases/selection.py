@@ -1,4 +1,4 @@
-"""Cases of the family compgraph.ops.families.indexing."""
+"""Cases of the family compgraph.ops.families.array_manipulation."""
 
 from __future__ import annotations
 

@@ -23,17 +23,15 @@ from ..buffer_ir import Buffer, BufferView, NumPyCall, c_strides, dense_view, el
 from . import (
     array_assembly,
     complex_numbers,
-    contractions,
-    factorizations,
     gather_scatter,
+    linear_algebra,
     masked_ops,
     reductions,
     sliding_windows,
-    sorting,
     special_functions,
 )
-from .contractions import append_matmul
 from .expansions import INEXACT_EXPANSIONS, INEXACT_OUTPUT_EXPANSIONS, expansion_of
+from .linear_algebra import append_matmul
 from .lowering_state import EXACT_BITS, UNSUPPORTED, LoweringState, casts_like_numpy, operands_and_options
 from .view_lowering import VIEWS, basic_index_view, view_of
 
@@ -58,9 +56,7 @@ LOWERINGS: dict[Any, LowerItem] = {
     **reductions.LOWERINGS,
     **masked_ops.LOWERINGS,
     **special_functions.LOWERINGS,
-    **contractions.LOWERINGS,
-    **factorizations.LOWERINGS,
-    **sorting.LOWERINGS,
+    **linear_algebra.LOWERINGS,
     **{ops.function_by_opname(name): lower for name, lower in {**_CONVOLUTIONS, **_POOLING}.items()},
 }
 _NODE_KEYWORDS = masked_ops.NODE_KEYWORDS | special_functions.NODE_KEYWORDS
@@ -292,7 +288,7 @@ class GraphLowering(LoweringState):
         if not all(isinstance(reader.function, ops.Output) for reader in readers):
             return False
         if item.function is np.linalg.slogdet:
-            return factorizations.lower_slogdet(self, item, readers)
+            return linear_algebra.lower_slogdet(self, item, readers)
         if names is None:
             return self._lower_expanded_outputs(item, readers)
         operands = [self.operand(a) for a in item.args]
@@ -427,7 +423,7 @@ class GraphLowering(LoweringState):
         if dtype.kind != "f" or self.is_exact:
             return f"{item.opname} of {dtype} is not compiled"
         if item.function is ops.NUMPY.dot and any(prod(o.shape) == 1 for o in operands):
-            return contractions.append_scaling(self, item, operands)
+            return linear_algebra.append_scaling(self, item, operands)
         a, b = (o if o.buffer.dtype == dtype else self.copy_of(o, dtype) for o in operands)
         a = a if len(a.shape) > 1 else BufferView(a.buffer, a.offset, (1, *a.shape), (0, *a.strides))
         b = b if len(b.shape) > 1 else BufferView(b.buffer, b.offset, (*b.shape, 1), (*b.strides, 0))

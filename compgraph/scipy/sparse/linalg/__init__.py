@@ -8,9 +8,9 @@ import numpy as np
 
 from ....graph import stack_nested
 from ...policy import Policy
-from . import matrix_functions, sparse_systems
+from . import systems_and_functions
 
-__all__ = ["POLICY", "matrix_functions", "sparse_systems"]
+__all__ = ["POLICY", "systems_and_functions"]
 
 _ITERATIVE = "bicg bicgstab cg cgs gcrotmk gmres lgmres minres qmr tfqmr"
 
@@ -42,18 +42,18 @@ def _product(self: Any, x: object) -> Any:
 POLICY = Policy(
     module="scipy.sparse.linalg",
     replacements={
-        "spsolve": sparse_systems.spsolve,
-        "spsolve_triangular": sparse_systems.spsolve_triangular,
-        "splu": sparse_systems.splu,
-        "spilu": sparse_systems.spilu,
-        "factorized": sparse_systems.factorized,
-        **{name: sparse_systems.replace_iterative_solver(name) for name in _ITERATIVE.split()},
-        "norm": matrix_functions.norm,
-        "inv": matrix_functions.inv,
-        "matrix_power": matrix_functions.matrix_power,
-        "expm_multiply": matrix_functions.expm_multiply,
-        "eigsh": matrix_functions.eigsh,
-        "svds": matrix_functions.svds,
+        "spsolve": systems_and_functions.spsolve,
+        "spsolve_triangular": systems_and_functions.spsolve_triangular,
+        "splu": systems_and_functions.splu,
+        "spilu": systems_and_functions.spilu,
+        "factorized": systems_and_functions.factorized,
+        **{name: systems_and_functions.replace_iterative_solver(name) for name in _ITERATIVE.split()},
+        "norm": systems_and_functions.norm,
+        "inv": systems_and_functions.inv,
+        "matrix_power": systems_and_functions.matrix_power,
+        "expm_multiply": systems_and_functions.expm_multiply,
+        "eigsh": systems_and_functions.eigsh,
+        "svds": systems_and_functions.svds,
         **{f"LinearOperator.{name}": _linear_operator_method(f"_{name}") for name in ("matvec", "rmatvec", "matmat", "rmatmat")},
         **{f"LinearOperator.{name}": _product for name in ("dot", "__matmul__", "__mul__", "__call__")},
     },
