@@ -1,11 +1,10 @@
 """Creation of nodes: variables, constants, placeholders, writable arrays, and NumPy's constructors for lists of nodes."""
 
-from .compiled_modules import is_compiled, register_original, shield_compiled_modules
 from .concatenators import asmatrix, bmat, c_, r_
 from .creation import array, asanyarray, asarray, asarray_chkfinite, empty, full, kaiser, ones, zeros
 from .leaves import constant, placeholder, variable
 from .memory_layouts import LIKE_CONSTRUCTORS, as_strided, ascontiguousarray, asfortranarray, require
-from .patched_numpy import after_restore, patched_numpy, without_patches
+from .patched_numpy import after_restore, is_compiled, patched_numpy, register_original, shield_compiled_modules, without_patches
 
 __all__ = [
     "LIKE_CONSTRUCTORS", "after_restore", "array", "as_strided", "asanyarray", "asarray", "asarray_chkfinite",

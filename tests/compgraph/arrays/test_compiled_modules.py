@@ -14,7 +14,7 @@ import pytest
 
 import autodiff as ad
 import compgraph as cg
-from compgraph.arrays.compiled_modules import OriginalModule, is_compiled
+from compgraph.arrays.patched_numpy import OriginalModule, is_compiled
 
 pytestmark = pytest.mark.portable
 
