@@ -250,12 +250,12 @@ def _only_copies(*, mode: str = "constant", **_: object) -> bool:
 pad_grad = general("pad", _pad).tangent(_pad_tangent).moves_elements(_only_copies)
 
 
-def _ptp(out: object, x: Any, axis: Axis = None, **_: object) -> Any:
+def _ptp(out: object, x: Array, axis: Axis = None, **_: object) -> Any:
     largest, smallest = np.max(x, axis=axis, keepdims=True), np.min(x, axis=axis, keepdims=True)
     return reductions._max(largest, x, axis) - reductions._min(smallest, x, axis)
 
 
-def _is_extreme(x: Any, axis: Axis = None, **_: object) -> Any:
+def _is_extreme(x: Array, axis: Axis = None, **_: object) -> Any:
     """Return where the least and the greatest elements are."""
     return (x == np.max(x, axis=axis, keepdims=True)) | (x == np.min(x, axis=axis, keepdims=True))
 

@@ -123,7 +123,7 @@ logaddexp2_grad = elementwise(
 # ------------------------------------------------------------------------ trigonometric and hyperbolic
 
 
-def _root(out: Any, from_operand: Any, from_result: Any) -> Any:
+def _root(out: Array, from_operand: Any, from_result: Any) -> Any:
     """Return the root in the derivative of an inverse function, computed from the operand, or from a complex result.
 
     On a branch cut, only the result of the inverse function determines the side.
@@ -286,7 +286,7 @@ def _clip_formula(share: Callable[..., Any], position: int) -> Any:
 
 
 def _clip_tangent(share: Callable[..., Any]) -> Any:
-    def push(t: Array, out: Array, x: ArrayLike, low: Any = None, high: Any = None) -> Any:
+    def push(t: Any, out: Any, x: ArrayLike, low: Any = None, high: Any = None) -> Any:
         tangent = share(t, out, x, low, high)
         is_at_bound = _is_at_bound(x, low, high)
         # the deviation is 0 at a bound, as a node that depends on x
@@ -308,7 +308,7 @@ clip_grad = (
 _SINC_DERIVATIVE_SERIES = [(-1) ** (k + 1) * (2 * k + 2) / math.factorial(2 * k + 3) for k in range(12)]
 
 
-def _pull_sinc(g: Any, out: object, x: Any) -> Any:
+def _pull_sinc(g: Array, out: object, x: Operand) -> Any:
     t = math.pi * x
     is_small = np.abs(t) < 1
     small, large = np.where(is_small, t, 0), np.where(is_small, 1, t)
@@ -324,7 +324,7 @@ def _pull_i0(g: Any, out: object, x: Any) -> Any:
     return g * np.mean(cosines * np.exp(x[..., None] * cosines), axis=-1)
 
 
-def _pull_angle(g: Any, out: object, z: Any, deg: object = False) -> Any:
+def _pull_angle(g: Array, out: object, z: Any, deg: object = False) -> Any:
     """Compute Im(dz / z), in degrees if `deg`; the angle of a real number is constant."""
     if z.dtype.kind != "c":
         return np.zeros_like(z) * g
@@ -336,7 +336,7 @@ def _pull_copysign(g: Any, out: Any, x: Any, y: Any) -> Any:
     return choice_formula(cotangent, g, out, lambda: _is_zero(x), lambda: x, "copysign")
 
 
-def _push_copysign(t: Any, out: object, x: Any, y: Any) -> Any:
+def _push_copysign(t: Array, out: object, x: Operand, y: Operand) -> Any:
     tangent = t * (np.sign(x) * np.copysign(1, y))
     return choice_tangent(tangent, t, lambda: _is_zero(x), lambda: x, "copysign")
 
@@ -364,7 +364,7 @@ def _lower_order(g: object, out: object, x: object, order: int, description: str
 zero_to_order_grad = elementwise("zero_to_order", _lower_order)
 
 
-def power_series(x: Any, coefficients: list[float]) -> Any:
+def power_series(x: Operand, coefficients: list[float]) -> Any:
     """Evaluate ``sum(coefficients[k] * x**k)`` by Horner's scheme."""
     total = 0 * x + coefficients[-1]
     for coefficient in coefficients[-2::-1]:

@@ -56,7 +56,7 @@ def _geomspace(position: int) -> tuple[Any, Any]:
         return _weighted_sum_along(g * out, shares if position else 1 - shares, axis) / knots[position]
 
     def tangent(
-        t: Any, out: Array, *knots: Any, num: int = 50, endpoint: bool = True, dtype: DTypeLike | None = None, axis: int = 0
+        t: Array, out: Array, *knots: Any, num: int = 50, endpoint: bool = True, dtype: DTypeLike | None = None, axis: int = 0
     ) -> Any:
         shares, _ = _grid_fractions(num, endpoint)
         axis_position = axis % out.ndim

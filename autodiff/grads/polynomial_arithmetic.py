@@ -88,13 +88,13 @@ def _polydiv_u(g: Any, out: NDArray[Any], u: Array, v: Array) -> Any:
     return from_remainder + np.concatenate([quotient[::-1], padding])
 
 
-def _polydiv_v(g: NDArray[Any], out: Any, u: Any, v: NDArray[Any]) -> Any:
+def _polydiv_v(g: NDArray[Any], out: Any, u: Array, v: NDArray[Any]) -> Any:
     if np.size(u) < np.size(v):
         return np.zeros_like(v)
     return np.reshape(-_correlate(_polydiv_u(g, out, u, v), out[0]), v.shape)
 
 
-def _polydiv_tangent(t: Any, out: Any, u: object, v: Any) -> Any:
+def _polydiv_tangent(t: Array, out: Any, u: object, v: Array) -> Any:
     t, v = np.ravel(t), np.ravel(v)
     if len(t) < len(v):
         return np.zeros_like(out[0]), t[len(t) - len(out[1]) :]
@@ -102,7 +102,7 @@ def _polydiv_tangent(t: Any, out: Any, u: object, v: Any) -> Any:
     return quotient, (t - _convolve(quotient, v))[len(t) - len(out[1]) :]
 
 
-def _polydiv_v_tangent(t: NDArray[Any], out: tuple[Any, ...], u: Any, v: NDArray[Any]) -> Any:
+def _polydiv_v_tangent(t: NDArray[Any], out: tuple[Any, ...], u: Array, v: NDArray[Any]) -> Any:
     if np.size(u) < np.size(v):
         return np.zeros_like(out[0]), np.zeros_like(out[1])
     return _polydiv_tangent(-_convolve(out[0], np.ravel(t)), out, u, v)

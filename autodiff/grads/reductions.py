@@ -59,7 +59,7 @@ def _equals_initial(initial: Any, out: Any) -> Any:
 
 
 def _shares(
-    is_beaten: Any, out: object, x: Any, axis: Axis, where: ArrayLike = True, initial: NDArray[Any] | None = None, **_: object
+    is_beaten: Any, out: object, x: Array, axis: Axis, where: ArrayLike = True, initial: NDArray[Any] | None = None, **_: object
 ) -> Any:
     """Return even shares for all elements that equal the result: those where `is_beaten` is false, and `initial`."""
     is_extreme = _masked(np.logical_not(is_beaten).astype(x.dtype), where)
@@ -67,15 +67,15 @@ def _shares(
     return is_extreme / np.maximum(count if initial is None else count + _equals_initial(initial, out), 1)
 
 
-def _max(out: Any, x: Any, axis: Any = None, **options: Any) -> Any:
+def _max(out: Any, x: Array, axis: Any = None, **options: Any) -> Any:
     return _shares(x < out, out, x, axis, **options)
 
 
-def _min(out: Any, x: Any, axis: Any = None, **options: Any) -> Any:
+def _min(out: Any, x: Array, axis: Any = None, **options: Any) -> Any:
     return _shares(x > out, out, x, axis, **options)
 
 
-def _centered(x: Any, axis: Axis, where: Any, mean: Any) -> Any:
+def _centered(x: Array, axis: Axis, where: Any, mean: Any) -> Any:
     """Return the conjugated deviation of x from its mean; zero for unselected elements."""
     if mean is None:
         mean = np.mean(x, axis=axis, keepdims=True, where=where)
@@ -84,7 +84,7 @@ def _centered(x: Any, axis: Axis, where: Any, mean: Any) -> Any:
 
 def _var(
     out: object,
-    x: Any,
+    x: Array,
     axis: Axis = None,
     ddof: object = 0,
     correction: Any = None,
@@ -114,7 +114,7 @@ def _std(out: object, x: object, axis: Axis = None, **options: object) -> Any:
     return safe_quotient(_std_numerator(x, axis, **options), _std_length(out, x, axis, **options), "std")
 
 
-def _prod(out: object, x: Any, axis: Axis = None, where: ArrayLike = True, initial: ArrayLike = 1, **_: object) -> Any:
+def _prod(out: object, x: Array, axis: Axis = None, where: ArrayLike = True, initial: ArrayLike = 1, **_: object) -> Any:
     """Return the product of all other elements, exact also if some are zero."""
     axes = tuple(range(x.ndim)) if axis is None else axis if isinstance(axis, tuple) else (axis,)
     axes = tuple(i % x.ndim for i in axes) if x.ndim else ()
@@ -126,7 +126,7 @@ def _prod(out: object, x: Any, axis: Axis = None, where: ArrayLike = True, initi
     return _masked(np.moveaxis(np.reshape(others, trailing.shape), last, axes) * initial, where)
 
 
-def _exclusive_products(x: Any) -> Any:
+def _exclusive_products(x: Array) -> Any:
     """Return the product of the elements before each along the last axis, by recursive doubling."""
     ones = np.ones((*x.shape[:-1], 1), x.dtype)
     products = np.concatenate([ones, x], axis=-1)[..., :-1]
@@ -152,22 +152,22 @@ def _sum_initial(*_: object, **__: object) -> Any:
     return None
 
 
-def _prod_initial(out: object, x: Any, axis: Axis = None, where: Any = True, **_: object) -> Any:
+def _prod_initial(out: object, x: Array, axis: Axis = None, where: Any = True, **_: object) -> Any:
     return np.prod(x, axis=axis, keepdims=True, where=where)
 
 
-def _extremum_initial(is_beaten: Any, out: Any, x: Any, axis: Axis, initial: Any, where: object = True, **_: object) -> Any:
+def _extremum_initial(is_beaten: Any, out: Any, x: Array, axis: Axis, initial: Any, where: object = True, **_: object) -> Any:
     """Return the share of the initial value; see `_shares`."""
     count = np.add.reduce(_masked(np.logical_not(is_beaten).astype(x.dtype), where), axis=axis, keepdims=True)
     is_initial = _equals_initial(initial, out)
     return is_initial / np.maximum(count + is_initial, 1)
 
 
-def _max_initial(out: Any, x: Any, axis: Axis = None, **options: object) -> Any:
+def _max_initial(out: Any, x: Array, axis: Axis = None, **options: object) -> Any:
     return _extremum_initial(x < out, out, x, axis, **options)
 
 
-def _min_initial(out: Any, x: Any, axis: Axis = None, **options: object) -> Any:
+def _min_initial(out: Any, x: Array, axis: Axis = None, **options: object) -> Any:
     return _extremum_initial(x > out, out, x, axis, **options)
 
 
@@ -202,7 +202,7 @@ def _skip_nan(weights: Formula, fill: float = 0) -> Formula:
     return weights_without_nan
 
 
-def _not_nan(x: Any, *_: object, where: Any = True, **__: object) -> Any:
+def _not_nan(x: Array, *_: object, where: Any = True, **__: object) -> Any:
     """Return which elements a reduction that skips nan selects."""
     return np.logical_and(where, np.logical_not(np.isnan(x)))
 

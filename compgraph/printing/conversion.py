@@ -100,7 +100,7 @@ class Converter:
         """Return the name of a converted leaf in expressions."""
         return str(self._names.get(node, node.name))
 
-    def _abbreviate(self, item: Any, body: sp.Expr, uses: int, is_result: bool, caller: str) -> sp.Expr:
+    def _abbreviate(self, item: Value, body: sp.Expr, uses: int, is_result: bool, caller: str) -> sp.Expr:
         """Return a body, or a symbol that abbreviates it; raise a ValueError if it is too long without abbreviations."""
         self._depths[item] = 1 + max([self._depths[operand] for operand in _operands(item)], default=0)
         if not item.args or (body.array.is_symbol if isinstance(body, Entry) else body.is_Atom):
@@ -185,7 +185,7 @@ class Converter:
         body = self._body(value)
         return body if isinstance(body, sp.core.symbol.Str) else arrays.matrix(body, np.shape(_plain(value)))
 
-    def _operation(self, item: Any) -> sp.Expr:
+    def _operation(self, item: Value) -> sp.Expr:
         opname = item.opname
         if item.function in ops.FILL_VALUES or 0 in item.shape:
             return sp.Integer(ops.FILL_VALUES.get(item.function, 0))
@@ -244,13 +244,13 @@ class Converter:
 
     # ``_convert_<opname>`` returns the body of an operation, or None without a counterpart in SymPy.
 
-    def _convert_broadcast_to(self, item: Any) -> sp.Expr:
+    def _convert_broadcast_to(self, item: Value) -> sp.Expr:
         x, source = self._body(item.args[0]), np.shape(_plain(item.args[0]))
         return arrays.transposed_body(x) if len(source) == 1 and item.ndim > 1 else x
 
     _convert_copy = _convert_input = _convert_stop_gradient = _convert_broadcast_to
 
-    def _convert_astype(self, item: Any) -> sp.Expr:
+    def _convert_astype(self, item: Value) -> sp.Expr:
         x, before, after = self._body(item.args[0]), _kind(item.args[0]), item.dtype.kind
         if before == "c" and after != "c":
             x = sp.re(x)
@@ -258,7 +258,7 @@ class Converter:
             return truth(sp.Ne(x, 0))
         return trunc(x) if after in "iu" and before in "fc" else x
 
-    def _convert_getitem(self, item: Any) -> sp.Expr | None:
+    def _convert_getitem(self, item: Value) -> sp.Expr | None:
         index = item.args[1] if len(item.args) == 2 else tuple(item.args[1:])
         x, shape = self._body(item.args[0]), item.args[0].shape
         parts = index if isinstance(index, tuple) else (index,)
@@ -293,7 +293,7 @@ class Converter:
         is_row = [len(shape) == 2 and shape[0] == 1 and shape[1] != 1 for shape in (old, new)]
         return x if is_row[0] == is_row[1] else arrays.transposed_body(x)
 
-    def _convert_reshape(self, item: Any) -> sp.Expr | None:
+    def _convert_reshape(self, item: Value) -> sp.Expr | None:
         source = item.args[0]
         if getattr(source, "opname", None) == "scatter" and len(source.args) == 3 and source.ndim == 1:
             index, piece = freeze_operand(source.args[2]), self._body(source.args[1])
@@ -303,7 +303,7 @@ class Converter:
 
     _convert_ravel = _convert_flatten = _convert_expand_dims = _convert_squeeze = _convert_reshape
 
-    def _convert_sum(self, item: Any) -> sp.Expr | None:
+    def _convert_sum(self, item: Value) -> sp.Expr | None:
         if not set(_nondefault(item.options)) <= {"axis", "keepdims"} or len(item.args) != 1:
             return None
         x, shape, axes = self._body(item.args[0]), np.shape(_plain(item.args[0])), _axes(item)
@@ -320,11 +320,11 @@ class Converter:
         )
         return arrays.transposed_body(summed) if axes == (0,) and item.ndim == 2 else summed
 
-    def _convert_mean(self, item: Any) -> sp.Expr | None:
+    def _convert_mean(self, item: Value) -> sp.Expr | None:
         summed = self._convert_sum(item)
         return None if summed is None else summed / math.prod(np.shape(_plain(item.args[0]))[axis] for axis in _axes(item))
 
-    def _convert_matmul(self, item: Any) -> sp.Expr | None:
+    def _convert_matmul(self, item: Value) -> sp.Expr | None:
         a, b = item.args
         dims = np.ndim(_plain(a)), np.ndim(_plain(b))
         if not all(0 < each < 3 for each in dims) or item.options:
@@ -336,60 +336,60 @@ class Converter:
             return arrays.inner(x, y)
         return arrays.body_of(arrays.product(arrays.transpose(y), x) if dims == (1, 2) else arrays.product(x, y), is_real)
 
-    def _convert_dot(self, item: Any) -> sp.Expr | None:
+    def _convert_dot(self, item: Value) -> sp.Expr | None:
         if not all(np.ndim(_plain(a)) for a in item.args):
             return sp.Mul(*[self._body(a) for a in item.args])
         return self._convert_matmul(item)
 
-    def _convert_inner(self, item: Any) -> sp.Expr | None:
+    def _convert_inner(self, item: Value) -> sp.Expr | None:
         return self._convert_dot(item) if max(np.ndim(_plain(a)) for a in item.args) <= 1 else None
 
-    def _convert_vdot(self, item: Any) -> sp.Expr | None:
+    def _convert_vdot(self, item: Value) -> sp.Expr | None:
         return self._convert_inner(item) if all(_kind(a) != "c" for a in item.args) else None
 
     _convert_vecdot = _convert_vdot
 
-    def _convert_outer(self, item: Any) -> sp.Expr | None:
+    def _convert_outer(self, item: Value) -> sp.Expr | None:
         a, b = item.args
         if np.ndim(_plain(a)) != 1 or np.ndim(_plain(b)) != 1:
             return None
         return arrays.body_of(arrays.product(self._matrix(a), arrays.transpose(self._matrix(b))), item.dtype.kind != "c")
 
-    def _convert_transpose(self, item: Any) -> sp.Expr | None:
+    def _convert_transpose(self, item: Value) -> sp.Expr | None:
         axes = item.options.get("axes")
         if item.ndim < 2:
             return self._body(item.args[0])
         is_transpose = item.ndim == 2 and (axes is None or tuple(int(axis) % 2 for axis in axes) == (1, 0))
         return arrays.transposed_body(self._body(item.args[0])) if is_transpose else None
 
-    def _convert_swapaxes(self, item: Any) -> sp.Expr | None:
+    def _convert_swapaxes(self, item: Value) -> sp.Expr | None:
         axes = {int(item.options.get(name, 0)) % 2 for name in ("axis1", "axis2")}
         return arrays.transposed_body(self._body(item.args[0])) if item.ndim == 2 and len(axes) == 2 else None
 
-    def _convert_moveaxis(self, item: Any) -> sp.Expr | None:
+    def _convert_moveaxis(self, item: Value) -> sp.Expr | None:
         source, destination = [np.atleast_1d(item.options[name]) % item.ndim for name in ("source", "destination")]
         x = self._body(item.args[0])
         if np.array_equal(source, destination):
             return x
         return arrays.transposed_body(x) if item.ndim == 2 and source.size == 1 else None
 
-    def _convert_trace(self, item: Any) -> sp.Expr | None:
+    def _convert_trace(self, item: Value) -> sp.Expr | None:
         is_square = len(set(item.args[0].shape)) == 1 and item.args[0].ndim == 2
         return arrays.Trace(self._matrix(item.args[0])) if is_square and not _nondefault(item.options) else None
 
-    def _convert_linalg_det(self, item: Any) -> sp.Expr | None:
+    def _convert_linalg_det(self, item: Value) -> sp.Expr | None:
         return arrays.Determinant(self._matrix(item.args[0])) if item.ndim == 0 else None
 
-    def _convert_linalg_norm(self, item: Any) -> sp.Expr | None:
+    def _convert_linalg_norm(self, item: Value) -> sp.Expr | None:
         is_euclidean = (
             item.ndim == 0 and item.args[0].ndim < 3 and not any(v is not None and v is not False for v in item.options.values())
         )
         return arrays.Norm(self._matrix(item.args[0])) if is_euclidean else None
 
-    def _convert_linalg_inv(self, item: Any) -> sp.Expr | None:
+    def _convert_linalg_inv(self, item: Value) -> sp.Expr | None:
         return self._solution(item, item.args[0]) if item.ndim == 2 else None
 
-    def _convert_linalg_solve(self, item: Any) -> sp.Expr | None:
+    def _convert_linalg_solve(self, item: Value) -> sp.Expr | None:
         a, b = item.args
         return self._solution(item, a, self._matrix(b)) if np.ndim(_plain(a)) == 2 and item.ndim < 3 else None
 
@@ -401,7 +401,7 @@ class Converter:
             return None
         return arrays.body_of(arrays.product(sp.Inverse(a), *right), item.dtype.kind != "c")
 
-    def _convert_scatter(self, item: Any) -> sp.Expr | None:
+    def _convert_scatter(self, item: Value) -> sp.Expr | None:
         """Convert the derivative of indexing: a sum of pieces, each at its position."""
         pieces: list[sp.Expr] = []
         start = 1
@@ -419,7 +419,7 @@ class Converter:
             start += 1 + count
         return sp.Add(*pieces)
 
-    def _convert_einsum(self, item: Any) -> sp.Expr | None:
+    def _convert_einsum(self, item: Value) -> sp.Expr | None:
         inputs, arrow, output = item.options["subscripts"].replace(" ", "").partition("->")
         if "." in inputs or item.ndim > 2 or len(item.options) > 1 or len(set(output)) < len(output):
             return None
@@ -488,7 +488,7 @@ def is_identity(array: NDArray[Any]) -> bool:
     return bool(array[0, 0] != 0 and np.array_equal(array, array[0, 0] * np.eye(len(array))))
 
 
-def _operands(item: Any) -> tuple[Any, ...]:
+def _operands(item: Value | MultiOutput | Write) -> tuple[Any, ...]:
     """Return the operands of an item's expression; an array filled with a number has none."""
     if isinstance(item, Write):
         return ()
@@ -504,7 +504,7 @@ def _kind(value: Operand) -> str:
     return value.dtype.kind if isinstance(value, Value) else np.asarray(freeze_operand(value)).dtype.kind
 
 
-def _axes(item: Any) -> tuple[int, ...]:
+def _axes(item: Value) -> tuple[int, ...]:
     axis, ndim = item.options.get("axis"), np.ndim(_plain(item.args[0]))
     if axis is None:
         return tuple(range(ndim))

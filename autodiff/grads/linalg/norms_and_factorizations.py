@@ -36,7 +36,7 @@ from .spectral_decompositions import svd_cotangent, svd_tangent, zero_values
 # ---------------------------------------------------------------------------------------- triangles
 
 
-def cholesky_cotangent(g: Any, out: Any, a: Any, upper: bool = False) -> Any:
+def cholesky_cotangent(g: Any, out: Any, a: NDArray[Any], upper: bool = False) -> Any:
     """Return the cotangent of `a` from that of its Cholesky factor."""
     lower, g = (conj_transpose(out), conj_transpose(g)) if upper else (out, g)
     inverse = np.linalg.inv(lower)
@@ -44,7 +44,7 @@ def cholesky_cotangent(g: Any, out: Any, a: Any, upper: bool = False) -> Any:
     return fold_hermitian(matmul_chain(transpose(inverse), inner, np.conjugate(inverse)), upper)
 
 
-def cholesky_tangent(t: Any, out: Any, a: Any, upper: bool = False) -> Any:
+def cholesky_tangent(t: NDArray[Any], out: Any, a: NDArray[Any], upper: bool = False) -> Any:
     """Return the tangent of the Cholesky factor."""
     lower = conj_transpose(out) if upper else out
     inverse = np.linalg.inv(lower)
@@ -59,7 +59,7 @@ linalg_cholesky_grad = general("linalg_cholesky", cholesky_cotangent).tangent(ch
 # a = q r; the leading square part of a wide matrix determines q.
 
 
-def _qr_parts(out: Any, a: Any, mode: str) -> tuple[Any, Any, int]:
+def _qr_parts(out: Any, a: NDArray[Any], mode: str) -> tuple[Any, Any, int]:
     """Return q, r and the number of columns of q."""
     tall = a.shape[-2] > a.shape[-1]
     if mode not in ("reduced", "complete", "r") or (mode == "complete" and tall):
@@ -69,7 +69,7 @@ def _qr_parts(out: Any, a: Any, mode: str) -> tuple[Any, Any, int]:
     return q, r, q.shape[-1]
 
 
-def _pivot_columns(a: Any, r: Any, k: int) -> tuple[int, Any]:
+def _pivot_columns(a: NDArray[Any], r: Any, k: int) -> tuple[int, Any]:
     """Return the number of columns of `a` that determine q, and the inverse of their part of r.
 
     The last column of a real square q is determined by the others; that of a complex q has a phase too. If the columns are
@@ -82,7 +82,7 @@ def _pivot_columns(a: Any, r: Any, k: int) -> tuple[int, Any]:
     return count, inverse_or_inf(r[..., :count, :count], singular[..., None, None])
 
 
-def _pad_columns(x: Any, columns: int) -> Any:
+def _pad_columns(x: NDArray[Any], columns: int) -> Any:
     """Append columns of zeros to matrices."""
     missing = columns - x.shape[-1]
     return np.concatenate([x, np.zeros((*x.shape[:-1], missing), x.dtype)], axis=-1) if missing else x
@@ -106,7 +106,7 @@ def qr_cotangent(g: NDArray[Any] | tuple[Any, ...], out: NDArray[Any] | tuple[An
     return total if gr is None else total + np.matmul(np.conjugate(q), gr)
 
 
-def qr_tangent(t: Array, out: Any, a: Any, mode: str = "reduced") -> Any:
+def qr_tangent(t: Array, out: Any, a: NDArray[Any], mode: str = "reduced") -> Any:
     """Return the tangents of q and r."""
     if not a.size:  # the factors of an empty matrix are constant
         return np.zeros_like(out) if mode == "r" else tuple(map(np.zeros_like, out))
@@ -139,16 +139,16 @@ def _is_euclidean(axes: tuple[int, ...], ord: ArrayLike | str | None) -> bool:
     )
 
 
-def _axes_of(x: Any, axis: Axis) -> tuple[int, ...]:
+def _axes_of(x: NDArray[Any], axis: Axis) -> tuple[int, ...]:
     return tuple(range(x.ndim)) if axis is None else axis if isinstance(axis, tuple) else (axis,)
 
 
-def norm_numerator(x: Any, axis: Axis = None, ord: Any = None, **_: object) -> Any:
+def norm_numerator(x: NDArray[Any], axis: Axis = None, ord: Any = None, **_: object) -> Any:
     """Return the conjugated elements if the norm is their Euclidean length, else None; see `as_norm`."""
     return np.conjugate(x) if _is_euclidean(_axes_of(x, axis), ord) else None
 
 
-def norm_weights(out: Any, x: Any, axis: Axis = None, ord: Any = None, **_: object) -> Any:
+def norm_weights(out: Any, x: NDArray[Any], axis: Axis = None, ord: Any = None, **_: object) -> Any:
     """Return the partial derivatives of a norm; 0, a subgradient, where the norm or an element is 0."""
     axes = _axes_of(x, axis)
     if _is_euclidean(axes, ord):
@@ -208,7 +208,7 @@ def norm_corner(out: NDArray[Any], x: NDArray[Any], share: NDArray[Any], axis: A
 linalg_norm_grad = as_norm(with_corners(reduction("linalg_norm", norm_weights), norm_weights, norm_corner), norm_numerator)
 
 
-def _cond(out: Any, x: Any, p: Any = None) -> Any:
+def _cond(out: Any, x: NDArray[Any], p: Any = None) -> Any:
     """Return the partial derivatives of a condition number, by singular values or by the norms of x and its inverse."""
     if p is None or abs(p if not isinstance(p, str) else 0) == 2:
         u, s, vh = np.linalg.svd(x, full_matrices=False)
@@ -225,14 +225,14 @@ linalg_cond_grad = function_of_matrices("linalg_cond", _cond)
 # ------------------------------------------------------------------------- pseudo-inverse, least squares
 
 
-def _cutoff(a: Any, s: Any, rcond: Any, rtol: Any) -> Any:
+def _cutoff(a: NDArray[Any], s: Any, rcond: Any, rtol: Any) -> Any:
     """Return the bound up to which pinv replaces singular values by 0."""
     if rcond is None:
         rcond = 1e-15 if rtol is NO_VALUE else max(a.shape[-2:]) * np.finfo(s.dtype).eps if rtol is None else rtol
     return np.asarray(rcond)[..., None] * np.max(s, axis=-1, keepdims=True, initial=0)
 
 
-def _truncated_svd(a: Any, hermitian: bool = False, rcond: Operand | None = None, rtol: object = NO_VALUE) -> Any:
+def _truncated_svd(a: NDArray[Any], hermitian: bool = False, rcond: Operand | None = None, rtol: object = NO_VALUE) -> Any:
     """Return the singular value decomposition, and 1 / s for the used values, 0 for others; None if all others are 0."""
     u, s, vh = np.linalg.svd(a, full_matrices=False, hermitian=hermitian)
     is_used = s > _cutoff(a, s, rcond, rtol)
@@ -240,13 +240,13 @@ def _truncated_svd(a: Any, hermitian: bool = False, rcond: Operand | None = None
     return None if np.all(is_used | is_zero) else ((u, s, vh), np.where(is_used, 1 / np.where(is_used, s, 1), 0))
 
 
-def _complements(out: Any, a: Any) -> tuple[Any, Any]:
+def _complements(out: Any, a: NDArray[Any]) -> tuple[Any, Any]:
     """Return the projections onto the orthogonal complement of the range of a, and onto its kernel."""
     return np.eye(a.shape[-2]) - np.matmul(a, out), np.eye(a.shape[-1]) - np.matmul(out, a)
 
 
 def pinv_cotangent(
-    g: Any, out: Any, a: Any, rcond: Operand | None = None, hermitian: bool = False, rtol: object = NO_VALUE
+    g: Any, out: Any, a: NDArray[Any], rcond: Operand | None = None, hermitian: bool = False, rtol: object = NO_VALUE
 ) -> Any:
     """Return the cotangent of `a` by the formula of Golub and Pereyra, or by singular values if nonzero ones are not used."""
     truncated = _truncated_svd(a, hermitian, rcond, rtol)
@@ -295,12 +295,12 @@ def pinv_tangent(
     )
 
 
-def _pinv_pull(position: int, g: object, out: Any, a: Any, **options: Any) -> Any:
+def _pinv_pull(position: int, g: object, out: Any, a: NDArray[Any], **options: Any) -> Any:
     """Process a batch as one more axis of the stack, unless the formula branches on the cotangent."""
     return NotImplemented if _truncated_svd(a, **options) is not None else pinv_cotangent(g, out, a, **options)
 
 
-def _pinv_push(tangents: Any, out: Any, a: Any, **options: Any) -> Any:
+def _pinv_push(tangents: Any, out: Any, a: NDArray[Any], **options: Any) -> Any:
     return NotImplemented if _truncated_svd(a, **options) is not None else pinv_tangent(tangents[0], out, a, **options)
 
 
@@ -317,7 +317,7 @@ def _lstsq_parts(out: Any, a: Any, b: Any, rcond: Any) -> tuple[Any, Any, Any, A
     return rcond, np.linalg.pinv(a, rcond=rcond), b, x, b - np.matmul(a, x)
 
 
-def lstsq_cotangent_a(g: Any, out: Any, a: Any, b: Any, rcond: Any = None) -> Any:
+def lstsq_cotangent_a(g: Any, out: Any, a: NDArray[Any], b: NDArray[Any], rcond: Any = None) -> Any:
     """Return the cotangent of the matrix."""
     rcond, inverse, b, x, residual = _lstsq_parts(out, a, b, rcond)
     total = 0 * a
@@ -339,7 +339,7 @@ def lstsq_cotangent_b(g: tuple[Any, ...], out: tuple[Any, ...], a: object, b: An
     return np.reshape(total, b.shape)
 
 
-def lstsq_tangent_a(t: Any, out: Any, a: Any, b: Any, rcond: Any = None) -> Any:
+def lstsq_tangent_a(t: NDArray[Any], out: Any, a: NDArray[Any], b: NDArray[Any], rcond: Any = None) -> Any:
     """Return the tangents of solution, squared residuals and singular values along the matrix."""
     rcond, inverse, b, x, residual = _lstsq_parts(out, a, b, rcond)
     dx = np.reshape(np.matmul(pinv_tangent(t, inverse, a, rcond=rcond), b), out[0].shape)

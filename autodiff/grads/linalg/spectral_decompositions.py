@@ -71,7 +71,7 @@ def _equal_off_diagonal(w: Any) -> Any:
     return equal_pairs(w) & ~np.eye(w.shape[-1], dtype=bool)
 
 
-def has_equal_values(w: Any) -> bool:
+def has_equal_values(w: NDArray[Any]) -> bool:
     """Whether two of the values are equal up to rounding."""
     return bool(np.any(_equal_off_diagonal(w)))
 
@@ -126,7 +126,7 @@ _MISSING = "in functions of both values and vectors, the part between vectors of
 
 
 def check_cotangent(
-    opname: str, w: Any, value_cotangent: object, rotation_cotangent: Any, relative_cotangent: Any = None
+    opname: str, w: NDArray[Any], value_cotangent: object, rotation_cotangent: Any, relative_cotangent: Any = None
 ) -> None:
     """Warn if the cotangents do not determine the derivative.
 
@@ -163,7 +163,7 @@ def check_cotangent(
             _warn(opname, "it depends on the basis chosen for their vectors, so it is infinite")
 
 
-def check_rank(s: object, a: Any, value_cotangent: Any = None, outward_changes: tuple[Any, ...] = ()) -> None:
+def check_rank(s: object, a: NDArray[Any], value_cotangent: Any = None, outward_changes: tuple[Any, ...] = ()) -> None:
     """Warn if a rectangular matrix is rank-deficient: the vectors of zero singular values are discontinuous.
 
     Parameters
@@ -244,7 +244,7 @@ def _diagonal_matrix(g: NDArray[Any], out: NDArray[Any], values: NDArray[Any], w
 diagonal_matrix_grad = linear("diagonal_matrix", _diagonal_matrix, None).not_batchable()
 
 
-def inverse_gaps(w: Any) -> Any:
+def inverse_gaps(w: NDArray[Any]) -> Any:
     """Compute ``F_ij = 1 / (w_j - w_i)``, and 0 for values that are equal up to rounding."""
     gaps = w[..., None, :] - w[..., :, None]
     equal = equal_pairs(w)
@@ -278,7 +278,7 @@ def _values_of(out: Any) -> Any:
 # a = v diag(w) v^H
 
 
-def _eigh(g: Any, out: Any, a: Any, UPLO: Any = "L") -> Any:  # noqa: N803
+def _eigh(g: Any, out: Any, a: NDArray[Any], UPLO: Any = "L") -> Any:  # noqa: N803
     (gw, gv), (w, v) = g, out
     middle: Any = 0
     rotation_cotangent = None if gv is None else np.matmul(transpose(v), gv)
@@ -290,7 +290,7 @@ def _eigh(g: Any, out: Any, a: Any, UPLO: Any = "L") -> Any:  # noqa: N803
     return fold_hermitian(matmul_chain(np.conjugate(v), middle, transpose(v)), UPLO.upper() == "U")
 
 
-def _eigh_tangent(t: Any, out: Any, a: Any, UPLO: Any = "L") -> Any:  # noqa: N803
+def _eigh_tangent(t: NDArray[Any], out: Any, a: NDArray[Any], UPLO: Any = "L") -> Any:  # noqa: N803
     w, v = out
     inner = matmul_chain(conj_transpose(v), mirror_triangle(t, UPLO.upper() == "U"), v)
     check_tangent("linalg_eigh", w, inner)
@@ -300,11 +300,11 @@ def _eigh_tangent(t: Any, out: Any, a: Any, UPLO: Any = "L") -> Any:  # noqa: N8
 linalg_eigh_grad = batch_unless_equal(general("linalg_eigh", _eigh).tangent(_eigh_tangent))
 
 
-def _eigvalsh(g: Any, out: object, a: Any, UPLO: Any = "L") -> Any:  # noqa: N803
+def _eigvalsh(g: Any, out: object, a: NDArray[Any], UPLO: Any = "L") -> Any:  # noqa: N803
     return _eigh((g, None), np.linalg.eigh(a, UPLO), a, UPLO)
 
 
-def _eigvalsh_tangent(t: Any, out: object, a: Any, UPLO: Any = "L") -> Any:  # noqa: N803
+def _eigvalsh_tangent(t: NDArray[Any], out: object, a: NDArray[Any], UPLO: Any = "L") -> Any:  # noqa: N803
     v = np.linalg.eigh(a, UPLO)[1]
     return np.real(diagonals(matmul_chain(conj_transpose(v), mirror_triangle(t, UPLO.upper() == "U"), v)))
 
@@ -314,7 +314,7 @@ linalg_eigvalsh_grad = batch_unless_equal(general("linalg_eigvalsh", _eigvalsh).
 # a v = v diag(w). NumPy's vectors have length one, and their largest component is real.
 
 
-def _inverse_of_largest(v: Any) -> Any:
+def _inverse_of_largest(v: NDArray[Any]) -> Any:
     """Return one over the largest component of each vector at its position, and zeros elsewhere."""
     if not v.size:
         return v
@@ -359,7 +359,7 @@ def eig_tangent(t: Array, out: Any, a: Any) -> Any:
 linalg_eig_grad = batch_unless_equal(general("linalg_eig", eig_cotangent).tangent(eig_tangent))
 
 
-def _eigvals_tangent(t: NDArray[Any], out: object, a: Any) -> Any:
+def _eigvals_tangent(t: NDArray[Any], out: object, a: NDArray[Any]) -> Any:
     v = np.linalg.eig(a)[1]
     check_independent("linalg_eigvals", v)
     return diagonals(np.linalg.solve(v, np.matmul(t, v)))
@@ -372,7 +372,7 @@ linalg_eigvals_grad = batch_unless_equal(
 # a = u diag(s) vh
 
 
-def _svd_parts(out: Any, a: Any, compute_uv: bool, hermitian: bool) -> tuple[Any, Any, Any, Any, Any]:
+def _svd_parts(out: Any, a: NDArray[Any], compute_uv: bool, hermitian: bool) -> tuple[Any, Any, Any, Any, Any]:
     """Return u, s, v, s as a matrix of matching shape, and 1 / s."""
     u, s, vh = out if compute_uv else np.linalg.svd(a, full_matrices=False, hermitian=hermitian)
     return u, s, conj_transpose(vh), rectangular_diagonal(s, u.shape[-1], vh.shape[-2]), reciprocal_or_zero(s)

@@ -114,7 +114,13 @@ def _along_axes(name: str, transpose: _Transpose, default: tuple[int, ...] | Non
     """Declare the rule of a transform along several axes."""
 
     def formula(
-        g: object, out: object, x: Any, s: Any = None, axes: Any = default, norm: dict[str, Any] | str | None = None, **_: object
+        g: object,
+        out: object,
+        x: NDArray[Any],
+        s: Any = None,
+        axes: Any = default,
+        norm: dict[str, Any] | str | None = None,
+        **_: object,
     ) -> Any:
         negative_axes, lengths = _axes_and_lengths(x, s, axes)
         return _cut_or_pad(transpose(g, negative_axes, lengths, norm), x, negative_axes)
@@ -214,7 +220,7 @@ def _real_along_axes(name: str) -> Rule:
     """Declare the rule of a transform along several axes."""
 
     def formula(
-        g: Any, out: object, x: Any, type: int = 2, s: Any = None, axes: Any = None, norm: Any = None,
+        g: Any, out: object, x: NDArray[Any], type: int = 2, s: Any = None, axes: Any = None, norm: Any = None,
         workers: Any = None, orthogonalize: Any = None,
     ) -> Any:  # fmt: skip
         negative_axes, _ = _axes_and_lengths(x, s, axes)

@@ -219,7 +219,7 @@ def _qr_split(out: tuple[Any, ...], mode: str, pivoting: bool) -> tuple[Any, Any
     return (None if mode == "r" else parts[0]), parts[-1], order
 
 
-def _pull_qr(g: Any, out: Any, a: Any, mode: str = "full", pivoting: Any = False, **_: object) -> Any:
+def _pull_qr(g: Any, out: Any, a: NDArray[Any], mode: str = "full", pivoting: Any = False, **_: object) -> Any:
     _require_not_raw(mode)
     q, r, order = _qr_split(out, mode, pivoting)
     gr, gq = g[len(g) - 2 if pivoting else -1], None if q is None else g[0]
@@ -246,7 +246,9 @@ def _require_not_raw(mode: str) -> None:
         raise TypeError("scipy.linalg.qr: mode='raw' is not differentiable. Use mode='economic'")
 
 
-def _push_qr(t: Any, out: tuple[Any, ...], a: Any, mode: str = "full", pivoting: bool = False, **_: object) -> Any:
+def _push_qr(
+    t: NDArray[Any], out: tuple[Any, ...], a: NDArray[Any], mode: str = "full", pivoting: bool = False, **_: object
+) -> Any:
     _require_not_raw(mode)
     q, r, order = _qr_split(out, mode, pivoting)
     if not a.size:
@@ -273,7 +275,7 @@ def _reverse_and_transpose(x: Any, rows: bool, columns: bool) -> Any:
 
 
 def _pull_rq(
-    g: NDArray[Any] | tuple[Any, ...], out: NDArray[Any] | tuple[Any, ...], a: Any, mode: str = "full", **_: object
+    g: NDArray[Any] | tuple[Any, ...], out: NDArray[Any] | tuple[Any, ...], a: NDArray[Any], mode: str = "full", **_: object
 ) -> Any:
     gr, gq = (g, None) if mode == "r" else g
     r, q = (out, None) if mode == "r" else out

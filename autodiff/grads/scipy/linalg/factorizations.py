@@ -245,7 +245,7 @@ scipy_linalg_ldl_grad = general("scipy_linalg_ldl", _ldl).tangent(_ldl_tangent)
 # The equation a = u (a^H a)^(1/2) determines u if a has at least as many rows as columns; otherwise a = (a a^H)^(1/2) u does.
 
 
-def _pull_polar(gu: Any, u: Any, a: NDArray[Any]) -> Any:
+def _pull_polar(gu: Any, u: NDArray[Any], a: NDArray[Any]) -> Any:
     """Return the cotangent of a, given that of the unitary factor: x = u^H du solves ``x p + p x = u^H da - da^H u``."""
     if a.shape[-2] < a.shape[-1]:
         return conj_transpose(_pull_polar(conj_transpose(gu), conj_transpose(u), conj_transpose(a)))
@@ -258,7 +258,7 @@ def _pull_polar(gu: Any, u: Any, a: NDArray[Any]) -> Any:
     return total
 
 
-def _push_polar(t: NDArray[Any], u: Any, a: NDArray[Any]) -> Any:
+def _push_polar(t: NDArray[Any], u: NDArray[Any], a: NDArray[Any]) -> Any:
     if a.shape[-2] < a.shape[-1]:
         return conj_transpose(_push_polar(conj_transpose(t), conj_transpose(u), conj_transpose(a)))
     p = np.matmul(conj_transpose(u), a)

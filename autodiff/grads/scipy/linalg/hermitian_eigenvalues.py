@@ -177,12 +177,12 @@ def _split_cotangents(g: Any, eigvals_only: object) -> tuple[Any, Any]:
     return (g, None) if eigvals_only else g
 
 
-def _pull(position: int, g: Any, out: Any, a: Any, b: Any = None, **options: Any) -> Any:
+def _pull(position: int, g: Any, out: Any, a: NDArray[Any], b: NDArray[Any] | None = None, **options: Any) -> Any:
     decomposition = _Decomposition(out, a, b, **options)
     return fold_hermitian(decomposition.pull(*_split_cotangents(g, options.get("eigvals_only")))[position], decomposition.upper)
 
 
-def _push(position: int, t: Any, out: Any, a: Any, b: Any = None, **options: Any) -> Any:
+def _push(position: int, t: NDArray[Any], out: Any, a: NDArray[Any], b: NDArray[Any] | None = None, **options: Any) -> Any:
     decomposition = _Decomposition(out, a, b, **options)
     t = mirror_triangle(t, decomposition.upper)
     dw, dv = decomposition.push(*((t, None) if position == 0 else (None, t)))
@@ -281,7 +281,7 @@ def _declare_banded(opname: str, values_only: bool) -> Rule:
     def pull(
         g: NDArray[Any] | tuple[Any, ...],
         out: object,
-        a: Any,
+        a: NDArray[Any],
         lower: Any = False,
         eigvals_only: bool = False,
         select: str = "a",
@@ -299,7 +299,7 @@ def _declare_banded(opname: str, values_only: bool) -> Rule:
     def push(
         t: object,
         out: NDArray[Any] | tuple[Any, ...],
-        a: Any,
+        a: NDArray[Any],
         lower: Any = False,
         eigvals_only: bool = False,
         select: str = "a",

@@ -48,7 +48,13 @@ def _declare_solver(opname: str, solve: Formula, solve_transposed: Formula, appl
         return solution[..., 0] if single else solution
 
     def push(
-        position: int, t: Any, out: NDArray[Any], a: NDArray[Any], b: NDArray[Any], batched: bool = False, **options: object
+        position: int,
+        t: NDArray[Any],
+        out: NDArray[Any],
+        a: NDArray[Any],
+        b: NDArray[Any],
+        batched: bool = False,
+        **options: object,
     ) -> Any:
         single, (x,) = as_columns(b, out)
         t = t[..., None] if single and position else t

@@ -64,7 +64,7 @@ def _f(dfn: Any, dfd: Any, x: NDArray[Any]) -> Any:
     return beta_density(0.5 * dfn, 0.5 * dfd, dfn * x / total) * (dfn * dfd / total**2)
 
 
-def _student(df: Any, t: NDArray[Any]) -> Any:
+def _student(df: Operand, t: NDArray[Any]) -> Any:
     return np.exp(-sc.betaln(0.5, 0.5 * df) - 0.5 * np.log(df) - 0.5 * (df + 1) * np.log1p(t * t / df))
 
 
@@ -173,7 +173,7 @@ def _ncf_density(dfn: Any, dfd: Any, nc: Any, f: Any) -> Any:
     return np.exp(-0.5 * nc) * beta_density(a, b, w) * sc.hyp1f1(a + b, a, 0.5 * nc * w) * (dfn * dfd / total**2)
 
 
-def _ncf_slope(dfn: Any, dfd: Any, nc: Any, f: Any) -> Any:
+def _ncf_slope(dfn: Operand, dfd: Operand, nc: Operand, f: Operand) -> Any:
     """Return the derivative of the noncentral F distribution function with respect to the noncentrality."""
     a, b, total = 0.5 * dfn, 0.5 * dfd, dfd + dfn * f
     w = dfn * f / total
