@@ -28,14 +28,14 @@ def _copy_into(state: LoweringState, value: object, target: BufferView) -> None:
     state.append_map("copy", (value,), target, source_dtype, is_write=True)
 
 
-def _sequence_views(state: LoweringState, item: Any) -> list[BufferView] | None:
+def _sequence_views(state: LoweringState, item: Value) -> list[BufferView] | None:
     """Return the views of the operands of `concatenate` or `stack`; None if unsupported."""
     if not {"axis", "dtype", "casting", "out"}.issuperset(item.options) or item.options.get("out") is not None:
         return None
     return state.operand_views(item.args)
 
 
-def _concatenate(state: LoweringState, item: Any) -> str:
+def _concatenate(state: LoweringState, item: Value) -> str:
     parts, axis = _sequence_views(state, item), item.options.get("axis", 0)
     if parts is None:
         return UNSUPPORTED
@@ -50,7 +50,7 @@ def _concatenate(state: LoweringState, item: Any) -> str:
     return ""
 
 
-def _stack(state: LoweringState, item: Any) -> str:
+def _stack(state: LoweringState, item: Value) -> str:
     parts = _sequence_views(state, item)
     if parts is None:
         return UNSUPPORTED
@@ -63,7 +63,7 @@ def _stack(state: LoweringState, item: Any) -> str:
     return ""
 
 
-def _pad(state: LoweringState, item: Any) -> str:
+def _pad(state: LoweringState, item: Value) -> str:
     source, options = state.view(item.args[0]), item.options
     fill_value = np.asarray(options.get("constant_values", 0))
     widths = options.get("pad_width")
@@ -90,7 +90,7 @@ def _pad(state: LoweringState, item: Any) -> str:
     return ""
 
 
-def _tile(state: LoweringState, item: Any) -> str:
+def _tile(state: LoweringState, item: Value) -> str:
     source, times = state.view(item.args[0]), item.options.get("reps", item.args[1] if len(item.args) == 2 else None)
     if source is None or times is None or isinstance(times, Value) or not {"reps"}.issuperset(item.options):
         return UNSUPPORTED
@@ -106,7 +106,7 @@ def _tile(state: LoweringState, item: Any) -> str:
     return ""
 
 
-def _repeat(state: LoweringState, item: Any) -> str:
+def _repeat(state: LoweringState, item: Value) -> str:
     source, times = state.view(item.args[0]), item.options.get("repeats", item.args[1] if len(item.args) == 2 else None)
     if source is None or times is None or isinstance(times, Value) or not {"axis", "repeats"}.issuperset(item.options):
         return UNSUPPORTED
@@ -128,7 +128,7 @@ def _repeat(state: LoweringState, item: Any) -> str:
     return ""
 
 
-def _roll(state: LoweringState, item: Any) -> str:
+def _roll(state: LoweringState, item: Value) -> str:
     source, shift = state.view(item.args[0]), item.options.get("shift", item.args[1] if len(item.args) == 2 else None)
     if source is None or shift is None or isinstance(shift, Value) or not {"shift", "axis"}.issuperset(item.options):
         return UNSUPPORTED
@@ -167,7 +167,7 @@ def _diagonal_view(view: BufferView, offset: int, axis1: int, axis2: int) -> Buf
     return BufferView(view.buffer, view.offset + (start if length else 0), shape, strides)
 
 
-def _diagonal_of_item(item: Any, source: BufferView) -> BufferView | None:
+def _diagonal_of_item(item: Value, source: BufferView) -> BufferView | None:
     if len(item.args) > 1 or not {"offset", "axis1", "axis2", "dtype"}.issuperset(item.options):
         return None
     count, options = len(source.shape), item.options
@@ -175,7 +175,7 @@ def _diagonal_of_item(item: Any, source: BufferView) -> BufferView | None:
     return _diagonal_view(source, int(options.get("offset", 0)), *axes)
 
 
-def _diagonal(state: LoweringState, item: Any) -> str:
+def _diagonal(state: LoweringState, item: Value) -> str:
     source = state.view(item.args[0])
     diagonal = None if source is None else _diagonal_of_item(item, source)
     if source is None or diagonal is None or diagonal.shape != np.shape(item.raw_value):
@@ -184,7 +184,7 @@ def _diagonal(state: LoweringState, item: Any) -> str:
     return ""
 
 
-def _trace(state: LoweringState, item: Any) -> str:
+def _trace(state: LoweringState, item: Value) -> str:
     source, dtype = state.view(item.args[0]), np.asarray(item.raw_value).dtype
     diagonal = None if source is None else _diagonal_of_item(item, source)
     if diagonal is None or 0 in diagonal.shape:
@@ -197,7 +197,7 @@ def _trace(state: LoweringState, item: Any) -> str:
     return ""
 
 
-def _diag(state: LoweringState, item: Any) -> str:
+def _diag(state: LoweringState, item: Value) -> str:
     """Lower ``diag``: the diagonal of a matrix, or a matrix with a diagonal."""
     source, k = state.view(item.args[0]), int(item.options.get("k", 0))
     if source is None or len(item.args) > 1 or not {"k"}.issuperset(item.options):
@@ -212,7 +212,7 @@ def _diag(state: LoweringState, item: Any) -> str:
     return ""
 
 
-def _outer(state: LoweringState, item: Any) -> str:
+def _outer(state: LoweringState, item: Value) -> str:
     """Lower the products of all pairs of elements of two arrays."""
     views = state.operand_views(item.args)
     if views is None or len(views) != 2 or item.options:
@@ -228,7 +228,7 @@ def _outer(state: LoweringState, item: Any) -> str:
     return ""
 
 
-def _full_like(state: LoweringState, item: Any) -> str:
+def _full_like(state: LoweringState, item: Value) -> str:
     value, dtype = state.operand(item.args[-1]), np.asarray(item.raw_value).dtype
     if len(item.args) != 2 or value is None or not {"dtype", "order", "subok", "shape"}.issuperset(item.options):
         return UNSUPPORTED
@@ -238,7 +238,7 @@ def _full_like(state: LoweringState, item: Any) -> str:
     return ""
 
 
-def _identity(state: LoweringState, item: Any) -> str:
+def _identity(state: LoweringState, item: Value) -> str:
     """Lower a function that is the identity on real numbers."""
     source = state.view(item.args[0])
     if source is None or item.options or state.is_mutable(source) or source.shape != np.shape(item.raw_value):
@@ -247,7 +247,7 @@ def _identity(state: LoweringState, item: Any) -> str:
     return ""
 
 
-def _safe_divide(state: LoweringState, item: Any) -> str:
+def _safe_divide(state: LoweringState, item: Value) -> str:
     """Lower ``x / length``, 0 where the length is 0."""
     dtype = np.asarray(item.raw_value).dtype
     x, length = (state.operand(a) for a in item.args)
@@ -262,7 +262,7 @@ def _safe_divide(state: LoweringState, item: Any) -> str:
     return ""
 
 
-def lower_reshape_copy(state: LoweringState, item: Any) -> str:
+def lower_reshape_copy(state: LoweringState, item: Value) -> str:
     """Lower a reshape that is not a view: a copy."""
     source, options = state.view(item.args[0]), item.options
     if item.function not in (np.reshape, np.ravel) or source is None or len(item.args) > 1:

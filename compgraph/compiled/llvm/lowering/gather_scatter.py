@@ -184,7 +184,7 @@ def _split_axes(view: BufferView, parts: list[Any], first: int) -> _AxisSplit | 
 # --------------------------------------------------------------------------------------------- gathers
 
 
-def lower_gather(state: LoweringState, item: Any, view: BufferView, index: Sequence[Any]) -> str:
+def lower_gather(state: LoweringState, item: Value, view: BufferView, index: Sequence[Any]) -> str:
     """Lower ``view[index]`` as a gather; nothing is gathered at an empty index."""
     if 0 in np.shape(item.raw_value) and _selects_nothing(state, item.args[1:]):
         state.allocate_result(item)
@@ -203,20 +203,20 @@ def _selects_nothing(state: LoweringState, index: Sequence[Any]) -> bool:
     return all(part.dtype == np.bool_ and _index_parts(state, part) is not None for part in parts)
 
 
-def _append_gather(state: LoweringState, item: Any, gather_index: FancyIndex) -> str:
+def _append_gather(state: LoweringState, item: Value, gather_index: FancyIndex) -> str:
     result = state.views[item] = dense_view(gather_index.view.buffer.dtype, np.shape(item.raw_value), item)
     out = BufferView(result.buffer, 0, gather_index.view.shape, c_strides(gather_index.view.shape))
     state.steps.append(Gather((gather_index.view, *gather_index.indices), out, gather_index.lengths, gather_index.strides))
     return ""
 
 
-def lower_getitem(state: LoweringState, item: Any) -> str:
+def lower_getitem(state: LoweringState, item: Value) -> str:
     """Lower ``x[index]``."""
     source = state.view(item.args[0])
     return UNSUPPORTED if source is None else lower_gather(state, item, source, item.args[1:])
 
 
-def _take(state: LoweringState, item: Any) -> str:
+def _take(state: LoweringState, item: Value) -> str:
     source, options = state.view(item.args[0]), dict(item.options)
     if len(item.args) != 2 or source is None or options.pop("mode", "raise") != "raise" or not {"axis"}.issuperset(options):
         return UNSUPPORTED
@@ -228,7 +228,7 @@ def _take(state: LoweringState, item: Any) -> str:
     return lower_gather(state, item, source, (*(slice(None),) * (int(axis) % max(len(source.shape), 1)), index))
 
 
-def _take_along_axis(state: LoweringState, item: Any) -> str:
+def _take_along_axis(state: LoweringState, item: Value) -> str:
     views = [state.view(a) for a in item.args]
     if len(views) != 2 or None in views or not {"axis"}.issuperset(item.options):
         return UNSUPPORTED
@@ -251,7 +251,7 @@ def _take_along_axis(state: LoweringState, item: Any) -> str:
     return _append_gather(state, item, FancyIndex(indexed_view, (index.broadcast(shape),), (length,), (stride,)))
 
 
-def _select_class(state: LoweringState, item: Any) -> str:
+def _select_class(state: LoweringState, item: Value) -> str:
     """Lower the selection of one element per row by class labels; negative labels are out of range."""
     rows, labels = map(state.view, item.args)
     if rows is None or labels is None or labels.buffer.dtype.kind not in "iu" or labels.buffer.dtype == np.uint64:
@@ -270,7 +270,7 @@ def _select_class(state: LoweringState, item: Any) -> str:
 # --------------------------------------------------------------------------------------------- scatters
 
 
-def _scatter(state: LoweringState, item: Any) -> str:
+def _scatter(state: LoweringState, item: Value) -> str:
     """Lower zeros with values added at indices."""
     writes: list[tuple[BufferView | FancyIndex, Any]] = []
     start, args = 1, item.args
@@ -332,7 +332,7 @@ def _is_order_defined(target_view: BufferView, index: NDArray[Any] | tuple[Any, 
     return len(np.unique(positions)) == len(positions)
 
 
-def _add_at(state: LoweringState, item: Any) -> str:
+def _add_at(state: LoweringState, item: Value) -> str:
     """Lower `ops.added_at`: values added to a region with repeated elements."""
     region, value, positions = state.view(item.args[0]), state.view(item.args[1]), item.options["positions"]
     if region is None or value is None or value.shape != np.atleast_1d(positions).shape or 0 in (*value.shape, *region.shape):
@@ -347,7 +347,7 @@ def _add_at(state: LoweringState, item: Any) -> str:
     return lower_gather(state, item, total, (positions,))
 
 
-def _bincount(state: LoweringState, item: Any) -> str:
+def _bincount(state: LoweringState, item: Value) -> str:
     """Lower the numbers of elements in bins, or the sums of their weights. A check requires as many bins as were recorded."""
     bins, weights = (*item.args, None)[:2]
     if len(item.args) > 2 or not {"minlength"}.issuperset(item.options):

@@ -21,7 +21,7 @@ MAX_SEARCHED = 2**22  # elements per searched slice, because their indices are s
 _FIRST_AXIS_DEFAULT = frozenset(ufunc.reduce for ufunc, method in ops.FOLDS if method == "reduce")
 
 
-def reduced_axes(item: Any, count: int) -> frozenset[int]:
+def reduced_axes(item: Value, count: int) -> frozenset[int]:
     """Return the axes that an item reduces."""
     axis = item.options.get("axis", 0 if item.function in _FIRST_AXIS_DEFAULT else None)
     axes = range(count) if axis is None else axis if isinstance(axis, tuple) else (axis,)
@@ -41,7 +41,7 @@ def append_reduction(
     return out
 
 
-def _assign_buffer(state: LoweringState, item: Any, view: BufferView) -> str:
+def _assign_buffer(state: LoweringState, item: Value, view: BufferView) -> str:
     """Make a dense buffer the value of an item."""
     view.buffer.node = item
     state.views[item] = with_item_shape(view, item)
@@ -51,7 +51,7 @@ def _assign_buffer(state: LoweringState, item: Any, view: BufferView) -> str:
 def _reduction(operation: str) -> Any:
     """Return the lowering of a reduction; the elements are converted to the dtype of the result."""
 
-    def lower(state: LoweringState, item: Any) -> str:
+    def lower(state: LoweringState, item: Value) -> str:
         name, plain = operation, np.asarray(item.raw_value)
         operand = state.view(item.args[0])
         if operand is None or len(item.args) > 1 or not has_known_options(item.options, {"axis", "keepdims", "dtype"}):
@@ -91,7 +91,7 @@ def _reduce_empty(state: LoweringState, item: object, name: str) -> str:
     return ""
 
 
-def drop_reduced_axes(view: BufferView, reduction_axes: frozenset[int], item: Any) -> BufferView:
+def drop_reduced_axes(view: BufferView, reduction_axes: frozenset[int], item: Value) -> BufferView:
     """Return an array with the shape of an item: its reduced axes have length 1, or strides of 0."""
     shape = np.shape(item.raw_value)
     strides = [s for k, s in enumerate(view.strides) if k not in reduction_axes or len(shape) == len(view.shape)]
@@ -108,7 +108,7 @@ def _reduce_unit_axes(state: LoweringState, item: object, name: str, operand: Bu
     return ""
 
 
-def _ptp(state: LoweringState, item: Any) -> str:
+def _ptp(state: LoweringState, item: Value) -> str:
     """Lower ``ptp``: the maximum minus the minimum."""
     operand, dtype = state.view(item.args[0]), np.asarray(item.raw_value).dtype
     if (
@@ -140,7 +140,7 @@ def with_item_shape(view: BufferView, item: Any) -> BufferView:
 def _variance(is_root: bool) -> Any:
     """Return the lowering of the variance, or of its root."""
 
-    def lower(state: LoweringState, item: Any) -> str:
+    def lower(state: LoweringState, item: Value) -> str:
         operand, dtype = state.view(item.args[0]), np.asarray(item.raw_value).dtype
         if operand is None or len(item.args) > 1 or not has_known_options(item.options, {"axis", "keepdims", "ddof"}):
             return UNSUPPORTED
@@ -200,7 +200,7 @@ def _norm(state: LoweringState, item: Any) -> str:
 def _arg_extremum(extreme: str) -> Any:
     """Return the lowering of ``argmax`` or ``argmin``: the smallest index of an element that equals the extremum or is nan."""
 
-    def lower(state: LoweringState, item: Any) -> str:
+    def lower(state: LoweringState, item: Value) -> str:
         operand = state.view(item.args[0])
         if operand is None or len(item.args) > 1 or not has_known_options(item.options, {"axis", "keepdims"}):
             return UNSUPPORTED
@@ -236,7 +236,7 @@ def _arg_extremum(extreme: str) -> Any:
     return lower
 
 
-def _unrolled_arg_extremum(state: LoweringState, item: Any, operand: BufferView, axis: int, name: str) -> str:
+def _unrolled_arg_extremum(state: LoweringState, item: Value, operand: BufferView, axis: int, name: str) -> str:
     """Lower a search along a short axis as selections, where nan precedes all numbers."""
     dtype, shape = operand.buffer.dtype, (*operand.shape[:axis], *operand.shape[axis + 1 :])
     strides = (*operand.strides[:axis], *operand.strides[axis + 1 :])
@@ -263,7 +263,7 @@ def _unrolled_arg_extremum(state: LoweringState, item: Any, operand: BufferView,
 def _scan(operation: str, default_axis: object) -> Any:
     """Return the lowering of a cumulative operation."""
 
-    def lower(state: LoweringState, item: Any) -> str:
+    def lower(state: LoweringState, item: Value) -> str:
         operand, dtype = state.view(item.args[0]), np.asarray(item.raw_value).dtype
         if operand is None or len(item.args) > 1 or not has_known_options(item.options, {"axis", "dtype"}):
             return UNSUPPORTED
@@ -304,7 +304,7 @@ def _move_axis(view: BufferView, source: int, target: int) -> BufferView:
 def _sort(operation: str) -> Callable[[LoweringState, Any], str]:
     """Return the lowering of ``np.sort`` or ``np.argsort``."""
 
-    def lower(state: LoweringState, item: Any) -> str:
+    def lower(state: LoweringState, item: Value) -> str:
         view, options = state.view(item.args[0]), dict(item.options)
         axis, kind, stable = options.pop("axis", -1), options.pop("kind", None), options.pop("stable", None)
         if view is None or len(item.args) > 1 or options.pop("order", None) is not None or options or not view.shape:
@@ -336,7 +336,7 @@ def _sort(operation: str) -> Callable[[LoweringState, Any], str]:
     return lower
 
 
-def _searchsorted(state: LoweringState, item: Any) -> str:
+def _searchsorted(state: LoweringState, item: Value) -> str:
     """Lower ``np.searchsorted``. In a table that is not sorted, its results depend on the version of NumPy."""
     table, keys = map(_as_array, (*item.args, None)[:2])
     table_view, key_view, side = state.view(table), state.view(keys), item.options.get("side", "left")
