@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .... import ops
-from ....values import MultiOutput
+from ....values import MultiOutput, Value
 from ..buffer_ir import BufferView, Factorization, MatMul, Reduce, c_strides, dense_view
 from .lowering_state import EMPTY, EXACT_BITS, UNSUPPORTED, LoweringState
 from .reductions import append_reduction
@@ -89,7 +89,7 @@ class Factor(NamedTuple):
 # --------------------------------------------------------------------------------------------- operations
 
 
-def _einsum(state: LoweringState, item: Any) -> str:
+def _einsum(state: LoweringState, item: Value) -> str:
     if set(item.options) != {"subscripts"} or not isinstance(item.options["subscripts"], str):
         return UNSUPPORTED
     views = state.operand_views(item.args)
@@ -112,7 +112,7 @@ def _parse_labels(text: str, count: int) -> Labels:
     return (*before, *range(len(before) + len(after) - count, 0), *after) if dots else tuple(text)
 
 
-def _tensordot(state: LoweringState, item: Any) -> str:
+def _tensordot(state: LoweringState, item: Value) -> str:
     views = state.operand_views(item.args)
     if views is None or len(views) != 2 or not {"axes"}.issuperset(item.options):
         return UNSUPPORTED
@@ -133,7 +133,7 @@ def _tensordot(state: LoweringState, item: Any) -> str:
 def _batched_product(first: str, second: str, result: str) -> Callable[[LoweringState, Any], str]:
     """Return the lowering of a product of two arrays whose last axes have these labels; the leading axes broadcast."""
 
-    def lower(state: LoweringState, item: Any) -> str:
+    def lower(state: LoweringState, item: Value) -> str:
         views = state.operand_views(item.args)
         if views is None or len(views) != 2 or item.options:
             return UNSUPPORTED
@@ -143,7 +143,7 @@ def _batched_product(first: str, second: str, result: str) -> Callable[[Lowering
     return lower
 
 
-def _dot(state: LoweringState, item: Any) -> str:
+def _dot(state: LoweringState, item: Value) -> str:
     """Lower ``dot`` of more than two axes: along the last axis of the first operand and the second to last of the other."""
     views = state.operand_views(item.args)
     if views is None or len(views) != 2 or item.options or not all(p.shape for p in views):
@@ -153,7 +153,7 @@ def _dot(state: LoweringState, item: Any) -> str:
     return _contract(state, item, list(map(Factor, views, labels)), (*a, *b))
 
 
-def _inner(state: LoweringState, item: Any) -> str:
+def _inner(state: LoweringState, item: Value) -> str:
     views = state.operand_views(item.args)
     if views is None or len(views) != 2 or item.options:
         return UNSUPPORTED
@@ -164,7 +164,7 @@ def _inner(state: LoweringState, item: Any) -> str:
     return _contract(state, item, factors, (*a, *b))
 
 
-def append_scaling(state: LoweringState, item: Any, views: Sequence[BufferView]) -> str:
+def append_scaling(state: LoweringState, item: Value, views: Sequence[BufferView]) -> str:
     """Lower `dot`, `inner` or `tensordot` by a scalar: NumPy has BLAS add a multiple to zeros, where 0 * inf is 0."""
     dtype, shape = np.asarray(item.raw_value).dtype, np.shape(item.raw_value)
     if dtype.kind != "f" or state.is_exact or not prod(shape):
@@ -184,7 +184,7 @@ def append_scaling(state: LoweringState, item: Any, views: Sequence[BufferView])
     return ""
 
 
-def _vdot(state: LoweringState, item: Any) -> str:
+def _vdot(state: LoweringState, item: Value) -> str:
     views = state.operand_views(item.args)
     if views is None or len(views) != 2 or item.options:
         return UNSUPPORTED
@@ -196,7 +196,7 @@ def _vdot(state: LoweringState, item: Any) -> str:
 # --------------------------------------------------------------------------------------------- steps
 
 
-def _contract(state: LoweringState, item: Any, factors: Sequence[Factor], out: Labels) -> str:
+def _contract(state: LoweringState, item: Value, factors: Sequence[Factor], out: Labels) -> str:
     """Append the steps of a contraction, whose result has the labels `out`."""
     dtype, shape = np.asarray(item.raw_value).dtype, np.shape(item.raw_value)
     if dtype.kind != "f" or state.is_exact:
@@ -356,7 +356,7 @@ def _append_factorization(state: LoweringState, operation: str, operands: Sequen
     state.steps.append(Factorization(operation, tuple(v.broadcast((*stack, *v.shape[-2:])) for v in operands), out))
 
 
-def _solve(state: LoweringState, item: Any) -> str:
+def _solve(state: LoweringState, item: Value) -> str:
     dtype = np.asarray(item.raw_value).dtype
     a, b = _matrix_view(state, item.args[0], dtype), state.view(item.args[1])
     if isinstance(a, str):
@@ -374,7 +374,7 @@ def _solve(state: LoweringState, item: Any) -> str:
     return ""
 
 
-def _inv(state: LoweringState, item: Any) -> str:
+def _inv(state: LoweringState, item: Value) -> str:
     dtype = np.asarray(item.raw_value).dtype
     a = _matrix_view(state, item.args[0], dtype)
     if isinstance(a, str):
@@ -394,7 +394,7 @@ def _append_slogdet(state: LoweringState, operand: object, dtype: np.dtype[Any])
     return BufferView(pair.buffer, 0, stack, strides), BufferView(pair.buffer, 1, stack, strides)
 
 
-def _det(state: LoweringState, item: Any) -> str:
+def _det(state: LoweringState, item: Value) -> str:
     dtype = np.asarray(item.raw_value).dtype
     parts = _append_slogdet(state, item.args[0], dtype)
     if isinstance(parts, str):
@@ -416,7 +416,7 @@ def lower_slogdet(state: LoweringState, item: MultiOutput, readers: Sequence[Any
     return True
 
 
-def _cholesky(state: LoweringState, item: Any) -> str:
+def _cholesky(state: LoweringState, item: Value) -> str:
     a = _matrix_view(state, item.args[0], np.asarray(item.raw_value).dtype)
     if isinstance(a, str):
         return a

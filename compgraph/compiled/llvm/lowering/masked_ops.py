@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from .... import ops
+from ....values import Value
 from .. import elementwise_ops
 from ..buffer_ir import BufferView, dense_view
 from . import reductions
@@ -23,7 +24,7 @@ LowerItem = Callable[[LoweringState, Any], str]
 # --------------------------------------------------------------------------------------------- elementwise
 
 
-def _clip(state: LoweringState, item: Any) -> str:
+def _clip(state: LoweringState, item: Value) -> str:
     """Lower ``minimum(maximum(x, low), high)``. With two scalar limits, NumPy's `clip` keeps the sign of zeros of `x`."""
     x, *limits = (state.operand(a) if a is not None else None for a in item.args)
     dtype = np.asarray(item.raw_value).dtype
@@ -47,7 +48,7 @@ def _clip(state: LoweringState, item: Any) -> str:
     return ""
 
 
-def _nan_to_num(state: LoweringState, item: Any) -> str:
+def _nan_to_num(state: LoweringState, item: Value) -> str:
     """Lower ``nan_to_num``."""
     x, dtype, options = state.view(item.args[0]), np.asarray(item.raw_value).dtype, item.options
     if x is None or len(item.args) > 1 or not {"nan", "posinf", "neginf"}.issuperset(options) or dtype.kind != "f":
@@ -66,7 +67,7 @@ def _nan_to_num(state: LoweringState, item: Any) -> str:
     return ""
 
 
-def _round(state: LoweringState, item: Any) -> str:
+def _round(state: LoweringState, item: Value) -> str:
     """Lower ``round`` to decimals, scaled as NumPy does."""
     x, dtype = state.view(item.args[0]), np.asarray(item.raw_value).dtype
     digits: Any = item.options.get("decimals", 0)
@@ -90,7 +91,7 @@ def _round(state: LoweringState, item: Any) -> str:
 def _masked_reduction(operation: str, lower_unmasked: LowerItem | None) -> LowerItem:
     """Return the lowering of a reduction with ``where=`` or ``initial=``; `lower_unmasked` lowers it without these."""
 
-    def lower(state: LoweringState, item: Any) -> str:
+    def lower(state: LoweringState, item: Value) -> str:
         args, options = operands_and_options(item)
         mask, initial = options.get("where", True), options.get("initial", np._NoValue)
         if lower_unmasked is not None and mask is True and initial is np._NoValue:
@@ -160,7 +161,7 @@ def _count_selected(
 def _nan_reduction(operation: str, lower_plain: LowerItem) -> LowerItem:
     """Return the lowering of a reduction that ignores nan; `lower_plain` lowers it for dtypes without nan."""
 
-    def lower(state: LoweringState, item: Any) -> str:
+    def lower(state: LoweringState, item: Value) -> str:
         operand, dtype = state.view(item.args[0]), np.asarray(item.raw_value).dtype
         if operand is None or len(item.args) > 1 or not reductions.has_known_options(item.options, {"axis", "keepdims", "ddof"}):
             return UNSUPPORTED
@@ -200,7 +201,7 @@ def _nan_extremum(state: LoweringState, item: object, best: BufferView, count: B
 
 def _nan_variance(
     state: LoweringState,
-    item: Any,
+    item: Value,
     operand_views: tuple[BufferView, BufferView, BufferView],
     count: BufferView,
     reduction_axes: frozenset[int],

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from ....nn import Correlation, Windows, compute_pooling_windows, count_elements_per_axis, count_window_elements
+from ....values import Value
 from .. import elementwise_ops
 from ..buffer_ir import BufferView, Convolution, dense_view
 from ..convolution_geometry import ConvolutionGeometry
@@ -66,12 +67,12 @@ def lower_kernel_gradient(state: LoweringState, item: Any) -> str:
     return _append_convolution(state, item, "kernel", correlation, x, g)
 
 
-def _options(item: Any) -> dict[str, Any]:
+def _options(item: Value) -> dict[str, Any]:
     return {"strides": 1, "padding": "valid", "dilation": 1, "groups": 1, **item.options}
 
 
 def _append_convolution(
-    state: LoweringState, item: Any, kind: str, correlation: Correlation, a: BufferView, b: BufferView
+    state: LoweringState, item: Value, kind: str, correlation: Correlation, a: BufferView, b: BufferView
 ) -> str:
     dtype, shape = item.raw_value.dtype, np.shape(item.raw_value)
     if state.is_exact:
@@ -114,7 +115,7 @@ def _pair(lengths: tuple[int, ...], first: int = 1) -> tuple[int, int]:
     return (first, lengths[0]) if len(lengths) == 1 else (lengths[0], lengths[1])
 
 
-def lower_max_pool(state: LoweringState, item: Any) -> str:
+def lower_max_pool(state: LoweringState, item: Value) -> str:
     """Lower `max_pool`."""
     x = state.view(item.args[0])
     if x is None or x.buffer.dtype.kind not in "iuf":
@@ -127,7 +128,7 @@ def lower_max_pool(state: LoweringState, item: Any) -> str:
     return pool.append_result("copy", maxima)
 
 
-def lower_mean_pool(state: LoweringState, item: Any) -> str:
+def lower_mean_pool(state: LoweringState, item: Value) -> str:
     """Lower `mean_pool`."""
     x = state.view(item.args[0])
     if x is None or x.buffer.dtype.kind not in "biuf":
@@ -141,7 +142,7 @@ def lower_mean_pool(state: LoweringState, item: Any) -> str:
     return pool.append_result("divide", total, pool.window_sizes())
 
 
-def lower_max_pool_gradient(state: LoweringState, item: Any) -> str:
+def lower_max_pool_gradient(state: LoweringState, item: Value) -> str:
     """Lower `max_pool_back` of a cotangent, the input and the result."""
     g, x, maxima = (state.view(a) for a in item.args)
     if g is None or x is None or maxima is None:
@@ -154,7 +155,7 @@ def lower_max_pool_gradient(state: LoweringState, item: Any) -> str:
     return pool.scatter_to_windows(shares, masks)
 
 
-def lower_max_pool_tangent(state: LoweringState, item: Any) -> str:
+def lower_max_pool_tangent(state: LoweringState, item: Value) -> str:
     """Lower `max_pool_along` of a tangent, the input and the result."""
     t, x, maxima = (state.view(a) for a in item.args)
     if t is None or x is None or maxima is None:
@@ -169,7 +170,7 @@ def lower_max_pool_tangent(state: LoweringState, item: Any) -> str:
     return pool.append_result("divide", total, pool.count_maxima(masks, maxima.shape))
 
 
-def lower_mean_pool_gradient(state: LoweringState, item: Any) -> str:
+def lower_mean_pool_gradient(state: LoweringState, item: Value) -> str:
     """Lower `mean_pool_back`."""
     g = state.view(item.args[0])
     if g is None:

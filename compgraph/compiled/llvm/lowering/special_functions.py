@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import scipy.special
 
+from ....values import Value
 from ..buffer_ir import BufferView, dense_view
 from .lowering_state import EMPTY, EXACT_BITS, UNSUPPORTED, LoweringState, operands_and_options
 from .reductions import append_reduction, drop_reduced_axes, reduced_axes
@@ -20,7 +21,7 @@ from .reductions import append_reduction, drop_reduced_axes, reduced_axes
 _BOOL = np.dtype(bool)
 
 
-def _sum_operands(state: LoweringState, item: Any, args: Sequence[Any]) -> tuple[list[BufferView], str]:
+def _sum_operands(state: LoweringState, item: Value, args: Sequence[Any]) -> tuple[list[BufferView], str]:
     """Return the operands in the dtype and the shape of the sum; or none, and the reason."""
     views, dtype = [state.view(a) for a in args], np.asarray(item.raw_value).dtype
     operands = [view for view in views if view is not None]
@@ -42,7 +43,7 @@ def _reduce(state: LoweringState, operation: str, operand: BufferView, axes: fro
     return append_reduction(state, operation, operand, axes)
 
 
-def _logsumexp(state: LoweringState, item: Any) -> str:
+def _logsumexp(state: LoweringState, item: Value) -> str:
     """Lower ``log1p(s / m) + log(m) + maximum``: `m` is the weight of the greatest terms, `s` the sum of the others."""
     args, options = operands_and_options(item)
     weight = options.pop("b", None)
@@ -79,7 +80,7 @@ def _log_of_terms(state: LoweringState, m: BufferView, ratio: BufferView) -> Buf
     return state.map_like("add", state.map_like("log1p", ratio, like=ratio), state.map_like("log", m, like=ratio), like=ratio)
 
 
-def _weighted_logsumexp(state: LoweringState, item: Any, operands: list[BufferView], axes: frozenset[int]) -> str:
+def _weighted_logsumexp(state: LoweringState, item: Value, operands: list[BufferView], axes: frozenset[int]) -> str:
     """Lower a sum with weights. Without a finite result, it is the logarithm of the unscaled sum, as in SciPy."""
     x, b = operands
     is_unweighted = state.map_like("equal", b, 0.0, like=x, dtype=_BOOL)
@@ -129,7 +130,7 @@ def _log_or_nan(state: LoweringState, x: BufferView) -> BufferView:
     return state.map_like("where", is_positive, logarithm, otherwise, like=x)
 
 
-def _softmax(state: LoweringState, item: Any) -> str:
+def _softmax(state: LoweringState, item: Value) -> str:
     """Lower ``exp(x - maximum) / sum(exp(x - maximum))``."""
     operands, reason = _sum_operands(state, item, item.args)
     if reason or len(item.args) > 1 or not {"axis"}.issuperset(item.options):
@@ -142,7 +143,7 @@ def _softmax(state: LoweringState, item: Any) -> str:
     return ""
 
 
-def _log_softmax(state: LoweringState, item: Any) -> str:
+def _log_softmax(state: LoweringState, item: Value) -> str:
     """Lower ``x - maximum - log(sum(exp(x - maximum)))``, with 0 for a maximum that is not finite."""
     operands, reason = _sum_operands(state, item, item.args)
     if reason or len(item.args) > 1 or not {"axis"}.issuperset(item.options):
@@ -163,7 +164,7 @@ def _log_softmax(state: LoweringState, item: Any) -> str:
 def _product_with_logarithm(name: str) -> Callable[[LoweringState, Any], str]:
     """Return the lowering of ``x * log(y)`` or ``x * log1p(y)``, 0 where `x` is 0 unless `y` is nan."""
 
-    def lower(state: LoweringState, item: Any) -> str:
+    def lower(state: LoweringState, item: Value) -> str:
         x, y = map(state.operand, item.args)
         dtype = np.asarray(item.raw_value).dtype
         if x is None or y is None or item.options or dtype.kind != "f" or state.is_exact:
@@ -178,7 +179,7 @@ def _product_with_logarithm(name: str) -> Callable[[LoweringState, Any], str]:
     return lower
 
 
-def _hurwitz_zeta(state: LoweringState, item: Any) -> str:
+def _hurwitz_zeta(state: LoweringState, item: Value) -> str:
     """Lower ``zeta(2, x)``, the trigamma function, which is the derivative of psi."""
     order, x = map(state.operand, item.args)
     dtype = np.asarray(item.raw_value).dtype
@@ -218,7 +219,7 @@ class _Doubles:
 def _in_doubles(compute: Callable[[_Doubles, ViewOrNumber, ViewOrNumber], BufferView]) -> Callable[[LoweringState, Any], str]:
     """Return the lowering of a function of two operands that is computed in double precision."""
 
-    def lower(state: LoweringState, item: Any) -> str:
+    def lower(state: LoweringState, item: Value) -> str:
         x, y = map(state.operand, item.args)
         if x is None or y is None or item.options or np.asarray(item.raw_value).dtype.kind != "f":
             return UNSUPPORTED

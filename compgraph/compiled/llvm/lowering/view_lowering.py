@@ -9,6 +9,7 @@ import numpy as np
 
 from .... import ops
 from ....storage import window
+from ....values import Value
 from ..buffer_ir import BufferView, c_strides, element_dtype
 
 
@@ -42,7 +43,7 @@ def basic_index_view(view: BufferView, index: Sequence[Any]) -> BufferView | Non
     return BufferView(view.buffer, offset, tuple(shape), tuple(strides))
 
 
-def view_of(item: Any, source: BufferView) -> BufferView | None:
+def view_of(item: Value, source: BufferView) -> BufferView | None:
     """Return the view of a node that may be a view of `source`; None if it is not a view, or unsupported."""
     if item.function is ops.getitem:
         index = item.args[1:]
@@ -50,7 +51,7 @@ def view_of(item: Any, source: BufferView) -> BufferView | None:
     return VIEWS[item.function](item, source)
 
 
-def _transpose(item: Any, source: BufferView) -> BufferView | None:
+def _transpose(item: Value, source: BufferView) -> BufferView | None:
     if len(item.args) > 1 or not {"axes"}.issuperset(item.options):
         return None
     axes = item.options.get("axes")
@@ -65,7 +66,7 @@ def _permute(source: BufferView, axes: Sequence[int]) -> BufferView:
     )
 
 
-def _swapaxes(item: Any, source: BufferView) -> BufferView | None:
+def _swapaxes(item: Value, source: BufferView) -> BufferView | None:
     if len(item.args) > 1 or set(item.options) != {"axis1", "axis2"}:
         return None
     axes, count = list(range(len(source.shape))), len(source.shape)
@@ -74,7 +75,7 @@ def _swapaxes(item: Any, source: BufferView) -> BufferView | None:
     return _permute(source, axes)
 
 
-def _moveaxis(item: Any, source: BufferView) -> BufferView | None:
+def _moveaxis(item: Value, source: BufferView) -> BufferView | None:
     if len(item.args) > 1 or set(item.options) != {"source", "destination"}:
         return None
     axes = np.arange(len(source.shape))  # axis numbers as lengths are permuted like the axes
@@ -82,11 +83,11 @@ def _moveaxis(item: Any, source: BufferView) -> BufferView | None:
     return _permute(source, permuted_axes)
 
 
-def _broadcast_to(item: Any, source: BufferView) -> BufferView | None:
+def _broadcast_to(item: Value, source: BufferView) -> BufferView | None:
     return source.broadcast(np.shape(item.raw_value))
 
 
-def _reshape(item: Any, source: BufferView) -> BufferView | None:
+def _reshape(item: Value, source: BufferView) -> BufferView | None:
     shape = np.shape(item.raw_value)
     is_c_order = item.options.get("order", "C") in ("C", None) and set(item.options) <= {"shape", "order", "axis", "copy"}
     if not is_c_order or item.options.get("copy"):
@@ -96,7 +97,7 @@ def _reshape(item: Any, source: BufferView) -> BufferView | None:
     return BufferView(source.buffer, source.offset, shape, c_strides(shape))
 
 
-def _squeeze(item: Any, source: BufferView) -> BufferView | None:
+def _squeeze(item: Value, source: BufferView) -> BufferView | None:
     """Return a view with other axes of length 1."""
     shape = np.shape(item.raw_value)
     lengths = [(n, s) for n, s in zip(source.shape, source.strides, strict=True) if n != 1]
@@ -106,7 +107,7 @@ def _squeeze(item: Any, source: BufferView) -> BufferView | None:
     return BufferView(source.buffer, source.offset, shape, tuple(0 if n == 1 else next(strides) for n in shape))
 
 
-def _window(item: Any, source: BufferView) -> BufferView | None:
+def _window(item: Value, source: BufferView) -> BufferView | None:
     """Return a window of memory. Of complex numbers, `source` is the real part; a window may show that or both parts."""
     options, size, memory = item.options, source.buffer.dtype.itemsize, item.args[0].raw_value
     _, count = element_dtype(memory.dtype)
