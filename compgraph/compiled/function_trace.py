@@ -9,7 +9,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..array_types import Array
-from ..context import Setting, call_function, call_wrapper, recording_for_replay, run_isolated, trace_guards
+from ..context import (
+    Setting,
+    call_function,
+    call_wrapper,
+    higher_derivatives,
+    recording_for_replay,
+    run_isolated,
+    trace_guards,
+)
 from ..executor import Schedule, TripCountFamily, collect_dependencies
 from ..guards import Guard, collecting_leaks, is_length_guard, select_guards
 from ..interception import UNSEEDED, DrawMonitor, as_borrowed, generator_state, intercept, reachable_generators, with_draw_handler
@@ -52,7 +60,13 @@ class FunctionTrace(NamedTuple):
 
 
 def trace_function(
-    f: object, call: Call, captured: CapturedState, expected: tuple[Any, ...], nan_safe: bool, may_truncate_loops: bool = False
+    f: object,
+    call: Call,
+    captured: CapturedState,
+    expected: tuple[Any, ...],
+    nan_safe: bool,
+    may_truncate_loops: bool = False,
+    is_differentiable: bool = False,
 ) -> FunctionTrace:
     """Trace one call of a function.
 
@@ -70,6 +84,8 @@ def trace_function(
         Whether derivatives are recorded in a form without spurious NaN, which is slower.
     may_truncate_loops : bool
         Whether loops may be truncated to a few iterations; the program is then extrapolated.
+    is_differentiable : bool
+        Whether another library may differentiate the program.
 
     Raises
     ------
@@ -79,22 +95,37 @@ def trace_function(
         If loops were truncated, and the trace possibly differs from the full loops.
     """
     truncation = LoopTruncation() if may_truncate_loops else None
+    differentiated: list[str] | None = None if is_differentiable else []
     try:
-        return run_isolated(_trace, f, call, captured, expected, nan_safe, truncation)
+        trace = run_isolated(_trace, f, call, captured, expected, nan_safe, truncation, differentiated)
     except Exception as error:
-        if truncation is None or not truncation.loops:
-            raise
-        raise LoopMismatchError from error
+        if not differentiated:
+            if truncation is None or not truncation.loops:
+                raise
+            raise LoopMismatchError from error
+    if differentiated:
+        return trace_function(f, call, captured, expected, nan_safe, may_truncate_loops, is_differentiable=True)
+    return trace
 
 
 def _trace(
-    f: object, call: Call, captured: CapturedState, expected: tuple[Any, ...], nan_safe: bool, truncation: LoopTruncation | None
+    f: object,
+    call: Call,
+    captured: CapturedState,
+    expected: tuple[Any, ...],
+    nan_safe: bool,
+    truncation: LoopTruncation | None,
+    differentiated: list[str] | None,
 ) -> FunctionTrace:
     register_imported()
     start = next_sequence_number()
     tracing = Tracing(records=True, compiles=True)
     guard_log: list[Guard] = []
-    with np.errstate(all="ignore"), tracing, Setting({call_wrapper: truncation, trace_guards: guard_log}):
+    with (
+        np.errstate(all="ignore"),
+        tracing,
+        Setting({call_wrapper: truncation, trace_guards: guard_log, higher_derivatives: differentiated}),
+    ):
         inputs = [_argument_tracer(value) for value in call.values()]
         call_on_tracers = partial(_call_function, f, *call.with_values(inputs).arguments(), nan_safe, captured.uses_autodiff)
         result, leaks, unused = call_on_tracers()
@@ -103,7 +134,7 @@ def _trace(
         if truncation is not None and truncation.has_failed:
             raise LoopMismatchError
         results = ResultTree(result, expected)
-        del result  # with the tracers in it that are no outputs
+        del result  # and its tracers that are not outputs
         if truncation is not None and truncation.loops:
             require_unchanged(captured, "while tracing")
             schedules = [_truncated_schedule(results, guard_log, leaks, unused, inputs, truncation.tables, start)]
