@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from .. import elementwise_ops
-from ..buffer_ir import Buffer, BufferView, LoopIndex, Map
+from ..buffer_ir import Buffer, BufferView, Gather, LoopIndex, Map, Scatter
 from ..ir_builder import DOUBLE, INT, LONG, POINTER, IRBuilder, Module, Value
 from ..planning import Column, Kernel, LoopNest, MemoryPlan
+from .gather_emission import emit_indexed
 from .nest_emission import emit_nest, emit_parametric_nest
 from .step_emission import emit_units
 
@@ -76,10 +77,19 @@ class KernelParameters:
 
     def stride(self, depth: int, view: BufferView) -> int | Value:
         """Return the stride of a view along a loop, in elements."""
-        loops = self._record.loop_order
-        assert loops is not None
         stride = self._values.get(("stride", self._record.views[view], depth))
-        return loops.axes[depth].stride(view) if stride is None else stride
+        if stride is not None:
+            return stride
+        loops = self._record.loop_order
+        return view.strides[depth] if loops is None else loops.axes[depth].stride(view)
+
+    def index_bound(self, k: int) -> int | Value:
+        """Return the length of the axis of an index; 0 if it is known to be in range."""
+        return self._values["index bound", k]
+
+    def index_stride(self, k: int) -> int | Value:
+        """Return the stride of the axis of an index."""
+        return self._values["index stride", k]
 
     def base_address(self, view: BufferView) -> Value:
         """Return the address of the first element of a view, in the first iteration of all loops."""
@@ -109,6 +119,8 @@ def emit_kernel(module: Module, kernel: Kernel, materialized: Collection[Buffer]
     if record.loop_order is not None:
         assert isinstance(record.unit, LoopNest)
         emit_parametric_nest(ir, record.unit, record.loop_order, parameters, materialized)
+    elif isinstance(record.unit, (Gather, Scatter)):
+        emit_indexed(ir, record.unit, parameters)
     else:
         emit_units(ir, [record.unit], parameters.base_address, parameters.trip_count, materialized, width)
     following = ir.element_address(ir.operands[0], kernel.words.shape[1], LONG)

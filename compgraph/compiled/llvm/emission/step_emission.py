@@ -12,7 +12,7 @@ from ..llvm_compiler import processor
 from ..planning import FusedLoop, LoopNest, Unit
 from .convolution_kernels import convolution_kernel
 from .factorization_kernels import emit_factorization
-from .gather_emission import emit_gather, emit_scatter
+from .gather_emission import emit_constant_indexed
 from .matmul_emission import emit_matmul
 from .memory_access import LoopIndices, MemoryAccess, ViewAddress, address_of, store
 from .nest_emission import emit_nest
@@ -51,8 +51,8 @@ _EMITTERS: dict[type, Callable[..., None]] = {  # steps outside of nests
     MatMul: emit_matmul,
     Factorization: emit_factorization,
     Convolution: emit_convolution,
-    Gather: emit_gather,
-    Scatter: emit_scatter,
+    Gather: emit_constant_indexed,
+    Scatter: emit_constant_indexed,
     Scan: emit_scan,
     Sort: emit_sort,
     Search: emit_search,
