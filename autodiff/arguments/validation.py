@@ -18,8 +18,6 @@ from compgraph.values import ConstantNode, Value, describe, require_computed, re
 
 from .class_checks import unwrap_function
 
-_asarray = np.asarray  # NumPy's own function, which interception replaces
-
 
 class LostGraphError(TypeError):
     """A differentiated function returned plain numbers after values had left the graph, so its derivative is unknown."""
@@ -47,7 +45,7 @@ def as_argument(value: Any, name: str = "an argument", advice: str = "exclude it
     require_history(value)
     require_computed(value, name)
     require_array(value, name)
-    array = value if isinstance(value, Value) else with_default_dtype(_asarray(value), value)
+    array = value if isinstance(value, Value) else with_default_dtype(np.asarray(value), value)
     if array.dtype.kind in "fc":
         return array if isinstance(value, np.ndarray) or array.ndim else array[()]
     if array.dtype.kind in "biu" and isinstance(value, (bool, int, float)):

@@ -6,7 +6,7 @@ nodes. ``README.md`` lists all patches, their lifetime and their reason.
 """
 
 from . import conversion_calls
-from .activation import intercept, interception
+from .activation import intercept, interception, patch_list_functions
 from .borrowing import as_borrowed
 from .callers import is_library
 from .code_patches import argument_has_node, enable_code_patches, patch_code, python_implementation, unpatched
@@ -33,6 +33,7 @@ __all__ = [
     "is_library",
     "is_loading",
     "patch_code",
+    "patch_list_functions",
     "python_implementation",
     "reachable_generators",
     "unpatched",
