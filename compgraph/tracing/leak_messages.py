@@ -43,7 +43,8 @@ COUNTERPARTS = {
     "atanh": "np.arctanh", "fmean": "np.mean", "phase": "np.angle", "arange": "np.linspace, or x + np.arange(n)",
     "euclidean": "np.linalg.norm", "toeplitz": "indices: x[abs(i - j)]", "simpson": "np.trapezoid, or weights @ x",
     "frombuffer": "x", "fill_diagonal": "np.diag(x), or cg.zeros(shape) as the target", "nditer": "x.flat",
-    "ndenumerate": "np.ndindex(x.shape)", "fill": "cg.full, or cg.zeros(shape) as the target", "dot": "a @ x, np.dot(a, x)",
+    "masked_invalid": "np.where(np.isfinite(x), x, number)", "masked_where": "np.where(condition, number, x)",
+    "masked_equal": "np.where(x == value, number, x)", "ndenumerate": "np.ndindex(x.shape)", "fill": "cg.full, or cg.zeros(shape) as the target", "dot": "a @ x, np.dot(a, x)",
 }  # fmt: skip
 # Functions that convert their argument to an array; see `_advice` for replacements.
 CONSTRUCTOR_NAMES = frozenset(spec.function.__name__ for spec in UNDISPATCHED if spec.converts == "lists")
