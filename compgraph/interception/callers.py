@@ -8,7 +8,6 @@ from __future__ import annotations
 import functools
 import os
 import sys
-import sysconfig
 from collections.abc import Callable
 from types import FrameType
 
@@ -16,21 +15,16 @@ import numpy as np
 
 from ..frames import is_in_library, is_internal, source_lines
 from ..inplace import contains_node
-from ..tracing import has_compiled_code
+from ..tracing import has_compiled_code, library_folders
 
 _NUMPY = os.path.dirname(np.__file__) + os.sep
 _POLYNOMIALS = os.path.join(_NUMPY, "polynomial")
 
 
-@functools.cache  # computed on first use, because it would slow down `import compgraph`
-def _library_paths() -> tuple[str, ...]:
-    return (*{sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")}, "<frozen")
-
-
 @functools.cache
 def is_library(filename: str) -> bool:
     """Whether a file belongs to Python, to an installed package, or to the two packages here."""
-    return is_internal(filename) or filename.startswith(_library_paths()) or filename in sys.builtin_module_names
+    return is_internal(filename) or filename.startswith(library_folders()) or filename in sys.builtin_module_names
 
 
 @functools.cache

@@ -1,7 +1,7 @@
 """Tracing: contexts in which new values are tracers, and the errors for code that reads a tracer's values."""
 
 from .leak_errors import LOGS, OPAQUE_CLASSES, LeakError, LeakWarning, make_leak_error, user_line_of
-from .leak_messages import format_locations, has_compiled_code, is_library, leak_message, variable_of
+from .leak_messages import format_locations, has_compiled_code, is_library, leak_message, library_folders, variable_of
 from .tracing_contexts import (
     ERROR_RETRACERS,
     RETRACERS,
@@ -21,5 +21,6 @@ from .tracing_contexts import (
 __all__ = [
     "ERROR_RETRACERS", "LOGS", "OPAQUE_CLASSES", "RETRACERS", "LeakError", "LeakWarning", "RetraceError", "Strict", "Tracing",
     "after_trace", "format_locations", "has_compiled_code", "has_left_trace", "is_compiling", "is_library", "is_retraceable",
-    "is_tracing", "leak_message", "make_leak_error", "retracing", "strict", "user_line_of", "variable_of", "without_tracing",
+    "is_tracing", "leak_message", "library_folders", "make_leak_error", "retracing", "strict",
+    "user_line_of", "variable_of", "without_tracing",
 ]  # fmt: skip
