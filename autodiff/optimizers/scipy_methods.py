@@ -129,7 +129,7 @@ def minimize(
     >>> print(round(float(grad(lambda p: minimize(lambda x, p: (x - p) ** 2 + x**2, 0.0, p).x)(3.0)), 6))
     0.5
     """
-    require_function("minimize", f)
+    f = require_function("minimize", f)
     params = parameters("minimize", params, args)
     options = {
         "method": method, "bounds": bounds, "constraints": constraints, "tol": tol, "options": options, "callback": callback,

@@ -9,7 +9,8 @@ import functools
 import os
 import sys
 from collections.abc import Callable
-from types import FrameType
+from types import BuiltinFunctionType, FrameType
+from typing import Any
 
 import numpy as np
 
@@ -33,6 +34,25 @@ def is_user_module(module: object) -> bool:
     if not isinstance(module, str) or module.partition(".")[0] in ("builtins", "numpy", "scipy"):
         return False
     return not is_library(getattr(sys.modules.get(module), "__file__", None) or "")
+
+
+# A function whose code belongs to no package: conversions in it count as those of the user, and names in it are patched.
+_CALL = compile("lambda *args, **kwargs: function(*args, **kwargs)", "<call of a function in C>", "eval")
+
+
+def as_python_function(f: Any) -> Any:
+    """Return a function in Python that calls a function in C (``math.sin``, ``float``); others are returned unchanged.
+
+    If this package called it with a tracer, the conversion of the tracer would be neither replaced nor reported.
+    """
+    if type(f) is functools.partial:
+        inner = as_python_function(f.func)
+        return f if inner is f.func else functools.partial(inner, *f.args, **f.keywords)
+    if type(f) is not BuiltinFunctionType and not (isinstance(f, type) and f.__module__ in ("builtins", "numpy")):
+        return f
+    call = eval(_CALL, {"__name__": "<call>", "function": f})
+    call.__name__, call.__qualname__, call.__doc__ = f.__name__, f.__qualname__, f.__doc__
+    return call
 
 
 class _FileTable(dict[str, bool]):

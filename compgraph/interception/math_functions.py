@@ -186,12 +186,12 @@ def adapt_statistics() -> None:
 
     functions = NormalDist.__init__, NormalDist.inv_cdf, NormalDist.from_samples.__func__  # type: ignore[attr-defined]
     for function, replacement in zip(functions, (init, quantile, from_samples), strict=True):
-        patch_code(
-            function,
-            lambda function, original, args, kwargs, replacement=replacement: replacement(*args, **kwargs),
-            always=replacement is not init,
-        )
+        patch_code(function, functools.partial(_call_replacement, replacement), always=replacement is not init)
     raise_error, plain_quantile, plain_from_samples = map(unpatched, functions)
+
+
+def _call_replacement(replacement: Function, function: object, original: object, args: Any, kwargs: Any) -> Any:
+    return replacement(*args, **kwargs)
 
 
 def _as_parameter(value: Any) -> Any:
