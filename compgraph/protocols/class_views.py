@@ -17,6 +17,7 @@ import numpy as np
 from .. import ops
 from ..frames import frame_up
 from ..graph import overrides_protocol
+from ..guards import CONVERSIONS
 from ..tracing import OPAQUE_CLASSES, is_tracing, make_leak_error
 from ..values import BUFFERS, ClassViews, Value, new_view
 
@@ -35,14 +36,7 @@ class _Leak:
     __slots__ = ()
 
 
-_LEAK_METHODS = [
-    "float",
-    "int",
-    "index",
-    "complex",
-    "bool",
-    "reduce",
-    "deepcopy",
+_OPERATORS = [
     "add",
     "radd",
     "sub",
@@ -60,7 +54,7 @@ _LEAK_METHODS = [
     "le",
     "ge",
 ]
-for _name in _LEAK_METHODS:
+for _name in (*CONVERSIONS, *_OPERATORS, "reduce", "deepcopy"):
     setattr(_Leak, f"__{_name}__", _raise_leak)
 
 
@@ -80,7 +74,7 @@ class ClassView(ClassViews):
 
     @property
     def traced(self) -> Any:
-        """The array that this view was made of, without its class."""
+        """Return the array that this view was made of, without its class."""
         try:
             return self._traced
         except AttributeError:  # a slice or copy that C code made
@@ -144,7 +138,7 @@ class ClassView(ClassViews):
 
 
 def _forward(name: str) -> Any:
-    """A method or attribute of the traced array, whose result has the class of the view."""
+    """Return a method that calls that of the traced array, and gives the result the class of the view."""
 
     def method(self: ClassView, *args: object, **kwargs: object) -> Any:
         values = {key: _without_class(value) for key, value in kwargs.items()}
@@ -192,7 +186,7 @@ def _is_array_class(kind: object) -> bool:
 
 @functools.lru_cache(256)
 def _view_class(kind: type[ndarray]) -> Any:
-    """The class of views as `kind`."""
+    """Return the class of views as `kind`."""
 
     def finalize(self: ClassView, source: Any) -> None:
         if type(source) is not _NoNumbers and kind.__array_finalize__ is not None:
@@ -236,7 +230,7 @@ def view_as(traced: Any, kind: Any, source: object = None) -> Any:
 
 
 def _zero_dimensional(scalar: Value) -> Any:
-    """An array without axes that holds a scalar, into which can be written."""
+    """Convert a scalar to an array without axes, which accepts writes."""
     array: Any = np.zeros_like(scalar, shape=())
     array[...] = scalar
     return array
@@ -247,7 +241,7 @@ def _without_class(value: object) -> Any:
 
 
 def _without_classes(value: object) -> Any:
-    """`_without_class`, also within lists and tuples."""
+    """Apply `_without_class`, also within lists and tuples."""
     return type(value)(map(_without_classes, value)) if type(value) is list or type(value) is tuple else _without_class(value)
 
 
