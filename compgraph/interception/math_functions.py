@@ -184,8 +184,10 @@ def adapt_statistics() -> None:
         plain_from_samples(cls, _sample_values(data))  # Python raises its errors of lengths
         return cls(np.mean(sample := _as_array(data)), np.std(sample, ddof=1))
 
-    functions = NormalDist.__init__, NormalDist.inv_cdf, NormalDist.from_samples.__func__  # type: ignore[attr-defined]
-    for function, replacement in zip(functions, (init, quantile, from_samples), strict=True):
+    constructor: Any = NormalDist.from_samples
+    functions: tuple[Any, ...] = (NormalDist.__init__, NormalDist.inv_cdf, constructor.__func__)
+    replacements: tuple[Any, ...] = (init, quantile, from_samples)
+    for function, replacement in zip(functions, replacements, strict=True):
         patch_code(function, functools.partial(_call_replacement, replacement), always=replacement is not init)
     raise_error, plain_quantile, plain_from_samples = map(unpatched, functions)
 
