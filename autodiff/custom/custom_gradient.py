@@ -119,7 +119,7 @@ class CustomGradientCall:
             parts, pull = self.value_and_pull(operands)
         if any(isinstance(p, Value) and type(p) not in INERT for p in map(base_of, parts)):
             raise TypeError(
-                f"custom_gradient: {self.name} captures a node, whose adjoint its pull cannot return. Pass it as an argument"
+                f"custom_gradient: {self.name} captures a node, for which its pull returns no adjoint. Pass it as an argument"
             )
         self.operands, self.saved_pull = operands, pull
         values = tuple(np.asarray(to_values(p))[()] for p in parts)

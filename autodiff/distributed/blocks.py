@@ -112,7 +112,7 @@ def _check_parameters(arguments: Arguments) -> None:
     for name, leaf in zip(arguments.names, arguments.leaves, strict=True):
         if isinstance(leaf, da.Array):
             raise TypeError(
-                f"{_NAME}: {name} is a dask Array, but a parameter, which each block receives whole. Pass its value "
+                f"{_NAME}: {name} is a dask Array among the parameters, which each block receives whole. Pass its value "
                 "(.compute()), or select the parameters by argnums."
             )
         if isinstance(leaf, Value):

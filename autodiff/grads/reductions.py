@@ -34,7 +34,7 @@ def _count(x: Any, axis: Axis, where: Any) -> Any:
     """Return the number of elements that contribute to each result."""
     if where is not True:
         if isinstance(where, (tuple, int, float)) and np.any(np.not_equal(where, np.not_equal(where, 0))):
-            raise ValueError(f"where={where} is a mask of numbers, which NumPy sums for the count. Pass booleans")
+            raise ValueError(f"where={where} contains numbers other than 0 and 1, which NumPy adds to the count. Pass booleans")
         return np.sum(_mask(where) * np.ones_like(x), axis=axis, keepdims=True)
     axes = range(x.ndim) if axis is None else axis if isinstance(axis, tuple) else (axis,)
     return math.prod(x.shape[i] for i in axes) if x.ndim else 1

@@ -201,14 +201,13 @@ def animate(
     size, uses = len(nodes), sum(len(operands_of(each)) for each in nodes)
     if size <= limit < uses / EDGES_PER_NODE:
         raise ValueError(
-            f"the graph has only {size} nodes, but uses them {uses} times, and an animation shows each use: at most "
-            f"{EDGES_PER_NODE} a node, {EDGES_PER_NODE * limit} for limit={limit}; animate a smaller case, or pass limit=; "
-            "visualize_at draws large graphs"
+            f"the graph has {uses} edges, and an animation with limit={limit} shows at most {EDGES_PER_NODE * limit}. Animate "
+            "a smaller case, or pass a larger limit. visualize_at draws large graphs"
         )
     if size > limit:
         raise ValueError(
-            f"the graph has {size} nodes, and an animation shows at most {limit}: animate a smaller case or a node nearer "
-            "to the variables, or pass limit=; visualize_at draws large graphs"
+            f"the graph has {size} nodes, and an animation shows at most {limit}. Animate a smaller case or a node nearer "
+            "to the variables, or pass limit=. visualize_at draws large graphs"
         )
     return Animation((backward if mode == "reverse" else forward)(node, wrt, seed), direction)
 

@@ -265,8 +265,8 @@ class Split:
             except LostError as error:
                 last_error = error
         raise RuntimeError(
-            f"Split: {MAX_LOSSES} times in this call a machine was lost. The computation may end its process (memory, a crash "
-            "of compiled code). `kept_state_dict()` returns the last fetched state."
+            f"Split: {MAX_LOSSES} machines failed during this call. The computation may end its process (memory, a crash of "
+            "compiled code). `kept_state_dict()` returns the last fetched state."
         ) from last_error
 
     async def _synchronize_parts(self, batch: Batch | None) -> None:
