@@ -146,7 +146,7 @@ def package_note(frames: list[FrameType], kind: type[Exception]) -> str | None:
     reader = _name_of(user_frame, _called_by_user(frames, position)) or "compiled code"
     return (
         f"{reader} got {_named_nodes(frames, user_frame)}, which is differentiated and exposes no numbers"
-        f"{format_locations(frames)}. This may be the cause of the error. {_advice(reader)}. If plain numbers are intended, "
+        f"{format_locations(frames)}, and this may have caused the error. {_advice(reader)}. If plain numbers are intended, "
         "write x.value"
     )
 
