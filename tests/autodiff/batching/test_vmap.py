@@ -564,3 +564,14 @@ def test_vmap_write_through_view_of_other_dtype() -> None:
     same(slope, 10 * XS)
     with pytest.raises(ValueError, match="contiguous"):
         ad.vmap(lambda x: np.reshape(x + 0j, (2, 2)).T.view(float))(XS)
+
+
+def test_vmap_writes_into_arrays_without_elements() -> None:
+    def f(x: Any) -> Any:
+        rows = np.stack([x[4:], x[4:]])
+        rows[0] -= rows[1] ** 2
+        rows += 1
+        return np.sum(rows) + np.sum(x)
+
+    same(ad.vmap(f)(XS), np.sum(XS, axis=1))
+    same(ad.vmap(ad.grad(f))(XS), np.ones((3, 4)))
