@@ -288,6 +288,8 @@ def _is_operand(value: NDArray[Any], args: tuple[Any, ...], parent_argnums: tupl
 
 def _as_view(value: NDArray[Any], args: tuple[Any, ...], parent_argnums: tuple[int, ...], is_active: bool) -> tuple[Any, bool]:
     """Return a result that may be a view of an operand as a separate array, and whether it may need a cotangent."""
+    if any(getattr(args[i], "is_scalar", False) for i in parent_argnums):  # NumPy returns a new array for a number
+        return value.copy(), is_active
     if value.base is None:
         value = value.view()
     if not is_active:  # an active node may be written into the buffer later, for a read-only view through the operand

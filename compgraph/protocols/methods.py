@@ -73,7 +73,7 @@ def _getitem(self: Value, index: object) -> Any:
         if any(isinstance(part, Value) for part in parts):
             selection = bind(ops.getitem, (self, *parts))
             return _copy_row(selection) if isinstance(selection, Value) and selection.ndim and _selects_view(parts) else selection
-    if type(self) in ACTIVE and is_fast_path() and not isinstance(index, Value):
+    if type(self) in ACTIVE and is_fast_path() and not isinstance(index, Value) and not self.is_scalar:
         try:
             return record_active(self.raw_value[index], ops.getitem, (self, index), LEFT)
         except AttributeError as error:
