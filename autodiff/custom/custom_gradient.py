@@ -223,8 +223,8 @@ class CustomGradientCall:
         parts = [rng.normal(size=np.shape(o)).astype(o.dtype)[()] for o in (out if several else (out,))]
         once, scaled = (pull(tuple(s * p for p in parts) if several else s * parts[0]) for s in (1, -1e6))
         once, scaled = np.asarray(to_values(once)), np.asarray(to_values(scaled))
-        close = np.sqrt(np.finfo(np.result_type(once, np.float32)).eps)
-        if not np.allclose(scaled / -1e6, once, rtol=close, atol=close * np.max(np.abs(once), initial=0), equal_nan=True):
+        tolerance = np.sqrt(np.finfo(np.result_type(once, np.float32)).eps)
+        if not np.allclose(scaled / -1e6, once, rtol=tolerance, atol=tolerance * np.max(np.abs(once), initial=0), equal_nan=True):
             raise ValueError(
                 f"custom_gradient: the pull of {self.name} is not linear in the adjoint, so it has no forward mode. Use reverse "
                 "mode"

@@ -335,7 +335,7 @@ def color_columns(pattern: Any) -> tuple[Any, int]:
     width = _bandwidth(pattern)
     if width <= max_colors:  # a full band, for which fewer colors do not suffice
         return np.arange(columns) % width, width
-    colors, count = _greedy(pattern) if max_colors < columns else (np.arange(columns), columns)
+    colors, count = _color_greedily(pattern) if max_colors < columns else (np.arange(columns), columns)
     return (colors, count) if count <= width else (np.arange(columns) % width, width)
 
 
@@ -350,7 +350,7 @@ def _bandwidth(pattern: Any) -> int:
     return int(np.max(pattern.indices[pattern.indptr[rows + 1] - 1] - pattern.indices[pattern.indptr[rows]], initial=-1)) + 1
 
 
-def _greedy(pattern: Any) -> tuple[Any, int]:
+def _color_greedily(pattern: Any) -> tuple[Any, int]:
     """Give each column the first color that no column with a common row has."""
     by_column = pattern.tocsc()
     rows_of = np.split(by_column.indices, by_column.indptr[1:-1])

@@ -53,7 +53,7 @@ class Animation:
         return notebook_frame(self.html(), self._title, 720)
 
     def html(self, seconds: float = 1.5) -> str:
-        """Return the animation as one self-contained page. On a narrow screen the graph is turned if it is larger then.
+        """Return the animation as one self-contained page. On a narrow screen the graph is rotated if it can be drawn larger.
 
         Parameters
         ----------

@@ -15,7 +15,7 @@ from compgraph.view import LIGHT, Drawing, dot_of, hex_of, render
 from .equations import Line, plain_text
 
 MARGIN, TITLE_HEIGHT, ROW = 14, 26, 20  # points; a row of text below the graph
-RESOLUTION, MAX_WIDTH = 150, 1800  # dots per inch, unless an image were wider than so many pixels
+RESOLUTION, MAX_WIDTH = 150, 1800  # dots per inch, or less: no image is wider than this number of pixels
 TEXT_SCALE, BOLD_SCALE = 0.86, 0.76  # DejaVu Sans is wider than Helvetica, for which Graphviz reserves space
 FONT: Any = {"font.family": "DejaVu Sans", "text.usetex": False, "path.sketch": None}  # overrides the user's settings
 ACTIVE, DERIVATIVE, MUTED = LIGHT.active, LIGHT.adjoint, LIGHT.muted
@@ -204,9 +204,9 @@ class _Painter:
 
     def draw_texts(self, operations: Operations, omitted: int = 0, color: str | None = None, weight: str = "normal") -> None:
         """Write texts, without the last `omitted` ones."""
-        size, pen, written = 0.0, "black", [each for each in operations if each["op"] in "FcT"]
-        count = sum(each["op"] == "T" for each in written) - omitted
-        for each in written:
+        size, pen, text_operations = 0.0, "black", [each for each in operations if each["op"] in "FcT"]
+        count = sum(each["op"] == "T" for each in text_operations) - omitted
+        for each in text_operations:
             if each["op"] == "F":
                 size = each["size"]
             elif each["op"] == "c":

@@ -177,7 +177,7 @@ def _construct(kind: type) -> Any:
 
 
 def _join_fields(results: list[Any], name: str, wrap: Callable[[Any], Any]) -> Any:
-    """Join dictionaries; values that cannot be joined are left out, and fields marked as unsupported stay so."""
+    """Join dictionaries. Values that cannot be joined are omitted; fields without a derivative still raise when they are read."""
     first = results[0]
     joined = _construct(type(first))
     excluded: frozenset[str] = frozenset() if type(first) is dict else getattr(first, "fields_without_derivative", frozenset())

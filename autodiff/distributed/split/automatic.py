@@ -105,13 +105,13 @@ def _best_cuts(elapsed: Any, crossing_costs: Any, count: int) -> list[int]:
     cost = elapsed[None, :] - elapsed[:, None] + crossing_costs[None, :] + crossing_costs[:, None]
     cost[np.tril_indices(n + 1)] = np.inf
     slowest_part = [np.where(np.arange(n + 1) == 0, 0.0, np.inf)]
-    chosen = []
+    choices = []
     for _ in range(count):
         with_next = np.maximum(slowest_part[-1][:, None], cost)
-        chosen.append(np.argmin(with_next, axis=0))
+        choices.append(np.argmin(with_next, axis=0))
         slowest_part.append(with_next.min(axis=0))
     range_count = 1 + int(np.argmin([durations[n] for durations in slowest_part[1:]]))
     cuts = [n]
-    for choice in reversed(chosen[:range_count]):
+    for choice in reversed(choices[:range_count]):
         cuts.append(int(choice[cuts[-1]]))
     return cuts[::-1]

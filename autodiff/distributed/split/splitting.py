@@ -252,7 +252,8 @@ class Split:
             )
         if self._is_closed():
             raise RuntimeError(
-                "the client of this Split is closed. Make a new Split, or one with a Client, which close() leaves open."
+                "the client of this Split is closed. Create a new Split. close() leaves a client open that was passed as "
+                "a Client, not as an address."
             )
         return self._hosts.run(self._retry_lost(operation, batch))
 

@@ -133,7 +133,7 @@ tensordot_grad = multilinear("tensordot", _tensordot_a, _tensordot_b).moves_elem
 # ------------------------------------------------------------------------------------------- einsum
 
 
-def _explicit(subscripts: str, operands: tuple[Any, ...]) -> tuple[list[str], str]:
+def _expand_subscripts(subscripts: str, operands: tuple[Any, ...]) -> tuple[list[str], str]:
     """Return the subscripts of each operand and of the output, with one letter per axis and no ellipsis."""
     left, arrow, right = subscripts.replace(" ", "").partition("->")
     terms = left.split(",")
@@ -158,7 +158,7 @@ def _einsum(position: int, g: NDArray[Any], out: NDArray[Any], *operands: Any, s
     identity matrix places the cotangent there.
     """
     operands = tuple(ensure_array(x) for x in operands)
-    terms, target = _explicit(subscripts, operands)
+    terms, target = _expand_subscripts(subscripts, operands)
     own_term = terms[position]
     spare = iter(c for c in string.ascii_letters if c not in "".join(terms) + target)
     factors = [(target, g)] + [(t, x) for i, (t, x) in enumerate(zip(terms, operands, strict=True)) if i != position]

@@ -1,9 +1,9 @@
 """Rules of the equations of Sylvester, Lyapunov and Riccati.
 
-The tangent of a solution solves an equation of the same form with a different right-hand side, the cotangent one with transposed
-matrices. For Riccati's equations, it is Lyapunov's equation with the matrix of the closed loop. See G. Hewer and C. Kenney, "The
-sensitivity of the stable Lyapunov equation" (1988), and T.-C. Kao and G. Hennequin, "Automatic differentiation of Sylvester,
-Lyapunov, and algebraic Riccati equations" (2020).
+The tangent of a solution solves an equation of the same form with a different right-hand side. The cotangent solves one with
+transposed matrices. For Riccati's equations, both solve Lyapunov's equation with the matrix of the closed loop. See G. Hewer
+and C. Kenney, "The sensitivity of the stable Lyapunov equation" (1988), and T.-C. Kao and G. Hennequin, "Automatic
+differentiation of Sylvester, Lyapunov, and algebraic Riccati equations" (2020).
 """
 
 from __future__ import annotations
@@ -154,7 +154,7 @@ class _Riccati:
         return self.solve(one_side + conj_transpose(one_side))
 
 
-def _riccati(opname: str, discrete: bool) -> Rule:
+def _declare_riccati(opname: str, discrete: bool) -> Rule:
     def formula(position: int) -> Any:
         return lambda g, out, *operands, balanced=True: _Riccati(discrete, out, *operands).cotangent(position, g)
 
@@ -164,5 +164,5 @@ def _riccati(opname: str, discrete: bool) -> Rule:
     return general(opname, *map(formula, range(6))).tangent(*map(tangent, range(6)))
 
 
-scipy_linalg_solve_continuous_are_grad = _riccati("scipy_linalg_solve_continuous_are", False)
-scipy_linalg_solve_discrete_are_grad = _riccati("scipy_linalg_solve_discrete_are", True)
+scipy_linalg_solve_continuous_are_grad = _declare_riccati("scipy_linalg_solve_continuous_are", False)
+scipy_linalg_solve_discrete_are_grad = _declare_riccati("scipy_linalg_solve_discrete_are", True)
