@@ -2,7 +2,7 @@
 
     python gradient_suite.py [--only NAME ...] [--jax]
 
-The programs are plain NumPy. Each is compiled once without the disk cache; run times are medians of repeated calls, on one thread.
+The programs are plain NumPy. Each is compiled once without the disk cache; run times are medians, on one thread.
 With `--jax`, the programs that have a version for JAX run in turn with it, in double precision unless named.
 """
 
