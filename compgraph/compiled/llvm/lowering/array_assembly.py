@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from .... import ops
+from ....storage import scatter_to_buffer
 from ....values import Value
 from .. import elementwise_ops
 from ..buffer_ir import BufferView, c_strides, dense_view
@@ -32,7 +33,16 @@ def _sequence_views(state: LoweringState, item: Any) -> list[BufferView] | None:
     """Return the views of the operands of `concatenate` or `stack`; None if unsupported."""
     if not {"axis", "dtype", "casting", "out"}.issuperset(item.options) or item.options.get("out") is not None:
         return None
-    return state.operand_views(item.args)
+    dtype = np.asarray(item.raw_value).dtype
+    return state.operand_views([_with_compilable_dtype(operand, dtype) for operand in item.args])
+
+
+def _with_compilable_dtype(operand: object, dtype: np.dtype[Any]) -> Any:
+    """Convert a constant without a compilable dtype, as the float16 zeros of missing tangents, to the dtype of the result."""
+    array = operand if isinstance(operand, Value) else np.asarray(operand)
+    if isinstance(array, Value) or elementwise_ops.is_compilable(array.dtype) or not np.can_cast(array.dtype, dtype):
+        return operand
+    return array.astype(dtype)
 
 
 def _concatenate(state: LoweringState, item: Any) -> str:
@@ -125,6 +135,26 @@ def _repeat(state: LoweringState, item: Any) -> str:
     _copy_into(
         state, BufferView(source.buffer, source.offset, shape, strides), BufferView(out.buffer, 0, shape, c_strides(shape))
     )
+    return ""
+
+
+def _scatter_to_buffer(state: LoweringState, item: Any) -> str:
+    """Lower a flat buffer of zeros with values in a window, whose elements do not overlap."""
+    source, options, out_dtype = state.view(item.args[0]), item.options, np.asarray(item.raw_value).dtype
+    size = out_dtype.itemsize
+    is_aligned = not any(step % size for step in (options["offset"], *options["strides"]))
+    if source is None or source.buffer.dtype != out_dtype or not is_aligned:
+        return UNSUPPORTED
+    offset, strides = options["offset"] // size, tuple(s // size for s in options["strides"])
+    is_full = prod(source.shape) == options["count"]
+    is_copy = is_full and not offset and strides == c_strides(source.shape)
+    if is_copy and source.is_dense and not item.memory and not state.is_mutable(source):
+        state.views[item] = state.ravel(source)
+        return ""
+    out = state.allocate_result(item)
+    if not is_full:
+        state.append_map("copy", (0,), out, is_write=True)
+    _copy_into(state, source, BufferView(out.buffer, offset, source.shape, strides))
     return ""
 
 
@@ -283,6 +313,6 @@ LOWERINGS: dict[Any, Any] = {
     numpy.pad: _pad, numpy.tile: _tile, numpy.repeat: _repeat, numpy.roll: _roll, numpy.diagonal: _diagonal,
     numpy.trace: _trace, numpy.diag: _diag, numpy.outer: _outer, numpy.full_like: _full_like, numpy.real: _identity,
     ops.function_by_opname("pad"): _pad, ops.stop_gradient: _identity,
-    ops.ufunc_method(np.multiply, "outer"): _outer,
+    ops.ufunc_method(np.multiply, "outer"): _outer, scatter_to_buffer: _scatter_to_buffer,
 }  # fmt: skip
 NAMED_LOWERINGS = {"over": _safe_divide}
