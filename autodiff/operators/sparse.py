@@ -27,6 +27,7 @@ from ..batching import propagate
 from ..forward import TangentNode
 from ..reverse import Linearization, gradient_nodes
 from ..rules import by_function, plain_operands, restore_axes
+from .contractions import contraction_of, dependences
 from .trace import Trace
 
 # --------------------------------------------------------------------------------------------------- derivatives
@@ -146,7 +147,7 @@ def _propagate_pattern(patterns: Patterns, node: Any, operand_patterns: list[Any
     if rule.positions is not None and operand_patterns[0] is not None:
         return patterns.take_rows(operand_patterns[0], rule.positions(node.raw_value, *operands, **node.options))
     pattern_function = MULTI_OPERAND_PATTERNS.get(opname_of(node.function))
-    pattern = None if pattern_function is None else pattern_function(patterns, node, operand_patterns, operands)
+    pattern = (pattern_function or _product_pattern)(patterns, node, operand_patterns, operands)
     return patterns.full_rows(operand_patterns, size) if pattern is None else pattern
 
 
@@ -186,19 +187,27 @@ def _scattered_pattern(patterns: Patterns, node: Any, operand_patterns: list[Any
     return patterns.scatter_rows(patterns.stack_rows(parts), np.concatenate(positions), math.prod(like.shape))
 
 
-def _product_pattern(patterns: Patterns, node: object, operand_patterns: list[Any], operands: list[Any]) -> Any:
-    """Return the pattern of a product of a matrix and a vector; zero coefficients add no dependence."""
-    a, b = map(np.asarray, operands)
-    if operand_patterns[0] is None and (a.ndim, b.ndim) == (2, 1):
+def _product_pattern(patterns: Patterns, node: Any, operand_patterns: list[Any], operands: list[Any]) -> Any:
+    """Return the pattern of a product; zero coefficients add no dependence. None for other operations and large products."""
+    opname = opname_of(node.function)
+    a, *others = map(np.asarray, operands)
+    if opname in ("matmul", "dot") and operand_patterns[0] is None and (a.ndim, others[0].ndim) == (2, 1):
         return patterns.matrix_product(a, operand_patterns[1])
-    if operand_patterns[1] is None and (a.ndim, b.ndim) == (1, 2):
-        return patterns.matrix_product(b.T, operand_patterns[0])
-    return None
+    if opname in ("matmul", "dot") and operand_patterns[1] is None and (a.ndim, others[0].ndim) == (1, 2):
+        return patterns.matrix_product(others[0].T, operand_patterns[0])
+    contraction = contraction_of(opname, operands, node.options)
+    if contraction is None:
+        return None
+    positions = dependences(contraction, operands, [g is not None for g in operand_patterns])
+    if positions is None:
+        return None
+    active = [g for g in operand_patterns if g is not None]
+    rows = math.prod(node.shape)
+    return patterns.union([patterns.map_rows(g, *pair, rows) for g, pair in zip(active, positions, strict=True)])
 
 
 MULTI_OPERAND_PATTERNS = {
     "concatenate": _concatenated_pattern, "stack": _concatenated_pattern, "scatter": _scattered_pattern,
-    "matmul": _product_pattern, "dot": _product_pattern,
 }  # fmt: skip
 
 
@@ -294,6 +303,13 @@ class Patterns:
             return patterns[0]
         counts = np.concatenate([np.diff(g.indptr) for g in patterns])
         return self._csr(np.concatenate([g.indices for g in patterns]), np.concatenate([[0], np.cumsum(counts)]))
+
+    def map_rows(self, pattern: Any, positions: Array, sources: Array, rows: int) -> Any:
+        """Unite at each position the rows of `pattern` that are its sources; positions may repeat."""
+        selection = self._make((np.ones(len(positions), bool), (positions, sources)), shape=(rows, pattern.shape[0]))
+        product = selection @ pattern
+        product.sort_indices()
+        return product
 
     def matrix_product(self, matrix: NDArray[Any], pattern: object) -> Any:
         """Return the pattern of the product of a matrix with values of a pattern."""
