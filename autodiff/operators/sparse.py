@@ -12,6 +12,7 @@ first color without a conflict. The symmetry of Hessians is not used.
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -369,13 +370,15 @@ def _bandwidth(pattern: Any) -> int:
 def _color_greedily(pattern: Any) -> tuple[Any, int]:
     """Give each column the first color that no column with a common row has."""
     by_column = pattern.tocsc()
-    rows_of = np.split(by_column.indices, by_column.indptr[1:-1])
-    used: list[set[int]] = [set() for _ in range(pattern.shape[0])]  # the colors in each row
-    colors = np.zeros(pattern.shape[1], int)
-    for column, rows in enumerate(rows_of):
-        neighbor_colors: set[int] = set().union(*(used[row] for row in rows))
-        color = next(c for c in range(len(neighbor_colors) + 1) if c not in neighbor_colors)
-        colors[column] = color
+    indices, bounds = by_column.indices.tolist(), by_column.indptr.tolist()
+    used = [0] * pattern.shape[0]  # the colors in each row, as bits
+    colors = []
+    for start, stop in itertools.pairwise(bounds):
+        rows, taken = indices[start:stop], 0
         for row in rows:
-            used[row].add(color)
-    return colors, int(colors.max(initial=-1)) + 1
+            taken |= used[row]
+        color = ~taken & (taken + 1)  # the lowest bit that is not set
+        for row in rows:
+            used[row] |= color
+        colors.append(color.bit_length() - 1)
+    return np.array(colors, int), max(colors, default=-1) + 1
