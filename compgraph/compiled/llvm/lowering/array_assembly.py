@@ -18,12 +18,6 @@ from .lowering_state import EXACT_BITS, UNSUPPORTED, LoweringState, casts_like_n
 from .reductions import append_reduction, with_item_shape
 
 
-def _axis_slice(view: BufferView, axis: int, start: int, stop: int) -> BufferView:
-    """Return a slice of an axis."""
-    lengths = (*view.shape[:axis], stop - start, *view.shape[axis + 1 :])
-    return BufferView(view.buffer, view.offset + start * view.strides[axis], lengths, view.strides)
-
-
 def _copy_into(state: LoweringState, value: object, target: BufferView) -> None:
     source_dtype = value.buffer.dtype if isinstance(value, BufferView) else target.buffer.dtype
     state.append_map("copy", (value,), target, source_dtype, is_write=True)
@@ -55,7 +49,7 @@ def _concatenate(state: LoweringState, item: Any) -> str:
     axis = int(axis) % len(out.shape)
     for part in parts:
         stop = start + part.shape[axis]
-        _copy_into(state, part, _axis_slice(out, axis, start, stop))
+        _copy_into(state, part, out.axis_slice(axis, start, stop))
         start = stop
     return ""
 
@@ -67,7 +61,7 @@ def _stack(state: LoweringState, item: Any) -> str:
     out = state.allocate_result(item)
     axis = int(item.options.get("axis", 0)) % len(out.shape)
     for k, part in enumerate(parts):
-        slot = _axis_slice(out, axis, k, k + 1)
+        slot = out.axis_slice(axis, k, k + 1)
         without = (slot.shape[:axis] + slot.shape[axis + 1 :], slot.strides[:axis] + slot.strides[axis + 1 :])
         _copy_into(state, part, BufferView(slot.buffer, slot.offset, *without))
     return ""
@@ -94,8 +88,8 @@ def _pad(state: LoweringState, item: Any) -> str:
         length = inner.shape[axis]
         for start, stop in ((0, before), (length - after, length)):
             if stop > start:
-                _copy_into(state, fill_value[()], _axis_slice(inner, axis, start, stop))
-        inner = _axis_slice(inner, axis, before, length - after)
+                _copy_into(state, fill_value[()], inner.axis_slice(axis, start, stop))
+        inner = inner.axis_slice(axis, before, length - after)
     _copy_into(state, source, inner)
     return ""
 
@@ -183,8 +177,8 @@ def _roll_into(state: LoweringState, source: BufferView, target: BufferView, shi
     cut = shifts[axis] % length
     for start, stop, to in ((0, length - cut, cut), (length - cut, length, 0)):
         if stop > start:
-            block = _axis_slice(target, axis, to, to + stop - start)
-            _roll_into(state, _axis_slice(source, axis, start, stop), block, shifts, axis + 1)
+            block = target.axis_slice(axis, to, to + stop - start)
+            _roll_into(state, source.axis_slice(axis, start, stop), block, shifts, axis + 1)
 
 
 def _diagonal_view(view: BufferView, offset: int, axis1: int, axis2: int) -> BufferView:
