@@ -200,3 +200,14 @@ def test_scatter_of_slices_has_signs_of_zeros(index: Any) -> None:
     (gradient,) = gradients(out, [x])
     machine = compiled([gradient])
     assert_same(machine.run({"x": at}), cg.Executor([gradient]).run({"x": at}))
+
+
+def test_carried_sum_is_stored_by_its_nest() -> None:
+    x, at = variable((20, 20))
+    h = np.ones(20)
+    for _ in range(100):
+        h = np.tanh(x @ h)
+    program = both(gradients(np.sum(h), [x]), at)
+    loops = program.source.split("repeat")[1:]
+    assert any("for (20, 20): multiply; add; copy" in loop for loop in loops)
+    assert not any("    for (400,): copy" in loop for loop in loops)
