@@ -204,9 +204,9 @@ def test_scatter_of_slices_has_signs_of_zeros(index: Any) -> None:
 
 def test_carried_sum_is_stored_by_its_nest() -> None:
     x, at = variable((20, 20))
-    h = np.ones(20)
+    h, y = np.ones(20), x * 0.05
     for _ in range(100):
-        h = np.tanh(x @ h)
+        h = np.tanh(y @ h + 0.5)
     program = both(gradients(np.sum(h), [x]), at)
     loops = program.source.split("repeat")[1:]
     assert any("for (20, 20): multiply; add; copy" in loop for loop in loops)
