@@ -174,7 +174,7 @@ def _full_trace(
         guards = [*guards, make_evaluation_guard(unused_nodes)]  # computed for their warnings and errors
     _require_local_graph(items, inputs, start)
     build = results.make_builder()
-    traced_result = build([np.array(node.raw_value)[()] for node in outputs])
+    traced_result = build([np.asarray(node.raw_value)[()] for node in outputs])
     require_close_results(traced_result, expected, "the traced result", [node.raw_value for node in inputs])
     is_constant = not outputs and not guards
     if not outputs and inputs:  # a program needs an output, if only for its guards
