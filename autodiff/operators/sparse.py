@@ -305,9 +305,9 @@ class Patterns:
         counts = np.concatenate([np.diff(g.indptr) for g in patterns])
         return self._csr(np.concatenate([g.indices for g in patterns]), np.concatenate([[0], np.cumsum(counts)]))
 
-    def map_rows(self, pattern: Any, positions: Array, sources: Array, rows: int) -> Any:
+    def map_rows(self, pattern: Any, positions: NDArray[Any], sources: NDArray[Any], rows: int) -> Any:
         """Unite at each position the rows of `pattern` that are its sources; positions may repeat."""
-        selection = self._make((np.ones(len(positions), bool), (positions, sources)), shape=(rows, pattern.shape[0]))
+        selection = self._make((np.ones(positions.size, bool), (positions, sources)), shape=(rows, pattern.shape[0]))
         product = selection @ pattern
         product.sort_indices()
         return product

@@ -169,7 +169,7 @@ def block_indices(shape: tuple[int, ...]) -> Iterator[slice | tuple[()]]:
         yield slice(start, start + rows)
 
 
-def _largest_magnitude(values: Array) -> float:
+def _largest_magnitude(values: NDArray[Any]) -> float:
     """Return the largest absolute value of the finite numbers."""
     largest = 0.0
     for index in block_indices(np.shape(values)):

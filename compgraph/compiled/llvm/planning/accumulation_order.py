@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from math import prod
+from typing import TypeGuard
 
-from ..buffer_ir import Buffer, BufferView, Map, NumPyCall, Scatter, Step
+from ..buffer_ir import Buffer, BufferView, Loop, Map, NumPyCall, Scatter, Step
 
 MIN_UPDATES = 4  # updates of the smallest sum that is reordered
 MIN_UPDATE_SIZE = 33  # mean elements of an update; loops over smaller ones are vectorized over their iterations
@@ -33,7 +34,7 @@ def _large_sums(steps: Sequence[Step]) -> set[Buffer]:
     return {b for b, count in counts.items() if count >= MIN_UPDATES and sizes[b] >= count * MIN_UPDATE_SIZE}
 
 
-def _is_update(step: Step) -> bool:
+def _is_update(step: Step) -> TypeGuard[Map | Scatter]:
     """Return whether a step adds to a part of a buffer."""
     if isinstance(step, Scatter):
         return step.operation == "add"
@@ -76,12 +77,14 @@ def _is_part_of_sum(step: Step) -> bool:
     """Return whether a step may move: an update, or a write that does not read the sum."""
     if _is_update(step):
         return True
-    is_write = isinstance(step, Map) and step.is_write
-    return is_write and all(buffer is not step.out.buffer for buffer in _buffers_read(step))
+    if not isinstance(step, Map) or not step.is_write:
+        return False
+    return all(buffer is not step.out.buffer for buffer in _buffers_read(step))
 
 
 def _buffers_read(step: Step) -> Iterator[Buffer]:
     """Yield the buffers that a step reads."""
+    assert not isinstance(step, Loop), "this pass runs before loops are rerolled"
     for operand in step.views.values() if isinstance(step, NumPyCall) else step.operands:
         if isinstance(operand, BufferView):
             yield operand.buffer
