@@ -62,7 +62,7 @@ __all__ = [
 _ELSEWHERE = {
     **{name: advice for name, advice in FOREIGN_NAMES.items() if name not in __all__},
     **dict.fromkeys(("backward", "gradients"), "autodiff.gradient(loss) gives the derivatives with respect to all variables"),
-    "jit": "compgraph.jit compiles a function, or what an operator made of it",
+    "jit": "compgraph.jit compiles a function, or the function that an operator returns",
     "make_vjp": "value, pull = autodiff.vjp(f, *args)",
     "make_jvp": "value, tangent = autodiff.jvp(f, args, tangents); autodiff.linearize keeps the graph for many tangents",
     "make_hvp": "autodiff.hvp(f)(x, v); autodiff.linearize(autodiff.grad(f), x) keeps the graph for many vectors",

@@ -237,7 +237,7 @@ def _check_derivatives(
             cotangents = vjp(f, *args)[1](weights)
             actual = sum(_inner_product(c, d) for c, d in zip(cotangents, directions, strict=True))
         if not abs(actual - expected_slope) <= atol + rtol * max(abs(expected_slope), float(np.sum(np.abs(slope)))):
-            raise AssertionError(f"order {level}: {_explanation(f, args, mode, actual, expected_slope)}")
+            raise AssertionError(f"order {level}: {_explain_wrong_derivative(f, args, mode, actual, expected_slope)}")
         if level < order:
             _check_derivatives(_derivative(f, mode, directions, weights), args, order, (mode,), tolerances, seed + 1, level + 1)
 
@@ -254,7 +254,7 @@ def _derivative(f: Callable[..., Any], mode: str, directions: Sequence[Any], wei
     return reverse
 
 
-def _explanation(f: Callable[..., Any], args: Sequence[Any], mode: str, actual: float, expected_slope: float) -> str:
+def _explain_wrong_derivative(f: Callable[..., Any], args: Sequence[Any], mode: str, actual: float, expected_slope: float) -> str:
     """Return the message for a wrong derivative, with the operations whose rules disagree."""
     findings: list[Finding] = []
 

@@ -41,7 +41,7 @@ from .context import default_dtype, import_lazily, no_graph, scope
 from .frames import record_lines
 from .graph import topological_order
 from .guards import GuardError, reset
-from .interception import interception
+from .interception import interception, patch_list_functions
 from .nn import (
     conv,
     cross_correlate,
@@ -92,6 +92,7 @@ _LAZY_NAMES = {
 }
 _lazy_modules = {name: module for module, names in _LAZY_NAMES.items() for name in names}
 sys.meta_path.append(ops.AdviceFinder(__name__, FOREIGN_NAMES))
+patch_list_functions()
 
 
 # Names of an earlier release, which work until the next one.

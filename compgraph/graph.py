@@ -53,7 +53,7 @@ def as_operand(value: Any) -> Any:
         value = without_mask(value)
         kind = type(value)
     if isinstance(value, ndarray) and kind is not ndarray and has_operators(kind):
-        raise TypeError(f"a {kind.__name__} has operators of its own, which a node cannot follow; pass np.asarray(value)")
+        raise TypeError(f"a {kind.__name__} has operators of its own, which are not recorded; pass np.asarray(value)")
     require_computed(value, "an operand")
     if kind.__module__ == "fractions":
         return float(value)
@@ -79,7 +79,7 @@ def without_mask(value: object) -> Any:
     masked: Any = value
     if np.any(masked.mask):
         raise TypeError(
-            f"a node cannot follow the mask of a {type(value).__name__} with masked elements; pass the data and the mask, and "
+            f"the mask of a {type(value).__name__} with masked elements is not recorded; pass the data and the mask, and "
             "use np.where(mask, ...)"
         )
     ClassViews.count += 1
@@ -137,7 +137,7 @@ def to_values(value: object) -> Any:
 
 
 def overrides_protocol(operand: object, protocol: str) -> bool:
-    """Whether an operand that is no node has its own `protocol`, to which NumPy dispatches; lazy arrays raise."""
+    """Whether an operand that is not a node has its own `protocol`, to which NumPy dispatches; lazy arrays raise."""
     method = getattr(type(operand), protocol, None)
     if isinstance(operand, Value) or type(operand) in TRACEABLE or method is None or method is getattr(ndarray, protocol):
         return False
@@ -286,7 +286,7 @@ history_recoverers.append(_recover_view)
 
 
 def recover_history(error: AttributeError, *operands: object) -> None:
-    """Recover the history of operands whose lack caused an AttributeError; raise if none lacks it, or the recovery fails."""
+    """Recover the histories whose absence caused an AttributeError; raise it again if no operand lacks its history."""
     detached = [a for a in operands if isinstance(a, Value) and not hasattr(a, "raw_value")]
     if not detached:
         raise error

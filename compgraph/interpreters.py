@@ -124,7 +124,7 @@ class Recording:
 
 
 def _is_in_thread_of_trace(function: Callable[..., Any], args: tuple[Any, ...]) -> bool:
-    """Whether an operation, outside of traces, has tracers, so that a function that is traced has started this thread."""
+    """Whether an operation outside of traces has tracers as operands: then a traced function started this thread."""
     return any(map(is_operator_tracer, args)) and function is not ops.stop_gradient
 
 
@@ -287,7 +287,9 @@ def _is_operand(value: NDArray[Any], args: tuple[Any, ...], parent_argnums: tupl
 
 
 def _as_view(value: NDArray[Any], args: tuple[Any, ...], parent_argnums: tuple[int, ...], is_active: bool) -> tuple[Any, bool]:
-    """A result that may be a view of an operand, as an array of its own; and whether it may need a cotangent."""
+    """Return a result that may be a view of an operand as a separate array, and whether it may need a cotangent."""
+    if any(getattr(args[i], "is_scalar", False) for i in parent_argnums):  # NumPy returns a new array for a number
+        return value.copy(), is_active
     if value.base is None:
         value = value.view()
     if not is_active:  # an active node may be written into the buffer later, for a read-only view through the operand

@@ -21,7 +21,7 @@ DISTRIBUTIONS = (
 
 def _own_version() -> str:
     """Return the version that a checkout's ``pyproject.toml`` states, or else that of the installed distribution."""
-    try:  # another version than the checkout's may be installed
+    try:  # the installed version may differ from the checkout's
         project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
         if project["name"] == "compgraph":
             return str(project["version"])

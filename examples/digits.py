@@ -68,7 +68,7 @@ def fetch_mnist(data_home: str | None) -> tuple[Array, Array]:
 class Batches:
     """Row numbers, `size` at a time, without end: each epoch goes through the rows in a new order.
 
-    `order` and `position`, with the state of `rng`, decide all batches to come.
+    `order` and `position`, with the state of `rng`, determine all later batches.
     """
 
     def __init__(self, count: int, size: int, rng: np.random.Generator) -> None:
@@ -86,8 +86,8 @@ class Batches:
         return self.order[self.position - self.size : self.position]
 
 
-def shifted(images: Array, most: float, rng: np.random.Generator) -> Array:
-    """The images, each moved by up to `most` pixels (one, at most) along both axes; new pixels at the edge are blank."""
+def shift(images: Array, most: float, rng: np.random.Generator) -> Array:
+    """Move each image by up to `most` pixels (at most one) along both axes; new pixels at the edge are blank."""
     side = side_of(images)
     moved = images.reshape(-1, side, side)
     for _ in range(2):  # along the last axis; the loop swaps the axes

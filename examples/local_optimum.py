@@ -32,7 +32,7 @@ class Descent(NamedTuple):
 
     @property
     def verdict(self) -> str:
-        """How it ended."""
+        """The outcome: "solved" if the final loss is small, otherwise "stuck"."""
         return "solved" if self.loss < 1e-3 else "stuck"
 
 

@@ -84,16 +84,16 @@ def read_options(parser: argparse.ArgumentParser, argv: list[str] | None) -> arg
     """The options of the command line; a wrong one ends the program with an error."""
     add_options(parser)
     parser.add_argument("--model", choices=MODELS, default="dense", help="default: %(default)s")
-    parser.add_argument("--optimizer", choices=OPTIMIZERS, help=f"default: {listed(OPTIMIZER)}")
+    parser.add_argument("--optimizer", choices=OPTIMIZERS, help=f"default: {format_defaults(OPTIMIZER)}")
     parser.add_argument("--rate", type=float, help=f"the size of a step; default: {RATE_OF_DENSE_DIGITS} for dense, "
-                        f"digits and sgd, else {listed(RATE)}")  # fmt: skip
+                        f"digits and sgd, else {format_defaults(RATE)}")  # fmt: skip
     parser.add_argument("--schedule", choices=["constant", "cosine"], help="whether the rate stays, or falls to 0 in the end; "
-                        f"default: {listed(SCHEDULE)}, constant for stepcontroller")  # fmt: skip
+                        f"default: {format_defaults(SCHEDULE)}, constant for stepcontroller")  # fmt: skip
     parser.add_argument("--iterations", type=int, metavar="N", help="default: "
-                        + "; ".join(f"with {model} {listed(counts)}" for model, counts in ITERATIONS.items()))  # fmt: skip
+                        + "; ".join(f"with {model} {format_defaults(n)}" for model, n in ITERATIONS.items()))  # fmt: skip
     parser.add_argument("--batch-size", type=int, default=32, metavar="N", help="default: %(default)s")
     parser.add_argument("--shift", type=float, metavar="PIXELS", help="by up to how much each image is moved before the network "
-                        f"learns from it, 0 to 1; default: {listed(SHIFT)}")  # fmt: skip
+                        f"learns from it, 0 to 1; default: {format_defaults(SHIFT)}")  # fmt: skip
     parser.add_argument("--seed", type=int, default=0, help="of all random numbers; default: %(default)s")
     parser.add_argument("--jit", action="store_true", help="compile the loss and its gradients to machine code; needs llvmlite")
     parser.add_argument("--checkpoint", type=Path, metavar="FILE", help="where to write the state of the training now and then, "
@@ -106,8 +106,8 @@ def read_options(parser: argparse.ArgumentParser, argv: list[str] | None) -> arg
     return options
 
 
-def listed(defaults: Mapping[str, object]) -> str:
-    """Defaults that depend on other options, as text."""
+def format_defaults(defaults: Mapping[str, object]) -> str:
+    """Describe defaults that depend on other options."""
     return ", ".join(f"{value} for {case}" for case, value in defaults.items())
 
 

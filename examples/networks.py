@@ -60,7 +60,7 @@ def cnn(images: Array, p: Parameters) -> Any:
 
 
 def variables(values: dict[str, Array]) -> Parameters:
-    """A variable of each name."""
+    """Make a variable of each array, with its name."""
     return {name: cg.variable(value, name) for name, value in values.items()}
 
 

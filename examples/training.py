@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from digits import Array, Batches, shifted
+from digits import Array, Batches, shift
 from networks import MODELS
 from tqdm import tqdm
 
@@ -55,7 +55,7 @@ class Training:
         self.made_with = asdict(settings) | {"checksum_of_the_data": checksum}
 
     def run(self, checkpoint: Path | None = None, every: int = 100) -> None:
-        """Take the remaining steps, and write a checkpoint after `every` so many and after the last."""
+        """Take the remaining steps, and write a checkpoint after each `every` steps and after the last."""
         last, done = self.settings.iterations, len(self.losses)
         bar = tqdm(range(done + 1, last + 1), total=last, initial=done, desc="Training")
         for iteration in bar:
@@ -70,7 +70,7 @@ class Training:
         rows = next(self.batches)
         images: Array = self.images[rows].astype(self.model.dtype)
         if self.settings.shift:
-            images = shifted(images, self.settings.shift, self.rng)
+            images = shift(images, self.settings.shift, self.rng)
         if self.compiled is None:
             loss = self.loss(self.parameters, images, self.labels[rows])
             gradients: Any = gradient(loss)

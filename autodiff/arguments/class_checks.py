@@ -211,7 +211,7 @@ def unwrap_function(f: Any) -> Any:
             f = f.func
         elif cls in _BOUND_KINDS or (cls.__module__ == "compgraph.compiled.jitted" and cls.__name__ == "Bound"):
             f = f.__func__
-        elif (wrapped := _wrapped(f, cls)) is not None:
+        elif (wrapped := _get_wrapped(f, cls)) is not None:
             f = wrapped
         elif cls is FunctionType or issubclass(cls, type):
             return f
@@ -220,7 +220,7 @@ def unwrap_function(f: Any) -> Any:
             return method if type(method) is FunctionType else f
 
 
-def _wrapped(f: Any, kind: type) -> Any:
+def _get_wrapped(f: Any, kind: type) -> Any:
     """Return the ``__wrapped__`` attribute of a callable; None without one, and for functions of this package."""
     if kind is FunctionType and source_lines.is_package_code(f.__code__.co_filename):
         return None

@@ -36,15 +36,14 @@ def function_operator(operator: Operator) -> Operator:
 
     @functools.wraps(operator)
     def wrapper(*args: object, **kwargs: object) -> Any:
-        if args:
-            require_function(operator.__name__, args[0])
+        traced = (require_function(operator.__name__, args[0]), *args[1:]) if args else args
         ops.raise_for_foreign_options(operator.__name__, kwargs, _FOREIGN_OPTIONS)
         if "argnum" in kwargs:
             if "argnums" in kwargs or len(args) > 1:
                 raise TypeError(f"{operator.__name__}: argnum and argnums are the same parameter. Pass one of them")
             kwargs["argnums"] = kwargs.pop("argnum")
         require_argnums(operator.__name__, args[1] if len(args) > 1 else kwargs.get("argnums", 0))
-        return pickle_as_call(wrapper, operator(*args, **kwargs), args, kwargs)
+        return pickle_as_call(wrapper, operator(*traced, **kwargs), args, kwargs)
 
     return wrapper  # type: ignore[return-value]
 

@@ -13,12 +13,11 @@ from compgraph.bind import stack_object_array
 from compgraph.context import default_float, with_default_dtype
 from compgraph.frames import warn_user
 from compgraph.guards import format_leaks
+from compgraph.interception import as_python_function
 from compgraph.tracing import LeakWarning
 from compgraph.values import ConstantNode, Value, describe, require_computed, require_history, unwrap_buffer
 
 from .class_checks import unwrap_function
-
-_asarray = np.asarray  # NumPy's own function, which interception replaces
 
 
 class LostGraphError(TypeError):
@@ -47,7 +46,7 @@ def as_argument(value: Any, name: str = "an argument", advice: str = "exclude it
     require_history(value)
     require_computed(value, name)
     require_array(value, name)
-    array = value if isinstance(value, Value) else with_default_dtype(_asarray(value), value)
+    array = value if isinstance(value, Value) else with_default_dtype(np.asarray(value), value)
     if array.dtype.kind in "fc":
         return array if isinstance(value, np.ndarray) or array.ndim else array[()]
     if array.dtype.kind in "biu" and isinstance(value, (bool, int, float)):
@@ -55,8 +54,8 @@ def as_argument(value: Any, name: str = "an argument", advice: str = "exclude it
     raise TypeError(f"{name} has dtype {array.dtype}, which is not differentiable. Convert it (x.astype(float)), or {advice}")
 
 
-def require_function(operator: str, f: object) -> None:
-    """Raise a TypeError if the first argument of an operator is not a function."""
+def require_function(operator: str, f: Any) -> Any:
+    """Return the function to trace for the first argument of an operator; raise a TypeError if that is not a function."""
     if isinstance(f, Value):
         raise TypeError(
             f"{operator} takes a function, not the {describe(f)}. Use autodiff.gradient(node, wrt) for the derivatives of a node"
@@ -65,13 +64,15 @@ def require_function(operator: str, f: object) -> None:
         raise TypeError(
             f"{operator} takes a function, not {reprlib.repr(f)} (a {type(f).__name__}). Pass the function without calling it"
         )
+    return as_python_function(f)
 
 
-def require_primals(operator: str, f: object, primals: Sequence[Any]) -> None:
-    """Raise a TypeError unless an operator has a function and its arguments."""
-    require_function(operator, f)
+def require_primals(operator: str, f: object, primals: Sequence[Any]) -> Any:
+    """Return the function to trace; raise a TypeError unless an operator has a function and its arguments."""
+    f = require_function(operator, f)
     if not primals:
         raise TypeError(f"{operator} takes the arguments of the function too. Write {operator}(f, x)")
+    return f
 
 
 def as_direction(value: ArrayLike, like: NDArray[Any], name: str, like_name: str) -> Any:

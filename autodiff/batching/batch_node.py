@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from compgraph import ops
 from compgraph.array_types import Operand
 from compgraph.bind import bind
-from compgraph.context import is_recording
+from compgraph.context import is_blocked_level, is_recording
 from compgraph.frames import callee, frame_up, is_internal, unknown
 from compgraph.graph import as_operand
 from compgraph.inplace import as_traced
@@ -140,8 +140,11 @@ class BatchNode(TransformTracer):
                     f"vmap: the base of a view was written to after the view was made under no_graph: {describe(self)}. Copy "
                     "the view where it is made (np.copy)"
                 )
-            self._values = bind(window, (root._values,), self._layout_in(self._root_values))
-            self._root_values = root._values
+            values = bind(window, (root._values,), self._layout_in(self._root_values))
+            level = getattr(base_of(root._values), "level", 0)
+            if not is_recording() or (level and is_blocked_level(level)):  # not recorded
+                return values
+            self._values, self._root_values = values, root._values
         return self._values
 
     def _layout_in(self, buffer: NDArray[Any]) -> dict[str, Any]:

@@ -92,7 +92,7 @@ def _require_writable(target: Any) -> None:
     is_locked = not root.borrows_values and not plain_base(target.values).flags.writeable
     pairs = zip(target.strides, target.shape, strict=True)
     overlaps = target.batch_size and any(step == 0 and length > 1 for step, length in pairs)  # an empty batch has strides 0
-    if is_locked or overlaps:
+    if target.size and (is_locked or overlaps):
         raise ValueError("assignment destination is read-only")
 
 

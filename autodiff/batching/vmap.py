@@ -135,7 +135,7 @@ def vmap(
     >>> bool(np.ptp(noisy(np.zeros(3))) == 0)
     True
     """
-    require_function("vmap", f)
+    f = require_function("vmap", f)
     _require_axes(in_axes)
     if randomness not in RANDOMNESS:
         raise ValueError(f"vmap: randomness must be 'error', 'different' or 'same', not {randomness!r}")

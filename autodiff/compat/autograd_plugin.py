@@ -1,4 +1,4 @@
-"""A plugin of pytest, ``-p autodiff.compat.autograd_plugin``: the tests run with autograd's names meaning this package."""
+"""A plugin of pytest, ``-p autodiff.compat.autograd_plugin``: tests import autograd's names from this package."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ def checkpoint(f: Callable[P, R]) -> Callable[P, R]:
     >>> print(y.opname, gradient(y)["w"].round(6))
     checkpoint 0.454649
     """
-    require_function("checkpoint", f)
+    f = require_function("checkpoint", f)
 
     @functools.wraps(f)
     def call(*args: Any, **kwargs: Any) -> Any:

@@ -119,7 +119,7 @@ class CustomGradientCall:
             parts, pull = self.value_and_pull(operands)
         if any(isinstance(p, Value) and type(p) not in INERT for p in map(base_of, parts)):
             raise TypeError(
-                f"custom_gradient: {self.name} captures a node, whose adjoint its pull cannot return. Pass it as an argument"
+                f"custom_gradient: {self.name} captures a node, for which its pull returns no adjoint. Pass it as an argument"
             )
         self.operands, self.saved_pull = operands, pull
         values = tuple(np.asarray(to_values(p))[()] for p in parts)
@@ -223,8 +223,8 @@ class CustomGradientCall:
         parts = [rng.normal(size=np.shape(o)).astype(o.dtype)[()] for o in (out if several else (out,))]
         once, scaled = (pull(tuple(s * p for p in parts) if several else s * parts[0]) for s in (1, -1e6))
         once, scaled = np.asarray(to_values(once)), np.asarray(to_values(scaled))
-        close = np.sqrt(np.finfo(np.result_type(once, np.float32)).eps)
-        if not np.allclose(scaled / -1e6, once, rtol=close, atol=close * np.max(np.abs(once), initial=0), equal_nan=True):
+        tolerance = np.sqrt(np.finfo(np.result_type(once, np.float32)).eps)
+        if not np.allclose(scaled / -1e6, once, rtol=tolerance, atol=tolerance * np.max(np.abs(once), initial=0), equal_nan=True):
             raise ValueError(
                 f"custom_gradient: the pull of {self.name} is not linear in the adjoint, so it has no forward mode. Use reverse "
                 "mode"

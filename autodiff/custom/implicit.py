@@ -48,7 +48,7 @@ def root(
     *params : array_like or Node, or arrays nested in any way
         The parameters.
     args : tuple
-        The parameters as in SciPy; excludes `params`.
+        The parameters, as in SciPy; instead of `params`.
     method, tol, options
         As in ``scipy.optimize.root``.
 
@@ -120,7 +120,7 @@ def fixed_point(f: Function, x0: object, *params: object, args: Any = (), tol: f
     *params : array_like or Node, or arrays nested in any way
         The parameters.
     args : tuple
-        The parameters as in SciPy; excludes `params`.
+        The parameters, as in SciPy; instead of `params`.
     tol : float
         The relative change at which the iteration ends.
     maxiter : int

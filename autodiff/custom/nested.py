@@ -63,7 +63,7 @@ def create_problem(
     ValueError
         When the function is called: if its result and `x0` have different structures.
     """
-    require_function(name, f)
+    f = require_function(name, f)
     leaves, structure = flatten(parameters(name, params, args))
     starts, unknown = flatten(x0)
     if not starts:

@@ -45,7 +45,7 @@ def odeint(
     *params : array_like or Node, or arrays nested in any way
         Parameters of `f`.
     args : tuple
-        The parameters as in SciPy; excludes `params`.
+        The parameters, as in SciPy; instead of `params`.
     method : str
         As in ``scipy.integrate.solve_ivp``.
     rtol, atol : float

@@ -112,7 +112,7 @@ def _check_parameters(arguments: Arguments) -> None:
     for name, leaf in zip(arguments.names, arguments.leaves, strict=True):
         if isinstance(leaf, da.Array):
             raise TypeError(
-                f"{_NAME}: {name} is a dask Array, but a parameter, which each block receives whole. Pass its value "
+                f"{_NAME}: {name} is a dask Array among the parameters, which each block receives whole. Pass its value "
                 "(.compute()), or select the parameters by argnums."
             )
         if isinstance(leaf, Value):
@@ -221,7 +221,7 @@ class BlockGradient:
 
     def __call__(self, parameters: Sequence[Any], *blocks: Any) -> list[Any]:
         """Return the value and the gradient of each leaf, weighted by the rows of the block; then aux, within a list."""
-        arrays = [_normalize_layout(_concatenate_pieces(block)) for block in blocks]
+        arrays = [_normalize_layout(_concatenate_chunks(block)) for block in blocks]
         return contextvars.Context().run(self._differentiate, parameters, arrays)
 
     def _differentiate(self, parameters: Sequence[Any], blocks: list[Any]) -> list[Any]:
@@ -241,11 +241,11 @@ class BlockGradient:
             return [*[weight * x for x in numbers], *[[x] for x in aux]]
 
 
-def _concatenate_pieces(block: Any, axis: int = 1) -> Any:
-    """Concatenate the pieces of a block along the axes after the first; Dask passes them as nested lists."""
+def _concatenate_chunks(block: Any, axis: int = 1) -> Any:
+    """Concatenate the chunks of a block along the axes after the first; Dask passes them as nested lists."""
     if isinstance(block, list):
-        pieces = [_concatenate_pieces(piece, axis + 1) for piece in block]
-        return pieces[0] if len(pieces) == 1 else np.concatenate(pieces, axis)
+        chunks = [_concatenate_chunks(chunk, axis + 1) for chunk in block]
+        return chunks[0] if len(chunks) == 1 else np.concatenate(chunks, axis)
     if type(block) is not np.ndarray:
         raise TypeError(
             f"{_NAME}: the blocks of an array are of class {type(block).__name__}, not numpy.ndarray. Convert them by "

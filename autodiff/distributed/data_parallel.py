@@ -215,7 +215,7 @@ class DataParallel:
         count = len(bounds) - 1
         if batch.keys - set(self._arrays):
             raise ValueError(
-                "DataParallel: an array of the batch is stored with another object's machines. Use `put` of this one."
+                "DataParallel: an array of the batch was stored by another DataParallel. Store it by `put` of this one."
             )
         with self._lock:
             if self._local is not None:

@@ -54,7 +54,7 @@ class JacobianNode(TangentNode):
     __slots__ = ()
     kind = "jacobian"
     trace_kind = "jacobian"
-    buffer_advice = "begin with an array made from a value that carries one: np.zeros_like(x, shape=shape), np.copy(x)"
+    buffer_advice = "make the array from a value with a Jacobian: np.zeros_like(x, shape=shape), np.copy(x)"
 
     inputs: Inputs
 

@@ -95,7 +95,7 @@ def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], 
     >>> print(round(float(tangent), 6))
     0.077004
     """
-    require_function("jvp", f)
+    f = require_function("jvp", f)
     for what, argument in (("primals", primals), ("tangents", tangents)):
         if not isinstance(argument, (tuple, list)):
             raise TypeError(

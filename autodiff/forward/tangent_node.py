@@ -123,7 +123,7 @@ class TangentNode(TransformTracer):
         if self.root is not None and _rank(self._primal) < _rank(self.root.primal):
             buffer = self.root.primal  # a node, because a node was written into it
             primal = bind(window, (buffer,), layout_in(buffer.raw_value, self.raw_value))
-            if not isinstance(primal, Value):  # not recorded
+            if not isinstance(primal, Value) or is_blocked_level(self.level):  # not recorded
                 return primal
             self._primal = primal
             if not self.raw_value.flags.writeable:
@@ -156,10 +156,12 @@ class TangentNode(TransformTracer):
         """Compute ``function(*args, **options)`` and its tangent at `level`."""
         pairs = [(a, type(a) is cls and a.level == level) for a in args]
         tangent_nodes = [a for a, is_tangent in pairs if is_tangent]
-        _record_buffers(tangent_nodes, [a for a, is_tangent in pairs if not is_tangent])
+        is_blocked = is_blocked_level(level)
+        if not is_blocked:  # tangents computed under `no_graph` would be kept without their graph
+            _record_buffers(tangent_nodes, [a for a, is_tangent in pairs if not is_tangent])
         primals = tuple([a.primal if is_tangent else _plain_constant(a) for a, is_tangent in pairs])
         out = bind(function, primals, options)
-        if is_blocked_level(level):
+        if is_blocked:
             return out if isinstance(out, Value) else detach_result(out, primals, range(len(primals)))
         if function is ops.stop_gradient:
             return out if isinstance(out, Value) else inert_leaf(out)

@@ -6,6 +6,9 @@ There ``g * x / length`` is ``x`` times the slope of `g` with respect to the len
 
 A recorded sweep computes the slope from the graph of `g` (see `autodiff.reverse.corner_slopes`). It is valid if `g` depends on
 nothing else. Otherwise, and in forward mode, where `g` is unknown, the derivative of the derivative divides by zero, which warns.
+
+The search for slopes is long, and its guards check each corner when the graph runs again. `compgraph.jit` therefore leaves out
+the slopes of choices (see `without_slope`), and traces again if one is differentiated.
 """
 
 from __future__ import annotations
@@ -20,6 +23,7 @@ from numpy.typing import NDArray
 from compgraph import ops
 from compgraph.array_types import Array, Axis
 from compgraph.bind import bind
+from compgraph.context import higher_derivatives
 from compgraph.graph import to_values
 from compgraph.values import Value
 
@@ -45,14 +49,25 @@ def limit_value(x: Array) -> Any:
     return x
 
 
+def without_slope(contribution: Array) -> Any:
+    """Return `contribution`, the cotangent of a choice with corners, whose own derivative is left out (see above)."""
+    return contribution
+
+
 ops.register_operation(limit_value, "limit_value", kind="sequential")
+ops.register_operation(without_slope, "without_slope", kind="elementwise", formula="x", is_inlined=True)
 
 
 def slope_at_corner(g: object, out: object, corner: Array) -> tuple[Any, Any]:
     """Return where the cotangent is 0 at a corner, and its slope with respect to `out` there; None if it is unknown."""
-    if not (isinstance(g, Value) and isinstance(out, Value)) or g.level or out.level or not _registered_finder:
+    if not _has_slope(g, out) or not _registered_finder:
         return False, None
     return _registered_finder[0](g, out, corner)
+
+
+def _has_slope(g: object, out: object) -> bool:
+    """Whether a cotangent and its value are recorded, and not within forward mode or vmap."""
+    return isinstance(g, Value) and isinstance(out, Value) and not g.level and not out.level
 
 
 def over(x: NDArray[Any], length: Array, of: str) -> Any:
@@ -88,6 +103,17 @@ def _push_corner_marker(s: NDArray[Any], out: NDArray[Any], t: NDArray[Any], z: 
 
 cornered_grad = elementwise("cornered", None, _pull_corner_marker).tangent(None, _push_corner_marker)
 limit_value_grad = linear("limit_value", lambda g, out, x: bind(limit_value, (g,), {}))
+
+
+def _note_higher_derivative(h: Array, out: object, contribution: object) -> Any:
+    """Return `h`; the trace is repeated, because a slope at a corner contributes to this derivative."""
+    log = higher_derivatives.get()
+    assert log is not None, "a derivative without slopes has left its trace"
+    log.append("without_slope")
+    return h
+
+
+without_slope_grad = linear("without_slope", _note_higher_derivative)
 
 
 def _any_recorded(*values: object) -> bool:
@@ -150,6 +176,8 @@ def choice_formula(
     is_corner = corner()
     if not np.any(is_corner):
         return contribution
+    if higher_derivatives.get() is not None and _has_slope(g, out):
+        return bind(without_slope, (contribution,), {})
     is_zero, slope = slope_at_corner(g, out, is_corner)
     if slope is not None:
         return contribution + np.where(is_zero, slope * deviation(), 0)
@@ -230,6 +258,8 @@ class _ReductionCorners:
         at_corner, share = self.mask_corners(full_out, x, axis, options)
         if not np.any(at_corner):
             return cotangent
+        if higher_derivatives.get() is not None and _has_slope(g, out):
+            return bind(without_slope, (cotangent,), {})
         corner = np.reshape(np.logical_or.reduce(at_corner, axis=axis, keepdims=True), out.shape)
         if self.corner is not None:
             is_zero, slope = corner & (g.raw_value == 0), None

@@ -25,7 +25,7 @@ def _mask(where: bool) -> Any:
     return None if where is True else np.where(where, 1, 0)
 
 
-def _masked(weights: Any, where: Any) -> Any:
+def _mask_weights(weights: Any, where: Any) -> Any:
     """Set the weights of unselected elements to 0."""
     return weights if where is True else weights * _mask(where)
 
@@ -34,7 +34,7 @@ def _count(x: Any, axis: Axis, where: Any) -> Any:
     """Return the number of elements that contribute to each result."""
     if where is not True:
         if isinstance(where, (tuple, int, float)) and np.any(np.not_equal(where, np.not_equal(where, 0))):
-            raise ValueError(f"where={where} is a mask of numbers, which NumPy sums for the count. Pass booleans")
+            raise ValueError(f"where={where} contains numbers other than 0 and 1, which NumPy adds to the count. Pass booleans")
         return np.sum(_mask(where) * np.ones_like(x), axis=axis, keepdims=True)
     axes = range(x.ndim) if axis is None else axis if isinstance(axis, tuple) else (axis,)
     return math.prod(x.shape[i] for i in axes) if x.ndim else 1
@@ -44,13 +44,13 @@ def _sum(out: object, x: object, axis: Axis = None, where: bool = True, **_: obj
     return _mask(where)
 
 
-def _per(number: float, count: Operand) -> Any:
+def _divide_by_count(number: float, count: Operand) -> Any:
     """Divide a number by a count; infinite for 0, as in NumPy, even for Python numbers."""
     return number / count if np.ndim(count) or count else math.inf
 
 
 def _mean(out: object, x: object, axis: Axis = None, where: bool = True, **_: object) -> Any:
-    return _masked(_per(1, _count(x, axis, where)), where)
+    return _mask_weights(_divide_by_count(1, _count(x, axis, where)), where)
 
 
 def _equals_initial(initial: Any, out: Any) -> Any:
@@ -59,10 +59,16 @@ def _equals_initial(initial: Any, out: Any) -> Any:
 
 
 def _shares(
-    is_beaten: Any, out: object, x: Array, axis: Axis, where: ArrayLike = True, initial: NDArray[Any] | None = None, **_: object
+    is_not_extreme: Any,
+    out: object,
+    x: Array,
+    axis: Axis,
+    where: ArrayLike = True,
+    initial: NDArray[Any] | None = None,
+    **_: object,
 ) -> Any:
-    """Return even shares for all elements that equal the result: those where `is_beaten` is false, and `initial`."""
-    is_extreme = _masked(np.logical_not(is_beaten).astype(x.dtype), where)
+    """Return even shares for all elements that equal the result: those where `is_not_extreme` is false, and `initial`."""
+    is_extreme = _mask_weights(np.logical_not(is_not_extreme).astype(x.dtype), where)
     count = np.add.reduce(is_extreme, axis=axis, keepdims=True)
     return is_extreme / np.maximum(count if initial is None else count + _equals_initial(initial, out), 1)
 
@@ -75,11 +81,11 @@ def _min(out: Any, x: Array, axis: Any = None, **options: Any) -> Any:
     return _shares(x > out, out, x, axis, **options)
 
 
-def _centered(x: Array, axis: Axis, where: Any, mean: Any) -> Any:
+def _center(x: Array, axis: Axis, where: Any, mean: Any) -> Any:
     """Return the conjugated deviation of x from its mean; zero for unselected elements."""
     if mean is None:
         mean = np.mean(x, axis=axis, keepdims=True, where=where)
-    return _masked(np.conjugate(x - mean), where)
+    return _mask_weights(np.conjugate(x - mean), where)
 
 
 def _var(
@@ -93,7 +99,7 @@ def _var(
     **_: object,
 ) -> Any:
     freedom = _count(x, axis, where) - (ddof if correction is None else correction)
-    return _centered(x, axis, where, mean) * _per(2, np.maximum(freedom, 0) if np.ndim(freedom) else max(freedom, 0))
+    return _center(x, axis, where, mean) * _divide_by_count(2, np.maximum(freedom, 0) if np.ndim(freedom) else max(freedom, 0))
 
 
 def _std_numerator(x: Any, axis: Axis = None, where: Any = True, mean: Any = None, **options: object) -> Any:
@@ -123,7 +129,7 @@ def _prod(out: object, x: Array, axis: Axis = None, where: ArrayLike = True, ini
     trailing = np.moveaxis(x, axes, last)
     flat = np.reshape(trailing, (*trailing.shape[: x.ndim - len(axes)], -1 if x.size else math.prod(x.shape[i] for i in axes)))
     others = _exclusive_products(flat) * _exclusive_products(flat[..., ::-1])[..., ::-1]
-    return _masked(np.moveaxis(np.reshape(others, trailing.shape), last, axes) * initial, where)
+    return _mask_weights(np.moveaxis(np.reshape(others, trailing.shape), last, axes) * initial, where)
 
 
 def _exclusive_products(x: Array) -> Any:
@@ -156,9 +162,11 @@ def _prod_initial(out: object, x: Array, axis: Axis = None, where: Any = True, *
     return np.prod(x, axis=axis, keepdims=True, where=where)
 
 
-def _extremum_initial(is_beaten: Any, out: Any, x: Array, axis: Axis, initial: Any, where: object = True, **_: object) -> Any:
+def _extremum_initial(
+    is_not_extreme: Any, out: Any, x: Array, axis: Axis, initial: Any, where: object = True, **_: object
+) -> Any:
     """Return the share of the initial value; see `_shares`."""
-    count = np.add.reduce(_masked(np.logical_not(is_beaten).astype(x.dtype), where), axis=axis, keepdims=True)
+    count = np.add.reduce(_mask_weights(np.logical_not(is_not_extreme).astype(x.dtype), where), axis=axis, keepdims=True)
     is_initial = _equals_initial(initial, out)
     return is_initial / np.maximum(count + is_initial, 1)
 
@@ -171,7 +179,7 @@ def _min_initial(out: Any, x: Array, axis: Axis = None, **options: object) -> An
     return _extremum_initial(x > out, out, x, axis, **options)
 
 
-def _selected(*_: object, where: bool = True, **__: object) -> Any:
+def _selection_mask(*_: object, where: bool = True, **__: object) -> Any:
     """Return which elements are selected."""
     return where
 
@@ -185,9 +193,11 @@ sum_grad = reduction("sum", _sum, initial=_sum_initial).selects_elements(makes_z
 mean_grad = reduction("mean", _mean).selects_elements(makes_zeros=_is_masked).with_formula("1 / n")
 max_grad = with_corners(reduction("max", _max, initial=_max_initial), _max).selects_elements()
 min_grad = with_corners(reduction("min", _min, initial=_min_initial), _min).selects_elements()
-prod_grad = reduction("prod", _prod, initial=_prod_initial).selects_elements(_selected, _is_masked).with_formula("y / a")
-var_grad = reduction("var", _var, None, _var_mean).selects_elements(_selected, _is_masked)
-std_grad = as_norm(reduction("std", _std, None, _std_mean), _std_numerator, _std_length).selects_elements(_selected, _is_masked)
+prod_grad = reduction("prod", _prod, initial=_prod_initial).selects_elements(_selection_mask, _is_masked).with_formula("y / a")
+var_grad = reduction("var", _var, None, _var_mean).selects_elements(_selection_mask, _is_masked)
+std_grad = as_norm(reduction("std", _std, None, _std_mean), _std_numerator, _std_length).selects_elements(
+    _selection_mask, _is_masked
+)
 
 
 # --------------------------------------------------------------------------- reductions that skip nan

@@ -118,7 +118,8 @@ class ReductionFold:
         self, f: Any, out: NDArray[Any], x: NDArray[Any], axis: int = 0, keepdims: bool = False,
         initial: Any = NO_VALUE, where: bool = True, **_: object,
     ) -> None:  # fmt: skip
-        self.axes = tuple(i % x.ndim for i in (range(x.ndim) if axis is None else axis if isinstance(axis, tuple) else (axis,)))
+        axes = range(x.ndim) if axis is None or not x.ndim else axis if isinstance(axis, tuple) else (axis,)
+        self.axes = tuple(i % x.ndim for i in axes)
         self.shape = x.shape
         self.result_shape = tuple(1 if i in self.axes else n for i, n in enumerate(x.shape)) if keepdims else None
         start = f.identity if initial is NO_VALUE else initial

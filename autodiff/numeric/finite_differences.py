@@ -133,7 +133,7 @@ def jacobian(f: Callable[[Any], Any], x: NDArray[Any]) -> Any:
 
 
 def _central_difference(f: Callable[[Any], Any], x: NDArray[Any], mask: Array | float) -> tuple[Any, Any]:
-    """Return the difference of two values of `f`, and that of each element, with the elements of `mask` (1) perturbed.
+    """Return the difference of `f` at two points, and the difference of the points, which is 0 where `mask` is 0.
 
     The step of each element is relative to its size.
     """

@@ -216,7 +216,7 @@ def vjp(f: Function, *primals: object, has_aux: bool = False) -> Any:
     >>> pullback(np.array([1.0, 10.0]))
     (array([ 2., 40.]),)
     """
-    require_primals("vjp", f, primals)
+    f = require_primals("vjp", f, primals)
     trace = Trace(Arguments("vjp", f, primals, {}, range(len(primals))), has_aux)
     outs = trace.outs()
     with recording_on():

@@ -356,7 +356,7 @@ def linearize(f: Function, *primals: object, has_aux: bool = False) -> Any:
     >>> push(np.array([1.0, 10.0]))
     array([ 2., 40.])
     """
-    require_primals("linearize", f, primals)
+    f = require_primals("linearize", f, primals)
     trace = Trace(Arguments("linearize", f, primals, {}, range(len(primals))), has_aux)
     linearizations = {o: trace.linearized(o) for out in trace.outs() for o in without_tangents(base_of(out))}
     warn_of_unreached_inputs(trace)

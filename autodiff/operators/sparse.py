@@ -12,6 +12,7 @@ first color without a conflict. The symmetry of Hessians is not used.
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -27,6 +28,7 @@ from ..batching import propagate
 from ..forward import TangentNode
 from ..reverse import Linearization, gradient_nodes
 from ..rules import by_function, plain_operands, restore_axes
+from .contractions import contraction_of, dependences
 from .trace import Trace
 
 # --------------------------------------------------------------------------------------------------- derivatives
@@ -146,7 +148,7 @@ def _propagate_pattern(patterns: Patterns, node: Any, operand_patterns: list[Any
     if rule.positions is not None and operand_patterns[0] is not None:
         return patterns.take_rows(operand_patterns[0], rule.positions(node.raw_value, *operands, **node.options))
     pattern_function = MULTI_OPERAND_PATTERNS.get(opname_of(node.function))
-    pattern = None if pattern_function is None else pattern_function(patterns, node, operand_patterns, operands)
+    pattern = (pattern_function or _product_pattern)(patterns, node, operand_patterns, operands)
     return patterns.full_rows(operand_patterns, size) if pattern is None else pattern
 
 
@@ -186,19 +188,27 @@ def _scattered_pattern(patterns: Patterns, node: Any, operand_patterns: list[Any
     return patterns.scatter_rows(patterns.stack_rows(parts), np.concatenate(positions), math.prod(like.shape))
 
 
-def _product_pattern(patterns: Patterns, node: object, operand_patterns: list[Any], operands: list[Any]) -> Any:
-    """Return the pattern of a product of a matrix and a vector; zero coefficients add no dependence."""
-    a, b = map(np.asarray, operands)
-    if operand_patterns[0] is None and (a.ndim, b.ndim) == (2, 1):
+def _product_pattern(patterns: Patterns, node: Any, operand_patterns: list[Any], operands: list[Any]) -> Any:
+    """Return the pattern of a product; zero coefficients add no dependence. None for other operations and large products."""
+    opname = opname_of(node.function)
+    a, *others = map(np.asarray, operands)
+    if opname in ("matmul", "dot") and operand_patterns[0] is None and (a.ndim, others[0].ndim) == (2, 1):
         return patterns.matrix_product(a, operand_patterns[1])
-    if operand_patterns[1] is None and (a.ndim, b.ndim) == (1, 2):
-        return patterns.matrix_product(b.T, operand_patterns[0])
-    return None
+    if opname in ("matmul", "dot") and operand_patterns[1] is None and (a.ndim, others[0].ndim) == (1, 2):
+        return patterns.matrix_product(others[0].T, operand_patterns[0])
+    contraction = contraction_of(opname, operands, node.options)
+    if contraction is None:
+        return None
+    positions = dependences(contraction, operands, [g is not None for g in operand_patterns])
+    if positions is None:
+        return None
+    active = [g for g in operand_patterns if g is not None]
+    rows = math.prod(node.shape)
+    return patterns.union([patterns.map_rows(g, *pair, rows) for g, pair in zip(active, positions, strict=True)])
 
 
 MULTI_OPERAND_PATTERNS = {
     "concatenate": _concatenated_pattern, "stack": _concatenated_pattern, "scatter": _scattered_pattern,
-    "matmul": _product_pattern, "dot": _product_pattern,
 }  # fmt: skip
 
 
@@ -295,6 +305,13 @@ class Patterns:
         counts = np.concatenate([np.diff(g.indptr) for g in patterns])
         return self._csr(np.concatenate([g.indices for g in patterns]), np.concatenate([[0], np.cumsum(counts)]))
 
+    def map_rows(self, pattern: Any, positions: NDArray[Any], sources: NDArray[Any], rows: int) -> Any:
+        """Unite at each position the rows of `pattern` that are its sources; positions may repeat."""
+        selection = self._make((np.ones(positions.size, bool), (positions, sources)), shape=(rows, pattern.shape[0]))
+        product = selection @ pattern
+        product.sort_indices()
+        return product
+
     def matrix_product(self, matrix: NDArray[Any], pattern: object) -> Any:
         """Return the pattern of the product of a matrix with values of a pattern."""
         product = self._make(matrix != 0) @ pattern
@@ -335,7 +352,7 @@ def color_columns(pattern: Any) -> tuple[Any, int]:
     width = _bandwidth(pattern)
     if width <= max_colors:  # a full band, for which fewer colors do not suffice
         return np.arange(columns) % width, width
-    colors, count = _greedy(pattern) if max_colors < columns else (np.arange(columns), columns)
+    colors, count = _color_greedily(pattern) if max_colors < columns else (np.arange(columns), columns)
     return (colors, count) if count <= width else (np.arange(columns) % width, width)
 
 
@@ -350,16 +367,18 @@ def _bandwidth(pattern: Any) -> int:
     return int(np.max(pattern.indices[pattern.indptr[rows + 1] - 1] - pattern.indices[pattern.indptr[rows]], initial=-1)) + 1
 
 
-def _greedy(pattern: Any) -> tuple[Any, int]:
+def _color_greedily(pattern: Any) -> tuple[Any, int]:
     """Give each column the first color that no column with a common row has."""
     by_column = pattern.tocsc()
-    rows_of = np.split(by_column.indices, by_column.indptr[1:-1])
-    used: list[set[int]] = [set() for _ in range(pattern.shape[0])]  # the colors in each row
-    colors = np.zeros(pattern.shape[1], int)
-    for column, rows in enumerate(rows_of):
-        neighbor_colors: set[int] = set().union(*(used[row] for row in rows))
-        color = next(c for c in range(len(neighbor_colors) + 1) if c not in neighbor_colors)
-        colors[column] = color
+    indices, bounds = by_column.indices.tolist(), by_column.indptr.tolist()
+    used = [0] * pattern.shape[0]  # the colors in each row, as bits
+    colors = []
+    for start, stop in itertools.pairwise(bounds):
+        rows, taken = indices[start:stop], 0
         for row in rows:
-            used[row].add(color)
-    return colors, int(colors.max(initial=-1)) + 1
+            taken |= used[row]
+        color = ~taken & (taken + 1)  # the lowest bit that is not set
+        for row in rows:
+            used[row] |= color
+        colors.append(color.bit_length() - 1)
+    return np.array(colors, int), max(colors, default=-1) + 1

@@ -26,7 +26,16 @@ from compgraph.interception import intercept
 from compgraph.tracing import Tracing
 from compgraph.values import MultiOutput, Value
 
-from ..arguments import as_argument, as_constant, as_direction, flatten, lost_graph_error, short_tracebacks, unflatten
+from ..arguments import (
+    as_argument,
+    as_constant,
+    as_direction,
+    flatten,
+    lost_graph_error,
+    require_function,
+    short_tracebacks,
+    unflatten,
+)
 from ..batching import LiftedFunction, active_levels, outside_vmap, propagate
 from ..forward import jvp
 from ..reverse import Tape, collect, depends_on_outside
@@ -320,6 +329,7 @@ def taylor(f: Function, x: object, order: int, direction: Any = None) -> list[An
     """
     if order < 0:
         raise ValueError(f"taylor: order must be at least 0, not {order}")
+    f = require_function("taylor", f)
     leaves, structure = flatten(x)
     if not leaves:
         raise TypeError(f"taylor: the argument, {x}, contains no array. Pass an array, a number, or nested arrays")

@@ -244,7 +244,7 @@ class Trace:
     def apply_linear(self, out: object, directions: list[Any], apply: Callable[[Any, list[Any]], list[Any]]) -> list[Any]:
         """Apply a function that is linear in a result and directions, without the batch axes of vmap and without tangents.
 
-        The results get both again; see `with_tangents`.
+        Both are attached to the results; see `with_tangents`.
         """
         if not self.levels:
             return with_tangents(out, directions, apply)
@@ -384,7 +384,7 @@ def join_outputs(outs: Sequence[Any]) -> MultiOutput:
 def fresh_node(out: NDArray[Any]) -> Any:
     """Return a new node with the value of a node, recorded now.
 
-    Its cotangent is passed on unchanged, in the order in which the readers of the original were recorded.
+    A sweep adds its cotangent to that of the original at the position of the new node, not at those of its readers.
     """
     multi_output = join_outputs([out])
     return attach(multi_output.raw_value[0], ops.output(0), (multi_output,))

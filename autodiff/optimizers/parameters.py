@@ -79,7 +79,7 @@ def collect_parameters(tree: Any) -> tuple[list[Parameter], Any]:
     leaves, structure = flatten(tree)
     if not leaves:
         raise TypeError(f"an optimizer needs parameters, but {tree!r} contains none")
-    parameters = [_parameter(leaf, _path_text(path)) for leaf, path in zip(leaves, structure.paths(), strict=True)]
+    parameters = [_make_parameter(leaf, _path_text(path)) for leaf, path in zip(leaves, structure.paths(), strict=True)]
     for parameter in parameters:
         parameter.require_writable()
     _require_disjoint(parameters)
@@ -90,7 +90,7 @@ def _path_text(path: Sequence[Any]) -> str:
     return "at " + "".join(f"[{key!r}]" for key in path) if path else "given"
 
 
-def _parameter(leaf: object, place: str) -> Parameter:
+def _make_parameter(leaf: object, place: str) -> Parameter:
     require_history(leaf)
     if isinstance(leaf, VariableNode):
         return _require_floating(Parameter(repr(leaf.name), leaf.raw_value, leaf))

@@ -212,9 +212,9 @@ class Piecewise:
 
     def __call__(self, step: int) -> float:
         """The rate after `step` steps."""
-        place = bisect.bisect_right(self.boundaries, step)
-        piece: Any = self.pieces[place]
-        return float(piece(step - (self.boundaries[place - 1] if place else 0)) if callable(piece) else piece)
+        index = bisect.bisect_right(self.boundaries, step)
+        piece: Any = self.pieces[index]
+        return float(piece(step - (self.boundaries[index - 1] if index else 0)) if callable(piece) else piece)
 
 
 @dataclass(frozen=True)

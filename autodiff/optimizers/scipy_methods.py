@@ -56,16 +56,16 @@ class VectorLayout:
         leaves, tree_structure = flatten(tree)
         if tree_structure != self.structure:
             raise ValueError(f"minimize: the tree nests as {tree_structure}, but x0 nests as {self.structure}")
-        pieces = [np.broadcast_to(leaf, shape) for leaf, shape in zip(leaves, self.shapes, strict=True)]
-        return np.concatenate([np.ravel(p).astype(float) for p in pieces]) if pieces else np.zeros(0)
+        parts = [np.broadcast_to(leaf, shape) for leaf, shape in zip(leaves, self.shapes, strict=True)]
+        return np.concatenate([np.ravel(p).astype(float) for p in parts]) if parts else np.zeros(0)
 
     def to_tree(self, vector: Any) -> Any:
         """Return the tree with the numbers of a vector; if the vector is a node, the leaves are nodes computed from it."""
         leaves, offset = [], 0
         for shape, dtype in zip(self.shapes, self.dtypes, strict=True):
             size = math.prod(shape)
-            piece = vector if size == len(vector) else vector[offset : offset + size]  # a graph gets no needless slice
-            leaf = piece.reshape(shape) if shape else piece[0]
+            part = vector if size == len(vector) else vector[offset : offset + size]  # a graph gets no needless slice
+            leaf = part.reshape(shape) if shape else part[0]
             leaves.append(leaf if leaf.dtype == dtype else leaf.astype(dtype))
             offset += size
         return unflatten(self.structure, leaves)
@@ -314,7 +314,7 @@ def minimize(
     >>> print(round(float(grad(lambda p: minimize(lambda x, p: (x - p) ** 2 + x**2, 0.0, p).x)(3.0)), 6))
     0.5
     """
-    require_function("minimize", f)
+    f = require_function("minimize", f)
     params = parameters("minimize", params, args)
     options = {
         "method": method, "bounds": bounds, "constraints": constraints, "tol": tol, "options": options, "callback": callback,

@@ -51,15 +51,14 @@ def find_slope(g: Any, out: Any, corner: Operand) -> tuple[Any, Any]:
     if nodes is None or _depends_on_others(nodes, g, where, duplicates):
         return where, None
     with np.errstate(all="ignore"):
-        ones, others = np.ones_like(out.raw_value), _random_numbers(out.shape).astype(out.dtype)
-        one = ConstantNode.wrap(ones)
-        slope = push_through(nodes, dict.fromkeys(duplicates, one), g, True, None)
-        mixed = push_through(nodes, dict.fromkeys(duplicates, others), g, False, None)
+        random_tangent = _random_numbers(out.shape).astype(out.dtype)
+        slope = push_through(nodes, dict.fromkeys(duplicates, ConstantNode.wrap(np.ones_like(out.raw_value))), g, True, None)
+        random_push = push_through(nodes, dict.fromkeys(duplicates, random_tangent), g, False, None)
         if slope is None:
             return where, np.zeros_like(g.raw_value)
         plain = slope.raw_value if isinstance(slope, Value) else slope
-        deviation = np.abs(mixed - plain * others)
-        if not np.all(np.where(where, deviation, 0) <= _rounding(mixed)):  # false also for nan
+        deviation = np.abs(random_push - plain * random_tangent)  # not 0 if `g` depends on other elements of `out`
+        if not np.all(np.where(where, deviation, 0) <= _rounding_tolerance(random_push)):  # false also for nan
             return where, None
     return where, np.where(where, bind(corners.limit_value, (slope,), {}), 0)
 
@@ -95,7 +94,7 @@ def _is_duplicate(node: Any, out: Any) -> bool:
 
 
 def _depends_on_others(nodes: Any, g: Any, where: Operand, duplicates: list[Any]) -> bool:
-    """Whether `g`, where it is 0, depends on anything but `duplicates`, or on another length of 0, where its slope is unknown."""
+    """Whether `g`, where it is 0, depends on leaves other than `duplicates`, or on another vector length that is 0."""
     stops = set(duplicates)
     ends = {
         node
@@ -112,7 +111,7 @@ def _depends_on_others(nodes: Any, g: Any, where: Operand, duplicates: list[Any]
 
 
 def _has_corner(node: Any) -> bool:
-    """Whether a node is a length that is 0 somewhere."""
+    """Whether a node is the length of a vector, and 0 somewhere."""
     spec = ops.spec_of(node.function)
     return spec is not None and spec.corner == "length" and bool(np.any(node.raw_value == 0))
 
@@ -122,7 +121,7 @@ def _random_numbers(shape: tuple[int, ...]) -> Any:
     return np.random.default_rng(0).uniform(1, 2, shape)
 
 
-def _rounding(values: Array) -> Any:
+def _rounding_tolerance(values: Array) -> Any:
     """Return the tolerance for rounding errors of values."""
     return 1e4 * np.finfo(values.dtype).eps * np.max(np.abs(values), initial=0)
 

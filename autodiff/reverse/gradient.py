@@ -56,7 +56,7 @@ class Gradients(Mapping[str, Any]):
         known_names = ", ".join(map(repr, self._nodes_by_name)) or "none"
         if not isinstance(key, Hashable) or (key not in self._nodes_by_name and not isinstance(key, str)):
             raise KeyError(
-                f"gradients are found by a variable or its name, not by an object of type {type(key).__name__}; known: "
+                f"gradients are indexed by a variable or its name, not by an object of type {type(key).__name__}; known: "
                 f"{known_names}"
             )
         if key not in self._nodes_by_name:

@@ -100,12 +100,12 @@ def _require_argument_types(f: ArrayLike | Callable[..., Any], args: Any, gradie
     require_arguments("check_gradient", args)
     if gradients is not None and not isinstance(gradients, (tuple, list)):
         raise TypeError(
-            f"check_gradient: gradients is a list with an entry per argument, not a {type(gradients).__name__}; of one "
-            "argument write [g], of the result of gradient [g[x]]"
+            f"check_gradient: gradients is a list with an entry per argument, not a {type(gradients).__name__}. For "
+            "one argument pass [g], where g is its gradient"
         )
     for position, argument in enumerate(args):
         if not isinstance(argument, np.ndarray) and finite_differences.plain(argument).dtype.kind not in "fc":
             raise TypeError(
                 f"check_gradient: argument {position} is a {type(argument).__name__}, not an array of numbers; "
-                "autodiff.check_grads takes arguments that nest"
+                "autodiff.check_grads takes nested arguments"
             )

@@ -56,8 +56,8 @@ def warn_of_leaks(operator: str, nodes: list[Any], wrt_nodes: Iterable[Any]) -> 
     candidates = candidate_leaks()
     if candidates and not is_tracing() and (leaks := _find_leaks(candidates, nodes, wrt_nodes)):
         warn_user(
-            f"{operator}: numbers of nodes behind the result left their graph, and constants in it may come from them, which "
-            f"have no derivative: {'; '.join(map(str, leaks[-MAX_SHOWN:]))}. Compute with the nodes themselves (cg.asarray for "
+            f"{operator}: numbers left their graph, and constants in the graph of the result may depend on them without a "
+            f"derivative: {'; '.join(map(str, leaks[-MAX_SHOWN:]))}. Compute with the nodes themselves (cg.asarray for "
             "np.asarray); for constants, write x.value or cg.stop_gradient(x)",
             LeakWarning,
         )

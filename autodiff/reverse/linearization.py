@@ -332,7 +332,8 @@ def _concatenate_owned(parts: list[Any], used: set[int]) -> Any:
 def complex_jacobian(operator: str, x: Any, holomorphic_part: NDArray[Any], antiholomorphic_part: NDArray[Any]) -> Any:
     """Return the Jacobian of a complex result with respect to z, given twice its derivatives by z and by the conjugate of z.
 
-    For a real `x`, the first argument is the Jacobian. For a complex one, raise unless the second is zero up to rounding.
+    For a real `x`, `holomorphic_part` is the Jacobian. For a complex `x`, raise unless `antiholomorphic_part` is 0 up to
+    rounding.
     """
     if x.dtype.kind != "c":
         return holomorphic_part

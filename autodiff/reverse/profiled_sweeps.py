@@ -86,7 +86,7 @@ class ProfiledCotangents(dict[Any, Any]):
         steps, profiler.top = profiler.top, self.outer_top
         profiler.merge_steps(steps)
         if self.entry is not None:
-            for cotangent in wrt_cotangents.values():  # lazy ones were materialized last
+            for cotangent in wrt_cotangents.values():  # lazy cotangents are materialized at the end
                 for part in arrays_of(cotangent):
                     profiler.track(self.entry, part)
         profiler.record_sweep(self.start)

@@ -54,7 +54,7 @@ from ..rules import (
 from .profiled_sweeps import profile_replay
 
 ndarray = np.ndarray
-KINDS = ACTIVE | INERT | USED_CLASS_OF.keys()  # the classes of operands that have a `raw_value`
+RAW_VALUE_CLASSES = ACTIVE | INERT | USED_CLASS_OF.keys()  # the classes of operands that have a `raw_value`
 
 
 class Tape(list[Any]):
@@ -161,7 +161,7 @@ class Replay:
         """Return the operand values that a node read, and its own value."""
         args, sequence_number, roots, create_graph = node.args, node.sequence_number, self.roots, self.create_graph
         if not roots and not create_graph:  # no writes
-            return [a.raw_value if type(a) in KINDS else a for a in args], node.raw_value
+            return [a.raw_value if type(a) in RAW_VALUE_CLASSES else a for a in args], node.raw_value
         out = (
             self.value_at_read(node, node, sequence_number + 0.5)
             if create_graph or roots.get(id(node)) is not None
@@ -357,7 +357,7 @@ def ids_on_paths_through_writes(tape: Tape, output: object, wrt_nodes: set[Any])
     roots = tape.roots
 
     def mark_if_written(node: object) -> bool:
-        """Mark a node as needed if a needed value was written into its buffer; return whether that is so."""
+        """Mark a node as needed if a needed value was written into its buffer; return whether one was."""
         root = roots.get(id(node))
         is_written = root is not None and root.memory in written
         if is_written and type(node) not in INERT:

@@ -3,7 +3,7 @@
 A support is 0 at structural zeros and 1 elsewhere. Its propagation follows from the kind of a rule:
 
 ============  =============================================================================================
-moving        by the formula itself, which adds ones; for a product, with ones in place of the other operands
+maps_zeros    by the formula itself, applied to the support; for a product, with ones in place of the other operands
 elementwise   unchanged
 reduction     broadcast to the reduced array
 others        1 for all elements of an operand, if any element of the output has 1
@@ -124,8 +124,8 @@ def _propagate(rule: Rule, position: int, batched: bool, s: Any, out: Any, *oper
     if rule.kind == "elementwise":
         support = s
     elif rule.kind == "reduction":
-        lengths = {k: v for k, v in options.items() if k in ("axis", "keepdims")}
-        support = _support_of_reduced(position, s, rule, batched, out, operands[0], **lengths)
+        axis_options = {k: v for k, v in options.items() if k in ("axis", "keepdims")}
+        support = _support_of_reduced(position, s, rule, batched, out, operands[0], **axis_options)
     elif _has_own_sweep(options):
         support = options["call"].supports(position, s, out, *operands)
     else:
@@ -437,8 +437,8 @@ def _is_finite(value: Any) -> bool:
 
 
 # ------------------------------------------------------------------------------------------ forward mode
-# The rules of selections drop tangents that are not selected, so only the zeros of basis tangents are structural, and those of
-# cotangents in a recorded gradient.
+# Rules of selections drop the tangents of unselected elements. Structural zeros are therefore only those of basis tangents, and
+# of cotangents in a recorded gradient.
 
 
 def push_support(node: Any, supports: list[Any], create_graph: bool, count: int) -> Any:

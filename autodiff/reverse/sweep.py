@@ -49,7 +49,7 @@ from ..rules import (
 )
 from .profiled_sweeps import profile_pass
 from .replay import (
-    KINDS,
+    RAW_VALUE_CLASSES,
     Replay,
     Tape,
     build_tape,
@@ -206,9 +206,11 @@ def _plain_pass(
             elif positions is BOTH:
                 operands = a.raw_value, b.raw_value
             else:
-                operands = a.raw_value if type(a) in KINDS else a, b.raw_value if type(b) in KINDS else b
+                operands = a.raw_value if type(a) in RAW_VALUE_CLASSES else a, b.raw_value if type(b) in RAW_VALUE_CLASSES else b
         else:
-            operands = (args[0].raw_value,) if count == 1 else tuple([a.raw_value if type(a) in KINDS else a for a in args])
+            operands = (
+                (args[0].raw_value,) if count == 1 else tuple([a.raw_value if type(a) in RAW_VALUE_CLASSES else a for a in args])
+            )
         if type(formulas) is SharedFormulas:
             formulas, operands, options = formulas.evaluate(node, needed, cotangent, out, operands), (), NO_OPTIONS
             count = 0
@@ -218,7 +220,7 @@ def _plain_pass(
             if key not in needed or (formula := formulas[position]) is None:
                 continue
             earlier = get_cotangent(key)
-            # A loop over elements comes here in each iteration.
+            # A loop over elements takes this branch in each iteration.
             if type(earlier) is ScatteredCotangent and formula is scatter_lazily and log is None:
                 earlier.append(cotangent, operands[1:])
                 continue
@@ -324,7 +326,7 @@ def depends_on_outside(nodes: Iterable[Any], inputs: Sequence[Any]) -> bool:
 
 
 def depends_on_outer_tracers(nodes: Iterable[Any], inputs: Sequence[Any]) -> bool:
-    """Whether a graph depends on tracers of an outer function, which is still traced; the arguments are as above."""
+    """Whether a graph depends on tracers of an outer function, which is still traced; see `depends_on_outside`."""
     first = inputs[0].sequence_number
     operands = [operand for x in inputs for operand in x.args]
     return any(map(is_operator_tracer, operands)) or any(is_operator_tracer(n) and n.sequence_number < first for n in nodes)

@@ -85,8 +85,10 @@ class RuleErrors:
             self._errstate: Any = np.errstate(call=self._warn, divide="call", over="call", invalid="call")
             return
         self._raised = [kind for kind, action in actions.items() if action == "raise"] if raising else ()
-        called: dict[str, Any] = {kind: "call" for kind, action in actions.items() if action == "warn" or kind in self._raised}
-        self._errstate = np.errstate(call=self._warn, **called)
+        call_actions: dict[str, Any] = {
+            kind: "call" for kind, action in actions.items() if action == "warn" or kind in self._raised
+        }
+        self._errstate = np.errstate(call=self._warn, **call_actions)
 
     def __enter__(self) -> RuleErrors:
         self._errstate.__enter__()

@@ -126,13 +126,14 @@ def _create_rule(
                 f"rule: derivative= applies to elementwise operations, not to kind {kind!r}. Pass jacobian= or formulas"
             )
         formulas = [
-            d and functools.partial(_pull_derivative, opname, d) for d in _per_operand("derivative", derivative, count, opname)
+            d and functools.partial(_pull_derivative, opname, d)
+            for d in _list_per_operand("derivative", derivative, count, opname)
         ]
         return Rule(opname, "elementwise", formulas, formulas)
     if jacobian is not None:
         if kind not in (None, "general"):
             raise ValueError(f"rule: jacobian= applies to general operations, not to kind {kind!r}. Pass formulas or derivative=")
-        operand_jacobians = list(enumerate(_per_operand("jacobian", jacobian, count, opname)))
+        operand_jacobians = list(enumerate(_list_per_operand("jacobian", jacobian, count, opname)))
         pullbacks = [j and functools.partial(_pull_jacobian, opname, k, j) for k, j in operand_jacobians]
         return Rule(
             opname, "general", pullbacks, [j and functools.partial(_push_jacobian, opname, k, j) for k, j in operand_jacobians]
@@ -154,12 +155,12 @@ def _operand_count(function: Any) -> int:
     return sum(kind is not inspect.Parameter.KEYWORD_ONLY for kind in kinds)
 
 
-def _per_operand(what: str, derivatives: Any, count: int, opname: str) -> list[Any]:
+def _list_per_operand(what: str, derivatives: Any, count: int, opname: str) -> list[Any]:
     """Return a sequence with an entry per operand."""
-    each = [derivatives] if callable(derivatives) else list(derivatives)
-    if len(each) != count:
-        raise ValueError(f"rule: {opname} has {count} operands, but {what}= has {len(each)} entries. Pass None for zero")
-    return each
+    entries = [derivatives] if callable(derivatives) else list(derivatives)
+    if len(entries) != count:
+        raise ValueError(f"rule: {opname} has {count} operands, but {what}= has {len(entries)} entries. Pass None for zero")
+    return entries
 
 
 def _require_single_output(opname: str, out: object) -> None:
@@ -247,10 +248,10 @@ class _CheckedFormula:
         operand = np.asarray(operands[k])
         direction = seed if self.mode == "forward" else finite_differences.random_direction(operand, np.random.default_rng(0))
 
-        def shifted(x: Any) -> Any:
+        def apply_to_operand_k(x: Any) -> Any:
             return self.function.function(*operands[:k], x, *operands[k + 1 :], **options)
 
-        slope = _to_vector(_directional_derivative(shifted, operand, direction))
+        slope = _to_vector(_directional_derivative(apply_to_operand_k, operand, direction))
         if self.mode == "forward":
             expected = slope
             actual = _to_vector(result if isinstance(result, tuple) else conform(np.asarray(result), np.asarray(out)))

@@ -36,7 +36,7 @@ from .equations import Line, Writer, has_chosen_name, node_text, plain_text, tru
 from .sweep_steps import Pass, Step, backward, forward
 
 MARGIN, TITLE_HEIGHT, ROW = 14, 26, 20  # points; a row of text below the graph
-RESOLUTION, MAX_WIDTH = 150, 1800  # dots per inch, unless an image were wider than so many pixels
+RESOLUTION, MAX_WIDTH = 150, 1800  # dots per inch, or less: no image is wider than this number of pixels
 TEXT_SCALE, BOLD_SCALE = 0.86, 0.76  # DejaVu Sans is wider than Helvetica, for which Graphviz reserves space
 FONT: Any = {"font.family": "DejaVu Sans", "text.usetex": False, "path.sketch": None}  # overrides the user's settings
 ACTIVE, DERIVATIVE, MUTED = LIGHT.active, LIGHT.adjoint, LIGHT.muted
@@ -225,9 +225,9 @@ class _Painter:
 
     def draw_texts(self, operations: Operations, omitted: int = 0, color: str | None = None, weight: str = "normal") -> None:
         """Write texts, without the last `omitted` ones."""
-        size, pen, written = 0.0, "black", [each for each in operations if each["op"] in "FcT"]
-        count = sum(each["op"] == "T" for each in written) - omitted
-        for each in written:
+        size, pen, text_operations = 0.0, "black", [each for each in operations if each["op"] in "FcT"]
+        count = sum(each["op"] == "T" for each in text_operations) - omitted
+        for each in text_operations:
             if each["op"] == "F":
                 size = each["size"]
             elif each["op"] == "c":
@@ -293,7 +293,7 @@ class Animation:
         return notebook_frame(self.html(), self._title, 720)
 
     def html(self, seconds: float = 1.5) -> str:
-        """Return the animation as one self-contained page. On a narrow screen the graph is turned if it is larger then.
+        """Return the animation as one self-contained page. On a narrow screen the graph is rotated if it can be drawn larger.
 
         Parameters
         ----------
@@ -441,14 +441,13 @@ def animate(
     size, uses = len(nodes), sum(len(operands_of(each)) for each in nodes)
     if size <= limit < uses / EDGES_PER_NODE:
         raise ValueError(
-            f"the graph has only {size} nodes, but uses them {uses} times, and an animation shows each use: at most "
-            f"{EDGES_PER_NODE} a node, {EDGES_PER_NODE * limit} for limit={limit}; animate a smaller case, or pass limit=; "
-            "visualize_at draws large graphs"
+            f"the graph has {uses} edges, and an animation with limit={limit} shows at most {EDGES_PER_NODE * limit}. Animate "
+            "a smaller case, or pass a larger limit. visualize_at draws large graphs"
         )
     if size > limit:
         raise ValueError(
-            f"the graph has {size} nodes, and an animation shows at most {limit}: animate a smaller case or a node nearer "
-            "to the variables, or pass limit=; visualize_at draws large graphs"
+            f"the graph has {size} nodes, and an animation shows at most {limit}. Animate a smaller case or a node nearer "
+            "to the variables, or pass limit=. visualize_at draws large graphs"
         )
     return Animation((backward if mode == "reverse" else forward)(node, wrt, seed), direction)
 

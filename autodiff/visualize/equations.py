@@ -140,10 +140,12 @@ class Writer:
         if isinstance(step.node.function, ops.Output):
             which = f"result {step.node.function.index + 1} of {operand}"
             return f"{node}, {which}, passes its adjoint back" if self.mode == "reverse" else f"{node} takes its tangent, {which}"
-        place = f"its {ORDINALS[step.position]} operand, " if len(step.node.args) > 1 and step.position < len(ORDINALS) else ""
+        position_text = (
+            f"its {ORDINALS[step.position]} operand, " if len(step.node.args) > 1 and step.position < len(ORDINALS) else ""
+        )
         if self.mode == "reverse":
-            return f"{node} passes its adjoint back to {place}{operand}"
-        return f"{node} takes the tangent of {place}{operand}"
+            return f"{node} passes its adjoint back to {position_text}{operand}"
+        return f"{node} takes the tangent of {position_text}{operand}"
 
     def start(self, sweep: Pass) -> Line:
         """Write the equation of the start."""
@@ -174,10 +176,11 @@ def _product(step: Step, local: Token, derivative_token: Token, is_reverse: bool
         return ([derivative_token, _text(symbol), local] if is_reverse else [local, _text(symbol), derivative_token]), []
     symbol, times = (" · ", " × ") if scalar else (" ⊙ ", " ⊙ ")
     first, second = (derivative_token, local) if is_reverse else (local, derivative_token)
-    one, two = (step.incoming, step.local) if is_reverse else (step.local, step.incoming)
+    left_factor, right_factor = (step.incoming, step.local) if is_reverse else (step.local, step.incoming)
+    left_text = format_operand(left_factor) if np.iscomplexobj(left_factor) else format_result(left_factor)
     symbols, numbers = (
         [first, _text(symbol), second],
-        [_text(f"{format_operand(one) if np.iscomplexobj(one) else format_result(one)}{times}{format_operand(two)}")],
+        [_text(f"{left_text}{times}{format_operand(right_factor)}")],
     )
     if is_reverse and np.shape(step.contribution) != step.node.shape:
         symbols, numbers = [_text("sum("), *symbols, _text(")")], [_text("sum("), *numbers, _text(")")]

@@ -118,9 +118,9 @@ def backward(node: Any, wrt: Any, seed: Any) -> Pass:
             before = partial_sums.get(operand)
             partial_sums[operand] = contribution if before is None else _sum(before, contribution)
             steps.append(_explain(Step(item, position, adjoints[item], contribution, before, partial_sums[operand])))
-    last = {step.operand: place for place, step in enumerate(steps)}
-    for operand, place in last.items():  # the sweep may add in a different order, with different rounding
-        steps[place] = replace(steps[place], total=adjoints[operand])
+    last = {step.operand: index for index, step in enumerate(steps)}
+    for operand, index in last.items():  # the sweep may add in a different order, with different rounding
+        steps[index] = replace(steps[index], total=adjoints[operand])
     return Pass("reverse", node, {node: adjoint}, steps, owned_arrays(adjoints, wrt_nodes, *adjoints.values()))
 
 
@@ -147,10 +147,10 @@ def forward(node: Any, wrt: Any, seed: Any) -> Pass:
     steps: list[Step] = []
     for item in reversed(nodes):
         if id(item) in needed and item is not start and item.args:
-            added = _forward_steps(item, tangents)
-            if added:
-                steps += added
-                tangents[item] = added[-1].total
+            new_steps = _forward_steps(item, tangents)
+            if new_steps:
+                steps += new_steps
+                tangents[item] = new_steps[-1].total
     end = tangents.get(node)
     return Pass("forward", node, {start: tangents[start]}, steps, {node: np.zeros_like(node.raw_value) if end is None else end})
 
@@ -179,10 +179,10 @@ def _forward_steps(item: Any, tangents: dict[Any, Any]) -> list[Step]:
 
 def _tangent_of(item: Any, incoming: list[Any]) -> Any:
     """Return the tangent of an operation in forward mode; None if it is zero."""
-    work = RuleErrors(item.function)
-    work.at = item
+    errors = RuleErrors(item.function)
+    errors.at = item
     rule = by_function[item.function]
-    tangent = work.run(push, rule, incoming, item.raw_value, item.function, tuple(_operand_values(item)), item.options)
+    tangent = errors.run(push, rule, incoming, item.raw_value, item.function, tuple(_operand_values(item)), item.options)
     if isinstance(tangent, tuple):
         return tuple(None if t is None else conform(np.asarray(t), o) for t, o in zip(tangent, item.raw_value, strict=True))
     return None if tangent is None else conform(tangent, item.raw_value)
@@ -210,7 +210,7 @@ def _unwritten_graph(node: Any) -> list[Any]:
         reason = "an array was written into" if written else f"the {describe(late[0])} was updated after use"
         raise ValueError(
             f"animate: {reason}, so the nodes no longer hold the values of the steps. Compute the graph again after an update; "
-            "instead of writing use np.stack, np.where or np.concatenate. gradient(node) takes writes"
+            "instead of writing use np.stack, np.where or np.concatenate. gradient(node) supports writes"
         )
     return nodes
 

@@ -9,7 +9,6 @@ from .patched_numpy import after_restore, is_compiled, patched_numpy, register_o
 __all__ = [
     "LIKE_CONSTRUCTORS", "after_restore", "array", "as_strided", "asanyarray", "asarray", "asarray_chkfinite",
     "ascontiguousarray", "asfortranarray", "asmatrix", "bmat", "c_", "constant", "empty", "full", "is_compiled", "kaiser",
-    "ones",
-    "patched_numpy", "placeholder", "r_", "register_original", "require", "shield_compiled_modules", "variable",
+    "ones", "patched_numpy", "placeholder", "r_", "register_original", "require", "shield_compiled_modules", "variable",
     "without_patches", "zeros",
 ]  # fmt: skip

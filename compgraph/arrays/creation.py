@@ -56,7 +56,7 @@ def array(object: Any, dtype: DTypeLike | None = None, *, copy: bool | None = Tr
     """
     node = stack_nested(object)
     if not isinstance(node, Value):
-        require_computed(object, "what an array is made of")
+        require_computed(object, "the argument of array")
         numpy_array = np.array(object, dtype=dtype, copy=copy, order=order, ndmin=ndmin)  # type: ignore[call-overload]
         return fillable(numpy_array if dtype is not None else with_default_dtype(numpy_array, object))
     node = _convert_node(node, object, dtype, copy, order)
@@ -217,7 +217,7 @@ def _with_order(node: Any, order: str) -> Any:
 def fillable(array: Any, name: str | None = None, is_blank: bool = False) -> Any:
     """Return a new plain array as a node without operands, into which nodes can be written; `is_blank` if it contains zeros.
 
-    Other dtypes than floating and complex ones become an inert node. Under `no_graph` the array stays plain, unless a derivative
+    An array of integers or booleans becomes an inert node. Under `no_graph` the array stays plain, unless a derivative
     in forward mode is being computed.
     """
     if array.dtype.kind not in "fc":

@@ -18,6 +18,7 @@ from ..context import (
     call_function,
     call_wrapper,
     collector,
+    higher_derivatives,
     is_deriving,
     recording_for_replay,
     run_isolated,
@@ -186,7 +187,13 @@ class FunctionTrace(NamedTuple):
 
 
 def trace_function(
-    f: object, call: Call, captured: CapturedState, expected: tuple[Any, ...], nan_safe: bool, may_truncate_loops: bool = False
+    f: object,
+    call: Call,
+    captured: CapturedState,
+    expected: tuple[Any, ...],
+    nan_safe: bool,
+    may_truncate_loops: bool = False,
+    is_differentiable: bool = False,
 ) -> FunctionTrace:
     """Trace one call of a function.
 
@@ -204,6 +211,8 @@ def trace_function(
         Whether derivatives are recorded in a form without spurious NaN, which is slower.
     may_truncate_loops : bool
         Whether loops may be truncated to a few iterations; the program is then extrapolated.
+    is_differentiable : bool
+        Whether another library may differentiate the program.
 
     Raises
     ------
@@ -213,22 +222,37 @@ def trace_function(
         If loops were truncated, and the trace possibly differs from the full loops.
     """
     truncation = LoopTruncation() if may_truncate_loops else None
+    differentiated: list[str] | None = None if is_differentiable else []
     try:
-        return run_isolated(_trace, f, call, captured, expected, nan_safe, truncation)
+        trace = run_isolated(_trace, f, call, captured, expected, nan_safe, truncation, differentiated)
     except Exception as error:
-        if truncation is None or not truncation.loops:
-            raise
-        raise LoopMismatchError from error
+        if not differentiated:
+            if truncation is None or not truncation.loops:
+                raise
+            raise LoopMismatchError from error
+    if differentiated:
+        return trace_function(f, call, captured, expected, nan_safe, may_truncate_loops, is_differentiable=True)
+    return trace
 
 
 def _trace(
-    f: object, call: Call, captured: CapturedState, expected: tuple[Any, ...], nan_safe: bool, truncation: LoopTruncation | None
+    f: object,
+    call: Call,
+    captured: CapturedState,
+    expected: tuple[Any, ...],
+    nan_safe: bool,
+    truncation: LoopTruncation | None,
+    differentiated: list[str] | None,
 ) -> FunctionTrace:
     register_imported()
     start = next_sequence_number()
     tracing = Tracing(records=True, compiles=True)
     guard_log: list[Guard] = []
-    with np.errstate(all="ignore"), tracing, Setting({call_wrapper: truncation, trace_guards: guard_log}):
+    with (
+        np.errstate(all="ignore"),
+        tracing,
+        Setting({call_wrapper: truncation, trace_guards: guard_log, higher_derivatives: differentiated}),
+    ):
         inputs = [_argument_tracer(value) for value in call.values()]
         call_on_tracers = partial(_call_function, f, *call.with_values(inputs).arguments(), nan_safe, captured.uses_autodiff)
         result, leaks, unused = call_on_tracers()
@@ -237,7 +261,7 @@ def _trace(
         if truncation is not None and truncation.has_failed:
             raise LoopMismatchError
         results = ResultTree(result, expected)
-        del result  # with the tracers in it that are no outputs
+        del result  # and its tracers that are not outputs
         if truncation is not None and truncation.loops:
             require_unchanged(captured, "while tracing")
             schedules = [_truncated_schedule(results, guard_log, leaks, unused, inputs, truncation.tables, start)]
@@ -277,7 +301,7 @@ def _full_trace(
         guards = [*guards, make_evaluation_guard(unused_nodes)]  # computed for their warnings and errors
     _require_local_graph(items, inputs, start)
     build = results.make_builder()
-    traced_result = build([np.array(node.raw_value)[()] for node in outputs])
+    traced_result = build([np.asarray(node.raw_value)[()] for node in outputs])
     require_close_results(traced_result, expected, "the traced result", [node.raw_value for node in inputs])
     is_constant = not outputs and not guards
     if not outputs and inputs:  # a program needs an output, if only for its guards

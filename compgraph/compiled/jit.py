@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, overload
 import numpy as np
 
 from .. import ops
+from ..interception import as_python_function
 
 if TYPE_CHECKING:
     from .jitted import Jitted
@@ -148,7 +149,7 @@ def jit(
         return type(f)(kind(f.__func__, options, tuple(names)))
     if isinstance(f, Bound):
         f = functools.partial(f.__func__.__wrapped__, f.__self__)
-    return kind(f.__wrapped__ if isinstance(f, Jitted) else f, options, tuple(names))
+    return kind(f.__wrapped__ if isinstance(f, Jitted) else as_python_function(f), options, tuple(names))
 
 
 def _check_options(threads: int | None, exact: bool, cache: bool) -> dict[str, Any]:

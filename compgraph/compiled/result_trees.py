@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from .compile_errors import NotCompilableError
 ndarray = np.ndarray
 _NUMBERS = frozenset({int, float, complex, bool})
 _RELATIVE_TOLERANCE = {2: 1e-1, 4: 1e-3, 8: 1e-6}  # by itemsize; a traced derivative may be evaluated in another order
+_BLOCK_SIZE = 2**18  # elements compared at once
 _MAX_ROUNDINGS = 2**12  # rounding errors by which sums may differ
 
 
@@ -151,15 +153,29 @@ def are_close(actual: Any, other: Any, rounding: float = 0.0) -> bool:
     if actual.dtype.kind not in "fc":
         return bool(np.array_equal(actual, other))
     with np.errstate(all="ignore"):
-        tolerance = _RELATIVE_TOLERANCE.get(actual.real.dtype.itemsize, _RELATIVE_TOLERANCE[8])
-        return bool(
-            np.allclose(actual, other, rtol=tolerance, atol=max(tolerance * _largest_magnitude(other), rounding), equal_nan=True)
-        )
+        rtol = _RELATIVE_TOLERANCE.get(actual.real.dtype.itemsize, _RELATIVE_TOLERANCE[8])
+        atol = max(rtol * _largest_magnitude(other), rounding)
+        indices = block_indices(actual.shape)
+        return all(np.allclose(actual[index], other[index], rtol=rtol, atol=atol, equal_nan=True) for index in indices)
 
 
-def _largest_magnitude(values: Array) -> float:
+def block_indices(shape: tuple[int, ...]) -> Iterator[slice | tuple[()]]:
+    """Yield indices of blocks along the first axis, whose temporary arrays are small beside a large array."""
+    if not shape:
+        yield ()
+        return
+    rows = max(1, _BLOCK_SIZE * shape[0] // max(math.prod(shape), 1))
+    for start in range(0, shape[0], rows):
+        yield slice(start, start + rows)
+
+
+def _largest_magnitude(values: NDArray[Any]) -> float:
     """Return the largest absolute value of the finite numbers."""
-    return float(np.abs(values, where=np.isfinite(values), out=np.zeros(np.shape(values))).max(initial=0.0))
+    largest = 0.0
+    for index in block_indices(np.shape(values)):
+        block = values[index]
+        largest = max(largest, float(np.abs(block, where=np.isfinite(block), out=np.zeros(np.shape(block))).max(initial=0.0)))
+    return largest
 
 
 def _rounding(values: NDArray[Any]) -> float:

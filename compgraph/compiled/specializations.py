@@ -9,6 +9,7 @@ from contextvars import copy_context
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..executor import MISMATCH_ERRORS, compile_family, compile_schedule, has_nan, supports_families
 from ..frames import user_source_line
@@ -20,7 +21,7 @@ from .captured_state import CapturedState, require_unchanged
 from .compile_errors import NotCompilableError, submitted_at
 from .function_trace import FunctionTrace, trace_function
 from .loops import LoopMismatchError
-from .result_trees import require_close_results, snapshot_results
+from .result_trees import block_indices, require_close_results, snapshot_results
 
 _log = logging.getLogger(__name__)
 MAX_RETRACED = 3000  # operations of the largest trace that is compared with its nan-safe form
@@ -328,9 +329,15 @@ class Specializations:
             except NotCompilableError as error:
                 self.reject(error)
                 return
-            _, job = call_and_make_job(*copied_call.arguments())
+            job = call_and_make_job(*copied_call.arguments())[1]
+            del copied_call, call_and_make_job  # the job has copies of its own
             if job is not None:
                 job()
+
+
+def _has_same_bytes(a: NDArray[Any], b: NDArray[Any]) -> bool:
+    """Return whether arrays of the same shape and dtype have the same bytes, also of nan."""
+    return all(a[index].tobytes() == b[index].tobytes() for index in block_indices(a.shape))
 
 
 def _require_unchanged_arguments(before: ArgumentState, after: ArgumentState, copied_call: Call) -> None:
@@ -345,7 +352,7 @@ def _require_unchanged_arguments(before: ArgumentState, after: ArgumentState, co
         if after.leaves[leaf_index] is not value:
             raise NotCompilableError("it replaces a value in an argument (a list, dictionary or object)")
         is_plain = type(value) is np.ndarray
-        if before.writes[leaf_index] != after.writes[leaf_index] or (is_plain and value.tobytes() != copy.tobytes()):
+        if before.writes[leaf_index] != after.writes[leaf_index] or (is_plain and not _has_same_bytes(value, copy)):
             raise NotCompilableError(
                 f"it writes into an argument (array {position}), which a program cannot repeat; copy it first"
             )

@@ -284,7 +284,7 @@ class Context:
         """Remove the layer that this ``with`` statement entered, and return it."""
         entered = self._entered[::-1]  # a copy, because other threads may leave concurrently
         if not entered:
-            raise RuntimeError("a context was left that is not entered")
+            raise RuntimeError("a context that is not entered was exited. Exit each context once, as `with` does")
         layer = entered[0]
         if len(entered) > 1:  # possibly in several threads, tasks or generators: find the layer of this statement
             own_layers, frame_id = set(_enclosing_layers()), id(frame_up(2))

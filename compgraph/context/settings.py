@@ -92,6 +92,10 @@ sealed_until = sealed.get
 # Whether rules must record derivatives that stay correct for values fed later, even where a shorter form would give nan.
 records_for_replay: ContextVar[bool] = layered_variable("records_for_replay", False)
 
+# A list while a trace assumes that its derivatives are not differentiated again; None otherwise. If one is, its operation adds
+# its opname to the list, and the trace is repeated without the assumption.
+higher_derivatives: ContextVar[list[str] | None] = layered_variable("higher_derivatives", None)
+
 # Whether a derivative is being recorded. Arrays made by rules are never written into, so fewer views need to be active.
 deriving: ContextVar[bool] = layered_variable("deriving", False)
 is_deriving = deriving.get

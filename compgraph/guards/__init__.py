@@ -34,6 +34,7 @@ from .guarded_shapes import (
     watch_shapes,
 )
 from .leaks import (
+    CONVERSIONS,
     MAX_SHOWN,
     Leak,
     candidate_leaks,
@@ -51,7 +52,7 @@ from .recipes import Recipe, reduce_ancestors, sort_recipes
 from .untracked_indices import UnchangedGuard, UntrackedGuard, log_untracked
 
 __all__ = [
-    "MAX_SHOWN", "EvaluationGuard", "Guard", "GuardError", "GuardLog", "GuardWarning", "HiddenError", "Leak",
+    "CONVERSIONS", "MAX_SHOWN", "EvaluationGuard", "Guard", "GuardError", "GuardLog", "GuardWarning", "HiddenError", "Leak",
     "ProgramMismatchError", "Recipe", "Shape", "ShapeGuard", "UnchangedGuard", "UntrackedGuard", "candidate_leaks",
     "collecting_guards", "collecting_leaks", "conversions", "evaluate_guarded", "format_leaks", "guarded_errors",
     "guarded_flags", "guarded_strides", "guarded_value", "guards_of", "has_evicted_guards", "hash_scalars_by_value",

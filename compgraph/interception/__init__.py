@@ -6,9 +6,9 @@ nodes. ``README.md`` lists all patches, their lifetime and their reason.
 """
 
 from . import conversion_calls
-from .activation import intercept, interception
+from .activation import intercept, interception, patch_list_functions
 from .borrowing import as_borrowed
-from .callers import is_library
+from .callers import as_python_function, is_library
 from .code_patches import argument_has_node, enable_code_patches, patch_code, python_implementation, unpatched
 from .import_hooks import ImportHook, adapt_imported, is_loading
 from .introspection import is_introspection_patch
@@ -22,6 +22,7 @@ __all__ = [
     "adapt_imported",
     "argument_has_node",
     "as_borrowed",
+    "as_python_function",
     "conversion_calls",
     "draw_handler",
     "draw_unmonitored",
@@ -33,6 +34,7 @@ __all__ = [
     "is_library",
     "is_loading",
     "patch_code",
+    "patch_list_functions",
     "python_implementation",
     "reachable_generators",
     "unpatched",

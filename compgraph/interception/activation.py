@@ -1,4 +1,4 @@
-"""Activation of patches: while a function is differentiated, and from the first variable on.
+"""Activation of patches: while a function is differentiated, from the first variable on, and on import.
 
 Patches are applied when the first context of `intercept` opens, and undone when the last closes, under a lock. They apply to the
 whole process, and call the originals for other threads and for library code. If an interrupt prevents the exit of a context, the
@@ -31,10 +31,9 @@ from .undispatched_functions import (
     open_interceptions,
     patch_dispatchers,
     run_vectorized,
-    top_level_switch,
 )
 
-_has_patched_code = _has_variable = False
+_has_patched_code = False
 after_restore += [DIFFERENTIATION.reapply_to_numpy, TOP_LEVEL.reapply_to_numpy]
 
 
@@ -142,19 +141,24 @@ def patch_numpy_code() -> None:
         _has_patched_code = True
 
 
-def _record_sequences() -> None:
-    """Let NumPy's functions record lists that hold nodes, from the first variable on."""
-    global _has_variable
-    _has_variable = True
-    if not top_level_switch.is_on and interception_switch.is_on:
+def patch_list_functions() -> None:
+    """Let NumPy's functions that convert lists record the nodes in them; `compgraph` calls it on import.
+
+    In ``np.array([cg.variable(2.0), 1.0])``, Python looks up the function before the variable exists.
+    """
+    if interception_switch.is_on:
         with callbacks_lock:
-            patch_numpy_code()
             frame = source_lines.user_frame(2)
             TOP_LEVEL.apply([] if frame.f_code is None else [frame.f_globals])
-            top_level_switch.is_on = True
 
 
-variable_hooks.append(_record_sequences)
+def _prepare_first_variable() -> None:
+    if not _has_patched_code:
+        patch_numpy_code()
+        patch_list_functions()  # also in a namespace that belongs to no module
+
+
+variable_hooks.append(_prepare_first_variable)
 
 
 def _close(reference: weakref.ref[Any]) -> None:
@@ -167,8 +171,6 @@ def _close(reference: weakref.ref[Any]) -> None:
             return
         DIFFERENTIATION.restore()
         DRAWS.restore()
-        if not top_level_switch.is_on:
-            TOP_LEVEL.restore()
         unbind_introspection()
         restore_variables()
         open_interceptions.discard(reference)  # last, so that the garbage collector repeats this after an interrupt
@@ -216,8 +218,6 @@ def interception(on: bool = True) -> None:
             )
         interception_switch.is_on = bool(on)
         if not on:
-            top_level_switch.is_on = False
             TOP_LEVEL.restore()
     enable_code_patches(interception_switch.is_on)
-    if interception_switch.is_on and _has_variable:
-        _record_sequences()
+    patch_list_functions()

@@ -8,29 +8,24 @@ from __future__ import annotations
 import functools
 import os
 import sys
-import sysconfig
 from collections.abc import Callable
-from types import FrameType
+from types import BuiltinFunctionType, FrameType
+from typing import Any
 
 import numpy as np
 
 from ..frames import is_in_library, is_internal, source_lines
 from ..inplace import contains_node
-from ..tracing import has_compiled_code
+from ..tracing import has_compiled_code, library_folders
 
 _NUMPY = os.path.dirname(np.__file__) + os.sep
 _POLYNOMIALS = os.path.join(_NUMPY, "polynomial")
 
 
-@functools.cache  # computed on first use, because it would slow down `import compgraph`
-def _library_paths() -> tuple[str, ...]:
-    return (*{sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")}, "<frozen")
-
-
 @functools.cache
 def is_library(filename: str) -> bool:
     """Whether a file belongs to Python, to an installed package, or to the two packages here."""
-    return is_internal(filename) or filename.startswith(_library_paths()) or filename in sys.builtin_module_names
+    return is_internal(filename) or filename.startswith(library_folders()) or filename in sys.builtin_module_names
 
 
 @functools.cache
@@ -39,6 +34,25 @@ def is_user_module(module: object) -> bool:
     if not isinstance(module, str) or module.partition(".")[0] in ("builtins", "numpy", "scipy"):
         return False
     return not is_library(getattr(sys.modules.get(module), "__file__", None) or "")
+
+
+# A function whose code belongs to no package: conversions in it count as those of the user, and names in it are patched.
+_CALL = compile("lambda *args, **kwargs: function(*args, **kwargs)", "<call of a function in C>", "eval")
+
+
+def as_python_function(f: Any) -> Any:
+    """Return a function in Python that calls a function in C (``math.sin``, ``float``); others are returned unchanged.
+
+    If this package called it with a tracer, the conversion of the tracer would be neither replaced nor reported.
+    """
+    if type(f) is functools.partial:
+        inner = as_python_function(f.func)
+        return f if inner is f.func else functools.partial(inner, *f.args, **f.keywords)
+    if type(f) is not BuiltinFunctionType and not (isinstance(f, type) and f.__module__ in ("builtins", "numpy")):
+        return f
+    call = eval(_CALL, {"__name__": "<call>", "function": f})
+    call.__name__, call.__qualname__, call.__doc__ = f.__name__, f.__qualname__, f.__doc__
+    return call
 
 
 class _FileTable(dict[str, bool]):

@@ -1,8 +1,8 @@
 """Patches of NumPy's array constructors, which return buffers and accept nodes.
 
 A node may be written later into an array that ``np.zeros(n)`` creates. While a function is differentiated, the names of
-constructors refer to these patches, for calls from user code. From the first variable on, the functions that convert lists
-(`AT_TOP_LEVEL`) are patched permanently, and record lists with nodes outside of operators as well.
+constructors refer to these patches, for calls from user code. The functions that convert lists (`AT_TOP_LEVEL`) are patched
+permanently, and record lists with nodes outside of operators as well.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from contextvars import Context
 from types import ModuleType
 from typing import Any
 
-from . import library_adapters, masked_arrays
+from . import library_adapters, masked_arrays, math_functions
 
 
 class ImportHook:
@@ -91,6 +91,7 @@ _ADAPTERS: dict[str, Callable[[], None]] = {
     "numba": library_adapters.adapt_numba,
     "numpy.ma": masked_arrays.adapt_masked_arrays,
     "pyfftw": library_adapters.adapt_pyfftw,
+    "statistics": math_functions.adapt_statistics,
 }
 _adapted: set[str] = set()
 

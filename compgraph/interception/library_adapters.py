@@ -97,8 +97,8 @@ def _token(node: Value) -> str:
         frame = frame.f_back
     if _module_name(frame).startswith("dask.array"):  # a dask array on the left of an operator, or a function of Dask
         raise TypeError(
-            f"an operation of dask.array got a node of shape {node.shape}; its result would lose the graph. Use value.compute() "
-            f"in place of the dask array, or node.value where a plain array is meant. {BLOCKWISE_ADVICE}"
+            f"an operation of dask.array got a node of shape {node.shape}, so its result would lose the graph. Use "
+            f"value.compute() in place of the dask array, or node.value where a plain array is meant. {BLOCKWISE_ADVICE}"
         )
     return os.urandom(16).hex()
 

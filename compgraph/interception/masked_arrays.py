@@ -46,7 +46,7 @@ def _call_ufunc(function: object, original: Function, args: Args, kwargs: Option
 
 
 def _call_counterpart(counterpart: Function) -> Any:
-    """A handler that calls the function of NumPy."""
+    """Return a handler that calls the function of NumPy."""
 
     def handle(function: object, original: Function, args: Args, kwargs: Options) -> Any:
         if not is_retraceable():
@@ -65,7 +65,7 @@ def _first(original: Function, args: Args, kwargs: Options) -> Any:
 
 
 def _construct(function: object, original: Function, args: Args, kwargs: Options) -> Any:
-    """``np.ma.array`` of a traced node: the node, unless elements are masked."""
+    """Return the node for ``np.ma.array`` of a traced node; raise if elements are masked."""
     arguments = inspect.signature(original).bind(*args, **kwargs).arguments
     data, mask = arguments.get("data"), arguments.get("mask")
     if not is_retraceable() or arguments["cls"] is not np.ma.MaskedArray:

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 
 from ..graph import stack_nested
-from ..guards import guarded_errors
+from ..guards import guarded_errors, loses_derivative
 from ..inplace import contains_node
 from ..values import Value
+from .code_patches import patch_code, unpatched
 
 Function = Callable[..., Any]
 
@@ -158,6 +159,46 @@ def _sample_values(value: object) -> object:
     if isinstance(value, list) or (isinstance(value, Value) and value.ndim):
         return [float(k) for k in range(1, len(value) + 1)]
     return 1.0 if isinstance(value, Value) else value
+
+
+def adapt_statistics() -> None:
+    """Let normal distributions of `statistics` keep parameters that are nodes; Python's methods compute with them."""
+    from statistics import NormalDist
+
+    def init(self: Any, mu: Any = 0.0, sigma: Any = 1.0) -> None:
+        if sigma < 0.0:
+            raise_error(self, 0.0, -1.0)
+        self._mu, self._sigma = map(_as_parameter, (mu, sigma))
+
+    def quantile(self: Any, p: Any) -> Any:
+        if not any(isinstance(value, Value) for value in (p, self._mu, self._sigma)):
+            return plain_quantile(self, p)
+        if p <= 0.0 or p >= 1.0 or self._sigma <= 0.0:
+            plain_quantile(NormalDist(0.0, 0.0), 2.0)  # raises
+        return self._mu + self._sigma * _special_function("ndtri")(p)
+
+    def from_samples(cls: Any, data: Any) -> Any:
+        data = _as_sequence(data)
+        if not contains_node(data):
+            return plain_from_samples(cls, data)
+        plain_from_samples(cls, _sample_values(data))  # Python raises its errors of lengths
+        return cls(np.mean(sample := _as_array(data)), np.std(sample, ddof=1))
+
+    constructor: Any = NormalDist.from_samples
+    functions: tuple[Any, ...] = (NormalDist.__init__, NormalDist.inv_cdf, constructor.__func__)
+    replacements: tuple[Any, ...] = (init, quantile, from_samples)
+    for function, replacement in zip(functions, replacements, strict=True):
+        patch_code(function, functools.partial(_call_replacement, replacement), always=replacement is not init)
+    raise_error, plain_quantile, plain_from_samples = map(unpatched, functions)
+
+
+def _call_replacement(replacement: Function, function: object, original: object, args: Any, kwargs: Any) -> Any:
+    return replacement(*args, **kwargs)
+
+
+def _as_parameter(value: Any) -> Any:
+    """Convert a number to a float; a scalar node with a derivative is returned unchanged."""
+    return value if isinstance(value, Value) and not value.ndim and loses_derivative(value) else float(value)
 
 
 def wrap_math_function(original: Function, node_function: Function) -> Function:

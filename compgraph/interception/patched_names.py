@@ -87,7 +87,7 @@ def _differentiation_patches() -> list[Patch]:
 
 
 def _top_level_patches() -> list[Patch]:
-    """The names that are replaced from the first variable on: functions that convert lists."""
+    """The names that are replaced on import: functions that convert lists."""
     numpy = vars(np)
     patches: dict[str, Callable[[Any], Any]] = {
         name: functools.partial(wrap_constructor, node_function=CONSTRUCTORS[name], takes_nodes=takes)

@@ -16,6 +16,7 @@ from types import FrameType
 from typing import Any, Self
 
 import numpy as np
+from numpy.lib.array_utils import normalize_axis_index
 
 from ..array_types import Operand
 from ..context import layered_variable
@@ -23,7 +24,7 @@ from ..frames import frame_up
 from ..graph import stack_nested, to_values
 from ..inplace import contains_node
 from ..tracing import is_tracing
-from ..values import BUFFERS, NUMERIC, as_buffer, unwrap_buffer
+from ..values import BUFFERS, NUMERIC, Value, as_buffer, unwrap_buffer
 from .callers import is_library
 
 Function = Callable[..., Any]
@@ -134,6 +135,22 @@ def _return_buffers(name: str, original: Draw) -> Draw:
     return draw
 
 
+def _permute_rows(name: str, original: Draw) -> Draw:
+    """A shuffle that permutes nodes and buffers by one index. NumPy swaps views of their rows instead, which duplicates rows."""
+
+    @functools.wraps(original)
+    def shuffle(x: Any, *args: int, **kwargs: int) -> None:
+        if not (isinstance(x, Value) or type(x) in BUFFERS) or not x.ndim:
+            original(x, *args, **kwargs)
+            return
+        axis = normalize_axis_index(next(iter((*args, *kwargs.values())), 0), x.ndim)
+        order = np.arange(x.shape[axis])
+        original(order)
+        x[...] = x[(slice(None),) * axis + (order,)]
+
+    return shuffle
+
+
 def _draw_as_buffer(numbers: object, frame: FrameType) -> Any:
     """Random numbers; a buffer for user code within a function that is differentiated."""
     if type(numbers) is not np.ndarray or not is_tracing() or numbers.dtype.kind not in NUMERIC:
@@ -149,7 +166,7 @@ _STANDARD = (
 )  # fmt: skip
 _PATCHES: dict[str, Callable[[str, Draw], Draw]] = {
     **dict.fromkeys(FAMILIES, _reparametrize), **dict.fromkeys(UNSUPPORTED, _raise_for_nodes),
-    **dict.fromkeys(_STANDARD, _return_buffers),
+    **dict.fromkeys(_STANDARD, _return_buffers), "shuffle": _permute_rows,
 }  # fmt: skip
 NUMPY_DRAWS = frozenset(_PATCHES)
 
@@ -165,7 +182,7 @@ def wrap_draw(name: str, original: Draw) -> Draw:
 
 _handler: ContextVar[DrawHandler | None] = layered_variable("draw handler", None)
 _NO_DRAWS = frozenset({"bit_generator"})
-_LEGACY = ("bytes", "shuffle", "seed", "set_state")
+_LEGACY = ("bytes", "seed", "set_state")
 _PYTHON_DRAWS = (
     "random", "uniform", "triangular", "gauss", "normalvariate", "lognormvariate", "expovariate", "vonmisesvariate",
     "gammavariate", "betavariate", "paretovariate", "weibullvariate", "binomialvariate", "randint", "randrange", "choice",

@@ -4,8 +4,8 @@ NumPy dispatches on the arguments that a function's dispatcher returns, and igno
 that (methods of ufuncs: see `numpy_substitute`):
 
 - Patched dispatchers also return the nodes in lists.
-- At the top level nodes are arrays over their data, so NumPy converts a list of them without dispatch. Once a variable exists,
-  functions that convert lists are patched, and record lists that contain nodes. Calls from library code are unchanged.
+- At the top level nodes are arrays over their data, so NumPy converts a list of them without dispatch.
+  Functions that convert lists are patched on import, and record lists that contain nodes. Calls from library code are unchanged.
 """
 
 from __future__ import annotations
@@ -46,8 +46,6 @@ class _Switch:
 
 
 interception_switch = _Switch(True)  # see `cg.interception`
-# Whether lists are recorded at the top level: from the first variable on, unless interception is off.
-top_level_switch = _Switch(False)
 
 
 def sequence_contains_node(values: Iterable[object], depth: int = _MAX_DEPTH) -> bool:
@@ -65,7 +63,7 @@ def sequence_contains_node(values: Iterable[object], depth: int = _MAX_DEPTH) ->
 def is_call_recorded(filename: str, values: Iterable[object]) -> bool:
     """Whether a top-level call with these values, from a file, is recorded because a list contains a node."""
     return (
-        top_level_switch.is_on
+        interception_switch.is_on
         and RECORDS_SEQUENCES[filename]
         and is_recording()
         and any(isinstance(v, _SEQUENCES) and sequence_contains_node(v) for v in values)
@@ -74,7 +72,7 @@ def is_call_recorded(filename: str, values: Iterable[object]) -> bool:
 
 def is_call_inspected(filename: str) -> bool:
     """Whether lists in a top-level call from a file (of user code, or of NumPy) are searched for nodes."""
-    return top_level_switch.is_on and (RECORDS_SEQUENCES[filename] or is_internal(filename))
+    return interception_switch.is_on and (RECORDS_SEQUENCES[filename] or is_internal(filename))
 
 
 # -------------------------------------------------------------------------------------------------- dispatchers

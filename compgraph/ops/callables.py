@@ -69,7 +69,7 @@ def _tuples(values: list[Any]) -> tuple[Any, ...]:
 
 
 class Configured:
-    """A ufunc with options (``dtype=``, ``casting=``) that rules do not see."""
+    """A ufunc with options (``dtype=``, ``casting=``) that rules do not receive."""
 
     __slots__ = ("function", "options")
 

@@ -134,7 +134,7 @@ class OpSpec:
     returns_buffer : bool
         Within operators: whether the result for plain arguments is a buffer, into which nodes may be written.
     external : {"", "files", "print options", "settings", "other objects"}
-        What it reads or writes besides its arguments, at the call or later.
+        The state besides its arguments that it reads or writes, at the call or later.
     """
 
     function: Any

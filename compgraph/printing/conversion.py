@@ -408,11 +408,13 @@ class Converter:
         for count in item.options["index_counts"]:
             index = tuple([freeze_operand(part) for part in item.args[start + 1 : start + 1 + count]])
             index = index[0] if len(index) == 1 and isinstance(index[0], tuple) else index
-            piece, own = self._body(item.args[start]), np.shape(_plain(item.args[start]))
-            if item.ndim == 1 and len(own) == len(index) == 2 and any(part is None for part in index):  # a column, or a row
-                piece, own = piece if index[1] is None else arrays.transposed_body(piece), (max(own),)
+            piece, piece_shape = self._body(item.args[start]), np.shape(_plain(item.args[start]))
+            if (
+                item.ndim == 1 and len(piece_shape) == len(index) == 2 and any(part is None for part in index)
+            ):  # a column, or a row
+                piece, piece_shape = piece if index[1] is None else arrays.transposed_body(piece), (max(piece_shape),)
                 index = tuple(part for part in index if part is not None)
-            placed = arrays.scatter(piece, own, index, item.shape)
+            placed = arrays.scatter(piece, piece_shape, index, item.shape)
             if placed is None:
                 return None
             pieces.append(placed)

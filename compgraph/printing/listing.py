@@ -35,7 +35,7 @@ class Run(NamedTuple):
 
 
 class _Candidate(NamedTuple):
-    """A possible run: `num_parts` parts of `period` steps, of which the middle ones are hidden."""
+    """A possible run: `num_parts` parts of `period` steps. The middle parts are hidden."""
 
     hidden_steps: int
     period: int

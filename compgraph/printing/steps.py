@@ -37,23 +37,23 @@ def steps_of(results: Iterable[Any]) -> list[Any]:
     A write is included if its memory is read after it.
     """
     needed: dict[Any, None] = {}
-    read: set[int] = set()  # the logs, by id, of values that are read later
+    read_logs: set[int] = set()  # the logs, by id, of values that are read later
 
-    def need(item: NDArray[Any] | MultiOutput) -> None:
+    def mark_needed(item: NDArray[Any] | MultiOutput) -> None:
         needed[item] = None
         memory = memory_of(item) if isinstance(item, Value) else None
         if memory is not None:
             memory.require_complete()
-            read.add(id(memory))
+            read_logs.add(id(memory))
 
     for node in results:
-        need(node)
+        mark_needed(node)
     steps = []
     for item in sorted(walk(needed.copy(), _sources), key=_recording_order, reverse=True):
-        if item in needed or (id(item.memory) in read if isinstance(item, Write) else _is_read(item, read)):
+        if item in needed or (id(item.memory) in read_logs if isinstance(item, Write) else _is_read(item, read_logs)):
             steps.append(item)
             for position in item.parent_argnums:
-                need(item.args[position])
+                mark_needed(item.args[position])
     return steps[::-1]
 
 
@@ -62,8 +62,8 @@ def _sources(item: Any) -> tuple[Any, ...]:
     return (*read, *item.memory.log) if isinstance(item, Value) and item.memory else read
 
 
-def _is_read(item: Any, read: set[int]) -> bool:
-    return not isinstance(item, MultiOutput) and item.memory is not None and id(item.memory) in read
+def _is_read(item: Any, read_logs: set[int]) -> bool:
+    return not isinstance(item, MultiOutput) and item.memory is not None and id(item.memory) in read_logs
 
 
 def _recording_order(item: Any) -> tuple[bool, float]:

@@ -30,7 +30,7 @@ class Entry(sp.Symbol):
     array: Any
 
     def __new__(cls, array: Any, is_real: bool) -> Entry:
-        """Make a symbol, named by what the array is made of, for the order of factors."""
+        """Make a symbol named after the parts of the array, which determine the order of factors."""
         name = " ".join(str(part) if part.is_Atom else part.func.__name__ for part in sp.preorder_traversal(array))
         entry: Entry = sp.Symbol.__xnew__(cls, array.name if array.is_symbol else name, **({"real": True} if is_real else {}))
         entry.array = array
@@ -176,7 +176,7 @@ class Determinant(sp.Determinant):
 
 
 class Operation(sp.Atom):
-    """An operation without a counterpart in SymPy: its name, its options as text, and what computes it."""
+    """An operation without a counterpart in SymPy: its name, its options as text, and the recorded operation."""
 
     def __new__(cls, name: str, options: tuple[str, ...] = (), compute: tuple[Any, ...] | None = None) -> Operation:
         """Make an operation; those of equal names and options are equal."""
@@ -406,7 +406,7 @@ def selection(body: sp.Expr, index: Sequence[Any], shape: Shape) -> sp.Expr | No
     return Entry(transpose(chosen) if is_row else chosen, bool(body.is_real))
 
 
-def scatter(piece: sp.Expr, own: Shape, index: Sequence[Any], shape: Shape) -> sp.Expr | None:
+def scatter(piece: sp.Expr, piece_shape: Shape, index: Sequence[Any], shape: Shape) -> sp.Expr | None:
     """Return zeros of the shape of a vector or a matrix, with a piece at an index; None if that is not a product."""
     if len(shape) not in (1, 2) or len(index) > len(shape) or not all(isinstance(i, (int, np.integer, slice)) for i in index):
         return None
@@ -415,15 +415,15 @@ def scatter(piece: sp.Expr, own: Shape, index: Sequence[Any], shape: Shape) -> s
         range(*i.indices(n)) if isinstance(i, slice) else range(i % n, i % n + 1) for i, n in zip(index, shape, strict=True)
     ]
     lengths = tuple([len(r) for i, r in zip(index, ranges, strict=True) if isinstance(i, slice)])
-    if own != lengths or 0 in lengths or any(r.step < 0 for r in ranges):
+    if piece_shape != lengths or 0 in lengths or any(r.step < 0 for r in ranges):
         return None
     sides = [_columns(i, r, n) for i, r, n in zip(index, ranges, shape, strict=True)]
-    scalar, middle = (piece, []) if not own else (sp.S.One, [matrix(piece, own)])
-    if len(shape) == 2 and own and not isinstance(index[0], slice):
+    scalar, middle = (piece, []) if not piece_shape else (sp.S.One, [matrix(piece, piece_shape)])
+    if len(shape) == 2 and piece_shape and not isinstance(index[0], slice):
         middle = [transpose(middle[0])]
     right = [transpose(side) for side in sides[1:] if side is not None]
     factors = [*[side for side in sides[:1] if side is not None], *middle, *right]
-    return scalar * body_of(product(*factors), not own or bool(piece.is_real))
+    return scalar * body_of(product(*factors), not piece_shape or bool(piece.is_real))
 
 
 def _columns(index: int | slice, places: range, length: int) -> Any:

@@ -17,6 +17,7 @@ import numpy as np
 from .. import ops
 from ..frames import frame_up
 from ..graph import overrides_protocol
+from ..guards import CONVERSIONS
 from ..tracing import OPAQUE_CLASSES, is_tracing, make_leak_error
 from ..values import BUFFERS, ClassViews, Value, new_view
 
@@ -35,14 +36,7 @@ class _Leak:
     __slots__ = ()
 
 
-_LEAK_METHODS = [
-    "float",
-    "int",
-    "index",
-    "complex",
-    "bool",
-    "reduce",
-    "deepcopy",
+_OPERATORS = [
     "add",
     "radd",
     "sub",
@@ -60,7 +54,7 @@ _LEAK_METHODS = [
     "le",
     "ge",
 ]
-for _name in _LEAK_METHODS:
+for _name in (*CONVERSIONS, *_OPERATORS, "reduce", "deepcopy"):
     setattr(_Leak, f"__{_name}__", _raise_leak)
 
 
@@ -80,7 +74,7 @@ class ClassView(ClassViews):
 
     @property
     def traced(self) -> Any:
-        """The array that this view was made of, without its class."""
+        """Return the array that this view was made of, without its class."""
         try:
             return self._traced
         except AttributeError:  # a slice or copy that C code made
@@ -92,8 +86,8 @@ class ClassView(ClassViews):
         if kind is ndarray:
             return self.traced
         if kind is ops.NO_VALUE:
-            return _like(self, self.traced.view())
-        return view_as(self.traced, kind, self) if _is_array_class(kind) else _like(self, self.traced.view(dtype))
+            return _with_class_of(self, self.traced.view())
+        return view_as(self.traced, kind, self) if _is_array_class(kind) else _with_class_of(self, self.traced.view(dtype))
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: object, **options: Any) -> Any:
         """Record a ufunc on the arrays without their classes; the result has the class if an input has it."""
@@ -103,7 +97,7 @@ class ClassView(ClassViews):
         result = getattr(ufunc, method)(*map(_without_class, inputs), **options)
         if out is not None and isinstance(out[0], ClassView):
             return out[0] if len(out) == 1 else out
-        return _like_first(inputs, result)
+        return _with_first_class(inputs, result)
 
     def __array_function__(self, function: Any, types: Iterable[Any], args: Iterable[Any], kwargs: Mapping[str, Any]) -> Any:
         """Run NumPy's implementation for a class with a protocol of its own, otherwise record the function."""
@@ -114,11 +108,11 @@ class ClassView(ClassViews):
         if isinstance(implementation, FunctionType) and self.viewed_class.__array_function__ is not ndarray.__array_function__:
             return implementation(*args, **kwargs)
         arguments = {name: _without_classes(value) for name, value in kwargs.items()}
-        return _like_first(leaves, function(*map(_without_classes, args), **arguments))
+        return _with_first_class(leaves, function(*map(_without_classes, args), **arguments))
 
     def __getitem__(self, index: object) -> Any:
         result = self.traced[_without_classes(index)]
-        return result if getattr(result, "is_scalar", False) else _like(self, result)
+        return result if getattr(result, "is_scalar", False) else _with_class_of(self, result)
 
     def item(self, *index: Any) -> Any:
         """Return an element, without the class."""
@@ -144,13 +138,15 @@ class ClassView(ClassViews):
 
 
 def _forward(name: str) -> Any:
-    """A method or attribute of the traced array, whose result has the class of the view."""
+    """Return a method that calls that of the traced array, and gives the result the class of the view."""
 
     def method(self: ClassView, *args: object, **kwargs: object) -> Any:
         values = {key: _without_class(value) for key, value in kwargs.items()}
-        return _like(self, getattr(self.traced, name)(*map(_without_class, args), **values))
+        return _with_class_of(self, getattr(self.traced, name)(*map(_without_class, args), **values))
 
-    return functools.wraps(getattr(ndarray, name), ("__name__", "__qualname__"))(method)  # the examples of NumPy are no doctests
+    return functools.wraps(getattr(ndarray, name), ("__name__", "__qualname__"))(
+        method
+    )  # without the docstring, whose examples would run as doctests
 
 
 def _attribute(name: str, has_class: bool) -> property:
@@ -158,7 +154,7 @@ def _attribute(name: str, has_class: bool) -> property:
         setattr(self.traced, name, _without_class(value))
 
     if has_class:
-        return property(lambda self: _like(self, getattr(self.traced, name)), write)
+        return property(lambda self: _with_class_of(self, getattr(self.traced, name)), write)
     return property(lambda self: getattr(self.traced, name), write)
 
 
@@ -192,7 +188,7 @@ def _is_array_class(kind: object) -> bool:
 
 @functools.lru_cache(256)
 def _view_class(kind: type[ndarray]) -> Any:
-    """The class of views as `kind`."""
+    """Return the class of views as `kind`."""
 
     def finalize(self: ClassView, source: Any) -> None:
         if type(source) is not _NoNumbers and kind.__array_finalize__ is not None:
@@ -236,7 +232,7 @@ def view_as(traced: Any, kind: Any, source: object = None) -> Any:
 
 
 def _zero_dimensional(scalar: Value) -> Any:
-    """An array without axes that holds a scalar, into which can be written."""
+    """Convert a scalar to an array without axes, which accepts writes."""
     array: Any = np.zeros_like(scalar, shape=())
     array[...] = scalar
     return array
@@ -247,7 +243,7 @@ def _without_class(value: object) -> Any:
 
 
 def _without_classes(value: object) -> Any:
-    """`_without_class`, also within lists and tuples."""
+    """Apply `_without_class`, also within lists and tuples."""
     return type(value)(map(_without_classes, value)) if type(value) is list or type(value) is tuple else _without_class(value)
 
 
@@ -259,10 +255,10 @@ def _nested_elements(array: Any) -> Any:
     return list(map(_nested_elements, array)) if array.ndim else array[()]
 
 
-def _like(view: ClassView, result: Any) -> Any:
+def _with_class_of(view: ClassView, result: Any) -> Any:
     """Give floating results of an operation on a view its class and attributes; single numbers only if it has ufuncs."""
     if type(result) in (list, tuple):
-        return type(result)([_like(view, part) for part in result])
+        return type(result)([_with_class_of(view, part) for part in result])
     is_array = isinstance(result, Value) or type(result) in BUFFERS or type(result) is ndarray
     if not is_array or result.dtype.kind not in "fc":
         return result
@@ -270,10 +266,10 @@ def _like(view: ClassView, result: Any) -> Any:
     return view_as(result, type(view), view) if has_class else result[()]
 
 
-def _like_first(values: Iterable[object], result: object) -> Any:
+def _with_first_class(values: Iterable[object], result: object) -> Any:
     """Give a result the class of the first view among some values."""
     view = next((value for value in values if isinstance(value, ClassView)), None)
-    return result if view is None else _like(view, result)
+    return result if view is None else _with_class_of(view, result)
 
 
 def call_with_views(call: Callable[..., Any], protocol: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -59,6 +59,14 @@ _ATTRIBUTES = {
     **dict.fromkeys(("bmm", "matmul", "mm", "mv"), "x @ y"),
     "numel": "x.size",
     "block_until_ready": "values are computed at once",
+    # Of masked arrays; np.ma.array(x) of a node is its data, and raises if elements are masked.
+    **dict.fromkeys(("filled", "compressed"), "no element is masked; np.copy(x), np.ravel(x); np.where(mask, number, x)"),
+    **dict.fromkeys(("mask", "recordmask"), "no element is masked; np.ma.getmaskarray(x)"),
+    **dict.fromkeys(
+        ("fill_value", "harden_mask", "soften_mask", "unshare_mask"), "nodes have no mask; np.where(mask, number, x)"
+    ),
+    "count": "no element is masked; x.size, x.shape[axis]",
+    "anom": "x - np.mean(x, axis, keepdims=True)",
 }
 
 

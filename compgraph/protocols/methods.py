@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any, NoReturn
 
 import numpy as np
+from numpy.lib.stride_tricks import as_strided
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from .. import ops
@@ -72,7 +73,7 @@ def _getitem(self: Value, index: object) -> Any:
         if any(isinstance(part, Value) for part in parts):
             selection = bind(ops.getitem, (self, *parts))
             return _copy_row(selection) if isinstance(selection, Value) and selection.ndim and _selects_view(parts) else selection
-    if type(self) in ACTIVE and is_fast_path() and not isinstance(index, Value):
+    if type(self) in ACTIVE and is_fast_path() and not isinstance(index, Value) and not self.is_scalar:
         try:
             return record_active(self.raw_value[index], ops.getitem, (self, index), LEFT)
         except AttributeError as error:
@@ -142,7 +143,7 @@ def _view(self: Value, dtype: Any = ops.NO_VALUE, type: object = None) -> Any:
             f"view({dtype}) of a node of {self.dtype} is not supported: only real and complex dtypes of the same precision can "
             "be viewed as each other; use x.astype to convert, or node.value.view for a plain array"
         )
-    plain = np.empty(self.shape, self.dtype) if self.trace_kind == "batch" else self.value
+    plain = as_strided(np.empty(1, self.dtype), self.shape, self.strides) if self.trace_kind == "batch" else self.value
     plain.view(dtype)  # raises for unsuitable layouts
     return bind(ops.view, (self,), {"dtype": dtype})
 

@@ -150,11 +150,10 @@ def _unrecorded_error(ufunc: np.ufunc, method: str, instead: str) -> TypeError:
 def _is_scalar_out(target: object, frame: Any) -> bool:
     """Whether NumPy's Python code, such as ``mean``, passes a scalar node as ``out=``; it then uses the returned object."""
     filename = frame.f_code.co_filename
-    is_users = source_lines.is_in_packages(filename) and not source_lines.is_package_code(
-        filename
-    )  # a function that the user calls
+    # A function of the user, defined in the folder of a package.
+    is_user_code = source_lines.is_in_packages(filename) and not source_lines.is_package_code(filename)
     is_number = isinstance(target, Value) and has_history(target) and target.is_scalar
-    return is_number and source_lines.is_internal(filename) and not is_users
+    return is_number and source_lines.is_internal(filename) and not is_user_code
 
 
 def _ufunc_method(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], options: dict[str, Any], out: Any) -> Any:

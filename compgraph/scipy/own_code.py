@@ -225,6 +225,7 @@ _BY_NAME: dict[str, Any] = {  # functions that determine the library of an array
     "array_namespace": lambda *args, **kwargs: NUMPY,
     "_namespace": lambda xp: NUMPY,
     "is_numpy": lambda xp: True,
+    "is_lazy_array": lambda x: False,  # batched values have no truth value, by which SciPy tests for lazy arrays
     "at": _IndexedWriter,
     "apply_where": _apply_where,
 }

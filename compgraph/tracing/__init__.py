@@ -9,6 +9,7 @@ from .leak_errors import (
     has_compiled_code,
     is_library,
     leak_message,
+    library_folders,
     make_leak_error,
     user_line_of,
     variable_of,
@@ -32,5 +33,6 @@ from .tracing_contexts import (
 __all__ = [
     "ERROR_RETRACERS", "LOGS", "OPAQUE_CLASSES", "RETRACERS", "LeakError", "LeakWarning", "RetraceError", "Strict", "Tracing",
     "after_trace", "format_locations", "has_compiled_code", "has_left_trace", "is_compiling", "is_library", "is_retraceable",
-    "is_tracing", "leak_message", "make_leak_error", "retracing", "strict", "user_line_of", "variable_of", "without_tracing",
+    "is_tracing", "leak_message", "library_folders", "make_leak_error", "retracing", "strict",
+    "user_line_of", "variable_of", "without_tracing",
 ]  # fmt: skip

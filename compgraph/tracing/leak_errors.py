@@ -51,6 +51,8 @@ COUNTERPARTS = {
     "atanh": "np.arctanh", "fmean": "np.mean", "phase": "np.angle", "arange": "np.linspace, or x + np.arange(n)",
     "euclidean": "np.linalg.norm", "toeplitz": "indices: x[abs(i - j)]", "simpson": "np.trapezoid, or weights @ x",
     "frombuffer": "x", "fill_diagonal": "np.diag(x), or cg.zeros(shape) as the target", "nditer": "x.flat",
+    "masked_invalid": "np.where(np.isfinite(x), x, number)", "masked_where": "np.where(condition, number, x)",
+    "masked_equal": "np.where(x == value, number, x)",
     "ndenumerate": "np.ndindex(x.shape)", "fill": "cg.full, or cg.zeros(shape) as the target", "dot": "a @ x, np.dot(a, x)",
 }  # fmt: skip
 # Functions that convert their argument to an array; see `_advice` for replacements.
@@ -61,7 +63,7 @@ def is_library(filename: str) -> bool:
     """Whether a file is not user code: it belongs to the packages, Python, the site packages, or Cython."""
     return (
         source_lines.internal[filename]
-        or filename.startswith(_library_folders())
+        or filename.startswith(library_folders())
         or filename.endswith(CYTHON_SUFFIXES)
         or filename.startswith(_CYTHON_GENERATED)
     )
@@ -84,10 +86,13 @@ def _installed_package(filename: str) -> list[str]:
 
 
 @functools.cache  # evaluated at first use, which keeps `import compgraph` fast
-def _library_folders() -> tuple[str, ...]:
-    """The directories of library code: Python's own and the site packages."""
-    site_packages = os.path.dirname(os.path.dirname(np.__file__))
-    return sysconfig.get_path("stdlib") + os.sep, site_packages + os.sep, "<frozen"
+def library_folders() -> tuple[str, ...]:
+    """The directories of library code: Python's own, the site packages, and the one that contains NumPy."""
+    import site
+
+    folders = {sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")}
+    folders |= {*site.getsitepackages(), site.getusersitepackages(), os.path.dirname(os.path.dirname(np.__file__))}
+    return *[folder + os.sep for folder in folders], "<frozen"
 
 
 def user_frame_index(frames: list[FrameType]) -> int:
@@ -149,7 +154,7 @@ def package_note(frames: list[FrameType], kind: type[Exception]) -> str | None:
     reader = _name_of(user_frame, _called_by_user(frames, position)) or "compiled code"
     return (
         f"{reader} got {_named_nodes(frames, user_frame)}, which is differentiated and exposes no numbers"
-        f"{format_locations(frames)}. This may be the cause of the error. {_advice(reader)}. If plain numbers are intended, "
+        f"{format_locations(frames)}, and this may have caused the error. {_advice(reader)}. If plain numbers are intended, "
         "write x.value"
     )
 

@@ -320,7 +320,7 @@ def plain_array(value: Any) -> np.ndarray[Any, Any]:
     if isinstance(value, Value):
         return value.value
     if isinstance(value, (np.ma.MaskedArray, np.matrix)):
-        raise TypeError(f"a {type(value).__name__} has operators of its own; pass np.asarray(value)")
+        raise TypeError(f"a {type(value).__name__} has operators of its own, which are not recorded; pass np.asarray(value)")
     require_computed(value, "the value of a node")
     array = with_default_dtype(_asarray(value), value)
     if array.dtype.kind not in "biufc":

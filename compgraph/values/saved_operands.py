@@ -175,7 +175,7 @@ def _require_same_bits(array: Any, node: Any) -> None:
 
 
 def has_same_bits(one: NDArray[Any], other: NDArray[Any]) -> bool:
-    """Whether two plain arrays have equal shape, dtype and bits; beyond 8-byte dtypes, large arrays compare by value."""
+    """Whether two plain arrays have equal shape, dtype and bits; of large ones only 8-byte elements are compared by bits."""
     if one.shape != other.shape or one.dtype != other.dtype:
         return False
     if one.nbytes <= _SHARED_COPY_BYTES:

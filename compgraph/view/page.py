@@ -33,7 +33,7 @@ def page_of(kind: str, title: str, data: dict[str, object], theme: str | None = 
     title : str
         The title of the page.
     data : dict
-        What the script of this kind shows, as JSON data.
+        The data that the script of this kind shows; it is written as JSON.
     theme : {"light", "dark"}, optional
         The colors at first. By default the browser's preference decides.
 

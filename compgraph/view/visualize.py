@@ -290,6 +290,6 @@ def drawing_of_program(compiled: Compiled, options: ProgramOptions, **others: ob
             drawing: Drawing = program.drawing(options, names)
             return drawing
     raise ValueError(
-        "there is no machine code to draw. For a compiled function, call compile(*args) first, and see report(); an Executor "
-        "must have run with jit=True. For a graph, draw a node"
+        "there is no machine code to draw. Call compile(*args) of a compiled function (see report()), or run an Executor with "
+        "jit=True. For a graph, draw a node"
     )

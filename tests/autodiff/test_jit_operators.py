@@ -33,6 +33,12 @@ def filled(v: Any) -> Any:
     return y
 
 
+def rotated(v: Any) -> Any:
+    frame = np.eye(4)
+    frame[:3, :3] = np.array([[1, 0, 0], [0, np.cos(v[0]), -np.sin(v[0])], [0, np.sin(v[0]), np.cos(v[0])]])
+    return (frame @ np.outer(v, v))[:3] * v
+
+
 def training_loss(p: Any, x: Any) -> Any:
     return np.mean((np.maximum(x @ p["w"] + p["b"], 0.0).sum(1) - 1) ** 2)
 
@@ -60,6 +66,11 @@ OPERATORS = {
 def test_jit_operators_are_compiled(name: str) -> None:
     f, *calls = OPERATORS[name]
     assert_agrees(f, *calls, programs=None)
+
+
+def test_jit_forward_jacobian_of_written_matrices_calls_no_numpy() -> None:
+    jitted = assert_agrees(ad.jacobian(rotated), (vector,), (other,))
+    assert "NumPy" not in jitted.report()
 
 
 def test_jit_of_taylor() -> None:

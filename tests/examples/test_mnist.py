@@ -241,7 +241,7 @@ def test_seed_determines_training(model: str) -> None:
 def test_augmentation_shifts_match_scipy(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(0)
     images = rng.random((20, 64)).astype(np.float32)
-    moved = digits.shifted(images, 0.7, np.random.default_rng(5))
+    moved = digits.shift(images, 0.7, np.random.default_rng(5))
     again = np.random.default_rng(5)
     across, down = (again.uniform(-0.7, 0.7, size=20), again.uniform(-0.7, 0.7, size=20))
     expected = [
@@ -260,7 +260,7 @@ def test_options_shift_is_passed_to_augmentation(monkeypatch: pytest.MonkeyPatch
         shifts.append(most)
         return images
 
-    monkeypatch.setattr(training, "shifted", spy)
+    monkeypatch.setattr(training, "shift", spy)
     for options in ["", "--shift 0.25", "--model cnn", "--model cnn --shift 0"]:
         assert mnist.main([*options.split(), "--iterations", "1", "--graph", "g.dot"]) == 0
     assert shifts == [0.25, 0.5]

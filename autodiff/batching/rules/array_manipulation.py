@@ -54,6 +54,13 @@ def reshape(call: Call) -> Any:
     return _reshape_elements(x, _resolve_shape(shape, math.prod(x.shape[1:])), call.options.get("order", "C"))
 
 
+def view(call: Call) -> Any:
+    """``x.view(dtype)``, which divides or joins numbers of the last axis."""
+    if not call.ndims[0]:
+        raise NoBatchRuleError
+    return call.on_first(call.first())
+
+
 def ravel(call: Call) -> Any:
     """``np.ravel``."""
     x = call.first()
@@ -204,5 +211,5 @@ RULES_BY_OPNAME |= {
     "diagonal": two_axes("axis1", "axis2"), "trace": two_axes("axis1", "axis2"), "broadcast_to": broadcast_to, "diag": diag,
     "diagflat": diag, "tile": tile, "repeat": repeat, "pad": pad, "sliding_window_view": sliding_windows,
     "concatenate": concatenate, "stack": stack, "linspace": linspace, "geomspace": linspace,
-    ops.opname_of(window): buffer_window,
+    ops.opname_of(window): buffer_window, "view": view,
 }  # fmt: skip

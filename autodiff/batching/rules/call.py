@@ -299,7 +299,7 @@ def _join(results: list[Any], name: str, wrap: Callable[[Any], Any]) -> Any:
         return _join_fields(results, name, wrap)
     if isinstance(first, (tuple, list)):
         parts = [_join([result[k] for result in results], name, wrap) for k in range(len(first))]
-        return _construct(type(first), *parts) if hasattr(first, "_fields") else type(first)(parts)
+        return _join_named_tuples(results, parts, name, wrap) if hasattr(first, "_fields") else type(first)(parts)
     if isinstance(first, _NUMBERS) and any(result != first for result in results):
         return wrap(np.array(results))
     if isinstance(first, str):
@@ -312,9 +312,19 @@ def _join(results: list[Any], name: str, wrap: Callable[[Any], Any]) -> Any:
     return first
 
 
-def _construct(kind: type, *parts: object) -> Any:
+def _join_named_tuples(results: list[Any], parts: list[Any], name: str, wrap: Callable[[Any], Any]) -> Any:
+    """Join named tuples, given their joined fields. SciPy's have more attributes; those that cannot be joined are left out."""
+    first = results[0]
+    joined: Any = tuple.__new__(type(first), parts)
+    for key in getattr(first, "__dict__", ()):
+        with contextlib.suppress(BatchedValueError, AttributeError):
+            vars(joined)[key] = _join([vars(result)[key] for result in results], name, wrap)
+    return joined
+
+
+def _construct(kind: type) -> Any:
     try:
-        return kind(*parts)
+        return kind()
     except TypeError as error:  # a constructor with other parameters than the fields
         raise BatchedValueError(
             f"vmap: a {kind.__name__} cannot be constructed from the stacked fields of all batch elements. Return its fields "
@@ -323,7 +333,7 @@ def _construct(kind: type, *parts: object) -> Any:
 
 
 def _join_fields(results: list[Any], name: str, wrap: Callable[[Any], Any]) -> Any:
-    """Join dictionaries; values that cannot be joined are left out, and fields marked as unsupported stay so."""
+    """Join dictionaries. Values that cannot be joined are omitted; fields without a derivative still raise when they are read."""
     first = results[0]
     joined = _construct(type(first))
     excluded: frozenset[str] = frozenset() if type(first) is dict else getattr(first, "fields_without_derivative", frozenset())

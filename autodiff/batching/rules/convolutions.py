@@ -89,8 +89,8 @@ def cross_correlation(result: str, *roles: str) -> BatchRule:
         is_signal = len(shapes[0]) == 1
         options: dict[str, Any] = {}
         if is_signal:
-            sized = shapes[2] if result == "kernel" else shapes[1]
-            options["padding"] = signal_padding(sized[0], **call.options)
+            signal_shape = shapes[2] if result == "kernel" else shapes[1]
+            options["padding"] = signal_padding(signal_shape[0], **call.options)
             values = [
                 np.reshape(v, (*v.shape[:is_batched], 1, 1, v.shape[-1]))
                 for v, is_batched in zip(values, (a_batched, b_batched), strict=True)
@@ -98,17 +98,17 @@ def cross_correlation(result: str, *roles: str) -> BatchRule:
         groups = call.options.get("groups", 1)
         if a_batched and b_batched:  # each batch element is a group of its own
             values = [_fold_batch(v, CHANNEL_AXES[role], 1) for v, role in zip(values, roles, strict=True)]
-            options["groups"], axis, within = size * groups, CHANNEL_AXES[result], 1
+            options["groups"], axis, result_groups = size * groups, CHANNEL_AXES[result], 1
         elif a_batched or b_batched:
             position = 0 if a_batched else 1
             operand_axis, is_grouped = CORRESPONDING_AXES[roles[position], result]
             values[position] = _fold_batch(values[position], operand_axis, groups if is_grouped else 1)
             axis, is_grouped = CORRESPONDING_AXES[result, roles[position]]
-            within = groups if is_grouped else 1
+            result_groups = groups if is_grouped else 1
         else:  # only the operand for the shape is batched
             return broadcast_batch(bind(call.function, (*call.values[:2], np.empty(shapes[2])), call.options), size)
         likes = [np.broadcast_to(np.zeros(()), (1,) * (values[0].ndim - len(s)) + s) for s in shapes[2:]]
-        unfolded = _unfold_batch(call.run((*values, *likes), **options), axis, within, size)
+        unfolded = _unfold_batch(call.run((*values, *likes), **options), axis, result_groups, size)
         return np.reshape(unfolded, (size, unfolded.shape[-1])) if is_signal else unfolded
 
     return rule

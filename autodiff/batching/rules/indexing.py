@@ -28,23 +28,23 @@ class BatchIndex:
         The parts of the index.
     shape : tuple of int
         The shape of the selection from one element.
-    moved : tuple or None
+    axis_move : tuple or None
         ``(source, destination)`` for `numpy.moveaxis`, which moves the batch axis of a selection to the front; None if it is
         there.
     """
 
-    __slots__ = ("index", "moved", "shape")
+    __slots__ = ("axis_move", "index", "shape")
 
-    def __init__(self, index: tuple[Any, ...], shape: tuple[int, ...], moved: tuple[Any, Any] | None = None) -> None:
-        self.index, self.shape, self.moved = index, shape, moved
+    def __init__(self, index: tuple[Any, ...], shape: tuple[int, ...], axis_move: tuple[Any, Any] | None = None) -> None:
+        self.index, self.shape, self.axis_move = index, shape, axis_move
 
     def to_front(self, selection: NDArray[Any]) -> Any:
         """Move the batch axis of a selection to the front."""
-        return selection if self.moved is None else np.moveaxis(selection, *self.moved)
+        return selection if self.axis_move is None else np.moveaxis(selection, *self.axis_move)
 
     def from_front(self, values: NDArray[Any]) -> Any:
         """Move the batch axis of values to where NumPy expects it in an assignment at this index."""
-        return values if self.moved is None else np.moveaxis(values, *self.moved[::-1])
+        return values if self.axis_move is None else np.moveaxis(values, *self.axis_move[::-1])
 
 
 def batch_index(shape: tuple[int, ...], parts: Sequence[Any], batched: Sequence[bool], batch_size: int | None) -> BatchIndex:
@@ -78,8 +78,8 @@ def batch_index(shape: tuple[int, ...], parts: Sequence[Any], batched: Sequence[
         return BatchIndex(index, region, (first_axis, 0) if first_axis else None)
     rows = np.reshape(np.arange(batch_size), (batch_size, *(1,) * ndim))
     # The rows are the first index array. Unless the others follow directly, NumPy puts the axes of all of them first.
-    moved = tuple(range(1, 1 + ndim)), tuple(range(1 + first_axis, 1 + first_axis + ndim))
-    return BatchIndex((rows, *index), region, moved if first_axis else None)
+    axis_move = tuple(range(1, 1 + ndim)), tuple(range(1 + first_axis, 1 + first_axis + ndim))
+    return BatchIndex((rows, *index), region, axis_move if first_axis else None)
 
 
 def _unbatched_part(part: Any, batched: bool) -> Any:
@@ -156,9 +156,9 @@ def scatter(call: Call) -> Any:
     for width in call.options["index_counts"]:
         stop = start + 1 + width
         where = batch_index(shape, call.values[start + 1 : stop], call.batched[start + 1 : stop], size)
-        pieces = call.values[start] if call.batched[start] else broadcast_batch(call.values[start], size)
-        pieces = np.broadcast_to(pad_ndim(pieces, len(where.shape)), (size, *where.shape))
-        operands += [where.from_front(pieces), *where.index]
+        updates = call.values[start] if call.batched[start] else broadcast_batch(call.values[start], size)
+        updates = np.broadcast_to(pad_ndim(updates, len(where.shape)), (size, *where.shape))
+        operands += [where.from_front(updates), *where.index]
         index_counts.append(len(where.index))
         start = stop
     return call.run(operands, index_counts=tuple(index_counts))

@@ -147,28 +147,28 @@ def convolve(
         raise ValueError(f"convolve: mode is 'full', 'valid' or 'same', not {mode!r}")
     axes_a, axes_b = (range(A.ndim), range(A.ndim)) if axes is None else axes
     pairs = [(a % A.ndim, b % B.ndim) for a, b in zip(axes_a, axes_b, strict=True)]
-    convolved = [a for a, _ in pairs], [b for _, b in pairs]
+    convolved_axes = [a for a, _ in pairs], [b for _, b in pairs]
     is_swapped = False
     if mode == "valid" and any(A.shape[a] < B.shape[b] for a, b in pairs):
         if any(A.shape[a] > B.shape[b] for a, b in pairs):
             raise ValueError("convolve: in mode 'valid' one array must be the larger one along all axes of the convolution")
         is_swapped = True
-    free = iter(string.ascii_letters)
-    letters_a, letters_b = [[next(free) for _ in range(x.ndim)] for x in (A, B)]
+    unused_letters = iter(string.ascii_letters)
+    letters_a, letters_b = [[next(unused_letters) for _ in range(x.ndim)] for x in (A, B)]
     for a, b in zip(*dot_axes, strict=True):
         letters_b[b] = letters_a[a]
-    places = [next(free) for _ in pairs]
+    result_letters = [next(unused_letters) for _ in pairs]
     others = [
         [letter for k, letter in enumerate(letters) if k not in {*conv, *(d % x.ndim for d in dots)}]
-        for letters, conv, dots, x in zip((letters_a, letters_b), convolved, dot_axes, (A, B), strict=True)
+        for letters, conv, dots, x in zip((letters_a, letters_b), convolved_axes, dot_axes, (A, B), strict=True)
     ]
     sliding, stationary = ((B, letters_b), (A, letters_a)) if is_swapped else ((A, letters_a), (B, letters_b))
     windows, letters = sliding[0], [*sliding[1]]
     kernel = stationary[0]
-    for (a, b), place in zip(pairs, places, strict=True):
-        axis, fixed = (b, a) if is_swapped else (a, b)
-        length = kernel.shape[fixed]
-        kernel = np.flip(kernel, fixed)
+    for (a, b), result_letter in zip(pairs, result_letters, strict=True):
+        axis, kernel_axis = (b, a) if is_swapped else (a, b)
+        length = kernel.shape[kernel_axis]
+        kernel = np.flip(kernel, kernel_axis)
         half = (length - 1) // 2
         left, right = {"full": (length - 1, length - 1), "valid": (0, 0), "same": (length - 1 - half, half)}[mode]
         where = letters.index(sliding[1][axis])  # windows have more axes than the array already
@@ -178,8 +178,8 @@ def convolve(
         count = padded.shape[where] - length + 1
         index = np.arange(count)[:, None] + np.arange(length)
         windows = np.take(padded, index, axis=where)
-        letters[where : where + 1] = [place, stationary[1][fixed]]
-    result = "".join([*others[0], *others[1], *places])
+        letters[where : where + 1] = [result_letter, stationary[1][kernel_axis]]
+    result = "".join([*others[0], *others[1], *result_letters])
     return np.einsum(f"{''.join(letters)},{''.join(stationary[1])}->{result}", windows, kernel)
 
 

@@ -113,7 +113,7 @@ class Box(Value, metaclass=_ByContent):
 
     @classmethod
     def register(cls, value_type: type) -> None:
-        """Accept a class of values, as autograd does; arrays and containers alone can be differentiated."""
+        """Accept a class of values, as autograd does. Only arrays and containers can be differentiated."""
 
 
 class ArrayBox(Box):

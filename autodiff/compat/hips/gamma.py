@@ -1,4 +1,4 @@
-"""The names of autograd-gamma. The derivatives by the parameters are exact here, and differences there."""
+"""The names of autograd-gamma, whose finite differences by the parameters are exact derivatives here."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ __all__ = [
 _SMALLEST = 1e-35
 
 
-def _clipped(p: Any) -> Any:
+def _clip_probability(p: Any) -> Any:
     return np.clip(p, _SMALLEST, 1 - _SMALLEST)
 
 
 @primitive
 def _log(p: Any) -> Any:
     """The logarithm of a probability, at least log(1e-35). Its derivative does not vanish at probabilities below."""
-    return np.log(_clipped(p))
+    return np.log(_clip_probability(p))
 
 
-defvjp(_log, lambda ans, p: lambda g: g / _clipped(p))
-defjvp(_log, lambda g, ans, p: g / _clipped(p))
+defvjp(_log, lambda ans, p: lambda g: g / _clip_probability(p))
+defjvp(_log, lambda g, ans, p: g / _clip_probability(p))
 
 
 def gammaincln(a: object, x: object) -> Any:

@@ -59,7 +59,7 @@ def _collect(value: Any, parts: list[Any]) -> Function:
 
 
 def flatten_func(func: Function, example: Any) -> tuple[Function, Function, Any]:
-    """A function of nested arguments as one of vectors, the function that nests a vector, and `example` as a vector."""
+    """Return `func` as a function of vectors, the function that nests a vector, and `example` as a vector."""
     vector, unflatten = flatten(example)
     return lambda x, *args: flatten(func(unflatten(x), *args))[0], unflatten, vector
 
@@ -70,7 +70,7 @@ def const_graph(fun: Function, *args: object, **kwargs: object) -> Function:
 
 
 def unflatten_optimizer(optimize: Function) -> Function:
-    """Make an optimizer of vectors one of nested lists, tuples and dictionaries."""
+    """Extend an optimizer of vectors to nested lists, tuples and dictionaries."""
 
     @functools.wraps(optimize)
     def nested(grad: Function, x0: Any, callback: Function | None = None, *args: object, **kwargs: object) -> Any:

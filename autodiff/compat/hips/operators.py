@@ -31,7 +31,7 @@ __all__ = [
 
 
 def unary_to_nary(unary_operator: Function) -> Function:
-    """Make an operator on functions of one argument one on functions of several.
+    """Extend an operator on functions of one argument to functions of several.
 
     Parameters
     ----------
@@ -68,12 +68,12 @@ def unary_to_nary(unary_operator: Function) -> Function:
             x = args[argnum] if isinstance(argnum, int) else tuple(args[position] for position in argnum)
             return unary_operator(unary_f, x, *options, **named)
 
-        return _named(nary_f, unary_operator.__name__, fun, argnum)
+        return _set_name(nary_f, unary_operator.__name__, fun, argnum)
 
     return nary_operator
 
 
-def _named(function: Function, operator: str, fun: Callable[..., Any], argnum: Argnum) -> Function:
+def _set_name(function: Function, operator: str, fun: Callable[..., Any], argnum: Argnum) -> Function:
     """Return a derivative, with the function in its name and docstring."""
     name = getattr(fun, "__name__", "[unknown name]")
     function.__name__ = f"{operator}_of_{name}_wrt_argnum_{argnum}"
@@ -87,7 +87,7 @@ def _make_derivative(operator: Function, derive: Function, fun: Function, argnum
     def derived(*args: object, **kwargs: object) -> Any:
         return derive(_convert_integers(args, argnum), kwargs)
 
-    return _named(derived, operator.__name__, fun, argnum)
+    return _set_name(derived, operator.__name__, fun, argnum)
 
 
 def _convert_integers(args: Sequence[Any], argnum: Argnum) -> tuple[Any, ...]:

@@ -80,7 +80,7 @@ def primitive(f_raw: Function) -> Function:
     wrapper: Any = f_wrapped
     wrapper.__dict__.pop("__wrapped__", None)
     wrapper.fun, wrapper._is_autograd_primitive = f_raw, True
-    wrapper.defvjp, wrapper.defgrad = _deprecated(wrapper, "defvjp"), _deprecated(wrapper, "defgrad")
+    wrapper.defvjp, wrapper.defgrad = _deprecated_method(wrapper, "defvjp"), _deprecated_method(wrapper, "defgrad")
     wrapper.defvjp_is_zero = functools.partial(_deprecated_zero, wrapper)
     return wrapper  # type: ignore[no-any-return]
 
@@ -375,7 +375,7 @@ def register_notrace(trace_type: type, primitive_fun: Function) -> None:
 # ------------------------------------------------------------------------------------------- deprecated methods
 
 
-def _deprecated(primitive_function: Function, method: str) -> Function:
+def _deprecated_method(primitive_function: Function, method: str) -> Function:
     """The method `defvjp` or `defgrad` of a primitive, of versions of autograd before 1.2."""
     makers: dict[int, Function] = {}
 

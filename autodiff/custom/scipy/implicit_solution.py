@@ -202,7 +202,7 @@ class SolutionCall:
             same = operand is node or operand is node.raw_value
             if not same and (isinstance(operand, Value) or not np.array_equal(operand, node.raw_value, equal_nan=True)):
                 np.asarray(operand)  # raises if it is a variable that was updated
-                raise ValueError(f"{self.name}: the captured {describe(node)} has changed since the solution. Pass it by args=")
+                raise ValueError(f"{self.name}: the captured {describe(node)} has changed since the call. Pass it by args=")
         return leaves
 
     def compute(self, *operands: object) -> Any:

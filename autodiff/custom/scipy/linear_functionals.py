@@ -153,8 +153,8 @@ class FunctionalCall:
                 and not np.array_equal(operand, node.raw_value, equal_nan=True)
             ):
                 raise ValueError(
-                    f"the {describe(node)}, which the function of an integral captures, has changed since. Compute the "
-                    "integral again"
+                    f"the {describe(node)}, which an integrand captures, has changed since the integral was computed. "
+                    "Compute the integral again"
                 )
 
     def pull(self, adjoint: Any, out: Any, *operands: Any) -> list[Any]:

@@ -85,22 +85,22 @@ def assign_shards(shards: ShardRange, speeds: Sequence[float], count: int) -> li
     [(0, 13), (13, 16)]
     """
     size = shards[1] - shards[0]
-    first = sorted(range(len(speeds)), key=lambda i: -speeds[i])[:size]
-    counts = [int(i in first) for i in range(len(speeds))]
-    waiting = [(2 / speeds[i], i) for i in first]
-    heapq.heapify(waiting)
-    for _ in range(size - len(first)):
-        i = waiting[0][1]
+    fastest = sorted(range(len(speeds)), key=lambda i: -speeds[i])[:size]
+    counts = [int(i in fastest) for i in range(len(speeds))]
+    finish_times = [(2 / speeds[i], i) for i in fastest]  # of each machine, with one more shard
+    heapq.heapify(finish_times)
+    for _ in range(size - len(fastest)):
+        i = finish_times[0][1]
         counts[i] += 1
-        heapq.heapreplace(waiting, ((counts[i] + 1) / speeds[i], i))
+        heapq.heapreplace(finish_times, ((counts[i] + 1) / speeds[i], i))
     edges = list(accumulate(counts, initial=shards[0]))
     latest = MAX_SLOWDOWN * _finish_time(edges, speeds)
     borders = [0, count]
     while len(borders) <= count:
         borders = sorted({*borders, *[(a + b) // 2 for a, b in pairwise(borders)]})
-        moved = [shards[0], *[min(borders, key=lambda border: abs(border - e)) for e in edges[1:-1]], shards[1]]
-        if _keeps_shares_nonempty(edges, moved) and _finish_time(moved, speeds) <= latest:
-            edges = moved
+        moved_edges = [shards[0], *[min(borders, key=lambda border: abs(border - e)) for e in edges[1:-1]], shards[1]]
+        if _keeps_shares_nonempty(edges, moved_edges) and _finish_time(moved_edges, speeds) <= latest:
+            edges = moved_edges
             break
     return list(pairwise(edges))
 
@@ -110,6 +110,6 @@ def _finish_time(edges: Sequence[int], speeds: Sequence[float]) -> float:
     return max((b - a) / speed for (a, b), speed in zip(pairwise(edges), speeds, strict=True))
 
 
-def _keeps_shares_nonempty(edges: Sequence[int], moved: Sequence[int]) -> bool:
-    """Whether the moved edges increase, and empty no share."""
-    return all(b - a >= min(d - c, 1) for (c, d), (a, b) in zip(pairwise(edges), pairwise(moved), strict=True))
+def _keeps_shares_nonempty(edges: Sequence[int], moved_edges: Sequence[int]) -> bool:
+    """Whether the moved edges increase, and leave no share empty that was not."""
+    return all(b - a >= min(d - c, 1) for (c, d), (a, b) in zip(pairwise(edges), pairwise(moved_edges), strict=True))

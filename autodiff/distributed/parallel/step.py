@@ -178,7 +178,7 @@ class Step:
         self.times_lost[shards] += 1
         if self.times_lost.max() >= MAX_LOSSES:
             raise RuntimeError(
-                f"DataParallel: {MAX_LOSSES} machines were lost, one after the other, on rows {self._rows(share.shards)} of the "
+                f"DataParallel: {MAX_LOSSES} machines failed in succession on rows {self._rows(share.shards)} of the "
                 f"batch. The last error is {error}. Check whether the loss exhausts memory or ends its process."
             ) from error
         if share.task not in self.overtaken and not self.is_done[shards].all():
@@ -208,8 +208,8 @@ class Step:
             raise RuntimeError(f"DataParallel: {address} cannot load the loss: {error}") from error
         silent = time.monotonic() - max([self.start, *(m.last_reply for m in members)])
         if silent > self.wait:
-            problem = f"no sign of life of any of {len(members)} machines" if members else "no machine"
-            lost = f" (in this step {self.times_lost.max()} were lost on the same shards)" if self.times_lost.any() else ""
+            problem = f"no reply from any of {len(members)} machines" if members else "no machine"
+            lost = f" (in this step {self.times_lost.max()} failed on the same shards)" if self.times_lost.any() else ""
             raise TimeoutError(
                 f"DataParallel: {problem} for {self.wait:g} s{lost}. The parameters are unchanged by this step. Repeat it when "
                 "there are machines."

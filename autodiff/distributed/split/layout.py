@@ -65,7 +65,7 @@ def place_by_scope(items: list[Any], place: Mapping[str, int]) -> dict[Any, int]
     placement: dict[Any, int] = {}
     used: set[str] = set()
     for item in items:
-        inner = None if isinstance(item, Guard) else _innermost(item.scope, place)
+        inner = None if isinstance(item, Guard) else _find_placed_scope(item.scope, place)
         if inner is not None and is_operation(item):
             used.add(inner)
             placement[item] = place[inner]
@@ -79,7 +79,7 @@ def place_by_scope(items: list[Any], place: Mapping[str, int]) -> dict[Any, int]
     return placement
 
 
-def _innermost(scope: tuple[str, ...], place: Mapping[str, int]) -> str | None:
+def _find_placed_scope(scope: tuple[str, ...], place: Mapping[str, int]) -> str | None:
     """Return the innermost scope with a place, by name or path."""
     for depth in range(len(scope), 0, -1):
         for name in ("/".join(scope[:depth]), scope[depth - 1]):
@@ -106,11 +106,14 @@ def complete_placement(items: list[Any], placement: Mapping[Any, int]) -> dict[A
         part = parts.setdefault(group_of(item, roots), 0)
         for source in retrace_sources_of(item):
             parts.setdefault(group_of(source, roots), part)
-    first: dict[Any, int] = {}
+    part_of_first_read: dict[Any, int] = {}  # by the parameter or placeholder
     for item in operations:
         if is_element_access(item) and group_of(item, roots) is item:
             operand = item.args[0]
-            parts[item] = parts[group_of(operand, roots)] if is_operation(operand) else first.setdefault(operand, parts[item])
+            if is_operation(operand):
+                parts[item] = parts[group_of(operand, roots)]
+            else:
+                parts[item] = part_of_first_read.setdefault(operand, parts[item])
     return {item: parts[group_of(item, roots)] for item in operations}
 
 
@@ -251,13 +254,13 @@ def _best_cuts(elapsed: Any, crossing_costs: Any, count: int) -> list[int]:
     cost = elapsed[None, :] - elapsed[:, None] + crossing_costs[None, :] + crossing_costs[:, None]
     cost[np.tril_indices(n + 1)] = np.inf
     slowest_part = [np.where(np.arange(n + 1) == 0, 0.0, np.inf)]
-    chosen = []
+    choices = []
     for _ in range(count):
         with_next = np.maximum(slowest_part[-1][:, None], cost)
-        chosen.append(np.argmin(with_next, axis=0))
+        choices.append(np.argmin(with_next, axis=0))
         slowest_part.append(with_next.min(axis=0))
     range_count = 1 + int(np.argmin([durations[n] for durations in slowest_part[1:]]))
     cuts = [n]
-    for choice in reversed(chosen[:range_count]):
+    for choice in reversed(choices[:range_count]):
         cuts.append(int(choice[cuts[-1]]))
     return cuts[::-1]

@@ -250,7 +250,8 @@ class Split:
             )
         if self._is_closed():
             raise RuntimeError(
-                "the client of this Split is closed. Make a new Split, or one with a Client, which close() leaves open."
+                "the client of this Split is closed. Create a new Split. close() leaves a client open that was passed as "
+                "a Client, not as an address."
             )
         return self._hosts.run(self._retry_lost(operation, batch))
 
@@ -263,8 +264,8 @@ class Split:
             except LostError as error:
                 last_error = error
         raise RuntimeError(
-            f"Split: {MAX_LOSSES} times in this call a machine was lost. The computation may end its process (memory, a crash "
-            "of compiled code). `kept_state_dict()` returns the last fetched state."
+            f"Split: {MAX_LOSSES} machines failed during this call. The computation may end its process (memory, a crash of "
+            "compiled code). `kept_state_dict()` returns the last fetched state."
         ) from last_error
 
     async def _synchronize_parts(self, batch: Batch | None) -> None:

@@ -15,6 +15,7 @@ from .inverses_and_determinants import (
     transpose,
     triangle_weights,
 )
+from .matrix_products import expand_subscripts, tensordot_axes
 from .norms_and_factorizations import (
     cholesky_cotangent,
     cholesky_tangent,
@@ -45,9 +46,10 @@ from .spectral_decompositions import (
 )
 
 __all__ = [
-    "as_columns", "batch_unless_equal", "check_cotangent", "check_tangent", "cholesky_cotangent", "cholesky_tangent", "cofactors",
-    "conj_transpose", "diagonals", "eig_cotangent", "eig_tangent", "equal_pairs", "fold_hermitian", "function_of_matrices",
-    "has_equal_values", "inverse_gaps", "lstsq_cotangent_a", "lstsq_cotangent_b", "lstsq_tangent_a", "lstsq_tangent_b",
-    "matmul_chain", "mirror_triangle", "norm_corner", "norm_numerator", "norm_weights", "on_diagonal", "pinv_cotangent",
-    "pinv_tangent", "qr_cotangent", "qr_tangent", "svd_cotangent", "svd_tangent", "transpose", "triangle_weights",
+    "as_columns", "batch_unless_equal", "check_cotangent", "check_tangent", "cholesky_cotangent", "cholesky_tangent",
+    "cofactors", "conj_transpose", "diagonals", "eig_cotangent", "eig_tangent", "equal_pairs", "expand_subscripts",
+    "fold_hermitian", "function_of_matrices", "has_equal_values", "inverse_gaps", "lstsq_cotangent_a", "lstsq_cotangent_b",
+    "lstsq_tangent_a", "lstsq_tangent_b", "matmul_chain", "mirror_triangle", "norm_corner", "norm_numerator", "norm_weights",
+    "on_diagonal", "pinv_cotangent", "pinv_tangent", "qr_cotangent", "qr_tangent", "svd_cotangent", "svd_tangent",
+    "tensordot_axes", "transpose", "triangle_weights",
 ]  # fmt: skip

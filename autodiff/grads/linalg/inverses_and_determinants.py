@@ -205,9 +205,9 @@ def _cofactors_near_singular(x: NDArray[Any], is_near_singular: Any) -> Any:
     near_singular_indices = np.flatnonzero(is_near_singular)
     positions, counts = np.arange(len(flat)), _count_small(flat[near_singular_indices])
     end = len(flat)
-    for small in np.unique(counts):
-        indices = near_singular_indices[counts == small]
-        blocks.append(_cofactors_by_blocks(flat[indices], int(small)))
+    for num_small in np.unique(counts):
+        indices = near_singular_indices[counts == num_small]
+        blocks.append(_cofactors_by_blocks(flat[indices], int(num_small)))
         positions[indices] = np.arange(end, end + len(indices))
         end += len(indices)
     return np.reshape(np.concatenate(blocks)[positions], x.shape)
@@ -219,15 +219,15 @@ def _count_small(x: NDArray[Any]) -> Any:
     return guarded_value(np.sum(s <= _SMALL * s[..., :1], axis=-1), "how many singular values are small")
 
 
-def _cofactors_by_blocks(x: NDArray[Any], small: int) -> Any:
-    """Return the cofactors of matrices with a given number of small singular values."""
+def _cofactors_by_blocks(x: NDArray[Any], num_small: int) -> Any:
+    """Return the cofactors of matrices with `num_small` small singular values."""
     n = x.shape[-1]
-    if not small:
+    if not num_small:
         return np.linalg.det(x)[..., None, None] * transpose(np.linalg.inv(x))
-    if small == n:
+    if num_small == n:
         return transpose(_faddeev_leverrier(x)[1])
     u, _, vh = np.linalg.svd(stop_gradient(x))  # constants: the cofactors do not depend on the rotation
-    adjugate = _adjugate_of_blocks(matmul_chain(conj_transpose(u), x, conj_transpose(vh)), n - small)
+    adjugate = _adjugate_of_blocks(matmul_chain(conj_transpose(u), x, conj_transpose(vh)), n - num_small)
     sign = np.linalg.det(u) * np.linalg.det(vh)
     return sign[..., None, None] * transpose(matmul_chain(conj_transpose(vh), adjugate, conj_transpose(u)))
 
@@ -270,7 +270,7 @@ linalg_det_grad = function_of_matrices("linalg_det", cofactors)
 
 
 def _slogdet(g: tuple[Any, ...], out: tuple[Any, ...], a: NDArray[Any]) -> Any:
-    """Return the cotangent: the logarithm has the transposed inverse, whose imaginary part rotates a complex sign."""
+    """Return the cotangent. The derivative of the logarithm is the transposed inverse, whose imaginary part rotates the sign."""
     phase = None if g[0] is None or out[0].dtype.kind != "c" else np.multiply(1j, np.imag(g[0] * out[0]))
     parts = [part for part in (phase, g[1]) if part is not None]
     if not parts:

@@ -102,7 +102,7 @@ vdot_grad = multilinear(
 ).moves_elements()
 
 
-def _tensordot_axes(axes: Any, a: Any, b: Any) -> tuple[list[int], list[int]]:
+def tensordot_axes(axes: Any, a: Any, b: Any) -> tuple[list[int], list[int]]:
     """Return the contracted axes of both operands, given any form of the argument."""
     if isinstance(axes, (int, np.integer)):
         return list(range(a.ndim - axes, a.ndim)), list(range(axes))
@@ -112,7 +112,7 @@ def _tensordot_axes(axes: Any, a: Any, b: Any) -> tuple[list[int], list[int]]:
 
 def _tensordot_a(g: NDArray[Any], out: NDArray[Any], a: NDArray[Any], b: NDArray[Any], axes: tuple[Any, ...] | int = 2) -> Any:
     a, b = ensure_array(a), ensure_array(b)
-    of_a, of_b = _tensordot_axes(axes, a, b)
+    of_a, of_b = tensordot_axes(axes, a, b)
     free_a, free_b = ([i for i in range(x.ndim) if i not in used] for x, used in ((a, of_a), (b, of_b)))
     summed = np.tensordot(g, b, axes=(list(range(len(free_a), g.ndim)), free_b))  # free axes of a, then axes of b in order
     order = free_a + [of_a[of_b.index(i)] for i in sorted(of_b)]
@@ -121,7 +121,7 @@ def _tensordot_a(g: NDArray[Any], out: NDArray[Any], a: NDArray[Any], b: NDArray
 
 def _tensordot_b(g: NDArray[Any], out: NDArray[Any], a: NDArray[Any], b: NDArray[Any], axes: tuple[Any, ...] | int = 2) -> Any:
     a, b = ensure_array(a), ensure_array(b)
-    of_a, of_b = _tensordot_axes(axes, a, b)
+    of_a, of_b = tensordot_axes(axes, a, b)
     free_a, free_b = ([i for i in range(x.ndim) if i not in used] for x, used in ((a, of_a), (b, of_b)))
     summed = np.tensordot(a, g, axes=(free_a, list(range(len(free_a)))))  # axes of a in order, then free axes of b
     order = [of_b[of_a.index(i)] for i in sorted(of_a)] + free_b
@@ -133,7 +133,7 @@ tensordot_grad = multilinear("tensordot", _tensordot_a, _tensordot_b).moves_elem
 # ------------------------------------------------------------------------------------------- einsum
 
 
-def _explicit(subscripts: str, operands: tuple[Any, ...]) -> tuple[list[str], str]:
+def expand_subscripts(subscripts: str, operands: tuple[Any, ...]) -> tuple[list[str], str]:
     """Return the subscripts of each operand and of the output, with one letter per axis and no ellipsis."""
     left, arrow, right = subscripts.replace(" ", "").partition("->")
     terms = left.split(",")
@@ -158,7 +158,7 @@ def _einsum(position: int, g: NDArray[Any], out: NDArray[Any], *operands: Any, s
     identity matrix places the cotangent there.
     """
     operands = tuple(ensure_array(x) for x in operands)
-    terms, target = _explicit(subscripts, operands)
+    terms, target = expand_subscripts(subscripts, operands)
     own_term = terms[position]
     spare = iter(c for c in string.ascii_letters if c not in "".join(terms) + target)
     factors = [(target, g)] + [(t, x) for i, (t, x) in enumerate(zip(terms, operands, strict=True)) if i != position]

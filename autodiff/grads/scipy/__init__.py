@@ -1,1 +1,1 @@
-"""Rules of SciPy's functions, in rooms named as SciPy's own."""
+"""Rules of SciPy's functions, in packages named like SciPy's."""

@@ -168,7 +168,7 @@ _ENDS = {
 }
 
 
-def _weighted(g: NDArray[Any], axes: tuple[int, ...], ends: tuple[float, float], inner: float = 1.0) -> Any:
+def _scale_ends(g: NDArray[Any], axes: tuple[int, ...], ends: tuple[float, float], inner: float = 1.0) -> Any:
     """Multiply by factors at both ends of axes, and by `inner` between them; a single element gets the factors of both ends."""
     for axis in axes:
         weights = np.full(g.shape[axis], inner, np.finfo(g.dtype).dtype)
@@ -180,7 +180,7 @@ def _weighted(g: NDArray[Any], axes: tuple[int, ...], ends: tuple[float, float],
     return g
 
 
-def _transposed(
+def _transform_transposed(
     name: str, g: NDArray[Any], axes: tuple[int, ...], kind: int, norm: str | None, orthogonalize: bool | None, workers: object
 ) -> Any:
     """Compute the transposed transform along axes."""
@@ -192,8 +192,8 @@ def _transposed(
     forward_kind = _TRANSPOSED.get(kind, kind) if name.startswith("i") else kind
     before, after = _ENDS.get((name[-2], forward_kind), ((1.0, 1.0), (1.0, 1.0)))
     inner_before, inner_after = (0.5, 2.0) if (name[-2], forward_kind) == ("c", 1) else (1.0, 1.0)
-    transform = function(_weighted(g, axes, before, inner_before), _TRANSPOSED.get(kind, kind), **options)
-    return _weighted(transform, axes, after, inner_after)
+    transform = function(_scale_ends(g, axes, before, inner_before), _TRANSPOSED.get(kind, kind), **options)
+    return _scale_ends(transform, axes, after, inner_after)
 
 
 def _real_along_axis(name: str) -> Rule:
@@ -211,7 +211,7 @@ def _real_along_axis(name: str) -> Rule:
         orthogonalize: bool | None = None,
     ) -> Any:
         axes, _ = _axes_and_lengths(x, None if n is None else [n], [axis])
-        return _cut_or_pad(_transposed(name, g, axes, type, norm, orthogonalize, workers), x, axes)
+        return _cut_or_pad(_transform_transposed(name, g, axes, type, norm, orthogonalize, workers), x, axes)
 
     return linear(f"scipy_fft_{name}", formula)
 
@@ -224,7 +224,9 @@ def _real_along_axes(name: str) -> Rule:
         workers: Any = None, orthogonalize: Any = None,
     ) -> Any:  # fmt: skip
         negative_axes, _ = _axes_and_lengths(x, s, axes)
-        return _cut_or_pad(_transposed(name[:-1], g, negative_axes, type, norm, orthogonalize, workers), x, negative_axes)
+        return _cut_or_pad(
+            _transform_transposed(name[:-1], g, negative_axes, type, norm, orthogonalize, workers), x, negative_axes
+        )
 
     return linear(f"scipy_fft_{name}", formula)
 

@@ -151,7 +151,7 @@ class ExportedFunction:
             if captured.rejection is not None:
                 raise NotCompilableError(captured.rejection)
             expected = snapshot_results(self.__wrapped__(*args, **kwargs))
-            trace = trace_function(self.__wrapped__, call, captured, expected, nan_safe=True)
+            trace = trace_function(self.__wrapped__, call, captured, expected, nan_safe=True, is_differentiable=True)
             with Tracing(compiles=True):
                 program = compile_schedule(trace.schedule, {"simplify": True, "has_index_guards": True}, backend_of(library))
         except NotCompilableError as error:

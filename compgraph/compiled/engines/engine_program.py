@@ -128,7 +128,7 @@ class EngineProgram:
             ]
             outputs, guard_values, conditions_hold, has_nan = self._compiled(*inputs, *self._constants)
             if conditions_hold is not None and not bool(conditions_hold):
-                raise IndexError("an index is out of range")
+                raise IndexError("a computed index is out of range. Call the function without cg.jit, which names the line")
             if self.guards:
                 self._check(guard_values)
             return Results(map(library.copy_result if any(is_library_array) else library.to_numpy, outputs), has_nan)

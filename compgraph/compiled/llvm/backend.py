@@ -35,6 +35,7 @@ from .planning import (
     MemoryPlan,
     StepProgram,
     Unit,
+    accumulate_early,
     buffers_used,
     describe_item,
     describe_unit,
@@ -471,7 +472,7 @@ class LoweredProgram(NamedTuple):
         results = lowered.lower_results()
         outputs = [view for view, _ in results if view is not None]
         inputs = [lowered.inputs[node].buffer if node in lowered.inputs else None for node in schedule.inputs]
-        return cls(StepProgram(reroll_loops(lowered.steps, outputs, max_trip_count), inputs, outputs), results)
+        return cls(StepProgram(reroll_loops(accumulate_early(lowered.steps), outputs, max_trip_count), inputs, outputs), results)
 
 
 def extrapolate_program(family: TripCountFamily) -> LoweredProgram:

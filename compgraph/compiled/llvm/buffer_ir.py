@@ -88,6 +88,11 @@ class BufferView:
         dense = c_strides(self.shape)
         return all(n == 1 or s == d for n, s, d in zip(self.shape, self.strides, dense, strict=True))
 
+    def axis_slice(self, axis: int, start: int, stop: int) -> BufferView:
+        """Return a slice of an axis."""
+        lengths = (*self.shape[:axis], stop - start, *self.shape[axis + 1 :])
+        return BufferView(self.buffer, self.offset + start * self.strides[axis], lengths, self.strides)
+
     def broadcast(self, shape: tuple[int, ...]) -> BufferView:
         """Return the view broadcast to a shape."""
         lead = len(shape) - len(self.shape)

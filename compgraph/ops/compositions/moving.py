@@ -69,8 +69,10 @@ def replace_nonfinite(x: Any, nan: Any = 0.0, posinf: Any = None, neginf: Any = 
         if not is_node(value := numbers[name]):
             continue
         if result.dtype.kind == "c" or not np.can_cast(value.dtype, result.dtype, "same_kind"):
-            kinds = f"{name}= is a node of {value.dtype}, x is {result.dtype}"
-            raise TypeError(f"np.nan_to_num: {kinds}. A node has to be real, as x. Use np.where(np.isfinite(x), x, node).")
+            raise TypeError(
+                f"np.nan_to_num: {name}= is a node of {value.dtype}, which cannot replace elements of x, {result.dtype}. Use "
+                "np.where(np.isfinite(x), x, node)"
+            )
         result = np.where(test(x), value, result).astype(result.dtype)
     return result[()] if result.ndim == 0 else result
 
@@ -87,7 +89,7 @@ def pad_with_nodes(array: Any, pad_width: Any, mode: NDArray[Any] | list[Any] | 
     widths = list(pad_width.values()) if isinstance(pad_width, dict) else [pad_width]
     floating = [leaf for leaf in leaves(widths) if is_node(leaf) and leaf.dtype.kind not in "iu"]
     if floating:
-        raise TypeError(f"np.pad: pad_width= has to be integers, and has a node of {floating[0].dtype}. Use int(node).")
+        raise TypeError(f"np.pad: pad_width= must contain integers, not a node of {floating[0].dtype}. Use int(node)")
     array = stack_sequence(array)  # otherwise NumPy would dispatch a list of nodes to this function endlessly
     nodes = [k for k, v in options.items() if any(is_node(leaf) for leaf in leaves(v))]
     pad_width = dict(pad_width) if isinstance(pad_width, dict) else tuple(pad_width) if isinstance(pad_width, list) else pad_width

@@ -26,7 +26,7 @@ OPERATIONS: tuple[OpSpec, ...] = (
     composed(np.atleast_1d),
     composed(np.atleast_2d),
     composed(np.atleast_3d),
-    rule(view, kind="sequential"),
+    rule(view),
     rule(np.lib.stride_tricks.sliding_window_view, "x"),
     # moving elements
     rule(np.roll, "a", kind="shape", returns_buffer=True),

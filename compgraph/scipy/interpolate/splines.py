@@ -252,8 +252,14 @@ def splrep(
     return _tck(to_double(x), to_double(y), k, None if t is None else to_double(t), w)
 
 
+def _discard_imaginary(y: NDArray[Any]) -> NDArray[Any]:
+    """The real part of complex values, which SciPy's real splines use; the conversion issues NumPy's ComplexWarning."""
+    return y.astype(y.real.dtype) if y.dtype.kind == "c" else y
+
+
 def _tck(x: NDArray[Any], y: NDArray[Any], k: int, inner: NDArray[Any] | None, w: object) -> tuple[Any, Any, int]:
     """The knots, coefficients and degree of the interpolating spline; with inner knots, of the least-squares spline."""
+    y = _discard_imaginary(y)
     if inner is None:
         curve = make_interp_spline(x, y, k)
     else:
@@ -388,7 +394,7 @@ def make_smoothing_spline(x: Any, y: Any, w: Any = None, lam: Any = None, *, axi
         raise TypeError(
             "scipy.interpolate.make_smoothing_spline: without lam= SciPy searches for the parameter. Pass a number for it"
         )
-    x, y, lam = to_double(x), to_double(y), to_array(lam)
+    x, y, lam = to_double(x), _discard_imaginary(to_double(y)), to_array(lam)
     if lam.ndim or x.ndim != 1 or len(x) < 5 or len(x) != y.shape[axis]:
         raise ValueError("make_smoothing_spline: x must be a vector of at least 5 points, as many as y has, and lam a number")
     if np.any(np.diff(to_numpy(x)) <= 0) or to_numpy(lam) < 0:

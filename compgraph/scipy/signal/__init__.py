@@ -36,6 +36,7 @@ POLICY = Policy(
         "choose_conv_method": filters.choose_conv_method,
         "upfirdn": filters.upfirdn,
         "bilinear": filters.bilinear,
+        "place_poles": filters.place_poles,
     },
     own_code=frozenset(_OWN_CODE.split()),
     always=frozenset(  # their arguments are systems that may be created from nodes
@@ -53,7 +54,6 @@ POLICY = Policy(
         **dict.fromkeys(("check_COLA", "check_NOLA"), "the plain numbers of the window (the result is a boolean)"),
         "closest_STFT_dual_window": "a plain window",
         "findfreqs": "plain coefficients, or your own frequencies",
-        "place_poles": "plain matrices (the gains are the result of an iteration)",
         "remez": "scipy.signal.firls or firwin2 (the Remez exchange is an iteration)",
     },
 )

@@ -9,7 +9,9 @@ import scipy.signal
 
 from ... import ops
 from ...bind import bind
-from ...graph import as_operand
+from ...graph import as_operand, to_values
+from ...interception import unpatched
+from ...protocols import unsupported_message
 
 ops.register_operation(scipy.signal.lfilter, "scipy_signal_lfilter")
 ops.register_operation(scipy.signal.convolve2d, "scipy_signal_convolve2d")
@@ -191,3 +193,30 @@ def _power(q: int, p: int) -> Any:
     for factor in [(-1.0, 1.0)] * q + [(1.0, 1.0)] * p:
         coefficients = np.convolve(coefficients, factor)
     return coefficients
+
+
+def place_poles(A: Any, B: Any, poles: Any, method: str = "YT", rtol: float = 1e-3, maxiter: int = 30) -> Any:  # noqa: N803
+    """As ``scipy.signal.place_poles`` for one input, where the gains are unique; the result has no ``X``.
+
+    An eigenvector x of ``A - B K`` for the pole p satisfies ``P (A - p) x = 0``, where P projects onto the complement of B. The
+    scale of x is arbitrary: here ``w x = 1``, where w is the conjugate of SciPy's vector.
+    """
+    result = unpatched(scipy.signal.place_poles)(*map(to_values, (A, B, poles)), method, rtol, maxiter)  # checks the arguments
+    A, B, poles = arrays(A, B, poles)  # noqa: N806
+    size = A.shape[0]
+    if B.shape[1] != 1 and size > 1:
+        advice = "matrices without derivatives for several inputs, where the gains are the result of an iteration"
+        raise TypeError(unsupported_message("scipy.signal.place_poles", advice))
+    requested = list(to_values(poles))
+    poles = poles[np.array([requested.index(pole) for pole in result.requested_poles])]
+    projection = np.eye(size) - B @ B.T / np.sum(B * B)
+    columns = []
+    for k in range(size):
+        scale = np.outer(to_values(B)[:, 0], np.conj(result.X[:, k]))
+        columns.append(np.linalg.solve(projection @ (A - poles[k] * np.eye(size)) + scale, to_values(B)[:, 0]))
+    vectors = np.stack(columns, axis=1)
+    closed_loop = np.linalg.solve(vectors.T, (vectors * poles).T).T
+    result.gain_matrix = B.T @ (A - np.real(closed_loop)) / np.sum(B * B)
+    result.computed_poles = poles
+    del result.X
+    return result

@@ -13,7 +13,7 @@ from ...graph import stack_nested, to_values
 from ...guards import guarded_value
 from ...interception import argument_has_node, unpatched
 from ...protocols import unsupported_message
-from ...values import Value
+from ...values import Value, is_tracer
 from .node_matrices import (
     FORMATS,
     METHODS,
@@ -307,6 +307,25 @@ class NodeMatrixMethods:
         """The elements of a diagonal."""
         source = sum_duplicates(self)
         return read_elements(number_elements(source).diagonal(k), source.data)
+
+    def setdiag(self, values: Any, k: int = 0) -> None:
+        """Replace the elements of a diagonal; the values may be nodes."""
+        values = stack_nested(values)
+        scipy.sparse.csr_array(self.shape).setdiag(np.zeros(np.shape(values)), k)  # raises for invalid arguments
+        if self.data.dtype.kind not in "fc" or (is_tracer(values) and not is_tracer(self.data)):
+            raise TypeError(unsupported_message("setdiag of a sparse matrix made before the call, or of integers", ASSEMBLY))
+        source: Any = self if self.format == "coo" else sum_duplicates(self)
+        count = min(self.shape[0] + min(k, 0), self.shape[1] - max(k, 0), *np.shape(values))
+        replaced = (np.arange(count) + max(-k, 0)) * self.shape[1] + np.arange(count) + max(k, 0)
+        positions = flat_positions(pattern_of(source))
+        is_kept = ~np.isin(positions, replaced)
+        diagonal = np.broadcast_to(values, (count,)) if not np.ndim(values) else values[:count]
+        data = np.concatenate([source.data[is_kept], np.asarray(diagonal) if not isinstance(diagonal, Value) else diagonal])
+        positions = np.concatenate([positions[is_kept], replaced])
+        order = np.argsort(positions)
+        matrix = matrix_from_positions(self, positions[order], data[order].astype(self.data.dtype)).asformat(self.format)
+        self.__dict__.pop("_pattern", None)
+        self.__dict__.update(matrix.__dict__)
 
     def trace(self, offset: int = 0) -> Any:
         """The sum of a diagonal."""

@@ -12,7 +12,7 @@ _STATISTICS = """
     gmean hmean pmean trim_mean moment skew kurtosis describe kstat sem variation gstd iqr median_abs_deviation quantile zmap
     zscore gzscore circmean circvar circstd entropy differential_entropy ttest_1samp ttest_rel ttest_ind ttest_ind_from_stats
     f_oneway pearsonr linregress power_divergence chisquare jarque_bera pointbiserialr wasserstein_distance energy_distance
-    boxcox yeojohnson boxcox_llf yeojohnson_llf
+    boxcox yeojohnson boxcox_llf yeojohnson_llf scoreatpercentile
 """
 _RESAMPLING = "omit it, because it resamples"
 
@@ -125,7 +125,6 @@ UNSUPPORTED = {
     **_all("tmean tvar tstd tsem tmin tmax trim1 trimboth sigmaclip", _CUT),
     **_all("boxcox_normplot yeojohnson_normplot ppcc_plot probplot", _PLOT),
     **_all("Normal Uniform Logistic Binomial Mixture abs exp log truncate order_statistic estimated_cdf", _NEW),
-    "scoreatpercentile": "np.percentile, which is equivalent",
     **_all("lmoment obrientransform wasserstein_distance_nd", _STEPS),
     **_MULTIVARIATE,
 }

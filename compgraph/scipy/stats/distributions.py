@@ -268,7 +268,7 @@ def _integration_method(name: str, what: str) -> Method:
 def _summed_cdf(self: Any, k: Any, *shapes: Any) -> Any:
     low = np.min(np.asarray(self._get_support(*to_values(shapes))[0]))
     if np.isinf(low):
-        raise TypeError(f"scipy.stats.{self.name}.cdf: it has no formula, and the support no lower end. Sum pmf over a range")
+        raise TypeError(f"scipy.stats.{self.name}.cdf: it has no formula, and the support has no lower end. Sum pmf over a range")
     counts = np.arange(low, np.max(to_values(k)) + 1)
     k, *columns = [np.expand_dims(a, -1) for a in (k, *shapes)]
     return np.sum(np.where(counts <= k, self._pmf(counts, *columns), 0), axis=-1)

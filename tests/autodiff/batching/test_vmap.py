@@ -551,3 +551,27 @@ def test_vmap_scatter_keeps_shape_and_dtype_of_first_operand(batched: tuple[bool
         np.add.at(expected[k], index, (pieces[k] if batched[1] else piece).astype(np.float32))
     np.testing.assert_array_equal(result, expected)
     assert result.dtype == np.float32
+
+
+def test_vmap_write_through_view_of_other_dtype() -> None:
+    def set_imaginary_parts(x: Any) -> Any:
+        z = x + 0j
+        z.view(float)[..., 1::2] = 2 * x
+        return z
+
+    same(ad.vmap(set_imaginary_parts)(XS), XS + 2j * XS)
+    slope = ad.vmap(ad.grad(lambda x: np.sum(np.abs(set_imaginary_parts(x)) ** 2)))(XS)
+    same(slope, 10 * XS)
+    with pytest.raises(ValueError, match="contiguous"):
+        ad.vmap(lambda x: np.reshape(x + 0j, (2, 2)).T.view(float))(XS)
+
+
+def test_vmap_writes_into_arrays_without_elements() -> None:
+    def f(x: Any) -> Any:
+        rows = np.stack([x[4:], x[4:]])
+        rows[0] -= rows[1] ** 2
+        rows += 1
+        return np.sum(rows) + np.sum(x)
+
+    same(ad.vmap(f)(XS), np.sum(XS, axis=1))
+    same(ad.vmap(ad.grad(f))(XS), np.ones((3, 4)))

@@ -28,6 +28,12 @@ FUNCTIONS: dict[str, Callable[[Any], Any]] = {
     "gaussian": lambda x: ndimage.gaussian_filter1d(x, 1.0),
     "median": lambda x: ndimage.median_filter(x, 3),
     "trapezoid": lambda x: integrate.trapezoid(x, dx=0.5) + integrate.simpson(x, dx=0.5),
+    "iqr": lambda x: stats.iqr(np.outer(x, x**2)),
+    "deviation": lambda x: stats.median_abs_deviation(np.outer(x, x**2), axis=None),
+    "variances": lambda x: stats.f_oneway(np.outer(x, x**2), np.outer(x, np.sin(x)), axis=None).statistic,
+    "keepdims": lambda x: stats.skew(np.outer(x, x**2), axis=1, keepdims=True),
+    "t test": lambda x: stats.ttest_ind(x[:3], x[3:]).statistic * stats.ttest_ind(x[:3], x[3:]).df,
+    "regression": lambda x: stats.linregress(np.arange(6.0), x).intercept_stderr,
     "bspline": lambda x: interpolate.griddata(np.arange(6.0), x, np.array([0.5, 2.5])),
     "zero": lambda x: optimize.brentq(lambda t, a: t**3 - a, 0.0, 3.0, args=(x[0],)) * x,
 }

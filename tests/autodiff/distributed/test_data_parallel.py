@@ -337,7 +337,7 @@ def test_empty_or_integer_parameters_raise(mean_squares: dist.DataParallel) -> N
 
 
 def test_remote_array_of_another_object_raises(mean_squares: dist.DataParallel) -> None:
-    with pytest.raises(ValueError, match="with another object's machines"):
+    with pytest.raises(ValueError, match="was stored by another DataParallel"):
         mean_squares(LINE, dist.DataParallel(squares).put(U), V)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import statistics
 from fractions import Fraction
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -77,6 +78,12 @@ FUNCTIONS: dict[str, Any] = {
     "two sequences": lambda x: statistics.covariance([3, 1, 2], x**2) * statistics.correlation(list(x), [3, 1, 5]),
     "regression": lambda x: np.prod(statistics.linear_regression([3, 1, 5], x)) + statistics.linear_regression(x, [3, 1, 5])[1],
     "regression through zero": lambda x: statistics.linear_regression(list(x), [3, 1, 5], proportional=True).slope,
+    "normal distribution": lambda x: NormalDist(x[0], x[1] ** 2).cdf(x[2]) * NormalDist(x[1], 2).pdf(x[0]),
+    "scores of a normal distribution": lambda x: NormalDist(mu=x[0], sigma=x[1]).zscore(x[2]) + NormalDist(x[0]).variance,
+    "quantiles of a normal distribution": lambda x: NormalDist(x[0], x[1]).inv_cdf(x[2] / 9) + NormalDist(2, x[1]).quantiles()[0],
+    "sums of normal distributions": lambda x: (NormalDist(x[0], x[1]) * x[2] + NormalDist(x[2]) - x[0]).stdev ** 3,
+    "overlap of normal distributions": lambda x: NormalDist(x[0], x[1]).overlap(NormalDist(x[2], 0.5)),
+    "normal distribution of samples": lambda x: NormalDist.from_samples(v**2 for v in x).inv_cdf(0.3),
     "too few": variance_of_one,
 }  # fmt: skip
 
@@ -99,9 +106,22 @@ def test_statistics_of_nodes_raise_errors_of_python() -> None:
         lambda x: statistics.linear_regression(list(x), [1, 2]),
         lambda x: statistics.correlation([1], x[:1]),
         lambda x: statistics.variance([1], x[0]),
+        lambda x: NormalDist(x[0], -x[1]),
+        lambda x: NormalDist(x[0], x[1]).inv_cdf(x[2] * 2),
+        lambda x: NormalDist.from_samples(x[:1]),
     ):
         with pytest.raises(statistics.StatisticsError):
             ad.grad(f)(X)
+
+
+def test_normal_distribution_of_variables_is_recorded_or_raises() -> None:
+    x = cg.variable([0.3, 1.2, 0.7])
+    result = NormalDist(x[0], x[1]).zscore(x[2]) + NormalDist(x[0], x[1]).inv_cdf(0.9)
+    np.testing.assert_allclose(ad.gradient(result, [x])[x], [1 - 1 / 1.2, NormalDist().inv_cdf(0.9) - 0.4 / 1.44, 1 / 1.2])
+    with pytest.raises(cg.LeakError):
+        NormalDist(x[0], x[1]).cdf(0.7)
+    with cg.no_graph():
+        assert type(NormalDist(x[0], x[1]).mean) is float
 
 
 def test_scalar_variable_times_object_is_recorded() -> None:

@@ -323,7 +323,7 @@ CALLS: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "check_gradient, gradients": (
         lambda: check_gradient(np.sum, [np.ones(3)], np.ones(3)),  # type: ignore[arg-type]
-        r"check_gradient: gradients is a list .*not a ndarray; of one argument write \[g\]",
+        r"check_gradient: gradients is a list .*not a ndarray. For one argument pass \[g\]",
     ),
     "check_gradient, nested": (lambda: check_gradient(np.sum, [{"a": 1.0}]), "argument 0 is a dict.*check_grads takes"),
     "check_gradient, turned": (lambda: check_gradient([1.0], np.sum), "the function comes first, not a list"),  # type: ignore[arg-type]

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy import optimize
 
 import autodiff as ad
 import compgraph as cg
@@ -125,3 +126,45 @@ def test_no_graph_view_is_read_only(is_inside):
     for derive in (ad.grad(f), ad.jacfwd(f), lambda x: ad.jvp(f, (x,), (x,)), lambda x: ad.vmap(ad.grad(f))(x[None])):
         with pytest.raises((ValueError, cg.LeakError)):
             derive(X)
+
+
+def read_earlier_view(x):
+    a = np.sin(x) * x
+    view = a[::-1]
+    with cg.no_graph():
+        np.cos(view)
+    return np.sum(np.cos(a) * x)
+
+
+def read_view_of_written_array(x):
+    a = np.zeros(2)
+    view = a[:]
+    a[0] = x[1] ** 3
+    with cg.no_graph():
+        np.cos(view)
+        np.cos(a)
+    return np.sum(np.cos(a) * x + view * x * x)
+
+
+def solve_with_captured_view(x):
+    a = np.sin(x) * x
+    optimize.fsolve(lambda q: q + 0.3 * np.sin(q) - a[:], np.zeros(2))
+    return np.sum(np.cos(a) * x)
+
+
+@for_each("f", [read_earlier_view, read_view_of_written_array, solve_with_captured_view])
+def test_reading_a_view_within_no_graph_keeps_its_derivatives(f):
+    """A view finds its value and its tangent when it is first read, which may be within `no_graph`."""
+    x, direction = np.array([0.3, 0.5]), np.array([1.0, -2.0])
+    basis = np.eye(2)
+    slopes = lambda x: np.array([(f(x + 1e-6 * e) - f(x - 1e-6 * e)) / 2e-6 for e in basis])  # noqa: E731
+    np.testing.assert_allclose(ad.grad(f)(x), slopes(x), rtol=1e-6)
+    curvature = (ad.grad(f)(x + 1e-5 * direction) - ad.grad(f)(x - 1e-5 * direction)) / 2e-5
+    along = lambda x: ad.jvp(f, (x,), (direction,))[1]  # noqa: E731
+    np.testing.assert_allclose(along(x), slopes(x) @ direction, rtol=1e-6)
+    np.testing.assert_allclose(ad.jvp(ad.grad(f), (x,), (direction,))[1], curvature, rtol=1e-6)
+    np.testing.assert_allclose(ad.grad(along)(x), curvature, rtol=1e-6)
+    np.testing.assert_allclose(ad.jvp(along, (x,), (direction,))[1], curvature @ direction, rtol=1e-6)
+    if f is not solve_with_captured_view:
+        np.testing.assert_allclose(ad.vmap(ad.grad(f))(x[None])[0], slopes(x), rtol=1e-6)
+        np.testing.assert_allclose(ad.grad(lambda xs: np.sum(ad.vmap(f)(xs)))(x[None])[0], slopes(x), rtol=1e-6)

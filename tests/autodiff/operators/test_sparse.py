@@ -11,7 +11,7 @@ import scipy.sparse
 
 import compgraph as cg
 from autodiff import grad, hessian, jacobian, jacrev, jvp
-from autodiff.operators import sparse
+from autodiff.operators import contractions, sparse
 from autodiff.operators.sparse import color_columns
 from autodiff.reverse.linearization import Linearization
 from tests.support.arguments import Case
@@ -53,6 +53,57 @@ EXACT: dict[str, tuple[Function, Any]] = {
         BAND + BAND.T - 2 * np.diag([0, 0, 0, 1]),
     ),
 }
+
+
+def _rows(x: Any, length: int = 3) -> Any:
+    return x.reshape(-1, length)
+
+
+FACTOR = np.array([[1.0, 0.0, 2.0], [-1.0, 3.0, 0.5], [0.0, 0.0, 1.5]])
+VECTORS = np.random.default_rng(3).normal(size=(4, 3))
+PRODUCTS: dict[str, Function] = {
+    "cross": lambda x: np.cross(_rows(x), VECTORS),
+    "cross of nodes": lambda x: np.cross(_rows(x)[:2], _rows(x)[2:]),
+    "cross along axes": lambda x: np.cross(x.reshape(3, 4), VECTORS, axisa=0, axisc=0),
+    "matmul of stacks": lambda x: FACTOR @ x.reshape(4, 3, 1),
+    "matmul of nodes": lambda x: x[:9].reshape(3, 3) @ x[9:, None],
+    "matmul, broadcast": lambda x: x[:6].reshape(1, 2, 3) @ x[6:].reshape(2, 3, 1),
+    "matrix times a constant": lambda x: _rows(x) @ FACTOR,
+    "einsum": lambda x: np.einsum("ij,nj->ni", FACTOR, _rows(x)),
+    "einsum of nodes": lambda x: np.einsum("ni,nj->nij", _rows(x), _rows(x)),
+    "einsum of three": lambda x: np.einsum("ni,nj,ij->n", _rows(x), VECTORS, FACTOR),
+    "einsum with dots": lambda x: np.einsum("...i,...i", _rows(x), VECTORS),
+    "einsum of a diagonal": lambda x: np.einsum("nii->ni", x[:8].reshape(2, 2, 2)),
+    "einsum, broadcast": lambda x: np.einsum("ij,kj->ik", x[:3, None], _rows(x[3:9])),
+    "inner": lambda x: np.inner(_rows(x), FACTOR),
+    "dot": lambda x: np.dot(_rows(x), np.stack([FACTOR, FACTOR])),
+    "dot of a number": lambda x: np.dot(x[0], x[1:]),
+    "tensordot": lambda x: np.tensordot(x.reshape(2, 3, 2), np.ones((2, 3, 4)), ([1, 2], [1, 0])),
+    "outer": lambda x: np.outer(x[:4], x[4:6]),
+    "vecdot": lambda x: np.vecdot(_rows(x), VECTORS),
+    "matvec": lambda x: np.matvec(x[:9].reshape(3, 3), x[9:]),
+    "vecmat": lambda x: np.vecmat(x[9:], x[:9].reshape(3, 3)),
+}
+
+
+@for_each("label", PRODUCTS)
+def test_sparse_jacobian_of_products_is_exact(label: str) -> None:
+    x, f = np.random.default_rng(4).normal(size=12), PRODUCTS[label]
+    matrix, dense = jacobian(f, sparse=True)(x), jacrev(f)(x)
+    assert np.allclose(matrix.toarray(), dense.reshape(matrix.shape), rtol=1e-12)
+    assert matrix.nnz == np.count_nonzero(dense)
+
+
+def test_sparse_structure_of_large_products_is_full() -> None:
+    x = np.ones(600)
+
+    def f(x: Any) -> Any:
+        return np.tensordot(x[:300].reshape(3, 100), x[300:].reshape(100, 3), 1)[0]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(contractions, "MAX_INDICES", 100)
+        assert jacobian(f, sparse=True)(x).nnz == 3 * 600
+    assert jacobian(f, sparse=True)(x).nnz == 3 * 200
 
 
 @for_each("label", EXACT)

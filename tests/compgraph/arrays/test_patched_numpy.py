@@ -29,7 +29,7 @@ ORIGINALS = {name: getattr(np, name) for name in REPLACEMENTS}
 
 
 def is_restored() -> bool:
-    """Whether names mean NumPy's own functions, or what records lists from the first variable on."""
+    """Whether names mean NumPy's own functions, or the patches that record lists."""
     return all(
         inspect.unwrap(now := getattr(np, name)) is inspect.unwrap(original) and not hasattr(now, "is_dispatching")
         for name, original in ORIGINALS.items()

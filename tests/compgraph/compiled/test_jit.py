@@ -604,3 +604,18 @@ def test_jit_compiles_around_matrix_exponential() -> None:
     for scale in (1.0, 3.0, 0.0):
         for value, expected in zip(jitted(scale * a), derivative(scale * a), strict=True):
             np.testing.assert_allclose(value, expected, rtol=1e-12, atol=1e-15)
+
+
+def test_jit_compiling_holds_few_copies_of_large_arrays() -> None:
+    matrix, x = np.full((900, 900), 0.5), np.ones(900)
+    derivative = ad.value_and_grad(lambda a, x: np.sum((a @ x) ** 2), argnums=(0, 1))
+    cg.jit(derivative, cache=False).compile(matrix[:3, :3], x[:3])  # loads everything that is needed once
+    jitted = cg.jit(derivative, cache=False)
+    tracemalloc.start()
+    try:
+        jitted.compile(matrix, x)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert is_compiled(jitted)
+    assert peak < 8 * matrix.nbytes  # of the argument and its gradient: copies, two traces, and the expected results

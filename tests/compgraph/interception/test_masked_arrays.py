@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import autodiff as ad
+import compgraph as cg
 
 X = np.array([0.7, 1.3, 2.1])
 MASKED = np.ma.array([1.0, 2.0, 4.0], mask=[False, False, False])
@@ -55,8 +56,24 @@ def test_unmasked_array_has_right_gradient(name: str) -> None:
     ],
 )
 def test_masked_elements_raise(program: Callable[[Any], Any]) -> None:
-    with pytest.raises(TypeError, match="cannot follow the mask"):
+    with pytest.raises(TypeError, match="mask of a MaskedArray with masked elements is not recorded"):
         ad.grad(program)(X)
+
+
+@pytest.mark.parametrize(
+    ("method", "advice"),
+    [("filled", r"np\.where\(mask"), ("compressed", r"np\.ravel\(x\)"), ("mask", "getmaskarray"), ("count", r"x\.size")],
+)
+def test_attributes_of_masked_arrays_raise_with_advice(method: str, advice: str) -> None:
+    with pytest.raises(AttributeError, match=advice):
+        ad.grad(lambda x: np.sum(getattr(np.ma.array(x * 2.0), method)()))(X)
+    assert not hasattr(cg.variable(X), method)
+
+
+@pytest.mark.parametrize("function", [np.ma.masked_invalid, lambda x: np.ma.masked_where(x > 1.0, x)])
+def test_masking_functions_raise_with_advice(function: Callable[[Any], Any]) -> None:
+    with pytest.raises(cg.LeakError, match=r"np\.where"):
+        ad.grad(lambda x: np.sum(function(x)))(X)
 
 
 def test_domain_errors_that_numpy_masks_raise() -> None:

@@ -125,13 +125,13 @@ def test_list_of_nodes_with_early_bound_names(tmp_path: Path) -> None:
 from numpy import array
 import numpy as np
 numpys = array
+def keep(default=np.array): return default
 import autodiff as ad
 import compgraph as cg
 from autodiff.reverse import gradient
 assert np.array is numpys
 space = {}
 exec("from numpy import asarray", space)
-def keep(default=np.array): return default
 x = cg.variable(2.0)
 assert gradient(np.sum(array([x, x * x])))[x] == 5
 from numpy import array as later
@@ -157,6 +157,21 @@ assert type(np.array(x)) is np.ndarray and isinstance(np.array([x]), cg.Node)
     path.write_text(program)
     subprocess.run([sys.executable, "-c", f"import runpy; runpy.run_path({str(path)!r})"], check=True)
     subprocess.run([sys.executable, "-c", program.replace('"keep()" in', '"numbers of" in')], check=True)  # without source
+
+
+@pytest.mark.parametrize("call", ["np.array", "np.asarray", "np.full(2, {})", "imported", "np.vstack([np.array({})])"])
+def test_list_with_the_first_variable_of_a_program_is_recorded(call: str) -> None:
+    """Python looks up the function before the variable in its argument is created."""
+    expression = call.replace("{}", "cg.variable(2.0)") if "full" in call else call.replace("{}", "[cg.variable(2.0), 1.0]")
+    expression = expression if "(" in expression else f"{expression}([cg.variable(2.0), 1.0])"
+    program = f"""
+import numpy as np
+from numpy import array as imported
+import compgraph as cg
+node = {expression}
+assert isinstance(node, cg.Node), type(node)
+"""
+    subprocess.run([sys.executable, "-c", program], check=True)
 
 
 def test_fromiter_consumes_count_elements() -> None:

@@ -1,7 +1,11 @@
 """Within cg.strict, and operators, code that reads the memory of nodes raises, and lists of nodes are recorded."""
 
 import hashlib
+import os
+import subprocess
+import sys
 import zlib
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -65,3 +69,33 @@ def test_frombuffer_in_numpy_only_function_raises():
 
     with pytest.raises(cg.LeakError, match="frombuffer"):
         ad.grad(f)(POINT)
+
+
+def test_strict_names_the_line_of_the_user_where_numpy_lies_in_another_folder(tmp_path):
+    package, packages = Path(np.__file__).parent, tmp_path / "packages"
+    packages.mkdir()
+    for folder in (package, package.with_name("numpy.libs")):
+        if folder.exists():
+            (packages / folder.name).symlink_to(folder)
+    program = tmp_path / "program"
+    program.write_text(
+        """
+import numpy as np
+import pandas
+import compgraph as cg
+assert np.__file__.startswith(PATH)
+x = cg.variable([1.0, 2.0])
+with cg.strict():
+    try:
+        pandas.DataFrame({"a": x * 2})
+    except cg.LeakError as error:
+        print(error)
+""".replace("PATH", repr(str(packages)))
+    )
+    pytest.importorskip("pandas", reason="pandas is optional")
+    path = os.pathsep.join([str(packages), *filter(None, sys.path)])
+    result = subprocess.run(
+        [sys.executable, program], capture_output=True, text=True, check=True, env={**os.environ, "PYTHONPATH": path}
+    )
+    assert result.stdout.startswith("pandas.DataFrame() takes the numbers of")
+    assert f'{program}", line 9' in result.stdout

@@ -349,5 +349,5 @@ def test_derivative_of_bad_call_raises_error_about_the_call(names: list[str]) ->
 
 def test_pad_width_node_raises() -> None:
     for operator in (ad.grad, ad.hessian):
-        with pytest.raises(TypeError, match="pad_width= has to be integers"):
+        with pytest.raises(TypeError, match="pad_width= must contain integers"):
             operator(lambda x: np.sum(np.pad(np.ones(3), x)))(np.zeros((2, 2)))

@@ -31,6 +31,7 @@ REGISTRIES = {
     "compgraph.scipy": "policies: the table of SciPy's functions",
     "compgraph.serialization.graphs": "former names of options, in earlier pickles",
     "autodiff.batching.rules": "batching rules",
+    "autodiff.operators.contractions": "subscripts of products",
     "autodiff.operators.taylor": "recurrences of Taylor coefficients",
     "autodiff.operators.sparse": "patterns of sparse Jacobians",
 }

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import autodiff as ad
 import compgraph as cg
 from autodiff.reverse import gradient
 from compgraph import ops
@@ -1492,6 +1493,48 @@ def test_shuffling_is_recorded() -> None:
     with pytest.raises(TypeError, match="cannot be written into variable"):
         np.random.default_rng(0).shuffle(x)
     assert np.array_equal(x.value, np.arange(9))
+
+
+@for_each("name", ["real", "imag", "T", "ravel", "reshape", "ellipsis", "new axis"])
+def test_view_of_complex_scalar_is_a_new_array(name: str) -> None:
+    """NumPy's scalars share no memory with their views, so writes into these do not change the scalar."""
+    views: dict[str, Any] = {
+        "real": lambda v: v.real, "imag": np.imag, "T": lambda v: v.T, "ravel": lambda v: v.ravel(),
+        "reshape": lambda v: v.reshape(1), "ellipsis": lambda v: v[...], "new axis": lambda v: v[None],
+    }  # fmt: skip
+
+    def f(x: Any) -> Any:
+        v = (x + 0j)[0] * x.sum()
+        w = views[name](v)
+        w += 1
+        return np.abs(v + 2 * np.sum(w * 1j))
+
+    x = np.array([1.0, 2.0])
+    assert f(cg.variable(x)).value == f(x)
+    value, slope = ad.value_and_grad(f)(x)
+    assert value == f(x)
+    differences = [(f(x + h) - f(x - h)) / 2e-6 for h in 1e-6 * np.eye(2)]
+    np.testing.assert_allclose(slope, differences, rtol=1e-6)
+
+
+@for_each("axis", [0, 1, -1])
+def test_shuffling_rows_within_operators_matches_numpy(axis: int) -> None:
+    """NumPy swaps views of the rows of a traced array, which duplicates rows; the draws after it are the same as well."""
+    captured = np.random.default_rng(4)
+
+    def shuffle(x: Any) -> Any:
+        rows, buffer, rng = x * 2, np.arange(9.0).reshape(3, 3), np.random.default_rng(3)
+        rng.shuffle(rows, axis=axis)
+        rng.shuffle(buffer, axis)
+        captured.bit_generator.state = np.random.PCG64(4).state
+        captured.shuffle(rows)
+        np.random.seed(0)  # noqa: NPY002
+        np.random.shuffle(rows)  # noqa: NPY002
+        return rows * buffer * rng.normal()
+
+    x = np.arange(9.0).reshape(3, 3)
+    assert np.array_equal(ad.vjp(shuffle, x)[0], shuffle(x))
+    assert np.array_equal(ad.jvp(shuffle, (x,), (x,))[1], shuffle(x))
 
 
 # ---------------------------------------------------------------------------------------- node attributes

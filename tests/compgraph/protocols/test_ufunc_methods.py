@@ -104,6 +104,7 @@ def test_reduce_where_and_initial() -> None:
     agree(lambda x: np.hypot.reduce(x, axis=1, where=mask, initial=2.0), X)
     agree(lambda x: np.subtract.reduce(x, axis=0, initial=2.0), X)
     check_grads(lambda x: np.logaddexp.reduce(x, axis=1, where=mask), [X])
+    check_grads(lambda x: np.logaddexp.reduce(x, axis=0, initial=0.3), [np.array(1.2)])  # NumPy accepts axes of a 0-d array
     with pytest.raises(ValueError, match="does not have an identity"):
         np.subtract.reduce(cg.variable(X), where=mask)
 

@@ -256,6 +256,24 @@ def test_splines_unsupported_calls_raise(wrong: Any, match: str) -> None:
 
 
 @for_each(
+    "spline",
+    [
+        lambda y: splev(Z, splrep(X, y)),
+        lambda y: UnivariateSpline(X, y, s=0)(Z),
+        lambda y: make_smoothing_spline(X, y, lam=0.3)(Z),
+    ],
+)
+def test_real_splines_discard_imaginary_parts(spline: Any) -> None:
+    with pytest.warns(np.exceptions.ComplexWarning):
+        expected = spline(Y * (1 + 2j))
+    with pytest.warns(np.exceptions.ComplexWarning):
+        value, pull = ad.vjp(lambda y: spline(y * (1 + 2j)), Y)
+    assert value.dtype == expected.dtype
+    np.testing.assert_allclose(value, expected, rtol=1e-12)
+    np.testing.assert_allclose(pull(np.ones_like(Z))[0] @ Y, np.sum(expected), rtol=1e-12)
+
+
+@for_each(
     "wrong",
     [
         lambda y: CubicSpline(X[::-1], y),

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 import scipy.signal
 
+import autodiff as ad
+import compgraph as cg
 from tests.support.arguments import complexes, real
 from tests.support.scipy_checks import Rows, functions
 
@@ -85,3 +88,35 @@ CASES: dict[str, list[tuple[Any, ...]]] = {
 @pytest.mark.parametrize("rows", functions(CASES))
 def test_linear_systems_derivatives(rows: Rows) -> None:
     rows.check()
+
+
+PLANT = np.array([[0.0, 1.0, 0.2], [0.5, -0.2, 0.1], [0.3, 0.0, 1.0]])
+INPUT = np.array([[0.0], [1.0], [0.4]])
+REAL, COMPLEX = np.array([-3.0, -1.0, -2.0]), np.array([-1.0, -2 + 1j, -2 - 1j])
+PLACEMENTS: dict[str, tuple[Callable[[Any], Any], Any]] = {
+    "plant": (lambda a: scipy.signal.place_poles(a, INPUT, REAL), PLANT),
+    "plant, complex poles": (lambda a: scipy.signal.place_poles(a, INPUT, COMPLEX, method="YT"), PLANT),
+    "input": (lambda b: scipy.signal.place_poles(PLANT, b, COMPLEX), INPUT),
+    "poles": (lambda p: scipy.signal.place_poles(PLANT, INPUT, p), REAL),
+    "a pole of the plant": (lambda a: scipy.signal.place_poles(a, INPUT, [np.linalg.eigvals(PLANT).real.min(), -2, -3]), PLANT),
+    "one state": (lambda a: scipy.signal.place_poles(a, np.array([[2.0]]), [-1.0]), np.array([[0.3]])),
+}
+
+
+@pytest.mark.parametrize("name", PLACEMENTS)
+def test_pole_placement_of_one_input_matches_differences(name: str) -> None:
+    place, x = PLACEMENTS[name]
+    f = lambda x: np.sum((gain := place(x).gain_matrix) * np.arange(1.0, gain.shape[1] + 1))  # noqa: E731
+    value, gradient = ad.value_and_grad(f)(x)
+    np.testing.assert_allclose(value, f(x), rtol=1e-10)
+    np.testing.assert_allclose(gradient, ad.numeric.gradient(f, [x])[0], rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(place(cg.variable(x)).computed_poles, place(x).computed_poles, rtol=1e-10)
+
+
+def test_pole_placement_without_unique_result_raises() -> None:
+    with pytest.raises(TypeError, match="several inputs"):
+        ad.grad(lambda a: np.sum(scipy.signal.place_poles(a, np.eye(3)[:, :2], REAL).gain_matrix))(PLANT)
+    with pytest.raises(AttributeError):
+        ad.grad(lambda a: np.sum(scipy.signal.place_poles(a, INPUT, REAL).X))(PLANT)
+    with pytest.raises(ValueError, match="poles"):
+        ad.grad(lambda a: np.sum(scipy.signal.place_poles(a, INPUT, REAL[:2]).gain_matrix))(PLANT)

@@ -324,6 +324,34 @@ def test_sparse_assignment_of_nodes_names_the_replacement() -> None:
                 call(D)
 
 
+@pytest.mark.parametrize("k", [0, 1, -2])
+@pytest.mark.parametrize("format", ["csr", "csc", "coo"])
+def test_setdiag_of_traced_elements_matches_scipy(format: str, k: int) -> None:
+    def program(d: Any, call: int) -> Any:
+        a = coo(d).asformat(format)
+        rows, cols = a.shape
+        a.setdiag([lambda: d[:2] ** 2, lambda: 3.0, lambda: np.arange(1.0, 9.0) * d[0], lambda: d[1]][call](), k)
+        return a.toarray()[::-1] @ np.arange(1.0, cols + 1) @ np.arange(2.0, rows + 2) + a.nnz + np.sum(a.diagonal(k)) ** 2
+
+    d = np.array([1.0, 0.3, 2.0, -1.0, 0.7, 0.5])
+    for call in range(4):
+        value, gradient = ad.value_and_grad(lambda d, call=call: program(d, call))(d)
+        np.testing.assert_allclose(value, program(d, call), rtol=1e-12)
+        expected = ad.numeric.gradient(lambda d, call=call: program(d, call), [d])[0]
+        np.testing.assert_allclose(gradient, expected, rtol=1e-6, atol=1e-8)
+
+
+def test_setdiag_of_a_matrix_made_before_the_call_raises() -> None:
+    a = coo(cg.variable(np.arange(1.0, 7.0))).tocsr()
+    before = a.toarray().value.copy()
+    for value in (lambda x: x, lambda x: x[:2]):
+        with pytest.raises(TypeError, match="coo_array"):
+            ad.grad(lambda x, value=value: (a.setdiag(value(x)), np.sum(a.data))[1])(np.arange(3.0))
+    with pytest.raises(ValueError, match="exceeds"):
+        a.setdiag(1.0, 7)
+    np.testing.assert_array_equal(a.toarray().value, before)
+
+
 def test_eliminate_zeros_keeps_derivatives_of_zero_elements() -> None:
     def program(d: Any) -> Any:
         a = coo(d).tocsr()

@@ -44,6 +44,11 @@ CASES: dict[str, list[tuple[Any, ...]]] = {
         ("weights", lambda a, w: st.pmean(a, 3, weights=w), positive, weights),
     ],
     "trim_mean": axes("trim_mean", table, proportiontocut=0.2),
+    "scoreatpercentile": [
+        *[(f"along {axis}", of("scoreatpercentile", per=30, axis=axis), table) for axis in (None, 0, -1)],
+        ("lower", of("scoreatpercentile", per=30, interpolation_method="lower"), table),
+        ("several, within limits", lambda a: st.scoreatpercentile(a, [20, 75], limit=(0.1, 9.0)), table),
+    ],
     "moment": [
         *axes("moment", table, order=3),
         ("orders", of("moment", order=[0, 1, 2, 4]), table),

@@ -26,7 +26,10 @@ COMPOSED = [
 ]  # fmt: skip
 
 # Rules of operations that only this package records. Their tests are named.
-INTERNAL = {"scatter", "input", "output", "diagonal_matrix", "window", "laid", "added_at", "over", "cornered", "limit_value"}
+INTERNAL = {
+    "scatter", "input", "output", "diagonal_matrix", "window", "laid", "added_at", "over", "cornered", "limit_value",
+    "without_slope",
+}  # fmt: skip
 INTERNAL |= {"zero_to_order"}  # tests/autodiff/grads/test_exactness.py
 INTERNAL |= {"stacked_matmul"}  # batched products, tests/support/checks/batching.py
 

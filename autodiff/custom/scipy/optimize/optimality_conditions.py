@@ -41,11 +41,11 @@ class Constraint(NamedTuple):
     is_equation: bool
 
 
-class Active(NamedTuple):
+class ActiveConstraint(NamedTuple):
     """A constraint, and the indices of its elements that are zero at the solution."""
 
     constraint: Constraint
-    which: Any
+    indices: Any
 
 
 def solve_optimality(call: Call, x: Any, f: Function, constraints: Sequence[Constraint], extract_x: Function) -> Any:
@@ -54,7 +54,7 @@ def solve_optimality(call: Call, x: Any, f: Function, constraints: Sequence[Cons
     if not x.size:
         return x
     active, multipliers = _find_active(call, x, f, constraints)
-    count = sum(part.which.size for part in active)
+    count = sum(part.indices.size for part in active)
     size = x.size
 
     def conditions(y: Any, *extra: object) -> Any:
@@ -85,11 +85,13 @@ def solve_optimality(call: Call, x: Any, f: Function, constraints: Sequence[Cons
 
 
 def _verify(
-    call: Call, at: Array, multipliers: NDArray[Any], active: Sequence[Active], constraints: Sequence[Constraint]
+    call: Call, at: Array, multipliers: NDArray[Any], active: Sequence[ActiveConstraint], constraints: Sequence[Constraint]
 ) -> None:
     """Raise if the active set at the exact solution differs from the assumed one."""
     extra = to_values(call.extra)
-    is_equation = np.concatenate([np.zeros(0, bool), *[np.full(part.which.size, part.constraint.is_equation) for part in active]])
+    is_equation = np.concatenate(
+        [np.zeros(0, bool), *[np.full(part.indices.size, part.constraint.is_equation) for part in active]]
+    )
     is_wrong = bool(np.any(multipliers[~is_equation] <= 0))
     size = max(1.0, float(np.max(np.abs(at))))
     for constraint in constraints:
@@ -106,16 +108,18 @@ def _constraint_values(constraint: Constraint, z: object, extra: tuple[Any, ...]
     return np.ravel(stack_nested(constraint.function(z, *extra)))
 
 
-def _active_values(active: Sequence[Active], z: object, extra: tuple[Any, ...]) -> Any:
+def _active_values(active: Sequence[ActiveConstraint], z: object, extra: tuple[Any, ...]) -> Any:
     """Return the active elements of all constraints, which are zero at the solution."""
-    return np.concatenate([_constraint_values(part.constraint, z, extra)[part.which] for part in active])
+    return np.concatenate([_constraint_values(part.constraint, z, extra)[part.indices] for part in active])
 
 
-def _find_active(call: Call, x: NDArray[Any], f: Function, constraints: Sequence[Constraint]) -> tuple[list[Active], Any]:
+def _find_active(
+    call: Call, x: NDArray[Any], f: Function, constraints: Sequence[Constraint]
+) -> tuple[list[ActiveConstraint], Any]:
     """Return the active constraints at a solution, and their multipliers."""
     if not constraints:
         return [], np.zeros(0)
-    candidates: list[Active] = []
+    candidates: list[ActiveConstraint] = []
     with NoGraph():
         extra = to_values(call.extra)
         slope = np.ravel(to_values(grad(lambda z: _scalar(f(z, *extra)))(x[()])))
@@ -126,12 +130,12 @@ def _find_active(call: Call, x: NDArray[Any], f: Function, constraints: Sequence
             if not constraint.is_equation:
                 which = np.flatnonzero(numbers <= NEAR * np.maximum(1.0, np.max(np.abs(x))))
             if which.size:
-                candidates.append(Active(constraint, which))
+                candidates.append(ActiveConstraint(constraint, which))
                 slacks.append(numbers[which])
                 gradients.append(_constraint_jacobian(constraint, x, extra)[which])
     if not candidates:
         return [], np.zeros(0)
-    is_equation = np.concatenate([np.full(part.which.size, part.constraint.is_equation) for part in candidates])
+    is_equation = np.concatenate([np.full(part.indices.size, part.constraint.is_equation) for part in candidates])
     return _find_multipliers(call.name, candidates, slope, np.concatenate(gradients), np.concatenate(slacks), is_equation)
 
 
@@ -143,12 +147,12 @@ def _constraint_jacobian(constraint: Constraint, x: NDArray[Any], extra: tuple[N
 
 def _find_multipliers(
     name: str,
-    candidates: list[Active],
+    candidates: list[ActiveConstraint],
     slope: NDArray[Any],
     gradients: NDArray[Any],
     slacks: NDArray[Any],
     is_equation: NDArray[Any],
-) -> tuple[list[Active], Any]:
+) -> tuple[list[ActiveConstraint], Any]:
     """Return the nearly active constraints that have a multiplier, and the multipliers."""
     signs = np.where(is_equation, -1.0, 1.0)[:, None] * gradients  # multipliers of equations have either sign
     columns = np.concatenate([gradients, signs[is_equation]]).T
@@ -161,10 +165,10 @@ def _find_multipliers(
         raise ValueError(f"{name}: {_DEGENERATE}")
     active, start = [], 0
     for part in candidates:
-        mask = has_multiplier[start : start + part.which.size]
-        start += part.which.size
+        mask = has_multiplier[start : start + part.indices.size]
+        start += part.indices.size
         if np.any(mask):
-            active.append(Active(part.constraint, part.which[mask]))
+            active.append(ActiveConstraint(part.constraint, part.indices[mask]))
     return active, multipliers[has_multiplier]
 
 
@@ -241,13 +245,13 @@ def wrap_callback(call: Call, function: Callable[..., Any]) -> Any:
 
 
 def _convert_dict(call: Call, constraint: dict[str, Any]) -> tuple[Any, list[Constraint]]:
-    further = tuple(constraint.get("args", ()))
-    plain = {**constraint, "fun": wrap_callback(call, constraint["fun"]), "args": to_values(further)}
-    call.has_node_argument = call.has_node_argument or has_active_node(further)
+    extra_arguments = tuple(constraint.get("args", ()))
+    plain = {**constraint, "fun": wrap_callback(call, constraint["fun"]), "args": to_values(extra_arguments)}
+    call.has_node_argument = call.has_node_argument or has_active_node(extra_arguments)
     if callable(constraint.get("jac")):
         plain["jac"] = wrap_callback(call, constraint["jac"])
     is_equation = str(constraint.get("type")).lower() == "eq"
-    return plain, [Constraint(lambda z, *extra: constraint["fun"](z, *further), is_equation)]
+    return plain, [Constraint(lambda z, *extra: constraint["fun"](z, *extra_arguments), is_equation)]
 
 
 def _interval_constraints(function: Callable[..., Any], low: object, high: object) -> list[Constraint]:

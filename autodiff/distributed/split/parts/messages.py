@@ -40,10 +40,10 @@ def pack(value: Any) -> Packed:
     """Serialize an array, without sharing memory."""
     array = np.asarray(value)
     shape, strides = array.shape, array.strides
-    once = tuple([slice(0, 1) if step == 0 and n > 1 else slice(None) for n, step in zip(shape, strides, strict=True)])
+    without_repeats = tuple([slice(0, 1) if step == 0 and n > 1 else slice(None) for n, step in zip(shape, strides, strict=True)])
     flipped = tuple([axis for axis, step in enumerate(strides) if step < 0])
     order = sorted(range(array.ndim), key=lambda axis: -abs(strides[axis]))
-    numbers = np.array(np.flip(array[once], flipped).transpose(order), order="C")
+    numbers = np.array(np.flip(array[without_repeats], flipped).transpose(order), order="C")
     return Packed(numbers, shape, tuple(np.argsort(order).tolist()) if order else (), flipped)
 
 

@@ -96,16 +96,16 @@ class StagePass:
         if not output_cotangents:
             zeros = {key: np.zeros_like(node.raw_value) for node, key in nodes.items()}
             return {key: (zero, np.zeros(zero.shape)) if with_supports else (zero,) for key, zero in zeros.items()}
-        joint = join_outputs([self.outputs[key] for key in output_cotangents])
-        graph = collect(joint)
+        multi_output = join_outputs([self.outputs[key] for key in output_cotangents])
+        graph = collect(multi_output)
         seeds = OutputCotangents({k: pair[0] for k, pair in enumerate(output_cotangents.values())})
         if not with_supports:
             with np.errstate(invalid="ignore", divide="ignore"):  # if the result has NaN, the pass is repeated with supports
-                cotangents = sweep(graph, joint, seeds, set(nodes), False)
+                cotangents = sweep(graph, multi_output, seeds, set(nodes), False)
             return {key: (_or_zeros(cotangents, node),) for node, key in nodes.items()}
         supports = {k: pair[1] for k, pair in enumerate(output_cotangents.values())}
-        cotangents = sweep(graph, joint, seeds, set(nodes), False, support=OutputCotangents(dict(supports)))
-        supports_by_node = sweep_supports(graph, joint, OutputCotangents(dict(supports)), set(nodes), False, ())
+        cotangents = sweep(graph, multi_output, seeds, set(nodes), False, support=OutputCotangents(dict(supports)))
+        supports_by_node = sweep_supports(graph, multi_output, OutputCotangents(dict(supports)), set(nodes), False, ())
         full_supports = {node: np.array(np.broadcast_to(supports_by_node.get(node, 0.0), node.shape)) for node in nodes}
         return {key: (_or_zeros(cotangents, node), full_supports[node]) for node, key in nodes.items()}
 

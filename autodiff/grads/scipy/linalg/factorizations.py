@@ -157,7 +157,7 @@ def _push_lu(t: NDArray[Any], out: tuple[Any, ...], a: NDArray[Any], **_: object
 scipy_linalg_lu_grad = general("scipy_linalg_lu", _pull_lu).tangent(_push_lu)
 
 
-def _parts(packed: Any) -> tuple[Any, Any]:
+def _unpack_lu(packed: Any) -> tuple[Any, Any]:
     """Return L and U, which LAPACK stores in one matrix."""
     k = min(packed.shape[-2:])
     return _strictly_lower(packed)[..., :k] + np.eye(packed.shape[-2], k), _upper(packed)[..., :k, :]
@@ -168,7 +168,7 @@ def _lu_factor(g: tuple[Any, ...], out: tuple[Any, ...], a: NDArray[Any], **_: o
     k = min(a.shape[-2:])
     if not a.size or g[0] is None:
         return 0 * a
-    permuted_cotangent = _lu(_strictly_lower(g[0])[..., :k], _upper(g[0])[..., :k, :], *_parts(packed))
+    permuted_cotangent = _lu(_strictly_lower(g[0])[..., :k], _upper(g[0])[..., :k, :], *_unpack_lu(packed))
     return permute(permuted_cotangent, np.argsort(banded_matrices.order_of_rows(piv, a.shape[-2]), axis=-1))
 
 
@@ -176,7 +176,7 @@ def _lu_factor_tangent(t: NDArray[Any], out: Sequence[Any], a: NDArray[Any], **_
     packed, piv = out
     if not a.size:
         return 0 * packed, None
-    dl, du = _lu_tangent(permute(t, banded_matrices.order_of_rows(piv, a.shape[-2])), *_parts(packed))
+    dl, du = _lu_tangent(permute(t, banded_matrices.order_of_rows(piv, a.shape[-2])), *_unpack_lu(packed))
     rows, columns = a.shape[-2:]
     return np.matmul(dl, np.eye(dl.shape[-1], columns)) + np.matmul(np.eye(rows, du.shape[-2]), du), None
 

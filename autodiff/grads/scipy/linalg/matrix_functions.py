@@ -1,9 +1,9 @@
 """Rules of functions of matrices, and of the equations of Sylvester, Lyapunov and Riccati.
 
-The tangent of a solution solves an equation of the same form with a different right-hand side, the cotangent one with transposed
-matrices. For Riccati's equations, it is Lyapunov's equation with the matrix of the closed loop. See G. Hewer and C. Kenney, "The
-sensitivity of the stable Lyapunov equation" (1988), and T.-C. Kao and G. Hennequin, "Automatic differentiation of Sylvester,
-Lyapunov, and algebraic Riccati equations" (2020).
+The tangent of a solution solves an equation of the same form with a different right-hand side. The cotangent solves one with
+transposed matrices. For Riccati's equations, both solve Lyapunov's equation with the matrix of the closed loop. See G. Hewer
+and C. Kenney, "The sensitivity of the stable Lyapunov equation" (1988), and T.-C. Kao and G. Hennequin, "Automatic
+differentiation of Sylvester, Lyapunov, and algebraic Riccati equations" (2020).
 """
 
 from __future__ import annotations
@@ -74,14 +74,14 @@ def _is_singular(a: NDArray[Any]) -> bool:
     return bool(np.any(size <= size.shape[-1] * np.finfo(size.dtype).eps * np.max(size, axis=-1, keepdims=True, initial=0)))
 
 
-def _declare_function(opname: str, function: Callable[..., Any], checked: bool = False) -> Rule:
+def _declare_function(opname: str, function: Callable[..., Any], has_branch_cut: bool = False) -> Rule:
     """Declare an analytic function of matrices, ``function(a, *parameters)``."""
     name = opname.removeprefix("scipy_linalg_")
 
     def derivative(a: NDArray[Any], e: object, out: NDArray[Any], options: dict[str, Any]) -> Any:
         _require_no_disp(name, options)
         run = functools.partial(function, **{k: v for k, v in options.items() if k == "t"})
-        if not checked:
+        if not has_branch_cut:
             return frechet_derivative(run, a, e)
         if options.get("t", 0) < 1 and evaluate_guarded("whether a matrix is singular", _is_singular, a):
             raise scipy.linalg.LinAlgError(f"scipy.linalg.{name}: the matrix is singular, so the derivative is infinite")
@@ -98,9 +98,9 @@ def _declare_function(opname: str, function: Callable[..., Any], checked: bool =
 
 
 scipy_linalg_expm_grad = _declare_function("scipy_linalg_expm", lambda x: scipy.linalg.expm(x))
-scipy_linalg_logm_grad = _declare_function("scipy_linalg_logm", lambda x: scipy.linalg.logm(x), checked=True)
+scipy_linalg_logm_grad = _declare_function("scipy_linalg_logm", lambda x: scipy.linalg.logm(x), has_branch_cut=True)
 scipy_linalg_fractional_matrix_power_grad = _declare_function(
-    "scipy_linalg_fractional_matrix_power", lambda x, t: scipy.linalg.fractional_matrix_power(x, t), checked=True
+    "scipy_linalg_fractional_matrix_power", lambda x, t: scipy.linalg.fractional_matrix_power(x, t), has_branch_cut=True
 )
 
 # The derivative of expm_frechet(a, e) along t is the second derivative of expm along e and t, which is symmetric in them.
@@ -339,7 +339,7 @@ class _Riccati:
         return self.solve(one_side + conj_transpose(one_side))
 
 
-def _riccati(opname: str, discrete: bool) -> Rule:
+def _declare_riccati(opname: str, discrete: bool) -> Rule:
     def formula(position: int) -> Any:
         return lambda g, out, *operands, balanced=True: _Riccati(discrete, out, *operands).cotangent(position, g)
 
@@ -349,5 +349,5 @@ def _riccati(opname: str, discrete: bool) -> Rule:
     return general(opname, *map(formula, range(6))).tangent(*map(tangent, range(6)))
 
 
-scipy_linalg_solve_continuous_are_grad = _riccati("scipy_linalg_solve_continuous_are", False)
-scipy_linalg_solve_discrete_are_grad = _riccati("scipy_linalg_solve_discrete_are", True)
+scipy_linalg_solve_continuous_are_grad = _declare_riccati("scipy_linalg_solve_continuous_are", False)
+scipy_linalg_solve_discrete_are_grad = _declare_riccati("scipy_linalg_solve_discrete_are", True)

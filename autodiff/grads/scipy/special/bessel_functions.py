@@ -30,7 +30,7 @@ special_k1e_grad = special("k1e", lambda g, out, x: g * (out - 0.5 * (sc.k0e(x) 
 
 def _bessel(name: str, below: int, above: int, factor: complex = 0, order: str = "v") -> Rule:
     """Declare a rule by ``f_v' = (below f_(v-1) + above f_(v+1)) / 2 + factor f_v``."""
-    neighbor_name = {"yn": "yv", "kn": "kv"}.get(name, name)  # which accept negative orders
+    neighbor_name = {"yn": "yv", "kn": "kv"}.get(name, name)  # these functions accept negative orders
 
     def formula(g: NDArray[Any], out: NDArray[Any], v: NDArray[Any], x: NDArray[Any]) -> Any:
         function = getattr(sc, neighbor_name)

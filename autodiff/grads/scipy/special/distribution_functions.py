@@ -21,7 +21,7 @@ Density = Formula  # ``density(*arguments)``, of all arguments of the distributi
 
 
 def _declare_distribution(name: str, parameters: str, density: Density, sign: int = 1) -> Rule:
-    """Declare a distribution function of its last argument, or its complement (`sign` -1), without other derivatives."""
+    """Declare a distribution function, or its complement (`sign` -1), with unknown derivatives with respect to parameters."""
     return special(name, *parameters.split(), lambda g, out, *arguments: sign * g * density(*arguments))
 
 
@@ -428,7 +428,7 @@ special_ncf_isf_grad = special(
 
 
 # ---------------------------------------------------------------------------------- unknown
-# Functions that solve for a parameter have no known derivative if the one with respect to the parameter is unknown. SciPy solves
+# The derivative of a function that solves for a parameter is known only if that with respect to the parameter is. SciPy computes
 # ncfdtrinc to six digits only, too few to check a derivative.
 for _name, _arguments in {
     "bdtrik": "y n p",

@@ -260,7 +260,7 @@ scipy_special_logsumexp_grad = general("scipy_special_logsumexp", _pull_terms, _
 
 
 def _over_all(formula: Callable[..., Any]) -> Any:
-    """A formula whose `axis` is None by default."""
+    """Return a formula with None as the default of `axis`."""
     return functools.partial(formula, axis=None)
 
 

@@ -8,19 +8,72 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from typing import NamedTuple, Protocol
 
 from .. import elementwise_ops, numpy_sorting
 from ..buffer_ir import BufferView, Gather, Scatter, Search, Sort
 from ..ir_builder import INT, LONG, POINTER, IRBuilder, Value
 from ..llvm_compiler import processor
-from .memory_access import LoopIndices, MemoryAccess, ViewAddress, load, store
+from .memory_access import LoopIndices, MemoryAccess, ViewAddress, as_value, constant_stride, load, store
 
 
-def emit_gather(ir: IRBuilder, step: Gather, base_address: ViewAddress, loop_indices: LoopIndices) -> None:
-    """Emit a gather."""
-    source, *indices = step.operands
-    memory = MemoryAccess(ir, base_address, loop_indices)
-    loops = _IndexLoops(memory, step, indices)
+class IndexedParameters(Protocol):
+    """The trip counts, strides and bounds of a gather or scatter: Python integers, or values at run time."""
+
+    def length(self, depth: int) -> int | Value:
+        """Return the trip count of the loop over an axis."""
+
+    def stride(self, depth: int, view: BufferView) -> int | Value:
+        """Return the stride of a view along an axis, in elements."""
+
+    def base_address(self, view: BufferView) -> Value:
+        """Return the address of the first element of a view."""
+
+    def index_bound(self, k: int) -> int | Value:
+        """Return the length of the axis of an index; 0 if it is known to be in range."""
+
+    def index_stride(self, k: int) -> int | Value:
+        """Return the stride of the axis of an index."""
+
+
+class _ConstantParameters(NamedTuple):
+    """The parameters of a step as constants."""
+
+    step: Gather | Scatter
+    base_address: ViewAddress
+
+    def length(self, depth: int) -> int:
+        return self.step.out.shape[depth]
+
+    def stride(self, depth: int, view: BufferView) -> int | Value:
+        return constant_stride(depth, view)
+
+    def index_bound(self, k: int) -> int:
+        return self.step.lengths[k]
+
+    def index_stride(self, k: int) -> int:
+        return self.step.strides[k]
+
+
+def emit_constant_indexed(ir: IRBuilder, step: Gather | Scatter, base_address: ViewAddress, loop_indices: LoopIndices) -> None:
+    """Emit a gather or a scatter with constant trip counts, strides and bounds."""
+    emit_indexed(ir, step, _ConstantParameters(step, base_address), loop_indices)
+
+
+def emit_indexed(
+    ir: IRBuilder, step: Gather | Scatter, parameters: IndexedParameters, loop_indices: LoopIndices | None = None
+) -> None:
+    """Emit a gather or a scatter with `parameters` instead of its own, which have the same structure."""
+    memory = MemoryAccess(ir, parameters.base_address, loop_indices or {}, parameters.stride)
+    if isinstance(step, Gather):
+        _emit_gather(memory, step, parameters)
+    else:
+        _emit_scatter(memory, step, parameters)
+
+
+def _emit_gather(memory: MemoryAccess, step: Gather, parameters: IndexedParameters) -> None:
+    ir, (source, *indices) = memory.ir, step.operands
+    loops = _IndexLoops(memory, step, indices, parameters)
 
     def body(positions: list[Value | None], offset: Value, lanes: int) -> None:
         dtype = source.buffer.dtype
@@ -31,11 +84,9 @@ def emit_gather(ir: IRBuilder, step: Gather, base_address: ViewAddress, loop_ind
     loops.emit(body, (source, step.out))
 
 
-def emit_scatter(ir: IRBuilder, step: Scatter, base_address: ViewAddress, loop_indices: LoopIndices) -> None:
-    """Emit a scatter."""
-    value, *indices = step.operands
-    memory = MemoryAccess(ir, base_address, loop_indices)
-    loops = _IndexLoops(memory, step, indices)
+def _emit_scatter(memory: MemoryAccess, step: Scatter, parameters: IndexedParameters) -> None:
+    ir, (value, *indices) = memory.ir, step.operands
+    loops = _IndexLoops(memory, step, indices, parameters)
 
     def body(positions: list[Value | None], offset: Value, lanes: int) -> None:
         dtype = step.out.buffer.dtype
@@ -59,10 +110,14 @@ class _IndexLoops:
         The step whose axes the loops iterate over.
     indices : sequence of BufferView
         The index arrays of the step.
+    parameters : IndexedParameters
+        Its trip counts and bounds.
     """
 
-    def __init__(self, memory: MemoryAccess, step: Gather | Scatter, indices: Sequence[BufferView]) -> None:
-        self.ir, self.memory, self.step, self.indices = memory.ir, memory, step, indices
+    def __init__(
+        self, memory: MemoryAccess, step: Gather | Scatter, indices: Sequence[BufferView], parameters: IndexedParameters
+    ) -> None:
+        self.ir, self.memory, self.step, self.indices, self.parameters = memory.ir, memory, step, indices, parameters
         # an index is loaded in the innermost loop on which it depends
         self.load_depths = [
             max((axis + 1 for axis, stride in enumerate(view.strides) if stride and view.shape[axis] > 1), default=0)
@@ -86,26 +141,35 @@ class _IndexLoops:
         for k, load_depth in enumerate(self.load_depths):
             if load_depth == depth:
                 offset = self.ir.binary("add", offset, self._index_offset(k, positions))
-        shape = self.step.out.shape
-        if depth == len(shape):
+        if depth == len(self.step.out.shape):
             body(positions, offset, 1)
             return
-        vectorized_length = shape[depth] - shape[depth] % lanes if depth == len(shape) - 1 and lanes > 1 else 0
-        if vectorized_length:
+        length, vectorized_length = self.parameters.length(depth), self._vectorized_length(depth, lanes)
+        if vectorized_length != 0:
             with self._axis_loop(0, vectorized_length, lanes) as position:
                 body([*positions, position], offset, lanes)
-        if vectorized_length < shape[depth]:
-            with self._axis_loop(vectorized_length, shape[depth], 1) as position:
+        if vectorized_length != length:
+            with self._axis_loop(vectorized_length, length, 1) as position:
                 self._emit_axes(depth + 1, [*positions, position], offset, body, lanes)
 
+    def _vectorized_length(self, depth: int, lanes: int) -> int | Value:
+        """Return the number of iterations of a loop that are vectorized."""
+        length = self.parameters.length(depth)
+        if lanes == 1 or depth < len(self.step.out.shape) - 1:
+            return 0
+        return length - length % lanes if isinstance(length, int) else self.ir.binary("and", length, self.ir.number(-lanes, LONG))
+
     @contextmanager
-    def _axis_loop(self, start: int, stop: int, step: int) -> Iterator[Value | None]:
-        """Emit a loop; yield its index, or None for a single iteration."""
+    def _axis_loop(self, start: int | Value, stop: int | Value, step: int) -> Iterator[Value | None]:
+        """Emit a loop; yield its index, or None for a single iteration. Only a vectorized part, or the rest, may be empty."""
         if (start, stop) == (0, 1):
             yield None
             return
-        with self.ir.loop(start, stop, step) as loop:
-            yield loop.index
+        with ExitStack() as stack:
+            if isinstance(stop, Value) and (step > 1 or isinstance(start, Value)):
+                is_needed = self.ir.compare("slt", as_value(self.ir, start), stop)
+                stack.enter_context(self.ir.branch_if(is_needed, []))
+            yield stack.enter_context(self.ir.loop(start, stop, step)).index
 
     def _index_offset(self, k: int, positions: list[Value | None]) -> Value:
         """Return the offset of an index; bail out if it is out of range."""
@@ -113,13 +177,13 @@ class _IndexLoops:
         index = load(ir, self.memory.address(self.indices[k], positions), dtype)
         if dtype.itemsize < 8:
             index = ir.cast("sext" if dtype.kind == "i" else "zext", index, LONG)
-        stride = ir.number(self.step.strides[k], LONG)
+        stride = as_value(ir, self.parameters.index_stride(k))
         if not self.step.lengths[k]:  # the index is known to be in range
             return ir.binary("mul", index, stride)
-        length = ir.number(self.step.lengths[k], LONG)
+        bound = as_value(ir, self.parameters.index_bound(k))
         is_negative = ir.compare("slt", index, ir.number(0, LONG))
-        index = ir.select(is_negative, ir.binary("add", index, length), index)
-        is_out_of_range = ir.compare("uge", index, length)
+        index = ir.select(is_negative, ir.binary("add", index, bound), index)
+        is_out_of_range = ir.compare("uge", index, bound)
         ir.bail_out_if(is_out_of_range)
         # the bailout takes effect after the loop, so the access must be valid until then
         index = ir.select(is_out_of_range, ir.number(0, LONG), index)

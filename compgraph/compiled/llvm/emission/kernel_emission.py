@@ -30,7 +30,7 @@ from ..llvm_compiler import processor
 from ..planning import Column, FusedLoop, Kernel, LoopNest, MemoryPlan, Unit
 from .convolution_kernels import convolution_kernel
 from .factorization_kernels import emit_factorization
-from .indexing_emission import emit_gather, emit_scatter, emit_search, emit_sort
+from .indexing_emission import emit_constant_indexed, emit_indexed, emit_search, emit_sort
 from .matmul_emission import emit_matmul
 from .memory_access import LoopIndices, MemoryAccess, ViewAddress, address_of, store
 from .nest_emission import emit_nest, emit_parametric_nest
@@ -68,8 +68,8 @@ _EMITTERS: dict[type, Callable[..., None]] = {  # steps outside of nests
     MatMul: emit_matmul,
     Factorization: emit_factorization,
     Convolution: emit_convolution,
-    Gather: emit_gather,
-    Scatter: emit_scatter,
+    Gather: emit_constant_indexed,
+    Scatter: emit_constant_indexed,
     Scan: emit_scan,
     Sort: emit_sort,
     Search: emit_search,
@@ -158,10 +158,19 @@ class KernelParameters:
 
     def stride(self, depth: int, view: BufferView) -> int | Value:
         """Return the stride of a view along a loop, in elements."""
-        loops = self._record.loop_order
-        assert loops is not None
         stride = self._values.get(("stride", self._record.views[view], depth))
-        return loops.axes[depth].stride(view) if stride is None else stride
+        if stride is not None:
+            return stride
+        loops = self._record.loop_order
+        return view.strides[depth] if loops is None else loops.axes[depth].stride(view)
+
+    def index_bound(self, k: int) -> int | Value:
+        """Return the length of the axis of an index; 0 if it is known to be in range."""
+        return self._values["index bound", k]
+
+    def index_stride(self, k: int) -> int | Value:
+        """Return the stride of the axis of an index."""
+        return self._values["index stride", k]
 
     def base_address(self, view: BufferView) -> Value:
         """Return the address of the first element of a view, in the first iteration of all loops."""
@@ -191,6 +200,8 @@ def emit_kernel(module: Module, kernel: Kernel, materialized: Collection[Buffer]
     if record.loop_order is not None:
         assert isinstance(record.unit, LoopNest)
         emit_parametric_nest(ir, record.unit, record.loop_order, parameters, materialized)
+    elif isinstance(record.unit, (Gather, Scatter)):
+        emit_indexed(ir, record.unit, parameters)
     else:
         emit_units(ir, [record.unit], parameters.base_address, parameters.trip_count, materialized, width)
     following = ir.element_address(ir.operands[0], kernel.words.shape[1], LONG)

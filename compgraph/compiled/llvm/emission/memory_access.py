@@ -16,7 +16,11 @@ LoopIndices = Mapping[LoopIndex, Value]
 
 
 def address_of(
-    ir: IRBuilder, view: BufferView, base_address: ViewAddress, loop_indices: LoopIndices, indices: Iterable[tuple[int, Value]]
+    ir: IRBuilder,
+    view: BufferView,
+    base_address: ViewAddress,
+    loop_indices: LoopIndices,
+    indices: Iterable[tuple[int | Value, Value]],
 ) -> Value:
     """Return the address of an element.
 
@@ -30,16 +34,26 @@ def address_of(
         Returns the address of the first element of a view, in the first iteration of all loops.
     loop_indices : mapping
         The current index of each enclosing loop.
-    indices : iterable of (int, Value)
+    indices : iterable of (int or Value, Value)
         Strides and indices.
     """
     offset = None
     for stride, index in [*[(loop_stride, loop_indices[loop_index]) for loop_index, loop_stride in view.loop_strides], *indices]:
         if stride:
-            term = index if stride == 1 else ir.binary("mul", index, ir.number(stride, LONG))
+            term = index if stride == 1 else ir.binary("mul", index, as_value(ir, stride))
             offset = term if offset is None else ir.binary("add", offset, term)
     first = base_address(view)
     return first if offset is None else ir.element_address(first, offset, elementwise_ops.memory_type(view.buffer.dtype))
+
+
+def as_value(ir: IRBuilder, x: int | Value) -> Value:
+    """Return an integer as a value."""
+    return ir.number(x, LONG) if isinstance(x, int) else x
+
+
+def constant_stride(axis: int, view: BufferView) -> int | Value:
+    """Return the stride of a view along an axis, in elements."""
+    return view.strides[axis]
 
 
 class MemoryAccess(NamedTuple):
@@ -53,15 +67,19 @@ class MemoryAccess(NamedTuple):
         Returns the address of the first element of a view, in the first iteration of all loops.
     loop_indices : mapping
         The current index of each enclosing loop.
+    stride : callable
+        Returns the stride of a view along an axis.
     """
 
     ir: IRBuilder
     base_address: ViewAddress
     loop_indices: LoopIndices
+    stride: Callable[[int, BufferView], int | Value] = constant_stride
 
     def address(self, view: BufferView, indices: Sequence[Value | None]) -> Value:
         """Return the address of an element; missing indices and None mean 0."""
-        terms = [(stride, index) for stride, index in zip(view.strides, indices, strict=False) if index is not None]
+        axes = range(min(len(view.shape), len(indices)))
+        terms = [(self.stride(axis, view), index) for axis in axes if (index := indices[axis]) is not None]
         return address_of(self.ir, view, self.base_address, self.loop_indices, terms)
 
     def read(

@@ -9,18 +9,13 @@ from typing import Any
 import numpy as np
 
 from .... import ops
+from ....storage import scatter_to_buffer
 from ....values import Value
 from .. import elementwise_ops
 from ..buffer_ir import BufferView, c_strides, dense_view
 from . import gather_scatter
 from .lowering_state import EXACT_BITS, UNSUPPORTED, LoweringState, casts_like_numpy
 from .reductions import append_reduction, with_item_shape
-
-
-def _axis_slice(view: BufferView, axis: int, start: int, stop: int) -> BufferView:
-    """Return a slice of an axis."""
-    lengths = (*view.shape[:axis], stop - start, *view.shape[axis + 1 :])
-    return BufferView(view.buffer, view.offset + start * view.strides[axis], lengths, view.strides)
 
 
 def _copy_into(state: LoweringState, value: object, target: BufferView) -> None:
@@ -32,7 +27,16 @@ def _sequence_views(state: LoweringState, item: Value) -> list[BufferView] | Non
     """Return the views of the operands of `concatenate` or `stack`; None if unsupported."""
     if not {"axis", "dtype", "casting", "out"}.issuperset(item.options) or item.options.get("out") is not None:
         return None
-    return state.operand_views(item.args)
+    dtype = np.asarray(item.raw_value).dtype
+    return state.operand_views([_with_compilable_dtype(operand, dtype) for operand in item.args])
+
+
+def _with_compilable_dtype(operand: object, dtype: np.dtype[Any]) -> Any:
+    """Convert a constant without a compilable dtype, as the float16 zeros of missing tangents, to the dtype of the result."""
+    array = operand if isinstance(operand, Value) else np.asarray(operand)
+    if isinstance(array, Value) or elementwise_ops.is_compilable(array.dtype) or not np.can_cast(array.dtype, dtype):
+        return operand
+    return array.astype(dtype)
 
 
 def _concatenate(state: LoweringState, item: Value) -> str:
@@ -45,7 +49,7 @@ def _concatenate(state: LoweringState, item: Value) -> str:
     axis = int(axis) % len(out.shape)
     for part in parts:
         stop = start + part.shape[axis]
-        _copy_into(state, part, _axis_slice(out, axis, start, stop))
+        _copy_into(state, part, out.axis_slice(axis, start, stop))
         start = stop
     return ""
 
@@ -57,7 +61,7 @@ def _stack(state: LoweringState, item: Value) -> str:
     out = state.allocate_result(item)
     axis = int(item.options.get("axis", 0)) % len(out.shape)
     for k, part in enumerate(parts):
-        slot = _axis_slice(out, axis, k, k + 1)
+        slot = out.axis_slice(axis, k, k + 1)
         without = (slot.shape[:axis] + slot.shape[axis + 1 :], slot.strides[:axis] + slot.strides[axis + 1 :])
         _copy_into(state, part, BufferView(slot.buffer, slot.offset, *without))
     return ""
@@ -84,8 +88,8 @@ def _pad(state: LoweringState, item: Value) -> str:
         length = inner.shape[axis]
         for start, stop in ((0, before), (length - after, length)):
             if stop > start:
-                _copy_into(state, fill_value[()], _axis_slice(inner, axis, start, stop))
-        inner = _axis_slice(inner, axis, before, length - after)
+                _copy_into(state, fill_value[()], inner.axis_slice(axis, start, stop))
+        inner = inner.axis_slice(axis, before, length - after)
     _copy_into(state, source, inner)
     return ""
 
@@ -128,6 +132,26 @@ def _repeat(state: LoweringState, item: Value) -> str:
     return ""
 
 
+def _scatter_to_buffer(state: LoweringState, item: Value) -> str:
+    """Lower a flat buffer of zeros with values in a window, whose elements do not overlap."""
+    source, options, out_dtype = state.view(item.args[0]), item.options, np.asarray(item.raw_value).dtype
+    size = out_dtype.itemsize
+    is_aligned = not any(step % size for step in (options["offset"], *options["strides"]))
+    if source is None or source.buffer.dtype != out_dtype or not is_aligned:
+        return UNSUPPORTED
+    offset, strides = options["offset"] // size, tuple(s // size for s in options["strides"])
+    is_full = prod(source.shape) == options["count"]
+    is_copy = is_full and not offset and strides == c_strides(source.shape)
+    if is_copy and source.is_dense and not item.memory and not state.is_mutable(source):
+        state.views[item] = state.ravel(source)
+        return ""
+    out = state.allocate_result(item)
+    if not is_full:
+        state.append_map("copy", (0,), out, is_write=True)
+    _copy_into(state, source, BufferView(out.buffer, offset, source.shape, strides))
+    return ""
+
+
 def _roll(state: LoweringState, item: Value) -> str:
     source, shift = state.view(item.args[0]), item.options.get("shift", item.args[1] if len(item.args) == 2 else None)
     if source is None or shift is None or isinstance(shift, Value) or not {"shift", "axis"}.issuperset(item.options):
@@ -153,8 +177,8 @@ def _roll_into(state: LoweringState, source: BufferView, target: BufferView, shi
     cut = shifts[axis] % length
     for start, stop, to in ((0, length - cut, cut), (length - cut, length, 0)):
         if stop > start:
-            block = _axis_slice(target, axis, to, to + stop - start)
-            _roll_into(state, _axis_slice(source, axis, start, stop), block, shifts, axis + 1)
+            block = target.axis_slice(axis, to, to + stop - start)
+            _roll_into(state, source.axis_slice(axis, start, stop), block, shifts, axis + 1)
 
 
 def _diagonal_view(view: BufferView, offset: int, axis1: int, axis2: int) -> BufferView:
@@ -283,6 +307,6 @@ LOWERINGS: dict[Any, Any] = {
     numpy.pad: _pad, numpy.tile: _tile, numpy.repeat: _repeat, numpy.roll: _roll, numpy.diagonal: _diagonal,
     numpy.trace: _trace, numpy.diag: _diag, numpy.outer: _outer, numpy.full_like: _full_like, numpy.real: _identity,
     ops.function_by_opname("pad"): _pad, ops.stop_gradient: _identity,
-    ops.ufunc_method(np.multiply, "outer"): _outer,
+    ops.ufunc_method(np.multiply, "outer"): _outer, scatter_to_buffer: _scatter_to_buffer,
 }  # fmt: skip
 NAMED_LOWERINGS = {"over": _safe_divide}

@@ -287,13 +287,32 @@ def _scatter(state: LoweringState, item: Value) -> str:
             return UNSUPPORTED_INDEX
         writes.append((target, value))
     state.views[item] = out
-    state.append_map("copy", (0.0,), out, is_write=True)
-    for target, value in writes:
+    uncovered = _views_around(out, writes[0][0]) if writes and isinstance(writes[0][0], BufferView) else None
+    for view in [out] if uncovered is None else uncovered:
+        state.append_map("copy", (0.0,), view, is_write=True)
+    for number, (target, value) in enumerate(writes):
         if isinstance(target, FancyIndex):
             _append_scatter(state, "add", target, value)
         else:
-            state.append_map("add", (target, value), target, is_write=True)
+            is_first = uncovered is not None and not number
+            state.append_map("add", (0.0 if is_first else target, value), target, is_write=True)
     return ""
+
+
+def _views_around(out: BufferView, part: BufferView) -> list[BufferView] | None:
+    """Return the views of the elements around a part that is a contiguous range along one axis, or everything; else None."""
+    if part.strides != out.strides or 0 in part.shape:
+        return None
+    axes = [axis for axis, (n, m) in enumerate(zip(part.shape, out.shape, strict=True)) if n != m]
+    if not axes:
+        return []
+    axis = axes[0]
+    start = (part.offset - out.offset) // max(out.strides[axis], 1)
+    stop = start + part.shape[axis]
+    if len(axes) > 1 or 2 * part.shape[axis] < out.shape[axis]:  # many kernels that write little are slower than one
+        return None
+    ranges = [(first, last) for first, last in ((0, start), (stop, out.shape[axis])) if first < last]
+    return [out.axis_slice(axis, first, last) for first, last in ranges]
 
 
 def _append_scatter(state: LoweringState, operation: str, target: FancyIndex, value: np.generic | float | BufferView) -> None:

@@ -1,5 +1,6 @@
 """Planning passes: loop rerolling, extrapolation, fusion, rematerialization, tiling and memory allocation."""
 
+from .accumulation_order import accumulate_early
 from .extrapolation import StepProgram, extrapolate
 from .kernel_table import SUM_BLOCK, Column, Kernel, KernelTable, products_as_nests
 from .loop_order import MAX_STRIDED_LOAD, LoopOrder
@@ -11,6 +12,6 @@ from .rematerialization import rematerialize
 
 __all__ = [
     "CACHE_LINE", "MAX_STRIDED_LOAD", "SUM_BLOCK", "Column", "FusedLoop", "Kernel", "KernelTable", "LoopNest", "LoopOrder",
-    "MemoryPlan", "StepProgram", "Unit", "buffers_used", "describe_item", "describe_unit", "extrapolate", "fuse_steps",
-    "products_as_nests", "rematerialize", "reroll_loops", "tile_nests",
+    "MemoryPlan", "StepProgram", "Unit", "accumulate_early", "buffers_used", "describe_item", "describe_unit", "extrapolate",
+    "fuse_steps", "products_as_nests", "rematerialize", "reroll_loops", "tile_nests",
 ]  # fmt: skip

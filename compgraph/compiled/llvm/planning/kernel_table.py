@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..buffer_ir import Buffer, BufferView, LoopIndex, Map, MatMul, Reduce, dense_view
+from ..buffer_ir import Buffer, BufferView, Gather, LoopIndex, Map, MatMul, Reduce, Scatter, dense_view
 from .loop_order import MAX_STRIDED_LOAD, LoopOrder, views_in_memory
 from .memory_planning import buffers_used
 from .nest_fusion import FusedLoop, LoopNest, Unit
@@ -165,6 +165,8 @@ class _RecordBuilder:
         registers: list[Buffer] = []
         if isinstance(unit, LoopNest) and loop_order is not None:
             signature = self._nest_signature(unit, loop_order)
+        elif isinstance(unit, (Gather, Scatter)):
+            signature = self._indexed_signature(unit)
         else:
             if isinstance(unit, FusedLoop):
                 registers = [b for b in dict.fromkeys(buffers_used(unit)) if b in self._registers]
@@ -203,8 +205,7 @@ class _RecordBuilder:
 
         def operand_signature(operand: float | BufferView) -> Hashable:
             if not isinstance(operand, BufferView):
-                number = np.asarray(operand)
-                return number.dtype.str, number.tobytes()
+                return _constant_signature(operand)
             loop_strides = tuple((self._loops[index], stride) for index, stride in operand.loop_strides)
             is_register = operand.buffer in registers
             layout = (operand.shape, operand.strides, loop_strides, is_register)
@@ -212,6 +213,31 @@ class _RecordBuilder:
 
         attributes = [getattr(step, each.name) for each in fields(step) if each.name not in ("operands", "operand", "out")]
         return type(step), *attributes, *map(operand_signature, (*step.operands, step.out))
+
+    # ------------------------------------------------------------------------------------------ gathers and scatters
+
+    def _indexed_signature(self, step: Gather | Scatter) -> Hashable:
+        """Return the signature of a step whose trip counts, strides and bounds of indices are parameters."""
+        for axis, length in enumerate(step.out.shape):
+            self.parameters["length", axis] = length
+        for k, (bound, stride) in enumerate(zip(step.lengths, step.strides, strict=True)):
+            self.parameters["index bound", k], self.parameters["index stride", k] = bound, stride
+
+        def operand_signature(operand: float | BufferView) -> Hashable:
+            if not isinstance(operand, BufferView):
+                return _constant_signature(operand)
+            return self._view_signature(operand, True, lambda number: self._indexed_strides(operand, number))
+
+        operation = step.operation if isinstance(step, Scatter) else None
+        lengths, is_checked = tuple(map(_constant_length, step.out.shape)), tuple(bound > 0 for bound in step.lengths)
+        return type(step), operation, lengths, is_checked, *map(operand_signature, (*step.operands, step.out))
+
+    def _indexed_strides(self, view: BufferView, number: int) -> Hashable:
+        """Return the strides that decide on the code, 0 and 1; the others are parameters."""
+        for axis, stride in enumerate(view.strides):
+            if stride not in (0, 1):
+                self.parameters["stride", number, axis] = stride
+        return tuple([stride if stride in (0, 1) else None for stride in view.strides])
 
     # ------------------------------------------------------------------------------------------ nests
 
@@ -265,6 +291,12 @@ class _RecordBuilder:
             return "number", word
         self.parameters["number", number, position] = word
         return "number"
+
+
+def _constant_signature(operand: float) -> Hashable:
+    """Return the signature of a number that is a constant of the code."""
+    number = np.asarray(operand)
+    return number.dtype.str, number.tobytes()
 
 
 def _constant_length(length: int) -> int | None:

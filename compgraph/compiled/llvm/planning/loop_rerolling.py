@@ -11,13 +11,14 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from math import prod
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...loops import MIN_TRIP_COUNT, PeriodicRun, find_runs
-from ..buffer_ir import Buffer, BufferView, Loop, LoopIndex, Map, Step
+from ..buffer_ir import Buffer, BufferView, Loop, LoopIndex, Map, Step, c_strides
 from .loop_distribution import Access, Partition, access_of, can_be_distributed, partition_loop, vectorize_step
 from .step_table import StepTable, column_dtypes, columns, with_columns, written_columns
 
@@ -202,12 +203,21 @@ class RerolledLoop:
         return steps
 
     def carried_copies(self) -> list[Map]:
-        """Return the copies at the end of an iteration, of the values that the next iteration reads."""
-        return [
-            _copy_step(_entire_view(value.buffer), _entire_view(value.previous_buffer))
-            for value in self.values
-            if value.previous_buffer is not None
-        ]
+        """Return the copies at the end of an iteration, of the values that the next iteration reads.
+
+        A copy has the iteration space of the step that computes the value, so that it can join the nest of this step.
+        """
+        shapes = {}
+        for step in self.table.steps[self.run.start : self.run.start + self.run.period]:
+            if isinstance(step, Map) and step.out.buffer.size == prod(step.shape) and step.out.is_dense:
+                shapes[step.out.buffer] = step.shape
+        copies = []
+        for value in self.values:
+            if value.previous_buffer is not None:
+                shape = shapes.get(value.prototype, _entire_view(value.buffer).shape)
+                source, target = (BufferView(b, 0, shape, c_strides(shape)) for b in (value.buffer, value.previous_buffer))
+                copies.append(_copy_step(source, target))
+        return copies
 
 
 class LoopSet:

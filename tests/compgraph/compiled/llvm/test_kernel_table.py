@@ -70,6 +70,23 @@ def growing_statistics(n: int) -> Program:
     return f
 
 
+def growing_gathers(n: int) -> Program:
+    """Gathered rows, columns and elements, and their scatters, of growing lengths, strides and bounds."""
+    indices = [np.random.default_rng(i).integers(-i, i, 2 * i) for i in range(n + 1)]
+
+    def f(a: Any) -> Any:
+        total, out = 0.0, np.zeros_like(a)
+        for i in range(1, n):
+            part = a[:i, n - i :]
+            rows, elements = part[indices[i]], part[indices[i], indices[i][::-1]]
+            total = total + np.sum(rows**2) + np.sum(elements**3) + np.sum(part[:, indices[i][::2]] ** 2)
+            out[indices[i], : n - i] = np.sin(a[0, i:])
+            out[::2][indices[i // 2]] += a[i]
+        return total + np.sum(out**2)
+
+    return f
+
+
 def kernels_of(f: Program, x: Any, monkeypatch: pytest.MonkeyPatch) -> int:
     """Compile a value with its gradient, and return the number of its kernels."""
     tables: list[KernelTable] = []
@@ -85,7 +102,9 @@ def kernels_of(f: Program, x: Any, monkeypatch: pytest.MonkeyPatch) -> int:
     return sum(len(table.kernels) for table in tables)
 
 
-@pytest.mark.parametrize(("make", "sizes"), [(jacobi, (4, 10)), (triangular_solve, (24, 48)), (cholesky, (12, 18))])
+@pytest.mark.parametrize(
+    ("make", "sizes"), [(jacobi, (4, 10)), (triangular_solve, (24, 48)), (cholesky, (12, 18)), (growing_gathers, (12, 24))]
+)
 def test_kernel_count_is_independent_of_iterations(
     make: Callable[[int], Program], sizes: tuple[int, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -93,7 +112,7 @@ def test_kernel_count_is_independent_of_iterations(
     assert many <= few + 4  # the ends of loops may differ
 
 
-@pytest.mark.parametrize("make", [jacobi, triangular_solve, cholesky, growing_statistics])
+@pytest.mark.parametrize("make", [jacobi, triangular_solve, cholesky, growing_statistics, growing_gathers])
 @pytest.mark.parametrize("n", [3, 9, 21])
 def test_kernel_programs_match_numpy(make: Callable[[int], Program], n: int) -> None:
     f, x = make(n), rng.random((n, n) if make is not jacobi else 37)
@@ -103,6 +122,14 @@ def test_kernel_programs_match_numpy(make: Callable[[int], Program], n: int) -> 
     expected, expected_slope = ad.value_and_grad(f)(other)
     np.testing.assert_allclose(value, expected, rtol=1e-12)
     np.testing.assert_allclose(slope, expected_slope, rtol=1e-10, atol=1e-12)
+
+
+def test_kernel_gathers_of_float32_rows() -> None:
+    """Rows that are shorter than a vector, and those that are not, share a kernel."""
+    f, x = growing_gathers(21), rng.random((21, 21)).astype(np.float32)
+    compiled = cg.jit(ad.value_and_grad(f), cache=False).compile(x)
+    for actual, expected in zip(compiled(x), ad.value_and_grad(f)(x), strict=True):
+        np.testing.assert_allclose(actual, expected, rtol=1e-4)
 
 
 def test_kernel_sums_and_products_keep_bits() -> None:

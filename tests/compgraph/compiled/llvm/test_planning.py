@@ -10,7 +10,7 @@ import pytest
 import compgraph as cg
 from autodiff.reverse import gradients
 from tests.support.for_each import for_each, sampled
-from tests.support.machine_code import compiled, program_of
+from tests.support.machine_code import assert_same, compiled, program_of
 
 pytest.importorskip("llvmlite")
 from compgraph.compiled.llvm.backend import LLVMBackend
@@ -158,3 +158,56 @@ def test_planning_reads_inputs_of_any_layout(order: str) -> None:
     }[order]
     x = cg.placeholder((20, 30), name="x", example=np.ones((20, 30)))
     both([np.exp(x) * 2, np.sum(x, 0), np.sum(x * x, 1), x.T + 1, np.sum(x[:, None] - x[None], 0)], at)
+
+
+# --------------------------------------------------------------------------------------------- early accumulation
+
+
+def test_updates_of_one_cotangent_are_not_stored() -> None:
+    x, at = variable((200,))
+    y = x * 1.0
+    for _ in range(60):
+        y = np.concatenate([x[:1], x[1:] * np.tanh(y[:-1])])
+    program = both(gradients(np.sum(y), [x]), at)
+    assert program._plan.size < 2 * 60 * 200 * 8  # each tanh; 3 if the updates are stored
+
+
+@for_each("seed", range(12))
+def test_accumulation_keeps_order_of_writes(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    x, at = variable((80,))
+    y, parts = x * 1.5, []
+    for _ in range(30):
+        start, stop = sorted(rng.choice(81, 2, replace=False).tolist())
+        index = [slice(start, stop), slice(None), rng.integers(0, 80, 40), slice(None, None, -1), (None, slice(start, stop))]
+        part = y[index[rng.integers(5)]]
+        parts.append(np.sin(part) * rng.normal())
+        if rng.random() < 0.2:
+            y[start:stop] *= 1 + 0.1 * np.sum(parts[-1])
+        if rng.random() < 0.3:
+            y = y * np.cos(np.sum(parts[rng.integers(len(parts))]))
+    out = sum(np.sum(part * part) for part in parts) + np.sum(y)
+    both([out, *gradients(out, [x])], at, rtol=1e-9)
+
+
+@for_each(
+    "index", [slice(1, None), slice(None, -2), slice(3, 17), slice(None), slice(2, 5), slice(None, None, 2), np.s_[1:-1, 2]]
+)
+def test_scatter_of_slices_has_signs_of_zeros(index: Any) -> None:
+    x, at = variable((20, 4) if isinstance(index, tuple) else (20,))
+    at[:5] = -0.0
+    out = np.sum(x[index] ** 2)
+    (gradient,) = gradients(out, [x])
+    machine = compiled([gradient])
+    assert_same(machine.run({"x": at}), cg.Executor([gradient]).run({"x": at}))
+
+
+def test_carried_sum_is_stored_by_its_nest() -> None:
+    x, at = variable((20, 20))
+    h, y = np.ones(20), x * 0.05
+    for _ in range(100):
+        h = np.tanh(y @ h + 0.5)
+    program = both(gradients(np.sum(h), [x]), at)
+    loops = program.source.split("repeat")[1:]
+    assert any("for (20, 20): multiply; add; copy" in loop for loop in loops)
+    assert not any("    for (400,): copy" in loop for loop in loops)

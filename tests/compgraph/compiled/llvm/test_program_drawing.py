@@ -146,7 +146,7 @@ def test_drawing_limit_counts_omitted_nodes() -> None:
 def test_drawing_of_executor_after_run() -> None:
     x = cg.placeholder((3,), name="x")
     executor = cg.Executor(np.tanh(x * 2), jit=True)
-    with pytest.raises(ValueError, match="must have run with jit=True"):
+    with pytest.raises(ValueError, match="run an Executor with jit=True"):
         cg.visualize_at(executor)
     executor.run({"x": np.ones(3)})
     assert "tanh" in cg.visualize_at(executor).source
@@ -185,5 +185,5 @@ def test_drawing_graph_only_options_raise(options: dict[str, Any], message: str)
 
 
 def test_drawing_without_program_raises() -> None:
-    with pytest.raises(ValueError, match="call compile"):
+    with pytest.raises(ValueError, match="Call compile"):
         cg.visualize_at(cg.jit(np.tanh))
