@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from compgraph.array_types import Array
-from compgraph.ops import Keyworded, Output, opname_of, spec_of
+from compgraph.ops import Keyworded, OnAxes, Output, opname_of, spec_of
 from compgraph.values import MultiOutput, describe
 
 from ..batching import propagate
@@ -129,7 +129,7 @@ def _propagate_pattern(patterns: Patterns, node: Any, operand_patterns: list[Any
     if type(node) is MultiOutput:
         return patterns.full_rows(operand_patterns, 1)
     size = math.prod(node.shape)
-    if isinstance(node.function, (Output, Keyworded)):
+    if isinstance(node.function, (Output, Keyworded, OnAxes)):
         return patterns.full_rows(operand_patterns, size)
     rule, operands = by_function[node.function], plain_operands(node)
     spec = spec_of(node.function)

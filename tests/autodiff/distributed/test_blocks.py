@@ -178,7 +178,11 @@ def blocks_of(x: Any) -> Any:
 
 WRONG_ARGUMENTS: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "no dask array": (lambda: dist.value_and_grad(loss)(P, X, Y), TypeError, "no argument except.*autodiff.value_and_grad"),
-    "a parameter": (lambda: dist.value_and_grad(loss)(blocks_of(X), X, Y), TypeError, "argument 0 is a dask Array, but a param"),
+    "a parameter": (
+        lambda: dist.value_and_grad(loss)(blocks_of(X), X, Y),
+        TypeError,
+        "argument 0 is a dask Array among the parameters",
+    ),
     "rows": (
         lambda: dist.value_and_grad(loss)(P, blocks_of(X), Y[1:]),
         ValueError,

@@ -94,6 +94,14 @@ def test_sparse_jacobian_of_products_is_exact(label: str) -> None:
     assert matrix.nnz == np.count_nonzero(dense)
 
 
+def test_sparse_jacobian_of_products_along_other_axes() -> None:
+    axes = [(1, 0), (0, 1), (1, 0)]
+    for f in (lambda x: np.matmul(VECTORS, x.reshape(4, 3), axes=axes), lambda x: np.vecdot(x.reshape(3, 4), VECTORS.T, axis=0)):
+        x = np.random.default_rng(4).normal(size=12)
+        matrix, dense = jacobian(f, sparse=True)(x), jacrev(f)(x)
+        assert np.allclose(matrix.toarray(), dense.reshape(matrix.shape), rtol=1e-12)
+
+
 def test_sparse_structure_of_large_products_is_full() -> None:
     x = np.ones(600)
 

@@ -287,7 +287,7 @@ def test_animation_of_large_graph_raises() -> None:
     y = variable(1.0, "x")
     for _ in range(60):
         y = -y
-    with pytest.raises(ValueError, match=r"the graph has 61 nodes, and an animation shows at most 60: .* limit="):
+    with pytest.raises(ValueError, match=r"the graph has 61 nodes, and an animation shows at most 60. .* limit="):
         animate(y)
     assert len(animate(y, limit=61)) == 62
     assert len(animate(y.operand_a)) == 61

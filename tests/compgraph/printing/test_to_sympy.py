@@ -45,7 +45,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "divmod": lambda x, y: np.add(*np.divmod(x, y)),
 }  # fmt: skip
 COUNTS = {"where": 3, "clip": 3}
-ONLY_IN_RULES = {"over"}
+ONLY_IN_RULES = {"over", "without_slope"}
 OF_BOOLEANS = {"bitwise_and", "bitwise_or", "bitwise_xor", "invert"}
 OF_AN_ORDER = {"special_jv", "special_yv", "special_iv", "special_kv"}  # which have no derivative by it
 
