@@ -20,7 +20,7 @@ author = "The compgraph developers"
 copyright = author
 release = version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
 
-extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.autosummary", "numpydoc"]
+extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.autosummary", "numpydoc", "sphinx_copybutton"]
 exclude_patterns = ["_build", "_templates"]
 templates_path = ["_templates"]
 default_role = "autolink"  # a link where the name is documented, else italics
@@ -32,6 +32,8 @@ nitpick_ignore_regex += [("py:class", r"compgraph\.(storage|context|values)\..*|
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 4
 html_math_renderer = "mathml"
+copybutton_prompt_text = r">>> |\.\.\. |\$ "  # prompts and outputs are not copied
+copybutton_prompt_is_regexp = True
 nb_execution_mode = "off"  # the notebooks are stored with their outputs
 
 autosummary_generate = True

@@ -37,7 +37,7 @@ TOOLS = {
         "pyright",
         "pytest",
     ),
-    *("pytest-cov", "pytest-xdist", "ruff", "sphinx", "twine"),
+    *("pytest-cov", "pytest-xdist", "ruff", "sphinx", "sphinx-copybutton", "twine"),
 }
 
 

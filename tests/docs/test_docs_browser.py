@@ -36,7 +36,7 @@ CLIPPED = """() => [...document.querySelectorAll("main *, article *")].filter(e 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of the built pages. Parallel tests build them once: the first process builds, the others wait."""
-    for module in ("sphinx", "furo", "myst_nb", "numpydoc"):
+    for module in ("sphinx", "furo", "myst_nb", "numpydoc", "sphinx_copybutton"):
         pytest.importorskip(module, reason=HOW_TO_GET_IT)
     place = tmp_path_factory.getbasetemp()
     place = place.parent if "PYTEST_XDIST_WORKER" in os.environ else place  # what the workers of one run have in common
@@ -111,6 +111,16 @@ def test_docs_search_box_finds_pages(built: Path, name: str) -> None:
         assert "checkpoint" in page.locator("#search-results").inner_text().lower()
         page.locator("#search-results li a").first.click()
         assert "checkpoint" in page.locator("article").inner_text().lower()
+
+
+def test_docs_copy_button_leaves_out_prompts_and_outputs(built: Path) -> None:
+    with opened(built / "tutorial.html") as page:
+        page.evaluate("document.addEventListener('copy', () => { window.copied = document.activeElement.value; })")
+        block = page.locator("div.highlight", has_text=">>>").first
+        block.hover()
+        block.locator("button.copybtn").click()
+        prompted = [line[4:] for line in block.locator("pre").inner_text().splitlines() if line.startswith((">>> ", "... "))]
+        assert page.evaluate("window.copied").splitlines() == prompted
 
 
 def test_docs_phone_menu(built: Path) -> None:
