@@ -48,7 +48,7 @@ function sized(item, w, h) {
 }
 
 function entryItem(number) {
-  const entry = data.entries[number], lines = entry.label.split("\n"), sign = entry.has_sign, slot = entry.slot ? 25 : 0;
+  const entry = data.entries[number], lines = entry.label.split("\n"), sign = entry.has_symbol, slot = entry.slot ? 25 : 0;
   const soft = ["variable", "placeholder", "constant", "result"].includes(entry.kind);
   const round = soft && !slot && lines.length === 1 && lines[0].length <= 12;
   const widths = lines.map((line, i) => (i ? widthOf(line) : widthOf(line, "600", sign ? SIGN : 13)));
