@@ -52,16 +52,17 @@ delete_grad = gather("delete", moved_positions(np.delete))
 # --------------------------------------------------------------------------------------------- sorting
 
 
-def _sort_positions(x: NDArray[Any], axis: int, ranks: NDArray[Any] | None = None, **options: bool) -> Any:
+def _sort_positions(x: NDArray[Any], axis: int, ranks: NDArray[Any] | None = None, descending: bool = False) -> Any:
     """Return the position in `x` of each element of sorted rows, or of those with some ranks; equal elements keep their order."""
-    order = np.argsort(x, axis=axis, stable=True, **options)  # type: ignore[call-overload]
+    options: Any = {"descending": True} if descending else {}  # an option of newer NumPy
+    order = np.argsort(x, axis=axis, stable=True, **options)
     order = order if ranks is None else np.take_along_axis(order, ranks, axis)
     return np.take_along_axis(flat_positions(x), order, axis)
 
 
 def _sort(out: object, x: NDArray[Any], *, axis: int | None = -1, descending: bool = False, **_: object) -> Any:
-    options = {"descending": True} if descending else {}  # an option of newer NumPy
-    return _sort_positions(np.ravel(x), 0, **options) if axis is None else _sort_positions(x, axis, **options)
+    x, axis = (np.ravel(x), 0) if axis is None else (x, axis)
+    return _sort_positions(x, axis, descending=descending)
 
 
 def _partition(out: NDArray[Any], x: NDArray[Any], *, axis: int | None = -1, **_: object) -> Any:
