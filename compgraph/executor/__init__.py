@@ -5,7 +5,7 @@ from .codegen import CodeWriter, GlobalNames, NumPyBackend
 from .cse import simplify
 from .executor import MISMATCH_ERRORS, Executor, convert_fed_value, has_nan
 from .passes import compile_family, compile_schedule, fastest_backend, require_shape, supports_families
-from .retrace import replay, replay_outputs
+from .retrace import retrace_graph, retrace_outputs
 from .schedule import (
     Program,
     Schedule,
@@ -22,7 +22,7 @@ from .subgraphs import cut_items, items_between, subgraph
 __all__ = [
     "MISMATCH_ERRORS", "CodeWriter", "Executor", "GlobalNames", "GuardError", "NumPyBackend", "Program", "Schedule",
     "ScheduleInterpreter", "TripCountFamily", "check_threads", "collect_dependencies", "compile_family", "compile_schedule",
-    "convert_fed_value", "cut_items", "fastest_backend", "has_nan", "items_between", "origin_of", "replay", "replay_outputs",
-    "require_shape", "retrace_sources_of", "simplify", "sources_of", "subgraph",
+    "convert_fed_value", "cut_items", "fastest_backend", "has_nan", "items_between", "origin_of",
+    "require_shape", "retrace_graph", "retrace_outputs", "retrace_sources_of", "simplify", "sources_of", "subgraph",
     "supports_families",
 ]  # fmt: skip

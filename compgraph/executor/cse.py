@@ -19,7 +19,6 @@ from ..storage import Memory, Write, root_of, viewed_operand
 from ..values import ConstantNode, MultiOutput, PlaceholderNode, Value, copy_location, require_history, with_operands
 from .schedule import Schedule, collect_dependencies, origin_of
 
-# Functions whose result depends only on the operand's shape: constants if shapes are known.
 MAX_COMPARED_BYTES = 4096  # larger plain operands and constants are compared by identity instead of by value
 
 

@@ -24,7 +24,7 @@ from ..values import (
     require_unchanged,
 )
 from .passes import compile_schedule, fastest_backend
-from .retrace import replay_outputs
+from .retrace import retrace_outputs
 from .schedule import Program, Schedule, check_threads, collect_dependencies, origin_of, retrace_sources_of
 
 MAX_PROGRAMS = 32  # programs cached by an executor; each has buffers of its own
@@ -124,8 +124,8 @@ class Executor:
         self.escapes = self._prepare(*guards_of(items, strict=strict, runs_here=True))
         warn_leaks(self.escapes, strict)
 
-    def _prepare(self, guards: Sequence[Guard], escaped: Iterable[str] = ()) -> list[str]:
-        """Collect the items, guards and names of the graph; return the descriptions of escaped values without repetition."""
+    def _prepare(self, guards: Sequence[Guard], unchecked: Iterable[str] = ()) -> list[str]:
+        """Collect the items, guards and names of the graph; return the descriptions of unchecked values without repetition."""
         self._guards = guards
         self._items = collect_dependencies([*self.nodes, *guards], retrace_sources_of)
         require_unchanged([item for item in self._items if isinstance(item, (Value, MultiOutput))], for_values=True)
@@ -134,7 +134,7 @@ class Executor:
         self._placeholders = frozenset(node for node in self._graph_nodes if isinstance(node, PlaceholderNode))
         self._programs: dict[Any, Program] = {}
         self._has_origins = any(origin_of(item) is not None for item in self._items)
-        return list(dict.fromkeys(escaped))
+        return list(dict.fromkeys(unchecked))
 
     def __reduce__(self) -> Any:
         """Pickle nodes, guards and options; programs are generated again on demand.
@@ -150,10 +150,10 @@ class Executor:
     def __setstate__(self, state: Any) -> None:
         self.nodes, (self._returns_single, self._options, self._backend), self.escapes, *guards = state
         if guards:
-            guards_and_escapes: Any = (*guards, ())
+            prepared: Any = (*guards, ())
         else:  # pickles of earlier versions have no guards
-            guards_and_escapes = guards_of(collect_dependencies(self.nodes, retrace_sources_of), runs_here=True)
-        self.escapes = list(dict.fromkeys([*self.escapes, *self._prepare(*guards_and_escapes)]))
+            prepared = guards_of(collect_dependencies(self.nodes, retrace_sources_of), runs_here=True)
+        self.escapes = list(dict.fromkeys([*self.escapes, *self._prepare(*prepared)]))
 
     def __copy__(self) -> Executor:
         new_executor = object.__new__(type(self))
@@ -262,13 +262,13 @@ class Executor:
         outputs = [replacements[node] for node in self.nodes]
         inputs = [replacements[node] for node in feeds]
         guards = [replacements[guard] for guard in self._guards if guard in replacements]
-        derived, _ = select_guards(guard_log, collect_dependencies([*outputs, *guards], stop=inputs))
-        derived = [replace(guard, is_derived=True) for guard in derived]
-        return compile_schedule(Schedule.of(outputs, [*guards, *derived], inputs), self._options, self._backend)
+        rule_guards, _ = select_guards(guard_log, collect_dependencies([*outputs, *guards], stop=inputs))
+        rule_guards = [replace(guard, selects_program=True) for guard in rule_guards]
+        return compile_schedule(Schedule.of(outputs, [*guards, *rule_guards], inputs), self._options, self._backend)
 
     def _retrace(self, feeds: dict[Any, Any], guard_log: list[Guard] | None = None) -> dict[Any, Any]:
         try:
-            replacements = replay_outputs(self._items, self.nodes, feeds, guard_log)
+            replacements = retrace_outputs(self._items, self.nodes, feeds, guard_log)
         except (ValueError, IndexError, TypeError) as error:
             changed = [node for node, value in feeds.items() if value.shape != node.shape]
             if not changed:
@@ -316,7 +316,7 @@ class Executor:
 
 
 def has_nan(results: Iterable[Any]) -> bool:
-    """Return whether results contain nan, which the short form of a derivative may cause."""
+    """Return whether results contain nan. The short form of a derivative may cause it; the nan-safe form does not."""
     return any(r.dtype.kind in "fc" and bool(np.isnan(r).any()) for r in results)
 
 

@@ -1,4 +1,4 @@
-"""Retracing: records a graph again, with other values for its leaves.
+"""Retracing: recording a graph again, with other values for its leaves.
 
 Every operation and every write is repeated in the order of recording, so lengths that depend on the leaves are recomputed. A
 node with an `Origin` was computed by a pass through the graph, such as a derivative, which may have recorded lengths of arrays.
@@ -36,7 +36,7 @@ from .schedule import collect_dependencies, retrace_sources_of
 ReadOperand = Callable[[Any, int, dict[Any, Any]], Any]
 
 
-def replay(
+def retrace_graph(
     items: list[Any],
     feeds: Mapping[Any, Any],
     substitutions: Mapping[Any, Any] = NO_OPTIONS,
@@ -70,18 +70,18 @@ def replay(
     GuardError
         If Python would have taken another branch with these values.
     """
-    return run_isolated(_Replay(items, feeds, substitutions, read_operand).run, guard_log)
+    return run_isolated(_Retrace(items, feeds, substitutions, read_operand).run, guard_log)
 
 
-def replay_outputs(
+def retrace_outputs(
     items: list[Any], outputs: Iterable[Any], feeds: Mapping[Any, Any], guard_log: list[Guard] | None = None, **more: Any
 ) -> dict[Any, Any]:
-    """Replay a graph for some outputs, as `replay` does.
+    """Record a graph again for some outputs, as `retrace_graph` does.
 
     If an untracked index cannot be computed, its guard is left out with a warning.
     """
     try:
-        return replay(items, feeds, guard_log=guard_log, **more)
+        return retrace_graph(items, feeds, guard_log=guard_log, **more)
     except (ValueError, IndexError, TypeError, GuardError) as error:
         untracked_guards = [item for item in items if isinstance(item, UntrackedGuard)]
         if not untracked_guards or getattr(error, "is_untracked", False):
@@ -90,14 +90,14 @@ def replay_outputs(
     if guard_log:
         guard_log.clear()
     items = collect_dependencies([*outputs, *tracked_guards], retrace_sources_of)
-    replacements = replay(items, feeds, guard_log=guard_log, **more)
+    replacements = retrace_graph(items, feeds, guard_log=guard_log, **more)
     for guard in untracked_guards:
         guard.warn_once("it cannot be computed as it was while the graph was recorded")
     return replacements
 
 
-class _Replay:
-    """The state of a replay.
+class _Retrace:
+    """The state of `retrace_graph`.
 
     Attributes
     ----------
@@ -109,8 +109,10 @@ class _Replay:
         The array with writes by the id of its memory.
     is_fixed : bool
         Whether no length may change, because there is no placeholder.
+    requested_positions : dict
+        By pass (the id of its variables), the positions of the variables whose derivatives are in the graph.
     derivatives_by_pass : dict
-        By the id of a pass's variables, the requested derivatives by position.
+        By pass, the recomputed derivatives by position.
     """
 
     def __init__(
@@ -125,7 +127,7 @@ class _Replay:
         self.roots = {id(item.memory): item for item in items if isinstance(item, Value) and item.memory}
         self.replacements: dict[Any, Any] = dict(substitutions)
         self.outputs: dict[Any, Any] = {}
-        self.requested_positions: dict[int, list[int]] = {}  # also by pass
+        self.requested_positions: dict[int, list[int]] = {}
         for item in items:
             if (origin := getattr(item, "origin", None)) is not None:
                 self.requested_positions.setdefault(id(origin.wrt), []).append(origin.position)
@@ -138,16 +140,16 @@ class _Replay:
                 if item in self.substitutions:
                     continue
                 if isinstance(item, Guard):
-                    args = self.map_operands(item)
+                    args = self._map_operands(item)
                     item.check(*[a.raw_value if isinstance(a, Value) else a for a in args])
                     self.replacements[item] = item.with_args(args, next_sequence_number())
                 elif isinstance(item, Write):
-                    self.write(item)
+                    self._repeat_write(item)
                 else:
-                    self.record(item)
+                    self._retrace_item(item)
         return self.replacements
 
-    def map_operands(self, item: Any) -> tuple[Any, ...]:
+    def _map_operands(self, item: Any) -> tuple[Any, ...]:
         """Return the operands of an item in the new graph."""
         if self.read_operand is None:
             return tuple([self.replacements[a] if isinstance(a, (Value, MultiOutput)) else a for a in item.args])
@@ -159,9 +161,9 @@ class _Replay:
             new_operands.append(operand)
         return tuple(new_operands)
 
-    def record(self, item: Any) -> None:
-        """Record a node or multi-output operation again."""
-        replacement = self._replay_item(item)
+    def _retrace_item(self, item: Any) -> None:
+        """Record a node or multi-output operation again, with its name, line and scope."""
+        replacement = self._make_replacement(item)
         if isinstance(item, Value) and replacement is not item:
             self._require_same_type(item, replacement)
         if replacement is not item:
@@ -181,7 +183,8 @@ class _Replay:
                 f"{new_type}, so Python may take another branch. Record the graph again with such values"
             )
 
-    def _replay_item(self, item: Any) -> Any:
+    def _make_replacement(self, item: Any) -> Any:
+        """Return the new node or multi-output operation: from a fed value, from its origin, or by its operation."""
         if not item.args:
             if item in self.feeds:
                 return new_leaf(self.feeds[item], node_class(item), None)
@@ -193,7 +196,7 @@ class _Replay:
             if item in self.feeds:
                 return attach(self.feeds[item], replacement.function, replacement.args, replacement.options)
             return replacement
-        args = self.map_operands(item)
+        args = self._map_operands(item)
         options = _plain_options(item.options)
         if item in self.feeds:
             return attach(self.feeds[item], item.function, args, options)
@@ -219,7 +222,7 @@ class _Replay:
             self.derivatives_by_pass[id(origin.wrt)] = dict(zip(positions, derivatives, strict=True))
         return self.derivatives_by_pass[id(origin.wrt)][origin.position]
 
-    def write(self, item: Write) -> None:
+    def _repeat_write(self, item: Write) -> None:
         """Repeat a write, into the replacement of its array."""
         start = next_sequence_number()
         root = self.roots[id(item.memory)]
@@ -231,7 +234,7 @@ class _Replay:
                     f"shape {target.raw_value.shape}, so the part is ambiguous. Record the graph again with such values"
                 )
             target = bind(window, (target,), layout_in(buffer, item.window))
-        (value,) = self.map_operands(item)
+        (value,) = self._map_operands(item)
         store(target, item.index, value)
         memory = root_of(target).memory
         if memory and memory.log[-1].sequence_number > start:  # an empty store is not logged

@@ -13,7 +13,7 @@ from ..graph import walk
 from ..guards import guards_of, log_guard, warn_leaks
 from ..storage import root_of
 from ..values import PlaceholderNode, Value, describe, require_history
-from .retrace import replay
+from .retrace import retrace_graph
 from .schedule import collect_dependencies, origin_of, retrace_sources_of
 
 
@@ -82,7 +82,7 @@ def cut_items(outputs: Sequence[Any], at: Sequence[Any], guards: Iterable[Any]) 
     items = collect_dependencies([*outputs, *guards], retrace_sources_of, stop=at)
     _require_cuttable(items, outputs, at)
     placeholders = [_placeholder_for(node) for node in at]
-    replacements = replay(items, {}, substitutions=dict(zip(at, placeholders, strict=True)))
+    replacements = retrace_graph(items, {}, substitutions=dict(zip(at, placeholders, strict=True)))
     return replacements, placeholders
 
 

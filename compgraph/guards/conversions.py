@@ -38,8 +38,8 @@ from .guarded_errors import note_error
 from .guarded_shapes import make_raising_setter
 from .leaks import (
     CONVERSIONS,
-    add_source,
     check_conversion,
+    complete_leak,
     is_plotting,
     is_within_operator,
     log_leak,
@@ -73,9 +73,8 @@ def _make_conversion(name: str) -> Any:
         elif is_assigning(frame) and not source_lines.is_package_code(frame.f_code.co_filename):
             # An assignment into integers, most likely unintended.
             raise make_leak_error(frame, f"the {describe(self)}")
-        add_source(
-            leak, note_guard(description, RECHECKED_CONVERSIONS.get(name), (self,), number, source_lines.user_frame(2)), number
-        )
+        guard = note_guard(description, RECHECKED_CONVERSIONS.get(name), (self,), number, source_lines.user_frame(2))
+        complete_leak(leak, guard, number)
         return number
 
     return convert
@@ -135,7 +134,7 @@ def _make_plain_method(name: str) -> Any:
                 return _to_nested_nodes(self)
             leak = note_number_leak(self, description, frame_up(1))
         if hasattr(self, "raw_value"):
-            add_source(leak, _note_number_guard(self, description))
+            complete_leak(leak, _note_number_guard(self, description))
         return numpy_method(self if is_pickle else _plain_value(self), *args, **kwargs)
 
     return method
@@ -164,7 +163,7 @@ def _make_plain_attribute(name: str) -> property:
     def read(self: Value) -> Any:
         if loses_derivative(self):
             leak = note_number_leak(self, description, frame_up(1))
-            add_source(leak, _note_number_guard(self, description))
+            complete_leak(leak, _note_number_guard(self, description))
         return descriptor.__get__(_plain_value(self))
 
     return property(read, make_raising_setter(name))
@@ -185,7 +184,7 @@ def _value(self: Value) -> np.ndarray[Any, Any]:
 
 
 def _raise_on_set(self: Value, value: float) -> NoReturn:
-    raise AttributeError("value cannot be set. Write x[...] = array or x -= step, which updates a variable in place")
+    raise AttributeError("x.value cannot be set. Write x[...] = array or x -= step, which updates a variable in place")
 
 
 def _is_probing_attribute(frame: Any) -> bool:

@@ -35,8 +35,8 @@ def select_guards(guards: Iterable[Guard], items: list[Any]) -> tuple[list[Guard
     unchecked: list[str] = []
     for guard in guards:
         is_late = guard.sequence_number > last and not guard.is_used
-        is_checked = type(guard) is ShapeGuard and node_set.issuperset(guard.args)  # as a part of the graph
-        if is_late or is_checked:
+        is_redundant = type(guard) is ShapeGuard and node_set.issuperset(guard.args)  # a graph checks the shapes of its own nodes
+        if is_late or is_redundant:
             continue
         if guard.function is None:
             unchecked.append(str(guard))
@@ -90,7 +90,7 @@ def guards_of(items: list[Any], strict: bool = False, runs_here: bool = False) -
             continue
         if isinstance(guard, UntrackedGuard) and (guard.is_read or graph.contains(guard)):
             continue
-        if guard.function is None and summary.is_foreign_only and runs_here:
+        if guard.function is None and summary.is_outside and runs_here:
             if (unchanged := make_unchanged_guard(guard, strict)) is not None:
                 checkable_guards.append(unchanged)
             continue
@@ -126,26 +126,28 @@ class _LeafSummary(NamedTuple):
 
     Attributes
     ----------
-    has_leaves, has_constants : bool
-        Whether the graph contains some of them: variables, placeholders and arrays; constants.
-    has_foreign : bool
-        Whether they include variables or placeholders that are not in the graph.
+    has_inputs : bool
+        Whether they include variables, placeholders or arrays of the graph.
+    has_constants : bool
+        Whether they include constants of the graph.
+    has_outside : bool
+        Whether they include variables or placeholders outside of the graph.
     replaced_at : float
         Guards up to this sequence number checked values that an update of a variable has replaced before the graph read it.
     updated_at : float
-        The sequence number of the latest update of a variable that is not in the graph.
+        The sequence number of the latest update of a variable outside of the graph.
     """
 
-    has_leaves: bool = False
+    has_inputs: bool = False
     has_constants: bool = False
-    has_foreign: bool = False
+    has_outside: bool = False
     replaced_at: float = -inf
     updated_at: float = -inf
 
     @property
-    def is_foreign_only(self) -> bool:
-        """Whether no leaf belongs to this graph, and some belong to others."""
-        return self.has_foreign and not self.has_leaves
+    def is_outside(self) -> bool:
+        """Whether the variables and placeholders are all outside of the graph."""
+        return self.has_outside and not self.has_inputs
 
     @classmethod
     def combine(cls, summaries: Iterable[_LeafSummary]) -> _LeafSummary:
@@ -197,9 +199,9 @@ class _Graph:
         may_change = isinstance(leaf, (VariableNode, PlaceholderNode))
         if leaf not in self._reads:
             updated_at = leaf.sequence_number if may_change else -inf
-            return _LeafSummary(has_foreign=may_change, replaced_at=replaced_at, updated_at=updated_at)
+            return _LeafSummary(has_outside=may_change, replaced_at=replaced_at, updated_at=updated_at)
         is_constant = isinstance(leaf, ConstantNode)
-        return _LeafSummary(has_leaves=not is_constant, has_constants=is_constant, replaced_at=replaced_at)
+        return _LeafSummary(has_inputs=not is_constant, has_constants=is_constant, replaced_at=replaced_at)
 
     def _last_update(self, leaf: object) -> float:
         """Return the last update of a leaf before the graph read it; the graph does not depend on earlier guards about it."""
@@ -213,11 +215,11 @@ class _Graph:
         """Whether the graph depends on a guard; `summary` is that of the leaves behind its arguments."""
         if summary.replaced_at >= guard.sequence_number:
             return False
-        if summary.is_foreign_only:
+        if summary.is_outside:
             return self.oldest < guard.sequence_number and (
                 guard.sequence_number < self.last or summary.updated_at < guard.sequence_number
             )
-        return summary.has_leaves or summary.has_constants
+        return summary.has_inputs or summary.has_constants
 
     def contains(self, guard: UntrackedGuard) -> bool:
         """Whether the node of a guard is part of the graph."""
@@ -245,8 +247,10 @@ class _Graph:
                 leaf = lost.recipe.node()
                 if self._reads.get(leaf, inf) < lost.copied_at and self._last_update(leaf) < lost.sequence_number:
                     descriptions.append(f"decisions about the {describe(leaf)}, which its copy lacks: {lost.description}")
-        dropped = [leaf for leaf in self.leaves if has_dropped_guards(leaf)] if is_tracing() else []  # else it is a constant
-        return descriptions + [f"decisions about the {describe(leaf)}, an argument of an operator" for leaf in dropped]
+        if is_tracing():  # otherwise the arguments of returned operators are constants
+            arguments = [leaf for leaf in self.leaves if has_dropped_guards(leaf)]
+            descriptions += [f"decisions about the {describe(leaf)}, an argument of an operator" for leaf in arguments]
+        return descriptions
 
     def describe_untracked_reads(self) -> list[str]:
         """Describe nodes that operations within `no_graph` read before the last operation of the graph."""

@@ -86,9 +86,9 @@ class Guard:
         The user's line.
     sequence_number : float
         The time of the conversion. Nodes, writes and guards are replayed in this order.
-    is_derived : bool
-        Whether a derivative rule made the conversion while a program was compiled. A different value then selects another program
-        instead of raising.
+    selects_program : bool
+        Whether a different value selects another program instead of raising, as for guards of derivative rules, which an
+        executor logs while it compiles a program.
     """
 
     description: str
@@ -98,7 +98,7 @@ class Guard:
     code: Any
     instruction: int
     sequence_number: float
-    is_derived: bool = False
+    selects_program: bool = False
 
     @property
     def is_used(self) -> bool:
@@ -122,7 +122,7 @@ class Guard:
         assert self.function is not None
         current_value = self.function(*values)
         if current_value != self.recorded:
-            if self.is_derived:
+            if self.selects_program:
                 raise ProgramMismatchError
             if getattr(self.function, "func", self.function) in _CONTENT_FUNCTIONS:
                 problem = f"Python branched on {self}. With these values it differs"
@@ -160,6 +160,7 @@ class EvaluationGuard(Guard):
 
 # ------------------------------------------------------------------------------------------- logging guards
 
+# Whether guards are ignored; None, as set by `collecting_guards`, if an inner `ignoring_guards` has no effect.
 _is_ignoring: ContextVar[bool | None] = layered_variable("ignoring_guards", False)
 
 
@@ -306,7 +307,7 @@ def note_arange_length(*args: object) -> None:
 def _note_result_shapes(nodes: tuple[Any, ...]) -> None:
     """Log a guard on the shapes of new nodes that depend on the values of operands."""
     if _is_ignoring.get() or (not is_compiling() and get_attached(nodes[0].function, "opname") is not None):
-        return  # without compilation, the shape of a user's operation is checked while the node exists
+        return  # without compilation, an executor checks the shapes of users' operations in its graph
     first, result_shapes = nodes[0], shapes(*[node.raw_value for node in nodes])
     description, number = f"the shape of the result of {first.opname}", next_sequence_number()
     line = first.code, first.instruction

@@ -35,7 +35,7 @@ from .recipes import MAX_RECIPE_ARRAY_BYTES, BufferWrites, Recipe, reduce_ancest
 
 ndarray = np.ndarray
 RECIPE_BYTES = 256  # approximate bytes of a recipe without its arrays
-FIRST_PRUNE_BYTES = 2**20  # bytes of recipes at which a log is first pruned
+FIRST_EVICTION_BYTES = 2**20  # bytes of recipes at which a log first evicts guards
 MAX_LOG_BYTES = 2**23  # bytes of recipes that a log holds at most
 MAX_GUARDS = 10_000  # guards that a log holds at most
 
@@ -77,7 +77,7 @@ class GuardLog:
         The thread that created the log.
     """
 
-    __slots__ = ("__weakref__", "_limit", "_merged_into", "_weight", "evicted_until", "guards", "lost", "thread")
+    __slots__ = ("__weakref__", "_eviction_bytes", "_merged_into", "_recipe_bytes", "evicted_until", "guards", "lost", "thread")
 
     def __init__(self) -> None:
         self.thread = threading.get_ident()
@@ -85,7 +85,7 @@ class GuardLog:
         self.evicted_until = -np.inf
         self.lost: list[LostGuard] = []
         self._merged_into: GuardLog | None = None
-        self._weight, self._limit = 0, FIRST_PRUNE_BYTES
+        self._recipe_bytes, self._eviction_bytes = 0, FIRST_EVICTION_BYTES
 
     def resolve(self) -> GuardLog:
         """Return the log into which this one was merged; itself if it was not merged."""
@@ -104,45 +104,50 @@ class GuardLog:
                 large.guards = deque(sorted((*large.guards, *small.guards), key=_entry_sequence_number))
             large.evicted_until = max(large.evicted_until, small.evicted_until)
             large.lost = [*large.lost, *small.lost]
-            large._weight += small._weight
+            large._recipe_bytes += small._recipe_bytes
             small.guards, small._merged_into = deque(), large
         return large
 
-    def append(self, guard: Any, weight: int) -> None:
-        """Append a guard. `weight` is the number of bytes of the recipes made for it."""
-        self.guards.append((weight, guard))
-        self._weight += weight
-        if self._weight > self._limit or len(self.guards) > MAX_GUARDS:
+    def append(self, guard: Any, recipe_bytes: int) -> None:
+        """Append a guard. `recipe_bytes` is the number of bytes of the recipes made for it."""
+        self.guards.append((recipe_bytes, guard))
+        self._recipe_bytes += recipe_bytes
+        if self._recipe_bytes > self._eviction_bytes or len(self.guards) > MAX_GUARDS:
             self._evict()
 
     def _evict(self) -> None:
         """Evict guards about overwritten values of variables. If the log is still too large, evict the oldest guards."""
-        newest = _newest_leaves(recipe for _, guard in self.guards for recipe in guard.args)
+        updates = _last_updates(recipe for _, guard in self.guards for recipe in guard.args)
         retained: deque[tuple[int, Any]] = deque()
-        for weight, guard in self.guards:
-            updated = max([newest.get(id(a), -np.inf) for a in guard.args], default=-np.inf)
-            if updated > guard.sequence_number:
-                self.evicted_until = max(self.evicted_until, updated)
+        for entry in self.guards:
+            guard = entry[1]
+            updated_at = max([updates.get(id(a), -np.inf) for a in guard.args], default=-np.inf)
+            if updated_at > guard.sequence_number:
+                self.evicted_until = max(self.evicted_until, updated_at)
             else:
-                retained.append((weight, guard))
-        retained_weight = sum(weight for weight, _ in retained)
-        if retained_weight > MAX_LOG_BYTES or len(retained) > MAX_GUARDS:
-            while len(retained) > 1 and (retained_weight > MAX_LOG_BYTES // 2 or len(retained) > MAX_GUARDS // 2):
-                weight, guard = retained.popleft()
-                retained_weight -= weight
+                retained.append(entry)
+        retained_bytes = sum(recipe_bytes for recipe_bytes, _ in retained)
+        if retained_bytes > MAX_LOG_BYTES or len(retained) > MAX_GUARDS:
+            while len(retained) > 1 and (retained_bytes > MAX_LOG_BYTES // 2 or len(retained) > MAX_GUARDS // 2):
+                recipe_bytes, guard = retained.popleft()
+                retained_bytes -= recipe_bytes
                 self.evicted_until = max(self.evicted_until, guard.sequence_number)
-        self.guards, self._weight = retained, retained_weight
-        self._limit = max(FIRST_PRUNE_BYTES, 2 * retained_weight)
+        self.guards, self._recipe_bytes = retained, retained_bytes
+        self._eviction_bytes = max(FIRST_EVICTION_BYTES, 2 * retained_bytes)
 
 
 def _entry_sequence_number(entry: tuple[int, Any]) -> float:
     return float(entry[1].sequence_number)
 
 
-def _newest_leaves(recipes: Iterable[Any]) -> dict[int, float]:
+def _last_updates(recipes: Iterable[Any]) -> dict[int, float]:
     """Return the sequence number of the latest write into a variable behind each recipe, by the recipe's id."""
-    written_at = lambda recipe: node.sequence_number if isinstance(node := recipe.node(), VariableNode) else -np.inf  # noqa: E731
-    return reduce_ancestors(recipes, written_at, max)
+    return reduce_ancestors(recipes, _last_update, max)
+
+
+def _last_update(recipe: Recipe) -> float:
+    node = recipe.node()
+    return node.sequence_number if isinstance(node, VariableNode) else -np.inf
 
 
 def reset() -> None:
@@ -290,9 +295,9 @@ def _append_deferred() -> None:
 
 
 def _append(guard: Any) -> None:
-    log, weight = _make_recipes([a for a in guard.args if isinstance(a, Value)])
-    guard.args = tuple([_as_stored(a) for a in guard.args])
-    log.append(guard, weight)
+    log, recipe_bytes = _make_recipes([a for a in guard.args if isinstance(a, Value)])
+    guard.args = tuple([_as_recipe(a) for a in guard.args])
+    log.append(guard, recipe_bytes)
 
 
 def log_lost_guard(leaf: Any, description: str, sequence_number: float) -> None:
@@ -302,15 +307,15 @@ def log_lost_guard(leaf: Any, description: str, sequence_number: float) -> None:
         log.lost.append(LostGuard(leaf.recipe, description, sequence_number, next_sequence_number()))
 
 
-def _as_stored(operand: NDArray[Any]) -> Any:
-    """Return the stored form of a guard's argument: the recipe of a node, a weak reference to a large array."""
+def _as_recipe(operand: NDArray[Any]) -> Any:
+    """Return an argument of a guard in the form that a log stores: the recipe of a node, a weak reference to a large array."""
     if isinstance(operand, (Value, MultiOutput)):
         return operand.recipe
     return weakref.ref(operand) if type(operand) is ndarray and operand.nbytes > MAX_RECIPE_ARRAY_BYTES else operand
 
 
 def _make_recipes(nodes: list[Any]) -> tuple[GuardLog, int]:
-    """Make recipes of nodes and of their ancestors; return the common log of their leaves, and the added bytes.
+    """Make recipes of nodes and of their ancestors; return the common log of their leaves, and the bytes of the new recipes.
 
     Nodes that have a recipe are skipped, so each node is visited once, however many guards there are.
     """
@@ -348,10 +353,10 @@ def _extend_recipes(nodes: list[Any], new: list[Any]) -> tuple[GuardLog, int]:
     if log is None:
         log = GuardLog()
         _logs[id(log)] = weakref.ref(log, functools.partial(_logs.pop, id(log)))
-    log_and_weight = _fill_recipes(new, log)
+    recipe_bytes = _fill_recipes(new, log)
     for buffer, stored in extended_buffers:
         buffer.stored += [node.recipe for node in stored]
-    return log_and_weight
+    return log, recipe_bytes
 
 
 def _new_stored_nodes(root: Any, extended_buffers: list[tuple[BufferWrites, list[Any]]]) -> list[Any]:
@@ -368,9 +373,9 @@ def _new_stored_nodes(root: Any, extended_buffers: list[tuple[BufferWrites, list
     return stored
 
 
-def _fill_recipes(new: list[Any], log: GuardLog) -> tuple[GuardLog, int]:
-    """Set the operands, log, root and value of new recipes; return the log, and the added bytes."""
-    weight = RECIPE_BYTES * (1 + len(new))
+def _fill_recipes(new: list[Any], log: GuardLog) -> int:
+    """Set the operands, log, root and value of new recipes; return their bytes."""
+    recipe_bytes = RECIPE_BYTES * (1 + len(new))
     for item in new:
         recipe, plain = item.recipe, item.raw_value
         recipe.log = log
@@ -378,7 +383,7 @@ def _fill_recipes(new: list[Any], log: GuardLog) -> tuple[GuardLog, int]:
         for position, a in enumerate(args):
             if type(a) is ndarray:
                 args[position] = weakref.ref(a) if a.nbytes > MAX_RECIPE_ARRAY_BYTES else a
-                weight += 0 if a.nbytes > MAX_RECIPE_ARRAY_BYTES else a.nbytes
+                recipe_bytes += 0 if a.nbytes > MAX_RECIPE_ARRAY_BYTES else a.nbytes
         for position in item.parent_argnums:
             args[position] = args[position].recipe
         recipe.args = tuple(args)
@@ -387,8 +392,8 @@ def _fill_recipes(new: list[Any], log: GuardLog) -> tuple[GuardLog, int]:
             recipe.root = None if operand is None else operand.recipe
         elif not args and isinstance(item, _STABLE_LEAVES) and plain.nbytes <= MAX_RECIPE_ARRAY_BYTES:
             recipe.value = plain
-            weight += plain.nbytes
-    return log, weight
+            recipe_bytes += plain.nbytes
+    return recipe_bytes
 
 
 # Leaves whose array is their first value or, for variables, the last written one. `BufferWrites` records writes into arguments.

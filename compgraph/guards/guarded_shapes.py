@@ -22,13 +22,13 @@ from .guard import Guard, layout, note_guard, shapes
 _COMPOSITIONS_FOLDER = os.path.dirname(compositions.__file__)
 
 
-def needs_no_shape_guard(frame: Any) -> bool:
-    """Whether a shape read in a frame needs no guard: no placeholder exists, or the packages read it outside of a composition.
+def needs_shape_guard(frame: Any) -> bool:
+    """Whether a shape read in a frame needs a guard: a placeholder exists, and user code or a composition reads the shape.
 
     Compositions (NumPy functions as recorded steps) branch on the shapes that they read, as NumPy's own code does.
     """
     filename = frame.f_code.co_filename
-    return not _num_placeholders or (source_lines.is_package_code(filename) and not filename.startswith(_COMPOSITIONS_FOLDER))
+    return _num_placeholders > 0 and (not source_lines.is_package_code(filename) or filename.startswith(_COMPOSITIONS_FOLDER))
 
 
 def note_shape(node: Any, description: str = "its size") -> None:
@@ -38,8 +38,9 @@ def note_shape(node: Any, description: str = "its size") -> None:
 
 
 def note_input_shapes(result: str, *outputs: object, sequence_number: int | None = None) -> None:
-    """Log guards on the shapes of placeholders and arguments behind `outputs`; `result` was recorded for these shapes only.
+    """Log guards on the shapes of the placeholders and arguments that `outputs` depend on.
 
+    `result` describes the recorded operations in messages; they are valid for these shapes only.
     Derivative rules record operations that contain array lengths. For other lengths, derivatives of
     `autodiff.reverse.gradients` are recorded again. Other derivatives cannot be, and need these guards.
     """
@@ -157,7 +158,7 @@ def _make_guarded_property(name: str) -> property:
 
     def guarded(self: Value) -> Any:
         attribute_value = self.raw_value.nbytes if name == "nbytes" else getattr(super(Value, self), name)
-        if needs_no_shape_guard(frame_up(1)) or not hasattr(self, "raw_value"):
+        if not needs_shape_guard(frame_up(1)) or not hasattr(self, "raw_value"):
             return attribute_value
         guard = note_guard(f".{name}", function, (self,), attribute_value, source_lines.user_frame(2))
         return attribute_value if guard is None or name != "shape" else Shape(attribute_value, guard)
@@ -167,13 +168,13 @@ def _make_guarded_property(name: str) -> property:
 
 def _guarded_length(self: Value) -> int:
     length = super(Value, self).__len__()
-    if not needs_no_shape_guard(frame_up(1)) and hasattr(self, "raw_value"):
+    if needs_shape_guard(frame_up(1)) and hasattr(self, "raw_value"):
         note_guard("len()", len, (self,), length, source_lines.user_frame(2))
     return length
 
 
 def _guarded_rows(self: Value) -> Any:
-    if not needs_no_shape_guard(frame_up(1)) and hasattr(self, "raw_value") and self.ndim:
+    if needs_shape_guard(frame_up(1)) and hasattr(self, "raw_value") and self.ndim:
         note_guard("a loop over rows", len, (self,), super(Value, self).__len__(), source_lines.user_frame(2))
     return super(Value, self).__iter__()
 

@@ -275,8 +275,8 @@ def note_number_leak(node: Value, description: str, frame: Any) -> Leak | None:
     return leak
 
 
-def add_source(leak: Leak | None, guard: Guard | None, number: float | None = None) -> None:
-    """Set the number of a leak. Let it refer to the recipe of the node, which lives as long as the leaves of the node."""
+def complete_leak(leak: Leak | None, guard: Guard | None, number: float | None = None) -> None:
+    """Set the number of a leak, and refer to the recipe of its node, which lives as long as the leaves of the node."""
     if leak is None or leak.source_ref is None:
         return
     if guard is not None and type(guard.args[0]) is Recipe:

@@ -55,8 +55,8 @@ class UntrackedGuard(Guard):
         """Warn once that constants of the graph may be wrong for the values of this run; raise if the guard is strict."""
         message = (
             f"no operation of the graph reads {self}, and with these values {problem}. A plain array that was indexed by it "
-            "is not indexed again: index a node, as in cg.constant(K)[i]. Compute values that are only printed after "
-            "the graph is complete"
+            "is not indexed again: index a node, as in cg.constant(K)[i]. If the value is only printed, compute it after the "
+            "graph is complete"
         )
         if self.is_strict:
             error = GuardError(message)
@@ -93,8 +93,8 @@ class UnchangedGuard(Guard):
         if not changed or (self.warnings_given and not self.is_strict):
             return
         message = (
-            f"while the graph was recorded, {self} gave numbers of the {describe(changed[0])}, which was changed after "
-            "that. Uses of them are not repeated. Compute with the node itself, or record the graph again"
+            f"while the graph was recorded, {self} gave numbers of the {describe(changed[0])}, which has changed since. "
+            "Uses of these numbers are not repeated. Compute with the node itself, or record the graph again"
         )
         if self.is_strict:
             raise GuardError(message)
@@ -112,13 +112,11 @@ def make_unchanged_guard(guard: Guard, is_strict: bool) -> UnchangedGuard | None
     return UnchangedGuard(guard.description, None, (), number, *line, number, variables=variables, is_strict=is_strict)
 
 
-def _untracked_guard(node: Any) -> UntrackedGuard:
+def _make_untracked_guard(node: Any) -> UntrackedGuard:
     """Make the guard of an unread node, on its value before any write."""
     value = value_at(node, node.sequence_number) if node.memory else node.raw_value
-    description = f"the result of {node.opname}"
-    return UntrackedGuard(
-        description, contents, (node,), contents(value), node.code, node.instruction, node.sequence_number + 0.25
-    )
+    description, number = f"the result of {node.opname}", node.sequence_number + 0.25  # between the node and the next operation
+    return UntrackedGuard(description, contents, (node,), contents(value), node.code, node.instruction, number)
 
 
 def log_untracked() -> None:
@@ -127,14 +125,14 @@ def log_untracked() -> None:
         reference = untracked.get(key)
         node = reference() if type(reference) is weakref.ref else None
         if node is not None and hasattr(node, "code") and hasattr(node, "instruction"):  # another thread may still record it
-            guard = untracked[key] = _untracked_guard(node)
+            guard = untracked[key] = _make_untracked_guard(node)
             append_to_log(guard)
-            guard.is_read = type(node) not in TRACKED_CLASS_OF  # by another thread, in the meantime
+            guard.is_read = type(node) not in TRACKED_CLASS_OF  # another thread may have read it meanwhile
 
 
 def _log_freed(node: NDArray[Any]) -> None:
     if not sys.is_finalizing():
-        append_without_blocking(_untracked_guard(node))
+        append_without_blocking(_make_untracked_guard(node))
 
 
 on_untracked_freed.append(_log_freed)

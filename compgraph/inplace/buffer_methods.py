@@ -178,22 +178,25 @@ def _setitem(self: Any, index: Any, value: Any) -> None:
         return
     if trace_guards.get() is not None and not self.is_borrowed and _is_recorded_index(index):
         _store_traced(self, index, value)
-    elif type(value) in _TYPES_WITHOUT_NODES or memory.dtype.kind not in "fc" or not contains_node(value):
-        if memory.dtype.kind in "biu" and contains_node(value):
-            value = _as_integers(value, memory.dtype)
-            if _contains_batch(value):
-                _store_traced(self, index, value)
-                return
-        try:
-            memory[index] = _as_storable(value)
-        except (IndexError, TypeError):
-            if not _is_batched_index(index):
-                raise
+        return
+    has_node = type(value) not in _TYPES_WITHOUT_NODES and contains_node(value)
+    if has_node and memory.dtype.kind in "fc":
+        if _needs_graph(value):
             _store_traced(self, index, value)
-    elif _needs_graph(value):
+        else:
+            memory[index] = unwrap_buffers(to_values(value))
+        return
+    if has_node and memory.dtype.kind in "biu":
+        value = _as_integers(value, memory.dtype)
+        if _contains_batch(value):
+            _store_traced(self, index, value)
+            return
+    try:
+        memory[index] = _as_storable(value)
+    except (IndexError, TypeError):
+        if not _is_batched_index(index):
+            raise
         _store_traced(self, index, value)
-    else:
-        memory[index] = unwrap_buffers(to_values(value))
 
 
 def _store_traced(buffer: Any, index: object, value: object) -> None:
@@ -241,12 +244,12 @@ def _array_function(
     """``__array_function__`` on the real memory; NotImplemented if an argument is a node, to which NumPy then dispatches."""
     if any(issubclass(cls, Value) for cls in types):
         return NotImplemented
-    index = kwargs.get("indices", args[1] if len(args) > 1 else None)  # np.take does not dispatch to it
+    index = kwargs.get("indices", args[1] if len(args) > 1 else None)  # np.take does not dispatch to its indices
     if isinstance(index, Value) and index.trace_kind == "batch":
         return index.__array_function__(function, types, args, kwargs)
     values = (*args, *kwargs.values())
     keeps_lists = (spec := ops.SPECS.get(function)) is not None and spec.lists == "kept"
-    # Arguments to which NumPy does not dispatch: np.piecewise(a, conditions, [x, 0.0]), np.sum(a, initial=x)
+    # NumPy does not dispatch to these arguments: np.piecewise(a, conditions, [x, 0.0]), np.sum(a, initial=x)
     for node in flatten_sequences(values) if keeps_lists else (kwargs.get("initial"),):
         if isinstance(node, Value):
             return node.__array_function__(function, types, args, kwargs)

@@ -20,7 +20,7 @@ from ..graph import as_operand, full_name, stack_nested, to_values
 from ..guards import guarded_value, note_guard
 from ..storage import last_writers, root_of
 from ..values import ClassViews, Value, VariableNode, require_history, require_unbatched
-from .out_arguments import are_integer_arrays, copy_mask, plain_target_error
+from .out_arguments import are_integer_arrays, copy_mask, make_plain_target_error
 from .stores import assign, move_elements, overlaps, require_cast, require_writeable, store, store_computed, store_number
 
 ndarray = np.ndarray
@@ -101,7 +101,7 @@ def write_into_plain(function: Callable[..., Any], advice: str, *args: object, *
         args = guarded_value(args, description)
         options = {name: guarded_value(value, description) for name, value in options.items()}
     elif is_recording():
-        raise plain_target_error(full_name(function), advice)
+        raise make_plain_target_error(full_name(function), advice)
     function(*to_values(args), **to_values(options))
 
 
@@ -139,7 +139,7 @@ def put(a: object, ind: ArrayLike | Callable[..., Any], v: object, mode: str = "
         positions = np.clip(positions, 0, a.size - 1)
     elif mode != "raise":
         raise ValueError(f"np.put: mode must be one of 'clip', 'raise', or 'wrap', not {mode!r}")
-    v = _as_stored(v, a, "unsafe", "np.put")
+    v = _as_castable_operand(v, a, "unsafe", "np.put")
     if overlaps(a, v):
         move_elements(a, (v,), lambda array, source: np.put(array, positions, source))
     else:
@@ -161,7 +161,7 @@ def set_flat(a: Any, positions: Any, values: Any) -> None:
         store_computed(a, lambda: _repeat_to(values, np.size(positions)).reshape(np.shape(positions)), (values,), index)
 
 
-def _as_stored(values: Any, target: Any, casting: str, name: str) -> Any:
+def _as_castable_operand(values: Any, target: Any, casting: str, name: str) -> Any:
     """Return values as an operand; raise a TypeError where NumPy's conversion to the dtype of `target` does.
 
     NumPy casts arrays by `casting`, and scalars without a check. It does not convert Python's complex numbers to real ones.
@@ -193,7 +193,7 @@ def place(arr: object, mask: object, vals: Any) -> None:
         raise ValueError("place: mask and data must be the same size")
     if positions.size and not np.size(vals):
         raise ValueError("Cannot insert from an empty array!")
-    vals = _as_stored(vals, arr, "safe", "np.place")
+    vals = _as_castable_operand(vals, arr, "safe", "np.place")
     if overlaps(arr, vals):
         move_elements(arr, (vals,), lambda array, source: np.place(array, mask, source))
     else:
@@ -210,7 +210,7 @@ def putmask(a: object, mask: object, values: Any) -> None:
     if plain_mask.size != a.size:
         raise ValueError("putmask: mask and data must be the same size")
     plain_mask = plain_mask.reshape(a.shape)
-    values = _as_stored(values, a, "safe", "np.putmask")
+    values = _as_castable_operand(values, a, "safe", "np.putmask")
     if overlaps(a, values):
         move_elements(a, (values,), lambda array, source: np.putmask(array, plain_mask, source))
     elif np.size(values):
@@ -245,7 +245,7 @@ def nan_to_num(
     if ops.resolve_copy_option(copy):
         return compute()
     if not isinstance(x, Value):
-        raise plain_target_error("np.nan_to_num(..., copy=False)", "leave copy out")
+        raise make_plain_target_error("np.nan_to_num(..., copy=False)", "leave copy out")
     store_computed(x, compute)
     return x
 
@@ -278,7 +278,7 @@ def ufunc_at(ufunc: np.ufunc, target: Any, index: Any, *others: Any) -> None:
     name = f"np.{ufunc.__name__}.at"
     if not isinstance(target, Value):
         if is_recording() and not are_integer_arrays((target,)):
-            raise plain_target_error(name, f"use {name} on it")
+            raise make_plain_target_error(name, f"use {name} on it")
         ufunc.at(target, *guarded_value((index, *others), f"an argument of {name}"))
         return
     require_history(target)

@@ -32,7 +32,7 @@ def copy_mask(where: object, shape: tuple[int, ...], name: str) -> Any:
         raise ValueError(f"{name}: where= has shape {mask.shape}, which does not broadcast to {shape}") from None
 
 
-def plain_target_error(name: str, advice: str) -> TypeError:
+def make_plain_target_error(name: str, advice: str) -> TypeError:
     """Make the error for a node that would be written into a plain array; `advice` is a part of the message."""
     return TypeError(
         f"{name} would write a node into a plain array, which keeps numbers and no graph. Make the array a node from the "
@@ -61,8 +61,8 @@ def write_out(function: Any, args: tuple[Any, ...], options: dict[str, Any], out
         if is_recording() and are_integer_arrays(targets):
             return _write_integers(function, name, targets, compute(), options.get("casting", "same_kind"))
         if is_recording():
-            raise plain_target_error(f"{name}(..., out=plain array)", f"use result = {name}(...)")
-        return _plain_out(function, args, out, options)
+            raise make_plain_target_error(f"{name}(..., out=plain array)", f"use result = {name}(...)")
+        return _call_unrecorded(function, args, out, options)
     outputs: list[Any] = []
 
     def get_output(position: int) -> Any:
@@ -138,8 +138,8 @@ def _require_disjoint(name: str, targets: tuple[Any, ...]) -> None:
         raise ValueError(f"{name}: both outputs would be written into the same memory. Pass arrays that do not overlap as out=")
 
 
-def _plain_out(function: Callable[..., Any], args: tuple[Any, ...], out: tuple[Any, ...], options: dict[str, Any]) -> Any:
-    """Call a function with plain targets, unrecorded: NumPy writes into them, and into copies of nodes, which are then stored."""
+def _call_unrecorded(function: Callable[..., Any], args: tuple[Any, ...], out: tuple[Any, ...], options: dict[str, Any]) -> Any:
+    """Call a function without recording it: NumPy writes into plain targets, and into copies of nodes, which are then stored."""
     targets = out if isinstance(out, tuple) else (out,)
     copies = [t.value.copy() if isinstance(t, Value) else t for t in targets]
     results = function(*to_values(args), out=tuple(copies) if isinstance(out, tuple) else copies[0], **to_values(options))
@@ -180,9 +180,9 @@ def write_where(
     name = f"np.{ufunc.__name__}"
     if not all(isinstance(t, Value) for t in out):
         if is_recording() and not are_integer_arrays(out):
-            raise plain_target_error(f"{name}(..., out=plain array)", "use np.where(mask, result, other)")
+            raise make_plain_target_error(f"{name}(..., out=plain array)", "use np.where(mask, result, other)")
         plain_inputs, plain_where = guarded_value((inputs, where), f"the operands of {name}")
-        return _plain_out(ufunc, plain_inputs, out, {"where": plain_where, **options})
+        return _call_unrecorded(ufunc, plain_inputs, out, {"where": plain_where, **options})
     _require_disjoint(name, out)
     mask = copy_mask(where, out[0].shape, name)
     operands = [as_operand(x) for x in inputs]

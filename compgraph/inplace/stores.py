@@ -75,7 +75,7 @@ def overlaps(target: object, *sources: object) -> bool:
 
 
 def assign(target: Any, index: object, value: Any, casting: str | None = None) -> None:
-    """Store ``target[index] = value`` as `stores.store` does, also if both share memory."""
+    """Store ``target[index] = value`` as `store` does; if both share memory, with NumPy's result."""
     value = unwrap_buffer(value)
     plain = getattr(value, "raw_value", None)  # `store` raises for a value without history
     if plain is not None and "batch" in (value.trace_kind, target.trace_kind):
@@ -291,18 +291,13 @@ def store_plain(array: Any, index: Any, value: Any, casting: Any) -> None:
         np.copyto(array, value, casting=casting)
 
 
-def unwritable_error(target: Any) -> TypeError:
-    """Make the error for a write into a scalar, a constant or a placeholder."""
-    if target.is_scalar:
-        return TypeError(f"the {describe(target)} is a scalar, which does not support item assignment; rebind its name")
-    return TypeError(f"the {describe(target)} never changes; use a cg.variable, or a copy (np.copy)")
-
-
 def require_writeable(target: Any) -> None:
     """Raise unless `target` may be written into. As in NumPy, this holds for writes that change nothing, too."""
     require_history(target)
-    if target.is_scalar or isinstance(target, (ConstantNode, PlaceholderNode)):
-        raise unwritable_error(target)
+    if target.is_scalar:
+        raise TypeError(f"the {describe(target)} is a scalar, which does not support item assignment; rebind its name")
+    if isinstance(target, (ConstantNode, PlaceholderNode)):
+        raise TypeError(f"the {describe(target)} never changes; use a cg.variable, or a copy (np.copy)")
     if not target.raw_value.flags.writeable:
         raise ValueError("assignment destination is read-only")
     if _copied_rows:

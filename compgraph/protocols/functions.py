@@ -19,7 +19,7 @@ from ..bind import bind
 from ..context import is_recording
 from ..frames import source_lines
 from ..graph import as_operand, as_operands, full_name, stack_nested, to_values
-from ..guards import needs_no_shape_guard, note_guard, note_save, note_shape, note_text
+from ..guards import needs_shape_guard, note_guard, note_save, note_shape, note_text
 from ..inplace import as_traced, write_out
 from ..ops import ARRAY_CONVERTER, NUMPY, UNDISPATCHED, ensure_array
 from ..values import TRACEABLE, Borrowed, Buffer, Value, next_sequence_number, require_computed
@@ -205,7 +205,7 @@ def _call_on_values(function: Callable[..., Any], args: tuple[Any, ...], kwargs:
     if type(result) is str:
         note_text()
     # `frame_up(3)` is the frame that called the NumPy function
-    if spec.is_guarded and not (spec.reads == "shapes" and needs_no_shape_guard(source_lines.frame_up(3))):
+    if spec.is_guarded and (spec.reads != "shapes" or needs_shape_guard(source_lines.frame_up(3))):
         evaluate = functools.partial(_call_by_names, function, tuple(kwargs), len(args))
         note_guard(f"{full_name(function)}()", evaluate, (*args, *kwargs.values()), result, source_lines.user_frame(2))
     if spec.returns_indices:

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.executor import items_between, origin_of, replay, retrace_sources_of
+from compgraph.executor import items_between, origin_of, retrace_graph, retrace_sources_of
 from compgraph.guards import Guard
 from compgraph.ops import Output, getitem
 from compgraph.storage import Write, root_of
@@ -210,7 +210,7 @@ def _measure(items: list[Any], feeds: Mapping[Any, Any]) -> tuple[dict[Any, floa
             if not starts or starts[-1][0] is not item:
                 starts.append((item, time.perf_counter()))
 
-        replacements = replay(items, feeds, read_operand=record_start)
+        replacements = retrace_graph(items, feeds, read_operand=record_start)
         ends = [start for _, start in starts[1:]] + [time.perf_counter()]
         for (item, start), end in zip(starts, ends, strict=True):
             seconds[item] = min(seconds.get(item, np.inf), end - start)

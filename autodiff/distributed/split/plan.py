@@ -15,7 +15,7 @@ from typing import Any
 
 import cloudpickle  # type: ignore[import-untyped]
 
-from compgraph.executor import collect_dependencies, cut_items, items_between, origin_of, replay, retrace_sources_of
+from compgraph.executor import collect_dependencies, cut_items, items_between, origin_of, retrace_graph, retrace_sources_of
 from compgraph.guards import Guard, UnchangedGuard
 from compgraph.storage import Write
 from compgraph.values import ACTIVE, INERT, PlaceholderNode, Value, describe
@@ -128,7 +128,7 @@ class Plan:
         self._numbers = itertools.count()
         for value in [*parameters, *[i for i in items if isinstance(i, Value) and is_operation(i)]]:
             self._add_ports(value)
-        replacements = replay(items, {}, read_operand=self._read_through_port)
+        replacements = retrace_graph(items, {}, read_operand=self._read_through_port)
         self._all_ports = sorted(dict.fromkeys(self._ports.values()), key=lambda port: port.number)
         self.parameter_ports = [port for port in self._all_ports if port.source is None]
         self.stage_plans = [self._plan_stage(stage, replacements) for stage in sorted(set(self.stage_of.values()))]

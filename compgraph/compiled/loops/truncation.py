@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from ...bind import bind
 from ...context import Setting, collector, trace_guards
-from ...executor import collect_dependencies, replay
+from ...executor import collect_dependencies, retrace_graph
 from ...guards import is_length_guard, select_guards
 from ...ops import getitem
 from ...storage import Write
@@ -245,7 +245,7 @@ class TruncatedGraph:
 
         substitutions = {a: b for a, b in zip(self._args, args, strict=True) if isinstance(a, Value)}
         with Setting({collector: None}):  # `truncate_graph` has checked all iterations
-            new_nodes = replay([items[row] for row in remaining], {}, substitutions, read_operand)
+            new_nodes = retrace_graph([items[row] for row in remaining], {}, substitutions, read_operand)
         leaves = [new_nodes[remaining_item(value)] if isinstance(value, Value) else value for value in self._leaves]
         return unflatten(self._structure, leaves)
 

@@ -432,7 +432,7 @@ def test_long_loop_wrong_extrapolation_is_not_used(cut_soon: None, monkeypatch: 
     assert requests == [(LENGTH - 2,)] or requests == [(LENGTH - 1,)]
 
 
-@pytest.mark.parametrize("broken", ["truncate_graph", "replay", "select_guards"])
+@pytest.mark.parametrize("broken", ["truncate_graph", "retrace_graph", "select_guards"])
 def test_long_loop_failing_with_few_iterations_compiles_fully(
     cut_soon: None, monkeypatch: pytest.MonkeyPatch, broken: str
 ) -> None:

@@ -336,7 +336,7 @@ def test_guard_of_earlier_variable_value_is_ignored() -> None:
 
 @pytest.mark.parametrize("updates", [True, False])
 def test_guard_log_is_bounded(updates: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(guard_logs, "FIRST_PRUNE_BYTES", 2**17)
+    monkeypatch.setattr(guard_logs, "FIRST_EVICTION_BYTES", 2**17)
     monkeypatch.setattr(guard_logs, "MAX_LOG_BYTES", 2**19)
     w = cg.variable(np.ones(3), "w")
 

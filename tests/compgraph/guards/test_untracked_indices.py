@@ -268,7 +268,7 @@ def test_untracked_index_log_of_long_loop_is_bounded() -> None:
         assert (x > k).shape == (3,)
     log = x.recipe.log.resolve()  # type: ignore[attr-defined]
     assert guard_logs.MAX_GUARDS // 4 <= len(log.guards) <= guard_logs.MAX_GUARDS
-    assert log._weight <= guard_logs.MAX_LOG_BYTES
+    assert log._recipe_bytes <= guard_logs.MAX_LOG_BYTES
 
 
 def test_untracked_index_log_releases_freed_graphs() -> None:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from compgraph.executor import collect_dependencies, replay_outputs, retrace_sources_of
+from compgraph.executor import collect_dependencies, retrace_outputs, retrace_sources_of
 from compgraph.guards import GuardError
 from compgraph.values import Value, describe
 
@@ -76,7 +76,7 @@ class StageGraph:
 
         try:
             feeds = {node: values[key] for key, node in self.input_nodes.items()}
-            return StagePass(self, replay_outputs(self._items, self.outputs.values(), feeds, read_operand=note_item))
+            return StagePass(self, retrace_outputs(self._items, self.outputs.values(), feeds, read_operand=note_item))
         except Exception as error:
             if isinstance(current_item, Value) and not isinstance(error, GuardError):
                 error.add_note(f"This is the {describe(current_item)}, which was recorded at {current_item.line}.")
