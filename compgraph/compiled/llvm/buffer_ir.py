@@ -88,6 +88,13 @@ class BufferView:
         dense = c_strides(self.shape)
         return all(n == 1 or s == d for n, s, d in zip(self.shape, self.strides, dense, strict=True))
 
+    @property
+    def bounds(self) -> tuple[int, int]:
+        """The smallest and the largest position of an element, in all iterations of the enclosing loops."""
+        extents = [stride * (length - 1) for stride, length in zip(self.strides, self.shape, strict=True)]
+        extents += [stride * (loop_index.trip_count - 1) for loop_index, stride in self.loop_strides]
+        return self.offset + sum(min(extent, 0) for extent in extents), self.offset + sum(max(extent, 0) for extent in extents)
+
     def axis_slice(self, axis: int, start: int, stop: int) -> BufferView:
         """Return a slice of an axis."""
         lengths = (*self.shape[:axis], stop - start, *self.shape[axis + 1 :])
@@ -133,7 +140,7 @@ class Map:
     operation : str
         The operation; see `elementwise_ops`.
     operands : tuple of BufferView or number
-        Views of the shape of `out`; numbers of the dtype `compute_dtype`.
+        Views of the shape of `out`, and literals: numbers of the dtype `compute_dtype`.
     out : BufferView
         The result.
     compute_dtype : dtype

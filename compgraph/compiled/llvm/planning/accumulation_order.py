@@ -1,8 +1,7 @@
-"""Early accumulation: updates of a sum move to the steps that compute them (a pass before rerolling).
+"""Early accumulation: each term of a sum is added where it is computed (a pass before rerolling).
 
-A reverse sweep adds the cotangents of all reads ``x[index]`` in one operation at its end. If each update is added where it is
-computed, it need not be stored, and in a rerolled loop no values of all iterations are stacked for it. The order of the updates
-of each buffer remains.
+A reverse sweep adds the cotangents of all reads ``x[index]`` in one operation at its end. If each is added where it is computed,
+it is not stored, and a rerolled loop does not stack the cotangents of all iterations. The terms of each sum keep their order.
 """
 
 from __future__ import annotations
@@ -14,12 +13,12 @@ from typing import TypeGuard
 
 from ..buffer_ir import Buffer, BufferView, Loop, Map, NumPyCall, Scatter, Step
 
-MIN_UPDATES = 4  # updates of the smallest sum that is reordered
-MIN_UPDATE_SIZE = 33  # mean elements of an update; loops over smaller ones are vectorized over their iterations
+MIN_UPDATES = 4  # updates of a sum that is reordered
+MIN_UPDATE_SIZE = 33  # mean elements of these updates; loops over smaller ones are vectorized over their iterations
 
 
 def accumulate_early(steps: Sequence[Step]) -> list[Step]:
-    """Return the steps with updates of sums moved to the last step that they depend on."""
+    """Return the steps with each update of a sum moved behind the last step that it depends on."""
     sums = _large_sums(steps)
     return list(steps) if not sums else [steps[number] for number in _order(steps, sums)]
 
@@ -44,37 +43,36 @@ def _is_update(step: Step) -> TypeGuard[Map | Scatter]:
 def _order(steps: Sequence[Step], sums: set[Buffer]) -> list[int]:
     """Return the numbers of the steps in their new order.
 
-    A step moves behind the last write of its operands and the last access of its sum. The steps that initialize a sum move
+    An update moves behind the last write of its operands and the last access of its sum. The writes that initialize a sum move
     to its first update.
     """
-    position = list(range(len(steps)))  # the step behind which each step is placed; itself if it does not move
-    written: defaultdict[Buffer, int] = defaultdict(lambda: -1)
-    accessed: defaultdict[Buffer, int] = defaultdict(lambda: -1)
-    initial: defaultdict[Buffer, list[int]] = defaultdict(list)  # writes of constants that wait for the first update
+    placed_after = list(range(len(steps)))  # the step behind which each step is placed; itself if it does not move
+    last_write: defaultdict[Buffer, int] = defaultdict(lambda: -1)  # the place of the last write of each buffer so far
+    last_access: defaultdict[Buffer, int] = defaultdict(lambda: -1)
+    initial_writes: defaultdict[Buffer, list[int]] = defaultdict(list)  # before the first update, whose place is not known yet
     for number, step in enumerate(steps):
         reads, out = list(_buffers_read(step)), getattr(step, "out", None)
         target = None if out is None else out.buffer
-        others = [buffer for buffer in reads if buffer is not target]
-        if target is not None and target in sums and _is_part_of_sum(step):
-            if not others and accessed[target] < 0:
-                initial[target].append(number)
+        other_reads = [buffer for buffer in reads if buffer is not target]
+        if target is not None and target in sums and _may_move(step):
+            if not other_reads and last_access[target] < 0:
+                initial_writes[target].append(number)
                 continue
-            earliest = max([accessed[target], *[written[buffer] for buffer in others]])
-            if earliest >= 0:
-                for k in (*initial.pop(target, ()), number):
-                    position[k] = earliest
+            last_dependence = max([last_access[target], *[last_write[buffer] for buffer in other_reads]])
+            if last_dependence >= 0:
+                for k in (*initial_writes.pop(target, ()), number):
+                    placed_after[k] = last_dependence
         for buffer in {*reads, target}:
             if buffer is not None:
-                for k in initial.pop(buffer, ()):
-                    accessed[buffer] = max(accessed[buffer], position[k])
-                accessed[buffer] = max(accessed[buffer], position[number])
+                places = [placed_after[k] for k in (*initial_writes.pop(buffer, ()), number)]
+                last_access[buffer] = max(last_access[buffer], *places)
         if target is not None:
-            written[target] = max(written[target], accessed[target])
-    return sorted(range(len(steps)), key=lambda number: (position[number], number))
+            last_write[target] = max(last_write[target], last_access[target])
+    return sorted(range(len(steps)), key=lambda number: (placed_after[number], number))
 
 
-def _is_part_of_sum(step: Step) -> bool:
-    """Return whether a step may move: an update, or a write that does not read the sum."""
+def _may_move(step: Step) -> bool:
+    """Return whether a write into a sum may move: an update, or a write that does not read the sum."""
     if _is_update(step):
         return True
     if not isinstance(step, Map) or not step.is_write:

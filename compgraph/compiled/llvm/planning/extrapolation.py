@@ -1,14 +1,14 @@
-"""Extrapolation: the program of a large trip count, from programs of a few iterations (a pass).
+"""Extrapolation: the program for large trip counts, from programs for a few iterations (a pass).
 
-After loop rerolling, programs of one function with different trip counts have the same structure and differ in integers: trip
+After loop rerolling, the programs of one function for different trip counts have the same structure and differ in integers: trip
 counts, sizes of stacked values, offsets from the end. Each such integer is assumed to be linear in the trip counts. Two
 programs determine its slope for each loop, a further program must match the extrapolation, and all accesses must be within
-their buffers. Otherwise the extrapolation fails.
+their buffers. Otherwise the extrapolation fails, and all iterations are traced.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
 from typing import Any, NamedTuple
 
@@ -18,9 +18,10 @@ from numpy.typing import NDArray
 from ....array_types import Operand
 from ..buffer_ir import Buffer, BufferView, Gather, Loop, LoopIndex, NumPyCall, Scatter, Step
 from .loop_rerolling import MAX_BYTES
+from .step_table import columns
 
-MapInteger = Callable[[int], int]
-MAX_ENDS = 8  # entries of a table that may differ from its constant middle
+MapInteger = Callable[[int], int]  # returns the replacement of an integer of a program
+MAX_ENDS = 8  # entries of a table outside of its middle of equal entries
 
 
 class StepProgram(NamedTuple):
@@ -47,8 +48,8 @@ def extrapolate(programs: Sequence[StepProgram], trip_counts: Sequence[tuple[int
     Parameters
     ----------
     programs : sequence of StepProgram
-        The reference program; for each loop, a program where it has more iterations; and programs that must match the
-        extrapolation.
+        The reference program; for each loop, a program in which only this loop has more iterations; and programs that must match
+        the extrapolation.
     trip_counts : sequence of tuple of int
         The trip counts of each program.
     target : tuple of int
@@ -63,13 +64,13 @@ def extrapolate(programs: Sequence[StepProgram], trip_counts: Sequence[tuple[int
     if any(sample.structure != samples[0].structure for sample in samples[1:]):
         raise NotImplementedError("programs with different trip counts differ in structure")
     integers, count = np.array([sample.integers for sample in samples], np.int64), len(target)
-    slopes = integers[1 : 1 + count] - integers[0]  # per sampled step
-    sample_steps = np.diag(np.array(trip_counts[1 : 1 + count]) - trip_counts[0])
+    increments = np.diag(np.array(trip_counts[1 : 1 + count]) - trip_counts[0])  # further iterations of each loop
+    slopes = integers[1 : 1 + count] - integers[0]  # per increment
 
     def extrapolate_integers(counts: tuple[int, ...]) -> Any:
-        multiples, remainders = np.divmod(np.array(counts) - trip_counts[0], sample_steps)
+        multiples, remainders = np.divmod(np.array(counts) - trip_counts[0], increments)
         if remainders.any():
-            raise NotImplementedError("the trip counts are not multiples of the sampled step")
+            raise NotImplementedError(f"the trip counts {counts} are not those of a sample plus multiples of its increments")
         return integers[0] + multiples @ slopes
 
     for counts, actual in zip(trip_counts[1 + count :], integers[1 + count :], strict=True):
@@ -82,7 +83,7 @@ def extrapolate(programs: Sequence[StepProgram], trip_counts: Sequence[tuple[int
 
 
 class _Parametrization:
-    """The structure that all programs share, and the integers that may differ."""
+    """A program as `structure`, which all programs must share, and `integers`, which may differ."""
 
     def __init__(self, program: StepProgram) -> None:
         self.integers: list[int] = []
@@ -97,7 +98,7 @@ class _Parametrization:
 
 
 class _Rewriter:
-    """Rebuilds a program with each integer mapped, in order; `structure` records everything else."""
+    """Rebuilds a program with each of its integers replaced, in order; `structure` records everything else."""
 
     def __init__(self, map_integer: MapInteger) -> None:
         self._map_integer, self.structure = map_integer, list[Any]()
@@ -118,7 +119,7 @@ class _Rewriter:
             self.structure.append(len(step.steps))
             return Loop(loop_index, [self._step(inner) for inner in step.steps])
         if isinstance(step, NumPyCall):
-            raise NotImplementedError("it calls NumPy")
+            raise NotImplementedError("programs that call NumPy are not extrapolated")
         return replace(step, **{field.name: self._field(step, field.name) for field in fields(step)})
 
     def _field(self, step: object, name: str) -> Any:
@@ -127,14 +128,14 @@ class _Rewriter:
             return self._view(value)
         if name == "operands":
             self.structure.append(len(value))
-            return tuple([self._view(v) if isinstance(v, BufferView) else self._constant(v) for v in value])
+            return tuple([self._view(v) if isinstance(v, BufferView) else self._literal(v) for v in value])
         if name in ("lengths", "strides") and isinstance(step, (Gather, Scatter)):
             return self._integers(value)
         self.structure.append(value)
         return value
 
-    def _constant(self, value: Operand) -> Any:
-        """Record a number operand, which must not change."""
+    def _literal(self, value: Operand) -> Any:
+        """Record a literal, which must not change."""
         array = np.asarray(value)
         self.structure.append((type(value), array.dtype, array.tobytes()))
         return value
@@ -169,7 +170,7 @@ class _Rewriter:
         return entry[1]
 
     def _new_buffer(self, buffer: Buffer) -> Buffer:
-        """Rebuild a buffer that is not an input."""
+        """Rebuild a buffer that is not an input; a table of constants with an equal middle gets a new length."""
         if not buffer.is_external:
             self.structure.append((buffer.dtype, buffer.is_numpy_result))
             return Buffer(buffer.dtype, self._map_integer(buffer.size), None, False, buffer.is_numpy_result)
@@ -189,7 +190,7 @@ class _Rewriter:
 
 
 def _varying_ends(array: NDArray[Any]) -> tuple[int, int]:
-    """Return the number of leading and trailing entries outside of a table's constant middle, or its size and 0."""
+    """Return how many entries of a table precede and follow its middle of equal entries; its size and 0 without such a middle."""
     if array.ndim != 1 or array.size < 2 * MAX_ENDS or array.strides != (array.itemsize,):
         return array.size, 0
     entries = array.view(f"V{array.itemsize}")  # compared by their bits
@@ -202,27 +203,11 @@ def _varying_ends(array: NDArray[Any]) -> tuple[int, int]:
 def _require_in_bounds(program: StepProgram) -> None:
     """Raise a NotImplementedError unless all views are within their buffers, and the memory is limited."""
     sizes: dict[Buffer, int] = {}
-    for view in _views_in(program.steps):
-        buffer = view.buffer
-        extents = [s * (n - 1) for s, n in zip(view.strides, view.shape, strict=True)]
-        extents += [stride * (loop_index.trip_count - 1) for loop_index, stride in view.loop_strides]
-        low, high = (view.offset + sum(bound(extent, 0) for extent in extents) for bound in (min, max))
-        if 0 not in view.shape and not 0 <= low <= high < buffer.size:
-            raise NotImplementedError("an extrapolated view is out of bounds")
-        if not buffer.is_external:
-            sizes[buffer] = buffer.size * buffer.dtype.itemsize
+    for view in (column for step in program.steps for column in columns(step) if isinstance(column, BufferView)):
+        low, high = view.bounds
+        if 0 not in view.shape and not 0 <= low <= high < view.buffer.size:
+            raise NotImplementedError(f"an extrapolated view is out of bounds: {low} to {high} of {view.buffer.size} elements")
+        if not view.buffer.is_external:
+            sizes[view.buffer] = view.buffer.nbytes
     if sum(sizes.values()) > MAX_BYTES:
         raise NotImplementedError(f"the extrapolated program needs more than {MAX_BYTES:,} bytes")
-
-
-def _views_in(steps: Sequence[Any]) -> Iterator[BufferView]:
-    """Yield all views of some steps."""
-    for step in steps:
-        if isinstance(step, Loop):
-            yield from _views_in(step.steps)
-            continue
-        for field in fields(step):
-            value = getattr(step, field.name)
-            for part in value if isinstance(value, tuple) else (value,):
-                if isinstance(part, BufferView):
-                    yield part

@@ -2,8 +2,8 @@
 
 A run of iterations (see `periodicity`) keeps the order of its steps, so only the memory of its values must be decided. A value
 that is dead after its iteration has one buffer. A value that the next iteration reads has two. A value that is read later, for
-instance by a reverse sweep, is stacked: the values of all iterations are stored one after the other. Inner loops are found
-first, because a loop is a step of the next search.
+instance by a reverse sweep, is stacked: the values of all iterations are stored one after the other. Inner loops are rerolled
+first; each is one step when outer loops are detected.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,8 +22,8 @@ from ..buffer_ir import Buffer, BufferView, Loop, LoopIndex, Map, Step, c_stride
 from .loop_distribution import Access, Partition, access_of, can_be_distributed, partition_loop, vectorize_step
 from .step_table import StepTable, column_dtypes, columns, with_columns, written_columns
 
-MAX_DISTANCE = 8  # largest dependence distance within a loop, in iterations
-MAX_BYTES = 2**30  # bytes of all loop values
+MAX_DISTANCE = 8  # largest dependence distance in a loop, in iterations
+MAX_BYTES = 2**30  # bytes of the values of all loops
 MIN_STEPS = 300  # steps of the smallest program that is rerolled
 MIN_LOOP_STEPS = 48  # steps of the smallest loop
 MAX_DEPTH = 4  # nesting depth
@@ -84,116 +84,146 @@ def with_loop_stride(view: BufferView, loop_index: LoopIndex | None, stride: int
     return BufferView(view.buffer, view.offset, view.shape, view.strides, tuple(loop_strides.items()))
 
 
+class ViewAccess(NamedTuple):
+    """An access to a view by the iterations of a loop.
+
+    Attributes
+    ----------
+    row, column : int
+        The view in the first iteration, by its row and column in the `StepTable`.
+    buffer_number, number_stride : int
+        The number of its buffer in the first iteration, and the change of this number per iteration.
+    is_written : bool
+        Whether the access is a write.
+    """
+
+    row: int
+    column: int
+    buffer_number: int
+    number_stride: int
+    is_written: bool
+
+
 class RerolledLoop:
     """A run of iterations that becomes a loop.
 
     Parameters
     ----------
     table : StepTable
-        The rows of all steps.
+        The table of all steps.
     run : PeriodicRun
         The iterations.
 
     Attributes
     ----------
-    first, count : int
-        The number of the first buffer that the first iteration defines, and the number of buffers per iteration.
+    first_buffer : int
+        The number of the first buffer that the first iteration defines.
+    buffer_count : int
+        How many buffers each iteration defines.
     values : list of LoopValue
         The values that each iteration defines.
     partitions : list of Partition
-        The partitions of the loop, in order.
+        The partitions of the loop, in order; see `loop_distribution`.
     """
 
     partitions: list[Partition]
 
     def __init__(self, table: StepTable, run: PeriodicRun) -> None:
         self.table, self.run = table, run
-        self.first = int(table.buffer_counts[run.start])
-        self.count = int(table.buffer_counts[run.start + run.period]) - self.first
-        self.values = [LoopValue(buffer) for buffer in table.buffers[self.first : self.first + self.count]]
+        self.first_buffer = int(table.buffer_counts[run.start])
+        self.buffer_count = int(table.buffer_counts[run.start + run.period]) - self.first_buffer
+        self.values = [LoopValue(b) for b in table.buffers[self.first_buffer : self.first_buffer + self.buffer_count]]
 
-    def accesses(self) -> list[tuple[int, int, int, int, bool]]:
-        """Return for each view of an iteration: row, column, buffer number, its change per iteration, and a write flag."""
-        accesses, table, run = [], self.table, self.run
-        for row in range(run.start, run.start + run.period):
-            written = written_columns(table.steps[row])
-            for column, value in enumerate(table.columns[row]):
-                if isinstance(value, BufferView):
-                    number = int(table.integers[row, 2 * column])
-                    change = int(table.integers[row + run.period, 2 * column]) - number
-                    accesses.append((row, column, number, change, written[column]))
-        return accesses
+    @property
+    def body_rows(self) -> range:
+        """The rows of the first iteration."""
+        return range(self.run.start, self.run.start + self.run.period)
+
+    def accesses(self) -> list[ViewAccess]:
+        """Return the accesses of an iteration."""
+        table = self.table
+        return [
+            ViewAccess(row, column, *self._number_and_stride(row, 2 * column), is_written)
+            for row in self.body_rows
+            for column, is_written in enumerate(written_columns(table.steps[row]))
+            if isinstance(table.columns[row][column], BufferView)
+        ]
+
+    def _number_and_stride(self, row: int, position: int) -> tuple[int, int]:
+        """Return an integer of the table in the first iteration, and its change per iteration."""
+        integers = self.table.integers
+        integer = int(integers[row, position])
+        return integer, int(integers[row + self.run.period, position]) - integer
 
     def distribute(self, trip_count: int) -> None:
         """Partition the loop for a trip count, and stack the values that cross partitions."""
-        steps = self.table.steps[self.run.start : self.run.start + self.run.period]
-        rows = range(self.run.start, self.run.start + self.run.period)
-        if not can_be_distributed(steps):
-            self.partitions = [Partition(list(rows), is_vectorized=False)]
+        if not can_be_distributed([self.table.steps[row] for row in self.body_rows]):
+            self.partitions = [Partition(list(self.body_rows), is_vectorized=False)]
             return
-        accesses_by_buffer: dict[Any, list[Access]] = defaultdict(list)
-        for row, column, number, change, is_written in self.accesses():
-            view, stride = self.table.columns[row][column], self._offset_stride(row, column)
-            if number >= self.first - MAX_DISTANCE * self.count and (
-                change == self.count or (not change and self.defines(number))
-            ):
+        accesses_by_buffer: dict[LoopValue | int, list[Access]] = defaultdict(
+            list
+        )  # values of this loop, other buffers by number
+        for row, column, number, number_stride, is_written in self.accesses():
+            view, offset_stride = self.table.columns[row][column], self._offset_stride(row, column)
+            if self._is_own_value(number, number_stride) or (not number_stride and self.defines(number)):
                 value, iteration = self.value_of(number)
-                size, position = value.prototype.size, (number - self.first) % self.count
-                access = access_of(row, view, iteration * size, stride + size * bool(change), is_written)
-                accesses_by_buffer[position, "loop value"].append(access)
-            elif not change and number >= 0:
-                accesses_by_buffer[number].append(access_of(row, view, 0, stride, is_written))
-        self.partitions = partition_loop(rows, accesses_by_buffer, trip_count)
+                size = value.prototype.size  # the distance of two iterations, as if the value were stacked
+                access = access_of(row, view, iteration * size, offset_stride + size * bool(number_stride), is_written)
+                accesses_by_buffer[value].append(access)
+            elif not number_stride and number >= 0:
+                accesses_by_buffer[number].append(access_of(row, view, 0, offset_stride, is_written))
+        self.partitions = partition_loop(self.body_rows, accesses_by_buffer, trip_count)
         partition_of = {row: partition for partition in self.partitions for row in partition.rows}
         for key, accesses in accesses_by_buffer.items():
-            if isinstance(key, tuple):
+            if isinstance(key, LoopValue):
                 partitions = [partition_of[access.row] for access in accesses]
-                self.values[key[0]].is_stacked |= any(p.is_vectorized or p is not partitions[0] for p in partitions)
+                key.is_stacked |= any(p.is_vectorized or p is not partitions[0] for p in partitions)
 
     def defines(self, number: int) -> bool:
         """Return whether an iteration defines a buffer."""
-        return self.first <= number < self.first + self.count * self.run.trip_count
+        return self.first_buffer <= number < self.first_buffer + self.buffer_count * self.run.trip_count
+
+    def _is_own_value(self, number: int, number_stride: int) -> bool:
+        """Return whether each iteration accesses a value that it defines, or one that an iteration before it defined."""
+        return number_stride == self.buffer_count > 0 and number >= self.first_buffer - MAX_DISTANCE * self.buffer_count
 
     def _offset_stride(self, row: int, column: int) -> int:
         """Return the change of a view's offset per iteration."""
-        current, following = self.table.integers[row], self.table.integers[row + self.run.period]
-        return int(following[2 * column + 1] - current[2 * column + 1])
+        return self._number_and_stride(row, 2 * column + 1)[1]
 
-    def distance(self, number: int, change: int) -> int | None:
+    def distance(self, number: int, number_stride: int) -> int | None:
         """Return the dependence distance of a value of this loop; None if it is defined elsewhere, or beyond `MAX_DISTANCE`."""
-        if not change or change != self.count or not self.first - MAX_DISTANCE * self.count <= number < self.first + self.count:
+        if not self._is_own_value(number, number_stride) or number >= self.first_buffer + self.buffer_count:
             return None
-        return -((number - self.first) // self.count)
+        return -self.value_of(number)[1]
 
     def value_of(self, number: int) -> tuple[LoopValue, int]:
-        """Return the `LoopValue` of a buffer that an iteration defines, and the iteration."""
-        iteration, position = divmod(number - self.first, self.count)
+        """Return the `LoopValue` of a buffer, and its iteration, which is negative before the loop."""
+        iteration, position = divmod(number - self.first_buffer, self.buffer_count)
         return self.values[position], iteration
 
     def view_in_loop(self, loops: LoopSet, loop_index: LoopIndex, row: int, column: int) -> BufferView:
         """Return a view of the first iteration as a view in the loop body."""
-        current, following = self.table.integers[row], self.table.integers[row + self.run.period]
-        number, change = int(current[2 * column]), int(following[2 * column] - current[2 * column])
+        number, number_stride = self._number_and_stride(row, 2 * column)
         view = with_loop_stride(self.table.columns[row][column], loop_index, self._offset_stride(row, column))
-        distance = self.distance(number, change)
-        if distance is not None:
-            value = self.values[(number - self.first) % self.count]
-            if distance and not value.is_stacked:
+        if self.distance(number, number_stride) is not None:
+            value, iteration = self.value_of(number)
+            if iteration and not value.is_stacked:
                 return BufferView(value.previous_buffer, view.offset, view.shape, view.strides, view.loop_strides)
-            return value.view_at(view, -distance, loop_index, 1)
-        if not change:
+            return value.view_at(view, iteration, loop_index, 1)
+        if not number_stride:
             return loops.relocate(view, number)
         owner = loops.owner(number)
         assert owner is not None
         value, iteration = owner.value_of(number)
-        return value.view_at(view, iteration, loop_index, change // owner.count)
+        return value.view_at(view, iteration, loop_index, number_stride // owner.buffer_count)
 
     def initial_copies(self, loops: LoopSet) -> list[Step]:
-        """Return the copies before the loop: values of earlier steps that the first iterations read as loop values."""
+        """Return the copies before the loop: of values that the first iterations read as those of earlier iterations."""
         steps: list[Step] = []
         for position, value in enumerate(self.values):
             for distance in sorted(value.initial_distances):
-                number = self.first + position - distance * self.count
+                number = self.first_buffer + position - distance * self.buffer_count
                 source = loops.relocate(_entire_view(self.table.buffers[number]), number)
                 if value.previous_buffer is not None:
                     target = _entire_view(value.previous_buffer)
@@ -203,12 +233,12 @@ class RerolledLoop:
         return steps
 
     def carried_copies(self) -> list[Map]:
-        """Return the copies at the end of an iteration, of the values that the next iteration reads.
+        """Return the copies at the end of an iteration: of the values that the next iteration reads.
 
         A copy has the iteration space of the step that computes the value, so that it can join the nest of this step.
         """
         shapes = {}
-        for step in self.table.steps[self.run.start : self.run.start + self.run.period]:
+        for step in (self.table.steps[row] for row in self.body_rows):
             if isinstance(step, Map) and step.out.buffer.size == prod(step.shape) and step.out.is_dense:
                 shapes[step.out.buffer] = step.shape
         copies = []
@@ -226,7 +256,7 @@ class LoopSet:
     Parameters
     ----------
     table : StepTable
-        The rows of all steps.
+        The table of all steps.
     max_trip_count : int
         The largest trip count to which the loops may be extrapolated.
 
@@ -239,20 +269,20 @@ class LoopSet:
     def __init__(self, table: StepTable, max_trip_count: int = 0) -> None:
         self.table, self._max_trip_count = table, max_trip_count
         self.loops: list[RerolledLoop] = []
-        self._owner = np.full(len(table.buffers), -1)  # the loop that defines each buffer
+        self._owner = np.full(len(table.buffers), -1)  # the position in `loops` of the loop that defines each buffer
 
     def owner(self, number: int) -> RerolledLoop | None:
-        """Return the loop that defines a buffer."""
+        """Return the loop that defines a buffer; None if no loop does."""
         position = int(self._owner[number]) if number >= 0 else -1
         return self.loops[position] if position >= 0 else None
 
     def add(self, run: PeriodicRun) -> None:
-        """Add a run, or its longest part whose iterations access views with constant strides per iteration."""
+        """Add a run, or the longest part of it that can be a loop."""
         while run.trip_count >= MIN_TRIP_COUNT:
             loop = RerolledLoop(self.table, run)
             is_regular = self._regular_iterations(loop)
             if is_regular.all():
-                self._owner[loop.first : loop.first + loop.count * run.trip_count] = len(self.loops)
+                self._owner[loop.first_buffer : loop.first_buffer + loop.buffer_count * run.trip_count] = len(self.loops)
                 self.loops.append(loop)
                 loop.distribute(max(run.trip_count, self._max_trip_count))
                 return
@@ -262,28 +292,28 @@ class LoopSet:
             run = PeriodicRun(run.start + start * run.period, run.period, stop - start)
 
     def _regular_iterations(self, loop: RerolledLoop) -> Any:
-        """Return a mask of the iterations of a run that can be part of a loop."""
-        count, accesses = loop.run.trip_count, loop.accesses()
-        is_regular = np.ones(count, bool)
-        invariant_writes = {number for _, _, number, change, is_written in accesses if is_written and not change}
-        for _, _, number, change, is_written in accesses:
-            if number < 0 or not change:
+        """Return a mask of the iterations whose accesses a loop can express; all False if a write prevents a loop."""
+        trip_count, accesses = loop.run.trip_count, loop.accesses()
+        is_regular = np.ones(trip_count, bool)
+        invariant_writes = {access.buffer_number for access in accesses if access.is_written and not access.number_stride}
+        for _, _, number, number_stride, is_written in accesses:
+            if number < 0 or not number_stride:
                 continue
-            distance = loop.distance(number, change)
+            distance = loop.distance(number, number_stride)
             if is_written and distance != 0:
-                return np.zeros(count, bool)
+                return np.zeros(trip_count, bool)
             if distance is None:
-                is_regular &= self._is_one_loop_value(number + change * np.arange(count))
-            elif not invariant_writes.isdisjoint(range(number, number + change * distance, change)):
+                is_regular &= self._is_one_loop_value(number + number_stride * np.arange(trip_count))
+            elif not invariant_writes.isdisjoint(range(number, number + number_stride * distance, number_stride)):
                 is_regular[:distance] = False  # they would write values that are copied before the loop
         return is_regular
 
     def _is_one_loop_value(self, numbers: NDArray[Any]) -> Any:
-        """Return a mask of the buffers that are one value of one loop, at different iterations."""
+        """Return a mask of the buffers that hold the same value of an earlier loop, in different iterations."""
         is_in_range = (numbers >= 0) & (numbers < len(self._owner))
         owners = np.where(is_in_range, self._owner[np.where(is_in_range, numbers, 0)], -1)
         main_owner = int(np.bincount(owners + 1, minlength=1)[1:].argmax()) if (owners >= 0).any() else -1
-        if main_owner < 0 or (numbers[1] - numbers[0]) % self.loops[main_owner].count:
+        if main_owner < 0 or (numbers[1] - numbers[0]) % self.loops[main_owner].buffer_count:
             return np.zeros(len(numbers), bool)
         return owners == main_owner
 
@@ -297,26 +327,25 @@ class LoopSet:
                 if isinstance(column, BufferView):
                     self._record_read(self.table.number(column.buffer), None)
         for loop in self.loops:
-            for _, _, number, change, _ in loop.accesses():
-                self._record_loop_read(loop, number, change)
+            for access in loop.accesses():
+                self._record_loop_access(loop, access.buffer_number, access.number_stride)
         return sum(value.allocate(loop.run.trip_count) for loop in self.loops for value in loop.values) <= MAX_BYTES
 
-    def _record_loop_read(self, loop: RerolledLoop, number: int, change: int) -> None:
-        """Record that a loop reads a buffer whose number changes by `change` per iteration."""
-        distance = loop.distance(number, change)
-        if distance is None and change:
+    def _record_loop_access(self, loop: RerolledLoop, number: int, number_stride: int) -> None:
+        """Record that a loop accesses a buffer whose number changes by `number_stride` per iteration."""
+        distance = loop.distance(number, number_stride)
+        if distance is None and number_stride:
             owner = self.owner(number)
             assert owner is not None
             owner.value_of(number)[0].is_stacked = True
         elif distance is None:
             self._record_read(number, loop)
         elif distance:
-            position = (number - loop.first) % loop.count
-            value = loop.values[position]
+            value, _ = loop.value_of(number)
             value.distance = max(value.distance, distance)
             for iteration in range(min(distance, loop.run.trip_count)):
                 value.initial_distances.add(distance - iteration)
-                self._record_read(loop.first + position - (distance - iteration) * loop.count, None)
+                self._record_read(number + iteration * loop.buffer_count, None)
 
     def _record_read(self, number: int, reader: RerolledLoop | None) -> None:
         """Record that a buffer is read outside of its loop, or by all iterations of `reader`."""
@@ -326,7 +355,7 @@ class LoopSet:
             value.is_stacked |= owner is reader or iteration != owner.run.trip_count - 1
 
     def relocate(self, view: BufferView, number: int | None = None) -> BufferView:
-        """Return the new location of a view."""
+        """Return a view at its new location; unchanged if no loop defines its buffer."""
         number = self.table.number(view.buffer) if number is None else number
         owner = self.owner(number)
         if owner is None:
@@ -377,7 +406,7 @@ def _reroll_once(table: StepTable, min_steps: int, max_trip_count: int) -> list[
     for loop in loops.loops:
         steps += [_relocate_step(table, row, loops) for row in range(next_row, loop.run.start)]
         steps += loop.initial_copies(loops)
-        steps += _emit_partitions(table, loop, loops)
+        steps += _replacement_steps(table, loop, loops)
         next_row = loop.run.stop
     return steps + [_relocate_step(table, row, loops) for row in range(next_row, len(table.steps))]
 
@@ -388,7 +417,7 @@ def _relocate_step(table: StepTable, row: int, loops: LoopSet) -> Step:
     return with_columns(table.steps[row], relocated_columns)
 
 
-def _emit_partitions(table: StepTable, loop: RerolledLoop, loops: LoopSet) -> Iterator[Step]:
+def _replacement_steps(table: StepTable, loop: RerolledLoop, loops: LoopSet) -> Iterator[Step]:
     """Yield the steps that replace a run."""
     carried_copies = loop.carried_copies()
     for partition in loop.partitions:
@@ -404,18 +433,18 @@ def _emit_partitions(table: StepTable, loop: RerolledLoop, loops: LoopSet) -> It
 def _loop_step(table: StepTable, loop: RerolledLoop, loops: LoopSet, row: int, loop_index: LoopIndex) -> Step:
     """Return a step of the loop body."""
     dtypes, values = column_dtypes(table.steps[row]), list[Any]()
-    for number, column in enumerate(table.columns[row]):
+    for position, column in enumerate(table.columns[row]):
         if isinstance(column, BufferView):
-            values.append(loop.view_in_loop(loops, loop_index, row, number))
+            values.append(loop.view_in_loop(loops, loop_index, row, position))
         else:
-            constants = [table.columns[r][number] for r in range(row, loop.run.stop, loop.run.period)]
-            values.append(_loop_constant(constants, dtypes[number], loop_index))
+            literals = [table.columns[r][position] for r in range(row, loop.run.stop, loop.run.period)]
+            values.append(_loop_literal(literals, dtypes[position], loop_index))
     return with_columns(table.steps[row], values)
 
 
-def _loop_constant(constants: list[Any], dtype: np.dtype[Any], loop_index: LoopIndex) -> Any:
-    """Return a constant that all iterations share, or a view of a table with one constant per iteration."""
-    table = np.array([np.asarray(constant).astype(dtype) for constant in constants], dtype)
+def _loop_literal(literals: list[Any], dtype: np.dtype[Any], loop_index: LoopIndex) -> Any:
+    """Return the literal that all iterations share, or a view of a table with the literal of each iteration."""
+    table = np.array([np.asarray(literal).astype(dtype) for literal in literals], dtype)
     if len({entry.tobytes() for entry in table}) == 1:
-        return constants[0]
+        return literals[0]
     return with_loop_stride(BufferView(Buffer(table.dtype, table.size, table, is_external=True), 0, (), ()), loop_index, 1)

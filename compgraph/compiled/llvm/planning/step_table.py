@@ -1,7 +1,7 @@
-"""Steps as tables: the key that iterations of a loop share, and the integers that may differ between them.
+"""Tables of steps, in which `loop_rerolling` detects loops: the kind of each step, and its buffers and offsets as integers.
 
-Buffers are numbered in the order of their definitions. The numbers of the buffers that an iteration defines increase by a
-constant per iteration. The same holds for values that it reads from earlier iterations.
+Repeated steps have the same kind. Buffers are numbered in the order of their definitions, so the numbers of the buffers that an
+iteration defines, or reads from an earlier iteration, increase by a constant per iteration.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ from ..buffer_ir import (
 )
 
 _OPERAND_STEPS = (MatMul, Factorization, Convolution, Gather, Scatter, Scan, Sort, Search)
-MAX_COLUMNS = 600  # columns of a loop that may be nested in another
+MAX_COLUMNS = 600  # columns of a step that may be repeated; limits the size of the table if loops are nested
 
 
 def columns(step: Step) -> tuple[Any, ...]:
-    """Return the views and constants of a step; its result comes last."""
+    """Return the operands of a step, which are views and literals, and then its result: a row of the table."""
     if isinstance(step, Loop):
         return tuple([column for inner in step.steps for column in columns(inner)])
     if isinstance(step, NumPyCall):
@@ -45,7 +45,7 @@ def columns(step: Step) -> tuple[Any, ...]:
 
 
 def with_columns(step: Step, values: Sequence[Any]) -> Step:
-    """Return the step with other views and constants."""
+    """Return the step with its columns replaced."""
     if isinstance(step, Loop):
         values, steps = list(values), []
         for inner in step.steps:
@@ -67,7 +67,7 @@ def with_columns(step: Step, values: Sequence[Any]) -> Step:
 
 
 def _as_operand(value: np.generic | float | BufferView, shape: tuple[int, ...]) -> Any:
-    """Return an operand broadcast to a shape; a view that replaced a constant is a single element."""
+    """Return an operand of a shape; a view that replaces a literal is a single element, which is broadcast."""
     if not isinstance(value, BufferView) or value.shape == shape:
         return value
     return BufferView(value.buffer, value.offset, shape, (0,) * len(shape), value.loop_strides)
@@ -82,7 +82,7 @@ def written_columns(step: Step) -> tuple[bool, ...]:
 
 
 def column_dtypes(step: Step) -> tuple[Any, ...]:
-    """Return the dtypes that constants in the columns of a step are converted to."""
+    """Return the dtype that a literal in each column of a step is converted to; None for columns of views."""
     if isinstance(step, Loop):
         return tuple([dtype for inner in step.steps for dtype in column_dtypes(inner)])
     if isinstance(step, Scatter):
@@ -93,7 +93,7 @@ def column_dtypes(step: Step) -> tuple[Any, ...]:
 
 
 class StepTable:
-    """The rows of some steps.
+    """A table with a row for each step of a program.
 
     Parameters
     ----------
@@ -107,9 +107,9 @@ class StepTable:
     buffers : list of Buffer
         The buffers that steps define, by number.
     kinds : (n,) array of int
-        The kind of each step.
+        The kind of each step: equal for steps that may be the same step of different iterations.
     integers : (n, 2 * m) array of int
-        For each column, the number of its buffer and its offset.
+        For each column, the number of its buffer and its offset; 0 for literals.
     may_change : (n, 2 * m) array of bool
         Whether each integer may change between iterations. The numbers of external buffers, which are negative, may not.
     buffer_counts : (n + 1,) array of int
@@ -123,27 +123,16 @@ class StepTable:
         self._numbers: dict[Buffer, int] = {}
         self._kinds: dict[Any, int] = {}
         result_buffers, kinds, buffer_counts = frozenset(result_buffers), [], [0]
-        is_candidate_row = [
-            not isinstance(step, NumPyCall) and len(step_columns) <= MAX_COLUMNS
-            for step, step_columns in zip(steps, self.columns, strict=True)
-        ]
-        for step, step_columns, is_candidate in zip(steps, self.columns, is_candidate_row, strict=True):
-            kinds.append(
-                self._kind(step, step_columns, result_buffers) if is_candidate else self._unique_kind(step, step_columns)
-            )
+        integers: list[list[int]] = []
+        for step, step_columns in zip(steps, self.columns, strict=True):
+            can_repeat = not isinstance(step, NumPyCall) and len(step_columns) <= MAX_COLUMNS
+            kinds.append(self._kind(step, step_columns, result_buffers, can_repeat))
+            integers.append(self._row_integers(step_columns) if can_repeat else [])
             buffer_counts.append(len(self.buffers))
         self.kinds, self.buffer_counts = np.array(kinds, np.int64), np.array(buffer_counts, np.int64)
-        counts = [len(c) for c, is_candidate in zip(self.columns, is_candidate_row, strict=True) if is_candidate]
-        max_columns = max(counts, default=1)
-        self.integers = np.zeros((len(steps), 2 * max_columns), np.int64)
-        for row, step_columns in enumerate(self.columns):
-            if is_candidate_row[row]:
-                row_integers = [
-                    x
-                    for c in step_columns
-                    for x in ((self._numbers[c.buffer], c.offset) if isinstance(c, BufferView) else (0, 0))
-                ]
-                self.integers[row, : len(row_integers)] = row_integers
+        self.integers = np.zeros((len(steps), max([2, *map(len, integers)])), np.int64)
+        for row, row_integers in enumerate(integers):
+            self.integers[row, : len(row_integers)] = row_integers
         self.may_change = np.ones(self.integers.shape, bool)
         self.may_change[:, ::2] = self.integers[:, ::2] >= 0
 
@@ -151,23 +140,21 @@ class StepTable:
         """Return the number of a buffer; negative for external buffers."""
         return self._numbers[buffer]
 
-    def _kind(self, step: Step, step_columns: Sequence[Any], result_buffers: frozenset[Buffer]) -> int:
-        """Register the buffers of a step, and return its kind."""
+    def _kind(self, step: Step, step_columns: Sequence[Any], result_buffers: frozenset[Buffer], can_repeat: bool) -> int:
+        """Number the buffers of a step, and return its kind."""
         first_new = len(self.buffers)
         self._number_buffers(step, step_columns)
         new_buffers = self.buffers[first_new:]
-        if new_buffers and not result_buffers.isdisjoint(new_buffers):
-            return self._kinds.setdefault(id(step), len(self._kinds))
-        kind = (
-            _structure_of(step, step_columns, {}),
-            *[column.buffer in new_buffers for column in step_columns if isinstance(column, BufferView)],
-        )
-        return self._kinds.setdefault(kind, len(self._kinds))
+        key: Any = id(step)  # a kind of its own
+        if can_repeat and result_buffers.isdisjoint(new_buffers):
+            are_new = [column.buffer in new_buffers for column in step_columns if isinstance(column, BufferView)]
+            key = (_structure_of(step, step_columns, {}), *are_new)
+        return self._kinds.setdefault(key, len(self._kinds))
 
-    def _unique_kind(self, step: Step, step_columns: Sequence[Any]) -> int:
-        """As `_kind`, for a step that cannot be part of a loop."""
-        self._number_buffers(step, step_columns)
-        return self._kinds.setdefault(id(step), len(self._kinds))
+    def _row_integers(self, step_columns: Sequence[Any]) -> list[int]:
+        """Return the number of the buffer and the offset of each column."""
+        pairs = [(self._numbers[c.buffer], c.offset) if isinstance(c, BufferView) else (0, 0) for c in step_columns]
+        return [integer for pair in pairs for integer in pair]
 
     def _number_buffers(self, step: Step, step_columns: Sequence[Any]) -> None:
         """Number the buffers of a step: those that it defines, then external ones."""
@@ -187,7 +174,7 @@ def _written_views(step: Step) -> list[BufferView]:
 
 
 def _structure_of(step: object, step_columns: Sequence[Any], loop_indices: dict[LoopIndex, int]) -> tuple[Any, ...]:
-    """Return the structure that a step has in all iterations; nested loop indices are numbered by depth and order."""
+    """Return the structure of a step, which all iterations share; its loop indices are numbered in order."""
     if isinstance(step, Loop):
         loop_indices[step.loop_index] = len(loop_indices)
         return ("loop", step.loop_index.trip_count, *[_structure_of(inner, columns(inner), loop_indices) for inner in step.steps])
@@ -203,5 +190,5 @@ def _structure_of(step: object, step_columns: Sequence[Any], loop_indices: dict[
             loop_strides = tuple([(loop_indices.get(index, -1), stride) for index, stride in column.loop_strides])
             structure.append((column.buffer.dtype.str, column.buffer.size, column.shape, column.strides, loop_strides))
         else:
-            structure.append("number")
+            structure.append("literal")
     return tuple(structure)
