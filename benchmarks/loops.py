@@ -63,10 +63,10 @@ def _recurrence_by_hand(x: Array) -> tuple[Any, list[Array]]:
         t = np.tanh(y[i - 1])
         slopes[i] = 0.9 * (1 - t * t)
         y[i] += 0.9 * t
-    adjoint = 2 * y
+    cotangent = 2 * y
     for i in range(len(y) - 1, 0, -1):
-        adjoint[i - 1] += slopes[i] * adjoint[i]
-    return np.sum(y * y), [adjoint]
+        cotangent[i - 1] += slopes[i] * cotangent[i]
+    return np.sum(y * y), [cotangent]
 
 
 # ----------------------------------------------------------------------------------------------- heat
@@ -104,13 +104,13 @@ def _heated_by_scan(u: Any, steps: int) -> Any:
 def _heat_by_hand(u: Array, steps: int) -> tuple[Any, list[Array]]:
     u = u.copy()
     value = _heated(u, steps)
-    adjoint = 2 * u
+    cotangent = 2 * u
     for _ in range(steps):
-        inner = RATE * adjoint[1:-1]
-        adjoint[1:-1] -= 2 * inner
-        adjoint[2:] += inner
-        adjoint[:-2] += inner
-    return value, [adjoint]
+        inner = RATE * cotangent[1:-1]
+        cotangent[1:-1] -= 2 * inner
+        cotangent[2:] += inner
+        cotangent[:-2] += inner
+    return value, [cotangent]
 
 
 # ---------------------------------------------------------------------------------------------- pairs

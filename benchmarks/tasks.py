@@ -93,10 +93,10 @@ def _chain_by_hand(x: Array) -> tuple[Any, list[Array]]:
         t = np.tanh(1.01 * x)
         stored.append((x, t))
         x = t + 0.5 * np.sin(x)
-    adjoint = np.ones_like(x)
+    cotangent = np.ones_like(x)
     for before, t in reversed(stored):
-        adjoint = adjoint * (1.01 * (1 - t * t) + 0.5 * np.cos(before))
-    return x.sum(), [adjoint]
+        cotangent = cotangent * (1.01 * (1 - t * t) + 0.5 * np.cos(before))
+    return x.sum(), [cotangent]
 
 
 # -------------------------------------------------------------------------------------------- network
@@ -201,12 +201,12 @@ def _loop_compiled(length: int) -> Callable[..., Any]:
 
 def _loop_by_hand(x: Array) -> tuple[Any, list[Array]]:
     total = 0.0
-    adjoint = np.zeros_like(x)
+    cotangent = np.zeros_like(x)
     for i in range(len(x) - 1):
         total = total + x[i] * x[i + 1]
-        adjoint[i] += x[i + 1]
-        adjoint[i + 1] += x[i]
-    return total, [adjoint]
+        cotangent[i] += x[i + 1]
+        cotangent[i + 1] += x[i]
+    return total, [cotangent]
 
 
 # --------------------------------------------------------------------------------------------- layers
@@ -245,12 +245,12 @@ def _layers_checkpointed(x: Any, count: int) -> Any:
 
 
 def _layers_by_hand(x: Array, count: int) -> tuple[Any, list[Array]]:
-    adjoint = np.ones_like(x)
+    cotangent = np.ones_like(x)
     for _ in range(count):
         t = np.tanh(1.01 * x)
-        adjoint *= 1 + 0.002 * (1.01 * (1 - t * t) - 0.5 * np.cos(x))
+        cotangent *= 1 + 0.002 * (1.01 * (1 - t * t) - 0.5 * np.cos(x))
         x = x + 0.002 * (t - 0.5 * np.sin(x))
-    return x.sum(), [adjoint]
+    return x.sum(), [cotangent]
 
 
 # ---------------------------------------------------------------------------------------- convolution
@@ -293,10 +293,10 @@ def _convolution_by_hand(x: Array, kernel: Array, weights: Array) -> tuple[Any, 
     matrix, flat = kernel.reshape(len(kernel), -1), weights.reshape(batch, len(kernel), -1)
     value = np.sum((matrix @ columns).reshape(weights.shape) * weights)
     back = (matrix.T @ flat).reshape(batch, channels, 3, 3, height, width)
-    adjoint = np.zeros_like(padded)
+    cotangent = np.zeros_like(padded)
     for i, j in np.ndindex(3, 3):
-        adjoint[:, :, i : i + height, j : j + width] += back[:, :, i, j]
-    return value, [adjoint[:, :, 1:-1, 1:-1], (flat @ columns.swapaxes(1, 2)).sum(axis=0).reshape(kernel.shape)]
+        cotangent[:, :, i : i + height, j : j + width] += back[:, :, i, j]
+    return value, [cotangent[:, :, 1:-1, 1:-1], (flat @ columns.swapaxes(1, 2)).sum(axis=0).reshape(kernel.shape)]
 
 
 # ----------------------------------------------------------------------------------- more derivatives

@@ -91,12 +91,12 @@ def flow() -> cg.GraphPicture:
         'record [label="record\nruns NumPy itself"]',
         'result [label="node\nvalue, function, args"]',
         'sweep [label="sweep\nresult to variables"]',
-        'rule [label="rule\nfound by opname"]',
-        'adjoints [label="adjoints\nby name or variable"]',
+        'rule [label="rule\nlooked up by opname"]',
+        'cotangents [label="cotangents\nby name or variable"]',
         "expression -> protocol -> record -> result",
         'result -> sweep [label="gradient(f)"]',
-        'sweep -> rule [label="adjoint, out, operands" dir=both]',
-        "sweep -> adjoints",
+        'sweep -> rule [label="cotangent, out, operands" dir=both]',
+        "sweep -> cotangents",
     ]
     return cg.GraphPicture(HEAD + "\n".join(line.replace("\n", "\\n") for line in lines) + "\n}\n")
 

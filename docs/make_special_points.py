@@ -117,9 +117,9 @@ The derivatives at corners, at edges of domains, and at infinities.
   forward mode cannot determine it, it is `nan` with a warning that names the operation. At ties of selections (`maximum`, `relu`,
   `clip`, `max`, sorting), which are common (padding, buffers of zeros), the second derivative is the mean of both sides without a
   warning.
-- Values that are not selected contribute nothing. The adjoint of elements that `np.where`, an index, `where=`, a nan-function or
-  a write left out is a *structural* zero: any product with it is zero, in every order. A second `np.where` around the argument is
-  not needed. A computed zero is an ordinary number: its product with infinity is `nan`.
+- Values that are not selected contribute nothing. The cotangent of elements that `np.where`, an index, `where=`, a nan-function
+  or a write left out is a *structural* zero: any product with it is zero, in every order. A second `np.where` around the argument
+  is not needed. A computed zero is an ordinary number: its product with infinity is `nan`.
 - Infinite or undefined derivatives are `inf` or `nan`. A rule that divides by zero or returns no number issues a
   `DerivativeWarning` with the operation and the line (*warns* in the table). NumPy warns of values that are infinite or NaN.
   `with cg.debug():` raises in both cases.

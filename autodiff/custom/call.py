@@ -3,10 +3,10 @@
 `custom_gradient`, `checkpoint`, `root` and `odeint` are such calls: their results are not formulas of NumPy functions. The
 options of the node hold an object with two methods::
 
-    compute(*operands) -> value              on plain arrays
-    pull(adjoint, out, *operands) -> [...]   the operands' adjoints, on plain arrays or, for higher orders, on nodes
+    compute(*operands) -> value                on plain arrays
+    pull(cotangent, out, *operands) -> [...]   the operands' cotangents, on plain arrays or, for higher orders, on nodes
 
-Tangents follow by transposition: `pull` is linear in the adjoint, so ``J @ t`` is the gradient of ``sum(pull(u) * t)`` with
+Tangents follow by transposition: `pull` is linear in the cotangent, so ``J @ t`` is the gradient of ``sum(pull(u) * t)`` with
 respect to u. A third method, ``push(position, tangent, out, *operands)``, replaces the transposition by a faster formula.
 """
 
@@ -53,9 +53,9 @@ class CallFunction:
 SELF_PICKLING.add(CallFunction)
 
 
-def _pull_cotangents(positions: list[int], adjoint: Any, out: Any, *operands: Any, call: Any) -> list[Any]:
-    """Return the adjoints of several operands by one call of `pull`."""
-    cotangents = call.pull(adjoint, out, *operands)
+def _pull_cotangents(positions: list[int], cotangent: Any, out: Any, *operands: Any, call: Any) -> list[Any]:
+    """Return the cotangents of several operands by one call of `pull`."""
+    cotangents = call.pull(cotangent, out, *operands)
     return [cotangents[position] for position in positions]
 
 
@@ -71,7 +71,7 @@ def transpose_pull(pull: Any, out: Any, tangent: Any) -> Any:
     Parameters
     ----------
     pull : callable
-        Maps the adjoint of the result, or the tuple of adjoints of several results, to that of the operand.
+        Maps the cotangent of the result, or the tuple of cotangents of several results, to that of the operand.
     out : array or tuple of arrays
         The result.
     tangent : array or Node
@@ -88,9 +88,9 @@ rule_factories[CallFunction] = lambda function: Rule(
 )
 
 
-def instantiate_zeros(adjoints: tuple[Any, ...], outs: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Replace None among the adjoints of several results by zeros."""
-    return tuple(np.zeros(o.shape, o.dtype)[()] if a is None else a for a, o in zip(adjoints, outs, strict=True))
+def instantiate_zeros(cotangents: tuple[Any, ...], outs: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Replace None among the cotangents of several results by zeros."""
+    return tuple(np.zeros(o.shape, o.dtype)[()] if a is None else a for a, o in zip(cotangents, outs, strict=True))
 
 
 def require_same(name: str, before: object, now: object, scale: float = 0.0) -> None:

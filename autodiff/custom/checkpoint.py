@@ -182,10 +182,10 @@ class CheckpointCall:
         values = tuple(to_values(results[i]) for i in self.output_positions)
         return values if len(values) > 1 else values[0]
 
-    def pull(self, adjoint: Any, out: Any, *operands: Any) -> list[Any]:
+    def pull(self, cotangent: Any, out: Any, *operands: Any) -> list[Any]:
         """Return the cotangents of the operands by recording the function again and sweeping its graph."""
         support = SeedSupport.take()
-        seeds = adjoint if isinstance(out, tuple) else (adjoint,)
+        seeds = cotangent if isinstance(out, tuple) else (cotangent,)
         support = support if isinstance(out, tuple) or support is None else (support,)
         output, targets = self._recompute(out, operands)
         nodes, seed, ends = collect(output, stop=targets), _nonzero_cotangents(seeds), frozenset(targets)

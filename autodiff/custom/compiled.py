@@ -77,9 +77,9 @@ def _jit_options(jitted: Any) -> dict[str, Any]:
 def _create_pull(
     f: Callable[..., Any], structure: object, positions: list[int], arrays: list[int], statics: dict[int, Any]
 ) -> Callable[..., Any]:
-    """Return a function of operands, other arrays and adjoints that returns the results and the adjoints of the operands."""
+    """Return a function of operands, other arrays and the results' cotangents: the results and the operands' cotangents."""
 
-    def pull(operands: Sequence[Any], others: Sequence[Any], adjoints: Sequence[Any]) -> Any:
+    def pull(operands: Sequence[Any], others: Sequence[Any], cotangents: Sequence[Any]) -> Any:
         def results(*primals: object) -> Any:
             leaves = {**statics, **dict(zip(arrays, others, strict=True)), **dict(zip(positions, primals, strict=True))}
             args, kwargs = unflatten(structure, [leaves[i] for i in range(len(leaves))])
@@ -87,7 +87,7 @@ def _create_pull(
             return tuple([x if isinstance(x, Value) else cg.constant(x) for x in outputs])  # some may not depend on any operand
 
         outputs, vjp_function = vjp(results, *operands)
-        return outputs, vjp_function(tuple(adjoints))
+        return outputs, vjp_function(tuple(cotangents))
 
     return pull
 
@@ -106,7 +106,7 @@ class CompiledCall:
     positions, arrays : list of int
         The positions of leaves that are operands, and of other arrays.
     jitted_pull : Jitted
-        Returns the results and the adjoints of the operands.
+        Returns the results and the cotangents of the operands.
     """
 
     def __init__(
@@ -140,22 +140,23 @@ class CompiledCall:
             values = tuple(map(to_values, flatten(self.jitted(*args, **kwargs))[0]))
         return values if len(values) > 1 else values[0]
 
-    def pull(self, adjoint: Any, out: Any, *operands: Any) -> list[Any]:
-        """Return the adjoints of the operands."""
+    def pull(self, cotangent: Any, out: Any, *operands: Any) -> list[Any]:
+        """Return the cotangents of the operands."""
         outs = out if isinstance(out, tuple) else (out,)
-        adjoints = tuple(map(_as_scalar, instantiate_zeros(adjoint if isinstance(out, tuple) else (adjoint,), outs)))
-        if has_node(adjoints, *operands):
+        output_cotangents = cotangent if isinstance(out, tuple) else (cotangent,)
+        output_cotangents = tuple(map(_as_scalar, instantiate_zeros(output_cotangents, outs)))
+        if has_node(output_cotangents, *operands):
             with recording_on():
-                values, cotangents = self.jitted_pull(operands, self.others, adjoints)
+                values, operand_cotangents = self.jitted_pull(operands, self.others, output_cotangents)
         else:
             with NoGraph():
-                values, cotangents = self.jitted_pull(operands, self.others, adjoints)
+                values, operand_cotangents = self.jitted_pull(operands, self.others, output_cotangents)
         try:
             _require_all_same(outs, values)
         except ValueError:  # the derivative's program may round differently where a sum cancels
             recomputed = self.compute(*map(to_values, operands))
             _require_all_same(outs, recomputed if isinstance(recomputed, tuple) else (recomputed,))
-        return list(cotangents)
+        return list(operand_cotangents)
 
 
 def _require_all_same(before: Sequence[Any], now: Sequence[Any]) -> None:
@@ -163,9 +164,9 @@ def _require_all_same(before: Sequence[Any], now: Sequence[Any]) -> None:
         require_same("jit", earlier, later)
 
 
-def _as_scalar(adjoint: object) -> Any:
+def _as_scalar(value: object) -> Any:
     """Convert a 0-d array to a scalar, so that both share a program."""
-    return adjoint[()] if type(adjoint) is np.ndarray else adjoint
+    return value[()] if type(value) is np.ndarray else value
 
 
 # ------------------------------------------------------------ functions of other libraries

@@ -31,9 +31,9 @@ def custom_gradient(f: Callable[P, tuple[R, Callable[..., Any]]]) -> Callable[P,
     Parameters
     ----------
     f : callable
-        A function of nested arrays that returns ``(value, pull)``. The value is nested arrays. ``pull(adjoint)`` maps the
-        adjoint of the value, which nests as the value, to the adjoint of the argument, which nests as the argument; for
-        several arguments, to a sequence of adjoints. None means a zero adjoint of an array or of an argument. Keyword
+        A function of nested arrays that returns ``(value, pull)``. The value is nested arrays. ``pull(cotangent)`` maps the
+        cotangent of the value, which nests as the value, to the cotangent of the argument, which nests as the argument; for
+        several arguments, to a sequence of cotangents. None means a zero cotangent of an array or of an argument. Keyword
         arguments have no derivative.
 
     Returns
@@ -47,14 +47,14 @@ def custom_gradient(f: Callable[P, tuple[R, Callable[..., Any]]]) -> Callable[P,
         When called: if `f` does not return such a pair, or captures a node. When differentiated in forward mode or to higher
         orders: if operations of `pull` are not recorded.
     ValueError
-        When differentiated: if the number, shapes or structure of the adjoints that `pull` returns differ from those of the
+        When differentiated: if the number, shapes or structure of the cotangents that `pull` returns differ from those of the
         arguments; in forward mode, if it is not linear.
 
     Notes
     -----
     In reverse mode `pull` is called on plain arrays. For higher orders `f` is called again on nodes, and the operations of
     `pull` are recorded. Forward mode transposes `pull` (R. Frostig et al., "Decomposing reverse-mode automatic
-    differentiation", arXiv:2105.09469). If `pull` is not linear, because it clips or replaces the adjoint, there is no
+    differentiation", arXiv:2105.09469). If `pull` is not linear, because it clips or replaces the cotangent, there is no
     forward mode.
 
     Examples
@@ -92,7 +92,7 @@ def _apply_batched(custom_call: CustomGradientCall, leaves: list[Any]) -> Any:
             pulls.append(pull)
             return outputs
 
-        return lifted.run(parts, bases, lifts=True), lambda adjoints: lifted.pull(pulls[0], adjoints)
+        return lifted.run(parts, bases, lifts=True), lambda cotangents: lifted.pull(pulls[0], cotangents)
 
     apply_to_batch.__name__ = custom_call.name
     lifted = LiftedFunction(apply_to_batch, leaves)
@@ -119,75 +119,75 @@ class CustomGradientCall:
             parts, pull = self.value_and_pull(operands)
         if any(isinstance(p, Value) and type(p) not in INERT for p in map(base_of, parts)):
             raise TypeError(
-                f"custom_gradient: {self.name} captures a node, for which its pull returns no adjoint. Pass it as an argument"
+                f"custom_gradient: {self.name} captures a node, for which its pull returns no cotangent. Pass it as an argument"
             )
         self.operands, self.saved_pull = operands, pull
         values = tuple(np.asarray(to_values(p))[()] for p in parts)
         return values[0] if self.results.is_leaf() else values
 
     def value_and_pull(self, operands: tuple[Any, ...]) -> tuple[list[Any], Function]:
-        """Return the leaves of the value, and a function that maps their adjoints to those of the arguments' leaves."""
+        """Return the leaves of the value, and a function that maps their cotangents to those of the arguments' leaves."""
         result = self.f(*unflatten(self.structure, operands), **self.options)
         if not (isinstance(result, tuple) and len(result) == 2 and callable(result[1])):
             raise TypeError(
-                f"custom_gradient: {self.name} must return a pair (value, pull). pull must be a function of the adjoint"
+                f"custom_gradient: {self.name} must return a pair (value, pull). pull must be a function of the cotangent"
             )
         leaves, results = flatten(result[0])
         if not leaves:
             raise TypeError(f"custom_gradient: the value of {self.name} is {result[0]!r}, which contains no array")
         self.results = results
 
-        def pull(adjoint: object) -> list[Any]:
-            adjoints = adjoint if isinstance(adjoint, tuple) else (adjoint,)
-            seed = next((a for a in adjoints if isinstance(base_of(a), Value)), None)
+        def pull(cotangent: object) -> list[Any]:
+            cotangents = cotangent if isinstance(cotangent, tuple) else (cotangent,)
+            seed = next((a for a in cotangents if isinstance(base_of(a), Value)), None)
             if seed is not None:
-                adjoints = tuple(a if isinstance(a, Value) else constant_operand(a) for a in adjoints)
-            return self._check_cotangents(result[1](unflatten(results, adjoints)), operands, seed)
+                cotangents = tuple(a if isinstance(a, Value) else constant_operand(a) for a in cotangents)
+            return self._check_cotangents(result[1](unflatten(results, cotangents)), operands, seed)
 
         return leaves, pull
 
-    def pull(self, adjoint: Any, out: Any, *operands: Any) -> list[Any]:
-        """Return the adjoints of the operands."""
+    def pull(self, cotangent: Any, out: Any, *operands: Any) -> list[Any]:
+        """Return the cotangents of the operands."""
         if isinstance(out, tuple):
-            adjoint = instantiate_zeros(adjoint, out)
-        if has_node(adjoint, *operands):
-            return self.value_and_pull(operands)[1](adjoint)  # type: ignore[no-any-return]
+            cotangent = instantiate_zeros(cotangent, out)
+        if has_node(cotangent, *operands):
+            return self.value_and_pull(operands)[1](cotangent)  # type: ignore[no-any-return]
         if len(operands) != len(self.operands) or any(a is not b for a, b in zip(operands, self.operands, strict=True)):
             self.compute(*operands)  # an operand was written into since the call; these are its earlier values
         with NoGraph():
-            return [as_view(to_values(a)) for a in self.saved_pull(adjoint)]
+            return [as_view(to_values(a)) for a in self.saved_pull(cotangent)]
 
     def _check_cotangents(self, pull_result: Any, operands: tuple[Any, ...], seed: Any) -> list[Any]:
-        """Return the adjoints of the arguments' leaves, with checked shapes; nodes if an adjoint of the value is (`seed`)."""
+        """Return the cotangents of the arguments' leaves, with checked shapes; nodes if a cotangent of the value is (`seed`)."""
         arguments = self.structure.children()
         several = len(arguments) > 1 or (isinstance(pull_result, (tuple, list)) and arguments[0].is_leaf())
         trees = pull_result if several and isinstance(pull_result, (tuple, list)) else [pull_result]
         if len(trees) != len(arguments):
             raise ValueError(
-                f"custom_gradient: the pull of {self.name} returned {len(trees)} adjoints for {len(arguments)} arguments"
+                f"custom_gradient: the pull of {self.name} returned {len(trees)} cotangents for {len(arguments)} arguments"
             )
-        adjoints = [
+        cotangents = [
             leaf for tree, argument in zip(trees, arguments, strict=True) for leaf in self._flatten_cotangent(tree, argument)
         ]
-        for position, (adjoint, operand) in enumerate(zip(adjoints, operands, strict=True)):
+        for position, (cotangent, operand) in enumerate(zip(cotangents, operands, strict=True)):
             shape = np.shape(operand)
-            if adjoint is None:
+            if cotangent is None:
                 zeros = np.zeros(shape, np.result_type(operand, np.float16))[()]
-                adjoints[position] = zeros if seed is None else connected_zeros(zeros, seed)
-            elif np.shape(adjoint) != shape:
+                cotangents[position] = zeros if seed is None else connected_zeros(zeros, seed)
+            elif np.shape(cotangent) != shape:
                 raise ValueError(
-                    f"custom_gradient: the pull of {self.name} returned shape {np.shape(adjoint)} for argument {position}, "
+                    f"custom_gradient: the pull of {self.name} returned shape {np.shape(cotangent)} for argument {position}, "
                     f"which has shape {shape}"
                 )
-            elif seed is not None and not isinstance(adjoint, Value):
+            elif seed is not None and not isinstance(cotangent, Value):
                 raise TypeError(
-                    f"custom_gradient: the pull of {self.name} returned a plain {type(adjoint).__name__} for argument "
-                    f"{position}, so its dependence on the adjoint was not recorded. Use NumPy's functions in pull, and return "
+                    f"custom_gradient: the pull of {self.name} returned a plain {type(cotangent).__name__} for argument "
+                    f"{position}, so its dependence on the cotangent was not recorded. Use NumPy's functions in pull, and return "
                     "None for zero"
                 )
-            elif not isinstance(adjoint, np.ndarray):
-                adjoints[position] = np.asarray(adjoint)[()]
-        return adjoints
+            elif not isinstance(cotangent, np.ndarray):
+                cotangents[position] = np.asarray(cotangent)[()]
+        return cotangents
 
     def _flatten_cotangent(self, tree: Any, argument: Any) -> list[Any]:
         """Return the cotangents of the leaves of one argument; None for zero."""
@@ -197,7 +197,7 @@ class CustomGradientCall:
             return argument.flatten_up_to(tree)  # type: ignore[no-any-return]
         except ValueError as error:
             raise ValueError(
-                f"custom_gradient: the pull of {self.name} returned an adjoint with a different structure than its argument: "
+                f"custom_gradient: the pull of {self.name} returned a cotangent with a different structure than its argument: "
                 f"{error}"
             ) from error
 
@@ -205,16 +205,16 @@ class CustomGradientCall:
         """Return the tangent of the value, given that of one operand."""
         pull_all = self.value_and_pull(operands)[1]
 
-        def pull(adjoint: object) -> Any:
-            return pull_all(adjoint)[position]
+        def pull(cotangent: object) -> Any:
+            return pull_all(cotangent)[position]
 
         self._require_linear(pull, out)
         try:
             return transpose_pull(pull, out, tangent)
         except TypeError as error:
             raise TypeError(
-                f"custom_gradient: forward mode transposes the pull of {self.name}, but not all of its operations on the adjoint "
-                f"are recorded and differentiable. Use reverse mode ({error})"
+                f"custom_gradient: forward mode transposes the pull of {self.name}, but not all of its operations on the "
+                f"cotangent are recorded and differentiable. Use reverse mode ({error})"
             ) from error
 
     def _require_linear(self, pull: Callable[..., Any], out: NDArray[Any] | tuple[Any, ...]) -> None:
@@ -226,8 +226,8 @@ class CustomGradientCall:
         tolerance = np.sqrt(np.finfo(np.result_type(once, np.float32)).eps)
         if not np.allclose(scaled / -1e6, once, rtol=tolerance, atol=tolerance * np.max(np.abs(once), initial=0), equal_nan=True):
             raise ValueError(
-                f"custom_gradient: the pull of {self.name} is not linear in the adjoint, so it has no forward mode. Use reverse "
-                "mode"
+                f"custom_gradient: the pull of {self.name} is not linear in the cotangent, so it has no forward mode. "
+                "Use reverse mode"
             )
 
 

@@ -197,9 +197,9 @@ class ImplicitCall:
             require_same(self.name, np.zeros(residual_change.shape), np.linalg.solve(plain, residual_change), size)
         return matrix
 
-    def pull(self, adjoint: Any, out: Any, *params: Any) -> list[Any]:
-        """Return the adjoints of the parameters."""
-        weights = np.linalg.solve(np.transpose(self._matrix(out, params)), np.ravel(-adjoint))
+    def pull(self, cotangent: Any, out: Any, *params: Any) -> list[Any]:
+        """Return the cotangents of the parameters."""
+        weights = np.linalg.solve(np.transpose(self._matrix(out, params)), np.ravel(-cotangent))
         _, pull = vjp(lambda x, *p: np.ravel(self.g(x, *p)), out, *params)
         return list(pull(weights)[1:])
 

@@ -156,8 +156,8 @@ class OdeintCall:
         """Solve another equation with the same method and tolerances."""
         return odeint(f, y0, t, *params, **self.options)
 
-    def pull(self, adjoint: Any, out: Any, y0: Any, t: Any, *params: Any) -> list[Any]:
-        """Return the adjoints of the first state, the times and the parameters."""
+    def pull(self, cotangent: Any, out: Any, y0: Any, t: Any, *params: Any) -> list[Any]:
+        """Return the cotangents of the first state, the times and the parameters."""
         self._require_same(out, y0, t, *params)
         f, shape, size = self.f, np.shape(y0), int(np.size(y0))
         sizes = [int(np.size(p)) for p in params]
@@ -168,17 +168,17 @@ class OdeintCall:
             state_cotangent, _, *param_cotangents = pull(weights)
             return np.concatenate([np.ravel(rate), *(-np.ravel(a) for a in (state_cotangent, *param_cotangents))])
 
-        weights, totals = adjoint[-1], np.zeros(sum(sizes))
+        weights, totals = cotangent[-1], np.zeros(sum(sizes))
         rates = [f(out[i], t[i], *params) for i in range(len(t))]
-        time_cotangents = [np.sum(adjoint[i] * rates[i]) for i in range(1, len(t))]
+        time_cotangents = [np.sum(cotangent[i] * rates[i]) for i in range(1, len(t))]
         for i in range(len(t) - 1, 0, -1):
             state = np.concatenate([np.ravel(out[i]), np.ravel(weights), totals])
             state = self.solve_like(backward, state, np.stack([t[i], t[i - 1]]), *params)[1]
             weights, totals = reshape_vector(state[size : 2 * size], shape), state[2 * size :]
             if i > 1:
-                weights = weights + adjoint[i - 1]
+                weights = weights + cotangent[i - 1]
         first = -np.sum(weights * rates[0])
-        return [weights + adjoint[0], np.stack([first, *time_cotangents]), *_split_totals(totals, params, sizes)]
+        return [weights + cotangent[0], np.stack([first, *time_cotangents]), *_split_totals(totals, params, sizes)]
 
     def push(self, position: int, tangent: Any, out: Any, y0: Any, t: Any, *params: Any) -> Any:
         """Return the tangent of the states, given that of the first state, of the times, or of one parameter."""

@@ -26,12 +26,12 @@ from .sweep import collect, connected_zeros, owned_arrays, owned_nodes, sweep
 class Gradients(Mapping[str, Any]):
     """Cotangents of variables, by the variable itself or its name. Iterates over names."""
 
-    def __init__(self, adjoints: dict[Value, Any], opname: str | None) -> None:
-        if not isinstance(adjoints, Mapping) or not all(isinstance(node, Value) for node in adjoints):
+    def __init__(self, cotangents: dict[Value, Any], opname: str | None) -> None:
+        if not isinstance(cotangents, Mapping) or not all(isinstance(node, Value) for node in cotangents):
             raise TypeError(
-                "Gradients takes a mapping from variables to adjoints, which autodiff.reverse.gradient returns. Call gradient"
+                "Gradients takes a mapping from variables to cotangents, which autodiff.reverse.gradient returns. Call gradient"
             )
-        self._cotangents = dict(adjoints)
+        self._cotangents = dict(cotangents)
         self._output = f"the result of {opname}" if opname else "the variable"
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -88,7 +88,7 @@ class Gradients(Mapping[str, Any]):
         return new_gradients
 
     def __repr__(self) -> str:
-        return f"Gradients({ {node.name: adjoint for node, adjoint in self._cotangents.items()}!r})"
+        return f"Gradients({ {node.name: cotangent for node, cotangent in self._cotangents.items()}!r})"
 
 
 def _missing_gradient(output: str, node: Any) -> str:
@@ -171,20 +171,20 @@ def gradient(node: Any, wrt: Any = None, adjoint: Any = None, create_graph: bool
         cotangents = sweep(nodes, node, seed, set(wrt_nodes), False)
         return Gradients(owned_arrays(cotangents, wrt_nodes, seed), node.opname)
     if adjoint is not None:  # otherwise the derivative is recomputed on replay
-        note_input_shapes("a gradient with an adjoint of its own", node)
-    adjoints = run_isolated(_sweep_recorded, nodes, node, wrt_nodes, adjoint)
+        note_input_shapes("a gradient with a cotangent of its own", node)
+    cotangents = run_isolated(_sweep_recorded, nodes, node, wrt_nodes, adjoint)
     if adjoint is None:
         origin_nodes, derive = tuple(wrt_nodes), gradients if unused == "raise" else functools.partial(gradients, unused=unused)
         for position, v in enumerate(wrt_nodes):
-            adjoints[v].origin = Origin(derive, node, origin_nodes, position)
-    return Gradients(adjoints, node.opname)
+            cotangents[v].origin = Origin(derive, node, origin_nodes, position)
+    return Gradients(cotangents, node.opname)
 
 
-def _sweep_recorded(nodes: list[Any], node: NDArray[Any], wrt_nodes: list[Any], adjoint: Array | None) -> dict[Any, Any]:
+def _sweep_recorded(nodes: list[Any], node: NDArray[Any], wrt_nodes: list[Any], cotangent: Array | None) -> dict[Any, Any]:
     """Return the cotangents of nodes, as nodes."""
-    with recording_on(), ignoring_guards(adjoint is None):
+    with recording_on(), ignoring_guards(cotangent is None):
         since = next_sequence_number()
-        seed = _recorded_seed(node, adjoint)
+        seed = _recorded_seed(node, cotangent)
         cotangents = sweep(nodes, node, seed, set(wrt_nodes), True)
         return owned_nodes({v: cotangents[v] if v in cotangents else connected_zeros(v, seed) for v in wrt_nodes}, since)
 
@@ -273,35 +273,35 @@ def _variables_by_name(nodes: list[Any]) -> dict[str, list[Any]]:
     return by_name
 
 
-def seed_of(node: Any, adjoint: Array | None) -> Any:
+def seed_of(node: Any, cotangent: Array | None) -> Any:
     """Return the cotangent that a sweep starts from, as a plain array."""
-    if adjoint is None:
+    if cotangent is None:
         return node.raw_value.dtype.type(1) if node.is_scalar else np.ones_like(node.raw_value)
-    require_history(adjoint)
-    require_computed(adjoint, "the adjoint")
-    seed = np.asarray(to_values(adjoint))
+    require_history(cotangent)
+    require_computed(cotangent, "the cotangent")
+    seed = np.asarray(to_values(cotangent))
     if seed.shape != node.shape:
-        raise ValueError(f"the adjoint has shape {seed.shape}, but belongs to the {describe(node)}")
+        raise ValueError(f"the cotangent has shape {seed.shape}, but belongs to the {describe(node)}")
     if seed.dtype.kind == "c" and node.dtype.kind != "c":
-        raise TypeError(f"the adjoint of the real {describe(node)} is complex. Pass real and imaginary parts separately")
+        raise TypeError(f"the cotangent of the real {describe(node)} is complex. Pass real and imaginary parts separately")
     return conform(seed, node)
 
 
-def _recorded_seed(node: NDArray[Any], adjoint: Array | None) -> Any:
+def _recorded_seed(node: NDArray[Any], cotangent: Array | None) -> Any:
     """Return the cotangent that a sweep starts from as a node, which connects the derivatives to the graph."""
-    if adjoint is None:
+    if cotangent is None:
         return np.ones_like(node)
-    require_history(adjoint)
-    plain = seed_of(node, adjoint.raw_value if isinstance(adjoint, Value) else adjoint)
-    return np.ones_like(node) * (adjoint if isinstance(adjoint, Value) else plain)
+    require_history(cotangent)
+    plain = seed_of(node, cotangent.raw_value if isinstance(cotangent, Value) else cotangent)
+    return np.ones_like(node) * (cotangent if isinstance(cotangent, Value) else plain)
 
 
-def _require_real(node: Any, adjoint: object) -> None:
+def _require_real(node: Any, cotangent: object) -> None:
     """Raise a TypeError for a complex node without a cotangent that selects a combination of its parts."""
-    if adjoint is None and node.dtype.kind == "c":
+    if cotangent is None and node.dtype.kind == "c":
         raise TypeError(
-            f"gradient: the {describe(node)} is complex, and has no gradient; take its real part (np.real), or give an adjoint "
-            "(1 for the real part, -1j for the imaginary one)"
+            f"gradient: the {describe(node)} is complex, and has no gradient. Take its real part (np.real), or pass "
+            "adjoint=1 for the real part, adjoint=-1j for the imaginary part"
         )
 
 
@@ -335,16 +335,16 @@ def unbroadcast_adjoint(node: Any, adjoint: object) -> Any:
 Derive = Callable[[Any, Any, Any], Any]
 
 
-def gradients_of_batch(derive: Derive, node: Any, wrt: list[Any] | None, adjoint: NDArray[Any] | None) -> dict[Any, Any]:
+def gradients_of_batch(derive: Derive, node: Any, wrt: list[Any] | None, cotangent: NDArray[Any] | None) -> dict[Any, Any]:
     """Return the gradients of all elements of a batched value, as batched values.
 
     Parameters
     ----------
     derive : callable
-        ``derive(values, wrt, adjoint)`` returns the gradients of the values of all batch elements, as a mapping from nodes.
+        ``derive(values, wrt, cotangent)`` returns the gradients of the values of all batch elements, as a mapping from nodes.
     node : BatchNode
         The value to differentiate.
-    wrt, adjoint : object
+    wrt, cotangent : object
         As in `gradient`.
 
     Returns
@@ -361,13 +361,13 @@ def gradients_of_batch(derive: Derive, node: Any, wrt: list[Any] | None, adjoint
     keys: Any = wrt if wrt is None else [wrt] if isinstance(wrt, (str, Node)) else list(wrt)
     batched_wrt = [] if keys is None else [w for w in keys if is_batch(w) and w.level == level]
     shared_wrt: Any = None if keys is None else [w for w in keys if not any(w is o for o in batched_wrt)]
-    seed = _batched_seed(node, adjoint, level)
+    seed = _batched_seed(node, cotangent, level)
     batch_gradients: dict[Any, Any] = {}
     if batched_wrt:
         inner = [_unbatched_node(w) for w in batched_wrt]
-        adjoints = derive(values, inner, seed)
+        cotangents = derive(values, inner, seed)
         batch_gradients = {
-            w: BatchNode.create_using(adjoints[i], level, is_array=True) for w, i in zip(batched_wrt, inner, strict=True)
+            w: BatchNode.create_using(cotangents[i], level, is_array=True) for w, i in zip(batched_wrt, inner, strict=True)
         }
     if shared_wrt is None or shared_wrt:
         per_element = [derive(values, shared_wrt, _seed_of_element(values, seed, k)) for k in range(count)]
@@ -388,15 +388,15 @@ def _unbatched_node(value: Any) -> Any:
     return value.values
 
 
-def _batched_seed(node: Any, adjoint: Any, level: int) -> Any:
+def _batched_seed(node: Any, cotangent: Any, level: int) -> Any:
     """Return the cotangents of all batch elements; None for ones."""
-    if adjoint is None:
+    if cotangent is None:
         return None
-    if is_batch(adjoint) and adjoint.level == level:
-        return adjoint.values
-    if np.shape(adjoint) != node.shape:
-        raise ValueError(f"the adjoint has shape {np.shape(adjoint)}, but belongs to the {describe(node)}")
-    return np.broadcast_to(adjoint, (node.batch_size, *node.shape))
+    if is_batch(cotangent) and cotangent.level == level:
+        return cotangent.values
+    if np.shape(cotangent) != node.shape:
+        raise ValueError(f"the cotangent has shape {np.shape(cotangent)}, but belongs to the {describe(node)}")
+    return np.broadcast_to(cotangent, (node.batch_size, *node.shape))
 
 
 def _seed_of_element(values: Any, seed: Any, k: int) -> Any:

@@ -142,21 +142,21 @@ def as_cotangent(value: object, node: Any) -> Any:
         If `value` does not broadcast to `node`.
     """
     require_history(value)
-    require_computed(value, "the adjoint")
+    require_computed(value, "the cotangent")
     result = stack_nested(value)
     if not isinstance(result, Value):
         result = np.asarray(result)
     if result.dtype.kind not in "biufc":
         raise TypeError(
-            f"the adjoint of the {describe(node)} must be numeric, not a {type(value).__name__} of dtype {result.dtype}"
+            f"the cotangent of the {describe(node)} must be numeric, not a {type(value).__name__} of dtype {result.dtype}"
         )
     if result.dtype.kind == "c" and node.dtype.kind != "c":
-        raise TypeError(f"the adjoint of the real {describe(node)} is complex. Pass real and imaginary parts separately")
+        raise TypeError(f"the cotangent of the real {describe(node)} is complex. Pass real and imaginary parts separately")
     if result.shape != node.shape:
         try:
             result = np.broadcast_to(result, node.shape)
         except ValueError:
-            raise ValueError(f"the adjoint has shape {result.shape}, and does not broadcast to the {describe(node)}") from None
+            raise ValueError(f"the cotangent has shape {result.shape}, and does not broadcast to the {describe(node)}") from None
         result = result if isinstance(result, Value) else result.copy()
     if node.dtype.kind in "fc":
         result = _astype(result, node.dtype)

@@ -39,7 +39,7 @@ def rule(
     function : callable
         A function decorated with ``cg.primitive``.
     *formulas : callable or None
-        For each operand, ``(adjoint, out, *operands, **options) -> contribution`` to the adjoint of the operand; None
+        For each operand, ``(cotangent, out, *operands, **options) -> contribution`` to the cotangent of the operand; None
         where the derivative is zero. Without formulas, `derivative`, `jacobian` and `numerically`, `rule` is a
         decorator of the formula of the first operand.
     kind : {"general", "elementwise", "linear", "multilinear"}, optional

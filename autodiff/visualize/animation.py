@@ -39,7 +39,7 @@ MARGIN, TITLE_HEIGHT, ROW = 14, 26, 20  # points; a row of text below the graph
 RESOLUTION, MAX_WIDTH = 150, 1800  # dots per inch, or less: no image is wider than this number of pixels
 TEXT_SCALE, BOLD_SCALE = 0.86, 0.76  # DejaVu Sans is wider than Helvetica, for which Graphviz reserves space
 FONT: Any = {"font.family": "DejaVu Sans", "text.usetex": False, "path.sketch": None}  # overrides the user's settings
-ACTIVE, DERIVATIVE, MUTED = LIGHT.active, LIGHT.adjoint, LIGHT.muted
+ACTIVE, DERIVATIVE, MUTED = LIGHT.active, LIGHT.cotangent, LIGHT.muted
 
 Operations = Sequence[Mapping[str, Any]]  # Graphviz's drawing operations, as its format "json" has them
 
@@ -57,11 +57,11 @@ class Frame:
     node : int or None
         The entry of the current operation.
     arrow : int or None
-        The arrow along which an adjoint or tangent passes.
+        The arrow along which a cotangent or tangent passes.
     target : int or None
         The entry at which it arrives.
     derivative_text : str
-        The adjoint or tangent of the target after this frame.
+        The cotangent or tangent of the target after this frame.
     """
 
     words: str
@@ -388,7 +388,7 @@ def animate(
 ) -> Animation:
     """Animate the propagation of a derivative through a graph, one edge at a time.
 
-    In each frame the current operation is green. In reverse mode it passes a contribution to the adjoint of one operand, and
+    In each frame the current operation is green. In reverse mode it passes a contribution to the cotangent of one operand, and
     the operand sums its contributions. In forward mode the operation receives the contribution of one operand to its tangent.
     The chain rule of the step, with its numbers, is below the graph.
 
@@ -399,9 +399,9 @@ def animate(
     wrt : Node, str, or sequence of them, optional
         The variables, as in `autodiff.reverse.gradient`; by default all. In forward mode one node, where the tangent starts.
     mode : {"reverse", "forward"}
-        Whether adjoints pass from the result to the variables, or a tangent from a variable to the result.
+        Whether cotangents pass from the result to the variables, or a tangent from a variable to the result.
     seed : array_like, optional
-        The adjoint of `node` to start from, or in forward mode the tangent of `wrt`, of its shape; ones by default.
+        The cotangent of `node` to start from, or in forward mode the tangent of `wrt`, of its shape; ones by default.
     direction : {"LR", "TB"}
         Whether the graph is drawn from left to right or from top to bottom.
     limit : int
@@ -428,8 +428,8 @@ def animate(
     >>> x = cg.variable(3.0, "x")
     >>> for frame in animate(cg.multiply(x, 5.0, name="f")).frames:
     ...     print(frame)
-    The adjoint of the result is the start. ∂f/∂f = 1
-    f passes its adjoint back to its first operand, x. ∂f/∂x += ∂f/∂f · ∂f/∂x = 1 × 5 = 5. with ∂f/∂x = 5
+    The cotangent of the result is the start. ∂f/∂f = 1
+    f passes its cotangent back to its first operand, x. ∂f/∂x += ∂f/∂f · ∂f/∂x = 1 × 5 = 5. with ∂f/∂x = 5
     The gradient is complete. ∂f/∂x = 5
     """
     if mode not in ("reverse", "forward"):
@@ -461,7 +461,7 @@ def _require_positive(seconds: float) -> None:
 
 
 def _label_entries(graph: GraphDrawing, sweep: Pass, names: dict[Any, str]) -> None:
-    """Label the entries with names and values, and reserve space for the adjoints or tangents that arrive."""
+    """Label the entries with names and values, and reserve space for the cotangents or tangents that arrive."""
     entries, arrows = graph.drawing.entries, graph.drawing.arrows
     for node, number in graph.numbers.items():
         title = truncate(f"{node.opname}: {names[node]}") if has_chosen_name(node) else names[node]
@@ -490,7 +490,7 @@ def _frames_of(sweep: Pass, graph: GraphDrawing, names: dict[Any, str]) -> tuple
     result = names[output] if has_chosen_name(output) or not output.opname else unused_letter("f", names)
     writer = Writer(names, result if is_reverse else unused_letter("t", names), sweep.mode)
     ((first, seed),) = sweep.start.items()
-    words = "The adjoint of the result is the start" if is_reverse else f"The tangent of {names[first]} is the start"
+    words = "The cotangent of the result is the start" if is_reverse else f"The tangent of {names[first]} is the start"
     frames = [Frame(words, [writer.start(sweep)], target=graph.numbers[first], derivative_text=node_text(seed))]
     for step in sweep.steps:
         work, target = graph.numbers[step.node], graph.numbers[step.operand if is_reverse else step.node]

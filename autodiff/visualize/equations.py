@@ -74,7 +74,7 @@ class Writer:
     mode: str
 
     def derivative(self, node: Any) -> Token:
-        """Return the symbol of the adjoint or tangent of a node."""
+        """Return the symbol of the cotangent or tangent of a node."""
         name = self.names[node]
         return Token("partial", self.letter, name) if self.mode == "reverse" else Token("partial", name, self.letter)
 
@@ -139,12 +139,14 @@ class Writer:
         node, operand = self.names[step.node], self.names[step.operand]
         if isinstance(step.node.function, ops.Output):
             which = f"result {step.node.function.index + 1} of {operand}"
-            return f"{node}, {which}, passes its adjoint back" if self.mode == "reverse" else f"{node} takes its tangent, {which}"
+            return (
+                f"{node}, {which}, passes its cotangent back" if self.mode == "reverse" else f"{node} takes its tangent, {which}"
+            )
         position_text = (
             f"its {ORDINALS[step.position]} operand, " if len(step.node.args) > 1 and step.position < len(ORDINALS) else ""
         )
         if self.mode == "reverse":
-            return f"{node} passes its adjoint back to {position_text}{operand}"
+            return f"{node} passes its cotangent back to {position_text}{operand}"
         return f"{node} takes the tangent of {position_text}{operand}"
 
     def start(self, sweep: Pass) -> Line:
@@ -190,10 +192,10 @@ def _product(step: Step, local: Token, derivative_token: Token, is_reverse: bool
 
 
 def _shapes_text(step: Step, is_reverse: bool) -> str:
-    """Write the shapes of the vector form of the chain rule: adjoint @ Jacobian, or Jacobian @ tangent."""
+    """Write the shapes of the vector form of the chain rule: cotangent @ Jacobian, or Jacobian @ tangent."""
     node, operand = format_shape(step.node.raw_value), format_shape(step.operand.raw_value)
     jacobian = f"Jacobian ({node}, {operand}){', diagonal' if step.local is not None and node == operand else ''}"
-    return f"adjoint ({node}) @ {jacobian} → ({operand})" if is_reverse else f"{jacobian} @ tangent ({operand}) → ({node})"
+    return f"cotangent ({node}) @ {jacobian} → ({operand})" if is_reverse else f"{jacobian} @ tangent ({operand}) → ({node})"
 
 
 def typeset_formula(text: str, tokens: Mapping[str, Token]) -> Line:

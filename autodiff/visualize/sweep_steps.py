@@ -1,6 +1,6 @@
 """The steps of a sweep, one per edge, as data.
 
-The sweep and forward mode compute the adjoints and tangents of nodes. Another call of the operation's rule, for one operand
+The sweep and forward mode compute the cotangents and tangents of nodes. Another call of the operation's rule, for one operand
 alone, computes the contribution of a single edge.
 """
 
@@ -34,9 +34,9 @@ class Step:
     position : int
         The position of the operand in its ``args``.
     incoming : array
-        The argument of the rule: the adjoint of the operation, or in forward mode the tangent of the operand.
+        The argument of the rule: the cotangent of the operation, or in forward mode the tangent of the operand.
     contribution : array
-        The result of the rule: the contribution to the adjoint of the operand, or to the tangent of the operation.
+        The result of the rule: the contribution to the cotangent of the operand, or to the tangent of the operation.
     before : array or None
         The sum of the contributions of earlier edges.
     total : array
@@ -63,7 +63,7 @@ class Step:
 
     @property
     def derivative_on_edge(self) -> Any:
-        """The value shown on the edge: `contribution`, or for one of several outputs its own adjoint or tangent."""
+        """The value shown on the edge: `contribution`, or for one of several outputs its own cotangent or tangent."""
         return self.incoming if isinstance(self.node.function, ops.Output) else self.contribution
 
 
@@ -74,15 +74,15 @@ class Pass:
     Attributes
     ----------
     mode : {"reverse", "forward"}
-        Whether adjoints or tangents were passed.
+        Whether cotangents or tangents were passed.
     output : Node
         The end of the graph.
     start : dict
-        The start of the sweep: nodes with their adjoints or tangents.
+        The start of the sweep: nodes with their cotangents or tangents.
     steps : list of Step
         In the order of the sweep.
     result : dict
-        The adjoints of the variables, or the tangent of the output.
+        The cotangents of the variables, or the tangent of the output.
     """
 
     mode: str
@@ -96,13 +96,13 @@ def backward(node: Any, wrt: Any, seed: Any) -> Pass:
     """Return the `Pass` of reverse mode, from `node` to `wrt`."""
     nodes = _unwritten_graph(node)
     wrt_nodes = select_nodes(node, nodes, wrt, "raise")
-    adjoint = seed_of(node, seed)
+    cotangent = seed_of(node, seed)
     needed = ids_on_paths(nodes, node, set(wrt_nodes))
-    adjoints = sweep(nodes, node, adjoint, {n for n in nodes if id(n) in needed}.union(wrt_nodes), False)
+    cotangents = sweep(nodes, node, cotangent, {n for n in nodes if id(n) in needed}.union(wrt_nodes), False)
     partial_sums: dict[Any, Any] = {}
     steps = []
     for item in nodes:
-        if item not in adjoints or not item.args:
+        if item not in cotangents or not item.args:
             continue
         formulas, values = by_function[item.function].formulas, _operand_values(item)
         for position in item.parent_argnums:
@@ -111,21 +111,21 @@ def backward(node: Any, wrt: Any, seed: Any) -> Pass:
             if formula is None:
                 continue
             with np.errstate(all="ignore"):  # the sweep has issued the same warnings
-                contribution = formula(adjoints[item], item.raw_value, *values, **item.options)
+                contribution = formula(cotangents[item], item.raw_value, *values, **item.options)
             is_lazy = type(contribution) in LAZY_COTANGENTS
             contribution = contribution.materialize(operand) if is_lazy else conform(contribution, operand.raw_value)
-            contribution = _with_structural_zeros(contribution, adjoints[operand])
+            contribution = _with_structural_zeros(contribution, cotangents[operand])
             before = partial_sums.get(operand)
             partial_sums[operand] = contribution if before is None else _sum(before, contribution)
-            steps.append(_explain(Step(item, position, adjoints[item], contribution, before, partial_sums[operand])))
+            steps.append(_explain(Step(item, position, cotangents[item], contribution, before, partial_sums[operand])))
     last = {step.operand: index for index, step in enumerate(steps)}
     for operand, index in last.items():  # the sweep may add in a different order, with different rounding
-        steps[index] = replace(steps[index], total=adjoints[operand])
-    return Pass("reverse", node, {node: adjoint}, steps, owned_arrays(adjoints, wrt_nodes, *adjoints.values()))
+        steps[index] = replace(steps[index], total=cotangents[operand])
+    return Pass("reverse", node, {node: cotangent}, steps, owned_arrays(cotangents, wrt_nodes, *cotangents.values()))
 
 
 def _with_structural_zeros(contribution: Any, total: Any) -> Any:
-    """Replace nan by 0 in a contribution where the whole adjoint is not nan: there the sweep has a structural zero."""
+    """Replace nan by 0 in a contribution where the whole cotangent is not nan: there the sweep has a structural zero."""
     if isinstance(contribution, tuple):
         return contribution
     dropped = np.isnan(contribution) & ~np.isnan(total)
@@ -248,9 +248,9 @@ def _explain(step: Step, is_forward: bool = False) -> Step:
             local = local.materialize(operand) if type(local) in LAZY_COTANGENTS else local
             wide = step.incoming * local if np.shape(local) == item.shape else np.nan
             local = local if _matches(wide, step.contribution, to) else None
-        uses_adjoint = "g" in names_in(text)
-        value_of_text = evaluate(text, item, values, step.incoming) if text and not (is_forward and uses_adjoint) else None
-        if value_of_text is not None and not uses_adjoint:
+        uses_cotangent = "g" in names_in(text)
+        value_of_text = evaluate(text, item, values, step.incoming) if text and not (is_forward and uses_cotangent) else None
+        if value_of_text is not None and not uses_cotangent:
             value_of_text = step.incoming * value_of_text
         if value_of_text is None or not _matches(value_of_text, step.contribution, to):
             text = ""
@@ -258,7 +258,7 @@ def _explain(step: Step, is_forward: bool = False) -> Step:
 
 
 def names_in(text: str) -> set[str]:
-    """Return the names in an expression: operands a, b, c, the result y, the adjoint g, and NumPy functions."""
+    """Return the names in an expression: operands a, b, c, the result y, the cotangent g, and NumPy functions."""
     return set(WORD.findall(text))
 
 

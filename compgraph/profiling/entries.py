@@ -165,7 +165,7 @@ class Entry:
     Parameters
     ----------
     direction : {"forward", "backward", "tangent", "vmap"}
-        The pass: the operation itself, the adjoints of its operands, the operation with tangents, or on a batch of `vmap`.
+        The pass: the operation itself, the cotangents of its operands, the operation with tangents, or on a batch of `vmap`.
     function : callable or str
         The recorded function, or a name.
     code, instruction : object, int

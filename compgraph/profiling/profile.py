@@ -26,7 +26,7 @@ class Profile(Context):
     operations_seconds : float
         The time of operations, forward and backward. The rest is Python and NumPy between them, and the profile itself.
     peak : int
-        The maximum of live bytes of results and adjoints.
+        The maximum of live bytes of results and cotangents.
     held : list of Holder
         The holders of the peak: named tuples ``(operation, line, place, scope, bytes)``, the largest first.
     """
@@ -82,7 +82,7 @@ class Profile(Context):
 
     @property
     def peak(self) -> int:
-        """The maximum of live bytes of results and adjoints."""
+        """The maximum of live bytes of results and cotangents."""
         self._require_finished()
         return self._ledger.peak
 
@@ -208,7 +208,7 @@ def profile() -> Profile:
     the rest in the table and the flame graph. Each profiled operation takes a few microseconds longer. Inactive profiles add no
     overhead.
 
-    Bytes are those of arrays that operations and sweeps allocate and keep: results, copies of plain operands, adjoints, values
+    Bytes are those of arrays that operations and sweeps allocate and keep: results, copies of plain operands, cotangents, values
     overwritten by writes. Views, NumPy's scalars, variables and arrays made by other code do not count. Arrays of less than 1 kB
     count as allocated, but not as living. Temporary arrays within an operation are not recorded.
 

@@ -30,7 +30,7 @@ main.after(element("section", { id: "player", "aria-label": "Frames" },
   element("ol", { id: "steps" }, ...frames.map((frame) => element("li", {}, element("p", { class: "words" }, frame.words), ...frame.lines.map(lineElement)))),
   element("p", { id: "announcement", class: "unseen", role: "status", "aria-live": "polite" })));
 const play = byId("play"), announcement = byId("announcement"), steps = [...byId("steps").children];
-showLegend(["active", data.mode === "reverse" ? "adjoint" : "tangent"]);
+showLegend(["active", data.mode === "reverse" ? "cotangent" : "tangent"]);
 graph.dataset.mode = data.mode;
 
 /* ---------------------------------------------------------------------------------------------- the frames */

@@ -27,7 +27,7 @@ class Theme:
     active: str
     active_text: str
     arrow: str
-    adjoint: str
+    cotangent: str
     mark: str
     box: str
     inner_box: str
@@ -42,7 +42,7 @@ LIGHT = Theme(
     constant="orange", constant_text="black",
     operation="purple3", operation_text="white",
     active="#1a7f37", active_text="white",
-    arrow="gray40", adjoint="#006400", mark="red",
+    arrow="gray40", cotangent="#006400", mark="red",
     box="#f4f1fa", inner_box="#e9e3f5", box_line="#7a6a99", muted="#595959",
 )  # fmt: skip
 DARK = Theme(
@@ -51,7 +51,7 @@ DARK = Theme(
     constant="orange", constant_text="black",
     operation="#bb95f7", operation_text="black",
     active="#3fb868", active_text="black",
-    arrow="#a3a3ad", adjoint="#7ee08a", mark="#ff6b6b",
+    arrow="#a3a3ad", cotangent="#7ee08a", mark="#ff6b6b",
     box="#21232c", inner_box="#2c2f3b", box_line="#8f86ab", muted="#b4b2bf",
 )  # fmt: skip
 THEMES = {"light": LIGHT, "dark": DARK}

@@ -59,7 +59,7 @@ def dot_of(drawing: Drawing, direction: str, theme: Theme, legend: bool = False)
         style |= FAST_LAYOUT
         style |= STRAIGHT_ARROWS if _count_crossed_layers(drawing) > MAX_CROSSED_LAYERS else {}
     style |= {"label": _legend(drawing, direction, theme), "fontname": FONT, "fontsize": "11"} if legend else {}
-    edge_style = {**EDGE_STYLE, "color": theme.arrow, "fontcolor": theme.adjoint}
+    edge_style = {**EDGE_STYLE, "color": theme.arrow, "fontcolor": theme.cotangent}
     dot = graphviz.Digraph(graph_attr=style, node_attr=NODE_STYLE, edge_attr=edge_style)
     writer = _Writer(drawing, direction, theme)
     writer.add_inside(dot, None, 0)
@@ -91,7 +91,7 @@ class _Writer:
                 dot.node(f"n{entry_number}", **label, **_style(entry, self._theme), id=f"node-{entry_number}")
         for label_box, name, text in self._labels:
             if label_box == box:
-                dot.node(name, escaped(text), **LABEL_STYLE, fontcolor=self._theme.adjoint, id=name)
+                dot.node(name, escaped(text), **LABEL_STYLE, fontcolor=self._theme.cotangent, id=name)
         for number, inner in reversed(list(enumerate(self._drawing.boxes))):
             if inner.parent != box:
                 continue
@@ -169,8 +169,8 @@ def _legend(drawing: Drawing, direction: str, theme: Theme) -> str:
     """Return the legend as a label below the graph: one row from left to right, or one column."""
     cells = []
     for kind, name in drawing.legend.items():
-        if kind == "adjoint":
-            swatch = f'<td><font color="{theme.adjoint}"><b>∂</b></font></td>'
+        if kind == "cotangent":
+            swatch = f'<td><font color="{theme.cotangent}"><b>∂</b></font></td>'
         else:
             outline = getattr(theme, OUTLINED[kind]) if kind in OUTLINED else theme.box_line
             fill = theme.background if kind in OUTLINED else getattr(theme, FILLS.get(kind, kind))

@@ -172,7 +172,7 @@ def common_length(one: tuple[str, ...], other: tuple[str, ...]) -> int:
 # Names of the kinds of entries in legends and tooltips. Writes are drawn as operations.
 KINDS = {
     "variable": "variable", "placeholder": "placeholder", "constant": "constant", "operation": "operation",
-    "write": "write in place", "called": "left to NumPy", "result": "result", "adjoint": "adjoint",
+    "write": "write in place", "called": "left to NumPy", "result": "result", "cotangent": "cotangent",
 }  # fmt: skip
 OMITTED = -1  # as the source of an arrow: the nodes that are not drawn
 FOLDED_FROM = 60  # nodes; smaller graphs are folded only on request
@@ -189,7 +189,7 @@ class Entry:
     Attributes
     ----------
     kind : str
-        A key of `KINDS`, except for "adjoint".
+        A key of `KINDS`, except for "cotangent".
     label : str
         The text on it.
     details : dict
@@ -264,7 +264,7 @@ class Drawing:
     def legend(self) -> dict[str, str]:
         """The kinds that are drawn, and their names, in the order of `KINDS`."""
         kinds = {"operation" if entry.kind == "write" else entry.kind for entry in self.entries}
-        kinds |= {"adjoint" for entry in self.entries if entry.details.get("adjoint")}
+        kinds |= {"cotangent" for entry in self.entries if entry.details.get("cotangent")}
         return {kind: name for kind, name in KINDS.items() if kind in kinds}
 
     def page_data(self, direction: str, legend: bool = True) -> dict[str, object]:
@@ -297,7 +297,7 @@ def draw_graph(
     limit: int | None = None,
     mark: GraphNode | None = None,
     extra_texts: ExtraTexts = ExtraTexts(),
-    adjoints: Mapping[Any, Any] | None = None,
+    cotangents: Mapping[Any, Any] | None = None,
     scopes: str | Iterable[str] = "open",
     fold: bool | None = False,
 ) -> GraphDrawing:
@@ -316,8 +316,8 @@ def draw_graph(
     drawing = Drawing(entries, omitted_nodes=len(visible) - len(numbers))
     _add_boxes(drawing, _box_paths(numbers, folds, parts), folds, _closed_scopes(scopes, visible), limit)
     arrows = _add_arrows(drawing, uses, numbers, counterparts, folds, limit)
-    if adjoints is not None:
-        _add_adjoints(drawing, uses, numbers, arrows, adjoints)
+    if cotangents is not None:
+        _add_cotangents(drawing, uses, numbers, arrows, cotangents)
     return GraphDrawing(drawing, numbers, arrows)
 
 
@@ -494,22 +494,22 @@ def _merge_parallel(incoming: list[Arrow]) -> list[Arrow]:
     return [one.get((arrow.source, arrow.loop_carried), arrow) for arrow in incoming]
 
 
-def _add_adjoints(
-    drawing: Drawing, uses: Uses, numbers: dict[Item, int], arrows: dict[tuple[Item, int], int], adjoints: Mapping[Any, Any]
+def _add_cotangents(
+    drawing: Drawing, uses: Uses, numbers: dict[Item, int], arrows: dict[tuple[Item, int], int], cotangents: Mapping[Any, Any]
 ) -> None:
-    """Write each adjoint on the arrow out of its node, or on the node itself unless exactly one arrow leaves it."""
-    drawn_adjoints = {node: adjoints[node] for node in uses if isinstance(node, Value) and node in adjoints}
-    if not drawn_adjoints:
-        raise ValueError("none of the adjoints belongs to a node of this graph; give a mapping from nodes to adjoints")
+    """Write each cotangent on the arrow out of its node, or on the node itself unless exactly one arrow leaves it."""
+    drawn_cotangents = {node: cotangents[node] for node in uses if isinstance(node, Value) and node in cotangents}
+    if not drawn_cotangents:
+        raise ValueError("none of the cotangents belongs to a node of this graph; give a mapping from nodes to cotangents")
     outgoing: dict[Item, list[tuple[Item, int]]] = {}
     for node, operands in uses.items():
         for position, operand in enumerate(operands):
             outgoing.setdefault(operand, []).append((node, position))
-    for node, adjoint in drawn_adjoints.items():
-        value = adjoint.value if isinstance(adjoint, Value) else adjoint
+    for node, cotangent in drawn_cotangents.items():
+        value = cotangent.value if isinstance(cotangent, Value) else cotangent
         if node not in numbers:
             continue
-        drawing.entries[numbers[node]].details["adjoint"] = format_array(value, elements=24, digits=6)
+        drawing.entries[numbers[node]].details["cotangent"] = format_array(value, elements=24, digits=6)
         out = outgoing.get(node, [])
         if len(out) == 1 and out[0] in arrows:
             drawing.arrows[arrows[out[0]]].label = format_brief(value)

@@ -192,7 +192,7 @@ function drawLink(link) {
   });
   if (!link.label) return [link.node];
   const [, [x, y], [nx, ny]] = link.points; // along the floor of the way back
-  return [link.node, draw("text", { x: (x + nx) / 2, y: (y + ny) / 2, class: "adjoint" }, link.label)];
+  return [link.node, draw("text", { x: (x + nx) / 2, y: (y + ny) / 2, class: "cotangent" }, link.label)];
 }
 
 function show() {
@@ -204,7 +204,7 @@ function show() {
       if (child.label) {
         const { x, y, w, h } = child;
         labels.set(child.number, [
-          draw("text", { x: middle[0], y: middle[1], class: "adjoint" }, child.label),
+          draw("text", { x: middle[0], y: middle[1], class: "cotangent" }, child.label),
           ...(data.frames ? [draw("path", { class: "arrow bridge", d: across ? `M${middle[0]} ${y}v${h}` : `M${x} ${middle[1]}h${w}` })] : [])]);
         continue;
       }
@@ -270,13 +270,13 @@ function buttonsTo(numbers) {
 }
 
 function describe(number) {
-  const entry = data.entries[number], { title, name, opname, formula, value, shape, dtype, adjoint, line, code } = entry.details;
+  const entry = data.entries[number], { title, name, opname, formula, value, shape, dtype, cotangent, line, code } = entry.details;
   const list = element("dl");
   const fact = (term, ...content) => list.append(element("dt", {}, term), element("dd", {}, ...content));
   if (formula) fact("Formula", element("span", { class: "formula" }, (name && opname ? `${title} = ` : "") + formula));
   if (value) fact("Value", element("pre", {}, value));
   if (shape) fact("Shape and dtype", `${shape} ${dtype}`);
-  if (adjoint) fact("Adjoint", element("pre", {}, adjoint));
+  if (cotangent) fact("Cotangent", element("pre", {}, cotangent));
   if (line) fact("Made at", line, ...(code ? [element("pre", {}, code)] : []));
   if (entry.box !== null) fact("In", boxesAround(entry.box).map((box) => data.boxes[box].title).join(" / "));
   if (operands[number].length) fact("Computed from", ...buttonsTo(operands[number]));

@@ -19,7 +19,7 @@ function areaOf() {
 
 const marks = [0, 0.5, 1];
 main.append(
-  element("p", { class: "muted" }, `Bytes of results and adjoints that are alive. At the peak, after ${inUnits(peakAt, TIME)}, the largest holder was `,
+  element("p", { class: "muted" }, `Bytes of results and cotangents that are alive. At the peak, after ${inUnits(peakAt, TIME)}, the largest holder was `,
     element("b", {}, data.largest), "."),
   element("div", { id: "plot" },
     draw("svg", { viewBox: "0 0 1000 1000", preserveAspectRatio: "none", role: "img", "aria-label": `${document.title}; the largest holder was ${data.largest}` },

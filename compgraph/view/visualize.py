@@ -153,7 +153,7 @@ def visualize_at(
         A file to write the picture to as well.
     format : {"svg", "png", "pdf", "dot", "html"}, optional
         The format of the file; by default the suffix of `filename`. HTML is one page that needs no other file and no network.
-        In it one can pan, zoom, search, open and close boxes, and read each node's formula, value, adjoint and line of code.
+        In it one can pan, zoom, search, open and close boxes, and read each node's formula, value, cotangent and line of code.
     direction : {"LR", "TB"}
         From left to right, or from top to bottom.
     limit : int or None
@@ -165,10 +165,10 @@ def visualize_at(
     values, shapes, dtypes, lines : bool
         Further texts on the nodes: their values (the corners of large arrays, without later writes), shapes, dtypes, and the
         lines of code that made them.
-    adjoints : mapping from nodes to adjoints, optional
-        Derivatives to draw, as ``autodiff.reverse.gradient(node, wrt=[...])`` returns them. An adjoint is written on the
+    adjoints : mapping from nodes to cotangents, optional
+        Derivatives to draw, as ``autodiff.reverse.gradient(node, wrt=[...])`` returns them. A cotangent is written on the
         arrow out of its node. It is written on the node itself, as ``∂ =``, if no arrow leaves the node, or several do, because
-        the adjoint is the sum over them.
+        the cotangent is the sum over them.
     scopes : {"open", "closed"} or iterable of str
         Whether the boxes of `compgraph.scope` are drawn open, or closed as one node each; or the names of the closed ones
         (``["encoder/layer1"]``).
@@ -193,7 +193,7 @@ def visualize_at(
     TypeError
         If `node` is not a node.
     ValueError
-        If the direction, the format, the theme or a scope is unknown, the limit is less than 1, or none of the adjoints belongs
+        If the direction, the format, the theme or a scope is unknown, the limit is less than 1, or none of the cotangents belongs
         to the graph; if `dpi` is not positive, or the file is not a PNG; if a compiled function has no machine code, or an option
         does not apply to programs.
     FileNotFoundError

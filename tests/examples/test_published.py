@@ -93,8 +93,8 @@ MATRIX = np.array([[0, 1, 4], [0, 7, 1]])
     [([1, 4, 4], None, [0, 0.5, 0.5]), (MATRIX, 0, [[0.5, 0, 1], [0.5, 1, 0]]), (MATRIX, 1, [[0, 0, 1], [0, 1, 0]])],
 )
 def test_published_max_splits_ties(values: Any, axis: Any, expected: Any) -> None:
-    adjoint = np.ones(np.max(values, axis=axis).shape)
-    cotangent, nothing = grads.max_grad(adjoint, cg.max(cg.variable(np.array(values)), axis=axis))
+    ones = np.ones(np.max(values, axis=axis).shape)
+    cotangent, nothing = grads.max_grad(ones, cg.max(cg.variable(np.array(values)), axis=axis))
     assert nothing is None
     np.testing.assert_array_equal(cotangent, expected)
 
@@ -102,8 +102,10 @@ def test_published_max_splits_ties(values: Any, axis: Any, expected: Any) -> Non
 def test_published_rules_take_cotangent_and_node() -> None:
     rng = np.random.default_rng(0)
     a, b = cg.variable(rng.normal(size=(4, 3))), cg.variable(rng.normal(size=(3, 2)))
-    adjoint = rng.normal(size=(4, 2))
-    for actual, expected in zip(grads.dot_grad(adjoint, cg.dot(a, b)), [adjoint @ b.value.T, a.value.T @ adjoint], strict=True):
+    cotangent = rng.normal(size=(4, 2))
+    for actual, expected in zip(
+        grads.dot_grad(cotangent, cg.dot(a, b)), [cotangent @ b.value.T, a.value.T @ cotangent], strict=True
+    ):
         np.testing.assert_allclose(actual, expected, rtol=1e-14)
     c, d = cg.variable(6.0), cg.variable(3.0)
     np.testing.assert_allclose(grads.mul_grad(2.0, c * d), [6, 12])
@@ -113,12 +115,12 @@ def test_published_rules_take_cotangent_and_node() -> None:
 
 @pytest.mark.parametrize("shape", [(3,), (1, 3), (4, 1), (1, 1), (), (4, 3)])
 def test_published_unbroadcast_sums_repeated_axes(shape: tuple[int, ...]) -> None:
-    adjoint = np.arange(12.0).reshape(4, 3)
-    undone = unbroadcast_adjoint(cg.variable(np.ones(shape)), adjoint)
+    cotangent = np.arange(12.0).reshape(4, 3)
+    undone = unbroadcast_adjoint(cg.variable(np.ones(shape)), cotangent)
     assert undone.shape == shape
     padded = (1,) * (2 - len(shape)) + shape
     axes = tuple(axis for axis in range(2) if padded[axis] == 1)
-    np.testing.assert_array_equal(undone, adjoint.sum(axis=axes, keepdims=True).reshape(shape))
+    np.testing.assert_array_equal(undone, cotangent.sum(axis=axes, keepdims=True).reshape(shape))
 
 
 def test_published_check_gradient() -> None:
@@ -195,8 +197,8 @@ def test_published_sweep_is_in_topological_order() -> None:
     d = b * c
     assert [node for node in cg.topological_order([d]) if not isinstance(node, cg.ConstantNode)] == [a, b, c, d]
     e2 = np.exp(2)
-    adjoints = gradient(d, wrt=[d, c, b, a])
-    np.testing.assert_allclose([adjoints[node] for node in (d, c, b, a)], [1, e2, 2 * e2 + 1, e2 * (2 * e2 + 1)], rtol=1e-14)
+    cotangents = gradient(d, wrt=[d, c, b, a])
+    np.testing.assert_allclose([cotangents[node] for node in (d, c, b, a)], [1, e2, 2 * e2 + 1, e2 * (2 * e2 + 1)], rtol=1e-14)
 
 
 def test_published_logistic_regression_by_fed_weights() -> None:
@@ -243,10 +245,10 @@ def test_published_max_pool() -> None:
 
 def test_published_cross_correlation_derivatives() -> None:
     rng = np.random.default_rng(0)
-    s, k, adjoint = cg.variable(rng.normal(size=21), "s"), cg.variable(rng.normal(size=3), "k"), rng.normal(size=19)
-    slopes = gradient(cg.cross_correlate(s, k) @ adjoint)
-    np.testing.assert_allclose(slopes["k"], np.correlate(s.value, adjoint), rtol=1e-12)
-    np.testing.assert_allclose(slopes["s"], np.convolve(k.value, adjoint, mode="full"), atol=1e-13)
+    s, k, cotangent = cg.variable(rng.normal(size=21), "s"), cg.variable(rng.normal(size=3), "k"), rng.normal(size=19)
+    slopes = gradient(cg.cross_correlate(s, k) @ cotangent)
+    np.testing.assert_allclose(slopes["k"], np.correlate(s.value, cotangent), rtol=1e-12)
+    np.testing.assert_allclose(slopes["s"], np.convolve(k.value, cotangent, mode="full"), atol=1e-13)
 
 
 def test_published_oscillator_solution() -> None:

@@ -370,7 +370,7 @@ DRAWINGS: dict[str, Callable[[int], Any]] = {
     "n operands": lambda n: np.stack([cg.variable(1.0) * k for k in range(n)]),
     "each reads all before": read_by_all,
     "scopes in scopes": deep_in_scopes,
-    "an adjoint of a scatter": lambda n: gradient(sum_of(cg.variable(points(n), "x")), create_graph=True)["x"],
+    "a cotangent of a scatter": lambda n: gradient(sum_of(cg.variable(points(n), "x")), create_graph=True)["x"],
 }
 
 

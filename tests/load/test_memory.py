@@ -261,7 +261,7 @@ def test_long_chain_differentiated_twice() -> None:
 
 @pytest.mark.usefixtures("_without_collector")
 def test_sweep_of_long_diamond_chain_is_linear() -> None:
-    """Each step doubles the number of paths: only a sweep that waits for all adjoints of a node is linear."""
+    """Each step doubles the number of paths: only a sweep that waits for all cotangents of a node is linear."""
     x = cg.variable(1.0, "x")
     y = x
     for _ in range(500):

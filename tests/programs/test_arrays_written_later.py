@@ -60,7 +60,7 @@ def in_place(x: Any, d: Any) -> Any:
 
 
 def nested(x: Any, d: Any) -> Any:
-    """Nested derivatives, with the arrays as tangents and adjoints too."""
+    """Nested derivatives, with the arrays as tangents and cotangents too."""
     slope = ad.grad(lambda z: np.sum(z**2 * x * d["a"]))(x * d["a"])
     rows = ad.jacobian(lambda z: z**2 * x * d["a"])(x * d["a"]) @ d["a"]
     moved = ad.jvp(lambda z: z**2 * x * d["a"], (x,), (d["a"],))[1]

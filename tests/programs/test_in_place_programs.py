@@ -297,14 +297,14 @@ def check(program: Program, shapes: list[tuple[int, ...]]) -> None:
         return total(run(program, tuple(x.copy() for x in xs))[0])
 
     positions = tuple(range(len(args)))
-    adjoints = grad(f, positions)(*args)
-    reverse = sum(float(np.sum(g * d)) for g, d in zip(adjoints, directions, strict=True))
+    cotangents = grad(f, positions)(*args)
+    reverse = sum(float(np.sum(g * d)) for g, d in zip(cotangents, directions, strict=True))
     value, tangent = jvp(f, args, directions)
     assert float(value) == float(plain(*args))
     assert close(reverse, tangent, 1e-10), (reverse, float(tangent))
-    for carried, adjoint in zip(jacobians(f, args), adjoints, strict=True):
-        size = 1e-10 * (1 + np.max(np.abs(adjoint), initial=0))
-        np.testing.assert_allclose(carried, adjoint, rtol=0, atol=size)
+    for carried, cotangent in zip(jacobians(f, args), cotangents, strict=True):
+        size = 1e-10 * (1 + np.max(np.abs(cotangent), initial=0))
+        np.testing.assert_allclose(carried, cotangent, rtol=0, atol=size)
     slope = smooth_slope(plain, args, directions)
     assert slope is None or close(reverse, slope, 1e-5), (reverse, slope)
     assert all(np.array_equal(a, k) for a, k in zip(args, originals, strict=True))

@@ -15,7 +15,7 @@ import compgraph as cg
 
 @cg.primitive
 def resting(x: Any, *, seconds: float) -> Any:
-    """Return x after a delay; the adjoint takes twice as long."""
+    """Return x after a delay; the cotangent takes twice as long."""
     time.sleep(seconds)
     return np.array(x)
 

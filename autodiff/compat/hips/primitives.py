@@ -123,14 +123,14 @@ class _Call:
         self.point = result, operands
         return result
 
-    def pull(self, adjoint: Any, out: Any, *operands: object) -> list[Any]:
+    def pull(self, cotangent: Any, out: Any, *operands: object) -> list[Any]:
         """The cotangents of the operands."""
         maker = primitive_vjps.get(self.function)
         if maker is None:
             raise NotImplementedError(f"VJP of {_name_of(self.function)} wrt argnums {tuple(self.boxed)} not defined")
-        is_recorded = has_node(adjoint, *operands)
+        is_recorded = has_node(cotangent, *operands)
         with recording_on() if is_recorded else NoGraph():
-            output_cotangent = instantiate_zeros(adjoint, out) if isinstance(out, tuple) else adjoint
+            output_cotangent = instantiate_zeros(cotangent, out) if isinstance(out, tuple) else cotangent
             vjp = maker(tuple(self.boxed), self._tree(out), self._arguments(operands), self.kwargs)
             argument_cotangents = [*vjp(self._tree(output_cotangent))]
             leaves = self._cotangents(argument_cotangents, operands)
@@ -183,14 +183,15 @@ class _Call:
         """Leaves of the value, nested as the function returned them."""
         return unflatten(self.results, [*values] if isinstance(values, tuple) else [values])
 
-    def _cotangents(self, adjoints: list[Any], operands: Sequence[Any]) -> list[Any]:
+    def _cotangents(self, cotangents: list[Any], operands: Sequence[Any]) -> list[Any]:
         """The cotangents of all operands, from those of the arguments that hold boxes."""
-        if len(adjoints) != len(self.boxed):
+        if len(cotangents) != len(self.boxed):
             raise ValueError(
-                f"primitive: the VJP of {_name_of(self.function)} returned {len(adjoints)} cotangents for arguments {self.boxed}"
+                f"primitive: the VJP of {_name_of(self.function)} returned {len(cotangents)} cotangents for "
+                f"arguments {self.boxed}"
             )
         leaves: list[Any] = []
-        for cotangent, child in zip(adjoints, self.structure.children(), strict=True):
+        for cotangent, child in zip(cotangents, self.structure.children(), strict=True):
             operands_of_argument = operands[len(leaves) : len(leaves) + child.num_leaves]
             parts = [None] * len(operands_of_argument) if cotangent is None else child.flatten_up_to(dense(cotangent))
             leaves += [

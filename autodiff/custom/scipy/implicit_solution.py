@@ -222,14 +222,14 @@ class SolutionCall:
             self._cached_newton_step = key, polish(self.name, self.residual, plain[0], plain[1:], self.verify, earlier)
         return out + self._cached_newton_step[1]
 
-    def pull(self, adjoint: Any, out: Any, *operands: Any) -> list[Any]:
-        """Return the adjoints of the operands: a sweep through the residual, seeded with ``-(dg/dx)^-T adjoint``."""
+    def pull(self, cotangent: Any, out: Any, *operands: Any) -> list[Any]:
+        """Return the cotangents of the operands: a sweep through the residual, seeded with ``-(dg/dx)^-T cotangent``."""
         leaves = self._fill_leaves(operands)
-        is_recorded = has_node(adjoint, out, *operands)
+        is_recorded = has_node(cotangent, out, *operands)
         with nullcontext() if is_recorded else NoGraph():
             at = self._exact_solution(out, leaves)
             matrix = require_regular(self.name, jacobian_of(lambda z: self.residual([z, *leaves]), at, ()))
-            weights = np.linalg.solve(np.transpose(matrix), -np.ravel(adjoint))
+            weights = np.linalg.solve(np.transpose(matrix), -np.ravel(cotangent))
             closure = TracedFunction(self.name, self.residual, [at, *leaves], [0, *[i + 1 for i in self.positions]])
         (result,) = closure.results
         targets = [*closure.inputs[1:], *self.captured]

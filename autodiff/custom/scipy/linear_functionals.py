@@ -157,11 +157,11 @@ class FunctionalCall:
                     "Compute the integral again"
                 )
 
-    def pull(self, adjoint: Any, out: Any, *operands: Any) -> list[Any]:
-        """Return the adjoints of the captured nodes: the functional of the function's gradient."""
+    def pull(self, cotangent: Any, out: Any, *operands: Any) -> list[Any]:
+        """Return the cotangents of the captured nodes: the functional of the function's gradient."""
         self._require_same(operands)
         is_scalar = not np.ndim(out)
-        seed = None if is_scalar else adjoint
+        seed = None if is_scalar else cotangent
         recorded = has_node(*operands) or has_node(seed)
         noise = max(float(np.finfo(node.dtype).eps) for node in self.captured)  # gradients have the dtypes of their variables
         with Tracing(), intercept(self.f):  # as in the first call of the function
@@ -169,7 +169,7 @@ class FunctionalCall:
         parts, start = [], 0
         for node in self.captured:
             part = np.reshape(flat_gradient[start : start + node.size], node.shape)
-            parts.append(adjoint * part if is_scalar else part)
+            parts.append(cotangent * part if is_scalar else part)
             start += node.size
         return parts
 

@@ -1,4 +1,4 @@
-"""Batching of each kind of rule, on arbitrary shapes and dtypes, against loops: adjoints, tangents, and functions under vmap."""
+"""Batching of each kind of rule, on any shapes and dtypes, against loops: cotangents, tangents, and functions under vmap."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.portable
 FEW_AND_MANY = [pytest.param(30, id="few"), pytest.param(200, id="many", marks=pytest.mark.exhaustive)]
 FEW_AND_MANY_CHEAP = [pytest.param(40, id="few"), pytest.param(600, id="many", marks=pytest.mark.exhaustive)]
 
-# -------------------------------------------------------------------- batches of adjoints and tangents
+# -------------------------------------------------------------------- batches of cotangents and tangents
 
 
 def check_directions(case: Case) -> None:
@@ -36,7 +36,7 @@ def check_directions(case: Case) -> None:
 @pytest.mark.parametrize("count", FEW_AND_MANY)
 @pytest.mark.parametrize("kind", KINDS)
 def test_batched_directions_of_rule_kind_match_loop(kind: str, count: int) -> None:
-    """Batches of adjoints and of tangents, by the rule and by its gradient, are passed as by a loop."""
+    """Batches of cotangents and of tangents, by the rule and by its gradient, are passed as by a loop."""
     search(check_directions, count, case=KINDS[kind])
 
 
@@ -44,16 +44,16 @@ def check_positions(shape: Shape, places: Sequence[int], out: Shape, size: int) 
     x = real(*shape)
     width = max(1, int(np.prod(out)))
     chosen = np.resize([p % (x.size + 1) - 1 for p in places] or [-1], width)[: np.prod(out, dtype=int)].reshape(out)
-    tangents, adjoints = real(size, *shape, seed=1), real(size, *out, seed=2)
+    tangents, cotangents = real(size, *shape, seed=1), real(size, *out, seed=2)
     result = gather_batch(tangents, chosen)
     expected = [[t.flat[p] if p >= 0 else 0 for p in chosen.flat] for t in tangents]
     assert np.array_equal(result, np.reshape(expected, (size, *out)))
     total = np.zeros((size, x.size))
-    for row, adjoint in zip(total, adjoints, strict=True):
-        for p, a in zip(chosen.flat, adjoint.flat, strict=True):
+    for row, cotangent in zip(total, cotangents, strict=True):
+        for p, a in zip(chosen.flat, cotangent.flat, strict=True):
             if p >= 0:
                 row[p] += a
-    np.testing.assert_allclose(np.asarray(scatter_batch(adjoints, x, chosen)), total, rtol=1e-14)
+    np.testing.assert_allclose(np.asarray(scatter_batch(cotangents, x, chosen)), total, rtol=1e-14)
 
 
 @pytest.mark.parametrize("count", FEW_AND_MANY_CHEAP)

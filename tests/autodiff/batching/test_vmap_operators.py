@@ -264,7 +264,7 @@ def of_outside(x: Any) -> Any:
 
 
 def of_several(x: Any) -> Any:
-    """Gradients with respect to shared variables, given as objects or by name, with an explicit adjoint."""
+    """Gradients with respect to shared variables, given as objects or by name, with an explicit cotangent."""
     w, b = cg.variable(V, "w"), cg.variable(0.3, "b")
     y = np.zeros_like(w * x)
     y[:2] = (w * x + b)[1:] ** 2

@@ -65,7 +65,7 @@ class TestCustomGradient:
     def test_custom_gradient_nonlinear_pull(self) -> None:
         clipped = custom_gradient(lambda x: (x * 1.0, lambda g: np.clip(g, -1, 1)))
         assert float(grad(lambda x: 5 * clipped(x))(2.0)) == 1.0
-        with pytest.raises(ValueError, match="pull of <lambda> is not linear in the adjoint, so it has no forward mode"):
+        with pytest.raises(ValueError, match="pull of <lambda> is not linear in the cotangent, so it has no forward mode"):
             jvp(clipped, (2.0,), (1.0,))
 
     def test_custom_gradient_pull_leaving_graph(self) -> None:
@@ -74,12 +74,12 @@ class TestCustomGradient:
         with pytest.raises(cg.LeakError, match=r"takes the numbers of .*test_custom.*math\.nextafter\(g, g\)"):
             jvp(lost, (2.0,), (1.0,))
         lost = custom_gradient(lambda x: (x * 1.0, lambda g: g.value * 1.0 if isinstance(g, cg.Node) else g))
-        with pytest.raises(TypeError, match="not all of its operations on the adjoint are recorded"):
+        with pytest.raises(TypeError, match="not all of its operations on the cotangent are recorded"):
             jvp(lost, (2.0,), (1.0,))
 
     def test_custom_gradient_outer_nodes_raise(self) -> None:
         w = cg.variable(2.0, "w")
-        with pytest.raises(TypeError, match=r"captures a node, for which its pull returns no adjoint. Pass it as an argument"):
+        with pytest.raises(TypeError, match=r"captures a node, for which its pull returns no cotangent. Pass it as an argument"):
             custom_gradient(lambda x: (w * x, lambda g: g * w))(1.0)
         with pytest.raises(TypeError, match="captures a node"):
             jvp(lambda v: custom_gradient(lambda x: (v * x, lambda g: g * v))(1.0), (1.0,), (1.0,))
@@ -88,7 +88,7 @@ class TestCustomGradient:
         with pytest.raises(TypeError, match=r"must return a pair \(value, pull\)"):
             custom_gradient(lambda x: x)(1.0)
         short = custom_gradient(lambda x, y: (x * y, lambda g: (g * y,)))
-        with pytest.raises(ValueError, match="returned 1 adjoints for 2 arguments"):
+        with pytest.raises(ValueError, match="returned 1 cotangents for 2 arguments"):
             grad(short)(1.0, 2.0)
 
     def test_custom_gradient_pull_runs_once_for_all_operands(self) -> None:

@@ -312,7 +312,7 @@ def test_qr_r_of_singular_matrix() -> None:
 
 @for_each("corner", [lambda x: np.maximum(x, 0.0), np.abs])
 def test_edges_chain_of_corners_has_linear_cost(corner: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The search from a corner to its adjoint visits at most `MAX_DISTANCE` of the later corners."""
+    """The search from a corner to its cotangent visits at most `MAX_DISTANCE` of the later corners."""
     monkeypatch.setattr(corner_slopes, "MAX_DISTANCE", 16)
 
     def chain(n: int) -> Callable[[], object]:

@@ -54,8 +54,8 @@ def check(f: Callable[..., Any], *args: Any) -> None:
     if not outs:
         return
     values, pull = ad.vjp(floating(f), *args)
-    for adjoint, x in zip(pull(list(map(np.ones_like, values))), args, strict=True):
-        assert (adjoint.shape, adjoint.dtype) == (x.shape, x.dtype)
+    for cotangent, x in zip(pull(list(map(np.ones_like, values))), args, strict=True):
+        assert (cotangent.shape, cotangent.dtype) == (x.shape, x.dtype)
     _, tangents = ad.jvp(floating(f), args, args)
     for tangent, out in zip(tangents, outs, strict=True):
         assert tangent.shape == out.shape

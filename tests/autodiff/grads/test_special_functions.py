@@ -77,7 +77,7 @@ def test_special_ufunc_slope(name: str, position: int) -> None:
             result = complex(gradient(np.real(part), variable)[variable], gradient(np.imag(part), variable)[variable])
         else:
             result = complex(gradient(part, variable, adjoint=np.ones((), part.dtype))[variable])
-        assert result == pytest.approx(complex(expected[k]), **close), f"the adjoint from result {k}"
+        assert result == pytest.approx(complex(expected[k]), **close), f"the cotangent from result {k}"
 
 
 @pytest.mark.filterwarnings("ignore:non-integer arg n is deprecated")  # SciPy, of any n that is not of an integer dtype

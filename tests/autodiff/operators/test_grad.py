@@ -269,7 +269,7 @@ def test_vjp_pull_can_be_called_again() -> None:
 
 
 def test_vjp_pull_is_differentiable() -> None:
-    # the pull is linear in the adjoint, and differentiable by it
+    # the pull is linear in the cotangent, and differentiable by it
     x = np.array([1.0, 2.0])
     assert np.array_equal(grad(lambda u: np.sum(vjp(np.sin, x)[1](u)[0]))(np.ones(2)), np.cos(x))
     assert np.array_equal(jvp(lambda u: vjp(np.sin, x)[1](u)[0], (np.ones(2),), (np.ones(2),))[1], np.cos(x))

@@ -94,9 +94,9 @@ def test_jacobian_user_rules_are_called_per_direction() -> None:
     calls = []
 
     @rule(thirded, kind="general", tangents=[lambda t, out, x: t / 3])
-    def thirded_grad(adjoint: Any, out: Any, x: Any) -> Any:
+    def thirded_grad(cotangent: Any, out: Any, x: Any) -> Any:
         calls.append(1)
-        return adjoint / 3 if np.any(np.asarray(adjoint)) else np.zeros_like(x)
+        return cotangent / 3 if np.any(np.asarray(cotangent)) else np.zeros_like(x)
 
     near(jacrev(thirded)(np.arange(6.0)), np.eye(6) / 3, "jacrev")
     assert len(calls) == 6
@@ -106,7 +106,7 @@ def test_jacobian_check_detects_wrongly_batched_rules(monkeypatch: pytest.Monkey
     case = Case("transpose", "", np.transpose, (np.arange(6.0).reshape(2, 3),))
     check_together(case)
     monkeypatch.setattr(rules["transpose"], "batched_pull", lambda position, g, out, x: 2 * np.swapaxes(g, 1, 2))
-    with pytest.raises(AssertionError, match="adjoints of 5"):
+    with pytest.raises(AssertionError, match="cotangents of 5"):
         check_together(case)
     monkeypatch.setattr(rules["transpose"], "batched_pull", None)
     monkeypatch.setattr(rules["transpose"], "batched_push", lambda tangents, out, x: -np.swapaxes(tangents[0], 1, 2))
@@ -426,7 +426,7 @@ def test_hvp_matches_hessian() -> None:
 def with_own_gradient(x: Any) -> Any:
     @custom_gradient
     def cubed(x: Any) -> Any:
-        return x**3, lambda adjoint: 3 * x**2 * adjoint
+        return x**3, lambda cotangent: 3 * x**2 * cotangent
 
     return cubed(x) * np.sin(x)
 
@@ -507,11 +507,11 @@ def test_gradient_of_complex_result_raises(f: Any, point: Any) -> None:
             derive(f)
     x = cg.variable(point)
     for create_graph in (False, True):
-        with pytest.raises(TypeError, match=r"gradient: the .* is complex, and has no gradient; take its real part \(np.real\)"):
+        with pytest.raises(TypeError, match=r"gradient: the .* is complex, and has no gradient. Take its real part \(np.real\)"):
             gradient(f(x), create_graph=create_graph)
-        for adjoint, part in ((1.0, np.real), (-1j, np.imag)):
+        for cotangent, part in ((1.0, np.real), (-1j, np.imag)):
             expected = numeric.gradient(lambda t, part=part: part(f(t)), [point])[0]
-            assert np.allclose(gradient(f(x), adjoint=adjoint, create_graph=create_graph)[x], expected, rtol=1e-6)
+            assert np.allclose(gradient(f(x), adjoint=cotangent, create_graph=create_graph)[x], expected, rtol=1e-6)
             assert np.allclose(ad.grad(lambda t, part=part: part(f(t)))(point), expected, rtol=1e-6)
 
 

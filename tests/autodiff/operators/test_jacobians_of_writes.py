@@ -1,4 +1,4 @@
-"""Forward-mode Jacobians of functions that write in place, by batched tangents, or adjoints where tangents raise."""
+"""Forward-mode Jacobians of functions that write in place, by batched tangents, or cotangents where tangents raise."""
 
 from __future__ import annotations
 
@@ -67,11 +67,11 @@ def require_near(actual: Any, expected: Any) -> None:
     np.testing.assert_allclose(actual, expected, rtol=1e-12, atol=1e-14)
 
 
-def without_adjoints(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let batches of adjoints raise."""
+def without_cotangents(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let batches of cotangents raise."""
 
     def pull(*_: Any) -> Any:
-        raise AssertionError("adjoints are passed back")
+        raise AssertionError("cotangents are passed back")
 
     monkeypatch.setattr(Linearization, "pull", pull)
 
@@ -81,7 +81,7 @@ def without_adjoints(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_writes_jacobian_columns_use_tangents(name: str, operator: Function, monkeypatch: pytest.MonkeyPatch) -> None:
     f = WRITING[name]
     expected = jacrev(f)(POINT)
-    without_adjoints(monkeypatch)
+    without_cotangents(monkeypatch)
     point = POINT.copy()
     require_near(operator(f)(point), expected)
     assert np.array_equal(point, POINT)
@@ -89,7 +89,7 @@ def test_writes_jacobian_columns_use_tangents(name: str, operator: Function, mon
 
 def test_writes_jacobian_tangents_in_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     expected = jacrev(heat)(POINT)
-    without_adjoints(monkeypatch)
+    without_cotangents(monkeypatch)
     monkeypatch.setattr("autodiff.reverse.linearization.MAX_BATCH_BYTES", 500)
     require_near(jacfwd(heat)(POINT), expected)
 
@@ -106,7 +106,7 @@ def test_writes_jacobian_of_several_arguments_in_one_pass(monkeypatch: pytest.Mo
 
     arguments = {"x": 2.0}, POINT, 3.0
     expected, _ = jacrev(f, (0, 1), has_aux=True)(*arguments)
-    without_adjoints(monkeypatch)
+    without_cotangents(monkeypatch)
     calls.clear()
     jacobians, aux = jacfwd(f, (0, 1), has_aux=True)(*arguments)
     assert (len(calls), aux) == (2, 3.0)
@@ -130,7 +130,7 @@ def test_writes_jacobian_complex_arguments(monkeypatch: pytest.MonkeyPatch) -> N
 
     z = POINT + 1j * POINT[::-1]
     expected = [jacrev(f)(z) for f in (analytic, real)]
-    without_adjoints(monkeypatch)
+    without_cotangents(monkeypatch)
     for f, reference in zip((analytic, real), expected, strict=True):
         require_near(jacfwd(f)(z), reference)
 
@@ -201,7 +201,7 @@ def test_writes_jacobian_is_differentiable(name: str, monkeypatch: pytest.Monkey
         return lambda p, w: np.sum(operator(lambda q: f(q * w))(p) ** 2)
 
     expected = grad(size(jacrev), (0, 1))(POINT, 1.5)
-    without_adjoints(monkeypatch)
+    without_cotangents(monkeypatch)
     for actual, reference in zip(grad(size(jacfwd), (0, 1))(POINT, 1.5), expected, strict=True):
         np.testing.assert_allclose(actual, reference, rtol=1e-10)
 

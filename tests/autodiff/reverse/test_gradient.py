@@ -145,18 +145,18 @@ class TestWrt:
         assert calls == []
 
 
-class TestAdjoint:
-    def test_adjoint_defaults_to_sum(self) -> None:
+class TestCotangent:
+    def test_cotangent_defaults_to_sum(self) -> None:
         x = cg.variable([1.0, 2.0], "x")
         assert np.array_equal(gradient(x * x)["x"], [2.0, 4.0])
         assert np.array_equal(gradient(x * x, adjoint=[1.0, 10.0])["x"], [2.0, 40.0])
 
-    def test_adjoint_wrong_shape_raises(self) -> None:
+    def test_cotangent_wrong_shape_raises(self) -> None:
         x = cg.variable([1.0, 2.0], "x")
         with pytest.raises(ValueError, match=r"shape \(3,\)"):
             gradient(x * x, adjoint=np.ones(3))
 
-    def test_adjoint_argument_is_not_changed(self) -> None:
+    def test_cotangent_argument_is_not_changed(self) -> None:
         x = cg.variable([1.0, 2.0], "x")
         seed = np.ones(2)
         g = gradient(x + 0, adjoint=seed)["x"]
@@ -293,7 +293,7 @@ class TestTheSweep:
 
     def test_sweep_of_element_loops_is_linear(self) -> None:
         def work(n: int) -> int:
-            """The number of elements written by settling the adjoint of x."""
+            """The number of elements written by settling the cotangent of x."""
             x = cg.variable(np.ones(n), "x")
             total: Any = 0.0
             for i in range(n):
@@ -336,13 +336,13 @@ class TestUnbroadcast:
     @for_each("shape", [(), (1,), (4,), (1, 1), (3, 1), (1, 4), (3, 4), (1, 1, 4), (2, 1, 1), (1, 3, 1), (2, 3, 4), (2, 1, 4)])
     def test_unbroadcast_every_pattern(self, shape: tuple[int, ...]) -> None:
         rng = np.random.default_rng(0)
-        adjoint = rng.normal(size=(2, 3, 4))
+        cotangent = rng.normal(size=(2, 3, 4))
         operand = rng.normal(size=shape)
-        undone = unbroadcast_adjoint(cg.variable(operand), adjoint)
+        undone = unbroadcast_adjoint(cg.variable(operand), cotangent)
         assert undone.shape == shape
-        # <adjoint, broadcast(v)> == <undone, v>
+        # <cotangent, broadcast(v)> == <undone, v>
         v = rng.normal(size=shape)
-        assert np.isclose(np.sum(adjoint * np.broadcast_to(v, (2, 3, 4))), np.sum(undone * v))
+        assert np.isclose(np.sum(cotangent * np.broadcast_to(v, (2, 3, 4))), np.sum(undone * v))
 
     def test_unbroadcast_zero_size(self) -> None:
         assert np.array_equal(unbroadcast(np.ones((0, 3)), (1, 3)), np.zeros((1, 3)))

@@ -1,4 +1,4 @@
-"""The adjoint of an element that was not selected is a structural zero, even when multiplied by nan or infinity.
+"""The cotangent of an element that was not selected is a structural zero, even when multiplied by nan or infinity.
 
 Programs are compared with central differences of plain NumPy, which only see the branch that is taken.
 """
@@ -271,7 +271,7 @@ GENUINE: dict[str, tuple[Program, list[float]]] = {
     "square of zero": (lambda x: np.sum(np.where(x < 5, np.sqrt(x**2), 0.0)), [0.0, 2.0]),
     "mixed by a product": (lambda x: np.sum((np.array([[1.0, np.nan], [1.0, 1.0]]) @ x)[:1]), [1.0, 2.0]),
     "a written zero": (lambda x: (lambda y: np.sum(np.exp(y)))(np.log(x).copy()), [0.0, 2.0]),
-    "zero adjoint": (lambda x: np.sum(np.array([0.0, 1.0]) * np.sqrt(x)), [0.0, 4.0]),
+    "zero cotangent": (lambda x: np.sum(np.array([0.0, 1.0]) * np.sqrt(x)), [0.0, 4.0]),
     "variance of equal elements": (lambda x: np.sum(np.sqrt(np.nanvar(np.stack([x, x]), axis=0))), [1.0, 2.0]),
     "difference of equal losses": (lambda x: np.sum(np.diff(np.sqrt(x)[[0, 0]])) + x[1], [0.0, 4.0]),
 }

@@ -38,12 +38,12 @@ FEW_AND_MANY_CHEAP = [pytest.param(40, id="few"), pytest.param(600, id="many", m
 # ---------------------------------------------------------------------------------------- broadcasting
 
 
-def summed(adjoint: Array, shape: Shape) -> Array:
+def summed(cotangent: Array, shape: Shape) -> Array:
     """The sum over the copies of each element of an array of a shape, element by element."""
-    total = np.zeros(shape, adjoint.dtype)
-    positions = np.broadcast_to(np.arange(total.size).reshape(shape), adjoint.shape)
-    for index in np.ndindex(adjoint.shape):
-        total.flat[positions[index]] += adjoint[index]
+    total = np.zeros(shape, cotangent.dtype)
+    positions = np.broadcast_to(np.arange(total.size).reshape(shape), cotangent.shape)
+    for index in np.ndindex(cotangent.shape):
+        total.flat[positions[index]] += cotangent[index]
     return total
 
 
@@ -62,18 +62,18 @@ def with_layout(x: Array, layout: str) -> Array:
 
 
 def in_native_order(dtype: Any) -> np.dtype[Any]:
-    """A dtype without its byte order, which adjoints keep or lose."""
+    """A dtype without its byte order, which cotangents keep or lose."""
     return np.dtype(dtype).newbyteorder("=")
 
 
 def check_unbroadcast(shapes: Any, dtype: Any, layout: str, is_node: bool) -> None:
-    shape, adjoint = shapes.input_shapes[0], whole_numbers(shapes.result_shape, dtype)
-    expected = summed(adjoint, shape)
-    cotangent = cg.variable(with_layout(adjoint, layout)) if is_node else with_layout(adjoint, layout)
+    shape, values = shapes.input_shapes[0], whole_numbers(shapes.result_shape, dtype)
+    expected = summed(values, shape)
+    cotangent = cg.variable(with_layout(values, layout)) if is_node else with_layout(values, layout)
     result = unbroadcast(cotangent, shape)
     assert (result.shape, in_native_order(result.dtype)) == (shape, np.dtype(dtype))
     assert np.array_equal(result, expected)
-    batch = np.stack([adjoint, 3 * adjoint])
+    batch = np.stack([values, 3 * values])
     together = unbroadcast_batch(cg.variable(batch) if is_node else with_layout(batch, layout), shape)
     assert np.array_equal(together, [expected, 3 * expected])
 
@@ -86,13 +86,13 @@ def test_unbroadcast_sums_over_copies(count: int) -> None:
 
 def check_unbroadcast_of_fewer(shape: Shape, dtype: Any, data: st.DataObject, is_node: bool) -> None:
     small = tuple(data.draw(st.sampled_from((1, n))) for n in shape)[data.draw(st.integers(0, len(shape))) :]
-    adjoint = whole_numbers(small, dtype)
-    result = unbroadcast(cg.variable(adjoint) if is_node else adjoint, shape)
-    assert np.array_equal(result, np.broadcast_to(adjoint, shape))
+    cotangent = whole_numbers(small, dtype)
+    result = unbroadcast(cg.variable(cotangent) if is_node else cotangent, shape)
+    assert np.array_equal(result, np.broadcast_to(cotangent, shape))
 
 
 @pytest.mark.parametrize("count", FEW_AND_MANY_CHEAP)
-def test_unbroadcast_repeats_smaller_adjoints(count: int) -> None:
+def test_unbroadcast_repeats_smaller_cotangents(count: int) -> None:
     shape = array_shapes(min_dims=0, max_dims=4, min_side=0, max_side=3)
     search(check_unbroadcast_of_fewer, count, shape=shape, dtype=DTYPES, data=st.data(), is_node=st.booleans())
 
@@ -139,7 +139,7 @@ def check_dtypes_and_layouts(case: Case, layouts: Sequence[str], single: Sequenc
         gradients = gradient(out, variables, adjoint=with_layout(u, layouts[0]), create_graph=create_graph)
         for i, x in enumerate(variables):
             assert in_native_order(gradients[x].dtype) == in_native_order(x.dtype)
-            close(gradients[x], expected[i], rtol, f"adjoint {i}")
+            close(gradients[x], expected[i], rtol, f"cotangent {i}")
     along = [with_layout(t.astype(x.dtype), layout) for t, x, layout in zip(v, other.args, layouts, strict=False)]
     pushed = jvp(case.function, args, along)[1]
     assert in_native_order(pushed.dtype) == in_native_order(out.dtype)
@@ -163,8 +163,8 @@ def test_rule_kind_agrees_in_both_modes(kind: str, count: int) -> None:
 
 
 @pytest.mark.parametrize("lay", LAYOUTS.values(), ids=LAYOUTS)
-def test_adjoint_layout_is_ignored(lay: Any) -> None:
-    """Adjoints that are not contiguous, of a rule that returns its adjoint."""
+def test_cotangent_layout_is_ignored(lay: Any) -> None:
+    """Cotangents that are not contiguous, of a rule that returns its cotangent."""
     for x in (real(2, 3), complexes(2, 3)):
         variable = cg.variable(x)
         u = lay(real(2, 2, 3, seed=1))

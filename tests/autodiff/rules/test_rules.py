@@ -147,16 +147,16 @@ class TestCalledByHand:
         cotangent[0] = 7
         assert np.array_equal(cotangent, [7, 1, 1])
 
-    @for_each("adjoint", [np.ones(2), [1.0, 2.0], np.ones((2, 3)), np.ones((1, 3)), []])
-    def test_direct_call_wrong_shape_raises(self, adjoint: Any) -> None:
-        message = re.escape(f"the adjoint has shape {np.shape(adjoint)}, and does not broadcast to the result of square")
+    @for_each("cotangent", [np.ones(2), [1.0, 2.0], np.ones((2, 3)), np.ones((1, 3)), []])
+    def test_direct_call_wrong_shape_raises(self, cotangent: Any) -> None:
+        message = re.escape(f"the cotangent has shape {np.shape(cotangent)}, and does not broadcast to the result of square")
         with pytest.raises(ValueError, match=message):
-            grads.square_grad(adjoint, np.square(cg.variable(self.x)))
+            grads.square_grad(cotangent, np.square(cg.variable(self.x)))
 
-    @for_each(("adjoint", "message"), [(1j, "is complex"), (None, "not a NoneType"), ("one", "not a str")])
-    def test_direct_call_wrong_type_raises(self, adjoint: Any, message: str) -> None:
+    @for_each(("cotangent", "message"), [(1j, "is complex"), (None, "not a NoneType"), ("one", "not a str")])
+    def test_direct_call_wrong_type_raises(self, cotangent: Any, message: str) -> None:
         with pytest.raises(TypeError, match=message):
-            grads.square_grad(adjoint, np.square(cg.variable(self.x)))
+            grads.square_grad(cotangent, np.square(cg.variable(self.x)))
 
 
 # ------------------------------------------------------------------------------------------ wrong rules
@@ -258,16 +258,16 @@ WRONG: dict[str, tuple[Callable[[], Case], set[str]]] = {
         lambda: wrong_cube(lambda g, out, x: g * (3 * x * x), lambda t, out, x: t * (3 * abs(x) * x)),
         {"forward", "second order"},
     ),
-    "only the adjoint": (
+    "only the cotangent": (
         lambda: wrong_cube(lambda g, out, x: g * (3 * abs(x) * x), lambda t, out, x: t * (3 * x * x)),
         {"reverse", "forward"},
     ),
-    "adjoint and tangent alike": (
+    "cotangent and tangent alike": (
         lambda: wrong_cube(lambda g, out, x: g * (2 * x * x), lambda t, out, x: t * (2 * x * x)),
         {"reverse", "forward"},
     ),
     "only the second order": (lambda: wrong_sine(lambda g, out, x: g * np.cos(cg.stop_gradient(x))), {"second order"}),
-    "a linear adjoint": (lambda: wrong_linear(lambda g, out, x: 3.001 * g), {"reverse", "forward"}),
+    "a linear cotangent": (lambda: wrong_linear(lambda g, out, x: 3.001 * g), {"reverse", "forward"}),
     "not linear": (lambda: wrong_linear(lambda g, out, x: 2 * g * x, lambda x: x * x), {"forward"}),
     "no transpose": (
         lambda: wrong_matmul(lambda g, out, x, y: g @ y.T, lambda g, out, x, y: np.reshape(x, y.shape) @ g),

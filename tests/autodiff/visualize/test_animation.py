@@ -100,7 +100,7 @@ def test_animation_formula_texts_are_each_used() -> None:
 
 
 def test_animation_shows_cotangent_times_derivative() -> None:
-    """Elementwise operations show adjoint times derivative, in the first case of each."""
+    """Elementwise operations show cotangent times derivative, in the first case of each."""
     first = {case.opname: case for case in reversed(CASES)}
     elementwise = {name: case for name, case in first.items() if name in rules and rules[name].kind == "elementwise"}
     shown = {name for name, case in elementwise.items() if any(step.local is not None for step in steps_of(case))}
@@ -128,13 +128,13 @@ def test_animation_omits_wrong_formula_text() -> None:
 def test_animation_chain_rule_of_tutorial() -> None:
     """Names, numbers, the formula of the rule, and the sum where something had arrived."""
     lines = [str(frame) for frame in tutorial().frames]
-    assert lines[0] == "The adjoint of the result is the start. ∂f/∂sub_0 = 1"
+    assert lines[0] == "The cotangent of the result is the start. ∂f/∂sub_0 = 1"
     assert lines[4] == (
-        "log_0 passes its adjoint back to mul_0. ∂f/∂mul_0 += ∂f/∂log_0 · ∂log_0/∂mul_0 = −3 × 0.0625 = −0.1875. "
+        "log_0 passes its cotangent back to mul_0. ∂f/∂mul_0 += ∂f/∂log_0 · ∂log_0/∂mul_0 = −3 × 0.0625 = −0.1875. "
         "with ∂log_0/∂mul_0 = 1 / mul_0 = 1 / 16 = 0.0625"
     )
     assert lines[10] == (
-        "pow_0 passes its adjoint back to its first operand, x. ∂f/∂x += ∂f/∂pow_0 · ∂pow_0/∂x = 0.95301 × 1.0465 = 0.9973. "
+        "pow_0 passes its cotangent back to its first operand, x. ∂f/∂x += ∂f/∂pow_0 · ∂pow_0/∂x = 0.95301 × 1.0465 = 0.9973. "
         "with ∂pow_0/∂x = add_0 · x^(add_0 − 1) = 1.7 · 0.5^(1.7 − 1) = 1.0465. ∂f/∂x = −12 + 0.9973 = −11.003"
     )
     assert lines[-1] == "The gradient is complete. ∂f/∂x = −11.003. ∂f/∂y = −2.4533. ∂f/∂z = −0.20332"
@@ -156,11 +156,11 @@ def test_animation_vector_form() -> None:
     w, x, b = variable(np.eye(2, 3), "w"), variable([[1.0], [2.0], [3.0]], "x"), variable(0.5, "b")
     text = "\n".join(words(np.sum(np.tanh(w @ x + b))))
     assert "∂f/∂tanh_0 += ∂f/∂sum_0 @ ∂sum_0/∂tanh_0 = [[1] [1]]. with ∂sum_0/∂tanh_0 = 1 for each element. " in text
-    assert "adjoint (1) @ Jacobian (1, 2×1) → (2×1)" in text
+    assert "cotangent (1) @ Jacobian (1, 2×1) → (2×1)" in text
     assert "∂f/∂add_0 += ∂f/∂tanh_0 ⊙ ∂tanh_0/∂add_0 = [[1] [1]] ⊙ " in text
     assert "with ∂tanh_0/∂add_0 = 1 − tanh(add_0)^2 = " in text
     assert "∂f/∂b += sum(∂f/∂add_0 ⊙ ∂add_0/∂b) = sum(" in text
-    assert "with ∂f/∂matmul_0 @ ∂matmul_0/∂w = ∂f/∂matmul_0 @ xᵀ. adjoint (2×1) @ Jacobian (2×1, 2×3) → (2×3)" in text
+    assert "with ∂f/∂matmul_0 @ ∂matmul_0/∂w = ∂f/∂matmul_0 @ xᵀ. cotangent (2×1) @ Jacobian (2×1, 2×3) → (2×3)" in text
     assert "with ∂f/∂matmul_0 @ ∂matmul_0/∂x = wᵀ @ ∂f/∂matmul_0" in text
     along = "\n".join(words(np.sum(np.tanh(w @ x + b)), mode="forward", wrt=x))
     assert "Jacobian (2×1, 3×1) @ tangent (3×1) → (2×1)" in along
@@ -171,24 +171,24 @@ def test_animation_of_complex_numbers() -> None:
     cg.reset()
     z, r = variable(1 + 2j, "z"), variable(3.0, "r")
     lines = words(np.real(np.conj(z * r) * (1 + 1j)))
-    assert "conj_0 passes its adjoint back to mul_0. ∂f/∂mul_0 += ∂f/∂conj_0 @ ∂conj_0/∂mul_0 = 1−1i" in lines
+    assert "conj_0 passes its cotangent back to mul_0. ∂f/∂mul_0 += ∂f/∂conj_0 @ ∂conj_0/∂mul_0 = 1−1i" in lines
     assert any("∂f/∂r += Re(∂f/∂mul_0 · ∂mul_0/∂r) = Re((1−1i) × (1+2i)) = 3" in line for line in lines)
 
 
 def test_animation_of_multi_output_operation() -> None:
-    """The adjoints of an operation with several results are gathered before they are passed on."""
+    """The cotangents of an operation with several results are gathered before they are passed on."""
     cg.reset()
     x, y = variable(7.0, "x"), variable(2.0, "y")
     q, r = np.divmod(x, y)
     lines = words(q + r * x)
-    assert "divmod_1, result 2 of divmod, passes its adjoint back. ∂f/∂divmod += ∂f/∂divmod_1 = (–, 7)" in lines
+    assert "divmod_1, result 2 of divmod, passes its cotangent back. ∂f/∂divmod += ∂f/∂divmod_1 = (–, 7)" in lines
     assert any(line.endswith("∂f/∂divmod = (–, 7) + (1, –) = (1, 7)") for line in lines)
     assert lines[-1] == "The gradient is complete. ∂f/∂x = 8. ∂f/∂y = −21"
     assert words(q + r * x, mode="forward", wrt=x)[-1].endswith(" = 8")
 
 
 def test_animation_repeated_operand_has_two_edges() -> None:
-    """x * x passes two adjoints, along different edges."""
+    """x * x passes two cotangents, along different edges."""
     x = variable(3.0, "x")
     animation = animate(x * x)
     first, second = animation.frames[1:3]
@@ -201,7 +201,7 @@ def test_animation_repeated_operand_has_two_edges() -> None:
 def test_animation_of_single_variable() -> None:
     """A graph of one node passes nothing."""
     assert words(variable(2.0, "x")) == [
-        "The adjoint of the result is the start. ∂x/∂x = 1",
+        "The cotangent of the result is the start. ∂x/∂x = 1",
         "The gradient is complete. ∂x/∂x = 1",
     ]
 
@@ -273,7 +273,7 @@ def test_animation_bad_options_raise() -> None:
         animate(f, mode="forward")
     with pytest.raises(ValueError, match="depends on no variable called 'q'"):
         animate(f, "q")
-    with pytest.raises(ValueError, match=r"the adjoint has shape \(2,\)"):
+    with pytest.raises(ValueError, match=r"the cotangent has shape \(2,\)"):
         animate(f, seed=[1.0, 2.0])
     with pytest.raises(ValueError, match=r"the tangent has shape \(2,\)"):
         animate(f, x, mode="forward", seed=[1.0, 2.0])
@@ -476,7 +476,7 @@ def state(page: Any) -> dict[str, Any]:
         announcement: document.getElementById('announcement').textContent,
         active: [...document.querySelectorAll('.node.active .first')].map((t) => t.textContent),
         edges: document.querySelectorAll('.arrow.active[marker-end]').length,
-        labels: [...document.querySelectorAll('text.adjoint:not([hidden])')].map((t) => t.textContent),
+        labels: [...document.querySelectorAll('text.cotangent:not([hidden])')].map((t) => t.textContent),
         derivatives: Object.fromEntries([...document.querySelectorAll('.node')].map((n) =>
             [n.querySelector('.first').textContent, n.querySelector('.derivative text')?.textContent]).filter((p) => p[1])),
     })""")
@@ -495,7 +495,7 @@ def test_animation_page_controls(page_file: Path) -> None:
         page.click("#forward")
         one = state(page)
         assert (one["step"], one["slider"], one["active"], one["edges"], one["labels"]) == (1, 1, ["sub_0"], 1, ["1"])
-        assert one["announcement"].startswith("Frame 2 of 15. sub_0 passes its adjoint back to its first operand, sin_0.")
+        assert one["announcement"].startswith("Frame 2 of 15. sub_0 passes its cotangent back to its first operand, sin_0.")
         page.click("#forward")
         page.click("#back")
         assert state(page) == one
@@ -639,7 +639,7 @@ def contrasts(page: Any) -> dict[str, float]:
             math: ratio(get('li:not([hidden]) .math', 'color'), panel),
             legend: ratio(get('#legend', 'color'), get('#legend', 'backgroundColor')),
             count: ratio(get('#count', 'color'), panel),
-            label: ratio(get('text.adjoint', 'fill'), body),
+            label: ratio(get('text.cotangent', 'fill'), body),
             button: ratio(get('#play', 'color'), get('#play', 'backgroundColor')),
         };
         for (const node of document.querySelectorAll('.node')) {

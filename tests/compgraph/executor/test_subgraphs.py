@@ -68,12 +68,12 @@ def test_subgraph_derivatives_match_whole_graph() -> None:
     x, w, hidden, out = two_layers()
     front, (cut, weights) = cg.subgraph(hidden, [x, w])
     back, (inner,) = cg.subgraph(out, hidden)
-    adjoint = cg.placeholder((None, 2), name="adjoint")
+    cotangent = cg.placeholder((None, 2), name="cotangent")
     (to_inner,) = gradients(back, [inner])
-    (to_weights,) = gradients(cg.sum(front * adjoint), [weights])
+    (to_weights,) = gradients(cg.sum(front * cotangent), [weights])
     points = RNG.normal(size=(4, 3))
     value = cg.Executor(front).run({cut: points, weights: w.value})
-    slope = cg.Executor(to_weights).run({cut: points, weights: w.value, adjoint: cg.Executor(to_inner).run({inner: value})})
+    slope = cg.Executor(to_weights).run({cut: points, weights: w.value, cotangent: cg.Executor(to_inner).run({inner: value})})
     np.testing.assert_allclose(slope, cg.Executor(gradients(out, [w])[0]).run({"x": points}), rtol=1e-14)
 
 

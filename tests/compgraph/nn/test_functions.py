@@ -99,8 +99,8 @@ class TestPrimitive:
             return x**3
 
         @rule(cubed, kind="elementwise")
-        def cube_grad(adjoint: Any, out: Any, x: Any) -> Any:
-            return 3 * x**2 * adjoint
+        def cube_grad(cotangent: Any, out: Any, x: Any) -> Any:
+            return 3 * x**2 * cotangent
 
         check_grads(lambda x: cubed(np.sin(x)), [np.array([0.5, 1.0])], order=3)
         node = cubed(cg.variable([1.0, 2.0], "x"))

@@ -115,13 +115,13 @@ def check_value(case: Case) -> None:
 
 
 def check_derivatives(case: Case) -> None:
-    """Compare adjoints and tangent with central differences, and with each other."""
+    """Compare cotangents and tangent with central differences, and with each other."""
     case = numbers(case)
     u, v = directions(case)
     with unless_numpy_is_wrong(case):
         pulled = vjp(case.function, *case.args)[1](u)
         for i, expected in enumerate(numeric.gradient(case.function, case.args, weights=u)):
-            close(pulled[i], expected, 1e-6, f"adjoint {i}")
+            close(pulled[i], expected, 1e-6, f"cotangent {i}")
         tangent = jvp(case.function, case.args, v)[1]
         close(tangent, numeric.directional(case.function, case.args, v), 1e-6, "tangent")
         forward, reverse = product([u], [tangent]), product(pulled, v)
@@ -174,7 +174,7 @@ def check_any_derivative(case: Case) -> None:
     arrays = [case.args[i] for i in moving]
     u, v = directions(Case(case.opname, case.label, among, tuple(arrays)))
     for x, reference in zip(vjp(among, *arrays)[1](u), numeric.gradient(among, arrays, weights=u), strict=True):
-        close(x, reference, 1e-6, "adjoint")
+        close(x, reference, 1e-6, "cotangent")
     close(jvp(among, arrays, v)[1], numeric.directional(among, arrays, v), 1e-6, "tangent")
 
 

@@ -85,7 +85,7 @@ def quiet() -> Iterator[None]:
 
 @quiet()
 def check(function: Function, *args: Array) -> None:
-    """Compare the value or error with NumPy's, and adjoints with tangents; in double precision with central differences too."""
+    """Compare the value or error with NumPy's, and cotangents with tangents; in double precision with central differences too."""
     try:
         expected = function(*args)
     except (TypeError, ValueError, IndexError, ZeroDivisionError) as error:
@@ -102,8 +102,8 @@ def check(function: Function, *args: Array) -> None:
         return
     u, v = random_like(value, rng), [random_like(x, rng) for x in args]
     pulled, tangent = vjp(case.function, *args)[1](u), jvp(case.function, args, v)[1]
-    for adjoint, x in zip(pulled, args, strict=True):
-        assert (adjoint.shape, adjoint.dtype) == (x.shape, x.dtype)
+    for cotangent, x in zip(pulled, args, strict=True):
+        assert (cotangent.shape, cotangent.dtype) == (x.shape, x.dtype)
     assert (np.shape(tangent), tangent.dtype) == (value.shape, value.dtype)
     single = any(a.dtype in (np.float32, np.complex64) for a in (*args, value))
     forward, reverse = product([u], [tangent]), product(pulled, v)
@@ -366,7 +366,7 @@ def test_layouts_cover_every_reduction_and_shape_rule() -> None:
 
 
 def test_layouts_check_detects_wrong_derivative() -> None:
-    """The checks themselves: a value, an adjoint and a tangent that are off."""
+    """The checks themselves: a value, a cotangent and a tangent that are off."""
     x = inside(2, 3)
     with pytest.raises(AssertionError):
         check(lambda x: np.sin(x) * (1 + 1e-15 * isinstance(x, cg.Node)), x)

@@ -92,7 +92,7 @@ def test_profile_scopes_include_their_content() -> None:
 
 
 def _passed_on(entries: dict[str, Any]) -> int:
-    """Bytes of adjoints that rules passed on or computed in place: at most one array."""
+    """Bytes of cotangents that rules passed on or computed in place: at most one array."""
     rest = 4 * BYTES - entries["outer"].bytes
     assert rest in (0, BYTES)
     return int(rest)
@@ -236,9 +236,9 @@ def test_profile_time_is_that_of_operation() -> None:
         return x * 1.0
 
     @ad.rule(slow)
-    def slow_grad(adjoint: Any, out: Any, x: Any) -> Any:
+    def slow_grad(cotangent: Any, out: Any, x: Any) -> Any:
         time.sleep(0.04)
-        return adjoint
+        return cotangent
 
     x = matrix()
     with cg.profile() as p:
@@ -253,7 +253,7 @@ def test_profile_time_is_that_of_operation() -> None:
 
 
 def test_profile_peak_matches_tracemalloc() -> None:
-    """The peak of a chain whose adjoints are freed on the way, to within a few temporary arrays of operations."""
+    """The peak of a chain whose cotangents are freed on the way, to within a few temporary arrays of operations."""
     n = 100_000
     x = variable(np.linspace(0.1, 1.0, n))
 
@@ -367,7 +367,7 @@ def test_profile_ends_on_error() -> None:
         return x * 1.0
 
     @ad.rule(bad)
-    def bad_grad(adjoint: Any, out: Any, x: Any) -> Any:
+    def bad_grad(cotangent: Any, out: Any, x: Any) -> Any:
         raise ZeroDivisionError("a rule")
 
     with cg.profile() as p:

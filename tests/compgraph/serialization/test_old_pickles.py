@@ -26,11 +26,11 @@ def test_old_pickles_of_every_operation_load() -> None:
     graphs = load_graphs()["graphs"]
     assert len(graphs) > 380
     with Failures("old pickles") as failures:
-        for name, out, variables, value, adjoints in graphs:
+        for name, out, variables, value, cotangents in graphs:
             with failures.case(name):
                 assert np.array_equal(out.value, value, equal_nan=True)
                 gradients = gradient(out, variables, np.ones(out.shape, out.dtype))
-                for variable, expected in zip(variables, adjoints, strict=True):
+                for variable, expected in zip(variables, cotangents, strict=True):
                     assert expected is not None
                     assert np.allclose(gradients[variable], expected, rtol=1e-12, equal_nan=True)
 

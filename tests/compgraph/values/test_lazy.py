@@ -63,7 +63,7 @@ USES: dict[str, Callable[[Any], Any]] = {
     "tangent": lambda d: ad.jvp(np.sin, (np.ones(3),), (d,)),
     "vjp": lambda d: ad.vjp(np.sin, np.ones(3))[1](d),
     "forward": ad.forward.variables,
-    "adjoint": lambda d: gradient(np.sin(cg.variable(np.ones(3))), adjoint=d),
+    "cotangent": lambda d: gradient(np.sin(cg.variable(np.ones(3))), adjoint=d),
     "rule": lambda d: ad.grads.exp_grad(d, np.exp(cg.variable(np.ones(3)))),
     "minimize": lambda d: ad.optimizers.minimize(np.sum, d),
     "check_gradient": lambda d: check_gradient(np.sum, [d]),

@@ -281,16 +281,16 @@ def test_page_hover_shows_value_and_shape(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("width", WIDTHS)
 def test_page_click_opens_panel(tmp_path: Path, width: str) -> None:
-    """Formula, value, adjoint and line of code; and the way to the neighbors."""
+    """Formula, value, cotangent and line of code; and the way to the neighbors."""
     output = expression()
     nodes = [node for node in breadth_first(output) if isinstance(node, cg.Node) and not isinstance(node, cg.ConstantNode)]
     with shown(tmp_path, output, width, adjoints=gradient(output, wrt=nodes)) as page:
         panel = page.locator("#panel")
         page.get_by_role("button", name=re.compile("^mul, θ")).click()
         text = panel.inner_text()
-        for words in ("θ = x · y₁", "[0.5 1]", "(2,) float64", "test_page.py:", "product = x * y", "Adjoint"):
+        for words in ("θ = x · y₁", "[0.5 1]", "(2,) float64", "test_page.py:", "product = x * y", "Cotangent"):
             assert words in text
-        assert f"{np.cos(0.5):.6g}" in text  # the adjoint of the product: cos(x y) / y²
+        assert f"{np.cos(0.5):.6g}" in text  # the cotangent of the product: cos(x y) / y²
         frame = rect(page, "#panel")
         assert frame["x"] + frame["width"] <= WIDTHS[width][0] + 1
         require_drawn(page.screenshot())
@@ -416,12 +416,12 @@ def test_page_on_narrow_screen_turns_graph(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_page_labels_are_not_covered(tmp_path: Path) -> None:
-    """Adjoint labels are crossed by no arrow and covered by no node."""
+    """Cotangent labels are crossed by no arrow and covered by no node."""
     output = expression()
     nodes = [node for node in breadth_first(output) if isinstance(node, cg.Node) and not isinstance(node, cg.ConstantNode)]
     with shown(tmp_path, output, adjoints=gradient(output, wrt=nodes)) as page:
-        assert page.locator("text.adjoint").count() >= 3
-        crossed = page.evaluate("""[...document.querySelectorAll("text.adjoint")].filter((text) => {
+        assert page.locator("text.cotangent").count() >= 3
+        crossed = page.evaluate("""[...document.querySelectorAll("text.cotangent")].filter((text) => {
             const { x, y, width, height } = text.getBBox();
             return [...document.querySelectorAll(".arrow")].some((path) => {
                 for (let at = 0; at < path.getTotalLength(); at += 1) {

@@ -320,7 +320,7 @@ def test_drawing_limit_none_draws_everything() -> None:
     assert "… 1 more" in visualize_at(y, limit=500, fold=False).source
 
 
-# ------------------------------------------------------------------------------- values, shapes, adjoints
+# ------------------------------------------------------------------------------- values, shapes, cotangents
 
 
 def test_drawing_shows_requested_details() -> None:
@@ -379,15 +379,15 @@ def test_drawing_places_cotangents_on_arrows() -> None:
 
 
 def test_drawing_abbreviates_cotangents() -> None:
-    """Adjoints are written next to an arrow, in one line."""
+    """Cotangents are written next to an arrow, in one line."""
     x = variable(np.arange(12.0).reshape(3, 4), "x")
     y = x * 2
     assert 'label="[0 … 11]"' in visualize_at(np.sum(y), adjoints={y: np.arange(12.0).reshape(3, 4)}).source
 
 
 def test_drawing_cotangents_of_another_graph_raise() -> None:
-    """Adjoints that would not be seen are a mistake."""
-    with pytest.raises(ValueError, match="none of the adjoints belongs"):
+    """Cotangents that would not be seen are a mistake."""
+    with pytest.raises(ValueError, match="none of the cotangents belongs"):
         visualize_at(variable(1.0) * 2, adjoints={variable(1.0): 1.0})
 
 
@@ -712,7 +712,7 @@ def test_themes_have_sufficient_contrast(theme: Theme) -> None:
     for kind in ("variable", "constant", "operation", "active"):
         assert contrast(getattr(theme, kind), getattr(theme, f"{kind}_text")) >= 4.5
     for behind in backgrounds:
-        for text in (theme.text, theme.muted, theme.adjoint):
+        for text in (theme.text, theme.muted, theme.cotangent):
             assert contrast(text, behind) >= 4.5
         for line in (theme.arrow, theme.mark, theme.box_line):
             assert contrast(line, behind) >= 3
@@ -1124,8 +1124,8 @@ def test_legend_names_drawn_kinds(theme: str, direction: str) -> None:
 def test_legend_includes_drawn_cotangents() -> None:
     x = variable([1.0, 2.0], "x")
     f = np.sum(x * x)
-    assert "adjoint" in visualize_at(f, adjoints=gradient(f), legend=True).source
-    assert "adjoint" not in visualize_at(f, legend=True).source
+    assert "cotangent" in visualize_at(f, adjoints=gradient(f), legend=True).source
+    assert "cotangent" not in visualize_at(f, legend=True).source
     written: Any = cg.zeros(2)
     written[0] = x[0]
     assert "write in place" not in visualize_at(np.sum(written), legend=True).source  # writes are drawn as operations

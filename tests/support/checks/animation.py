@@ -28,14 +28,14 @@ def check_animation(case: Case) -> None:
     """Every step of both modes has the numbers of the sweep, and a text."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # poles, which other tests cover
-        check_adjoints(case)
+        check_cotangents(case)
         for k in range(len(case.args)):
             check_tangents(case, k)
         check_steps(case)
 
 
-def check_adjoints(case: Case) -> None:
-    """Adjoints are those of `gradient` bit for bit, and the steps before add up to them."""
+def check_cotangents(case: Case) -> None:
+    """Cotangents are those of `gradient` bit for bit, and the steps before add up to them."""
     variables = [cg.variable(a, f"x{k}") for k, a in enumerate(case.args)]
     out = case.function(*variables)
     seed = waves(out)
@@ -67,7 +67,7 @@ def check_tangents(case: Case, position: int) -> None:
 
 
 def check_steps(case: Case) -> None:
-    """A product of adjoint and derivative is shown only where it is the number that was passed; each step has a text."""
+    """A product of cotangent and derivative is shown only where it is the number that was passed; each step has a text."""
     variables = [cg.variable(a) for a in case.args]
     out = case.function(*variables)
     sweeps = [backward(out, variables, None), *(forward(out, x, None) for x in variables)]

@@ -99,7 +99,7 @@ def check_executor(case: Case) -> None:
 
 
 def by_vjp(function: Any, args: list[Any]) -> list[Any]:
-    """The value, and the adjoints of the arguments."""
+    """The value, and the cotangents of the arguments."""
     value, pull = ad.vjp(function, *args)
     return [value, *pull(np.ones_like(value))]
 

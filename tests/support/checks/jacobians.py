@@ -70,7 +70,7 @@ def check_graph(out: Any, variables: list[Any], rng: np.random.Generator, rtol: 
         for x in variables:
             zeros = np.zeros((count, *x.shape), x.dtype)
             expected = np.reshape([s.get(x, zeros[0]) for s in pulled[some]], zeros.shape)
-            near(together.get(x, zeros), expected, f"adjoints of {count}", rtol)
+            near(together.get(x, zeros), expected, f"cotangents of {count}", rtol)
         tangent = push_through(nodes, {x: t[some] for x, t in tangents.items()}, out, create_graph, count)
         zeros = np.zeros_like(seeds[some])
         expected = [zeros[0] if t is None else t for t in pushed[some]]

@@ -19,32 +19,32 @@ def parts_of(value: Any) -> tuple[Any, ...]:
     return value if isinstance(value, tuple) else (value,)
 
 
-def contributions(node: Any, adjoint: Any) -> list[Any]:
-    """The contributions of a node to the adjoints of its operands."""
+def contributions(node: Any, cotangent: Any) -> list[Any]:
+    """The contributions of a node to the cotangents of its operands."""
     formulas, operands, out = by_function[node.function].formulas, plain_operands(node), plain_result(node)
     if isinstance(formulas, SharedFormulas):
         positions = [p for p in node.parent_argnums if p >= formulas.fixed]
-        return list(formulas.formula(positions, adjoint, out, *operands, **node.options))
+        return list(formulas.formula(positions, cotangent, out, *operands, **node.options))
     positions = [p for p in node.parent_argnums if p < len(formulas) and node.args[p].__class__ not in INERT]
-    return [formula(adjoint, out, *operands, **node.options) for p in positions if (formula := formulas[p]) is not None]
+    return [formula(cotangent, out, *operands, **node.options) for p in positions if (formula := formulas[p]) is not None]
 
 
-def in_batch(adjoint: Any) -> Any:
-    """An adjoint repeated five times, for each output that has one."""
-    if isinstance(adjoint, tuple):
-        return tuple(None if part is None else in_batch(part) for part in adjoint)
-    return np.stack([adjoint] * 5)
+def in_batch(cotangent: Any) -> Any:
+    """A cotangent repeated five times, for each output that has one."""
+    if isinstance(cotangent, tuple):
+        return tuple(None if part is None else in_batch(part) for part in cotangent)
+    return np.stack([cotangent] * 5)
 
 
-def contributions_in_batch(node: Any, adjoints: Any) -> list[Any]:
-    """The contributions of a batch of adjoints."""
+def contributions_in_batch(node: Any, cotangents: Any) -> list[Any]:
+    """The contributions of a batch of cotangents."""
     rule, (out, operands) = by_function[node.function], rule_operands(node, False)
     positions = [p for p in node.parent_argnums if p < len(rule.formulas) and node.args[p].__class__ not in INERT]
-    return [pull_batch(rule, p, adjoints, out, *operands, **node.options) for p in positions if rule.formulas[p] is not None]
+    return [pull_batch(rule, p, cotangents, out, *operands, **node.options) for p in positions if rule.formulas[p] is not None]
 
 
 def check_contributions(case: Case) -> None:
-    """A contribution is a new array, the adjoint or a view, because the sweep accumulates contributions in place."""
+    """A contribution is a new array, the cotangent or a view, because the sweep accumulates contributions in place."""
     _, out = recorded(case)
     nodes = collect(out)
     if not isinstance(nodes, list):
@@ -53,10 +53,10 @@ def check_contributions(case: Case) -> None:
     for node in nodes:
         if not node.args or node not in reached:
             continue
-        adjoint = in_batch(reached[node])
+        batch = in_batch(reached[node])
         cotangents = [c for _ in range(2) for c in contributions(node, reached[node])]
-        cotangents += [c for _ in range(2) for c in contributions_in_batch(node, adjoint)]
-        passed = [*parts_of(reached[node]), *parts_of(adjoint)]
+        cotangents += [c for _ in range(2) for c in contributions_in_batch(node, batch)]
+        passed = [*parts_of(reached[node]), *parts_of(batch)]
         owned = [c for c in cotangents if isinstance(c, np.ndarray) and c.base is None and not any(c is a for a in passed)]
         arrays = [*plain_operands(node), *parts_of(plain_result(node)), *node.options.values()]
         assert len(set(map(id, owned))) == len(owned), f"{node.opname} returns the same array twice"

@@ -19,6 +19,6 @@ def check_pickle(case: Case) -> None:
     assert copies[0].opname == out.opname
     assert np.array_equal(copies[0].value, out.value, equal_nan=out.dtype.kind in "fc")
     ones = np.ones(out.shape, out.dtype)
-    expected, adjoints = gradient(out, variables, ones), gradient(*copies, ones)
-    for ours, theirs in zip(expected._cotangents.values(), adjoints._cotangents.values(), strict=True):
+    expected, cotangents = gradient(out, variables, ones), gradient(*copies, ones)
+    for ours, theirs in zip(expected._cotangents.values(), cotangents._cotangents.values(), strict=True):
         assert np.array_equal(ours, theirs, equal_nan=True)

@@ -47,7 +47,7 @@ def random_like(array: Any, rng: np.random.Generator) -> Array:
 
 
 def directions(case: Case) -> tuple[Array, list[Array]]:
-    """The adjoint of the case's result, and a tangent for each of its arguments."""
+    """The cotangent of the case's result, and a tangent for each of its arguments."""
     rng = np.random.default_rng(zlib.crc32(f"{case.opname}: {case.label}".encode()))
     return random_like(case.function(*case.args), rng), [random_like(x, rng) for x in case.args]
 
@@ -63,9 +63,9 @@ def flat(arrays: Any) -> Any:
     return np.concatenate([np.ravel(a) for a in arrays])
 
 
-def product(adjoints: Any, tangents: Any) -> float:
-    """The real inner product of adjoints and tangents."""
-    return float(sum(np.sum(np.real(a * t)) for a, t in zip(adjoints, tangents, strict=True)))
+def product(cotangents: Any, tangents: Any) -> float:
+    """The real inner product of cotangents and tangents."""
+    return float(sum(np.sum(np.real(a * t)) for a, t in zip(cotangents, tangents, strict=True)))
 
 
 # ----------------------------------------------------------------------------------------------- checks
@@ -87,18 +87,20 @@ def check_value(case: Case) -> None:
 
 
 def check_reverse(case: Case) -> None:
-    """Adjoints agree with central differences, by `gradient` and by `vjp`, whichever arguments are constants."""
+    """Cotangents agree with central differences, by `gradient` and by `vjp`, whichever arguments are constants."""
     u, _ = directions(case)
     variables, out = recorded(case)
     gradients = gradient(out, variables, adjoint=u)
     expected = numeric.gradient(case.function, case.args, weights=u)
     pulled = vjp(case.function, *case.args)[1](u)
     for i, (x, reference) in enumerate(zip(variables, expected, strict=True)):
-        close(gradients[x], reference, 1e-6, f"adjoint {i}")
-        close(pulled[i], gradients[x], 1e-14, f"adjoint {i} by vjp")
+        close(gradients[x], reference, 1e-6, f"cotangent {i}")
+        close(pulled[i], gradients[x], 1e-14, f"cotangent {i} by vjp")
         assert gradients[x].dtype == pulled[i].dtype == x.dtype
         alone = [*case.args[:i], x, *case.args[i + 1 :]]
-        close(gradient(case.function(*alone), x, adjoint=u)[x], gradients[x], 1e-12, f"adjoint {i} when the others are constants")
+        close(
+            gradient(case.function(*alone), x, adjoint=u)[x], gradients[x], 1e-12, f"cotangent {i} when the others are constants"
+        )
 
 
 def check_forward(case: Case) -> None:
@@ -107,9 +109,9 @@ def check_forward(case: Case) -> None:
     value, tangent = jvp(case.function, case.args, v)
     close(tangent, numeric.directional(case.function, case.args, v), 1e-6, "tangent")
     assert tangent.dtype == value.dtype
-    adjoints = vjp(case.function, *case.args)[1](u)
-    forward, reverse = product([u], [tangent]), product(adjoints, v)
-    size = 1 + sum(float(np.sum(np.abs(a * t))) for a, t in zip(adjoints, v, strict=True))
+    cotangents = vjp(case.function, *case.args)[1](u)
+    forward, reverse = product([u], [tangent]), product(cotangents, v)
+    size = 1 + sum(float(np.sum(np.abs(a * t))) for a, t in zip(cotangents, v, strict=True))
     assert abs(forward - reverse) <= 1e-10 * size, f"<u, Jv> = {forward}, <J^T u, v> = {reverse}"
     total = np.zeros_like(tangent)
     for i, x in enumerate(case.args):
@@ -150,7 +152,7 @@ def check_second_order(case: Case) -> None:
 
 
 def check_single_precision(case: Case) -> None:
-    """Adjoints have the precision of their arguments, all or each alone single, and values have NumPy's dtype."""
+    """Cotangents have the precision of their arguments, all or each alone single, and values have NumPy's dtype."""
     u, v = directions(case)
     exact = vjp(case.function, *case.args)[1](u)
     exact_tangent = jvp(case.function, case.args, v)[1]
@@ -161,9 +163,9 @@ def check_single_precision(case: Case) -> None:
         assert out.dtype == np.asarray(case.function(*mixed.args)).dtype
         result, graph = (gradient(out, variables, adjoint=u, create_graph=graph) for graph in (False, True))
         for i, x in enumerate(variables):
-            assert result[x].dtype == graph[x].dtype == x.dtype, f"adjoint {i} is {result[x].dtype}, {graph[x].dtype}"
-            close(result[x], exact[i], 3e-5, f"adjoint {i} in single precision")
-            close(graph[x], result[x], 1e-6, f"adjoint {i} in single precision with create_graph")
+            assert result[x].dtype == graph[x].dtype == x.dtype, f"cotangent {i} is {result[x].dtype}, {graph[x].dtype}"
+            close(result[x], exact[i], 3e-5, f"cotangent {i} in single precision")
+            close(graph[x], result[x], 1e-6, f"cotangent {i} in single precision with create_graph")
         tangent = jvp(case.function, mixed.args, [t.astype(x.dtype) for t, x in zip(v, mixed.args, strict=True)])[1]
         assert tangent.dtype == out.dtype
         close(tangent, exact_tangent, 3e-5, "tangent in single precision")
@@ -207,13 +209,13 @@ def check_layouts(case: Case) -> None:
         for create_graph in (False, True):
             gradients = gradient(out, variables, adjoint=lay(u), create_graph=create_graph)
             for i, x in enumerate(variables):
-                close(gradients[x], expected[i], 1e-13, f"adjoint {i}, {layout}, create_graph={create_graph}")
+                close(gradients[x], expected[i], 1e-13, f"cotangent {i}, {layout}, create_graph={create_graph}")
         pushed = jvp(case.function, [lay(x) for x in case.args], [lay(t) for t in v])[1]
         close(pushed, tangent, 1e-13, f"tangent, {layout}")
 
 
 def check_call(case: Case) -> None:
-    """``opname_grad(adjoint, node)`` lists the adjoints of all operands."""
+    """``opname_grad(adjoint, node)`` lists the cotangents of all operands."""
     u, _ = directions(case)
     variables, out = recorded(case)
     if out.opname != case.opname:
@@ -224,25 +226,25 @@ def check_call(case: Case) -> None:
     assert len(cotangents) == max(2, len(operands))
     assert cotangents[1] is None or len(operands) > 1
     totals = {x: np.zeros_like(x.value) for x in variables}
-    for adjoint, operand in zip(cotangents, operands, strict=False):
-        if adjoint is None:
+    for cotangent, operand in zip(cotangents, operands, strict=False):
+        if cotangent is None:
             continue
-        assert (adjoint.shape, adjoint.dtype) == (np.shape(operand), np.asarray(operand).dtype)
+        assert (cotangent.shape, cotangent.dtype) == (np.shape(operand), np.asarray(operand).dtype)
         if isinstance(operand, cg.Node):
-            further = gradient(operand, adjoint=adjoint)
+            further = gradient(operand, adjoint=cotangent)
             for x in variables:
                 totals[x] = totals[x] + further[x] if x in further else totals[x]
     expected = gradient(out, variables, adjoint=u)
     for i, x in enumerate(variables):
-        close(totals[x], expected[x], 1e-13, f"adjoint {i} by the rule itself")
+        close(totals[x], expected[x], 1e-13, f"cotangent {i} by the rule itself")
     of_ones = rules[case.opname](np.ones(out.shape, out.dtype), out)
     listed = np.ones(out.shape, int).tolist() if out.size else 1  # an empty list has one axis
     for number in (1.0, 1, np.float32(1), np.array(1), np.ones(out.shape[1:]), listed):
-        for adjoint, reference in zip(rules[case.opname](number, out), of_ones, strict=True):
-            assert (adjoint is None) == (reference is None)
-            if adjoint is not None:
-                assert adjoint.dtype == reference.dtype
-                assert np.array_equal(adjoint, reference, equal_nan=True), f"{adjoint} for an adjoint of {number!r}"
+        for cotangent, reference in zip(rules[case.opname](number, out), of_ones, strict=True):
+            assert (cotangent is None) == (reference is None)
+            if cotangent is not None:
+                assert cotangent.dtype == reference.dtype
+                assert np.array_equal(cotangent, reference, equal_nan=True), f"{cotangent} for a cotangent of {number!r}"
 
 
 CHECKS: dict[str, Callable[[Case], None]] = {
