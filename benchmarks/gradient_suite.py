@@ -398,10 +398,12 @@ def interleaved(calls: dict[str, Callable[[], Any]], limit: float = 6.0, rounds:
 
 
 def leaves(result: Any) -> list[Any]:
-    """Flatten a result to dense arrays."""
+    """Flatten a result to arrays; a sparse matrix to its elements and indices."""
     if isinstance(result, (tuple, list)):
         return [leaf for part in result for leaf in leaves(part)]
-    return [result.toarray() if hasattr(result, "toarray") else np.asarray(result)]
+    if hasattr(result, "indptr"):
+        return [result.data, result.indices, result.indptr]
+    return [np.asarray(result)]
 
 
 def measure(program: Program, use_jax: bool = False, report: bool = False) -> dict[str, float]:

@@ -6,6 +6,7 @@ contributes to one element of the result, unless a factor that is independent of
 
 from __future__ import annotations
 
+import itertools
 import math
 import string
 from collections.abc import Callable, Sequence
@@ -30,7 +31,7 @@ class Contraction(NamedTuple):
     terms : list of str
         For each operand, a letter for each axis.
     target : str
-        A letter for each axis of the result; of its reshape, for ``outer``.
+        A letter for each axis of the result; of its reshape, for ``outer`` and ``kron``.
     constants : list of tuple
         Further factors, with their subscripts.
     """
@@ -159,8 +160,14 @@ def _cross(
     return Contraction(terms, inserted(max(a.ndim, b.ndim), axes[2], "i"), [("ijk", _LEVI_CIVITA)])
 
 
+def _kron(operands: list[NDArray[Any]]) -> Contraction | None:
+    a, b = [names[: x.ndim] for x, names in zip(operands, (string.ascii_lowercase, string.ascii_uppercase), strict=True)]
+    pairs = [*itertools.zip_longest(a, b, fillvalue="")]  # the letters of each axis, the last axis first
+    return Contraction([a[::-1], b[::-1]], "".join(p + q for p, q in reversed(pairs)), [])
+
+
 _CONTRACTIONS: dict[str, Callable[..., Contraction | None]] = {
     "matmul": _matmul, "stacked_matmul": _matmul, "dot": _dot, "inner": _inner, "tensordot": _tensordot, "einsum": _einsum,
-    "outer": lambda operands: _tensordot(operands, 0), "cross": _cross, "vecdot": _batched("j", "j", target=""),
+    "outer": lambda operands: _tensordot(operands, 0), "cross": _cross, "kron": _kron, "vecdot": _batched("j", "j", target=""),
     "matvec": _batched("ij", "j", target="i"), "vecmat": _batched("i", "ij", target="j"),
 }  # fmt: skip

@@ -14,7 +14,7 @@ from compgraph.values import Value, describe
 from ..arguments import Argnums, Arguments, function_operator
 from ..reverse import gradient_nodes
 from .jacobians import differentiate_trace, directions_of, require_sparse_support, warn_of_unreached_inputs
-from .sparse import sparse_hessian
+from .sparse import SparseDerivative
 from .trace import Function, P, Trace, concatenate_raveled
 
 __all__ = ["hessian", "hessian_diagonal", "hessian_vector_product", "hvp"]
@@ -50,8 +50,8 @@ def hessian(
     Raises
     ------
     TypeError
-        When called: as for `grad`; also for complex arguments or results, and if `sparse` is requested inside another derivative
-        or under `vmap`.
+        When called: as for `grad`; also for complex arguments or results, and if `sparse` is requested in forward mode of
+        another derivative or under `vmap`.
     ValueError
         When called: as for `grad`; also if `sparse` is requested for several or nested arguments.
 
@@ -83,11 +83,13 @@ def hessian(
     def blocks(trace: Trace, out: object) -> list[Any]:
         return [block for g in gradient_nodes(trace.operator, trace.inputs, out) for block in trace.linearized(g).rows()]
 
+    sparse_derivative = SparseDerivative()
+
     def derive(trace: Trace) -> Any:
         out = _real_scalar(trace)
         if sparse:
             require_sparse_support(trace)
-            return sparse_hessian(trace, out)
+            return sparse_derivative.hessian(trace, out)
         hessian_blocks = trace.apply_linear(out, [], lambda o, _: blocks(trace, o))
         count = len(trace.inputs)
         nest = trace.arguments.nest
@@ -149,11 +151,13 @@ def hessian_diagonal(
         gradients = gradient_nodes(trace.operator, trace.inputs, out)
         return [trace.linearized(g).diagonal(position) for position, g in enumerate(gradients)]
 
+    sparse_derivative = SparseDerivative()
+
     def derive(trace: Trace) -> Any:
         out = _real_scalar(trace)
         if sparse:
             require_sparse_support(trace)
-            return np.reshape(sparse_hessian(trace, out).diagonal(), trace.points[0].shape)[()]
+            return np.reshape(sparse_derivative.hessian(trace, out).diagonal(), trace.points[0].shape)[()]
         return trace.arguments.nest(trace.apply_linear(out, [], lambda o, _: diagonals(trace, o)))
 
     return differentiate_trace("hessian_diagonal", f, argnums, has_aux, derive)

@@ -26,7 +26,7 @@ from ..batching import active_levels, base_of
 from ..forward import TangentNode, jvp, run_with_tangent_batch
 from ..reverse import Linearization, collect, contains_nan, without_tangents
 from ..rules import conform
-from .sparse import sparse_jacobian
+from .sparse import SparseDerivative
 from .trace import Function, P, R, Trace
 
 __all__ = ["jacfwd", "jacobian", "jacrev", "linearize"]
@@ -178,8 +178,8 @@ def jacobian(
     Raises
     ------
     TypeError
-        When called: as for `jacrev`; also if `sparse` is requested for complex numbers, inside another derivative or under
-        `vmap`.
+        When called: as for `jacrev`; also if `sparse` is requested for complex numbers, in forward mode of another
+        derivative or under `vmap`.
     ValueError
         When called: as for `jacrev`; also if `sparse` is requested for nested arguments or results.
 
@@ -197,11 +197,12 @@ def jacobian(
     >>> jacobian(np.diff, sparse=True)(np.arange(1000.0)).nnz
     1998
     """
+    sparse_derivative = SparseDerivative()
 
     def derive(trace: Trace) -> Any:
         if sparse:
             require_sparse_support(trace)
-            return trace.map_leaves(lambda out: sparse_jacobian(trace, out))
+            return trace.map_leaves(lambda out: sparse_derivative.jacobian(trace, out))
         size = sum(math.prod(x.shape) for x in trace.points)
         forward = ForwardJacobian(trace)
 

@@ -1,54 +1,120 @@
-"""Sparse Jacobians and Hessians: their sparsity pattern, from the recorded graph, and their values, by few directions.
+"""Sparse Jacobians and Hessians: their values, by few directions.
 
-For each node, a boolean matrix records the input elements that each of its elements depends on. Elementwise operations,
-reductions and operations that move elements propagate it exactly. For other operations, all results depend on all operands, so a
-pattern is never too small. It holds for the recorded graph: for the branches and sort orders at this point.
+Columns without a common row get the same color, and one direction computes all columns of a color; likewise rows without a common
+column. The coloring is greedy, as in A. R. Curtis, M. J. D. Powell, J. K. Reid, "On the estimation of sparse Jacobian matrices"
+(1974): each column, in order, gets the first color without a conflict. The symmetry of Hessians is not used.
 
-Columns without a common row get the same color, and one direction computes all columns of a color. The coloring is greedy, as in
-A. R. Curtis, M. J. D. Powell, J. K. Reid, "On the estimation of sparse Jacobian matrices" (1974): each column, in order, gets the
-first color without a conflict. The symmetry of Hessians is not used.
+A sweep ends at the *selections* of an input: the nodes whose elements are elements of the input, such as ``x[index]``. Rows that
+share an element of the input often share no element of a selection, so fewer colors suffice.
 """
 
 from __future__ import annotations
 
-import functools
 import itertools
 import math
-from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from compgraph.array_types import Array
-from compgraph.ops import Keyworded, OnAxes, Output, opname_of, spec_of
-from compgraph.values import MultiOutput, describe
+from compgraph.bind import bind
+from compgraph.storage import Write
+from compgraph.values import INERT, describe
 
-from ..batching import propagate
 from ..forward import TangentNode
 from ..reverse import Linearization, gradient_nodes
-from ..rules import by_function, plain_operands, restore_axes
-from .contractions import contraction_of, dependences
+from ..rules import plain_operands, scatter
+from .sparsity_patterns import GraphStructure, guarded_plain, moves_elements_of_one
 from .trace import Trace
+
+MAX_COMPRESSIONS = 8  # patterns kept for one function
 
 # --------------------------------------------------------------------------------------------------- derivatives
 
 
-def sparse_jacobian(trace: Trace, out: object) -> list[Any]:
-    """Return the Jacobian for each input of a trace, as sparse matrices."""
-    _require_real(trace, out)
-    linearization = trace.linearized(out)
-    _require_plain_derivatives(linearization)
-    return [_compressed_jacobian(linearization, i) for i in range(len(trace.inputs))]
+class Compression(NamedTuple):
+    """The computation of a sparse matrix from few directions.
+
+    Attributes
+    ----------
+    matrix : scipy.sparse.csr_array
+        A matrix with the pattern.
+    colors : array of int
+        The color of each row, or of each column.
+    color_count : int
+        The number of colors.
+    has_row_colors : bool
+        Whether rows are computed together, by cotangents; otherwise columns, by tangents.
+    sources : array of int
+        For each element of the matrix, its position among the values of all directions.
+    targets : array of int or None
+        If values are summed, the element of the matrix to which each source is added.
+    """
+
+    matrix: Any
+    colors: Any
+    color_count: int
+    has_row_colors: bool
+    sources: Any
+    targets: Any
 
 
-def sparse_hessian(trace: Trace, out: object) -> Any:
-    """Return the Hessian for the only input of a trace, as a sparse matrix."""
-    _require_real(trace, out)
-    (gradient,) = gradient_nodes(trace.operator, trace.inputs, out)
-    linearization = trace.linearized(gradient)
-    _require_plain_derivatives(linearization)
-    return _compressed_jacobian(linearization, 0)
+class SparseDerivative:
+    """Computes sparse matrices of derivatives. Patterns and colors are computed once for equal graphs.
+
+    Attributes
+    ----------
+    compressions : dict
+        By the key of a graph's structure.
+    """
+
+    def __init__(self) -> None:
+        self.compressions: dict[Any, Compression] = {}
+
+    def jacobian(self, trace: Trace, out: object) -> list[Any]:
+        """Return the Jacobian for each input of a trace, as sparse matrices."""
+        _require_real(trace, out)
+        linearization = trace.linearized(out)
+        return [self._compressed_jacobian(linearization, x) for x in linearization.inputs]
+
+    def hessian(self, trace: Trace, out: object) -> Any:
+        """Return the Hessian for the only input of a trace, as a sparse matrix."""
+        _require_real(trace, out)
+        (gradient,) = gradient_nodes(trace.operator, trace.inputs, out)
+        return self._compressed_jacobian(trace.linearized(gradient), trace.inputs[0])
+
+    def _compressed_jacobian(self, linearization: Linearization, x: Any) -> Any:
+        """Compute the Jacobian for one input, with one direction per color."""
+        from scipy.sparse import csr_array
+
+        from compgraph.scipy.sparse import build_matrix
+
+        shape = math.prod(linearization.out.shape), math.prod(x.shape)
+        selections, positions = find_selections(linearization, x)
+        cut = linearization.from_nodes(selections)
+        structure = GraphStructure(cut)
+        key = structure.key, tuple([part.tobytes() for part in positions])
+        compression = self.compressions.get(key)
+        if compression is None:
+            starts = np.cumsum([0, *map(len, positions)])
+            compression = compress(structure.pattern(), np.concatenate(positions), starts, shape[1], linearization.has_writes)
+            while len(self.compressions) >= MAX_COMPRESSIONS:
+                self.compressions.pop(next(iter(self.compressions)), None)
+            self.compressions[key] = compression
+        if not compression.color_count:
+            return csr_array(shape, dtype=x.dtype)
+        values = _row_values(cut, compression) if compression.has_row_colors else _column_values(linearization, x, compression)
+        with linearization.recording():
+            data = _joined([np.reshape(part, (-1,)) for part in values])[compression.sources]
+            if compression.targets is not None:
+                zeros = np.zeros(compression.matrix.nnz, data.dtype)
+                data = bind(scatter, (zeros, data, compression.targets), {"index_counts": (1,)})
+        return build_matrix(compression.matrix.copy(), data)
+
+
+def _joined(parts: list[Any]) -> Any:
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
 def _require_real(trace: Trace, out: object) -> None:
@@ -59,264 +125,84 @@ def _require_real(trace: Trace, out: object) -> None:
             raise TypeError(f"{trace.operator}: sparse=True is for real numbers, not the {describe(node)}. Leave it out")
 
 
-def _require_plain_derivatives(linearization: Linearization) -> None:
-    if linearization.create_graph:
-        raise TypeError(
-            f"{linearization.operator}: the function depends on nodes recorded outside of it, and a sparse matrix cannot be a "
-            "node of their graph. Leave out sparse=True, or pass the values of these nodes"
-        )
+def find_selections(linearization: Linearization, x: Any) -> tuple[list[Any], list[Any]]:
+    """Return the nodes that consist of elements of an input and that other operations read, and the positions of the elements."""
+    out = linearization.out
+    roots = getattr(linearization.nodes, "roots", {})
+    positions = {id(x): np.arange(math.prod(x.shape)).reshape(x.shape)}
+    selections: dict[int, Any] = {}  # those that are read
+    for node in reversed(linearization.nodes):
+        args = node.args
+        active = [position for position in node.parent_argnums if id(args[position]) in positions]
+        if not active or type(node) in INERT:
+            continue
+        if type(node) is not Write and active == [0] and roots.get(id(node)) is None and moves_elements_of_one(node):
+            index = [guarded_plain(linearization, *pair) for pair in zip(args[1:], plain_operands(node)[1:], strict=True)]
+            positions[id(node)] = node.function(positions[id(args[0])], *index, **node.options)
+        else:
+            selections.update((id(args[position]), args[position]) for position in active)
+    if id(out) in positions or not selections:
+        read = out if id(out) in positions else x
+        selections[id(read)] = read
+    return [*selections.values()], [np.ravel(positions[key]).astype(np.int32) for key in selections]
 
 
-def _compressed_jacobian(linearization: Linearization, i: int) -> Any:
-    """Compute the Jacobian for one input, with one direction per color."""
+def compress(pattern: Any, positions: NDArray[Any], starts: NDArray[Any], columns: int, has_writes: bool) -> Compression:
+    """Choose the directions that compute a sparse matrix.
+
+    Parameters
+    ----------
+    pattern : scipy.sparse.csr_array
+        The dependences of the results on the selections of an input.
+    positions : array of int
+        The element of the input that each column of `pattern` is.
+    starts : array of int
+        The first column of each selection, and the number of columns.
+    columns : int
+        The number of elements of the input.
+    has_writes : bool
+        Whether the graph has writes, so that only cotangents can be propagated.
+    """
     from scipy.sparse import csr_array
 
-    x, out = linearization.inputs[i], linearization.out
-    shape = (math.prod(out.shape), math.prod(x.shape))
-    if linearization.has_writes or not all(shape):
-        return csr_array(np.reshape(linearization.rows()[i], shape))
-    pattern = sparsity_pattern(linearization, x)
+    count = pattern.shape[0]
+    rows = np.repeat(np.arange(count), np.diff(pattern.indptr))
+    flat, inverse = np.unique(rows * columns + positions[pattern.indices], return_inverse=True)
+    indptr = np.searchsorted(flat, np.arange(count + 1) * columns).astype(np.int32)
+    indices = (flat % max(columns, 1)).astype(np.int32)
+    matrix = csr_array((np.ones(flat.size, bool), indices, indptr), shape=(count, columns))
+    if not flat.size:
+        return Compression(matrix, None, 0, False, None, None)
     transposed = pattern.T.tocsr()
-    rows = np.repeat(np.arange(shape[0]), np.diff(pattern.indptr))
-    if longest_row(transposed) < longest_row(pattern):
-        colors, count = color_columns(transposed)
-        values = np.concatenate(
-            [linearization.pull(_color_directions(colors, c, out))[i].reshape(-1, shape[1]) for c in linearization.chunks(count)]
-        )
-        data = values[colors[rows], pattern.indices]
-    else:
-        colors, count = color_columns(pattern)
-        pushed = [linearization.push({x: _color_directions(colors, c, x)}, c.stop - c.start) for c in linearization.chunks(count)]
-        values = np.concatenate([p.reshape(-1, shape[0]) for p in pushed])
-        data = values[colors[pattern.indices], rows]
-    return csr_array((data, pattern.indices, pattern.indptr), shape=shape)
+    if has_writes or longest_row(transposed) < longest_row(matrix):
+        colors, color_count = color_columns(transposed)
+        selection = np.searchsorted(starts, pattern.indices, side="right") - 1
+        start, size = starts[selection], np.diff(starts)[selection]
+        sources = color_count * start + colors[rows] * size + pattern.indices - start
+        if flat.size < sources.size:
+            return Compression(matrix, colors, color_count, True, sources, inverse)
+        return Compression(matrix, colors, color_count, True, sources[np.argsort(inverse)], None)
+    colors, color_count = color_columns(matrix)
+    return Compression(matrix, colors, color_count, False, colors[indices] * count + flat // columns, None)
+
+
+def _row_values(linearization: Linearization, compression: Compression) -> list[Any]:
+    """Return the cotangents of the inputs in all directions."""
+    colors, chunks = compression.colors, linearization.chunks(compression.color_count)
+    parts = [linearization.pull(_color_directions(colors, chunk, linearization.out), True) for chunk in chunks]
+    return [_joined(list(of_input)) for of_input in zip(*parts, strict=True)]
+
+
+def _column_values(linearization: Linearization, x: Any, compression: Compression) -> list[Any]:
+    """Return the tangents of the result in all directions of an input."""
+    colors, chunks = compression.colors, linearization.chunks(compression.color_count)
+    return [_joined([linearization.push({x: _color_directions(colors, c, x)}, c.stop - c.start, True) for c in chunks])]
 
 
 def _color_directions(colors: Array, chunk: slice, like: Any) -> Any:
     """Return the directions for a chunk of colors: ones at the elements of the color."""
     groups = (colors == np.arange(chunk.start, chunk.stop)[:, None]).astype(like.dtype)
     return groups.reshape(-1, *like.shape)
-
-
-# -------------------------------------------------------------------------------------------- patterns of graphs
-
-
-def sparsity_pattern(linearization: Linearization, x: Any) -> Any:
-    """Return the dependences of the elements of a node on those of an input.
-
-    Parameters
-    ----------
-    linearization : Linearization
-        The nodes between them; without in-place writes.
-    x : Node
-        The input.
-
-    Returns
-    -------
-    scipy.sparse.csr_array
-        A boolean matrix with a row for each element of the output, and a column for each element of the input.
-    """
-    patterns = Patterns(math.prod(x.shape))
-    node_patterns = propagate(
-        reversed(linearization.nodes), {x: patterns.identity()}, functools.partial(_propagate_pattern, patterns)
-    )
-    pattern = node_patterns.get(linearization.out)
-    return patterns.empty(math.prod(linearization.out.shape)) if pattern is None else pattern
-
-
-def _propagate_pattern(patterns: Patterns, node: Any, operand_patterns: list[Any]) -> Any:
-    """Return the dependences of a node's elements from those of its operands."""
-    if type(node) is MultiOutput:
-        return patterns.full_rows(operand_patterns, 1)
-    size = math.prod(node.shape)
-    if isinstance(node.function, (Output, Keyworded, OnAxes)):
-        return patterns.full_rows(operand_patterns, size)
-    rule, operands = by_function[node.function], plain_operands(node)
-    spec = spec_of(node.function)
-    kind = rule.kind if spec is None or spec.kind == "own" else spec.kind
-    if kind == "elementwise":
-        return patterns.union(
-            [
-                None if g is None else patterns.take_rows(g, _broadcast_positions(x, node.shape))
-                for g, x in zip(operand_patterns, operands, strict=True)
-            ]
-        )
-    if rule.weights and operand_patterns[0] is not None and not any(g is not None for g in operand_patterns[1:]):
-        return patterns.scatter_rows(operand_patterns[0], _reduced_positions(node, operands[0], **node.options), size)
-    if kind == "shape" and operand_patterns[0] is not None and node.options.get("order", "C") == "C":  # else by memory layout
-        return patterns.take_rows(operand_patterns[0], node.function(_positions(operands[0]), *operands[1:], **node.options))
-    if rule.positions is not None and operand_patterns[0] is not None:
-        return patterns.take_rows(operand_patterns[0], rule.positions(node.raw_value, *operands, **node.options))
-    pattern_function = MULTI_OPERAND_PATTERNS.get(opname_of(node.function))
-    pattern = (pattern_function or _product_pattern)(patterns, node, operand_patterns, operands)
-    return patterns.full_rows(operand_patterns, size) if pattern is None else pattern
-
-
-def _positions(x: Array, start: int = 0) -> Any:
-    return np.arange(start, start + math.prod(np.shape(x))).reshape(np.shape(x))
-
-
-def _broadcast_positions(x: Array, shape: tuple[int, ...]) -> Any:
-    """Return the operand position of each element of a broadcast result; None without broadcasting."""
-    return None if np.shape(x) == shape else np.broadcast_to(_positions(x), shape)
-
-
-def _reduced_positions(node: Any, x: Any, axis: int | None = None, keepdims: bool = False, **_: object) -> Any:
-    """Return the result position of each element of a reduced array."""
-    return np.broadcast_to(restore_axes(_positions(node.raw_value), x, axis, keepdims), x.shape)
-
-
-def _concatenated_pattern(patterns: Patterns, node: Any, operand_patterns: list[Any], operands: list[Any]) -> Any:
-    sizes = np.cumsum([0, *(math.prod(np.shape(x)) for x in operands)]).tolist()
-    parts = [patterns.empty(math.prod(np.shape(x))) if g is None else g for g, x in zip(operand_patterns, operands, strict=True)]
-    options = {name: value for name, value in node.options.items() if name == "axis"}
-    return patterns.take_rows(patterns.stack_rows(parts), node.function(*map(_positions, operands, sizes), **options))
-
-
-def _scattered_pattern(patterns: Patterns, node: Any, operand_patterns: list[Any], operands: list[Any]) -> Any:
-    like, *flat = operands
-    numbers = _positions(like)
-    parts, positions, start = [], [], 0
-    for count in node.options["index_counts"]:
-        if operand_patterns[1 + start] is not None:
-            index = flat[start + 1 : start + 1 + count]
-            parts.append(operand_patterns[1 + start])
-            positions.append(np.ravel(numbers[index[0] if count == 1 else tuple(index)]))
-        start += 1 + count
-    if not parts:  # the stored values depend on nothing
-        return patterns.empty(math.prod(like.shape))
-    return patterns.scatter_rows(patterns.stack_rows(parts), np.concatenate(positions), math.prod(like.shape))
-
-
-def _product_pattern(patterns: Patterns, node: Any, operand_patterns: list[Any], operands: list[Any]) -> Any:
-    """Return the pattern of a product; zero coefficients add no dependence. None for other operations and large products."""
-    opname = opname_of(node.function)
-    a, *others = map(np.asarray, operands)
-    if opname in ("matmul", "dot") and operand_patterns[0] is None and (a.ndim, others[0].ndim) == (2, 1):
-        return patterns.matrix_product(a, operand_patterns[1])
-    if opname in ("matmul", "dot") and operand_patterns[1] is None and (a.ndim, others[0].ndim) == (1, 2):
-        return patterns.matrix_product(others[0].T, operand_patterns[0])
-    contraction = contraction_of(opname, operands, node.options)
-    if contraction is None:
-        return None
-    positions = dependences(contraction, operands, [g is not None for g in operand_patterns])
-    if positions is None:
-        return None
-    active = [g for g in operand_patterns if g is not None]
-    rows = math.prod(node.shape)
-    return patterns.union([patterns.map_rows(g, *pair, rows) for g, pair in zip(active, positions, strict=True)])
-
-
-MULTI_OPERAND_PATTERNS = {
-    "concatenate": _concatenated_pattern, "stack": _concatenated_pattern, "scatter": _scattered_pattern,
-}  # fmt: skip
-
-
-# ---------------------------------------------------------------------------------------- operations of patterns
-
-
-class Patterns:
-    """Boolean sparse matrices with a common number of columns, and their operations.
-
-    Most operations of a graph preserve the pattern. A result that equals an operand is the same object, where that needs no
-    comparison, and unions are cached by the identity of their operands.
-
-    Parameters
-    ----------
-    columns : int
-        The number of elements of the input.
-    """
-
-    def __init__(self, columns: int) -> None:
-        from scipy.sparse import csr_array
-
-        self._make = csr_array
-        self.columns = columns
-        self._unions: dict[tuple[int, int], tuple[Any, Any, Any]] = {}
-
-    def _csr(self, indices: NDArray[Any], indptr: NDArray[Any]) -> Any:
-        return self._make((np.ones(len(indices), bool), indices, indptr), shape=(len(indptr) - 1, self.columns))
-
-    def identity(self) -> Any:
-        """Return the pattern in which each element depends on itself."""
-        return self._csr(np.arange(self.columns, dtype=np.int32), np.arange(self.columns + 1, dtype=np.int32))
-
-    def empty(self, rows: int) -> Any:
-        """Return the pattern without dependences."""
-        return self._csr(np.zeros(0, np.int32), np.zeros(rows + 1, np.int32))
-
-    def full_rows(self, patterns: Sequence[Any], rows: int) -> Any:
-        """Return a pattern whose rows each have all dependences of some patterns."""
-        used = np.unique(np.concatenate([g.indices for g in patterns if g is not None]))
-        return self._csr(np.tile(used, rows), np.arange(rows + 1) * len(used))
-
-    def union(self, patterns: Sequence[Any]) -> Any:
-        """Return the union of dependences."""
-        first, *others = [g for g in patterns if g is not None]
-        for other in others:
-            first = self._pair_union(first, other)
-        return first
-
-    def _pair_union(self, a: Any, b: Any) -> Any:
-        if a is b:
-            return a
-        key = (id(a), id(b)) if id(a) < id(b) else (id(b), id(a))
-        if key not in self._unions:
-            union = a + b
-            union = a if union.nnz == a.nnz else b if union.nnz == b.nnz else union
-            self._unions[key] = (union, a, b)  # kept alive, so that their ids stay unique
-        return self._unions[key][0]
-
-    def take_rows(self, pattern: Any, positions: Array | None) -> Any:
-        """Return the rows at some positions, empty ones for negative positions; the pattern itself if `positions` is None."""
-        if positions is None:
-            return pattern
-        positions = np.ravel(positions)
-        size = pattern.shape[0]
-        if len(positions) == size and np.array_equal(positions, np.arange(size)):
-            return pattern
-        if (positions < 0).any():
-            pattern = self._csr(pattern.indices, np.append(pattern.indptr, pattern.indptr[-1]))
-            positions = np.where(positions < 0, size, positions)
-        starts, counts = pattern.indptr[positions], np.diff(pattern.indptr)[positions]
-        indptr = np.concatenate([[0], np.cumsum(counts)])
-        within = np.arange(indptr[-1]) + np.repeat(starts - indptr[:-1], counts)
-        return self._csr(pattern.indices[within], indptr)
-
-    def scatter_rows(self, pattern: Any, positions: Array, rows: int) -> Any:
-        """Scatter rows to positions; rows at the same position are united."""
-        positions = np.ravel(positions)
-        counts = np.diff(pattern.indptr)
-        if rows == 1:
-            return self.full_rows([pattern], 1)
-        if len(positions) == 1 or (np.diff(positions) > 0).all():  # each position occurs once, in order
-            row_counts = np.zeros(rows + 1, pattern.indptr.dtype)
-            row_counts[positions + 1] = counts
-            return self._csr(pattern.indices, np.cumsum(row_counts))
-        coordinates = np.repeat(positions, counts), pattern.indices
-        union = self._make((np.ones(pattern.nnz, bool), coordinates), shape=(rows, self.columns))
-        union.sum_duplicates()
-        return union
-
-    def stack_rows(self, patterns: Sequence[Any]) -> Any:
-        """Stack the rows of patterns."""
-        if len(patterns) == 1:
-            return patterns[0]
-        counts = np.concatenate([np.diff(g.indptr) for g in patterns])
-        return self._csr(np.concatenate([g.indices for g in patterns]), np.concatenate([[0], np.cumsum(counts)]))
-
-    def map_rows(self, pattern: Any, positions: NDArray[Any], sources: NDArray[Any], rows: int) -> Any:
-        """Unite at each position the rows of `pattern` that are its sources; positions may repeat."""
-        selection = self._make((np.ones(positions.size, bool), (positions, sources)), shape=(rows, pattern.shape[0]))
-        product = selection @ pattern
-        product.sort_indices()
-        return product
-
-    def matrix_product(self, matrix: NDArray[Any], pattern: object) -> Any:
-        """Return the pattern of the product of a matrix with values of a pattern."""
-        product = self._make(matrix != 0) @ pattern
-        product.sort_indices()
-        return product
 
 
 # ------------------------------------------------------------------------------------------------------ coloring

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import math
 from collections.abc import Callable, Iterable, Iterator
@@ -159,7 +160,7 @@ class Linearization:
         depth: int = 0,
     ) -> None:
         self.operator, self.inputs, self.out, self.depth = operator, inputs, out, depth
-        self.nodes = collect(out, stop=inputs)
+        self.nodes, self._stop = collect(out, stop=inputs), inputs
         self._has_left_trace = False
         if create_graph is None:
             create_graph = is_recorded_outside and depends_on_outside(self.nodes, inputs)
@@ -167,6 +168,14 @@ class Linearization:
         self.create_graph = create_graph
         if self.create_graph:
             note_input_shapes(f"a derivative by autodiff.{operator}", out)
+
+    def from_nodes(self, inputs: list[Any]) -> Linearization:
+        """Return the linearization of the same result at nodes between the inputs and the result."""
+        linearization = copy.copy(self)
+        linearization.__dict__.pop("needed", None)
+        linearization.inputs, linearization._stop = inputs, [*inputs, *self._stop]
+        linearization.nodes = collect(self.out, stop=linearization._stop)
+        return linearization
 
     @property
     def has_writes(self) -> bool:
@@ -195,8 +204,8 @@ class Linearization:
             return [np.stack(parts) for parts in zip(*per_seed, strict=True)]
         with self.recording():
             start = constant_operand(seeds) if self.create_graph else seeds
-            nodes, needed = (collect(self.out, stop=inputs), None) if self.has_writes else (self.nodes, self.needed)
-            cotangents = sweep_batch(nodes, self.out, start, set(inputs), self.create_graph, needed, support)
+            nodes, needed = (collect(self.out, stop=self._stop), None) if self.has_writes else (self.nodes, self.needed)
+            cotangents = sweep_batch(nodes, self.out, start, set(inputs), self.create_graph, needed, support, inputs)
             return [cotangents[x] if x in cotangents else self._zeros(x, seeds.shape[0]) for x in inputs]
 
     def pull_one(self, seed: NDArray[Any], support: object = None) -> list[Any]:
@@ -204,7 +213,7 @@ class Linearization:
         inputs = self.inputs
         with self.recording():
             start = constant_operand(seed) if self.create_graph else seed
-            nodes = collect(self.out, stop=inputs) if self.has_writes else self.nodes
+            nodes = collect(self.out, stop=self._stop) if self.has_writes else self.nodes
             cotangents = sweep(nodes, self.out, start, set(inputs), self.create_graph, support=support)
             return [cotangents[x] if x in cotangents else self._zeros(x, None) for x in inputs]
 

@@ -381,6 +381,7 @@ def sweep_batch(
     create_graph: bool,
     needed: set[int] | None = None,
     support: bool | None = None,
+    ends: Any = (),
 ) -> dict[Any, Any]:
     """Propagate a batch of cotangents back through a graph.
 
@@ -401,6 +402,8 @@ def sweep_batch(
     support : array or True, optional
         The support of `seeds`: 0 at structural zeros, 1 elsewhere. True if all their zeros are structural. By default they
         have no structural zeros.
+    ends : collection of Node
+        Wanted nodes at which the sweep stops, though another wanted node may precede them.
 
     Returns
     -------
@@ -411,7 +414,7 @@ def sweep_batch(
 
     def single_pass(rules: object, errors: RuleErrors, seeds: NDArray[Any], create_graph: bool) -> dict[Any, Any]:
         replay = BatchedReplay(nodes, create_graph, rules, errors, seeds.shape[0])
-        return replay_sweep(replay, nodes, output, seeds, wrt_nodes, needed)
+        return replay_sweep(replay, nodes, output, seeds, wrt_nodes, needed, ends)
 
     return run_sweep(single_pass, nodes, seeds, create_graph, support)
 

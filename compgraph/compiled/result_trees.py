@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -13,7 +14,7 @@ from ..array_types import Array, Operand
 from ..bind import stack_object_array
 from ..graph import to_values
 from ..guards import Shape
-from ..trees import flatten, unflatten
+from ..trees import flatten, register_container, unflatten
 from ..values import InertScalarNode, ScalarNode, Value, unwrap_buffer
 from .compile_errors import NotCompilableError
 
@@ -22,6 +23,43 @@ _NUMBERS = frozenset({int, float, complex, bool})
 _RELATIVE_TOLERANCE = {2: 1e-1, 4: 1e-3, 8: 1e-6}  # by itemsize; a traced derivative may be evaluated in another order
 _BLOCK_SIZE = 2**18  # elements compared at once
 _MAX_ROUNDINGS = 2**12  # rounding errors by which sums may differ
+
+
+class _MatrixParts:
+    """The parts of a sparse matrix: a container of its elements and indices, from which `unflatten` builds a matrix."""
+
+    def __init__(self, matrix: Any) -> None:
+        self.matrix = matrix
+
+    def flatten(self) -> tuple[tuple[Any, ...], Any, None]:
+        """Return the elements and indices, and the class and the shape."""
+        from ..scipy.sparse import plain_class
+
+        matrix = self.matrix
+        indices = matrix.coords if matrix.format == "coo" else (matrix.indices, matrix.indptr)
+        return (matrix.data, *indices), (plain_class(type(matrix)), matrix.shape), None
+
+    @staticmethod
+    def unflatten(metadata: Any, parts: tuple[Any, ...]) -> Any:
+        """Return the matrix."""
+        kind, shape = metadata
+        data, *indices = parts
+        return kind((data, tuple(indices)) if "coo" in kind.__name__ else (data, *indices), shape=shape)
+
+
+def flatten_results(results: object) -> tuple[list[Any], Any]:
+    """Return the leaves of results, among them the parts of sparse matrices, and their nesting."""
+    leaves, structure = flatten(results)
+    if any(map(_is_matrix, leaves)):
+        register_container(_MatrixParts, _MatrixParts.flatten, _MatrixParts.unflatten)
+        leaves, structure = flatten(unflatten(structure, [_MatrixParts(x) if _is_matrix(x) else x for x in leaves]))
+    return leaves, structure
+
+
+def _is_matrix(leaf: object) -> bool:
+    """Return whether a leaf is a sparse matrix in the format csr, csc or coo."""
+    library: Any = sys.modules.get("scipy.sparse")
+    return library is not None and library.issparse(leaf) and leaf.ndim == 2 and leaf.format in ("csr", "csc", "coo")  # type: ignore[attr-defined]
 
 
 class ResultTree:
@@ -41,10 +79,10 @@ class ResultTree:
     """
 
     def __init__(self, returned: Any, expected: tuple[list[Any], Any]) -> None:
-        leaves, structure = flatten(returned)
+        leaves, structure = flatten_results(returned)
         if any(isinstance(leaf, Shape) for leaf in leaves):  # tuples that record their use
             returned = unflatten(structure, [tuple(leaf) if isinstance(leaf, Shape) else leaf for leaf in leaves])
-            leaves, structure = flatten(returned)
+            leaves, structure = flatten_results(returned)
         self.structure = structure
         expected_leaves = expected[0] if len(expected[0]) == len(leaves) else leaves
         self.outputs: list[Any] = []
@@ -60,7 +98,7 @@ class ResultTree:
 
     def select_outputs(self, returned: Array) -> tuple[Any, ...]:
         """Return the leaves of `returned` that correspond to outputs of the program."""
-        leaves = flatten(returned)[0]
+        leaves = flatten_results(returned)[0]
         return tuple([leaf for leaf, (is_0d, _) in zip(leaves, self._leaf_sources, strict=True) if is_0d is not None])
 
     def make_builder(self) -> Callable[[Sequence[Any]], Any]:
@@ -107,7 +145,7 @@ def _copy_constant(value: object) -> Any:
 
 def snapshot_results(returned: object) -> tuple[list[Any], Any]:
     """Return copies of the leaves of results, as plain values, and their nesting."""
-    leaves, structure = flatten(returned)
+    leaves, structure = flatten_results(returned)
     return [leaf.copy("K") if isinstance(leaf, ndarray) else leaf for leaf in map(_value_of, leaves)], structure
 
 
@@ -125,7 +163,7 @@ def require_close_results(returned: Any, expected: tuple[list[Any], Any], what: 
 
     Rounding errors of sums with cancellation are bounded by the magnitude of the addends, estimated from the inputs `values`.
     """
-    leaves, structure = flatten(returned)
+    leaves, structure = flatten_results(returned)
     expected_leaves, expected_structure = expected
     rounding = _MAX_ROUNDINGS * max(map(_rounding, map(np.asarray, values)), default=0.0)
     if structure != expected_structure:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copyreg
 import dataclasses
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -96,9 +96,15 @@ def _register(kind: type) -> None:
             object.__setattr__(instance, name, value)
         return instance
 
+    register_container(kind, parts, rebuild)
+
+
+def register_container(kind: type, parts: Callable[[Any], Any], rebuild: Callable[[Any, Any], Any]) -> None:
+    """Register a class as a container, once; `parts` and `rebuild` are the functions that optree's registration takes."""
+    library = _library or _import_library()
     with _registration_lock:
-        if kind not in _registered:  # by another thread, meanwhile
-            _library.register_pytree_node(kind, parts, rebuild, namespace=NAMESPACE)
+        if kind not in _registered:
+            library.register_pytree_node(kind, parts, rebuild, namespace=NAMESPACE)
             _registered.add(kind)
 
 

@@ -10,11 +10,21 @@ import scipy.sparse
 from ..policy import Policy
 from . import matrix_creation, matrix_methods
 from .matrix_methods import add, matmul, multiply
-from .node_matrices import Pattern, build_matrix, elements_and_pattern, has_nodes, product, solution, sum_duplicates, times
+from .node_matrices import (
+    Pattern,
+    build_matrix,
+    elements_and_pattern,
+    has_nodes,
+    plain_class,
+    product,
+    solution,
+    sum_duplicates,
+    times,
+)
 
 __all__ = [
-    "POLICY", "Pattern", "add", "build_matrix", "elements_and_pattern", "has_nodes", "matmul", "multiply", "product",
-    "solution", "sum_duplicates", "times",
+    "POLICY", "Pattern", "add", "build_matrix", "elements_and_pattern", "has_nodes", "matmul", "multiply", "plain_class",
+    "product", "solution", "sum_duplicates", "times",
 ]  # fmt: skip
 
 _FORMATS = ("csr", "csc", "coo", "bsr", "dia", "dok", "lil")
