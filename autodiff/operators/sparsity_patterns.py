@@ -123,9 +123,8 @@ class GraphStructure:
 
     def _store_root(self, node: Any, source: object) -> None:
         """Add the step that stores a node in the buffer that it allocated, if that is written in place."""
-        root = self._roots.get(id(node))
-        if root is node and root.memory:
-            target = self._part_of(root, node.raw_value)
+        if self._roots.get(id(node)) is node and node.memory:
+            target = self._part_of(node, node.raw_value)
             self._dependent_buffers.add(target.buffer)
             self._add(None, [source], [node.raw_value], (), target)
 
@@ -259,7 +258,7 @@ def _positions_in(buffer_copy: BufferCopy, plain: NDArray[Any]) -> Any:
     return total if plain.size else np.zeros(plain.shape, int)
 
 
-def _shape_of(value: object) -> Any:
+def _shape_of(value: ArrayLike) -> Any:
     """Return the shape of a value, or the shapes of several outputs."""
     return tuple(map(np.shape, value)) if isinstance(value, tuple) else np.shape(value)
 
