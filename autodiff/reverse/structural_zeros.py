@@ -23,7 +23,7 @@ import numpy as np
 
 from compgraph import ops
 from compgraph.array_types import Array
-from compgraph.context import active_watcher, recording_derivative, records_for_replay, trace_guards
+from compgraph.context import active_watcher, recording_derivative, records_for_replay, trace_guards, unmasked_sweeps
 from compgraph.frames import set_lines_of_rules
 from compgraph.storage import Write, root_of
 from compgraph.values import Value
@@ -81,6 +81,9 @@ def run_sweep(
                 raise deferred_error
             errors.report()
             _record_for_supports(seed, single_pass, nodes, errors.log, support)
+            unmasked = unmasked_sweeps.get()
+            if unmasked is not None and has_zeros and (support is not None or _has_inner_zeros(nodes)):
+                unmasked.append(len(nodes))
             return cotangents
         del cotangents
         if guards:
@@ -118,6 +121,13 @@ def _marks_corner(function: Callable[..., Any]) -> bool:
 def _has_zeros(nodes: Sequence[Any], support: object) -> bool:
     """Whether a sweep may encounter structural zeros."""
     return support is not None or any_selects(nodes) or bool(_sweeps_by_seed and _recorded_sweeps(nodes))
+
+
+def _has_inner_zeros(nodes: Sequence[Any]) -> bool:
+    """Whether a rule may receive structural zeros: not if they occur only in cotangents of leaves."""
+    if any(type(node) is Write for node in nodes) or (_sweeps_by_seed and _recorded_sweeps(nodes)):
+        return True
+    return any_selects([node for node in nodes if any(isinstance(x, Value) and x.function is not None for x in node.args)])
 
 
 def any_selects(nodes: Sequence[Any]) -> bool:

@@ -23,6 +23,7 @@ from ..context import (
     recording_for_replay,
     run_isolated,
     trace_guards,
+    unmasked_sweeps,
 )
 from ..executor import Schedule, TripCountFamily, collect_dependencies, sources_of
 from ..guards import EvaluationGuard, Guard, collecting_leaks, is_length_guard, select_guards
@@ -175,6 +176,8 @@ class FunctionTrace(NamedTuple):
         The number of operations.
     is_constant : bool
         Whether the trace has neither operations nor guards.
+    is_unmasked : bool
+        Whether a derivative was recorded without masks for structural zeros, so that a result may be nan.
     family : TripCountFamily or None
         If loops were truncated, schedules with several trip counts.
     """
@@ -183,6 +186,7 @@ class FunctionTrace(NamedTuple):
     build: Callable[[Sequence[Any]], Any]
     size: int
     is_constant: bool
+    is_unmasked: bool
     family: TripCountFamily | None = None
 
 
@@ -248,10 +252,12 @@ def _trace(
     start = next_sequence_number()
     tracing = Tracing(records=True, compiles=True)
     guard_log: list[Guard] = []
+    unmasked: list[int] = []
+    log_changes = {trace_guards: guard_log, higher_derivatives: differentiated, unmasked_sweeps: unmasked}
     with (
         np.errstate(all="ignore"),
         tracing,
-        Setting({call_wrapper: truncation, trace_guards: guard_log, higher_derivatives: differentiated}),
+        Setting({call_wrapper: truncation, **log_changes}),
     ):
         inputs = [_argument_tracer(value) for value in call.values()]
         call_on_tracers = partial(_call_function, f, *call.with_values(inputs).arguments(), nan_safe, captured.uses_autodiff)
@@ -271,9 +277,9 @@ def _trace(
                 result, leaks, unused = call_on_tracers()
                 further_results = ResultTree(result, expected)
                 schedules.append(_truncated_schedule(further_results, guard_log, leaks, unused, inputs, truncation.tables, start))
-            return _family_trace(schedules, truncation, results, _numpy_fallback(f, call, results))
+            return _family_trace(schedules, truncation, results, _numpy_fallback(f, call, results), bool(unmasked))
     require_unchanged(captured, "while tracing")
-    return _full_trace(results, expected, guard_log, leaks, unused, inputs, start)
+    return _full_trace(results, expected, guard_log, leaks, unused, inputs, start, bool(unmasked))
 
 
 def _full_trace(
@@ -284,6 +290,7 @@ def _full_trace(
     unused: UnusedResults,
     inputs: list[Any],
     start: float,
+    is_unmasked: bool,
 ) -> FunctionTrace:
     """Return the trace of a graph with all iterations of its loops. Raise a NotCompilableError if a program cannot repeat it."""
     for position, node in enumerate(inputs):
@@ -306,7 +313,7 @@ def _full_trace(
     is_constant = not outputs and not guards
     if not outputs and inputs:  # a program needs an output, if only for its guards
         outputs = [min(inputs, key=lambda node: int(node.raw_value.size))]
-    return FunctionTrace(Schedule.of(outputs, guards, inputs), build, len(items), is_constant)
+    return FunctionTrace(Schedule.of(outputs, guards, inputs), build, len(items), is_constant, is_unmasked)
 
 
 def _describe_unguarded_leaks(leaks: list[Any]) -> list[str]:
@@ -349,7 +356,11 @@ def _truncated_schedule(
 
 
 def _family_trace(
-    schedules: list[Schedule], truncation: LoopTruncation, results: ResultTree, numpy_fallback: Callable[..., Any]
+    schedules: list[Schedule],
+    truncation: LoopTruncation,
+    results: ResultTree,
+    numpy_fallback: Callable[..., Any],
+    is_unmasked: bool,
 ) -> FunctionTrace:
     """Return a trace whose program is extrapolated from truncated schedules."""
     trip_counts = [truncation.min_trip_counts, *truncation.further_trip_counts()]
@@ -360,7 +371,7 @@ def _family_trace(
     size = sizes[0] + sum(n * growth for n, growth in zip(omitted_iterations, growths, strict=True))
     tables = [np.asarray(table.raw_value) for table in truncation.tables]
     family = TripCountFamily(trip_counts, schedules, full_trip_counts, tables, numpy_fallback)
-    return FunctionTrace(schedules[0], results.make_builder(), size, False, family)
+    return FunctionTrace(schedules[0], results.make_builder(), size, False, is_unmasked, family)
 
 
 def _numpy_fallback(f: Any, call: Call, results: ResultTree) -> Callable[[Sequence[Any]], tuple[Any, ...]]:

@@ -24,7 +24,6 @@ from .loops import LoopMismatchError
 from .result_trees import block_indices, require_close_results, snapshot_results
 
 _log = logging.getLogger(__name__)
-MAX_RETRACED = 3000  # operations of the largest trace that is compared with its nan-safe form
 NUMPY_CALLS = 2  # calls of a signature that run as NumPy before it is compiled
 MAX_SPECIALIZATIONS, MAX_STATE_CHANGES, MAX_ATTEMPTS = 16, 8, 3
 # Errors of a program called with values that it was not compiled for.
@@ -262,11 +261,6 @@ class Specializations:
         """Compile a trace; raise a LoopMismatchError if truncating its loops failed."""
         start = time.perf_counter()
         trace = trace_function(self.jitted.__wrapped__, call, captured, expected, self._nan_safe, may_truncate_loops)
-        checks_nan = captured.uses_autodiff and not self._nan_safe
-        if checks_nan and trace.size < MAX_RETRACED:
-            nan_safe = trace_function(self.jitted.__wrapped__, call, captured, expected, True)
-            checks_nan = nan_safe.size != trace.size
-            del nan_safe
         traced_at = time.perf_counter()
         try:
             program = self._compile(trace)
@@ -281,7 +275,7 @@ class Specializations:
         if hasattr(program, "release_values"):
             program.release_values()
         times = {"trace": traced_at - start, "compile": time.perf_counter() - traced_at}
-        return Specialization(program, trace.build, captured, trace.size, checks_nan, times)
+        return Specialization(program, trace.build, captured, trace.size, trace.is_unmasked, times)
 
     def _compile(self, trace: FunctionTrace) -> Any:
         """Compile the program of a trace."""

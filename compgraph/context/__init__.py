@@ -36,6 +36,7 @@ from .settings import (
     sealing,
     trace_guards,
     tracking_indices,
+    unmasked_sweeps,
     watcher,
     with_default_dtype,
     wrappers,
@@ -49,5 +50,6 @@ __all__ = [
     "is_tracking_indices", "layered_variable", "next_level", "no_graph", "observers", "open_scopes", "profiler", "recording",
     "recording_derivative", "recording_for_replay", "recording_on", "records_for_replay", "rerecording", "reset_after_fork",
     "restart_names", "run_isolated", "run_isolated_once", "scope", "scope_change", "sealed_until", "sealing",
-    "sync_variables", "trace_guards", "tracking_indices", "watcher", "with_default_dtype", "wrappers", "wrapping_buffers",
+    "sync_variables", "trace_guards", "tracking_indices", "unmasked_sweeps", "watcher", "with_default_dtype", "wrappers",
+    "wrapping_buffers",
 ]  # fmt: skip

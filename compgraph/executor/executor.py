@@ -317,7 +317,14 @@ class Executor:
 
 def has_nan(results: Iterable[Any]) -> bool:
     """Return whether results contain nan. The short form of a derivative may cause it; the nan-safe form does not."""
-    return any(r.dtype.kind in "fc" and bool(np.isnan(r).any()) for r in results)
+    return any(_contains_nan(result) for result in results)
+
+
+def _contains_nan(result: Any) -> bool:
+    if result.dtype.kind != "f":
+        return result.dtype.kind == "c" and bool(np.isnan(result).any())
+    total = np.vdot(result, result) if result.ndim else result  # nan only if an element is: a sum of squares, perhaps infinite
+    return bool(total != total)
 
 
 def _layout_key(feed: Mapping[Any, Any], values: list[Any]) -> Any:
