@@ -90,6 +90,7 @@ _ADAPTERS: dict[str, Callable[[], None]] = {
     "matplotlib.axes": library_adapters.adapt_matplotlib,
     "numba": library_adapters.adapt_numba,
     "numpy.ma": masked_arrays.adapt_masked_arrays,
+    "pandas": library_adapters.adapt_pandas,
     "pyfftw": library_adapters.adapt_pyfftw,
     "statistics": math_functions.adapt_statistics,
 }

@@ -5,7 +5,8 @@ matplotlib     draws the values of a node
 Dask           tokenizes every node differently, because nodes with equal values may have different graphs
 distributed    pickles a node, with its graph; it would send arrays as plain data
 numba          runs the Python function that it compiled on traced nodes
-h5py           stores the values of nodes
+h5py           stores the values of nodes; raises for traced nodes
+pandas         makes a data frame of the columns of a node
 joblib         hashes the values of nodes; its caches compute calls with nodes
 pyFFTW         its interfaces call NumPy and SciPy for traced nodes; the rest raises
 hashlib, zlib  raise for traced nodes, as does ``np.frombuffer``
@@ -35,10 +36,8 @@ from typing import Any
 
 import numpy as np
 
-from ..context import is_recording
 from ..frames import frame_up
 from ..graph import flatten_sequences, to_values
-from ..guards import note_save
 from ..tracing import OPAQUE_CLASSES, make_leak_error
 from ..values import BLOCKWISE_ADVICE, BUFFERS, Node, Value, describe, is_tracer, unwrap_buffer, unwrap_buffers
 from .code_patches import patch_code
@@ -232,30 +231,36 @@ def adapt_numba() -> None:
 
 
 def adapt_h5py() -> None:
-    """Let the methods that store arrays store the values of nodes, as `numpy.save` does; `read_direct` raises."""
+    """Let the methods that store arrays store the values of nodes, and raise for traced nodes; `read_direct` raises."""
     h5py = _module("h5py")
     for owner, names in (
-        (h5py.Dataset, ("__setitem__", "write_direct")),
+        (h5py.Dataset, ("__setitem__", "write_direct", "read_direct")),
         (h5py.Group, ("__setitem__", "create_dataset", "require_dataset")),
         (h5py.AttributeManager, ("__setitem__", "create", "modify")),
     ):
         for name in names:
-            setattr(owner, name, _store_values(getattr(owner, name), f"h5py.{owner.__name__}.{name}"))
-    h5py.Dataset.read_direct = _wrap_to_raise(h5py.Dataset.read_direct, unwraps_buffers=True)
+            setattr(owner, name, _wrap_to_raise(getattr(owner, name), unwraps_buffers=True))
 
 
-def _store_values(method: Function, name: str) -> Function:
-    """Wrap a method so that it stores the values of traced nodes, with a warning."""
+# -------------------------------------------------------------------------------------------------------- pandas
 
-    @functools.wraps(method)
-    def store(self: object, *args: object, **kwargs: object) -> Any:
-        if _find_traced(*args, kwargs) is not None:
-            args, kwargs = to_values(args), to_values(kwargs)
-            if is_recording():
-                note_save(name)
-        return method(self, *args, **kwargs)
 
-    return store
+def adapt_pandas() -> None:
+    """Let data frames be made of nodes. pandas 2 reads the attribute ``name`` of an array as the label of its only column."""
+    patch_code(_module("pandas").DataFrame.__init__, _make_frame)
+
+
+def _make_frame(function: object, original: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    arguments = inspect.signature(original).bind(*args, **kwargs).arguments
+    data, columns = arguments.get("data"), arguments.pop("columns", None)
+    if not isinstance(data, Value) or data.ndim not in (1, 2):
+        original(*args, **kwargs)
+    elif not is_tracer(data):
+        original(**{**arguments, "data": to_values(data), "columns": columns})
+    else:
+        table = data.reshape(len(data), -1)
+        original(**{**arguments, "data": {str(k): column for k, column in enumerate(table.T)}})
+        arguments["self"].columns = range(table.shape[1]) if columns is None else columns  # equal labels are no keys
 
 
 # -------------------------------------------------------------------------------------------------------- joblib
