@@ -123,7 +123,8 @@ class GraphStructure:
 
     def _store_root(self, node: Any, source: object) -> None:
         """Add the step that stores a node in the buffer that it allocated, if that is written in place."""
-        if self._roots.get(id(node)) is node and node.memory:
+        root: Any = self._roots.get(id(node))
+        if root is node and root.memory:
             target = self._part_of(node, node.raw_value)
             self._dependent_buffers.add(target.buffer)
             self._add(None, [source], [node.raw_value], (), target)
