@@ -3,7 +3,8 @@
 The unit is the size of one layer's activations. `forward` is the memory of the graph; `sweep` is the peak beyond that while the
 gradients of all weights, or of the first alone, are computed and the graph is kept. The second table measures value and gradients
 together, without keeping a graph: `between` is the memory held between calls, such as the workspace of a compiled program, and
-`peak` the memory of a call beyond that. Modules that a process loads once are not counted.
+`peak` the memory of a call beyond that. Modules that a process loads once are not counted. The third table measures the peak of
+a compilation, with the arguments, in units of the peak of the call that NumPy runs.
 """
 
 from __future__ import annotations
@@ -118,6 +119,27 @@ def torch_together() -> tuple[float, float]:
     return 0.0, float(_sizes(run).max()) / LAYER
 
 
+def compiling() -> dict[str, float]:
+    """Return the peak memory of compilations, in units of that of NumPy's call; both include the arguments."""
+    matrix, vector = np.random.default_rng(0).normal(size=(4000, 4000)), np.ones(4000)
+    functions: dict[str, Any] = {
+        "matrix-vector product": lambda a, x: a @ x,
+        "value and gradients": autodiff.value_and_grad(lambda a, x: np.sum(np.tanh(a @ x)), (0, 1)),
+    }
+    ratios = {}
+    for name, f in functions.items():
+        cg.jit(f, cache=False).compile(matrix[:2, :2].copy(), vector[:2])  # all modules are loaded
+        peaks = []
+        for call in (f, cg.jit(f, cache=False, threads=1).compile):
+            gc.collect()
+            tracemalloc.start()
+            call(matrix, vector)
+            peaks.append(matrix.nbytes + tracemalloc.get_traced_memory()[1])
+            tracemalloc.stop()
+        ratios[name] = peaks[1] / peaks[0]
+    return ratios
+
+
 def _sizes(run: Any) -> Any:
     """The allocated bytes of a profiled run after each allocation."""
     events = [e for e in run.profiler.kineto_results.events() if e.name() == "[memory]"]
@@ -141,6 +163,9 @@ def main() -> None:
     for name, way in ways.items():
         resident, peak = way()
         print(f"{name:27} {resident:8.1f} {peak:6.1f}")
+    print("\ncompilation of            / NumPy")
+    for name, ratio in compiling().items():
+        print(f"{name:27} {ratio:6.1f}")
 
 
 if __name__ == "__main__":

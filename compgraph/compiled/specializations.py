@@ -177,24 +177,30 @@ class Specializations:
             compiler_thread.submit(context, job)
         return result
 
-    def prepare_call(self, call: Call) -> Callable[..., tuple[Any, Any]]:
+    def prepare_call(self, call: Call, original: Call | None = None) -> Callable[..., tuple[Any, Any]]:
         """Prepare the compilation of a call.
 
         The returned function ``f(args, kwargs)`` calls the compiled function as NumPy, and returns its result and a compilation
         job, or None if the call cannot be compiled.
+
+        The job traces a copy of the values, unless `call` already is a copy of `original`. In both cases the other one shows
+        whether the function wrote into its arguments, so that there is only one copy at any time.
         """
         require_numbers(call)
         captured = CapturedState(self.jitted.roots(call))
         if captured.rejection is not None:
             raise NotCompilableError(captured.rejection)
-        copied_call = call.with_values(map(copy_with_strides, call.values()))
+        copied_call = call if original is not None else call.with_values(map(copy_with_strides, call.values()))
+        unchanged_call = copied_call if original is None else original
 
         def call_and_make_job(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any]:
             before = ArgumentState.of(args, kwargs, self.jitted.static_parameters)
             result = self.jitted.__wrapped__(*args, **kwargs)
             try:
                 require_unchanged(captured, "by a call")
-                _require_unchanged_arguments(before, ArgumentState.of(args, kwargs, self.jitted.static_parameters), copied_call)
+                _require_unchanged_arguments(
+                    before, ArgumentState.of(args, kwargs, self.jitted.static_parameters), unchanged_call
+                )
                 expected = snapshot_results(result)
             except NotCompilableError as error:
                 self.reject(error)
@@ -261,21 +267,23 @@ class Specializations:
         """Compile a trace; raise a LoopMismatchError if truncating its loops failed."""
         start = time.perf_counter()
         trace = trace_function(self.jitted.__wrapped__, call, captured, expected, self._nan_safe, may_truncate_loops)
+        build, size, is_unmasked, may_extrapolate = trace.build, trace.size, trace.is_unmasked, trace.family is not None
         traced_at = time.perf_counter()
         try:
             program = self._compile(trace)
+            del trace  # and its values, before the program allocates its results
+            if hasattr(program, "release_values"):
+                program.release_values()
             values = self.values(call.leaves)
             if program is not _empty_program:
                 with np.errstate(all="ignore"):
-                    require_close_results(trace.build(program(values)), expected, "the result of its program", values)
+                    require_close_results(build(program(values)), expected, "the result of its program", values)
         except Exception as error:
-            if trace.family is None:
+            if not may_extrapolate:
                 raise
             raise LoopMismatchError from error
-        if hasattr(program, "release_values"):
-            program.release_values()
         times = {"trace": traced_at - start, "compile": time.perf_counter() - traced_at}
-        return Specialization(program, trace.build, captured, trace.size, trace.is_unmasked, times)
+        return Specialization(program, build, captured, size, is_unmasked, times)
 
     def _compile(self, trace: FunctionTrace) -> Any:
         """Compile the program of a trace."""
@@ -319,12 +327,11 @@ class Specializations:
             copied_call = call.with_values(map(copy_with_strides, call.values()))  # protects the caller's arrays
             try:
                 self._require_few_variants()
-                call_and_make_job = self.prepare_call(copied_call)
+                call_and_make_job = self.prepare_call(copied_call, call)
             except NotCompilableError as error:
                 self.reject(error)
                 return
             job = call_and_make_job(*copied_call.arguments())[1]
-            del copied_call, call_and_make_job  # the job has copies of its own
             if job is not None:
                 job()
 
@@ -334,14 +341,14 @@ def _has_same_bytes(a: NDArray[Any], b: NDArray[Any]) -> bool:
     return all(a[index].tobytes() == b[index].tobytes() for index in block_indices(a.shape))
 
 
-def _require_unchanged_arguments(before: ArgumentState, after: ArgumentState, copied_call: Call) -> None:
+def _require_unchanged_arguments(before: ArgumentState, after: ArgumentState, unchanged_call: Call) -> None:
     """Raise a NotCompilableError if a function has written into its arguments, including lists and dictionaries.
 
-    `copied_call` is the call with copies of its arrays.
+    `unchanged_call` is the call with equal arrays, into which the function cannot write.
     """
     if before.structure != after.structure or before.orders != after.orders:
         raise NotCompilableError("it modifies an argument (a list, dictionary or object), which a program cannot repeat")
-    for position, (leaf_index, copy) in enumerate(zip(copied_call.dynamic, copied_call.values(), strict=True)):
+    for position, (leaf_index, copy) in enumerate(zip(unchanged_call.dynamic, unchanged_call.values(), strict=True)):
         value = before.leaves[leaf_index]
         if after.leaves[leaf_index] is not value:
             raise NotCompilableError("it replaces a value in an argument (a list, dictionary or object)")

@@ -316,6 +316,23 @@ def test_recording_copies_nothing() -> None:
     assert np.shares_memory(results[1].args[1], a)
 
 
+def test_compilation_takes_twice_the_memory_of_numpy() -> None:
+    def product(a: Any, x: Any) -> Any:
+        return a @ x
+
+    def loss(a: Any, x: Any) -> Any:
+        return np.sum(np.tanh(a @ x))
+
+    a, x = np.random.default_rng(0).normal(size=(2500, 2500)), np.ones(2500)
+    for f in (product, value_and_grad(loss, (0, 1))):
+        cg.jit(f, cache=False).compile(a[:3, :3].copy(), x[:3])  # modules are imported once
+        eager = peak_of(lambda f=f: f(a, x))
+        compiling = peak_of(lambda f=f: cg.jit(f, cache=False).compile(a, x))
+        steps = 8_000_000  # of the program, whatever the size of its arrays
+        assert a.nbytes + compiling < 2 * (a.nbytes + eager) + steps
+        assert compiling < 2 * max(eager, a.nbytes) + steps
+
+
 def test_forward_mode_stores_no_graph() -> None:
     def f(z: Any) -> Any:
         for _ in range(100):
