@@ -79,7 +79,7 @@ __all__ = [
 ]  # fmt: skip
 
 # Names that are imported on first use, so that `import compgraph` is fast.
-_LAZY_NAMES = {
+_NAMES_OF_LAZY_MODULES = {
     "debugging": ["NonFiniteError", "debug"],
     "view": ["GraphPicture", "visualize_at"],
     "compiled": ["to_jax", "to_torch"],
@@ -90,7 +90,7 @@ _LAZY_NAMES = {
     "versions": ["__version__", "show_versions"],
     "serialization.parameters": ["load", "save"],
 }
-_lazy_modules = {name: module for module, names in _LAZY_NAMES.items() for name in names}
+_LAZY_MODULE_OF = {name: module for module, names in _NAMES_OF_LAZY_MODULES.items() for name in names}
 sys.meta_path.append(ops.AdviceFinder(__name__, FOREIGN_NAMES))
 patch_list_functions()
 
@@ -103,10 +103,10 @@ def __getattr__(name: str) -> Any:
     if name in _RENAMED:
         warnings.warn(f"compgraph.{name} is now compgraph.{_RENAMED[name]}", DeprecationWarning, stacklevel=2)
         return getattr(sys.modules[__name__], _RENAMED[name])
-    if name in _LAZY_NAMES:
+    if name in _NAMES_OF_LAZY_MODULES:
         return import_lazily(f"{__name__}.{name}")
-    if name in _lazy_modules:
-        return globals().setdefault(name, getattr(import_lazily(f"{__name__}.{_lazy_modules[name]}"), name))
+    if name in _LAZY_MODULE_OF:
+        return globals().setdefault(name, getattr(import_lazily(f"{__name__}.{_LAZY_MODULE_OF[name]}"), name))
     function = ops.public_functions().get(name)
     if function is None:
         raise ops.make_missing_name_error("compgraph", name, FOREIGN_NAMES)

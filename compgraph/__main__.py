@@ -41,7 +41,7 @@ def _count(files: list[Path]) -> str:
 # ------------------------------------------------------------------------------------------- self-test
 
 
-# Compiled at run time, because the package differentiates users' code, and calls NumPy's own functions in its own.
+# A string that is compiled on use: the interception of NumPy applies to the code of users, not to the modules of this package.
 PROGRAM = """
 import numpy as np
 import scipy.linalg

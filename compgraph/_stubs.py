@@ -46,7 +46,7 @@ def _imported_names() -> list[tuple[str, list[str]]]:
     statements = ast.parse(Path(compgraph.__file__).read_text()).body
     imports = [statement for statement in statements if isinstance(statement, ast.ImportFrom) and statement.level]
     eager = [(statement.module or "", [alias.name for alias in statement.names]) for statement in imports]
-    lazy = vars(compgraph)["_LAZY_NAMES"]
+    lazy = vars(compgraph)["_NAMES_OF_LAZY_MODULES"]
     return [*eager, ("", [name for name in lazy if name in vars(compgraph)["__all__"]]), *sorted(lazy.items())]
 
 

@@ -17,7 +17,7 @@ from . import ops
 from .array_types import Array
 from .context import is_fast_path, is_recording, observers, open_scopes
 from .frames import may_wrap, source_lines
-from .interpreters import COMPUTING, RECORDING, Scoped, new_scalar
+from .interpreters import EVALUATING, RECORDING, ScopedInterpreter, new_scalar
 from .ops import FLOAT_SCALARS
 from .storage import TRACERS
 from .tracing import LOGS, is_tracing
@@ -70,7 +70,7 @@ def bind(function: Any, args: tuple[Any, ...], options: dict[str, Any] = NO_OPTI
                 return bind(function, tuple([stack_object_array(a) for a in args]), options)
     if innermost is None:
         return (RECORDING if is_fast_path() else current_interpreter()).process(function, args, options)
-    if has_arrays:  # nodes over memory are arrays, too
+    if has_arrays:  # most nodes are arrays, too
         for operand in args:
             if type(operand) in USED_CLASS_OF:
                 mark_used(operand)
@@ -120,10 +120,10 @@ def record_active(value: Array, function: Callable[..., Any], args: tuple[Any, .
 
 def current_interpreter(records: bool | None = None) -> Any:
     """The interpreter of the current context; if `records`, one that records even within `no_graph`."""
-    inner: Any = RECORDING if records or is_recording() else COMPUTING
+    inner: Any = RECORDING if records or is_recording() else EVALUATING
     path = open_scopes()
     if path:
-        inner = Scoped(inner, path)
+        inner = ScopedInterpreter(inner, path)
     for observer in observers():
         inner = observer.wrap(inner)
     return inner
@@ -140,7 +140,7 @@ def stack_object_array(value: object) -> Any:
 
 
 def to_concrete(node: Any) -> Any:
-    """Return a recorded copy of a tracer in real memory, unless another operator is active; other nodes unchanged."""
+    """Return a recorded copy of a tracer that owns its memory, unless another operator is active; other nodes unchanged."""
     if is_tracing() or node.level or not is_tracer(node):
         return node
     return attach(ops.copy(node.raw_value, order="K"), ops.copy, (node,), {"order": "K"})

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .context import full_tracebacks, watcher
-from .interpreters import Observed
+from .interpreters import ObservedInterpreter
 from .ops import opname_of
 from .storage import memory_of, root_of
 from .tracing import Strict
@@ -56,7 +56,7 @@ class NonFiniteError(ArithmeticError):
 
 
 class Debug(Strict):
-    """A context in which every operation and every derivative is checked. Made by `debug`."""
+    """A context in which every operation and every derivative is checked. Created by `debug`."""
 
     __slots__ = ("_checks", "_full_tracebacks")
 
@@ -79,9 +79,9 @@ class Checks:
     def __init__(self) -> None:
         self._checksums: dict[int, int] = {}
 
-    def wrap(self, interpreter: Any) -> Observed:
+    def wrap(self, interpreter: Any) -> ObservedInterpreter:
         """An interpreter whose results are checked."""
-        return Observed(interpreter, self.check_result)
+        return ObservedInterpreter(interpreter, self.check_result)
 
     def check_result(self, result: object) -> None:
         """Check the result of an operation, and store its checksum."""
@@ -97,27 +97,27 @@ class Checks:
     def check_tangent(self, function: Any, args: tuple[Any, ...], out: object, tangent: object) -> None:
         """Check the result of an operation in forward mode, and its tangent."""
         name = opname_of(function)
-        for part, what in ((out, f"the result of {name}"), (tangent, f"the tangent of {name}")):
+        for part, label in ((out, f"the result of {name}"), (tangent, f"the tangent of {name}")):
             for value in part if isinstance(part, (tuple, list)) else (part,):
                 problem = "" if value is None else _describe_nonfinite(value.raw_value if isinstance(value, Value) else value)
                 if problem:
                     lines = [
                         f"operand {i}: {_describe_operand(a)}" for i, a in enumerate(args) if isinstance(a, (Value, np.ndarray))
                     ]
-                    raise NonFiniteError("\n".join([f"{what} is {problem}", *lines]), None)
+                    raise NonFiniteError("\n".join([f"{label} is {problem}", *lines]), None)
 
     def check_cotangent(self, node: Any, position: int, contribution: Any) -> None:
         """Check the contribution of a rule to the cotangent of an operand."""
         problem = _describe_nonfinite(contribution.raw_value if isinstance(contribution, Value) else contribution)
         if problem:
-            what = f"the derivative of {node.opname} with respect to operand {position} is {problem}{_describe_operands(node)}"
-            raise NonFiniteError(what, node)
+            message = f"the derivative of {node.opname} with respect to operand {position} is {problem}{_describe_operands(node)}"
+            raise NonFiniteError(message, node)
 
     def check_unchanged(self, node: Any) -> None:
         """Raise if the result of an operation was changed by a write that the graph did not record."""
         checksum = self._checksums.get(node.sequence_number)
-        written = isinstance(node, MultiOutput) or isinstance(root_of(node), VariableNode) or memory_of(node)
-        if checksum is not None and not written and _checksum(node.raw_value) != checksum:
+        may_be_written = isinstance(node, MultiOutput) or isinstance(root_of(node), VariableNode) or memory_of(node)
+        if checksum is not None and not may_be_written and _checksum(node.raw_value) != checksum:
             raise ValueError(
                 f"the result of {node.opname} was changed through a plain array that shares its memory{_describe_operands(node)}"
             )

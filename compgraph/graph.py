@@ -268,12 +268,12 @@ def _recover_view(node: NDArray[Any]) -> bool:
     if not isinstance(source, Value) or (not hasattr(source, "raw_value") and not _recover_view(source)):
         return False
     whole = new_view(source, ndarray)
-    added = view.ndim - whole.ndim
+    num_new = view.ndim - whole.ndim
     is_same = view.__array_interface__["data"] == whole.__array_interface__["data"] and view.dtype == whole.dtype
-    if added <= 0 or view.shape != (1,) * added + whole.shape or not is_same or view.strides[added:] != whole.strides:
+    if num_new <= 0 or view.shape != (1,) * num_new + whole.shape or not is_same or view.strides[num_new:] != whole.strides:
         return False
     with recording_on():
-        view_node = bind(np.expand_dims, (source,), {"axis": tuple(range(added))})
+        view_node = bind(np.expand_dims, (source,), {"axis": tuple(range(num_new))})
     node.__class__ = type(view_node)
     for kind in type(view_node).__mro__:
         for slot in getattr(kind, "__slots__", ()):

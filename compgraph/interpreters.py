@@ -1,4 +1,4 @@
-"""The interpreters that process operations: recording, computing without a graph, and wrappers of these."""
+"""The interpreters that process operations: with and without recording, and wrappers of these."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def _unpack_operands(args: tuple[Any, ...]) -> tuple[list[Any], tuple[int, ...],
 _INTERNED_ARGNUMS: dict[tuple[int, ...], tuple[int, ...]] = {argnums: argnums for argnums in (LEFT, RIGHT, BOTH)}
 
 
-class Recording:
+class RecordingInterpreter:
     """The interpreter that computes an operation with NumPy and records it as a node."""
 
     def process(self, function: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]) -> Any:
@@ -137,10 +137,10 @@ def _describe_operand(operand: object) -> str:
     return str(operand) if isinstance(operand, (int, float, complex, np.generic)) else f"a {type(operand).__name__}"
 
 
-RECORDING = Recording()
+RECORDING = RecordingInterpreter()
 
 
-class Computing(Recording):
+class EvaluatingInterpreter(RecordingInterpreter):
     """The interpreter of `no_graph`: computes with NumPy without recording."""
 
     def process(self, function: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
@@ -152,13 +152,13 @@ class Computing(Recording):
         return detach_result(value, args, parent_argnums) if parent_argnums and is_tracing() else value
 
 
-COMPUTING = Computing()
+EVALUATING = EvaluatingInterpreter()
 
 
-class Scoped:
+class ScopedInterpreter:
     """Wraps an interpreter within a scope: recorded nodes store the scope."""
 
-    def __init__(self, inner: Recording, path: tuple[str, ...]) -> None:
+    def __init__(self, inner: RecordingInterpreter, path: tuple[str, ...]) -> None:
         self.inner, self.path = inner, path
 
     def process(self, *operation: Any) -> Any:
@@ -175,18 +175,18 @@ class Scoped:
         return result
 
 
-class Observed:
+class ObservedInterpreter:
     """Wraps an interpreter to report its nodes to an observer.
 
     Parameters
     ----------
-    inner : Recording or Observed or Scoped
+    inner : RecordingInterpreter or ObservedInterpreter or ScopedInterpreter
         The interpreter that processes the operations.
     observe : callable
         Called with the node, or the nodes, of each operation.
     """
 
-    def __init__(self, inner: Recording, observe: Callable[[Any], None]) -> None:
+    def __init__(self, inner: RecordingInterpreter, observe: Callable[[Any], None]) -> None:
         self.inner, self.observe = inner, observe
         self.attach = inner.attach
 
@@ -211,7 +211,7 @@ def _attach_traced(*operation: Any) -> Any:
 
 
 def detach_result(value: Array, args: tuple[Any, ...], positions: Iterable[int]) -> Any:
-    """An unrecorded result. Views of an operand become read-only, because writes into them would bypass the log."""
+    """Return an unrecorded result. A view of an operand becomes read-only, because a write into it would miss the log."""
     if type(value) is ndarray:
         plain_operands = [a.raw_value if isinstance(a, Value) else a for a in map(args.__getitem__, positions)]
         if any(type(a) is ndarray and owner_of(a) is owner_of(value) for a in plain_operands):
@@ -349,7 +349,7 @@ def _attach_multi_output(
 
 
 def _copy_shared_outputs(values: Any, args: tuple[Any, ...], parent_argnums: tuple[int, ...]) -> Any:
-    """Copy outputs that share memory with an operand, as only users' primitives return them."""
+    """Copy outputs that share memory with an operand. Only functions of users return such outputs."""
     owners = {id(owner_of(args[i].raw_value)) for i in parent_argnums if type(args[i].raw_value) is ndarray}
     shared = [type(part) is ndarray and id(owner_of(part)) in owners for part in values]
     if not any(shared):

@@ -28,7 +28,7 @@ from ..context import (
 from ..executor import Schedule, TripCountFamily, collect_dependencies, sources_of
 from ..guards import EvaluationGuard, Guard, collecting_leaks, is_length_guard, select_guards
 from ..interception import UNSEEDED, DrawMonitor, as_borrowed, generator_state, intercept, reachable_generators, with_draw_handler
-from ..interpreters import Observed
+from ..interpreters import ObservedInterpreter
 from ..scipy import register_imported
 from ..storage import window
 from ..tracing import Tracing
@@ -61,9 +61,9 @@ class UnusedResults:
         """Return a context whose recorded operations are collected, except those of derivatives."""
         return Setting({collector: self})
 
-    def wrap(self, interpreter: Any) -> Observed:
+    def wrap(self, interpreter: Any) -> ObservedInterpreter:
         """Return an interpreter whose results are collected."""
-        return Observed(interpreter, self.collect)
+        return ObservedInterpreter(interpreter, self.collect)
 
     def collect(self, result: object) -> None:
         """Collect the nodes of an operation."""

@@ -142,7 +142,7 @@ def default_float() -> np.dtype[Any]:
 
 
 class NoGraph(Context):
-    """A context manager and decorator that disables recording. Made by `no_graph`."""
+    """A context manager and decorator that disables recording. Created by `no_graph`."""
 
     __slots__ = ()
 
@@ -199,7 +199,7 @@ def no_graph() -> NoGraph:
 
 
 class DefaultDtype(Context):
-    """A default precision, in force from its creation; as a context, until the context ends. Made by `default_dtype`."""
+    """A default precision, in force from its creation; as a context, until the context ends. Created by `default_dtype`."""
 
     __slots__ = ("_dtype", "_layer", "_previous")
 
@@ -316,7 +316,7 @@ def holding_constants(hold: Callable[[Any], Any]) -> Setting:
 
 
 class Scope(Context):
-    """A context that stores its name in the nodes made inside. Made by `scope`."""
+    """A context that stores its name in the nodes made inside. Created by `scope`."""
 
     __slots__ = ("_path",)
 

@@ -19,8 +19,8 @@ from ..context import callbacks_lock
 from ..frames import source_lines
 from ..tracing import is_compiling
 from ..values import variable_hooks
-from .borrowing import clear_views, rebind_reached, replace_in_objects, restore_places, restore_variables
-from .captured_arrays import NOT_VISITED, PlaceSearch
+from .borrowing import clear_views, rebind_variables, replace_in_objects, restore_places, restore_variables
+from .captured_arrays import SKIPPED_CLASSES, PlaceSearch
 from .code_patches import enable_code_patches, patch_code
 from .introspection import bind_introspection, unbind_introspection
 from .patched_names import DIFFERENTIATION, DRAWS, TOP_LEVEL
@@ -96,10 +96,10 @@ def intercept(
         if not context.calls_only_numpy:
             for group in groups:
                 group.apply(other.__globals__ for other in closure.functions)
-        if f is function and NOT_VISITED.issuperset(map(type, unchanged)) and _reaches_nothing(closure):
+        if f is function and SKIPPED_CLASSES.issuperset(map(type, unchanged)) and _reaches_nothing(closure):
             return context
         search = PlaceSearch()
-        rebind_reached(closure, search, context.captured)
+        rebind_variables(closure, search, context.captured)
         if not is_compiling():  # a compiler thread must not change objects that the caller still uses
             search.add((*bound, *unchanged))
             replace_in_objects(reference, closure, search, context.captured, not reports_draws)

@@ -24,7 +24,7 @@ ndarray = np.ndarray
 _BORROWED_CLASSES = frozenset({np.random.Generator, tuple})
 _views: dict[int, tuple[Any, Any]] = {}  # by the id of an array: the array, and the view that replaces it for the function
 # Rebound variables: namespace, cell or function; name, or None for a cell; the caller's value; its replacement.
-_rebound: list[tuple[Any, str | None, Any, Any]] = []
+_rebindings: list[tuple[Any, str | None, Any, Any]] = []
 _replacements: dict[Any, Replacement] = {}  # of attributes and items, by the key of their place
 _replacements_of: dict[weakref.ref[Any], list[Replacement]] = {}  # by open context
 
@@ -54,12 +54,12 @@ def as_borrowed(value: Any) -> Any:
 # ------------------------------------------------------------------------------------------------------- rebinding
 
 
-def rebind_reached(closure: Closure, search: PlaceSearch, captured: list[Any], rebinds_generators: bool = True) -> None:
+def rebind_variables(closure: Closure, search: PlaceSearch, captured: list[Any], rebinds_generators: bool = True) -> None:
     """Rebind the globals, default values and cells that some functions reach to borrowed values; add them to `search`."""
     for function, reachable in zip(closure.functions, closure.function_names, strict=True):
         for value, user in ((function, function), *reachable.user_functions()):
             for name in numpy_names(user):
-                _rebound.append((user.__globals__, name, np, NUMPY_SUBSTITUTE))
+                _rebindings.append((user.__globals__, name, np, NUMPY_SUBSTITUTE))
                 user.__globals__[name] = NUMPY_SUBSTITUTE
             if value is not user or user.__dict__:
                 search.add((value,))
@@ -95,7 +95,7 @@ def replace_in_objects(
         function = search.functions[visited]
         visited += 1
         if all(function is not other for other in closure.functions):
-            rebind_reached(Closure(function), search, captured, replaces_generators)
+            rebind_variables(Closure(function), search, captured, replaces_generators)
             search.run()
     for place, value in search.places:
         if replaces_generators or not isinstance(value, np.random.Generator):
@@ -128,14 +128,14 @@ def _capture(value: object, captured: list[Any]) -> Any:
 def _rebind_name(namespace: dict[str, Any], name: str, value: object, captured: list[Any]) -> None:
     replacement = _capture(value, captured)
     if replacement is not value:
-        _rebound.append((namespace, name, value, replacement))
+        _rebindings.append((namespace, name, value, replacement))
         namespace[name] = replacement
 
 
 def _rebind_defaults(function: FunctionType, before: tuple[Any, ...], captured: list[Any]) -> None:
     after = tuple([_capture(value, captured) for value in before])
     if any(a is not b for a, b in zip(before, after, strict=True)):
-        _rebound.append((function, "__defaults__", before, after))
+        _rebindings.append((function, "__defaults__", before, after))
         function.__defaults__ = after
 
 
@@ -143,7 +143,7 @@ def _rebind_cell(cell: CellType, captured: list[Any]) -> None:
     value = cell_contents(cell)
     replacement = _capture(value, captured)
     if replacement is not value:
-        _rebound.append((cell, None, value, replacement))
+        _rebindings.append((cell, None, value, replacement))
         cell.cell_contents = replacement
 
 
@@ -166,8 +166,8 @@ def _replace_at(place: Place, value: object, context_replacements: list[Replacem
 
 def restore_variables() -> None:
     """Rebind globals, cells and default values to the caller's values, unless the function has assigned other values."""
-    while _rebound:
-        owner, name, before, replacement = _rebound[-1]
+    while _rebindings:
+        owner, name, before, replacement = _rebindings[-1]
         if name is None:
             if cell_contents(owner) is replacement:
                 owner.cell_contents = before
@@ -176,7 +176,7 @@ def restore_variables() -> None:
                 owner.__defaults__ = before
         elif owner.get(name) is replacement:
             owner[name] = before
-        _rebound.pop()
+        _rebindings.pop()
 
 
 def restore_places(reference: weakref.ref[Any]) -> None:

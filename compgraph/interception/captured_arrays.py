@@ -22,8 +22,8 @@ _LEAF_CLASSES = frozenset({
     np.ndarray, np.float64, np.float32, np.int64, np.bool_, np.ufunc, int, float, complex, bool, str, bytes, type(None),
     ModuleType, FunctionType, GetSetDescriptorType, MemberDescriptorType, type(len),
 })  # fmt: skip
-NOT_VISITED = _LEAF_CLASSES - {FunctionType}  # classes that a search skips
-_DATA_TYPES = NOT_VISITED - {np.ndarray}  # classes that are neither visited nor replaced
+SKIPPED_CLASSES = _LEAF_CLASSES - {FunctionType}  # classes that a search skips
+_DATA_CLASSES = SKIPPED_CLASSES - {np.ndarray}  # classes that are neither visited nor replaced
 _PLAIN_CONTAINERS = frozenset({list, dict})
 _REPLACED_CLASSES = (np.ndarray, tuple, np.random.Generator)
 _SEQUENCES = (list, tuple, collections.deque)
@@ -195,7 +195,7 @@ class PlaceSearch:
         can_change = not isinstance(holder, tuple)
         for name, value in itertools.islice(items, _MAX_ITEMS):
             cls = type(value)
-            if cls in _DATA_TYPES or (cls in _PLAIN_CONTAINERS and _holds_data(value, cls)):
+            if cls in _DATA_CLASSES or (cls in _PLAIN_CONTAINERS and _holds_data(value, cls)):
                 continue
             if can_change and issubclass(cls, _REPLACED_CLASSES):
                 self.places.append((_place_of(holder, name), value))
@@ -205,8 +205,8 @@ class PlaceSearch:
 
 
 def _holds_data(value: Any, cls: type) -> bool:
-    """Whether the visited items of a list or dictionary are all of `_DATA_TYPES`."""
-    return _DATA_TYPES.issuperset(map(type, itertools.islice(value if cls is list else value.values(), _MAX_ITEMS)))
+    """Whether the visited items of a list or dictionary are all of `_DATA_CLASSES`."""
+    return _DATA_CLASSES.issuperset(map(type, itertools.islice(value if cls is list else value.values(), _MAX_ITEMS)))
 
 
 def _is_user_class(cls: type) -> bool:

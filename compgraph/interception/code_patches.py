@@ -157,11 +157,11 @@ def argument_has_node(value: Any, depth: int = _MAX_DEPTH) -> bool:
 
 def _copy_of(function: FunctionType) -> FunctionType:
     """Copy a function with its code, attributes and names."""
-    copied = FunctionType(function.__code__, function.__globals__, function.__name__, function.__defaults__, function.__closure__)
-    copied.__kwdefaults__ = function.__kwdefaults__
-    copied.__dict__.update(function.__dict__)
-    copied.__module__, copied.__qualname__ = function.__module__, function.__qualname__
-    return copied
+    copy = FunctionType(function.__code__, function.__globals__, function.__name__, function.__defaults__, function.__closure__)
+    copy.__kwdefaults__ = function.__kwdefaults__
+    copy.__dict__.update(function.__dict__)
+    copy.__module__, copy.__qualname__ = function.__module__, function.__qualname__
+    return copy
 
 
 def _patched_code(
@@ -173,9 +173,9 @@ def _patched_code(
     source = _TEMPLATE.format(free=", ".join(free), free_used="; ".join(free) or "pass")
     if inspect.isgeneratorfunction(function):  # the new code has to be that of a generator, too
         source = re.sub(r"return (\w+\(.*args\))", r"return (yield from \1)", source)
-    space: dict[str, Any] = {}
-    exec(compile(source, old.co_filename, "exec"), space)
-    code: CodeType = space["make"](*free).__code__
+    namespace: dict[str, Any] = {}
+    exec(compile(source, old.co_filename, "exec"), namespace)
+    code: CodeType = namespace["make"](*free).__code__
     objects: dict[str, Any] = {"node_free": node_free, "class_of": type, "original": original, "dispatch": dispatch}
     objects |= {"sequence": list if node_free else None, "each": map}  # where the handler runs all calls, no list is skipped
     constants = tuple([objects.get(c, c) if type(c) is str else c for c in code.co_consts])

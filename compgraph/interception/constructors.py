@@ -1,7 +1,7 @@
 """Patches of NumPy's array constructors, which return buffers and accept nodes.
 
 A node may be written later into an array that ``np.zeros(n)`` creates. While a function is differentiated, the names of
-constructors refer to these patches, for calls from user code. The functions that convert lists (`AT_TOP_LEVEL`) are patched
+constructors refer to these patches, for calls from user code. The functions that convert lists (`LIST_CONVERTERS`) are patched
 permanently, and record lists with nodes outside of operators as well.
 """
 
@@ -73,11 +73,11 @@ CONSTRUCTOR_NAMES = frozenset(CONSTRUCTORS)
 
 # Functions that convert lists without dispatch; their patches record a list with nodes at the top level, too. If the value is
 # True, they also record a single node as an argument; the others convert it to a plain array.
-AT_TOP_LEVEL = {
+LIST_CONVERTERS = {
     spec.function.__name__: spec.converts == "elements" for spec in ops.UNDISPATCHED if spec.converts and spec.returns_buffer
 }
-_CONVERTING = frozenset(spec.function for spec in ops.UNDISPATCHED if spec.converts == "lists")
-_KEEPING_SUBCLASSES = frozenset(spec.function for spec in ops.UNDISPATCHED if spec.keeps_subclasses)
+_CONVERT_LISTS = frozenset(spec.function for spec in ops.UNDISPATCHED if spec.converts == "lists")
+_KEEP_SUBCLASSES = frozenset(spec.function for spec in ops.UNDISPATCHED if spec.keeps_subclasses)
 
 
 # --------------------------------------------------------------------------------------------------- the patches
@@ -86,7 +86,7 @@ _KEEPING_SUBCLASSES = frozenset(spec.function for spec in ops.UNDISPATCHED if sp
 def wrap_constructor(original: Function, node_function: Function | None, takes_nodes: bool | None = None) -> Function:
     """Wrap a constructor for user code within a function that is differentiated.
 
-    At the top level the original runs, unless the function is in `AT_TOP_LEVEL`; `takes_nodes` is its value there.
+    At the top level the original runs, unless the function is in `LIST_CONVERTERS`; `takes_nodes` is its value there.
     """
 
     @functools.wraps(original)
@@ -100,7 +100,7 @@ def wrap_constructor(original: Function, node_function: Function | None, takes_n
         if not RECEIVES_PATCHES[frame_up(1).f_code.co_filename]:
             return original(*args, **kwargs)
         if args and isinstance(args[0], ClassView) and takes_nodes is not None:
-            keeps_class = original in _KEEPING_SUBCLASSES or bool(kwargs.get("subok"))
+            keeps_class = original in _KEEP_SUBCLASSES or bool(kwargs.get("subok"))
             if not isinstance(args[0].traced, Value):
                 return construct_view(original, args, kwargs, keeps_class)
             return construct_view(node_function, args, _without_options(kwargs, *_IGNORED_OPTIONS), keeps_class)  # type: ignore[arg-type]
@@ -111,7 +111,7 @@ def wrap_constructor(original: Function, node_function: Function | None, takes_n
             if contains_node(value):
                 if node_function is None:  # NumPy calls the node's protocol
                     return result_as_buffer(original(*args, **kwargs), args)
-                if original in _CONVERTING and _is_object(kwargs.get("dtype", args[1] if len(args) > 1 else None)):
+                if original in _CONVERT_LISTS and _is_object(kwargs.get("dtype", args[1] if len(args) > 1 else None)):
                     return _object_array(args[0])
                 return node_function(*args, **_without_options(kwargs, *_IGNORED_OPTIONS))
         if takes_nodes is not None and any(type(value) in TRACEABLE for value in (*args, *kwargs.values())):
@@ -151,18 +151,18 @@ _LIST_CLASSES = frozenset({list, tuple})
 
 
 def _construct_at_top_level(frame: FrameType, original: Function, node_function: Any, args: Args, kwargs: Options) -> Any:
-    """Call one of `AT_TOP_LEVEL` outside of operators: a list that holds nodes is recorded."""
+    """Call one of `LIST_CONVERTERS` outside of operators: a list that holds nodes is recorded."""
     if NODE_FREE_TYPES.issuperset(map(type, args)) and NODE_FREE_TYPES.issuperset(map(type, kwargs.values())):
         return original(*args, **kwargs)
     like: Any = kwargs.get("like")
     if hasattr(like, "__array_function__") and type(like) is not ndarray:
         return like.__array_function__(original, (type(like),), args, _without_options(kwargs, "like"))
-    filename, takes_nodes = frame.f_code.co_filename, AT_TOP_LEVEL[original.__name__]
+    filename, takes_nodes = frame.f_code.co_filename, LIST_CONVERTERS[original.__name__]
     if takes_nodes or runs_on_nodes(filename):
         converted: Any = [list(args), list(kwargs.values())]
     else:
         converted = args[:1] or [kwargs.get("object", kwargs.get("a"))]
-    if is_tracing() and original in _KEEPING_SUBCLASSES and isinstance(converted[0], Value):
+    if is_tracing() and original in _KEEP_SUBCLASSES and isinstance(converted[0], Value):
         return node_function(*args, **_without_options(kwargs, *_IGNORED_OPTIONS))
     if not is_call_recorded(filename, converted):
         array = original(*args, **kwargs)

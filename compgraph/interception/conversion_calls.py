@@ -35,7 +35,7 @@ traced_type = PATCHES["type"]
 _CONVERT = "__compgraph_convert__"  # the name of `convert` in the builtins, which the new code looks up
 _EXCLUDED_PACKAGES = frozenset({"numpy", "scipy", "matplotlib", "mpl_toolkits", "numba", "dask", "llvmlite", "pytest", "_pytest"})
 # By file, line and column of a call that a tracer has reached: whether it was replaced.
-_replaced: dict[tuple[str, int, int], bool] = {}
+_reached_calls: dict[tuple[str, int, int], bool] = {}
 
 
 @functools.cache
@@ -67,7 +67,7 @@ def convert(function: Any, value: object) -> Any:
 
 
 def _retrace(frame: FrameType) -> None:
-    """Replace the call at which a frame is, and raise a `RetraceError`; return if it is no conversion that can be replaced."""
+    """Replace the call that a frame executes, and raise a `RetraceError`; return if it cannot be replaced."""
     if not is_retraceable() or is_compiling() or not is_replaceable(frame.f_code.co_filename):
         return
     call = expression(frame.f_code, frame.f_lasti)
@@ -76,10 +76,10 @@ def _retrace(frame: FrameType) -> None:
     if callee(frame) not in (float, np.float64) and method_called(frame) != "dot":
         return
     place = frame.f_code.co_filename, call.lineno, call.col_offset
-    if place not in _replaced:
-        _replaced[place] = True  # before the calls are replaced, this one among them
-        _replaced[place] = _replace_calls(frame.f_code, place)
-    if _replaced[place] and _CONVERT not in frame.f_code.co_names:
+    if place not in _reached_calls:
+        _reached_calls[place] = True  # before the calls are replaced, this one among them
+        _reached_calls[place] = _replace_calls(frame.f_code, place)
+    if _reached_calls[place] and _CONVERT not in frame.f_code.co_names:
         raise RetraceError  # again for ``np.float64(x)``, which catches the error of ``__float__`` and calls ``__array__``
 
 
@@ -90,10 +90,10 @@ def _repair(error: Exception) -> bool:
     if code is None or "type" not in code.co_names or _CONVERT in code.co_names or is_compiling():
         return False
     place = code.co_filename, code.co_firstlineno, -1
-    if place in _replaced or not is_replaceable(code.co_filename):
+    if place in _reached_calls or not is_replaceable(code.co_filename):
         return False
-    _replaced[place] = _replace_calls(code, place)
-    return _replaced[place]
+    _reached_calls[place] = _replace_calls(code, place)
+    return _reached_calls[place]
 
 
 RETRACERS.append(_retrace)
@@ -104,7 +104,7 @@ def _has_one_argument(call: ast.Call) -> bool:
     return len(call.args) == 1 and not call.keywords and not isinstance(call.args[0], ast.Starred)
 
 
-class _Replacing(ast.NodeTransformer):
+class _CallReplacer(ast.NodeTransformer):
     """Replaces the calls of conversions, by their names or because a tracer was converted there."""
 
     def __init__(self, filename: str) -> None:
@@ -114,7 +114,9 @@ class _Replacing(ast.NodeTransformer):
         """Replace one call."""
         self.generic_visit(node)
         name = getattr(node.func, "id", getattr(node.func, "attr", None))
-        if not _has_one_argument(node) or (name not in _NAMES and (self.filename, node.lineno, node.col_offset) not in _replaced):
+        if not _has_one_argument(node) or (
+            name not in _NAMES and (self.filename, node.lineno, node.col_offset) not in _reached_calls
+        ):
             return node
         function = ast.copy_location(ast.Name(_CONVERT, ast.Load()), node.func)
         return ast.copy_location(ast.Call(function, [node.func, *node.args], []), node)
@@ -126,16 +128,16 @@ def _replace_calls(code: CodeType, place: tuple[str, int, int]) -> bool:
     source = "".join(linecache.getlines(filename))
     compile_module = functools.partial(compile, filename=filename, mode="exec", dont_inherit=True)
     old_codes = dict(_codes_by_place(compile_module(source)))
-    new_codes = dict(_codes_by_place(compile_module(_Replacing(filename).visit(ast.parse(source)))))
+    new_codes = dict(_codes_by_place(compile_module(_CallReplacer(filename).visit(ast.parse(source)))))
     setattr(builtins, _CONVERT, convert)
     is_replaced = False
     for function in [value for value in gc.get_objects() if type(value) is FunctionType]:
-        own = function.__code__
-        key = own.co_qualname, own.co_firstlineno
+        old_code = function.__code__
+        key = old_code.co_qualname, old_code.co_firstlineno
         # The codes are equal, unless the file was changed after its import.
-        if own.co_filename == filename and own == old_codes.get(key) and own != new_codes[key]:
+        if old_code.co_filename == filename and old_code == old_codes.get(key) and old_code != new_codes[key]:
             replace_code(function, new_codes[key])
-            is_replaced = is_replaced or own is code
+            is_replaced = is_replaced or old_code is code
     return is_replaced
 
 

@@ -94,13 +94,13 @@ _ADAPTERS: dict[str, Callable[[], None]] = {
     "pyfftw": library_adapters.adapt_pyfftw,
     "statistics": math_functions.adapt_statistics,
 }
-_adapted: set[str] = set()
+_adapted_modules: set[str] = set()
 
 
 def _adapt(modules: Iterable[str]) -> None:
     for name in modules:
-        if name in _ADAPTERS and name not in _adapted:
-            _adapted.add(name)
+        if name in _ADAPTERS and name not in _adapted_modules:
+            _adapted_modules.add(name)
             _ADAPTERS[name]()
 
 

@@ -113,7 +113,7 @@ def _dir(*value: object) -> list[str]:
 PATCHES: dict[str, Any] = {"isinstance": _isinstance, "type": _Type, "hasattr": _hasattr, "getattr": _getattr, "dir": _dir}
 # By the id of a namespace: its length, and the patched names that its code uses.
 _names_by_namespace: dict[int, tuple[int, frozenset[str]]] = {}
-_bound: list[tuple[dict[str, Any], str]] = []
+_bindings: list[tuple[dict[str, Any], str]] = []
 
 
 def bind_introspection(functions: Iterable[FunctionType], values: Iterable[Any]) -> None:
@@ -123,42 +123,42 @@ def bind_introspection(functions: Iterable[FunctionType], values: Iterable[Any])
         if not is_library(function.__code__.co_filename):
             namespace = function.__globals__
             namespaces[id(namespace)] = namespace
-            _bind(namespace, _names_used([function]))
+            _bind(namespace, _patched_names_in([function]))
     for namespace in namespaces.values():
-        _bind(namespace, _names_used_in(namespace))
+        _bind(namespace, _patched_names_in_module(namespace))
 
 
 def unbind_introspection() -> None:
     """Undo `bind_introspection`."""
-    while _bound:
-        namespace, name = _bound[-1]
+    while _bindings:
+        namespace, name = _bindings[-1]
         if namespace.get(name, _ABSENT) is PATCHES[name]:
             del namespace[name]
-        _bound.pop()
+        _bindings.pop()
 
 
 def _bind(namespace: dict[str, Any], names: frozenset[str]) -> None:
     for name in names:
         if name not in namespace:
-            _bound.append((namespace, name))
+            _bindings.append((namespace, name))
             namespace[name] = PATCHES[name]
 
 
-def _names_used(functions: Iterable[Any]) -> frozenset[str]:
+def _patched_names_in(functions: Iterable[Any]) -> frozenset[str]:
     """The patched names that the code of some functions uses."""
-    using = [function.__code__ for function in functions if not names_in(function.__code__).isdisjoint(PATCHES)]
-    names = {name for code in using for part in iterate_code_objects(code) for name in part.co_names}
+    codes = [function.__code__ for function in functions if not names_in(function.__code__).isdisjoint(PATCHES)]
+    names = {name for code in codes for part in iterate_code_objects(code) for name in part.co_names}
     return frozenset(PATCHES.keys() & names)
 
 
-def _names_used_in(namespace: dict[str, Any]) -> frozenset[str]:
+def _patched_names_in_module(namespace: dict[str, Any]) -> frozenset[str]:
     """The patched names that functions and classes of a module use."""
     cached = _names_by_namespace.get(id(namespace))
     if cached is not None and cached[0] == len(namespace):
         return cached[1]
     name = namespace.get("__name__")
     functions = [f for value in list(namespace.values()) for f in _functions_of(value, name)]
-    names = _names_used(functions)
+    names = _patched_names_in(functions)
     _names_by_namespace[id(namespace)] = len(namespace), names
     return names
 
@@ -199,18 +199,18 @@ _INNER_FUNCTIONS: dict[type, tuple[str, ...]] = {
 def _functions_in(values: Iterable[Any], namespaces: dict[int, Any]) -> list[FunctionType]:
     """The functions in values; the namespaces of user modules that define the values' classes are added to `namespaces`."""
     functions, visited_ids, classes = list[FunctionType](), set[int](), set[type]()
-    rows = [values]
+    level = [values]
     for _ in range(_MAX_DEPTH):
-        next_rows: list[Any] = []
-        for row in rows:
-            if _DATA_TYPES.issuperset(map(type, row)):
+        next_level: list[Any] = []
+        for group in level:
+            if _DATA_CLASSES.issuperset(map(type, group)):
                 continue
-            for value in row:
+            for value in group:
                 cls = type(value)
                 if (
-                    cls in _DATA_TYPES
+                    cls in _DATA_CLASSES
                     or id(value) in visited_ids
-                    or (cls is list and _DATA_TYPES.issuperset(map(type, value[:_MAX_ITEMS])))
+                    or (cls is list and _DATA_CLASSES.issuperset(map(type, value[:_MAX_ITEMS])))
                 ):
                     continue
                 if len(visited_ids) >= _MAX_VALUES:
@@ -219,17 +219,17 @@ def _functions_in(values: Iterable[Any], namespaces: dict[int, Any]) -> list[Fun
                 if cls is FunctionType:
                     functions.append(value)
                 elif cls is list or cls is tuple or cls is set:
-                    next_rows.append(list(value)[:_MAX_ITEMS])
+                    next_level.append(list(value)[:_MAX_ITEMS])
                 elif cls is dict:
-                    next_rows.append(list(value.values())[:_MAX_ITEMS])
+                    next_level.append(list(value.values())[:_MAX_ITEMS])
                 elif cls in _INNER_FUNCTIONS:
-                    next_rows.append([getattr(value, name, None) for name in (*_INNER_FUNCTIONS[cls], "__self__")])
+                    next_level.append([getattr(value, name, None) for name in (*_INNER_FUNCTIONS[cls], "__self__")])
                 elif isinstance(value, builtins.type):
                     classes.add(value)
                 elif not _is_traced(value):
                     classes.add(cls)
-                    next_rows.append(list((attributes_of(value) or {}).values())[:_MAX_ITEMS])
-        rows = next_rows
+                    next_level.append(list((attributes_of(value) or {}).values())[:_MAX_ITEMS])
+        level = next_level
     for namespace in {id(namespace): namespace for cls in classes for namespace in _namespaces_of(cls)}.values():
         namespaces[id(namespace)] = namespace
     return functions
@@ -248,7 +248,7 @@ def _is_user_module(module: ModuleType) -> bool:
 
 
 # Classes of values that hold no function and no object of a user's class.
-_DATA_TYPES = frozenset({
+_DATA_CLASSES = frozenset({
     np.ndarray, np.float64, np.int64, np.ufunc, int, float, complex, bool, str, bytes, type(None), ModuleType,
     BuiltinFunctionType,
 })  # fmt: skip

@@ -12,9 +12,9 @@ pyFFTW         its interfaces call NumPy and SciPy for traced nodes; the rest ra
 hashlib, zlib  raise for traced nodes, as does ``np.frombuffer``
 =============  ============================================================================================================
 
-The lower half are compiled libraries that read the memory of an array by the dtype that it reports. A traced node reports the
-dtype of its value, but its memory contains references. Most compiled code checks the dtype of the memory, and raises. These
-libraries use the reported dtype, and would read or write references as numbers.
+The modules in the lower half of the table are compiled libraries that read the memory of an array by the dtype that it reports.
+A traced node reports the dtype of its value, but its memory contains references. Most compiled code checks the dtype of the
+memory, and raises. These libraries use the reported dtype, and would read or write references as numbers.
 
 An operation of a dask array and a node raises a TypeError: it would load the whole dask array, or lose the graph of the node.
 """
@@ -298,10 +298,10 @@ def _compute_for_nodes(call: Function, wrap: Function) -> Function:
     """Wrap a method of a cached function so that it computes the result of arguments with nodes."""
 
     @functools.wraps(call)
-    def computed(self: Any, *args: object, **kwargs: object) -> Any:
+    def compute(self: Any, *args: object, **kwargs: object) -> Any:
         return wrap(self.func(*args, **kwargs)) if _NodeFinder.finds_node((args, kwargs)) else call(self, *args, **kwargs)
 
-    return computed
+    return compute
 
 
 class _NodeFinder(pickle.Pickler):
@@ -333,10 +333,10 @@ class _NodeFinder(pickle.Pickler):
 def adapt_pyfftw() -> None:
     """Let pyFFTW's interfaces call the functions of NumPy and SciPy that they replace; its other functions raise."""
     pyfftw = _module("pyfftw")
-    for name, replaced in (("numpy_fft", "numpy.fft"), ("scipy_fft", "scipy.fft"), ("scipy_fftpack", None)):
+    for name, original in (("numpy_fft", "numpy.fft"), ("scipy_fft", "scipy.fft"), ("scipy_fftpack", None)):
         module = _module(f"pyfftw.interfaces.{name}")
         for function in _functions_of(module):
-            counterpart = getattr(_module(replaced), function.__name__, None) if replaced else None
+            counterpart = getattr(_module(original), function.__name__, None) if original else None
             patch_code(function, _raise_for_traced if counterpart is None else _call_for_traced(counterpart))
     utilities = _module("pyfftw.builders._utils")
     for function in (*_functions_of(_module("pyfftw.builders.builders")), *_functions_of(utilities)):

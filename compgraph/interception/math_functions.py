@@ -27,10 +27,10 @@ def _special_function(name: str) -> Function:
 
 def _remainder(x: Any, y: Any) -> Any:
     """``math.remainder``: the difference between x and the nearest multiple of y; ties are resolved to the even multiple."""
-    left, size = np.fmod(x, y), np.abs(y)
-    doubled = 2 * np.abs(left)
-    is_over = (doubled > size) | ((doubled == size) & (np.fmod(np.abs(x), 2 * size) >= size))
-    return np.where(is_over, left - np.copysign(size, left), left)[()]
+    remainder, size = np.fmod(x, y), np.abs(y)  # rounded towards zero
+    twice = 2 * np.abs(remainder)
+    is_nearer_to_next = (twice > size) | ((twice == size) & (np.fmod(np.abs(x), 2 * size) >= size))
+    return np.where(is_nearer_to_next, remainder - np.copysign(size, remainder), remainder)[()]
 
 
 MATH_FUNCTIONS: dict[str, Function] = {
@@ -104,9 +104,9 @@ def _correlation(x: Any, y: Any, *, method: str = "linear") -> Any:
 def _linear_regression(x: Any, y: Any, *, proportional: bool = False) -> Any:
     from statistics import LinearRegression
 
-    center, middle = (0.0, 0.0) if proportional else (np.mean(x), np.mean(y))
-    slope = np.sum((x - center) * (y - middle)) / np.sum(np.square(x - center))
-    return LinearRegression(slope=slope, intercept=0.0 if proportional else middle - slope * center)
+    x_mean, y_mean = (0.0, 0.0) if proportional else (np.mean(x), np.mean(y))
+    slope = np.sum((x - x_mean) * (y - y_mean)) / np.sum(np.square(x - x_mean))
+    return LinearRegression(slope=slope, intercept=0.0 if proportional else y_mean - slope * x_mean)
 
 
 # The functions of `statistics`, applied to one array or node per sequence.
@@ -136,7 +136,7 @@ def wrap_statistic(original: Function, node_function: Function) -> Function:
         named_values = {name: _as_sequence(value) for name, value in kwargs.items()}
         if not contains_node([*values, *named_values.values()]):
             return original(*values, **named_values)
-        # Python raises its errors of lengths and arguments.
+        # Called for the errors that Python raises for wrong lengths and arguments.
         original(*map(_sample_values, values), **{name: _sample_values(value) for name, value in named_values.items()})
         return node_function(*map(_as_array, values), **{name: _as_array(value) for name, value in named_values.items()})
 
@@ -181,7 +181,7 @@ def adapt_statistics() -> None:
         data = _as_sequence(data)
         if not contains_node(data):
             return plain_from_samples(cls, data)
-        plain_from_samples(cls, _sample_values(data))  # Python raises its errors of lengths
+        plain_from_samples(cls, _sample_values(data))  # for the errors of wrong lengths
         return cls(np.mean(sample := _as_array(data)), np.std(sample, ddof=1))
 
     constructor: Any = NormalDist.from_samples

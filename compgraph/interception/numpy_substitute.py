@@ -67,7 +67,7 @@ def _codes_of_module(namespace: dict[str, Any]) -> Iterable[CodeType]:
             pending += [constant for constant in code.co_consts if isinstance(constant, CodeType)]
 
 
-class GatheringUfunc:
+class StackingUfunc:
     """A ufunc whose methods take nodes in lists; otherwise the ufunc itself."""
 
     def __init__(self, ufunc: np.ufunc) -> None:
@@ -132,7 +132,7 @@ class _NumPySubstitute(ModuleType):
         if name == "ndarray":
             return _BufferClass
         attribute = getattr(np, name)
-        return GatheringUfunc(attribute) if isinstance(attribute, np.ufunc) and attribute.nin == 2 else attribute
+        return StackingUfunc(attribute) if isinstance(attribute, np.ufunc) and attribute.nin == 2 else attribute
 
 
 NUMPY_SUBSTITUTE = _NumPySubstitute("numpy")

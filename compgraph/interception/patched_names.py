@@ -23,7 +23,7 @@ from ..frames import frame_up
 from ..guards import note_conversion
 from ..values import Value
 from .callers import is_library
-from .constructors import AT_TOP_LEVEL, CONSTRUCTORS, POLYNOMIAL_QUADRATURES, wrap_constructor, wrap_default_rng
+from .constructors import CONSTRUCTORS, LIST_CONVERTERS, POLYNOMIAL_QUADRATURES, wrap_constructor, wrap_default_rng
 from .library_adapters import MEMORY_READERS, raising_reader
 from .math_functions import COMPLEX_FUNCTIONS, MATH_FUNCTIONS, STATISTICS, wrap_math_function, wrap_statistic
 from .random_functions import NUMPY_DRAWS, handled_draw_patches, wrap_draw
@@ -52,18 +52,18 @@ def _differentiation_patches() -> list[Patch]:
     """The names that are replaced while a function is differentiated."""
     patches: dict[tuple[int, str], Patch] = {}
 
-    def add_patch(space: Namespace, name: str, patch: Callable[[Any], Any]) -> None:
-        if name in space:
-            original = without_patches(space)[name]
-            patches[id(space), name] = space, name, _mark_patch(patch(original), original)
+    def add_patch(namespace: Namespace, name: str, wrap: Callable[[Any], Any]) -> None:
+        if name in namespace:
+            original = without_patches(namespace)[name]
+            patches[id(namespace), name] = namespace, name, _mark_patch(wrap(original), original)
 
     numpy = vars(np)
     for name, node_function in CONSTRUCTORS.items():
-        if name not in AT_TOP_LEVEL:
+        if name not in LIST_CONVERTERS:
             add_patch(numpy, name, functools.partial(wrap_constructor, node_function=node_function))
-    for home, names in {"numpy.fft": ("fftfreq", "rfftfreq"), **POLYNOMIAL_QUADRATURES}.items():
+    for module_name, names in {"numpy.fft": ("fftfreq", "rfftfreq"), **POLYNOMIAL_QUADRATURES}.items():
         for name in names:
-            add_patch(vars(importlib.import_module(home)), name, functools.partial(wrap_constructor, node_function=None))
+            add_patch(vars(importlib.import_module(module_name)), name, functools.partial(wrap_constructor, node_function=None))
     add_patch(vars(np.lib.stride_tricks), "as_strided", functools.partial(wrap_constructor, node_function=arrays.as_strided))
     for name in ("mgrid", "ogrid"):
         add_patch(numpy, name, lambda original: PatchedIndexer(original, None))
@@ -91,7 +91,7 @@ def _top_level_patches() -> list[Patch]:
     numpy = vars(np)
     patches: dict[str, Callable[[Any], Any]] = {
         name: functools.partial(wrap_constructor, node_function=CONSTRUCTORS[name], takes_nodes=takes)
-        for name, takes in AT_TOP_LEVEL.items()
+        for name, takes in LIST_CONVERTERS.items()
     }
     patches["fromiter"] = wrap_fromiter
     originals = without_patches(numpy)
@@ -133,17 +133,17 @@ class _PatchedNamespace:
         The values of the names: with True the patches, with False the originals.
     """
 
-    __slots__ = ("is_patched", "length", "originals", "patches", "read_values", "replacements", "space", "values_by_state")
+    __slots__ = ("is_patched", "length", "namespace", "originals", "patches", "read_values", "replacements", "values_by_state")
 
-    def __init__(self, space: Namespace, replacements: dict[int, tuple[Any, Any]]) -> None:
-        self.space, self.replacements, self.length, self.is_patched = space, replacements, -1, False
+    def __init__(self, namespace: Namespace, replacements: dict[int, tuple[Any, Any]]) -> None:
+        self.namespace, self.replacements, self.length, self.is_patched = namespace, replacements, -1, False
         self.scan()
 
     def scan(self) -> None:
         """Find the names to patch; repeated if the number of names in the namespace has changed."""
-        if self.length != len(self.space) and not self.is_patched:
-            self.length = len(self.space)
-            items = list(without_patches(self.space).items())  # a copy, because another thread may import into this module
+        if self.length != len(self.namespace) and not self.is_patched:
+            self.length = len(self.namespace)
+            items = list(without_patches(self.namespace).items())  # a copy, because another thread may import into this module
             self.originals = {name: value for name, value in items if _is_replaced(self.replacements, value)}
             self.patches = {name: self.replacements[id(value)][1] for name, value in self.originals.items()}
             times = 2 if len(self.originals) == 1 else 1  # itemgetter of a single name returns no tuple
@@ -158,15 +158,15 @@ class _PatchedNamespace:
         if is_patched:
             self.is_patched = True
         try:
-            is_unchanged = self.read_values(self.space) == self.values_by_state[not is_patched]
+            is_unchanged = self.read_values(self.namespace) == self.values_by_state[not is_patched]
         except KeyError:
             is_unchanged = False
         if is_unchanged:
-            self.space.update(after)
+            self.namespace.update(after)
         else:
             for name, value in before.items():  # a name that other code has rebound meanwhile is skipped
-                if self.space.get(name) is value:
-                    self.space[name] = after[name]
+                if self.namespace.get(name) is value:
+                    self.namespace[name] = after[name]
         self.is_patched = is_patched
 
 
@@ -186,7 +186,7 @@ class NamePatches:
 
     def __init__(self, table: Callable[[], list[Patch]]) -> None:
         self._table = table
-        self._spaces: dict[int, _PatchedNamespace] = {}
+        self._patched_namespaces: dict[int, _PatchedNamespace] = {}
         self._replacements: dict[int, tuple[Any, Any]] = {}  # by the id of an original: the original, and its patch
         self._module_count = 0
         self._is_applied = False
@@ -199,39 +199,39 @@ class NamePatches:
         if len(sys.modules) != self._module_count:
             self._scan_modules()
         for namespace in namespaces:
-            self._space(namespace).scan()
-        for space in self._spaces.values():
-            space.bind(True)
+            self._patched_namespace(namespace).scan()
+        for patched in self._patched_namespaces.values():
+            patched.bind(True)
 
     def restore(self) -> None:
         """Bind all names to their originals."""
         if self._is_applied:
-            for space in self._spaces.values():
-                space.bind(False)
+            for patched in self._patched_namespaces.values():
+                patched.bind(False)
             self._is_applied = False
 
     def reapply_to_numpy(self) -> None:
         """Patch NumPy's names again after `cg.patched_numpy` has restored them, if the patches are applied."""
-        space = self._spaces.get(id(vars(np)))
-        if space is not None and space.is_patched:
-            space.is_patched = False
-            space.bind(True)
+        patched = self._patched_namespaces.get(id(vars(np)))
+        if patched is not None and patched.is_patched:
+            patched.is_patched = False
+            patched.bind(True)
 
     def _prepare(self) -> None:
-        for space, name, patch in self._table():
-            original = without_patches(space)[name]
+        for namespace, name, patch in self._table():
+            original = without_patches(namespace)[name]
             self._replacements[id(original)] = original, patch
-            self._space(space)
-            register_original(space, name, getattr(patch, "for_compiled", patch))
+            self._patched_namespace(namespace)
+            register_original(namespace, name, getattr(patch, "for_compiled", patch))
         shield_compiled_modules()
-        for patched in self._spaces.values():
+        for patched in self._patched_namespaces.values():
             patched.length = -1
             patched.scan()
 
-    def _space(self, space: Namespace) -> _PatchedNamespace:
-        patched = self._spaces.get(id(space))
+    def _patched_namespace(self, namespace: Namespace) -> _PatchedNamespace:
+        patched = self._patched_namespaces.get(id(namespace))
         if patched is None:
-            patched = self._spaces[id(space)] = _PatchedNamespace(space, self._replacements)
+            patched = self._patched_namespaces[id(namespace)] = _PatchedNamespace(namespace, self._replacements)
         return patched
 
     def _scan_modules(self) -> None:
@@ -242,12 +242,12 @@ class NamePatches:
             namespace = getattr(module, "__dict__", None)
             if top in ("numpy", "compgraph", "autodiff") or name.startswith("scipy._lib") or namespace is None:
                 continue
-            if id(namespace) in self._spaces:
+            if id(namespace) in self._patched_namespaces:
                 continue
             if (top in sys.stdlib_module_names and top != "__main__") or is_compiled(module):
                 continue
             if any(_is_replaced(self._replacements, value) for value in list(namespace.values())):
-                self._space(namespace)
+                self._patched_namespace(namespace)
         self._module_count = len(modules)
 
 

@@ -185,15 +185,15 @@ class _Search:
         if not is_library(code.co_filename):
             self._add_named(function.__globals__, names_in(code))
 
-    def _add_named(self, space: dict[str, Any], names: Iterable[str]) -> None:
+    def _add_named(self, namespace: dict[str, Any], names: Iterable[str]) -> None:
         """Add the values of names in a namespace, and in the user's modules that they refer to there."""
-        spaces = [space]
-        for namespace in spaces:  # it grows meanwhile
+        namespaces = [namespace]
+        for visited in namespaces:  # the loop extends the list
             for name in names:
-                value = namespace.get(name)
+                value = visited.get(name)
                 if type(value) in _LEAF_CLASSES:
                     continue
                 if type(value) is not ModuleType:
                     self.add(value, 1)
-                elif is_user_module(value.__name__) and all(vars(value) is not other for other in spaces):
-                    spaces.append(vars(value))
+                elif is_user_module(value.__name__) and all(vars(value) is not other for other in namespaces):
+                    namespaces.append(vars(value))

@@ -132,7 +132,7 @@ _NON_CONSTRUCTOR_NAMES = frozenset({*dir(np.ndarray), *dir(np), *dir(np.linalg)}
 
 
 _MAX_ITEMS = 16  # of a list whose items are checked
-_DATA_TYPES = (np.ndarray, Opaque, int, float, complex, str, type(None), np.generic)
+_DATA_CLASSES = (np.ndarray, Opaque, int, float, complex, str, type(None), np.generic)
 
 
 def _is_data(value: Any, depth: int = 4) -> bool:
@@ -143,7 +143,7 @@ def _is_data(value: Any, depth: int = 4) -> bool:
         if cls is dict:
             return is_small and all(type(key) is str and _is_data(part, depth - 1) for key, part in value.items())
         return is_small and all(_is_data(part, depth - 1) for part in value)
-    return value is np or issubclass(cls, (*_DATA_TYPES, np.ufunc))
+    return value is np or issubclass(cls, (*_DATA_CLASSES, np.ufunc))
 
 
 def _is_followed(value: object) -> bool:

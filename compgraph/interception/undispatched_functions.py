@@ -1,4 +1,4 @@
-"""What NumPy does not dispatch: nodes in lists (``np.sum([x[0], x[1]])``), and functions such as ``vectorize`` and ``r_``.
+"""Calls that NumPy does not dispatch: nodes in lists (``np.sum([x[0], x[1]])``), and functions such as ``vectorize`` and ``r_``.
 
 NumPy dispatches on the arguments that a function's dispatcher returns, and ignores the contents of lists. Two patches change
 that (methods of ufuncs: see `numpy_substitute`):

@@ -146,9 +146,9 @@ class Recorder:
 
     # ------------------------------------------------------------------------------------------ operations
 
-    def wrap(self, interpreter: object) -> Profiling:
+    def wrap(self, interpreter: object) -> ProfilingInterpreter:
         """Return an interpreter that records the operations of another one."""
-        return Profiling(interpreter, self)
+        return ProfilingInterpreter(interpreter, self)
 
     def record_operation(
         self, result: NDArray[Any], function: Function, args: tuple[Any, ...], start: float, steps: Entry | None
@@ -281,7 +281,7 @@ class Recorder:
         return self.root
 
 
-class Profiling:
+class ProfilingInterpreter:
     """An interpreter that records the operations of another one, with their time."""
 
     def __init__(self, inner: Any, recorder: Recorder) -> None:

@@ -23,7 +23,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Primitive:
-    """A function of arrays that is one node of the graph. Made by `primitive`."""
+    """A function of arrays that is one node of the graph. Created by `primitive`."""
 
     def __init__(self, function: Callable[..., Any], opname: str | None = None) -> None:
         functools.update_wrapper(self, function)

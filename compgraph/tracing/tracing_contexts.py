@@ -100,7 +100,7 @@ def _close(log: LeakLog, error: BaseException | None) -> None:
 
 
 class Strict(Context):
-    """`Tracing` for users, which may be entered several times and nested within itself. Made by `strict`."""
+    """`Tracing` for users, which may be entered several times and nested within itself. Created by `strict`."""
 
     __slots__ = ()
 

@@ -231,7 +231,7 @@ class Node(Value, Layout):
 
 
 class ConstantNode(Node):
-    """A leaf whose value never changes, and which has no cotangent. Made by `constant`."""
+    """A leaf whose value never changes, and which has no cotangent. Created by `constant`."""
 
     __slots__ = ()
     kind = "const"

@@ -57,7 +57,7 @@ variable_hooks: list[Callable[[], None]] = []
 
 
 class VariableNode(Node):
-    """A leaf of the graph to differentiate with respect to. Made by `variable`."""
+    """A leaf of the graph to differentiate with respect to. Created by `variable`."""
 
     __slots__ = ()
     kind = "var"
@@ -116,7 +116,7 @@ def require_unsealed(root: Any) -> None:
 
 
 class PlaceholderNode(Node):
-    """A leaf of the graph whose value is fed when the graph is run again. Made by `placeholder`.
+    """A leaf of the graph whose value is fed when the graph is run again. Created by `placeholder`.
 
     Attributes
     ----------
