@@ -24,7 +24,7 @@ from compgraph.frames import callee, frame_up, is_internal, unknown
 from compgraph.graph import as_operand
 from compgraph.inplace import as_traced
 from compgraph.ops import getitem
-from compgraph.protocols import leading_by_position, number_methods
+from compgraph.protocols import number_methods, pass_leading_by_position
 from compgraph.storage import layout_in, owner_of, window
 from compgraph.tracing import RETRACERS
 from compgraph.values import (
@@ -58,7 +58,7 @@ _SCALAR_TYPES = frozenset({int, float, bool, complex, np.float64, np.float32, np
 _BASIC_INDEX = frozenset({int, slice, type(None), type(Ellipsis), np.int64})
 # Functions that return an array, not a scalar, for a 0-d array; and those that do so for a scalar too.
 _KEEP_0D_ARRAYS, _MAKE_0D_ARRAYS = (
-    frozenset(spec.function for spec in ops.OPERATIONS if spec.scalar_result == result) for result in ("kept", "array")
+    frozenset(spec.function for spec in ops.OPERATIONS if spec.scalar_result == result) for result in ("like operands", "array")
 )
 _PIECEWISE = ops.PIECEWISE
 _array_ufunc: Any = Value.__array_ufunc__
@@ -201,7 +201,7 @@ class BatchNode(TransformTracer):
         """Call a NumPy function. If its steps depend on the values of single elements, map it over the batch."""
         has_out = kwargs.get("out") is not None
         if function in ops.WRITING_FUNCTIONS:
-            args, kwargs = leading_by_position(function, args, kwargs)
+            args, kwargs = pass_leading_by_position(function, args, kwargs)
         try:
             return Value.__array_function__(self, function, types, args, dict(kwargs))
         except BatchedValueError:

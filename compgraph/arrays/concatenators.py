@@ -179,10 +179,10 @@ def _entry_array(item: object, ndmin: int, position: int) -> Any:
     piece = array(piece, copy=None, ndmin=ndmin)
     if position == -1 or axes >= ndmin:
         return piece
-    added = ndmin - axes
-    first = position + added + 1 if position < 0 else position
+    num_new = ndmin - axes
+    first = position + num_new + 1 if position < 0 else position
     order = list(range(ndmin))
-    return np.transpose(piece, order[:first] + order[added:] + order[first:added])
+    return np.transpose(piece, order[:first] + order[num_new:] + order[first:num_new])
 
 
 def _slice_points(item: slice) -> Any:

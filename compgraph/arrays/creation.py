@@ -58,21 +58,21 @@ def array(object: Any, dtype: DTypeLike | None = None, *, copy: bool | None = Tr
     if not isinstance(node, Value):
         require_computed(object, "the argument of array")
         numpy_array = np.array(object, dtype=dtype, copy=copy, order=order, ndmin=ndmin)  # type: ignore[call-overload]
-        return fillable(numpy_array if dtype is not None else with_default_dtype(numpy_array, object))
+        return as_fillable(numpy_array if dtype is not None else with_default_dtype(numpy_array, object))
     node = _convert_node(node, object, dtype, copy, order)
     return node[(None,) * (ndmin - node.ndim)] if ndmin > node.ndim else node
 
 
 def _convert_node(node: Any, source: object, dtype: DTypeLike | None, copy: Any, order: str) -> Any:
     """Convert a node, which was stacked from `source`, to the requested dtype and memory layout, and copy it as requested."""
-    copied = ops.resolve_copy_option(copy)
+    copy_option = ops.resolve_copy_option(copy)
     require_history(node)
     if node.is_scalar:  # NumPy returns a 0-d array for a number, which can be written into
         node = np.copy(node)
-    elif copied and node is source:
+    elif copy_option and node is source:
         node = bind(ops.copy, (node,), {"order": order})
     result = _with_order(_cast(node, dtype), order)
-    if copied is False and result is not source:
+    if copy_option is False and result is not source:
         raise ValueError("Unable to avoid copy while creating an array as requested: give copy=None to copy only if needed")
     return result
 
@@ -196,7 +196,7 @@ def full(shape: Any, fill_value: Any, dtype: DTypeLike | None = None, order: str
     node = stack_nested(fill_value)
     if not isinstance(node, Value):
         numpy_array = np.full(shape, fill_value, dtype, order)  # type: ignore[call-overload]
-        return fillable(numpy_array if dtype is not None else with_default_dtype(numpy_array, fill_value))
+        return as_fillable(numpy_array if dtype is not None else with_default_dtype(numpy_array, fill_value))
     return bind(ops.copy, (np.broadcast_to(_cast(node, dtype), shape),), {"order": order})
 
 
@@ -214,7 +214,7 @@ def _with_order(node: Any, order: str) -> Any:
     return node
 
 
-def fillable(array: Any, name: str | None = None, is_blank: bool = False) -> Any:
+def as_fillable(array: Any, name: str | None = None, is_blank: bool = False) -> Any:
     """Return a new plain array as a node without operands, into which nodes can be written; `is_blank` if it contains zeros.
 
     An array of integers or booleans becomes an inert node. Under `no_graph` the array stays plain, unless a derivative
@@ -258,7 +258,7 @@ def zeros(shape: Any, dtype: DTypeLike | None = None, order: Any = "C", *, name:
     >>> print(b, gradient(b)["x"])
     [3. 2. 6.] [5. 4. 3.]
     """
-    return fillable(np.zeros(shape, default_float() if dtype is None else dtype, order), name, is_blank=True)
+    return as_fillable(np.zeros(shape, default_float() if dtype is None else dtype, order), name, is_blank=True)
 
 
 def ones(shape: Any, dtype: DTypeLike | None = None, order: Any = "C", *, name: str | None = None) -> Any:
@@ -282,7 +282,7 @@ def ones(shape: Any, dtype: DTypeLike | None = None, order: Any = "C", *, name: 
     >>> print(b)
     [1. 5. 1.]
     """
-    return fillable(np.ones(shape, default_float() if dtype is None else dtype, order), name)
+    return as_fillable(np.ones(shape, default_float() if dtype is None else dtype, order), name)
 
 
 def empty(shape: Any, dtype: DTypeLike | None = None, order: object = "C", *, name: str | None = None) -> Any:

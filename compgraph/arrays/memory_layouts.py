@@ -13,7 +13,7 @@ from ..bind import bind
 from ..graph import stack_nested
 from ..guards import note_layout
 from ..values import Value, require_history
-from .creation import array, asarray, fillable, full
+from .creation import array, as_fillable, asarray, full
 
 
 def require(a: Any, dtype: DTypeLike | None = None, requirements: Any = None) -> Any:
@@ -161,7 +161,7 @@ def as_strided(x: Any, shape: tuple[int, ...] | None = None, strides: tuple[int,
 
 
 def _buffer_constructor(function: Callable[..., Any], is_blank: bool = False) -> Any:
-    return lambda *args, **kwargs: fillable(function(*args, **kwargs), is_blank=is_blank)
+    return lambda *args, **kwargs: as_fillable(function(*args, **kwargs), is_blank=is_blank)
 
 
 # The functions that run for an array "like" a node: ``np.zeros(3, like=x)``.

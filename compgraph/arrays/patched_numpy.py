@@ -158,7 +158,7 @@ def _patched_constructor(name: str, original: Callable[..., Any]) -> Any:
         if has_compiled_code(frame.f_code.co_filename):
             return result  # it may pass the array to C code
         if name in WRITABLE_CONSTRUCTORS and _active.get() and not is_library(frame.f_code.co_filename):
-            return as_buffer(result) if is_traced else creation.fillable(result)
+            return as_buffer(result) if is_traced else creation.as_fillable(result)
         return as_buffer(result) if result.dtype.kind in "fc" else result
 
     construct.is_dispatching = True  # type: ignore[attr-defined]
@@ -199,7 +199,7 @@ def _restore(reference: weakref.ref[Any]) -> None:
                 call()
 
 
-class Patched(Context, contextlib.ContextDecorator):
+class PatchedNumPy(Context, contextlib.ContextDecorator):
     """A context in which NumPy's constructors keep the graph. Created by `patched_numpy`."""
 
     __slots__ = ("_handles",)
@@ -208,8 +208,8 @@ class Patched(Context, contextlib.ContextDecorator):
         super().__init__()
         self._handles: list[_OpenContext] = []
 
-    def _recreate_cm(self) -> Patched:  # for each call of a function that it decorates
-        return Patched()
+    def _recreate_cm(self) -> PatchedNumPy:  # for each call of a function that it decorates
+        return PatchedNumPy()
 
     def __enter__(self) -> None:
         self._handles.append(_patch())
@@ -220,7 +220,7 @@ class Patched(Context, contextlib.ContextDecorator):
         self._handles.pop()
 
 
-def patched_numpy() -> Patched:
+def patched_numpy() -> PatchedNumPy:
     """Make ``np.array``, ``asarray``, ``zeros``, ``ones``, ``full``, ``empty`` and similar functions return nodes.
 
     Inside, ``np.array`` of nodes (also ``asarray``, ``asanyarray``, ``ascontiguousarray``, ``asfortranarray``,
@@ -242,4 +242,4 @@ def patched_numpy() -> Patched:
     >>> gradient(np.sum(y + b))["x"]
     array([2., 5.])
     """
-    return Patched()
+    return PatchedNumPy()

@@ -1,4 +1,4 @@
-"""The source expression at which a frame is: the callable that it calls, and the use of the call's value.
+"""The source expression that a frame executes: the callable that it calls, and the use of the call's value.
 
 Instructions keep their lines and columns, and the syntax tree of the file supplies the rest. No bytecode is decoded.
 """
@@ -150,9 +150,9 @@ def _innermost(tree: ast.AST, start: tuple[int, int], end: tuple[int, int]) -> a
     innermost_node = tree
     while True:
         for child in ast.iter_child_nodes(innermost_node):
-            is_placed = getattr(child, "lineno", None) is not None  # a comprehension and arguments have no position
+            has_position = getattr(child, "lineno", None) is not None  # a comprehension and arguments have no position
             # Decorators precede the position of a function.
-            parts = [child, *getattr(child, "decorator_list", ())] if is_placed else ast.walk(child)
+            parts = [child, *getattr(child, "decorator_list", ())] if has_position else ast.walk(child)
             if any(_encloses(part, start, end) for part in parts):
                 innermost_node = child
                 break

@@ -248,7 +248,7 @@ def _array_function(
     if isinstance(index, Value) and index.trace_kind == "batch":
         return index.__array_function__(function, types, args, kwargs)
     values = (*args, *kwargs.values())
-    keeps_lists = (spec := ops.SPECS.get(function)) is not None and spec.lists == "kept"
+    keeps_lists = (spec := ops.SPECS.get(function)) is not None and spec.lists == "unchanged"
     # NumPy does not dispatch to these arguments: np.piecewise(a, conditions, [x, 0.0]), np.sum(a, initial=x)
     for node in flatten_sequences(values) if keeps_lists else (kwargs.get("initial"),):
         if isinstance(node, Value):

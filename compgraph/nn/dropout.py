@@ -14,7 +14,7 @@ from ..protocols import accept_name
 from ..values import ConstantNode, Value
 from .losses import as_plain_number
 
-_where = accept_name(np.where)  # NumPy's own: within operators, another function has this name
+_where = accept_name(np.where)  # NumPy's function, bound here because the name in `np` is replaced within operators
 
 
 def dropout(x: ArrayLike, rate: float, rng: np.random.Generator, *, name: str | None = None) -> Any:
@@ -71,7 +71,7 @@ def dropout(x: ArrayLike, rate: float, rng: np.random.Generator, *, name: str | 
     (x,) = as_operands((x,))
     is_kept = rng.random(np.shape(x)) >= rate
     if isinstance(x, Value):
-        origin = ConstantNode.create_using(np.ones((), bool))  # the guard matters to the graphs that contain this node
+        origin = ConstantNode.create_using(np.ones((), bool))  # graphs that contain this node find the guard by it
         note_guard("the mask that cg.dropout drew", None, (origin,), None, source_lines.user_frame(1))
         is_kept = np.logical_and(is_kept, origin)
     result = _where(is_kept, np.divide(x, 1 - rate), 0, name=name)

@@ -17,12 +17,12 @@ Ints = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Windows:
-    """The geometry of windows along the last axes of an array; each attribute has an entry for each of these axes.
+    """The geometry of windows along the last axes of an array. Each attribute has one entry per axis.
 
     Attributes
     ----------
     lengths : tuple of int
-        The lengths of these axes.
+        The lengths of the axes.
     window : tuple of int
         The number of elements of a window.
     strides : tuple of int
@@ -41,7 +41,7 @@ class Windows:
 
     @property
     def padded_shape(self) -> Ints:
-        """The lengths of these axes in the padded array."""
+        """The lengths of the axes after padding."""
         return tuple([n + left + right for n, (left, right) in zip(self.lengths, self.pad_width, strict=True)])
 
     @property

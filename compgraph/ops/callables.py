@@ -204,6 +204,7 @@ def copy_as_laid(x: NDArray[Any]) -> Any:
     if type(x) is not np.ndarray or copied.strides == x.strides or copied.size <= 1:
         return copied
     item = x.itemsize
+    # From the innermost axis outward: `reach` is the extent in `x` of the axes so far, `extent` that in the result.
     strides, reach, extent = list(x.strides), item, item
     for axis in sorted(range(x.ndim), key=lambda axis: (not x.strides[axis], abs(x.strides[axis]), -axis)):
         if x.shape[axis] > 1:

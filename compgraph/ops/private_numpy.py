@@ -39,13 +39,13 @@ def dispatchers() -> list[FunctionType]:
     modules = [
         m for name, m in list(sys.modules.items()) if name.partition(".")[0] == "numpy" and not name.startswith("numpy.ma")
     ]
-    named = [
+    python_dispatchers = [
         value
         for module in modules
         for name, value in list(vars(module).items())
         if isinstance(value, FunctionType) and name.endswith("_dispatcher") and value.__module__ == module.__name__
     ]
-    return named + _C_DISPATCHERS
+    return python_dispatchers + _C_DISPATCHERS
 
 
 def _dispatchers_in_c() -> list[FunctionType]:

@@ -19,15 +19,15 @@ The *kind* is the dependence of result elements on operand elements. It determin
 =============  ============================================================================================
 elementwise    each element depends on one element of each operand, after broadcasting
 shape          moves elements, along ``axis`` if that is an option
-reduction      over axes; over all if none is given
-position       a reduction to an index, such as argmax; of the flattened array if no axis is given
-cumulative     along one axis; of the flattened array if none is given
+reduction      over the given axes, by default over all
+position       a reduction to an index, such as argmax; of the flattened array by default
+cumulative     along one axis; of the flattened array by default
 ordering       along one axis, the last by default; of the flattened array if the axis is None
 along          along one axis, the last by default
 matrices       the last two axes are those of matrices, the others those of the stack
 transform      along several axes: Fourier transforms and shifts
 sequential     a batch is computed one element after the other
-own            none of these; it has a batching rule of its own, registered by opname
+own            another dependence; its batching rule is registered by opname
 =============  ============================================================================================
 """
 
@@ -104,7 +104,7 @@ class OpSpec:
         If the result is real or complex, depending on operand values: the real operands ``x`` for which it is real.
     fill : {None, 0, 1, "any"}
         The value of all elements of the result, if it depends on the operand's shape and dtype alone.
-    scalar_result : {"scalar", "kept", "array"}
+    scalar_result : {"scalar", "like operands", "array"}
         The result for operands without axes: a scalar; an array if an operand is one; always an array.
     is_view : bool
         Whether the result is a view where the strides of the operand allow one, else a copy.
@@ -119,8 +119,8 @@ class OpSpec:
         Whether it calls a user's function, which may use nodes that are not among the arguments.
     is_inlined : bool
         Whether executors record the steps of its own code in its place, to eliminate common subexpressions.
-    lists : {"arrays", "sequence", "kept"}
-        How lists with nodes are passed to a function in steps: as arrays; the first as a sequence of arrays; or as they are.
+    lists : {"arrays", "sequence", "unchanged"}
+        How lists with nodes are passed to a function in steps: as arrays; the first as a sequence of arrays; or unchanged.
     reads : {"values", "types", "shapes", "memory"}
         With the policy "plain": what of the arguments determines the result; "types" are shapes and dtypes.
     is_guarded : bool
@@ -157,14 +157,14 @@ class OpSpec:
     shape_depends_on: Literal["", "values", "integers"] = ""
     real_on: Literal["", "x >= 0", "abs(x) <= 1", "unknown"] = ""
     fill: Literal[0, 1, "any"] | None = None
-    scalar_result: Literal["scalar", "kept", "array"] = "scalar"
+    scalar_result: Literal["scalar", "like operands", "array"] = "scalar"
     is_view: bool = False
     out_by_keyword: bool = False
     moves_elements: bool = False
     corner: Literal["", "length", "undefined"] = ""
     is_higher_order: bool = False
     is_inlined: bool = False
-    lists: Literal["arrays", "sequence", "kept"] = "arrays"
+    lists: Literal["arrays", "sequence", "unchanged"] = "arrays"
     reads: Literal["values", "types", "shapes", "memory"] = "values"
     is_guarded: bool = False
     returns_indices: bool = False

@@ -134,10 +134,10 @@ UNSUPPORTED_METHODS |= {name: instead for name, instead in _SETTERS.items() if h
 INDEXING_FUNCTIONS: set[Any] = {getitem}
 # Folds of piecewise ufuncs with two operands return integers or booleans, so they are piecewise too. Except floor_divide:
 # its fold returns the first element unchanged.
-_FOLDED = [f for f in PIECEWISE_UFUNCS - {np.floor_divide} if f.nin == 2]
+_PIECEWISE_FOLDABLE = [f for f in PIECEWISE_UFUNCS - {np.floor_divide} if f.nin == 2]
 PIECEWISE: set[Any] = {
     *_functions_with_policy("piecewise"),
-    *[ufunc_method(f, method) for f in _FOLDED for method in ("reduce", "accumulate", "reduceat")],
+    *[ufunc_method(f, method) for f in _PIECEWISE_FOLDABLE for method in ("reduce", "accumulate", "reduceat")],
 }
 OPNAMES: dict[Any, str] = {s.function: s.opname for s in _specs_with_policy("rule", "piecewise")}
 OPNAMES |= {PACKED_FUNCTIONS[s.function]: s.opname for s in _specs_with_policy("packed")}

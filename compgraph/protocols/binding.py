@@ -26,10 +26,10 @@ def parameters_of(function: Any) -> tuple[str, ...]:
     return tuple(inspect.signature(function).parameters)
 
 
-def leading_by_position(
+def pass_leading_by_position(
     function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """The arguments of a call, in which leading ones that are passed by keyword are positional."""
+    """Return the arguments of a call with leading keyword arguments passed by position."""
     options = dict(kwargs)
     for name in parameters_of(function)[len(args) :]:
         if name not in options:

@@ -58,8 +58,8 @@ for _name in (*CONVERSIONS, *_OPERATORS, "reduce", "deepcopy"):
     setattr(_Leak, f"__{_name}__", _raise_leak)
 
 
-class _NoNumbers(ndarray):
-    """The array over whose memory views are made."""
+class _OpaqueArray(ndarray):
+    """The class of the array of references over whose memory views are made: reading an element raises."""
 
 
 _element = np.empty((), object)
@@ -191,7 +191,7 @@ def _view_class(kind: type[ndarray]) -> Any:
     """Return the class of views as `kind`."""
 
     def finalize(self: ClassView, source: Any) -> None:
-        if type(source) is not _NoNumbers and kind.__array_finalize__ is not None:
+        if type(source) is not _OpaqueArray and kind.__array_finalize__ is not None:
             kind.__array_finalize__(self, source)
 
     members = {"__module__": kind.__module__, "viewed_class": kind, "__array_finalize__": finalize}
@@ -224,7 +224,7 @@ def view_as(traced: Any, kind: Any, source: object = None) -> Any:
     if isinstance(traced, Value) and traced.is_scalar:
         traced = _zero_dimensional(traced)
     shape = np.shape(traced)
-    view = new_view(new_view(np.broadcast_to(_element, shape), _NoNumbers), _view_class(kind))
+    view = new_view(new_view(np.broadcast_to(_element, shape), _OpaqueArray), _view_class(kind))
     view._traced = traced
     ClassViews.count += 1
     view.__array_finalize__(np.broadcast_to(np.zeros((), traced.dtype), shape) if source is None else source)
@@ -274,21 +274,21 @@ def _with_first_class(values: Iterable[object], result: object) -> Any:
 
 def call_with_views(call: Callable[..., Any], protocol: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Repeat a call of NumPy with plain arrays of subclasses as views; NotImplemented if the arguments contain none."""
-    changed = False
+    has_views = False
 
     def convert(value: object) -> Any:
-        nonlocal changed
+        nonlocal has_views
         if type(value) is list or type(value) is tuple:
             return type(value)(map(convert, value))
         if isinstance(value, ClassView) or not isinstance(value, ndarray) or not overrides_protocol(value, protocol):
             return value
-        changed = True
+        has_views = True
         return view_as(new_view(value, ndarray), type(value), value)
 
     if not is_tracing():
         return NotImplemented
     args, kwargs = tuple(map(convert, args)), {name: convert(value) for name, value in kwargs.items()}
-    return call(*args, **kwargs) if changed else NotImplemented
+    return call(*args, **kwargs) if has_views else NotImplemented
 
 
 def construct_view(constructor: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], keeps_class: bool) -> Any:

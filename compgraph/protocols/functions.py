@@ -23,7 +23,7 @@ from ..guards import needs_shape_guard, note_guard, note_save, note_shape, note_
 from ..inplace import as_traced, write_out
 from ..ops import ARRAY_CONVERTER, NUMPY, UNDISPATCHED, ensure_array
 from ..values import TRACEABLE, Borrowed, Buffer, Value, next_sequence_number, require_computed
-from .binding import bind_arguments, leading_by_position, parameters_of, record_keywords, resolve_order, unsupported_message
+from .binding import bind_arguments, parameters_of, pass_leading_by_position, record_keywords, resolve_order, unsupported_message
 from .class_views import call_with_views
 
 
@@ -55,7 +55,7 @@ _REPLACEMENTS: dict[Any, Any] = {
         if spec.converts == "lists" and hasattr(arrays, spec.function.__name__)
     },
 }
-_rebound_globals: dict[int, dict[str, Any]] = {}  # by the id of a module's own globals, which live as long as NumPy
+_globals_by_module: dict[int, dict[str, Any]] = {}  # by the id of a module's own globals, which live as long as NumPy
 
 
 class _Module(ModuleType):
@@ -82,9 +82,9 @@ def rebind(function: Callable[..., Any]) -> Any:
     if not isinstance(function, FunctionType) or not function.__module__.startswith("numpy"):
         return function
     own_globals = function.__globals__
-    namespace = _rebound_globals.get(id(own_globals))
+    namespace = _globals_by_module.get(id(own_globals))
     if namespace is None:
-        namespace = _rebound_globals[id(own_globals)] = dict(own_globals)
+        namespace = _globals_by_module[id(own_globals)] = dict(own_globals)
         for name, value in own_globals.items():
             if isinstance(value, ModuleType) and value.__name__.startswith("numpy"):
                 namespace[name] = _Module(value)
@@ -123,7 +123,7 @@ def call_on_nodes(function: Callable[..., Any], args: tuple[Any, ...], kwargs: d
         return function(*map(stack_nested, args), **kwargs)
     function = ops.ALIASES.get(function, function)
     if function in ops.WRITING_FUNCTIONS:
-        args, kwargs = leading_by_position(function, args, kwargs)
+        args, kwargs = pass_leading_by_position(function, args, kwargs)
     if type(kwargs.get("out")) in TRACEABLE or (args and type(args[0]) in TRACEABLE and function in ops.WRITING_FUNCTIONS):
         as_traced(kwargs["out"] if "out" in kwargs else args[0], (*args, *kwargs.values()))
     handler = HANDLERS.get(function)
@@ -177,13 +177,13 @@ def with_user_line(handler: Callable[..., Any]) -> Any:
 @with_user_line
 def _run_numpy_code(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Run NumPy's own Python code of a function on nodes."""
-    rebound = rebind(ops.implementation(function))
+    run = rebind(ops.implementation(function))
     lists = ops.SPECS[function].lists
     if lists == "sequence" and args:
-        return rebound([stack_nested(a) for a in args[0]], *args[1:], **kwargs)
-    if lists == "kept":
-        return rebound(*args, **kwargs)
-    return rebound(*map(stack_nested, args), **{k: stack_nested(v) for k, v in kwargs.items()})
+        return run([stack_nested(a) for a in args[0]], *args[1:], **kwargs)
+    if lists == "unchanged":
+        return run(*args, **kwargs)
+    return run(*map(stack_nested, args), **{k: stack_nested(v) for k, v in kwargs.items()})
 
 
 @with_user_line

@@ -21,7 +21,7 @@ _ATTRIBUTES = {
     **dict.fromkeys(("requires_grad", "requires_grad_"), "a cg.variable has derivatives, a cg.constant has none"),
     **dict.fromkeys(
         ("retain_grad", "register_hook"),
-        "autodiff.gradient(loss, [x]) gives the derivatives by any node of the graph",
+        "autodiff.gradient(loss, [x]) gives the derivatives with respect to any node of the graph",
     ),
     "creator": "x.function and x.operands are the operation that computed it and its operands",
     "is_leaf": "a node without x.operands is a leaf",

@@ -62,11 +62,11 @@ def _method(function: Callable[..., Any]) -> Any:
     return method
 
 
-_FIXED_TYPES = frozenset({int, slice, type(None), type(Ellipsis), np.int64})  # immutable parts of an index that are not nodes
+_INDEX_TYPES = frozenset({int, slice, type(None), type(Ellipsis), np.int64})  # immutable parts of an index that are not nodes
 
 
 def _getitem(self: Value, index: object) -> Any:
-    if type(index) not in _FIXED_TYPES and not (type(index) is tuple and _FIXED_TYPES.issuperset(map(type, index))):
+    if type(index) not in _INDEX_TYPES and not (type(index) is tuple and _INDEX_TYPES.issuperset(map(type, index))):
         require_computed(index, "an index")
         index = _copy_index_arrays(index)
         parts = index if type(index) is tuple else (index,)
@@ -93,14 +93,14 @@ def _selects_view(parts: tuple[Any, ...]) -> bool:
     The position of such a view depends on values, so it is recorded as a copy, which must not be written into.
     """
     return all(
-        type(part) in _FIXED_TYPES or (isinstance(part, Value) and part.is_scalar and part.dtype.kind in "iu") for part in parts
+        type(part) in _INDEX_TYPES or (isinstance(part, Value) and part.is_scalar and part.dtype.kind in "iu") for part in parts
     )
 
 
 def _copy_index_arrays(index: object) -> Any:
     """Copy the lists and arrays in an index, because the caller may change them later."""
     if type(index) is tuple:
-        return tuple([part if type(part) in _FIXED_TYPES else _copy_index_arrays(part) for part in index])
+        return tuple([part if type(part) in _INDEX_TYPES else _copy_index_arrays(part) for part in index])
     if type(index) is list:
         return np.array(index) if index else index
     return save_operand(index) if is_plain_array(index) else index

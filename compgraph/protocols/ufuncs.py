@@ -33,7 +33,7 @@ from .class_views import call_with_views
 from .functions import HANDLERS, array_function
 
 ndarray = np.ndarray
-_FAMILIAR = OPERAND_TYPES | ARRAYS
+_RECORDABLE_TYPES = OPERAND_TYPES | ARRAYS
 
 
 def array_ufunc(self: Value, ufunc: np.ufunc, method: str, *inputs: Any, **options: object) -> Any:
@@ -63,7 +63,7 @@ def array_ufunc(self: Value, ufunc: np.ufunc, method: str, *inputs: Any, **optio
             recover_history(error, *inputs)
         except (ArithmeticError, ValueError):
             pass  # `bind` raises it again, with a note
-    if not _FAMILIAR.issuperset(map(type, inputs)):
+    if not _RECORDABLE_TYPES.issuperset(map(type, inputs)):
         if any(overrides_protocol(x, "__array_ufunc__") for x in inputs):
             return call_with_views(ufunc, "__array_ufunc__", inputs, {})
         inputs = tuple(map(as_operand, inputs))
@@ -172,8 +172,8 @@ def _ufunc_method(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], options
         a, b = map(as_operand, inputs)
         return ufunc(np.reshape(a, (*np.shape(a), *(1,) * np.ndim(b))), b, **options)
     x, *indices = map(as_operand, inputs)
-    folded = ops.ufunc_method(ufunc, method)
-    return record_keywords(folded, ops.operand_names(folded), (x,), {**_named_indices(indices), **options})
+    fold = ops.ufunc_method(ufunc, method)
+    return record_keywords(fold, ops.operand_names(fold), (x,), {**_named_indices(indices), **options})
 
 
 def _named_indices(indices: list[Any]) -> dict[str, Any]:

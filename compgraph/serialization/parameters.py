@@ -93,7 +93,7 @@ def load(path: str | os.PathLike[str], *, into: Any = None) -> Any:
     path : str or path-like
         The file.
     into : tree, optional
-        Parameters with the nesting of those in the file. Their arrays and variables are overwritten in place. Numbers and text
+        Parameters that are nested as in the file. Their arrays and variables are overwritten in place. Numbers and text
         cannot be overwritten and must be equal.
 
     Returns

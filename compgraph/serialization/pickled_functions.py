@@ -39,7 +39,7 @@ class PickledFunction:
             raise TypeError(
                 f"{opname} cannot be pickled: its function is not found as {import_path[1]!r} in the module "
                 f"{import_path[0]!r}. Define the function (cg.primitive) at the top level of a module, under its own name, or "
-                "pickle with cloudpickle, which takes functions as they are"
+                "pickle with cloudpickle, which stores the code of functions"
             )
         return _import_pickled_function, (*import_path, opname)
 
@@ -78,7 +78,7 @@ def _import_pickled_function(module: str, path: str, opname: str) -> Any:
     if function is None:
         raise TypeError(
             f"the pickled graph uses the operation {opname!r}, whose function {path!r} is not found in {module!r} here; define "
-            "it first, or pickle with cloudpickle, which takes functions as they are"
+            "it first, or pickle with cloudpickle, which stores the code of functions"
         )
     return function
 

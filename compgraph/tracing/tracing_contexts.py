@@ -15,8 +15,8 @@ T = TypeVar("T")
 _tracing: ContextVar[bool] = layered_variable("tracing", False, is_read=True)
 _compiling: ContextVar[bool] = layered_variable("compiling", False)
 is_tracing = _tracing.get  # whether new values are tracers
-_left: ContextVar[bool] = layered_variable("left", False)
-has_left_trace = _left.get  # whether operands that are tracers are those of a finished trace; see `after_trace`
+_left_trace: ContextVar[bool] = layered_variable("left", False)
+has_left_trace = _left_trace.get  # whether operands that are tracers are those of a finished trace; see `after_trace`
 # Whether a function is traced for compilation: integer tracers raise on conversion, and values that steer Python become guards.
 is_compiling = _compiling.get
 
@@ -118,16 +118,16 @@ class Strict(Context):
 
 
 def without_tracing() -> Setting:
-    """A context in which new values are nodes in real memory."""
+    """A context in which new values are ordinary nodes, not tracers."""
     return Setting({_tracing: False, _compiling: False})
 
 
 def after_trace() -> Setting:
-    """A context for operations on tracers of a finished trace: recorded, with results in real memory.
+    """A context for operations on tracers of a finished trace: recorded, with ordinary nodes as results.
 
     Otherwise, while another thread traces, results are tracers, because the operands may be those of a running function.
     """
-    return Setting({recording: True, _left: True})
+    return Setting({recording: True, _left_trace: True})
 
 
 def strict() -> Strict:

@@ -9,7 +9,7 @@ from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
-_registered: dict[type, tuple[Callable[[Any], Any], Callable[[Any, Any], Any]]] = {}
+_registered_classes: dict[type, tuple[Callable[[Any], Any], Callable[[Any, Any], Any]]] = {}
 _MAPPINGS = (dict, OrderedDict, defaultdict)
 _SEQUENCES = (list, tuple, deque)
 
@@ -24,7 +24,7 @@ class Entry:
 
     def codify(self) -> str:
         """The step as Python code."""
-        if self.kind in _registered:
+        if self.kind in _registered_classes:
             return f".{self.entry}"
         names = _fields(self.kind)
         return f".{names[self.entry]}" if names is not None else f"[{self.entry!r}]"
@@ -128,7 +128,7 @@ def register_pytree_node(
     kind: type, parts: Callable[[Any], Any], unflatten_function: Callable[[Any, Any], Any], namespace: str = ""
 ) -> None:
     """Register a class as a container: `parts` flattens an instance, `unflatten_function` rebuilds it."""
-    _registered[kind] = parts, unflatten_function
+    _registered_classes[kind] = parts, unflatten_function
 
 
 def _structure(tree: Any, leaves: list[Any]) -> Structure:
@@ -148,8 +148,8 @@ def _flatten_one_level(tree: Any) -> tuple[type | None, Sequence[Any], Sequence[
         return cls, keys, [tree[key] for key in keys], metadata
     if cls in _SEQUENCES or _fields(cls) is not None:
         return cls, range(len(tree)), list(tree), getattr(tree, "maxlen", None)
-    if cls in _registered:
-        values, names, entries = _registered[cls][0](tree)
+    if cls in _registered_classes:
+        values, names, entries = _registered_classes[cls][0](tree)
         return cls, entries, values, names
     return (cls, (), (), None) if tree is None else (None, (), (), None)
 
@@ -164,8 +164,8 @@ def _unflatten_one_level(kind: type, entries: Sequence[Any], values: list[Any], 
         return mapping
     if kind is deque:
         return deque(values, metadata)
-    if kind in _registered:
-        return _registered[kind][1](metadata, values)
+    if kind in _registered_classes:
+        return _registered_classes[kind][1](metadata, values)
     if kind is type(None):
         return None
     return kind(*values) if hasattr(kind, "_fields") else kind(values)

@@ -14,7 +14,7 @@ from ..context import reset_after_fork
 
 NAMESPACE = "compgraph"
 _registration_lock = reset_after_fork(threading.Lock())
-_registered: set[type] = set()
+_registered_classes: set[type] = set()
 _leaf_classes: set[type] = set()  # classes of leaves so far, without dataclasses
 _MAX_LEAF_CLASSES = 4096
 _library: Any = None  # optree, or `optree_fallback`
@@ -103,9 +103,9 @@ def register_container(kind: type, parts: Callable[[Any], Any], rebuild: Callabl
     """Register a class as a container, once; `parts` and `rebuild` are the functions that optree's registration takes."""
     library = _library or _import_library()
     with _registration_lock:
-        if kind not in _registered:
+        if kind not in _registered_classes:
             library.register_pytree_node(kind, parts, rebuild, namespace=NAMESPACE)
-            _registered.add(kind)
+            _registered_classes.add(kind)
 
 
 def _rebuilt(example: object) -> Any:

@@ -102,11 +102,11 @@ def _shared_copy(array: NDArray[Any]) -> Any:
             return copy
     key, copy = id(array), array.copy("K")
 
-    def forget(reference: object) -> None:
+    def remove_entry(reference: object) -> None:
         if _copies.get(key, (None, None))[1] is reference:
             del _copies[key]
 
-    _copies[key] = weakref.ref(array), weakref.ref(copy, forget)
+    _copies[key] = weakref.ref(array), weakref.ref(copy, remove_entry)
     return copy
 
 

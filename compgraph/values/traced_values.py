@@ -200,16 +200,16 @@ OPAQUE_CLASSES.update(kind.__name__ for kind in BUFFERS)
 def new_buffer(array: NDArray[Any], root: Buffer | TransformBuffer | None = None) -> Any:
     """A buffer over a plain array; if `root` is given, a view of the buffer `root`."""
     if root is None:
-        added_by = wrappers.get()
-        buffer: Any = TransformBuffer() if added_by else Buffer()
+        node_wrappers = wrappers.get()
+        buffer: Any = TransformBuffer() if node_wrappers else Buffer()
         buffer.args = ()
     else:
-        added_by = getattr(root, "_wrappers", ())
+        node_wrappers = getattr(root, "_wrappers", ())
         buffer = type(root)()
         buffer.args = (root,)
         _register_view(root, buffer)
     if type(buffer) is TransformBuffer:
-        buffer._wrappers = added_by
+        buffer._wrappers = node_wrappers
     buffer.raw_value = array
     buffer._operands = buffer.memory = None
     return buffer

@@ -142,10 +142,10 @@ OPERATIONS: tuple[OpSpec, ...] = (
     piecewise(np.round, "a", kind="elementwise", method="round", aliases=(np.around,)),
     piecewise(np.sign, complex_form=complex_sign, warns="never", formula="sign(x)"),
     # dtypes and copies
-    rule(astype, kind="elementwise", warns="casts", scalar_result="kept"),
+    rule(astype, kind="elementwise", warns="casts", scalar_result="like operands"),
     composed(np.astype),
     rule(np.copy, "a", kind="elementwise", warns="never", scalar_result="array", returns_buffer=True),
-    rule(copy, kind="elementwise", warns="never", scalar_result="kept"),
+    rule(copy, kind="elementwise", warns="never", scalar_result="like operands"),
     piecewise(stop_gradient, kind="elementwise", warns="never"),
-    rule(input_of, opname="input", kind="elementwise", warns="never", scalar_result="kept"),
+    rule(input_of, opname="input", kind="elementwise", warns="never", scalar_result="like operands"),
 )

@@ -61,7 +61,7 @@ OPERATIONS: tuple[OpSpec, ...] = (
     rule(np.histogram_bin_edges, "a", kind="sequential", shape_depends_on="values"),
     replaced(np.histogram2d, statistics.histogram2d),
     rule(statistics.histogramdd, "sample weights", kind="sequential"),
-    replaced(np.histogramdd, statistics.histogramdd_in_steps, lists="kept"),
+    replaced(np.histogramdd, statistics.histogramdd_in_steps, lists="unchanged"),
     # correlation
     replaced(np.cov, statistics.cov),
     replaced(np.corrcoef, statistics.corrcoef),

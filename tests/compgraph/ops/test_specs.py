@@ -55,7 +55,7 @@ def test_operations_fill_is_value_of_all_elements() -> None:
 def test_operations_scalar_result_is_type_of_result() -> None:
     """Of a scalar, and of an array without axes."""
     arguments = {np.full_like: (2.0,), np.where: (3.0, 4.0), np.broadcast_to: ((),), ops.astype: (np.float32,), ops.copy: ()}
-    expected = {"scalar": (False, False), "kept": (False, True), "array": (True, True)}
+    expected = {"scalar": (False, False), "like operands": (False, True), "array": (True, True)}
     for spec in ops.OPERATIONS:
         if spec.kind == "elementwise" and type(spec.function) is np.ufunc and spec.function.nin == spec.function.nout == 1:
             assert spec.scalar_result == "scalar"

@@ -56,7 +56,7 @@ TREES = st.recursive(LEAVES, _containers, max_leaves=12)
 @pytest.fixture(autouse=True, scope="module")
 def known_classes() -> None:
     tree_flattening.flatten(Layer(1, 2))
-    if Layer not in optree_fallback._registered:
+    if Layer not in optree_fallback._registered_classes:
         parts, rebuild = lambda x: ((x.weight, x.bias), ("weight", "bias"), ("weight", "bias")), lambda _, values: Layer(*values)
         optree_fallback.register_pytree_node(Layer, parts, rebuild)
 
