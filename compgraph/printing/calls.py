@@ -125,7 +125,7 @@ class ListingWriter(CodeWriter):
     def leaf(self, item: Any) -> str:
         """Return the name of a leaf, or the statement that allocates a buffer: ``v = np.zeros(3)``."""
         if item.kind != "buffer" and not item.memory:
-            self.names.bound[self.names[item]] = item.raw_value
+            self.names.bindings[self.names[item]] = item.raw_value
             return self.names[item]
         return f"{self.names[item]} = {self._format_allocation(item)}"
 

@@ -39,7 +39,7 @@ class Converter:
 
     Parameters
     ----------
-    named : mapping from str to array
+    named_arrays : mapping from str to array
         Names of plain arrays.
     abbreviates : bool
         Whether intermediate values that the user named, and large ones, get symbols, and equations in `abbreviations`.
@@ -54,7 +54,7 @@ class Converter:
         The plain arrays, by their names.
     """
 
-    def __init__(self, named: Mapping[str, Any], abbreviates: bool = True) -> None:
+    def __init__(self, named_arrays: Mapping[str, Any], abbreviates: bool = True) -> None:
         self.abbreviations: dict[str, Any] = {}
         self.symbols: dict[str, tuple[Shape, Any]] = {}
         self.constants: dict[str, Any] = {}
@@ -63,9 +63,9 @@ class Converter:
         self._depths: dict[Any, int] = {}
         self._names: dict[Any, str] = {}
         self._arrays_by_value: dict[Any, sp.Expr] = {}
-        self._used_names: set[str] = set(named)
+        self._used_names: set[str] = set(named_arrays)
         self._counts = {"c": 0, "C": 0, "z": 0}
-        for name, array in named.items():
+        for name, array in named_arrays.items():
             self._add_array(name, np.asarray(array))
 
     def convert(self, nodes: list[Any], caller: str) -> list[Any]:
@@ -273,7 +273,7 @@ class Converter:
             return x
         count = sum(part is not None and part is not Ellipsis for part in parts)
         rest = (slice(None),) * (len(shape) - count)
-        at = next((place for place, part in enumerate(parts) if part is Ellipsis), None)
+        at = next((index for index, part in enumerate(parts) if part is Ellipsis), None)
         parts = (*parts, *rest) if at is None else (*parts[:at], *rest, *parts[at + 1 :])
         if None in parts:
             is_whole = all(part is None or part == slice(None) for part in parts)

@@ -45,20 +45,20 @@ class Formula:
 
     __slots__ = ("equations", "parts", "shapes", "where")
 
-    def __init__(self, results: list[Equation], between: list[Equation], shapes: list[str]) -> None:
-        self.parts = results, between
+    def __init__(self, results: list[Equation], definitions: list[Equation], shapes: list[str]) -> None:
+        self.parts = results, definitions
         self.equations = list(map(str, results))
-        self.where = list(map(str, between))
+        self.where = list(map(str, definitions))
         self.shapes = shapes
 
     def __str__(self) -> str:
-        results, between = self.parts
-        where = ["\\text{where} \\quad ", *[""] * (len(between) - 1)] if between else []
+        results, definitions = self.parts
+        where = ["\\text{where} \\quad ", *[""] * (len(definitions) - 1)] if definitions else []
         lefts = [""] * len(results) + where
         texts = [*self.equations, *self.where]
         lines = [
             first + (text.replace(f"{each.left} = ", f"{each.left} &= ", 1) if each.left else f"& {text}")
-            for first, text, each in zip(lefts, texts, [*results, *between], strict=True)
+            for first, text, each in zip(lefts, texts, [*results, *definitions], strict=True)
         ]
         lines += ["& " + r", \quad ".join(self.shapes)] if self.shapes else []
         if len(lines) == 1:
@@ -185,13 +185,13 @@ def formula_of(results: list[Equation], converter: Converter) -> Formula:
     for abbreviation, right in reversed(converter.abbreviations.items()):
         if abbreviation in required:
             required |= {str(each) for each in right.free_symbols}
-    between = [Equation(latex_name(each), right) for each, right in converter.abbreviations.items() if each in required]
+    definitions = [Equation(latex_name(each), right) for each, right in converter.abbreviations.items() if each in required]
     shapes = [
         _membership(latex_name(each), shape, dtype)
         for each, (shape, dtype) in converter.symbols.items()
         if each in required and shape and each not in converter.abbreviations
     ]
-    return Formula(results, between, shapes)
+    return Formula(results, definitions, shapes)
 
 
 def _membership(name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> str:

@@ -220,7 +220,7 @@ def program(results: object, *, limit: int | None = LIMIT, fold: bool | None = N
     omitted = 0 if limit is None else max(len(lines) - limit, 0)
     if omitted:
         lines = [Line("...", f"{omitted} earlier {'line' if omitted == 1 else 'lines'}"), *lines[omitted:]]
-    return Listing(_join_lines(lines, names), names.bound, result, not omitted and not is_folded)
+    return Listing(_join_lines(lines, names), names.bindings, result, not omitted and not is_folded)
 
 
 # ------------------------------------------------------------------------------------------------ lines

@@ -42,12 +42,12 @@ class Names:
 
     Attributes
     ----------
-    bound : dict
+    bindings : dict
         The values of names in the text: modules, leaves, large arrays, functions without a public name.
     """
 
     def __init__(self, items: list[Any]) -> None:
-        self.bound: dict[str, Any] = {}
+        self.bindings: dict[str, Any] = {}
         self._names: dict[Any, str] = {}
         self._used_names = set(_RESERVED)
         self._arrays: dict[int, str] = {}
@@ -71,17 +71,17 @@ class Names:
 
     def bind(self, value: Any, preferred: str) -> str:
         """Bind an object to a name, and return the name; an object has one name."""
-        existing = next((name for name, other in self.bound.items() if other is value), None)
+        existing = next((name for name, other in self.bindings.items() if other is value), None)
         if existing is None:
             existing = self._unused_name(preferred)
-            self.bound[existing] = value
+            self.bindings[existing] = value
         return existing
 
     def bind_array(self, array: NDArray[Any]) -> str:
         """Bind an array to a name, and return the name: ``c0``, ``c1`` ..."""
         if id(array) not in self._arrays:
             name = self._arrays[id(array)] = self._numbered_name("c")
-            self.bound[name] = array
+            self.bindings[name] = array
         return self._arrays[id(array)]
 
     def function(self, function: Callable[..., Any]) -> str:
@@ -96,11 +96,11 @@ class Names:
 
     def object_at(self, path: str) -> Any:
         """Return the object to which a name returned by `function` refers, or None."""
-        return self.bound[path] if path in self.bound else _resolve(path)
+        return self.bindings[path] if path in self.bindings else _resolve(path)
 
     def bind_module(self, name: str) -> None:
         """Bind the name of a module: ``np``, ``cg`` or ``scipy``."""
-        self.bound[name] = sys.modules[MODULES[name]]
+        self.bindings[name] = sys.modules[MODULES[name]]
 
     def literal(self, value: Any, as_python_number: bool = False) -> str:
         """Return a value as a Python literal; `as_python_number` permits Python numbers for NumPy's double precision."""

@@ -152,9 +152,9 @@ class Printer(LatexPrinter):
             return self._indexed(self._base(operands[0]), [*operands[1:], *constants])
         options = [part for part in operation.options if not part.startswith("#") and "=" in part]
         arguments = [*map(self._print, operands), *[f"\\mathrm{{{escape_latex(part)}}}" for part in options]]
-        place = next((f"_{{{part[1:]}}}" for part in operation.options if part.startswith("#")), "")
+        subscript = next((f"_{{{part[1:]}}}" for part in operation.options if part.startswith("#")), "")
         word = WORDS.get(operation.name, f"\\operatorname{{{escape_latex(operation.name)}}}")
-        return f"{word}{place}\\left({', '.join(arguments)}\\right)"
+        return f"{word}{subscript}\\left({', '.join(arguments)}\\right)"
 
     _print_MatrixResult = _print_ArrayResult = _print_Result
 

@@ -356,8 +356,8 @@ def total(body: sp.Expr, shape: Shape) -> sp.Expr:
         return scalar * Norm(inside.arg if isinstance(inside, sp.Transpose) else inside) ** 2
     indices = [sp.Symbol(letter, integer=True) for letter, _ in zip(letters(rest), shape, strict=False)]
     limits = [(index, 0, length - 1) for index, length in zip(indices, shape, strict=True) if length > 1]
-    place = [index if length > 1 else 0 for index, length in zip(indices, shape, strict=True)]
-    inner = element(rest, place, shape)
+    index = [symbol if length > 1 else 0 for symbol, length in zip(indices, shape, strict=True)]
+    inner = element(rest, index, shape)
     return scalar * (sp.Sum(protect(inner), *limits) if limits else inner)
 
 

@@ -78,9 +78,9 @@ class Ledger:
         highest = int(totals.argmax())
         is_peak = bool(totals[highest] > self.peak)
         alive = self.alive
-        for place, (entry, size) in enumerate(zip(entries, sizes, strict=True)):
+        for index, (entry, size) in enumerate(zip(entries, sizes, strict=True)):
             alive[entry] += size
-            if is_peak and place == highest:
+            if is_peak and index == highest:
                 self.peak, self.peak_at = int(totals[highest]), times[highest]
                 self.holders = {e: n for e, n in alive.items() if n > 0}
         self.total = int(totals[-1])
@@ -116,7 +116,7 @@ def downsample(curve: list[tuple[float, int]]) -> list[tuple[float, int]]:
     if len(curve) <= 2 * CURVE_POINTS:
         return curve
     step = len(curve) // CURVE_POINTS
-    largest = [max(curve[place : place + step], key=itemgetter(1)) for place in range(0, len(curve), step)]
+    largest = [max(curve[start : start + step], key=itemgetter(1)) for start in range(0, len(curve), step)]
     return [*largest, curve[-1]]
 
 

@@ -123,7 +123,7 @@ class Profile(Context):
         return table_of(self._root, self.seconds, sort, by, limit)
 
     def flamegraph(self, path: str | os.PathLike[str] | None = None) -> ProfilePage:
-        """Draw time as a flame graph: directions, scopes, functions, lines and operations, each as wide as it took long.
+        """Draw time as a flame graph: directions, scopes, functions, lines and operations, with widths in proportion to time.
 
         Parameters
         ----------

@@ -29,7 +29,7 @@ _blocks: set[weakref.ref[Recorder]] = set()  # running ones, in all threads; wea
 
 
 def patch_method(
-    owner: type, name: str, open_entry: Callable[..., Opened], allocated: Callable[[Any], object] = lambda result: result
+    owner: type, name: str, open_entry: Callable[..., OpenEntry], find_arrays: Callable[[Any], object] = lambda result: result
 ) -> None:
     """Record the calls of a method as entries of profiles.
 
@@ -41,7 +41,7 @@ def patch_method(
         The method, or class method.
     open_entry : callable
         ``open_entry(recorder, *args, **kwargs)`` opens the entry and returns the result of `Recorder.begin`.
-    allocated : callable
+    find_arrays : callable
         Returns the array, or the tuple of arrays, for which the method allocated memory, given its result.
     """
     original = owner.__dict__[name]
@@ -49,27 +49,27 @@ def patch_method(
     call = original.__func__ if is_class_method else original
 
     @functools.wraps(call)
-    def profiled(*args: object, **kwargs: object) -> Any:
+    def profiled_method(*args: object, **kwargs: object) -> Any:
         recorder = active_profiler()
         if recorder is None:
             return call(*args, **kwargs)
-        opened = open_entry(recorder, *args, **kwargs)
+        token = open_entry(recorder, *args, **kwargs)
         try:
             result = call(*args, **kwargs)
-            recorder.track_all(allocated(result))
+            recorder.track_all(find_arrays(result))
             return result
         finally:
-            recorder.end(opened)
+            recorder.end(token)
 
     with callbacks_lock:
-        _patches.append((owner, name, original, classmethod(profiled) if is_class_method else profiled))
+        _patches.append((owner, name, original, classmethod(profiled_method) if is_class_method else profiled_method))
         if _blocks:  # a module that is imported within a block
             _set_patches(True)
 
 
 def _set_patches(is_profiled: bool) -> None:
-    for owner, name, original, profiled in _patches:
-        setattr(owner, name, profiled if is_profiled else original)
+    for owner, name, original, profiled_method in _patches:
+        setattr(owner, name, profiled_method if is_profiled else original)
 
 
 @functools.cache
@@ -100,11 +100,11 @@ def _end(block: weakref.ref[Recorder]) -> None:
             _set_patches(False)
 
 
-def _begin_write(recorder: Recorder, memory: Memory, write: Write, *args: object) -> Opened:
+def _begin_write(recorder: Recorder, memory: Memory, write: Write, *args: object) -> OpenEntry:
     """Open the entry of a write, and track what the write log keeps: overwritten values, and stored plain values."""
-    opened = recorder.begin(FORWARD, write.opname, write.code, write.instruction, write.scope)
+    token = recorder.begin(FORWARD, write.opname, write.code, write.instruction, write.scope)
     recorder.track_all((write.saved, *(() if write.parent_argnums else write.args)))
-    return opened
+    return token
 
 
 patch_method(Memory, "append", _begin_write)
@@ -113,7 +113,7 @@ patch_method(Memory, "append", _begin_write)
 ndarray = np.ndarray
 MIN_TRACKED_BYTES = 1024  # tracking a smaller array would take longer than its allocation
 MAX_LOG_LENGTH = 2**12  # arrays in the log before it is processed
-Opened = tuple[Entry, Entry, float]  # the enclosing entry, the opened one, and the time
+OpenEntry = tuple[Entry, Entry, float]  # the enclosing entry, the open one, and the time at which it began
 
 
 class Recorder:
@@ -195,25 +195,25 @@ class Recorder:
 
     # ---------------------------------------------------------------------------------------- open entries
 
-    def begin(self, direction: str, function: Function, code: Code, instruction: int, scope: tuple[str, ...]) -> Opened:
+    def begin(self, direction: str, function: Function, code: Code, instruction: int, scope: tuple[str, ...]) -> OpenEntry:
         """Open an entry; everything recorded until `end` is a step of it."""
         entry = self.step(direction, function, code, instruction, scope)
-        opened: Opened = (self.top, entry, perf_counter())  # type: ignore[assignment]  # `step` has set it
+        token: OpenEntry = (self.top, entry, perf_counter())  # type: ignore[assignment]  # `step` has set it
         self.top = entry
-        return opened
+        return token
 
-    def begin_here(self, direction: str, function: Function) -> Opened:
+    def begin_here(self, direction: str, function: Function) -> OpenEntry:
         """Open an entry at the user's current line."""
         code, instruction = source_lines.user_line()
         return self.begin(direction, function, code, instruction, open_scopes())
 
-    def begin_at(self, direction: str, node: Any) -> Opened:
+    def begin_at(self, direction: str, node: Any) -> OpenEntry:
         """Open an entry at the line of a node or a multi-output operation."""
         return self.begin(direction, node.function, node.code, node.instruction, node.scope)
 
-    def end(self, opened: Opened) -> None:
+    def end(self, token: OpenEntry) -> None:
         """Close an entry, and entries in it that an error left open."""
-        self.top, entry, start = opened
+        self.top, entry, start = token
         entry.calls += 1
         entry.seconds += perf_counter() - start
 

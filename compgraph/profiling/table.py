@@ -71,7 +71,7 @@ class Table:
         head, *body = self._cells()
         right = ' style="text-align:right"'
         rows = [
-            "".join(f"<t{kind}{right if place else ''}>{html.escape(cell)}</t{kind}>" for place, cell in enumerate(row))
+            "".join(f"<t{kind}{right if column else ''}>{html.escape(cell)}</t{kind}>" for column, cell in enumerate(row))
             for kind, row in [("h", head), *[("d", row) for row in body]]
         ]
         return f"<table>{''.join(f'<tr>{row}</tr>' for row in rows)}</table>"

@@ -20,30 +20,30 @@ def _matrix_rows(n: int, lower: int, upper: int) -> tuple[Any, Any]:
     return np.clip(rows, 0, max(n - 1, 0)), (rows >= 0) & (rows < n)
 
 
-def inside(n: int, lower: int, upper: int) -> Any:
+def matrix_mask(n: int, lower: int, upper: int) -> Any:
     """A mask of the positions in the bands that belong to the matrix; those in the corners do not."""
     return _matrix_rows(n, lower, upper)[1]
 
 
-def transposed(bands: Any, lower: int, upper: int) -> Any:
+def transpose(bands: Any, lower: int, upper: int) -> Any:
     """The bands of the transposed matrix, which has `upper` diagonals below the main one and `lower` above."""
     columns, is_inside = _matrix_rows(bands.shape[-1], upper, lower)
     return np.where(is_inside, bands[..., np.arange(lower + upper, -1, -1)[:, None], columns], 0)
 
 
-def outer(left: Any, right: Any, lower: int, upper: int) -> Any:
+def outer_product(left: Any, right: Any, lower: int, upper: int) -> Any:
     """The bands of ``left @ right.T``, both of shape ``(n, k)``."""
     rows, is_inside = _matrix_rows(left.shape[-2], lower, upper)
     return np.where(is_inside, np.sum(left[..., rows, :] * right[..., None, :, :], axis=-1), 0)
 
 
-def product(bands: Any, columns: Any, lower: int, upper: int) -> Any:
+def multiply(bands: Any, columns: Any, lower: int, upper: int) -> Any:
     """The product of the banded matrix and `columns`, of shape ``(n, k)``."""
     rows, _ = _matrix_rows(columns.shape[-2], upper, lower)
-    return np.sum(transposed(bands, lower, upper)[..., None] * columns[..., rows, :], axis=-3)
+    return np.sum(transpose(bands, lower, upper)[..., None] * columns[..., rows, :], axis=-3)
 
 
-def dense(bands: Any, lower: int, upper: int) -> Any:
+def to_dense(bands: Any, lower: int, upper: int) -> Any:
     """The dense matrix, of shape ``(n, n)``, of its bands."""
     n = bands.shape[-1]
     i, j = np.arange(n)[:, None], np.arange(n)
@@ -52,14 +52,14 @@ def dense(bands: Any, lower: int, upper: int) -> Any:
     return np.where(is_inside, bands[..., np.clip(rows, 0, lower + upper), j], 0)
 
 
-def banded(matrix: Any, lower: int, upper: int) -> Any:
+def from_dense(matrix: Any, lower: int, upper: int) -> Any:
     """The bands of a dense matrix."""
     n = matrix.shape[-1]
     rows, is_inside = _matrix_rows(n, lower, upper)
     return np.where(is_inside, matrix[..., rows, np.arange(n)], 0)
 
 
-def widths(bands: Any, lower: bool) -> tuple[int, int]:
+def bandwidths(bands: Any, lower: bool) -> tuple[int, int]:
     """The numbers of diagonals below and above the main one in `bands`, which hold one half of a Hermitian matrix."""
     if bands.ndim < 2:
         raise ValueError(f"bands of a matrix must have shape (diagonals, n), not {bands.shape}")
@@ -67,12 +67,12 @@ def widths(bands: Any, lower: bool) -> tuple[int, int]:
     return (count, 0) if lower else (0, count)
 
 
-def order_of_rows(piv: object, count: int) -> Any:
+def row_permutation(piv: object, count: int) -> Any:
     """The permutation of `count` rows by LAPACK's exchanges: row k with row ``piv[k]``, in the order of k."""
     piv = np.asarray(guarded_value(piv, "the order of the rows of a decomposition")).astype(np.intp)
     order = np.broadcast_to(np.arange(count), (*piv.shape[:-1], count)).copy()
     for k in range(piv.shape[-1]):
-        other, own_rows = piv[..., k : k + 1], order[..., k : k + 1].copy()
+        other, row = piv[..., k : k + 1], order[..., k : k + 1].copy()
         order[..., k : k + 1] = np.take_along_axis(order, other, -1)
-        np.put_along_axis(order, other, own_rows, -1)
+        np.put_along_axis(order, other, row, -1)
     return order

@@ -127,8 +127,8 @@ def cho_solve(c_and_lower: tuple[Any, Any], b: Array, overwrite_b: bool = False,
 def cho_solve_banded(cb_and_lower: tuple[Any, Any], b: Array, overwrite_b: bool = False, check_finite: bool = True) -> Any:
     """``scipy.linalg.cho_solve_banded``, which calls LAPACK; here two triangular banded systems."""
     factor, lower = as_operand(cb_and_lower[0]), _is_lower(cb_and_lower[1])
-    below, above = banded_matrices.widths(factor, lower)
-    transposed = np.conjugate(banded_matrices.transposed(factor, below, above))
+    below, above = banded_matrices.bandwidths(factor, lower)
+    transposed = np.conjugate(banded_matrices.transpose(factor, below, above))
     triangles = (((below, above), factor), ((above, below), transposed))
     first, second = triangles if lower else triangles[::-1]
     half = scipy.linalg.solve_banded(*first, as_operand(b), check_finite=check_finite)
@@ -139,7 +139,7 @@ def lu_solve(lu_and_piv: tuple[Any, Any], b: Array, trans: int = 0, overwrite_b:
     """``scipy.linalg.lu_solve``, which calls LAPACK; here two triangular systems."""
     factors, piv = as_operand(lu_and_piv[0]), lu_and_piv[1]
     b = as_operand(b)
-    order = banded_matrices.order_of_rows(piv, factors.shape[-1])
+    order = banded_matrices.row_permutation(piv, factors.shape[-1])
     columns = b[:, None] if b.ndim == 1 else b
     lower = {"lower": True, "unit_diagonal": True, "check_finite": check_finite}
     if trans == 0:

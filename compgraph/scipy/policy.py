@@ -1,4 +1,4 @@
-"""How calls of a SciPy module's functions with nodes are handled: the class `Policy`, and the registration of handlers.
+"""Policies for calls of a SciPy module's functions with nodes: the class `Policy`, and the registration of handlers.
 
 The policy of a family of functions is registered whenever its module of SciPy is imported.
 """
@@ -27,7 +27,7 @@ from .own_code import run_own_code
 
 @dataclass(frozen=True)
 class Policy:
-    """How each public function of a SciPy module handles nodes among the arguments.
+    """The treatment of nodes among the arguments of each public function of a SciPy module.
 
     Names are relative to the module: a class, ``"CubicSpline"``, for the creation of instances, or a method,
     ``"CubicSpline.__call__"``. Functions in no attribute raise for nodes.
@@ -248,7 +248,7 @@ def _patch_to_raise(policy: Policy, name: str, scipy_object: object) -> None:
     implementation = python_implementation(function)
     if implementation is None or function in HANDLERS or function in ops.OPNAMES:
         return
-    full = ops.PUBLIC_NAMES[function] = f"{policy.module}.{name}"
+    qualified_name = ops.PUBLIC_NAMES[function] = f"{policy.module}.{name}"
     advice = policy.unsupported.get(name, "functions that keep the graph, or cg.primitive with a rule of your own")
 
     def dispatch(
@@ -258,7 +258,7 @@ def _patch_to_raise(policy: Policy, name: str, scipy_object: object) -> None:
         nodes = [leaf for leaf in leaves if isinstance(leaf, Value)]
         if not any(getattr(leaf, "_holds_node", False) for leaf in leaves) and all(type(node) in INERT for node in nodes):
             return original(*args, **kwargs)  # inert nodes are counts and indices; tracers raise when they are converted
-        raise TypeError(unsupported_message(full, advice))
+        raise TypeError(unsupported_message(qualified_name, advice))
 
     patch_code(implementation, dispatch)
 
@@ -282,7 +282,7 @@ FAMILIES = {
     "scipy.stats": "stats",
 }
 
-_registered: set[str] = set()
+_registered_modules: set[str] = set()
 _replacements: dict[str, dict[str, tuple[str, bool]]] = {}  # by module and name: `target` and `always` of `register_replacement`
 _callbacks: list[Callable[[str], None]] = []
 _lock = reset_after_fork(threading.RLock())
@@ -333,8 +333,8 @@ def _register_pending() -> None:
     try:
         while _pending:
             module = _pending.pop(0)
-            if module not in _registered:
-                _registered.add(module)
+            if module not in _registered_modules:
+                _registered_modules.add(module)
                 register_policy(policy_of(FAMILIES[module]))
                 for callback in _callbacks:
                     callback(module)
@@ -346,7 +346,7 @@ def on_registration(callback: Callable[[str], None]) -> None:
     """Call `callback` with the name of SciPy's module of each registered family, at once and whenever one is registered."""
     with _lock:
         _callbacks.append(callback)
-        for module in _registered:
+        for module in _registered_modules:
             callback(module)
 
 
@@ -367,7 +367,7 @@ def register_replacement(module: str, name: str, target: str, always: bool = Tru
     """
     with _lock:
         _replacements.setdefault(module, {})[name] = target, always
-        if module in _registered:
+        if module in _registered_modules:
             register_policy(policy_of(FAMILIES[module]), only=name)
 
 

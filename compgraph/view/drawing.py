@@ -470,9 +470,9 @@ def _add_arrows(
         for position, arrow in enumerate(incoming if limit is None else _merge_parallel(incoming)):
             if id(arrow) not in added:
                 added[id(arrow)] = add(arrow)
-            place = added[id(arrow)]
-            if place is not None:
-                arrows[node, position] = place
+            index = added[id(arrow)]
+            if index is not None:
+                arrows[node, position] = index
     for node, counterpart in counterparts.items():
         for operand in uses[node] if counterpart in numbers else ():
             if operand in part_of and part_of[operand] == part_of[node]:

@@ -51,7 +51,7 @@ def page_of(kind: str, title: str, data: dict[str, object], theme: str | None = 
     }
     # The template is split once, so that a %% in an inserted text is not taken for a placeholder.
     pieces = _read("page.html").split("%%")
-    return "".join(parts[piece] if place % 2 else piece for place, piece in enumerate(pieces))
+    return "".join(parts[piece] if index % 2 else piece for index, piece in enumerate(pieces))
 
 
 def notebook_frame(page: str, title: str, height: int) -> str:

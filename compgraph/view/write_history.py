@@ -68,8 +68,8 @@ class _History:
         """Return the operands of a step; those of a write are the array before it and the stored value."""
         if isinstance(item, Write):
             log = item.memory.log
-            place = bisect_left(log, item.sequence_number, key=by_sequence_number)
-            before: Item = log[place - 1] if place else self.roots[item.memory]
+            index = bisect_left(log, item.sequence_number, key=by_sequence_number)
+            before: Item = log[index - 1] if index else self.roots[item.memory]
             return (before, *(self.state_at(each, item.sequence_number) for each in operands_of(item)))
         if isinstance(item, ViewAfterWrite):
             viewed = viewed_operand(item.view)
@@ -88,8 +88,8 @@ class _History:
             return item
         self.roots[root.memory] = root
         log: list[Write] = root.memory.log
-        for place in range(bisect_left(log, sequence_number, key=by_sequence_number) - 1, -1, -1):
-            write = log[place]
+        for index in range(bisect_left(log, sequence_number, key=by_sequence_number) - 1, -1, -1):
+            write = log[index]
             if write.sequence_number < item.sequence_number:
                 break
             if item is root:

@@ -78,12 +78,12 @@ def fix_continuity(c: NDArray[Any], breaks: NDArray[Any], order: int) -> None:
 
 def integrate(c: NDArray[Any], breaks: NDArray[Any], a: Any, b: Any, extrapolate: bool, out: NDArray[Any]) -> None:
     """Write the integrals from `a` to `b` into `out`."""
-    raised = c / to_column(np.arange(c.shape[0], 0, -1.0), 3)
+    antiderivative = c / to_column(np.arange(c.shape[0], 0, -1.0), 3)
     area: Any = 0.0
-    for coefficient in raised:
+    for coefficient in antiderivative:
         area = (area + coefficient) * to_column(np.diff(breaks), 2)
-    before = np.concatenate([np.zeros_like(area[:1]), np.cumsum(area, axis=0)[:-1]])
-    first, last = _values(np.concatenate([raised, before[None]]), breaks, np.stack([a, b]), 0, extrapolate)
+    start = np.concatenate([np.zeros_like(area[:1]), np.cumsum(area, axis=0)[:-1]])
+    first, last = _values(np.concatenate([antiderivative, start[None]]), breaks, np.stack([a, b]), 0, extrapolate)
     out[...] = last - first
 
 

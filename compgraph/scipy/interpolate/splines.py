@@ -215,7 +215,7 @@ def make_lsq_spline(
     right = np.reshape(y, (y.shape[0], -1)) * w[:, None]
     n = len(t) - k - 1
     matrix = _dense(rows, where - k, n)
-    normal = banded_matrices.banded(np.transpose(matrix) @ matrix, k, k)
+    normal = banded_matrices.from_dense(np.transpose(matrix) @ matrix, k, k)
     solution = scipy.linalg.solve_banded((k, k), normal, np.transpose(matrix) @ right)
     solution = solution + scipy.linalg.solve_banded((k, k), normal, np.transpose(matrix) @ (right - matrix @ solution))
     return spline_of(t, np.reshape(solution, (n, *y.shape[1:])), k, axis=axis)

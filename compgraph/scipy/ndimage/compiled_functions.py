@@ -133,9 +133,9 @@ def _zoom_shift(
 ) -> Any:
     half = 0.5 if grid_mode else 0.0
     lines = []
-    for axis, place in enumerate(np.indices(output.shape, np.float64)):
-        place = place if shift is None else place + shift[axis]
-        lines.append(place if zoom is None else (place + half) * zoom[axis] - half)
+    for axis, coordinate in enumerate(np.indices(output.shape, np.float64)):
+        coordinate = coordinate if shift is None else coordinate + shift[axis]
+        lines.append(coordinate if zoom is None else (coordinate + half) * zoom[axis] - half)
     options = {"order": order, "mode": mode, "cval": cval, "padding": padding, "dtype": output.dtype}
     return output, kernels.interpolate(c, np.stack(lines), **options)
 

@@ -41,9 +41,9 @@ def positions(n: int, before: int, after: int, mode: int) -> Any:
 @primitive(opname="ndimage_extended")
 def extend_array(x: NDArray[Any], *, axis: int, before: int, after: int, mode: int) -> Any:
     """Extend an array along an axis; with zeros in the mode "constant"."""
-    places = positions(x.shape[axis], before, after, mode)
-    extended_array = np.take(x, places, axis)
-    extended_array[(slice(None),) * (axis % x.ndim) + (places < 0,)] = 0
+    indices = positions(x.shape[axis], before, after, mode)
+    extended_array = np.take(x, indices, axis)
+    extended_array[(slice(None),) * (axis % x.ndim) + (indices < 0,)] = 0
     return extended_array
 
 
@@ -66,11 +66,11 @@ def fold_array(g: NDArray[Any], *, axis: int, before: int, after: int, mode: int
     """The transpose of `extend_array`: elements beyond the ends are added to the elements that they copy."""
     moved = np.moveaxis(g, axis, 0)
     n = moved.shape[0] - before - after
-    places = positions(n, before, after, mode)
+    indices = positions(n, before, after, mode)
     result = moved[before : before + n].copy()
     beyond = np.concatenate([np.arange(before), np.arange(before + n, before + n + after)])
-    beyond = beyond[places[beyond] >= 0]
-    np.add.at(result, places[beyond], moved[beyond])
+    beyond = beyond[indices[beyond] >= 0]
+    np.add.at(result, indices[beyond], moved[beyond])
     return np.moveaxis(result, 0, axis)
 
 
@@ -184,6 +184,6 @@ def interpolate(
 ) -> Any:
     """As ``scipy.ndimage.map_coordinates`` for spline coefficients `c`, padded at each end by `padding`."""
     output = np.empty(coordinates.shape[1:], dtype)
-    places = np.ascontiguousarray(coordinates, np.float64)
-    c_module().geometric_transform(c, None, places, None, None, output, order, mode, cval, padding, None, None)
+    points = np.ascontiguousarray(coordinates, np.float64)
+    c_module().geometric_transform(c, None, points, None, None, output, order, mode, cval, padding, None, None)
     return output

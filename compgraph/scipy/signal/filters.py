@@ -18,14 +18,14 @@ ops.register_operation(scipy.signal.convolve2d, "scipy_signal_convolve2d")
 ops.register_operation(scipy.signal.upfirdn, "scipy_signal_upfirdn")
 
 
-def arrays(*values: object) -> tuple[Any, ...]:
+def to_arrays(*values: object) -> tuple[Any, ...]:
     """Convert values to arrays; nodes are unchanged."""
     return tuple([ops.ensure_array(as_operand(value)) for value in values])
 
 
 def lfilter(b: Any, a: Any, x: Any, axis: int = -1, zi: object = None) -> Any:
     """As ``scipy.signal.lfilter``. An initial state is an input to the recursive part alone, ``A y = B x + zi``."""
-    b, a, x = arrays(b, a, x)
+    b, a, x = to_arrays(b, a, x)
     output = bind(scipy.signal.lfilter, (b, a, x), {"axis": axis})
     if zi is None:
         return output
@@ -44,7 +44,7 @@ def _broadcast_state(zi: Any, b: Any, a: Any, x: Any, axis: int) -> Any:
     """Broadcast a state to the shape of the signal, as SciPy does, and move its axis to the end."""
     shape = list(x.shape)
     shape[axis] = max(len(a), len(b)) - 1
-    (zi,) = arrays(zi)
+    (zi,) = to_arrays(zi)
     if np.ndim(zi) != x.ndim or np.shape(zi)[axis] != shape[axis]:
         raise ValueError(f"scipy.signal.lfilter: zi must have shape {tuple(shape)}, not {np.shape(zi)}")
     return np.moveaxis(np.broadcast_to(zi, shape), axis, -1)
@@ -66,7 +66,7 @@ def _tail(coefficients: object, x: Any, length: int) -> Any:
 
 def sosfilt(sos: Any, x: Any, axis: int = -1, zi: Any = None) -> Any:
     """As ``scipy.signal.sosfilt``: the sections are applied sequentially."""
-    sos, x = arrays(sos, x)
+    sos, x = to_arrays(sos, x)
     if np.ndim(sos) != 2 or np.shape(sos)[1] != 6:
         raise ValueError(f"scipy.signal.sosfilt: sos must have shape (n_sections, 6), not {np.shape(sos)}")
     if zi is None:
@@ -75,7 +75,7 @@ def sosfilt(sos: Any, x: Any, axis: int = -1, zi: Any = None) -> Any:
         return x
     shape = list(np.shape(x))
     shape[axis] = 2
-    (zi,) = arrays(zi)
+    (zi,) = to_arrays(zi)
     if np.shape(zi) != (len(sos), *shape):
         raise ValueError(f"scipy.signal.sosfilt: zi must have shape {(len(sos), *shape)}, not {np.shape(zi)}")
     remainder = []
@@ -92,7 +92,7 @@ _BOUNDARIES: dict[str, Any] = {"wrap": "wrap", "circular": "wrap", "symm": "symm
 
 def order_filter(a: Any, domain: Any, rank: int) -> Any:
     """As ``scipy.signal.order_filter``: the array is padded with zeros."""
-    (a,) = arrays(a)
+    (a,) = to_arrays(a)
     mask = np.asarray(domain) != 0
     if any(n % 2 == 0 for n in mask.shape):
         raise ValueError(f"scipy.signal.order_filter: domain must have odd lengths, but has shape {mask.shape}")
@@ -105,14 +105,14 @@ def order_filter(a: Any, domain: Any, rank: int) -> Any:
 
 def medfilt(volume: Any, kernel_size: Any = None) -> Any:
     """As ``scipy.signal.medfilt``."""
-    (volume,) = arrays(volume)
+    (volume,) = to_arrays(volume)
     sizes = np.broadcast_to(3 if kernel_size is None else kernel_size, (np.ndim(volume),))
     return order_filter(volume, np.ones(tuple(sizes.tolist())), int(np.prod(sizes)) // 2)
 
 
 def medfilt2d(input: Any, kernel_size: int = 3) -> Any:
     """As ``scipy.signal.medfilt2d``."""
-    (input,) = arrays(input)
+    (input,) = to_arrays(input)
     if np.ndim(input) != 2:
         raise ValueError(f"scipy.signal.medfilt2d: input must have two axes, not {np.ndim(input)}")
     return medfilt(input, kernel_size)
@@ -120,7 +120,7 @@ def medfilt2d(input: Any, kernel_size: int = 3) -> Any:
 
 def convolve2d(in1: Any, in2: Any, mode: str = "full", boundary: str = "fill", fillvalue: Any = 0) -> Any:
     """As ``scipy.signal.convolve2d``: the array is padded according to `boundary` first."""
-    in1, in2 = arrays(in1, in2)
+    in1, in2 = to_arrays(in1, in2)
     is_zero_padded = boundary in ("fill", "pad") and not np.any(fillvalue)
     if is_zero_padded or mode == "valid":
         return bind(scipy.signal.convolve2d, (in1, in2), {"mode": mode})
@@ -142,7 +142,7 @@ def convolve2d(in1: Any, in2: Any, mode: str = "full", boundary: str = "fill", f
 
 def correlate2d(in1: Any, in2: Any, mode: str = "full", boundary: str = "fill", fillvalue: int = 0) -> Any:
     """As ``scipy.signal.correlate2d``: a convolution with the flipped, conjugated kernel."""
-    in1, in2 = arrays(in1, in2)
+    in1, in2 = to_arrays(in1, in2)
     flipped = np.conjugate(np.flip(in2))
     if mode != "same":
         return convolve2d(in1, flipped, mode, boundary, fillvalue)
@@ -153,7 +153,7 @@ def correlate2d(in1: Any, in2: Any, mode: str = "full", boundary: str = "fill", 
 
 def choose_conv_method(in1: object, in2: object, mode: str = "full", measure: bool = False) -> Any:
     """As ``scipy.signal.choose_conv_method``, which depends on shapes alone for floating-point arrays."""
-    return scipy.signal.choose_conv_method(*[np.zeros(x.shape, x.dtype) for x in arrays(in1, in2)], mode, measure)
+    return scipy.signal.choose_conv_method(*[np.zeros(x.shape, x.dtype) for x in to_arrays(in1, in2)], mode, measure)
 
 
 # ------------------------------------------------------------ resampling and design
@@ -166,12 +166,12 @@ def upfirdn(h: object, x: object, up: int = 1, down: int = 1, axis: int = -1, mo
             f"scipy.signal.upfirdn on nodes: mode={mode!r}, cval={cval!r} has no derivative. Leave them out to pad with zeros, "
             "or pad the signal by np.pad"
         )
-    return bind(scipy.signal.upfirdn, arrays(h, x), {"up": up, "down": down, "axis": axis})
+    return bind(scipy.signal.upfirdn, to_arrays(h, x), {"up": up, "down": down, "axis": axis})
 
 
 def bilinear(b: Any, a: Any, fs: Any = 1.0) -> tuple[Any, Any]:
     """As ``scipy.signal.bilinear``: ``s = 2 fs (z - 1) / (z + 1)``, and both multiplied by ``(z + 1)**n``."""
-    b, a, fs = arrays(b, a, fs)
+    b, a, fs = to_arrays(b, a, fs)
     b, a = (np.trim_zeros(np.atleast_1d(x), "f") for x in (b, a))
     if b.ndim != 1 or a.ndim != 1 or fs.ndim:
         raise ValueError("scipy.signal.bilinear: b and a must be vectors, and fs a number")
@@ -202,7 +202,7 @@ def place_poles(A: Any, B: Any, poles: Any, method: str = "YT", rtol: float = 1e
     scale of x is arbitrary: here ``w x = 1``, where w is the conjugate of SciPy's vector.
     """
     result = unpatched(scipy.signal.place_poles)(*map(to_values, (A, B, poles)), method, rtol, maxiter)  # checks the arguments
-    A, B, poles = arrays(A, B, poles)  # noqa: N806
+    A, B, poles = to_arrays(A, B, poles)  # noqa: N806
     size = A.shape[0]
     if B.shape[1] != 1 and size > 1:
         advice = "matrices without derivatives for several inputs, where the gains are the result of an iteration"

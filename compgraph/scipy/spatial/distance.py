@@ -217,10 +217,10 @@ def squareform(X: object, force: str = "no", checks: bool = True) -> Any:  # noq
     if not x.size:
         return np.zeros((1, 1), x.dtype)
     n = int(np.ceil(np.sqrt(2 * x.size)))
-    places = np.zeros((n, n), int)
-    places[np.triu_indices(n, 1)] = np.arange(x.size)
-    places += places.T
-    return np.where(np.eye(n, dtype=bool), np.zeros((), x.dtype), x[places])
+    indices = np.zeros((n, n), int)
+    indices[np.triu_indices(n, 1)] = np.arange(x.size)
+    indices += indices.T
+    return np.where(np.eye(n, dtype=bool), np.zeros((), x.dtype), x[indices])
 
 
 def directed_hausdorff(u: Any, v: Any, rng: int = 0, **other: object) -> Any:

@@ -66,21 +66,22 @@ scipy_linalg_cho_factor_grad = general("scipy_linalg_cho_factor", _cho_factor).t
 
 
 def _cholesky_banded(g: NDArray[Any], out: NDArray[Any], ab: Any, lower: bool = False, **_: object) -> Any:
-    below, above = banded_matrices.widths(ab, lower)
+    below, above = banded_matrices.bandwidths(ab, lower)
     cotangent = cholesky_cotangent(
-        banded_matrices.dense(g, below, above),
-        banded_matrices.dense(out, below, above),
-        banded_matrices.dense(ab, below, above),
+        banded_matrices.to_dense(g, below, above),
+        banded_matrices.to_dense(out, below, above),
+        banded_matrices.to_dense(ab, below, above),
         not lower,
     )
-    return np.where(banded_matrices.inside(ab.shape[-1], below, above), banded_matrices.banded(cotangent, below, above), g)
+    mask = banded_matrices.matrix_mask(ab.shape[-1], below, above)
+    return np.where(mask, banded_matrices.from_dense(cotangent, below, above), g)
 
 
 def _cholesky_banded_tangent(t: NDArray[Any], out: NDArray[Any], ab: Any, lower: bool = False, **_: object) -> Any:
-    below, above = banded_matrices.widths(ab, lower)
-    dense = banded_matrices.dense(t, below, above)
-    tangent = cholesky_tangent(dense, banded_matrices.dense(out, below, above), dense, not lower)
-    return np.where(banded_matrices.inside(ab.shape[-1], below, above), banded_matrices.banded(tangent, below, above), t)
+    below, above = banded_matrices.bandwidths(ab, lower)
+    dense = banded_matrices.to_dense(t, below, above)
+    tangent = cholesky_tangent(dense, banded_matrices.to_dense(out, below, above), dense, not lower)
+    return np.where(banded_matrices.matrix_mask(ab.shape[-1], below, above), banded_matrices.from_dense(tangent, below, above), t)
 
 
 scipy_linalg_cholesky_banded_grad = general("scipy_linalg_cholesky_banded", _cholesky_banded).tangent(_cholesky_banded_tangent)
@@ -169,14 +170,14 @@ def _lu_factor(g: tuple[Any, ...], out: tuple[Any, ...], a: NDArray[Any], **_: o
     if not a.size or g[0] is None:
         return 0 * a
     permuted_cotangent = _lu(_strictly_lower(g[0])[..., :k], _upper(g[0])[..., :k, :], *_unpack_lu(packed))
-    return permute(permuted_cotangent, np.argsort(banded_matrices.order_of_rows(piv, a.shape[-2]), axis=-1))
+    return permute(permuted_cotangent, np.argsort(banded_matrices.row_permutation(piv, a.shape[-2]), axis=-1))
 
 
 def _lu_factor_tangent(t: NDArray[Any], out: Sequence[Any], a: NDArray[Any], **_: object) -> Any:
     packed, piv = out
     if not a.size:
         return 0 * packed, None
-    dl, du = _lu_tangent(permute(t, banded_matrices.order_of_rows(piv, a.shape[-2])), *_unpack_lu(packed))
+    dl, du = _lu_tangent(permute(t, banded_matrices.row_permutation(piv, a.shape[-2])), *_unpack_lu(packed))
     rows, columns = a.shape[-2:]
     return np.matmul(dl, np.eye(dl.shape[-1], columns)) + np.matmul(np.eye(rows, du.shape[-2]), du), None
 

@@ -288,10 +288,10 @@ def _declare_banded(opname: str, values_only: bool) -> Rule:
         select_range: tuple[Any, ...] | None = None,
         **_: object,
     ) -> Any:
-        lower_width, upper_width = banded_matrices.widths(a, lower)
+        lower_width, upper_width = banded_matrices.bandwidths(a, lower)
         eigh_options = _eigh_options(values_only or eigvals_only, select, select_range)
-        return banded_matrices.banded(
-            _pull(0, g, out, banded_matrices.dense(a, lower_width, upper_width), lower=lower, **eigh_options),
+        return banded_matrices.from_dense(
+            _pull(0, g, out, banded_matrices.to_dense(a, lower_width, upper_width), lower=lower, **eigh_options),
             lower_width,
             upper_width,
         )
@@ -306,13 +306,13 @@ def _declare_banded(opname: str, values_only: bool) -> Rule:
         select_range: tuple[Any, ...] | None = None,
         **_: object,
     ) -> Any:
-        lower_width, upper_width = banded_matrices.widths(a, lower)
+        lower_width, upper_width = banded_matrices.bandwidths(a, lower)
         eigh_options = _eigh_options(values_only or eigvals_only, select, select_range)
         return _push(
             0,
-            banded_matrices.dense(t, lower_width, upper_width),
+            banded_matrices.to_dense(t, lower_width, upper_width),
             out,
-            banded_matrices.dense(a, lower_width, upper_width),
+            banded_matrices.to_dense(a, lower_width, upper_width),
             lower=lower,
             **eigh_options,
         )

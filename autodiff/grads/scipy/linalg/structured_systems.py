@@ -196,15 +196,15 @@ def _banded(ab: object, right: object, l_and_u: tuple[int, int], **_: object) ->
 
 
 def _banded_transposed(ab: object, right: object, l_and_u: tuple[int, int], **_: object) -> Any:
-    return scipy.linalg.solve_banded(l_and_u[::-1], banded_matrices.transposed(ab, *l_and_u), right)
+    return scipy.linalg.solve_banded(l_and_u[::-1], banded_matrices.transpose(ab, *l_and_u), right)
 
 
 scipy_linalg_solve_banded_grad = _declare_solver(
     "scipy_linalg_solve_banded",
     _banded,
     _banded_transposed,
-    lambda t, x, l_and_u, **_: banded_matrices.product(t, x, *l_and_u),
-    lambda y, x, ab, l_and_u, **_: -banded_matrices.outer(y, x, *l_and_u),
+    lambda t, x, l_and_u, **_: banded_matrices.multiply(t, x, *l_and_u),
+    lambda y, x, ab, l_and_u, **_: -banded_matrices.outer_product(y, x, *l_and_u),
 )
 
 
@@ -224,15 +224,15 @@ def _hermitian_transposed(ab: Any, right: Any, lower: object = False, **_: objec
 
 
 def _hermitian_apply(t: NDArray[Any], x: NDArray[Any], lower: bool = False, **_: object) -> Any:
-    below, above = banded_matrices.widths(t, lower)
+    below, above = banded_matrices.bandwidths(t, lower)
     halved = t * _half_bands(t.shape[-1], below, above)
-    other = np.conjugate(banded_matrices.transposed(halved, below, above))
-    return banded_matrices.product(halved, x, below, above) + banded_matrices.product(other, x, above, below)
+    other = np.conjugate(banded_matrices.transpose(halved, below, above))
+    return banded_matrices.multiply(halved, x, below, above) + banded_matrices.multiply(other, x, above, below)
 
 
 def _pull_matrix_hermitian(y: NDArray[Any], x: NDArray[Any], ab: Any, lower: bool = False, **_: object) -> Any:
-    below, above = banded_matrices.widths(ab, lower)
-    total = banded_matrices.outer(y, x, below, above) + np.conjugate(banded_matrices.outer(x, y, below, above))
+    below, above = banded_matrices.bandwidths(ab, lower)
+    total = banded_matrices.outer_product(y, x, below, above) + np.conjugate(banded_matrices.outer_product(x, y, below, above))
     return -total * _half_bands(ab.shape[-1], below, above)
 
 
