@@ -1,4 +1,4 @@
-"""Write the stub files (``compgraph/__init__.pyi`` ...), which list names made by ``__getattr__`` for editors and type checkers.
+"""Write the stub files (``compgraph/__init__.pyi`` ...) for editors and type checkers: names that ``__getattr__`` resolves.
 
 Run ``python -m compgraph._stubs`` after a change of the tables in `ops` or of the rules in `autodiff.grads`; a test
 compares the files.

@@ -182,8 +182,8 @@ def _describe_nonfinite(value: Any) -> str:
 
 def _describe_operands(node: Any) -> str:
     """Describe the operands of an operation, and the line of code that called it, for the end of a message."""
-    shown = [a for a in node.args if isinstance(a, (Value, np.ndarray, float, int, complex))]
-    lines = [f"operand {i}: {_describe_operand(a)}" for i, a in enumerate(shown)]
+    operands = [a for a in node.args if isinstance(a, (Value, np.ndarray, float, int, complex))]
+    lines = [f"operand {i}: {_describe_operand(a)}" for i, a in enumerate(operands)]
     return "\n" + "\n".join([*lines, *([node.line] if node.line else [])])
 
 

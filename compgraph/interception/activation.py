@@ -89,8 +89,8 @@ def intercept(
                 group.apply(())
             return context
         closure = Closure(function)
-        bound = (f, *bound_arguments(f))
-        arguments = (*arguments, *bound[1:])
+        start_values = (f, *bound_arguments(f))
+        arguments = (*arguments, *start_values[1:])
         context.calls_only_numpy = calls_only_numpy(closure, arguments)
         _patch_introspection(closure, arguments, context.calls_only_numpy)
         if not context.calls_only_numpy:
@@ -101,7 +101,7 @@ def intercept(
         search = PlaceSearch()
         rebind_variables(closure, search, context.captured)
         if not is_compiling():  # a compiler thread must not change objects that the caller still uses
-            search.add((*bound, *unchanged))
+            search.add((*start_values, *unchanged))
             replace_in_objects(reference, closure, search, context.captured, not reports_draws)
         clear_views()
     return context

@@ -43,16 +43,16 @@ _IGNORED_OPTIONS = frozenset({"subok", "device", "like"})  # they change nothing
 
 def _arange_of_nodes(*args: Any, **kwargs: Any) -> Any:
     """``numpy.arange`` of nodes: ``start + k * step``, where the number of elements is plain."""
-    bound = dict(zip(("start", "stop", "step"), args, strict=False)) | kwargs
-    if "stop" not in bound:
-        bound = {**bound, "start": 0, "stop": bound.get("start", 0)}
-    start, step = bound.get("start", 0), bound.get("step", 1)
-    require_unbatched("np.arange", start, bound["stop"], step)
-    numbers = [v.raw_value if isinstance(v, Value) else v for v in (start, bound["stop"], step)]
-    note_arange_length(start, bound["stop"], step)
+    arguments = dict(zip(("start", "stop", "step"), args, strict=False)) | kwargs
+    if "stop" not in arguments:
+        arguments = {**arguments, "start": 0, "stop": arguments.get("start", 0)}
+    start, step = arguments.get("start", 0), arguments.get("step", 1)
+    require_unbatched("np.arange", start, arguments["stop"], step)
+    numbers = [v.raw_value if isinstance(v, Value) else v for v in (start, arguments["stop"], step)]
+    note_arange_length(start, arguments["stop"], step)
     count = as_buffer(np.arange(len(np.arange(*numbers))))
     points = start + count * step
-    return points if bound.get("dtype") is None else points.astype(bound["dtype"])
+    return points if arguments.get("dtype") is None else points.astype(arguments["dtype"])
 
 
 # The names of constructors in NumPy, and the functions that replace them for nodes. None: NumPy dispatches to nodes, and the

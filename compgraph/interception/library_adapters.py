@@ -194,14 +194,14 @@ def adapt_numba() -> None:
     core = _module("numba.core.dispatcher")
     extending, dispatcher = _module("numba.extending"), core._DispatcherBase
     # The type of traced nodes, for which no function is compiled.
-    traced = type("Traced", (_module("numba.core.types").Type,), {})(name := "compgraph node")
+    traced_type = type("Traced", (_module("numba.core.types").Type,), {})(name := "compgraph node")
     OPAQUE_CLASSES.add(name)  # numba's errors show the type by this name
     typeof_memory, compile_original = extending.typeof_impl.dispatch(np.ndarray), dispatcher._compile_for_args
 
     @extending.typeof_impl.register(Node)  # type: ignore[untyped-decorator]
     @extending.typeof_impl.register(np.ndarray)  # type: ignore[untyped-decorator]
     def typeof_node(value: object, context: object) -> Any:
-        return traced if is_tracer(value) or type(value) in BUFFERS else typeof_memory(value, context)
+        return traced_type if is_tracer(value) or type(value) in BUFFERS else typeof_memory(value, context)
 
     def represent(manager: object, traced: object) -> Any:  # containers call it to compile functions for their items
         raise make_leak_error(frame_up(1))
@@ -215,15 +215,15 @@ def adapt_numba() -> None:
         if str(function.__globals__.get("__name__", "numba")).partition(".")[0] == "numba":  # of containers and jitclass
             _require_untraced((*args, kwargs))
 
-        def interpreted(*args: Any, **kwargs: Any) -> Any:
+        def run_in_python(*args: Any, **kwargs: Any) -> Any:
             values = [value.value if isinstance(value, core.OmittedArg) else value for value in args]
             if function.__code__.co_flags & inspect.CO_VARARGS:  # numba has packed these into a tuple
                 values = [*values[:-1], *values[-1]]
             return function(*values, **kwargs)
 
-        return interpreted
+        return run_in_python
 
-    extending.register_model(type(traced))(represent)
+    extending.register_model(type(traced_type))(represent)
     dispatcher._compile_for_args = compile_for_args
 
 
@@ -289,8 +289,8 @@ def adapt_joblib() -> None:
         save(self, ("node", to_values(value)) if isinstance(value, Value) else unwrap_buffer(value))
 
     hasher.hash, hasher.save = digest_untraced, save_values
-    for cached in (memory.MemorizedFunc, memory.AsyncMemorizedFunc):
-        cached.__call__ = _compute_for_nodes(cached.__call__, lambda result: result)
+    for cls in (memory.MemorizedFunc, memory.AsyncMemorizedFunc):
+        cls.__call__ = _compute_for_nodes(cls.__call__, lambda result: result)
     memory.MemorizedFunc.call_and_shelve = _compute_for_nodes(memory.MemorizedFunc.call_and_shelve, memory.NotMemorizedResult)
 
 
@@ -361,9 +361,9 @@ def _call_for_traced(counterpart: Function) -> Function:
     def handle(function: object, original: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if _find_traced(*args, kwargs) is None:
             return original(*args, **kwargs)
-        bound = inspect.signature(original).bind(*args, **kwargs).arguments
+        arguments = inspect.signature(original).bind(*args, **kwargs).arguments
         parameters = inspect.signature(counterpart).parameters
-        return counterpart(**{name: value for name, value in bound.items() if name in parameters})
+        return counterpart(**{name: value for name, value in arguments.items() if name in parameters})
 
     return handle
 

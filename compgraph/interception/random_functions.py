@@ -99,8 +99,8 @@ def _reparametrize(name: str, original: Draw) -> Draw:
         if not (any(map(contains_node, args)) or any(map(contains_node, kwargs.values()))):
             return _draw_as_buffer(original(*args, **kwargs), frame_up(1))
         value = original(*to_values(args), **to_values(kwargs))
-        bound = dict(zip(parameters, args, strict=False)) | kwargs
-        return formula(value, *[stack_nested(bound.get(key, default)) for key, default in parameters.items()])
+        arguments = dict(zip(parameters, args, strict=False)) | kwargs
+        return formula(value, *[stack_nested(arguments.get(key, default)) for key, default in parameters.items()])
 
     return draw
 

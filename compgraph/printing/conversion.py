@@ -315,14 +315,12 @@ class Converter:
             return None if axes else x
         x = arrays.transposed_body(x) if axes == (0,) else x
         rows, columns = shape[::-1] if axes == (0,) else shape
-        summed = arrays.body_of(
-            arrays.product(arrays.matrix(x, (rows, columns)), sp.OneMatrix(columns, 1)), item.dtype.kind != "c"
-        )
-        return arrays.transposed_body(summed) if axes == (0,) and item.ndim == 2 else summed
+        sums = arrays.body_of(arrays.product(arrays.matrix(x, (rows, columns)), sp.OneMatrix(columns, 1)), item.dtype.kind != "c")
+        return arrays.transposed_body(sums) if axes == (0,) and item.ndim == 2 else sums
 
     def _convert_mean(self, item: Value) -> sp.Expr | None:
-        summed = self._convert_sum(item)
-        return None if summed is None else summed / math.prod(np.shape(_plain(item.args[0]))[axis] for axis in _axes(item))
+        total = self._convert_sum(item)
+        return None if total is None else total / math.prod(np.shape(_plain(item.args[0]))[axis] for axis in _axes(item))
 
     def _convert_matmul(self, item: Value) -> sp.Expr | None:
         a, b = item.args
@@ -414,10 +412,10 @@ class Converter:
             ):  # a column, or a row
                 piece, piece_shape = piece if index[1] is None else arrays.transposed_body(piece), (max(piece_shape),)
                 index = tuple(part for part in index if part is not None)
-            placed = arrays.scatter(piece, piece_shape, index, item.shape)
-            if placed is None:
+            term = arrays.scatter(piece, piece_shape, index, item.shape)
+            if term is None:
                 return None
-            pieces.append(placed)
+            pieces.append(term)
             start += 1 + count
         return sp.Add(*pieces)
 
@@ -494,8 +492,8 @@ def _operands(item: Value | MultiOutput | Write) -> tuple[Any, ...]:
     """Return the operands of an item's expression; an array filled with a number has none."""
     if isinstance(item, Write):
         return ()
-    written = item.memory.log if isinstance(item, Value) and item.memory else ()
-    return (*written, *[item.args[p] for p in item.parent_argnums]) if item.function not in ops.FILL_VALUES else ()
+    writes = item.memory.log if isinstance(item, Value) and item.memory else ()
+    return (*writes, *[item.args[p] for p in item.parent_argnums]) if item.function not in ops.FILL_VALUES else ()
 
 
 def _plain(value: Operand) -> Any:

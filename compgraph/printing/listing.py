@@ -210,8 +210,8 @@ def program(results: object, *, limit: int | None = LIMIT, fold: bool | None = N
     items = steps_of(nodes)
     names = Names(items)
     writer = ListingWriter(names, items)
-    updated = _updated_variables(items)
-    lines = [line for item in items for line in _lines(item, writer, item in updated)]
+    updated_variables = _updated_variables(items)
+    lines = [line for item in items for line in _lines(item, writer, item in updated_variables)]
     result = _nest_names(results, names)
     if not nodes or lines[-1].item is not results:
         lines.append(Line(result))
@@ -264,22 +264,22 @@ def _fold_lines(lines: list[Line], fold: bool | None) -> tuple[list[Line], bool]
     items = {line.item: None for line in lines if line.item is not None}
     if fold is False or (fold is None and len(items) <= FOLDED_FROM):
         return lines, False
-    hidden: dict[Any, str] = {}
+    summaries: dict[Any, str] = {}  # of hidden items
     for first, middle, leaves in find_runs(list(items)):
         size, count = len(first), len(middle)
         summary = (
             f"the last {'line' if size == 1 else f'{size} lines'} {count} more {'time' if count == 1 else 'times'}, and then:"
         )
-        hidden |= dict.fromkeys([item for part in middle for item in part], summary)
-        hidden |= dict.fromkeys(leaves, f"{len(leaves)} more, used in lines that are left out")
+        summaries |= dict.fromkeys([item for part in middle for item in part], summary)
+        summaries |= dict.fromkeys(leaves, f"{len(leaves)} more, used in lines that are left out")
     new_lines: list[Line] = []
     for line in lines:
-        comment = hidden.get(line.item)
+        comment = summaries.get(line.item)
         if comment is None:
             new_lines.append(line)
         elif not new_lines or new_lines[-1].code != "..." or new_lines[-1].comment != comment:
             new_lines.append(Line("...", comment))
-    return new_lines, bool(hidden)
+    return new_lines, bool(summaries)
 
 
 def _insert_guards(lines: list[Line], items: list[Any], writer: ListingWriter) -> list[Line]:

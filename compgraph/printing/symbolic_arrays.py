@@ -394,16 +394,16 @@ def selection(body: sp.Expr, index: Sequence[Any], shape: Shape) -> sp.Expr | No
     """Return a vector or matrix at an index of integers and slices; None if SymPy cannot express it."""
     if len(shape) > 2:
         return None
-    places = [slice(i % n, i % n + 1) if not isinstance(i, slice) else i for i, n in zip(index, shape, strict=True)]
-    bounds = [each.indices(n) for each, n in zip(places, shape, strict=True)]
+    slices = [slice(i % n, i % n + 1) if not isinstance(i, slice) else i for i, n in zip(index, shape, strict=True)]
+    bounds = [each.indices(n) for each, n in zip(slices, shape, strict=True)]
     if any(step < 0 or start >= stop for start, stop, step in bounds):
         return None
     if all(bound == (0, n, 1) for bound, n in zip(bounds, shape, strict=True)):
         return transposed_body(body) if len(shape) == 2 and not isinstance(index[0], slice) else body
     bounds = [*bounds, (0, 1, 1)][:2]
-    chosen = MatrixSlice(matrix(body, shape), *bounds)
+    part = MatrixSlice(matrix(body, shape), *bounds)
     is_row = len(shape) == 2 and not isinstance(index[0], slice)
-    return Entry(transpose(chosen) if is_row else chosen, bool(body.is_real))
+    return Entry(transpose(part) if is_row else part, bool(body.is_real))
 
 
 def scatter(piece: sp.Expr, piece_shape: Shape, index: Sequence[Any], shape: Shape) -> sp.Expr | None:

@@ -357,11 +357,11 @@ def snapshot(node: Any, sequence_number: float, value: NDArray[Any] | None = Non
     if type(memory) is not Memory or memory.count_before(sequence_number) == len(memory.log):
         return node
     plain = value_at(node, sequence_number) if value is None else value
-    copied = new_node(plain, OperationalNode if plain.dtype.kind in "fc" else InertNode)
-    copied.raw_value = plain
-    set_history(copied, ops.copy, (node,), (0,), {"order": "K"})
-    copied.sequence_number = sequence_number - 0.25
-    return copied
+    copy = new_node(plain, OperationalNode if plain.dtype.kind in "fc" else InertNode)
+    copy.raw_value = plain
+    set_history(copy, ops.copy, (node,), (0,), {"order": "K"})
+    copy.sequence_number = sequence_number - 0.25
+    return copy
 
 
 # Functions that try to recover the history of a node, and return whether they did; `graph` appends one.

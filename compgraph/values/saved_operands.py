@@ -23,6 +23,7 @@ ndarray = np.ndarray
 LARGE_BYTES = 1 << 20  # bytes
 _SHARED_COPY_BYTES = 1 << 15  # bytes; copies of larger arrays are shared between operations
 _VALUE_FREE_RULES = frozenset(f for f, sign in ops.INFIX.items() if sign in ("+", "-"))  # derivatives need no operand values
+# Of fingerprints: odd, and thus invertible modulo 2**64, so that a change of a single word changes the sum.
 _FACTORS = np.random.default_rng(0).integers(1 << 62, size=1 << 13, dtype=np.int64) | 1
 
 # By the id of an array: weak references to it and to its latest copy. By the id of a view of a large array: the view and its
@@ -61,14 +62,14 @@ def current_copy(array: Any) -> Any:
 
     It is a copy, shared by all operations until the values change. A caller's large array is not copied; see `save_operand`.
     """
-    plain, saved = unwrap_buffer(array), getattr(array, "_operands", None)
+    plain, operand = unwrap_buffer(array), getattr(array, "_operands", None)
     if array.is_borrowed and plain.nbytes > LARGE_BYTES:
-        if saved is None:
-            saved = array._operands = fingerprinted_view(plain)
-        return saved
-    if saved is None or not has_same_bits(saved, plain):
-        saved = array._operands = plain.copy("K")
-    return saved
+        if operand is None:
+            operand = array._operands = fingerprinted_view(plain)
+        return operand
+    if operand is None or not has_same_bits(operand, plain):
+        operand = array._operands = plain.copy("K")
+    return operand
 
 
 def is_plain_array(value: object) -> bool:
@@ -143,7 +144,7 @@ def require_unchanged(nodes: Iterable[Any], for_values: bool = False) -> None:
     """
     if not _views:
         return
-    checked = set()
+    checked_ids = set()
     for node in nodes:
         if isinstance(node, Write):  # it has copied its value
             continue
@@ -159,8 +160,8 @@ def require_unchanged(nodes: Iterable[Any], for_values: bool = False) -> None:
                 continue
             if node.function not in _VALUE_FREE_RULES or for_values:
                 for array in saved_arrays:
-                    if id(array) not in checked:
-                        checked.add(id(array))
+                    if id(array) not in checked_ids:
+                        checked_ids.add(id(array))
                         _require_same_bits(array, node)
 
 

@@ -145,11 +145,11 @@ def _runs(keys: np.ndarray[Any, Any], scopes: list[Any]) -> list[tuple[int, int,
     return chosen
 
 
-def _true_runs(equal: np.ndarray[Any, Any], least: int) -> Iterator[tuple[int, int]]:
-    """Yield start and length of the runs of True that are long enough."""
-    edges = np.flatnonzero(np.diff(np.concatenate([[False], equal, [False]]).astype(np.int8)))
+def _true_runs(is_equal: np.ndarray[Any, Any], min_length: int) -> Iterator[tuple[int, int]]:
+    """Yield start and length of the runs of True of at least `min_length`."""
+    edges = np.flatnonzero(np.diff(np.concatenate([[False], is_equal, [False]]).astype(np.int8)))
     starts, lengths = edges[::2], edges[1::2] - edges[::2]
-    long = lengths >= least
+    long = lengths >= min_length
     yield from zip(starts[long].tolist(), lengths[long].tolist(), strict=True)
 
 

@@ -147,12 +147,12 @@ def _check_weights(weights: Any, name: str, count: int) -> Any:
     return weights
 
 
-def _variables_in_rows(x: Any, dtype: DTypeLike | None, transposed: bool) -> Any:
+def _variables_in_rows(x: Any, dtype: DTypeLike | None, transposes: bool) -> Any:
     """Convert observations to a matrix with one row per variable."""
     if x.ndim > 2:
         raise ValueError("cov: data has more than 2 dimensions")
     rows = np.reshape(x, (1,) * (2 - x.ndim) + x.shape).astype(dtype)
-    return rows.T if transposed else rows
+    return rows.T if transposes else rows
 
 
 def cov(

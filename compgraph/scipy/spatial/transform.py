@@ -106,7 +106,7 @@ def _quaternion_from_matrix(m: Any) -> Any:
 
 
 def _axes(seq: str) -> tuple[str, bool]:
-    """The axes in lower case, and whether they are fixed (extrinsic) rather than rotating."""
+    """The axes in lower case, and whether the rotations are extrinsic (about fixed axes) rather than intrinsic."""
     if not re.match(r"^([xyz]{1,3}|[XYZ]{1,3})$", seq) or any(a == b for a, b in itertools.pairwise(seq)):
         raise ValueError(
             f"Expected axes from `seq` to be from ['x', 'y', 'z'] or ['X', 'Y', 'Z'], consecutive ones different, got {seq}"
@@ -115,15 +115,15 @@ def _axes(seq: str) -> tuple[str, bool]:
 
 
 def _to_euler(q: Any, seq: str, degrees: bool) -> Any:
-    axes, fixed = _axes(seq)
+    axes, is_extrinsic = _axes(seq)
     if len(axes) != 3:
         raise ValueError(f"Expected 3 axes, got {seq}.")
-    i, j, k = ("xyz".index(a) for a in (axes if fixed else axes[::-1]))
-    symmetric = i == k
-    k = 3 - i - j if symmetric else k
+    i, j, k = ("xyz".index(a) for a in (axes if is_extrinsic else axes[::-1]))
+    is_symmetric = i == k
+    k = 3 - i - j if is_symmetric else k
     sign = (i - j) * (j - k) * (k - i) // 2
     x = [q[..., n] for n in range(4)]
-    if symmetric:
+    if is_symmetric:
         a, b, c, d = x[3], x[i], x[j], x[k] * sign
     else:
         a, b, c, d = x[3] - x[j], x[i] + x[k] * sign, x[j] + x[3], x[k] * sign - x[i]
@@ -132,16 +132,16 @@ def _to_euler(q: Any, seq: str, degrees: bool) -> Any:
     middle = 2 * np.arctan2(np.hypot(c, d), np.hypot(a, b))
     half_sum, half_difference = np.arctan2(b, a), np.arctan2(d, c)
     first, third = half_sum - half_difference, half_sum + half_difference
-    if not symmetric:
+    if not is_symmetric:
         middle, third = middle - np.pi / 2, third * sign
-    euler_angles = np.stack([first, middle, third] if fixed else [third, middle, first], axis=-1)
+    euler_angles = np.stack([first, middle, third] if is_extrinsic else [third, middle, first], axis=-1)
     wraps = np.where(to_numpy(euler_angles) < -np.pi, 2 * np.pi, np.where(to_numpy(euler_angles) > np.pi, -2 * np.pi, 0.0))
     euler_angles = euler_angles + wraps
     return np.rad2deg(euler_angles) if degrees else euler_angles
 
 
 def _quaternion_from_euler(seq: str, angles: Any, degrees: bool) -> Any:
-    axes, fixed = _axes(seq)
+    axes, is_extrinsic = _axes(seq)
     angles = np.deg2rad(angles) if degrees else angles
     shape = scipy.spatial.transform.Rotation.from_euler(seq, to_numpy(angles)).as_quat().shape  # raises where SciPy does
     angles = np.reshape(angles, (*shape[:-1], len(axes)))
@@ -149,7 +149,10 @@ def _quaternion_from_euler(seq: str, angles: Any, degrees: bool) -> Any:
     for n, axis in enumerate(axes):
         one = np.sin(angles[..., n : n + 1] / 2) * np.eye(3)["xyz".index(axis)]
         step = np.concatenate([one, np.cos(angles[..., n : n + 1] / 2)], axis=-1)
-        quaternions = step if quaternions is None else _product(step, quaternions) if fixed else _product(quaternions, step)
+        if quaternions is None:
+            quaternions = step
+        else:
+            quaternions = _product(step, quaternions) if is_extrinsic else _product(quaternions, step)
     return quaternions
 
 

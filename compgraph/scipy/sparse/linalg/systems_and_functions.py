@@ -253,10 +253,10 @@ def norm(x: Any, ord: object = None, axis: int | tuple[int, ...] | None = None) 
     if axis is None and ord in (1, -1, np.inf, -np.inf):
         sums = abs(x).sum(axis=0 if abs(ord) == 1 else 1)
         return np.max(sums) if ord > 0 else np.min(sums)
-    along = axis[0] if isinstance(axis, tuple) and len(axis) == 1 else axis
-    if isinstance(along, (int, np.integer)) and ord in (None, 1, 2):
+    single_axis = axis[0] if isinstance(axis, tuple) and len(axis) == 1 else axis
+    if isinstance(single_axis, (int, np.integer)) and ord in (None, 1, 2):
         powers = build_matrix(x, np.abs(x.data) ** (1 if ord == 1 else 2))
-        sums = np.ravel(powers.sum(axis=int(along)))
+        sums = np.ravel(powers.sum(axis=int(single_axis)))
         return sums if ord == 1 else np.sqrt(sums)
     raise TypeError(
         unsupported_message(f"the norm of order {ord} of a sparse matrix along {axis}", "np.linalg.norm(A.toarray(), ord)")
