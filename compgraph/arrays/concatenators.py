@@ -166,7 +166,7 @@ def _parse_directive(text: str, axis: int, ndmin: int, position: int) -> tuple[i
 
 
 def _entry_array(item: object, ndmin: int, position: int) -> Any:
-    """An entry as an array of at least `ndmin` dimensions, its own axes at `position`; a plain number as it is."""
+    """Convert an entry to an array of at least `ndmin` dimensions, with its axes at `position`; plain numbers are unchanged."""
     if isinstance(item, slice):
         line = array(_slice_points(item), copy=None, ndmin=ndmin)
         return np.swapaxes(line, -1, position) if ndmin > 1 and position != -1 else line

@@ -124,7 +124,7 @@ def placeholder(
     Raises
     ------
     TypeError
-        If the dtype is not one of numbers.
+        If the dtype is not numeric.
     ValueError
         If the example does not have the shape.
 

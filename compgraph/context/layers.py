@@ -53,7 +53,7 @@ def layered_variable(
     disables_fast_path : bool
         Whether any value except the default disables the fast path of operations (`is_fast_path`).
     is_read : bool
-        Whether the fast path reads it, so that it must be in sync there.
+        Whether the fast path reads the variable, which must then be in sync.
     """
     variable: ContextVar[Any] = ContextVar(name, default=default)
     _DEFAULTS[variable] = default

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-# Internal code: the two packages, NumPy, and Python's modules that call functions on behalf of others.
+# Internal code: compgraph, autodiff, NumPy, and Python's modules that call functions on behalf of others.
 _PACKAGE_FOLDER = os.path.dirname(os.path.dirname(__file__))
 _AUTODIFF = os.path.join(os.path.dirname(_PACKAGE_FOLDER), "autodiff")
 _INTERNAL_FOLDERS = tuple(home + os.sep for home in (_PACKAGE_FOLDER, _AUTODIFF, os.path.dirname(np.__file__)))
@@ -59,7 +59,7 @@ frame_up = sys._getframe  # frame_up(n) is the frame n calls up from the caller;
 
 
 def is_internal(filename: str) -> bool:
-    """Whether a file belongs to the two packages, to NumPy, `functools` or `contextlib`."""
+    """Whether a file belongs to `compgraph`, `autodiff`, NumPy, `functools` or `contextlib`."""
     return bool(internal[filename])
 
 
@@ -70,7 +70,7 @@ def is_in_library(filename: str, name: str) -> bool:
 
 
 def is_in_packages(filename: str) -> bool:
-    """Whether a file belongs to one of the two packages."""
+    """Whether a file belongs to `compgraph` or `autodiff`."""
     return filename.startswith(_INTERNAL_FOLDERS[:2])
 
 

@@ -1,4 +1,4 @@
-"""Classification of callers by file: user code, installed libraries, NumPy, and the two packages here.
+"""Classification of callers by file: user code, installed libraries, NumPy, `compgraph` and `autodiff`.
 
 Patched functions look up the file of their caller in one of the tables below: a dictionary access after the first call.
 """
@@ -24,7 +24,7 @@ _POLYNOMIALS = os.path.join(_NUMPY, "polynomial")
 
 @functools.cache
 def is_library(filename: str) -> bool:
-    """Whether a file belongs to Python, to an installed package, or to the two packages here."""
+    """Whether a file belongs to Python, to an installed package, to `compgraph` or to `autodiff`."""
     return is_internal(filename) or filename.startswith(library_folders()) or filename in sys.builtin_module_names
 
 
@@ -78,7 +78,7 @@ def _receives_patches(filename: str) -> bool:
     return not is_own and not is_in_library(filename, "scipy")
 
 
-# Whether calls from a file get the patched constructors: not from the two packages here, SciPy, or NumPy (except its
+# Whether calls from a file get the patched constructors: not from compgraph, autodiff, SciPy, or NumPy (except its
 # polynomials, which run on nodes).
 RECEIVES_PATCHES = _FileTable(_receives_patches)
 
@@ -93,7 +93,7 @@ RECORDS_SEQUENCES = _FileTable(lambda filename: not is_library(filename) or file
 def works_on_tracers(frame: FrameType) -> bool:
     """Whether a variable of a running library function, or of the library functions that called it, holds a tracer.
 
-    Frames of the two packages here are not inspected: they hold tracers while they convert an operand by ``__array__``.
+    Frames of `compgraph` and `autodiff` are not inspected: they hold tracers while they convert an operand by ``__array__``.
     """
     caller: FrameType | None = frame
     while (

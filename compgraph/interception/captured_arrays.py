@@ -215,7 +215,7 @@ def _is_user_class(cls: type) -> bool:
 
 
 def _place_of(holder: Any, name: Any) -> Place:
-    """The place of an item or attribute; of an attribute in the object's ``__dict__``, its entry there."""
+    """The place of an item or attribute. The place of an attribute is that of its item in ``__dict__``, if it is there."""
     attributes = None if isinstance(holder, (dict, list, collections.deque, type)) else attributes_of(holder)
     return Place(holder if attributes is None or name not in attributes else attributes, name)
 

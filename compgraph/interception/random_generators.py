@@ -98,7 +98,7 @@ class _Search:
 
     def run(self) -> None:
         """Visit all values, and those in them."""
-        for value, depth in self._queue:  # it grows meanwhile, and keeps the visited values alive, so ids stay unique
+        for value, depth in self._queue:  # extended by the loop; it keeps visited values alive, so ids stay unique
             if id(value) not in self._visited_ids:
                 self._visited_ids.add(id(value))
                 self._visit(value, type(value), depth)

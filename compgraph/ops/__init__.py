@@ -2,7 +2,7 @@
 
 An opname is the name of an operation in rules, pictures and pickles. `families` has one `OpSpec` per operation: all its data
 except the derivative. `tables` derives tables for other packages. `compositions` reimplements some NumPy functions in recorded
-steps. The package `compgraph.scipy` registers SciPy's functions. No module here imports nodes.
+steps. The package `compgraph.scipy` registers SciPy's functions. No module of this package imports nodes.
 """
 
 from . import compositions

@@ -20,7 +20,7 @@ class MissingAttribute:
     Parameters
     ----------
     advice : str
-        The equivalent here.
+        The equivalent in this package.
     """
 
     def __init__(self, advice: str) -> None:
@@ -43,14 +43,14 @@ def remove_missing_attributes(names: Iterable[str], owner: type) -> list[str]:
 
 
 def raise_for_foreign_options(name: str, options: Iterable[str], advice: Mapping[str, str]) -> None:
-    """Raise a TypeError for a keyword argument of another package; the message states the equivalent here."""
+    """Raise a TypeError for a keyword argument of another package; the message states the equivalent in this package."""
     for option in options:
         if option in advice:
             raise TypeError(f"{name} takes no {option}=: {advice[option]}")
 
 
 def reject_foreign_options(advice: Mapping[str, str]) -> Callable[[F], F]:
-    """Return a decorator. The function raises a TypeError for keyword arguments of other packages, with the equivalent here."""
+    """Return a decorator. The function raises a TypeError for foreign keyword arguments, and states the equivalent."""
 
     def decorate(function: F) -> F:
         @functools.wraps(function)
@@ -65,7 +65,7 @@ def reject_foreign_options(advice: Mapping[str, str]) -> Callable[[F], F]:
 
 
 def make_missing_name_error(module: str, name: str, advice: Mapping[str, str]) -> AttributeError:
-    """Return the AttributeError for a name that is not in a module, with the equivalent here."""
+    """Return the AttributeError for a name that is not in a module; it states the equivalent in this package."""
     instead = f"np.{name} is recorded" if name in public_functions() else advice.get(name)
     return AttributeError(f"{module} has no {name!r}" + (f": {instead}" if instead else ""), name=name)
 

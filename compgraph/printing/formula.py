@@ -82,7 +82,7 @@ def latex(results: ArrayLike, *, names: Mapping[str, Any] | None = None) -> Form
 
     Parameters
     ----------
-    results : Node, or lists, tuples and dictionaries of them
+    results : Node, or nested lists, tuples and dictionaries of nodes
         The nodes to write.
     names : mapping from str to array, optional
         Names of plain arrays in the graph: ``{"X": X}``. Arrays are matched by value.

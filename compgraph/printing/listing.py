@@ -169,7 +169,7 @@ def program(results: object, *, limit: int | None = LIMIT, fold: bool | None = N
 
     Parameters
     ----------
-    results : Node, or lists, tuples and dictionaries of them
+    results : Node, or nested lists, tuples and dictionaries of nodes
         The results of the graph.
     limit : int or None
         The number of lines to write, the last ones of the graph; a line with dots counts the others. None writes all.

@@ -100,7 +100,7 @@ class _FunctionOfEntries:
 
     def _numpycode(self, printer: Any) -> str:
         body = self.body
-        for extremum in (sp.Max, sp.Min):  # SymPy's code for them does not broadcast
+        for extremum in (sp.Max, sp.Min):  # the NumPy code that SymPy prints for Max and Min does not broadcast
             body = body.replace(extremum, lambda *args, extremum=extremum: extremum(*args).rewrite(sp.Piecewise))
         body = protect(body)
         return f"{printer._module_format('numpy.broadcast_to')}({printer._print(body)}, {tuple(map(int, self.shape))})"
@@ -162,14 +162,14 @@ class Norm(sp.Expr):
 
 
 class Trace(sp.Trace):
-    """The sum of the diagonal, with code for it."""
+    """The trace of a matrix, which can be printed as NumPy code."""
 
     def _numpycode(self, printer: Any) -> str:
         return f"{printer._module_format('numpy.trace')}({printer._print(self.args[0])})"
 
 
 class Determinant(sp.Determinant):
-    """The determinant, with code for it."""
+    """The determinant of a matrix, which can be printed as NumPy code."""
 
     def _numpycode(self, printer: Any) -> str:
         return f"{printer._module_format('numpy.linalg.det')}({printer._print(self.args[0])})"

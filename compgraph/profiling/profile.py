@@ -115,7 +115,7 @@ class Profile(Context):
         Raises
         ------
         ValueError
-            If `sort` or `by` is none of these, or the block is still running.
+            If `sort` or `by` is unknown, or the block is still running.
         """
         self._require_finished()
         from .table import table_of
@@ -128,7 +128,7 @@ class Profile(Context):
         Parameters
         ----------
         path : str or path, optional
-            An HTML file to write it to as well, one page that needs no other file and no network.
+            A file for the graph as well: one HTML page that needs no other file and no network.
 
         Returns
         -------
@@ -151,7 +151,7 @@ class Profile(Context):
         Parameters
         ----------
         path : str or path, optional
-            An HTML file to write it to as well, one page that needs no other file and no network.
+            A file for the graph as well: one HTML page that needs no other file and no network.
 
         Returns
         -------

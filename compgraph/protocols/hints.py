@@ -1,4 +1,4 @@
-"""Attributes of other packages' arrays, which raise on nodes with the equivalent here."""
+"""Attributes of other packages' arrays, which raise an error on nodes that states the equivalent."""
 
 from __future__ import annotations
 

@@ -263,7 +263,7 @@ def _patch_to_raise(policy: Policy, name: str, scipy_object: object) -> None:
     patch_code(implementation, dispatch)
 
 
-# By module of SciPy, the module here with its policy.
+# By module of SciPy: the module of this package that has its policy.
 FAMILIES = {
     "scipy.fft": "fft",
     "scipy.integrate": "integrate",

@@ -79,7 +79,7 @@ def diric(x: Any, n: Any) -> Any:
     """The Dirichlet kernel ``sin(n x / 2) / (n sin(x / 2))``; nan unless n is a positive integer.
 
     It is computed from the distance to the nearest multiple of 2 pi, as a ratio of two sinc functions, so that it is smooth
-    there, where both sines are zero.
+    at these multiples, where both sines are zero.
     """
     x, n = as_operand(x), _as_count("n", n, "diric")
     half = x / 2

@@ -145,7 +145,7 @@ def leak_message(frames: list[FrameType], description: str | None = None) -> str
 
 
 def package_note(frames: list[FrameType], kind: type[Exception]) -> str | None:
-    """A note for an error raised in frames given innermost first, if other packages ran there on a tracer."""
+    """A note for an error, if other packages ran on a tracer in its frames, which are given innermost first."""
     position = user_frame_index(frames)
     user_frame, others = frames[position], [frame for frame in frames[:position] if _is_foreign_code(frame)]
     is_foreign = bool(others) or (position == 0 and kind.__module__.partition(".")[0] in _FFI_MODULES)

@@ -56,7 +56,7 @@ class GraphPicture:
         return self._render("svg").decode() if can_render() or self._drawing is None else None
 
     def _repr_html_(self) -> str | None:
-        """Without Graphviz: the page, in a frame of its own."""
+        """The HTML page in an inline frame, if Graphviz is missing."""
         return None if can_render() or self._drawing is None else notebook_frame(self.html(), TITLE, 480)
 
     def html(self) -> str:
@@ -95,7 +95,7 @@ class GraphPicture:
         Raises
         ------
         ValueError
-            If the format is none of these, or `dpi` does not apply to it, is not positive, or is too large for Graphviz.
+            If the format is unknown, or `dpi` does not apply to it, is not positive, or is too large for Graphviz.
         FileNotFoundError
             If the folder does not exist.
         ModuleNotFoundError

@@ -73,7 +73,7 @@ def select(condlist: Any, choicelist: Any, default: Any = 0) -> Any:
 
 
 def _as_array_or_number(value: object) -> Any:
-    """An array, or a node; a Python number as it is, since it has no dtype."""
+    """Convert a value to an array or node, except a Python number, which has no dtype."""
     return value if type(value) in (int, float, complex) else as_array(value)
 
 
@@ -167,7 +167,7 @@ def _assign_where(array: Any, condition: Array, shape: tuple[int, ...], values: 
 
 
 def _cast_for_assignment(values: Any, dtype: DTypeLike | None) -> Any:
-    """Values converted to a dtype, as by an assignment into an array of it."""
+    """Convert values to a dtype as an assignment into an array of that dtype does."""
     values = as_array(values) if any(map(is_node, leaves(values))) else values
     if is_node(values):
         return values if values.dtype == dtype else values.astype(dtype)

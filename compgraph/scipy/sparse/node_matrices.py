@@ -156,7 +156,7 @@ def class_with_nodes(cls: type) -> type:
 
 
 def has_nodes(cls: type) -> bool:
-    """Whether a class is that of matrices whose elements are nodes."""
+    """Whether the elements of a class of matrices are nodes."""
     return getattr(cls, "_holds_node", False)
 
 
