@@ -151,12 +151,12 @@ def as_strided(x: Any, shape: tuple[int, ...] | None = None, strides: tuple[int,
     note_layout(x, "the memory layout, on which as_strided depends,")
     shape, strides = x.shape if shape is None else shape, x.strides if strides is None else strides
     if not x.flags.c_contiguous or any(step % x.itemsize for step in strides):
-        raise ValueError("as_strided of a node needs a C-contiguous one, and steps of whole elements; use cg.ascontiguousarray")
+        raise ValueError("as_strided needs a C-contiguous node, and strides of whole elements; use cg.ascontiguousarray")
     positions = np.zeros(shape, int)
     for axis, (length, step) in enumerate(zip(shape, strides, strict=True)):
         positions += (np.arange(length) * (step // x.itemsize)).reshape(-1, *[1] * (len(shape) - axis - 1))
     if positions.size and not (positions.min() >= 0 and positions.max() < x.size):
-        raise ValueError(f"as_strided: the steps lead beyond the {x.size} elements of the node")
+        raise ValueError(f"as_strided: the strides lead beyond the {x.size} elements of the node")
     return np.ravel(x)[positions]
 
 

@@ -369,5 +369,5 @@ def scope(name: str) -> Scope:
         raise TypeError(f"a scope's name is a string, not a {type(name).__name__}")
     path = tuple(name.split("/"))
     if not all(path):
-        raise ValueError(f"the scope {name!r} has an empty name, or one between slashes")
+        raise ValueError(f"the scope {name!r} has an empty name, or an empty part between slashes; name each part")
     return Scope(path)

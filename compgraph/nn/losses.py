@@ -119,7 +119,7 @@ def sigmoid_cross_entropy(logits: ArrayLike, labels: ArrayLike) -> Any:
     """
     logits, labels = np.asarray(logits), np.asarray(labels)
     if labels.shape != logits.shape:
-        raise ValueError(f"sigmoid_cross_entropy: logits have shape {logits.shape}, labels {labels.shape}")
+        raise ValueError(f"sigmoid_cross_entropy: logits have shape {logits.shape}, labels {labels.shape}. Pass equal shapes")
     return np.mean(np.maximum(logits, 0) - logits * labels + np.log1p(np.exp(-np.abs(logits))))
 
 

@@ -194,11 +194,13 @@ def compute_pooling_windows(
             tuple(map(operator.index, window)) if isinstance(window, Sequence) or np.ndim(window) else (operator.index(window),)
         )
     except TypeError as error:
-        raise ValueError(f"{opname}: window must be an integer, or one for each of the last axes, not {window!r}") from error
+        raise ValueError(
+            f"{opname}: window must be an integer, or a tuple of integers for the last axes, not {window!r}"
+        ) from error
     if not window:
         raise ValueError(f"{opname}: the window has no axis. Pass an integer for each of the last axes of x")
     if len(window) > len(shape):
-        raise ValueError(f"{opname}: the window {window} has more axes than x of shape {shape}")
+        raise ValueError(f"{opname}: the window {window} has more axes than x of shape {shape}. Pass at most {len(shape)}")
     if padding == "full":
         raise ValueError(f'{opname}: padding="full" would make windows of padding alone. Pass "same", or numbers')
     lengths = shape[len(shape) - len(window) :]

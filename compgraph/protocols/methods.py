@@ -252,7 +252,7 @@ def _view_property(read: Callable[..., Any] | type) -> property:
 def _set_imag(self: Value, value: object) -> None:
     require_history(self)
     if self.dtype.kind != "c":
-        raise TypeError("a real node has no imaginary part to set")
+        raise TypeError("a real node has no imaginary part to set; convert it first by astype(complex)")
     np.imag(self)[...] = value
 
 

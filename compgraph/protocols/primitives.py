@@ -46,7 +46,7 @@ class Primitive:
             ops.raise_for_foreign_options(self.opname, options.keys() - self._signature.parameters.keys(), FOREIGN_OPTIONS)
             raise TypeError(f"{self.opname}() {error}") from None
         for key in [k for k, v in bound.kwargs.items() if isinstance(v, Value)]:
-            raise TypeError(f"{self.opname}: {key}= is keyword-only and cannot be a node")
+            raise TypeError(f"{self.opname}: {key}= is keyword-only and cannot be a node; give node.value")
         args, options = bound.args, bound.kwargs
         if name is None and not any(isinstance(a, Value) for a in args):
             return self.function(*args, **options)

@@ -102,7 +102,7 @@ def _general_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], option
         raise TypeError(f"np.{ufunc.__name__}: where= leaves values undefined without out=; use np.where(mask, result, other)")
     nodes = [k for k, v in options.items() if isinstance(v, Value)]
     if nodes:
-        raise TypeError(f"np.{ufunc.__name__}: {nodes[0]}= cannot be a node")
+        raise TypeError(f"np.{ufunc.__name__}: {nodes[0]}= cannot be a node; give node.value")
     function: Any = ufunc
     is_piecewise = ufunc in ops.PIECEWISE
     if is_piecewise and ufunc in ops.COMPLEX_FORMS and any(np.iscomplexobj(x) for x in inputs):

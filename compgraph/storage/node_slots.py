@@ -20,7 +20,7 @@ TRANSFORM_SLOTS = (
 
 
 def _raise_on_set_shape(self: Any, shape: tuple[int, ...]) -> None:
-    raise TypeError("setting .shape of a node in place would bypass its graph; make a new node instead")
+    raise TypeError("setting .shape of a node in place would bypass its graph; use np.reshape(node, shape)")
 
 
 TRACERS: dict[type[Any], Any] = {}  # the tracer class of each node class; filled by `node_kinds`

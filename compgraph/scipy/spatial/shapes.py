@@ -79,7 +79,7 @@ def query_kdtree(self: Any, x: Any, k: list[int] | int = 1, eps: float = 0.0, p:
     x = to_array(x)
     numbers, where = unpatched(scipy.spatial.KDTree.query)(self, to_numpy(x), k, eps, p, **options)
     if self.boxsize is not None:
-        raise TypeError("scipy.spatial.KDTree: distances on a torus (boxsize=) are not recorded")
+        raise TypeError("scipy.spatial.KDTree: distances on a torus (boxsize=) are not recorded. Pass plain numbers (node.value)")
     points = self.data
     is_finite = np.isfinite(numbers)
     base = x[..., None, :] if np.ndim(where) == x.ndim else x
