@@ -9,7 +9,7 @@ import numpy as np
 
 import compgraph as cg
 from compgraph.bind import attach
-from compgraph.compiled import ImportedFunction, set_call_recorder, zeros_where_none
+from compgraph.compiled import ImportedFunction, set_call_recorder
 from compgraph.context import NoGraph, is_recording, recording_on
 from compgraph.graph import to_values
 from compgraph.tracing import is_compiling
@@ -177,7 +177,7 @@ def _rule_of(function: ImportedFunction) -> Rule:
 
     def cotangents(positions: list[int], cotangent: Any, out: Any, *operands: object) -> list[Any]:
         outputs = len(out) if isinstance(out, tuple) else 0
-        output_cotangents = zeros_where_none(cotangent, out) if outputs else [cotangent]
+        output_cotangents = instantiate_zeros(cotangent, out) if outputs else (cotangent,)
         operand_cotangents = function.pullback(outputs)(*output_cotangents, *operands)
         return [operand_cotangents[position] for position in positions]
 

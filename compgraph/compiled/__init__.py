@@ -6,7 +6,7 @@ import importlib
 from typing import Any
 
 from .compile_errors import CompileWarning
-from .engines import ImportedFunction, from_jax, from_torch, zeros_where_none
+from .engines import ImportedFunction, from_jax, from_torch
 from .jit import jit
 from .node_calls import set_call_recorder
 
@@ -17,7 +17,7 @@ _LAZY = {
 }  # fmt: skip
 __all__ = [
     "Bound", "CompileWarning", "ImportedFunction", "Jitted", "backend", "cache_folder", "cached_files", "from_jax",
-    "from_torch", "jit", "processors", "set_call_recorder", "to_jax", "to_torch", "zeros_where_none",
+    "from_torch", "jit", "processors", "set_call_recorder", "to_jax", "to_torch",
 ]  # fmt: skip
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import Any
 
@@ -215,12 +215,11 @@ class Converter:
         if is_applicable(formula, kinds):
             return sp.sympify(function_of(formula, index)(*bodies))
         name = record.opname if record is item else f"{record.opname}_{index}"
-        if not any(isinstance(body, sp.core.symbol.Str) or body is None for body in bodies):
-            expression: sp.Expr = sp.Function(MODULES.sub("", name), **({} if item.dtype.kind == "c" else {"real": True}))(
-                *bodies
-            )
-            return expression
-        return None
+        if any(isinstance(body, sp.core.symbol.Str) or body is None for body in bodies):
+            return None
+        assumptions = {} if item.dtype.kind == "c" else {"real": True}
+        function: Callable[..., sp.Expr] = sp.Function(MODULES.sub("", name), **assumptions)
+        return function(*bodies)
 
     def _result(self, item: Any) -> sp.Expr:
         """Convert an operation without a counterpart."""
@@ -271,10 +270,7 @@ class Converter:
             return None
         if not x.has(Entry):
             return x
-        count = sum(part is not None and part is not Ellipsis for part in parts)
-        rest = (slice(None),) * (len(shape) - count)
-        at = next((index for index, part in enumerate(parts) if part is Ellipsis), None)
-        parts = (*parts, *rest) if at is None else (*parts[:at], *rest, *parts[at + 1 :])
+        parts = _complete_index(parts, len(shape))
         if None in parts:
             is_whole = all(part is None or part == slice(None) for part in parts)
             return self._reshaped(x, shape, item.shape) if is_whole else None
@@ -486,6 +482,13 @@ def is_identity(array: NDArray[Any]) -> bool:
     if array.ndim != 2 or array.shape[0] != array.shape[1] or len(array) < 2 or array.dtype.kind not in "iuf":
         return False
     return bool(array[0, 0] != 0 and np.array_equal(array, array[0, 0] * np.eye(len(array))))
+
+
+def _complete_index(parts: tuple[Any, ...], num_axes: int) -> tuple[Any, ...]:
+    """Return an index with slices for the axes that it omits, at its end or where it has an Ellipsis."""
+    omitted = num_axes - sum(part is not None and part is not Ellipsis for part in parts)
+    at = next((position for position, part in enumerate(parts) if part is Ellipsis), len(parts))
+    return (*parts[:at], *[slice(None)] * omitted, *parts[at + 1 :])
 
 
 def _operands(item: Value | MultiOutput | Write) -> tuple[Any, ...]:

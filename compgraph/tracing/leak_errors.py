@@ -192,11 +192,16 @@ def _name_of(frame: FrameType, called_frame: FrameType | None) -> str:
         return f"ndarray.{method}()" if method is not None else "an operator" if call_target is None else ""
     else:
         owner = getattr(call_target, "__self__", None)
-        home = getattr(call_target, "__objclass__", type(owner))
-        module = str(getattr(call_target, "__module__", None) or home.__module__)
+        cls = getattr(call_target, "__objclass__", type(owner))
+        module = str(getattr(call_target, "__module__", None) or cls.__module__)
         name = str(getattr(call_target, "__qualname__", None) or getattr(call_target, "__name__", ""))
         if _LOCAL in name and owner is not None and (method := method_called(frame)):  # the wrapper that a decorator returned
             module, name = type(owner).__module__, f"{type(owner).__qualname__}.{method}"
+    return _public_name(module, name, call_target, called_frame)
+
+
+def _public_name(module: str, name: str, call_target: Any, called_frame: FrameType | None) -> str:
+    """The name of a callable in the outermost module that has it, with parentheses; empty if `name` is."""
     name = name.removeprefix(f"{module}.").replace(_LOCAL, "").removesuffix(".__call__").removesuffix(".__init__")
     name = name.removeprefix("function ")  # a prefix that f2py adds
     parts = [part for part in module.split(".") if not part.startswith("_") and part != "builtins"]
@@ -250,8 +255,8 @@ def _advice(reader: str) -> str:
 
 
 def _callable_in(name: str, modules: Mapping[str, Any]) -> str | None:
-    """``"home.name"`` of the first module that has a callable of that name; otherwise None."""
-    return next((f"{home}.{name}" for home, module in modules.items() if callable(getattr(module, name, None))), None)
+    """The qualified name of a callable in the first module that has it; otherwise None."""
+    return next((f"{path}.{name}" for path, module in modules.items() if callable(getattr(module, name, None))), None)
 
 
 def _named_nodes(frames: list[FrameType], user_frame: FrameType) -> str:

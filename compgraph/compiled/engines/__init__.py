@@ -5,10 +5,10 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from .imported import ImportedFunction, from_jax, from_torch, zeros_where_none
+from .imported import ImportedFunction, from_jax, from_torch
 
 _LAZY = dict.fromkeys(("EngineJitted", "to_jax", "to_torch"), "engine_functions")  # imported on first use
-__all__ = ["EngineJitted", "ImportedFunction", "from_jax", "from_torch", "to_jax", "to_torch", "zeros_where_none"]
+__all__ = ["EngineJitted", "ImportedFunction", "from_jax", "from_torch", "to_jax", "to_torch"]
 
 
 def __getattr__(name: str) -> Any:

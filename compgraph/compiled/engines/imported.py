@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -141,8 +141,3 @@ def from_torch(g: Callable[..., Any]) -> ImportedFunction:
     >>> ad.grad(f)([0.0, 1.0])  # doctest: +SKIP
     """
     return _import_function("torch", g)
-
-
-def zeros_where_none(cotangents: Sequence[Any], outputs: Sequence[Any]) -> list[Any]:
-    """Replace missing cotangents of several outputs by zeros."""
-    return [np.zeros(o.shape, o.dtype) if c is None else c for c, o in zip(cotangents, outputs, strict=True)]
