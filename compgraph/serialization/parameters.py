@@ -167,9 +167,9 @@ class _Encoder:
             return ["constant", self._store_array(value, value.raw_value, key_path), value.name]
         if cls is np.ndarray or issubclass(cls, np.generic):
             return ["array" if cls is np.ndarray else "scalar", self._store_array(value, np.asarray(value), key_path)]
-        what = f"the {describe(value)}" if issubclass(cls, Value) else f"a {cls.__name__}"
+        description = f"the {describe(value)}" if issubclass(cls, Value) else f"a {cls.__name__}"
         advice = "its value, node.value, at the top level" if issubclass(cls, Value) else "arrays, numbers and text"
-        raise TypeError(f"cg.save: {_path_text(key_path)} is {what}, which cannot be saved. Save {advice}")
+        raise TypeError(f"cg.save: {_path_text(key_path)} is {description}, which cannot be saved. Save {advice}")
 
     def _container(self, value: Any, key_path: KeyPath) -> Any:
         if any(value is container for container in self._enclosing):

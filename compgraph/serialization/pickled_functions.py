@@ -108,8 +108,8 @@ def _register(function: Any, opname: str, attributes: dict[str, Any]) -> None:
     ops.register_user_function(function, opname)
     if not ops.set_attached(function, "came_from_pickle", True):
         _unpickled_callables[opname] = function
-    for what, value in attributes.items():
-        ops.EXTERNAL_REGISTRIES[what][1](function, value)
+    for registry, value in attributes.items():
+        ops.EXTERNAL_REGISTRIES[registry][1](function, value)
 
 
 def _came_from_pickle(existing: Callable[..., Any], opname: str) -> bool:

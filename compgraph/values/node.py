@@ -398,22 +398,22 @@ class BatchedValueError(TypeError):
     __module__ = "compgraph"  # the public module, for tracebacks
 
 
-def require_unbatched(what: str, *values: object) -> None:
+def require_unbatched(operation: str, *values: object) -> None:
     """Raise a BatchedValueError for a value that differs between the batch elements of a vmap."""
     for value in values:
         if isinstance(value, Value) and value.trace_kind == "batch":
             raise BatchedValueError(
-                f"{what} is not supported within vmap for the {describe(value)}, which differs between the batch elements. Move "
-                "it out of the function that is passed to vmap, or loop over the batch elements in Python"
+                f"{operation} is not supported within vmap for the {describe(value)}, which differs between the batch elements. "
+                "Move it out of the function that is passed to vmap, or loop over the batch elements in Python"
             )
 
 
 def describe(node: Any) -> str:
     """Describe a node for messages: its operation, its name if set, shape and dtype."""
     require_history(node)
-    what = node.noun if node.function is None else f"result of {node.opname}"
+    noun = node.noun if node.function is None else f"result of {node.opname}"
     name = f" {node._name!r}" if node._name is not None else ""
-    return f"{what}{name} (shape {node.shape}, {node.dtype})"
+    return f"{noun}{name} (shape {node.shape}, {node.dtype})"
 
 
 _EAGER_TYPES: frozenset[Any] = frozenset(
@@ -424,14 +424,14 @@ _EAGER_TYPES: frozenset[Any] = frozenset(
 BLOCKWISE_ADVICE = "For a loss that is a mean over rows, autodiff.distributed.value_and_grad computes the gradient block by block"
 
 
-def require_computed(value: object, what: str) -> None:
+def require_computed(value: object, role: str) -> None:
     """Raise a TypeError for a lazy array, which a conversion to NumPy would compute and load completely.
 
     Parameters
     ----------
     value : object
         The value to be converted to an array; lists and tuples are searched.
-    what : str
+    role : str
         Its role in the message: ``"an operand"``.
     """
     cls = type(value)
@@ -440,10 +440,10 @@ def require_computed(value: object, what: str) -> None:
     if isinstance(value, (list, tuple)):
         for part in value:
             if type(part) not in _EAGER_TYPES:
-                require_computed(part, what)
+                require_computed(part, role)
     elif _is_lazy(value):
         raise TypeError(
-            f"{what} is a {cls.__module__.partition('.')[0]} {cls.__name__}, which is not computed yet and would be loaded "
+            f"{role} is a {cls.__module__.partition('.')[0]} {cls.__name__}, which is not computed yet and would be loaded "
             f"completely. Use value.compute(), or compute only the needed part. {BLOCKWISE_ADVICE}"
         )
 

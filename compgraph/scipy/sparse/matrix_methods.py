@@ -178,9 +178,9 @@ def _elementwise(ufunc: Callable[..., Any]) -> Callable[[Any], Any]:
     return lambda self: build_matrix(self, ufunc(self.data))
 
 
-def _raise_unsupported(what: str, replacements: str) -> Callable[..., Any]:
+def _raise_unsupported(operation: str, replacements: str) -> Callable[..., Any]:
     def raise_unsupported(self: Any, *args: object) -> Any:
-        raise TypeError(unsupported_message(f"{what} of a sparse matrix", replacements))
+        raise TypeError(unsupported_message(f"{operation} of a sparse matrix", replacements))
 
     return raise_unsupported
 

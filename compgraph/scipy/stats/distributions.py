@@ -251,14 +251,14 @@ def _log_of_smaller(one: str, other: str) -> Method:
     return method
 
 
-def _integration_method(name: str, what: str) -> Method:
+def _integration_method(name: str, public_name: str) -> Method:
     """Return a method that SciPy computes by integration; it raises for shape parameters that are nodes."""
 
     def method(self: Any, *args: object) -> Any:
         if _is_active(*args):
             raise TypeError(
-                f"scipy.stats.{self.name}.{what}: SciPy integrates it, so it has no derivative with respect to shape parameters. "
-                "Use plain numbers for these (x.value), or sum pdf at the points of a quadrature"
+                f"scipy.stats.{self.name}.{public_name}: SciPy integrates it, so it has no derivative with respect to shape "
+                "parameters. Use plain numbers for these (x.value), or sum pdf at the points of a quadrature"
             )
         return getattr(original_instance(self), name)(*to_values(args))
 
