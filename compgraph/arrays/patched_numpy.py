@@ -1,7 +1,7 @@
 """``with cg.patched_numpy():`` makes NumPy's constructors keep the graph; compiled modules find NumPy's own functions.
 
 ``np.array(node)`` does not dispatch. Inside this context, ``np.array`` and similar names are the functions of the same names in
-``compgraph``, for the current thread or asyncio task. The code of the two packages, and NumPy's own, calls the originals.
+``compgraph``, for the current thread or asyncio task. Code of `compgraph`, `autodiff` and NumPy calls the originals.
 
 So do compiled modules. C code may cast the result of ``np.empty`` without a check, so a name that it looks up must not return a
 node or buffer. Compiled code, such as Cython's, looks up ``np`` in the namespace of its own module. There it finds an

@@ -6,7 +6,7 @@ tracer class.
 
 An element or a sum of an array is an np.float64 in NumPy, and so a float. ``isinstance(v, float)``, ``case float():``,
 `functools.singledispatch` and the abstract classes of `numbers` read ``v.__class__``. For a scalar value this is the scalar type
-of its dtype in user code, and the node class in code of the two packages. ``type(v)`` is the node or tracer class in all code.
+of its dtype in user code, and the node class in code of `compgraph` and `autodiff`. ``type(v)`` is the node or tracer class.
 
 A `Buffer` is an array that the differentiated function allocates: real memory that C code may fill, until a tracer is written
 into it or into a view of it. From then on it is a tracer. A `Borrowed` array belongs to the caller of the operator. It shares the
