@@ -1,10 +1,10 @@
 """Pickling of nodes with their graphs and guards, and deep-copying of nodes.
 
-Pickle recurses into references, and a graph may be a million operations deep. So a node first passes a `Feed` to the pickler: a
-list of all its ancestors, oldest first. When the pickler reaches a node of the list, its memo already contains the operands.
+Pickle recurses into references, and a graph may be a million operations deep. So a node first passes all its ancestors to the
+pickler (`AncestorList`), oldest first. When the pickler reaches one of them, its memo already contains the operands.
 Nothing is nested, and shared nodes are written once.
 
-A `Session` is the first feed of a pickler, and records which nodes that pickler was fed. Each node refers to the current session.
+A `Session` is the first such list of a pickler, and records which nodes it has received. Each node refers to the current session.
 A pickler reduces a session only before writing it. If another pickler has written the session, a new one begins.
 
 Guards contain functions and code of the program that recorded them, so they are not copied. A copied leaf keeps only the text of
@@ -287,7 +287,7 @@ class GraphEncoder:
         return self._names[function]
 
     def state(self, node: Any) -> tuple[Any, ...]:
-        """The arguments of `_rebuild_node` after the feed and the function. Sequence numbers are relative to `now`."""
+        """The arguments of `_rebuild_node` after the ancestors and the function. Sequence numbers are relative to `now`."""
         line_key = (id(node.code), node.instruction)
         if line_key not in self._lines:
             self._lines[line_key] = source_lines.format_line(node.code, node.instruction)
@@ -309,12 +309,12 @@ class GraphEncoder:
 
 def _references(node: Any) -> list[Any]:
     """Return the nodes that a node refers to: operands, nodes written into its buffer, and those of its origin."""
-    written = [write.args[0] for write in node.memory.log if write.parent_argnums] if node.memory else []
+    stored = [write.args[0] for write in node.memory.log if write.parent_argnums] if node.memory else []
     origin = getattr(node, "origin", None)
-    return [node.args[p] for p in node.parent_argnums] + written + ([origin.output, *origin.wrt] if origin else [])
+    return [node.args[p] for p in node.parent_argnums] + stored + ([origin.output, *origin.wrt] if origin else [])
 
 
-class Feed:
+class AncestorList:
     """The ancestors of a node that a pickler has not written yet, unpickled as a list."""
 
     def __init__(self, content: Iterable[Any]) -> None:
@@ -340,10 +340,10 @@ class Session(GraphEncoder):
         session: Session | None = None if reference is None else reference()
         return cls() if session is None else session
 
-    def feed(self, node: Any) -> Any:
-        """Return the objects to pickle before the state of a node."""
+    def unwritten_ancestors(self, node: Any) -> Any:
+        """Return the object that lists the ancestors to pickle before the state of a node."""
         self._node = node
-        return self if not self._is_written or node in self.visited else Feed(self.ancestors(node))
+        return self if not self._is_written or node in self.visited else AncestorList(self.ancestors(node))
 
     def __reduce__(self) -> Any:
         if self._is_written:  # by another pickler; the current one has written nothing yet
@@ -358,7 +358,7 @@ def _reduce_node(node: object, protocol: int | None = None) -> Any:
     """``__reduce_ex__`` of nodes."""
     _require_picklable(node)
     session = Session.current()
-    return _rebuild_node, (session.feed(node), session.function(node), *session.state(node))
+    return _rebuild_node, (session.unwritten_ancestors(node), session.function(node), *session.state(node))
 
 
 def _is_argument(node: Any) -> bool:
@@ -386,7 +386,7 @@ _RENAMED_OPTIONS = {"scatter": {"layout": "index_counts"}, "added_at": {"places"
 
 
 def _rebuild_node(
-    feed: list[Any] | None,
+    ancestors: list[Any] | None,
     function: object,
     cls: Any,
     plain: Array | tuple[Any, ...],
