@@ -27,7 +27,7 @@ from ..buffer_ir import (
 )
 from ..ir_builder import DOUBLE, INT, LONG, POINTER, IRBuilder, Module, Value
 from ..llvm_compiler import processor
-from ..planning import Column, FusedLoop, Kernel, LoopNest, MemoryPlan, Unit
+from ..planning import FusedLoop, Kernel, LoopNest, MemoryPlan, ParameterSource, Unit
 from .convolution_kernels import convolution_kernel
 from .factorization_kernels import emit_factorization
 from .indexing_emission import emit_constant_indexed, emit_indexed, emit_search, emit_sort
@@ -117,21 +117,21 @@ class KernelParameters:
         self._ir, self._record = ir, kernel.example
         record, self._table = ir.operands
         words = [ir.load(ir.element_address(record, word, LONG), LONG, 8) for word in range(kernel.words.shape[1])]
-        self._values = {key: self._value(column, words) for key, column in kernel.columns.items()}
+        self._values = {key: self._value(source, words) for key, source in kernel.sources.items()}
         addresses: dict[int | str, Value] = {}
         self._starts = {view: self._address(number, addresses) for view, number in self._record.views.items()}
         self._registers = {buffer: ir.variable(elementwise_ops.memory_type(buffer.dtype)) for buffer in self._record.registers}
-        self._operand_values: dict[tuple[int, int], Value | None] = {}
+        self._literals: dict[tuple[int, int], Value] = {}
         for key, value in self._values.items():
             match key:
-                case ("number", int(step), int(position)):
-                    self._operand_values[step, position] = self._number(step, position, value)
+                case ("literal", int(step_index), int(argnum)) if isinstance(value, Value):
+                    self._literals[step_index, argnum] = self._literal(step_index, argnum, value)
 
-    def _value(self, column: Column, words: list[Value]) -> int | Value:
-        if column.word is None:
-            return column.constant
-        word = words[column.word]
-        return self._ir.binary("add", word, self._ir.number(column.constant, LONG)) if column.constant else word
+    def _value(self, source: ParameterSource, words: list[Value]) -> int | Value:
+        if source.word is None:
+            return source.constant
+        word = words[source.word]
+        return self._ir.binary("add", word, self._ir.number(source.constant, LONG)) if source.constant else word
 
     def _address(self, number: int, addresses: dict[int | str, Value]) -> Value:
         """Return the address of a view: that of its array, plus a byte offset."""
@@ -142,15 +142,13 @@ class KernelParameters:
             addresses[key] = ir.load(ir.element_address(self._table, slot, LONG), POINTER, 8)
         return ir.byte_address(addresses[key], self._values["offset", number])
 
-    def _number(self, step: int, position: int, value: int | Value) -> Value | None:
-        """Return a number operand as a value of its dtype; None if it is constant."""
+    def _literal(self, step_index: int, argnum: int, word: Value) -> Value:
+        """Return a literal that varies between records as a value of its dtype."""
         nest = self._record.unit
         assert isinstance(nest, LoopNest)
-        map_step = nest.steps[step]
-        assert isinstance(map_step, Map)
-        if isinstance(value, int):
-            return None
-        return self._ir.cast("bitcast", value, DOUBLE) if map_step.operand_dtype(position).kind == "f" else value
+        step = nest.steps[step_index]
+        assert isinstance(step, Map)
+        return self._ir.cast("bitcast", word, DOUBLE) if step.operand_dtype(argnum).kind == "f" else word
 
     def length(self, depth: int) -> int | Value:
         """Return the trip count of a loop."""
@@ -181,9 +179,9 @@ class KernelParameters:
         """Return the trip count of a loop."""
         return self._values["trip count", self._record.loops[index]]
 
-    def operand_value(self, step_index: int, argnum: int) -> Value | None:
-        """Return the value of a number operand at run time; None if the constant in the nest is used."""
-        return self._operand_values.get((step_index, argnum))
+    def literal(self, step_index: int, argnum: int) -> Value | None:
+        """Return a literal as a value at run time; None if the literal of the nest is used."""
+        return self._literals.get((step_index, argnum))
 
     def count(self, step_index: int) -> int | Value:
         """Return how many elements a reduction combines."""

@@ -24,7 +24,7 @@ _COMBINERS = {"mean": "add"}
 
 
 class NestParameters(Protocol):
-    """The trip counts, strides, addresses and operand constants of a nest: Python integers, or values at run time."""
+    """The trip counts, strides, addresses and literals of a nest: constants, or values at run time."""
 
     def length(self, depth: int) -> int | Value:
         """Return the trip count of a loop."""
@@ -35,8 +35,8 @@ class NestParameters(Protocol):
     def base_address(self, view: BufferView) -> Value:
         """Return the address of the first element of a view."""
 
-    def operand_value(self, step_index: int, argnum: int) -> Value | None:
-        """Return the value of a number operand at run time; None if the constant in the nest is used."""
+    def literal(self, step_index: int, argnum: int) -> Value | None:
+        """Return a literal as a value at run time; None if the literal of the nest is used."""
 
     def count(self, step_index: int) -> int | Value:
         """Return how many elements a reduction combines."""
@@ -62,8 +62,8 @@ class ConstantParameters:
         """Return the address of the first element of a view."""
         return address_of(self._ir, view, self._base_address, self._loop_indices, ())
 
-    def operand_value(self, step_index: int, argnum: int) -> None:
-        """Return None, because all number operands are constants in the nest."""
+    def literal(self, step_index: int, argnum: int) -> None:
+        """Return None: the literals of the nest are used."""
 
     def count(self, step_index: int) -> int:
         """Return how many elements a reduction combines."""
@@ -81,7 +81,7 @@ def emit_nest(
     width: int,
     tile: Value | None = None,
 ) -> None:
-    """Emit a nest with constant trip counts, strides and number operands.
+    """Emit a nest with constant trip counts, strides and literals.
 
     Parameters
     ----------
@@ -112,7 +112,7 @@ def emit_parametric_nest(
     materialized: Collection[Buffer],
     tile: Value | None = None,
 ) -> None:
-    """Emit a nest with `parameters` instead of its own trip counts, strides and numbers, which have the same structure."""
+    """Emit a nest of the structure of `nest`, with the trip counts, strides and literals in `parameters`."""
     _NestEmitter(ir, nest, loops, parameters, materialized, tile).emit()
 
 
@@ -307,7 +307,7 @@ class _NestEmitter:
                 if isinstance(operand, BufferView):
                     value = self._read(operand, registers, indices, lanes)
                     operands.append(elementwise_ops.convert(ir, value, operand.buffer.dtype, dtype))
-                elif (parameter := self.parameters.operand_value(step_index, argnum)) is not None:
+                elif (parameter := self.parameters.literal(step_index, argnum)) is not None:
                     operands.append(ir.splat(parameter, lanes))
                 else:
                     operands.append(constant(ir, operand, dtype, lanes))

@@ -1,7 +1,7 @@
-"""Kernels: units of the same structure share machine code, and a program is a table of records with their integers (a pass).
+"""Kernels: units of the same structure share machine code, and a program is a sequence of records with their integers (a pass).
 
 The *signature* of a unit is its structure: operations, dtypes, which views are the same, which loop is vectorized. Its
-*parameters* are integers: trip counts, strides, the location of each view, and number operands. A parameter that is equal in all
+*parameters* are integers: trip counts, strides, the location of each view, and literals. A parameter that is equal in all
 records of a kernel is a constant of its code. A parameter that differs from another by a constant is computed from it. The others
 are words of the record. So compile time depends on the number of distinct kernels, which does not grow with the trip counts.
 """
@@ -21,16 +21,18 @@ from .loop_order import MAX_STRIDED_LOAD, LoopOrder, views_in_memory
 from .memory_planning import buffers_used
 from .nest_fusion import FusedLoop, LoopNest, Unit
 
-SUM_BLOCK = 64  # iterations of a reduction that are summed in order
+SUM_BLOCK = 64  # iterations of a reduction whose terms are summed in order; longer ones are summed in nested blocks
 MAX_CONSTANT_LENGTH = 4  # largest trip count that is a part of the signature, so that LLVM unrolls the loop
-MAX_PRODUCT_SHAPES = 8  # number of shapes of vector-matrix products up to which each shape has a kernel
-# Operations whose code does not depend on the value of a number operand, so that it can be a parameter.
+MAX_PRODUCT_SHAPES = 8  # distinct shapes of vector-matrix products; beyond, they share the kernels of nests
+# Operations whose code does not depend on the value of a literal, so that it can be a parameter.
 _PARAMETRIC = frozenset({
     "add", "subtract", "multiply", "divide", "maximum", "minimum", "copy", "where", "less", "less_equal", "greater",
     "greater_equal", "equal", "not_equal",
 })  # fmt: skip
 
-Key = tuple[Hashable, ...]  # of a parameter
+# The name of a parameter and what it belongs to: ("array", view), ("offset", view), ("length", depth), ("stride", view, depth),
+# ("literal", step, argnum), ("count", step), ("trip count", loop), ("index bound", index), ("index stride", index).
+Key = tuple[Hashable, ...]
 LocateView = Callable[[BufferView], tuple[int, int]]  # returns the number of the array that holds a view, and the byte offset
 
 
@@ -51,7 +53,7 @@ class UnitRecord:
     loops : dict
         The number that keys use for each loop of a `FusedLoop`.
     loop_order : LoopOrder or None
-        The loops of a nest that is not within a `FusedLoop`; their trip counts, strides and numbers are parameters.
+        The loops of a nest that is not within a `FusedLoop`; their trip counts, strides and literals are parameters.
     registers : list of Buffer
         For a `FusedLoop`, the scalars that no other unit uses. They are local variables.
     """
@@ -65,7 +67,7 @@ class UnitRecord:
     registers: list[Buffer]
 
 
-class Column(NamedTuple):
+class ParameterSource(NamedTuple):
     """The source of a parameter: a word of the record plus a constant, or the constant alone if `word` is None."""
 
     word: int | None
@@ -84,32 +86,31 @@ class Kernel:
         The first of its records.
     rows : list of list of int
         The parameters of each record.
-    columns : dict
-        The `Column` of each key; see `compress`.
+    sources : dict
+        The source of each parameter; set by `compress`.
     words : ndarray of int64
-        The words of each record.
+        The words of each record, one record per row; set by `compress`.
     """
 
     name: str
     example: UnitRecord
     rows: list[list[int]] = field(default_factory=list)
-    columns: dict[Key, Column] = field(default_factory=dict)
+    sources: dict[Key, ParameterSource] = field(default_factory=dict)
     words: NDArray[np.int64] = field(default_factory=lambda: np.empty((0, 0), np.int64))
 
     def compress(self) -> None:
-        """Set `columns` and `words` from `rows`."""
+        """Set `sources` and `words` from `rows`: parameters with equal differences between the records share a word."""
         rows = np.array(self.rows, np.int64).reshape(len(self.rows), -1)
-        relative = rows - rows[0]
-        word_numbers: dict[bytes, int] = {}  # the word of each varying column, by its differences from the first row
+        word_numbers: dict[bytes, int] = {}  # by the differences of a parameter from the first record
         words: list[NDArray[np.int64]] = []
-        for key, first, column in zip(self.example.parameters, rows[0].tolist(), relative.T, strict=True):
-            if not column.any():
-                self.columns[key] = Column(None, first)
+        for key, first, differences in zip(self.example.parameters, rows[0].tolist(), (rows - rows[0]).T, strict=True):
+            if not differences.any():
+                self.sources[key] = ParameterSource(None, first)
                 continue
-            word = word_numbers.setdefault(column.tobytes(), len(words))
+            word = word_numbers.setdefault(differences.tobytes(), len(words))
             if word == len(words):
-                words.append(column + first)
-            self.columns[key] = Column(word, first - int(words[word][0]))
+                words.append(differences + first)
+            self.sources[key] = ParameterSource(word, first - int(words[word][0]))
         self.words = np.stack(words, 1) if words else np.empty((len(rows), 0), np.int64)
 
 
@@ -141,7 +142,7 @@ class KernelTable:
 
 
 def block_levels(iterations: int) -> int:
-    """Return the nesting depth of the blocks of a reduction with some iterations."""
+    """Return the nesting depth of the blocks in which a reduction of some length is summed."""
     levels, block = 0, SUM_BLOCK
     while iterations > block:
         levels, block = levels + 1, block * SUM_BLOCK
@@ -174,7 +175,7 @@ class _RecordBuilder:
         return UnitRecord(unit, signature, self.parameters, self._views, self._loops, loop_order, registers)
 
     def _view_signature(self, view: BufferView, is_in_memory: bool, layout: Callable[[int], Hashable]) -> Hashable:
-        """Return a number for a view, with its layout at its first use; the location of a view in memory is a parameter."""
+        """Return the signature of a view, at its first use with its layout; the location of a view in memory is a parameter."""
         number = self._numbers.get(view)
         if number is not None:
             return number
@@ -188,7 +189,7 @@ class _RecordBuilder:
     # ------------------------------------------------------------------------------------------ units with constant layouts
 
     def _unit_signature(self, unit: Unit, registers: frozenset[Buffer]) -> Hashable:
-        """Return the signature of a unit with constant strides, numbers and trip counts, except the trip counts of loops."""
+        """Return the signature of a unit with constant strides, literals and lengths; trip counts of loops are parameters."""
         if isinstance(unit, FusedLoop):
             index = unit.loop.loop_index
             number = self._loops[index] = len(self._loops)
@@ -197,27 +198,27 @@ class _RecordBuilder:
         if isinstance(unit, LoopNest):
             in_memory = set(views_in_memory(unit, self._materialized))
             steps = [self._step_signature(step, in_memory.__contains__, registers) for step in unit.steps]
-            return unit.shape, unit.axes, *steps
+            return unit.shape, unit.reduced_axes, *steps
         return self._step_signature(unit, lambda _: True, registers)
 
     def _step_signature(self, step: Any, is_in_memory: Callable[[BufferView], bool], registers: frozenset[Buffer]) -> Hashable:
-        """Return the signature of a step with constant strides and numbers."""
+        """Return the signature of a step whose code has constant strides and literals."""
 
         def operand_signature(operand: float | BufferView) -> Hashable:
             if not isinstance(operand, BufferView):
-                return _constant_signature(operand)
+                return _literal_signature(operand)
             loop_strides = tuple((self._loops[index], stride) for index, stride in operand.loop_strides)
             is_register = operand.buffer in registers
             layout = (operand.shape, operand.strides, loop_strides, is_register)
             return self._view_signature(operand, not is_register and is_in_memory(operand), lambda _: layout)
 
-        attributes = [getattr(step, each.name) for each in fields(step) if each.name not in ("operands", "operand", "out")]
+        attributes = [getattr(step, field.name) for field in fields(step) if field.name not in ("operands", "operand", "out")]
         return type(step), *attributes, *map(operand_signature, (*step.operands, step.out))
 
     # ------------------------------------------------------------------------------------------ gathers and scatters
 
     def _indexed_signature(self, step: Gather | Scatter) -> Hashable:
-        """Return the signature of a step whose trip counts, strides and bounds of indices are parameters."""
+        """Return the signature of a step whose trip counts, strides and index bounds are parameters."""
         for axis, length in enumerate(step.out.shape):
             self.parameters["length", axis] = length
         for k, (bound, stride) in enumerate(zip(step.lengths, step.strides, strict=True)):
@@ -225,7 +226,7 @@ class _RecordBuilder:
 
         def operand_signature(operand: float | BufferView) -> Hashable:
             if not isinstance(operand, BufferView):
-                return _constant_signature(operand)
+                return _literal_signature(operand)
             return self._view_signature(operand, True, lambda number: self._indexed_strides(operand, number))
 
         operation = step.operation if isinstance(step, Scatter) else None
@@ -233,7 +234,7 @@ class _RecordBuilder:
         return type(step), operation, lengths, is_checked, *map(operand_signature, (*step.operands, step.out))
 
     def _indexed_strides(self, view: BufferView, number: int) -> Hashable:
-        """Return the strides that decide on the code, 0 and 1; the others are parameters."""
+        """Return the strides that the code depends on, 0 and 1; the others are parameters."""
         for axis, stride in enumerate(view.strides):
             if stride not in (0, 1):
                 self.parameters["stride", number, axis] = stride
@@ -242,7 +243,7 @@ class _RecordBuilder:
     # ------------------------------------------------------------------------------------------ nests
 
     def _nest_signature(self, nest: LoopNest, loops: LoopOrder) -> Hashable:
-        """Return the signature of a nest whose trip counts, strides and numbers are parameters."""
+        """Return the signature of a nest whose trip counts, strides and literals are parameters."""
         in_memory = set(loops.views)
         for depth, axis in enumerate(loops.axes):
             self.parameters["length", depth] = axis.length
@@ -259,8 +260,10 @@ class _RecordBuilder:
                     self.parameters["count", number] = prod(step.shape[k] for k in step.axes)
             else:
                 operands = [
-                    view_signature(operand) if isinstance(operand, BufferView) else self._number_signature(step, number, position)
-                    for position, operand in enumerate(step.operands)
+                    view_signature(operand)
+                    if isinstance(operand, BufferView)
+                    else self._parameter_signature(step, number, argnum)
+                    for argnum, operand in enumerate(step.operands)
                 ]
                 steps.append((step.operation, step.compute_dtype.str, step.is_write, *operands, view_signature(step.out)))
         axes = [
@@ -273,7 +276,7 @@ class _RecordBuilder:
         return not nest.shape, tuple(axes), loops.vector_depth, loops.lanes, *steps
 
     def _strides(self, view: BufferView, number: int, loops: LoopOrder) -> Hashable:
-        """Return the strides that decide on the code; the others are parameters."""
+        """Return the strides that the code depends on; the others are parameters."""
         strides: list[int | None] = []
         for depth, axis in enumerate(loops.axes):
             stride = axis.stride(view)
@@ -283,20 +286,20 @@ class _RecordBuilder:
                 self.parameters["stride", number, depth] = stride
         return tuple(strides)
 
-    def _number_signature(self, step: Map, number: int, position: int) -> Hashable:
-        """Return the signature of a number operand, which is a parameter if the code does not depend on it."""
-        dtype = step.operand_dtype(position)
-        word = number_word(step.operands[position], dtype)
+    def _parameter_signature(self, step: Map, number: int, argnum: int) -> Hashable:
+        """Return the signature of a literal, which is a parameter if the code does not depend on its value."""
+        dtype = step.operand_dtype(argnum)
+        word = literal_word(step.operands[argnum], dtype)
         if step.operation not in _PARAMETRIC or dtype.itemsize != 8 or dtype.kind not in "if":
-            return "number", word
-        self.parameters["number", number, position] = word
-        return "number"
+            return "literal", word
+        self.parameters["literal", number, argnum] = word
+        return "literal"
 
 
-def _constant_signature(operand: float) -> Hashable:
-    """Return the signature of a number that is a constant of the code."""
-    number = np.asarray(operand)
-    return number.dtype.str, number.tobytes()
+def _literal_signature(literal: float) -> Hashable:
+    """Return the signature of a literal that is a constant of the code."""
+    array = np.asarray(literal)
+    return array.dtype.str, array.tobytes()
 
 
 def _constant_length(length: int) -> int | None:
@@ -304,14 +307,14 @@ def _constant_length(length: int) -> int | None:
     return length if length <= MAX_CONSTANT_LENGTH else None
 
 
-def number_word(number: object, dtype: np.dtype[Any]) -> int:
-    """Return a number of a dtype as an integer: the bits of a floating-point number."""
-    scalar = np.asarray(number).astype(dtype)[()]
+def literal_word(literal: object, dtype: np.dtype[Any]) -> int:
+    """Return a literal, converted to a dtype, as an integer: the bits of a floating-point number."""
+    scalar = np.asarray(literal).astype(dtype)[()]
     return int(np.float64(scalar).view(np.int64)) if dtype.kind == "f" else int(scalar)
 
 
 def products_as_nests(units: Sequence[Unit]) -> list[Unit]:
-    """Replace products of a vector and a matrix by nests if they have many shapes, because each shape would be a kernel."""
+    """Replace products of a vector and a matrix by nests if they have many shapes, because each shape would need a kernel."""
     products = [unit for unit in units if isinstance(unit, MatMul) and unit.is_small and _is_vector_product(unit)]
     shapes = {(unit.operands[0].shape, unit.operands[1].shape) for unit in products}
     if len(shapes) <= MAX_PRODUCT_SHAPES:

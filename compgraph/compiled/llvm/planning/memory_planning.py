@@ -65,9 +65,9 @@ class MemoryPlan:
     Attributes
     ----------
     offsets : dict
-        The byte offset of each buffer without an array of its own, in its host or in the workspace.
+        The byte offset of each buffer that has no array of its own, in its host or in the workspace.
     hosts : dict
-        For each buffer that is placed in the array of a result, the buffer of this result, which is written later.
+        For each buffer that is placed in the array of a result, the buffer of this result, which is written after its last use.
     size : int
         The bytes of the workspace.
     materialized : set of Buffer
@@ -80,7 +80,7 @@ class MemoryPlan:
         results = dict.fromkeys(view.buffer for view in outputs)
         self.materialized = find_materialized(units).union(results)
         first, last = self._live_ranges(units)
-        hosts = ((first[b], b) for b in results if b in first and b.nbytes >= MIN_HOSTED_BYTES)
+        hosts = ((first[b], b) for b in results if b in first and b.nbytes >= MIN_HOSTED_BYTES)  # with their first writes
         self._possible_hosts = sorted(hosts, key=itemgetter(0))
         self._host_arenas = {b: Arena(b.nbytes) for _, b in self._possible_hosts}
         self._workspace = Arena()
@@ -98,7 +98,7 @@ class MemoryPlan:
         self.size = self._workspace.size
 
     def _live_ranges(self, units: Sequence[Unit]) -> tuple[dict[Buffer, int], dict[Buffer, int]]:
-        """Return the first and last units that use each buffer that is not an input or constant."""
+        """Return the numbers of the first and of the last unit that uses each buffer; inputs and constants are omitted."""
         first: dict[Buffer, int] = {}
         last: dict[Buffer, int] = {}
         for number, unit in enumerate(units):
@@ -109,9 +109,10 @@ class MemoryPlan:
         return first, last
 
     def _allocate(self, buffer: Buffer, last: int) -> None:
-        """Allocate a buffer, which is last used by a unit.
+        """Allocate a buffer whose last use is in the unit number `last`.
 
-        A large buffer is placed in the array of a result, if possible: the one that is written first after the last use.
+        A large buffer is placed in the array of a result that is written later, the next one with room; other buffers are placed
+        in the workspace.
         """
         size = buffer.nbytes
         if size >= MIN_HOSTED_BYTES:
@@ -141,7 +142,7 @@ def steps_in(unit: Unit) -> Sequence[SingleStep]:
 
 
 def _without_loops(units: Iterable[Unit]) -> Iterator[Unit]:
-    """Yield all units, with loops replaced by their bodies."""
+    """Yield the units of all loop bodies and those outside of loops, in order."""
     for unit in units:
         if isinstance(unit, FusedLoop):
             yield from _without_loops(unit.units)
@@ -156,16 +157,16 @@ def views_read(step: SingleStep) -> Iterable[BufferView]:
 
 
 def find_materialized(units: Sequence[Unit]) -> set[Buffer]:
-    """Return the buffers that need memory: read outside of the iteration that computes them, or written in parts."""
-    last_writes: dict[Buffer, tuple[int, BufferView]] = {}
+    """Return the buffers in memory: other units or other views read them, or they are written in parts or outside of nests."""
+    definitions: dict[Buffer, tuple[int, BufferView]] = {}  # the number of the unit that computes a buffer, and the view
     materialized: set[Buffer] = set()
     for number, unit in enumerate(_without_loops(units)):
         for step in steps_in(unit):
             for view in views_read(step):
-                if last_writes.get(view.buffer) != (number, view):
+                if definitions.get(view.buffer) != (number, view):
                     materialized.add(view.buffer)
             if isinstance(step, Map) and not step.is_write:
-                last_writes[step.out.buffer] = number, step.out
+                definitions[step.out.buffer] = number, step.out
             elif step.out is not None:
                 materialized.add(step.out.buffer)
     return materialized

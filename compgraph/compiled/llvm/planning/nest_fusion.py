@@ -1,8 +1,8 @@
 """Fusion: steps with the same iteration space form one loop nest, so that intermediates stay in registers (a pass).
 
 A step joins the first nest of its shape in which all its operands are available. An operand that the same nest computes for the
-same element is in a register. An operand in memory must be written by an earlier nest; in a nest without axes, an earlier step
-suffices.
+same element is in a register. Other operands must be written by earlier units; in a nest without axes, which has one iteration,
+earlier steps suffice.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from ..buffer_ir import (
     Step,
 )
 
-MAX_NEST_STEPS = 200  # steps of a nest, because compile time grows faster than linearly
+MAX_NEST_STEPS = 200  # steps of a nest; compile time grows faster than linearly
 MAX_CANDIDATES = 16  # most recent nests of a shape that a step can join
 
 
@@ -66,8 +66,8 @@ class LoopNest:
         The iteration space.
     steps : list of Map and Reduce
         The loop body, in order.
-    axes : frozenset of int or None
-        The reduced axes; None without reductions.
+    reduced_axes : frozenset of int or None
+        The axes that its reductions reduce; None without reductions.
     tiling : Tiling or None
         Its tiling; None if it is not tiled.
     """
@@ -75,20 +75,20 @@ class LoopNest:
     def __init__(self, shape: tuple[int, ...]) -> None:
         self.shape = shape
         self.steps: list[Map | Reduce] = []
-        self.axes: frozenset[int] | None = None
+        self.reduced_axes: frozenset[int] | None = None
         self.tiling: Tiling | None = None
 
     def accepts(self, step: Map | Reduce) -> bool:
         """Return whether a step can be added to the nest."""
         if len(self.steps) >= MAX_NEST_STEPS:
             return False
-        return isinstance(step, Map) or self.axes is None or self.axes == step.axes
+        return isinstance(step, Map) or self.reduced_axes in (None, step.axes)
 
     def add(self, step: Map | Reduce) -> None:
         """Append a step."""
         self.steps.append(step)
         if isinstance(step, Reduce):
-            self.axes = step.axes
+            self.reduced_axes = step.axes
 
 
 class FusedLoop:
@@ -108,6 +108,7 @@ class FusedLoop:
 
 
 Unit = LoopNest | MatMul | Factorization | Convolution | Gather | Scatter | Scan | Sort | Search | NumPyCall | FusedLoop
+Half = Buffer | tuple[Buffer, int]  # a buffer, or the real (0) or imaginary (1) parts of a complex one
 
 
 def fuse_steps(steps: Iterable[Step]) -> list[Unit]:
@@ -119,17 +120,17 @@ def fuse_steps(steps: Iterable[Step]) -> list[Unit]:
 
 
 class _Fusion:
-    """The units so far, and the readers and writers of each buffer; real and imaginary parts of complex ones count apart."""
+    """The units so far, and the last accesses to each half; see `Half`."""
 
     def __init__(self) -> None:
         self.units: list[Unit] = []
-        self._written: dict[Half, tuple[int, SingleStep]] = {}  # the number of the unit, and the step, of the last write
-        self._read: dict[Half, list[tuple[int, BufferView]]] = defaultdict(list)  # the units and views of the reads since then
-        self._open_nests: dict[tuple[int, ...], list[int]] = defaultdict(list)  # by shape; later steps can join them
+        self._last_write: dict[Half, tuple[int, SingleStep]] = {}  # the number of the unit, and the step
+        self._reads_since: dict[Half, list[tuple[int, BufferView]]] = defaultdict(list)  # the number of the unit, and the view
+        self._open_nests: dict[tuple[int, ...], list[int]] = defaultdict(list)  # the nests that later steps can join, by shape
 
     def add(self, step: Step) -> None:
         """Assign a step to a unit."""
-        if isinstance(step, Loop):  # no later step moves before it
+        if isinstance(step, Loop):  # no later step may move before it
             self._open_nests.clear()
             self.units.append(FusedLoop(step))
             return
@@ -158,50 +159,40 @@ class _Fusion:
 
     def _earliest_unit(self, step: Map | Reduce) -> int:
         """Return the number of the first unit that a step can join."""
-        earliest = 0
-        is_sequential = not step.shape  # without axes, a step sees all effects of previous steps of its nest
-        for operand in step.operands:
-            for half in _halves(operand) if isinstance(operand, BufferView) else ():
-                if half in self._written:
-                    number, writer = self._written[half]
-                    is_in_register = isinstance(writer, Map) and writer.out == operand
-                    can_share = is_in_register or (is_sequential and isinstance(writer, Map))
+        earliest, is_write = 0, isinstance(step, Map) and step.is_write
+        is_sequential = not step.shape  # a nest without axes has one iteration, in which earlier steps have taken effect
+        for view in (*step.operands, step.out) if is_write else step.operands:
+            for half in _halves(view) if isinstance(view, BufferView) else ():
+                if half in self._last_write:
+                    number, writer = self._last_write[half]
+                    can_share = isinstance(writer, Map) and (is_sequential or writer.out == view)
                     earliest = max(earliest, number if can_share else number + 1)
-        out = step.out
-        for half in _halves(out) if isinstance(step, Map) and step.is_write else ():
-            if half in self._written:
-                number, writer = self._written[half]
-                is_same_view = isinstance(writer, Map) and writer.out == out
-                can_share = is_same_view or (is_sequential and isinstance(writer, Map))
-                earliest = max(earliest, number if can_share else number + 1)
-            for number, read_view in self._read[half]:
-                earliest = max(earliest, number if is_sequential or read_view == out else number + 1)
+        for half in _halves(step.out) if is_write else ():
+            for number, view in self._reads_since[half]:
+                earliest = max(earliest, number if is_sequential or view == step.out else number + 1)
         return earliest
 
     def _record_accesses(self, step: SingleStep, number: int) -> None:
         for operand in step.views.values() if isinstance(step, NumPyCall) else step.operands:
             for half in _halves(operand) if isinstance(operand, BufferView) else ():
-                self._read[half].append((number, operand))
+                self._reads_since[half].append((number, operand))
         for half in _halves(step.out) if step.out is not None else ():
-            self._written[half] = number, step
-            self._read[half] = []
-
-
-Half = Buffer | tuple[Buffer, int]
+            self._last_write[half] = number, step
+            self._reads_since[half] = []
 
 
 def _halves(view: BufferView) -> tuple[Half, ...]:
-    """Return the buffer of a view; of complex numbers, its real or imaginary parts, or both."""
+    """Return the halves that a view accesses."""
     buffer = view.buffer
     if not buffer.is_complex:
         return (buffer,)
-    if any(s % 2 for s in view.strides) or any(s % 2 for _, s in view.loop_strides):
+    if any(stride % 2 for stride in view.strides) or any(stride % 2 for _, stride in view.loop_strides):
         return (buffer, 0), (buffer, 1)
     return ((buffer, view.offset % 2),)
 
 
 def describe_item(item: object) -> str:
-    """Return the name of a graph item: its operation and its line."""
+    """Return a description of a graph item: its operation, and the user's line."""
     line = getattr(item, "line", None)
     name = getattr(item, "opname", None) or type(item).__name__
     return name if line is None else f"{name} ({line})"

@@ -1,8 +1,8 @@
 """Tiling: large nests are divided into tiles, which several threads run in parallel (a pass).
 
 The tiling depends only on the steps and the shape of a nest, so results have the same bits with any number of threads. A nest
-is tiled along a non-reduced axis if that has enough iterations. Otherwise each tile stores partial results, which a further nest
-combines in order.
+is tiled along a non-reduced axis with enough iterations, if there is one. Otherwise it is tiled along a reduced axis: each tile
+stores partial results, which a further nest combines in order.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from .memory_planning import find_materialized
 from .nest_fusion import LoopNest, Tiling, Unit
 
 # The unit of work is one vectorized operation on an element, about 0.025 ns.
-FUNCTION_COST = 30  # work of a mathematical function or a division
-MEMORY_COST = 2  # work of an element that is read or written
-MIN_WORK = 8_000_000  # smallest work of a tiled nest: 200 us, because waking a thread takes 20 to 60 us
+FUNCTION_WORK = 30  # work of a mathematical function or a division
+MEMORY_WORK = 2  # work of an element that is read or written
+MIN_WORK = 8_000_000  # smallest work of a tiled nest: 200 us; waking a thread takes 20 to 60 us
 TILE_WORK = 2_000_000  # work of a tile: 50 us, much more than its overhead
 MAX_TILES = 256  # tiles of a nest
-MIN_ITERATIONS = 32  # iterations of a tiled axis that is not the longest
+MIN_ITERATIONS = 32  # iterations of a non-reduced axis that is tiled even if a later one is longer
 _SLOW = mathematics.MULTI_INSTRUCTION | {"sqrt", "divide", "reciprocal"}
 
 
@@ -48,7 +48,7 @@ def tile_nests(units: Sequence[Unit], outputs: Collection[BufferView], width: in
 
 
 def _tile_nest(nest: LoopNest, materialized: Collection[Buffer], width: int) -> list[Unit]:
-    """Tile a nest if it is large enough; return the units that must follow it."""
+    """Tile a nest if it is large enough; return the units that combine its partial results."""
     loops = LoopOrder(nest, materialized, width)
     work = prod(nest.shape) * _work(nest, loops)
     if work < MIN_WORK:
@@ -65,8 +65,8 @@ def _tile_nest(nest: LoopNest, materialized: Collection[Buffer], width: int) -> 
 
 def _work(nest: LoopNest, loops: LoopOrder) -> int:
     """Return the work per element."""
-    names = [step.operation for step in nest.steps]
-    return len(names) + FUNCTION_COST * sum(name in _SLOW for name in names) + MEMORY_COST * len(loops.views)
+    slow_steps = sum(step.operation in _SLOW for step in nest.steps)
+    return len(nest.steps) + FUNCTION_WORK * slow_steps + MEMORY_WORK * len(loops.views)
 
 
 def _choose_tiling(nest: LoopNest, loops: LoopOrder, trip_counts: list[int], target_count: int) -> tuple[int, int]:
@@ -84,7 +84,7 @@ def _choose_tiling(nest: LoopNest, loops: LoopOrder, trip_counts: list[int], tar
 
 
 def _has_dense_result(step: Map | Reduce) -> bool:
-    """Return whether the result of a reduction is dense, as its partial results are."""
+    """Return whether the result of a reduction, if the step is one, is dense in C order, like its partial results."""
     if isinstance(step, Map):
         return True
     remaining_axes = [k for k in range(len(step.shape)) if k not in step.axes]
@@ -94,9 +94,8 @@ def _has_dense_result(step: Map | Reduce) -> bool:
 
 def _combine_partials(nest: LoopNest, tiling: Tiling) -> list[Unit]:
     """Allocate the partial results of reductions; return the nests that combine them."""
-    reductions = [step for step in nest.steps if isinstance(step, Reduce)]
     partials, combining_nest, divisions = [], LoopNest(()), []
-    for step in reductions:
+    for step in (step for step in nest.steps if isinstance(step, Reduce)):
         remaining_axes = [k for k in range(len(step.shape)) if k not in step.axes]
         shape = (tiling.count, *(step.shape[k] for k in remaining_axes))
         strides = tuple(step.out.strides[k] for k in remaining_axes)
@@ -120,10 +119,10 @@ def _combine_partials(nest: LoopNest, tiling: Tiling) -> list[Unit]:
 
 
 def _writes_once(step: Map | Reduce) -> bool:
-    """Return whether a step writes no element twice; otherwise the result would depend on the order of the tiles."""
+    """Return whether a step writes no element twice, so that its result does not depend on the order of the tiles."""
     if isinstance(step, Reduce):
         return True
-    extent = 0  # of the axes with smaller strides
+    extent = 0  # of the axes with smaller strides, in elements
     for n, stride in sorted(zip(step.out.shape, map(abs, step.out.strides), strict=True), key=lambda pair: pair[1]):
         if n > 1 and stride <= extent:
             return False
