@@ -1,7 +1,7 @@
 """Kernels of small square matrices: Gaussian elimination with partial pivoting, and Cholesky factorization.
 
-A matrix for which NumPy raises ``LinAlgError`` (a zero pivot, a matrix that is not positive definite) makes the program fall back
-to NumPy. Sources: Golub and Van Loan, Matrix Computations (4th edition), algorithms 3.4.1 and 4.2.2.
+The program falls back to NumPy for a matrix for which NumPy raises ``LinAlgError``: one with a zero pivot, or that is not
+positive definite. Sources: Golub and Van Loan, Matrix Computations (4th edition), algorithms 3.4.1 and 4.2.2.
 """
 
 from __future__ import annotations
@@ -14,20 +14,17 @@ from .. import elementwise_ops
 from ..buffer_ir import BufferView, Factorization
 from ..ir_builder import BIT, INT, LONG, POINTER, IRBuilder, Module, Type, Value
 from ..mathematics import emit as emit_function
-from .memory_access import LoopIndices, ViewAddress, address_of
+from .memory_access import MemoryAccess, index_loops
 
 Index = Value | int
 
 
-def emit_factorization(ir: IRBuilder, step: Factorization, base_address: ViewAddress, loop_indices: LoopIndices) -> None:
-    """Emit a loop over the stack, with one call of a kernel per matrix."""
+def emit_factorization(memory: MemoryAccess, step: Factorization) -> None:
+    """Emit loops over the stack, with one call of a kernel per matrix."""
+    ir = memory.ir
     kernel = _KERNELS[step.operation](ir.module, step)
-    with ExitStack() as loops:
-        indices = [loops.enter_context(ir.loop(0, size)).index for size in step.out.shape[:-2]]
-        addresses = [
-            address_of(ir, view, base_address, loop_indices, zip(view.strides, indices, strict=False))
-            for view in (step.out, *step.operands)
-        ]
+    with index_loops(ir, step.out.shape[:-2]) as indices:
+        addresses = [memory.address(view, indices) for view in (step.out, *step.operands)]
         has_failed = ir.call(kernel, INT, *addresses)
         if step.operation != "slogdet":
             ir.bail_out_if(ir.compare("ne", has_failed, ir.number(0, INT)))
@@ -65,15 +62,15 @@ EmitKernel = Callable[[IRBuilder, Type, int, int, list[_Matrix]], Value]  # emit
 
 
 def _kernel(name: str, emit: EmitKernel) -> Callable[[Module, Factorization], str]:
-    """Return a function that defines the kernel of a step and returns its name; the kernel returns whether it failed."""
+    """Return a function that defines the kernel of a step and returns its name. The kernel returns 1 if it failed."""
 
     def define(module: Module, step: Factorization) -> str:
         views: list[BufferView] = [step.out, *step.operands]
         type, n = elementwise_ops.type_of(step.out.buffer.dtype), step.operands[0].shape[-1]
-        parts = [n, step.out.shape[-1], *(stride for view in views for stride in view.strides[-2:])]
-        full_name = f".{name}_{type.mangled}_{'_'.join(str(part).replace('-', 'm') for part in parts)}"
+        layout = [n, step.out.shape[-1], *(stride for view in views for stride in view.strides[-2:])]
+        full_name = f".{name}_{type.mangled}_{'_'.join(str(number).replace('-', 'm') for number in layout)}"
 
-        def write() -> None:
+        def emit_body() -> None:
             ir = module.function(full_name, INT, [POINTER] * len(views), "noinline")
             matrices = [
                 _Matrix(ir, base, type, (view.strides[-2], view.strides[-1]))
@@ -81,7 +78,7 @@ def _kernel(name: str, emit: EmitKernel) -> Callable[[Module, Factorization], st
             ]
             ir.ret(ir.cast("zext", emit(ir, type, n, step.out.shape[-1], matrices), INT))
 
-        return module.define_once(full_name, write)
+        return module.define_once(full_name, emit_body)
 
     return define
 
@@ -106,7 +103,7 @@ def _swap_rows(ir: IRBuilder, matrix: _Matrix, first: Value, second: Value, colu
 
 
 def _eliminate(ir: IRBuilder, n: int, lu: _Matrix, right: _Matrix | None, columns: int) -> Value:
-    """Emit Gaussian elimination below the diagonal of `lu`, also of the right-hand side; return whether the swaps are odd."""
+    """Emit Gaussian elimination of `lu` and of the right-hand side; return whether the number of row swaps is odd."""
     is_odd = ir.number(0, BIT)
     if n == 1:
         return is_odd
@@ -125,9 +122,10 @@ def _eliminate(ir: IRBuilder, n: int, lu: _Matrix, right: _Matrix | None, column
             if right is not None:
                 _swap_rows(ir, right, k, pivot_row, columns)
         pivot = lu.load(k, k)
-        safe = ir.select(ir.compare("oeq", pivot, ir.number(0, pivot.type)), ir.number(1, pivot.type), pivot)
+        is_zero = ir.compare("oeq", pivot, ir.number(0, pivot.type))
+        divisor = ir.select(is_zero, ir.number(1, pivot.type), pivot)  # raises no exception
         with ir.loop(following, n) as rows:
-            factor = ir.binary("fdiv", lu.load(rows.index, k), safe)
+            factor = ir.binary("fdiv", lu.load(rows.index, k), divisor)
             with ir.loop(following, n) as rest:
                 lu.subtract_product(rows.index, rest.index, factor, lu.load(k, rest.index))
             if right is not None:
@@ -194,7 +192,7 @@ def _emit_cholesky(ir: IRBuilder, type: Type, n: int, columns: int, matrices: li
         is_above = ir.compare("slt", row, column)
         out.store(ir.select(is_above, zero, a.load(row, column)), row, column)
 
-    def take_root(k: Index, has_failed: Value) -> tuple[Value, Value]:
+    def emit_root(k: Index, has_failed: Value) -> tuple[Value, Value]:
         square = out.load(k, k)
         root = ir.intrinsic("sqrt", square)
         out.store(root, k, k)
@@ -205,7 +203,7 @@ def _emit_cholesky(ir: IRBuilder, type: Type, n: int, columns: int, matrices: li
     if n > 1:
         with ir.loop(0, n - 1, 1, [has_failed]) as step:
             k, following = step.index, ir.binary("add", step.index, ir.number(1, LONG))
-            root, has_failed = take_root(k, step.current[0])
+            root, has_failed = emit_root(k, step.current[0])
             with ir.loop(following, n) as rows:
                 out.store(ir.binary("fdiv", out.load(rows.index, k), root), rows.index, k)
             with ir.loop(following, n) as rows:
@@ -214,7 +212,7 @@ def _emit_cholesky(ir: IRBuilder, type: Type, n: int, columns: int, matrices: li
                     out.subtract_product(rows.index, rest.index, factor, out.load(rest.index, k))
             step.next = [has_failed]
         has_failed = step.next[0]
-    return take_root(n - 1, has_failed)[1]
+    return emit_root(n - 1, has_failed)[1]
 
 
 _KERNELS = {

@@ -14,39 +14,29 @@ from .. import elementwise_ops, numpy_sorting
 from ..buffer_ir import BufferView, Gather, Scatter, Search, Sort
 from ..ir_builder import INT, LONG, POINTER, IRBuilder, Value
 from ..llvm_compiler import processor
-from .memory_access import LoopIndices, MemoryAccess, ViewAddress, as_value, constant_stride, load, store
+from .memory_access import MemoryAccess, as_value, index_loops, load, round_down, store
 
 
 class IndexedParameters(Protocol):
-    """The trip counts, strides and bounds of a gather or scatter: Python integers, or values at run time."""
+    """The trip counts and index bounds of a gather or scatter: constants, or values at run time."""
 
     def length(self, depth: int) -> int | Value:
         """Return the trip count of the loop over an axis."""
 
-    def stride(self, depth: int, view: BufferView) -> int | Value:
-        """Return the stride of a view along an axis, in elements."""
-
-    def base_address(self, view: BufferView) -> Value:
-        """Return the address of the first element of a view."""
-
     def index_bound(self, k: int) -> int | Value:
-        """Return the length of the axis of an index; 0 if it is known to be in range."""
+        """Return the length of the axis that an index selects from; 0 if the index needs no check."""
 
     def index_stride(self, k: int) -> int | Value:
-        """Return the stride of the axis of an index."""
+        """Return the stride of the axis that an index selects from."""
 
 
 class _ConstantParameters(NamedTuple):
     """The parameters of a step as constants."""
 
     step: Gather | Scatter
-    base_address: ViewAddress
 
     def length(self, depth: int) -> int:
         return self.step.out.shape[depth]
-
-    def stride(self, depth: int, view: BufferView) -> int | Value:
-        return constant_stride(depth, view)
 
     def index_bound(self, k: int) -> int:
         return self.step.lengths[k]
@@ -55,16 +45,13 @@ class _ConstantParameters(NamedTuple):
         return self.step.strides[k]
 
 
-def emit_constant_indexed(ir: IRBuilder, step: Gather | Scatter, base_address: ViewAddress, loop_indices: LoopIndices) -> None:
-    """Emit a gather or a scatter with constant trip counts, strides and bounds."""
-    emit_indexed(ir, step, _ConstantParameters(step, base_address), loop_indices)
+def emit_constant_indexed(memory: MemoryAccess, step: Gather | Scatter) -> None:
+    """Emit a gather or a scatter with constant trip counts and index bounds."""
+    emit_indexed(memory, step, _ConstantParameters(step))
 
 
-def emit_indexed(
-    ir: IRBuilder, step: Gather | Scatter, parameters: IndexedParameters, loop_indices: LoopIndices | None = None
-) -> None:
-    """Emit a gather or a scatter with `parameters` instead of its own, which have the same structure."""
-    memory = MemoryAccess(ir, parameters.base_address, loop_indices or {}, parameters.stride)
+def emit_indexed(memory: MemoryAccess, step: Gather | Scatter, parameters: IndexedParameters) -> None:
+    """Emit a gather or a scatter of the structure of `step`, with the trip counts and index bounds in `parameters`."""
     if isinstance(step, Gather):
         _emit_gather(memory, step, parameters)
     else:
@@ -118,8 +105,7 @@ class _IndexLoops:
         self, memory: MemoryAccess, step: Gather | Scatter, indices: Sequence[BufferView], parameters: IndexedParameters
     ) -> None:
         self.ir, self.memory, self.step, self.indices, self.parameters = memory.ir, memory, step, indices, parameters
-        # an index is loaded in the innermost loop on which it depends
-        self.load_depths = [
+        self.load_depths = [  # each index is loaded in the innermost loop that it depends on
             max((axis + 1 for axis, stride in enumerate(view.strides) if stride and view.shape[axis] > 1), default=0)
             for view in indices
         ]
@@ -137,7 +123,7 @@ class _IndexLoops:
         self._emit_axes(0, [], self.ir.number(0, LONG), body, lanes)
 
     def _emit_axes(self, depth: int, positions: list[Value | None], offset: Value, body: Callable[..., None], lanes: int) -> None:
-        """Emit the loops from one depth on."""
+        """Emit the loops from a depth inwards."""
         for k, load_depth in enumerate(self.load_depths):
             if load_depth == depth:
                 offset = self.ir.binary("add", offset, self._index_offset(k, positions))
@@ -153,71 +139,67 @@ class _IndexLoops:
                 self._emit_axes(depth + 1, [*positions, position], offset, body, lanes)
 
     def _vectorized_length(self, depth: int, lanes: int) -> int | Value:
-        """Return the number of iterations of a loop that are vectorized."""
+        """Return the number of iterations of a loop that are vectorized: 0 except for the last axis."""
         length = self.parameters.length(depth)
         if lanes == 1 or depth < len(self.step.out.shape) - 1:
             return 0
-        return length - length % lanes if isinstance(length, int) else self.ir.binary("and", length, self.ir.number(-lanes, LONG))
+        return round_down(self.ir, length, lanes)
 
     @contextmanager
     def _axis_loop(self, start: int | Value, stop: int | Value, step: int) -> Iterator[Value | None]:
-        """Emit a loop; yield its index, or None for a single iteration. Only a vectorized part, or the rest, may be empty."""
+        """Emit a loop; yield its index, or None for a single iteration. A vectorized loop, or its remainder, may be empty."""
         if (start, stop) == (0, 1):
             yield None
             return
         with ExitStack() as stack:
             if isinstance(stop, Value) and (step > 1 or isinstance(start, Value)):
-                is_needed = self.ir.compare("slt", as_value(self.ir, start), stop)
-                stack.enter_context(self.ir.branch_if(is_needed, []))
+                has_iterations = self.ir.compare("slt", as_value(self.ir, start), stop)
+                stack.enter_context(self.ir.branch_if(has_iterations, []))
             yield stack.enter_context(self.ir.loop(start, stop, step)).index
 
     def _index_offset(self, k: int, positions: list[Value | None]) -> Value:
-        """Return the offset of an index; bail out if it is out of range."""
+        """Return the offset that an index selects; bail out if the index is out of range."""
         ir, dtype = self.ir, self.indices[k].buffer.dtype
         index = load(ir, self.memory.address(self.indices[k], positions), dtype)
         if dtype.itemsize < 8:
             index = ir.cast("sext" if dtype.kind == "i" else "zext", index, LONG)
         stride = as_value(ir, self.parameters.index_stride(k))
-        if not self.step.lengths[k]:  # the index is known to be in range
+        if not self.step.lengths[k]:  # the index needs no check
             return ir.binary("mul", index, stride)
         bound = as_value(ir, self.parameters.index_bound(k))
         is_negative = ir.compare("slt", index, ir.number(0, LONG))
         index = ir.select(is_negative, ir.binary("add", index, bound), index)
         is_out_of_range = ir.compare("uge", index, bound)
         ir.bail_out_if(is_out_of_range)
-        # the bailout takes effect after the loop, so the access must be valid until then
+        # the bailout takes effect after the loop, so until then the access must be valid
         index = ir.select(is_out_of_range, ir.number(0, LONG), index)
         return ir.binary("mul", index, stride)
 
 
-def emit_sort(ir: IRBuilder, step: Sort, base_address: ViewAddress, loop_indices: LoopIndices) -> None:
-    """Emit a sort. A function that finds no memory makes the program fall back to NumPy."""
-    memory = MemoryAccess(ir, base_address, loop_indices)
-    (source,), out = step.operands, step.out
+def emit_sort(memory: MemoryAccess, step: Sort) -> None:
+    """Emit a sort; if NumPy's function lacks memory, the program falls back to NumPy."""
+    ir, (source,), out = memory.ir, step.operands, step.out
     *stack, length = out.shape
-    dtype, count, nothing = source.buffer.dtype, ir.number(length, LONG), Value("null", POINTER)
+    dtype, count, null = source.buffer.dtype, ir.number(length, LONG), Value("null", POINTER)
     function = numpy_sorting.symbol_name(step.operation, dtype, step.is_stable)
-    raised = ir.exceptions()  # the comparisons of NumPy's function raise some of nan
-    with ExitStack() as loops:
-        row: list[Value | None] = [loops.enter_context(ir.loop(0, n)).index if n > 1 else None for n in stack]
+    earlier_exceptions = ir.exceptions()  # the comparisons of NumPy's function raise further ones for nan
+    with index_loops(ir, stack) as row:
         with ir.loop(0, length) as loop:
             position = [*row, loop.index]
             value = load(ir, memory.address(source, position), dtype) if step.operation == "sort" else loop.index
             store(ir, value, memory.address(out, position), out.buffer.dtype)
         rows = [memory.address(view, row) for view in ((out,) if step.operation == "sort" else (source, out))]
         ir.module.declare(function, INT, [*[POINTER] * len(rows), LONG, POINTER])
-        status = ir.call(function, INT, *rows, count, nothing)
+        status = ir.call(function, INT, *rows, count, null)
         ir.bail_out_if(ir.compare("ne", status, ir.number(0, INT)))
-    ir.clear_exceptions(raised)
+    ir.clear_exceptions(earlier_exceptions)
 
 
-def emit_search(ir: IRBuilder, step: Search, base_address: ViewAddress, loop_indices: LoopIndices) -> None:
-    """Emit a binary search for each key, without branches: the number of its steps follows from the length of the table."""
-    memory = MemoryAccess(ir, base_address, loop_indices)
-    (table, keys), out = step.operands, step.out
-    raised = ir.exceptions()  # comparisons with nan raise some
-    with ExitStack() as loops:
-        position: list[Value | None] = [loops.enter_context(ir.loop(0, n)).index if n > 1 else None for n in out.shape]
+def emit_search(memory: MemoryAccess, step: Search) -> None:
+    """Emit a binary search for each key, without branches: the length of the table determines the number of its steps."""
+    ir, (table, keys), out = memory.ir, step.operands, step.out
+    earlier_exceptions = ir.exceptions()  # comparisons with nan raise further ones
+    with index_loops(ir, out.shape) as position:
         key = memory.read(keys, position, step.dtype)
         first, count = ir.number(0, LONG), table.shape[0]  # all elements before `first` are before the key
         while count:
@@ -227,11 +209,11 @@ def emit_search(ir: IRBuilder, step: Search, base_address: ViewAddress, loop_ind
             first = ir.select(is_before, ir.binary("add", first, ir.number(half, LONG)), first)
             count -= half
         store(ir, first, memory.address(out, position), out.buffer.dtype)
-    ir.clear_exceptions(raised)
+    ir.clear_exceptions(earlier_exceptions)
 
 
 def _is_before(ir: IRBuilder, step: Search, element: Value, key: Value) -> Value:
-    """Return whether an element of the table is before a key."""
+    """Return whether an element of the table is before the position of a key."""
     if step.dtype.kind != "f":
         order = ("u" if step.dtype.kind in "ub" else "s") + ("lt" if step.side == "left" else "le")
         return ir.compare(order, element, key)

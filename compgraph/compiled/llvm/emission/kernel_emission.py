@@ -1,14 +1,13 @@
-"""Emission of kernels with their units, and of the function that runs the records of a program.
+"""Emission of kernels, of the function that runs the records of a program, and of tiled nests.
 
-A kernel is a function of a record and of a table of addresses; it returns the next record. A record is the address of its
-kernel, followed by the words of its parameters. The table has a word for the bit `BAILOUT`, then the address of the workspace,
-then those of the arrays that a sequence of records accesses.
+A record is the address of its kernel, followed by the words of its parameters. A kernel is called with the address of these words
+and with a table of addresses; it returns the address of the next record. The table has a word for the bit `BAILOUT`, then the
+address of the workspace, then the addresses of the arrays that a sequence of records accesses.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
-from contextlib import ExitStack
 
 from .. import elementwise_ops
 from ..buffer_ir import (
@@ -32,39 +31,36 @@ from .convolution_kernels import convolution_kernel
 from .factorization_kernels import emit_factorization
 from .indexing_emission import emit_constant_indexed, emit_indexed, emit_search, emit_sort
 from .matmul_emission import emit_matmul
-from .memory_access import LoopIndices, MemoryAccess, ViewAddress, address_of, store
+from .memory_access import MemoryAccess, index_loops, store
 from .nest_emission import emit_nest, emit_parametric_nest
 
 
-def emit_convolution(ir: IRBuilder, step: Convolution, base_address: ViewAddress, loop_indices: LoopIndices) -> None:
-    """Emit a convolution; bail out if the result is not finite."""
-    addresses = [address_of(ir, view, base_address, loop_indices, ()) for view in (step.out, *step.operands)]
+def emit_convolution(memory: MemoryAccess, step: Convolution) -> None:
+    """Emit a convolution; a gradient that is not finite makes the program fall back to NumPy."""
+    ir = memory.ir
+    addresses = [memory.address(view) for view in (step.out, *step.operands)]
     is_non_finite = ir.call(convolution_kernel(ir.module, step, processor().vector_bytes), INT, *addresses)
     if step.kind != "forward":
         ir.bail_out_if(ir.compare("ne", is_non_finite, ir.number(0, INT)))
 
 
-def emit_scan(ir: IRBuilder, step: Scan, base_address: ViewAddress, loop_indices: LoopIndices) -> None:
+def emit_scan(memory: MemoryAccess, step: Scan) -> None:
     """Emit a scan; the first element is the operand's, as in NumPy."""
-    memory = MemoryAccess(ir, base_address, loop_indices)
-    operand, dtype, shape = step.operands[0], step.out.buffer.dtype, step.out.shape
-    with ExitStack() as loops:
-        first: list[Value | None] = [None] * len(shape)
-        for axis, length in enumerate(shape):
-            if axis != step.axis and length > 1:
-                first[axis] = loops.enter_context(ir.loop(0, length)).index
+    ir, operand, dtype, shape = memory.ir, step.operands[0], step.out.buffer.dtype, step.out.shape
+    before, length, after = shape[: step.axis], shape[step.axis], shape[step.axis + 1 :]
+    with index_loops(ir, (*before, 1, *after)) as first:
         value = memory.read(operand, first, dtype)
         store(ir, value, memory.address(step.out, first), dtype)
-        if shape[step.axis] == 1:
+        if length == 1:
             return
-        with ir.loop(1, shape[step.axis], 1, [value]) as loop:
+        with ir.loop(1, length, 1, [value]) as loop:
             indices = [*first[: step.axis], loop.index, *first[step.axis + 1 :]]
             value = elementwise_ops.emit(ir, step.operation, [loop.current[0], memory.read(operand, indices, dtype)], dtype)
             store(ir, value, memory.address(step.out, indices), dtype)
             loop.next = [value]
 
 
-_EMITTERS: dict[type, Callable[..., None]] = {  # steps outside of nests
+_EMITTERS: dict[type, Callable[..., None]] = {  # of steps outside of nests
     MatMul: emit_matmul,
     Factorization: emit_factorization,
     Convolution: emit_convolution,
@@ -77,33 +73,45 @@ _EMITTERS: dict[type, Callable[..., None]] = {  # steps outside of nests
 
 
 def emit_units(
-    ir: IRBuilder,
+    memory: MemoryAccess,
     units: Iterable[Unit],
-    base_address: ViewAddress,
     trip_count: Callable[[LoopIndex], int | Value],
     materialized: Collection[Buffer],
     width: int,
-    loop_indices: LoopIndices | None = None,
 ) -> None:
-    """Emit units without NumPy calls; see `emit_nest` for the parameters. `trip_count` returns that of a loop."""
-    loop_indices = loop_indices or {}
+    """Emit units without NumPy calls.
+
+    Parameters
+    ----------
+    memory : MemoryAccess
+        The access to the views of the units.
+    units : iterable of Unit
+        The units.
+    trip_count : callable
+        Returns the trip count of a loop.
+    materialized : collection of Buffer
+        Buffers whose values are stored in memory.
+    width : int
+        The bytes of a vector.
+    """
     for unit in units:
         if isinstance(unit, FusedLoop):
             index = unit.loop.loop_index
-            with ir.loop(0, trip_count(index)) as loop:
-                emit_units(ir, unit.units, base_address, trip_count, materialized, width, {**loop_indices, index: loop.index})
+            with memory.ir.loop(0, trip_count(index)) as loop:
+                body_memory = memory._replace(loop_indices={**memory.loop_indices, index: loop.index})
+                emit_units(body_memory, unit.units, trip_count, materialized, width)
         elif isinstance(unit, LoopNest):
-            emit_nest(ir, unit, base_address, loop_indices, materialized, width)
+            emit_nest(memory, unit, materialized, width)
         else:
-            _EMITTERS[type(unit)](ir, unit, base_address, loop_indices)
+            _EMITTERS[type(unit)](memory, unit)
 
 
-FIRST_ADDRESS = 1  # words before the addresses in a table
+FIRST_ADDRESS = 1  # words of a table before the addresses
 DATA_OFFSET = 16  # bytes from an array object to its data pointer (`PyArrayObject_fields` of NumPy's C API)
 
 
 class KernelParameters:
-    """The parameters of a kernel: constants, or values from the record, which are computed at the start of the function.
+    """The parameters of a kernel: constants, or values that are loaded from the record at the start of the function.
 
     Parameters
     ----------
@@ -163,11 +171,11 @@ class KernelParameters:
         return view.strides[depth] if loops is None else loops.axes[depth].stride(view)
 
     def index_bound(self, k: int) -> int | Value:
-        """Return the length of the axis of an index; 0 if it is known to be in range."""
+        """Return the length of the axis that an index selects from; 0 if the index needs no check."""
         return self._values["index bound", k]
 
     def index_stride(self, k: int) -> int | Value:
-        """Return the stride of the axis of an index."""
+        """Return the stride of the axis that an index selects from."""
         return self._values["index stride", k]
 
     def base_address(self, view: BufferView) -> Value:
@@ -183,45 +191,45 @@ class KernelParameters:
         """Return a literal as a value at run time; None if the literal of the nest is used."""
         return self._literals.get((step_index, argnum))
 
-    def count(self, step_index: int) -> int | Value:
-        """Return how many elements a reduction combines."""
+    def term_count(self, step_index: int) -> int | Value:
+        """Return the number of terms of each result of a reduction."""
         return self._values["count", step_index]
 
 
-_AFTER_ALL = Value("inttoptr (i64 -1 to ptr)", POINTER)  # an address that ends the loop over records
+_END_OF_RECORDS = Value("inttoptr (i64 -1 to ptr)", POINTER)  # the next record after a bailout: it ends the loop over records
 
 
 def emit_kernel(module: Module, kernel: Kernel, materialized: Collection[Buffer], width: int) -> None:
-    """Emit the function of a kernel; `Kernel.compress` must have been called."""
+    """Emit the function of a kernel, after `Kernel.compress`."""
     ir = module.function(kernel.name, POINTER, [POINTER, POINTER])
     record, parameters = kernel.example, KernelParameters(ir, kernel)
     if record.loop_order is not None:
         assert isinstance(record.unit, LoopNest)
         emit_parametric_nest(ir, record.unit, record.loop_order, parameters, materialized)
     elif isinstance(record.unit, (Gather, Scatter)):
-        emit_indexed(ir, record.unit, parameters)
+        emit_indexed(MemoryAccess(ir, parameters.base_address, stride=parameters.stride), record.unit, parameters)
     else:
-        emit_units(ir, [record.unit], parameters.base_address, parameters.trip_count, materialized, width)
+        emit_units(MemoryAccess(ir, parameters.base_address), [record.unit], parameters.trip_count, materialized, width)
     following = ir.element_address(ir.operands[0], kernel.words.shape[1], LONG)
     if ir.bailout is not None:
         table, flag = ir.operands[1], ir.load(ir.bailout, INT, 4)
         ir.store(ir.binary("or", ir.load(table, INT, 8), flag), table, 8)
-        following = ir.select(ir.compare("ne", flag, ir.number(0, INT)), _AFTER_ALL, following)
+        following = ir.select(ir.compare("ne", flag, ir.number(0, INT)), _END_OF_RECORDS, following)
     ir.ret(following)
 
 
-def emit_record_loop(module: Module, arrays: int) -> str:
+def emit_record_loop(module: Module, array_count: int) -> str:
     """Return the name of the function that runs consecutive records; it is emitted on first use.
 
-    Its arguments are the workspace, the objects of `arrays` arrays, and the addresses where the records begin and end. It
-    returns the floating-point exceptions and the bit `BAILOUT`.
+    Its arguments are the workspace, `array_count` array objects, and the addresses where the records begin and end. It returns
+    the floating-point exceptions and the bit `BAILOUT`.
     """
-    name = f"run{arrays}"
+    name = f"run{array_count}"
 
-    def write() -> None:
-        ir = module.function(name, INT, [POINTER] * (arrays + 3))
+    def emit_body() -> None:
+        ir = module.function(name, INT, [POINTER] * (array_count + 3))
         workspace, *objects, first, end = ir.operands
-        table = ir.array_variable(LONG, FIRST_ADDRESS + 1 + arrays)
+        table = ir.array_variable(LONG, FIRST_ADDRESS + 1 + array_count)
         ir.store(ir.number(0, LONG), table, 8)
         for number, address in enumerate([workspace, *(_data_address(ir, array) for array in objects)]):
             ir.store(address, ir.element_address(table, FIRST_ADDRESS + number, LONG), 8)
@@ -233,14 +241,14 @@ def emit_record_loop(module: Module, arrays: int) -> str:
         ir.address_loop(first, end, run)
         ir.ret(ir.binary("or", ir.exceptions(), ir.load(table, INT, 8)))
 
-    return module.define_once(name, write)
+    return module.define_once(name, emit_body)
 
 
 def emit_tiled_nest(module: Module, name: str, nest: LoopNest, arrays: Sequence[Buffer], plan: MemoryPlan, width: int) -> None:
     """Emit a function for the tiles of a nest.
 
-    Its arguments are the workspace, the objects of arrays, and the index of the tile. It returns the same status as the functions
-    of `emit_record_loop`.
+    Its arguments are the workspace, the array objects of `arrays`, and the number of the tile. It returns the same status as the
+    function of `emit_record_loop`.
     """
     ir = module.function(name, INT, [*[POINTER] * (1 + len(arrays)), LONG])
     workspace, *objects, tile = ir.operands
@@ -252,7 +260,7 @@ def emit_tiled_nest(module: Module, name: str, nest: LoopNest, arrays: Sequence[
         return ir.byte_address(base, plan.offsets.get(buffer, 0) + view.offset * buffer.dtype.itemsize)
 
     ir.clear_exceptions()
-    emit_nest(ir, nest, base_address, {}, plan.materialized, width, tile)
+    emit_nest(MemoryAccess(ir, base_address), nest, plan.materialized, width, tile)
     ir.ret(ir.status(ir.exceptions()))
 
 

@@ -1,17 +1,15 @@
-"""Matrix products: calls of BLAS, or tiled kernels for known shapes."""
+"""Emission of matrix products: calls of BLAS, or kernels of register tiles for small matrices."""
 
 from __future__ import annotations
-
-from contextlib import ExitStack
 
 from .. import elementwise_ops
 from ..buffer_ir import BufferView, MatMul
 from ..ir_builder import BYTE, INT, POINTER, IRBuilder, Module, Value
 from ..llvm_compiler import processor
-from .memory_access import LoopIndices, ViewAddress, address_of
+from .memory_access import MemoryAccess, index_loops
 from .register_tiles import (
     Blocks,
-    SumAxis,
+    PairedAxis,
     accumulate_tile,
     block_starts,
     column_blocks,
@@ -24,22 +22,22 @@ from .register_tiles import (
 )
 
 
-def emit_matmul(ir: IRBuilder, step: MatMul, base_address: ViewAddress, loop_indices: LoopIndices) -> None:
+def emit_matmul(memory: MemoryAccess, step: MatMul) -> None:
     """Emit a matrix product."""
     if not step.is_small:
-        emit_blas(ir, step, base_address, loop_indices)
+        emit_blas(memory, step)
         return
-    addresses = [address_of(ir, view, base_address, loop_indices, ()) for view in (step.out, *step.operands)]
-    ir.call_void(matmul_kernel(ir.module, step, processor().vector_bytes), *addresses)
+    addresses = [memory.address(view) for view in (step.out, *step.operands)]
+    memory.ir.call_void(matmul_kernel(memory.ir.module, step, processor().vector_bytes), *addresses)
 
 
-def emit_blas(ir: IRBuilder, product: MatMul, base_address: ViewAddress, loop_indices: LoopIndices) -> None:
+def emit_blas(memory: MemoryAccess, product: MatMul) -> None:
     """Emit a matrix product: a loop over the stack, with one call of ``gemm`` per matrix.
 
     Fortran's matrices are column-major, so ``gemm`` computes ``out.T = b.T @ a.T``, and row-major matrices are passed without
     transposition.
     """
-    left, right = product.operands
+    ir, (left, right) = memory.ir, product.operands
     (m, k), n = left.shape[-2:], right.shape[-1]
     constant = ir.module.constant
     type = elementwise_ops.type_of(product.out.buffer.dtype)
@@ -50,12 +48,8 @@ def emit_blas(ir: IRBuilder, product: MatMul, base_address: ViewAddress, loop_in
     one, zero = (constant(ir.number(x, type)) for x in (1.0, 0.0))
     name = "blas_dgemm" if product.out.buffer.dtype.itemsize == 8 else "blas_sgemm"
     ir.module.declare(name, None, [POINTER] * 13)
-    with ExitStack() as loops:
-        indices = [loops.enter_context(ir.loop(0, size)).index for size in product.out.shape[:-2]]
-        a, b, out = (
-            address_of(ir, view, base_address, loop_indices, zip(view.strides, indices, strict=False))
-            for view in (left, right, product.out)
-        )
+    with index_loops(ir, product.out.shape[:-2]) as indices:
+        a, b, out = (memory.address(view, indices) for view in (left, right, product.out))
         b_and_a = b, leading_dimensions[0], a, leading_dimensions[1]
         ir.call_void(name, *flags, *lengths, one, *b_and_a, zero, out, leading_dimensions[2])
 
@@ -72,19 +66,19 @@ def matmul_kernel(module: Module, step: MatMul, width: int) -> str:
     """Return the name of a function that computes a step; its arguments are the addresses of its result and operands."""
     type = elementwise_ops.type_of(step.out.buffer.dtype)
     a, b = step.operands[:2]
-    parts = [*step.out.shape, a.shape[-1], *a.strides, *b.strides]
-    name = f".product_{type.mangled}_{'_'.join(str(n).replace('-', 'm') for n in parts)}"
+    layout = [*step.out.shape, a.shape[-1], *a.strides, *b.strides]
+    name = f".product_{type.mangled}_{'_'.join(str(n).replace('-', 'm') for n in layout)}"
 
-    def write() -> None:
+    def emit_body() -> None:
         ir = module.function(name, None, [POINTER] * (1 + len(step.operands)), "noinline")
         _emit_stack(ir, step, width, list(ir.operands[:3]), 0)
         ir.ret()
 
-    return module.define_once(name, write)
+    return module.define_once(name, emit_body)
 
 
 def _emit_stack(ir: IRBuilder, step: MatMul, width: int, bases: list[Value], axis: int) -> None:
-    """Emit the loops over a stack of matrices, starting with one axis; `bases` are the addresses of the result and operands."""
+    """Emit the loops over a stack of matrices from an axis on; `bases` are the addresses of the result and operands."""
     if axis == len(step.out.shape) - 2:
         _emit_matmul(ir, step, width, *bases)
         return
@@ -103,29 +97,29 @@ def _emit_matmul(ir: IRBuilder, step: MatMul, width: int, out: Value, a: Value, 
     scalar_type, (row_stride_b, column_stride_b) = elementwise_ops.type_of(dtype), right.strides[-2:]
     lanes = lanes_for(n, dtype.itemsize, width)
     vector_type, (row_stride_a, column_stride_a) = scalar_type.with_lanes(lanes), left.strides[-2:]
-    for part in column_blocks(n, lanes, width):
-        for start in block_starts(ir, part):
-            panel, offsets, panel_stride = offset_address(ir, b, scalar_type, (start, 1)), part.within, row_stride_b
+    for column_block in column_blocks(n, lanes, width):
+        for start in block_starts(ir, column_block):
+            panel, offsets, panel_stride = offset_address(ir, b, scalar_type, (start, 1)), column_block.offsets, row_stride_b
             if len(step.operands) > 2:
                 columns = offset_address(ir, b, scalar_type, (start, column_stride_b))
-                panel, offsets, panel_stride = _copy_panel(ir, step, width, part, columns)
-            axes = [SumAxis(k, column_stride_a, panel_stride)]
-            for rows_part in row_blocks(m, max_tile_rows(len(part.within), width)):
-                for row in block_starts(ir, rows_part):
+                panel, offsets, panel_stride = _copy_panel(ir, step, width, column_block, columns)
+            axes = [PairedAxis(k, column_stride_a, panel_stride)]
+            for row_block in row_blocks(m, max_tile_rows(len(column_block.offsets), width)):
+                for row in block_starts(ir, row_block):
                     source = offset_address(ir, a, scalar_type, (row, row_stride_a))
-                    rows_a = [r * row_stride_a for r in rows_part.within]
+                    rows_a = [r * row_stride_a for r in row_block.offsets]
                     tile_sums = accumulate_tile(ir, vector_type, source, panel, rows_a, offsets, axes)
                     target = offset_address(ir, out, scalar_type, (row, n), (start, 1))
-                    store_tile(ir, tile_sums, target, [r * n for r in rows_part.within], part.within)
+                    store_tile(ir, tile_sums, target, [r * n for r in row_block.offsets], column_block.offsets)
 
 
-def _copy_panel(ir: IRBuilder, step: MatMul, width: int, part: Blocks, b: Value) -> tuple[Value, tuple[int, ...], int]:
+def _copy_panel(ir: IRBuilder, step: MatMul, width: int, column_block: Blocks, b: Value) -> tuple[Value, tuple[int, ...], int]:
     """Emit a transposed copy of columns of `b`; return its address, the offsets of its vectors, and its row stride."""
     k, n = step.operands[1].shape[-2:]
     column_stride = step.operands[1].strides[-1]
     type, scratch = elementwise_ops.type_of(step.out.buffer.dtype), ir.operands[3]
-    first, lanes = part.within[0], lanes_for(n, step.out.buffer.dtype.itemsize, width)
-    count = part.within[-1] + lanes - first
+    first, lanes = column_block.offsets[0], lanes_for(n, step.out.buffer.dtype.itemsize, width)
+    count = column_block.offsets[-1] + lanes - first
     kernel = transpose_kernel(ir.module, type, (count, k), column_stride, count, width)
     ir.call_void(kernel, scratch, ir.element_address(b, first * column_stride, type))
-    return scratch, tuple(c - first for c in part.within), count
+    return scratch, tuple(c - first for c in column_block.offsets), count

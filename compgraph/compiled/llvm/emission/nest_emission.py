@@ -2,14 +2,14 @@
 
 Scalar code computes the remainder of the vectorized axis. A reduction has an accumulator in every loop over a reduced axis. A
 long loop is split into blocks of `SUM_BLOCK` iterations, so that rounding errors grow as in pairwise summation (Higham, Accuracy
-and Stability of Numerical Algorithms, section 4.2). The code of a tiled nest computes one tile, whose index is an argument.
+and Stability of Numerical Algorithms, section 4.2). The code of a tiled nest computes one tile, whose number is an argument.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from math import prod
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from .. import elementwise_ops
 from ..buffer_ir import Buffer, BufferView, Reduce
 from ..ir_builder import LONG, IRBuilder, Type, Value
 from ..planning import MAX_STRIDED_LOAD, SUM_BLOCK, LoopNest, LoopOrder
-from .memory_access import LoopIndices, ViewAddress, address_of, constant
+from .memory_access import MemoryAccess, as_value, constant, element_offset, round_down
 
 _IDENTITIES = {"mean": 0, "maximum": -np.inf, "minimum": np.inf}  # of reductions without an identity in NumPy
 _COMBINERS = {"mean": "add"}
@@ -38,70 +38,59 @@ class NestParameters(Protocol):
     def literal(self, step_index: int, argnum: int) -> Value | None:
         """Return a literal as a value at run time; None if the literal of the nest is used."""
 
-    def count(self, step_index: int) -> int | Value:
-        """Return how many elements a reduction combines."""
+    def term_count(self, step_index: int) -> int | Value:
+        """Return the number of terms of each result of a reduction."""
 
 
-class ConstantParameters:
+class ConstantParameters(NamedTuple):
     """The parameters of a nest as constants; see `emit_nest`."""
 
-    def __init__(
-        self, ir: IRBuilder, nest: LoopNest, loops: LoopOrder, base_address: ViewAddress, loop_indices: LoopIndices
-    ) -> None:
-        self._ir, self._nest, self._loops, self._base_address, self._loop_indices = ir, nest, loops, base_address, loop_indices
+    memory: MemoryAccess
+    nest: LoopNest
+    loops: LoopOrder
 
     def length(self, depth: int) -> int:
         """Return the trip count of a loop."""
-        return self._loops.axes[depth].length
+        return self.loops.axes[depth].length
 
     def stride(self, depth: int, view: BufferView) -> int:
         """Return the stride of a view along a loop, in elements."""
-        return self._loops.axes[depth].stride(view)
+        return self.loops.axes[depth].stride(view)
 
     def base_address(self, view: BufferView) -> Value:
         """Return the address of the first element of a view."""
-        return address_of(self._ir, view, self._base_address, self._loop_indices, ())
+        return self.memory.address(view)
 
     def literal(self, step_index: int, argnum: int) -> None:
         """Return None: the literals of the nest are used."""
 
-    def count(self, step_index: int) -> int:
-        """Return how many elements a reduction combines."""
-        reduction = self._nest.steps[step_index]
+    def term_count(self, step_index: int) -> int:
+        """Return the number of terms of each result of a reduction."""
+        reduction = self.nest.steps[step_index]
         assert isinstance(reduction, Reduce)
         return prod(reduction.shape[axis] for axis in reduction.axes)
 
 
 def emit_nest(
-    ir: IRBuilder,
-    nest: LoopNest,
-    base_address: ViewAddress,
-    loop_indices: LoopIndices,
-    materialized: Collection[Buffer],
-    width: int,
-    tile: Value | None = None,
+    memory: MemoryAccess, nest: LoopNest, materialized: Collection[Buffer], width: int, tile: Value | None = None
 ) -> None:
     """Emit a nest with constant trip counts, strides and literals.
 
     Parameters
     ----------
-    ir : IRBuilder
-        The builder of the function that receives the code.
+    memory : MemoryAccess
+        The access to the views of the nest.
     nest : LoopNest
         The loops and their steps.
-    base_address : callable
-        Returns the address of the first element of a view, in the first iteration of all loops.
-    loop_indices : mapping
-        The current index of each enclosing loop.
     materialized : collection of Buffer
         Buffers whose values are stored in memory.
     width : int
         The bytes of a vector.
     tile : Value, optional
-        The index of the tile, for a tiled nest.
+        The number of the tile, for a tiled nest.
     """
     loops = LoopOrder(nest, materialized, width)
-    emit_parametric_nest(ir, nest, loops, ConstantParameters(ir, nest, loops, base_address, loop_indices), materialized, tile)
+    emit_parametric_nest(memory.ir, nest, loops, ConstantParameters(memory, nest, loops), materialized, tile)
 
 
 def emit_parametric_nest(
@@ -117,6 +106,8 @@ def emit_parametric_nest(
 
 
 class _NestEmitter:
+    """Emits the code of a nest; see `emit_parametric_nest`."""
+
     def __init__(
         self,
         ir: IRBuilder,
@@ -141,7 +132,7 @@ class _NestEmitter:
             self._store_results(totals, {}, 1)
 
     def _emit_loops(self, depth: int, indices: dict[int, Value], lanes: int) -> list[Value]:
-        """Emit the loops from one depth on; return the accumulators of the reductions."""
+        """Emit the loops from a depth inwards; return the accumulators of the reductions."""
         if depth == len(self.axes):
             return self._emit_body(indices, lanes)
         axis, length, vectorized_length = self.axes[depth], self.parameters.length(depth), self._vectorized_length(depth)
@@ -158,24 +149,18 @@ class _NestEmitter:
             return results
         if isinstance(vectorized_length, int) and not is_tiled:
             return self._emit_remainder(results, depth, vectorized_length, indices, lanes)
-        has_remainder = (
-            self._is_last_tile() if is_tiled else self.ir.compare("slt", self._long(vectorized_length), self._long(length))
-        )
+        if is_tiled:
+            has_remainder = self._is_last_tile()
+        else:
+            has_remainder = self.ir.compare("slt", as_value(self.ir, vectorized_length), as_value(self.ir, length))
         with self.ir.branch_if(has_remainder, results) as merged:
             merged[:] = self._emit_remainder(results, depth, vectorized_length, indices, lanes)
         return merged
 
-    def _long(self, x: int | Value) -> Value:
-        return self.ir.number(x, LONG) if isinstance(x, int) else x
-
     def _vectorized_length(self, depth: int) -> int | Value:
-        """Return the number of iterations of a loop that are vectorized; all if it is not the vectorized loop."""
+        """Return the number of iterations of a loop without its scalar remainder, which only the vectorized loop has."""
         length = self.parameters.length(depth)
-        if depth != self.vector_depth:
-            return length
-        if isinstance(length, int):
-            return length - length % self.lanes
-        return self.ir.binary("and", length, self.ir.number(-self.lanes, LONG))
+        return round_down(self.ir, length, self.lanes) if depth == self.vector_depth else length
 
     def _tile_bounds(self, stop: int | Value) -> tuple[Value, Value]:
         """Return the range of the tiled loop in the current tile."""
@@ -183,7 +168,7 @@ class _NestEmitter:
         assert tiling is not None
         assert self.tile is not None
         start = ir.binary("mul", self.tile, ir.number(tiling.tile_length, LONG))
-        return start, self._block_end(start, tiling.tile_length, self._long(stop))
+        return start, self._block_end(start, tiling.tile_length, as_value(ir, stop))
 
     def _is_last_tile(self) -> Value:
         """Return whether the current tile is the last."""
@@ -211,7 +196,7 @@ class _NestEmitter:
         lanes: int,
         max_iterations: int,
     ) -> list[Value]:
-        """Emit one loop. `max_iterations` is an upper bound of its trip count, which determines the blocks of reductions."""
+        """Emit a loop and its body. `max_iterations`, an upper bound of its trip count, determines the blocks of reductions."""
         if self.axes[depth].is_reduced:
             return self._emit_reduction_loop(depth, start, stop, step, indices, lanes, max_iterations)
         with self.ir.loop(start, stop, step) as loop:
@@ -240,7 +225,7 @@ class _NestEmitter:
         block = SUM_BLOCK
         while max_iterations > block * SUM_BLOCK:
             block *= SUM_BLOCK
-        stop_value = self._long(stop)
+        stop_value = as_value(ir, stop)
         with ir.loop(start, stop, block * step, self._identities(lanes)) as loop:
             end = self._block_end(loop.index, block * step, stop_value)
             loop.next = self._combine(
@@ -281,12 +266,12 @@ class _NestEmitter:
                 self._store(partial, total, indices, lanes)
                 continue
             if step.operation == "mean":
-                total = self.ir.binary("fdiv", total, self._float_count(step_index, total.type))
+                total = self.ir.binary("fdiv", total, self._float_term_count(step_index, total.type))
             self._store(step.out, total, indices, lanes)
 
-    def _float_count(self, step_index: int, type: Type) -> Value:
-        """Return how many elements a reduction combines, as a floating-point number."""
-        count = self.parameters.count(step_index)
+    def _float_term_count(self, step_index: int, type: Type) -> Value:
+        """Return the number of terms of each result of a reduction, as a floating-point number."""
+        count = self.parameters.term_count(step_index)
         if isinstance(count, int):
             return self.ir.number(count, type)
         return self.ir.splat(self.ir.cast("sitofp", count, type.with_lanes(1)), type.lanes)
@@ -314,9 +299,8 @@ class _NestEmitter:
             value = elementwise_ops.emit(ir, step.operation, operands, step.compute_dtype)
             result_dtype = np.dtype(bool) if value.type.scalar == "i1" else step.compute_dtype
             value = elementwise_ops.convert(ir, value, result_dtype, step.out.buffer.dtype)
-            if step.is_write:  # other views of the buffer may overlap
-                buffer, distinct = step.out.buffer, _are_distinct_scalars
-                registers = {view: v for view, v in registers.items() if view.buffer is not buffer or distinct(view, step.out)}
+            if step.is_write:  # values of views that may overlap are loaded again
+                registers = {view: v for view, v in registers.items() if not _may_overlap(view, step.out)}
             registers[step.out] = value
             if step.out.buffer in self.materialized:
                 self._store(step.out, value, indices, lanes)
@@ -329,27 +313,16 @@ class _NestEmitter:
         return registers[view]
 
     def _address(self, view: BufferView, indices: dict[int, Value]) -> Value:
-        ir = self.ir
-        offsets = [self._scale(index, self.parameters.stride(depth, view)) for depth, index in indices.items()]
+        terms = [(self.parameters.stride(depth, view), index) for depth, index in indices.items()]
         for partial in self.partials:
             if partial.buffer is view.buffer:
                 assert self.tile is not None
-                offsets.append(self._scale(self.tile, partial.strides[0]))
-        offset: Value | None = None
-        for term in offsets:
-            if term is not None:
-                offset = term if offset is None else ir.binary("add", offset, term)
-        start = self.parameters.base_address(view)
-        return start if offset is None else ir.element_address(start, offset, elementwise_ops.memory_type(view.buffer.dtype))
-
-    def _scale(self, index: Value, stride: int | Value) -> Value | None:
-        """Return an index times a stride; None if the stride is 0."""
-        if isinstance(stride, int):
-            return None if stride == 0 else index if stride == 1 else self.ir.binary("mul", index, self._long(stride))
-        return self.ir.binary("mul", index, stride)
+                terms.append((partial.strides[0], self.tile))
+        offset, start = element_offset(self.ir, terms), self.parameters.base_address(view)
+        return start if offset is None else self.ir.element_address(start, offset, elementwise_ops.memory_type(view.buffer.dtype))
 
     def _lane_address(self, address: Value, view: BufferView, lane: int) -> Value:
-        """Return the address of the element of a lane. `address` is that of lane 0."""
+        """Return the address of the element of a lane; `address` is the address of lane 0."""
         assert self.vector_depth is not None
         stride, memory = self.parameters.stride(self.vector_depth, view), elementwise_ops.memory_type(view.buffer.dtype)
         offset = stride * lane if isinstance(stride, int) else self.ir.binary("mul", stride, self.ir.number(lane, LONG))
@@ -358,13 +331,13 @@ class _NestEmitter:
     def _load(self, view: BufferView, indices: dict[int, Value], lanes: int) -> Value:
         ir, memory, size = self.ir, elementwise_ops.memory_type(view.buffer.dtype), view.buffer.dtype.itemsize
         address = self._address(view, indices)
-        # whether elements are contiguous is part of the structure, so the strides of the nest decide it
+        # strides that select one of these cases are part of the structure, so they are taken from the nest
         stride = self.axes[self.vector_depth].stride(view) if lanes > 1 and self.vector_depth is not None else 0
         if lanes == 1 or stride == 0:
             value = ir.splat(ir.load(address, memory, size), lanes)
         elif stride == 1:
             value = ir.load(address, memory.with_lanes(lanes), size)
-        elif abs(stride) <= MAX_STRIDED_LOAD:  # the elements in between are loaded too
+        elif abs(stride) <= MAX_STRIDED_LOAD:  # loads the elements in between too, and selects lanes
             first = address if stride > 0 else ir.element_address(address, stride * (lanes - 1), memory)
             span = ir.load(first, memory.with_lanes(abs(stride) * (lanes - 1) + 1), size)
             value = ir.select_lanes(span, [abs(stride) * (k if stride > 0 else lanes - 1 - k) for k in range(lanes)])
@@ -399,6 +372,7 @@ def _identity(operation: str, dtype: np.dtype[Any]) -> Any:
     return identity
 
 
-def _are_distinct_scalars(a: BufferView, b: BufferView) -> bool:
-    """Return whether two single elements of a buffer are distinct."""
-    return not a.shape and not b.shape and a.offset != b.offset and a.loop_strides == b.loop_strides
+def _may_overlap(a: BufferView, b: BufferView) -> bool:
+    """Return whether two views may share elements; distinct single elements of a buffer do not."""
+    are_distinct_scalars = not a.shape and not b.shape and a.offset != b.offset and a.loop_strides == b.loop_strides
+    return a.buffer is b.buffer and not are_distinct_scalars

@@ -13,18 +13,19 @@ from dataclasses import dataclass
 from math import prod
 
 from ..ir_builder import INT, LONG, POINTER, IRBuilder, Module, Type, Value
+from .memory_access import scale_index
 
-MAX_UNROLLED = 9  # iterations of the innermost loops that are unrolled
-MAX_VECTORS = 4  # vectors of a tile
+MAX_UNROLLED = 9  # iterations of unrolled innermost loops
+MAX_VECTORS = 4  # vectors in a row of a tile
 
 
 @dataclass(frozen=True)
-class SumAxis:
-    """One axis of a sum of products: its length, and the strides of `a` and `b`."""
+class PairedAxis:
+    """An axis that two arrays share: its length, and the strides of both."""
 
     length: int
-    a: int
-    b: int
+    stride_a: int
+    stride_b: int
 
 
 @dataclass(frozen=True)
@@ -39,18 +40,18 @@ class Blocks:
         The number of blocks.
     step : int
         The distance between blocks.
-    within : tuple of int
+    offsets : tuple of int
         The rows of a block, relative to its first.
     """
 
     first: int
     count: int
     step: int
-    within: tuple[int, ...]
+    offsets: tuple[int, ...]
 
 
 def max_tile_rows(vectors: int, width: int) -> int:
-    """Return the rows of a tile whose sums fit into registers: AVX2 has 16, others have 32.
+    """Return how many rows a tile may have so that its sums fit into registers: AVX2 has 16, others have 32.
 
     The vectors of `b`, and one element of `a`, need registers too.
     """
@@ -58,18 +59,18 @@ def max_tile_rows(vectors: int, width: int) -> int:
 
 
 def lanes_for(length: int, itemsize: int, width: int) -> int:
-    """Return the lanes of vectors along an axis: a power of 2."""
+    """Return how many lanes vectors along an axis have: a power of 2."""
     return int(min(width // itemsize, 1 << (length.bit_length() - 1)))
 
 
 def column_blocks(length: int, lanes: int, width: int) -> list[Blocks]:
-    """Return blocks of columns, with `within` as the starts of their vectors."""
+    """Return blocks of columns, with the starts of their vectors as offsets."""
     max_vectors = MAX_VECTORS if width != 32 else MAX_VECTORS - 1
-    return column_blocks_of(length, lanes, 2 if -(-length // lanes) > max_vectors else max_vectors)
+    return vector_blocks(length, lanes, 2 if -(-length // lanes) > max_vectors else max_vectors)
 
 
-def column_blocks_of(length: int, lanes: int, count: int) -> list[Blocks]:
-    """Return blocks of `count` vectors of columns, and a block with the remaining vectors."""
+def vector_blocks(length: int, lanes: int, count: int) -> list[Blocks]:
+    """Return blocks of `count` vectors of columns, and a block of the remaining vectors."""
     starts = [min(v * lanes, length - lanes) for v in range(-(-length // lanes))]
     if len(starts) <= count:
         return [Blocks(0, 1, 0, tuple(starts))]
@@ -91,14 +92,14 @@ def row_blocks(length: int, max_rows: int) -> list[Blocks]:
     return blocks
 
 
-def block_starts(ir: IRBuilder, part: Blocks) -> Iterator[Value]:
+def block_starts(ir: IRBuilder, blocks: Blocks) -> Iterator[Value]:
     """Emit a loop over blocks; yield the start of each."""
-    if part.count == 1:
-        yield ir.number(part.first, LONG)
+    if blocks.count == 1:
+        yield ir.number(blocks.first, LONG)
         return
-    with ir.loop(0, part.count) as loop:
-        start = ir.binary("mul", loop.index, ir.number(part.step, LONG))
-        yield ir.binary("add", start, ir.number(part.first, LONG)) if part.first else start
+    with ir.loop(0, blocks.count) as loop:
+        start = ir.binary("mul", loop.index, ir.number(blocks.step, LONG))
+        yield ir.binary("add", start, ir.number(blocks.first, LONG)) if blocks.first else start
 
 
 def accumulate_tile(
@@ -108,7 +109,7 @@ def accumulate_tile(
     b: Value,
     rows: Sequence[int],
     columns: Sequence[int],
-    axes: Sequence[SumAxis],
+    axes: Sequence[PairedAxis],
 ) -> list[list[Value]]:
     """Emit the sums of a tile.
 
@@ -122,7 +123,7 @@ def accumulate_tile(
         The addresses of the operands.
     rows, columns : sequence of int
         The offsets of the rows of `a`, and of the column vectors of `b`.
-    axes : sequence of SumAxis
+    axes : sequence of PairedAxis
         The axes of the sum, the outermost first.
 
     Returns
@@ -138,27 +139,29 @@ def accumulate_tile(
 
 
 class _Tile:
+    """Emits the sums of a tile; see `accumulate_tile`."""
+
     def __init__(
-        self, ir: IRBuilder, vector_type: Type, rows: Sequence[int], columns: Sequence[int], axes: Sequence[SumAxis]
+        self, ir: IRBuilder, vector_type: Type, rows: Sequence[int], columns: Sequence[int], axes: Sequence[PairedAxis]
     ) -> None:
         self.ir, self.vector_type, self.rows, self.columns, self.axes = ir, vector_type, rows, columns, axes
         self.scalar_type, self.size = vector_type.with_lanes(1), vector_type.itemsize
-        self.unrolled_depth = len(axes)  # the axes from here on are unrolled
+        self.unrolled_depth = len(axes)  # the first of the unrolled axes
         while self.unrolled_depth and prod(axis.length for axis in axes[self.unrolled_depth - 1 :]) <= MAX_UNROLLED:
             self.unrolled_depth -= 1
 
     def emit_loops(self, depth: int, a: Value, b: Value, sums: list[Value]) -> list[Value]:
-        """Emit the loops from one depth on; return the sums."""
+        """Emit the loops from a depth inwards; return the sums."""
         ir, type = self.ir, self.scalar_type
         if depth == self.unrolled_depth:
-            for offset_a, offset_b in _offsets(self.axes[depth:]):
+            for offset_a, offset_b in paired_offsets(self.axes[depth:]):
                 sums = self._add_products(ir.element_address(a, offset_a, type), ir.element_address(b, offset_b, type), sums)
             return sums
         axis = self.axes[depth]
         with ir.loop(0, axis.length, 1, sums) as loop:
             current_a, current_b = (
                 ir.element_address(base, ir.binary("mul", loop.index, ir.number(stride, LONG)), type)
-                for base, stride in ((a, axis.a), (b, axis.b))
+                for base, stride in ((a, axis.stride_a), (b, axis.stride_b))
             )
             loop.next = self.emit_loops(depth + 1, current_a, current_b, loop.current)
         return loop.next
@@ -175,17 +178,12 @@ class _Tile:
         return new_sums
 
 
-def _offsets(axes: Sequence[SumAxis]) -> list[tuple[int, int]]:
-    """Return the offsets in `a` and `b` of all iterations of unrolled axes."""
+def paired_offsets(axes: Sequence[PairedAxis]) -> list[tuple[int, int]]:
+    """Return the offsets of all elements along some axes, in both arrays."""
     offsets = [(0, 0)]
     for axis in axes:
-        offsets = [(a + k * axis.a, b + k * axis.b) for a, b in offsets for k in range(axis.length)]
+        offsets = [(a + k * axis.stride_a, b + k * axis.stride_b) for a, b in offsets for k in range(axis.length)]
     return offsets
-
-
-def scale_index(ir: IRBuilder, index: Value, factor: int) -> Value:
-    """Multiply an index by a constant."""
-    return index if factor == 1 else ir.binary("mul", index, ir.number(factor, LONG))
 
 
 def offset_address(ir: IRBuilder, base: Value, type: Type, *terms: tuple[Value, int]) -> Value:
@@ -206,7 +204,7 @@ def store_tile(
 ) -> None:
     """Store a tile.
 
-    `rows` and `columns` are the offsets of its rows and vectors, `step` is the stride of a vector's elements.
+    `rows` and `columns` are the offsets of its rows and vectors in memory, and `step` is the stride of the elements of a vector.
     """
     for row, vectors in zip(rows, values, strict=True):
         for column, vector in zip(columns, vectors, strict=True):
@@ -220,7 +218,7 @@ def store_tile(
 def transpose_kernel(
     module: Module, type: Type, shape: tuple[int, int], source_stride: int, target_stride: int, width: int
 ) -> str:
-    """Return the name of a function that writes the transpose of a matrix; its arguments are the target and the source.
+    """Return the name of a function that stores the transpose of a matrix; its arguments are the target and the source.
 
     Parameters
     ----------
@@ -229,15 +227,15 @@ def transpose_kernel(
     type : Type
         The type of an element.
     shape : tuple of int
-        The shape of the source. Rows of both matrices are contiguous.
+        The shape of the source. The rows of both matrices are contiguous.
     source_stride, target_stride : int
-        The row strides.
+        The row strides of both.
     width : int
         The bytes of a vector.
     """
     name = f".transposed_{type.mangled}_{shape[0]}_{shape[1]}_{source_stride}_{target_stride}"
 
-    def write() -> None:
+    def emit_body() -> None:
         ir = module.function(name, None, [POINTER, POINTER], "noinline")
         target, source = ir.operands
         (m, n), size = shape, type.itemsize
@@ -248,7 +246,7 @@ def transpose_kernel(
             _emit_transpose(ir, type, target, source, shape, strides, lanes_for(min(m, n), size, width))
         ir.ret()
 
-    return module.define_once(name, write)
+    return module.define_once(name, emit_body)
 
 
 def _emit_copy(ir: IRBuilder, type: Type, target: Value, source: Value, count: int, lanes: int) -> None:
@@ -273,13 +271,13 @@ def _emit_transpose(
 
 
 def _vector_start(ir: IRBuilder, index: Value, length: int, lanes: int) -> Value:
-    """Return the start of a vector; the last one overlaps the previous one if the length is not a multiple."""
+    """Return the start of a vector; the last one overlaps the previous one unless the length is a multiple of `lanes`."""
     start = ir.binary("mul", index, ir.number(lanes, LONG))
     return ir.intrinsic("smin", start, ir.number(length - lanes, LONG)) if length % lanes else start
 
 
 def _transpose_square(ir: IRBuilder, rows: list[Value]) -> list[Value]:
-    """Transpose a square by swapping halves, then quarters, ... (J. Eklundh, 1972)."""
+    """Transpose a square matrix by swapping halves, then quarters, and so on (J. Eklundh, 1972)."""
     lanes = len(rows)
     half = lanes // 2
     while half:
@@ -302,7 +300,7 @@ def non_finite_kernel(module: Module, type: Type, count: int, width: int) -> str
     """Return the name of a function that checks whether any of `count` numbers at an address is inf or nan."""
     name = f".not_finite_{type.mangled}_{count}"
 
-    def write() -> None:
+    def emit_body() -> None:
         ir = module.function(name, INT, [POINTER], "noinline")
         size = type.itemsize
         lanes = lanes_for(count, size, width)
@@ -314,4 +312,4 @@ def non_finite_kernel(module: Module, type: Type, count: int, width: int) -> str
         is_non_finite = ir.any(ir.compare("eq", loop.next[0], exponent))
         ir.ret(ir.cast("zext", is_non_finite, INT))
 
-    return module.define_once(name, write)
+    return module.define_once(name, emit_body)
