@@ -49,11 +49,14 @@ def _order(steps: Sequence[Step], sums: set[Buffer]) -> list[int]:
     placed_after = list(range(len(steps)))  # the step behind which each step is placed; itself if it does not move
     last_write: defaultdict[Buffer, int] = defaultdict(lambda: -1)  # the place of the last write of each buffer so far
     last_access: defaultdict[Buffer, int] = defaultdict(lambda: -1)
-    initial_writes: defaultdict[Buffer, list[int]] = defaultdict(list)  # before the first update, whose place is not known yet
+    initial_writes: defaultdict[Buffer, list[int]] = defaultdict(list)  # of each sum before its first access
     for number, step in enumerate(steps):
         reads, out = list(_buffers_read(step)), getattr(step, "out", None)
         target = None if out is None else out.buffer
         other_reads = [buffer for buffer in reads if buffer is not target]
+        for buffer in other_reads if initial_writes else ():
+            for k in initial_writes.pop(buffer, ()):  # the sum is read before its first update, so these stay in place
+                last_write[buffer] = last_access[buffer] = k
         if target is not None and target in sums and _may_move(step):
             if not other_reads and last_access[target] < 0:
                 initial_writes[target].append(number)
@@ -62,11 +65,11 @@ def _order(steps: Sequence[Step], sums: set[Buffer]) -> list[int]:
             if last_dependence >= 0:
                 for k in (*initial_writes.pop(target, ()), number):
                     placed_after[k] = last_dependence
-        for buffer in {*reads, target}:
-            if buffer is not None:
-                places = [placed_after[k] for k in (*initial_writes.pop(buffer, ()), number)]
-                last_access[buffer] = max(last_access[buffer], *places)
+        for buffer in reads:
+            last_access[buffer] = max(last_access[buffer], placed_after[number])
         if target is not None:
+            initial_writes.pop(target, None)  # they stay in place, before this step
+            last_access[target] = max(last_access[target], placed_after[number])
             last_write[target] = max(last_write[target], last_access[target])
     return sorted(range(len(steps)), key=lambda number: (placed_after[number], number))
 

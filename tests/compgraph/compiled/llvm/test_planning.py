@@ -14,6 +14,8 @@ from tests.support.machine_code import assert_same, compiled, program_of
 
 pytest.importorskip("llvmlite")
 from compgraph.compiled.llvm.backend import LLVMBackend
+from compgraph.compiled.llvm.buffer_ir import BufferView, Map, dense_view
+from compgraph.compiled.llvm.planning import accumulate_early
 from compgraph.executor import passes
 
 Array = np.ndarray[Any, Any]
@@ -188,6 +190,35 @@ def test_accumulation_keeps_order_of_writes(seed: int) -> None:
             y = y * np.cos(np.sum(parts[rng.integers(len(parts))]))
     out = sum(np.sum(part * part) for part in parts) + np.sum(y)
     both([out, *gradients(out, [x])], at, rtol=1e-9)
+
+
+def _sums_after(steps: list[Any], inputs: list[BufferView], sums: list[BufferView]) -> list[Array]:
+    """The sums after some copies and additions; they are undefined (nan) before their first write."""
+    memory = {view.buffer: np.full(50, float(number)) for number, view in enumerate(inputs, 1)}
+    memory |= {view.buffer: np.full(50, np.nan) for view in sums}
+    for step in steps:
+        values = [memory[operand.buffer] if isinstance(operand, BufferView) else operand for operand in step.operands]
+        memory[step.out.buffer] = sum(values) + np.zeros(50)
+    return [memory[view.buffer] for view in sums]
+
+
+@for_each("seed", range(40))
+def test_accumulate_early_of_random_sums_keeps_results(seed: int) -> None:
+    rng, double = np.random.default_rng(seed), np.dtype(np.float64)
+    inputs, sums = ([dense_view(double, (50,)) for _ in range(count)] for count in (2, 4))
+    steps, operands = list[Any](), list(inputs)
+    for number in rng.integers(len(sums), size=60).tolist():
+        out = sums[number]
+        if out not in operands:
+            steps.append(Map("copy", (0.0,), out, double, is_write=True))
+            operands.append(out)
+        else:
+            others = [view for view in operands if view is not out]
+            steps.append(Map("add", (out, others[rng.integers(len(others))]), out, double, is_write=True))
+    reordered = accumulate_early(steps)
+    assert sorted(map(id, reordered)) == sorted(map(id, steps))
+    for actual, expected in zip(_sums_after(reordered, inputs, sums), _sums_after(steps, inputs, sums), strict=True):
+        np.testing.assert_array_equal(actual, expected)
 
 
 @for_each(
