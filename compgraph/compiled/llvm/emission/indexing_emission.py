@@ -62,20 +62,20 @@ def _emit_gather(memory: MemoryAccess, step: Gather, parameters: IndexedParamete
     ir, (source, *indices) = memory.ir, step.operands
     loops = _IndexLoops(memory, step, indices, parameters)
 
-    def body(positions: list[Value | None], offset: Value, lanes: int) -> None:
+    def emit_element(positions: list[Value | None], offset: Value, lanes: int) -> None:
         dtype = source.buffer.dtype
         address = ir.element_address(memory.address(source, positions), offset, elementwise_ops.memory_type(dtype))
         value = elementwise_ops.convert(ir, load(ir, address, dtype, lanes), dtype, step.out.buffer.dtype)
         store(ir, value, memory.address(step.out, positions), step.out.buffer.dtype)
 
-    loops.emit(body, (source, step.out))
+    loops.emit(emit_element, (source, step.out))
 
 
 def _emit_scatter(memory: MemoryAccess, step: Scatter, parameters: IndexedParameters) -> None:
     ir, (value, *indices) = memory.ir, step.operands
     loops = _IndexLoops(memory, step, indices, parameters)
 
-    def body(positions: list[Value | None], offset: Value, lanes: int) -> None:
+    def emit_element(positions: list[Value | None], offset: Value, lanes: int) -> None:
         dtype = step.out.buffer.dtype
         address = ir.element_address(memory.address(step.out, positions), offset, elementwise_ops.memory_type(dtype))
         element = memory.read(value, positions, dtype, lanes)
@@ -83,7 +83,7 @@ def _emit_scatter(memory: MemoryAccess, step: Scatter, parameters: IndexedParame
             element = elementwise_ops.emit(ir, step.operation, [load(ir, address, dtype, lanes), element], dtype)
         store(ir, element, address, dtype)
 
-    loops.emit(body, (step.out,), value)
+    loops.emit(emit_element, (step.out,), value)
 
 
 class _IndexLoops:
@@ -110,40 +110,40 @@ class _IndexLoops:
             for view in indices
         ]
 
-    def emit(self, body: Callable[..., None], views: Sequence[BufferView], value: object = None) -> None:
-        """Emit the loops; `body` receives the position in each axis, the offset of the indices, and the number of lanes.
+    def emit(self, emit_element: Callable[..., None], views: Sequence[BufferView], value: object = None) -> None:
+        """Emit the loops; `emit_element` is called with the position in each axis, the offset of the indices, and the lanes.
 
-        The last axis is vectorized if no index depends on it, all `views` are contiguous along it, and `value` is a number or is
+        The last axis is vectorized if no index depends on it, all `views` are contiguous along it, and `value` is a literal, or
         contiguous or constant along it.
         """
         shape, itemsizes = self.step.out.shape, [view.buffer.dtype.itemsize for view in views]
         is_vectorizable = bool(shape) and max(self.load_depths) < len(shape) and all(view.strides[-1] == 1 for view in views)
         is_vectorizable = is_vectorizable and (not isinstance(value, BufferView) or value.strides[-1:] in ((), (0,), (1,)))
         lanes = processor().vector_bytes // max(itemsizes) if is_vectorizable else 1
-        self._emit_axes(0, [], self.ir.number(0, LONG), body, lanes)
+        self._emit_axes(0, [], self.ir.number(0, LONG), emit_element, lanes)
 
-    def _emit_axes(self, depth: int, positions: list[Value | None], offset: Value, body: Callable[..., None], lanes: int) -> None:
+    def _emit_axes(
+        self, depth: int, positions: list[Value | None], offset: Value, emit_element: Callable[..., None], lanes: int
+    ) -> None:
         """Emit the loops from a depth inwards."""
         for k, load_depth in enumerate(self.load_depths):
             if load_depth == depth:
                 offset = self.ir.binary("add", offset, self._index_offset(k, positions))
         if depth == len(self.step.out.shape):
-            body(positions, offset, 1)
+            emit_element(positions, offset, 1)
             return
         length, vectorized_length = self.parameters.length(depth), self._vectorized_length(depth, lanes)
         if vectorized_length != 0:
             with self._axis_loop(0, vectorized_length, lanes) as position:
-                body([*positions, position], offset, lanes)
+                emit_element([*positions, position], offset, lanes)
         if vectorized_length != length:
             with self._axis_loop(vectorized_length, length, 1) as position:
-                self._emit_axes(depth + 1, [*positions, position], offset, body, lanes)
+                self._emit_axes(depth + 1, [*positions, position], offset, emit_element, lanes)
 
     def _vectorized_length(self, depth: int, lanes: int) -> int | Value:
         """Return the number of iterations of a loop that are vectorized: 0 except for the last axis."""
-        length = self.parameters.length(depth)
-        if lanes == 1 or depth < len(self.step.out.shape) - 1:
-            return 0
-        return round_down(self.ir, length, lanes)
+        is_vectorized = lanes > 1 and depth == len(self.step.out.shape) - 1
+        return round_down(self.ir, self.parameters.length(depth), lanes) if is_vectorized else 0
 
     @contextmanager
     def _axis_loop(self, start: int | Value, stop: int | Value, step: int) -> Iterator[Value | None]:

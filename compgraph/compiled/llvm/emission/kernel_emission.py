@@ -193,7 +193,7 @@ class KernelParameters:
 
     def term_count(self, step_index: int) -> int | Value:
         """Return the number of terms of each result of a reduction."""
-        return self._values["count", step_index]
+        return self._values["term count", step_index]
 
 
 _END_OF_RECORDS = Value("inttoptr (i64 -1 to ptr)", POINTER)  # the next record after a bailout: it ends the loop over records
@@ -210,12 +210,12 @@ def emit_kernel(module: Module, kernel: Kernel, materialized: Collection[Buffer]
         emit_indexed(MemoryAccess(ir, parameters.base_address, stride=parameters.stride), record.unit, parameters)
     else:
         emit_units(MemoryAccess(ir, parameters.base_address), [record.unit], parameters.trip_count, materialized, width)
-    following = ir.element_address(ir.operands[0], kernel.words.shape[1], LONG)
+    next_record = ir.element_address(ir.operands[0], kernel.words.shape[1], LONG)
     if ir.bailout is not None:
         table, flag = ir.operands[1], ir.load(ir.bailout, INT, 4)
         ir.store(ir.binary("or", ir.load(table, INT, 8), flag), table, 8)
-        following = ir.select(ir.compare("ne", flag, ir.number(0, INT)), _END_OF_RECORDS, following)
-    ir.ret(following)
+        next_record = ir.select(ir.compare("ne", flag, ir.number(0, INT)), _END_OF_RECORDS, next_record)
+    ir.ret(next_record)
 
 
 def emit_record_loop(module: Module, array_count: int) -> str:

@@ -105,6 +105,25 @@ def emit_parametric_nest(
     _NestEmitter(ir, nest, loops, parameters, materialized, tile).emit()
 
 
+class _LoopRange(NamedTuple):
+    """The range of a loop.
+
+    Attributes
+    ----------
+    start, stop : int or Value
+        The first index, and the index after the last.
+    step : int
+        The distance of two indices.
+    max_iterations : int
+        An upper bound of the trip count, which determines the blocks of reductions.
+    """
+
+    start: int | Value
+    stop: int | Value
+    step: int
+    max_iterations: int
+
+
 class _NestEmitter:
     """Emits the code of a nest; see `emit_parametric_nest`."""
 
@@ -141,11 +160,12 @@ class _NestEmitter:
         start, stop = self._tile_bounds(vectorized_length) if is_tiled else (0, vectorized_length)
         max_iterations = tiling.tile_length if tiling is not None and is_tiled else self.loop_order.vectorized_length(depth)
         if depth != self.vector_depth:
-            return self._emit_loop(depth, start, stop, 1, indices, lanes, max_iterations)
-        results = self._emit_loop(depth, start, stop, self.lanes, indices, self.lanes, max_iterations // self.lanes)
+            return self._emit_loop(depth, _LoopRange(start, stop, 1, max_iterations), indices, lanes)
+        vector_range = _LoopRange(start, stop, self.lanes, max_iterations // self.lanes)
+        results = self._emit_loop(depth, vector_range, indices, self.lanes)
         if axis.is_reduced:
             results = [self._reduce_lanes(step, value) for (_, step), value in zip(self.reductions, results, strict=True)]
-        if isinstance(vectorized_length, int) and vectorized_length == length:
+        if vectorized_length == length:
             return results
         if isinstance(vectorized_length, int) and not is_tiled:
             return self._emit_remainder(results, depth, vectorized_length, indices, lanes)
@@ -183,41 +203,24 @@ class _NestEmitter:
         self, results: list[Value], depth: int, start: int | Value, indices: dict[int, Value], lanes: int
     ) -> list[Value]:
         """Emit the scalar remainder of the vectorized axis, which has fewer iterations than lanes."""
-        remainder = self._emit_loop(depth, start, self.parameters.length(depth), 1, indices, lanes, self.lanes - 1)
+        loop_range = _LoopRange(start, self.parameters.length(depth), 1, self.lanes - 1)
+        remainder = self._emit_loop(depth, loop_range, indices, lanes)
         return self._combine(results, remainder) if self.axes[depth].is_reduced else results
 
-    def _emit_loop(
-        self,
-        depth: int,
-        start: int | Value,
-        stop: int | Value,
-        step: int,
-        indices: dict[int, Value],
-        lanes: int,
-        max_iterations: int,
-    ) -> list[Value]:
-        """Emit a loop and its body. `max_iterations`, an upper bound of its trip count, determines the blocks of reductions."""
+    def _emit_loop(self, depth: int, loop_range: _LoopRange, indices: dict[int, Value], lanes: int) -> list[Value]:
+        """Emit a loop and its body; return the accumulators of the reductions if the axis is reduced."""
         if self.axes[depth].is_reduced:
-            return self._emit_reduction_loop(depth, start, stop, step, indices, lanes, max_iterations)
-        with self.ir.loop(start, stop, step) as loop:
+            return self._emit_reduction_loop(depth, loop_range, indices, lanes)
+        with self.ir.loop(loop_range.start, loop_range.stop, loop_range.step) as loop:
             body_indices = {**indices, depth: loop.index}
             results = self._emit_loops(depth + 1, body_indices, lanes)
             if self.reductions and all(a.is_reduced for a in self.axes[depth + 1 :]):
                 self._store_results(results, body_indices, lanes)
         return []
 
-    def _emit_reduction_loop(
-        self,
-        depth: int,
-        start: int | Value,
-        stop: int | Value,
-        step: int,
-        indices: dict[int, Value],
-        lanes: int,
-        max_iterations: int,
-    ) -> list[Value]:
+    def _emit_reduction_loop(self, depth: int, loop_range: _LoopRange, indices: dict[int, Value], lanes: int) -> list[Value]:
         """Emit a loop over a reduced axis; a long loop becomes nested blocks."""
-        ir = self.ir
+        ir, (start, stop, step, max_iterations) = self.ir, loop_range
         if max_iterations <= SUM_BLOCK:
             with ir.loop(start, stop, step, self._identities(lanes)) as loop:
                 loop.next = self._combine(loop.current, self._emit_loops(depth + 1, {**indices, depth: loop.index}, lanes))
@@ -228,9 +231,8 @@ class _NestEmitter:
         stop_value = as_value(ir, stop)
         with ir.loop(start, stop, block * step, self._identities(lanes)) as loop:
             end = self._block_end(loop.index, block * step, stop_value)
-            loop.next = self._combine(
-                loop.current, self._emit_reduction_loop(depth, loop.index, end, step, indices, lanes, block)
-            )
+            block_results = self._emit_reduction_loop(depth, _LoopRange(loop.index, end, step, block), indices, lanes)
+            loop.next = self._combine(loop.current, block_results)
         return loop.next
 
     # ------------------------------------------------------------------------------------------ reductions
@@ -260,8 +262,7 @@ class _NestEmitter:
     def _store_results(self, totals: list[Value], indices: dict[int, Value], lanes: int) -> None:
         """Store the results of the reductions."""
         for position, ((step_index, step), total) in enumerate(zip(self.reductions, totals, strict=True)):
-            if self.partials:
-                # each tile stores its own partial results
+            if self.partials:  # each tile stores its own partial results
                 partial = BufferView(self.partials[position].buffer, 0, step.shape, step.out.strides)
                 self._store(partial, total, indices, lanes)
                 continue

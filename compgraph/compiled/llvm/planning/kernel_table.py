@@ -30,8 +30,9 @@ _PARAMETRIC = frozenset({
     "greater_equal", "equal", "not_equal",
 })  # fmt: skip
 
-# The name of a parameter and what it belongs to: ("array", view), ("offset", view), ("length", depth), ("stride", view, depth),
-# ("literal", step, argnum), ("count", step), ("trip count", loop), ("index bound", index), ("index stride", index).
+# A parameter of a unit, with the numbers of its view, loop, step or index: ("array", view), ("offset", view), ("length", depth),
+# ("stride", view, depth), ("literal", step, argnum), ("term count", step), ("trip count", loop), ("index bound", index),
+# ("index stride", index).
 Key = tuple[Hashable, ...]
 LocateView = Callable[[BufferView], tuple[int, int]]  # returns the number of the array that holds a view, and the byte offset
 
@@ -142,7 +143,7 @@ class KernelTable:
 
 
 def block_levels(iterations: int) -> int:
-    """Return the nesting depth of the blocks in which a reduction of some length is summed."""
+    """Return how deeply the blocks of a reduction are nested; see `SUM_BLOCK`."""
     levels, block = 0, SUM_BLOCK
     while iterations > block:
         levels, block = levels + 1, block * SUM_BLOCK
@@ -155,9 +156,9 @@ class _RecordBuilder:
     def __init__(self, materialized: Collection[Buffer], registers: Collection[Buffer], locate: LocateView) -> None:
         self._materialized, self._registers, self._locate = materialized, registers, locate
         self.parameters: dict[Key, int] = {}
-        self._numbers: dict[BufferView, int] = {}
-        self._buffers: dict[Buffer, int] = {}
-        self._views: dict[BufferView, int] = {}
+        self._numbers: dict[BufferView, int] = {}  # of all views
+        self._buffers: dict[Buffer, int] = {}  # the number of each buffer
+        self._views: dict[BufferView, int] = {}  # the number of each view in memory
         self._loops: dict[LoopIndex, int] = {}
 
     def record(self, unit: Unit, width: int) -> UnitRecord:
@@ -257,7 +258,7 @@ class _RecordBuilder:
             if isinstance(step, Reduce):
                 steps.append((step.operation, view_signature(step.operand), view_signature(step.out)))
                 if step.operation == "mean":
-                    self.parameters["count", number] = prod(step.shape[k] for k in step.axes)
+                    self.parameters["term count", number] = prod(step.shape[k] for k in step.axes)
             else:
                 operands = [
                     view_signature(operand)

@@ -160,9 +160,8 @@ class RerolledLoop:
         if not can_be_distributed([self.table.steps[row] for row in self.body_rows]):
             self.partitions = [Partition(list(self.body_rows), is_vectorized=False)]
             return
-        accesses_by_buffer: dict[LoopValue | int, list[Access]] = defaultdict(
-            list
-        )  # values of this loop, other buffers by number
+        # by value of this loop, or by the number of another buffer
+        accesses_by_buffer: dict[LoopValue | int, list[Access]] = defaultdict(list)
         for row, column, number, number_stride, is_written in self.accesses():
             view, offset_stride = self.table.columns[row][column], self._offset_stride(row, column)
             if self._is_own_value(number, number_stride) or (not number_stride and self.defines(number)):
@@ -286,9 +285,7 @@ class LoopSet:
                 self.loops.append(loop)
                 loop.distribute(max(run.trip_count, self._max_trip_count))
                 return
-            edges = np.flatnonzero(np.diff(np.concatenate(([0], is_regular.view(np.int8), [0]))))
-            intervals = list(zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True))
-            start, stop = max(intervals, key=lambda interval: interval[1] - interval[0], default=(0, 0))
+            start, stop = _longest_interval(is_regular)
             run = PeriodicRun(run.start + start * run.period, run.period, stop - start)
 
     def _regular_iterations(self, loop: RerolledLoop) -> Any:
@@ -303,12 +300,12 @@ class LoopSet:
             if is_written and distance != 0:
                 return np.zeros(trip_count, bool)
             if distance is None:
-                is_regular &= self._is_one_loop_value(number + number_stride * np.arange(trip_count))
+                is_regular &= self._same_value_mask(number + number_stride * np.arange(trip_count))
             elif not invariant_writes.isdisjoint(range(number, number + number_stride * distance, number_stride)):
                 is_regular[:distance] = False  # they would write values that are copied before the loop
         return is_regular
 
-    def _is_one_loop_value(self, numbers: NDArray[Any]) -> Any:
+    def _same_value_mask(self, numbers: NDArray[Any]) -> Any:
         """Return a mask of the buffers that hold the same value of an earlier loop, in different iterations."""
         is_in_range = (numbers >= 0) & (numbers < len(self._owner))
         owners = np.where(is_in_range, self._owner[np.where(is_in_range, numbers, 0)], -1)
@@ -364,6 +361,13 @@ class LoopSet:
         return value.view_at(view, iteration)
 
 
+def _longest_interval(mask: NDArray[np.bool_]) -> tuple[int, int]:
+    """Return the range of the longest sequence of True in a mask."""
+    edges = np.flatnonzero(np.diff(np.concatenate(([0], mask.view(np.int8), [0]))))
+    intervals = list(zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True))
+    return max(intervals, key=lambda interval: interval[1] - interval[0], default=(0, 0))
+
+
 def _entire_view(buffer: Buffer) -> BufferView:
     return BufferView(buffer, 0, (buffer.size,), (1,)) if buffer.size != 1 else BufferView(buffer, 0, (), ())
 
@@ -380,7 +384,7 @@ def reroll_loops(steps: Sequence[Step], outputs: Iterable[BufferView], max_trip_
     steps : sequence of Step
         Steps in order.
     outputs : iterable of BufferView
-        The results, whose buffers do not change.
+        The results. Steps that define their buffers stay outside of loops.
     max_trip_count : int, optional
         The largest trip count to which the loops may be extrapolated.
     """
