@@ -88,12 +88,6 @@ class ChannelConvolution:
         """Emit the results of images and a kernel."""
         g, ir = self.geometry, self.ir
         self.clear_padding(any((*g.before, *g.after)))
-        channel_stride = prod(g.window) * g.out_channels
-        axes = [
-            PairedAxis(g.in_channels, 1, channel_stride),
-            PairedAxis(g.window[0], g.dilation[0] * g.padded[1] * g.in_channels, g.window[1] * g.out_channels),
-            PairedAxis(g.window[1], g.dilation[1] * g.in_channels, g.out_channels),
-        ]
         source = PixelGrid(self.inputs, g.strides[0] * g.padded[1] * g.in_channels, g.strides[1] * g.in_channels)
         target = PixelGrid(self.outputs, g.counts[1] * g.out_channels, g.out_channels)
         with ir.loop(0, g.groups) as group:
@@ -101,7 +95,7 @@ class ChannelConvolution:
             self.emit_transpose((g.out_channels, g.depth), self.weights, kernel)
             with ir.loop(0, g.batch) as image:
                 self._copy_padded(self.image_address(self.first_operand, image.index, group.index, g.image_size))
-                self._emit_pixels(g.counts, g.out_channels, source, self.weights, axes, target)
+                self._emit_pixels(g.counts, g.out_channels, source, self.weights, self._kernel_axes(), target)
                 result = self.image_address(self.out, image.index, group.index, g.result_size)
                 self.emit_transpose((prod(g.counts), g.out_channels), result, self.outputs)
         return ir.number(0, INT)
@@ -172,27 +166,29 @@ class ChannelConvolution:
     def _accumulate_kernel_gradient(self) -> None:
         """Add the contribution of one image to the cotangent of the kernel."""
         g = self.geometry
-        kernel_axes = [  # with the strides of the inputs and of the result
-            PairedAxis(g.in_channels, 1, prod(g.window) * g.out_channels),
-            PairedAxis(g.window[0], g.dilation[0] * g.padded[1] * g.in_channels, g.window[1] * g.out_channels),
-            PairedAxis(g.window[1], g.dilation[1] * g.in_channels, g.out_channels),
-        ]
         sum_axes = [
             PairedAxis(g.counts[0], g.strides[0] * g.padded[1] * g.in_channels, g.counts[1] * g.out_channels),
             PairedAxis(g.counts[1], g.strides[1] * g.in_channels, g.out_channels),
         ]
         for channels, start, vector_type in self._channel_blocks(g.out_channels):
             b = self.address(self.outputs, (start, 1))
-            for a, out, offsets in self._kernel_tiles(kernel_axes, start, max_tile_rows(len(channels.offsets), self.width)):
+            for a, out, offsets in self._kernel_tiles(start, max_tile_rows(len(channels.offsets), self.width)):
                 rows_a, rows_out = zip(*offsets, strict=True)
                 tile_sums = accumulate_tile(self.ir, vector_type, a, b, rows_a, channels.offsets, sum_axes)
                 self._add_tile(tile_sums, out, rows_out, channels.offsets)
 
-    def _kernel_tiles(
-        self, axes: Sequence[PairedAxis], channel: Value, max_rows: int
-    ) -> Iterator[tuple[Value, Value, list[tuple[int, int]]]]:
-        """Emit loops over tiles of the kernel; yield the addresses of the inputs and the result, and the offsets of the rows."""
-        ir = self.ir
+    def _kernel_axes(self) -> list[PairedAxis]:
+        """Return the axes of the kernel, with the strides of the inputs and of the weights."""
+        g = self.geometry
+        return [
+            PairedAxis(g.in_channels, 1, prod(g.window) * g.out_channels),
+            PairedAxis(g.window[0], g.dilation[0] * g.padded[1] * g.in_channels, g.window[1] * g.out_channels),
+            PairedAxis(g.window[1], g.dilation[1] * g.in_channels, g.out_channels),
+        ]
+
+    def _kernel_tiles(self, channel: Value, max_rows: int) -> Iterator[tuple[Value, Value, list[tuple[int, int]]]]:
+        """Emit loops over tiles of the kernel; yield the addresses of the inputs and weights, and the offsets of the rows."""
+        ir, axes = self.ir, self._kernel_axes()
         if self.geometry.depth <= MAX_UNROLLED_ROWS:
             offsets = paired_offsets(axes)
             size = -(-len(offsets) // -(-len(offsets) // max_rows))

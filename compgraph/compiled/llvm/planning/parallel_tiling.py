@@ -1,8 +1,8 @@
 """Tiling: large nests are divided into tiles, which several threads run in parallel (a pass).
 
 The tiling depends only on the steps and the shape of a nest, so results have the same bits with any number of threads. A nest
-is tiled along a non-reduced axis with enough iterations, if there is one. Otherwise it is tiled along a reduced axis: each tile
-stores partial results, which a further nest combines in order.
+is tiled along a non-reduced axis if one has enough iterations. Otherwise it is tiled along a reduced axis: each tile stores
+partial results, which a further nest combines in order.
 """
 
 from __future__ import annotations
