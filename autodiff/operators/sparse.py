@@ -94,7 +94,7 @@ class SparseDerivative:
         selections, positions = find_selections(linearization, x)
         cut = linearization.from_nodes(selections)
         structure = GraphStructure(cut)
-        key = structure.key, tuple([part.tobytes() for part in positions])
+        key = structure.key, tuple([part.tobytes() for part in positions]), linearization.has_writes
         compression = self.compressions.get(key)
         if compression is None:
             starts = np.cumsum([0, *map(len, positions)])
@@ -136,7 +136,8 @@ def find_selections(linearization: Linearization, x: Any) -> tuple[list[Any], li
         active = [position for position in node.parent_argnums if id(args[position]) in positions]
         if not active or type(node) in INERT:
             continue
-        if type(node) is not Write and active == [0] and roots.get(id(node)) is None and moves_elements_of_one(node):
+        is_written = roots.get(id(node)) is not None or roots.get(id(args[0])) is not None
+        if active == [0] and type(node) is not Write and not is_written and moves_elements_of_one(node):
             index = [guarded_plain(linearization, *pair) for pair in zip(args[1:], plain_operands(node)[1:], strict=True)]
             positions[id(node)] = node.function(positions[id(args[0])], *index, **node.options)
         else:

@@ -351,6 +351,13 @@ def _transposed_buffer(x: Any) -> Any:
     return np.exp(y)
 
 
+def _into_the_argument(x: Any) -> Any:
+    before = x[[0, 1]] ** 2
+    x[0] = x[1] * x[2]
+    after = x[[0, 3]]
+    return np.concatenate([before, after * 2, x[:2]])
+
+
 WRITES: dict[str, tuple[Function, Any]] = {
     "parts": (_written, np.concatenate([np.eye(4), [[1, 0, 0, 1]]])),
     "overwritten": (_overwritten, [[1, 1, 1, 1], [1, 0, 0, 0], [0, 1, 0, 1], [0, 0, 1, 0]]),
@@ -358,6 +365,10 @@ WRITES: dict[str, tuple[Function, Any]] = {
     "views": (_through_views, np.eye(4)[[0, 2, 0, 1, 2, 3, 0, 2, 1, 1, 2]]),
     "an index twice": (_repeated_index, np.eye(4)[[0, 2, 2]] * [[1], [1], [0]]),
     "out": (_with_out, (np.eye(4) + np.eye(4)[::-1])[[0, 1, 0, 1]]),
+    "the argument": (
+        _into_the_argument,
+        [[1, 0, 0, 0], [0, 1, 0, 0], [0, 1, 1, 0], [0, 0, 0, 1], [0, 1, 1, 0], [0, 1, 0, 0]],
+    ),
     "other layouts": (_transposed_buffer, [[1, 0, 0, 0], [0, 1, 0, 0], [1, 0, 1, 0], [1, 0, 0, 1]]),
 }
 
@@ -418,8 +429,16 @@ CHANGING: dict[str, tuple[Function, list[Any]]] = {
     "a written index": (lambda x: _write_at(STATE["value"], x), [0, 1, 2]),
     "a scattered index": (grad(lambda x: np.sum(x[STATE["value"]] ** 3)), [np.array([0, 1]), np.array([1, 2])]),
     "an order": (lambda x: np.ravel(x.reshape(2, 2), order=STATE["value"]), ["C", "F"]),
+    "writes": (lambda x: _maybe_write(STATE["value"], x), [False, True]),
     "an operand": (lambda x: np.outer(x, x)[STATE["value"]] * x[0], [0, 1, 2]),
 }
+
+
+def _maybe_write(writes: bool, x: Any) -> Any:
+    y = np.zeros(4)
+    if writes:
+        y[0] = np.floor(x[0])
+    return arrow(x) + y
 
 
 def _write_at(i: int, x: Any) -> Any:
