@@ -34,8 +34,8 @@ _UNGUARDED = frozenset(
     for spec in ops.OPERATIONS
     if spec.policy == "plain" and spec.reads == "values" and not spec.is_guarded and spec.external != "files"
 )
-# Methods of arrays and functions that write elsewhere, or read objects without naming them.
-_UNTRACKED = frozenset(
+# Attributes of arrays, functions and frames by which code reads or writes state that it does not name.
+_UNKNOWN_STATE = frozenset(
     {"tofile", "dump", "ctypes", "setflags", "writeable", "f_globals", "f_locals", "gi_frame", "cr_frame", "tb_frame"}
 )
 # Special names that code may read: those of numbers, containers, arrays and classes.
@@ -184,31 +184,9 @@ class _BytecodeReader:
             if chain is not None:
                 self.chains.add(chain)
             chain = self._new_chain(instruction, imports)
-            if opname in _ATTRIBUTE_OPNAMES:
-                self.attributes.add(name)
-                self._collect_effects(name, code, where)
-            elif opname in _GLOBAL_OPNAMES and name != "__annotations__":
-                if name in _EFFECTS:
-                    self.effects.append(f"it {_EFFECTS[name]} ({where})")
-                elif name in _INDIRECT:
-                    self.effects.append(f"it {_INDIRECT[name]}, so the state that it reads is unknown ({where})")
-                self._collect_effects(name, code, where)
-            elif opname in ("STORE_GLOBAL", "DELETE_GLOBAL"):
-                self.effects.append(f"it assigns the global {name!r} ({where})")
-            elif opname in ("STORE_DEREF", "DELETE_DEREF") and name in self._outer:
-                self.effects.append(f"it assigns the nonlocal {name!r} ({where})")
-            elif opname in _FORMAT_OPNAMES or (
-                opname == "BINARY_OP" and instruction.argrepr.startswith("%") and any(map(_is_format, code.co_consts))
-            ):
-                self.formats = True
-            elif opname == "MATCH_CLASS":
-                self.matches_classes = True
-            elif opname == "CHECK_EXC_MATCH":
-                self.catches = True
-            elif opname == "PUSH_EXC_INFO":
-                handlers += 1
-            elif opname == "WITH_EXCEPT_START":
-                with_handlers += 1
+            self._read_instruction(instruction, code, where)
+            handlers += opname == "PUSH_EXC_INFO"
+            with_handlers += opname == "WITH_EXCEPT_START"
         if chain is not None:
             self.chains.add(chain)
         self.catches = self.catches or handlers > with_handlers
@@ -216,6 +194,31 @@ class _BytecodeReader:
             for text in constant if isinstance(constant, (tuple, frozenset)) else (constant,):
                 if isinstance(text, str) and text.isidentifier():
                     self.texts.add(text)
+
+    def _read_instruction(self, instruction: Any, code: CodeType, where: str) -> None:
+        """Collect the attribute that an instruction reads, its side effects, and the features of the language that it uses."""
+        name, opname = instruction.argval, instruction.opname
+        if opname in _ATTRIBUTE_OPNAMES:
+            self.attributes.add(name)
+            self._collect_effects(name, code, where)
+        elif opname in _GLOBAL_OPNAMES and name != "__annotations__":
+            if name in _EFFECTS:
+                self.effects.append(f"it {_EFFECTS[name]} ({where})")
+            elif name in _INDIRECT:
+                self.effects.append(f"it {_INDIRECT[name]}, so the state that it reads is unknown ({where})")
+            self._collect_effects(name, code, where)
+        elif opname in ("STORE_GLOBAL", "DELETE_GLOBAL"):
+            self.effects.append(f"it assigns the global {name!r} ({where})")
+        elif opname in ("STORE_DEREF", "DELETE_DEREF") and name in self._outer:
+            self.effects.append(f"it assigns the nonlocal {name!r} ({where})")
+        elif opname in _FORMAT_OPNAMES or (
+            opname == "BINARY_OP" and instruction.argrepr.startswith("%") and any(map(_is_format, code.co_consts))
+        ):
+            self.formats = True
+        elif opname == "MATCH_CLASS":
+            self.matches_classes = True
+        elif opname == "CHECK_EXC_MATCH":
+            self.catches = True
 
     def _new_chain(self, instruction: Any, imports: dict[str, AttributeChain]) -> AttributeChain | None:
         """Return the chain that starts with the value an instruction pushes, or None."""
@@ -240,7 +243,7 @@ class _BytecodeReader:
             self.effects.append(f"it changes how errors or warnings are treated, by {name} ({where})")
         elif name == "no_graph":
             self.effects.append(f"it computes within no_graph, which is not recorded ({where})")
-        elif name in _UNTRACKED:
+        elif name in _UNKNOWN_STATE:
             self.effects.append(f"it reads .{name}, through which unknown state is read or written ({where})")
         elif name.startswith("__") and name.endswith("__") and name not in _ALLOWED_SPECIAL and name not in _INDIRECT:
             self.effects.append(f"it reads {name}, through which unknown state is read ({where})")
@@ -255,27 +258,27 @@ def _find_imports(instructions: list[Any]) -> tuple[dict[str, AttributeChain], s
     """Return the imports bound to local names that nothing else assigns, and the other imports."""
     assigned = [name for instruction in instructions for name in _assigned_names(instruction)]
     local_imports, others = dict[str, AttributeChain](), set[AttributeChain]()
-    whole = chain = None
-    takes_names = False
+    module = chain = None  # the imported module, and the part of it at the top of the stack
+    is_from_import = False
     for position, instruction in enumerate(instructions):
         if instruction.opname == "IMPORT_NAME":
-            takes_names = bool(instructions[position - 1].argval)  # whether it is `from a.b import c`
-            name = instruction.argval if takes_names else instruction.argval.partition(".")[0]
-            whole = chain = AttributeChain("import", name, instructions[position - 2].argval or 0, ())
-        elif chain is None or whole is None:
+            is_from_import = bool(instructions[position - 1].argval)  # from a.b import c
+            name = instruction.argval if is_from_import else instruction.argval.partition(".")[0]
+            module = chain = AttributeChain("import", name, instructions[position - 2].argval or 0, ())
+        elif chain is None or module is None:
             continue
         elif instruction.opname == "IMPORT_FROM":
-            before = whole if takes_names else chain
-            chain = before._replace(attributes=(*before.attributes, instruction.argval))
+            parent = module if is_from_import else chain  # import a.b as c
+            chain = parent._replace(attributes=(*parent.attributes, instruction.argval))
         elif instruction.opname.startswith("STORE_"):
             names = _assigned_names(instruction)
             if names and assigned.count(names[0]) == 1:
                 local_imports[names[0]] = chain
             else:
                 others.add(chain)
-            chain = whole if takes_names else None
+            chain = module if is_from_import else None
         elif instruction.opname not in ("SWAP", "POP_TOP", "COPY", "ROT_TWO") or (
-            takes_names and instruction.opname == "POP_TOP"
+            is_from_import and instruction.opname == "POP_TOP"
         ):
             chain = None
     return local_imports, others
@@ -310,19 +313,19 @@ def nested_codes(code: CodeType) -> Iterator[CodeType]:
 
 
 def impurity_of(value: Any) -> str | None:
-    """Describe the side effect of a module or its members that a program does not repeat, or return None."""
+    """Describe why a module, or a function or class of one, is impure; return None if it is not known to be."""
     cls = type(value)
     if issubclass(cls, ModuleType):
-        home = value.__name__
+        module = value.__name__
     else:
-        home = (value if issubclass(cls, (FunctionType, BuiltinFunctionType, type)) else cls).__module__
-    top, _, rest = home.partition(".") if isinstance(home, str) else ("", "", "")
+        module = (value if issubclass(cls, (FunctionType, BuiltinFunctionType, type)) else cls).__module__
+    package, _, rest = module.partition(".") if isinstance(module, str) else ("", "", "")
     family = rest.partition(".")[0]
-    if top == "scipy" and family in _VALUE_DEPENDENT:
+    if package == "scipy" and family in _VALUE_DEPENDENT:
         return f"calls scipy.{family}, whose functions branch on values without guards"
-    if top == "numpy" and family == "random":
+    if package == "numpy" and family == "random":
         return "draws random numbers"
-    return _IMPURE.get(top)
+    return _IMPURE.get(package)
 
 
 @functools.cache

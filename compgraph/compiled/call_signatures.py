@@ -256,6 +256,7 @@ _COMPARED_BY_TEXT = frozenset(
         *(("datetime", name) for name in ("date", "datetime", "time", "timedelta")),
     }
 )
+# Methods are equal if their objects are identical and their functions equal.
 _COMPARED_BY_OWNER = frozenset({types.MethodType, types.BuiltinFunctionType, types.MethodWrapperType})
 
 
@@ -275,11 +276,11 @@ def static_key(leaf: Any) -> Any:
         return immutable_key
     if hasattr(cls, "__array__") or hasattr(cls, "__array_interface__"):
         if isinstance(leaf, np.generic):
-            raise NotCompilableError(f"an argument is a NumPy scalar of dtype {leaf.dtype}")
+            raise NotCompilableError(f"an argument is a NumPy scalar of dtype {leaf.dtype}; pass a Python object, x.item()")
         name = f"{cls.__module__}.{cls.__name__}"
         raise NotCompilableError(f"an argument is a {name}, not an array or a number; pass np.asarray of it")
     if cls.__hash__ is None:
-        raise NotCompilableError(f"an argument is a {cls.__name__}, which is neither an array nor hashable")
+        raise NotCompilableError(f"an argument is a {cls.__name__}, which is neither an array nor hashable; pass its arrays")
     if len(_COMPARED_BY_IDENTITY) < 4096:
         _COMPARED_BY_IDENTITY.add(cls)
     return cls, id(leaf)
@@ -291,7 +292,9 @@ def _static_argument_key(value: object) -> Any:
         hash(value)
     except TypeError:
         if type(value) is not slice:
-            raise NotCompilableError(f"a static argument is a {type(value).__name__}, which is not hashable") from None
+            raise NotCompilableError(
+                f"a static argument is a {type(value).__name__}, which is not hashable; pass a tuple or a frozen dataclass"
+            ) from None
     return StaticArgument, _nested_key(value)
 
 
@@ -305,8 +308,8 @@ def _nested_key(value: Any) -> Any:
         return cls, value.dtype, repr(value)
     if cls is tuple or (isinstance(value, tuple) and hasattr(cls, "_fields") and not hasattr(value, "__dict__")):
         return cls, *map(_nested_key, value)
-    hashes: Any = cls.__hash__
-    if hashes is object.__hash__ or not all(map(_keeps_state_in_dict, cls.__mro__)):
+    hash_method: Any = cls.__hash__
+    if hash_method is object.__hash__ or not all(map(_keeps_state_in_dict, cls.__mro__)):
         return cls, id(value)
     namespace = object.__getattribute__(value, "__dict__")  # the class compares by value, as frozen dataclasses do
     return cls, *((name, _nested_key(part)) for name, part in namespace.items())
@@ -395,6 +398,10 @@ def require_numbers(call: Call) -> None:
     """Raise a NotCompilableError for arrays that do not hold native numbers."""
     for value in call.values():
         if value.dtype.kind not in NUMBERS:
-            raise NotCompilableError(f"an argument is an array of dtype {value.dtype}, which is not numeric")
+            raise NotCompilableError(
+                f"an argument is an array of dtype {value.dtype}, which is not numeric; convert it, as by .astype(float)"
+            )
         if not value.dtype.isnative:
-            raise NotCompilableError(f"an argument is an array of dtype {value.dtype}, which is not in native byte order")
+            raise NotCompilableError(
+                f"an argument is an array of dtype {value.dtype}, which is not in native byte order; convert it by .astype(float)"
+            )

@@ -79,7 +79,7 @@ def require_unchanged(captured: CapturedState, when: str) -> None:
     """Raise a NotCompilableError if a function has changed its captured state."""
     label = captured.find_change(strictly=True)
     if label is not None:
-        raise NotCompilableError(f"{label} was changed {when}; side effects are not compiled")
+        raise NotCompilableError(f"{label} was changed {when}; side effects are not compiled, so return the new value")
     label = captured.find_drawn_generator()
     if label is not None:  # perhaps by another thread, so another attempt may succeed
         raise NotCompilableError(f"it draws random numbers (from {label}); draw outside, and pass the numbers", is_lasting=False)

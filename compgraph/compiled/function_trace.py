@@ -99,12 +99,12 @@ class UnusedResults:
 
     @staticmethod
     def _warns_of_overflow_only(function: Any, quiet_with: str, item: Any) -> bool:
-        """Return whether a function with this constant operand warns only of overflow and infinite operands."""
+        """Return whether an operation warns only of overflow and infinite operands, perhaps due to a constant operand."""
         if quiet_with and item.parent_argnums == (0,) and len(item.args) > 1:
-            plain = np.asarray(item.args[1])
+            constant = np.asarray(item.args[1])
             if quiet_with == "nonzero":
-                return bool(plain.all())
-            return bool(plain.dtype.kind != "c" and (plain >= 0).all() and (plain == np.floor(plain)).all())
+                return bool(constant.all())
+            return bool(constant.dtype.kind != "c" and (constant >= 0).all() and (constant == np.floor(constant)).all())
         is_ufunc_of_scipy = type(function) is np.ufunc and getattr(np, function.__name__, None) is not function
         return is_ufunc_of_scipy and "O" not in "".join(function.types)  # these do not warn
 
@@ -226,15 +226,16 @@ def trace_function(
         If loops were truncated, and the trace possibly differs from the full loops.
     """
     truncation = LoopTruncation() if may_truncate_loops else None
-    differentiated: list[str] | None = None if is_differentiable else []
+    # The opnames of derivatives that are differentiated again. A trace assumes that the list stays empty, else it is repeated.
+    higher_opnames: list[str] | None = None if is_differentiable else []
     try:
-        trace = run_isolated(_trace, f, call, captured, expected, nan_safe, truncation, differentiated)
+        trace = run_isolated(_trace, f, call, captured, expected, nan_safe, truncation, higher_opnames)
     except Exception as error:
-        if not differentiated:
+        if not higher_opnames:
             if truncation is None or not truncation.loops:
                 raise
             raise LoopMismatchError from error
-    if differentiated:
+    if higher_opnames:
         return trace_function(f, call, captured, expected, nan_safe, may_truncate_loops, is_differentiable=True)
     return trace
 
@@ -246,14 +247,14 @@ def _trace(
     expected: tuple[Any, ...],
     nan_safe: bool,
     truncation: LoopTruncation | None,
-    differentiated: list[str] | None,
+    higher_opnames: list[str] | None,
 ) -> FunctionTrace:
     register_imported()
     start = next_sequence_number()
     tracing = Tracing(records=True, compiles=True)
     guard_log: list[Guard] = []
     unmasked: list[int] = []
-    log_changes = {trace_guards: guard_log, higher_derivatives: differentiated, unmasked_sweeps: unmasked}
+    log_changes = {trace_guards: guard_log, higher_derivatives: higher_opnames, unmasked_sweeps: unmasked}
     with (
         np.errstate(all="ignore"),
         tracing,
@@ -261,41 +262,62 @@ def _trace(
     ):
         inputs = [_argument_tracer(value) for value in call.values()]
         call_on_tracers = partial(_call_function, f, *call.with_values(inputs).arguments(), nan_safe, captured.uses_autodiff)
-        result, leaks, unused = call_on_tracers()
-        if tracing.leak_errors:  # the function caught an error of tracing, and took a branch that NumPy does not take
-            raise NotCompilableError(f"it catches an error that is raised only while tracing: {tracing.leak_errors[0]}")
-        if truncation is not None and truncation.has_failed:
-            raise LoopMismatchError
-        results = ResultTree(result, expected)
-        del result  # and its tracers that are not outputs
+
+        def record_call() -> _RecordedCall:
+            result, leaks, unused = call_on_tracers()
+            if tracing.leak_errors:  # the function caught an error of tracing, and took a branch that NumPy does not take
+                raise NotCompilableError(f"it catches an error that is raised only while tracing: {tracing.leak_errors[0]}")
+            if truncation is not None and truncation.has_failed:
+                raise LoopMismatchError
+            return _RecordedCall(inputs, start, ResultTree(result, expected), guard_log, leaks, unused)
+
+        recorded_call = record_call()
         if truncation is not None and truncation.loops:
             require_unchanged(captured, "while tracing")
-            schedules = [_truncated_schedule(results, guard_log, leaks, unused, inputs, truncation.tables, start)]
+            schedules = [_truncated_schedule(recorded_call, truncation.tables)]
             for trip_counts in truncation.further_trip_counts():
                 truncation.restart(trip_counts)
                 guard_log.clear()
-                result, leaks, unused = call_on_tracers()
-                further_results = ResultTree(result, expected)
-                schedules.append(_truncated_schedule(further_results, guard_log, leaks, unused, inputs, truncation.tables, start))
+                schedules.append(_truncated_schedule(record_call(), truncation.tables))
+            results = recorded_call.results
             return _family_trace(schedules, truncation, results, _numpy_fallback(f, call, results), bool(unmasked))
     require_unchanged(captured, "while tracing")
-    return _full_trace(results, expected, guard_log, leaks, unused, inputs, start, bool(unmasked))
+    return _full_trace(recorded_call, expected, bool(unmasked))
 
 
-def _full_trace(
-    results: ResultTree,
-    expected: tuple[Any, ...],
-    guard_log: list[Guard],
-    leaks: list[Any],
-    unused: UnusedResults,
-    inputs: list[Any],
-    start: float,
-    is_unmasked: bool,
-) -> FunctionTrace:
+class _RecordedCall(NamedTuple):
+    """One call of a function on argument tracers.
+
+    Attributes
+    ----------
+    inputs : list of Node
+        The argument tracers.
+    start : float
+        The sequence number before the call.
+    results : ResultTree
+        The results.
+    guard_log : list of Guard
+        The guards, which are cleared before another call.
+    leaks : list of Leak
+        The values that left the graph.
+    unused : UnusedResults
+        The operations that may be unused.
+    """
+
+    inputs: list[Any]
+    start: float
+    results: ResultTree
+    guard_log: list[Guard]
+    leaks: list[Any]
+    unused: UnusedResults
+
+
+def _full_trace(recorded_call: _RecordedCall, expected: tuple[Any, ...], is_unmasked: bool) -> FunctionTrace:
     """Return the trace of a graph with all iterations of its loops. Raise a NotCompilableError if a program cannot repeat it."""
+    inputs, start, results, guard_log, leaks, unused = recorded_call
     for position, node in enumerate(inputs):
         if node.memory:
-            raise NotCompilableError(f"it writes into an argument (array {position}; {node.memory.log[0].line})")
+            raise NotCompilableError(f"it writes into an argument (array {position}; {node.memory.log[0].line}); copy it first")
     outputs = results.outputs
     unused_nodes = unused.select_unused(outputs, inputs)
     items = collect_dependencies([*outputs, *inputs, *unused_nodes])
@@ -321,20 +343,13 @@ def _describe_unguarded_leaks(leaks: list[Any]) -> list[str]:
     return [str(leak) for leak in leaks if leak.description not in _GUARDED_CONVERSIONS]
 
 
-def _truncated_schedule(
-    results: ResultTree,
-    guard_log: list[Guard],
-    leaks: list[Any],
-    unused: UnusedResults,
-    inputs: list[Any],
-    tables: list[Any],
-    start: float,
-) -> Schedule:
-    """Return the schedule of a trace with truncated loops.
+def _truncated_schedule(recorded_call: _RecordedCall, tables: list[Any]) -> Schedule:
+    """Return the schedule of a trace with truncated loops, whose inputs include the `tables` of constants.
 
-    The values in such a trace are wrong. Raise a LoopMismatchError if the trace depends on them or has
-    effects besides its results.
+    The values in such a trace are wrong. Raise a LoopMismatchError if the trace depends on them, or has effects besides its
+    results.
     """
+    inputs, start, results, guard_log, leaks, unused = recorded_call
     items = collect_dependencies([*results.outputs, *inputs])
     guards, leak_descriptions = select_guards(guard_log, items)
     schedule_inputs = [*inputs, *tables]
@@ -429,7 +444,9 @@ def _require_local_graph(items: list[Any], inputs: list[Any], start: float) -> N
             and item not in input_nodes
             and not isinstance(item, ConstantNode)
         ):
-            raise NotCompilableError(f"it uses a node from outside the function ({item.noun}, {item.line or 'unknown line'})")
+            raise NotCompilableError(
+                f"it uses a node from outside the function ({item.noun}, {item.line or 'unknown line'}); pass it as an argument"
+            )
 
 
 _DRAW_MESSAGE = "it draws random numbers ({}); draw outside, and pass the numbers as an argument"

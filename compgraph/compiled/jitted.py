@@ -83,7 +83,8 @@ def _verdict(backend: str, entries: Sequence[Specializations], notes: Sequence[s
 
 
 def _describe(number: int, variant: Specialization) -> list[str]:
-    times = ", ".join(f"{what} {_time(seconds)}" for what, seconds in variant.times.items())
+    """Return the lines of a report on a program."""
+    times = ", ".join(f"{step} {_time(seconds)}" for step, seconds in variant.times.items())
     mean = f", {_time(variant.seconds / variant.timed)} each" if variant.timed else ""
     lines = [f"    program {number}: {variant.size} operations; {times}; {_count(variant.runs, 'run')}{mean}"]
     if reason := getattr(variant.program, "numpy_reason", ""):

@@ -137,9 +137,8 @@ class _PureRegistry:
         for name in [name for name in self._not_imported if name in sys.modules]:
             module, text = sys.modules[name], self._not_imported.pop(name)
             names = text.split() if text is not None else [n for n in getattr(module, "__all__", vars(module)) if n[0] != "_"]
-            space = vars(module)
             for part in names:
-                value: Any = space.get(part)
+                value: Any = vars(module).get(part)
                 if part in _EXCLUDED_NAMES or type(value) in CONSTANTS or isinstance(value, types.ModuleType):
                     continue
                 if not callable(value) and not type(value).__module__.startswith("numpy.lib."):  # np.r_ and np.mgrid are objects
@@ -178,50 +177,50 @@ known_functions = _PureRegistry()
 
 def is_pure_function(function: types.FunctionType) -> bool:
     """Return whether a library function written in Python is trusted although it is not listed."""
-    home = str(function.__globals__.get("__name__"))
-    if home.partition(".")[0] in ("compgraph", "autodiff"):
+    package = str(function.__globals__.get("__name__")).partition(".")[0]
+    if package in ("compgraph", "autodiff"):
         return function.__code__.co_name not in _CALLED_FOR_EFFECTS
-    return home.partition(".")[0] in _TRUSTED_MODULES and function.__code__.co_name != "singledispatch"
+    return package in _TRUSTED_MODULES and function.__code__.co_name != "singledispatch"
 
 
 @functools.lru_cache(maxsize=4096)
-def is_user_object(kind: type) -> bool:
+def is_user_object(cls: type) -> bool:
     """Return whether a class is a user's, and all bases keep their state where it can be compared."""
-    return is_user_class(kind) and all(is_user_class(base) or base in BASES or base is np.ndarray for base in kind.__mro__)
+    return is_user_class(cls) and all(is_user_class(base) or base in BASES or base is np.ndarray for base in cls.__mro__)
 
 
 @functools.lru_cache(maxsize=4096)
-def is_user_class(kind: type) -> bool:
+def is_user_class(cls: type) -> bool:
     """Return whether a class was defined in Python, by a user or a third-party package."""
-    is_of_python = is_heap_type(kind) and not any(_is_c_member(part, kind) for part in vars(kind).values())
-    return is_of_python and not is_own_class(kind) and not is_library_class(kind)
+    is_python_class = is_heap_type(cls) and not any(_is_c_member(part, cls) for part in vars(cls).values())
+    return is_python_class and not is_own_class(cls) and not is_library_class(cls)
 
 
-def _is_c_member(part: Any, kind: type) -> bool:
+def _is_c_member(part: Any, cls: type) -> bool:
     """Return whether a member of a class was defined in C."""
     if type(part) is types.BuiltinFunctionType:
-        return part.__self__ is kind
-    is_of_kind = type(part) in _C_DESCRIPTORS and part.__objclass__ is kind
-    return is_of_kind and part.__name__ not in ("__dict__", "__weakref__")
+        return part.__self__ is cls
+    is_own_descriptor = type(part) in _C_DESCRIPTORS and part.__objclass__ is cls
+    return is_own_descriptor and part.__name__ not in ("__dict__", "__weakref__")
 
 
-def is_own_class(kind: type) -> bool:
+def is_own_class(cls: type) -> bool:
     """Return whether a class belongs to the two packages."""
-    module = str(kind.__module__)
-    return module.partition(".")[0] in ("compgraph", "autodiff") and _is_defined_in(module, kind)
+    module = str(cls.__module__)
+    return module.partition(".")[0] in ("compgraph", "autodiff") and _is_defined_in(module, cls)
 
 
-def is_library_class(kind: type) -> bool:
+def is_library_class(cls: type) -> bool:
     """Return whether a class belongs to Python, NumPy or SciPy."""
-    module = str(kind.__module__)
+    module = str(cls.__module__)
     top = module.partition(".")[0]
     is_of_library = top in ("numpy", "scipy", "builtins") or (top in sys.stdlib_module_names and top != "__main__")
-    return is_of_library and _is_defined_in(module, kind)
+    return is_of_library and _is_defined_in(module, cls)
 
 
-def _is_defined_in(module: str, kind: type) -> bool:
+def _is_defined_in(module: str, cls: type) -> bool:
     """Return whether the module that a class names contains it, because ``__module__`` can be set freely."""
     value: Any = sys.modules.get(module)
-    for name in kind.__qualname__.split("."):
+    for name in cls.__qualname__.split("."):
         value = getattr(value, "__dict__", {}).get(name)
-    return value is kind
+    return value is cls

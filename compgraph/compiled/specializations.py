@@ -24,10 +24,10 @@ from .loops import LoopMismatchError
 from .result_trees import block_indices, require_close_results, snapshot_results
 
 _log = logging.getLogger(__name__)
-NUMPY_CALLS = 2  # calls of a signature that run as NumPy before it is compiled
+CALLS_BEFORE_COMPILATION = 2  # calls of a signature that run as NumPy before it is compiled
 MAX_SPECIALIZATIONS, MAX_STATE_CHANGES, MAX_ATTEMPTS = 16, 8, 3
-# Errors of a program called with values that it was not compiled for.
-MISMATCHES = (GuardError, *MISMATCH_ERRORS, ArithmeticError, Warning)
+# Errors and warnings of a run after which another program, or NumPy, computes the results.
+FAILED_RUN_ERRORS = (GuardError, *MISMATCH_ERRORS, ArithmeticError, Warning)
 
 
 class Specialization:
@@ -44,7 +44,7 @@ class Specialization:
     size : int
         The number of operations.
     checks_nan : bool
-        Whether a result with nan discards the program, because it may come from the short form of a derivative.
+        Whether a result with nan discards the program, because the short form of a derivative may cause it.
     times : dict
         The seconds of each step of the compilation.
     runs, timed, seconds : int, int, float
@@ -112,14 +112,14 @@ class Specializations:
                 continue
             variant.runs += 1
             try:
-                if variant.runs & 15 == 1:
+                if variant.runs % 16 == 1:  # one of 16 runs is timed
                     start = time.perf_counter()
                     results = variant.program(values)
                     variant.seconds += time.perf_counter() - start
                     variant.timed += 1
                 else:
                     results = variant.program(values)
-            except MISMATCHES:
+            except FAILED_RUN_ERRORS:
                 variant.runs -= 1
                 continue
             if variant.checks_nan and self.has_nan(results):
@@ -149,15 +149,12 @@ class Specializations:
 
         The function is called once, with `args` and `kwargs`. They are those of `call`, or nodes with the same values.
         """
-        if not self._is_due():
+        self.calls += 1
+        is_pending = self._pending == compiler_thread.generation
+        is_due = self.is_eager or self.calls > CALLS_BEFORE_COMPILATION
+        if self.rejection is not None or is_pending or not is_due:
             return self.jitted.__wrapped__(*args, **kwargs)
         return self._call_and_compile(call, args, kwargs)
-
-    def _is_due(self) -> bool:
-        self.calls += 1
-        return (
-            self.rejection is None and self._pending != compiler_thread.generation and (self.is_eager or self.calls > NUMPY_CALLS)
-        )
 
     def _call_and_compile(self, call: Call, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Call the function as NumPy, and compile a program from the call, immediately or in the background."""
@@ -347,11 +344,13 @@ def _require_unchanged_arguments(before: ArgumentState, after: ArgumentState, un
     `unchanged_call` is the call with equal arrays, into which the function cannot write.
     """
     if before.structure != after.structure or before.orders != after.orders:
-        raise NotCompilableError("it modifies an argument (a list, dictionary or object), which a program cannot repeat")
+        raise NotCompilableError(
+            "it modifies an argument (a list, dictionary or object), which a program cannot repeat; return a new one"
+        )
     for position, (leaf_index, copy) in enumerate(zip(unchanged_call.dynamic, unchanged_call.values(), strict=True)):
         value = before.leaves[leaf_index]
         if after.leaves[leaf_index] is not value:
-            raise NotCompilableError("it replaces a value in an argument (a list, dictionary or object)")
+            raise NotCompilableError("it replaces a value in an argument (a list, dictionary or object); return a new one")
         is_plain = type(value) is np.ndarray
         if before.writes[leaf_index] != after.writes[leaf_index] or (is_plain and not _has_same_bytes(value, copy)):
             raise NotCompilableError(

@@ -165,9 +165,8 @@ class StateSearch:
             self._reject(f"{label}: it {why}")
         elif callable(value):
             is_named = issubclass(type(value), (type, FunctionType, BuiltinFunctionType))
-            name = value.__qualname__ if is_named else None
-            what = name or f"object of class {type(value).__qualname__}"
-            self._reject(f"{label} ({what}) is not known to be pure")
+            name = value.__qualname__ if is_named else f"object of class {type(value).__qualname__}"
+            self._reject(f"{label} ({name}) is not known to be pure")
         else:
             self._reject(f"{label} is a {type(value).__qualname__}, which may change; pass it as an argument")
 
@@ -178,15 +177,15 @@ class StateSearch:
         self.locations[location.key] = location
         return True
 
-    def _visit_name(self, space: Any, name: Any, label: str) -> Any:
+    def _visit_name(self, namespace: Any, name: Any, label: str) -> Any:
         """Compare the value of a name in a mapping, and visit it."""
-        value = self._compare_name(space, name, label)
+        value = self._compare_name(namespace, name, label)
         if value is not MISSING and not issubclass(type(value), ModuleType):
             self._queue.append((value, label))
         return value
 
-    def _compare_name(self, space: Any, name: Any, label: str) -> Any:
-        location = Location.in_mapping(space, name, label)
+    def _compare_name(self, namespace: Any, name: Any, label: str) -> Any:
+        location = Location.in_mapping(namespace, name, label)
         self._add_location(location)
         return location.value
 
@@ -250,7 +249,7 @@ class StateSearch:
             self.contents.append(contents)
         if base in (list, tuple):
             self._queue += [(part, f"{label}[{position}]") for position, part in enumerate(contents.parts)]
-        elif len(contents.parts) and base in (list, tuple, set, frozenset, collections.deque):
+        elif base in (set, frozenset, collections.deque):
             self._queue += [(part, f"an element of {label}") for part in contents.parts]
         else:
             half = len(contents.parts) // 2
@@ -262,71 +261,71 @@ class StateSearch:
             self._compare_attribute(value, "default_factory", label)
             self._queue.append((value.default_factory, f"{label}.default_factory"))
 
-    def _visit_object(self, value: Any, kind: Any, label: str) -> None:
-        if kind is functools.partial:
+    def _visit_object(self, value: Any, cls: Any, label: str) -> None:
+        if cls is functools.partial:
             self.contents.append(ContentSnapshot(value.keywords, label))
             self._queue += [(part, label) for part in (value.func, *value.args, *value.keywords.values())]
             self._visit_members(vars(value), label, False)
-        elif kind in (MethodType, BuiltinFunctionType, MethodWrapperType):
-            self._visit_method(value, kind, label)
-        elif kind in (staticmethod, classmethod, functools.cached_property, functools.partialmethod):
-            self._queue.append((value.__func__ if kind in (staticmethod, classmethod) else value.func, label))
-            if kind is functools.partialmethod:
+        elif cls in (MethodType, BuiltinFunctionType, MethodWrapperType):
+            self._visit_method(value, cls, label)
+        elif cls in (staticmethod, classmethod, functools.cached_property, functools.partialmethod):
+            self._queue.append((value.__func__ if cls in (staticmethod, classmethod) else value.func, label))
+            if cls is functools.partialmethod:
                 self._queue += [(part, label) for part in (*value.args, *value.keywords.values())]
-        elif kind is property:
+        elif cls is property:
             self._queue += [(part, label) for part in (value.fget, value.fset, value.fdel) if part is not None]
-        elif kind is decimal.Decimal:
+        elif cls is decimal.Decimal:
             self._visit_known("decimal.Decimal", label)
-        elif kind in _DATES:
+        elif cls in _DATES:
             if self.attributes & {"now", "today", "utcnow"}:
                 self._reject(f"{label}: it reads the clock")
-        elif kind is operator.attrgetter:
+        elif cls is operator.attrgetter:
             self.attributes |= {name for text in value.__reduce__()[1] for name in text.split(".")}
-        elif issubclass(kind, _GENERATORS):
+        elif issubclass(cls, _GENERATORS):
             if self.attributes & _STATE_ATTRIBUTES:
                 self._reject(f"{label} is a random generator, whose state it may read")
             self.generator_states.append((value, generator_state(value), label))
-        elif issubclass(kind, np.ndarray) and (kind in _ARRAYS or is_user_object(kind)):
-            self._visit_array(value, kind, label)
-        elif kind in _BUFFERS:
+        elif issubclass(cls, np.ndarray) and (cls in _ARRAYS or is_user_object(cls)):
+            self._visit_array(value, cls, label)
+        elif cls in _BUFFERS:
             self.contents.append(ContentSnapshot(value, label))
-        elif (top := str(kind.__module__).partition(".")[0]) in ("compgraph", "autodiff") and is_own_class(kind):
-            self._visit_own_object(value, kind, label)
-        elif (top == "numpy" and kind.__module__.startswith("numpy.polynomial.")) or kind in _ATTRIBUTE_CLASSES:
+        elif (top := str(cls.__module__).partition(".")[0]) in ("compgraph", "autodiff") and is_own_class(cls):
+            self._visit_own_object(value, cls, label)
+        elif (top == "numpy" and cls.__module__.startswith("numpy.polynomial.")) or cls in _ATTRIBUTE_CLASSES:
             self._compare_attribute_dict(value, label)
             namespace = vars(value)
             self.contents.append(ContentSnapshot(namespace, label))
             self._queue += [(part, f"{label}.{name}") for name, part in list(namespace.items())]
         elif (base := container_base(value)) is not None and (
-            kind is base or kind in BASES or is_user_object(kind) or (base is tuple and is_library_class(kind))
+            cls is base or cls in BASES or is_user_object(cls) or (base is tuple and is_library_class(cls))
         ):
             self._visit_container(value, base, label)
-            if is_user_object(kind):
-                self._visit_user_object(value, kind, label)
-        elif is_user_object(kind):
-            if issubclass(kind, BaseException):
+            if is_user_object(cls):
+                self._visit_user_object(value, cls, label)
+        elif is_user_object(cls):
+            if issubclass(cls, BaseException):
                 self._compare_attribute(value, "args", f"{label}.args")
                 self._queue.append((value.args, f"{label}.args"))
-            self._visit_user_object(value, kind, label)
+            self._visit_user_object(value, cls, label)
         else:
             self._reject_unknown(value, label)
 
-    def _visit_method(self, value: Any, kind: Any, label: str) -> None:
+    def _visit_method(self, value: Any, cls: Any, label: str) -> None:
         """Visit a bound method or a builtin function."""
         owner = value.__self__
         is_of_generator = issubclass(type(owner), _GENERATORS)
         if is_of_generator and value.__name__ in _STATE_ATTRIBUTES:
             self._reject(f"{label} reads or sets the state of a random generator")
-        if is_of_generator or (kind is not MethodType and owner is not None and not issubclass(type(owner), ModuleType)):
+        if is_of_generator or (cls is not MethodType and owner is not None and not issubclass(type(owner), ModuleType)):
             self._queue.append((owner, f"{label}.__self__"))
-        elif kind is not MethodType:
+        elif cls is not MethodType:
             self._reject_unknown(value, label)
         elif known_functions.is_pure_method(owner, value.__name__):
             self._compare_attribute(value, "__func__", label)
         else:
             self._queue += [(value.__func__, label), (owner, f"{label}.__self__")]
 
-    def _visit_array(self, value: Any, kind: Any, label: str) -> None:
+    def _visit_array(self, value: Any, cls: Any, label: str) -> None:
         if value.dtype.hasobject:
             self._reject(f"{label} is an array of objects")
             return
@@ -335,18 +334,18 @@ class StateSearch:
             self.contents.append(SettingSnapshot(np.get_printoptions, "np.set_printoptions"))
         if value.base is not None and self.attributes & {"base", "as_strided"}:
             self._queue.append((value.base, f"{label}.base"))
-        if kind not in _ARRAYS:
-            self._visit_user_object(value, kind, label)
+        if cls not in _ARRAYS:
+            self._visit_user_object(value, cls, label)
 
-    def _visit_own_object(self, value: Any, kind: type, label: str) -> None:
+    def _visit_own_object(self, value: Any, cls: type, label: str) -> None:
         """Visit the contents of an object of the two packages."""
-        self._record_module(kind.__module__)
-        if kind.__name__ == "Jitted":
+        self._record_module(cls.__module__)
+        if cls.__name__ == "Jitted":
             self._visit_name(vars(value), "__wrapped__", label)
             self._visit_members(vars(value), label, False)
-        elif kind.__name__ == "Bound":
+        elif cls.__name__ == "Bound":
             self._queue += [(value.__func__, label), (value.__self__, f"{label}.__self__")]
-        elif kind.__name__ in ("Executor", "Profile"):
+        elif cls.__name__ in ("Executor", "Profile"):
             self._reject_unknown(value, label)
         else:
             namespace = getattr(value, "__dict__", {})
@@ -354,17 +353,17 @@ class StateSearch:
                 if not name.startswith("__"):
                     self._visit_name(namespace, name, f"{label}.{name}")
 
-    def _visit_user_object(self, value: Any, kind: type, label: str) -> None:
+    def _visit_user_object(self, value: Any, cls: type, label: str) -> None:
         """Visit an object of a user's class: the attributes that the functions may read."""
         self._add_location(
             Location(("class", id(value)), functools.partial(type, value), "type({0})", value, f"the class of {label}")
         )
-        self._visit_class(kind, self.instantiates, label)
+        self._visit_class(cls, self.instantiates, label)
         try:
             namespace = object.__getattribute__(value, "__dict__")
         except AttributeError:
             namespace = None
-        user_classes = [base for base in kind.__mro__ if is_user_class(base)]
+        user_classes = [base for base in cls.__mro__ if is_user_class(base)]
         if type(namespace) is dict:
             self._compare_attribute_dict(value, label)
             self._visit_members(namespace, label, True)
@@ -381,19 +380,19 @@ class StateSearch:
                     location = Location.slot(value, member, f"{label}.{name}")
                     if self._add_location(location) and location.value is not MISSING:
                         self._queue.append((location.value, f"{label}.{name}"))
-        if issubclass(kind, enum.Enum):
+        if issubclass(cls, enum.Enum):
             self._visit_name(namespace, "_value_", f"{label}.value")
 
     def _compare_attribute_dict(self, value: Any, label: str) -> None:
         read = functools.partial(object.__getattribute__, value, "__dict__")
         self._add_location(Location(("dict", id(value)), read, "attribute({0}, '__dict__')", value, f"the attributes of {label}"))
 
-    def _visit_members(self, space: dict[str, Any], label: str, is_object: bool) -> None:
+    def _visit_members(self, namespace: dict[str, Any], label: str, is_object: bool) -> None:
         """Visit the attributes of an object, a module or a function that the functions may read."""
-        names = set(space) if self.reads_by_name and is_object else self.attributes.intersection(space)
+        names = set(namespace) if self.reads_by_name and is_object else self.attributes.intersection(namespace)
         names |= self.stored_attributes  # assigned attributes may not exist yet
         for name in sorted(map(str, names)):
-            value = self._visit_name(space, name, f"{label}.{name}")
+            value = self._visit_name(namespace, name, f"{label}.{name}")
             if issubclass(type(value), ModuleType):
                 self._queue.append((value, f"{label}.{name}"))
 
@@ -421,16 +420,16 @@ class StateSearch:
                 if known_functions.name_of(base) is None and base not in BASES:
                     self._reject_unknown(base, label)
                 continue
-            space: MappingProxyType[str, Any] = vars(base)
-            size = functools.partial(len, space)  # an added name may shadow another
-            self._add_location(Location((base, "size"), size, "len({0})", space, f"the attributes of {base.__name__}"))
-            for name, part in list(space.items()):
+            namespace: MappingProxyType[str, Any] = vars(base)
+            size = functools.partial(len, namespace)  # an added name may shadow another
+            self._add_location(Location((base, "size"), size, "len({0})", namespace, f"the attributes of {base.__name__}"))
+            for name, part in list(namespace.items()):
                 if name.startswith("__") and name.endswith("__"):
                     is_read = name not in ignored
                 else:
                     is_read = self.reads_by_name or name in self.attributes
                 if is_read and type(part) not in _DESCRIPTORS:
-                    self._visit_name(space, name, f"{base.__name__}.{name}")
+                    self._visit_name(namespace, name, f"{base.__name__}.{name}")
         for name in sorted(self.attributes):  # a name added to a class would shadow that of its base
             mro_position = next((position for position, base in enumerate(value.__mro__) if name in vars(base)), 0)
             for base in filter(is_user_class, value.__mro__[:mro_position]):
@@ -485,11 +484,10 @@ class StateSearch:
             self._reject(effect)
         self.attributes |= code.attributes | code.texts
         self.stored_attributes |= code.stored_attributes
-        self.reads_by_name, self.detects_missing = (
-            self.reads_by_name or code.reads_by_name,
-            self.detects_missing or code.detects_missing,
-        )
-        self.instantiates, self.formats_text = self.instantiates or code.instantiates, self.formats_text or code.formats_text
+        self.reads_by_name |= code.reads_by_name
+        self.detects_missing |= code.detects_missing
+        self.instantiates |= code.instantiates
+        self.formats_text |= code.formats_text
         for chain in sorted(code.chains):
             self._resolve_chain(chain, function, cells)
         named = {chain.name for chain in code.chains if chain.kind == "free"}
@@ -526,13 +524,13 @@ class StateSearch:
 
     def _resolve_member(self, module: ModuleType, name: str, label: str) -> Any:
         """Return the value of a name in a module, whose `__getattr__` may import it first."""
-        space = vars(module)
-        if name not in space and "__getattr__" in space:
-            if is_library_file(space.get("__file__") or ""):
+        namespace = vars(module)
+        if name not in namespace and "__getattr__" in namespace:
+            if is_library_file(namespace.get("__file__") or ""):
                 getattr(module, name, None)
             else:
-                self._visit_name(space, "__getattr__", f"{label}.__getattr__")
-        return self._compare_name(space, name, f"{label}.{name}")
+                self._visit_name(namespace, "__getattr__", f"{label}.__getattr__")
+        return self._compare_name(namespace, name, f"{label}.{name}")
 
     def _resolve_import(self, chain: AttributeChain, function: FunctionType) -> Any:
         """Return a module that is imported within a function."""

@@ -117,7 +117,9 @@ class Executor:
                 raise TypeError(f"an Executor runs nodes, not a {type(node).__name__}, which has no graph")
             require_unbatched("an Executor", node)
             if node.level:
-                raise TypeError("an Executor cannot run a value that carries a tangent")
+                raise TypeError(
+                    "an Executor cannot run a value that carries a tangent. Create it outside of the differentiated function"
+                )
         self._options = {"simplify": simplify, "fuse": fuse, "threads": check_threads("an Executor", threads)}
         self._backend = fastest_backend() if jit else "numpy"
         items = collect_dependencies(self.nodes, retrace_sources_of)
@@ -284,7 +286,7 @@ class Executor:
         """Raise a ValueError if a placeholder among the dependencies has no value."""
         missing = sorted([n for n in dependencies if n in self._placeholders and n not in fed_nodes], key=by_sequence_number)
         if missing:
-            raise ValueError(f"no value was fed for the {', the '.join(map(describe, missing))}")
+            raise ValueError(f"no value was fed for the {', the '.join(map(describe, missing))}. Pass it to run by node or name")
 
     # ------------------------------------------------------------------------------------------ feeds
 

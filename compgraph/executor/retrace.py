@@ -108,7 +108,7 @@ class _Retrace:
     roots : dict
         The array with writes by the id of its memory.
     is_fixed : bool
-        Whether no length may change, because there is no placeholder.
+        Whether all lengths are fixed, because the graph has no placeholder.
     requested_positions : dict
         By pass (the id of its variables), the positions of the variables whose derivatives are in the graph.
     derivatives_by_pass : dict

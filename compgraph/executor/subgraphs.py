@@ -100,7 +100,9 @@ def _as_nodes(node_or_nodes: NDArray[Any] | list[Any] | str, role: str) -> list[
         if not isinstance(node, Value):
             raise TypeError(f"the subgraph {role} nodes, not a {type(node).__name__}, which has no graph")
         if node.level:
-            raise TypeError("a graph cannot be cut at a value that carries tangents")
+            raise TypeError(
+                "a graph cannot be cut at a value that carries tangents. Cut it outside of the differentiated function"
+            )
     return nodes
 
 

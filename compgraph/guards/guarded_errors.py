@@ -77,12 +77,12 @@ def check_operator(operator_name: str, a: object, b: object) -> None:
     """
     require_history(a, b)
     numbers = [x.raw_value if isinstance(x, Value) else x for x in map(strip_transforms, (a, b))]
-    divisor = numbers[1]
-    if operator_name != "pow" and type(divisor) in _REAL_NUMBER_TYPES and divisor:
+    divisor, is_division = numbers[1], operator_name != "pow"
+    if is_division and type(divisor) in _REAL_NUMBER_TYPES and divisor:  # the most frequent case
         return
-    if not _REAL_NUMBER_TYPES.issuperset(map(type, numbers)) and (
-        np.ndim(numbers[0]) or np.ndim(divisor) or (operator_name != "pow" and divisor) or any(map(np.iscomplexobj, numbers))
-    ):
+    if not _REAL_NUMBER_TYPES.issuperset(map(type, numbers)) and any(np.ndim(x) or np.iscomplexobj(x) for x in numbers):
+        return
+    if is_division and divisor:
         return
     function = RAISING_OPERATORS[operator_name]
     if _raises(function, numbers) and is_python_arithmetic(a) and is_python_arithmetic(b):

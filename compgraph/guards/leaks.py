@@ -215,7 +215,7 @@ def check_conversion(node: Value, description: str, frame: Any) -> Leak | None:
 
 
 def _is_implicit_conversion(target: object, node: Value, frame: Any) -> bool:
-    """Whether a frame converts a node implicitly, by a function that is no explicit conversion.
+    """Whether a frame converts a node implicitly, by a function other than an explicit conversion.
 
     For code without source, an explicit conversion is assumed if the code uses the name of one.
     """

@@ -162,14 +162,18 @@ def _require_fitting(function: Callable[..., Any], name: str, value: Any, target
         core = min(len(names.split(",")) if names else 0, len(shape))  # the last axes, which NumPy does not broadcast
         has_same_core = shape[len(shape) - core :] == target_shape[len(target_shape) - core :]
         if np.broadcast_shapes(shape, target_shape) != target_shape or not has_same_core:
-            raise ValueError(f"{name}: the result has shape {shape}, out= {target_shape}")
+            raise ValueError(
+                f"{name}: out= has shape {target_shape}, but the result has shape {shape}. Pass an out= of that shape"
+            )
         if not hasattr(value, "dtype"):
             raise TypeError(f"{name}: the result, a {type(value).__name__}, holds no numbers. Omit out=")
         return value
     if np.shape(value) != target.shape:
-        raise ValueError(f"{name}: the result has shape {np.shape(value)}, out= {target.shape}")
+        raise ValueError(
+            f"{name}: out= has shape {target.shape}, but the result has shape {np.shape(value)}. Pass an out= of that shape"
+        )
     if np.result_type(value) != target.dtype:
-        raise TypeError(f"{name}: the result is {np.result_type(value)}, out= {target.dtype}. Pass an out= of the same dtype")
+        raise TypeError(f"{name}: out= is {target.dtype}, but the result is {np.result_type(value)}. Pass an out= of that dtype")
     return value
 
 

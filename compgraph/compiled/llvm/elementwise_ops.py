@@ -1,4 +1,4 @@
-"""Elementwise operations: which of NumPy's functions are compiled for which dtypes, and their instructions.
+"""Elementwise operations: the functions that are compiled for each dtype, and their instructions.
 
 Where NumPy warns for integers, or a conversion is undefined in C, the code bails out to NumPy.
 """
@@ -50,7 +50,7 @@ def _floor_divide(ir: IRBuilder, a: Value, b: Value) -> Value:
     return ir.select(ir.compare("oeq", b, zero), ratio, whole)
 
 
-FLOATING: dict[str, Callable[[IRBuilder, Value, Value], Value]] = {
+_FLOAT_DIVISIONS: dict[str, Callable[[IRBuilder, Value, Value], Value]] = {
     "fmod": _fmod,
     "remainder": _remainder,
     "floor_divide": _floor_divide,
@@ -106,22 +106,26 @@ def truncate(ir: IRBuilder, value: Value, dtype: np.dtype[Any], type: Type) -> V
 
 
 # LLVM instructions of ufuncs, for floats, integers and booleans.
-_FLOATING = {"add": "fadd", "subtract": "fsub", "multiply": "fmul", "divide": "fdiv"}
-_INTEGER = {"add": "add", "subtract": "sub", "multiply": "mul", "bitwise_and": "and", "bitwise_or": "or", "bitwise_xor": "xor"}
-_BOOLEAN = {
+_FLOAT_INSTRUCTIONS = {"add": "fadd", "subtract": "fsub", "multiply": "fmul", "divide": "fdiv"}
+_INTEGER_INSTRUCTIONS = {
+    "add": "add", "subtract": "sub", "multiply": "mul", "bitwise_and": "and", "bitwise_or": "or", "bitwise_xor": "xor",
+}  # fmt: skip
+_BOOLEAN_INSTRUCTIONS = {
     "logical_and": "and", "logical_or": "or", "logical_xor": "xor", "bitwise_and": "and", "bitwise_or": "or",
     "bitwise_xor": "xor", "add": "or", "multiply": "and", "not_equal": "xor",
 }  # fmt: skip
 _ORDERED = {"less": "lt", "less_equal": "le", "greater": "gt", "greater_equal": "ge", "equal": "eq", "not_equal": "ne"}
 _FLOAT_OPS = frozenset({
-    *_FLOATING, *FLOATING, "negative", "square", "reciprocal", "sign", "maximum", "minimum", "fmax", "fmin",
+    *_FLOAT_INSTRUCTIONS, *_FLOAT_DIVISIONS, "negative", "square", "reciprocal", "sign", "maximum", "minimum", "fmax", "fmin",
     "logical_not", "isnan", "isinf", "isfinite", "copysign", "signbit", "heaviside", "rad2deg", "degrees", "deg2rad", "radians",
 })  # fmt: skip
 _ROUNDING = frozenset({"floor", "ceil", "trunc"})  # the identity on integers
 _DIVISIONS = frozenset({"floor_divide", "remainder", "fmod"})
-_INTEGER_OPS = frozenset({*_INTEGER, "negative", "square", "maximum", "minimum", "invert", "absolute", "sign", "left_shift"})
+_INTEGER_OPS = frozenset({
+    *_INTEGER_INSTRUCTIONS, "negative", "square", "maximum", "minimum", "invert", "absolute", "sign", "left_shift",
+})  # fmt: skip
 _INTEGER_OPS |= _ROUNDING | _DIVISIONS | {"right_shift", "isnan", "isinf", "isfinite"}
-_BOOLEAN_OPS = frozenset({*_BOOLEAN, *_ORDERED, "logical_not", "invert", "maximum", "minimum", "absolute"})
+_BOOLEAN_OPS = frozenset({*_BOOLEAN_INSTRUCTIONS, *_ORDERED, "logical_not", "invert", "maximum", "minimum", "absolute"})
 _GENERIC_OPS = frozenset({"copy", "positive", "where"})
 _ANGLE_FACTORS: dict[str, tuple[float, float]] = {  # numerator and denominator
     **dict.fromkeys(("rad2deg", "degrees"), (180, np.pi)),
@@ -168,7 +172,7 @@ def emit(ir: IRBuilder, name: str, operands: list[Value], dtype: np.dtype[Any]) 
     if name == "where":
         result = ir.select(*operands)
         return ir.intrinsic("arithmetic.fence", result) if kind == "f" else result
-    if name == "require":  # NumPy decides where it is false
+    if name == "require":  # where it is false, the program falls back to NumPy
         ir.bail_out_if(ir.binary("xor", operands[0], ir.number(1, operands[0].type)))
         return operands[0]
     if kind == "b":
@@ -197,7 +201,7 @@ def _emit_boolean(ir: IRBuilder, name: str, a: Value, b: Value | None = None) ->
         return ir.binary("or" if name == "maximum" else "and", a, b)
     if name in _ORDERED:
         return _emit_comparison(ir, name, "u", a, b)
-    return ir.binary(_BOOLEAN[name], a, b)
+    return ir.binary(_BOOLEAN_INSTRUCTIONS[name], a, b)
 
 
 def _emit_integer(ir: IRBuilder, name: str, kind: str, a: Value, b: Value | None = None) -> Value:
@@ -220,7 +224,7 @@ def _emit_integer(ir: IRBuilder, name: str, kind: str, a: Value, b: Value | None
         return divide_integers(ir, name, kind, a, b)
     if name in ("left_shift", "right_shift"):
         return shift(ir, name, kind, a, b)
-    return ir.binary(_INTEGER[name], a, b)
+    return ir.binary(_INTEGER_INSTRUCTIONS[name], a, b)
 
 
 def _emit_signed(ir: IRBuilder, name: str, kind: str, a: Value) -> Value:
@@ -235,8 +239,8 @@ def _emit_signed(ir: IRBuilder, name: str, kind: str, a: Value) -> Value:
 def _emit_float(ir: IRBuilder, name: str, *operands: Value) -> Value:
     a, b = operands[0], operands[-1]
     one, zero = ir.number(1.0, a.type), ir.number(0.0, a.type)
-    if name in _FLOATING:
-        return ir.binary(_FLOATING[name], a, b)
+    if name in _FLOAT_INSTRUCTIONS:
+        return ir.binary(_FLOAT_INSTRUCTIONS[name], a, b)
     if name == "negative":
         return ir.neg(a)
     if name == "square":
@@ -267,8 +271,8 @@ def _emit_float(ir: IRBuilder, name: str, *operands: Value) -> Value:
     if name in _ANGLE_FACTORS:
         numerator, denominator = np.array(_ANGLE_FACTORS[name], np.float64 if a.type.scalar == "double" else np.float32)
         return ir.binary("fmul", a, ir.number(numerator / denominator, a.type))
-    if name in FLOATING:
-        return FLOATING[name](ir, a, b)
+    if name in _FLOAT_DIVISIONS:
+        return _FLOAT_DIVISIONS[name](ir, a, b)
     infinite = ir.number(np.inf, a.type)
     if name == "isinf":
         return ir.compare("oeq", ir.intrinsic("fabs", a), infinite)

@@ -181,11 +181,11 @@ class IRBuilder:
         self.module.declare("fetestexcept", INT, [INT])
         return self.call("fetestexcept", INT, self.number(FLAGS | UNDERFLOW, INT))
 
-    def clear_exceptions(self, kept: Value | None = None) -> None:
-        """Clear the floating-point exceptions that are not in `kept`."""
+    def clear_exceptions(self, exclude: Value | None = None) -> None:
+        """Clear the floating-point exceptions, except those in `exclude`."""
         self.module.declare("feclearexcept", INT, [INT])
-        every = self.number(FLAGS | UNDERFLOW, INT)
-        self.call("feclearexcept", INT, every if kept is None else self.binary("xor", every, kept))
+        exceptions = self.number(FLAGS | UNDERFLOW, INT)
+        self.call("feclearexcept", INT, exceptions if exclude is None else self.binary("xor", exceptions, exclude))
 
     # ------------------------------------------------------------------------------------------ one instruction
 

@@ -1,8 +1,8 @@
-"""The functions by which NumPy sorts the rows of an array, from its C API.
+"""NumPy's C functions that sort the rows of an array, from its C API.
 
 Compiled code calls them, so it orders equal elements and zeros of different signs as NumPy does on this processor.
 Their types are ``int sort(void *row, npy_intp length, void *)`` and
-``int argsort(void *row, npy_intp *positions, npy_intp length, void *)``; they return a negative number without memory.
+``int argsort(void *row, npy_intp *positions, npy_intp length, void *)``; they return a negative number if memory is exhausted.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from ... import ops
 
 _GET_FUNCTIONS = 365  # the position of `_PyDataType_GetArrFuncs` in the C API
 _FIRST_SORT = 33  # the position of `sort` among the pointers of the structure `PyArray_ArrFuncs`; `argsort` follows
-_KINDS = 3  # the functions of each operation
-_POSITIONS = {False: 0, True: 2}  # of the default kind and of the stable one
+_KINDS = 3  # functions of each operation: quicksort, heapsort, stable sort
+_POSITIONS = {False: 0, True: 2}  # of a function among the kinds, by whether it is stable
 _DTYPES = tuple(np.dtype(code) for code in ("?", "i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "f4", "f8"))
 
 
@@ -49,7 +49,7 @@ def addresses() -> dict[str, int]:
 
 @functools.cache
 def is_available(operation: str, dtype: np.dtype[Any], is_stable: bool) -> bool:
-    """Return whether NumPy sorts a dtype by the function of its C API: it gives the same result for a row with equal elements."""
+    """Return whether the function of the C API sorts a dtype as `np.sort` does, tested on a row with equal elements."""
     address = addresses().get(symbol_name(operation, dtype, is_stable))
     if address is None:
         return False

@@ -1,6 +1,6 @@
 """Thread pool: runs the tiles of one computation in several threads.
 
-The calling thread runs tiles until none is left, and pool threads help. The pool starts on first use. A job finishes even if
+The calling thread and pool threads run tiles until all are done. The pool starts on first use. A job finishes even if
 no pool thread helps, so concurrent calls never wait for each other. Machine code runs without the GIL.
 """
 
@@ -83,7 +83,7 @@ class Job:
         self._helper_exit.acquire()
 
     def work(self) -> None:
-        """Run tiles until none is left."""
+        """Run tiles until all are started."""
         flags, function, arguments, count = 0, self._function, self._arguments, self._count
         for tile in self._tiles:
             if tile >= count or self._is_closed:

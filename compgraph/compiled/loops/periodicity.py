@@ -43,7 +43,7 @@ class GraphTable:
     kinds, integers, may_change : arrays
         See `RowTable`. The integers are the rows of the operands, then indices and offsets into arrays; all may change.
     integer_counts, operand_counts : arrays
-        By row, the count of its integers, and of those that refer to operands.
+        By row, the number of its integers, and the number of integers that refer to operands.
     """
 
     def __init__(self, items: Sequence[Any], inputs: Collection[Any]) -> None:

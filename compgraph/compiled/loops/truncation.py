@@ -8,6 +8,7 @@ stages are not aware of the truncation. Constants that differ between iterations
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -133,8 +134,8 @@ def truncate_graph(result: object, args: Sequence[Any], since: float) -> Truncat
     truncated_graph = TruncatedGraph(table, loops, leaves, structure, args)
     if not truncated_graph.is_valid:
         return None
-    if (collected := collector.get()) is not None:
-        collected.discard_since(since)
+    if (unused_results := collector.get()) is not None:
+        unused_results.discard_since(since)
     return truncated_graph
 
 
@@ -148,11 +149,11 @@ def _depends_on_values(items: list[Any], argument_nodes: Collection[Any], since:
         return True
     if any(getattr(item, "origin", None) is not None for item in items):  # nodes with an origin would be recomputed
         return True
-    collected = collector.get()
-    if collected is not None and not collected.are_all_in(items, since):  # unused results may warn or raise in each iteration
+    unused_results = collector.get()
+    if unused_results is not None and not unused_results.are_all_in(items, since):  # they may warn or raise in each iteration
         return True
-    guards, escaped = select_guards(trace_guards.get() or (), items)
-    return bool(escaped) or not all(map(is_length_guard, guards))  # a program has fixed shapes
+    guards, unchecked = select_guards(trace_guards.get() or (), items)
+    return bool(unchecked) or not all(map(is_length_guard, guards))  # a program has fixed shapes
 
 
 class TruncatedGraph:
@@ -331,21 +332,21 @@ def _as_truncated_loop(table: GraphTable, run: PeriodicRun) -> TruncatedLoop | N
 
 def _memory_distance(table: GraphTable, run: PeriodicRun, change: NDArray[Any]) -> int:
     """Return the maximal distance in iterations between accesses to the same element of an array with writes."""
-    accesses_by_root: dict[int, list[tuple[Any, Any]]] = {}
-    roots = {int(table.integers[row, 0]) for row in range(run.start, run.start + run.period) if type(table.items[row]) is Write}
-    for row in range(run.start, run.start + run.period):
-        first, count, operands = int(table.integers[row, 0]), int(table.integer_counts[row]), int(table.operand_counts[row])
-        if count > operands and first in roots:
-            columns = slice(operands, count)
-            accesses_by_root.setdefault(first, []).append((table.integers[row, columns], change[row - run.start, columns]))
-    max_distance = 1
-    for accesses in accesses_by_root.values():
-        for integers, step in accesses:
-            for others, other_step in accesses:
-                for a, b, g, h in zip(integers, others, step, other_step, strict=False):
-                    if g == h != 0:
-                        max_distance = max(max_distance, int(abs(a - b) // abs(g)) + 1)
-    return max_distance
+    rows = range(run.start, run.start + run.period)
+    written_roots = {int(table.integers[row, 0]) for row in rows if type(table.items[row]) is Write}
+    accesses_by_root: dict[int, list[tuple[Any, Any]]] = {}  # the indices of each access, and their steps
+    for row in rows:
+        root, columns = int(table.integers[row, 0]), slice(int(table.operand_counts[row]), int(table.integer_counts[row]))
+        if columns.stop > columns.start and root in written_roots:
+            accesses_by_root.setdefault(root, []).append((table.integers[row, columns], change[row - run.start, columns]))
+    distances = (
+        int(abs(index - other_index) // abs(step))
+        for accesses in accesses_by_root.values()
+        for (indices, steps), (other_indices, other_steps) in product(accesses, repeat=2)
+        for index, other_index, step, other_step in zip(indices, other_indices, steps, other_steps, strict=False)
+        if step == other_step != 0
+    )
+    return 1 + max(distances, default=0)
 
 
 def _reads_only_ends(table: GraphTable, loops: list[TruncatedLoop]) -> bool:

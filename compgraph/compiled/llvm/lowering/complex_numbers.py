@@ -130,7 +130,7 @@ def _require_limits(state: LoweringState, z: Parts, limits: tuple[float | None, 
 
 
 def _parts_of_operand(state: LoweringState, operand: Any) -> Any:
-    """Return nodes of the parts of a complex operand, with their views; a real operand as it is. None if there is no view."""
+    """Return nodes of the parts of a complex operand, with their views; a real operand unchanged; None without a view."""
     if not is_complex(operand):
         return None if isinstance(operand, Value) and state.view(operand) is None else operand
     if not isinstance(operand, Value):
@@ -183,10 +183,10 @@ def _lower_view(state: LoweringState, item: Any) -> bool:
     if item.function is not ops.getitem and item.function not in VIEWS:
         return False
     if item.function is window:
-        shown = None if source in state.complex_parts else view_of(item, parts[0])
-        if shown is not None:
-            state.views[item] = shown
-        return shown is not None
+        window_view = None if source in state.complex_parts else view_of(item, parts[0])
+        if window_view is not None:
+            state.views[item] = window_view
+        return window_view is not None
     if source in state.complex_parts:
         views = [view_of(item, part) for part in parts]
     else:  # strides in complex numbers
@@ -280,7 +280,7 @@ def _sqrt(z: Parts) -> Parts:
     return Parts(np.where(is_right, root, other), np.copysign(np.where(is_right, other, root), z.imag))
 
 
-def _scaled(function: Callable[[Parts], Parts], factor: float) -> Callable[[Parts], Parts]:
+def _scale(function: Callable[[Parts], Parts], factor: float) -> Callable[[Parts], Parts]:
     """Return a function whose results are multiplied by a real factor."""
 
     def scaled(z: Parts) -> Parts:
@@ -382,7 +382,7 @@ def _power(z: object, exponent: Any, **options: object) -> Any:
 
 
 def _power_by_logarithm(z: Parts, exponent: Parts) -> Parts:
-    """``exp(exponent * log(z))``; at 0 it is 0 if the exponent has a positive real part, else nan, of which NumPy warns."""
+    """``exp(exponent * log(z))``; at 0 it is 0 if the exponent has a positive real part, else nan, where NumPy warns."""
     is_zero = np.logical_and(z.real == 0.0, z.imag == 0.0)
     is_one = np.logical_and(exponent.real == 0.0, exponent.imag == 0.0)
     safe = Parts(np.where(is_zero, 1.0, z.real), z.imag)
@@ -434,8 +434,8 @@ def _linear(function: Callable[..., Any]) -> Expansion:
     return expand
 
 
-def _joined(function: Callable[..., Any]) -> Expansion:
-    """Return the expansion of a function that moves elements of all operands."""
+def _linear_in_all(function: Callable[..., Any]) -> Expansion:
+    """Return the expansion of a function that moves elements of all operands: it is applied to each part."""
 
     def expand(*operands: Any, **options: object) -> Any:
         if options.get("dtype") is not None:
@@ -446,7 +446,7 @@ def _joined(function: Callable[..., Any]) -> Expansion:
     return expand
 
 
-def _scattered(function: Callable[..., Any]) -> Expansion:
+def _scatter(function: Callable[..., Any]) -> Expansion:
     """Return the expansion of `scatter`: its first operand, and the values before each group of indices, have parts."""
 
     def expand(*operands: Any, index_counts: tuple[int, ...]) -> Any:
@@ -483,7 +483,7 @@ def _bilinear(function: Callable[..., Any]) -> Expansion:
 
 
 def _variance(function: Callable[..., Any]) -> Expansion:
-    """Return the expansion of the variance, which is the sum of those of the parts, or of its root."""
+    """Return the expansion of the variance, the sum of the variances of the parts, or of its root."""
 
     def expand(z: object, **options: Any) -> Any:
         if not isinstance(z, Parts) or options.get("dtype") is not None:
@@ -532,7 +532,7 @@ def _expansion_of(function: Callable[..., Any]) -> Expansion | None:
     if expand is not None:
         return expand
     if isinstance(function, ops.Packed):
-        return _joined(function) if function.function in (numpy.concatenate, numpy.stack) else None
+        return _linear_in_all(function) if function.function in (numpy.concatenate, numpy.stack) else None
     name = getattr(function, "__name__", "")
     if name in NAMED_EXPANSIONS and ops.function_by_opname(name) is function:
         return NAMED_EXPANSIONS[name](function)
@@ -575,8 +575,8 @@ EXPANSIONS: dict[Any, Expansion] = {
     np.power: _power,
     ops.power: _power,
     np.float_power: _float_power,
-    np.log10: _elementwise(_scaled(_log, math.log10(math.e))),
-    np.log2: _elementwise(_scaled(_log, math.log2(math.e))),
+    np.log10: _elementwise(_scale(_log, math.log10(math.e))),
+    np.log2: _elementwise(_scale(_log, math.log2(math.e))),
     np.exp2: _elementwise(lambda z: _exp(Parts(z.real * math.log(2), z.imag * math.log(2)))),
     np.log1p: _elementwise(_log1p),
     np.expm1: _elementwise(_expm1),
@@ -602,8 +602,8 @@ EXPANSIONS: dict[Any, Expansion] = {
     **{spec.function: _like(float(spec.fill == 1)) for spec in ops.OPERATIONS if spec.fill is not None},
     numpy.full_like: _full_like,
 }
-# Of these functions, formulas may overflow, or have other results for infinities and nan: the exponents of the largest real and
-# imaginary parts for which they are compiled, in units of the logarithm of the largest number.
+# Functions whose formulas may overflow, or differ from NumPy's for infinities and nan. The largest real and imaginary part
+# for which they are compiled, in units of the logarithm of the largest number; None for a hundredth of the root of that number.
 _EXPONENTIAL, _CIRCULAR, _ALGEBRAIC = (0.98, None), (None, 0.98), (None, None)
 _LIMITS: dict[Any, tuple[float | None, float | None]] = {
     **dict.fromkeys((np.exp, np.exp2, np.expm1, np.sinh, np.cosh), _EXPONENTIAL),
@@ -611,4 +611,4 @@ _LIMITS: dict[Any, tuple[float | None, float | None]] = {
     **dict.fromkeys((np.log, np.log2, np.log10, np.log1p, np.sqrt, np.tan, np.tanh, np.arcsin, np.arccos, np.arctan), _ALGEBRAIC),
     **dict.fromkeys((np.arcsinh, np.arccosh, np.arctanh, np.power, ops.power, np.float_power, ops.complex_sign), _ALGEBRAIC),
 }
-NAMED_EXPANSIONS: dict[str, Callable[[Any], Expansion]] = {"scatter": _scattered, "over": _linear}
+NAMED_EXPANSIONS: dict[str, Callable[[Any], Expansion]] = {"scatter": _scatter, "over": _linear}

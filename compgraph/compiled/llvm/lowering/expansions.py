@@ -123,7 +123,7 @@ def _are_distinct_edges(bins: object, range: object, edges: NDArray[Any]) -> boo
 
 
 def _sorted_rows(x: Array, axis: Axis) -> tuple[Any, list[int]]:
-    """Merge the axes of a reduction into a last one, and sort along it; return also the axes."""
+    """Merge the axes of a reduction into a last axis, and sort along it; return the rows and the axes."""
     axes = sorted(k % x.ndim for k in (range(x.ndim) if axis is None else axis if isinstance(axis, tuple) else (axis,)))
     others = [k for k in range(x.ndim) if k not in axes]
     lengths = tuple(x.shape[k] for k in others)
@@ -131,7 +131,7 @@ def _sorted_rows(x: Array, axis: Axis) -> tuple[Any, list[int]]:
 
 
 def _finish_statistic(result: Array, rows: NDArray[Any], axes: list[int], q_axes: int, keepdims: object) -> Any:
-    """Return nan for the rows with nan, which sorting puts last, and the reduced axes if they are kept."""
+    """Replace the results of rows with nan, which sorting puts last, by nan; restore the reduced axes if `keepdims`."""
     if rows.dtype.kind == "f":
         result = np.where(np.isnan(rows[..., -1]), np.nan, result)
     return np.expand_dims(result, tuple(k + q_axes for k in axes)) if keepdims is True else result
@@ -184,7 +184,7 @@ def _interpolate(low: NDArray[Any], high: NDArray[Any], weight: NDArray[Any], is
 
 
 def _row_weights(out: Array, x: Array, *, skips: bool, options: dict[str, Any], **others: Any) -> Any:
-    """The derivatives of order statistics; their function consists of steps unless it counts the elements that are not nan."""
+    """The weights of rows in derivatives of order statistics, whose function consists of recorded steps unless it skips nan."""
     if skips or not x.size or options.get("weights") is not None:
         return None
     return ops.function_by_opname("row_weights")(out, x, skips=skips, options=options, **others)

@@ -472,7 +472,7 @@ class GraphLowering(LoweringState):
         view, size = layout_in(root.raw_value, item.window), root_view.buffer.dtype.itemsize
         has_dtype = element_dtype(view["dtype"])[0] == root_view.buffer.dtype
         if not root.raw_value.flags.c_contiguous or not has_dtype or view["offset"] % size:
-            raise NotImplementedError("an array that is not in C order is written into")
+            raise NotImplementedError("an array that is not in C order is written into; write into np.ascontiguousarray of it")
         strides = tuple(s // size for s in view["strides"])
         return BufferView(root_view.buffer, root_view.offset + view["offset"] // size, view["shape"], strides)
 

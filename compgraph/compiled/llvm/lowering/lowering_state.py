@@ -22,7 +22,7 @@ MAX_SHARED_BYTES = 2048  # bytes of the largest constants that are deduplicated
 
 
 def casts_like_numpy(value: object, dtype: np.dtype[Any]) -> bool:
-    """Return whether a view or number is converted to a dtype as by NumPy; float views are checked at run time."""
+    """Return whether compiled code converts a view or number to a dtype as NumPy does; float views are checked at run time."""
     if isinstance(value, BufferView):
         return True
     if type(value) is int and dtype.kind in "iu":  # comparisons with an integer out of range are exact
@@ -36,8 +36,8 @@ def operands_and_options(item: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
     function = item.function
     if not isinstance(function, ops.Keyworded):
         return item.args, dict(item.options)
-    cut = len(item.args) - len(function.names)
-    return item.args[:cut], {**item.options, **dict(zip(function.names, item.args[cut:], strict=True))}
+    count = len(item.args) - len(function.names)  # positional operands
+    return item.args[:count], {**item.options, **dict(zip(function.names, item.args[count:], strict=True))}
 
 
 class LoweringState:
@@ -122,16 +122,17 @@ class LoweringState:
         if not isinstance(operand, np.ndarray):
             return operand if isinstance(operand, (bool, int, float, np.generic)) else None
         view = self.view(operand)
-        if view is None or not self.is_fixed(operand) or not view.buffer.size:
+        if view is None or not self.is_constant(operand) or not view.buffer.size:
             return view
         if any(stride and length > 1 for stride, length in zip(view.strides, view.shape, strict=True)):
             return view
         return np.asarray(view.buffer.node)[(0,) * len(view.shape)]
 
-    def is_fixed(self, operand: object) -> bool:
-        """Return whether an operand is a constant."""
-        is_constant = isinstance(operand, ConstantNode) and operand not in self._inputs and not operand.memory
-        return is_constant or not isinstance(operand, Value)
+    def is_constant(self, operand: object) -> bool:
+        """Return whether an operand has the same value in each run."""
+        if isinstance(operand, ConstantNode):
+            return operand not in self._inputs and not operand.memory
+        return not isinstance(operand, Value)
 
     def is_mutable(self, view: BufferView) -> bool:
         """Return whether a view is of an array with writes."""

@@ -104,19 +104,19 @@ def _masked_reduction(operation: str, lower_unmasked: LowerItem | None) -> Lower
             return EXACT_BITS if state.is_exact else f"{item.opname} of {dtype} is not compiled"
         if 0 in operand.shape or not reduction_axes:
             return EMPTY
-        initial = None if initial is np._NoValue or initial is None else state.operand(initial)
-        if (initial is None and options.get("initial", np._NoValue) is not np._NoValue) or not casts_like_numpy(
-            initial or 0, dtype
-        ):
-            return UNSUPPORTED
-        masked = _apply_mask(state, operand, mask, {"add": 0, "mean": 0, "multiply": 1}.get(operation, initial), dtype)
+        start = None  # the value of `initial`
+        if initial is not np._NoValue:
+            start = None if initial is None else state.operand(initial)
+            if start is None or not casts_like_numpy(start, dtype):
+                return UNSUPPORTED
+        masked = _apply_mask(state, operand, mask, {"add": 0, "mean": 0, "multiply": 1}.get(operation, start), dtype)
         if isinstance(masked, str):
             return masked
         numbers, is_selected = masked
         if operation == "mean":
             return _masked_mean(state, item, numbers, is_selected, reduction_axes)
         total = reductions.with_item_shape(append_reduction(state, operation, numbers, reduction_axes), item)
-        name, operands = ("copy", (total,)) if initial is None else (operation, (initial, total))
+        name, operands = ("copy", (total,)) if start is None else (operation, (start, total))
         state.append_map(name, operands, state.allocate_result(item))
         return ""
 

@@ -17,7 +17,7 @@ from .lowering_state import EMPTY, EXACT_BITS, UNSUPPORTED, LoweringState
 _BOOLEAN_EXTREMA = {"maximum": "logical_or", "minimum": "logical_and"}
 MAX_UNROLLED, MIN_UNROLLED_RESULTS = 16, 8  # largest length of an axis of an unrolled search, and smallest number of results
 MAX_SEARCHED = 2**22  # elements per searched slice, because their indices are stored
-# functions that reduce along the first axis by default
+# Functions that reduce along the first axis by default.
 _FIRST_AXIS_DEFAULT = frozenset(ufunc.reduce for ufunc, method in ops.FOLDS if method == "reduce")
 
 
@@ -347,7 +347,7 @@ def _searchsorted(state: LoweringState, item: Value) -> str:
     dtype, (length,) = np.result_type(table.dtype, keys.dtype), table_view.shape
     if not elementwise_ops.is_compilable(dtype):
         return f"a search among {dtype} is not compiled"
-    if state.is_fixed(table):
+    if state.is_constant(table):
         values = np.asarray(table_view.buffer.node)
         if np.isnan(values).any() or not bool(np.all(values[:-1] <= values[1:])):
             return "the table is not sorted"
@@ -362,7 +362,7 @@ def _searchsorted(state: LoweringState, item: Value) -> str:
 
 
 def _as_array(operand: object) -> Any:
-    """Return an operand as an array; nodes as they are."""
+    """Convert an operand to an array, unless it is a node."""
     return operand if isinstance(operand, Value) else np.asarray(operand)
 
 

@@ -98,7 +98,7 @@ def _reshape(item: Value, source: BufferView) -> BufferView | None:
 
 
 def _squeeze(item: Value, source: BufferView) -> BufferView | None:
-    """Return a view with other axes of length 1."""
+    """Return the view whose shape differs from that of `source` only in axes of length 1; None if other axes differ."""
     shape = np.shape(item.raw_value)
     lengths = [(n, s) for n, s in zip(source.shape, source.strides, strict=True) if n != 1]
     if [n for n, _ in lengths] != [n for n in shape if n != 1]:

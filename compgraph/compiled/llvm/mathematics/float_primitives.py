@@ -54,9 +54,9 @@ def exceeds(ir: IRBuilder, x: Value, limit: float) -> Value:
     return ir.compare("uge", magnitude(ir, x), ir.long_like(bits_of(limit), x))
 
 
-def copy_sign(ir: IRBuilder, x: Value, of: Value) -> Value:
-    """Return ``|x|`` with the sign of another value."""
-    return ir.intrinsic("copysign", x, of)
+def copy_sign(ir: IRBuilder, x: Value, signed: Value) -> Value:
+    """Return ``|x|`` with the sign of `signed`."""
+    return ir.intrinsic("copysign", x, signed)
 
 
 def scale_by_power_of_two(ir: IRBuilder, x: Value, shifted: Value) -> Value:
@@ -115,10 +115,10 @@ def _call_libm_per_lane(ir: IRBuilder, name: str, exceptional: Value, value: Val
     if value.type.lanes == 1:
         return ir.call(name, DOUBLE, *operands)
     arguments = (exceptional, value, *operands)
-    full = f".{name}.lanes.{value.type.mangled}"
+    mangled = f".{name}.lanes.{value.type.mangled}"
 
     def write() -> None:
-        builder = ir.module.function(full, value.type, [v.type for v in arguments], "noinline cold")
+        builder = ir.module.function(mangled, value.type, [v.type for v in arguments], "noinline cold")
         is_exceptional, before, *arguments_of_lanes = builder.operands
         with builder.loop(0, value.type.lanes, carried=[before]) as lane:
             with builder.branch_if_unlikely(builder.lane(is_exceptional, lane.index), lane.current[0]) as replacements:
@@ -127,4 +127,4 @@ def _call_libm_per_lane(ir: IRBuilder, name: str, exceptional: Value, value: Val
             lane.next[0] = replacements[0]
         builder.ret(lane.next[0])
 
-    return ir.call(ir.module.define_once(full, write), value.type, *arguments)
+    return ir.call(ir.module.define_once(mangled, write), value.type, *arguments)

@@ -37,7 +37,7 @@ _LARGEST_OF_GAMMA = 171.62437695630268  # the largest operand of SciPy's gamma w
 _TINY = 2.0**-1024  # whose inverse overflows
 _TRIGAMMA_LEAST = 7.5e-155  # whose inverse has a finite square
 
-# log(gamma(x)) / ((x - 1) (x - 2)) for 3/4 <= x <= 3, right to 2**-57: the constant in two parts, and the other coefficients.
+# log(gamma(x)) / ((x - 1) (x - 2)) for 3/4 <= x <= 3, accurate to 2**-57: the constant in two parts, and the other coefficients.
 _LOG_GAMMA_CONSTANT = 0.5024224884952694, 5.5018350638808196e-17
 _LOG_GAMMA = (
     -0.44907267850537497, 0.12895292459802024, -0.15450486623037799, 0.08585501645824452, -0.09501881167525227,
@@ -45,7 +45,7 @@ _LOG_GAMMA = (
     -0.044311570612657364, 0.036292702935173435, -0.0376404163263698, 0.03184186938921277, -0.03271584256793766,
     0.026878507479372368, -0.02780637292324888, 0.03120136599502141, -0.03541732135135346, 0.01549927692596692,
 )  # fmt: skip
-# psi(x) / (x - root) for 3/4 <= x <= 5/2, right to 2**-55.
+# psi(x) / (x - root) for 3/4 <= x <= 5/2, accurate to 2**-55.
 _DIGAMMA_CONSTANT = 1.0080828832111486, 1.9984243879077538e-17
 _DIGAMMA = (
     -1.3517500432512504, 0.9659871042629722, -1.030218857928898, 0.9779246583750734, -1.0072843597641574, 0.9865818272957747,
@@ -53,19 +53,19 @@ _DIGAMMA = (
     -0.9972324905766763, 0.9922145222257787, -0.9948887733608043, 1.0103882458382922, -1.0184120312151173, 0.8558931287770936,
     -0.8276571972777332, 1.6174532735151919, -1.6903925237052058,
 )  # fmt: skip
-# x (log(gamma(x)) - (x - 1/2) log(x) + x - log(2 pi) / 2) as a polynomial of 1 / x**2, for x >= 3: right to 2**-56 of the result.
+# x (log(gamma(x)) - (x - 1/2) log(x) + x - log(2 pi) / 2) as a polynomial of 1 / x**2, for x >= 3: log(gamma(x)) to 2**-56.
 _STIRLING = (
     0.0833333333333333, -0.0027777777777198667, 0.0007936507724226743, -0.0005952350112477844, 0.0008415163747249217,
     -0.0019068287216766513, 0.006092362809879146, -0.023023369716838427, 0.08133058725404782, -0.20709276946433305,
     0.2618076244779907,
 )  # fmt: skip
-# x**2 (log(x) - 1 / (2 x) - psi(x)) as a polynomial of 1 / x**2, for x >= 5/2: right to 2**-58 of the result.
+# x**2 (log(x) - 1 / (2 x) - psi(x)) as a polynomial of 1 / x**2, for x >= 5/2: psi(x) is accurate to 2**-58.
 _DIGAMMA_TAIL = (
     0.08333333333333331, -0.008333333333290996, 0.0039682539481119715, -0.0041666628219269855, 0.007575365816723422,
     -0.021068167379269368, 0.08228900717706253, -0.4114232522949609, 2.317031159971655, -12.733126282988389, 60.327896943070584,
     -223.19840760631672, 586.3539082608623, -958.3186662203595, 726.5859560185779,
 )  # fmt: skip
-# x psi'(x) for 3/4 <= x <= 5/2, right to 2**-57.
+# x psi'(x) for 3/4 <= x <= 5/2, accurate to 2**-57.
 _TRIGAMMA_CONSTANT = 1.4446664672692955, 4.0077223064673197e-17
 _TRIGAMMA = (
     -1.0287702249643587, 1.2562784068239135, -1.3841132219634964, 1.4361401321937797, -1.450909227326415, 1.45384943452507,
@@ -73,7 +73,7 @@ _TRIGAMMA = (
     -1.4546788731146552, 1.4527725522917991, -1.4519555366128738, 1.478779128274879, -1.4868028321027629, 1.252415310059413,
     -1.2084327391323022, 2.366004406359298, -2.4690778657204855,
 )  # fmt: skip
-# x**3 (psi'(x) - 1 / x - 1 / (2 x**2)) as a polynomial of 1 / x**2, for x >= 5/2: right to 2**-57 of the result.
+# x**3 (psi'(x) - 1 / x - 1 / (2 x**2)) as a polynomial of 1 / x**2, for x >= 5/2: psi'(x) is accurate to 2**-57.
 _TRIGAMMA_TAIL = (
     0.1666666666666666, -0.03333333333308724, 0.023809523676236993, -0.033333304323500165, 0.07575419668770778,
     -0.25286987632443814, 1.1547650027087404, -6.672390286669289, 43.690224262785485, -285.1457459394253, 1656.8844187429738,
@@ -199,7 +199,7 @@ def psi(ir: IRBuilder, x: Value) -> Value:
     rest = ir.fma(square, polynomial(ir, square, _DIGAMMA_TAIL), ir.binary("fmul", inverse, ir.double_like(0.5, x)))
     value = ir.select(is_near, value, ir.binary("fsub", combine_log(ir, k, f), rest))
     with ir.branch_if_unlikely(ir.any(is_negative), value) as replacements:
-        replacements[0] = ir.select(is_negative, _reflect(ir, a, value), value)
+        replacements[0] = ir.select(is_negative, _reflect_digamma(ir, a, value), value)
     is_tiny = ir.compare("ule", magnitude(ir, x), ir.long_like(bits_of(_TINY), x))
     value = ir.select(is_tiny, ir.neg(ir.intrinsic("copysign", infinite, x)), replacements[0])
     is_infinite = ir.compare("eq", to_bits(ir, x), to_bits(ir, infinite))
@@ -259,7 +259,7 @@ def _reflect_trigamma(ir: IRBuilder, a: Value, reflected: Value) -> Value:
     return ir.select(is_pole, ir.double_like(math.inf, a), value)
 
 
-def _reflect(ir: IRBuilder, a: Value, reflected: Value) -> Value:
+def _reflect_digamma(ir: IRBuilder, a: Value, reflected: Value) -> Value:
     """Return ``psi(1 + a) + pi / tan(pi a)``, which is ``psi(-a)``; nan where `a` is an integer."""
     a, quarter = clamp_magnitude(ir, a, 2.0**53), ir.double_like(0.25, a)
     rest, distance, is_steep, sine, cosine = _angle_from_pole(ir, a)

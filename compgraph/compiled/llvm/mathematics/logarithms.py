@@ -14,7 +14,7 @@ from .float_primitives import bits_of, call_libm_where, copy_sign, exceeds, from
 
 LN2_HIGH, LN2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10  # the first has 32 bits: times k is exact
 
-# fdlibm, e_log.c: (log(1 + f) - 2 s) / s as a polynomial of s**2, right to 2**-58.
+# fdlibm, e_log.c: (log(1 + f) - 2 s) / s as a polynomial of s**2, accurate to 2**-58.
 _LOG = (
     6.666666666666735130e-01, 3.999999999940941908e-01, 2.857142874366239149e-01, 2.222219843214978396e-01,
     1.818357216161805012e-01, 1.531383769920937332e-01, 1.479819860511658591e-01,

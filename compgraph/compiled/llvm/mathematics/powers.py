@@ -21,7 +21,7 @@ from .float_primitives import (
 )
 from .logarithms import LN2_HIGH, LN2_LOW, needs_libm_log, split_exponent
 
-# atanh(s) / s = 1 + z (1/3 + z u(z)) of z = s**2, for |s| <= 0.1716: u by Remez's algorithm, the whole right to 2**-73.
+# atanh(s) / s = 1 + z (1/3 + z u(z)) of z = s**2, for |s| <= 0.1716: u by Remez's algorithm, the whole accurate to 2**-73.
 _THIRD, _THIRD_REST = 0.3333333333333333, 1.850371707708594e-17
 _ATANH = (
     0.1999999999999999, 0.14285714285722567, 0.11111111108764964, 0.09090909435588204, 0.07692278404598994,
@@ -123,5 +123,5 @@ def hypot(ir: IRBuilder, x: Value, y: Value) -> Value:
     length = ir.intrinsic("sqrt", ir.fma(high, high, ir.binary("fmul", low, low)))
     length = ir.binary("fmul", length, inverse_factor)
     infinite = ir.long_like(INFINITE, x)
-    of_x, of_y = (ir.compare("eq", magnitude(ir, v), infinite) for v in (x, y))
-    return ir.select(ir.binary("or", of_x, of_y), ir.double_like(math.inf, x), length)
+    x_is_infinite, y_is_infinite = (ir.compare("eq", magnitude(ir, v), infinite) for v in (x, y))
+    return ir.select(ir.binary("or", x_is_infinite, y_is_infinite), ir.double_like(math.inf, x), length)

@@ -27,15 +27,15 @@ from .logarithms import combine_log, needs_libm_log, split_exponent
 from .powers import sign_of_power
 from .trigonometry import reduce_to_quadrant, select_by_quadrant
 
-# (exp(r) - 1 - r) / r**2 for |r| <= log(2) / 2: exp(r) - 1 is right to 2**-31.
+# (exp(r) - 1 - r) / r**2 for |r| <= log(2) / 2: exp(r) - 1 is accurate to 2**-31.
 _EXP = (
     0.5000000044636739, 0.16666666815543568, 0.04166635922554659, 0.008333273295417389, 0.0013940748287628226,
     0.00019914075087182334,
 )  # fmt: skip
-# (sin(r) - r) / r**3 and (cos(r) - 1 + r**2 / 2) / r**4 as polynomials of r**2, for |r| <= pi / 4: right to 2**-28 and 2**-33.
+# (sin(r) - r) / r**3 and (cos(r) - 1 + r**2 / 2) / r**4 as polynomials of r**2, for |r| <= pi / 4: accurate to 2**-28 and 2**-33.
 _SIN = (-0.16666654992819302, 0.008332180158322775, -0.00019517492273395847)
 _COS = (0.04166664710673759, -0.001388737722004716, 2.4439400117048754e-05)
-# (log(1 + f) - f) / f**2 for sqrt(1/2) <= 1 + f <= sqrt(2): log(1 + f) is right to 2**-30.
+# (log(1 + f) - f) / f**2 for sqrt(1/2) <= 1 + f <= sqrt(2): log(1 + f) is accurate to 2**-30.
 _LOG = (
     -0.5000000000885509, 0.33333311097704926, -0.24999985847143194, 0.20002190809882153, -0.16669253379728313,
     0.14219275252875188, -0.1238468237361146, 0.11869260989727567, -0.11786580811767765, 0.06919179578050251,

@@ -84,10 +84,10 @@ def select_by_quadrant(ir: IRBuilder, x: Value, n: Value, quarters: int, sine: V
     """Select the sine or cosine, and its sign, by the quadrant `n`, shifted by some quarter turns."""
     n = ir.binary("add", n, ir.long_like(quarters, x)) if quarters else n
     odd = ir.compare("ne", ir.binary("and", n, ir.long_like(1, x)), ir.long_like(0, x))
-    turned = ir.binary("shl", n, ir.long_like(62, x))  # the second lowest bit becomes the sign
-    if not quarters:
-        turned = ir.binary("xor", turned, to_bits(ir, x))
-    sign = ir.binary("and", turned, ir.long_like(SIGN, x))
+    sign = ir.binary("shl", n, ir.long_like(62, x))  # the second lowest bit of `n` becomes the sign bit
+    if not quarters:  # the sine is odd
+        sign = ir.binary("xor", sign, to_bits(ir, x))
+    sign = ir.binary("and", sign, ir.long_like(SIGN, x))
     return from_bits(ir, ir.binary("xor", to_bits(ir, ir.select(odd, cosine, sine)), sign))
 
 
@@ -145,7 +145,7 @@ _ARCTAN = (
     -9.09088713343650656196e-02, 7.69187620504482999495e-02, -6.66107313738753120669e-02, 5.83357013379057348645e-02,
     -4.97687799461593236017e-02, 3.65315727442169155270e-02, -1.62858201153657823623e-02,
 )  # fmt: skip
-# (arcsin(x) - x) / x**3 as a polynomial of x**2, for |x| <= 1/2, by Remez's algorithm: right to 2**-59 of x.
+# (arcsin(x) - x) / x**3 as a polynomial of x**2, for |x| <= 1/2, by Remez's algorithm: accurate to 2**-59 of x.
 _ARCSIN = (
     0.16666666666666766, 0.07499999999969421, 0.04464285717596749, 0.030381942641012277, 0.022372216912416712,
     0.017351576733446766, 0.013981251239970637, 0.011395329099079766, 0.010800650173752563, 0.0036282244566048266,
