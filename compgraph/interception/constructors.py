@@ -119,7 +119,13 @@ def wrap_constructor(original: Function, node_function: Function | None, takes_n
             sources = (*args, *kwargs.values())
             array, args = original(*unwrap_buffers(args), **unwrap_buffers(kwargs)), sources
         else:
-            array = original(*args, **kwargs)
+            try:
+                array = original(*args, **kwargs)
+            except ValueError:
+                traced = _values_of_container(args)
+                if traced is None or node_function is None:
+                    raise
+                return node_function(traced, *args[1:], **_without_options(kwargs, *_IGNORED_OPTIONS))
         frame = frame_up(1)
         if frame.f_code.co_name == "__array__":  # NumPy requires an array
             return unwrap_buffer(array)
@@ -127,6 +133,12 @@ def wrap_constructor(original: Function, node_function: Function | None, takes_n
         return result_as_buffer(array, args) if makes_buffer else array
 
     return construct
+
+
+def _values_of_container(args: Args) -> Value | None:
+    """The traced array that the ``__array__`` of a container returns, such as a data frame; NumPy rejects it."""
+    values = args[0].__array__() if args and hasattr(args[0], "__array__") else None
+    return values if isinstance(values, Value) else None
 
 
 def _without_options(options: Options, *names: str) -> Options:

@@ -106,19 +106,23 @@ Function = Callable[..., Any]
 
 
 def run_vectorized(function: object, original: Function, args: Args, kwargs: Options) -> Any:
-    """``np.vectorize(f)(*args)``: call f on the elements of nodes, and stack its results to one node."""
+    """``np.vectorize(f)(*args)``: call f on elements of nodes, or on the axes that its signature names; stack results."""
     vectorized, *values = args
-    if vectorized.signature is not None:
-        raise TypeError("np.vectorize with signature= is not supported on nodes; write the loop, and np.stack its results")
     vectorized_keywords = {name: value for name, value in kwargs.items() if name not in vectorized.excluded}
     positions = [k for k in range(len(values)) if k not in vectorized.excluded]
     if not positions and not vectorized_keywords:
         return vectorized.pyfunc(*values, **kwargs)
-    operands = np.broadcast_arrays(*[_as_operand(values[k]) for k in positions], *map(_as_operand, vectorized_keywords.values()))
-    shape = operands[0].shape
+    operands = [*[values[k] for k in positions], *vectorized_keywords.values()]
+    if vectorized.signature is None:
+        operands = np.broadcast_arrays(*map(_as_operand, operands))
+        shape = operands[0].shape
+    else:
+        operands, shape = _broadcast_loop_axes(vectorized, operands)
     results = []
     for index in np.ndindex(shape):
-        elements = [_as_python_number(operand[index]) for operand in operands]
+        elements = [operand[index] for operand in operands]
+        if vectorized.signature is None:
+            elements = list(map(_as_python_number, elements))
         arguments = list(values)
         for k, element in zip(positions, elements[: len(positions)], strict=True):
             arguments[k] = element
@@ -126,11 +130,24 @@ def run_vectorized(function: object, original: Function, args: Args, kwargs: Opt
         results.append(vectorized.pyfunc(*arguments, **keywords))
     if not results:
         return original(*args, **kwargs)
-    if isinstance(results[0], tuple):
-        return tuple(
-            [_stack_results(list(column), shape, vectorized.otypes, k) for k, column in enumerate(zip(*results, strict=True))]
-        )
-    return _stack_results(results, shape, vectorized.otypes, 0)
+    columns = list(zip(*results, strict=True)) if isinstance(results[0], tuple) else [results]
+    if vectorized.signature is not None and len(columns) != (expected := len(vectorized._in_and_out_core_dims[1])):
+        raise ValueError(f"wrong number of outputs from pyfunc: expected {expected}, got {len(columns)}")
+    outputs = []
+    for k, column in enumerate(columns):
+        core_shape = () if vectorized.signature is None else np.shape(column[0])
+        outputs.append(_stack_results(list(column), (*shape, *core_shape), vectorized.otypes, k))
+    return tuple(outputs) if isinstance(results[0], tuple) else outputs[0]
+
+
+def _broadcast_loop_axes(vectorized: Any, values: Sequence[object]) -> tuple[list[Any], tuple[int, ...]]:
+    """Broadcast the axes that the signature of an `np.vectorize` does not name, and return their shape, too."""
+    dimensions = vectorized._in_and_out_core_dims[0]
+    if len(values) != len(dimensions):
+        raise TypeError(f"wrong number of positional arguments: expected {len(dimensions)}, got {len(values)}")
+    operands = [stacked if isinstance(stacked := stack_nested(value), Value) else np.asanyarray(stacked) for value in values]
+    shape, _ = ops.parse_input_dimensions(operands, dimensions)
+    return [np.broadcast_to(x, shape + x.shape[x.ndim - len(d) :]) for x, d in zip(operands, dimensions, strict=True)], shape
 
 
 def _as_python_number(element: object) -> Any:

@@ -55,6 +55,7 @@ from .private_numpy import (
     NUMPY,
     dispatchers,
     implementation,
+    parse_input_dimensions,
     resolve_copy_option,
     sequence_of_arrays,
 )
@@ -121,7 +122,7 @@ __all__ = [
     "Packed", "UfuncMethod", "added_at", "astype", "complex_sign", "compositions", "configured", "copy", "copy_as_laid",
     "dispatchers", "einsum", "ensure_array", "external_data", "flatten", "function_by_opname", "get_attached", "getitem",
     "has_value_dependent_shape", "implementation", "input_of", "is_elementwise", "keyworded", "make_missing_name_error",
-    "on_axes", "operand_count", "operand_names", "opname_of", "output", "power", "public_functions",
+    "on_axes", "operand_count", "operand_names", "opname_of", "output", "parse_input_dimensions", "power", "public_functions",
     "raise_for_foreign_options", "register_operation", "register_piecewise", "register_user_function",
     "reject_foreign_options", "remove_missing_attributes", "resolve_copy_option", "sequence_of_arrays", "set_attached",
     "spec_of", "stacked_matmul", "stop_gradient", "ufunc_method", "view",

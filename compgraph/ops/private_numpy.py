@@ -22,6 +22,10 @@ METHODS_MODULE = "numpy._core._methods"  # where the Python functions behind the
 sequence_of_arrays: FunctionType = np._core.shape_base._arrays_for_stack_dispatcher  # type: ignore[attr-defined]
 
 
+# Checks the shapes of the arguments of an ``np.vectorize`` with a signature, and broadcasts their other axes.
+parse_input_dimensions: FunctionType = np.lib._function_base_impl._parse_input_dimensions  # type: ignore[attr-defined]
+
+
 def implementation(function: object) -> Any:
     """NumPy's code of a function without the dispatch to ``__array_function__``; the function itself if it never dispatches."""
     return getattr(function, "_implementation", function)

@@ -206,6 +206,65 @@ def test_vectorized_function_of_excluded_arguments_is_called_once() -> None:
     np.testing.assert_array_equal(ad.grad(lambda x: double(x).sum())(np.ones(3)), [2, 2, 2])
 
 
+VECTORIZED: dict[str, Callable[[Any], Any]] = {
+    "vector to number": lambda x: np.vectorize(lambda v: v @ v, signature="(n)->()")(x.reshape(2, 3)),
+    "two outputs": lambda x: np.vectorize(np.linalg.qr, signature="(m,n)->(m,k),(k,n)")(
+        x[:4].reshape(2, 2) + np.diag([1.0, 2.0])
+    )[1],
+    "loop axes": lambda x: np.vectorize(np.linalg.inv, signature="(n,n)->(n,n)")(
+        np.stack([[x[:2], x[2:4]], [x[1:3], x[5:3:-1]]])
+    ),
+    "broadcast": lambda x: np.vectorize(lambda a, b: a * b.sum(), signature="(),(n)->()")(x[:2], x.reshape(2, 3)),
+    "plain operand": lambda x: np.vectorize(lambda m, v: m @ v, signature="(m,n),(n)->(m)")(np.eye(3)[:2] + 1, x.reshape(2, 3)),
+    "keyword, excluded": lambda x: np.vectorize(
+        lambda a, power, b: a**power + b, signature="(n),()->(n)", excluded=["power"], otypes=[float]
+    )(x.reshape(2, 3), power=2, b=[1.0, 2.0]),
+}
+
+
+@pytest.mark.parametrize("name", VECTORIZED)
+def test_vectorized_function_with_signature_keeps_graph(name: str) -> None:
+    x = np.array([0.3, 1.4, -0.7, 2.1, 0.9, -1.2])
+
+    def f(x: Any) -> Any:
+        return np.sin(VECTORIZED[name](x)).sum()
+
+    np.testing.assert_array_equal(ad.value_and_grad(f)(x)[0], f(x))
+    ad.check_grads(f, (x,), order=2)
+    np.testing.assert_allclose(ad.vmap(f)(np.stack([x, 2 * x])), [f(x), f(2 * x)])
+
+
+@pytest.mark.parametrize(
+    ("signature", "message"),
+    [("(n),(n)->()", "wrong number of positional"), ("(n,n)->()", "does not have enough"), ("(n)->(),()", "number of outputs")],
+)
+def test_vectorized_function_with_another_signature_raises(signature: str, message: str) -> None:
+    f = np.vectorize(lambda v: v @ v, signature=signature)
+    for call in (f, ad.grad(f)):
+        with pytest.raises((TypeError, ValueError), match=message):
+            call(np.ones(3))
+
+
+class Table:
+    """A container that NumPy converts by ``__array__``, as data frames."""
+
+    def __init__(self, values: Any) -> None:
+        self.values = values
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        return self.values if dtype is None else self.values.astype(dtype)
+
+
+@pytest.mark.parametrize(
+    "convert", [np.array, np.asarray, np.asanyarray, np.asarray_chkfinite, lambda t: np.asarray(t, np.float32)]
+)
+def test_containers_of_nodes_are_converted(convert: Any) -> None:
+    x = np.array([1.0, 2.0, 3.0])
+    np.testing.assert_allclose(ad.grad(lambda x: np.sum(convert(Table(x * x)) * x))(x), 3 * x * x)
+    np.testing.assert_allclose(ad.jacfwd(lambda x: convert(Table(x * x)) * x)(x), np.diag(3 * x * x))
+    assert convert(Table(x)).tolist() == x.tolist()
+
+
 @pytest.mark.parametrize("limits", [{"min": 0, "max": 2.5}, {"a_min": 0, "a_max": 2.5}, {"max": 2.5}])
 def test_clip_takes_all_arguments_by_keyword(limits: dict[str, float]) -> None:
     x = np.array([1.0, 2.0, 3.0])
