@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -58,7 +59,7 @@ class Executor:
     ----------
     nodes : list of Node
         The results, as passed.
-    escapes : list of str
+    leaks : list of str
         Where Python read values of the graph (``float(node)``, ``node.value``) while it was recorded. Computations with
         these values are not repeated.
 
@@ -123,8 +124,8 @@ class Executor:
         self._options = {"simplify": simplify, "fuse": fuse, "threads": check_threads("an Executor", threads)}
         self._backend = fastest_backend() if jit else "numpy"
         items = collect_dependencies(self.nodes, retrace_sources_of)
-        self.escapes = self._prepare(*guards_of(items, strict=strict, runs_here=True))
-        warn_leaks(self.escapes, strict)
+        self.leaks = self._prepare(*guards_of(items, strict=strict, runs_here=True))
+        warn_leaks(self.leaks, strict)
 
     def _prepare(self, guards: Sequence[Guard], unchecked: Iterable[str] = ()) -> list[str]:
         """Collect the items, guards and names of the graph; return the descriptions of unchecked values without repetition."""
@@ -138,6 +139,12 @@ class Executor:
         self._has_origins = any(origin_of(item) is not None for item in self._items)
         return list(dict.fromkeys(unchecked))
 
+    @property
+    def escapes(self) -> list[str]:
+        """The former name of `leaks`."""
+        warnings.warn("Executor.escapes is now Executor.leaks", DeprecationWarning, stacklevel=2)
+        return self.leaks
+
     def __reduce__(self) -> Any:
         """Pickle nodes, guards and options; programs are generated again on demand.
 
@@ -147,15 +154,15 @@ class Executor:
         return object.__new__, (type(self),), (*self._state(), pickled_guards)
 
     def _state(self) -> Any:
-        return self.nodes, (self._returns_single, self._options, self._backend), self.escapes
+        return self.nodes, (self._returns_single, self._options, self._backend), self.leaks
 
     def __setstate__(self, state: Any) -> None:
-        self.nodes, (self._returns_single, self._options, self._backend), self.escapes, *guards = state
+        self.nodes, (self._returns_single, self._options, self._backend), self.leaks, *guards = state
         if guards:
             prepared: Any = (*guards, ())
         else:  # pickles of earlier versions have no guards
             prepared = guards_of(collect_dependencies(self.nodes, retrace_sources_of), runs_here=True)
-        self.escapes = list(dict.fromkeys([*self.escapes, *self._prepare(*prepared)]))
+        self.leaks = list(dict.fromkeys([*self.leaks, *self._prepare(*prepared)]))
 
     def __copy__(self) -> Executor:
         new_executor = object.__new__(type(self))

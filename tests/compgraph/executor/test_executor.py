@@ -249,12 +249,18 @@ def test_executor_warns_of_numbers_that_left_graph() -> None:
     with pytest.warns(RuntimeWarning, match=r"float\(\).*test_executor_warns_of_numbers_that_left_graph") as caught:
         executor = cg.Executor(out)
     assert len(caught) == 1
-    assert len(executor.escapes) == 1
+    assert len(executor.leaks) == 1
     assert executor.run({x: 3.0}) == 6
     with pytest.raises(cg.GuardError, match=r"float\(\)"):
         cg.Executor(out, strict=True)
     y = cg.variable(1.0)
-    assert cg.Executor(y * 2, strict=True).escapes == []
+    assert cg.Executor(y * 2, strict=True).leaks == []
+
+
+def test_executor_escapes_warns_of_new_name() -> None:
+    executor = cg.Executor(cg.variable(1.0) * 2)
+    with pytest.warns(DeprecationWarning, match=r"Executor\.leaks"):
+        assert executor.escapes is executor.leaks
 
 
 def test_executor_branch_on_output_is_a_guard() -> None:
@@ -493,7 +499,7 @@ def test_executor_reports_conversions_of_placeholder(read: Any) -> None:
     x = cg.placeholder((), name="x")
     y = x * read(x)
     with pytest.warns(RuntimeWarning, match="numbers left the graph"):
-        assert cg.Executor(y).escapes
+        assert cg.Executor(y).leaks
 
 
 def test_executor_run_within_debug_checks_values() -> None:
@@ -589,7 +595,7 @@ def test_executor_copy_keeps_guards(copied: Any) -> None:
     executor = decided()
     clone = copied(copied(executor))
     assert len(clone._guards) == len(executor._guards) >= 2
-    assert clone.escapes == executor.escapes == []
+    assert clone.leaks == executor.leaks == []
     for values in ([1.0, 2.0, 3.0], [3.0, 5.0, 7.0]):
         assert clone.run({"x": values}) == executor.run({"x": values})
     for values in ([0.1, 0.2, 0.3], [1.0, 2.0, 3.0, 4.0]):
@@ -626,8 +632,8 @@ def test_executor_pickle_keeps_leaks() -> None:
     y = x * float(x)
     with pytest.warns(RuntimeWarning, match="numbers left the graph"):
         executor = cg.Executor(y)
-    assert executor.escapes
-    assert pickle.loads(pickle.dumps(executor)).escapes[: len(executor.escapes)] == executor.escapes  # and no further warning
+    assert executor.leaks
+    assert pickle.loads(pickle.dumps(executor)).leaks[: len(executor.leaks)] == executor.leaks  # and no further warning
 
 
 def test_executor_bad_arguments_raise() -> None:
@@ -648,7 +654,7 @@ def test_executor_warns_once_of_changed_variables() -> None:
     out = x * float(k)
     executor, strict = cg.Executor(out), cg.Executor(out, strict=True)
     again = pickle.loads(pickle.dumps(executor))
-    assert executor.escapes == []
+    assert executor.leaks == []
     for runner in (executor, strict):
         np.testing.assert_array_equal(runner.run({x: [1.0, 2.0]}), [2, 4])
     k += 1

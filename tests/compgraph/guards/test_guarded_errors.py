@@ -148,7 +148,7 @@ def test_guarded_error_independent_of_values_is_ignored() -> None:
         np.ones((2, 2)) @ x
     with cg.no_graph(), pytest.raises(np.linalg.LinAlgError):
         np.linalg.inv(cg.variable(np.zeros((2, 2))))
-    assert not cg.Executor(x * 2, strict=True).escapes
+    assert not cg.Executor(x * 2, strict=True).leaks
     np.testing.assert_array_equal(cg.Executor(x * 2).run({x: np.arange(3.0)}), [0.0, 2.0, 4.0])
 
 

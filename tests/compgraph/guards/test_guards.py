@@ -307,12 +307,12 @@ def test_guard_absence_in_copy_is_silent() -> None:
     if np.sum(w) > 0:
         w[...] = 1.0
     graph, again = copy.deepcopy((w * 2, w))
-    assert not cg.Executor(graph, strict=True).escapes
+    assert not cg.Executor(graph, strict=True).leaks
     if again[0] > 0:
         graph, again = pickle.loads(pickle.dumps((again * 3, again)))
     with pytest.raises(GuardError, match=r"copy.*again\[0\] > 0"):
         cg.Executor(graph, strict=True)
-    assert not cg.Executor(again + 1, strict=True).escapes  # recorded since
+    assert not cg.Executor(again + 1, strict=True).leaks  # recorded since
 
 
 def test_guard_of_fed_constant() -> None:
@@ -330,7 +330,7 @@ def test_guard_of_earlier_variable_value_is_ignored() -> None:
         loss = (w - 3.0) ** 2
         if loss > 1:
             w += 0.5
-    assert not cg.Executor(w * 2, strict=True).escapes
+    assert not cg.Executor(w * 2, strict=True).leaks
     assert cg.Executor(w * 2).run({"w": 3.0}) == 6
 
 
