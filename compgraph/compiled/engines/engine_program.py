@@ -20,11 +20,13 @@ from ...guards import EvaluationGuard, Guard, is_shape_guard
 from ...storage import Write, layout_in, root_of, value_at, viewed_operand, window
 from ...tracing import without_tracing
 from ...values import MultiOutput, Value
+from ..loops import MIN_TRIP_COUNT, constant_key
 from . import array_api
 from .array_api import UnsupportedError
+from .engine_loops import LoopWriter, ValueType
 from .libraries import Library, counterpart, operation_key
 
-MAX_OPERATIONS = 20_000  # of one program: Python loops are unrolled
+MAX_STATEMENTS = 20_000  # of one program, without repeated iterations of loops
 _MAX_INLINE_SIZE = 16  # elements of the largest constant that is a global of the program instead of an argument
 
 # Whether the operand at a position may be a NumPy index or integer; for `scatter` this follows from `index_counts`.
@@ -100,11 +102,6 @@ class EngineProgram:
     numpy_calls = 0
 
     def __init__(self, schedule: Schedule, library: Library) -> None:
-        if len(schedule.items) > MAX_OPERATIONS:
-            raise NotImplementedError(
-                f"the program has {len(schedule.items)} operations (at most {MAX_OPERATIONS}), because Python's loops are "
-                "unrolled; make the loop shorter, or vectorize it"
-            )
         dtypes = {np.asarray(item.raw_value).dtype.char for item in schedule.items if isinstance(item, Value)}
         self.has_double_precision = not dtypes.isdisjoint("dD")
         writer = _EngineWriter(schedule, library)
@@ -149,7 +146,7 @@ class _EngineWriter(CodeWriter):
     guards : list of Guard
         The guards of the program.
     conditions : list of str
-        Names of the conditions of a run.
+        Names of the conditions of a run, each combined with the earlier ones.
     """
 
     names: GlobalNames
@@ -164,12 +161,15 @@ class _EngineWriter(CodeWriter):
         self._guard_operands: list[str] = []  # operands of guards, as of the recorded decision
         self._writes: dict[Any, int] = {}  # by root, the number of writes so far
         self._writes_before: dict[Any, int] = {}  # by view, the number of writes before its last computation
-        self._global_names: dict[Any, str] = {}  # by function or dtype
-        self.names.objects |= {"cast": library.cast, "xp": library.namespace}
+        self._global_names: dict[Any, str] = {}  # by function, dtype or key of a constant
+        self._types: dict[str, ValueType] = {}  # by name of a value
+        self._arrays: dict[str, Any] = {}  # by name of a constant
+        self._positions: dict[str, Callable[[], Any]] = {}  # by name of an index, its positions in the flattened array
+        self.names.objects |= {"cast": library.cast, "xp": library.namespace, **library.loop_functions()}
 
     def generate(self) -> str:
         """Generate the source."""
-        parameters = [self.names.define(node) for node in self._schedule.inputs]
+        parameters = [self._define_input(node) for node in self._schedule.inputs]
         for item in self._schedule.items:
             if isinstance(item, Guard):
                 if not isinstance(item, EvaluationGuard) and not is_shape_guard(item):
@@ -182,13 +182,27 @@ class _EngineWriter(CodeWriter):
                     raise NotImplementedError(f"{error}{where}") from error
                 self._lines += [line] if line else []
         outputs = [self.operand(node, None) for node in self._schedule.outputs]
-        conditions = " & ".join(self.conditions) or "None"
+        results, lines = [*outputs, *self._guard_operands, *self.conditions[-1:]], self._lines
+        if self._library.has_loops:
+            loops = LoopWriter(self._types, self._arrays, self._positions, self._add_constant, self.names.bind)
+            lines, results = loops.write(parameters, lines, results)
+        if len(lines) > MAX_STATEMENTS:
+            raise NotImplementedError(
+                f"the program has {len(lines)} operations (at most {MAX_STATEMENTS}), because {self._library.name} repeats no "
+                "iterations of such loops; make the loop shorter, or vectorize it"
+            )
+        outputs, guard_operands = results[: len(outputs)], results[len(outputs) : len(outputs) + len(self._guard_operands)]
         floats = [o for o, node in zip(outputs, self._schedule.outputs, strict=True) if node.dtype.kind in "fc"]
         has_nan = " | ".join(f"xp.any(xp.isnan({o}))" for o in floats) or "False"
-        tuples = (f"({''.join(f'{name}, ' for name in names)})" for names in (outputs, self._guard_operands))
-        self._lines.append(f"return {', '.join(tuples)}, {conditions}, {has_nan}")
+        tuples = (f"({''.join(f'{name}, ' for name in names)})" for names in (outputs, guard_operands))
+        last = f"return {', '.join(tuples)}, {results[-1] if self.conditions else None}, {has_nan}"
         parameters += [f"c{k}" for k in range(len(self.constants))]
-        return "\n    ".join([f"def run({', '.join(parameters)}):", *self._lines]) + "\n"
+        return "\n    ".join([f"def run({', '.join(parameters)}):", *lines, last]) + "\n"
+
+    def _define_input(self, node: Any) -> str:
+        name = self.names.define(node)
+        self._types[name] = _type_of(node)
+        return name
 
     def _emit_guard_operands(self, guard: Guard) -> None:
         """Return the operands of a guard from the program, with their values before later writes."""
@@ -196,12 +210,15 @@ class _EngineWriter(CodeWriter):
         for operand in guard.args:
             if isinstance(operand, Value):
                 self._guard_operands.append(f"g{len(self._guard_operands)}")
+                self._types[self._guard_operands[-1]] = _type_of(operand)
                 self._lines.append(f"{self._guard_operands[-1]} = {self.operand(operand, None)}")
 
     def _add_condition(self, condition: str) -> None:
         """Add a condition that each run checks."""
-        self.conditions.append(f"r{len(self.conditions)}")
-        self._lines.append(f"{self.conditions[-1]} = {condition}")
+        name = f"r{len(self.conditions)}"
+        self._types[name] = ValueType("bool", ())
+        self._lines.append(f"{name} = {' & '.join([*self.conditions[-1:], f'({condition})'])}")
+        self.conditions.append(name)
 
     # ---------------------------------------------------------------------------------------------- operands
 
@@ -230,10 +247,20 @@ class _EngineWriter(CodeWriter):
             number = self._constant(array.ravel()[0])
             return f"xp.broadcast_to({number}, {array.shape})"
         if array.size <= _MAX_INLINE_SIZE:
-            with self._library.context(), without_tracing():
-                return self.names.bind(self._library.from_numpy(array), "k")
+            key = "constant", array.dtype, array.shape, array.tobytes()
+            if key not in self._global_names:
+                with self._library.context(), without_tracing():
+                    self._global_names[key] = name = self.names.bind(self._library.from_numpy(array), "k")
+                self._arrays[name] = array
+            return self._global_names[key]
+        return self._add_constant(array)
+
+    def _add_constant(self, array: Any) -> str:
+        """Return the source of an array that is an argument of the program."""
         self.constants.append(array)
-        return f"c{len(self.constants) - 1}"
+        name = f"c{len(self.constants) - 1}"
+        self._arrays[name] = array
+        return name
 
     def _cast_operand(self, operand: Any, dtype: Any) -> str:
         """Return the source of an operand, converted to a dtype."""
@@ -261,12 +288,33 @@ class _EngineWriter(CodeWriter):
             return self.operand(operand, None)
         if isinstance(operand, (np.integer, np.bool_)):
             operand = operand.item()
-        return self.names.bind(np.asarray(operand) if isinstance(operand, list) else operand, "i")
+        return self._bind_object(np.asarray(operand) if isinstance(operand, list) else operand, "o")
+
+    def _bind_object(self, value: object, prefix: str, *key: object) -> str:
+        """Bind an object to one global name, and return the name."""
+        key = (prefix, *key, constant_key(value))
+        if key not in self._global_names:
+            self._global_names[key] = self.names.bind(value, prefix)
+        return self._global_names[key]
+
+    def _bind_index(self, shape: tuple[int, ...], index: Sequence[Any]) -> str:
+        """Return the source of a plain index of an array, as one tuple."""
+        index = index[0] if len(index) == 1 and isinstance(index[0], tuple) else index
+        parts = tuple([np.asarray(part) if isinstance(part, list) else part for part in index])
+        name = self._bind_object(parts, "i", shape)
+        self._positions[name] = lambda: _element_numbers(shape)[parts]
+        return name
+
+    def _bind_window(self, value: object, size: int, lengths: Any, strides: Any, offset: int) -> str:
+        """Return the source of the description of a strided window, in elements of an array of some size."""
+        name = self._bind_object(value, "i", size)
+        self._positions[name] = lambda: array_api.window_positions(size, lengths, strides, offset)
+        return name
 
     def _indices(self, shape: tuple[int, ...], index: Sequence[Any]) -> list[str]:
         """Return the sources of the parts of an index; computed ones are checked and clipped to the range."""
         if not any(isinstance(part, Value) for part in index):
-            return [self._bind_plain(part) for part in index]
+            return [self._bind_index(shape, index)]
         parts: list[Any] = []
         for part in index:
             if part is None or part is Ellipsis or isinstance(part, slice) or np.asarray(_value_of(part)).dtype.kind != "b":
@@ -309,20 +357,25 @@ class _EngineWriter(CodeWriter):
         """Return the statement of an item; for a write, the rebinding of the array's name."""
         if not isinstance(item, Write):
             self._writes_before[item] = self._writes.get(root_of(item), 0) if isinstance(item, Value) and item.args else 0
-            return super().statement(item)
+            statement = super().statement(item)
+            self._types[self.names[item]] = _type_of(item)
+            return statement
         root = self.roots[id(item.memory)]
         name, value = self.names[root], self._cast_operand(item.args[0], root.dtype)
         self._writes[root] = self._writes.get(root, 0) + 1
         parts = item.index if isinstance(item.index, tuple) else (item.index,)
         if not array_api.is_basic(parts) or not root.raw_value.flags.c_contiguous:
             set_at_positions = self._bind_once(self._library.set_at_positions, "set_at_positions")
-            return f"{name} = {set_at_positions}({name}, {self.names.bind(_written_positions(item, root), 'i')}, {value})"
+            positions = _written_positions(item, root)
+            index = self._bind_object(positions, "i")
+            self._positions[index] = lambda: positions
+            return f"{name} = {set_at_positions}({name}, {index}, {value})"
         if item.window is root.raw_value and all(not isinstance(part, slice) or (part.step or 1) > 0 for part in parts):
             set_item = self._bind_once(self._library.set_item, "set_item")
-            return f"{name} = {set_item}({name}, {self._bind_plain(item.index)}, {value})"
+            return f"{name} = {set_item}({name}, {self._bind_index(root.shape, parts)}, {value})"
         set_window = self._bind_once(self._library.set_window, "set_window")
-        lengths, strides, offset = _written_window(item, root)
-        return f"{name} = {set_window}({name}, {lengths}, {strides}, {offset}, {value})"
+        written = _written_window(item, root)
+        return f"{name} = {set_window}({name}, *{self._bind_window(written, root.raw_value.size, *written)}, {value})"
 
     def operation(self, item: Any) -> str:
         """Return the expression of an operation; of one output of several, converted to its dtype."""
@@ -358,6 +411,17 @@ class _EngineWriter(CodeWriter):
             return f"cast({self.operand(operands[0], item)}, {self._dtype(item.dtype)})"
         if key == "scatter":
             sources, options["index_counts"] = self._scatter_operands(operands, options["index_counts"], item.dtype)
+            if self._library.has_loops and len(sources) > 2 * MIN_TRIP_COUNT and {*options["index_counts"]} == {1}:
+                return self._add_updates(item, sources)
+        elif function is window:
+            sources, shape, itemsize = (
+                [self.operand(operands[0], item)],
+                np.shape(_value_of(operands[0])),
+                options["dtype"].itemsize,
+            )
+            strides, offset = tuple(s // itemsize for s in options["strides"]), options["offset"] // itemsize
+            sources.append(f"**{self._bind_window(options, int(np.prod(shape)), options['shape'], strides, offset)}")
+            options = {}
         elif is_converted and not isinstance(item, MultiOutput):
             sources = [self._cast_operand(a, item.dtype) for a in operands]
         else:
@@ -395,7 +459,7 @@ class _EngineWriter(CodeWriter):
                 continue
             if name == "out":
                 raise UnsupportedError(f"{key}: the option out")
-            source = self._keyword_operand(name, value, item) if name in _ARRAY_OPTIONS else self.names.bind(value, "o")
+            source = self._keyword_operand(name, value, item) if name in _ARRAY_OPTIONS else self._bind_object(value, "o")
             arguments.append(f"{name}={source}")
         if key == "linalg_lstsq":
             arguments.append(f"rank={int(item.raw_value[2])}")
@@ -499,6 +563,25 @@ class _EngineWriter(CodeWriter):
             counts.append(len(parts))
             start += 1 + count
         return sources, tuple(counts)
+
+    def _add_updates(self, item: Any, sources: Sequence[str]) -> str:
+        """Return the source of a sum of many updates of zeros: a statement for each, which can become a loop."""
+        name, add_item = self.names[item], self._bind_once(self._library.add_item, "add_item")
+        self._lines.append(f"{name} = xp.zeros({item.shape}, {self._dtype(item.dtype)})")
+        updates = [f"{add_item}({name}, {index}, {value})" for value, index in zip(sources[1::2], sources[2::2], strict=True)]
+        self._lines += [f"{name} = {update}" for update in updates[:-1]]
+        return updates[-1]
+
+
+def _type_of(item: Any) -> ValueType:
+    """Return the type of an item's variable."""
+    return ValueType("tuple", ()) if isinstance(item, MultiOutput) else ValueType(item.dtype.name, item.shape)
+
+
+@functools.lru_cache(4)
+def _element_numbers(shape: tuple[int, ...]) -> Any:
+    """Return the positions of an array's elements in the flattened array."""
+    return np.arange(int(np.prod(shape))).reshape(shape)
 
 
 def _promotion_type(operand: object) -> Any:

@@ -43,6 +43,15 @@ class Library:
     has_numpy_names = False
     has_computed_indices = False
 
+    @property
+    def has_loops(self) -> bool:
+        """Whether the library has loops, as opposed to unrolled iterations."""
+        return bool(self.loop_functions())
+
+    def loop_functions(self) -> dict[str, Function]:
+        """Return the functions by which `engine_loops` repeats iterations, if the library has them."""
+        return {}
+
     def __init__(self, namespace: Any) -> None:
         self.namespace = namespace
 
@@ -252,6 +261,32 @@ class Jax(NumPyLikeLibrary, DifferentiableLibrary):
         """Return a copy with values added at an index, repeatedly for repeated elements."""
         return array.at[index].add(value)
 
+    def loop_functions(self) -> dict[str, Function]:
+        """Return ``jax.lax.scan`` and the functions of elements at computed positions of a flattened array."""
+        lax, np_like = self.jax.lax, self.namespace
+
+        def update_of(method: str) -> Function:
+            def update(array: Any, first: Any, offsets: Any, value: Any) -> Any:
+                positions = first if offsets is None else first + offsets
+                value = np_like.broadcast_to(value, positions.shape)
+                if method == "set" and _is_contiguous(offsets):
+                    return lax.dynamic_update_slice(array.reshape(-1), value.reshape(-1), (first,)).reshape(array.shape)
+                return getattr(array.reshape(-1).at[positions], method)(value).reshape(array.shape)
+
+            return update
+
+        def read_positions(array: Any, first: Any, offsets: Any) -> Any:
+            if _is_contiguous(offsets):
+                return lax.dynamic_slice(array.reshape(-1), (first,), (offsets.size,)).reshape(offsets.shape)
+            return array.reshape(-1)[first if offsets is None else first + offsets]
+
+        return {
+            "scan": lambda body, initial, inputs, length: lax.scan(body, initial, inputs, length),
+            "read_positions": read_positions,
+            "set_positions": update_of("set"),
+            "add_positions": update_of("add"),
+        }
+
     def copy_result(self, value: object) -> Any:
         """Return the array itself, because arrays of JAX are immutable."""
         return value
@@ -394,6 +429,10 @@ class Torch(DifferentiableLibrary):
             selected = array_api.flat_positions(self.namespace, tuple(array.shape), parts, array)
         addends = self.torch.broadcast_to(value, tuple(selected.shape)).reshape(-1)
         return array.reshape(-1).index_add(0, selected.reshape(-1), addends).reshape(array.shape)
+
+
+def _is_contiguous(offsets: Any) -> bool:
+    return offsets is not None and bool(np.array_equal(np.ravel(offsets), np.arange(np.size(offsets))))
 
 
 _TORCH_SPECIAL = {

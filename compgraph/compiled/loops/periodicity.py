@@ -93,9 +93,9 @@ class GraphTable:
                 if is_arithmetic and type(a) in _REAL_NUMBERS:
                     key.append(type(a))  # the value may differ between iterations
                 else:
-                    key.append(_index_key(a, integers) if is_index else _constant_key(a))
+                    key.append(_index_key(a, integers) if is_index else constant_key(a))
         if item.options:
-            key.append(tuple([(name, _constant_key(option)) for name, option in item.options.items()]))
+            key.append(tuple([(name, constant_key(option)) for name, option in item.options.items()]))
         return tuple(key)
 
     def _leaf_key(self, item: Any) -> Any:
@@ -113,7 +113,7 @@ class GraphTable:
         (value,) = item.args
         if item.parent_argnums:
             integers.append(self.row_of[value])
-        key = ["write", None if item.parent_argnums else _constant_key(value), _index_key(item.index, integers)]
+        key = ["write", None if item.parent_argnums else constant_key(value), _index_key(item.index, integers)]
         buffer, window = self.items[root].raw_value, item.window
         if window is not buffer:
             layout = layout_in(buffer, window)
@@ -132,10 +132,10 @@ def _index_key(value: Any, integers: list[int]) -> Any:
         return (slice, *[_index_key(part, integers) for part in (value.start, value.stop, value.step)])
     if cls is tuple:
         return (tuple, *[_index_key(part, integers) for part in value])
-    return _constant_key(value)
+    return constant_key(value)
 
 
-def _constant_key(value: Any) -> Any:
+def constant_key(value: Any) -> Any:
     """Return a key that is equal for values that are interchangeable in an operation."""
     cls = type(value)
     if cls in _COMPARED_BY_REPR:
@@ -143,9 +143,9 @@ def _constant_key(value: Any) -> Any:
     if cls in _COMPARED_BY_VALUE or isinstance(value, np.dtype):
         return cls, value
     if cls is tuple or cls is list:
-        return (cls, *map(_constant_key, value))
+        return (cls, *map(constant_key, value))
     if cls is slice:
-        return (slice, _constant_key(value.start), _constant_key(value.stop), _constant_key(value.step))
+        return (slice, constant_key(value.start), constant_key(value.stop), constant_key(value.step))
     if isinstance(value, (np.ndarray, np.generic)) and value.nbytes <= MAX_COMPARED_BYTES and value.dtype.kind in "biufc":
         return cls, value.dtype, value.shape, getattr(value, "strides", ()), value.tobytes()
     return cls, id(value)

@@ -16,6 +16,7 @@ import pytest
 import autodiff as ad
 import compgraph as cg
 from autodiff.reverse import gradients
+from compgraph.compiled.engines import engine_loops
 from compgraph.executor import passes
 from tests.support.cases import OPERATIONS, cases_of
 from tests.support.failures import Failures
@@ -373,7 +374,7 @@ def test_to_torch_is_differentiable_by_torch() -> None:
     np.testing.assert_allclose(x.grad.numpy(), ad.grad(relaxed)(X), rtol=1e-12)
 
 
-@pytest.mark.filterwarnings("ignore:.*torch.jit.script:DeprecationWarning")  # of PyTorch itself
+@pytest.mark.filterwarnings("ignore:.*torch.jit.script")  # of PyTorch itself
 @pytest.mark.parametrize("name", ["jax", "torch"])
 def test_from_library_functions_have_derivatives_of_any_order(name: str) -> None:
     library = cg.jit(np.sin, backend=backend_of(name)).library
@@ -391,6 +392,102 @@ def test_from_library_functions_have_derivatives_of_any_order(name: str) -> None
     np.testing.assert_allclose(ad.grad(g)(X), ad.grad(plain)(X), rtol=1e-12)
     np.testing.assert_allclose(ad.hessian(g)(X[:3]), ad.hessian(plain)(X[:3]), rtol=1e-10)
     np.testing.assert_allclose(ad.jvp(g, (X,), (X,))[1], ad.jvp(plain, (X,), (X,))[1], rtol=1e-12)
+
+
+def euler_steps(p: Any, count: int) -> Any:
+    """A buffer that is written element by element, with constants that differ between steps."""
+    y = np.zeros(count + 1)
+    y[0] = p[0]
+    for i in range(count):
+        y[i + 1] = y[i] + 0.05 * (-p[1] * y[i] + np.sin(0.05 * i))
+    return np.sum(y[::3]) * y[-1]
+
+
+def table_steps(p: Any, count: int) -> Any:
+    """Rows of a table, read again two steps later."""
+    table = np.zeros((count + 2, p.size))
+    table[0], table[1] = p, 0.5 * p
+    for i in range(count):
+        table[i + 2] = 0.3 * np.sin(table[i]) + 0.6 * table[i + 1] * table[i + 1, ::-1]
+    return np.sum(np.tanh(table))
+
+
+def fibonacci(p: Any, count: int) -> Any:
+    """A recurrence of two values, whose results are collected in a list."""
+    before, now, values = p, 0.9 * p, []
+    for i in range(count):
+        before, now = now, np.sin(now) + 0.1 * before * (i % 3)
+        values.append(now[0])
+    return np.sum(np.array(values) ** 2) + np.sum(now)
+
+
+def sweeps(p: Any, count: int) -> Any:
+    """Nested loops of Gauss and Seidel, and shrinking rows, which remain unrolled."""
+    u = np.zeros(12)
+    u[0] = p[0]
+    for _ in range(count):
+        for i in range(1, 11):
+            u[i] = 0.5 * (u[i - 1] + u[i + 1]) + 0.01 * p[1]
+    for i in range(11):
+        u[i + 1 :] = u[i + 1 :] - 0.1 * u[i] * p[1]
+    return np.sum(u**2)
+
+
+def checked(p: Any, count: int) -> Any:
+    """Computed indices, which each run checks."""
+    total = p[0] * 0.0
+    for _ in range(count):
+        total = total + p[np.asarray(total * 3).astype(int) % 2] * np.cos(total)
+    return total
+
+
+def rotations(p: Any, count: int) -> Any:
+    """A decomposition in each step, whose results are several arrays."""
+    a = p[0] * np.eye(2) + np.array([[0.0, 0.3], [0.3, 0.2]]) * p[1]
+    for _ in range(count):
+        q, r = np.linalg.qr(a)
+        a = r @ q
+    return a[0, 0] * a[1, 1]
+
+
+@pytest.mark.parametrize("program", [euler_steps, table_steps, fibonacci, sweeps, checked, rotations])
+def test_jax_loops_match_numpy(program: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Repeated iterations become loops, in programs of values, of gradients and of second derivatives."""
+    pytest.importorskip("jax")
+    monkeypatch.setattr(engine_loops, "MIN_STATEMENTS", 40)
+    p, other = np.array([0.7, 0.4]), np.array([0.72, 0.41])
+
+    def loss(p: Any) -> Any:
+        return program(p, 12)
+
+    def second(p: Any) -> Any:
+        return ad.grad(lambda p: ad.jvp(loss, (p,), (np.array([1.0, -0.5]),))[1])(p)
+
+    for f in (loss, ad.grad(loss), second):
+        function = cg.jit(f, backend="jax")
+        function(p)
+        np.testing.assert_allclose(function(other), f(other), rtol=1e-9)
+        (variant,) = variants_of(function)
+        assert "scan(" in variant.program.source
+    differences = [(loss(p + step) - loss(p - step)) / 2e-6 for step in 1e-6 * np.eye(2)]
+    np.testing.assert_allclose(ad.grad(loss)(p), differences, rtol=1e-6, atol=1e-9)
+
+
+def variants_of(function: Any) -> list[Any]:
+    """The programs of a compiled function."""
+    return [variant for programs in function._programs_by_signature.values() for variant in programs.variants]
+
+
+@pytest.mark.parametrize("program", [euler_steps, table_steps, fibonacci])
+def test_jax_loops_keep_programs_short(program: Any) -> None:
+    """The source does not grow with the number of iterations."""
+    pytest.importorskip("jax")
+    lengths = []
+    for count in (60, 120):
+        function = cg.jit(ad.grad(lambda p, count=count: program(p, count)), backend="jax")
+        function(np.array([0.7, 0.4]))
+        lengths.append(len(variants_of(function)[0].program.source.splitlines()))
+    assert lengths[1] <= lengths[0] + 5
 
 
 def test_from_library_requires_function_and_library() -> None:
