@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .context import full_tracebacks, watcher
+from .context import checks, full_tracebacks
 from .interpreters import ObservedInterpreter
 from .ops import opname_of
 from .storage import memory_of, root_of
@@ -67,12 +67,12 @@ class Debug(Strict):
         self._checks, self._full_tracebacks = Checks(), tracebacks == "full"
 
     def __enter__(self) -> Debug:
-        self._enter_tracing({watcher: self._checks, full_tracebacks: self._full_tracebacks})
+        self._enter_tracing({checks: self._checks, full_tracebacks: self._full_tracebacks})
         return self
 
 
 class Checks:
-    """The `watcher` under `debug`. It is not the context itself, which must not be kept alive by its own settings."""
+    """The checks of `debug`. They are not the context itself, which must not be kept alive by its own settings."""
 
     __slots__ = ("_checksums",)
 

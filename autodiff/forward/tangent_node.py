@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from compgraph import ops
 from compgraph.array_types import Array
 from compgraph.bind import bind
-from compgraph.context import active_watcher, is_blocked_level, is_recording
+from compgraph.context import active_checks, is_blocked_level, is_recording
 from compgraph.guards import scalar_hash
 from compgraph.inplace import require_writeable, store, store_plain
 from compgraph.interpreters import detach_result, inert_leaf
@@ -175,9 +175,9 @@ class TangentNode(TransformTracer):
             rule = by_function[function]
             rule_tangent = RuleErrors(function).run_once(tangent_nodes[0].push, rule, tangents, out, function, primals, options)
             tangent = _copy_if_shared(rule_tangent, tangent_nodes)
-        watch = active_watcher()
-        if watch is not None:
-            watch.check_tangent(function, args, out, tangent)
+        checks = active_checks()
+        if checks is not None:
+            checks.check_tangent(function, args, out, tangent)
         if isinstance(out, (tuple, list)):
             parts = [tangent_nodes[0]._attach_tangent(o, t) for o, t in zip(out, tangent or [None] * len(out), strict=True)]
             return type(out)(*parts) if hasattr(out, "_fields") else type(out)(parts)

@@ -17,7 +17,7 @@ from typing import Any, Literal, overload
 
 import numpy as np
 
-from compgraph.context import active_watcher
+from compgraph.context import active_checks
 from compgraph.graph import to_values
 from compgraph.values import Value, require_unchanged
 
@@ -246,8 +246,8 @@ class ForwardJacobian:
         size = sum(trace.inputs[k].size for k, _ in self._units)
         leaves = [leaf if trace.is_recorded_outside else to_values(leaf) for leaf in arguments.leaves]
         has_tangents = any(isinstance(base_of(x), TangentNode) for x in (*leaves, *trace.leaves))
-        is_watched = active_watcher() is not None  # cg.debug checks one direction at a time
-        if not size or has_tangents or trace.levels or trace.leaks or is_watched:
+        is_checked = active_checks() is not None  # cg.debug checks one direction at a time
+        if not size or has_tangents or trace.levels or trace.leaks or is_checked:
             return None
         chunks_of_leaves: list[list[Any]] = [[] for _ in trace.leaves]
         largest = max(map(trace.linearized, trace.leaves), key=lambda linearization: len(linearization.nodes))

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from compgraph.context import active_profiler, active_watcher, recording_on
+from compgraph.context import active_checks, active_profiler, recording_on
 from compgraph.frames import set_lines_since
 from compgraph.graph import to_values
 from compgraph.guards import note_input_shapes
@@ -199,7 +199,7 @@ class Linearization:
         `support` is the support of the seeds, or True if all their zeros are structural; see `structural_zeros`.
         """
         inputs = self.inputs
-        if self.has_writes and active_watcher() is not None:  # the watcher checks each contribution
+        if self.has_writes and active_checks() is not None:  # which inspect each contribution
             per_seed = [self.pull_one(seed, support) for seed in seeds]
             return [np.stack(parts) for parts in zip(*per_seed, strict=True)]
         with self.recording():

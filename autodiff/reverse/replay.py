@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from compgraph import ops
 from compgraph.array_types import Array
-from compgraph.context import active_profiler, active_watcher
+from compgraph.context import active_checks, active_profiler
 from compgraph.storage import (
     BufferCopy,
     Memory,
@@ -130,7 +130,7 @@ class Replay:
         self.cotangents: dict[int, Any] = {}  # by node id
         self.owned: set[int] = set()  # the nodes whose cotangents were allocated here
         self.conform: Callable[[Any, Any], Any] = conform  # replaced for batches
-        self.watcher = active_watcher()
+        self.checks = active_checks()
 
     def buffer_values(self, root: Any) -> BufferCopy:
         """Return the buffer of a root as of the current entry.
@@ -219,11 +219,11 @@ class Replay:
 
     def propagate(self, node: Any, cotangent: Array, operands: list[Any], out: Array, needed: Any = None) -> None:
         """Call the rule of a node for the contributions to its operands, or to those in `needed`."""
-        formulas, args, options, watch = self.formulas(node), node.args, node.options, self.watcher
+        formulas, args, options, checks = self.formulas(node), node.args, node.options, self.checks
         create_graph, log = self.create_graph, self.errors.log
         before, self.errors.at = self.errors.at, node
-        if watch is not None:
-            watch.check_unchanged(node)
+        if checks is not None:
+            checks.check_unchanged(node)
         if type(formulas) is SharedFormulas:
             operand_ids = {id(args[p]) for p in node.parent_argnums if type(args[p]) not in INERT}
             operand_ids = operand_ids if needed is None else operand_ids & needed
@@ -240,8 +240,8 @@ class Replay:
             contribution = formula(cotangent, out, *operands, **options)
             if log is not None:
                 log.append(0 if contribution is cotangent else getattr(contribution, "sequence_number", 0))
-            if watch is not None and type(contribution) not in LAZY_COTANGENTS:
-                watch.check_cotangent(node, position, contribution)
+            if checks is not None and type(contribution) not in LAZY_COTANGENTS:
+                checks.check_cotangent(node, position, contribution)
             if type(contribution) is ndarray and contribution.base is not None and self.roots:
                 contribution = contribution.copy()  # it may be a view of a buffer that is undone later
             self.accumulate(operand, contribution, cotangent)

@@ -23,7 +23,7 @@ import numpy as np
 
 from compgraph import ops
 from compgraph.array_types import Array
-from compgraph.context import active_watcher, recording_derivative, records_for_replay, trace_guards, unmasked_sweeps
+from compgraph.context import active_checks, recording_derivative, records_for_replay, trace_guards, unmasked_sweeps
 from compgraph.frames import set_lines_of_rules
 from compgraph.storage import Write, root_of
 from compgraph.values import Value
@@ -64,7 +64,7 @@ def run_sweep(
     cotangents: dict[Any, Any] = {}
     deferred_error = None
     masks_first = records_for_replay.get() if create_graph else False
-    if active_watcher() is not None:  # the watcher checks each contribution
+    if active_checks() is not None:  # which inspect each contribution
         masks_first = True
     if not (masks_first and (has_zeros or _has_zeros(nodes, support))):
         guards = trace_guards.get()

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from compgraph import ops
 from compgraph.bind import bind
-from compgraph.context import active_profiler, active_watcher
+from compgraph.context import active_checks, active_profiler
 from compgraph.storage import Write, owner_of, root_of
 from compgraph.values import (
     ARGUMENTS,
@@ -109,7 +109,7 @@ def collect(output: object, stop: Iterable[Any] = ()) -> list[Any]:
     nodes += ends
     require_unchanged(nodes)
     nodes.sort(key=_by_sequence_number, reverse=True)
-    if has_late_operand or active_watcher() is not None or any(map(_memory, nodes)):
+    if has_late_operand or active_checks() is not None or any(map(_memory, nodes)):
         return build_tape(output, nodes, end_ids)
     return nodes
 

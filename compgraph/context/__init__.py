@@ -4,10 +4,11 @@ from .layers import Context, Setting, is_fast_path, layered_variable, run_isolat
 from .process import automatic_name, callbacks_lock, import_lazily, reset_after_fork, restart_names
 from .settings import (
     NoGraph,
+    active_checks,
     active_profiler,
-    active_watcher,
     call_function,
     call_wrapper,
+    checks,
     collector,
     constant_holder,
     default_dtype,
@@ -37,19 +38,18 @@ from .settings import (
     trace_guards,
     tracking_indices,
     unmasked_sweeps,
-    watcher,
     with_default_dtype,
     wrappers,
     wrapping_buffers,
 )
 
 __all__ = [
-    "Context", "NoGraph", "Setting", "active_profiler", "active_watcher", "automatic_name", "call_function", "call_wrapper",
-    "callbacks_lock", "collector", "constant_holder", "default_dtype", "default_float", "full_tracebacks", "higher_derivatives",
-    "holding_constants", "import_lazily", "is_blocked_level", "is_deriving", "is_fast_path", "is_recording",
+    "Context", "NoGraph", "Setting", "active_checks", "active_profiler", "automatic_name", "call_function", "call_wrapper",
+    "callbacks_lock", "checks", "collector", "constant_holder", "default_dtype", "default_float", "full_tracebacks",
+    "higher_derivatives", "holding_constants", "import_lazily", "is_blocked_level", "is_deriving", "is_fast_path", "is_recording",
     "is_tracking_indices", "layered_variable", "next_level", "no_graph", "observers", "open_scopes", "profiler", "recording",
     "recording_derivative", "recording_for_replay", "recording_on", "records_for_replay", "rerecording", "reset_after_fork",
     "restart_names", "run_isolated", "run_isolated_once", "scope", "scope_change", "sealed_until", "sealing",
-    "sync_variables", "trace_guards", "tracking_indices", "unmasked_sweeps", "watcher", "with_default_dtype", "wrappers",
+    "sync_variables", "trace_guards", "tracking_indices", "unmasked_sweeps", "with_default_dtype", "wrappers",
     "wrapping_buffers",
 ]  # fmt: skip

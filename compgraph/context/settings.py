@@ -21,8 +21,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 # Whether errors keep the frames of the packages in their tracebacks; see `debugging`.
 full_tracebacks: ContextVar[bool] = layered_variable("full_tracebacks", False)
 recording: ContextVar[bool] = layered_variable("recording", True, disables_fast_path=True)
-# Checks each new node and each derivative; see `debugging`.
-watcher: ContextVar[Any] = layered_variable("watcher", None, disables_fast_path=True)
+# The checks of each new node and each derivative; see `debugging.Checks`.
+checks: ContextVar[Any] = layered_variable("checks", None, disables_fast_path=True)
 # Times operations and sweeps in its own thread; see `compgraph.profiling`.
 profiler: ContextVar[Any] = layered_variable("profiler", None, disables_fast_path=True)
 # Receives each recorded result, a node or several; see `compiled.function_trace`.
@@ -50,12 +50,12 @@ def is_blocked_level(level: int) -> bool:
     return not recording.get() or level <= blocked_level.get()
 
 
-def active_watcher() -> Any:
-    """The observer of new nodes, or None."""
+def active_checks() -> Any:
+    """The active checks of `debug`, or None."""
     if is_fast_path():
         return None
     sync_variables()
-    return watcher.get()
+    return checks.get()
 
 
 def active_profiler() -> Any:
@@ -69,7 +69,7 @@ def active_profiler() -> Any:
 
 def observers() -> list[Any]:
     """The active observers: objects whose ``wrap(interpreter)`` returns an interpreter that reports to them."""
-    return [observer for observer in (watcher.get(), collector.get(), active_profiler()) if observer is not None]
+    return [observer for observer in (checks.get(), collector.get(), active_profiler()) if observer is not None]
 
 
 def scope_change(name: str) -> dict[ContextVar[Any], Any]:

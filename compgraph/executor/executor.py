@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from .. import ops
-from ..context import active_watcher, recording_for_replay, run_isolated
+from ..context import active_checks, recording_for_replay, run_isolated
 from ..graph import breadth_first
 from ..guards import Guard, ProgramMismatchError, UnchangedGuard, guards_of, select_guards, warn_leaks
 from ..storage import by_sequence_number
@@ -196,7 +196,7 @@ class Executor:
             If Python would have taken another branch with these values while recording.
         """
         feed = {} if feed is None else feed
-        if active_watcher() is not None:  # `cg.debug` inspects operations during recording
+        if active_checks() is not None:  # `cg.debug` inspects operations during recording
             replacements = self._retrace(self._convert_feed(feed))
             results: Any = [np.array(replacements[node].raw_value)[()] for node in self.nodes]
             return results[0] if self._returns_single else results

@@ -26,7 +26,7 @@ import numpy as np
 # Internal code: compgraph, autodiff, NumPy, and Python's modules that call functions on behalf of others.
 _PACKAGE_FOLDER = os.path.dirname(os.path.dirname(__file__))
 _AUTODIFF = os.path.join(os.path.dirname(_PACKAGE_FOLDER), "autodiff")
-_INTERNAL_FOLDERS = tuple(home + os.sep for home in (_PACKAGE_FOLDER, _AUTODIFF, os.path.dirname(np.__file__)))
+_INTERNAL_FOLDERS = tuple(folder + os.sep for folder in (_PACKAGE_FOLDER, _AUTODIFF, os.path.dirname(np.__file__)))
 _CALLING_FILES = frozenset({functools.__file__, contextlib.__file__})
 
 

@@ -242,8 +242,12 @@ def _with_entropy_handler(urandom: Callable[[int], bytes]) -> Callable[[int], by
 
 def handled_draw_patches() -> list[tuple[dict[str, Any], str, Any]]:
     """The drawing functions that are patched only where there is a draw handler: namespace, name, and the patch."""
-    spaces = (vars(np.random), _LEGACY), (vars(random), _PYTHON_DRAWS)
-    patches = [(space, name, _with_draw_handler(name, space[name])) for space, names in spaces for name in names if name in space]
+    patches = [
+        (namespace, name, _with_draw_handler(name, namespace[name]))
+        for namespace, names in ((vars(np.random), _LEGACY), (vars(random), _PYTHON_DRAWS))
+        for name in names
+        if name in namespace
+    ]
     return [*patches, (vars(random), "_urandom", _with_entropy_handler(vars(random)["_urandom"]))]
 
 

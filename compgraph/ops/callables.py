@@ -46,8 +46,9 @@ class Keyworded:
 
     def __call__(self, *operands: object, **options: object) -> Any:
         """Call the function, naming the last operands."""
-        cut = len(operands) - len(self.names)
-        return self.function(*operands[:cut], **self.keyword_values(operands[cut:]), **options)
+        num_positional = len(operands) - len(self.names)
+        keywords = self.keyword_values(operands[num_positional:])
+        return self.function(*operands[:num_positional], **keywords, **options)
 
     def keyword_values(self, values: tuple[Any, ...]) -> dict[str, Any]:
         """The values by keyword; counts as Python's integers.

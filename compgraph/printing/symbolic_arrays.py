@@ -331,11 +331,13 @@ def element(body: sp.Expr, index: Sequence[Any], shape: Shape) -> sp.Expr:
     for entry in body.atoms(Entry):
         array = entry.array
         lengths = tuple(array.shape)
-        own = [*index, 0] if len(index) == 1 and len(lengths) == 2 else list(index)[-len(lengths) :]
-        own = [sp.S.Zero if length == 1 else i for i, length in zip(own, lengths, strict=True)]
+        indices = [*index, 0] if len(index) == 1 and len(lengths) == 2 else list(index)[-len(lengths) :]
+        indices = [sp.S.Zero if length == 1 else i for i, length in zip(indices, lengths, strict=True)]
         if isinstance(array, sp.Transpose):
-            array, own = array.arg, own[::-1]
-        replacements[entry] = MatrixElement(array, *own) if isinstance(array, MatrixExpr) else ArrayElement(array, tuple(own))
+            array, indices = array.arg, indices[::-1]
+        replacements[entry] = (
+            MatrixElement(array, *indices) if isinstance(array, MatrixExpr) else ArrayElement(array, tuple(indices))
+        )
     return body.xreplace(replacements)
 
 

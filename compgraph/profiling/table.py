@@ -41,14 +41,14 @@ class Table:
         self.by, self.rows, self.seconds, self.rest, self.limit = by, rows, seconds, rest, limit
 
     def _cells(self) -> list[tuple[str, ...]]:
-        shown = self.rows if self.limit is None else self.rows[: self.limit]
+        rows = self.rows if self.limit is None else self.rows[: self.limit]
         cells: list[tuple[str, ...]] = [(self.by, *_COLUMNS)]
         cells += [
             (r.name, f"{r.calls:,}", format_duration(r.time), format_duration(r.own), _percent(r.share), format_bytes(r.bytes))
-            for r in shown
+            for r in rows
         ]
-        if len(shown) < len(self.rows):
-            others = self.rows[len(shown) :]
+        if len(rows) < len(self.rows):
+            others = self.rows[len(rows) :]
             own, share = sum(r.own for r in others), sum(r.share for r in others)
             cells += [(f"... {len(others)} more", "", "", format_duration(own), _percent(share), "")]
         rest = self.rest / self.seconds if self.seconds else 0.0

@@ -73,8 +73,8 @@ def lu(
         return (*factors[:-1], upper)
     if permute_l:
         return np.take_along_axis(lower, rows[..., None].astype(np.intp), -2), upper
-    real = np.float32 if a.dtype.char in "fF" else np.float64
-    return np.eye(a.shape[-2], dtype=real)[rows], lower, upper
+    real_dtype = np.float32 if a.dtype.char in "fF" else np.float64
+    return np.eye(a.shape[-2], dtype=real_dtype)[rows], lower, upper
 
 
 def qr_multiply(
@@ -120,19 +120,19 @@ def cho_solve(c_and_lower: tuple[Any, Any], b: Array, overwrite_b: bool = False,
     """``scipy.linalg.cho_solve``, which calls LAPACK; here two triangular systems."""
     factor, lower = c_and_lower[0], _is_lower(c_and_lower[1])
     first, second = (0, 2) if lower else (2, 0)
-    half = scipy.linalg.solve_triangular(factor, as_operand(b), trans=first, lower=lower, check_finite=check_finite)
-    return scipy.linalg.solve_triangular(factor, half, trans=second, lower=lower, check_finite=check_finite)
+    z = scipy.linalg.solve_triangular(factor, as_operand(b), trans=first, lower=lower, check_finite=check_finite)
+    return scipy.linalg.solve_triangular(factor, z, trans=second, lower=lower, check_finite=check_finite)
 
 
 def cho_solve_banded(cb_and_lower: tuple[Any, Any], b: Array, overwrite_b: bool = False, check_finite: bool = True) -> Any:
     """``scipy.linalg.cho_solve_banded``, which calls LAPACK; here two triangular banded systems."""
     factor, lower = as_operand(cb_and_lower[0]), _is_lower(cb_and_lower[1])
-    below, above = banded_matrices.bandwidths(factor, lower)
-    transposed = np.conjugate(banded_matrices.transpose(factor, below, above))
-    triangles = (((below, above), factor), ((above, below), transposed))
+    num_lower, num_upper = banded_matrices.bandwidths(factor, lower)
+    transposed = np.conjugate(banded_matrices.transpose(factor, num_lower, num_upper))
+    triangles = (((num_lower, num_upper), factor), ((num_upper, num_lower), transposed))
     first, second = triangles if lower else triangles[::-1]
-    half = scipy.linalg.solve_banded(*first, as_operand(b), check_finite=check_finite)
-    return scipy.linalg.solve_banded(*second, half, check_finite=check_finite)
+    z = scipy.linalg.solve_banded(*first, as_operand(b), check_finite=check_finite)
+    return scipy.linalg.solve_banded(*second, z, check_finite=check_finite)
 
 
 def lu_solve(lu_and_piv: tuple[Any, Any], b: Array, trans: int = 0, overwrite_b: bool = False, check_finite: bool = True) -> Any:
@@ -143,12 +143,12 @@ def lu_solve(lu_and_piv: tuple[Any, Any], b: Array, trans: int = 0, overwrite_b:
     columns = b[:, None] if b.ndim == 1 else b
     lower = {"lower": True, "unit_diagonal": True, "check_finite": check_finite}
     if trans == 0:
-        half = scipy.linalg.solve_triangular(factors, _permuted_rows(columns, order), **lower)
-        x = scipy.linalg.solve_triangular(factors, half, check_finite=check_finite)
+        z = scipy.linalg.solve_triangular(factors, _permuted_rows(columns, order), **lower)
+        x = scipy.linalg.solve_triangular(factors, z, check_finite=check_finite)
     else:
-        half = scipy.linalg.solve_triangular(factors, columns, trans=trans, check_finite=check_finite)
-        half = scipy.linalg.solve_triangular(factors, half, trans=trans, **lower)
-        x = _permuted_rows(half, np.argsort(order, axis=-1))
+        z = scipy.linalg.solve_triangular(factors, columns, trans=trans, check_finite=check_finite)
+        z = scipy.linalg.solve_triangular(factors, z, trans=trans, **lower)
+        x = _permuted_rows(z, np.argsort(order, axis=-1))
     return x[..., 0] if b.ndim == 1 else x
 
 

@@ -23,8 +23,8 @@ def to_array(x: object) -> Any:
 def to_double(x: Any) -> Any:
     """Convert an argument as `to_array` does, to float64 or complex128."""
     x = to_array(x)
-    wide = np.complex128 if x.dtype.kind == "c" else np.float64
-    return x if x.dtype == wide else x.astype(wide)
+    double_dtype = np.complex128 if x.dtype.kind == "c" else np.float64
+    return x if x.dtype == double_dtype else x.astype(double_dtype)
 
 
 def to_numpy(x: object) -> Any:

@@ -200,8 +200,8 @@ class Labels:
         names = [self._operand(each, depth - 1) for each in uses[:MAX_OPERANDS]] + ["…"] * (len(uses) > MAX_OPERANDS)
         options = getattr(node, "options", {})
         plain = [(key, value) for key, value in options.items() if isinstance(value, (int, float, str, tuple))]
-        short = [f"{key}={value!r}" for key, value in plain if isinstance(value, (int, float)) or len(value) <= 4 * MAX_OPERANDS]
-        return f"{opname}({', '.join(names + short)})"
+        texts = [f"{key}={value!r}" for key, value in plain if isinstance(value, (int, float)) or len(value) <= 4 * MAX_OPERANDS]
+        return f"{opname}({', '.join(names + texts)})"
 
     def _infix(self, opname: str, uses: tuple[Item, ...], depth: int) -> str:
         symbol, binding = INFIX[opname], _precedence(opname)

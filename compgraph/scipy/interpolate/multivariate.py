@@ -169,14 +169,14 @@ def griddata(points: Any, values: Any, xi: Any, method: str = "linear", fill_val
 
 def _interpolate_in_triangles(points: Any, values: Any, x: Any, triangles: Any, queries: Array, fill_value: float) -> Any:
     """Interpolate linearly in triangles: the values at the corners, weighted by barycentric coordinates."""
-    where = triangles.find_simplex(queries)
-    corners = triangles.simplices[where]
+    simplex = triangles.find_simplex(queries)
+    corners = triangles.simplices[simplex]
     base = points[corners[:, -1]]
     edges = np.swapaxes(points[corners[:, :-1]] - base[:, None], -1, -2)
     first = np.linalg.solve(edges, (x - base)[..., None])[..., 0]
     weights = np.concatenate([first, 1 - np.sum(first, axis=-1, keepdims=True)], axis=-1)
     interpolated_values = np.einsum("xc,xc...->x...", weights, values[corners])
-    is_outside = where < 0
+    is_outside = simplex < 0
     return (
         np.where(to_column(is_outside, interpolated_values.ndim), fill_value, interpolated_values)
         if np.any(is_outside)

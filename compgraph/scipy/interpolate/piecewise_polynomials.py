@@ -31,8 +31,8 @@ def _piece_of(breaks: NDArray[Any], x: NDArray[Any]) -> NDArray[np.intp]:
 def _nan_outside(values: Any, breaks: NDArray[Any], x: NDArray[Any], extrapolate: bool) -> Any:
     """Replace values at points outside the breaks by nan, unless these are extrapolated."""
     ends, points = to_numpy(breaks)[[0, -1]], to_numpy(x)
-    outside = ~((points >= np.min(ends)) & (points <= np.max(ends)))
-    return values if extrapolate or not np.any(outside) else np.where(to_column(outside, 2), np.nan, values)
+    is_outside = ~((points >= np.min(ends)) & (points <= np.max(ends)))
+    return values if extrapolate or not np.any(is_outside) else np.where(to_column(is_outside, 2), np.nan, values)
 
 
 def _values(c: NDArray[Any], breaks: NDArray[Any], x: NDArray[Any], nu: int, extrapolate: bool) -> Any:
@@ -106,16 +106,16 @@ def _lagrange_derivatives(points: NDArray[Any], values: object, x: NDArray[Any],
     Derivatives are computed at the points by a differentiation matrix, and interpolated.
     """
     n = len(points)
-    same = np.eye(n, dtype=bool)
-    gaps = np.where(same, 1.0, points[:, None] - points)
+    is_same = np.eye(n, dtype=bool)
+    gaps = np.where(is_same, 1.0, points[:, None] - points)
     scale = 4.0 / np.ptp(to_numpy(points)) if n > 1 else 1.0
-    weights = 1 / np.prod(gaps * np.where(same, 1.0, scale), axis=1)
-    others = np.where(same, 1.0, (x[:, None, None] - points) * scale)  # for each x, its distances to all points but one
+    weights = 1 / np.prod(gaps * np.where(is_same, 1.0, scale), axis=1)
+    others = np.where(is_same, 1.0, (x[:, None, None] - points) * scale)  # for each x, its distances to all points but one
     matrix = np.prod(others, axis=2) * weights
     derivatives = [matrix @ values]
     if count > 1:  # J.-P. Berrut and L. N. Trefethen, "Barycentric Lagrange interpolation", SIAM Rev. 46 (2004), (9.4), (9.5)
-        slopes = np.where(same, 0.0, weights / (gaps * weights[:, None]))
-        slopes = slopes - np.where(same, np.sum(slopes, axis=1)[:, None], 0.0)
+        slopes = np.where(is_same, 0.0, weights / (gaps * weights[:, None]))
+        slopes = slopes - np.where(is_same, np.sum(slopes, axis=1)[:, None], 0.0)
         for _ in range(count - 1):
             values = slopes @ values
             derivatives.append(matrix @ values)

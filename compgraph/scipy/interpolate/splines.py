@@ -36,13 +36,13 @@ def _last_interval(t: NDArray[Any], k: int) -> int:
     return int(np.searchsorted(t, t[n], side="left")) - 1
 
 
-def basis(t: Any, k: int, x: object, where: Any, nu: int = 0) -> Any:
+def basis(t: Any, k: int, x: object, interval: Any, nu: int = 0) -> Any:
     """The ``k + 1`` B-splines that are nonzero at each point, or their derivatives: an array of shape ``(len(x), k + 1)``."""
 
     def knot(offset: int) -> Any:
-        return t[where + offset]
+        return t[interval + offset]
 
-    splines: list[Any] = [np.ones(len(where))]
+    splines: list[Any] = [np.ones(len(interval))]
     for p in range(1, k - nu + 1):  # de Boor, X (5)
         next_splines: list[Any] = [0.0] * (p + 1)
         for j in range(p):
@@ -57,20 +57,20 @@ def basis(t: Any, k: int, x: object, where: Any, nu: int = 0) -> Any:
             next_splines[j] = next_splines[j] - part
             next_splines[j + 1] = next_splines[j + 1] + part
         splines = next_splines
-    return np.stack([f * np.ones(len(where)) for f in splines], axis=-1)
+    return np.stack([f * np.ones(len(interval)) for f in splines], axis=-1)
 
 
 def evaluate_spline(t: NDArray[Any], c: NDArray[Any], k: int, x: NDArray[Any], nu: int, extrapolate: bool) -> Any:
     """Replacement of the compiled ``_dierckx.evaluate_spline``: values of shape ``(points, columns)``."""
     n = len(t) - k - 1
-    where = interval_of(t, k, x)
+    interval = interval_of(t, k, x)
     if nu > k:
-        values: Any = np.zeros((len(where), c.shape[1]), c.dtype)
+        values: Any = np.zeros((len(interval), c.shape[1]), c.dtype)
     else:
-        values = np.einsum("xj,xjc->xc", basis(t, k, x, where, nu), c[where[:, None] + np.arange(-k, 1)])
+        values = np.einsum("xj,xjc->xc", basis(t, k, x, interval, nu), c[interval[:, None] + np.arange(-k, 1)])
     ends, points = to_numpy(t), to_numpy(x)
-    outside = ~((points >= ends[k]) & (points <= ends[n]))
-    return values if extrapolate or not np.any(outside) else np.where(outside[:, None], np.nan, values)
+    is_outside = ~((points >= ends[k]) & (points <= ends[n]))
+    return values if extrapolate or not np.any(is_outside) else np.where(is_outside[:, None], np.nan, values)
 
 
 def spline_of(t: object, c: object, k: int, extrapolate: bool | str = True, axis: int = 0) -> Any:
@@ -149,32 +149,32 @@ def _knots(x: Any, k: int, model: Any, ends: tuple[Any, ...], bc_type: tuple[Any
 def _collocation(t: Any, k: int, x: Any, left: list[int], right: list[int]) -> Any:
     """The collocation matrix as bands: the basis at the points, and its derivatives at both ends."""
     n = len(t) - k - 1
-    parts, firsts = [], []
+    parts, first_columns = [], []
     for order in left:
-        where = interval_of(t, k, x[:1])
-        parts.append(basis(t, k, x[:1], where, order))
-        firsts.append(where - k)
-    where = interval_of(t, k, x)
-    parts.append(basis(t, k, x, where))
-    firsts.append(where - k)
+        interval = interval_of(t, k, x[:1])
+        parts.append(basis(t, k, x[:1], interval, order))
+        first_columns.append(interval - k)
+    interval = interval_of(t, k, x)
+    parts.append(basis(t, k, x, interval))
+    first_columns.append(interval - k)
     for order in right:
-        where = interval_of(t, k, x[-1:])
-        parts.append(basis(t, k, x[-1:], where, order))
-        firsts.append(where - k)
+        interval = interval_of(t, k, x[-1:])
+        parts.append(basis(t, k, x[-1:], interval, order))
+        first_columns.append(interval - k)
     rows = np.concatenate(parts) if len(parts) > 1 else parts[0]
-    return _bands(rows, np.concatenate(firsts), n, k, k)
+    return _bands(rows, np.concatenate(first_columns), n, k, k)
 
 
-def _bands(rows: Any, firsts: NDArray[Any], n: int, lower: int, upper: int) -> Any:
+def _bands(rows: Any, first_columns: NDArray[Any], n: int, lower: int, upper: int) -> Any:
     """Convert a square matrix to bands, from the elements of each row and their first column."""
     width = rows.shape[1]
     j = np.arange(n)
     i = np.arange(lower + upper + 1)[:, None] - upper + j  # bands[upper + i - j, j] = a[i, j]
-    inside = (i >= 0) & (i < n)
+    is_inside = (i >= 0) & (i < n)
     i = np.clip(i, 0, n - 1)
-    offset = j - firsts[i]
-    inside &= (offset >= 0) & (offset < width)
-    return np.where(inside, rows[i, np.clip(offset, 0, width - 1)], 0.0)
+    offset = j - first_columns[i]
+    is_inside &= (offset >= 0) & (offset < width)
+    return np.where(is_inside, rows[i, np.clip(offset, 0, width - 1)], 0.0)
 
 
 def _periodic_coefficients(x: NDArray[Any], y: Any, t: NDArray[Any], k: int) -> Any:
@@ -185,17 +185,17 @@ def _periodic_coefficients(x: NDArray[Any], y: Any, t: NDArray[Any], k: int) -> 
         starts = _dense(basis(t, k, x[:1], interval_of(t, k, x[:1]), order), interval_of(t, k, x[:1]) - k, n)
         ends = _dense(basis(t, k, x[-1:], interval_of(t, k, x[-1:]), order), interval_of(t, k, x[-1:]) - k, n)
         rows.append(starts - ends)
-    where = interval_of(t, k, x)
-    rows.append(_dense(basis(t, k, x, where), where - k, n))
+    interval = interval_of(t, k, x)
+    rows.append(_dense(basis(t, k, x, interval), interval - k, n))
     right = np.concatenate([np.zeros((k - 1, *y.shape[1:])), y])
     solution = np.linalg.solve(np.concatenate(rows), np.reshape(right, (n, -1)))
     return np.reshape(solution, right.shape)
 
 
-def _dense(rows: Any, firsts: NDArray[Any], n: int) -> Any:
-    offset = np.arange(n) - firsts[:, None]
-    inside = (offset >= 0) & (offset < rows.shape[1])
-    return np.where(inside, np.take_along_axis(rows, np.clip(offset, 0, rows.shape[1] - 1), 1), 0.0)
+def _dense(rows: Any, first_columns: NDArray[Any], n: int) -> Any:
+    offset = np.arange(n) - first_columns[:, None]
+    is_inside = (offset >= 0) & (offset < rows.shape[1])
+    return np.where(is_inside, np.take_along_axis(rows, np.clip(offset, 0, rows.shape[1] - 1), 1), 0.0)
 
 
 # ------------------------------------------------------------------------------------------ least squares
@@ -210,11 +210,11 @@ def make_lsq_spline(
     scipy.interpolate.make_lsq_spline(to_numpy(x), to_numpy(y), to_numpy(t), k, to_numpy(w), axis, check_finite, method=method)
     axis = axis % y.ndim
     y = np.moveaxis(y, axis, 0)
-    where = interval_of(t, k, x)
-    rows = basis(t, k, x, where) * w[:, None]
+    interval = interval_of(t, k, x)
+    rows = basis(t, k, x, interval) * w[:, None]
     right = np.reshape(y, (y.shape[0], -1)) * w[:, None]
     n = len(t) - k - 1
-    matrix = _dense(rows, where - k, n)
+    matrix = _dense(rows, interval - k, n)
     normal = banded_matrices.from_dense(np.transpose(matrix) @ matrix, k, k)
     solution = scipy.linalg.solve_banded((k, k), normal, np.transpose(matrix) @ right)
     solution = solution + scipy.linalg.solve_banded((k, k), normal, np.transpose(matrix) @ (right - matrix @ solution))
@@ -283,14 +283,14 @@ def splev(x: NDArray[Any], tck: Sequence[Any], der: int = 0, ext: int = 0) -> An
     t, c, x = to_double(t), to_double(c), to_double(x)
     points = np.ravel(x)
     first, last = t[k], t[len(t) - k - 1]
-    outside = (to_numpy(points) < to_numpy(first)) | (to_numpy(points) > to_numpy(last))
-    if ext == 2 and np.any(outside):
+    is_outside = (to_numpy(points) < to_numpy(first)) | (to_numpy(points) > to_numpy(last))
+    if ext == 2 and np.any(is_outside):
         raise ValueError("Found x value not in the domain")
     if ext == 3:
         points = np.clip(points, first, last)
     values = evaluate_spline(t, c[:, None], k, points, der, True)[:, 0]
-    if ext == 1 and np.any(outside):
-        values = np.where(outside, 0.0, values)
+    if ext == 1 and np.any(is_outside):
+        values = np.where(is_outside, 0.0, values)
     return np.reshape(values, x.shape)
 
 

@@ -63,8 +63,8 @@ _MATRIX_METHODS = {"__mul__": _matrix_mul, "__rmul__": _matrix_rmul}
 
 def _methods() -> Iterator[tuple[str, Any]]:
     for kind in _CLASS_NAMES:
-        own = _ARRAY_METHODS if kind.endswith("array") else _MATRIX_METHODS
-        for name, method in {**_METHODS, **own}.items():
+        operators = _ARRAY_METHODS if kind.endswith("array") else _MATRIX_METHODS
+        for name, method in {**_METHODS, **operators}.items():
             yield f"{kind}.{name}", method
         if hasattr(getattr(scipy.sparse, kind), "__setitem__"):
             yield f"{kind}.__getitem__", matrix_methods.indexing_method(kind)
