@@ -129,17 +129,16 @@ def analyze_code(code: CodeType) -> CodeSummary:
     for inner in nested_codes(code):
         reader.read_code(inner)
     names = reader.attributes.union(*[(chain.name, *chain.attributes) for chain in reader.chains])
-    is_by_name = (
-        bool(names & _NAME_ACCESSORS) or (bool(names & _SETTERS) and code.co_filename != "<string>") or reader.matches_classes
-    )
-    texts = reader.texts if is_by_name or names & _SETTERS else set[str]()
+    is_generated = code.co_filename == "<string>"  # methods of `dataclasses` and `namedtuple` set attributes with known names
+    reads_by_name = bool(names & _NAME_ACCESSORS) or reader.matches_classes or (bool(names & _SETTERS) and not is_generated)
+    texts = reader.texts if reads_by_name or names & _SETTERS else set[str]()
     return CodeSummary(
         chains=frozenset(reader.chains),
         attributes=frozenset(reader.attributes),
         stored_attributes=frozenset(reader.stored_attributes),
         texts=frozenset(texts),
-        reads_by_name=is_by_name,
-        detects_missing=reader.catches or is_by_name,
+        reads_by_name=reads_by_name,
+        detects_missing=reader.catches or reads_by_name,
         instantiates=bool(names & {"type", "__class__", "__new__"}),
         formats_text=reader.formats or bool(names & _TEXT_FUNCTIONS),
         effects=tuple(reader.effects),

@@ -151,7 +151,7 @@ class _LeafSummary(NamedTuple):
 
     @classmethod
     def combine(cls, summaries: Iterable[_LeafSummary]) -> _LeafSummary:
-        """Return the summary of the leaves behind several recipes."""
+        """Return the summary of the leaves behind several recipes: the maximum of each attribute."""
         return cls(*map(max, zip(cls(), *summaries, strict=True)))
 
 

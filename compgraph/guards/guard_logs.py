@@ -97,7 +97,7 @@ class GuardLog:
         return log
 
     def merge(self, other: GuardLog) -> GuardLog:
-        """Merge the smaller of two logs into the other, and return that."""
+        """Merge the smaller of two logs into the larger, and return the larger."""
         large, small = (self, other) if len(self.guards) >= len(other.guards) else (other, self)
         if large is not small:
             if small.guards:
