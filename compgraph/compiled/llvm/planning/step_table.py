@@ -123,16 +123,17 @@ class StepTable:
         self._numbers: dict[Buffer, int] = {}
         self._kinds: dict[Any, int] = {}
         result_buffers, kinds, buffer_counts = frozenset(result_buffers), [], [0]
-        integers: list[list[int]] = []
+        lengths, integers = [], list[int]()  # of the rows; all integers in order
         for step, step_columns in zip(steps, self.columns, strict=True):
             can_repeat = not isinstance(step, NumPyCall) and len(step_columns) <= MAX_COLUMNS
             kinds.append(self._kind(step, step_columns, result_buffers, can_repeat))
-            integers.append(self._row_integers(step_columns) if can_repeat else [])
             buffer_counts.append(len(self.buffers))
+            lengths.append(2 * len(step_columns) if can_repeat else 0)
+            for column in step_columns if can_repeat else ():
+                integers += (self._numbers[column.buffer], column.offset) if isinstance(column, BufferView) else (0, 0)
         self.kinds, self.buffer_counts = np.array(kinds, np.int64), np.array(buffer_counts, np.int64)
-        self.integers = np.zeros((len(steps), max([2, *map(len, integers)])), np.int64)
-        for row, row_integers in enumerate(integers):
-            self.integers[row, : len(row_integers)] = row_integers
+        self.integers = np.zeros((len(steps), max([2, *lengths])), np.int64)
+        self.integers[np.arange(self.integers.shape[1]) < np.array(lengths)[:, None]] = integers
         self.may_change = np.ones(self.integers.shape, bool)
         self.may_change[:, ::2] = self.integers[:, ::2] >= 0
 
@@ -150,11 +151,6 @@ class StepTable:
             are_new = [column.buffer in new_buffers for column in step_columns if isinstance(column, BufferView)]
             key = (_structure_of(step, step_columns, {}), *are_new)
         return self._kinds.setdefault(key, len(self._kinds))
-
-    def _row_integers(self, step_columns: Sequence[Any]) -> list[int]:
-        """Return the number of the buffer and the offset of each column."""
-        pairs = [(self._numbers[c.buffer], c.offset) if isinstance(c, BufferView) else (0, 0) for c in step_columns]
-        return [integer for pair in pairs for integer in pair]
 
     def _number_buffers(self, step: Step, step_columns: Sequence[Any]) -> None:
         """Number the buffers of a step: those that it defines, then external ones."""
