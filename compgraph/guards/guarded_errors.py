@@ -16,7 +16,7 @@ from ..frames import source_lines
 from ..interpreters import on_operation_error
 from ..ops import opname_of
 from ..tracing import is_compiling
-from ..values import Value, is_python_arithmetic, require_history, save_operands
+from ..values import Value, is_python_arithmetic, require_history, require_unbatched, save_operands
 from .guard import note_guard, strip_transforms
 
 
@@ -47,17 +47,22 @@ def check_domain(function: Callable[..., Any], args: tuple[Any, ...]) -> None:
     """Raise the domain error of a function of Python numbers, such as ``math.log(-1)``, for the values of nodes; log a guard.
 
     A successful call is guarded only under `cg.jit`, and only if the calling function has an exception handler, because guards
-    cost time in each run.
+    cost time in each run. Within `vmap` it raises if an element of the batch does: the error of the function if all elements
+    raise, else a BatchedValueError, because code that catches the error would run for some elements alone.
     """
     operands = [strip_transforms(operand) for operand in args]
     numbers = [operand.raw_value if isinstance(operand, Value) else operand for operand in operands]
-    if not all(isinstance(number, (int, float, np.number, np.ndarray)) and not np.ndim(number) for number in numbers):
+    if not all(isinstance(number, (int, float, np.number, np.ndarray)) for number in numbers) or any(map(np.ndim, args)):
         return
+    if any(map(np.ndim, numbers)):
+        function = _over_batch(function)
     error = None
     try:
         function(*numbers)
     except TypeError:
         return
+    except _PartialError as partial:
+        require_unbatched(f"math.{function.__name__}, which raises '{partial}' for some batch elements,", *args)
     except (ArithmeticError, ValueError) as raised_here:
         error = raised_here
     frame = source_lines.user_frame(2)
@@ -65,6 +70,28 @@ def check_domain(function: Callable[..., Any], args: tuple[Any, ...]) -> None:
         note_error(function, tuple(operands), {}, error, frame)
     if error is not None:
         raise error
+
+
+class _PartialError(ArithmeticError):
+    """A function of Python numbers raises for some elements of a batch."""
+
+
+def _over_batch(function: Callable[..., Any]) -> Callable[..., None]:
+    """Return a function that raises the error that `function` raises for all elements, or a `_PartialError`."""
+
+    @functools.wraps(function)
+    def call(*numbers: Any) -> None:
+        elements = list(np.broadcast(*numbers))
+        errors = []
+        for element in elements:
+            try:
+                function(*element)
+            except (ArithmeticError, ValueError) as error:
+                errors.append(error)
+        if errors:
+            raise errors[0] if len(errors) == len(elements) else _PartialError(str(errors[0]))
+
+    return call
 
 
 _REAL_NUMBER_TYPES = frozenset({float, int, bool, np.float64, np.float32, np.int64})

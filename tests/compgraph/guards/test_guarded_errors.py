@@ -163,3 +163,50 @@ def test_guarded_error_math_functions_raise_as_for_numbers() -> None:
     assert ad.grad(safe)(1.0) == pytest.approx(1 + np.e)
     with pytest.raises(ValueError, match=r"math domain error|positive"):
         ad.grad(lambda x: math.sqrt(x))(-1.0)
+
+
+BATCHES = {
+    "log": (math.log, [-1.0, 2.0]), "exp": (math.exp, [0.0, 1000.0]), "acos": (lambda x: math.acos(x), [0.5, 2.0]),
+    "gamma": (math.gamma, [-2.0, 1.0]), "pow": (lambda x: math.pow(x, -1), [0.0, 1.0]), "atan": (math.atan, [1.0, 2.0]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BATCHES)
+def test_guarded_error_of_batch_elements_raises(name: str) -> None:
+    """NumPy's functions of the whole batch warn, and return nan or inf."""
+    f, values = BATCHES[name]
+    bad = [x for x in values if _raises(f, x)]
+    if not bad:
+        np.testing.assert_array_equal(ad.vmap(f)(np.array(values)), list(map(f, values)))
+        return
+    with pytest.raises(
+        cg.BatchedValueError, match=r"math\.\w+, which raises 'math (domain|range) error' for some batch elements"
+    ):
+        ad.vmap(f)(np.array(values))
+    with pytest.raises((ValueError, OverflowError), match="math"):
+        ad.vmap(f)(np.array(bad * 3))
+    with pytest.raises((ValueError, OverflowError), match="math"):
+        ad.vmap(ad.vmap(ad.grad(f)))(np.full((2, 3), bad[0]))
+
+
+def _raises(f: Any, x: float) -> bool:
+    try:
+        f(x)
+    except (ValueError, OverflowError):
+        return True
+    return False
+
+
+def test_guarded_error_that_all_batch_elements_raise_is_caught_and_replayed() -> None:
+    def safe(x: Any) -> Any:
+        try:
+            return math.log(x)
+        except ValueError:
+            return 3 * x
+
+    x = cg.variable(np.array([-1.0, -2.0]), "x")
+    executor = cg.Executor(ad.vmap(safe)(x))
+    np.testing.assert_array_equal(executor.run({x: np.array([-3.0, -4.0])}), [-9, -12])
+    for values in ([1.0, -1.0], [1.0, 2.0]):
+        with pytest.raises(cg.GuardError):
+            executor.run({x: np.array(values)})
