@@ -120,9 +120,8 @@ class EngineProgram:
         library = self._library
         with library.context(), without_tracing():  # otherwise NumPy's names in the library's code are patched within operators
             is_library_array = [library.is_array(value) for value in values]
-            inputs = [
-                v if is_array else library.from_numpy(np.asarray(v)) for v, is_array in zip(values, is_library_array, strict=True)
-            ]
+            convert = library.from_numpy if any(is_library_array) else library.borrow  # results in NumPy's memory are awaited
+            inputs = [v if is_array else convert(np.asarray(v)) for v, is_array in zip(values, is_library_array, strict=True)]
             outputs, guard_values, conditions_hold, has_nan = self._compiled(*inputs, *self._constants)
             if conditions_hold is not None and not bool(conditions_hold):
                 raise IndexError("a computed index is out of range. Call the function without cg.jit, which names the line")

@@ -83,6 +83,10 @@ class Library:
         """Return a copy of a plain array in the memory of the library's device."""
         return self.namespace.asarray(np.array(value, order="C"), dtype=self.dtype(value.dtype))
 
+    def borrow(self, value: Any) -> Any:
+        """Return a plain array as an input of one run, which may share its memory: programs write into no array."""
+        return self.namespace.asarray(np.ascontiguousarray(value).reshape(value.shape), dtype=self.dtype(value.dtype))
+
     def to_numpy(self, value: object) -> Any:
         """Return a copy of a library's array as a plain one, or a NumPy scalar."""
         return np.array(value)[()]
@@ -253,6 +257,10 @@ class Jax(NumPyLikeLibrary, DifferentiableLibrary):
         """Return whether a value is an array or a tracer of JAX."""
         return isinstance(value, self.jax.Array)
 
+    def borrow(self, value: Any) -> Any:
+        """Return the array itself, whose memory a compiled function reads, or copies if it is not aligned."""
+        return value
+
     def set_item(self, array: Any, index: object, value: Any) -> Any:
         """Return an updated copy, which XLA may compute in place."""
         return array.at[index].set(value)
@@ -400,6 +408,12 @@ class Torch(DifferentiableLibrary):
     def from_numpy(self, value: object) -> Any:
         """Return a copy on the default device."""
         return self.torch.asarray(np.array(value, order="C"), device=self.torch.get_default_device())
+
+    def borrow(self, value: Any) -> Any:
+        """Return a tensor that shares the array's memory if it is writable and contiguous, on the CPU."""
+        if not (value.flags.writeable and value.flags.c_contiguous):
+            return self.from_numpy(value)
+        return self.torch.from_numpy(value).to(self.torch.get_default_device())
 
     def to_numpy(self, value: Any) -> Any:
         """Return a copy in the host's memory."""
