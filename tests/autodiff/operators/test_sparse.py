@@ -362,7 +362,7 @@ WRITES: dict[str, tuple[Function, Any]] = {
     "parts": (_written, np.concatenate([np.eye(4), [[1, 0, 0, 1]]])),
     "overwritten": (_overwritten, [[1, 1, 1, 1], [1, 0, 0, 0], [0, 1, 0, 1], [0, 0, 1, 0]]),
     "a loop": (_rotated_in_place, [[1, 0, 0, 0], [0, 1, 0, 1], [0, 0, 1, 0], [0, 1, 0, 1]]),
-    "views": (_through_views, np.eye(4)[[0, 2, 0, 1, 2, 3, 0, 2, 1, 1, 2]]),
+    "views": (_through_views, np.vstack([np.eye(4), np.zeros((1, 4))])[[0, 2, 0, 1, 2, 3, 4, 2, 4, 4, 1, 2]]),
     "an index twice": (_repeated_index, np.eye(4)[[0, 2, 2]] * [[1], [1], [0]]),
     "out": (_with_out, (np.eye(4) + np.eye(4)[::-1])[[0, 1, 0, 1]]),
     "the argument": (
@@ -376,9 +376,7 @@ WRITES: dict[str, tuple[Function, Any]] = {
 @for_each("label", WRITES)
 def test_sparse_structure_of_functions_with_writes(label: str) -> None:
     f, expected = WRITES[label]
-    assert np.count_nonzero(jacrev(f)(X)) == np.count_nonzero(expected) or label == "views"
-    if label != "views":
-        assert np.array_equal(sparsity_pattern(f, X)[0], np.asarray(expected) != 0)
+    assert np.array_equal(sparsity_pattern(f, X)[0], np.asarray(expected) != 0)
     matrix = jacobian(f, sparse=True)(X)
     assert np.allclose(matrix.toarray(), jacrev(f)(X).reshape(matrix.shape), rtol=1e-7)
     assert matrix.nnz == np.count_nonzero(jacrev(f)(X))
