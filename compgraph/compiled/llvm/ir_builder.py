@@ -76,7 +76,7 @@ __all__ = [
 # Processor flags: invalid, division by zero and overflow together, and underflow (FE_INVALID ... of C's fenv.h).
 FLAGS, UNDERFLOW = (7, 8) if platform.machine().lower() in ("aarch64", "arm64") else (13, 16)
 BAILOUT = 1 << 16  # the bit of a returned status that makes the program run as NumPy
-MAX_INLINED_CALLS = 2  # calls of a mathematical function that may be inlined; a call takes a tenth of the time of exp
+MAX_INLINED_CALLS = 2  # calls of a mathematical function up to which it is inlined; a call takes a tenth of the time of exp
 
 
 class Module:
@@ -122,11 +122,10 @@ class Module:
         return name
 
     def define_shared(self, name: str, make: Callable[[], Any]) -> str:
-        """As `define_once`, for a function that LLVM may inline unless it has many calls, because each copy is compiled."""
+        """As `define_once`, for a function that is inlined unless it has many calls, because each copy is compiled."""
         self._calls[name] = self._calls.get(name, 0) + 1
         self.define_once(name, make)
-        if self._calls[name] == MAX_INLINED_CALLS + 1:
-            self._builders[name].attributes += " noinline"
+        self._builders[name].attributes = "alwaysinline" if self._calls[name] <= MAX_INLINED_CALLS else "noinline"
         return name
 
 
