@@ -226,7 +226,8 @@ def trigamma(ir: IRBuilder, x: Value) -> Value:
         replacements[0] = ir.select(is_negative, _reflect_trigamma(ir, a, value), value)
     is_tiny = ir.compare("ult", magnitude(ir, x), ir.long_like(bits_of(_TRIGAMMA_LEAST), x))
     value = ir.select(is_tiny, infinite, replacements[0])
-    is_infinite = ir.compare("eq", to_bits(ir, x), to_bits(ir, infinite))
+    # Of numbers. LLVM would compile an equality with infinity to "<=", which sets the flag "invalid" for nan.
+    is_infinite = ir.compare("sge", to_bits(ir, x), to_bits(ir, infinite))
     return ir.select(is_nan(ir, x), x, ir.select(is_infinite, ir.double_like(0, x), value))
 
 
