@@ -140,7 +140,7 @@ def _random_like(out: Array, rng: object) -> Any:
     return finite_differences.random_direction(np.asarray(to_values(out)), rng)
 
 
-def _fill_zeros(tangent: Any, out: Any) -> Any:
+def _fill_zeros(tangent: Array, out: Array) -> Any:
     """Convert a tangent to the shape of the output; for several outputs, replace None by zeros."""
     if isinstance(out, tuple):
         return tuple(np.zeros(np.shape(o)) if t is None else conform(t, o) for t, o in zip(tangent, out, strict=True))

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from .array_types import Array
 from .context import checks, full_tracebacks
 from .interpreters import ObservedInterpreter
 from .ops import opname_of
@@ -27,7 +28,7 @@ class NonFiniteError(ArithmeticError):
 
     __module__ = "compgraph"  # the public module, for tracebacks
 
-    def __init__(self, message: str, node: Any) -> None:
+    def __init__(self, message: str, node: Value | MultiOutput | None) -> None:
         super().__init__(message)
         self.node = node
 
@@ -106,14 +107,14 @@ class Checks:
                     ]
                     raise NonFiniteError("\n".join([f"{label} is {problem}", *lines]), None)
 
-    def check_cotangent(self, node: Any, position: int, contribution: Any) -> None:
+    def check_cotangent(self, node: Value | MultiOutput, position: int, contribution: Any) -> None:
         """Check the contribution of a rule to the cotangent of an operand."""
         problem = _describe_nonfinite(contribution.raw_value if isinstance(contribution, Value) else contribution)
         if problem:
             message = f"the derivative of {node.opname} with respect to operand {position} is {problem}{_describe_operands(node)}"
             raise NonFiniteError(message, node)
 
-    def check_unchanged(self, node: Any) -> None:
+    def check_unchanged(self, node: Value | MultiOutput) -> None:
         """Raise if the result of an operation was changed by a write that the graph did not record."""
         checksum = self._checksums.get(node.sequence_number)
         may_be_written = isinstance(node, MultiOutput) or isinstance(root_of(node), VariableNode) or memory_of(node)
@@ -167,11 +168,11 @@ def debug(*, tracebacks: str = "short") -> Debug:
     return Debug(tracebacks)
 
 
-def _checksum(array: Any) -> int:
+def _checksum(array: Array) -> int:
     return zlib.crc32(np.ascontiguousarray(array).tobytes())
 
 
-def _describe_nonfinite(value: Any) -> str:
+def _describe_nonfinite(value: Array) -> str:
     """Describe the infinite or nan elements of a value; empty if all are finite."""
     values = np.asarray(value)
     if values.dtype.kind not in "fc" or np.all(np.isfinite(values)):

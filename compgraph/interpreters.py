@@ -245,7 +245,12 @@ def new_scalar(value: Array, kind: type[Node]) -> Any:
 
 
 def _attach(
-    value: Any, function: Any, args: tuple[Any, ...], options: dict[str, Any], parent_argnums: tuple[int, ...], is_active: bool
+    value: Any,
+    function: Callable[..., Any],
+    args: tuple[Any, ...],
+    options: dict[str, Any],
+    parent_argnums: tuple[int, ...],
+    is_active: bool,
 ) -> Any:
     value = unwrap_buffer(value)  # a user's function may return a buffer
     if isinstance(value, (tuple, list)):
@@ -325,7 +330,7 @@ def _new_result(value: Array, is_active: bool, args: tuple[Any, ...] = ()) -> An
 
 def _attach_multi_output(
     value: Any,
-    function: Any,
+    function: Callable[..., Any],
     args: tuple[Any, ...],
     options: dict[str, Any],
     parent_argnums: tuple[int, ...],

@@ -195,7 +195,7 @@ class Arguments:
         trees = unflatten(self.structure, results)
         return trees[0] if self.is_single else tuple(trees)
 
-    def flatten_tangents(self, tree: Any) -> list[Any]:
+    def flatten_tangents(self, tree: object) -> list[Any]:
         """Return the leaves of tangents; raise unless they nest like the selected arguments, as the results of `nest` do."""
         trees = [tree] if self.is_single else tree
         if not isinstance(trees, (tuple, list)):

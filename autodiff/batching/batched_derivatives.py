@@ -72,7 +72,7 @@ def pull_batch(rule: Rule, position: int, cotangents: Any, out: Any, /, *operand
 
 
 def pull_batch_shared(
-    rule: Rule, positions: list[int], cotangents: Any, out: Any, /, *operands: Any, **options: object
+    rule: Rule, positions: list[int], cotangents: Any, out: Array, /, *operands: Any, **options: object
 ) -> list[Any]:
     """Pull a batch back to several operands at once, whose formulas are `SharedFormulas`; see `pull_batch`."""
     formulas: Any = rule.formulas
@@ -169,7 +169,7 @@ def push_node(node: Any, tangents: list[Any], create_graph: bool, batch_size: in
     return None if tangent is None else _conform_outputs(tangent, node.raw_value, batch_size)
 
 
-def rule_operands(node: Any, create_graph: bool) -> tuple[Any, list[Any]]:
+def rule_operands(node: Value, create_graph: bool) -> tuple[Any, list[Any]]:
     """Return the output and the operands of a node as arguments of its rule: nodes if `create_graph`, else plain arrays."""
     if create_graph:
         return as_node(node), [as_node(a) for a in node.args]
@@ -206,7 +206,7 @@ def _pull_by_rule(
     return result
 
 
-def _push_by_rule(rule: Rule, tangents: Sequence[Any], out: Any, operands: Sequence[Any], options: dict[str, Any]) -> Any:
+def _push_by_rule(rule: Rule, tangents: Sequence[Any], out: Array, operands: Sequence[Any], options: dict[str, Any]) -> Any:
     """Push a batch forward by a rule that is elementwise, a reduction, a gather, or has a batched push; else NotImplemented."""
     if rule.batched_push is not None:
         return rule.batched_push(tangents, out, *operands, **options)
@@ -421,7 +421,7 @@ def _pull_per_element(
 
 
 def _push_per_element(
-    rule: Rule, tangents: Sequence[Any], out: Any, function: Any, operands: Sequence[Any], options: dict[str, Any]
+    rule: Rule, tangents: Sequence[Any], out: Any, function: Callable[..., Any], operands: Sequence[Any], options: dict[str, Any]
 ) -> Any:
     element_tangents = [[_element(t, i) for t in tangents] for i in range(_size_of(list(tangents)))]
     results = [push(rule, element, out, function, tuple(operands), options) for element in element_tangents]

@@ -170,7 +170,7 @@ def _store_masked(target: Any, parts: Sequence[Any], value: Any, casting: str | 
     _put(target.values, ..., filled.values, "unsafe")
 
 
-def _put(target_values: Any, index: Any, values: Any, casting: str | None) -> None:
+def _put(target_values: object, index: object, values: NDArray[Any], casting: str | None) -> None:
     """Write into the values of a target, which are an array or a node."""
     if isinstance(target_values, Value):
         store_node(target_values, index if casting is None else ..., values, casting)

@@ -137,7 +137,7 @@ placeholders: dict[tuple[tuple[int, ...], Any], Any] = {}  # by shape and dtype;
 _MAX_PLACEHOLDERS = 4096
 
 
-def placeholder(shape: tuple[int, ...], dtype: Any) -> Any:
+def placeholder(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
     """Return the `raw_value` of batched values: an array of one element's shape, filled with nan or the least integer."""
     if len(placeholders) >= _MAX_PLACEHOLDERS:
         placeholders.clear()

@@ -48,7 +48,7 @@ def _lift_to(value: NDArray[Any], level: int, size: int) -> Any:
     return BatchNode.create_using(_lift_to(value.values, level, size), value.level, is_array=not value.is_scalar)
 
 
-def wrap_batch(value: Any, levels: Sequence[int], is_array: bool = False, borrows_values: bool = False) -> Any:
+def wrap_batch(value: NDArray[Any], levels: Sequence[int], is_array: bool = False, borrows_values: bool = False) -> Any:
     """Wrap an array whose first axes are the batch axes of some levels, the outermost first; inverse of `unwrap_batch`.
 
     If `borrows_values`, it is copied before a write.

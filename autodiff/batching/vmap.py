@@ -290,7 +290,7 @@ def _argument_axes(in_axes: Axes, args: Sequence[Any], kwargs: Mapping[str, Any]
     return axes
 
 
-def _spread_axes(name: str, entry: Axes, structure: object, tree: Any, count: int) -> list[int | None]:
+def _spread_axes(name: str, entry: Axes, structure: object, tree: object, count: int) -> list[int | None]:
     """The axis of each of the `count` leaves of a tree, from an entry that nests as the tree or its upper levels."""
     if entry is None or (isinstance(entry, (int, np.integer)) and not isinstance(entry, bool)):
         return [entry if entry is None else int(entry)] * count
@@ -343,7 +343,7 @@ def _batch_size(arrays: Sequence[Any], axes: Sequence[int | None], axis_size: in
     return int(sizes.pop())
 
 
-def _wrap_argument(value: Any, axis: int | None, level: int, is_shared: bool) -> Any:
+def _wrap_argument(value: NDArray[Any], axis: int | None, level: int, is_shared: bool) -> Any:
     """An argument as passed to the function. It is read-only if it is not batched, or shares memory with another one."""
     if axis is None:
         if type(value) not in ARRAYS:

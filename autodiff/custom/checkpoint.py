@@ -140,7 +140,7 @@ class _StructureLeaf:
         self.structure = structure
 
 
-def _own_value(node: Any) -> Any:
+def _own_value(node: Value) -> Any:
     """Return the value of a node in memory that no other array shares."""
     value = node.raw_value
     is_shared = type(value) is np.ndarray and (value.base is not None or not node.args)  # a view, or a leaf
@@ -240,7 +240,7 @@ def _nonzero_cotangents(cotangents: Sequence[Any]) -> OutputCotangents:
     return OutputCotangents({k: g for k, g in enumerate(cotangents) if g is not None})
 
 
-def _may_differ(node: Any) -> bool:
+def _may_differ(node: Value) -> bool:
     """Whether the value of a newly captured node may differ. A buffer of constants cannot."""
     return bool(type(node) not in (OperationalNode, BlankNode) or node.args or memory_of(node))
 

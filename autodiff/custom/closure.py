@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from compgraph.context import sealing, wrappers
-from compgraph.graph import walk
+from compgraph.graph import GraphNode, walk
 from compgraph.storage import root_of
 from compgraph.values import ACTIVE, MultiOutput, Value, next_sequence_number
 
@@ -87,7 +87,7 @@ class TracedFunction:
         inputs = set(self.inputs)
         results = [self.results[i] for i in self.output_positions]
 
-        def operands_of(node: Any) -> list[Any]:
+        def operands_of(node: GraphNode) -> list[Any]:
             if node in inputs or self._is_outside(node):
                 return []
             operands = [node.args[position] for position in node.parent_argnums]

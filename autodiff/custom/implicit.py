@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from compgraph.array_types import Array
 from compgraph.bind import bind
 from compgraph.context import NoGraph
 from compgraph.graph import as_operands, to_values
@@ -185,7 +186,7 @@ class ImplicitCall:
             solution = self.solve(self.start, tuple(np.asarray(p)[()] for p in params))
         return np.asarray(solution, self.dtype).reshape(self.start.shape)[()]
 
-    def _matrix(self, out: Any, params: tuple[Any, ...]) -> Any:
+    def _matrix(self, out: Array, params: tuple[Any, ...]) -> Any:
         matrix = jacobian_of(self.g, out, params)
         plain = np.asarray(to_values(matrix))
         if not np.all(np.isfinite(plain)) or np.linalg.cond(plain) > 1 / np.finfo(plain.dtype).eps:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from compgraph.values import require_unbatched
 
@@ -73,7 +74,7 @@ def create_problem(
     arrays = [as_argument(start, f"{name}: the unknown") for start in starts]
     shapes, dtypes = [a.shape for a in arrays], [a.dtype for a in arrays]
 
-    def unflatten_unknown(x: Any) -> Any:
+    def unflatten_unknown(x: NDArray[Any]) -> Any:
         sizes = [math.prod(shape) for shape in shapes]
         ends = np.cumsum([0, *sizes])
         parts = [np.reshape(x[..., a:b], (*x.shape[:-1], *shape)) for a, b, shape in zip(ends, ends[1:], shapes, strict=False)]

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from compgraph.array_types import Array
 from compgraph.bind import bind
 from compgraph.context import NoGraph
 from compgraph.graph import as_operands, to_values
@@ -85,7 +86,7 @@ def odeint(
     return problem.restore(_states(problem.function, problem.start, t, problem.leaves, options))
 
 
-def _states(f: Function, y0: object, t: object, params: tuple[Any, ...], options: Any) -> Any:
+def _states(f: Function, y0: object, t: object, params: tuple[Any, ...], options: object) -> Any:
     """Return the solution as one node; within vmap, solve per batch element."""
     if any_batched(y0, t, params):
         return map_elements(
@@ -95,7 +96,7 @@ def _states(f: Function, y0: object, t: object, params: tuple[Any, ...], options
         return _solve_as_node(f, y0, t, params, options)
 
 
-def _solve_as_node(f: Function, y0: Any, t: Any, params: tuple[Any, ...], options: Any) -> Any:
+def _solve_as_node(f: Function, y0: object, t: Any, params: tuple[Any, ...], options: Any) -> Any:
     """Return the solution as one node."""
     operands = tuple(as_argument(p) for p in as_operands((y0, t, *params)))
     y0, t, *rest = (to_values(p) for p in operands)
@@ -146,13 +147,13 @@ class OdeintCall:
         with NoGraph():
             return np.stack([to_values(self.f(out[i], t[i], *params)) for i in range(len(t))])
 
-    def _require_same(self, out: Any, *operands: object) -> None:
+    def _require_same(self, out: Array, *operands: object) -> None:
         """Raise if the function returns different rates than when the equation was solved."""
         values = to_values(list(operands))
         if self.first_solution is not None and all(map(np.array_equal, values, self.first_solution[0])):
             require_same("odeint", self.first_solution[1], self.rates(to_values(out), *values[1:]))
 
-    def solve_like(self, f: Function, y0: Any, t: Any, *params: object) -> Any:
+    def solve_like(self, f: Function, y0: object, t: Any, *params: object) -> Any:
         """Solve another equation with the same method and tolerances."""
         return odeint(f, y0, t, *params, **self.options)
 
@@ -180,13 +181,13 @@ class OdeintCall:
         first = -np.sum(weights * rates[0])
         return [weights + cotangent[0], np.stack([first, *time_cotangents]), *_split_totals(totals, params, sizes)]
 
-    def push(self, position: int, tangent: Any, out: Any, y0: Any, t: Any, *params: Any) -> Any:
+    def push(self, position: int, tangent: Any, out: Any, y0: Any, t: Any, *params: object) -> Any:
         """Return the tangent of the states, given that of the first state, of the times, or of one parameter."""
         self._require_same(out, y0, t, *params)
         f, shape, size = self.f, np.shape(y0), int(np.size(y0))
         k = position - 2
 
-        def forward(state: Any, time: Any, *arguments: object) -> Any:
+        def forward(state: Any, time: object, *arguments: object) -> Any:
             y, state_tangent = reshape_vector(state[:size], shape), reshape_vector(state[size:], shape)
             p, direction = (arguments[:-1], arguments[-1]) if k >= 0 else (arguments, None)
             if k >= 0:

@@ -23,6 +23,7 @@ from dask.base import get_scheduler
 from dask.delayed import delayed
 from distributed import Client
 from distributed import wait as wait_for_futures
+from numpy.typing import NDArray
 
 from compgraph.context import default_dtype, default_float
 from compgraph.values import Value, describe, require_computed
@@ -94,7 +95,7 @@ def value_and_grad(
     """
 
     @functools.wraps(loss)
-    def evaluate(*args: Any, **kwargs: Any) -> Any:
+    def evaluate(*args: Any, **kwargs: object) -> Any:
         arguments = Arguments(_NAME, loss, args, kwargs, argnums)
         _check_parameters(arguments)
         data = DataArguments(arguments)
@@ -191,7 +192,7 @@ def _require_known_chunks(chunks: tuple[int, ...]) -> tuple[int, ...]:
     return chunks
 
 
-def _align_rows(array: Any, chunks: tuple[int, ...], name: str) -> Any:
+def _align_rows(array: NDArray[Any], chunks: tuple[int, ...], name: str) -> Any:
     """Return an array with the given chunks of rows; chunks along other axes are unchanged."""
     rows = sum(_require_known_chunks(array.chunks[0])) if isinstance(array, da.Array) else len(array)
     if rows != sum(chunks):
@@ -219,7 +220,7 @@ class BlockGradient:
         self.rows, self.has_aux = sum(data.chunks), has_aux
         self.dtype, self.errors = default_float(), np.geterr()
 
-    def __call__(self, parameters: Sequence[Any], *blocks: Any) -> list[Any]:
+    def __call__(self, parameters: Sequence[Any], *blocks: object) -> list[Any]:
         """Return the value and the gradient of each leaf, weighted by the rows of the block; then aux, within a list."""
         arrays = [_normalize_layout(_concatenate_chunks(block)) for block in blocks]
         return contextvars.Context().run(self._differentiate, parameters, arrays)
@@ -241,7 +242,7 @@ class BlockGradient:
             return [*[weight * x for x in numbers], *[[x] for x in aux]]
 
 
-def _concatenate_chunks(block: Any, axis: int = 1) -> Any:
+def _concatenate_chunks(block: object, axis: int = 1) -> Any:
     """Concatenate the chunks of a block along the axes after the first; Dask passes them as nested lists."""
     if isinstance(block, list):
         chunks = [_concatenate_chunks(chunk, axis + 1) for chunk in block]
@@ -254,7 +255,7 @@ def _concatenate_chunks(block: Any, axis: int = 1) -> Any:
     return block
 
 
-def _normalize_layout(block: Any) -> Any:
+def _normalize_layout(block: object) -> Any:
     """Copy a received block that is unaligned or not C-contiguous: the layout determines the order in which NumPy adds."""
     return np.require(block, requirements=["C_CONTIGUOUS", "ALIGNED"])
 

@@ -13,6 +13,7 @@ import numpy as np
 from distributed import Client
 from tqdm import tqdm
 
+from compgraph.array_types import Array
 from compgraph.compiled import jit
 from compgraph.context import is_recording, run_isolated
 from compgraph.frames import warn_user
@@ -150,15 +151,15 @@ class DataParallel:
 
     # --------------------------------------------------------------------------------------------------- values
 
-    def __call__(self, params: Any, *batch: Any) -> Any:
+    def __call__(self, params: object, *batch: object) -> Any:
         """Return the mean of the loss over all rows; a node, if the parameters contain nodes."""
 
-        def record(evaluate: Any, leaves: Sequence[Any], _: Any) -> Any:
+        def record(evaluate: Any, leaves: Sequence[Any], _: object) -> Any:
             return record_mean(evaluate, leaves)
 
         return self._record_or_evaluate(params, batch, record, lambda value, _: value, False)
 
-    def value_and_grad(self, params: Any, *batch: Any) -> tuple[Any, Any]:
+    def value_and_grad(self, params: object, *batch: object) -> tuple[Any, Any]:
         """Return the mean of the loss over all rows, and its gradient.
 
         Parameters
@@ -176,7 +177,7 @@ class DataParallel:
             Nested as the parameters.
         """
 
-        def record(evaluate: Any, leaves: Sequence[Any], structure: Any) -> Any:
+        def record(evaluate: Any, leaves: Sequence[Any], structure: object) -> Any:
             value, gradient = record_mean_and_gradient(evaluate, leaves)
             return value, unflatten(structure, gradient)
 
@@ -185,7 +186,9 @@ class DataParallel:
         )
         return value_and_gradient
 
-    def _record_or_evaluate(self, params: Any, batch: Sequence[Any], record: Any, make_result: Any, with_gradient: bool) -> Any:
+    def _record_or_evaluate(
+        self, params: object, batch: Sequence[Any], record: Any, make_result: Any, with_gradient: bool
+    ) -> Any:
         """Return the result of `record` for nodes, or else of `make_result` for the value and the gradient."""
         parameter_leaves, structure = flatten(params)
         if not parameter_leaves:
@@ -327,7 +330,7 @@ class DataParallel:
         self.close()
 
 
-def _is_traced(x: Any) -> bool:
+def _is_traced(x: Array) -> bool:
     """Whether a leaf is an active node while recording, or carries a tangent."""
     return isinstance(x, Value) and type(x) not in INERT and (is_recording() or bool(x.level))
 
@@ -337,7 +340,7 @@ def _serialize_structure(structure: Any) -> bytes:
     return serialize(unflatten(structure, range(structure.num_leaves)))
 
 
-def _check_arguments(loss: Any, client: Any, grains: Any, patience: Any, wait: Any) -> None:
+def _check_arguments(loss: object, client: object, grains: object, patience: Any, wait: Any) -> None:
     """Raise for arguments of a wrong type or value."""
     if not callable(loss):
         raise TypeError(f"DataParallel: the loss must be a function (params, *batch), not {loss!r}.")

@@ -124,7 +124,7 @@ class JacobianNode(TangentNode):
         return super().process(level, function, args, options)
 
     @classmethod
-    def store(cls, level: int, target: object, index: Any, value: object, casting: Any) -> None:
+    def store(cls, level: int, target: object, index: Any, value: object, casting: object) -> None:
         """Write ``target[index] = value``, where one of them has tangents at `level`."""
         _require_same_inputs(level, (target, value))
         super().store(level, target, index, value, casting)
@@ -163,7 +163,7 @@ def run_with_tangent_batch(
     """Return the leaves of a function's result, each with a batch of tangents along a first axis; see `run_with_tangents`."""
     inputs = Inputs((), len(batches[0]))
 
-    def make(primal: Any, tangents: Any, level: int) -> JacobianNode:
+    def make(primal: object, tangents: object, level: int) -> JacobianNode:
         return JacobianNode.of(primal, tangents, level, inputs)
 
     return run_with_tangents(f, call, points, batches, make, arguments, unchanged)[0]

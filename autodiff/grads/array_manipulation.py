@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from compgraph import ops
-from compgraph.array_types import Array
+from compgraph.array_types import Array, Operand
 from compgraph.bind import bind
 from compgraph.graph import to_values
 from compgraph.storage import layout_of, overlaps_itself, scatter_to_buffer, window
@@ -41,7 +41,7 @@ def _pull_transpose(
 
 
 def _split_concatenated(
-    argnums: list[int], g: NDArray[Any], out: NDArray[Any], *operands: Any, axis: int = 0, **_: object
+    argnums: list[int], g: NDArray[Any], out: NDArray[Any], *operands: NDArray[Any], axis: int = 0, **_: object
 ) -> list[Any]:
     """Return the parts of a concatenation's cotangent that belong to the operands `argnums`."""
     shapes = [np.shape(x) for x in operands]
@@ -51,7 +51,7 @@ def _split_concatenated(
     return [np.reshape(g[(*before, slice(bounds[p], bounds[p + 1]))], shapes[p]) for p in argnums]
 
 
-def _unstack(argnums: list[int], g: NDArray[Any], out: NDArray[Any], *operands: Any, axis: Any = 0, **_: Any) -> list[Any]:
+def _unstack(argnums: list[int], g: NDArray[Any], out: NDArray[Any], *operands: Operand, axis: Any = 0, **_: object) -> list[Any]:
     """Return the parts of a stack's cotangent that belong to the operands `argnums`."""
     before = (slice(None),) * (axis % out.ndim)
     return [g[(*before, p)] for p in argnums]

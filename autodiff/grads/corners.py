@@ -248,7 +248,7 @@ class _ReductionCorners:
         return is_selected & (np.add.reduce(is_selected, axis=axis, keepdims=True) > 1), share
 
     def pull_elements(
-        self, g: Any, out: Any, x: NDArray[Any], *others: object, axis: Axis = None, keepdims: bool = False, **options: object
+        self, g: Array, out: Array, x: NDArray[Any], *others: object, axis: Axis = None, keepdims: bool = False, **options: object
     ) -> Any:
         """Return the cotangent of the elements."""
         cotangent = self.weighted_formula(g, out, x, *others, axis=axis, keepdims=keepdims, **options)

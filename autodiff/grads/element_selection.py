@@ -330,7 +330,7 @@ def _find_ties(rows: object, value: object, weight: object) -> Any:
 def _order_statistic(opname: str, function: Callable[..., Any], skips: bool = False) -> Any:
     """Declare the rule of a median or of quantiles; `function` computes it for numbers without nan."""
 
-    def formula(g: Any, out: Any, x: object, axis: Axis = None, **options: object) -> Any:
+    def formula(g: Array, out: Array, x: object, axis: Axis = None, **options: object) -> Any:
         weights = bind(_row_weights, (out, x), {"function": function, "skips": skips, "axis": axis, "options": options})
         rows, order, shape = _to_rows(x, axis)
         g = np.reshape(g, (len(weights), *rows.shape[:-1], 1))
@@ -342,7 +342,7 @@ def _order_statistic(opname: str, function: Callable[..., Any], skips: bool = Fa
             )
         return np.transpose(np.reshape(total, shape), np.argsort(order).tolist())
 
-    def tangent(t: object, out: Any, x: object, axis: Axis = None, **options: object) -> Any:
+    def tangent(t: object, out: Array, x: object, axis: Axis = None, **options: object) -> Any:
         weights = bind(_row_weights, (out, x), {"function": function, "skips": skips, "axis": axis, "options": options})
         rows = _to_rows(t, axis)[0]
         tangents = [np.sum(np.where(weight != 0, rows * weight, 0), axis=-1) for weight in weights]

@@ -67,7 +67,7 @@ def to_dtype_of(x: Any, out: Any) -> Any:
     return x if getattr(x, "dtype", out.dtype) == out.dtype else x.astype(out.dtype)
 
 
-def _power_base(g: Any, out: object, x: Any, y: Any) -> Any:
+def _power_base(g: Array, out: object, x: Array, y: Operand) -> Any:
     """y x^(y - 1), and 0 for y = 0 even at x = 0."""
     x = to_dtype_of(x, out)
     if isinstance(y, (int, float)):
@@ -100,7 +100,7 @@ logn_grad = elementwise(
 log1p_grad = elementwise("log1p", lambda g, out, x: g / (1 + x)).with_formula("1 / (1 + a)")
 
 
-def _log_share(x: Any, out: Any, y: ArrayLike) -> Any:
+def _log_share(x: NDArray[Any], out: NDArray[Any], y: ArrayLike) -> Any:
     """Compute x - out, the logarithm of the share of x in a sum, without ``inf - inf`` unless x and y are the same infinity."""
     is_infinite = np.isinf(out)
     if not np.any(is_infinite):
@@ -214,7 +214,7 @@ def _declare_abs(opname: str) -> Rule:
             return norm_formula(g, out, np.conjugate(x), opname)
         return choice_formula(g * np.sign(x), g, out, lambda: _is_zero(x), lambda: x, opname)
 
-    def push(t: Any, out: Any, x: Any) -> Any:
+    def push(t: Array, out: Array, x: Array) -> Any:
         if x.dtype.kind == "c":
             return t * safe_quotient(np.conjugate(x), out, opname)
         return choice_tangent(t * np.sign(x), t, lambda: _is_zero(x), lambda: x, opname)
@@ -252,12 +252,12 @@ where_grad = elementwise(
 # clip(x, low, high) is minimum(maximum(x, low), high), and None omits a bound.
 
 
-def _maximum_cotangent(g: Any, x: Any, low: Any, high: Any) -> Any:
+def _maximum_cotangent(g: NDArray[Any], x: NDArray[Any], low: Any, high: Any) -> Any:
     """Return the cotangent of ``maximum(x, low)``."""
     return g if high is None else _minimum_share(g, None, x if low is None else np.maximum(x, low), high)
 
 
-def _clip_share_x(g: Any, out: object, x: Any, low: object = None, high: object = None) -> Any:
+def _clip_share_x(g: NDArray[Any], out: object, x: NDArray[Any], low: object = None, high: object = None) -> Any:
     g = _maximum_cotangent(g, x, low, high)
     return g if low is None else _maximum_share(g, None, x, low)
 
@@ -324,14 +324,14 @@ def _pull_i0(g: Any, out: object, x: Any) -> Any:
     return g * np.mean(cosines * np.exp(x[..., None] * cosines), axis=-1)
 
 
-def _pull_angle(g: Array, out: object, z: Any, deg: object = False) -> Any:
+def _pull_angle(g: Array, out: object, z: NDArray[Any], deg: object = False) -> Any:
     """Compute Im(dz / z), in degrees if `deg`; the angle of a real number is constant."""
     if z.dtype.kind != "c":
         return np.zeros_like(z) * g
     return g * ((-1j / DEGREE if deg else -1j) / z)
 
 
-def _pull_copysign(g: Any, out: Any, x: Any, y: Any) -> Any:
+def _pull_copysign(g: Any, out: Any, x: Any, y: Operand) -> Any:
     cotangent = g * (np.sign(x) * np.copysign(1, y))
     return choice_formula(cotangent, g, out, lambda: _is_zero(x), lambda: x, "copysign")
 
@@ -379,14 +379,14 @@ def series_near_zero(x: Any, radius: float, coefficients: list[float], closed_fo
     return np.where(is_near, power_series(np.where(is_near, x, 0), coefficients), closed_form(regular))
 
 
-def _pull_nan_to_num(g: Any, out: object, x: Any, **_: object) -> Any:
+def _pull_nan_to_num(g: NDArray[Any], out: object, x: NDArray[Any], **_: object) -> Any:
     """Return 0 for replaced elements; real and imaginary parts are replaced independently."""
     if x.dtype.kind != "c":
         return np.where(np.isfinite(x), g, 0)
     return np.where(np.isfinite(np.real(x)), np.real(g), 0) + 1j * np.where(np.isfinite(np.imag(x)), np.imag(g), 0)
 
 
-def _has_finite_part(x: Any, **_: object) -> Any:
+def _has_finite_part(x: Array, **_: object) -> Any:
     """Return where a number, or one part of a complex number, is not replaced."""
     return np.isfinite(np.real(x)) | np.isfinite(np.imag(x)) if x.dtype.kind == "c" else np.isfinite(x)
 

@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from compgraph.array_types import Axis
+
 from ..rules import linear
 
 
@@ -102,13 +104,13 @@ def _axis_lengths(
     return steps
 
 
-def _fftn(g: NDArray[Any], out: object, x: NDArray[Any], s: object = None, axes: Any = None, norm: str | None = None) -> Any:
+def _fftn(g: NDArray[Any], out: object, x: NDArray[Any], s: object = None, axes: Axis = None, norm: str | None = None) -> Any:
     for axis, length, _ in reversed(_axis_lengths(x, s, axes)):
         g = _fft(g, length, axis, norm)
     return g
 
 
-def _ifftn(g: NDArray[Any], out: object, x: NDArray[Any], s: object = None, axes: Any = None, norm: str | None = None) -> Any:
+def _ifftn(g: NDArray[Any], out: object, x: NDArray[Any], s: object = None, axes: Axis = None, norm: str | None = None) -> Any:
     for axis, length, _ in reversed(_axis_lengths(x, s, axes)):
         g = _ifft(g, length, axis, norm)
     return g
@@ -128,7 +130,7 @@ def _rfftn(
     return _rfft(g, real_length, n, last, norm)
 
 
-def _irfftn(g: NDArray[Any], out: object, x: NDArray[Any], s: object = None, axes: Any = None, norm: str | None = None) -> Any:
+def _irfftn(g: NDArray[Any], out: object, x: NDArray[Any], s: object = None, axes: Axis = None, norm: str | None = None) -> Any:
     *others, (last, half_length, _) = _axis_lengths(x, s, axes, inverse_real=True)
     g = _irfft(g, half_length, last, norm)
     for axis, length, _ in reversed(others):

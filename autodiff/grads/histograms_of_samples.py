@@ -68,7 +68,7 @@ def _bin_indices(columns: Sequence[Any], edges: Sequence[Any]) -> tuple[Any, Any
     return np.where(inside, bin_indices, 0), inside
 
 
-def _reshape_along(values: Any, axis: int, count: int) -> Any:
+def _reshape_along(values: NDArray[Any], axis: int, count: int) -> Any:
     """Reshape a vector to an array of `count` axes along one of them."""
     return np.reshape(values, (-1, *[1] * (count - 1 - axis)))
 
@@ -130,7 +130,7 @@ def _pull_weights(g: Any, out: Any, columns: Sequence[Any], weights: Any, densit
 
 
 def _push_weights(
-    t: NDArray[Any], out: tuple[Any, ...], columns: Sequence[Any], weights: Any, density: object
+    t: NDArray[Any], out: tuple[Any, ...], columns: Sequence[Any], weights: NDArray[Any], density: object
 ) -> tuple[Any, ...]:
     """Return the tangent of the bins from that of the weights."""
     bin_indices, inside = _bin_indices(columns, out[1:])

@@ -24,7 +24,7 @@ def _grid_fractions(num: int, endpoint: bool) -> tuple[Any, int]:
     return np.arange(num) / max(steps, 1), steps
 
 
-def _linspace(sign: int, g: NDArray[Any], out: Any, num: Any, endpoint: Any, retstep: object, axis: int) -> Any:
+def _linspace(sign: int, g: NDArray[Any], out: NDArray[Any], num: Any, endpoint: Any, retstep: object, axis: int) -> Any:
     """Return the cotangent of start (-1) or stop (1) from those of the grid and of the step."""
     shares, steps = _grid_fractions(num, endpoint)
     points, step = g if retstep else (g, None)
@@ -50,7 +50,13 @@ def _geomspace(position: int) -> tuple[Any, Any]:
     """Return formula and tangent for start (0) or stop (1): each point is ``start**(1 - share) * stop**share``."""
 
     def formula(
-        g: Any, out: Array, *knots: Any, num: int = 50, endpoint: bool = True, dtype: DTypeLike | None = None, axis: int = 0
+        g: NDArray[Any],
+        out: Array,
+        *knots: Any,
+        num: int = 50,
+        endpoint: bool = True,
+        dtype: DTypeLike | None = None,
+        axis: int = 0,
     ) -> Any:
         shares, _ = _grid_fractions(num, endpoint)
         return _weighted_sum_along(g * out, shares if position else 1 - shares, axis) / knots[position]

@@ -15,26 +15,26 @@ from compgraph.ops import ensure_array
 from ..rules import general, linear, unbroadcast
 
 
-def _polyval_x(g: NDArray[Any], out: NDArray[Any], p: Any, x: NDArray[Any]) -> Any:
+def _polyval_x(g: NDArray[Any], out: NDArray[Any], p: NDArray[Any], x: NDArray[Any]) -> Any:
     degrees = np.reshape(np.arange(len(p) - 1, 0, -1), (-1, *[1] * (np.ndim(p) - 1)))
     return g * np.polyval(p[:-1] * degrees, x)
 
 
-def _polyval_p(g: NDArray[Any], out: NDArray[Any], p: Any, x: NDArray[Any]) -> Any:
+def _polyval_p(g: NDArray[Any], out: NDArray[Any], p: NDArray[Any], x: NDArray[Any]) -> Any:
     """Multiply by the power of x of each coefficient; a coefficient may be an array that broadcasts against x."""
     degrees = np.reshape(np.arange(len(p) - 1, -1, -1), (-1, *[1] * out.ndim))
     terms = g * ensure_array(x) ** degrees
     return np.reshape(unbroadcast(terms, (len(p), *[1] * (out.ndim + 1 - p.ndim), *p.shape[1:])), p.shape)
 
 
-def _convolve(a: Any, b: Any) -> Any:
+def _convolve(a: NDArray[Any], b: NDArray[Any]) -> Any:
     """Return the coefficients of a product: sum the outer product with each row shifted by one position."""
     n, m = len(a), len(b)
     padded = np.concatenate([np.outer(a, b), np.zeros((n, n), b.dtype)], axis=1)
     return np.sum(np.reshape(np.ravel(padded)[: n * (n + m - 1)], (n, n + m - 1)), axis=0)
 
 
-def _correlate(a: Any, b: Any) -> Any:
+def _correlate(a: NDArray[Any], b: NDArray[Any]) -> Any:
     """Compute ``sum of a[k + j] b[j]`` for each k: the transpose of a convolution with b."""
     return _convolve(a, b[::-1])[len(b) - 1 : len(a)]
 
@@ -44,7 +44,7 @@ def _pad_leading(p: NDArray[Any], length: int) -> Any:
     return np.concatenate([np.zeros(length - len(p), p.dtype), p])
 
 
-def _strip_leading(p: Any) -> tuple[int, Any]:
+def _strip_leading(p: NDArray[Any]) -> tuple[int, Any]:
     """Return the number of leading zeros of a polynomial and its other coefficients; the last coefficient always remains."""
     p = np.ravel(p)
     lead = evaluate_guarded("how many leading zeros a polynomial has", _leading_zeros, p)
@@ -115,7 +115,7 @@ polydiv_grad = (
 )
 
 
-def _polyder(g: NDArray[Any], out: NDArray[Any], p: Any, m: int = 1) -> Any:
+def _polyder(g: NDArray[Any], out: NDArray[Any], p: NDArray[Any], m: int = 1) -> Any:
     lowered = g * np.polyder(np.ones(len(p)), m)
     return np.concatenate([lowered, np.zeros(len(p) - len(lowered), g.dtype)])
 
@@ -181,7 +181,7 @@ def _poly_tangent(t: NDArray[Any], out: Any, roots: Any) -> Any:
     return np.sum(t[:, None] * slopes, axis=0)
 
 
-def _roots(g: NDArray[Any], out: NDArray[Any], p: Any) -> Any:
+def _roots(g: NDArray[Any], out: NDArray[Any], p: NDArray[Any]) -> Any:
     """Contract with the derivatives of the roots: minus the change of the polynomial at a root, divided by its slope."""
     powers = out[:, None] ** np.arange(len(p) - 1, -1, -1)
     return np.sum((-g / np.polyval(np.polyder(p), out))[:, None] * powers, axis=0)

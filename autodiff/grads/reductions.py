@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from compgraph.array_types import Array, Axis, Operand
 from compgraph.graph import to_values
 from compgraph.ops import ensure_array
+from compgraph.values import Value
 
 from ..rules import Formula, elementwise, general, linear, multilinear, reduction
 from .corners import as_norm, safe_quotient, with_corners
@@ -93,7 +94,7 @@ def _var(
     x: Array,
     axis: Axis = None,
     ddof: object = 0,
-    correction: Any = None,
+    correction: object = None,
     where: Any = True,
     mean: object = None,
     **_: object,
@@ -163,7 +164,7 @@ def _prod_initial(out: object, x: Array, axis: Axis = None, where: Any = True, *
 
 
 def _extremum_initial(
-    is_not_extreme: Any, out: Any, x: Array, axis: Axis, initial: Any, where: object = True, **_: object
+    is_not_extreme: Any, out: Any, x: Array, axis: Axis, initial: object, where: object = True, **_: object
 ) -> Any:
     """Return the share of the initial value; see `_shares`."""
     count = np.add.reduce(_mask_weights(np.logical_not(is_not_extreme).astype(x.dtype), where), axis=axis, keepdims=True)
@@ -171,11 +172,11 @@ def _extremum_initial(
     return is_initial / np.maximum(count + is_initial, 1)
 
 
-def _max_initial(out: Any, x: Array, axis: Axis = None, **options: object) -> Any:
+def _max_initial(out: NDArray[Any], x: Array, axis: Axis = None, **options: object) -> Any:
     return _extremum_initial(x < out, out, x, axis, **options)
 
 
-def _min_initial(out: Any, x: Array, axis: Axis = None, **options: object) -> Any:
+def _min_initial(out: Array, x: Array, axis: Axis = None, **options: object) -> Any:
     return _extremum_initial(x > out, out, x, axis, **options)
 
 
@@ -184,7 +185,7 @@ def _selection_mask(*_: object, where: bool = True, **__: object) -> Any:
     return where
 
 
-def _is_masked(node: Any) -> bool:
+def _is_masked(node: Value) -> bool:
     """Whether only some elements are selected."""
     return "where" in node.options or "where" in getattr(node.function, "names", ())
 
@@ -321,7 +322,11 @@ nancumprod_grad = (
 
 
 def _ediff1d(
-    g: Any, out: Array, x: NDArray[Any], to_end: NDArray[Any] | None = None, to_begin: Array | tuple[float, ...] | None = None
+    g: NDArray[Any],
+    out: Array,
+    x: NDArray[Any],
+    to_end: NDArray[Any] | None = None,
+    to_begin: Array | tuple[float, ...] | None = None,
 ) -> Any:
     start, stop = _difference_slice(x, to_begin)
     zero = np.zeros(1, out.dtype)

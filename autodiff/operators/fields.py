@@ -74,7 +74,7 @@ def elementwise_grad(
     return differentiated
 
 
-def _diagonals(trace: Trace, out: Any) -> list[Any]:
+def _diagonals(trace: Trace, out: Array) -> list[Any]:
     """Return the diagonals of the Jacobians of one result; raise if an off-diagonal element is not zero."""
     for x in trace.inputs:
         if out.shape != x.shape:
@@ -87,7 +87,7 @@ def _diagonals(trace: Trace, out: Any) -> list[Any]:
     return diagonals
 
 
-def _pull_weights(trace: Trace, out: Any, weights: NDArray[Any]) -> list[Any]:
+def _pull_weights(trace: Trace, out: Array, weights: NDArray[Any]) -> list[Any]:
     """Return the products of real weights with the Jacobians of one result, which may be complex."""
     products = trace.sweep_cotangents(out, weights)
     if out.dtype.kind != "c":

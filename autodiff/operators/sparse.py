@@ -200,7 +200,7 @@ def _column_values(linearization: Linearization, x: Any, compression: Compressio
     return [_joined([linearization.push({x: _color_directions(colors, c, x)}, c.stop - c.start, True) for c in chunks])]
 
 
-def _color_directions(colors: Array, chunk: slice, like: Any) -> Any:
+def _color_directions(colors: Array, chunk: slice, like: Array) -> Any:
     """Return the directions for a chunk of colors: ones at the elements of the color."""
     groups = (colors == np.arange(chunk.start, chunk.stop)[:, None]).astype(like.dtype)
     return groups.reshape(-1, *like.shape)

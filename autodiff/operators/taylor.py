@@ -15,6 +15,7 @@ from itertools import product
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from compgraph import ops
 from compgraph.array_types import Array
@@ -56,7 +57,7 @@ def require_supported_graph(nodes: Sequence[Any]) -> None:
         raise UnsupportedGraphError
 
 
-def _is_capturing_checkpoint(node: Any) -> bool:
+def _is_capturing_checkpoint(node: Value) -> bool:
     """Whether a node is a call under `checkpoint` of a function that uses nodes from outside."""
     return bool(getattr(node.options.get("call"), "captured", ()))
 
@@ -91,7 +92,7 @@ class Expansion:
         self.order_reached = 0
         propagate(reversed(nodes), self.series, self._series_of_node)
 
-    def _series_of_node(self, node: Any, operand_series: list[Any]) -> Coefficients | None:
+    def _series_of_node(self, node: Value, operand_series: list[Any]) -> Coefficients | None:
         """Return the series of a node, shared with an equal node that has an equation."""
         if node.raw_value.dtype.kind not in "fc":
             return None
@@ -103,7 +104,7 @@ class Expansion:
         self.equations[node] = equation
         return equation.series
 
-    def _key(self, node: Any) -> Any:
+    def _key(self, node: Value) -> Any:
         """Return a key that equal functions of the same series share; None if unknown."""
         if node.options:
             return None
@@ -138,7 +139,7 @@ class Expansion:
                     self.series[node].append(None if coefficient is None else conform(coefficient, node.raw_value))
             self.order_reached = k
 
-    def coefficient(self, node: Any, k: int) -> Any:
+    def coefficient(self, node: Value, k: int) -> Any:
         """Compute the coefficient of order k of a node, from those of its operands."""
         operands = [self.series.get(a) if isinstance(a, Value) else None for a in node.args]
         rule = by_function[node.function]
@@ -153,14 +154,14 @@ class Expansion:
         equation = self.equations[node]
         return self._linear(node, [_coefficient_at(s, k) for s in operands]) if equation.is_linear else equation.coefficient(k)
 
-    def _linear(self, node: Any, coefficients: list[Any]) -> Any:
+    def _linear(self, node: Value, coefficients: list[Any]) -> Any:
         """Return the result of a linear operation for coefficients of one order."""
         if all(c is None for c in coefficients):
             return None
         values = tuple(map(self.value, node.args))
         return push(by_function[node.function], coefficients, self.value(node), node.function, values, node.options)
 
-    def _product(self, node: Any, operands: list[Any], k: int) -> Any:
+    def _product(self, node: Value, operands: list[Any], k: int) -> Any:
         """Return the sum of the products of coefficients whose orders sum to k."""
         positions = [i for i, s in enumerate(operands) if s is not None]
         total = None
@@ -178,7 +179,7 @@ class Expansion:
             total = term if total is None else total + term
         return total
 
-    def _quotient(self, node: Any, operands: list[Any], k: int) -> Any:
+    def _quotient(self, node: Value, operands: list[Any], k: int) -> Any:
         """Solve ``out * y = x`` for the coefficient of order k."""
         x, y = operands
         remainder = _coefficient_at(x, k)
@@ -188,7 +189,7 @@ class Expansion:
                 remainder = -(a * b) if remainder is None else remainder - a * b
         return None if remainder is None else remainder / self.value(node.args[1])
 
-    def tangent_rule(self, node: Any, operands: list[Any]) -> Callable[..., Any]:
+    def tangent_rule(self, node: Value, operands: list[Any]) -> Callable[..., Any]:
         """Return the tangent rule of a node, as a function of ``(tangents, out, operands)``; for powers, `_push_power`."""
         rule = by_function[node.function]
         if rule.opname == "pow" and not self.create_graph and not self._is_polynomial(node, operands[1]):
@@ -197,7 +198,7 @@ class Expansion:
                 return _push_power
         return lambda tangents, out, primals: push(rule, tangents, out, node.function, primals, node.options)
 
-    def _is_polynomial(self, node: Any, exponents: list[Any] | None) -> bool:
+    def _is_polynomial(self, node: Value, exponents: list[Any] | None) -> bool:
         """Whether the exponent is a small nonnegative integer, for which repeated derivatives end in exact zeros."""
         if exponents is not None:
             return False
@@ -224,7 +225,7 @@ class Equation:
     The inputs of that graph are tracers of the node, of its operands, and of the derivatives of these.
     """
 
-    def __init__(self, outer: Expansion, node: Any, operands: list[Any], key: tuple[Any, ...] | None) -> None:
+    def __init__(self, outer: Expansion, node: Value, operands: list[Any], key: tuple[Any, ...] | None) -> None:
         self.series = outer.series[node]
         if key is not None:
             outer.equations_by_key[key] = self
@@ -393,7 +394,7 @@ def _expand_primals(
     return [unflatten(result_structure, [coefficients[k] for coefficients in all_coefficients]) for k in range(order + 1)]
 
 
-def _copy_for_caller(coefficient: Any, out: Any) -> Any:
+def _copy_for_caller(coefficient: object, out: NDArray[Any]) -> Any:
     """Copy a coefficient for the caller, so that it shares no memory with the graph or the direction."""
     if isinstance(coefficient, Value):
         return to_concrete(coefficient)

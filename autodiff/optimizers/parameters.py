@@ -54,7 +54,7 @@ class Parameter:
             require_unsealed(self.node)
 
 
-def collect_parameters(tree: Any) -> tuple[list[Parameter], Any]:
+def collect_parameters(tree: object) -> tuple[list[Parameter], Any]:
     """Return the checked parameters in a tree, and its structure.
 
     Parameters
@@ -137,7 +137,7 @@ def _require_disjoint(parameters: list[Parameter]) -> None:
         open_spans.append((stop, i))
 
 
-def match_gradients(gradients: Any, parameters: list[Parameter], structure: object, squares_gradients: bool) -> list[Array]:
+def match_gradients(gradients: object, parameters: list[Parameter], structure: object, squares_gradients: bool) -> list[Array]:
     """Return the gradient of each parameter, as a plain array of its shape and dtype.
 
     Parameters
@@ -173,7 +173,7 @@ def match_gradients(gradients: Any, parameters: list[Parameter], structure: obje
     return [g.copy() if id(owner_of(g)) in owners else g for g in checked]
 
 
-def _nesting_error(gradients: Any, gradient_structure: object, structure: object) -> Exception:
+def _nesting_error(gradients: object, gradient_structure: object, structure: object) -> Exception:
     """Return the error for an argument of `step` that nests differently from the parameters."""
     if isinstance(gradients, Value) or callable(gradients):
         what = f"the {describe(gradients)}" if isinstance(gradients, Value) else "a function"
@@ -201,7 +201,7 @@ def _look_up(gradients: Gradients, parameter: Parameter) -> Any:
     return gradients[parameter.node]
 
 
-def check_gradient(gradient: Any, parameter: Parameter, squares_gradients: bool) -> Array:
+def check_gradient(gradient: object, parameter: Parameter, squares_gradients: bool) -> Array:
     """Return a checked gradient as a plain array with the shape and dtype of its parameter; see `match_gradients`."""
     require_history(gradient)
     if isinstance(gradient, Value):

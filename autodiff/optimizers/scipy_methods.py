@@ -51,7 +51,7 @@ class VectorLayout:
         if not self.start.size:
             raise TypeError("minimize: x0 contains no numbers")
 
-    def to_vector(self, tree: Any) -> Any:
+    def to_vector(self, tree: object) -> Any:
         """Return the numbers of a tree with this structure as one plain vector."""
         leaves, tree_structure = flatten(tree)
         if tree_structure != self.structure:
@@ -134,7 +134,7 @@ class Method(NamedTuple):
     constraints: bool = False
 
 
-def as_sequence(constraints: Any) -> Sequence[Any]:
+def as_sequence(constraints: object) -> Sequence[Any]:
     """Return constraints as a sequence."""
     if isinstance(constraints, dict) or not isinstance(constraints, (list, tuple)):
         return [constraints]
@@ -233,8 +233,8 @@ def minimize(
     *params: object,
     args: Any = (),
     method: str | None = None,
-    bounds: Any = None,
-    constraints: Any = (),
+    bounds: object = None,
+    constraints: object = (),
     tol: float | None = None,
     options: dict[str, Any] | None = None,
     callback: Callable[[Any], object] | None = None,

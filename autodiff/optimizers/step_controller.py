@@ -139,7 +139,7 @@ class StepController(Optimizer):
         """The loss, its moving average and the step size, for each step so far."""
         return History(*np.array(self._history, float).reshape(-1, 3).T)
 
-    def step(self, gradients: Any = None, loss: Any = None) -> None:
+    def step(self, gradients: Any = None, loss: object = None) -> None:
         """Adapt the step size, then update the parameters.
 
         Parameters

@@ -93,7 +93,7 @@ def _is_duplicate(node: Any, out: Any) -> bool:
     return all(a is b or (not isinstance(a, np.ndarray) and not isinstance(b, np.ndarray) and a == b) for a, b in pairs)
 
 
-def _depends_on_others(nodes: Any, g: Any, where: Operand, duplicates: list[Any]) -> bool:
+def _depends_on_others(nodes: Any, g: Array, where: Operand, duplicates: list[Any]) -> bool:
     """Whether `g`, where it is 0, depends on leaves other than `duplicates`, or on another vector length that is 0."""
     stops = set(duplicates)
     ends = {
@@ -110,7 +110,7 @@ def _depends_on_others(nodes: Any, g: Any, where: Operand, duplicates: list[Any]
     return any(not np.all(np.abs(cotangent) <= np.finfo(cotangent.dtype).tiny) for cotangent in others)
 
 
-def _has_corner(node: Any) -> bool:
+def _has_corner(node: Value) -> bool:
     """Whether a node is the length of a vector, and 0 somewhere."""
     spec = ops.spec_of(node.function)
     return spec is not None and spec.corner == "length" and bool(np.any(node.raw_value == 0))

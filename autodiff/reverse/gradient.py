@@ -91,7 +91,7 @@ class Gradients(Mapping[str, Any]):
         return f"Gradients({ {node.name: cotangent for node, cotangent in self._cotangents.items()}!r})"
 
 
-def _missing_gradient(output: str, node: Any) -> str:
+def _missing_gradient(output: str, node: Value) -> str:
     """Return the message for a node without a gradient."""
     if node.function is not None:
         line = f" ({node.line})" if node.line else ""
@@ -224,7 +224,7 @@ def gradients(node: object, nodes: Sequence[Any], unused: str = "raise") -> list
     return [derivatives[n] for n in nodes]
 
 
-def select_nodes(node: object, nodes: list[Any], wrt: Any, unused: str) -> list[Any]:
+def select_nodes(node: object, nodes: list[Any], wrt: object, unused: str) -> list[Any]:
     """Return the nodes in `wrt`; raise unless they are in the graph or `unused` is "zero"."""
     if unused not in ("raise", "zero"):
         raise ValueError(f"unused is 'raise' or 'zero', not {unused!r}")
@@ -296,7 +296,7 @@ def _recorded_seed(node: NDArray[Any], cotangent: Array | None) -> Any:
     return np.ones_like(node) * (cotangent if isinstance(cotangent, Value) else plain)
 
 
-def _require_real(node: Any, cotangent: object) -> None:
+def _require_real(node: Value, cotangent: object) -> None:
     """Raise a TypeError for a complex node without a cotangent that selects a combination of its parts."""
     if cotangent is None and node.dtype.kind == "c":
         raise TypeError(
@@ -305,7 +305,7 @@ def _require_real(node: Any, cotangent: object) -> None:
         )
 
 
-def unbroadcast_adjoint(node: Any, adjoint: object) -> Any:
+def unbroadcast_adjoint(node: Value, adjoint: object) -> Any:
     """Undo broadcasting: sum a cotangent over the axes along which the value of `node` was broadcast.
 
     Parameters
@@ -399,7 +399,7 @@ def _batched_seed(node: Any, cotangent: Any, level: int) -> Any:
     return np.broadcast_to(cotangent, (node.batch_size, *node.shape))
 
 
-def _seed_of_element(values: Any, seed: Any, k: int) -> Any:
+def _seed_of_element(values: Any, seed: Array, k: int) -> Any:
     """Return the cotangents of all batch elements, zero except for one."""
     element_mask = np.zeros((values.shape[0],) + (1,) * (values.ndim - 1), values.dtype)
     element_mask[k] = 1

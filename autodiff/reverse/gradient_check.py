@@ -20,7 +20,7 @@ from .gradient import gradient
 
 
 def check_gradient(
-    f: Any, args: Sequence[Any], gradients: Sequence[Any] | None = None, rtol: float = 1e-4, atol: float = 1e-6
+    f: Callable[..., Any], args: Sequence[Any], gradients: Sequence[Any] | None = None, rtol: float = 1e-4, atol: float = 1e-6
 ) -> bool:
     """Check whether gradients agree with central differences.
 

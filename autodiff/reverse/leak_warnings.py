@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from types import CodeType
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 from compgraph.frames import classify_use, has_source, literals_in, warn_user
 from compgraph.guards import MAX_SHOWN, Leak, Recipe, candidate_leaks, sort_recipes
 from compgraph.tracing import LeakWarning, is_tracing
-from compgraph.values import Value, VariableNode
+from compgraph.values import MultiOutput, Value, VariableNode
 
 _DEGREES_PER_PI = 180  # a multiple of pi / 180 counts as a literal angle
 
@@ -66,7 +67,7 @@ def warn_of_leaks(operator: str, nodes: list[Any], wrt_nodes: Iterable[Any]) -> 
 def leaks_about(leaks: tuple[Any, ...], key: NDArray[Any] | str) -> list[Leak]:
     """Return the leaks of a node, or of the variables with a name, and of their descendants."""
 
-    def is_about(node: Any) -> bool:
+    def is_about(node: object) -> bool:
         return node is key or (isinstance(node, VariableNode) and node.name == key)
 
     return [leak for leak in leaks if any(map(is_about, _live_ancestors(leak)))]
@@ -80,7 +81,7 @@ def _live_ancestors(leak: Leak) -> list[Any]:
     return [] if source is None else [source]
 
 
-def _has_constant_from(node: Any, leak: Leak, is_exact: bool) -> bool:
+def _has_constant_from(node: Value | MultiOutput, leak: Leak, is_exact: bool) -> bool:
     """Whether an operation has a constant operand that may result from a leak; if `is_exact`, one equal to its number."""
     return any(_may_result_from(a, node.code, leak, is_exact) for a in node.args if not isinstance(a, Value))
 
@@ -91,7 +92,7 @@ def _is_fraction(operand: Any) -> bool:
     return cls is not int and (cls is not float or operand != operand // 1)
 
 
-def _may_result_from(operand: Any, code: Any, leak: Leak, is_exact: bool) -> bool:
+def _may_result_from(operand: Any, code: CodeType, leak: Leak, is_exact: bool) -> bool:
     """Whether an operand may be computed from a leaked number."""
     leaked_number = leak.number
     if operand is leaked_number:

@@ -87,7 +87,7 @@ def _forward(
     last_uses = _last_uses(nodes, {*tangents, output})
     errors = RuleErrors()
 
-    def step(node: Any, operand_tangents: list[Any]) -> Any:
+    def step(node: Value, operand_tangents: list[Any]) -> Any:
         errors.at = node
         before = next_sequence_number() if create_graph else 0
         tangent = push_node(node, operand_tangents, create_graph, count)
@@ -290,7 +290,7 @@ class Linearization:
                 jacobians.append(self.combine_columns(x, self._all_columns(x, 1), imaginary_columns))
         return jacobians
 
-    def combine_columns(self, x: Any, real_columns: Any, imaginary_columns: Any) -> Any:
+    def combine_columns(self, x: NDArray[Any], real_columns: Any, imaginary_columns: Any) -> Any:
         """Return the Jacobian for an input, given its columns; for a complex input also those in the imaginary directions."""
         if imaginary_columns is None:
             return real_columns
@@ -299,7 +299,7 @@ class Linearization:
             return holomorphic_part
         return complex_jacobian(self.operator, x, holomorphic_part, antiholomorphic_part)
 
-    def _all_columns(self, x: Any, unit: complex) -> Any:
+    def _all_columns(self, x: NDArray[Any], unit: complex) -> Any:
         """Return the pushforward of all tangents of an input that have `unit` at one element and 0 elsewhere."""
         depth = self.depth
         shape = (*self.out.shape, *x.shape[depth:])

@@ -102,7 +102,7 @@ class ProfiledBuffers(dict[Any, Any]):
         super().__init__()
         self.profiler = profiler
 
-    def __setitem__(self, key: Any, value: Any) -> None:
+    def __setitem__(self, key: object, value: Any) -> None:
         super().__setitem__(key, value)
         self.profiler.track_all(arrays_of(getattr(value, "buffer", value)))
 

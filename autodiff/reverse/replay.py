@@ -132,7 +132,7 @@ class Replay:
         self.conform: Callable[[Any, Any], Any] = conform  # replaced for batches
         self.checks = active_checks()
 
-    def buffer_values(self, root: Any) -> BufferCopy:
+    def buffer_values(self, root: Value) -> BufferCopy:
         """Return the buffer of a root as of the current entry.
 
         Writes are undone on demand, because most loops over scalars keep the values themselves.
@@ -157,7 +157,7 @@ class Replay:
             return snapshot(node, sequence_number, value.copy()) if self.create_graph else value
         return as_node(node) if self.create_graph else node.raw_value
 
-    def operand_values(self, node: Any) -> tuple[list[Any], Any]:
+    def operand_values(self, node: Value) -> tuple[list[Any], Any]:
         """Return the operand values that a node read, and its own value."""
         args, sequence_number, roots, create_graph = node.args, node.sequence_number, self.roots, self.create_graph
         if not roots and not create_graph:  # no writes
@@ -181,7 +181,7 @@ class Replay:
         """Return a cotangent, materialized if it is lazy."""
         return cotangent.materialize(node) if type(cotangent) in LAZY_COTANGENTS else cotangent
 
-    def new_cotangent_buffer(self, root: Any) -> Any:
+    def new_cotangent_buffer(self, root: Value) -> Any:
         """Allocate the cotangent buffer of a root."""
         return DerivativeBuffer(root.raw_value, self.create_graph)
 
@@ -217,7 +217,7 @@ class Replay:
         """Return the formulas of a node's rule."""
         return self.rules[node.function].formulas
 
-    def propagate(self, node: Any, cotangent: Array, operands: list[Any], out: Array, needed: Any = None) -> None:
+    def propagate(self, node: Value, cotangent: Array, operands: list[Any], out: Array, needed: Any = None) -> None:
         """Call the rule of a node for the contributions to its operands, or to those in `needed`."""
         formulas, args, options, checks = self.formulas(node), node.args, node.options, self.checks
         create_graph, log = self.create_graph, self.errors.log

@@ -52,7 +52,7 @@ def as_support(value: Array) -> Any:
     return (np.asarray(value) != 0).astype(float)[()]
 
 
-def in_both_parts(support: Any, like: Any) -> Any:
+def in_both_parts(support: Array, like: NDArray[Any]) -> Any:
     """Return a support of complex numbers as a complex array, nonzero in both parts.
 
     A write into the real part of a buffer then clears that part alone.
@@ -61,7 +61,7 @@ def in_both_parts(support: Any, like: Any) -> Any:
     return support * (1 + 1j) if dtype is not None and dtype.kind == "c" else support
 
 
-def _support_of_mixed(s: Array | tuple[Any, ...], operand: Any, batched: bool) -> Any:
+def _support_of_mixed(s: Array | tuple[Any, ...], operand: Array, batched: bool) -> Any:
     """Return the support of an operand whose elements are mixed: all of it, if any element of the output is in the support."""
     if isinstance(s, tuple):
         part_supports = [_support_of_mixed(part, operand, batched) for part in s if part is not None]
@@ -106,7 +106,7 @@ def _propagates_zeros(rule: Rule, options: dict[str, Any]) -> bool:
     return rule.maps_zeros(**options) if callable(rule.maps_zeros) else rule.maps_zeros
 
 
-def _pull(rule: Rule, position: int, batched: bool, g: Any, out: Any, operands: Sequence[Any], options: dict[str, Any]) -> Any:
+def _pull(rule: Rule, position: int, batched: bool, g: Array, out: Any, operands: Sequence[Any], options: dict[str, Any]) -> Any:
     """Return the contribution of a rule to the cotangent of one operand."""
     if batched:
         return pull_batch(rule, position, g, out, *operands, **options)
@@ -226,10 +226,10 @@ class _SupportRules(dict[Any, Rule]):
         else:
             rule = by_function[function]
 
-            def batch(position: int, s: Array, out: Any, *operands: Any, **options: object) -> Any:
+            def batch(position: int, s: Array, out: Array, *operands: Any, **options: object) -> Any:
                 return _propagate(rule, position, True, s, out, *operands, **options)
 
-            def shared(positions: list[int], s: Any, out: Any, *operands: Any, **options: object) -> Any:
+            def shared(positions: list[int], s: Array, out: Array, *operands: Any, **options: object) -> Any:
                 batched = rule.is_batchable and np.ndim(s) > np.ndim(out)
                 if _propagates_zeros(rule, options):
                     pulled = functools.partial(pull_batch_shared, rule) if batched else rule.formulas.formula  # type: ignore[attr-defined]
@@ -272,7 +272,7 @@ class RecordingSupportRules(dict[Any, Rule]):
 
             return call
 
-        def batch(position: int, s: Array, out: Any, *operands: Any, **options: object) -> Any:
+        def batch(position: int, s: Array, out: Array, *operands: Any, **options: object) -> Any:
             if _has_own_sweep(options):
                 return NotImplemented
             s = self._support_at_node(s)
@@ -333,7 +333,7 @@ class MaskedRules(dict[Any, Rule]):
 
             return call
 
-        def batch(position: int, g: Any, out: Any, *operands: Any, **options: object) -> Any:
+        def batch(position: int, g: Array, out: Array, *operands: Any, **options: object) -> Any:
             if _has_own_sweep(options):
                 return NotImplemented
             support, nonfinite = self.next_support()
@@ -341,7 +341,7 @@ class MaskedRules(dict[Any, Rule]):
             pull = functools.partial(pull_batch, rule, position, g, out, **options)
             return self._mask_formula(pull, operands, position, 1, support, nonfinite)
 
-        def shared(positions: list[int], g: Any, out: Any, *operands: Any, **options: object) -> Any:
+        def shared(positions: list[int], g: Array, out: Array, *operands: Any, **options: object) -> Any:
             supports = [self.next_support() for _ in positions]
             before = len(self.errors.pending or ())
             axes = np.ndim(g) - np.ndim(out) if rule.is_batchable else 0
@@ -354,7 +354,7 @@ class MaskedRules(dict[Any, Rule]):
         return masked_rule
 
     def _mask_formula(
-        self, formula: Callable[..., Any], operands: Sequence[Any], position: int, axes: int, support: Any, nonfinite: Any
+        self, formula: Callable[..., Any], operands: Sequence[Any], position: int, axes: int, support: Any, nonfinite: object
     ) -> Any:
         """Return the value of a formula, zero outside its support."""
         before = len(self.errors.pending or ())
@@ -388,7 +388,7 @@ def _replace_at_zeros(function: object, support: Any, arrays: Sequence[Any], bat
         return arrays
     mask = np.any(support != 0, axis=0) if batched else support != 0
 
-    def replace(x: Any) -> Any:
+    def replace(x: Array) -> Any:
         is_number = isinstance(x, (int, float)) or x.dtype.kind not in "fc"
         return x if is_number else np.where(mask, x, number)[()]
 
@@ -396,7 +396,7 @@ def _replace_at_zeros(function: object, support: Any, arrays: Sequence[Any], bat
 
 
 @functools.lru_cache(1024)
-def _regular_number(function: Any, *numbers: float | None) -> float | None:
+def _regular_number(function: Callable[..., Any], *numbers: float | None) -> float | None:
     """Return a number where a function is differentiable, if its derivative is singular somewhere in its domain; else None.
 
     The formulas of structural zeros, such as ``0 / 0`` for ``sqrt``, are computed at this number, so that the recorded
@@ -432,7 +432,7 @@ def _is_differentiable(function: Callable[..., Any], *operands: np.float64) -> b
     return all(_is_regular(formula, np.float64(0.0), out, *operands) for formula in formulas)
 
 
-def _is_finite(value: Any) -> bool:
+def _is_finite(value: Array) -> bool:
     return bool(np.all(np.isfinite(value.raw_value if isinstance(value, Value) else value)))
 
 
@@ -441,7 +441,7 @@ def _is_finite(value: Any) -> bool:
 # of cotangents in a recorded gradient.
 
 
-def push_support(node: Any, supports: list[Any], create_graph: bool, count: int) -> Any:
+def push_support(node: Value, supports: list[Any], create_graph: bool, count: int) -> Any:
     """Return the support of a batch of tangents of a node, given those of its operands, None where these are zero."""
     supports = [None if s is None else as_support(s) for s in supports]
     function, plain = node.function, node.raw_value

@@ -332,7 +332,7 @@ def depends_on_outer_tracers(nodes: Iterable[Any], inputs: Sequence[Any]) -> boo
     return any(map(is_operator_tracer, operands)) or any(is_operator_tracer(n) and n.sequence_number < first for n in nodes)
 
 
-def connected_zeros(node: Any, seed: Any) -> Any:
+def connected_zeros(node: Any, seed: NDArray[Any]) -> Any:
     """Return zeros like `node` that belong to the graph of `seed`."""
     return conform(np.zeros_like(node) + 0 * np.sum(seed), node)
 
@@ -441,7 +441,7 @@ class BatchedReplay(Replay):
         """Return a batch of cotangents, materialized if it is lazy."""
         return cotangent.materialize(batch_like(node, self.count)) if type(cotangent) in LAZY_COTANGENTS else cotangent
 
-    def new_cotangent_buffer(self, root: Any) -> Any:
+    def new_cotangent_buffer(self, root: Value) -> Any:
         """Allocate the cotangent buffer of a root."""
         return BatchedDerivativeBuffer(root.raw_value, self.count, self.create_graph)
 

@@ -17,7 +17,7 @@ from compgraph.graph import stack_nested
 from compgraph.values import Value, describe, require_computed, require_history
 
 
-def unbroadcast(cotangent: Any, shape: tuple[int, ...]) -> Any:
+def unbroadcast(cotangent: Array, shape: tuple[int, ...]) -> Any:
     """Sum `cotangent` over the axes along which an operand of `shape` was broadcast.
 
     Parameters
@@ -76,7 +76,7 @@ def unbroadcast_batch(cotangents: NDArray[Any], shape: tuple[int, ...]) -> Any:
     return np.reshape(summed, (count, *shape)) if num_extra > 0 else summed
 
 
-def _repeat(cotangent: Any, shape: tuple[int, ...]) -> Any:
+def _repeat(cotangent: Array, shape: tuple[int, ...]) -> Any:
     """Repeat a cotangent that broadcasts to an operand."""
     if isinstance(cotangent, Value):
         return np.broadcast_to(cotangent, shape)
@@ -119,7 +119,7 @@ def conform_batch(contributions: NDArray[Any], operand: Array, count: int) -> An
     return _astype(contributions, operand.dtype)
 
 
-def as_cotangent(value: object, node: Any) -> Any:
+def as_cotangent(value: object, node: Value) -> Any:
     """Convert a value to a cotangent of a node.
 
     Parameters
@@ -163,7 +163,7 @@ def as_cotangent(value: object, node: Any) -> Any:
     return result[()] if node.is_scalar and not isinstance(result, Value) else result
 
 
-def _astype(contribution: Array, dtype: Any) -> Any:
+def _astype(contribution: Array, dtype: np.dtype[Any]) -> Any:
     """Convert a contribution to the dtype of an operand."""
     if contribution.dtype != dtype:
         if contribution.dtype.kind == "c" and dtype.kind != "c":

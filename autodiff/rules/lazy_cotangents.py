@@ -39,7 +39,7 @@ class ScatteredCotangent:
         self.updates, self.indices = [update], [index]
         self.dense: Any = None
 
-    def append(self, update: Any, index: tuple[Any, ...]) -> None:
+    def append(self, update: object, index: tuple[Any, ...]) -> None:
         """Append one update."""
         self.updates.append(update)
         self.indices.append(index)
@@ -156,7 +156,7 @@ def as_view(contribution: object) -> Any:
     return contribution.view() if type(contribution) is np.ndarray else contribution
 
 
-def add_contribution(earlier: Any, contribution: Any, cotangent: object, key: int, owned: set[int]) -> Any:
+def add_contribution(earlier: object, contribution: Any, cotangent: object, key: int, owned: set[int]) -> Any:
     """Return the sum of two contributions to an operand, computed in place if the sweep owns one of the arrays.
 
     Parameters

@@ -323,7 +323,7 @@ ops.EXTERNAL_REGISTRIES["rule"] = user_rules.get, lambda function, rule: declare
 class RulesByFunction(dict[Any, Rule]):
     """Rules by the function of a node; a missing one is looked up by opname."""
 
-    def __missing__(self, function: Any) -> Rule:
+    def __missing__(self, function: Callable[..., Any]) -> Rule:
         own_rule = get_attached(function, "rule")
         if own_rule is not None:
             return own_rule  # type: ignore[no-any-return]  # not cached, so that the function can be freed

@@ -68,7 +68,7 @@ def _initial_formula(weights: Formula) -> Formula:
     """Return the formula of the initial value, for both modes: every element of the result depends on it."""
 
     def formula(
-        g: Operand, out: Any, x: Any, *others: object, axis: Axis = None, keepdims: bool = False, **options: object
+        g: Operand, out: Array, x: Array, *others: object, axis: Axis = None, keepdims: bool = False, **options: object
     ) -> Any:
         factor = weights(restore_axes(out, x, axis, keepdims), x, *others, axis=axis, **options)
         return np.broadcast_to(g, out.shape) if factor is None else g * np.reshape(factor, out.shape)
@@ -88,7 +88,7 @@ def _reduction_formulas(rule: Rule, weights: Formula) -> tuple[Formula, Formula]
         return cotangent if factor is None else cotangent * factor
 
     def tangent(
-        tangent: Any, out: Array, x: Any, *others: object, axis: Axis = None, keepdims: bool = False, **options: object
+        tangent: Array, out: Array, x: NDArray[Any], *others: object, axis: Axis = None, keepdims: bool = False, **options: object
     ) -> Any:
         out_with_axes = restore_axes(out, x, axis, keepdims)
         factor = weights(out_with_axes, x, *others, axis=axis, **options)
@@ -98,7 +98,7 @@ def _reduction_formulas(rule: Rule, weights: Formula) -> tuple[Formula, Formula]
     return formula, tangent
 
 
-def weigh_tangent(rule: Rule, tangent: NDArray[Any], factor: Any, *operands: object, **options: object) -> Any:
+def weigh_tangent(rule: Rule, tangent: Array, factor: Any, *operands: object, **options: object) -> Any:
     """Multiply the tangent of a reduced operand by the partial derivatives; unselected elements give zero for any tangent."""
     weighted = tangent * factor
     if not rule.makes_zeros:
@@ -112,7 +112,7 @@ def weigh_tangent(rule: Rule, tangent: NDArray[Any], factor: Any, *operands: obj
 def moved_positions(function: Callable[..., Any]) -> Formula:
     """Return positions computed by the operation itself from ``0, 1, 2, ...``, for operations that only move elements."""
 
-    def positions(out: object, x: Any, *others: object, **options: object) -> Any:
+    def positions(out: object, x: NDArray[Any], *others: object, **options: object) -> Any:
         return bind(function, (np.arange(math.prod(x.shape)).reshape(x.shape), *others), options)
 
     return positions
@@ -125,7 +125,7 @@ def gather(opname: str, positions: Formula) -> Rule:
     the shape of the result; -1 for a zero.
     """
 
-    def formula(cotangent: Any, out: object, x: Any, *others: object, **options: object) -> Any:
+    def formula(cotangent: Array, out: object, x: Array, *others: object, **options: object) -> Any:
         flat_positions = np.ravel(positions(out, x, *others, **options))
         is_element = flat_positions >= 0
         if isinstance(flat_positions, Value):  # updates of fixed length, which all backends compile
@@ -135,7 +135,7 @@ def gather(opname: str, positions: Formula) -> Rule:
         flat = bind(scatter, (np.ravel(x), *update_and_index), {"index_counts": (1,)})
         return np.reshape(flat, x.shape)
 
-    def tangent(tangent: Array, out: object, x: Any, *others: object, **options: object) -> Any:
+    def tangent(tangent: Array, out: object, x: NDArray[Any], *others: object, **options: object) -> Any:
         flat_positions = positions(out, x, *others, **options)
         if not x.size:
             return np.zeros_like(out)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from compgraph import ops
+from compgraph.array_types import Array
 from compgraph.bind import bind
 from compgraph.graph import to_values
 from compgraph.protocols import Primitive
@@ -27,8 +28,8 @@ def rule(
     *formulas: Formula | None,
     kind: str | None = None,
     tangents: Sequence[Formula | None] = (),
-    derivative: Any = None,
-    jacobian: Any = None,
+    derivative: Callable[..., Any] | Sequence[Callable[..., Any] | None] | None = None,
+    jacobian: Callable[..., Any] | Sequence[Callable[..., Any] | None] | None = None,
     numerically: bool = False,
     check: bool = False,
 ) -> Any:
@@ -108,7 +109,7 @@ def rule(
 
 
 def _create_rule(
-    function: Any, formulas: Any, kind: Any, tangents: Any, derivative: Any, jacobian: Any, numerically: bool
+    function: Any, formulas: Any, kind: Any, tangents: Any, derivative: object, jacobian: object, numerically: bool
 ) -> Rule:
     """Return the rule of a primitive."""
     opname = function.opname
@@ -176,7 +177,7 @@ def _pull_derivative(opname: str, slope: Callable[..., Any], g: object, out: obj
     return g * slope(*operands, **options)
 
 
-def _evaluate_jacobian(opname: str, k: int, jacobian: Any, out: Any, operands: Any, options: Any) -> Any:
+def _evaluate_jacobian(opname: str, k: int, jacobian: Any, out: Array, operands: Any, options: Any) -> Any:
     _require_single_output(opname, out)
     jacobian_value = jacobian(*operands, **options)
     expected_shape = (*np.shape(out), *np.shape(operands[k]))
@@ -187,11 +188,11 @@ def _evaluate_jacobian(opname: str, k: int, jacobian: Any, out: Any, operands: A
     return jacobian_value
 
 
-def _pull_jacobian(opname: str, k: int, jacobian: Any, g: Any, out: Any, *operands: Any, **options: object) -> Any:
+def _pull_jacobian(opname: str, k: int, jacobian: object, g: Array, out: Array, *operands: Any, **options: object) -> Any:
     return np.tensordot(g, _evaluate_jacobian(opname, k, jacobian, out, operands, options), np.ndim(out))
 
 
-def _push_jacobian(opname: str, k: int, jacobian: object, t: Any, out: Any, *operands: Any, **options: Any) -> Any:
+def _push_jacobian(opname: str, k: int, jacobian: object, t: Array, out: Array, *operands: Any, **options: object) -> Any:
     return np.tensordot(_evaluate_jacobian(opname, k, jacobian, out, operands, options), t, np.ndim(operands[k]))
 
 
@@ -212,7 +213,7 @@ def _with_checks(unchecked_rule: Rule, function: Any) -> Rule:
 
 
 def _tangent_by_kind(
-    function: Callable[..., Any], kind: str, k: int, t: Any, out: Any, *operands: object, **options: object
+    function: Callable[..., Any], kind: str, k: int, t: Array, out: Array, *operands: object, **options: object
 ) -> Any:
     if kind == "linear":
         operands = tuple(np.zeros_like(x) for x in operands)
@@ -222,11 +223,11 @@ def _tangent_by_kind(
 class _CheckedFormula:
     """A formula that is compared with a central difference at its first use."""
 
-    def __init__(self, function: Any, position: int, formula: Any, mode: str) -> None:
+    def __init__(self, function: Any, position: int, formula: Callable[..., Any] | None, mode: str) -> None:
         self.function, self.position, self.formula, self.mode = function, position, formula, mode
         self.is_checked = False
 
-    def __call__(self, seed: Any, out: Any, *operands: Any, **options: Any) -> Any:
+    def __call__(self, seed: Array, out: Array, *operands: Any, **options: object) -> Any:
         """Return the result of the formula."""
         operand = operands[self.position]
         if self.formula is None:
@@ -275,7 +276,7 @@ def _select_direction(seed: Any, result: Any, like: Any, ndim: int) -> tuple[Any
     return np.reshape(seed[index], np.shape(like)), result[index] if np.ndim(result) > ndim else result
 
 
-def _directional_derivative(f: Callable[..., Any], x: Any, direction: Any) -> Any:
+def _directional_derivative(f: Callable[..., Any], x: Array, direction: object) -> Any:
     """Return the derivative of all results along a direction."""
     return finite_differences.directional(lambda z: _to_vector(f(z)), [x], [direction])
 
@@ -306,7 +307,7 @@ class Slope:
             raise TypeError("rule: a derivative by central differences needs real operands. Pass formulas for complex ones")
         k = self.position
 
-        def apply_to_operand(x: Any) -> Any:
+        def apply_to_operand(x: Array) -> Any:
             out = np.asarray(self.function(*values[:k], x, *values[k + 1 :], **options))
             if out.dtype.kind == "c":
                 raise TypeError("rule: a derivative by central differences needs a real result. Pass formulas")

@@ -45,7 +45,7 @@ class DerivativeBuffer(BufferCopy):
         self.buffer = buffer
         self._windows.clear()
 
-    def view_at(self, shape: tuple[int, ...], **layout: Any) -> Any:
+    def view_at(self, shape: tuple[int, ...], **layout: object) -> Any:
         """Return a view of the buffer."""
         if type(self.buffer) is np.ndarray:
             return super().view_at(shape, **layout)
@@ -80,7 +80,7 @@ class BatchedDerivativeBuffer(DerivativeBuffer):
         layout = super().layout(plain)
         return {**layout, "strides": (self._batch_stride, *layout["strides"])}
 
-    def view_at(self, shape: tuple[int, ...], **layout: Any) -> Any:
+    def view_at(self, shape: tuple[int, ...], **layout: object) -> Any:
         """Return a view of the buffer."""
         return super().view_at((self._batch_size, *shape), **layout)
 

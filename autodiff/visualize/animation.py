@@ -379,7 +379,7 @@ class Animation:
 
 def animate(
     node: np.ndarray[Any, Any],
-    wrt: Any = None,
+    wrt: object = None,
     *,
     mode: str = "reverse",
     seed: Any = None,

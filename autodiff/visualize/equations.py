@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from compgraph import ops
-from compgraph.array_types import Array
+from compgraph.array_types import Array, Operand
 from compgraph.values import ConstantNode, MultiOutput, Value
 from compgraph.view import chosen_name, escape_unprintable, name_of, typeset_name
 
@@ -73,7 +73,7 @@ class Writer:
     letter: str
     mode: str
 
-    def derivative(self, node: Any) -> Token:
+    def derivative(self, node: Value) -> Token:
         """Return the symbol of the cotangent or tangent of a node."""
         name = self.names[node]
         return Token("partial", self.letter, name) if self.mode == "reverse" else Token("partial", name, self.letter)
@@ -262,7 +262,7 @@ def format_number(value: Any, digits: int = 5) -> str:
     return text.replace("-", "−")
 
 
-def format_operand(value: Any) -> str:
+def format_operand(value: Operand) -> str:
     """Return a value as an operand in an equation: a number, in parentheses if it has a sign; an array; a tuple of these."""
     if isinstance(value, tuple):
         return "(" + ", ".join("–" if v is None else format_operand(v) for v in value) + ")"
@@ -273,7 +273,7 @@ def format_operand(value: Any) -> str:
     return format_rows(value, 3, 4)
 
 
-def format_result(value: Any) -> str:
+def format_result(value: Array) -> str:
     """Return a value at the end of an equation: as `format_operand`, but without parentheses around a number."""
     return format_number(value) if not isinstance(value, tuple) and np.ndim(value) == 0 else format_operand(value)
 

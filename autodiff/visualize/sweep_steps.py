@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from compgraph import ops
-from compgraph.graph import breadth_first
+from compgraph.array_types import Array
+from compgraph.graph import GraphNode, breadth_first
 from compgraph.storage import Write
 from compgraph.values import ACTIVE, MultiOutput, Value, describe, require_history
 
@@ -92,7 +93,7 @@ class Pass:
     result: dict[Any, Any]
 
 
-def backward(node: Any, wrt: Any, seed: Any) -> Pass:
+def backward(node: Any, wrt: object, seed: Any) -> Pass:
     """Return the `Pass` of reverse mode, from `node` to `wrt`."""
     nodes = _unwritten_graph(node)
     wrt_nodes = select_nodes(node, nodes, wrt, "raise")
@@ -124,7 +125,7 @@ def backward(node: Any, wrt: Any, seed: Any) -> Pass:
     return Pass("reverse", node, {node: cotangent}, steps, owned_arrays(cotangents, wrt_nodes, *cotangents.values()))
 
 
-def _with_structural_zeros(contribution: Any, total: Any) -> Any:
+def _with_structural_zeros(contribution: Array, total: Array) -> Any:
     """Replace nan by 0 in a contribution where the whole cotangent is not nan: there the sweep has a structural zero."""
     if isinstance(contribution, tuple):
         return contribution
@@ -132,7 +133,7 @@ def _with_structural_zeros(contribution: Any, total: Any) -> Any:
     return np.where(dropped, 0, contribution)[()] if dropped.any() else contribution
 
 
-def forward(node: Any, wrt: Any, seed: Any) -> Pass:
+def forward(node: Any, wrt: object, seed: Any) -> Pass:
     """Return the `Pass` of forward mode, from `wrt` to `node`."""
     nodes = _unwritten_graph(node)
     wrt_nodes = select_nodes(node, nodes, wrt, "raise")
@@ -201,7 +202,7 @@ def _tangent(start: Any, seed: Any) -> Any:
     return conform(tangent, start)
 
 
-def _unwritten_graph(node: Any) -> list[Any]:
+def _unwritten_graph(node: Value) -> list[Any]:
     """Return the graph of a node in the order of a sweep; raise if an array was written, or a variable updated after use."""
     nodes = collect(node)
     written = any(isinstance(item, Write) for item in [*nodes, *breadth_first(node)])
@@ -215,11 +216,11 @@ def _unwritten_graph(node: Any) -> list[Any]:
     return nodes
 
 
-def _operand_values(item: Any) -> list[Any]:
+def _operand_values(item: GraphNode) -> list[Any]:
     return [a.raw_value if isinstance(a, (Value, MultiOutput)) else a for a in item.args]
 
 
-def _sum(before: Any, contribution: Any) -> Any:
+def _sum(before: Array, contribution: Array) -> Any:
     """Add two contributions; for an operation with several outputs, output by output."""
     if isinstance(contribution, tuple):
         pairs = zip(before, contribution, strict=True)
@@ -273,7 +274,7 @@ def evaluate(text: str, item: Any, values: list[Any], incoming: Any) -> Any:
         return None
 
 
-def _matches(value: Any, contribution: Any, like: Any) -> bool:
+def _matches(value: Any, contribution: Array, like: Array) -> bool:
     """Whether a value, summed or broadcast to the shape of `like`, equals `contribution` up to rounding."""
     try:
         value = conform(np.broadcast_to(value, np.broadcast_shapes(np.shape(value), np.shape(like))), np.asarray(like))

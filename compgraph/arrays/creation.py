@@ -200,11 +200,11 @@ def full(shape: Any, fill_value: Any, dtype: DTypeLike | None = None, order: str
     return bind(ops.copy, (np.broadcast_to(_cast(node, dtype), shape),), {"order": order})
 
 
-def _cast(node: Any, dtype: DTypeLike | None) -> Any:
+def _cast(node: Value, dtype: DTypeLike | None) -> Any:
     return node if dtype is None or np.dtype(dtype) == node.dtype else node.astype(dtype)
 
 
-def _with_order(node: Any, order: str) -> Any:
+def _with_order(node: Value, order: str) -> Any:
     """The node itself if its memory layout has this order, else a copy with this order."""
     flags = node.flags
     if order in ("C", "F"):

@@ -105,7 +105,7 @@ def mean_pool(
 
 
 @primitive(opname="max_pool")
-def pooled_max(x: ArrayLike, *, window: Any, strides: object, padding: object, dilation: object) -> Any:
+def pooled_max(x: ArrayLike, *, window: object, strides: object, padding: object, dilation: object) -> Any:
     """`max_pool`, with all options by keyword."""
     x = np.asarray(x)
     if x.dtype.kind not in "biuf":

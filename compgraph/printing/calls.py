@@ -7,10 +7,11 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, DTypeLike
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from .. import ops
 from ..executor import CodeWriter
+from ..graph import GraphNode
 from ..ops import INFIX, PIECEWISE, PREFIX, Configured, Keyworded, OnAxes, Packed
 from ..storage import Write, layout_in, owner_of, value_at
 from ..values import MultiOutput, Value, freeze_operand
@@ -84,7 +85,7 @@ class ListingWriter(CodeWriter):
             return self._format_call(f"{self.names.function(function.ufunc)}.{function.method}", operands, options)
         return self._format_call(self.names.function(function), operands, options)
 
-    def _format_keyword_call(self, item: Any, function: Keyworded, options: dict[str, Any]) -> str:
+    def _format_keyword_call(self, item: GraphNode, function: Keyworded, options: dict[str, Any]) -> str:
         """Return the code of a call whose last operands are passed as keywords."""
         num_positional = len(item.args) - len(function.names)
         keyword_values = function.keyword_values(tuple(map(freeze_operand, item.args[num_positional:])))
@@ -173,7 +174,7 @@ def _is_equal(one: ArrayLike | DTypeLike | None, other: object) -> bool:
     return type(one) is type(other) and type(one) in (int, float, str, bool, tuple) and bool(one == other)
 
 
-def as_slices(array: Any, view_layout: dict[str, Any]) -> tuple[Any, ...] | None:
+def as_slices(array: NDArray[Any], view_layout: dict[str, Any]) -> tuple[Any, ...] | None:
     """Return the slices and integers that select a window from an array, or None. `view_layout` is that of `layout_in`."""
     offset, byte_strides, lengths = view_layout["offset"], list(view_layout["strides"]), list(view_layout["shape"])
     if view_layout["dtype"] != array.dtype or 0 in lengths or any(stride <= 0 for stride in array.strides):

@@ -96,7 +96,7 @@ class Converter:
                 self._bodies[item] = self._abbreviate(item, body, uses.get(item, 0), item in results, caller)
         return [arrays.matrix(simplify(self._bodies[node]), node.shape) for node in nodes]
 
-    def name_of(self, node: Any) -> str:
+    def name_of(self, node: Value) -> str:
         """Return the name of a converted leaf in expressions."""
         return str(self._names.get(node, node.name))
 
@@ -139,7 +139,7 @@ class Converter:
         self._used_names.add(name)
         return name
 
-    def _leaf(self, node: Any) -> sp.Expr:
+    def _leaf(self, node: Value) -> sp.Expr:
         if isinstance(node, ConstantNode) and is_automatic(node):
             return self._constant(node.raw_value)
         name = self._names[node] = self._unused_name(node.name)

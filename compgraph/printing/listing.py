@@ -310,7 +310,7 @@ def _guard_text(guard: Any, writer: ListingWriter) -> str:
     return ", ".join(filter(None, [f"{call_text} gave {guard.recorded!r}", short_location(line)]))
 
 
-def _argument_text(node: Any, writer: ListingWriter) -> str:
+def _argument_text(node: Value, writer: ListingWriter) -> str:
     """Return the argument of a guard: a node of the graph, or an expression of such nodes."""
     if node in writer.names:
         return writer.names[node]

@@ -27,7 +27,7 @@ LETTER_WITH_SUBSCRIPT = re.compile(
 )
 
 
-def is_automatic(node: Any) -> bool:
+def is_automatic(node: Value) -> bool:
     """Whether a name is missing, or automatic: the opname, or the kind, and a number."""
     return node._name is None or bool(re.fullmatch(rf"{re.escape(node.opname or node.kind)}_\d+", node._name))
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from ..graph import walk
+from ..graph import GraphNode, walk
 from ..storage import Write, memory_of
 from ..values import MultiOutput, Value, require_history
 
@@ -57,15 +57,15 @@ def steps_of(results: Iterable[Any]) -> list[Any]:
     return steps[::-1]
 
 
-def _sources(item: Any) -> tuple[Any, ...]:
+def _sources(item: GraphNode) -> tuple[Any, ...]:
     read = tuple([item.args[position] for position in item.parent_argnums])
     return (*read, *item.memory.log) if isinstance(item, Value) and item.memory else read
 
 
-def _is_read(item: Any, read_logs: set[int]) -> bool:
+def _is_read(item: GraphNode, read_logs: set[int]) -> bool:
     return not isinstance(item, MultiOutput) and item.memory is not None and id(item.memory) in read_logs
 
 
-def _recording_order(item: Any) -> tuple[bool, float]:
+def _recording_order(item: GraphNode) -> tuple[bool, float]:
     """Return a sort key: leaves first, because an updated variable has a higher sequence number than its readers."""
     return bool(item.args) or isinstance(item, Write), float(item.sequence_number)

@@ -21,7 +21,7 @@ from ..context import active_profiler, callbacks_lock, import_lazily, open_scope
 from ..frames import source_lines
 from ..interpreters import is_recorded
 from ..storage import Memory, Write, owner_of
-from ..values import Value
+from ..values import MultiOutput, Value
 from .entries import FORWARD, MAX_SWEEPS, Code, Entry, Function, Ledger, TrackedArray, process_log, root_entry
 
 _patches: list[tuple[type, str, object, object]] = []  # the class, the name of the method, the method, the profiled method
@@ -207,7 +207,7 @@ class Recorder:
         code, instruction = source_lines.user_line()
         return self.begin(direction, function, code, instruction, open_scopes())
 
-    def begin_at(self, direction: str, node: Any) -> OpenEntry:
+    def begin_at(self, direction: str, node: Value | MultiOutput) -> OpenEntry:
         """Open an entry at the line of a node or a multi-output operation."""
         return self.begin(direction, node.function, node.code, node.instruction, node.scope)
 
@@ -226,7 +226,7 @@ class Recorder:
             if self.top is not None:
                 self.track(self.top, part)
 
-    def entry_of(self, direction: str, node: Any) -> Entry:
+    def entry_of(self, direction: str, node: Value | MultiOutput) -> Entry:
         """Return the entry of a node or a multi-output operation within the running entry."""
         return self.step(direction, node.function, node.code, node.instruction, getattr(node, "_scope", ()))
 

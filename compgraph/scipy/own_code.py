@@ -66,7 +66,7 @@ def _traceable(constructor: Function) -> Function:
 _plain_full = _traceable(np.full)
 
 
-def _full(shape: Shape, fill_value: Any, dtype: DTypeLike | None = None, order: Any = "C", *, device: object = None) -> Any:
+def _full(shape: Shape, fill_value: object, dtype: DTypeLike | None = None, order: Any = "C", *, device: object = None) -> Any:
     return (arrays.full if argument_has_node(fill_value) else _plain_full)(shape, fill_value, dtype, order)
 
 

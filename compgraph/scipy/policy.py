@@ -160,16 +160,16 @@ def _called_function(scipy_object: object) -> Any:
 
 
 @functools.cache
-def _signature(function: Any) -> inspect.Signature:
+def _signature(function: Callable[..., Any]) -> inspect.Signature:
     return inspect.signature(function)
 
 
-def _register_recorded(function: Any, names: str, opname: str, is_piecewise: bool, data: dict[str, Any]) -> None:
+def _register_recorded(function: Callable[..., Any], names: str, opname: str, is_piecewise: bool, data: dict[str, Any]) -> None:
     (ops.PIECEWISE_FUNCTIONS if is_piecewise else ops.SMOOTH_FUNCTIONS)[function] = names
     (ops.register_piecewise if is_piecewise else ops.register_operation)(function, opname, **data)
     operands = tuple(names.split())
 
-    def handler(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def handler(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         arguments = _signature(function).bind(*args, **kwargs).arguments
         return bind_arguments(
             function, operands, (), {k: v for k, v in arguments.items() if not k.startswith("overwrite_")}

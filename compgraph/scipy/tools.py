@@ -71,7 +71,7 @@ def class_with_mixin(mixin: type, cls: type) -> Any:
     return cls if issubclass(cls, mixin) else type(cls.__name__, (mixin, cls), {"__module__": cls.__module__})
 
 
-def add_mixin(instance: Any, mixin: type) -> None:
+def add_mixin(instance: object, mixin: type) -> None:
     """Change the class of an object that contains nodes, so that it has the recording methods of `mixin`."""
     cls: Any = type(instance)
     instance.__class__ = class_with_mixin(mixin, cls)

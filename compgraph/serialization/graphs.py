@@ -228,7 +228,7 @@ class EncodedLog:
         return _rebuild_log, (self.root, self.code)
 
 
-def _rebuild_log(root: Any, code: list[Any]) -> None:
+def _rebuild_log(root: Value, code: list[Any]) -> None:
     """Restore the write log of a node's buffer."""
     root.memory = Memory()
     for window_code, index, saved, value, is_node, sequence_number, scope in code:
@@ -307,7 +307,7 @@ class GraphEncoder:
         )
 
 
-def _references(node: Any) -> list[Any]:
+def _references(node: Value) -> list[Any]:
     """Return the nodes that a node refers to: operands, nodes written into its buffer, and those of its origin."""
     stored = [write.args[0] for write in node.memory.log if write.parent_argnums] if node.memory else []
     origin = getattr(node, "origin", None)
@@ -361,7 +361,7 @@ def _reduce_node(node: object, protocol: int | None = None) -> Any:
     return _rebuild_node, (session.unwritten_ancestors(node), session.function(node), *session.state(node))
 
 
-def _is_argument(node: Any) -> bool:
+def _is_argument(node: Value) -> bool:
     """Whether a node represents an argument of a traced function."""
     return type(node) in ARGUMENTS and not node.args
 
@@ -431,7 +431,7 @@ def _advance_past(sequence_number: float) -> None:
 _ORIGIN_POSITION = -3  # position of the origin, or the declared shape, in `GraphEncoder.state`
 
 
-def _deep_copy_node(node: Any, memo: dict[int, Any]) -> Any:
+def _deep_copy_node(node: Value, memo: dict[int, Any]) -> Any:
     """``__deepcopy__`` of nodes: a new graph; while a function is traced, a recorded copy in the same graph."""
     require_history(node)
     if node.level or is_tracing() or _is_argument(node):

@@ -85,7 +85,7 @@ def save(path: str | os.PathLike[str], parameters: object) -> None:
         temporary.unlink(missing_ok=True)
 
 
-def load(path: str | os.PathLike[str], *, into: Any = None) -> Any:
+def load(path: str | os.PathLike[str], *, into: object = None) -> Any:
     """Load parameters that `save` wrote.
 
     Parameters

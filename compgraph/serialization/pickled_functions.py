@@ -104,7 +104,7 @@ def _register_pickled_function(
     )
 
 
-def _register(function: Any, opname: str, attributes: dict[str, Any]) -> None:
+def _register(function: Callable[..., Any], opname: str, attributes: dict[str, Any]) -> None:
     ops.register_user_function(function, opname)
     if not ops.set_attached(function, "came_from_pickle", True):
         _unpickled_callables[opname] = function

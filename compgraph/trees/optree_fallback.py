@@ -99,7 +99,7 @@ class Structure:
         values = [part._rebuild(leaves) for part in self.parts]
         return _unflatten_one_level(self.kind, self.entries, values, self.metadata)
 
-    def flatten_up_to(self, tree: Any) -> list[Any]:
+    def flatten_up_to(self, tree: object) -> list[Any]:
         """Return the subtrees of another tree at the leaves of this one."""
         if self.kind is None:
             return [tree]
@@ -118,7 +118,7 @@ class _LeafText:
         return "*"
 
 
-def tree_flatten(tree: Any, namespace: str = "") -> tuple[list[Any], Structure]:
+def tree_flatten(tree: object, namespace: str = "") -> tuple[list[Any], Structure]:
     """The leaves of a tree, and its structure."""
     leaves: list[Any] = []
     return leaves, _structure(tree, leaves)
@@ -131,7 +131,7 @@ def register_pytree_node(
     _registered_classes[kind] = parts, unflatten_function
 
 
-def _structure(tree: Any, leaves: list[Any]) -> Structure:
+def _structure(tree: object, leaves: list[Any]) -> Structure:
     kind, entries, values, metadata = _flatten_one_level(tree)
     if kind is None:
         leaves.append(tree)

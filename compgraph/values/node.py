@@ -342,7 +342,7 @@ def operand_nodes(record: Any) -> tuple[Node, ...]:
     return operands
 
 
-def _constant_for(value: Any, record: Any) -> ConstantNode:
+def _constant_for(value: Operand, record: object) -> ConstantNode:
     """A plain operand of a node or MultiOutput as a constant with that node's line."""
     node: ConstantNode = copy_location(record, ConstantNode.wrap(value))
     return node

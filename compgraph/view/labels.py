@@ -45,7 +45,7 @@ def typeset_name(name: str) -> str:
     return GREEK.get(name, name)
 
 
-def chosen_name(node: Any) -> str | None:
+def chosen_name(node: Value) -> str | None:
     """Return the name that the user chose for a node; None if it has no name, or an automatic one such as ``mul_0``.
 
     Examples
@@ -260,7 +260,7 @@ def _index(node: Any) -> Any:
     return node.args[1] if len(node.args) == 2 else tuple(node.args[1:])
 
 
-def index_text(index: Any) -> str:
+def index_text(index: object) -> str:
     """Format an index, without its brackets.
 
     Examples
@@ -286,7 +286,7 @@ def _part_text(part: object) -> str:
     return format_brief(array) if array.ndim else str(array[()]).replace("-", "−")
 
 
-def element_text(array: np.ndarray[Any, Any], window: np.ndarray[Any, Any], index: Any) -> str:
+def element_text(array: np.ndarray[Any, Any], window: np.ndarray[Any, Any], index: object) -> str:
     """Return the index of ``window[index]`` in `array`, where `window` is `array` or a view of it.
 
     Examples
@@ -338,7 +338,7 @@ def _slice_text(start: int, step: int, count: int, length: int) -> str:
     return f"{first}:{last}" if step == 1 else f"{first}:{last}:{str(step).replace('-', '−')}"
 
 
-def is_array_to_fill(node: Any) -> bool:
+def is_array_to_fill(node: Value) -> bool:
     """Whether a node is an array of plain numbers that was made for writing."""
     return node.function is None and node.kind == "buffer"
 

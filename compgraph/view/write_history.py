@@ -104,7 +104,7 @@ def _operands_except_writes(item: Value | MultiOutput) -> list[GraphNode]:
     return [each for each in operands_of(item) if not isinstance(each, Write)]
 
 
-def _overlap(write: Write, plain: Any) -> bool:
+def _overlap(write: Write, plain: object) -> bool:
     """Whether a write may have changed a view."""
     part = part_of(write.window, write.index)
     return np.may_share_memory(write.window if part is None else part, plain)

@@ -130,7 +130,7 @@ RULES_BY_OPNAME: dict[str, BatchRule] = {}
 _cache: dict[Any, BatchRule] = {}
 
 
-def find_rule(function: Any) -> BatchRule:
+def find_rule(function: Callable[..., Any]) -> BatchRule:
     """The batching rule of a function without wrappers (`Call.base`)."""
     if type(function) is ops.OnAxes:
         return RULES_BY_OPNAME["on_axes"]

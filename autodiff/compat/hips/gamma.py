@@ -8,6 +8,8 @@ import numpy as np
 from scipy import special
 from scipy.special import beta, betainc, betaincinv, gamma, gammainc, gammaincc, gammainccinv, gammaincinv, gammaln
 
+from compgraph.array_types import Array
+
 from .primitives import defjvp, defvjp, primitive
 
 __all__ = [
@@ -18,12 +20,12 @@ __all__ = [
 _SMALLEST = 1e-35
 
 
-def _clip_probability(p: Any) -> Any:
+def _clip_probability(p: Array) -> Any:
     return np.clip(p, _SMALLEST, 1 - _SMALLEST)
 
 
 @primitive
-def _log(p: Any) -> Any:
+def _log(p: Array) -> Any:
     """The logarithm of a probability, at least log(1e-35). Its derivative does not vanish at probabilities below."""
     return np.log(_clip_probability(p))
 

@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from compgraph.array_types import Array
+
 from .operators import make_jvp_at, make_vjp, make_vjp_at, unary_to_nary
 from .primitives import defvjp, primitive
 from .vspaces import vspace
@@ -58,7 +60,7 @@ def _collect(value: Any, parts: list[Any]) -> Function:
     return lambda vector: np.reshape(vector[start:stop], shape)[()]
 
 
-def flatten_func(func: Function, example: Any) -> tuple[Function, Function, Any]:
+def flatten_func(func: Function, example: object) -> tuple[Function, Function, Any]:
     """Return `func` as a function of vectors, the function that nests a vector, and `example` as a vector."""
     vector, unflatten = flatten(example)
     return lambda x, *args: flatten(func(unflatten(x), *args))[0], unflatten, vector
@@ -73,10 +75,10 @@ def unflatten_optimizer(optimize: Function) -> Function:
     """Extend an optimizer of vectors to nested lists, tuples and dictionaries."""
 
     @functools.wraps(optimize)
-    def nested(grad: Function, x0: Any, callback: Function | None = None, *args: object, **kwargs: object) -> Any:
+    def nested(grad: Function, x0: object, callback: Function | None = None, *args: object, **kwargs: object) -> Any:
         start, unflatten = flatten(x0)
 
-        def call_nested(x: Any, i: int, g: Any) -> None:
+        def call_nested(x: Array, i: int, g: Array) -> None:
             if callback:
                 callback(unflatten(x), i, unflatten(g))
 
@@ -174,7 +176,7 @@ def adam(
 
 
 @primitive
-def fixed_point(f: Function, a: Any, x0: Any, distance: Function, tol: float) -> Any:
+def fixed_point(f: Function, a: Any, x0: object, distance: Function, tol: float) -> Any:
     """The fixed point of ``f(a)``, by iteration; its derivative by `a` is that of the implicit function theorem.
 
     Parameters
@@ -209,7 +211,7 @@ def fixed_point(f: Function, a: Any, x0: Any, distance: Function, tol: float) ->
     return x
 
 
-def _fixed_point_vjp(ans: Any, f: Function, a: Any, x0: float, distance: Function, tol: float) -> Function:
+def _fixed_point_vjp(ans: object, f: Function, a: Any, x0: float, distance: Function, tol: float) -> Function:
     def adjoint_step(params: Any) -> Function:
         a, x, cotangent = params
         pull, _ = make_vjp(f(a))(x)

@@ -8,6 +8,7 @@ import importlib.abc
 import importlib.machinery
 import importlib.util
 import sys
+from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
@@ -59,7 +60,7 @@ def _wraps(fun: object, namestr: str = "{fun}", docstr: str = "{doc}", **kwargs:
     """A decorator that gives a function the name and the docstring of another, or texts made of them."""
     format_fields = {"fun": getattr(fun, "__name__", "[unknown name]"), "doc": getattr(fun, "__doc__", ""), **kwargs}
 
-    def named(f: Any) -> Any:
+    def named(f: Callable[..., Any]) -> Any:
         f.__name__, f.__doc__ = namestr.format(**format_fields), docstr.format(**format_fields)
         return f
 

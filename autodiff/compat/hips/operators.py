@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from compgraph.array_types import Array
 from compgraph.context import recording_on
 from compgraph.frames import warn_user
 from compgraph.values import Value
@@ -563,7 +564,7 @@ def make_jvp_reversemode(fun: Function, argnum: Argnum = 0) -> Function:
     return _make_derivative(make_jvp_reversemode, derive, fun, argnum)
 
 
-def _half_square(x: Any) -> Any:
+def _half_square(x: Array) -> Any:
     return np.sum(x**2, axis=-1) / 2
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from compgraph.array_types import Array
 from compgraph.bind import bind
 from compgraph.context import NoGraph, recording_on
 from compgraph.graph import as_operands, to_values
@@ -302,7 +303,7 @@ def defjvp_argnum(fun: Function, jvpmaker: Function) -> None:
         ``(argnum, g, ans, args, kwargs)`` returns the tangent of the value, given the tangent of the argument `argnum`.
     """
 
-    def of_argnums(argnums: Sequence[int], gs: Sequence[Any], ans: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    def of_argnums(argnums: Sequence[int], gs: Sequence[Any], ans: object, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         tangents = [jvpmaker(argnum, g, ans, args, kwargs) for argnum, g in zip(argnums, gs, strict=True)]
         return functools.reduce(vspace(ans).add, map(dense, tangents))
 
@@ -332,7 +333,7 @@ def defjvp(fun: Function, *jvpfuns: Function | str | None, argnums: Sequence[int
     """
     funs = dict(zip(itertools.count() if argnums is None else argnums, jvpfuns, strict=False))
 
-    def of_argnum(argnum: int, g: Any, ans: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    def of_argnum(argnum: int, g: Array, ans: object, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         if argnum not in funs:
             raise NotImplementedError(f"JVP of {_name_of(fun)} wrt argnum {argnum} not defined")
         definition = funs[argnum]
@@ -385,7 +386,7 @@ def _deprecated_method(primitive_function: Function, method: str) -> Function:
             f"the method {method} of primitives is deprecated; use the function defvjp", DeprecationWarning, stacklevel=2
         )
 
-        def staged(ans: Any, *args: object, **kwargs: object) -> Function:
+        def staged(ans: object, *args: object, **kwargs: object) -> Function:
             return lambda g: maker(g, ans, vspace(args[argnum]), vspace(g), *args, **kwargs)
 
         makers[argnum] = staged if method == "defvjp" else maker

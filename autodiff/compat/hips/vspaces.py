@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from compgraph.array_types import Array
 from compgraph.values import Value
 
 from .boxes import getval, kind_of
@@ -68,13 +69,13 @@ class VSpace:
     def _mut_add(self, x: Any, y: Any) -> Any:
         return x + y
 
-    def _scalar_mul(self, x: Any, a: float) -> Any:
+    def _scalar_mul(self, x: Array, a: float) -> Any:
         return x * a
 
-    def _inner_prod(self, x: Any, y: Any) -> Any:
+    def _inner_prod(self, x: Array, y: Array) -> Any:
         raise NotImplementedError(f"{type(self).__name__} does not define _inner_prod")
 
-    def _covector(self, x: Any) -> Any:
+    def _covector(self, x: Array) -> Any:
         return x
 
     def __eq__(self, other: object) -> bool:
@@ -162,7 +163,7 @@ class ArrayVSpace(VSpace):
 
     _units: ClassVar[tuple[complex, ...]] = (1.0,)
 
-    def _inner_prod(self, x: Any, y: Any) -> Any:
+    def _inner_prod(self, x: Array, y: Array) -> Any:
         return np.dot(np.ravel(x), np.ravel(y))
 
 
@@ -186,10 +187,10 @@ class ComplexArrayVSpace(ArrayVSpace):
         parts = [np.random.randn(*self.shape) for _ in range(2)]  # noqa: NPY002
         return np.array(parts[0] + 1j * parts[1]).astype(self.dtype)
 
-    def _inner_prod(self, x: Any, y: Any) -> Any:
+    def _inner_prod(self, x: Array, y: Array) -> Any:
         return np.real(np.dot(np.conj(np.ravel(x)), np.ravel(y)))
 
-    def _covector(self, x: Any) -> Any:
+    def _covector(self, x: Array) -> Any:
         return np.conj(x)
 
 
@@ -232,7 +233,7 @@ class ContainerVSpace(VSpace):
     def _map(self, f: Callable[..., Any], *args: object) -> Any:
         raise NotImplementedError
 
-    def _subval(self, value: Any, key: Any, part: Any) -> Any:
+    def _subval(self, value: Any, key: object, part: Any) -> Any:
         raise NotImplementedError
 
     def _add(self, x: Any, y: Any) -> Any:
@@ -244,10 +245,10 @@ class ContainerVSpace(VSpace):
     def _scalar_mul(self, x: Any, a: Any) -> Any:
         return self._map(lambda vs, part: vs._scalar_mul(part, a), x)
 
-    def _inner_prod(self, x: Any, y: Any) -> Any:
+    def _inner_prod(self, x: Array, y: Array) -> Any:
         return sum(self._values(self._map(lambda vs, a, b: vs._inner_prod(a, b), x, y)))
 
-    def _covector(self, x: Any) -> Any:
+    def _covector(self, x: Array) -> Any:
         return self._map(lambda vs, part: vs._covector(part), x)
 
 
@@ -256,10 +257,10 @@ class SequenceVSpace(ContainerVSpace):
 
     seq_type: type = tuple
 
-    def _map(self, f: Any, *args: object) -> Any:
+    def _map(self, f: Callable[..., Any], *args: object) -> Any:
         return self.seq_type(map(f, self.shape, *args))
 
-    def _subval(self, value: Any, key: Any, part: Any) -> Any:
+    def _subval(self, value: Any, key: object, part: Any) -> Any:
         return self.seq_type(part if k == key else old for k, old in enumerate(value))
 
 
@@ -278,10 +279,10 @@ class TupleVSpace(SequenceVSpace):
 class NamedTupleVSpace(SequenceVSpace):
     """The space of a named tuple; a subclass states its ``seq_type``."""
 
-    def _map(self, f: Any, *args: object) -> Any:
+    def _map(self, f: Callable[..., Any], *args: object) -> Any:
         return self.seq_type(*map(f, self.shape, *args))
 
-    def _subval(self, value: Any, key: Any, part: Any) -> Any:
+    def _subval(self, value: Any, key: object, part: Any) -> Any:
         return self.seq_type(*[part if k == key else old for k, old in enumerate(value)])
 
 

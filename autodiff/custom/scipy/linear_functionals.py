@@ -15,7 +15,7 @@ import numpy as np
 from compgraph.array_types import Array, Operand
 from compgraph.bind import bind
 from compgraph.context import is_recording, recording_on
-from compgraph.graph import stack_nested, walk
+from compgraph.graph import GraphNode, stack_nested, walk
 from compgraph.interception import intercept
 from compgraph.storage import root_of
 from compgraph.tracing import Tracing
@@ -75,7 +75,7 @@ def find_captured_nodes(result: object, start: int) -> list[Any]:
     def is_outside(node: object) -> bool:
         return isinstance(node, (Value, MultiOutput)) and node.sequence_number <= start
 
-    def operands_inside(node: Any) -> list[Any]:
+    def operands_inside(node: GraphNode) -> list[Any]:
         if is_outside(node):
             return []
         operands = [node.args[position] for position in node.parent_argnums]

@@ -142,7 +142,7 @@ class Call:
             self.extra = tuple(extra) if isinstance(extra, tuple) or unpacks else (extra,)
             options["args"] = to_values(extra)
 
-    def _plain(self, name: str, value: Any) -> Any:
+    def _plain(self, name: str, value: NDArray[Any]) -> Any:
         if name not in STARTS and has_active_node(value):
             raise TypeError(f"{self.name}: {name}= cannot be a node. Pass node.value, or use the node within the function")
         return to_values(value)

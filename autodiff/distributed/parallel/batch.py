@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from compgraph.array_types import Array
 from compgraph.graph import to_values
 from compgraph.values import INERT, TRACEABLE, Value, current_copy
 
@@ -116,7 +117,7 @@ class Batch:
         return [x.remote_rows(first, last) if isinstance(x, RemoteArray) else x[first:last] for x in self.leaves]
 
 
-def _as_batch_array(x: Any) -> Any:
+def _as_batch_array(x: Array) -> Any:
     """Return an array of a batch as a plain array or a `RemoteArray`."""
     if isinstance(x, Value):
         if type(x) not in INERT:

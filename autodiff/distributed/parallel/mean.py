@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from compgraph.array_types import Array
 from compgraph.bind import bind
 
 from ...custom import CallFunction, has_node, instantiate_zeros
@@ -35,7 +36,7 @@ class Mean:
         self.operands: tuple[Any, ...] = ()
         self.gradients: list[Any] = []
 
-    def compute(self, *leaves: Any) -> Any:
+    def compute(self, *leaves: object) -> Any:
         """Return the mean; the gradient is computed with it and cached."""
         value, gradients = self.evaluate(self.order, leaves, True)
         self.operands, self.gradients = leaves, gradients
@@ -53,7 +54,7 @@ class Mean:
         """Return the cotangents of the leaves."""
         return [cotangent * g for g in self.gradient(*operands, record=has_node(cotangent, *operands))]
 
-    def push(self, position: int, tangent: Any, out: Any, *operands: Any) -> Any:
+    def push(self, position: int, tangent: Array, out: Array, *operands: Any) -> Any:
         """Return the tangent of the mean from that of one leaf."""
         return np.sum(self.gradient(*operands, record=has_node(tangent, *operands))[position] * tangent)
 
@@ -64,7 +65,7 @@ class MeanGradient:
     def __init__(self, evaluate: Evaluate, order: int, precomputed: list[Any] | None = None) -> None:
         self.evaluate, self.order, self.precomputed = evaluate, order, precomputed
 
-    def compute(self, *leaves: Any) -> Any:
+    def compute(self, *leaves: object) -> Any:
         """Return the gradient, one array for each leaf."""
         precomputed, self.precomputed = self.precomputed, None  # leaves have other values when the graph runs again
         gradients = [np.array(g)[()] for g in precomputed or self.evaluate(self.order, leaves, True)[1]]
@@ -78,7 +79,7 @@ class MeanGradient:
             return list(record_gradient(self.evaluate, self.order + 1, inputs)[: len(operands)])
         return self.evaluate(self.order + 1, inputs, True)[1][: len(operands)]
 
-    def push(self, position: int, tangent: Any, out: Any, *operands: Any) -> Any:
+    def push(self, position: int, tangent: Array, out: Array, *operands: Any) -> Any:
         """Return the tangents of the gradient from that of one leaf: the same product, because the Hessian is symmetric."""
         if not isinstance(out, tuple):
             return self.pull(tangent, out, *operands)[0]

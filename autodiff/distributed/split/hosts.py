@@ -231,7 +231,7 @@ class ClusterHosts:
         pass_result: PassResult = unwrap(response)
         return pass_result
 
-    async def _call_actor(self, address: str, method: str, *args: Any) -> Any:
+    async def _call_actor(self, address: str, method: str, *args: object) -> Any:
         if address not in self._actors or self._actors[address].status not in ("finished", "pending"):
             self._mark_lost(address)
             raise LostError

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from compgraph.executor import items_between, origin_of, retrace_graph, retrace_sources_of
+from compgraph.graph import GraphNode
 from compgraph.guards import Guard
 from compgraph.ops import Output, getitem
 from compgraph.storage import Write, root_of
@@ -25,7 +26,7 @@ from compgraph.values import ACTIVE, MultiOutput, Value, describe
 Stage = tuple[int, int]  # the number of earlier transfers between parts, and the part
 
 
-def is_operation(item: Any) -> bool:
+def is_operation(item: GraphNode) -> bool:
     """Whether an item belongs to one part: an operation, or a leaf that is written into. Others may be copied to each part."""
     return bool(item.args) or bool(getattr(item, "memory", None))
 
@@ -117,7 +118,7 @@ def complete_placement(items: list[Any], placement: Mapping[Any, int]) -> dict[A
     return {item: parts[group_of(item, roots)] for item in operations}
 
 
-def is_element_access(item: Any) -> bool:
+def is_element_access(item: GraphNode) -> bool:
     """Whether an item is ``x[index]`` of an active x.
 
     It belongs to the part of x, so that only elements are sent, and their cotangents are summed before those of x.
@@ -125,7 +126,7 @@ def is_element_access(item: Any) -> bool:
     return isinstance(item, Value) and item.function is getitem and type(item.args[0]) in ACTIVE
 
 
-def _sequence_number(item: Any) -> float:
+def _sequence_number(item: GraphNode) -> float:
     return float(item.sequence_number)
 
 
@@ -159,7 +160,7 @@ def compute_stages(items: list[Any], part: Mapping[Any, int]) -> dict[Any, Stage
     return {item: (phase[group_of(item, roots)], part[item]) for item in order}
 
 
-def _raise_cyclic_writes(group: Any) -> None:
+def _raise_cyclic_writes(group: object) -> None:
     subject = "a result" if isinstance(group, (MultiOutput, Guard)) else f"the {describe(group)}"
     raise ValueError(
         f"the parts cannot run sequentially: {subject} is written into, read in another part, and written into again with "
@@ -206,7 +207,7 @@ def _measure(items: list[Any], feeds: Mapping[Any, Any]) -> tuple[dict[Any, floa
     for _ in range(2):
         starts: list[tuple[Any, float]] = []
 
-        def record_start(item: Any, position: int, replacements: Any, starts: list[tuple[Any, float]] = starts) -> None:
+        def record_start(item: GraphNode, position: int, replacements: object, starts: list[tuple[Any, float]] = starts) -> None:
             if not starts or starts[-1][0] is not item:
                 starts.append((item, time.perf_counter()))
 

@@ -34,7 +34,7 @@ class Feeds:
         if micro_batches > 1 and not self.row_placeholders:
             raise ValueError("Split: micro_batches divides the first axis of placeholders declared as (None, ...). Declare one.")
 
-    def check(self, feed: Any) -> Batch:
+    def check(self, feed: object) -> Batch:
         """Return the checked feed, by placeholder."""
         if not isinstance(feed, Mapping):
             raise TypeError(f"Split: a feed must be a mapping of placeholders or names to values, not a {type(feed).__name__}.")
@@ -57,7 +57,7 @@ class Feeds:
             raise ValueError("Split: the fed arrays have no rows.")
         return batch
 
-    def _find_placeholder(self, key: Any) -> Any:
+    def _find_placeholder(self, key: object) -> Any:
         matches = [node for node in self.placeholders if node is key or (isinstance(key, str) and node.name == key)]
         if len(matches) == 1:
             return matches[0]

@@ -16,6 +16,7 @@ from typing import Any
 import cloudpickle  # type: ignore[import-untyped]
 
 from compgraph.executor import collect_dependencies, cut_items, items_between, origin_of, retrace_graph, retrace_sources_of
+from compgraph.graph import GraphNode
 from compgraph.guards import Guard, UnchangedGuard
 from compgraph.storage import Write
 from compgraph.values import ACTIVE, INERT, PlaceholderNode, Value, describe
@@ -199,10 +200,10 @@ class Plan:
                     ports[target] = Port(value, home, target, next(self._numbers), differentiable)
                 self._ports[item, position] = ports[target]
 
-    def _is_home_part(self, parameter: Any, target: Stage) -> bool:
+    def _is_home_part(self, parameter: object, target: Stage) -> bool:
         return target[1] == self.homes[self.index[parameter]]
 
-    def _read_through_port(self, item: Any, position: int, replacements: Mapping[Any, Any]) -> Any:
+    def _read_through_port(self, item: GraphNode, position: int, replacements: Mapping[Any, Any]) -> Any:
         """Return the port node of an operand, or None. The first read of an item records all its ports, last operand first."""
         port = self._ports.get((item, position))
         if port is None:

@@ -11,7 +11,9 @@ import cloudpickle  # type: ignore[import-untyped]
 import distributed
 import numpy as np
 
+from compgraph.array_types import Array
 from compgraph.executor import collect_dependencies, retrace_sources_of
+from compgraph.graph import GraphNode
 from compgraph.guards import guards_of, warn_leaks
 from compgraph.storage import by_sequence_number
 from compgraph.values import PlaceholderNode, Value, VariableNode, describe, require_history
@@ -336,7 +338,7 @@ class Split:
         values, gradients = await self._forward_backward(batches, weights, "gradient")
         return values, {i: unpack(g, copy=True)[()] for i, g in gradients.items()}
 
-    async def _call(self, part: int, method: str, *args: Any) -> Any:
+    async def _call(self, part: int, method: str, *args: object) -> Any:
         return await self._hosts.call(part, self._attempt, method, *args)
 
     # ---------------------------------------------------------------------------------------------- the plan
@@ -371,7 +373,7 @@ class Split:
 # ----------------------------------------------------------------------------- checks of arguments
 
 
-def _resolve_client(client: Any) -> tuple[Any, bool]:
+def _resolve_client(client: object) -> tuple[Any, bool]:
     """Return the Dask client of an argument of `Split`, and whether this function created it; None stays None."""
     if isinstance(client, str):
         return _Client(client, direct_to_workers=True), True
@@ -391,7 +393,7 @@ def _check_count(name: str, value: Any) -> int:
     return value
 
 
-def _flatten_variables(tree: Any) -> tuple[list[Any], Any]:
+def _flatten_variables(tree: object) -> tuple[list[Any], Any]:
     """Return the leaves of the nested parameters, and their structure."""
     leaves, structure = flatten(tree)
     if not leaves:
@@ -404,7 +406,7 @@ def _flatten_variables(tree: Any) -> tuple[list[Any], Any]:
     return leaves, structure
 
 
-def _list_graph(output: Any) -> list[Any]:
+def _list_graph(output: Array) -> list[Any]:
     """Return the graph of the output, with the guards, in the order of recording."""
     require_history(output)
     if not isinstance(output, Value) or not is_operation(output):
@@ -417,12 +419,12 @@ def _list_graph(output: Any) -> list[Any]:
     return collect_dependencies([output, *checkable_guards], retrace_sources_of)
 
 
-def _is_fed(item: Any) -> bool:
+def _is_fed(item: GraphNode) -> bool:
     """Whether an item replaces a placeholder in a run of an executor with the same variables."""
     return isinstance(item, PlaceholderNode) and not hasattr(item, "declared")
 
 
-def _require_used(output: Any, items: list[Any], parameters: list[Any]) -> None:
+def _require_used(output: Array, items: list[Any], parameters: list[Any]) -> None:
     """Raise if the output does not depend on a parameter."""
     reachable = frozenset(items)
     for parameter in parameters:

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from compgraph.array_types import Axis
 from compgraph.guards import guarded_value
 from compgraph.protocols import stop_gradient
 
@@ -87,7 +88,7 @@ linalg_inv_grad = general("linalg_inv", lambda g, out, a: -matmul_chain(transpos
 )
 
 
-def as_columns(b: NDArray[Any], *vectors: Any) -> tuple[bool, list[Any]]:
+def as_columns(b: NDArray[Any], *vectors: NDArray[Any]) -> tuple[bool, list[Any]]:
     """Return whether the right-hand side `b` is one vector, and `vectors`, as columns if so."""
     single = b.ndim == 1
     return single, [v[..., None] if single else v for v in vectors]
@@ -156,12 +157,12 @@ def _tensorsolve_order(a: NDArray[Any], axes: Any) -> list[int]:
     return [i for i in range(a.ndim) if i not in last] + last
 
 
-def _tensorsolve_b(g: NDArray[Any], out: NDArray[Any], a: NDArray[Any], b: NDArray[Any], axes: Any = None) -> Any:
+def _tensorsolve_b(g: NDArray[Any], out: NDArray[Any], a: NDArray[Any], b: NDArray[Any], axes: Axis = None) -> Any:
     square = np.reshape(np.transpose(a, _tensorsolve_order(a, axes)), (out.size, out.size))
     return np.reshape(np.linalg.solve(square.T, np.ravel(g)), b.shape)
 
 
-def _tensorsolve_a(g: NDArray[Any], out: NDArray[Any], a: NDArray[Any], b: NDArray[Any], axes: Any = None) -> Any:
+def _tensorsolve_a(g: NDArray[Any], out: NDArray[Any], a: NDArray[Any], b: NDArray[Any], axes: Axis = None) -> Any:
     order = _tensorsolve_order(a, axes)
     cotangent = -np.tensordot(_tensorsolve_b(g, out, a, b, axes), out, axes=0)
     return np.transpose(np.reshape(cotangent, [a.shape[i] for i in order]), np.argsort(order).tolist())

@@ -150,7 +150,9 @@ def expand_subscripts(subscripts: str, operands: tuple[Any, ...]) -> tuple[list[
     return expanded, dots + "".join(sorted(c for c in set(letters) if letters.count(c) == 1))
 
 
-def _einsum(position: int, g: NDArray[Any], out: NDArray[Any], *operands: Any, subscripts: str, **options: object) -> Any:
+def _einsum(
+    position: int, g: NDArray[Any], out: NDArray[Any], *operands: NDArray[Any], subscripts: str, **options: object
+) -> Any:
     """Contract the cotangent with the other operands.
 
     If an axis of the operand is missing in the cotangent and the other operands, or has length one there, it was summed: a
@@ -194,7 +196,7 @@ def on_axes_rule(function: OnAxes) -> Rule:
     rule = by_function[function.function]
 
     def formula_of(position: int) -> Formula:
-        def formula(g: NDArray[Any], out: NDArray[Any], *operands: Any) -> Any:
+        def formula(g: NDArray[Any], out: NDArray[Any], *operands: NDArray[Any]) -> Any:
             *operand_axes, out_axes = function.operand_axes(len(operands))
             moved_operands = [
                 np.moveaxis(ensure_array(x), axes, _last_axes(axes)) for x, axes in zip(operands, operand_axes, strict=True)
@@ -290,7 +292,7 @@ vecmat_grad = multilinear(
 ).moves_elements()
 
 
-def _multi_dot(position: int, g: NDArray[Any], out: NDArray[Any], *operands: Any) -> Any:
+def _multi_dot(position: int, g: NDArray[Any], out: NDArray[Any], *operands: NDArray[Any]) -> Any:
     """Multiply the cotangent by the transposed products of the factors before and after."""
     last = len(operands) - 1
     factors = [np.reshape(x, (-1, 1) if i == last else (1, -1)) if x.ndim < 2 else x for i, x in enumerate(operands)]

@@ -36,7 +36,7 @@ from .spectral_decompositions import svd_cotangent, svd_tangent, zero_values
 # ---------------------------------------------------------------------------------------- triangles
 
 
-def cholesky_cotangent(g: Any, out: Any, a: NDArray[Any], upper: bool = False) -> Any:
+def cholesky_cotangent(g: NDArray[Any], out: NDArray[Any], a: NDArray[Any], upper: bool = False) -> Any:
     """Return the cotangent of `a` from that of its Cholesky factor."""
     lower, g = (conj_transpose(out), conj_transpose(g)) if upper else (out, g)
     inverse = np.linalg.inv(lower)
@@ -44,7 +44,7 @@ def cholesky_cotangent(g: Any, out: Any, a: NDArray[Any], upper: bool = False) -
     return fold_hermitian(matmul_chain(transpose(inverse), inner, np.conjugate(inverse)), upper)
 
 
-def cholesky_tangent(t: NDArray[Any], out: Any, a: NDArray[Any], upper: bool = False) -> Any:
+def cholesky_tangent(t: NDArray[Any], out: NDArray[Any], a: NDArray[Any], upper: bool = False) -> Any:
     """Return the tangent of the Cholesky factor."""
     lower = conj_transpose(out) if upper else out
     inverse = np.linalg.inv(lower)
@@ -69,7 +69,7 @@ def _qr_parts(out: Any, a: NDArray[Any], mode: str) -> tuple[Any, Any, int]:
     return q, r, q.shape[-1]
 
 
-def _pivot_columns(a: NDArray[Any], r: Any, k: int) -> tuple[int, Any]:
+def _pivot_columns(a: NDArray[Any], r: NDArray[Any], k: int) -> tuple[int, Any]:
     """Return the number of columns of `a` that determine q, and the inverse of their part of r.
 
     The last column of a real square q is determined by the others; that of a complex q has a phase too. If the columns are
@@ -88,7 +88,9 @@ def _pad_columns(x: NDArray[Any], columns: int) -> Any:
     return np.concatenate([x, np.zeros((*x.shape[:-1], missing), x.dtype)], axis=-1) if missing else x
 
 
-def qr_cotangent(g: NDArray[Any] | tuple[Any, ...], out: NDArray[Any] | tuple[Any, ...], a: Any, mode: str = "reduced") -> Any:
+def qr_cotangent(
+    g: NDArray[Any] | tuple[Any, ...], out: NDArray[Any] | tuple[Any, ...], a: NDArray[Any], mode: str = "reduced"
+) -> Any:
     """Return the cotangent of `a` from those of q and r."""
     if not a.size:
         return np.zeros_like(a)
@@ -175,7 +177,7 @@ def norm_weights(out: Any, x: NDArray[Any], axis: Axis = None, ord: Any = None, 
     return signs * (sizes / np.where(out == 0, 1, out)) ** (ord - 1)
 
 
-def _shares_at_nonzero(s: object, shares: Any) -> Any:
+def _shares_at_nonzero(s: object, shares: NDArray[Any]) -> Any:
     """Return the shares of singular values, and 0 where one is 0: there it has a corner, as `abs` has."""
     zero = zero_values(s)
     if not isinstance(s, Value) or not np.any(zero & (np.asarray(to_values(shares)) != 0)):
@@ -225,7 +227,7 @@ linalg_cond_grad = function_of_matrices("linalg_cond", _cond)
 # ------------------------------------------------------------------------- pseudo-inverse, least squares
 
 
-def _cutoff(a: NDArray[Any], s: Any, rcond: Any, rtol: Any) -> Any:
+def _cutoff(a: NDArray[Any], s: NDArray[Any], rcond: object, rtol: object) -> Any:
     """Return the bound up to which pinv replaces singular values by 0."""
     if rcond is None:
         rcond = 1e-15 if rtol is NO_VALUE else max(a.shape[-2:]) * np.finfo(s.dtype).eps if rtol is None else rtol
@@ -328,7 +330,7 @@ def lstsq_cotangent_a(g: Any, out: Any, a: NDArray[Any], b: NDArray[Any], rcond:
     return total if g[3] is None else total + svd_cotangent(g[3], out[3], a, compute_uv=False)
 
 
-def lstsq_cotangent_b(g: tuple[Any, ...], out: tuple[Any, ...], a: object, b: Any, rcond: Operand | None = None) -> Any:
+def lstsq_cotangent_b(g: tuple[Any, ...], out: tuple[Any, ...], a: object, b: NDArray[Any], rcond: Operand | None = None) -> Any:
     """Return the cotangent of the right-hand sides."""
     _, inverse, columns, x, residual = _lstsq_parts(out, a, b, rcond)
     total = 0 * columns
@@ -347,7 +349,7 @@ def lstsq_tangent_a(t: NDArray[Any], out: Any, a: NDArray[Any], b: NDArray[Any],
     return dx, squares, None, svd_tangent(t, out[3], a, compute_uv=False)
 
 
-def lstsq_tangent_b(t: Any, out: Any, a: object, b: object, rcond: Operand | None = None) -> Any:
+def lstsq_tangent_b(t: NDArray[Any], out: Any, a: object, b: object, rcond: Operand | None = None) -> Any:
     """Return the tangents of solution and squared residuals along the right-hand sides."""
     _, inverse, _, _, residual = _lstsq_parts(out, a, b, rcond)
     squares = 2 * np.real(np.sum(np.conjugate(residual) * np.reshape(t, residual.shape), axis=0)) if out[1].size else None

@@ -378,13 +378,13 @@ def _svd_parts(out: Any, a: NDArray[Any], compute_uv: bool, hermitian: bool) -> 
     return u, s, conj_transpose(vh), rectangular_diagonal(s, u.shape[-1], vh.shape[-2]), reciprocal_or_zero(s)
 
 
-def _svd_gaps(s: Any, n: int) -> Any:
+def _svd_gaps(s: NDArray[Any], n: int) -> Any:
     """Compute ``1 / (s_j^2 - s_i^2)`` for the n vectors of one side, whose singular value is 0 if they have none."""
     s = np.matmul(np.eye(n, s.shape[-1]), s[..., None])[..., 0]
     return inverse_gaps(s) * reciprocal_or_zero(s[..., None, :] + s[..., :, None])
 
 
-def _relative_rotations(s: Any, inner: Any, rows: int, columns: int) -> Any:
+def _relative_rotations(s: NDArray[Any], inner: Any, rows: int, columns: int) -> Any:
     """Return the rotations of u against v within equal singular values, which are unique, unlike their common rotation."""
     k = s.shape[-1]
     inner = inner[..., :k, :k]
@@ -393,7 +393,7 @@ def _relative_rotations(s: Any, inner: Any, rows: int, columns: int) -> Any:
     return matmul_chain(np.eye(rows, k), rotations, np.eye(k, columns))
 
 
-def svd_cotangent(g: Any, out: Any, a: Any, full_matrices: Any = True, compute_uv: Any = True, hermitian: Any = False) -> Any:
+def svd_cotangent(g: Any, out: Any, a: Any, full_matrices: object = True, compute_uv: Any = True, hermitian: Any = False) -> Any:
     """Return the cotangent of `a` from those of u, s and vh."""
     gu, gs, gvh = g if compute_uv else (None, g, None)
     u, s, v, matrix, inverse = _svd_parts(out, a, compute_uv, hermitian)

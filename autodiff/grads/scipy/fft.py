@@ -18,7 +18,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from compgraph.array_types import Array
+from compgraph.array_types import Array, Axis
 
 from ...rules import Rule, linear
 from ..fourier_transforms import half_spectrum_weights, inverse_norm
@@ -37,7 +37,7 @@ def _axes_and_lengths(x: NDArray[Any], s: Any, axes: Any) -> tuple[Axes, list[in
     return negative_axes, [int(x.shape[axis] if n in (None, -1) else n) for axis, n in zip(negative_axes, lengths, strict=True)]
 
 
-def _cut_or_pad(g: NDArray[Any], like: Any, axes: Axes) -> Any:
+def _cut_or_pad(g: NDArray[Any], like: Array, axes: Axes) -> Any:
     """Cut or zero-pad to the lengths of `like` along some axes: the transpose of what transforms do to their operand."""
     padding = [(0, 0)] * g.ndim
     slices = [slice(None)] * g.ndim
@@ -118,7 +118,7 @@ def _along_axes(name: str, transpose: _Transpose, default: tuple[int, ...] | Non
         out: object,
         x: NDArray[Any],
         s: Any = None,
-        axes: Any = default,
+        axes: Axis = default,
         norm: dict[str, Any] | str | None = None,
         **_: object,
     ) -> Any:

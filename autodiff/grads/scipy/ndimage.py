@@ -34,7 +34,7 @@ def _lines(x: NDArray[Any], axis: int) -> Any:
     return np.reshape(last, (-1, 1, last.shape[-1]))
 
 
-def _transposed_correlate1d(g: NDArray[Any], weights: Any, axis: int, mode: int, origin: int) -> Any:
+def _transposed_correlate1d(g: NDArray[Any], weights: NDArray[Any], axis: int, mode: int, origin: int) -> Any:
     """Compute the transpose of a correlation along an axis."""
     ends = kernels.ends_of(weights.shape[0], origin)
     length = g.shape[axis] + weights.shape[0] - 1
@@ -44,7 +44,15 @@ def _transposed_correlate1d(g: NDArray[Any], weights: Any, axis: int, mode: int,
 
 
 def _pull_weights1d(
-    g: Any, out: Array, x: NDArray[Any], weights: Any, axis: int, mode: int, cval: float, origin: int, dtype: DTypeLike | None
+    g: NDArray[Any],
+    out: Array,
+    x: NDArray[Any],
+    weights: NDArray[Any],
+    axis: int,
+    mode: int,
+    cval: float,
+    origin: int,
+    dtype: DTypeLike | None,
 ) -> Any:
     extended = kernels.extend(x, axis, kernels.ends_of(weights.shape[0], origin), mode, cval)
     return cross_correlate_kernel(_lines(extended, axis), _lines(g, axis), np.zeros((1, 1, weights.shape[0])))[0, 0]
@@ -66,7 +74,15 @@ ndimage_correlate1d_grad = general(
 
 
 def _uniform(
-    g: Any, out: Array, x: NDArray[Any], size: int, axis: int, mode: int, cval: float, origin: int, dtype: DTypeLike | None
+    g: NDArray[Any],
+    out: Array,
+    x: NDArray[Any],
+    size: int,
+    axis: int,
+    mode: int,
+    cval: float,
+    origin: int,
+    dtype: DTypeLike | None,
 ) -> Any:
     return _transposed_correlate1d(g, np.full(size, 1 / size, g.dtype), axis, mode, origin)
 
@@ -77,7 +93,14 @@ ndimage_uniform_filter1d_grad = general("ndimage_uniform_filter1d", _uniform).ta
 
 
 def _pull_correlate(
-    g: Any, out: NDArray[Any], x: NDArray[Any], weights: Any, mode: int, cval: float, origins: Any, dtype: DTypeLike | None
+    g: NDArray[Any],
+    out: NDArray[Any],
+    x: NDArray[Any],
+    weights: Any,
+    mode: int,
+    cval: float,
+    origins: Any,
+    dtype: DTypeLike | None,
 ) -> Any:
     lengths = [n + m - 1 for n, m in zip(g.shape, weights.shape, strict=True)]
     cotangent = cross_correlate_back(g[None, None], weights[None, None], np.zeros((1, 1, *lengths)))[0, 0]
@@ -87,7 +110,14 @@ def _pull_correlate(
 
 
 def _pull_weights(
-    g: Any, out: NDArray[Any], x: NDArray[Any], weights: Any, mode: int, cval: float, origins: Any, dtype: DTypeLike | None
+    g: NDArray[Any],
+    out: NDArray[Any],
+    x: NDArray[Any],
+    weights: Any,
+    mode: int,
+    cval: float,
+    origins: Any,
+    dtype: DTypeLike | None,
 ) -> Any:
     for axis in range(g.ndim):
         x = kernels.extend(x, axis, kernels.ends_of(weights.shape[axis], origins[axis]), mode, cval)

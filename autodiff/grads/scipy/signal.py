@@ -8,6 +8,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from compgraph.array_types import Axis
 from compgraph.ops import ensure_array
 
 from ...rules import Rule, general, multilinear
@@ -32,7 +33,7 @@ def _full_cotangent(g: NDArray[Any], first: Any, second: Any, mode: str, axes: t
     return np.pad(g, padding) if any(map(any, padding)) else g
 
 
-def _convolve_transposed(name: str, g: NDArray[Any], kernel: Any, axes: Any, method: str) -> Any:
+def _convolve_transposed(name: str, g: NDArray[Any], kernel: Any, axes: Axis, method: str) -> Any:
     """Compute the transpose of the full convolution with a kernel."""
     flipped = np.flip(kernel, axes)
     if name == "fftconvolve":
@@ -106,7 +107,7 @@ def _transposed_filter(b: NDArray[Any], a: NDArray[Any], g: NDArray[Any], axis: 
     return np.flip(scipy.signal.lfilter(b, a, np.flip(g, axis), axis), axis)
 
 
-def _lagged_products(g: NDArray[Any], u: Any, count: int) -> Any:
+def _lagged_products(g: NDArray[Any], u: NDArray[Any], count: int) -> Any:
     """Compute ``sum over n of g[n] u[n - k]`` along the last axis, summed over all others, for k from 0 to `count` - 1."""
     length = g.shape[-1]
     if count <= _MAX_DIRECT_LAGS:
@@ -147,7 +148,7 @@ def _insert_zeros(x: NDArray[Any], up: int, length: int) -> Any:
 
 
 def _upfirdn_x(
-    g: NDArray[Any], out: NDArray[Any], h: Any, x: NDArray[Any], up: int = 1, down: int = 1, axis: int = -1, **_: object
+    g: NDArray[Any], out: NDArray[Any], h: NDArray[Any], x: NDArray[Any], up: int = 1, down: int = 1, axis: int = -1, **_: object
 ) -> Any:
     """Apply upfirdn with the flipped kernel, and `up` and `down` exchanged.
 
@@ -161,7 +162,7 @@ def _upfirdn_x(
 
 
 def _upfirdn_h(
-    g: NDArray[Any], out: NDArray[Any], h: Any, x: NDArray[Any], up: int = 1, down: int = 1, axis: int = -1, **_: object
+    g: NDArray[Any], out: NDArray[Any], h: NDArray[Any], x: NDArray[Any], up: int = 1, down: int = 1, axis: int = -1, **_: object
 ) -> Any:
     length = max(g.shape[axis] * down, x.shape[axis] * up)
     upsampled_g = _insert_zeros(np.moveaxis(g, axis, -1), down, length)

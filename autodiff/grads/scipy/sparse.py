@@ -77,20 +77,20 @@ def _sparse_linalg() -> Any:
 
 
 def _pull_right(
-    g: NDArray[Any], out: NDArray[Any], data: Any, b: NDArray[Any], *, pattern: object, factorization: object, trans: str = "N"
+    g: NDArray[Any], out: NDArray[Any], data: Array, b: NDArray[Any], *, pattern: object, factorization: object, trans: str = "N"
 ) -> Any:
     return _sparse_linalg().solve_factored(data, g, pattern=pattern, factorization=factorization, trans=TRANSPOSED[trans])
 
 
 def _pull_elements(
-    g: NDArray[Any], out: NDArray[Any], data: Any, b: NDArray[Any], *, pattern: Any, factorization: object, trans: str = "N"
+    g: NDArray[Any], out: NDArray[Any], data: Array, b: NDArray[Any], *, pattern: Any, factorization: object, trans: str = "N"
 ) -> Any:
     b_cotangent = _pull_right(g, out, data, b, pattern=pattern, factorization=factorization, trans=trans)
     return -_at_positions(b_cotangent, out, pattern if trans == "N" else pattern.T)
 
 
 def _push_elements(
-    t: NDArray[Any], out: NDArray[Any], data: Any, b: NDArray[Any], *, pattern: Any, factorization: object, trans: str = "N"
+    t: NDArray[Any], out: NDArray[Any], data: Array, b: NDArray[Any], *, pattern: Any, factorization: object, trans: str = "N"
 ) -> Any:
     product = _sparse().product(t, out, pattern=pattern if trans == "N" else pattern.T)
     return -_sparse_linalg().solve_factored(data, product, pattern=pattern, factorization=factorization, trans=trans)
@@ -116,7 +116,7 @@ scipy_sparse_linalg_expm_multiply_grad = linear(
 # simple eigenvalue, K [dv, dw] = [-dA v, 0] (I. Nelson, "Simplified calculation of eigenvector derivatives", 1976).
 
 
-def _bordered_matrix(data: Any, w: NDArray[Any], v: NDArray[Any], pattern: Any) -> tuple[Any, Any]:
+def _bordered_matrix(data: Array, w: NDArray[Any], v: NDArray[Any], pattern: Any) -> tuple[Any, Any]:
     """Return the elements of K and their pattern."""
     n = pattern.shape[0]
     diagonal, last = np.arange(n), np.full(n, n)
@@ -143,7 +143,7 @@ def _require_simple(elements: Array, matrix: Any) -> None:
         )
 
 
-def _pull_pairs(g: NDArray[Any], out: NDArray[Any], data: Any, *, pattern: Any, find: Callable[..., Any]) -> Any:
+def _pull_pairs(g: NDArray[Any], out: NDArray[Any], data: Array, *, pattern: Any, find: Callable[..., Any]) -> Any:
     (gw, gv), (w, v) = g, out
     total: Any = 0
     for k in range(v.shape[1]):
@@ -156,7 +156,7 @@ def _pull_pairs(g: NDArray[Any], out: NDArray[Any], data: Any, *, pattern: Any, 
     return total
 
 
-def _push_pairs(t: NDArray[Any], out: tuple[Any, ...], data: Any, *, pattern: object, find: Callable[..., Any]) -> Any:
+def _push_pairs(t: NDArray[Any], out: tuple[Any, ...], data: Array, *, pattern: object, find: Callable[..., Any]) -> Any:
     w, v = out
     pair_tangents = []
     for k in range(v.shape[1]):

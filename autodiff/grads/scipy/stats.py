@@ -42,7 +42,7 @@ def _pull_argument(g: NDArray[Any], out: NDArray[Any], x: NDArray[Any], *shapes:
 
 
 def _pull_shape(
-    position: int, g: NDArray[Any], out: NDArray[Any], x: NDArray[Any], *shapes: Any, distribution: Any, name: str
+    position: int, g: NDArray[Any], out: NDArray[Any], x: NDArray[Any], *shapes: object, distribution: Any, name: str
 ) -> Any:
     """Return the cotangent of a shape parameter; for an inverse by the implicit function theorem."""
     is_inverse = name not in ("_cdf", "_sf")

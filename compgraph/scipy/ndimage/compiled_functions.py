@@ -86,7 +86,7 @@ def _rank_filter(
     return output, np.sort(_neighborhoods(x, footprint, mode, cval, origins), axis=-1)[..., rank]
 
 
-def _line_rank_filter(x: Any, rank: int, size: int, output: Any, mode: int, cval: float, origin: int) -> None:
+def _line_rank_filter(x: NDArray[Any], rank: int, size: int, output: NDArray[Any], mode: int, cval: float, origin: int) -> None:
     """As `_rank_filter`, for one line."""
     output[...] = np.sort(_neighborhoods(x, np.ones(size, bool), mode, cval, (origin,)), axis=-1)[..., rank]
 
@@ -99,7 +99,7 @@ def _neighborhoods(x: Any, footprint: Array, mode: int, cval: float, origins: Se
 
 
 @_fill_output
-def _spline_filter1d(x: Any, order: int, axis: int, output: Any, mode: int) -> Any:
+def _spline_filter1d(x: NDArray[Any], order: int, axis: int, output: NDArray[Any], mode: int) -> Any:
     return output, kernels.spline_filter1d(x, order=order, axis=axis, mode=mode)
 
 
@@ -150,7 +150,7 @@ def _fourier_shift(x: object, shifts: NDArray[Any], n: int, axis: int, output: o
     return output, x * _factor("fourier_shift", x, shifts, n, axis, output)
 
 
-def _factor(name: str, x: Any, sizes: Any, n: int, axis: int, output: Any, *kind: int) -> Any:
+def _factor(name: str, x: Any, sizes: object, n: int, axis: int, output: Any, *kind: int) -> Any:
     """The factor of each frequency, computed by SciPy's C function on ones."""
     if isinstance(sizes, Value):
         raise TypeError(f"scipy.ndimage.{name}: sizes and shifts must be plain numbers. Multiply by your own factors instead")

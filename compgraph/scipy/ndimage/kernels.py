@@ -154,7 +154,7 @@ def _is_symmetric() -> bool:
     return bool(np.allclose(matrix, matrix.T, rtol=0, atol=1e-9))
 
 
-def _pole_back(g: Any, z: float) -> Any:
+def _pole_back(g: NDArray[Any], z: float) -> Any:
     """The transpose of the filter of one pole: of its backward pass, its forward pass, and its initialization."""
     n = len(g)
     for i in range(n - 1):

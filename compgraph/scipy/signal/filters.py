@@ -6,8 +6,10 @@ from typing import Any
 
 import numpy as np
 import scipy.signal
+from numpy.typing import NDArray
 
 from ... import ops
+from ...array_types import Array
 from ...bind import bind
 from ...graph import as_operand, to_values
 from ...interception import unpatched
@@ -40,7 +42,7 @@ def lfilter(b: Any, a: Any, x: Any, axis: int = -1, zi: object = None) -> Any:
     return np.moveaxis(y, -1, axis), np.moveaxis(remainder, -1, axis)
 
 
-def _broadcast_state(zi: Any, b: Any, a: Any, x: Any, axis: int) -> Any:
+def _broadcast_state(zi: Any, b: NDArray[Any], a: NDArray[Any], x: Any, axis: int) -> Any:
     """Broadcast a state to the shape of the signal, as SciPy does, and move its axis to the end."""
     shape = list(x.shape)
     shape[axis] = max(len(a), len(b)) - 1
@@ -56,7 +58,7 @@ def _fit_length(x: Any, length: int) -> Any:
     return x[..., :length] if missing <= 0 else np.concatenate([x, np.zeros((*x.shape[:-1], missing), x.dtype)], axis=-1)
 
 
-def _tail(coefficients: object, x: Any, length: int) -> Any:
+def _tail(coefficients: object, x: Array, length: int) -> Any:
     """The tail of a convolution beyond the end of the signal: ``sum over k of c[k] x[n + m - k]`` for ``0 <= m < length``."""
     c = _fit_length(coefficients, 2 * length + 1)
     m, j = np.ogrid[:length, :length]
@@ -90,7 +92,7 @@ def sosfilt(sos: Any, x: Any, axis: int = -1, zi: Any = None) -> Any:
 _BOUNDARIES: dict[str, Any] = {"wrap": "wrap", "circular": "wrap", "symm": "symmetric", "symmetric": "symmetric"}
 
 
-def order_filter(a: Any, domain: Any, rank: int) -> Any:
+def order_filter(a: Any, domain: object, rank: int) -> Any:
     """As ``scipy.signal.order_filter``: the array is padded with zeros."""
     (a,) = to_arrays(a)
     mask = np.asarray(domain) != 0

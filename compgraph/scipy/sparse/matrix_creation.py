@@ -13,6 +13,7 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import DTypeLike
 
+from ...array_types import Array
 from ...graph import stack_nested
 from ...guards import evaluate_guarded, guarded_value
 from ...interception import argument_has_node, unpatched
@@ -80,7 +81,7 @@ def _require_shape(shape: Any, matrix: Any) -> None:
         raise ValueError(f"shape={tuple(shape)} differs from the shape {matrix.shape} of the elements")
 
 
-def _make_element_numbers(data: Any) -> Any:
+def _make_element_numbers(data: Array) -> Any:
     """Return the numbers of the elements, 1, 2, 3 ..., in the shape of `data`."""
     return np.arange(1, data.size + 1).reshape(data.shape)
 
@@ -99,7 +100,7 @@ def diagonal_constructor(name: str) -> Function:
     scipy_function = unpatched(getattr(scipy.sparse, name))
     parameters = inspect.signature(scipy_function)
 
-    def construct(*args: Any, **kwargs: Any) -> Any:
+    def construct(*args: object, **kwargs: object) -> Any:
         options = parameters.bind(*args, **kwargs).arguments
         diagonals, format, dtype = options.pop("diagonals"), options.pop("format", None), options.pop("dtype", None)
         offsets = options.get("offsets", 0)
@@ -122,7 +123,7 @@ def _in_format(matrix: Any, name: object) -> Any:
     return matrix.asformat(name if name in FORMATS else "csr")
 
 
-def spdiags(data: Any, diags: object, m: object = None, n: object = None, format: Any = None) -> Any:
+def spdiags(data: Any, diags: object, m: object = None, n: object = None, format: object = None) -> Any:
     """``scipy.sparse.spdiags``."""
     data = stack_nested(data)
     number_matrix = unpatched(scipy.sparse.spdiags)(_make_element_numbers(np.atleast_2d(data)), diags, m, n)
@@ -134,7 +135,7 @@ def block_constructor(name: str) -> Function:
     scipy_function = unpatched(getattr(scipy.sparse, name))
     parameters = inspect.signature(scipy_function)
 
-    def construct(*args: Any, **kwargs: Any) -> Any:
+    def construct(*args: object, **kwargs: object) -> Any:
         blocks, *others = parameters.bind(*args, **kwargs).arguments.items()
         options = dict(others)
         format, dtype = options.pop("format", None), options.pop("dtype", None)
@@ -169,7 +170,7 @@ def block_constructor(name: str) -> Function:
     return construct
 
 
-def kron(A: object, B: object, format: Any = None) -> Any:  # noqa: N803 (SciPy's names)
+def kron(A: object, B: object, format: object = None) -> Any:  # noqa: N803 (SciPy's names)
     """``scipy.sparse.kron``."""
     a, b = (sum_duplicates(m if scipy.sparse.issparse(m) else scipy.sparse.coo_array(stack_nested(m))) for m in (A, B))
     scipy_function = unpatched(scipy.sparse.kron)

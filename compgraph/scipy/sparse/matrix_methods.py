@@ -9,6 +9,7 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import DTypeLike
 
+from ...array_types import Array
 from ...graph import stack_nested, to_values
 from ...guards import guarded_value
 from ...interception import argument_has_node, unpatched
@@ -99,7 +100,7 @@ def multiply(a: Any, b: Any) -> Any:
     return build_matrix(a, a.data * factors)
 
 
-def _multiply_sparse(a: Any, b: Any) -> Any:
+def _multiply_sparse(a: Array, b: Array) -> Any:
     """Multiply the elements at positions that both matrices have."""
     if a.shape != b.shape:
         raise ValueError("inconsistent shapes: sparse matrices whose elements are nodes are not broadcast")
@@ -161,7 +162,7 @@ def assignment_method(class_name: str) -> Callable[..., Any]:
     """Return the replacement of ``__setitem__``, for indices that are nodes; values that are nodes raise."""
     scipy_method = unpatched(getattr(scipy.sparse, class_name).__setitem__)
 
-    def assign_elements(self: Any, key: Any, value: object) -> None:
+    def assign_elements(self: Any, key: object, value: object) -> None:
         if argument_has_node(value):
             raise TypeError(unsupported_message("an assignment to elements of a sparse matrix", ASSEMBLY))
         scipy_method(self, guarded_value(key, "an index of a sparse matrix"), value)
@@ -227,7 +228,7 @@ class NodeMatrixMethods:
             raise NotImplementedError("zero and negative powers of a sparse matrix are dense. Use A.toarray()")
         return build_matrix(sum_duplicates(self), sum_duplicates(self).data ** n)
 
-    def __getitem__(self, key: Any) -> Any:
+    def __getitem__(self, key: object) -> Any:
         source = sum_duplicates(self)
         source = source.tocsr() if source.format == "coo" else source
         key = guarded_value(key, "an index of a sparse matrix")

@@ -12,6 +12,7 @@ import numpy as np
 import scipy.spatial.distance
 import scipy.special
 
+from ...array_types import Array
 from ...graph import to_values
 from ...interception import unpatched
 from ..policy import Policy
@@ -20,7 +21,7 @@ from ..tools import to_array, to_double, to_numpy
 Formula = Callable[..., Any]
 
 
-def _weighted_sum(x: Any, w: Any) -> Any:
+def _weighted_sum(x: Array, w: Array) -> Any:
     return np.sum(x if w is None else w * x, axis=-1)
 
 
@@ -64,7 +65,7 @@ def minkowski(u: Any, v: Any, p: Any = 2, w: Any = None) -> Any:
     return _root(_weighted_sum(_root(np.abs(u - v), p), w), 1 / p)
 
 
-def seuclidean(u: Any, v: Any, V: Any) -> Any:  # noqa: N803
+def seuclidean(u: Any, v: Any, V: object) -> Any:  # noqa: N803
     """The Euclidean distance in units of the standard deviations, with the variances `V`."""
     return _root(np.sum((u - v) ** 2 / to_double(V), axis=-1))
 
@@ -107,7 +108,7 @@ def cosine(u: object, v: object, w: object = None) -> Any:
     return correlation(u, v, w, centered=False)
 
 
-def _jensen_shannon(p: Any, q: Any, base: float | None, axis: int, keepdims: bool) -> Any:
+def _jensen_shannon(p: Array, q: Array, base: float | None, axis: int, keepdims: bool) -> Any:
     p, q = p / np.sum(p, axis=axis, keepdims=True), q / np.sum(q, axis=axis, keepdims=True)
     m = (p + q) / 2.0
     divergence = sum(np.sum(scipy.special.rel_entr(x, m), axis=axis, keepdims=keepdims) for x in (p, q))

@@ -14,8 +14,9 @@ from typing import Any
 
 import numpy as np
 import scipy.spatial.transform
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
+from ...array_types import Array
 from ..policy import Policy
 from ..tools import add_mixin, class_with_mixin, limit_order, to_array, to_double, to_numpy
 
@@ -23,7 +24,7 @@ SMALL = 1e-3  # angle below which series are used, so that derivatives are corre
 _ORTHOGONAL = 1e-12
 
 
-def _unit(q: Any) -> Any:
+def _unit(q: Array) -> Any:
     size = np.linalg.norm(q, axis=-1, keepdims=True)
     if np.any(to_numpy(size) == 0):
         raise ValueError("Found zero norm quaternions in `quat`.")
@@ -35,7 +36,7 @@ def _with_positive_scalar(q: object) -> Any:
     return np.where(to_numpy(q)[..., 3:] < 0, -1.0, 1.0) * q
 
 
-def _product(p: Any, q: Any) -> Any:
+def _product(p: NDArray[Any], q: NDArray[Any]) -> Any:
     """Hamilton's product."""
     a, b = p[..., :3], q[..., :3]
     s, t = p[..., 3:], q[..., 3:]
@@ -43,7 +44,7 @@ def _product(p: Any, q: Any) -> Any:
     return np.concatenate([vector, s * t - np.sum(a * b, axis=-1, keepdims=True)], axis=-1)
 
 
-def _quaternion_from_vector(v: Any) -> Any:
+def _quaternion_from_vector(v: Array) -> Any:
     """The quaternion of a rotation vector; near zero by series in the square of the angle."""
     square = np.sum(v * v, axis=-1, keepdims=True)
     small = to_numpy(square) <= SMALL**2
@@ -52,7 +53,7 @@ def _quaternion_from_vector(v: Any) -> Any:
     return np.concatenate([v * scale, np.where(small, 1 - square / 8 + square**2 / 384, np.cos(angle / 2))], axis=-1)
 
 
-def _to_vector(q: Any) -> Any:
+def _to_vector(q: NDArray[Any]) -> Any:
     q = _with_positive_scalar(q)
     v, square = q[..., :3], np.sum(q[..., :3] ** 2, axis=-1, keepdims=True)
     small = to_numpy(square) <= (SMALL / 2) ** 2
@@ -61,7 +62,7 @@ def _to_vector(q: Any) -> Any:
     return v * np.where(small, 2 + square / 3 + 3 * square**2 / 20, angle / sine)
 
 
-def _to_matrix(q: Any) -> Any:
+def _to_matrix(q: NDArray[Any]) -> Any:
     x, y, z, w = (q[..., k] for k in range(4))
     rows = [
         [x * x - y * y - z * z + w * w, 2 * (x * y - z * w), 2 * (x * z + y * w)],
@@ -114,7 +115,7 @@ def _axes(seq: str) -> tuple[str, bool]:
     return seq.lower(), seq.islower()
 
 
-def _to_euler(q: Any, seq: str, degrees: bool) -> Any:
+def _to_euler(q: NDArray[Any], seq: str, degrees: bool) -> Any:
     axes, is_extrinsic = _axes(seq)
     if len(axes) != 3:
         raise ValueError(f"Expected 3 axes, got {seq}.")

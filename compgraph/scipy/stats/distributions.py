@@ -40,44 +40,44 @@ def _log1p_over(x: object, c: object) -> Any:
 # -------------------------------------------------------------------------------------------- smooth in the shape parameters
 
 
-def _genextreme_logpdf(self: Any, x: Any, c: Any) -> Any:
+def _genextreme_logpdf(self: Any, x: NDArray[Any], c: NDArray[Any]) -> Any:
     log = -_log1p_over(x, -c)
     return (1 - c) * log - np.exp(log)
 
 
-def _genextreme_ppf(self: Any, q: Any, c: Any) -> Any:
+def _genextreme_ppf(self: Any, q: Operand, c: NDArray[Any]) -> Any:
     y = -np.log(-np.log(q))
     return y * sc.exprel(-c * y)
 
 
-def _genextreme_isf(self: Any, q: Any, c: Any) -> Any:
+def _genextreme_isf(self: Any, q: NDArray[Any], c: NDArray[Any]) -> Any:
     y = -np.log(-np.log1p(-q))
     return y * sc.exprel(-c * y)
 
 
-def _kappa4_logpdf(self: Any, x: Any, h: Any, k: Any) -> Any:
+def _kappa4_logpdf(self: Any, x: NDArray[Any], h: NDArray[Any], k: NDArray[Any]) -> Any:
     log = -_log1p_over(x, -k)
     return (1 - k) * log - (1 - h) * _log1p_over(np.exp(log), -h)
 
 
-def _triang_pdf(self: Any, x: Any, c: Any) -> Any:
+def _triang_pdf(self: Any, x: NDArray[Any], c: NDArray[Any]) -> Any:
     """The density; if the mode c is at an end (0 or 1), there is only one side, with the same dependence on c."""
     is_left = (x < c) | (c >= 1)
     left, right = np.where(is_left, c, 1), np.where(is_left, 0, c)
     return np.where(is_left, 2 * x / left, 2 * (1 - x) / (1 - right))
 
 
-def _triang_cdf(self: Any, x: Any, c: Any) -> Any:
+def _triang_cdf(self: Any, x: NDArray[Any], c: NDArray[Any]) -> Any:
     is_left = (x < c) | (c >= 1)
     left, right = np.where(is_left, c, 1), np.where(is_left, 0, c)
     return np.where(is_left, x * x / left, (x * x - 2 * x + right) / (right - 1))
 
 
-def _skewnorm_pdf(self: Any, x: Any, a: Any) -> Any:
+def _skewnorm_pdf(self: Any, x: Operand, a: Operand) -> Any:
     return 2 * np.exp(-0.5 * x * x - _LOG_ROOT_2PI) * sc.ndtr(a * x)
 
 
-def _skewnorm_logpdf(self: Any, x: Any, a: Any) -> Any:
+def _skewnorm_logpdf(self: Any, x: Operand, a: Operand) -> Any:
     return math.log(2) - _LOG_ROOT_2PI - 0.5 * x * x + sc.log_ndtr(a * x)
 
 
@@ -124,13 +124,13 @@ def _pearson3_sf(x: Any, beta: Any) -> Any:
 # -------------------------------------------------------------------------------------------- in C in SciPy
 
 
-def _genhyperbolic_logpdf(self: Any, x: Any, p: Array, a: Any, b: Any) -> Any:
+def _genhyperbolic_logpdf(self: Any, x: NDArray[Any], p: Array, a: NDArray[Any], b: NDArray[Any]) -> Any:
     root, size = np.sqrt(a * a - b * b), np.hypot(1, x)
     scale = p * np.log(root) - (p - 0.5) * np.log(a) - _LOG_ROOT_2PI - np.log(sc.kve(p, root)) + root
     return scale + b * x + (p - 0.5) * np.log(size) + np.log(sc.kve(p - 0.5, a * size)) - a * size
 
 
-def _geninvgauss_logpdf(self: Any, x: Any, p: Array, b: Any) -> Any:
+def _geninvgauss_logpdf(self: Any, x: Operand, p: Array, b: Operand) -> Any:
     return (p - 1) * np.log(x) - 0.5 * b * (x + 1 / x) - np.log(2 * sc.kve(p, b)) + b
 
 

@@ -12,6 +12,7 @@ import scipy.stats as st
 from scipy.stats._axis_nan_policy import _axis_nan_policy_factory
 from scipy.stats._stats_py import _validate_distribution
 
+from ...array_types import Operand
 from ...interception import unpatched
 from ..own_code import contains_node, rebind, replace_functions
 
@@ -40,7 +41,7 @@ def _cdf_distance(p: int, u_values: object, v_values: object, u_weights: object 
     return np.sum(difference**p * np.diff(points)) ** (1 / p)
 
 
-def _empirical_cdf(values: Any, weights: Any, points: Any) -> Any:
+def _empirical_cdf(values: Any, weights: Any, points: Operand) -> Any:
     """The empirical distribution function of a weighted sample, at `points`."""
     order = np.argsort(values)
     counts = np.searchsorted(values[order], points, side="right")

@@ -62,7 +62,7 @@ def advance(rate: Function, y: Any, start: Any, end: Any) -> Any:
 class RecordedStep:
     """One step, and the states within it by SciPy's interpolating polynomial."""
 
-    def __init__(self, rate: Function, method: Any, t_old: Any, t: Any, y_old: Any, first: object) -> None:
+    def __init__(self, rate: Function, method: Any, t_old: Any, t: Array, y_old: Any, first: object) -> None:
         self.rate, self.method, self.t_old, self.t, self.h, self.y_old = rate, method, t_old, t, t - t_old, y_old
         self.y, self.slopes = step(rate, method, t_old, y_old, self.h, first)
 
@@ -343,7 +343,7 @@ def states_at(problem: Problem, t0: Any, times: Any, options: dict[str, Any]) ->
     plain_times, start = np.asarray(to_values(times), float), float(to_values(t0))
     count = 0
 
-    def counted_rate(t: Any, y: ArrayLike) -> Any:
+    def counted_rate(t: Array, y: ArrayLike) -> Any:
         nonlocal count
         count += 1
         if count > 12 * MAX_STEPS:

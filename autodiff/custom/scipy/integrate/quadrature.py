@@ -76,7 +76,9 @@ def quad(
     return (value, *scipy_result[1:])
 
 
-def quad_vec(f: Any, a: Any, b: Any, *positional_arguments: Any, args: tuple[Any, ...] = (), **options: Any) -> Any:
+def quad_vec(
+    f: Callable[..., Any], a: Any, b: Any, *positional_arguments: object, args: tuple[Any, ...] = (), **options: Any
+) -> Any:
     """``scipy.integrate.quad_vec``."""
     scipy_function = unpatched(scipy.integrate.quad_vec)
     args = args if isinstance(args, tuple) else (args,)

@@ -10,7 +10,9 @@ from typing import Any
 
 import numpy as np
 import scipy.optimize
+from numpy.typing import NDArray
 
+from compgraph.array_types import Array
 from compgraph.graph import stack_nested, to_values
 from compgraph.interception import unpatched
 from compgraph.scipy import pin_value
@@ -39,7 +41,7 @@ def nnls(*args: object, **kwargs: object) -> Any:
     return node, pin_value(np.sqrt(np.sum(residual**2)), norm) if norm > 0 else norm
 
 
-def _solve_bounded(name: str, a: Any, b: Any, x: Any, low: Any, high: Any) -> Any:
+def _solve_bounded(name: str, a: NDArray[Any], b: NDArray[Any], x: Array, low: Array, high: Array) -> Any:
     """Return the x between bounds at which ``norm(a @ x - b)`` is least, by the normal equations of the free variables.
 
     The multipliers of the bounds are the gradient, which points away from them (C. L. Lawson and R. J. Hanson, *Solving Least

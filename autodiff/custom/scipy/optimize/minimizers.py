@@ -9,6 +9,7 @@ import numpy as np
 import scipy.optimize
 from numpy.typing import NDArray
 
+from compgraph.array_types import Array
 from compgraph.graph import stack_nested, to_values
 from compgraph.scipy import pin_value
 from compgraph.values import Value
@@ -82,7 +83,7 @@ def _wrap_fmin(name: str, callbacks: str, unsupported: str = "retall") -> Functi
     return wrapper
 
 
-def _replace_x(call: Call, scipy_result: Any, x: Any) -> Any:
+def _replace_x(call: Call, scipy_result: object, x: Array) -> Any:
     """Return x, or SciPy's tuple with x and the value as nodes."""
     if not isinstance(scipy_result, tuple):
         return x
@@ -378,7 +379,7 @@ def _weighted_residuals(call: Call, data: dict[str, Any]) -> Function:
         x, y = x[..., is_present], y[is_present]
         sigma = sigma if sigma is None else sigma[is_present] if np.ndim(sigma) == 1 else sigma[is_present][:, is_present]
 
-    def weighted_residuals(p: Any, *extra: Any) -> Any:
+    def weighted_residuals(p: NDArray[Any], *extra: Any) -> Any:
         parameters = [p[k] for k in range(p.shape[0])] if isinstance(p, Value) else p
         residual = np.ravel(stack_nested(f(x, *parameters))) - y
         if sigma is None:

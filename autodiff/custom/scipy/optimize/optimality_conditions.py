@@ -57,7 +57,7 @@ def solve_optimality(call: Call, x: Any, f: Function, constraints: Sequence[Cons
     count = sum(part.indices.size for part in active)
     size = x.size
 
-    def conditions(y: Any, *extra: object) -> Any:
+    def conditions(y: NDArray[Any], *extra: object) -> Any:
         at, constraint_multipliers = (y[:size], y[size:]) if count else (y, None)
         at = np.reshape(at, x.shape) if x.ndim else np.reshape(at, ())
 

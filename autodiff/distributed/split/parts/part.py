@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from compgraph.executor import collect_dependencies, retrace_outputs, retrace_sources_of
+from compgraph.graph import GraphNode
 from compgraph.guards import GuardError
 from compgraph.values import Value, describe
 
@@ -70,7 +71,7 @@ class StageGraph:
         """Compute the values of the stage. An error gets a note with the user's line that recorded the operation."""
         current_item: Any = None
 
-        def note_item(item: Any, position: int, replacements: Any) -> None:
+        def note_item(item: GraphNode, position: int, replacements: object) -> None:
             nonlocal current_item
             current_item = item
 
@@ -110,7 +111,7 @@ class StagePass:
         return {key: (_or_zeros(cotangents, node), full_supports[node]) for node, key in nodes.items()}
 
 
-def _or_zeros(cotangents: Mapping[Any, Any], node: Any) -> Any:
+def _or_zeros(cotangents: Mapping[Any, Any], node: Value) -> Any:
     return np.asarray(cotangents[node] if node in cotangents else np.zeros_like(node.raw_value))
 
 

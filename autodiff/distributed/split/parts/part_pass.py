@@ -12,6 +12,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from compgraph.array_types import Array
+
 from .messages import Packed, error_response, pack, unpack
 from .part import RESULT, Key, Links, Part, StageGraph, StagePass, sum_by_port, weighted_sum
 
@@ -85,7 +87,7 @@ class Mailbox:
         for future in self._futures.values():
             future.cancel()
 
-    def _future(self, key: Any) -> asyncio.Future[Any]:
+    def _future(self, key: object) -> asyncio.Future[Any]:
         if key not in self._futures:
             self._futures[key] = asyncio.get_running_loop().create_future()
             if self._is_closed:
@@ -99,13 +101,13 @@ class Mailbox:
             if not future.done():
                 future.set_result(value)
 
-    async def take(self, key: Any) -> Any:
+    async def take(self, key: object) -> Any:
         """Wait for a value and remove it."""
         value = await self._future(key)
         self._futures.pop(key, None)
         return value
 
-    async def peek(self, key: Any) -> Any:
+    async def peek(self, key: object) -> Any:
         """Wait for a value without removing it, because it has several readers."""
         return await self._future(key)
 
@@ -302,7 +304,7 @@ class Pass:
                 cotangent, *_ = await self.mailbox.take(("cotangent", micro_batch, key))
                 self._add_cotangent(self.part.port_parameters[key], micro_batch, key[1], unpack(cotangent))
 
-    def _add_cotangent(self, index: int, micro_batch: int, port: int, cotangent: Any) -> None:
+    def _add_cotangent(self, index: int, micro_batch: int, port: int, cotangent: Array) -> None:
         self._parameter_cotangents.setdefault(index, {}).setdefault(micro_batch, {})[port] = cotangent
 
     def _gradients(self) -> dict[int, Any]:

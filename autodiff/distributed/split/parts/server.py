@@ -131,7 +131,7 @@ class PartServer:
     def _is_alive(self) -> bool:
         return True
 
-    async def _compute(self, function: Callable[..., Any], *args: Any) -> Any:
+    async def _compute(self, function: Callable[..., Any], *args: object) -> Any:
         """Return the result of a function that may take long."""
         return function(*args)
 
@@ -148,7 +148,7 @@ class PartActor(PartServer):
     def _is_alive(self) -> bool:
         return any(actor is self for actor in get_worker().state.actors.values())
 
-    async def _compute(self, function: Callable[..., Any], *args: Any) -> Any:
+    async def _compute(self, function: Callable[..., Any], *args: object) -> Any:
         run = contextvars.copy_context().run
         return await asyncio.get_running_loop().run_in_executor(get_worker().executors["actor"], run, function, *args)
 
@@ -179,7 +179,7 @@ class PartActor(PartServer):
             task.cancel()
 
 
-def _call_for_response(function: Callable[..., Any], *args: Any) -> Response:
+def _call_for_response(function: Callable[..., Any], *args: object) -> Response:
     try:
         return result(function(*args))
     except Exception as error:

@@ -53,7 +53,7 @@ def _tangential_part(gv: NDArray[Any], v: NDArray[Any]) -> Any:
     return gv - np.real(radial) * np.conjugate(v)
 
 
-def _pull_pair(gw: object, gv: Any, w: Any, v: Any, a: object, b: Array | None) -> tuple[Any, Any]:
+def _pull_pair(gw: object, gv: Any, w: NDArray[Any], v: Any, a: object, b: Array | None) -> tuple[Any, Any]:
     """Return the cotangents of a and b, given those of values and right vectors."""
     if b is None:
         return eig_cotangent((gw, gv), (w, v), a), None
@@ -66,7 +66,7 @@ def _pull_pair(gw: object, gv: Any, w: Any, v: Any, a: object, b: Array | None) 
     return matmul_chain(left_vectors, middle, transpose(v)), -matmul_chain(left_vectors, middle * w[..., None, :], transpose(v))
 
 
-def _push_pair(t: Array, position: int, w: Any, v: Any, a: object, b: Array | None) -> tuple[Any, Any]:
+def _push_pair(t: Array, position: int, w: NDArray[Any], v: NDArray[Any], a: object, b: Array | None) -> tuple[Any, Any]:
     """Return the tangents of values and right vectors; those of complex vectors of a pair are not valid."""
     if b is None:
         return eig_tangent(t, (w, v), a)  # type: ignore[no-any-return]
@@ -195,7 +195,7 @@ scipy_linalg_svdvals_grad = batch_unless_equal(
 # ---------------------------------------------------------------------------------------------------- QR
 
 
-def _require_reduced_part(g: Any, name: str) -> None:
+def _require_reduced_part(g: Array, name: str) -> None:
     """Raise if `g`, the cotangent of columns or rows of a square q that the matrix does not determine, is not zero."""
     if g is not None and g.size and (isinstance(g, Value) or np.any(to_values(g) != 0)):
         raise TypeError(
@@ -219,7 +219,7 @@ def _qr_split(out: tuple[Any, ...], mode: str, pivoting: bool) -> tuple[Any, Any
     return (None if mode == "r" else parts[0]), parts[-1], order
 
 
-def _pull_qr(g: Any, out: Any, a: NDArray[Any], mode: str = "full", pivoting: Any = False, **_: object) -> Any:
+def _pull_qr(g: NDArray[Any], out: Any, a: NDArray[Any], mode: str = "full", pivoting: Any = False, **_: object) -> Any:
     _require_not_raw(mode)
     q, r, order = _qr_split(out, mode, pivoting)
     gr, gq = g[len(g) - 2 if pivoting else -1], None if q is None else g[0]
@@ -295,7 +295,7 @@ def _pull_rq(
     return conj_transpose(cotangent)[..., ::-1, :]
 
 
-def _rq_pair(q: Any, r: Any, reversed_a: Any, k: int) -> tuple[Any, Any]:
+def _rq_pair(q: Any, r: NDArray[Any], reversed_a: Any, k: int) -> tuple[Any, Any]:
     """Return q~ and r~. If q was not requested, q~ is computed from r, whose signs are LAPACK's choice."""
     square = _reverse_and_transpose(r[..., -k:], True, True)
     if q is not None:
@@ -303,7 +303,7 @@ def _rq_pair(q: Any, r: Any, reversed_a: Any, k: int) -> tuple[Any, Any]:
     return np.matmul(reversed_a[..., :k], np.linalg.inv(square[..., :k])), square
 
 
-def _push_rq(t: Operand, out: Any, a: Any, mode: str = "full", **_: object) -> Any:
+def _push_rq(t: Operand, out: NDArray[Any], a: Array, mode: str = "full", **_: object) -> Any:
     r, q = (out, None) if mode == "r" else out
     if not a.size:
         return 0 * out if mode == "r" else tuple([0 * part for part in out])

@@ -14,7 +14,7 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike, NDArray
 
-from compgraph.array_types import Operand
+from compgraph.array_types import Array, Operand
 from compgraph.guards import guarded_value
 from compgraph.scipy import banded_matrices
 
@@ -65,7 +65,7 @@ def _cho_factor_tangent(t: NDArray[Any], out: NDArray[Any], a: NDArray[Any], low
 scipy_linalg_cho_factor_grad = general("scipy_linalg_cho_factor", _cho_factor).tangent(_cho_factor_tangent)
 
 
-def _cholesky_banded(g: NDArray[Any], out: NDArray[Any], ab: Any, lower: bool = False, **_: object) -> Any:
+def _cholesky_banded(g: NDArray[Any], out: NDArray[Any], ab: Array, lower: bool = False, **_: object) -> Any:
     below, above = banded_matrices.bandwidths(ab, lower)
     cotangent = cholesky_cotangent(
         banded_matrices.to_dense(g, below, above),
@@ -77,7 +77,7 @@ def _cholesky_banded(g: NDArray[Any], out: NDArray[Any], ab: Any, lower: bool = 
     return np.where(mask, banded_matrices.from_dense(cotangent, below, above), g)
 
 
-def _cholesky_banded_tangent(t: NDArray[Any], out: NDArray[Any], ab: Any, lower: bool = False, **_: object) -> Any:
+def _cholesky_banded_tangent(t: NDArray[Any], out: NDArray[Any], ab: Array, lower: bool = False, **_: object) -> Any:
     below, above = banded_matrices.bandwidths(ab, lower)
     dense = banded_matrices.to_dense(t, below, above)
     tangent = cholesky_tangent(dense, banded_matrices.to_dense(out, below, above), dense, not lower)

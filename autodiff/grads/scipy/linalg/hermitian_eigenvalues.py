@@ -104,7 +104,7 @@ class _Decomposition:
         offsets = np.arange(self.w.shape[-1]) - self.first[..., None]
         return self._take(padded, np.where((offsets >= 0) & (offsets < self.count), offsets, self.count))
 
-    def narrow(self, all_tangents: Any) -> Any:
+    def narrow(self, all_tangents: object) -> Any:
         """Select the requested tangents from those of all."""
         if self.count == self.w.shape[-1]:
             return all_tangents
@@ -262,7 +262,13 @@ def _declare_tridiagonal(opname: str, values_only: bool) -> Rule:
 
     def push(position: int) -> Any:
         def tangent(
-            t: NDArray[Any], out: NDArray[Any], d: Any, e: Any, select: object = "a", select_range: object = None, **options: Any
+            t: NDArray[Any],
+            out: NDArray[Any],
+            d: Array,
+            e: Array,
+            select: object = "a",
+            select_range: object = None,
+            **options: Any,
         ) -> Any:
             eigh_options = _eigh_options(values_only or options.get("eigvals_only"), select, select_range)
             matrix_tangent = _tridiagonal(0 * d, t) if position else _tridiagonal(t, 0 * e)

@@ -16,6 +16,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from compgraph.array_types import Array
 from compgraph.guards import evaluate_guarded
 from compgraph.protocols import stop_gradient
 
@@ -121,7 +122,7 @@ def _returns_expm(options: dict[str, Any]) -> bool:
     return bool(options.get("compute_expm", True))
 
 
-def _frechet_a(g: NDArray[Any], out: NDArray[Any], a: NDArray[Any], e: Any, **options: object) -> Any:
+def _frechet_a(g: NDArray[Any], out: NDArray[Any], a: NDArray[Any], e: NDArray[Any], **options: object) -> Any:
     g_expm, g_frechet = g if _returns_expm(options) else (None, g)
     total = 0 * a
     if g_expm is not None:
@@ -131,7 +132,7 @@ def _frechet_a(g: NDArray[Any], out: NDArray[Any], a: NDArray[Any], e: Any, **op
     return total
 
 
-def _frechet_e(g: NDArray[Any] | tuple[Any, ...], out: NDArray[Any], a: NDArray[Any], e: Any, **options: object) -> Any:
+def _frechet_e(g: NDArray[Any] | tuple[Any, ...], out: NDArray[Any], a: NDArray[Any], e: Array, **options: object) -> Any:
     g_frechet = g[1] if _returns_expm(options) else g
     return 0 * e if g_frechet is None else frechet_derivative(scipy.linalg.expm, transpose(a), g_frechet)
 
@@ -160,7 +161,7 @@ def _has_opposite_eigenvalues(x: NDArray[Any]) -> Any:
     return np.any(sums <= w.shape[-1] * np.finfo(w.dtype).eps * np.max(np.abs(w), axis=-1, initial=0)[..., None, None])
 
 
-def solve_sum_equation(name: str, a: NDArray[Any], right: Any) -> Any:
+def solve_sum_equation(name: str, a: NDArray[Any], right: Array) -> Any:
     """Solve ``a x + x a = right`` for x; raise if the solution does not exist or is not unique."""
     if not right.size:
         return right
@@ -174,7 +175,7 @@ def _require_no_disp(name: str, options: dict[str, Any]) -> None:
         raise TypeError(f"scipy.linalg.{name}: disp=False is not differentiable. Omit it")
 
 
-def _sqrtm(t: NDArray[Any], root: Any, options: dict[str, Any]) -> Any:
+def _sqrtm(t: NDArray[Any], root: NDArray[Any], options: dict[str, Any]) -> Any:
     _require_no_disp("sqrtm", options)
     return solve_sum_equation("sqrtm", root, t)
 

@@ -161,7 +161,7 @@ def _numpy_results(out: tuple[Any, ...], a: NDArray[Any], cond: Any) -> tuple[An
     return (x, np.reshape(residues, (-1,)), rank, values[0] if values else np.linalg.svd(a, compute_uv=False)), cond
 
 
-def _pull(formula: Any) -> Any:
+def _pull(formula: Callable[..., Any]) -> Any:
     def pull(g: Any, out: Any, a: NDArray[Any], b: NDArray[Any], cond: Any = None, **_: object) -> Any:
         shaped, cond = _numpy_results(out, a, cond)
         residues, values = None, g[3] if len(g) > 3 else None

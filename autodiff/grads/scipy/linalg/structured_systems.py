@@ -16,6 +16,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from compgraph.array_types import Array
 from compgraph.scipy import banded_matrices
 
 from ....batching import pad_ndim, sum_over_operands
@@ -219,7 +220,7 @@ def _hermitian(ab: object, right: object, lower: bool = False, **_: object) -> A
     return scipy.linalg.solveh_banded(ab, right, lower=lower)
 
 
-def _hermitian_transposed(ab: Any, right: Any, lower: object = False, **_: object) -> Any:
+def _hermitian_transposed(ab: Array, right: Array, lower: object = False, **_: object) -> Any:
     return np.conjugate(scipy.linalg.solveh_banded(ab, np.conjugate(right), lower=lower))
 
 
@@ -230,7 +231,7 @@ def _hermitian_apply(t: NDArray[Any], x: NDArray[Any], lower: bool = False, **_:
     return banded_matrices.multiply(halved, x, below, above) + banded_matrices.multiply(other, x, above, below)
 
 
-def _pull_matrix_hermitian(y: NDArray[Any], x: NDArray[Any], ab: Any, lower: bool = False, **_: object) -> Any:
+def _pull_matrix_hermitian(y: NDArray[Any], x: NDArray[Any], ab: Array, lower: bool = False, **_: object) -> Any:
     below, above = banded_matrices.bandwidths(ab, lower)
     total = banded_matrices.outer_product(y, x, below, above) + np.conjugate(banded_matrices.outer_product(x, y, below, above))
     return -total * _half_bands(ab.shape[-1], below, above)
@@ -261,7 +262,7 @@ def _solve_transposed_toeplitz(g: NDArray[Any], c: NDArray[Any], r: object, b: N
     return single, scipy.linalg.solve_toeplitz((_replace_first(c, r), c), g)
 
 
-def _pull_toeplitz_matrix(position: int, g: NDArray[Any], out: NDArray[Any], c: NDArray[Any], r: Any, b: NDArray[Any]) -> Any:
+def _pull_toeplitz_matrix(position: int, g: NDArray[Any], out: NDArray[Any], c: NDArray[Any], r: Array, b: NDArray[Any]) -> Any:
     if not out.size:
         return 0 * (r if position else c)
     _, y = _solve_transposed_toeplitz(g, c, r, b)
@@ -342,7 +343,7 @@ class Structure:
         return g if mask is None else g * mask
 
 
-def _solve_stack(solve: Callable[[Any], Any], ndim: int, right: Any) -> Any:
+def _solve_stack(solve: Callable[[Any], Any], ndim: int, right: NDArray[Any]) -> Any:
     """Solve for a stack of right-hand sides, which are merged into columns of one matrix for a single matrix (`ndim` 2)."""
     if ndim > 2 or right.ndim == 2:
         return solve(right)

@@ -9,7 +9,7 @@ import numpy as np
 import scipy.special as sc
 from numpy.typing import NDArray
 
-from compgraph.array_types import Operand
+from compgraph.array_types import Array, Operand
 
 from ...elementwise_functions import power_series, series_near_zero
 from .ufunc_rules import special, special_multi_output
@@ -116,7 +116,7 @@ def _rj_slope(out: NDArray[Any], x: NDArray[Any], y: NDArray[Any], z: NDArray[An
     return (out - sc.elliprd(y, z, x)) / (2 * (p - x))
 
 
-def _pull_rj_p(g: NDArray[Any], out: NDArray[Any], x: NDArray[Any], y: NDArray[Any], z: NDArray[Any], p: Any) -> Any:
+def _pull_rj_p(g: NDArray[Any], out: NDArray[Any], x: NDArray[Any], y: NDArray[Any], z: NDArray[Any], p: Array) -> Any:
     sum_of_others = x * _rj_slope(out, x, y, z, p) + y * _rj_slope(out, y, z, x, p) + z * _rj_slope(out, z, x, y, p)
     return g * ((-1.5 * out - sum_of_others) / p)
 

@@ -93,7 +93,7 @@ _TERMS = 24
 _BERNOULLI = [1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510, 43867 / 798, -174611 / 330]
 
 
-def hurwitz_slope(s: NDArray[Any], q: Any) -> Any:
+def hurwitz_slope(s: NDArray[Any], q: NDArray[Any]) -> Any:
     """Return the derivative of Hurwitz's zeta function with respect to `s`, by the Euler-Maclaurin formula, DLMF 25.11.28."""
     n = np.arange(float(_TERMS))
     base = _column(q) + n

@@ -174,7 +174,7 @@ class IncompleteFactorization:
         return getattr(self._lu, name)
 
 
-def splu(A: Any, *args: object, **options: object) -> Any:  # noqa: N803 (SciPy's name)
+def splu(A: object, *args: object, **options: object) -> Any:  # noqa: N803 (SciPy's name)
     """``scipy.sparse.linalg.splu``; SciPy's own object for plain arguments outside of traces."""
     scipy_function = unpatched(scipy.sparse.linalg.splu)
     if not argument_has_node(A) and (not is_tracing() or not scipy.sparse.issparse(A)):
@@ -184,7 +184,7 @@ def splu(A: Any, *args: object, **options: object) -> Any:  # noqa: N803 (SciPy'
     return NodeFactorization(A, {**dict(zip(names, args, strict=False)), **options})
 
 
-def spilu(A: Any, *args: object, **options: object) -> Any:  # noqa: N803 (SciPy's name)
+def spilu(A: object, *args: object, **options: object) -> Any:  # noqa: N803 (SciPy's name)
     """``scipy.sparse.linalg.spilu``, of plain matrices."""
     if argument_has_node(A):
         raise TypeError(unsupported_message("spilu", "splu, which is exact, or spilu of a plain matrix for a preconditioner"))
@@ -206,7 +206,7 @@ def replace_iterative_solver(name: str) -> Solver:
     """Return the replacement of an iterative solver: SciPy computes the value; the derivative is that of the exact solution."""
     scipy_function = unpatched(getattr(scipy.sparse.linalg, name))
 
-    def solve_recorded(A: object, b: Any, x0: object = None, **options: Any) -> Any:  # noqa: N803 (SciPy's names)
+    def solve_recorded(A: object, b: NDArray[Any], x0: object = None, **options: Any) -> Any:  # noqa: N803 (SciPy's names)
         matrix = getattr(A, "A", A) if isinstance(A, scipy.sparse.linalg.LinearOperator) else A
         if isinstance(matrix, scipy.sparse.linalg.LinearOperator):
             raise TypeError(unsupported_message(f"{name} with a LinearOperator", "a sparse matrix, or autodiff.custom_gradient"))
@@ -235,7 +235,7 @@ def _shift_diagonal(matrix: Any, shift: float) -> Any:
     return add(matrix, multiply(scipy.sparse.eye_array(matrix.shape[0], format="csr"), -shift))
 
 
-def _solve(matrix: Any, b: Any) -> Any:
+def _solve(matrix: Array, b: NDArray[Any]) -> Any:
     if not scipy.sparse.issparse(matrix):
         return np.linalg.solve(matrix, b)
     data, pattern = elements_and_pattern(matrix)
