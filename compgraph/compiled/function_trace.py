@@ -6,6 +6,7 @@ A program computes the unused results of a trace only if their operation may war
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from contextvars import ContextVar
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -254,7 +255,11 @@ def _trace(
     tracing = Tracing(records=True, compiles=True)
     guard_log: list[Guard] = []
     unmasked: list[int] = []
-    log_changes = {trace_guards: guard_log, higher_derivatives: higher_opnames, unmasked_sweeps: unmasked}
+    log_changes: dict[ContextVar[Any], Any] = {
+        trace_guards: guard_log,
+        higher_derivatives: higher_opnames,
+        unmasked_sweeps: unmasked,
+    }
     with (
         np.errstate(all="ignore"),
         tracing,

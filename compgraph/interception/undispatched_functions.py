@@ -114,7 +114,7 @@ def run_vectorized(function: object, original: Function, args: Args, kwargs: Opt
         return vectorized.pyfunc(*values, **kwargs)
     operands = [*[values[k] for k in positions], *vectorized_keywords.values()]
     if vectorized.signature is None:
-        operands = np.broadcast_arrays(*map(_as_operand, operands))
+        operands = list(np.broadcast_arrays(*map(_as_operand, operands)))
         shape = operands[0].shape
     else:
         operands, shape = _broadcast_loop_axes(vectorized, operands)
