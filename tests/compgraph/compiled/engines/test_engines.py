@@ -20,6 +20,8 @@ from compgraph.compiled.engines import engine_loops
 from compgraph.executor import passes
 from tests.support.cases import OPERATIONS, cases_of
 from tests.support.failures import Failures
+from tests.support.programs.harness import CORPORA, inputs_of
+from tests.support.programs.program import Program
 from tests.support.random_slices import program_of_slices
 
 X = np.linspace(0.1, 1.0, 10)
@@ -488,6 +490,36 @@ def test_jax_loops_keep_programs_short(program: Any) -> None:
         function(np.array([0.7, 0.4]))
         lengths.append(len(variants_of(function)[0].program.source.splitlines()))
     assert lengths[1] <= lengths[0] + 5
+
+
+def textbook_outcome(program: Program, backend: Any) -> str:
+    """Outcome of value and gradient of a program that is called twice, the second time by a library: "right", or an error."""
+    case = inputs_of(program)
+    function = cg.jit(ad.value_and_grad(case.total, argnums=case.argnums), backend=backend)
+    try:
+        function(*case.arguments)
+        primal, gradient = function(*case.arguments)
+    except (NotImplementedError, ad.LostGraphError, cg.LeakError) as error:
+        return type(error).__name__
+    assert sum(variant.runs for variant in variants_of(function)) > 0
+    slack = 1e-5 * np.max(np.abs(case.reference.gradient)) + 10 * np.max(np.sum(case.reference.error, axis=0)) + 1e-9
+    np.testing.assert_allclose(primal, np.sum(case.reference.value), rtol=1e-5, atol=1e-9)
+    np.testing.assert_allclose(np.concatenate([np.ravel(part) for part in gradient]), case.reference.gradient, rtol=0, atol=slack)
+    return "right"
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param("array-api", marks=pytest.mark.slow), pytest.param("jax", marks=pytest.mark.exhaustive)]
+)
+def test_engines_textbook_programs(name: str) -> None:
+    """Programs run unchanged with the right value and gradient, or raise; most of them run."""
+    backend, outcomes = backend_of(name), []
+    with warnings.catch_warnings(), Failures("programs") as failures:
+        warnings.simplefilter("ignore")
+        for program in CORPORA["textbook"]:
+            with failures.case(program.name):
+                outcomes.append(textbook_outcome(program, backend))
+    assert outcomes.count("right") >= 150
 
 
 def test_from_library_requires_function_and_library() -> None:
