@@ -306,7 +306,10 @@ class _EngineWriter(CodeWriter):
 
     def _bind_window(self, value: object, size: int, lengths: Any, strides: Any, offset: int) -> str:
         """Return the source of the description of a strided window, in elements of an array of some size."""
-        name = self._bind_object(value, "i", size)
+        key = "window", size, repr(value)  # equal windows have one name, by which loops recognize them
+        if key not in self._global_names:
+            self._global_names[key] = self.names.bind(value, "i")
+        name = self._global_names[key]
         self._positions[name] = lambda: array_api.window_positions(size, lengths, strides, offset)
         return name
 

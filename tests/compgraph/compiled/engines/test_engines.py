@@ -522,6 +522,24 @@ def test_engines_textbook_programs(name: str) -> None:
     assert outcomes.count("right") >= 150
 
 
+def test_jax_loops_keep_windows_static() -> None:
+    """Reads and writes of the same elements in each iteration are slices, not gathers at computed positions."""
+    pytest.importorskip("jax")
+
+    def heat(u: Any) -> Any:
+        u = u.copy()
+        for _ in range(20):
+            u[1:-1, 1:-1] += 0.2 * (u[:-2, 1:-1] + u[2:, 1:-1] + u[1:-1, :-2] + u[1:-1, 2:] - 4 * u[1:-1, 1:-1])
+        return np.sum(u**2)
+
+    function, u = cg.jit(ad.grad(heat), backend="jax"), np.sin(np.arange(48.0)).reshape(6, 8)
+    function(u)
+    (variant,) = variants_of(function)
+    assert variant.program.source.count("scan(") == 2
+    assert "_positions(" not in variant.program.source
+    np.testing.assert_allclose(function(u / 2), ad.grad(heat)(u / 2), rtol=1e-10)
+
+
 def test_from_library_requires_function_and_library() -> None:
     with pytest.raises(TypeError, match="from_jax: expected a function"):
         cg.from_jax(3)  # type: ignore[arg-type]
