@@ -94,7 +94,7 @@ class SparseDerivative:
         selections, positions = find_selections(linearization, x)
         cut = linearization.from_nodes(selections)
         structure = GraphStructure(cut)
-        key = structure.key, tuple([part.tobytes() for part in positions]), linearization.has_writes
+        key = structure.key, shape, tuple([part.tobytes() for part in positions]), linearization.has_writes
         compression = self.compressions.get(key)
         if compression is None:
             starts = np.cumsum([0, *map(len, positions)])

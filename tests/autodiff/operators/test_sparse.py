@@ -457,6 +457,24 @@ def test_sparse_jacobian_follows_changed_state(label: str) -> None:
         assert np.allclose(compiled_derivative(X).toarray(), expected, rtol=1e-14)
 
 
+OF_ANY_LENGTH: dict[str, Function] = {
+    "columns": lambda x: x[:3] ** 2,
+    "rows": lambda x: np.reshape(np.sum(x[:3] * x[1:4]), 1),
+    "a constant": lambda x: np.floor(x[:3]),
+}
+
+
+@for_each("label", OF_ANY_LENGTH)
+def test_sparse_jacobian_of_first_elements_has_columns_of_argument(label: str) -> None:
+    f = OF_ANY_LENGTH[label]
+    derivative = jacobian(f, sparse=True)
+    for length in (5, 7, 4):
+        x = np.linspace(0.5, 1.5, length)
+        matrix, dense = derivative(x), jacrev(f)(x)
+        assert matrix.shape == dense.shape
+        assert np.allclose(matrix.toarray(), dense, rtol=1e-14)
+
+
 COMPILED: dict[str, Function] = {
     "tangents": jacobian(arrow, sparse=True),
     "cotangents": jacobian(products_of_neighbors, sparse=True),
