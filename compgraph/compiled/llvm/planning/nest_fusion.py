@@ -31,6 +31,8 @@ from ..buffer_ir import (
 )
 
 MAX_NEST_STEPS = 200  # steps of a nest; compile time grows faster than linearly
+MAX_MIXED_STEPS = 24  # steps up to which a nest may mix independent sequences of equal operations
+MIN_SCALAR_STEPS = 3  # steps of the shortest sequence without axes that becomes a nest
 MAX_CANDIDATES = 16  # most recent nests of a shape that a step can join
 
 
@@ -116,7 +118,59 @@ def fuse_steps(steps: Iterable[Step]) -> list[Unit]:
     fusion = _Fusion()
     for step in steps:
         fusion.add(step)
-    return fusion.units
+    return [part for unit in fusion.units for part in (_split_nest(unit) if isinstance(unit, LoopNest) else [unit])]
+
+
+def _split_nest(nest: LoopNest) -> list[LoopNest]:
+    """Split a long nest into independent sequences of steps where their operations repeat, so that these share one kernel."""
+    if len(nest.steps) <= MAX_MIXED_STEPS:
+        return [nest]
+    groups: defaultdict[tuple[str, ...], list[list[Map | Reduce]]] = defaultdict(list)
+    for steps in _independent_sequences(nest):
+        groups[tuple([step.operation for step in steps])].append(steps)
+    parts, rest = list[LoopNest](), LoopNest(nest.shape)
+    for operations, sequences in groups.items():
+        for steps in sequences:
+            part = rest
+            if len(sequences) > 1 and (nest.shape or len(operations) >= MIN_SCALAR_STEPS):
+                part = LoopNest(nest.shape)
+                parts.append(part)
+            for step in steps:
+                part.add(step)
+    return [*parts, rest] if rest.steps else parts
+
+
+def _independent_sequences(nest: LoopNest) -> list[list[Map | Reduce]]:
+    """Return the steps of a nest in sequences, none of which reads or writes elements that another writes.
+
+    If the nest has axes, different sequences also read no common view, because a nest loads it once.
+    """
+    parents = list(range(len(nest.steps)))  # a forest, whose trees are the sequences
+
+    def root(number: int) -> int:
+        while parents[number] != number:
+            number = parents[number]
+        return number
+
+    written = {step.out.buffer for step in nest.steps}
+    accesses: defaultdict[Buffer, list[tuple[int, int, int]]] = defaultdict(list)  # the bounds, and the number of the step
+    first_reads: dict[BufferView, int] = {}
+    for number, step in enumerate(nest.steps):
+        for view in (*step.operands, step.out):
+            if isinstance(view, BufferView) and view.buffer in written:
+                accesses[view.buffer].append((*view.bounds, number))
+            elif isinstance(view, BufferView) and nest.shape:
+                parents[root(number)] = root(first_reads.setdefault(view, number))
+    for intervals in accesses.values():
+        end, last = -1, 0
+        for low, high, number in sorted(intervals):
+            if low <= end:
+                parents[root(number)] = root(last)
+            end, last = max(end, high), number
+    sequences: defaultdict[int, list[Map | Reduce]] = defaultdict(list)
+    for number, step in enumerate(nest.steps):
+        sequences[root(number)].append(step)
+    return list(sequences.values())
 
 
 class _Fusion:
