@@ -33,7 +33,7 @@ REGISTRIES = {
     "autodiff.batching.rules": "batching rules",
     "autodiff.operators.contractions": "subscripts of products",
     "autodiff.operators.taylor": "recurrences of Taylor coefficients",
-    "autodiff.operators.sparse": "patterns of sparse Jacobians",
+    "autodiff.operators.sparsity_patterns": "patterns of sparse Jacobians",
 }
 
 
