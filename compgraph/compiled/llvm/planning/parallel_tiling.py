@@ -19,6 +19,7 @@ from .nest_fusion import LoopNest, Tiling, Unit
 # The unit of work is one vectorized operation on an element, about 0.025 ns.
 FUNCTION_WORK = 30  # work of a mathematical function or a division
 MEMORY_WORK = 2  # work of an element that is read or written
+MAX_STEP_VIEWS = 4  # the three operands of `where`, and its result
 MIN_WORK = 8_000_000  # smallest work of a tiled nest: 200 us; waking a thread takes 20 to 60 us
 TILE_WORK = 2_000_000  # work of a tile: 50 us, much more than its overhead
 MAX_TILES = 256  # tiles of a nest
@@ -38,13 +39,22 @@ def tile_nests(units: Sequence[Unit], outputs: Collection[BufferView], width: in
     width : int
         The bytes of a vector.
     """
+    large_nests = {unit for unit in units if isinstance(unit, LoopNest) and _may_be_tiled(unit)}
+    if not large_nests:
+        return list(units)
     materialized = find_materialized(units) | {view.buffer for view in outputs}
     tiled_units: list[Unit] = []
     for unit in units:
         tiled_units.append(unit)
-        if isinstance(unit, LoopNest) and all(map(_writes_once, unit.steps)):
+        if isinstance(unit, LoopNest) and unit in large_nests:
             tiled_units += _tile_nest(unit, materialized, width)
     return tiled_units
+
+
+def _may_be_tiled(nest: LoopNest) -> bool:
+    """Return whether a nest has enough work to be tiled if each of its steps is expensive."""
+    max_step_work = 1 + FUNCTION_WORK + MAX_STEP_VIEWS * MEMORY_WORK
+    return prod(nest.shape) * len(nest.steps) * max_step_work >= MIN_WORK and all(map(_writes_once, nest.steps))
 
 
 def _tile_nest(nest: LoopNest, materialized: Collection[Buffer], width: int) -> list[Unit]:

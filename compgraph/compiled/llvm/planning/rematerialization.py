@@ -124,7 +124,7 @@ class _Rematerializer:
 
 def _redirect(step: Any, recomputed: dict[BufferView, BufferView]) -> Any:
     """Return a step that reads recomputed values instead of the stored ones."""
-    if not any(view in recomputed for view in views_read(step)):
+    if not recomputed or not any(view in recomputed for view in views_read(step)):
         return step
     operands = tuple(recomputed.get(o, o) if isinstance(o, BufferView) else o for o in step.operands)
     if isinstance(step, Map):
