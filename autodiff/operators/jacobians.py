@@ -17,14 +17,14 @@ from typing import Any, Literal, overload
 
 import numpy as np
 
-from compgraph.context import active_checks
+from compgraph.context import active_checks, records_for_replay
 from compgraph.graph import to_values
 from compgraph.values import Value, require_unchanged
 
 from ..arguments import Argnums, Arguments, as_direction, function_operator, require_primals, short_tracebacks, unflatten
 from ..batching import active_levels, base_of
 from ..forward import TangentNode, jvp, run_with_tangent_batch
-from ..reverse import Linearization, collect, contains_nan, without_tangents
+from ..reverse import Linearization, collect, contains_nan, report_unmasked, without_tangents
 from ..rules import conform
 from .sparse import SparseDerivative
 from .trace import Function, P, R, Trace
@@ -251,6 +251,8 @@ class ForwardJacobian:
             return None
         chunks_of_leaves: list[list[Any]] = [[] for _ in trace.leaves]
         largest = max(map(trace.linearized, trace.leaves), key=lambda linearization: len(linearization.nodes))
+        if largest.create_graph and records_for_replay.get():  # reverse mode masks structural zeros
+            return None
         for chunk in largest.chunks(size):
             batches, argument_values, constants = self._basis(chunk), arguments.values(), arguments.constants()
             try:
@@ -262,6 +264,8 @@ class ForwardJacobian:
                 if not np.array_equal(to_values(value), out.raw_value, equal_nan=True) or contains_nan((tangents,)):
                     return None
                 tangent_chunks.append(tangents)
+        if largest.create_graph:
+            report_unmasked(largest.nodes)
         with largest.recording():
             return [np.concatenate(chunks) if len(chunks) > 1 else chunks[0] for chunks in chunks_of_leaves]
 

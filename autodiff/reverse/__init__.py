@@ -6,7 +6,7 @@ from .gradient_check import check_gradient
 from .linearization import Linearization, complex_jacobian, gradient_nodes, with_tangents, without_tangents
 from .recorded_jacobian import jacobian, variables
 from .replay import Tape
-from .structural_zeros import contains_nan
+from .structural_zeros import contains_nan, report_unmasked
 from .support_rules import SeedSupport
 from .sweep import (
     collect,

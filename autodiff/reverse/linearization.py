@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from compgraph.context import active_checks, active_profiler, recording_on
+from compgraph.context import active_checks, active_profiler, recording_on, records_for_replay
 from compgraph.frames import set_lines_since
 from compgraph.graph import to_values
 from compgraph.guards import note_input_shapes
@@ -25,7 +25,7 @@ from ..forward import TangentNode
 from ..rules import RuleErrors
 from .profiled_sweeps import profile_step
 from .replay import Tape
-from .structural_zeros import contains_nan, known_supports
+from .structural_zeros import contains_nan, has_recorded_sweeps, known_supports, report_unmasked
 from .support_rules import as_support, mask_tangent, push_support
 from .sweep import collect, connected_zeros, depends_on_outer_tracers, depends_on_outside, ids_on_paths, sweep, sweep_batch
 
@@ -55,13 +55,17 @@ def push_through(
     array, Node or None
         None if the output does not depend on the inputs.
     """
-    output_tangents = _forward(nodes, tangents, output, create_graph, count, {}, {})
-    if contains_nan(output_tangents if isinstance(output_tangents, tuple) else (output_tangents,)):
-        supports_by_number = known_supports(nodes, create_graph)
-        supports = {} if support is None or count is None else _compute_supports(nodes, tangents, create_graph, count)
-        if supports_by_number or supports:
-            return _forward(nodes, tangents, output, create_graph, count, supports_by_number, supports)
-    return output_tangents
+    has_zeros = (support is not None and count is not None) or has_recorded_sweeps(nodes)
+    if not (has_zeros and create_graph and records_for_replay.get()):
+        output_tangents = _forward(nodes, tangents, output, create_graph, count, {}, {})
+        has_nan = contains_nan(output_tangents if isinstance(output_tangents, tuple) else (output_tangents,))
+        if not (has_zeros and has_nan):
+            if has_zeros and create_graph:
+                report_unmasked(nodes)
+            return output_tangents
+    supports_by_number = known_supports(nodes, create_graph)
+    supports = {} if support is None or count is None else _compute_supports(nodes, tangents, create_graph, count)
+    return _forward(nodes, tangents, output, create_graph, count, supports_by_number, supports)
 
 
 def _compute_supports(nodes: list[Any], tangents: dict[Any, Any], create_graph: bool, count: int) -> dict[Any, Any]:

@@ -81,9 +81,8 @@ def run_sweep(
                 raise deferred_error
             errors.report()
             _record_for_supports(seed, single_pass, nodes, errors.log, support)
-            unmasked = unmasked_sweeps.get()
-            if unmasked is not None and has_zeros and (support is not None or _has_inner_zeros(nodes)):
-                unmasked.append(len(nodes))
+            if has_zeros and (support is not None or _has_inner_zeros(nodes)):
+                report_unmasked(nodes)
             return cotangents
         del cotangents
         if guards:
@@ -94,6 +93,13 @@ def run_sweep(
     _drop_corners(errors, contains_nan(cotangents.values()))
     errors.report()
     return cotangents
+
+
+def report_unmasked(nodes: Sequence[Any]) -> None:
+    """Report to the trace of a compiled function that a derivative was recorded without masks for structural zeros."""
+    unmasked = unmasked_sweeps.get()
+    if unmasked is not None:
+        unmasked.append(len(nodes))
 
 
 def _run_pass(single_pass: Pass, rules: object, errors: RuleErrors, seed: object, create_graph: bool) -> dict[Any, Any]:
@@ -120,12 +126,12 @@ def _marks_corner(function: Callable[..., Any]) -> bool:
 
 def _has_zeros(nodes: Sequence[Any], support: object) -> bool:
     """Whether a sweep may encounter structural zeros."""
-    return support is not None or any_selects(nodes) or bool(_sweeps_by_seed and _recorded_sweeps(nodes))
+    return support is not None or any_selects(nodes) or has_recorded_sweeps(nodes)
 
 
 def _has_inner_zeros(nodes: Sequence[Any]) -> bool:
     """Whether a rule may receive structural zeros: not if they occur only in cotangents of leaves."""
-    if any(type(node) is Write for node in nodes) or (_sweeps_by_seed and _recorded_sweeps(nodes)):
+    if any(type(node) is Write for node in nodes) or has_recorded_sweeps(nodes):
         return True
     return any_selects([node for node in nodes if any(isinstance(x, Value) and x.function is not None for x in node.args)])
 
@@ -252,6 +258,11 @@ def _recorded_sweeps(nodes: Iterable[Any]) -> list[_RecordedSweep]:
     """Return the recorded sweeps whose seeds are among some nodes."""
     node_entries = [(node, _sweeps_by_seed.get(id(node))) for node in nodes]
     return [sweep for node, entry in node_entries if entry is not None and entry[0]() is node for sweep in entry[1]]
+
+
+def has_recorded_sweeps(nodes: Iterable[Any]) -> bool:
+    """Whether some nodes contain derivatives that were recorded without masks."""
+    return bool(_sweeps_by_seed and _recorded_sweeps(nodes))
 
 
 def known_supports(nodes: Sequence[Any], create_graph: bool) -> dict[int, Any]:

@@ -91,6 +91,40 @@ def test_jit_keeps_structural_zeros() -> None:
     assert is_compiled(jitted), jitted.report()
 
 
+def roots(v: Any) -> Any:
+    return np.concatenate([np.sqrt(v), v[:1]])
+
+
+def written_roots(v: Any) -> Any:
+    y = np.zeros(3)
+    y[:] = np.sqrt(v)
+    y[0] *= 2
+    return y
+
+
+SINGULAR = {
+    "jacfwd": ad.jacfwd(roots),
+    "sparse": lambda v: ad.jacobian(lambda v: np.sqrt(v) * np.sum(v), sparse=True)(v).toarray(),
+    "jacfwd of writes": ad.jacfwd(written_roots),
+    "jacfwd of jacfwd": ad.jacfwd(ad.jacfwd(roots)),
+    "jacfwd of jacfwd of writes": ad.jacfwd(ad.jacfwd(written_roots)),
+    "jacfwd of jacrev": ad.jacfwd(ad.jacrev(lambda v: np.sum(np.where(v != 0, np.sqrt(v), v)))),
+}
+
+
+@pytest.mark.parametrize("name", SINGULAR)
+def test_jit_forward_jacobian_keeps_zeros_of_directions(name: str) -> None:
+    f = SINGULAR[name]
+    points = [np.array(v) for v in ([0.5, 0.6, 0.7], [0.0, 0.6, 0.7], [-0.5, 0.3, 0.9])]
+    with np.errstate(all="ignore"):
+        for compiled_at in ([0], [0, 1], [1], [2]):
+            jitted = cg.jit(f, cache=False)
+            for k in compiled_at:
+                jitted.compile(points[k])
+            for x in points + points:
+                assert same(jitted(x), f(x)), jitted.report()
+
+
 def test_jit_function_derivatives() -> None:
     jitted = compiled(loss, W, X)
     assert same(ad.grad(jitted)(V, X), ad.grad(loss)(V, X))
